@@ -1,0 +1,78 @@
+/**
+ * The client: what every part above the API uses, over HTTPS or inside this process. Reader and Writer are apart,
+ * so that a signature says whether a function may write.
+ */
+import type { KubeList, KubeObject, ResourceType, Stored, WatchEvent } from '#kube/meta.ts';
+
+export interface ObjectName {
+  readonly namespace?: string;
+  readonly name: string;
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+}
+
+export interface ListOptions extends CallOptions {
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  readonly resourceVersion?: string;
+  readonly resourceVersionMatch?: 'Exact' | 'NotOlderThan';
+  readonly limit?: number;
+  readonly continue?: string;
+}
+
+export interface WatchOptions extends CallOptions {
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  readonly resourceVersion?: string;
+  readonly allowWatchBookmarks?: boolean;
+  readonly sendInitialEvents?: boolean;
+  readonly timeoutSeconds?: number;
+}
+
+export interface Reader {
+  /** Throws ApiError NotFound. */
+  get<T extends KubeObject>(type: ResourceType<T>, name: ObjectName, options?: CallOptions): Promise<Stored<T>>;
+  /** One page. `listAll` in paged-list.ts walks the pages. */
+  list<T extends KubeObject>(type: ResourceType<T>, options?: ListOptions): Promise<KubeList<Stored<T>>>;
+  /** Ends when the server ends it; throws what breaks it. ERROR events are thrown as ApiError. */
+  watch<T extends KubeObject>(type: ResourceType<T>, options?: WatchOptions): AsyncIterable<WatchEvent<Stored<T>>>;
+}
+
+export interface WriteOptions extends CallOptions {
+  readonly dryRun?: boolean;
+  readonly fieldManager?: string;
+  readonly subresource?: string;
+}
+
+export type PatchType = 'json' | 'merge' | 'strategic' | 'apply';
+
+export interface DeleteOptions extends CallOptions {
+  readonly dryRun?: boolean;
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly gracePeriodSeconds?: number;
+  readonly propagationPolicy?: 'Foreground' | 'Background' | 'Orphan';
+}
+
+export interface Writer {
+  create<T extends KubeObject>(type: ResourceType<T>, object: T, options?: WriteOptions): Promise<Stored<T>>;
+  update<T extends KubeObject>(type: ResourceType<T>, object: T, options?: WriteOptions): Promise<Stored<T>>;
+  patch<T extends KubeObject>(
+    type: ResourceType<T>,
+    name: ObjectName,
+    patch: { type: PatchType; body: unknown },
+    options?: WriteOptions,
+  ): Promise<Stored<T>>;
+  /** Resolves also where finalizers hold the object. */
+  delete(type: ResourceType, name: ObjectName, options?: DeleteOptions): Promise<void>;
+  deleteCollection(
+    type: ResourceType,
+    options?: DeleteOptions & Pick<ListOptions, 'namespace' | 'labelSelector' | 'fieldSelector'>,
+  ): Promise<void>;
+}
+
+export interface Client extends Reader, Writer {}

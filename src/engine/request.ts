@@ -1,0 +1,56 @@
+/**
+ * A request as the handlers see it, whichever way it came: over TLS (http/) or from this process
+ * (client/in-process.ts). Parsed once at the edge.
+ */
+
+export interface UserInfo {
+  readonly name: string;
+  readonly uid?: string;
+  readonly groups: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** What the connection proved or the headers claim; auth/ turns it into a UserInfo. */
+export interface ApiRequest {
+  readonly method: string;
+  /** Path without the query. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly user: UserInfo;
+  readonly accept: string;
+  readonly contentType: string;
+  readonly userAgent: string;
+  /** Read only by verbs that have a body; rejects with 413 past the limit. */
+  body(): Promise<Buffer>;
+  readonly signal: AbortSignal;
+}
+
+export interface StreamSink {
+  /** False asks to wait for `drained`; a sink that falls too far behind is cut off by the caller. */
+  write(chunk: Buffer): boolean;
+  readonly bufferedBytes: number;
+  end(): void;
+}
+
+export interface BytesResponse {
+  readonly status: number;
+  readonly contentType: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** RFC 7234 Warning texts. */
+  readonly warnings?: readonly string[];
+  readonly body: Buffer | readonly Buffer[];
+}
+
+export interface StreamResponse {
+  readonly status: 200;
+  readonly contentType: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly warnings?: readonly string[];
+  /** Starts sending; called once. The result is called when the other side went away. */
+  stream(sink: StreamSink): () => void;
+}
+
+export type ApiResponse = BytesResponse | StreamResponse;
+
+/** The whole API as one function: what the HTTPS listener and the in-process client both call. */
+export type ApiHandler = (request: ApiRequest) => Promise<ApiResponse>;

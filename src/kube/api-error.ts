@@ -1,0 +1,201 @@
+/**
+ * ApiError: a Kubernetes Status as an error, the same on both sides of the wire.
+ * Codes, reasons and wording are kube-apiserver's own, because clients and people know them.
+ */
+import type { FieldError } from '#kube/field-error.ts';
+
+export interface StatusCause {
+  reason?: string;
+  message?: string;
+  field?: string;
+}
+
+export interface StatusDetails {
+  name?: string;
+  group?: string;
+  kind?: string;
+  uid?: string;
+  causes?: StatusCause[];
+  retryAfterSeconds?: number;
+}
+
+export interface Status {
+  kind: 'Status';
+  apiVersion: 'v1';
+  metadata: { continue?: string };
+  status: 'Failure' | 'Success';
+  message?: string;
+  reason?: string;
+  details?: StatusDetails;
+  code?: number;
+}
+
+export interface ResourceName {
+  readonly group: string;
+  readonly plural: string;
+}
+
+export interface KindName {
+  readonly group: string;
+  readonly kind: string;
+}
+
+export class ApiError extends Error {
+  override name = 'ApiError';
+  readonly code: number;
+  readonly reason: string;
+  readonly details: StatusDetails | undefined;
+  /** Extra list metadata: an expired continue token comes back with a fresh one. */
+  readonly continue: string | undefined;
+
+  constructor(
+    code: number,
+    reason: string,
+    message: string,
+    { details, continueToken, cause }: { details?: StatusDetails; continueToken?: string; cause?: unknown } = {},
+  ) {
+    super(message, { cause });
+    this.code = code;
+    this.reason = reason;
+    this.details = details;
+    this.continue = continueToken;
+  }
+
+  toStatus(): Status {
+    return {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: this.continue === undefined ? {} : { continue: this.continue },
+      status: 'Failure',
+      message: this.message,
+      ...(this.reason === '' ? {} : { reason: this.reason }),
+      ...(this.details === undefined ? {} : { details: this.details }),
+      code: this.code,
+    };
+  }
+
+  static fromStatus(status: Partial<Status>, httpCode: number): ApiError {
+    const message = status.message ?? `the server answered with HTTP ${httpCode}`;
+    return new ApiError(status.code ?? httpCode, status.reason ?? '', message, {
+      details: status.details,
+      continueToken: status.metadata?.continue,
+    });
+  }
+}
+
+const named = ({ group, plural }: ResourceName, name: string): StatusDetails => ({
+  ...(name === '' ? {} : { name }),
+  ...(group === '' ? {} : { group }),
+  kind: plural,
+});
+
+const resourceText = ({ group, plural }: ResourceName) => (group === '' ? plural : `${plural}.${group}`);
+
+export function notFound(resource: ResourceName, name: string): ApiError {
+  return new ApiError(404, 'NotFound', `${resourceText(resource)} "${name}" not found`, {
+    details: named(resource, name),
+  });
+}
+
+/** The path itself does not exist: no such group, version or resource. */
+export function unknownPath(): ApiError {
+  return new ApiError(404, 'NotFound', 'the server could not find the requested resource', { details: {} });
+}
+
+export function alreadyExists(resource: ResourceName, name: string): ApiError {
+  return new ApiError(409, 'AlreadyExists', `${resourceText(resource)} "${name}" already exists`, {
+    details: named(resource, name),
+  });
+}
+
+/** The generated name was taken each time; the client may try again at once. */
+export function generateNameConflict(resource: ResourceName, name: string): ApiError {
+  const text = `${resourceText(resource)} "${name}" already exists, the server was not able to generate a unique name for the object`;
+  return new ApiError(409, 'AlreadyExists', text, { details: { ...named(resource, name), retryAfterSeconds: 1 } });
+}
+
+export function conflict(resource: ResourceName, name: string, why: string): ApiError {
+  return new ApiError(409, 'Conflict', `Operation cannot be fulfilled on ${resourceText(resource)} "${name}": ${why}`, {
+    details: named(resource, name),
+  });
+}
+
+export const MODIFIED = 'the object has been modified; please apply your changes to the latest version and try again';
+
+export function invalid(kind: KindName, name: string, errors: readonly FieldError[]): ApiError {
+  const texts = errors.map((error) => `${error.field}: ${error.message}`);
+  const list = texts.length === 1 ? texts[0] : `[${texts.join(', ')}]`;
+  const kindText = kind.group === '' ? kind.kind : `${kind.kind}.${kind.group}`;
+  return new ApiError(422, 'Invalid', `${kindText} "${name}" is invalid: ${list}`, {
+    details: {
+      ...(name === '' ? {} : { name }),
+      ...(kind.group === '' ? {} : { group: kind.group }),
+      kind: kind.kind,
+      causes: errors.map(({ reason, message, field }) => ({ reason, message, field })),
+    },
+  });
+}
+
+export function forbidden(resource: ResourceName, name: string, why: string): ApiError {
+  const subject = name === '' ? resourceText(resource) : `${resourceText(resource)} "${name}"`;
+  return new ApiError(403, 'Forbidden', `${subject} is forbidden: ${why}`, { details: named(resource, name) });
+}
+
+export function forbiddenPath(user: string, verb: string, path: string): ApiError {
+  return new ApiError(403, 'Forbidden', `forbidden: User "${user}" cannot ${verb} path "${path}"`, { details: {} });
+}
+
+export function unauthorized(): ApiError {
+  return new ApiError(401, 'Unauthorized', 'Unauthorized');
+}
+
+export function badRequest(message: string): ApiError {
+  return new ApiError(400, 'BadRequest', message);
+}
+
+export function methodNotAllowed(): ApiError {
+  const message = 'the server does not allow this method on the requested resource';
+  return new ApiError(405, 'MethodNotAllowed', message, { details: {} });
+}
+
+export function gone(message: string, continueToken?: string): ApiError {
+  return new ApiError(410, 'Expired', message, { continueToken });
+}
+
+export function unsupportedMediaType(accepted: readonly string[]): ApiError {
+  const message = `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`;
+  return new ApiError(415, 'UnsupportedMediaType', message);
+}
+
+export function notAcceptable(accepted: readonly string[]): ApiError {
+  return new ApiError(406, 'NotAcceptable', `only the following media types are accepted: ${accepted.join(', ')}`);
+}
+
+export function tooLarge(message: string): ApiError {
+  return new ApiError(413, 'RequestEntityTooLarge', message);
+}
+
+export function tooManyRequests(message: string, retryAfterSeconds: number): ApiError {
+  return new ApiError(429, 'TooManyRequests', message, { details: { retryAfterSeconds } });
+}
+
+export function timeout(message: string, retryAfterSeconds?: number): ApiError {
+  return new ApiError(504, 'Timeout', `Timeout: ${message}`, {
+    details: retryAfterSeconds === undefined ? {} : { retryAfterSeconds },
+  });
+}
+
+export function internalError(message: string, cause?: unknown): ApiError {
+  return new ApiError(500, 'InternalError', `Internal error occurred: ${message}`, {
+    details: { causes: [{ message }] },
+    cause,
+  });
+}
+
+export function serviceUnavailable(message: string, cause?: unknown): ApiError {
+  return new ApiError(503, 'ServiceUnavailable', message, { details: { retryAfterSeconds: 1 }, cause });
+}
+
+export function isApiError(error: unknown, reason: string): error is ApiError {
+  return error instanceof ApiError && error.reason === reason;
+}

@@ -1,0 +1,112 @@
+/** Kubernetes objects as values: the shapes that every kind shares. Browser-safe. */
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+
+export interface OwnerReference {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  uid: string;
+  controller?: boolean;
+  blockOwnerDeletion?: boolean;
+}
+
+export interface ManagedFieldsEntry {
+  manager?: string;
+  operation?: string;
+  apiVersion?: string;
+  time?: string;
+  fieldsType?: string;
+  fieldsV1?: Record<string, unknown>;
+  subresource?: string;
+}
+
+export interface ObjectMeta {
+  name?: string;
+  generateName?: string;
+  namespace?: string;
+  uid?: string;
+  resourceVersion?: string;
+  generation?: number;
+  creationTimestamp?: string;
+  deletionTimestamp?: string;
+  deletionGracePeriodSeconds?: number;
+  labels?: Record<string, string>;
+  annotations?: Record<string, string>;
+  ownerReferences?: OwnerReference[];
+  finalizers?: string[];
+  managedFields?: ManagedFieldsEntry[];
+}
+
+/** Any object as it travels; a kind's own type narrows the rest. */
+export interface KubeObject {
+  apiVersion: string;
+  kind: string;
+  metadata: ObjectMeta;
+  [field: string]: unknown;
+}
+
+/** An object that the server has stored: these fields are always there. */
+export type Stored<T extends KubeObject = KubeObject> = T & {
+  metadata: ObjectMeta & { name: string; uid: string; resourceVersion: string; creationTimestamp: string };
+};
+
+export interface ListMeta {
+  resourceVersion: string;
+  continue?: string;
+  remainingItemCount?: number;
+}
+
+export interface KubeList<T extends KubeObject = KubeObject> {
+  apiVersion: string;
+  kind: string;
+  metadata: ListMeta;
+  items: T[];
+}
+
+export type WatchEventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
+
+export interface WatchEvent<T extends KubeObject = KubeObject> {
+  type: WatchEventType;
+  object: T;
+}
+
+export interface GroupVersion {
+  /** '' for the core group. */
+  readonly group: string;
+  readonly version: string;
+}
+
+/** What a client must know of a kind to talk about it. */
+export interface ResourceType<T extends KubeObject = KubeObject> extends GroupVersion {
+  readonly kind: string;
+  readonly plural: string;
+  readonly namespaced: boolean;
+  /** Carries T in the type only; never set. */
+  readonly __object?: T;
+}
+
+/** `v1` or `apps/v1`. */
+export function apiVersionOf({ group, version }: GroupVersion): string {
+  return group === '' ? version : `${group}/${version}`;
+}
+
+export function parseApiVersion(apiVersion: string): GroupVersion {
+  const slash = apiVersion.indexOf('/');
+  if (slash < 0) return { group: '', version: apiVersion };
+  return { group: apiVersion.slice(0, slash), version: apiVersion.slice(slash + 1) };
+}
+
+/** `pods`, `gadgets.golden.local`: how errors and stores name a resource. */
+export function groupResource({ group, plural }: { group: string; plural: string }): string {
+  return group === '' ? plural : `${plural}.${group}`;
+}
+
+/** `Pod`, `Gadget.golden.local`: how validation errors name a kind. */
+export function groupKind({ group, kind }: { group: string; kind: string }): string {
+  return group === '' ? kind : `${kind}.${group}`;
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,64 @@
+/**
+ * Structural schemas: the OpenAPI v3 subset of CustomResourceDefinitions, with the patch hints that built-in
+ * kinds carry. One value serves validation, defaults, pruning, OpenAPI and, through `Infer`, TypeScript.
+ */
+
+export type SchemaType = 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
+
+export interface ValidationRule {
+  rule: string;
+  message?: string;
+  messageExpression?: string;
+  reason?: string;
+  fieldPath?: string;
+  optionalOldSelf?: boolean;
+}
+
+export interface Schema {
+  type?: SchemaType;
+  format?: string;
+  title?: string;
+  description?: string;
+  default?: unknown;
+  nullable?: boolean;
+  enum?: unknown[];
+  example?: unknown;
+  externalDocs?: { description?: string; url?: string };
+
+  properties?: Record<string, Schema>;
+  additionalProperties?: Schema | boolean;
+  required?: string[];
+  minProperties?: number;
+  maxProperties?: number;
+
+  items?: Schema;
+  minItems?: number;
+  maxItems?: number;
+  uniqueItems?: boolean;
+
+  minimum?: number;
+  maximum?: number;
+  exclusiveMinimum?: boolean;
+  exclusiveMaximum?: boolean;
+  multipleOf?: number;
+
+  minLength?: number;
+  maxLength?: number;
+  pattern?: string;
+
+  allOf?: Schema[];
+  anyOf?: Schema[];
+  oneOf?: Schema[];
+  not?: Schema;
+
+  'x-kubernetes-preserve-unknown-fields'?: boolean;
+  'x-kubernetes-embedded-resource'?: boolean;
+  'x-kubernetes-int-or-string'?: boolean;
+  'x-kubernetes-list-type'?: 'atomic' | 'set' | 'map';
+  'x-kubernetes-list-map-keys'?: string[];
+  'x-kubernetes-map-type'?: 'atomic' | 'granular';
+  'x-kubernetes-validations'?: ValidationRule[];
+  /** Strategic merge patch: `merge` lists are joined by their merge key, `retainKeys` maps drop what is not named. */
+  'x-kubernetes-patch-strategy'?: string;
+  'x-kubernetes-patch-merge-key'?: string;
+}

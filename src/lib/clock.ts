@@ -1,0 +1,27 @@
+/** The one place that reads the system clock; everything else is handed a Clock. */
+
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /** Calls `fn` once after `ms`; the returned function cancels it. A pending timer never keeps the process alive. */
+  after(ms: number, fn: () => void): () => void;
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  after(ms, fn) {
+    const timer = setTimeout(fn, ms);
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+};
+
+/** RFC 3339 with whole seconds, as Kubernetes writes metav1.Time. */
+export function timestamp(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
+}
+
+/** RFC 3339 with microseconds, as Kubernetes writes metav1.MicroTime. */
+export function microTimestamp(ms: number): string {
+  return new Date(ms).toISOString().replace('Z', '000Z');
+}
