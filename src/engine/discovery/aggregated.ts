@@ -1,0 +1,83 @@
+/** Aggregated discovery: all groups, versions and resources below /api or /apis in one document. */
+import { groupsOf, type VersionOfGroup } from '#engine/discovery/group-order.ts';
+import type { DiscoveryVersion } from '#engine/discovery/negotiate-discovery.ts';
+import { subresourcesOf, verbsOf } from '#engine/discovery/subresources.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+
+interface ResponseKind {
+  group: string;
+  version: string;
+  kind: string;
+}
+
+export interface ApiResourceDiscovery {
+  resource: string;
+  responseKind: ResponseKind;
+  scope: 'Namespaced' | 'Cluster';
+  singularResource: string;
+  verbs: readonly string[];
+  shortNames?: readonly string[];
+  categories?: readonly string[];
+  subresources?: { subresource: string; responseKind: ResponseKind; verbs: readonly string[] }[];
+}
+
+export interface ApiGroupDiscovery {
+  metadata: { name?: string; creationTimestamp: null };
+  versions: { version: string; resources: ApiResourceDiscovery[]; freshness: 'Current' }[];
+}
+
+export interface ApiGroupDiscoveryList {
+  kind: 'APIGroupDiscoveryList';
+  apiVersion: string;
+  metadata: Record<string, never>;
+  items: ApiGroupDiscovery[];
+}
+
+/** `root` is the path asked: /api holds the core group alone, /apis all others. */
+export function aggregatedDiscovery(
+  resources: readonly Resource[],
+  root: '/api' | '/apis',
+  version: DiscoveryVersion,
+): ApiGroupDiscoveryList {
+  const groups = groupsOf(resources).filter((group) => (group.name === '') === (root === '/api'));
+  return {
+    kind: 'APIGroupDiscoveryList',
+    apiVersion: `apidiscovery.k8s.io/${version}`,
+    metadata: {},
+    items: groups.map(({ name, versions }) => ({
+      metadata: { ...(name === '' ? {} : { name }), creationTimestamp: null },
+      versions: versions.map(describeVersion),
+    })),
+  };
+}
+
+function describeVersion({ version, resources }: VersionOfGroup): ApiGroupDiscovery['versions'][number] {
+  return { version, resources: resources.map(describeResource), freshness: 'Current' };
+}
+
+function describeResource(resource: Resource): ApiResourceDiscovery {
+  const { plural, singular, kind, namespaced, shortNames, categories } = resource;
+  const subresources = subresourcesOf(resource).map((sub) => ({
+    subresource: sub.name,
+    responseKind:
+      sub.group === undefined
+        ? ownKind(resource, sub.kind)
+        : { group: sub.group, version: sub.version ?? '', kind: sub.kind },
+    verbs: sub.verbs,
+  }));
+  return {
+    resource: plural,
+    responseKind: ownKind(resource, kind),
+    scope: namespaced ? 'Namespaced' : 'Cluster',
+    singularResource: singular,
+    verbs: verbsOf(resource),
+    ...(shortNames.length === 0 ? {} : { shortNames }),
+    ...(categories.length === 0 ? {} : { categories }),
+    ...(subresources.length === 0 ? {} : { subresources }),
+  };
+}
+
+/** Built-in kinds leave group and version empty, which means those of the document; custom ones name them. */
+function ownKind({ builtIn, group, version }: Resource, kind: string): ResponseKind {
+  return builtIn ? { group: '', version: '', kind } : { group, version, kind };
+}

@@ -1,0 +1,54 @@
+/** Plain discovery above the resources: /api, /apis and /apis/<group>. */
+import { groupNamed, groupsOf, type Group } from '#engine/discovery/group-order.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+
+export interface ApiVersions {
+  kind: 'APIVersions';
+  versions: string[];
+  serverAddressByClientCIDRs: { clientCIDR: string; serverAddress: string }[];
+}
+
+export interface GroupVersionForDiscovery {
+  groupVersion: string;
+  version: string;
+}
+
+export interface ApiGroup {
+  name: string;
+  versions: GroupVersionForDiscovery[];
+  preferredVersion: GroupVersionForDiscovery;
+}
+
+export interface ApiGroupList {
+  kind: 'APIGroupList';
+  apiVersion: 'v1';
+  groups: ApiGroup[];
+}
+
+/** `serverAddress` is host:port as clients reach us. */
+export function apiVersions(serverAddress: string): ApiVersions {
+  return {
+    kind: 'APIVersions',
+    versions: ['v1'],
+    serverAddressByClientCIDRs: [{ clientCIDR: '0.0.0.0/0', serverAddress }],
+  };
+}
+
+export function apiGroupList(resources: readonly Resource[]): ApiGroupList {
+  const named = groupsOf(resources).filter((group) => group.name !== '');
+  return { kind: 'APIGroupList', apiVersion: 'v1', groups: named.map(describe) };
+}
+
+/** Undefined = no such group. */
+export function apiGroup(
+  resources: readonly Resource[],
+  name: string,
+): ({ kind: 'APIGroup'; apiVersion: 'v1' } & ApiGroup) | undefined {
+  const group = name === '' ? undefined : groupNamed(resources, name);
+  return group === undefined ? undefined : { kind: 'APIGroup', apiVersion: 'v1', ...describe(group) };
+}
+
+function describe({ name, versions }: Group): ApiGroup {
+  const listed = versions.map(({ version }) => ({ groupVersion: `${name}/${version}`, version }));
+  return { name, versions: listed, preferredVersion: listed[0]! };
+}

@@ -1,0 +1,52 @@
+/**
+ * The discovery documents of one registry generation, each built when it is first asked for. The owner makes a new
+ * one when the kinds change; HTTP (status, If-None-Match, compression) is the caller's.
+ */
+import { aggregatedDiscovery } from '#engine/discovery/aggregated.ts';
+import { apiGroup, apiGroupList, apiVersions } from '#engine/discovery/api-groups.ts';
+import { apiResourceList } from '#engine/discovery/api-resources.ts';
+import { discoveryContentType, negotiateDiscovery } from '#engine/discovery/negotiate-discovery.ts';
+import { rootPaths } from '#engine/discovery/root-paths.ts';
+import { jsonDocument, type ServedDocument } from '#engine/discovery/served-document.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+
+export class DiscoveryDocuments {
+  readonly #resources: readonly Resource[];
+  readonly #serverAddress: string;
+  /** Bounded by what is served: paths that do not exist are not kept. */
+  readonly #documents = new Map<string, ServedDocument>();
+
+  constructor(resources: readonly Resource[], serverAddress: string) {
+    this.#resources = resources;
+    this.#serverAddress = serverAddress;
+  }
+
+  /** The document at `/`, `/api`, `/api/v1`, `/apis`, `/apis/<group>` or `/apis/<group>/<version>`; undefined = 404. */
+  find(path: string, accept: string): ServedDocument | undefined {
+    const trimmed = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+    const root = trimmed === '/api' || trimmed === '/apis' ? trimmed : undefined;
+    const version = root === undefined ? 'plain' : negotiateDiscovery(accept);
+    const key = version === 'plain' ? trimmed : `${version} ${trimmed}`;
+    const known = this.#documents.get(key);
+    if (known !== undefined) return known;
+    const value =
+      root === undefined || version === 'plain'
+        ? this.#plain(trimmed)
+        : aggregatedDiscovery(this.#resources, root, version);
+    if (value === undefined) return undefined;
+    const document = jsonDocument(value, discoveryContentType(version));
+    this.#documents.set(key, document);
+    return document;
+  }
+
+  #plain(path: string): object | undefined {
+    if (path === '/') return rootPaths(this.#resources);
+    if (path === '/api') return apiVersions(this.#serverAddress);
+    if (path === '/apis') return apiGroupList(this.#resources);
+    const [, prefix, first = '', second, ...rest] = path.split('/');
+    if (rest.length > 0 || first === '') return undefined;
+    if (prefix === 'api') return second === undefined ? apiResourceList(this.#resources, '', first) : undefined;
+    if (prefix !== 'apis') return undefined;
+    return second === undefined ? apiGroup(this.#resources, first) : apiResourceList(this.#resources, first, second);
+  }
+}

@@ -1,0 +1,130 @@
+/** Kinds for the tests of discovery, OpenAPI and tables: small, and each with something that the others lack. */
+import { ALL_VERBS, type Resource } from '#engine/registry/resource.ts';
+import { groupResource } from '#kube/meta.ts';
+
+type Overrides = Partial<Resource> & Pick<Resource, 'kind' | 'plural'>;
+
+export function aResource(overrides: Overrides): Resource {
+  const { kind, plural, group = '', version = 'v1' } = overrides;
+  return {
+    group,
+    version,
+    namespaced: true,
+    listKind: `${kind}List`,
+    singular: kind.toLowerCase(),
+    shortNames: [],
+    categories: [],
+    verbs: ALL_VERBS,
+    collection: groupResource({ group, plural }),
+    storageVersion: version,
+    schema: { type: 'object', properties: {} },
+    columns: [],
+    status: false,
+    generation: false,
+    selectableFields: {},
+    nameRule: 'subdomain',
+    builtIn: true,
+    strategy: {},
+    ...overrides,
+  };
+}
+
+export const pods = aResource({
+  kind: 'Pod',
+  plural: 'pods',
+  shortNames: ['po'],
+  categories: ['all'],
+  status: true,
+  extraSubresources: [
+    { name: 'log', kind: 'Pod', verbs: ['get'] },
+    { name: 'eviction', kind: 'Eviction', group: 'policy', version: 'v1', verbs: ['create'] },
+  ],
+  schema: {
+    type: 'object',
+    properties: {
+      spec: {
+        type: 'object',
+        required: ['containers'],
+        properties: {
+          containers: {
+            type: 'array',
+            items: {
+              type: 'object',
+              required: ['name'],
+              properties: {
+                name: { type: 'string' },
+                port: { 'x-kubernetes-int-or-string': true },
+                limits: { type: 'object', additionalProperties: { 'x-kubernetes-int-or-string': true } },
+              },
+            },
+            'x-kubernetes-list-type': 'map',
+            'x-kubernetes-list-map-keys': ['name'],
+            'x-kubernetes-patch-strategy': 'merge',
+            'x-kubernetes-patch-merge-key': 'name',
+          },
+        },
+      },
+    },
+  },
+});
+
+export const namespaces = aResource({
+  kind: 'Namespace',
+  plural: 'namespaces',
+  namespaced: false,
+  shortNames: ['ns'],
+  verbs: ['create', 'delete', 'get', 'list', 'patch', 'update', 'watch'],
+});
+
+export const accessReviews = aResource({
+  group: 'authorization.k8s.io',
+  kind: 'SelfSubjectAccessReview',
+  plural: 'selfsubjectaccessreviews',
+  namespaced: false,
+  verbs: ['create'],
+});
+
+export const definitions = aResource({
+  group: 'apiextensions.k8s.io',
+  kind: 'CustomResourceDefinition',
+  plural: 'customresourcedefinitions',
+  namespaced: false,
+});
+
+export const gadgets = aResource({
+  group: 'golden.local',
+  kind: 'Gadget',
+  plural: 'gadgets',
+  shortNames: ['gd'],
+  categories: ['all'],
+  builtIn: false,
+  status: true,
+  scale: { specReplicasPath: '.spec.size', statusReplicasPath: '.status.size' },
+  schema: {
+    type: 'object',
+    required: ['spec'],
+    properties: {
+      spec: {
+        type: 'object',
+        description: 'what it shall be',
+        required: ['size', 'maybe'],
+        properties: {
+          size: { type: 'integer', minimum: 1, maximum: 10, default: 3 },
+          maybe: { type: 'object', nullable: true, properties: { a: { type: 'string' } } },
+          template: {
+            type: 'object',
+            'x-kubernetes-embedded-resource': true,
+            properties: { data: { type: 'string' } },
+          },
+        },
+        'x-kubernetes-validations': [{ rule: 'self.size < 9' }],
+      },
+      status: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
+    },
+  },
+});
+
+/** An older version of the same kind. */
+export const betaGadgets: Resource = { ...gadgets, version: 'v1beta1', storageVersion: 'v1' };
+
+export const everything: readonly Resource[] = [gadgets, definitions, betaGadgets, pods, accessReviews, namespaces];

@@ -1,0 +1,29 @@
+/** The index at `/`: every path that can be asked without naming a resource. */
+import { compareText } from '#engine/discovery/group-order.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+
+const FIXED: readonly string[] = [
+  '/api',
+  '/apis',
+  '/apis/',
+  '/healthz',
+  '/livez',
+  '/metrics',
+  '/openapi/v2',
+  '/openapi/v3',
+  '/readyz',
+  '/version',
+];
+
+export function rootPaths(resources: readonly Resource[]): { paths: string[] } {
+  const paths = new Set(FIXED);
+  for (const { group, version } of resources) {
+    if (group === '') {
+      paths.add(`/api/${version}`);
+    } else {
+      paths.add(`/apis/${group}`);
+      paths.add(`/apis/${group}/${version}`);
+    }
+  }
+  return { paths: [...paths].sort(compareText) };
+}

@@ -1,0 +1,45 @@
+/** The verbs and subresources of a kind as discovery names them. */
+import { compareText } from '#engine/discovery/group-order.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+
+export interface Subresource {
+  readonly name: string;
+  readonly kind: string;
+  /** Only where the kind is not of the resource's own group and version. */
+  readonly group?: string;
+  readonly version?: string;
+  readonly verbs: readonly string[];
+}
+
+const OBJECT_VERBS: readonly string[] = ['get', 'patch', 'update'];
+
+/** kube-apiserver lists the verbs of custom resources in this order, those of built-in kinds alphabetically. */
+const CUSTOM_ORDER: readonly string[] = [
+  'delete',
+  'deletecollection',
+  'get',
+  'list',
+  'patch',
+  'create',
+  'update',
+  'watch',
+];
+
+export function verbsOf({ verbs, builtIn }: Resource): string[] {
+  if (builtIn) return [...verbs].sort(compareText);
+  return CUSTOM_ORDER.filter((verb) => (verbs as readonly string[]).includes(verb));
+}
+
+/** Built-in kinds: by name. Custom ones: status before scale. */
+export function subresourcesOf(resource: Resource): Subresource[] {
+  const found: Subresource[] = [];
+  if (resource.status) found.push({ name: 'status', kind: resource.kind, verbs: OBJECT_VERBS });
+  if (resource.scale !== undefined) {
+    found.push({ name: 'scale', group: 'autoscaling', version: 'v1', kind: 'Scale', verbs: OBJECT_VERBS });
+  }
+  for (const { name, kind, group, version, verbs } of resource.extraSubresources ?? []) {
+    const foreign = group !== undefined && group !== '';
+    found.push({ name, kind, ...(foreign ? { group, version } : {}), verbs: [...verbs].sort(compareText) });
+  }
+  return resource.builtIn ? found.sort((a, b) => compareText(a.name, b.name)) : found;
+}

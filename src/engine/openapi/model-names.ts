@@ -1,0 +1,36 @@
+/** How OpenAPI documents name kinds: Go packages for built-in ones, the reversed group for custom ones. */
+import type { Resource } from '#engine/registry/resource.ts';
+
+const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
+
+export const OBJECT_META = `${META}.ObjectMeta`;
+export const LIST_META = `${META}.ListMeta`;
+export const STATUS = `${META}.Status`;
+export const DELETE_OPTIONS = `${META}.DeleteOptions`;
+export const PATCH = `${META}.Patch`;
+export const SCALE = 'io.k8s.api.autoscaling.v1.Scale';
+
+/** Groups whose Go types do not live in k8s.io/api. */
+const PACKAGES: Readonly<Record<string, string>> = {
+  'apiextensions.k8s.io': 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions',
+  'apiregistration.k8s.io': 'io.k8s.kube-aggregator.pkg.apis.apiregistration',
+};
+
+type Named = Pick<Resource, 'group' | 'version' | 'builtIn'>;
+
+/** `io.k8s.api.core.v1.Pod`, `local.golden.v1.Gadget`. */
+export function modelName({ group, version, builtIn }: Named, kind: string): string {
+  if (!builtIn) return `${group.split('.').toReversed().join('.')}.${version}.${kind}`;
+  const first = group === '' ? 'core' : group.split('.')[0]!;
+  return `${PACKAGES[group] ?? `io.k8s.api.${first}`}.${version}.${kind}`;
+}
+
+/** The group in the middle of an operation id: `CoreV1`, `RbacAuthorizationV1`, `GoldenLocalV1`. */
+export function operationGroup({ group, version }: Named): string {
+  const words = group === '' ? ['core'] : group.replace(/\.k8s\.io$/, '').split(/[.-]/);
+  return [...words, version].map(capitalized).join('');
+}
+
+export function capitalized(word: string): string {
+  return word === '' ? '' : word[0]!.toUpperCase() + word.slice(1);
+}

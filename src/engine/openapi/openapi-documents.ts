@@ -1,0 +1,77 @@
+/**
+ * The OpenAPI documents of one registry generation, each built when it is first asked for. The owner makes a new one
+ * when the kinds change; HTTP (status, If-None-Match, compression) is the caller's.
+ */
+import { compareText } from '#engine/discovery/group-order.ts';
+import { jsonDocument, ServedDocument } from '#engine/discovery/served-document.ts';
+import { encodeGnosticV2 } from '#engine/openapi/gnostic-v2.ts';
+import { negotiateOpenApiV2, negotiateOpenApiV3, OPENAPI_V2_PROTOBUF } from '#engine/openapi/negotiate-openapi.ts';
+import { openApiV2 } from '#engine/openapi/v2.ts';
+import { documentPath, openApiV3Document } from '#engine/openapi/v3.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+import { notAcceptable } from '#kube/api-error.ts';
+
+const ROOT = '/openapi/v3';
+const JSON_TYPE = 'application/json';
+
+export interface OpenApiV3Index {
+  paths: Record<string, { serverRelativeURL: string }>;
+}
+
+export class OpenApiDocuments {
+  readonly #resources: readonly Resource[];
+  readonly #places: ReadonlyMap<string, { group: string; version: string }>;
+  readonly #v3 = new Map<string, ServedDocument>();
+  #index: ServedDocument | undefined;
+  #v2Json: ServedDocument | undefined;
+  #v2Protobuf: ServedDocument | undefined;
+
+  constructor(resources: readonly Resource[]) {
+    this.#resources = resources;
+    const places = resources.map(({ group, version }) => [documentPath(group, version), { group, version }] as const);
+    this.#places = new Map(places.sort(([a], [b]) => compareText(a, b)));
+  }
+
+  /** The document at /openapi/v2, /openapi/v3 or below; undefined = 404. Throws 406 where the client takes none. */
+  find(path: string, accept: string): ServedDocument | undefined {
+    if (path === '/openapi/v2') {
+      const encoding = negotiateOpenApiV2(accept);
+      if (encoding === 'not-acceptable') throw notAcceptable([JSON_TYPE, OPENAPI_V2_PROTOBUF]);
+      return this.v2(encoding);
+    }
+    const document = path === ROOT || path === `${ROOT}/` ? this.v3Index() : this.#below(path);
+    if (document !== undefined && negotiateOpenApiV3(accept) === 'not-acceptable') throw notAcceptable([JSON_TYPE]);
+    return document;
+  }
+
+  #below(path: string): ServedDocument | undefined {
+    return path.startsWith(`${ROOT}/`) ? this.v3(path.slice(ROOT.length + 1)) : undefined;
+  }
+
+  /** /openapi/v3. It names the hash of each document, so all of them are built. */
+  v3Index(): ServedDocument {
+    return (this.#index ??= jsonDocument(openApiV3Index(this.#places.keys(), (path) => this.v3(path)!.hash)));
+  }
+
+  /** /openapi/v3/<path>, where the path is `api/v1` or `apis/<group>/<version>`; undefined = 404. */
+  v3(path: string): ServedDocument | undefined {
+    const known = this.#v3.get(path);
+    if (known !== undefined) return known;
+    const place = this.#places.get(path);
+    if (place === undefined) return undefined;
+    const document = jsonDocument(openApiV3Document(this.#resources, place.group, place.version));
+    this.#v3.set(path, document);
+    return document;
+  }
+
+  /** /openapi/v2. */
+  v2(encoding: 'json' | 'protobuf'): ServedDocument {
+    if (encoding === 'json') return (this.#v2Json ??= jsonDocument(openApiV2(this.#resources)));
+    return (this.#v2Protobuf ??= new ServedDocument(OPENAPI_V2_PROTOBUF, encodeGnosticV2(openApiV2(this.#resources))));
+  }
+}
+
+export function openApiV3Index(paths: Iterable<string>, hashOf: (path: string) => string): OpenApiV3Index {
+  const entries = [...paths].map((path) => [path, { serverRelativeURL: `${ROOT}/${path}?hash=${hashOf(path)}` }]);
+  return { paths: Object.fromEntries(entries) };
+}

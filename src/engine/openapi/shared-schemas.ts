@@ -1,0 +1,185 @@
+/** The schemas that every kind refers to. Plain enough to stand in OpenAPI v2 and v3 alike. */
+import { DELETE_OPTIONS, LIST_META, OBJECT_META, PATCH, SCALE, STATUS } from '#engine/openapi/model-names.ts';
+import type { Schema } from '#kube/schema.ts';
+
+export interface GroupVersionKind {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+}
+
+/** A schema as a document holds it. */
+export interface DocumentSchema extends Omit<Schema, 'properties' | 'items' | 'additionalProperties'> {
+  $ref?: string;
+  properties?: Record<string, DocumentSchema>;
+  items?: DocumentSchema;
+  additionalProperties?: DocumentSchema | boolean;
+  'x-kubernetes-group-version-kind'?: GroupVersionKind[];
+}
+
+/** Turns a model name into a reference; v2 and v3 keep models in different places. */
+export type RefTo = (model: string) => string;
+
+const text: DocumentSchema = { type: 'string' };
+const flag: DocumentSchema = { type: 'boolean' };
+const time: DocumentSchema = { type: 'string', format: 'date-time' };
+const int32: DocumentSchema = { type: 'integer', format: 'int32' };
+const int64: DocumentSchema = { type: 'integer', format: 'int64' };
+const texts: DocumentSchema = { type: 'array', items: text };
+const textMap: DocumentSchema = { type: 'object', additionalProperties: text };
+
+/** apiVersion and kind. */
+export const TYPE_META: Readonly<Record<string, DocumentSchema>> = { apiVersion: text, kind: text };
+
+const ownerReference: DocumentSchema = {
+  type: 'object',
+  required: ['apiVersion', 'kind', 'name', 'uid'],
+  properties: {
+    apiVersion: text,
+    blockOwnerDeletion: flag,
+    controller: flag,
+    kind: text,
+    name: text,
+    uid: text,
+  },
+  'x-kubernetes-map-type': 'atomic',
+};
+
+const managedFieldsEntry: DocumentSchema = {
+  type: 'object',
+  properties: {
+    apiVersion: text,
+    fieldsType: text,
+    fieldsV1: { type: 'object' },
+    manager: text,
+    operation: text,
+    subresource: text,
+    time,
+  },
+};
+
+const objectMeta: DocumentSchema = {
+  type: 'object',
+  properties: {
+    annotations: textMap,
+    creationTimestamp: time,
+    deletionGracePeriodSeconds: int64,
+    deletionTimestamp: time,
+    finalizers: { ...texts, 'x-kubernetes-list-type': 'set', 'x-kubernetes-patch-strategy': 'merge' },
+    generateName: text,
+    generation: int64,
+    labels: textMap,
+    managedFields: { type: 'array', items: managedFieldsEntry, 'x-kubernetes-list-type': 'atomic' },
+    name: text,
+    namespace: text,
+    ownerReferences: {
+      type: 'array',
+      items: ownerReference,
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['uid'],
+      'x-kubernetes-patch-merge-key': 'uid',
+      'x-kubernetes-patch-strategy': 'merge',
+    },
+    resourceVersion: text,
+    selfLink: text,
+    uid: text,
+  },
+};
+
+const listMeta: DocumentSchema = {
+  type: 'object',
+  properties: { continue: text, remainingItemCount: int64, resourceVersion: text, selfLink: text },
+};
+
+const statusDetails: DocumentSchema = {
+  type: 'object',
+  properties: {
+    causes: {
+      type: 'array',
+      items: { type: 'object', properties: { field: text, message: text, reason: text } },
+      'x-kubernetes-list-type': 'atomic',
+    },
+    group: text,
+    kind: text,
+    name: text,
+    retryAfterSeconds: int32,
+    uid: text,
+  },
+};
+
+const deleteOptions: DocumentSchema = {
+  type: 'object',
+  properties: {
+    ...TYPE_META,
+    dryRun: { ...texts, 'x-kubernetes-list-type': 'atomic' },
+    gracePeriodSeconds: int64,
+    orphanDependents: flag,
+    preconditions: { type: 'object', properties: { resourceVersion: text, uid: text } },
+    propagationPolicy: text,
+  },
+};
+
+const core = (kind: string): GroupVersionKind[] => [{ group: '', version: 'v1', kind }];
+
+export function sharedSchemas(refTo: RefTo, { scale }: { scale: boolean }): Record<string, DocumentSchema> {
+  const status: DocumentSchema = {
+    type: 'object',
+    properties: {
+      ...TYPE_META,
+      code: int32,
+      details: statusDetails,
+      message: text,
+      metadata: { $ref: refTo(LIST_META) },
+      reason: text,
+      status: text,
+    },
+    'x-kubernetes-group-version-kind': core('Status'),
+  };
+  return {
+    [DELETE_OPTIONS]: { ...deleteOptions, 'x-kubernetes-group-version-kind': core('DeleteOptions') },
+    [LIST_META]: listMeta,
+    [OBJECT_META]: objectMeta,
+    [PATCH]: { type: 'object' },
+    [STATUS]: status,
+    ...(scale ? { [SCALE]: scaleSchema(refTo) } : {}),
+  };
+}
+
+function scaleSchema(refTo: RefTo): DocumentSchema {
+  return {
+    type: 'object',
+    properties: {
+      ...TYPE_META,
+      metadata: { $ref: refTo(OBJECT_META) },
+      spec: { type: 'object', properties: { replicas: int32 } },
+      status: { type: 'object', required: ['replicas'], properties: { replicas: int32, selector: text } },
+    },
+    'x-kubernetes-group-version-kind': [{ group: 'autoscaling', version: 'v1', kind: 'Scale' }],
+  };
+}
+
+export function listSchema(
+  { group, version, listKind }: { group: string; version: string; listKind: string },
+  itemModel: string,
+  refTo: RefTo,
+): DocumentSchema {
+  return {
+    type: 'object',
+    required: ['items'],
+    properties: {
+      ...TYPE_META,
+      items: { type: 'array', items: { $ref: refTo(itemModel) } },
+      metadata: { $ref: refTo(LIST_META) },
+    },
+    'x-kubernetes-group-version-kind': [{ group, version, kind: listKind }],
+  };
+}
+
+/** An object inside an object: it has a type and metadata of its own. */
+export function embedded(schema: DocumentSchema, metadataRef: string): DocumentSchema {
+  return {
+    ...schema,
+    properties: { ...schema.properties, ...TYPE_META, metadata: { $ref: metadataRef } },
+    required: [...new Set([...(schema.required ?? []), 'kind', 'apiVersion'])],
+  };
+}

@@ -1,0 +1,83 @@
+/** OpenAPI v2 (swagger): all kinds in one document. Older kubectl validates manifests with it before sending them. */
+import { modelName } from '#engine/openapi/model-names.ts';
+import { operationsOf, type Method, type Operation } from '#engine/openapi/operations.ts';
+import {
+  listSchema,
+  sharedSchemas,
+  type DocumentSchema,
+  type GroupVersionKind,
+} from '#engine/openapi/shared-schemas.ts';
+import { kindDefinition, refToDefinition } from '#engine/openapi/v2-schema.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+
+export type SwaggerParameter =
+  | { name: string; in: 'query'; type: string }
+  | { name: string; in: 'path'; type: string; required: true }
+  | { name: string; in: 'body'; schema: DocumentSchema; required?: boolean };
+
+export interface SwaggerOperation {
+  operationId: string;
+  /** Where it differs from the document's. */
+  consumes?: readonly string[];
+  parameters?: SwaggerParameter[];
+  responses: Record<string, { description: string; schema?: DocumentSchema }>;
+  'x-kubernetes-action': string;
+  'x-kubernetes-group-version-kind': GroupVersionKind;
+}
+
+export type SwaggerPathItem = Partial<Record<Method, SwaggerOperation>> & { parameters?: SwaggerParameter[] };
+
+export interface SwaggerDocument {
+  swagger: '2.0';
+  info: { title: string; version: string };
+  consumes: readonly string[];
+  produces: readonly string[];
+  paths: Record<string, SwaggerPathItem>;
+  definitions: Record<string, DocumentSchema>;
+}
+
+const MEDIA_TYPES: readonly string[] = ['application/json', 'application/yaml'];
+
+export function openApiV2(resources: readonly Resource[]): SwaggerDocument {
+  const scale = resources.some((resource) => resource.scale !== undefined);
+  const definitions = sharedSchemas(refToDefinition, { scale });
+  const paths: SwaggerDocument['paths'] = {};
+  for (const resource of resources) {
+    const [model, definition] = kindDefinition(resource);
+    definitions[model] = definition;
+    if (resource.verbs.includes('list')) {
+      definitions[modelName(resource, resource.listKind)] = listSchema(resource, model, refToDefinition);
+    }
+    for (const operation of operationsOf(resource)) {
+      const item = (paths[operation.path] ??= pathItem(operation));
+      item[operation.method] = describe(operation);
+    }
+  }
+  return {
+    swagger: '2.0',
+    info: { title: 'Kubernetes', version: 'unversioned' },
+    consumes: MEDIA_TYPES,
+    produces: MEDIA_TYPES,
+    paths,
+    definitions,
+  };
+}
+
+function pathItem({ pathParameters }: Operation): SwaggerPathItem {
+  if (pathParameters.length === 0) return {};
+  return { parameters: pathParameters.map((name) => ({ name, in: 'path', type: 'string', required: true })) };
+}
+
+function describe({ operationId, query, body, consumes, answer, code, action, gvk }: Operation): SwaggerOperation {
+  const parameters: SwaggerParameter[] = query.map(({ name, type }) => ({ name, in: 'query', type }));
+  if (body !== undefined) parameters.unshift({ name: 'body', in: 'body', schema: { $ref: refToDefinition(body) } });
+  const schema = answer === undefined ? {} : { schema: { $ref: refToDefinition(answer) } };
+  return {
+    operationId,
+    ...(consumes === undefined ? {} : { consumes }),
+    ...(parameters.length === 0 ? {} : { parameters }),
+    responses: { [code]: { description: 'OK', ...schema } },
+    'x-kubernetes-action': action,
+    'x-kubernetes-group-version-kind': gvk,
+  };
+}

@@ -1,0 +1,95 @@
+/** OpenAPI v3: an index of documents, one per group and version. kubectl explain and its checks of parameters use it. */
+import { resourcesIn } from '#engine/discovery/group-order.ts';
+import { modelName, OBJECT_META } from '#engine/openapi/model-names.ts';
+import { operationsOf, type Operation } from '#engine/openapi/operations.ts';
+import { embedded, listSchema, sharedSchemas, TYPE_META, type DocumentSchema } from '#engine/openapi/shared-schemas.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+import { isRecord } from '#kube/meta.ts';
+import type { Schema } from '#kube/schema.ts';
+
+export interface OpenApiV3Document {
+  openapi: '3.0.0';
+  info: { title: string; version: string };
+  paths: Record<string, Record<string, unknown>>;
+  components: { schemas: Record<string, DocumentSchema> };
+}
+
+const refTo = (model: string) => `#/components/schemas/${model}`;
+
+/** `api/v1`, `apis/apps/v1`: how the index names documents. */
+export function documentPath(group: string, version: string): string {
+  return group === '' ? `api/${version}` : `apis/${group}/${version}`;
+}
+
+/** Undefined = nothing is served there. */
+export function openApiV3Document(
+  resources: readonly Resource[],
+  group: string,
+  version: string,
+): OpenApiV3Document | undefined {
+  const members = resourcesIn(resources, group, version);
+  if (members === undefined) return undefined;
+  const schemas = sharedSchemas(refTo, { scale: members.some((resource) => resource.scale !== undefined) });
+  const paths: OpenApiV3Document['paths'] = {};
+  for (const resource of members) {
+    const model = modelName(resource, resource.kind);
+    schemas[model] = kindSchema(resource);
+    if (resource.verbs.includes('list')) {
+      schemas[modelName(resource, resource.listKind)] = listSchema(resource, model, refTo);
+    }
+    for (const operation of operationsOf(resource)) {
+      const item = (paths[operation.path] ??= pathItem(operation));
+      item[operation.method] = describe(operation);
+    }
+  }
+  return { openapi: '3.0.0', info: { title: 'Kubernetes', version: 'unversioned' }, paths, components: { schemas } };
+}
+
+function kindSchema({ schema, group, version, kind }: Resource): DocumentSchema {
+  const whole = withEmbedded(schema);
+  return {
+    ...whole,
+    type: 'object',
+    properties: { ...whole.properties, ...TYPE_META, metadata: { $ref: refTo(OBJECT_META) } },
+    'x-kubernetes-group-version-kind': [{ group, version, kind }],
+  };
+}
+
+/** Objects inside objects have metadata too. Schemas without any come back as they are. */
+function withEmbedded(schema: Schema): DocumentSchema {
+  let out: DocumentSchema = schema;
+  if (schema.properties !== undefined) {
+    const properties: Record<string, DocumentSchema> = Object.create(null);
+    for (const [name, child] of Object.entries(schema.properties)) properties[name] = withEmbedded(child);
+    out = { ...out, properties };
+  }
+  if (schema.items !== undefined) out = { ...out, items: withEmbedded(schema.items) };
+  if (isRecord(schema.additionalProperties)) {
+    out = { ...out, additionalProperties: withEmbedded(schema.additionalProperties) };
+  }
+  return schema['x-kubernetes-embedded-resource'] === true ? embedded(out, refTo(OBJECT_META)) : out;
+}
+
+function pathItem({ pathParameters }: Operation): Record<string, unknown> {
+  if (pathParameters.length === 0) return {};
+  const parameters = pathParameters.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } }));
+  return { parameters };
+}
+
+function describe({ operationId, query, body, consumes, answer, code, action, gvk }: Operation): object {
+  const content = answer === undefined ? {} : { content: { 'application/json': { schema: { $ref: refTo(answer) } } } };
+  return {
+    operationId,
+    ...(query.length === 0
+      ? {}
+      : { parameters: query.map(({ name, type }) => ({ name, in: 'query', schema: { type } })) }),
+    ...(body === undefined ? {} : { requestBody: requestBody(body, consumes) }),
+    responses: { [code]: { description: 'OK', ...content } },
+    'x-kubernetes-action': action,
+    'x-kubernetes-group-version-kind': gvk,
+  };
+}
+
+function requestBody(model: string, consumes: readonly string[] = ['*/*']): object {
+  return { content: Object.fromEntries(consumes.map((type) => [type, { schema: { $ref: refTo(model) } }])) };
+}

@@ -1,0 +1,124 @@
+/**
+ * Table: what `kubectl get` shows, made by the server. Errors stay Status objects, as kube-apiserver has them.
+ * In a watch, the first event carries the column definitions and the later ones null.
+ */
+import type { Column, Resource } from '#engine/registry/resource.ts';
+import { cellOf, type Cell } from '#engine/tables/cell.ts';
+import type { MetaVersion } from '#engine/tables/negotiate-representation.ts';
+import { partialMetadata, type PartialObjectMetadata } from '#engine/tables/partial-metadata.ts';
+import { badRequest } from '#kube/api-error.ts';
+import type { KubeObject, ListMeta } from '#kube/meta.ts';
+
+export type IncludeObject = 'None' | 'Metadata' | 'Object';
+
+export interface ColumnDefinition {
+  name: string;
+  type: string;
+  format: string;
+  description: string;
+  priority: number;
+}
+
+export interface TableRow {
+  cells: Cell[];
+  object: PartialObjectMetadata | KubeObject | null;
+}
+
+export interface Table {
+  kind: 'Table';
+  apiVersion: string;
+  metadata: ListMeta;
+  columnDefinitions: readonly ColumnDefinition[] | null;
+  rows: TableRow[];
+}
+
+export interface TableOptions {
+  readonly now: number;
+  readonly includeObject: IncludeObject;
+  /** Of the list; for a single object its resourceVersion alone. */
+  readonly listMeta: ListMeta;
+  readonly withColumns?: boolean;
+  readonly version?: MetaVersion;
+}
+
+const NAME_DESCRIPTION =
+  'Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names';
+
+const NAME: Column = {
+  name: 'Name',
+  type: 'string',
+  format: 'name',
+  description: NAME_DESCRIPTION,
+  value: (object) => object.metadata.name ?? '',
+};
+
+export function tableOf(resource: Resource, objects: readonly KubeObject[], options: TableOptions): Table {
+  const { now, includeObject, listMeta, withColumns = true, version = 'v1' } = options;
+  const { columns, definitions } = layoutOf(resource);
+  return {
+    kind: 'Table',
+    apiVersion: `meta.k8s.io/${version}`,
+    metadata: listMeta,
+    columnDefinitions: withColumns ? definitions : null,
+    rows: objects.map((object) => ({
+      cells: columns.map((column) => cellAt(column, object, now)),
+      object: included(object, includeObject, version),
+    })),
+  };
+}
+
+/** A bookmark comes as an object without name or content, which columns of built-in kinds could not read. */
+function cellAt(column: Column, object: KubeObject, now: number): Cell {
+  if (object.metadata.name === undefined) return column.name === NAME.name ? '' : null;
+  return cellOf(column, object, now);
+}
+
+/** The `includeObject` query parameter; absent means metadata. */
+export function parseIncludeObject(value: string | null): IncludeObject {
+  if (value === null || value === '') return 'Metadata';
+  if (value === 'None' || value === 'Metadata' || value === 'Object') return value;
+  throw badRequest(
+    `Unable to convert to Table as requested: includeObject: Invalid value: ${JSON.stringify(value)}: must be 'Metadata', 'Object', 'None', or empty`,
+  );
+}
+
+function included(object: KubeObject, include: IncludeObject, version: MetaVersion): TableRow['object'] {
+  switch (include) {
+    case 'None':
+      return null;
+    case 'Metadata':
+      return partialMetadata(object, version);
+    case 'Object':
+      return object;
+  }
+}
+
+interface Layout {
+  readonly columns: readonly Column[];
+  readonly definitions: readonly ColumnDefinition[];
+}
+
+const layouts = new WeakMap<Resource, Layout>();
+
+function layoutOf(resource: Resource): Layout {
+  let layout = layouts.get(resource);
+  if (layout === undefined) {
+    // Events show their name last, so a kind that places the column itself is left alone.
+    const placed = resource.columns.some((column) => column.name === NAME.name);
+    const columns = placed ? resource.columns : [NAME, ...resource.columns];
+    layout = { columns, definitions: columns.map(definitionOf) };
+    layouts.set(resource, layout);
+  }
+  return layout;
+}
+
+function definitionOf({ name, type, format, description, priority }: Column): ColumnDefinition {
+  const isName = name === NAME.name;
+  return {
+    name,
+    type,
+    format: format ?? (isName ? 'name' : ''),
+    description: description ?? (isName ? NAME_DESCRIPTION : ''),
+    priority: priority ?? 0,
+  };
+}

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { type Condition, findCondition, isTrue, type NextCondition, setCondition } from '#kube/conditions.ts';
+
+const THEN = '2024-01-01T00:00:00Z';
+const NOW = '2024-01-02T00:00:00Z';
+
+const ready = (overrides: Partial<Condition> = {}): Condition => ({
+  type: 'Ready',
+  status: 'True',
+  reason: 'Up',
+  lastTransitionTime: THEN,
+  ...overrides,
+});
+const other: Condition = { type: 'Paused', status: 'False', lastTransitionTime: THEN };
+
+interface Case {
+  before: Condition[] | undefined;
+  next: NextCondition;
+  want: Condition[];
+}
+
+const cases: Record<string, Case> = {
+  'adds a condition that is not there': {
+    before: undefined,
+    next: { type: 'Ready', status: 'True' },
+    want: [{ type: 'Ready', status: 'True', lastTransitionTime: NOW }],
+  },
+  'moves the time when the status changes, and keeps the place': {
+    before: [ready(), other],
+    next: { type: 'Ready', status: 'False', reason: 'Down' },
+    want: [ready({ status: 'False', reason: 'Down', lastTransitionTime: NOW }), other],
+  },
+  'keeps the time when only the reason changes': {
+    before: [other, ready()],
+    next: { type: 'Ready', status: 'True', reason: 'StillUp', message: 'fine' },
+    want: [other, ready({ reason: 'StillUp', message: 'fine' })],
+  },
+  'drops a message that is no longer said': {
+    before: [ready({ message: 'old' })],
+    next: { type: 'Ready', status: 'True', reason: 'Up' },
+    want: [ready()],
+  },
+  'dates a condition that had no time': {
+    before: [{ type: 'Ready', status: 'True' }],
+    next: { type: 'Ready', status: 'True' },
+    want: [{ type: 'Ready', status: 'True', lastTransitionTime: NOW }],
+  },
+};
+
+const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
+
+for (const [sentence, { before, next, want }] of Object.entries(cases)) {
+  test(sentence, () => {
+    const input = plain(before ?? null);
+    const after = setCondition(before, next, NOW);
+    assert.deepEqual(plain(after), want);
+    assert.deepEqual(plain(before ?? null), input, 'the list given is not changed');
+    assert.equal(setCondition(after, next, '2030-01-01T00:00:00Z'), after, 'a repeated call changes nothing');
+  });
+}
+
+test('reads conditions, also where there are none', () => {
+  assert.equal(findCondition([ready()], 'Ready')?.reason, 'Up');
+  assert.equal(findCondition(undefined, 'Ready'), undefined);
+  assert.equal(isTrue([ready()], 'Ready'), true);
+  assert.equal(isTrue([ready({ status: 'Unknown' })], 'Ready'), false);
+  assert.equal(isTrue(undefined, 'Ready'), false);
+});
