@@ -46,6 +46,8 @@ export interface WriteOptions extends CallOptions {
   readonly dryRun?: boolean;
   readonly fieldManager?: string;
   readonly subresource?: string;
+  /** With an `apply` patch: takes fields over from other managers. */
+  readonly force?: boolean;
 }
 
 export type PatchType = 'json' | 'merge' | 'strategic' | 'apply';

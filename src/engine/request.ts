@@ -20,6 +20,8 @@ export interface ApiRequest {
   readonly accept: string;
   readonly contentType: string;
   readonly userAgent: string;
+  /** Any other header, by its lower-case name. Requests of this process have none. */
+  header?(name: string): string | undefined;
   /** Read only by verbs that have a body; rejects with 413 past the limit. */
   body(): Promise<Buffer>;
   readonly signal: AbortSignal;

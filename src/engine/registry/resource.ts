@@ -43,6 +43,12 @@ export interface Strategy {
   validateUpdate?(object: KubeObject, old: KubeObject): FieldError[];
   /** Warning headers for a write that is accepted. */
   warnings?(object: KubeObject): string[];
+  /** Seconds that a delete waits for whoever runs the object; absent = none. */
+  graceSeconds?(object: KubeObject, requested: number | undefined): number;
+  /** Marks an object whose deletion began (Namespace phase). */
+  beginDeletion?(object: KubeObject): void;
+  /** Whether something besides metadata.finalizers still holds an object under deletion (Namespace spec.finalizers). */
+  heldBack?(object: KubeObject): boolean;
 }
 
 export type NameRule = 'subdomain' | 'label' | 'label1035' | 'path-segment';

@@ -1,0 +1,167 @@
+/**
+ * The transport inside one process: calls the API's handler as a function. Requests and answers cross as bytes all
+ * the same, so that nobody shares mutable state with the server and both ways behave alike.
+ */
+import { abortable } from '#client/abort.ts';
+import { jsonLines } from '#client/json-lines.ts';
+import { TransportError, describeRequest, errorOfAnswer, parseAnswer } from '#client/transport.ts';
+import type { Transport, TransportRequest, TransportResponse } from '#client/transport.ts';
+
+/*
+ * The shapes below are those of engine/request.ts, stated again: a client must not know the engine, whoever joins
+ * the two (main.ts) lets the compiler compare them.
+ */
+export interface InProcessUser {
+  readonly name: string;
+  readonly uid?: string;
+  readonly groups: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
+export interface InProcessRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly user: InProcessUser;
+  readonly accept: string;
+  readonly contentType: string;
+  readonly userAgent: string;
+  body(): Promise<Buffer>;
+  readonly signal: AbortSignal;
+}
+
+export interface InProcessSink {
+  write(chunk: Buffer): boolean;
+  readonly bufferedBytes: number;
+  end(): void;
+}
+
+interface InProcessBytes {
+  readonly status: number;
+  readonly warnings?: readonly string[];
+  readonly body: Buffer | readonly Buffer[];
+}
+
+interface InProcessStream {
+  readonly status: number;
+  readonly warnings?: readonly string[];
+  stream(sink: InProcessSink): () => void;
+}
+
+export type InProcessHandler = (request: InProcessRequest) => Promise<InProcessBytes | InProcessStream>;
+
+export interface InProcessOptions {
+  readonly handler: InProcessHandler;
+  readonly user: InProcessUser;
+  readonly userAgent: string;
+}
+
+const NO_BYTES = Buffer.alloc(0);
+/** Past it `write` asks to wait; who goes on writing past the server's own limit is cut off by the server. */
+const HIGH_WATER_BYTES = 1024 * 1024;
+
+export function createInProcessTransport({ handler, user, userAgent }: InProcessOptions): Transport {
+  function call(request: TransportRequest, signal: AbortSignal) {
+    const { method, path, query = new URLSearchParams(), accept = 'application/json' } = request;
+    const bytes = request.body === undefined ? NO_BYTES : Buffer.from(JSON.stringify(request.body));
+    const contentType = request.body === undefined ? '' : (request.contentType ?? 'application/json');
+    const body = (): Promise<Buffer> => Promise.resolve(bytes);
+    const asked = { method, path, query, user, accept, contentType, userAgent, body, signal };
+    return abortable(handler(asked), signal);
+  }
+
+  return {
+    async request(request): Promise<TransportResponse> {
+      const what = describeRequest(request);
+      request.signal?.throwIfAborted();
+      const answer = await call(request, request.signal ?? new AbortController().signal);
+      if ('stream' in answer) throw new TransportError(`Cannot read the answer to ${what}: it is a stream`);
+      const text = textOf(answer.body);
+      if (answer.status < 200 || answer.status > 299) throw errorOfAnswer(answer.status, text);
+      return { status: answer.status, body: parseAnswer(text, what), warnings: answer.warnings ?? [] };
+    },
+
+    async *stream(request) {
+      // The server sees the end of the request when the reader leaves, as it would over a connection.
+      const controller = new AbortController();
+      const onAbort = (): void => controller.abort(request.signal?.reason);
+      request.signal?.throwIfAborted();
+      request.signal?.addEventListener('abort', onAbort);
+      const chunks = new ChunkQueue(controller.signal);
+      let stop: (() => void) | undefined;
+      try {
+        const answer = await call(request, controller.signal);
+        if ('stream' in answer) stop = answer.stream(chunks);
+        else if (answer.status < 200 || answer.status > 299) throw errorOfAnswer(answer.status, textOf(answer.body));
+        else chunks.take(answer.body);
+        yield* jsonLines(chunks, { what: describeRequest(request) });
+      } finally {
+        request.signal?.removeEventListener('abort', onAbort);
+        stop?.();
+        controller.abort();
+      }
+    },
+  };
+}
+
+function textOf(body: Buffer | readonly Buffer[]): string {
+  return (Buffer.isBuffer(body) ? body : Buffer.concat(body)).toString('utf8');
+}
+
+/** What the server has written and the reader has not taken yet. */
+class ChunkQueue implements InProcessSink, AsyncIterable<Buffer> {
+  #chunks: Buffer[] = [];
+  #ended = false;
+  #wake: (() => void) | undefined;
+  readonly #signal: AbortSignal;
+  bufferedBytes = 0;
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+  }
+
+  write(chunk: Buffer): boolean {
+    if (this.#ended) return false;
+    this.#chunks.push(chunk);
+    this.bufferedBytes += chunk.length;
+    this.#wake?.();
+    return this.bufferedBytes < HIGH_WATER_BYTES;
+  }
+
+  end(): void {
+    this.#ended = true;
+    this.#wake?.();
+  }
+
+  take(body: Buffer | readonly Buffer[]): void {
+    for (const chunk of Buffer.isBuffer(body) ? [body] : body) this.write(chunk);
+    this.end();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, undefined> {
+    const onAbort = (): void => this.#wake?.();
+    this.#signal.addEventListener('abort', onAbort);
+    try {
+      for (;;) {
+        this.#signal.throwIfAborted();
+        const chunks = this.#chunks;
+        if (chunks.length > 0) {
+          this.#chunks = [];
+          for (const chunk of chunks) {
+            this.bufferedBytes -= chunk.length;
+            yield chunk;
+          }
+        } else if (this.#ended) {
+          return;
+        } else {
+          await new Promise<void>((resolve) => {
+            this.#wake = resolve;
+          });
+          this.#wake = undefined;
+        }
+      }
+    } finally {
+      this.#signal.removeEventListener('abort', onAbort);
+    }
+  }
+}

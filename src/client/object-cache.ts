@@ -1,0 +1,100 @@
+/** The objects that an informer knows, with its indexes. Pure data: it tells what changed, others notify. */
+import { objectKey } from '#client/object-key.ts';
+import type { KubeObject, Stored } from '#kube/meta.ts';
+
+/** At least one of the two is there. */
+export interface ObjectChange<T extends KubeObject> {
+  readonly old: Stored<T> | undefined;
+  readonly new: Stored<T> | undefined;
+}
+
+/** The values under which an object is found. Pure: it is asked again when the object goes. */
+export type IndexFunction<T extends KubeObject> = (object: Stored<T>) => readonly string[];
+
+export class ObjectCache<T extends KubeObject> {
+  readonly #objects = new Map<string, Stored<T>>();
+  readonly #indexes = new Map<string, { values: IndexFunction<T>; keys: Map<string, Set<string>> }>();
+
+  constructor(indexes: Readonly<Record<string, IndexFunction<T>>> = {}) {
+    for (const [name, values] of Object.entries(indexes)) this.#indexes.set(name, { values, keys: new Map() });
+  }
+
+  get size(): number {
+    return this.#objects.size;
+  }
+
+  get(key: string): Stored<T> | undefined {
+    return this.#objects.get(key);
+  }
+
+  keys(): Iterable<string> {
+    return this.#objects.keys();
+  }
+
+  list(): Stored<T>[] {
+    return [...this.#objects.values()];
+  }
+
+  byIndex(name: string, value: string): Stored<T>[] {
+    const index = this.#indexes.get(name);
+    if (index === undefined) throw new TypeError(`Cannot look up by index "${name}": there is no such index`);
+    const found: Stored<T>[] = [];
+    for (const key of index.keys.get(value) ?? []) found.push(this.#objects.get(key)!);
+    return found;
+  }
+
+  put(key: string, object: Stored<T>): ObjectChange<T> {
+    const old = this.#objects.get(key);
+    if (old !== undefined) this.#unindex(key, old);
+    this.#objects.set(key, object);
+    this.#index(key, object);
+    return { old, new: object };
+  }
+
+  remove(key: string): ObjectChange<T> | undefined {
+    const old = this.#objects.get(key);
+    if (old === undefined) return undefined;
+    this.#unindex(key, old);
+    this.#objects.delete(key);
+    return { old, new: undefined };
+  }
+
+  /** Takes over a whole state; the result is what differs, deletions first. */
+  replace(objects: readonly Stored<T>[]): [key: string, change: ObjectChange<T>][] {
+    const next = new Map<string, Stored<T>>();
+    for (const object of objects) next.set(objectKey(object), object);
+    const changes: [string, ObjectChange<T>][] = [];
+    for (const key of [...this.#objects.keys()]) {
+      if (!next.has(key)) changes.push([key, this.remove(key)!]);
+    }
+    for (const [key, object] of next) {
+      const old = this.#objects.get(key);
+      if (old === undefined || !sameState(old, object)) changes.push([key, this.put(key, object)]);
+    }
+    return changes;
+  }
+
+  #index(key: string, object: Stored<T>): void {
+    for (const { values, keys } of this.#indexes.values()) {
+      for (const value of values(object)) {
+        const held = keys.get(value);
+        if (held === undefined) keys.set(value, new Set([key]));
+        else held.add(key);
+      }
+    }
+  }
+
+  #unindex(key: string, object: Stored<T>): void {
+    for (const { values, keys } of this.#indexes.values()) {
+      for (const value of values(object)) {
+        const held = keys.get(value);
+        if (held?.delete(key) && held.size === 0) keys.delete(value);
+      }
+    }
+  }
+}
+
+/** A server that lost its history may give out a resourceVersion again, but never a uid. */
+function sameState(a: Stored, b: Stored): boolean {
+  return a.metadata.resourceVersion === b.metadata.resourceVersion && a.metadata.uid === b.metadata.uid;
+}

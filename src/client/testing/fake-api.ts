@@ -1,0 +1,268 @@
+/**
+ * A small API server in memory for tests of what stands on the client: it keeps objects of any kind with a history
+ * of revisions, pages its lists, and serves watches as bytes. Tests change its objects directly or through a
+ * FakeLink, and break what a real one would break: see FakeApi's second half and fake-link.ts.
+ *
+ * It knows no schemas, selectors nor users. Its answers follow kube-apiserver where the client's behaviour hangs on it.
+ */
+import type { ObjectName } from '#client/client.ts';
+import { FakeStream } from '#client/testing/fake-stream.ts';
+import { objectKey } from '#client/object-key.ts';
+import { MODIFIED, alreadyExists, badRequest, conflict, gone, notFound } from '#kube/api-error.ts';
+import { apiVersionOf, groupResource, isRecord } from '#kube/meta.ts';
+import type { KubeObject, ResourceType, Stored, WatchEventType } from '#kube/meta.ts';
+
+export interface FakeEvent {
+  readonly revision: number;
+  readonly collection: string;
+  readonly key: string;
+  readonly type: Extract<WatchEventType, 'ADDED' | 'MODIFIED' | 'DELETED'>;
+  readonly object: Stored;
+}
+
+interface Watcher {
+  readonly collection: string;
+  readonly prefix: string;
+  readonly bookmarks: boolean;
+  readonly stream: FakeStream;
+}
+
+export type Break = 'reset' | 'inside a line' | 'end' | 'silence';
+
+export class FakeApi {
+  revision = 0;
+  /** Everything that ever happened, in order; what a watch can still start from is a matter of `compact`. */
+  readonly history: FakeEvent[] = [];
+  #compacted = 0;
+  #uids = 0;
+  readonly #objects = new Map<string, Map<string, Stored>>();
+  readonly #watchers = new Set<Watcher>();
+  readonly #pages = new Map<string, Stored[]>();
+
+  // ---- the API
+
+  get(type: ResourceType, key: string): Stored {
+    const object = this.#collection(type).get(key);
+    if (object === undefined) throw notFound(type, key.slice(key.indexOf('/') + 1));
+    return object;
+  }
+
+  peek<T extends KubeObject>(type: ResourceType<T>, key: string): Stored<T> | undefined {
+    return this.#collection(type).get(key) as Stored<T> | undefined;
+  }
+
+  all<T extends KubeObject>(type: ResourceType<T>): Stored<T>[] {
+    return [...this.#collection(type).values()] as Stored<T>[];
+  }
+
+  create(type: ResourceType, object: KubeObject, { dryRun = false } = {}): Stored {
+    const key = objectKey(object);
+    if (this.#collection(type).has(key)) throw alreadyExists(type, object.metadata.name ?? '');
+    const uid = `uid-${++this.#uids}`;
+    const creationTimestamp = '2030-01-01T00:00:00Z';
+    const metadata = { ...object.metadata, name: object.metadata.name ?? '', uid, creationTimestamp };
+    const body = { ...object, apiVersion: apiVersionOf(type), kind: type.kind, metadata };
+    return dryRun ? this.#stamped(body) : this.#commit('ADDED', type, key, body);
+  }
+
+  /** A whole object, or only its status; one that changes nothing gets no revision, as everywhere in Kubernetes. */
+  update(type: ResourceType, object: KubeObject, { subresource }: { subresource?: string | undefined } = {}): Stored {
+    const key = objectKey(object);
+    const old = this.get(type, key);
+    const { resourceVersion, uid } = object.metadata;
+    if (resourceVersion !== undefined && resourceVersion !== old.metadata.resourceVersion) {
+      throw conflict(type, old.metadata.name, MODIFIED);
+    }
+    if (uid !== undefined && uid !== old.metadata.uid) throw conflict(type, old.metadata.name, 'the uid does not match');
+    const { creationTimestamp, deletionTimestamp } = old.metadata;
+    const metadata = { ...object.metadata, ...old.metadata, ...ownMetadata(object), creationTimestamp, deletionTimestamp };
+    const next =
+      subresource === 'status'
+        ? { ...old, status: object['status'] }
+        : { ...object, apiVersion: old.apiVersion, kind: old.kind, metadata, status: old['status'] };
+    return this.#save(type, key, old, next);
+  }
+
+  patch(type: ResourceType, key: string, patch: unknown, options: { subresource?: string | undefined } = {}): Stored {
+    const old = this.get(type, key);
+    if (!isRecord(patch)) throw badRequest('this fake knows merge patches only');
+    return this.update(type, merged({ ...old, metadata: without(old.metadata, 'resourceVersion') }, patch), options);
+  }
+
+  delete(type: ResourceType, key: string, { uid, resourceVersion }: { uid?: string; resourceVersion?: string } = {}): Stored {
+    const old = this.get(type, key);
+    const { metadata } = old;
+    if (uid !== undefined && uid !== metadata.uid) throw conflict(type, metadata.name, 'the UID in the precondition');
+    if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion) {
+      throw conflict(type, metadata.name, 'the ResourceVersion in the precondition');
+    }
+    if ((metadata.finalizers ?? []).length === 0) return this.#commit('DELETED', type, key, old);
+    return this.#save(type, key, old, { ...old, metadata: { ...metadata, deletionTimestamp: '2030-01-01T00:00:00Z' } });
+  }
+
+  list(type: ResourceType, { namespace, limit = 0, token }: { namespace?: string; limit?: number; token?: string }) {
+    let [revision, items] = [this.revision, this.#matching(type, namespace)];
+    let start = 0;
+    if (token !== undefined) {
+      const page = this.#pages.get(token);
+      if (page === undefined) throw gone('The provided continue parameter is too old', 'fresh-token');
+      items = page;
+      [revision, start] = token.split(':').map(Number) as [number, number];
+    }
+    const end = limit === 0 ? items.length : Math.min(items.length, start + limit);
+    const metadata: Record<string, unknown> = { resourceVersion: String(revision) };
+    if (end < items.length) {
+      metadata['continue'] = `${revision}:${end}:${groupResource(type)}`;
+      this.#pages.set(metadata['continue'] as string, items);
+    }
+    return { apiVersion: apiVersionOf(type), kind: `${type.kind}List`, metadata, items: items.slice(start, end) };
+  }
+
+  watch(type: ResourceType, { namespace, since, bookmarks }: { namespace?: string; since: number; bookmarks: boolean }) {
+    const [collection, prefix] = [groupResource(type), namespace === undefined ? '' : `${namespace}/`];
+    const watcher: Watcher = { collection, prefix, bookmarks, stream: new FakeStream() };
+    if (since === 0) {
+      for (const object of this.#matching(type, namespace)) watcher.stream.line({ type: 'ADDED', object });
+    } else if (since < this.#compacted) {
+      const status = gone(`too old resource version: ${since} (${this.#compacted})`).toStatus();
+      watcher.stream.line({ type: 'ERROR', object: status });
+      watcher.stream.end();
+      return watcher.stream;
+    }
+    // A revision that is still to come is waited for in silence, as kube-apiserver does.
+    if (since > 0) for (const event of this.history) if (event.revision > since) this.#send(watcher, event);
+    this.#watchers.add(watcher);
+    watcher.stream.onClose = () => void this.#watchers.delete(watcher);
+    return watcher.stream;
+  }
+
+  // ---- what a test does to it
+
+  /** Creates or changes, whatever is needed. */
+  put<T extends KubeObject>(type: ResourceType<T>, object: T): Stored<T> {
+    const known = this.peek(type, objectKey(object));
+    return (known === undefined ? this.create(type, object) : this.update(type, object)) as Stored<T>;
+  }
+
+  remove(type: ResourceType, { namespace, name }: ObjectName): void {
+    this.#commit('DELETED', type, objectKey({ metadata: { namespace, name } }), this.get(type, namespace ? `${namespace}/${name}` : name));
+  }
+
+  get watchers(): number {
+    return this.#watchers.size;
+  }
+
+  /** Watches from before now are answered with 410, and so are continue tokens. */
+  compact(): void {
+    this.#compacted = this.revision;
+    this.#pages.clear();
+  }
+
+  /** Ends every watch in that way. What was sent but not read yet is lost with a reset. */
+  breakWatches(how: Break): void {
+    for (const watcher of [...this.#watchers]) {
+      this.#watchers.delete(watcher);
+      watcher.stream.break(how);
+    }
+  }
+
+  /** Sends the newest events once more. */
+  repeat(count: number): void {
+    for (const event of this.history.slice(-count)) for (const watcher of this.#watchers) this.#send(watcher, event);
+  }
+
+  bookmark(revision = this.revision): void {
+    for (const { bookmarks, stream } of this.#watchers) {
+      if (bookmarks) stream.line({ type: 'BOOKMARK', object: { metadata: { resourceVersion: String(revision) } } });
+    }
+  }
+
+  /** The server comes back, with an older state if one is named; what was written after it never happened. */
+  restart({ at = this.revision }: { at?: number } = {}): void {
+    this.breakWatches('reset');
+    this.#pages.clear();
+    this.revision = at;
+    this.#compacted = Math.min(this.#compacted, at);
+    const kept = this.history.filter(({ revision }) => revision <= at);
+    this.history.splice(0, this.history.length, ...kept);
+    this.#objects.clear();
+    for (const { collection, type, key, object } of kept) {
+      const objects = this.#named(collection);
+      if (type === 'DELETED') objects.delete(key);
+      else objects.set(key, object);
+    }
+  }
+
+  // ----
+
+  #collection(type: ResourceType): Map<string, Stored> {
+    return this.#named(groupResource(type));
+  }
+
+  #named(collection: string): Map<string, Stored> {
+    let objects = this.#objects.get(collection);
+    if (objects === undefined) this.#objects.set(collection, (objects = new Map()));
+    return objects;
+  }
+
+  #matching(type: ResourceType, namespace: string | undefined): Stored[] {
+    const prefix = namespace === undefined ? '' : `${namespace}/`;
+    const entries = [...this.#collection(type)].filter(([key]) => key.startsWith(prefix));
+    return entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, object]) => object);
+  }
+
+  #save(type: ResourceType, key: string, old: Stored, next: KubeObject): Stored {
+    if (JSON.stringify(sorted({ ...next, metadata: next.metadata })) === JSON.stringify(sorted(old))) return old;
+    const released = next.metadata.deletionTimestamp !== undefined && (next.metadata.finalizers ?? []).length === 0;
+    return this.#commit(released ? 'DELETED' : 'MODIFIED', type, key, next);
+  }
+
+  #stamped(object: KubeObject, revision?: number): Stored {
+    const stamp = revision === undefined ? {} : { resourceVersion: String(revision) };
+    return JSON.parse(JSON.stringify({ ...object, metadata: { ...object.metadata, ...stamp } })) as Stored;
+  }
+
+  #commit(type: FakeEvent['type'], resource: ResourceType, key: string, object: KubeObject): Stored {
+    const revision = ++this.revision;
+    const stored = this.#stamped(object, revision);
+    const objects = this.#collection(resource);
+    if (type === 'DELETED') objects.delete(key);
+    else objects.set(key, stored);
+    const event: FakeEvent = { revision, collection: groupResource(resource), key, type, object: stored };
+    this.history.push(event);
+    for (const watcher of this.#watchers) this.#send(watcher, event);
+    return stored;
+  }
+
+  #send({ collection, prefix, stream }: Watcher, event: FakeEvent): void {
+    if (event.collection !== collection || !event.key.startsWith(prefix)) return;
+    stream.line({ type: event.type, object: event.object });
+  }
+}
+
+/** What a writer may set in metadata. */
+function ownMetadata({ metadata }: KubeObject) {
+  const { labels, annotations, finalizers, ownerReferences } = metadata;
+  return { labels, annotations, finalizers, ownerReferences };
+}
+
+function without<O extends object, K extends keyof O>(object: O, key: K): Omit<O, K> {
+  const { [key]: _, ...rest } = object;
+  return rest;
+}
+
+function merged(target: unknown, patch: Record<string, unknown>): KubeObject {
+  const result: Record<string, unknown> = isRecord(target) ? { ...target } : {};
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete result[key];
+    else result[key] = isRecord(value) ? merged(result[key], value) : value;
+  }
+  return result as KubeObject;
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (!isRecord(value)) return value;
+  const entries = Object.entries(value).filter(([, field]) => field !== undefined);
+  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, field]) => [key, sorted(field)]));
+}

@@ -1,0 +1,117 @@
+/** One client's connection to a FakeApi, which a test can cut, hold up, or let fail. */
+import { abortable, delay } from '#client/abort.ts';
+import type { Client } from '#client/client.ts';
+import { jsonLines } from '#client/json-lines.ts';
+import { createClient } from '#client/rest-client.ts';
+import type { FakeApi } from '#client/testing/fake-api.ts';
+import { TransportError, describeRequest } from '#client/transport.ts';
+import type { Transport, TransportRequest } from '#client/transport.ts';
+import { unknownPath } from '#kube/api-error.ts';
+import type { KubeObject, ResourceType } from '#kube/meta.ts';
+import type { Clock } from '#lib/clock.ts';
+
+/**
+ * `refused`: nothing gets through, and that is known at once. `held`: requests wait for ever. `deaf`: the server does
+ * what it is asked, but no answer comes back.
+ */
+export type LinkState = 'up' | 'refused' | 'held' | 'deaf';
+
+export class FakeLink {
+  state: LinkState = 'up';
+  /** Each request, as `GET /api/v1/pods?limit=1`. */
+  readonly requests: string[] = [];
+  /** Thrown by the next requests, one each. */
+  readonly failures: Error[] = [];
+  /** Called when the server has answered and before the client hears of it. */
+  afterWrite: ((request: TransportRequest) => void) | undefined;
+  readonly transport: Transport;
+  readonly client: Client;
+  readonly #api: FakeApi;
+  readonly #types: readonly ResourceType[];
+  readonly #latency: { clock: Clock; ms(): number } | undefined;
+
+  /** With a latency each way of a request takes that long. */
+  constructor(api: FakeApi, types: readonly ResourceType[], latency?: { clock: Clock; ms(): number }) {
+    this.#api = api;
+    this.#types = types;
+    this.#latency = latency;
+    this.transport = {
+      request: (request) => abortable(this.#request(request), request.signal),
+      stream: (request) => this.#stream(request),
+    };
+    this.client = createClient(this.transport);
+  }
+
+  /** How many requests of that beginning there were: `list` and `watch` are both GET, so say `GET /api/v1/pods?watch`. */
+  count(beginning: string): number {
+    return this.requests.filter((request) => request.startsWith(beginning)).length;
+  }
+
+  async #request(request: TransportRequest): Promise<{ status: number; body: unknown; warnings: readonly string[] }> {
+    await this.#pass(request);
+    await this.#travel();
+    request.signal?.throwIfAborted();
+    const body: unknown = JSON.parse(JSON.stringify(this.#serve(request)));
+    if (request.method !== 'GET') this.afterWrite?.(request);
+    await this.#travel();
+    if (this.state === 'deaf') await new Promise(() => {});
+    return { status: 200, body, warnings: [] };
+  }
+
+  async *#stream(request: TransportRequest): AsyncGenerator<unknown, void, undefined> {
+    await abortable(this.#pass(request), request.signal);
+    const { type, namespace } = this.#parse(request.path);
+    const since = Number(request.query?.get('resourceVersion') ?? 0);
+    const bookmarks = request.query?.get('allowWatchBookmarks') === 'true';
+    const stream = this.#api.watch(type, { namespace, since, bookmarks });
+    yield* jsonLines(stream.read(request.signal), { what: describeRequest(request) });
+  }
+
+  async #pass({ method, path, query }: TransportRequest): Promise<void> {
+    this.requests.push(`${method} ${path}${query === undefined || query.size === 0 ? '' : `?${query.toString()}`}`);
+    const failure = this.failures.shift();
+    if (failure !== undefined) throw failure;
+    if (this.state === 'refused') throw new TransportError(`Cannot ${method} ${path}: connect ECONNREFUSED`);
+    if (this.state === 'held') await new Promise(() => {});
+  }
+
+  async #travel(): Promise<void> {
+    const latency = this.#latency;
+    const never = new AbortController().signal;
+    if (latency !== undefined) await delay(latency.clock, latency.ms(), { signal: never });
+  }
+
+  #serve({ method, path, query, body }: TransportRequest): unknown {
+    const { type, namespace, name, subresource } = this.#parse(path);
+    const key = type.namespaced && namespace !== undefined ? `${namespace}/${name}` : (name ?? '');
+    switch (method) {
+      case 'GET':
+        if (name !== undefined) return this.#api.get(type, key);
+        return this.#api.list(type, {
+          namespace,
+          limit: Number(query?.get('limit') ?? 0),
+          token: query?.get('continue') ?? undefined,
+        });
+      case 'POST':
+        return this.#api.create(type, body as KubeObject, { dryRun: query?.has('dryRun') });
+      case 'PUT':
+        return this.#api.update(type, body as KubeObject, { subresource });
+      case 'PATCH':
+        return this.#api.patch(type, key, body, { subresource });
+      case 'DELETE':
+        return this.#api.delete(type, key, (body as { preconditions?: { uid?: string } }).preconditions);
+    }
+  }
+
+  #parse(path: string): { type: ResourceType; namespace?: string; name?: string; subresource?: string } {
+    const parts = path.split('/').slice(1);
+    const [group, version] = parts[0] === 'api' ? ['', parts[1]] : [parts[1], parts[2]];
+    const rest = parts.slice(parts[0] === 'api' ? 2 : 3);
+    const scoped = rest[0] === 'namespaces' && rest.length >= 3;
+    const [plural, name, subresource] = scoped ? rest.slice(2) : rest;
+    const namespace = scoped ? rest[1] : undefined;
+    const type = this.#types.find((known) => known.group === group && known.version === version && known.plural === plural);
+    if (type === undefined) throw unknownPath();
+    return { type, namespace, name, subresource };
+  }
+}

@@ -1,0 +1,42 @@
+/** The bearer token: fixed, or read again from its file, because such tokens are rotated under a running process. */
+import type { Clock } from '#lib/clock.ts';
+
+export interface TokenSourceOptions {
+  readonly token?: string | undefined;
+  readonly tokenFile?: string | undefined;
+  readonly clock: Clock;
+  readonly readFile: (path: string) => Promise<string>;
+}
+
+const REREAD_MS = 60_000;
+
+export class TokenSource {
+  readonly #options: TokenSourceOptions;
+  #read: { readonly token: string; readonly atMs: number } | undefined;
+
+  constructor(options: TokenSourceOptions) {
+    this.#options = options;
+  }
+
+  /** Undefined where there is none. A file that cannot be read any more leaves the last token in use. */
+  async token(): Promise<string | undefined> {
+    const { token, tokenFile, clock, readFile } = this.#options;
+    if (tokenFile === undefined) return token;
+    const last = this.#read;
+    if (last !== undefined && clock.now() - last.atMs < REREAD_MS) return last.token;
+    try {
+      const text = (await readFile(tokenFile)).trim();
+      this.#read = { token: text, atMs: clock.now() };
+      return text;
+    } catch (cause) {
+      if (last !== undefined) return last.token;
+      if (token !== undefined) return token;
+      throw new Error(`Cannot read the token file ${tokenFile}: ${(cause as Error).message}`, { cause });
+    }
+  }
+
+  /** The server did not accept it: the next request reads the file again. */
+  refused(): void {
+    this.#read = undefined;
+  }
+}

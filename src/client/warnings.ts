@@ -1,0 +1,11 @@
+/** Warning headers (RFC 7234 5.5), which Kubernetes uses for what is accepted but unwise. */
+
+const WARNING = /\b[0-9]{3} [^ ]+ "((?:[^"\\]|\\.)*)"/g;
+const MAX_HEADER = 16 * 1024;
+
+/** The texts of `299 - "text"`, several of which may stand in one header. */
+export function parseWarnings(header: string | string[] | undefined): string[] {
+  if (header === undefined) return [];
+  const text = (Array.isArray(header) ? header.join(', ') : header).slice(0, MAX_HEADER);
+  return Array.from(text.matchAll(WARNING), (match) => match[1]!.replace(/\\(.)/g, '$1'));
+}

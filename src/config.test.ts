@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { parseCommandLine } from './config.ts';
+import type { UpOptions } from './config.ts';
+
+const DEFAULTS: UpOptions = {
+  dataDir: join(import.meta.dirname, '..', '.selfsame'),
+  host: '127.0.0.1',
+  port: 6443,
+  tokenAuthFile: undefined,
+  logLevel: 'info',
+};
+
+interface UpCase {
+  readonly args?: string[];
+  readonly env?: Record<string, string>;
+  readonly want: Partial<UpOptions>;
+}
+
+const ups: Record<string, UpCase> = {
+  'has a default for everything': { want: {} },
+  'takes a value as the next argument': { args: ['--data-dir', '/d', '--port', '1'], want: { dataDir: '/d', port: 1 } },
+  'takes a value after an equals sign': { args: ['--data-dir=/a=b'], want: { dataDir: '/a=b' } },
+  'takes values from the environment': {
+    env: {
+      SELFSAME_DATA_DIR: '/e',
+      SELFSAME_HOST: '::1',
+      SELFSAME_PORT: '0',
+      SELFSAME_TOKEN_AUTH_FILE: '/t',
+      SELFSAME_LOG_LEVEL: 'debug',
+    },
+    want: { dataDir: '/e', host: '::1', port: 0, tokenAuthFile: '/t', logLevel: 'debug' },
+  },
+  'prefers the command line to the environment': {
+    args: ['--port', '7000'],
+    env: { SELFSAME_PORT: '8000' },
+    want: { port: 7000 },
+  },
+  'does not even read a variable that is overridden': {
+    args: ['--port', '7000'],
+    env: { SELFSAME_PORT: 'nonsense' },
+    want: { port: 7000 },
+  },
+  'takes the last of a repeated flag': { args: ['--port', '1', '--port', '2'], want: { port: 2 } },
+};
+
+for (const [name, { args = [], env = {}, want }] of Object.entries(ups)) {
+  test(`up ${name}`, () => {
+    assert.deepEqual(parseCommandLine(['up', ...args], env), { command: 'up', options: { ...DEFAULTS, ...want } });
+  });
+}
+
+interface UsageCase {
+  readonly argv: string[];
+  readonly env?: Record<string, string>;
+  readonly error: string;
+}
+
+const mistakes: Record<string, UsageCase> = {
+  'no command': { argv: [], error: 'a command is missing' },
+  'an unknown command': { argv: ['upp'], error: 'unknown command "upp"' },
+  'a command of Object': { argv: ['constructor'], error: 'unknown command "constructor"' },
+  'an unknown flag': { argv: ['up', '--prot', '1'], error: 'unknown flag --prot' },
+  'a flag of another command': { argv: ['version', '--port', '1'], error: 'unknown flag --port' },
+  'a stray argument': { argv: ['up', 'now'], error: 'unexpected argument "now"' },
+  'a lone dash': { argv: ['up', '-p'], error: 'unexpected argument "-p"' },
+  'a flag without value': { argv: ['up', '--port'], error: '--port needs a value' },
+  'a port that is no number': {
+    argv: ['up', '--port', '64x'],
+    error: '--port must be a port number from 0 to 65535, not "64x"',
+  },
+  'a port too high': {
+    argv: ['up', '--port=65536'],
+    error: '--port must be a port number from 0 to 65535, not "65536"',
+  },
+  'an empty port': { argv: ['up', '--port='], error: '--port must be a port number from 0 to 65535, not ""' },
+  'a negative port': { argv: ['up', '--port', '-1'], error: '--port must be a port number from 0 to 65535, not "-1"' },
+  'a bad value in the environment': {
+    argv: ['up'],
+    env: { SELFSAME_PORT: 'x' },
+    error: 'SELFSAME_PORT must be a port number from 0 to 65535, not "x"',
+  },
+  'a host name': {
+    argv: ['up', '--host', 'example.org'],
+    error: '--host must be an IP address or localhost, not "example.org"',
+  },
+  'an unknown log level': {
+    argv: ['up', '--log-level', 'loud'],
+    error: '--log-level must be one of debug, info, warn, error, silent, not "loud"',
+  },
+  'an empty data directory': { argv: ['up', '--data-dir', ''], error: '--data-dir must be a path, not ""' },
+  'help about an unknown command': { argv: ['help', 'upp'], error: 'unknown command "upp"' },
+};
+
+for (const [name, { argv, env = {}, error }] of Object.entries(mistakes)) {
+  test(`refuses ${name}`, () => assert.deepEqual(parseCommandLine(argv, env), { usageError: error }));
+}
+
+const helps: Record<string, string[]> = {
+  'help is a command': ['help'],
+  'help is a flag': ['--help'],
+  'help has a short flag': ['-h'],
+};
+
+for (const [name, argv] of Object.entries(helps)) {
+  test(`${name} and lists every command`, () => {
+    const config = parseCommandLine(argv, {});
+    assert.ok('command' in config && config.command === 'help');
+    for (const command of ['up', 'version', 'help']) assert.match(config.text, new RegExp(`^  ${command} `, 'm'));
+  });
+}
+
+for (const argv of [
+  ['help', 'up'],
+  ['up', '--help'],
+  ['--help', 'up'],
+  ['up', '--port', 'x', '-h'],
+]) {
+  test(`${argv.join(' ')} tells each flag with its variable and default`, () => {
+    const config = parseCommandLine(argv, {});
+    assert.ok('command' in config && config.command === 'help');
+    for (const text of ['--port PORT', 'default 6443; also SELFSAME_PORT', 'SELFSAME_DATA_DIR', '--token-auth-file']) {
+      assert.ok(config.text.includes(text), text);
+    }
+  });
+}
+
+for (const argv of [['version'], ['--version']]) {
+  test(`${argv.join(' ')} asks for the version`, () => {
+    assert.deepEqual(parseCommandLine(argv, {}), { command: 'version' });
+  });
+}

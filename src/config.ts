@@ -1,0 +1,212 @@
+/**
+ * The command line as values: argv and environment in, a typed Config or a UsageError out. Pure; main.ts acts on it.
+ *
+ * A new flag is one entry of a flag table, a new command one entry of `commands` and of the Config union. Every flag
+ * `--some-name` can also be given as SELFSAME_SOME_NAME; the command line wins.
+ */
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import type { LogLevel } from '#lib/log.ts';
+
+const PROJECT_ROOT = join(import.meta.dirname, '..');
+const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
+const MAX_PORT = 65_535;
+
+export interface UsageError {
+  /** What is wrong, as one sentence for people. */
+  readonly usageError: string;
+}
+
+interface Flag<T> {
+  readonly name: string;
+  /** What stands for the value in the help. */
+  readonly value: string;
+  readonly help: string;
+  /** As the help shows it. */
+  readonly fallbackText?: string;
+  readonly fallback: T;
+  /** The complaint completes "… must be". */
+  parse(text: string): { ok: T } | { mustBe: string };
+}
+
+const flag = <T>(options: Flag<T>): Flag<T> => options;
+
+const upFlags = {
+  dataDir: flag<string>({
+    name: 'data-dir',
+    value: 'DIR',
+    help: 'where all state lives; made (mode 0700) when missing',
+    fallback: join(PROJECT_ROOT, '.selfsame'),
+    fallbackText: '.selfsame in the folder of the program',
+    parse: nonEmpty,
+  }),
+  host: flag<string>({
+    name: 'host',
+    value: 'ADDRESS',
+    help: 'IP address (or localhost) to listen on',
+    fallback: '127.0.0.1',
+    parse: (text) =>
+      isIP(text) !== 0 || text === 'localhost' ? { ok: text } : { mustBe: 'an IP address or localhost' },
+  }),
+  port: flag<number>({
+    name: 'port',
+    value: 'PORT',
+    help: 'TCP port to listen on; 0 takes a free one',
+    fallback: 6443,
+    parse(text) {
+      const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+      return port <= MAX_PORT ? { ok: port } : { mustBe: `a port number from 0 to ${MAX_PORT}` };
+    },
+  }),
+  tokenAuthFile: flag<string | undefined>({
+    name: 'token-auth-file',
+    value: 'FILE',
+    help: 'bearer tokens, one token,user,uid,"group1,group2" a line',
+    fallback: undefined,
+    fallbackText: 'none',
+    parse: nonEmpty,
+  }),
+  logLevel: flag<LogLevel>({
+    name: 'log-level',
+    value: 'LEVEL',
+    help: LOG_LEVELS.join(', '),
+    fallback: 'info',
+    parse(text) {
+      const level = LOG_LEVELS.find((known) => known === text);
+      return level === undefined ? { mustBe: `one of ${LOG_LEVELS.join(', ')}` } : { ok: level };
+    },
+  }),
+};
+
+type FlagTable = Readonly<Record<string, Flag<unknown>>>;
+type Values<Table extends FlagTable> = {
+  readonly [Key in keyof Table]: Table[Key] extends Flag<infer T> ? T : never;
+};
+export type UpOptions = Values<typeof upFlags>;
+
+export type Config =
+  | { readonly command: 'up'; readonly options: UpOptions }
+  | { readonly command: 'version' }
+  | { readonly command: 'help'; readonly text: string };
+
+interface Command {
+  readonly summary: string;
+  readonly flags: FlagTable;
+  parse(args: readonly string[], env: Environment): Config | UsageError;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const commands: Readonly<Record<Config['command'], Command>> = {
+  up: {
+    summary: 'start the plane in the foreground; Ctrl-C stops it',
+    flags: upFlags,
+    parse(args, env) {
+      const options = parseFlags(upFlags, args, env);
+      return 'usageError' in options ? options : { command: 'up', options };
+    },
+  },
+  version: {
+    summary: 'print the version',
+    flags: {},
+    parse(args, env) {
+      const options = parseFlags({}, args, env);
+      return 'usageError' in options ? options : { command: 'version' };
+    },
+  },
+  help: {
+    summary: 'print this text, or with a command its flags',
+    flags: {},
+    parse([topic]) {
+      if (topic === undefined) return { command: 'help', text: overview() };
+      const command = commandNamed(topic);
+      return 'usageError' in command ? command : { command: 'help', text: commandHelp(topic, command) };
+    },
+  },
+};
+
+/** `argv` without the interpreter and the script. */
+export function parseCommandLine(argv: readonly string[], env: Environment): Config | UsageError {
+  const [name, ...args] = argv;
+  if (name === undefined) return { usageError: 'a command is missing' };
+  if (isHelpFlag(name)) return commands.help.parse(args, env);
+  if (name === '--version') return commands.version.parse(args, env);
+  const command = commandNamed(name);
+  if ('usageError' in command) return command;
+  if (args.some(isHelpFlag)) return commands.help.parse([name], env);
+  return command.parse(args, env);
+}
+
+const isHelpFlag = (text: string) => text === '--help' || text === '-h';
+
+function commandNamed(name: string): Command | UsageError {
+  const found = Object.entries(commands).find(([known]) => known === name);
+  return found?.[1] ?? { usageError: `unknown command ${JSON.stringify(name)}` };
+}
+
+function parseFlags<Table extends FlagTable>(
+  table: Table,
+  args: readonly string[],
+  env: Environment,
+): Values<Table> | UsageError {
+  const given = readArguments(table, args);
+  if ('usageError' in given) return given;
+  const values: Record<string, unknown> = {};
+  for (const [key, { name, fallback, parse }] of Object.entries(table)) {
+    const fromArgs = given.texts.get(name);
+    const text = fromArgs ?? env[variableOf(name)];
+    const source = fromArgs === undefined ? variableOf(name) : `--${name}`;
+    const parsed = text === undefined ? { ok: fallback } : parse(text);
+    if ('mustBe' in parsed) return { usageError: `${source} must be ${parsed.mustBe}, not ${JSON.stringify(text)}` };
+    values[key] = parsed.ok;
+  }
+  return values as Values<Table>;
+}
+
+/** `--name value` and `--name=value`; the last one of a name counts, as everywhere. */
+function readArguments(table: FlagTable, args: readonly string[]): { texts: Map<string, string> } | UsageError {
+  const known = new Set(Object.values(table).map(({ name }) => name));
+  const texts = new Map<string, string>();
+  const rest = [...args];
+  for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
+    const [, name, inline] = /^--([^=]+)(?:=(.*))?$/s.exec(arg) ?? [];
+    if (name === undefined) return { usageError: `unexpected argument ${JSON.stringify(arg)}` };
+    if (!known.has(name)) return { usageError: `unknown flag --${name}` };
+    const text = inline ?? rest.shift();
+    if (text === undefined) return { usageError: `--${name} needs a value` };
+    texts.set(name, text);
+  }
+  return { texts };
+}
+
+function nonEmpty(text: string): { ok: string } | { mustBe: string } {
+  return text === '' ? { mustBe: 'a path' } : { ok: text };
+}
+
+function variableOf(flagName: string): string {
+  return `SELFSAME_${flagName.toUpperCase().replaceAll('-', '_')}`;
+}
+
+function overview(): string {
+  const lines = Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(10)}${summary}`);
+  return [
+    'selfsame keeps virtual machines the selfsame machines.',
+    '',
+    'Usage: selfsame COMMAND [--flag value ...]',
+    '',
+    ...lines,
+    '',
+    'selfsame COMMAND --help lists the flags of a command.',
+    '',
+  ].join('\n');
+}
+
+function commandHelp(name: string, { summary, flags }: Command): string {
+  const all = Object.values(flags);
+  const head = [`selfsame ${name}: ${summary}`, '', `Usage: selfsame ${name}${all.length === 0 ? '' : ' [flags]'}`, ''];
+  const rows = all.flatMap(({ name: flagName, value, help, fallback, fallbackText = String(fallback) }) => [
+    `  ${`--${flagName} ${value}`.padEnd(26)}${help}`,
+    `  ${''.padEnd(26)}(default ${fallbackText}; also ${variableOf(flagName)})`,
+  ]);
+  return [...head, ...rows, ...(rows.length === 0 ? [] : [''])].join('\n');
+}

@@ -1,0 +1,48 @@
+/** Nothing is created in a namespace that is not there or is going away, and the three that every cluster has stay. */
+import type { AdmissionStep } from '#engine/admission/admission.ts';
+import { decodeStored } from '#engine/codec.ts';
+import type { Entry, Store } from '#engine/store/store.ts';
+import { ApiError, forbidden, notFound } from '#kube/api-error.ts';
+
+const NAMESPACES = { group: '', plural: 'namespaces' };
+export const NAMESPACE_COLLECTION = 'namespaces';
+export const SYSTEM_NAMESPACES = ['default', 'kube-node-lease', 'kube-public', 'kube-system'] as const;
+const UNDELETABLE: ReadonlySet<string> = new Set(['default', 'kube-public', 'kube-system']);
+
+export function namespaceLifecycle(store: Store): AdmissionStep {
+  // Judged once for each version of a namespace, not for each create in it.
+  const terminating = new WeakMap<Entry, boolean>();
+
+  function isTerminating(entry: Entry): boolean {
+    let known = terminating.get(entry);
+    if (known === undefined) {
+      known = decodeStored(entry.bytes).metadata.deletionTimestamp !== undefined;
+      terminating.set(entry, known);
+    }
+    return known;
+  }
+
+  return ({ operation, resource, namespace, name }) => {
+    if (operation === 'DELETE') {
+      if (resource.collection === NAMESPACE_COLLECTION && UNDELETABLE.has(name)) {
+        throw forbidden(NAMESPACES, name, 'this namespace may not be deleted');
+      }
+      return;
+    }
+    if (operation !== 'CREATE' || !resource.namespaced) return;
+    const entry = store.latest(NAMESPACE_COLLECTION, namespace);
+    if (entry === undefined) throw notFound(NAMESPACES, namespace);
+    if (isTerminating(entry)) throw terminatingRefusal(resource, namespace, name);
+  };
+}
+
+function terminatingRefusal(resource: { group: string; plural: string }, namespace: string, name: string): ApiError {
+  const why = `unable to create new content in namespace ${namespace} because it is being terminated`;
+  const { code, reason, message, details } = forbidden(resource, name, why);
+  const cause = {
+    reason: 'NamespaceTerminating',
+    message: `namespace ${namespace} is being terminated`,
+    field: 'metadata.namespace',
+  };
+  return new ApiError(code, reason, message, { details: { ...details, causes: [cause] } });
+}

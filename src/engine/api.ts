@@ -1,0 +1,128 @@
+/**
+ * The whole API as one function: route, authorize, dispatch, and every failure as a Status. The HTTPS listener and
+ * the in-process client both call it, so that nobody has a way around it.
+ */
+import type { Attributes, Authorizer } from '#engine/auth/authorize.ts';
+import { refusal } from '#engine/auth/authorize.ts';
+import type { Call, EngineParts } from '#engine/handlers/call.ts';
+import { create } from '#engine/handlers/create.ts';
+import { deleteCollection } from '#engine/handlers/delete-collection.ts';
+import { deleteOne } from '#engine/handlers/delete.ts';
+import { get } from '#engine/handlers/get.ts';
+import { list } from '#engine/handlers/list.ts';
+import { patch } from '#engine/handlers/patch.ts';
+import { respondStatus } from '#engine/handlers/respond.ts';
+import { update } from '#engine/handlers/update.ts';
+import { watch } from '#engine/handlers/watch.ts';
+import type { Metrics } from '#engine/metrics.ts';
+import { isWatch } from '#engine/options.ts';
+import type { PathHandler } from '#engine/paths.ts';
+import type { Registry, Served } from '#engine/registry/registry.ts';
+import type { Verb } from '#engine/registry/resource.ts';
+import type { ApiHandler, ApiRequest, ApiResponse } from '#engine/request.ts';
+import { parseRoute, verbOf, type ResourceRoute } from '#engine/route.ts';
+import { ACCEPTED_TYPES, negotiateRepresentation } from '#engine/tables/negotiate-representation.ts';
+import { ApiError, internalError, methodNotAllowed, notAcceptable, unknownPath } from '#kube/api-error.ts';
+import type { Log } from '#lib/log.ts';
+
+export interface ApiParts extends EngineParts {
+  readonly registry: Registry;
+  readonly authorizer: Authorizer;
+  readonly metrics: Metrics;
+  readonly log: Log;
+  /** Everything that is not a resource: discovery, health, version, metrics. */
+  readonly paths: PathHandler;
+}
+
+type Handler = (call: Call) => ApiResponse | Promise<ApiResponse>;
+
+const HANDLERS: Record<Verb, Handler> = { get, list, watch, create, update, patch, delete: deleteOne, deletecollection: deleteCollection };
+
+export function createApi(parts: ApiParts): ApiHandler {
+  const { clock, metrics } = parts;
+  return async (request) => {
+    const start = clock.now();
+    const route = parseRoute(request.path);
+    const verb = route.type === 'path' ? request.method : verbOf(request.method, route, isWatch(request.query));
+    let response: ApiResponse;
+    try {
+      if (route.type === 'path') response = await servePath(parts, request);
+      else response = await serveResource(parts, request, route, verb);
+    } catch (error) {
+      response = failure(error, request, parts.log);
+    }
+    const known = route.type === 'resource' && parts.registry.find(route.group, route.version, route.plural) !== undefined;
+    metrics.requestDone(verb ?? request.method, known ? route.plural : '', response.status, (clock.now() - start) / 1000);
+    return response;
+  };
+}
+
+function servePath(parts: ApiParts, request: ApiRequest): Promise<ApiResponse> {
+  authorize(parts, request, { verb: request.method.toLowerCase(), path: request.path });
+  return parts.paths(request);
+}
+
+function serveResource(
+  parts: ApiParts,
+  request: ApiRequest,
+  route: ResourceRoute,
+  verb: string | undefined,
+): ApiResponse | Promise<ApiResponse> {
+  const { group, version, plural, subresource, namespace, name } = route;
+  authorize(parts, request, { verb: verb ?? request.method.toLowerCase(), group, version, resource: plural, subresource, namespace, name });
+  const served = parts.registry.find(group, version, plural);
+  if (served === undefined || !fits(served, route)) throw unknownPath();
+  const handler = handlerOf(served, route, verb);
+  const representation = negotiateRepresentation(request.accept);
+  if (representation === 'not-acceptable') throw notAcceptable(ACCEPTED_TYPES);
+  const { store, clock, admit } = parts;
+  return withDeprecation(served, handler({ store, clock, admit, request, route, served, representation }));
+}
+
+function authorize({ authorizer }: ApiParts, request: ApiRequest, attributes: Attributes): void {
+  const decision = authorizer.authorize(request.user, attributes);
+  if (!decision.allowed) throw refusal(request.user, attributes, decision.reason);
+}
+
+/** Items of namespaced kinds have a namespace on their path, others have none. */
+function fits({ resource }: Served, { namespace, name }: ResourceRoute): boolean {
+  if (!resource.namespaced) return namespace === '';
+  return namespace !== '' || name === '';
+}
+
+const SUBRESOURCE_VERBS: ReadonlySet<string> = new Set(['get', 'update', 'patch']);
+
+function handlerOf({ resource }: Served, { subresource, name, namespace }: ResourceRoute, verb: string | undefined): Handler {
+  if (verb === undefined) throw methodNotAllowed();
+  if (subresource !== '') {
+    const known = (subresource === 'status' && resource.status) || (subresource === 'finalize' && resource.collection === 'namespaces');
+    if (!known) throw unknownPath();
+    if (!SUBRESOURCE_VERBS.has(verb)) throw methodNotAllowed();
+    return HANDLERS[verb as Verb];
+  }
+  const onItem = name !== '';
+  const misplaced = verb === 'create' ? onItem : (verb === 'update' || verb === 'patch') && !onItem;
+  const noNamespace = verb === 'create' && resource.namespaced && namespace === '';
+  if (misplaced || noNamespace || !resource.verbs.includes(verb as Verb)) throw methodNotAllowed();
+  return HANDLERS[verb as Verb];
+}
+
+function withDeprecation({ resource }: Served, response: ApiResponse | Promise<ApiResponse>): ApiResponse | Promise<ApiResponse> {
+  const warning = resource.deprecationWarning;
+  if (warning === undefined) return response;
+  return Promise.resolve(response).then((done) => ({ ...done, warnings: [...(done.warnings ?? []), warning] }));
+}
+
+/** Expected refusals are ApiErrors; anything else is our own mistake and is logged here, once. */
+function failure(error: unknown, request: ApiRequest, log: Log): ApiResponse {
+  if (!(error instanceof ApiError)) {
+    log.error({ err: error, method: request.method, path: request.path }, 'request failed');
+    return failure(internalError('the server has made a mistake; its log says more'), request, log);
+  }
+  if (error.code >= 500 && error.cause !== undefined) {
+    log.warn({ method: request.method, path: request.path, reason: error.message }, 'request refused');
+  }
+  const response = respondStatus(error.toStatus());
+  const retry = error.details?.retryAfterSeconds;
+  return retry === undefined ? response : { ...response, headers: { 'retry-after': String(retry) } };
+}

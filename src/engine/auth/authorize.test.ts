@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { builtInAuthorizer, refusal } from '#engine/auth/authorize.ts';
+import type { Attributes, ResourceAttributes } from '#engine/auth/authorize.ts';
+import { ANONYMOUS_USER } from '#engine/auth/groups.ts';
+import type { UserInfo } from '#engine/request.ts';
+
+const admin: UserInfo = { name: 'admin', groups: ['system:masters', 'system:authenticated'] };
+const mallory: UserInfo = { name: 'mallory', groups: ['system:authenticated'] };
+
+const onGadgets = (overrides: Partial<ResourceAttributes> = {}): ResourceAttributes => ({
+  verb: 'list',
+  group: 'golden.local',
+  version: 'v1',
+  resource: 'gadgets',
+  subresource: '',
+  namespace: 'golden',
+  name: '',
+  ...overrides,
+});
+const get = (path: string): Attributes => ({ verb: 'get', path });
+
+const decisions: Record<string, [user: UserInfo, attributes: Attributes, allowed: boolean]> = {
+  'masters may touch resources': [admin, onGadgets({ verb: 'deletecollection' }), true],
+  'masters may read metrics': [admin, get('/metrics'), true],
+  'a user may touch no resource yet': [mallory, onGadgets(), false],
+  'a user may not read metrics': [mallory, get('/metrics'), false],
+  'a user may not write to a discovery path': [mallory, { verb: 'post', path: '/api' }, false],
+  'a path that only begins like discovery is not': [mallory, get('/apiserver'), false],
+  'an anonymous user may not read discovery': [ANONYMOUS_USER, get('/api'), false],
+  'an anonymous user may touch no resource': [ANONYMOUS_USER, onGadgets(), false],
+  'an anonymous user may not post to health': [ANONYMOUS_USER, { verb: 'post', path: '/healthz' }, false],
+  'a path that only begins like health is not': [ANONYMOUS_USER, get('/livezzz'), false],
+  'system:masters as a user name means nothing': [{ name: 'system:masters', groups: [] }, get('/metrics'), false],
+};
+for (const path of ['/api', '/api/v1', '/apis', '/apis/apps', '/apis/apps/v1', '/openapi', '/openapi/v3/api/v1']) {
+  decisions[`a user may read ${path}`] = [mallory, get(path), true];
+  decisions[`an anonymous user may not read ${path}`] = [ANONYMOUS_USER, get(path), false];
+}
+for (const path of ['/healthz', '/livez', '/livez/ping', '/readyz', '/readyz/store', '/version', '/version/']) {
+  decisions[`an anonymous user may read ${path}`] = [ANONYMOUS_USER, get(path), true];
+  decisions[`a user may read ${path}`] = [mallory, get(path), true];
+}
+
+for (const [name, [user, attributes, allowed]] of Object.entries(decisions)) {
+  test(name, () => assert.equal(builtInAuthorizer.authorize(user, attributes).allowed, allowed));
+}
+
+interface Refusal {
+  readonly user?: UserInfo;
+  readonly attributes: Attributes;
+  readonly reason?: string;
+  readonly message: string;
+  readonly details: object;
+}
+
+const refusals: Record<string, Refusal> = {
+  'a list in a namespace': {
+    attributes: onGadgets(),
+    message:
+      'gadgets.golden.local is forbidden: User "mallory" cannot list resource "gadgets" in API group "golden.local" in the namespace "golden"',
+    details: { group: 'golden.local', kind: 'gadgets' },
+  },
+  'one object by name': {
+    attributes: onGadgets({ verb: 'delete', name: 'one' }),
+    message:
+      'gadgets.golden.local "one" is forbidden: User "mallory" cannot delete resource "gadgets" in API group "golden.local" in the namespace "golden"',
+    details: { name: 'one', group: 'golden.local', kind: 'gadgets' },
+  },
+  'a kind without namespace': {
+    attributes: onGadgets({ group: '', resource: 'nodes', namespace: '' }),
+    message: 'nodes is forbidden: User "mallory" cannot list resource "nodes" in API group "" at the cluster scope',
+    details: { kind: 'nodes' },
+  },
+  'a subresource': {
+    attributes: onGadgets({ verb: 'get', group: '', resource: 'pods', subresource: 'log', namespace: 'a', name: 'p' }),
+    message:
+      'pods "p" is forbidden: User "mallory" cannot get resource "pods/log" in API group "" in the namespace "a"',
+    details: { name: 'p', kind: 'pods' },
+  },
+  'an anonymous user': {
+    user: ANONYMOUS_USER,
+    attributes: onGadgets(),
+    message:
+      'gadgets.golden.local is forbidden: User "system:anonymous" cannot list resource "gadgets" in API group "golden.local" in the namespace "golden"',
+    details: { group: 'golden.local', kind: 'gadgets' },
+  },
+  'a path': {
+    attributes: get('/metrics'),
+    message: 'forbidden: User "mallory" cannot get path "/metrics"',
+    details: {},
+  },
+  'a reason of the authorizer': {
+    attributes: onGadgets({ group: '', resource: 'nodes', namespace: '' }),
+    reason: 'because',
+    message:
+      'nodes is forbidden: User "mallory" cannot list resource "nodes" in API group "" at the cluster scope: because',
+    details: { kind: 'nodes' },
+  },
+  'a path with HTML': {
+    attributes: get('/<b>'),
+    message: 'forbidden: User "mallory" cannot get path "/&lt;b&gt;"',
+    details: {},
+  },
+};
+
+for (const [name, { user = mallory, attributes, reason, message, details }] of Object.entries(refusals)) {
+  test(`words the refusal of ${name} as Kubernetes does`, () => {
+    const status = refusal(user, attributes, reason).toStatus();
+    assert.deepEqual(
+      { message: status.message, details: status.details, reason: status.reason, code: status.code },
+      { message, details, reason: 'Forbidden', code: 403 },
+    );
+  });
+}

@@ -1,0 +1,210 @@
+/**
+ * The engine's own PKI in one directory: ca.{crt,key} (made once, never replaced) and server.{crt,key} (renewed at
+ * start). Client certificates are issued on demand and kept by whoever asked.
+ *
+ * Each key is written before its certificate. A CA key without certificate is a first start that was cut off:
+ * the certificate is made from the key. A CA certificate without key is damage, and said so.
+ */
+import { X509Certificate, createPrivateKey, createPublicKey } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import { ensurePrivateDir, readPrivateFile, writePrivateFile } from '#engine/auth/private-file.ts';
+import { makeCertificate, newKeyPair, privateKeyPem } from '#engine/auth/x509.ts';
+import type { Purpose, Subject } from '#engine/auth/x509.ts';
+import type { Log } from '#lib/log.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const CA_DAYS = 3650;
+const SERVER_DAYS = 365;
+const RENEW_BEFORE_DAYS = 30;
+/** A client whose clock is a little behind must not refuse a fresh certificate. */
+const BACKDATED_MS = 60 * 60 * 1000;
+
+const CA_SUBJECT: Subject = { commonName: 'selfsame-ca' };
+const SERVER_SUBJECT: Subject = { commonName: 'selfsame-apiserver' };
+
+export class PkiError extends Error {
+  override name = 'PkiError';
+}
+
+export interface PkiOptions {
+  readonly dir: string;
+  /** DNS names and IP addresses under which the server is reached. */
+  readonly hosts: readonly string[];
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+export interface IssuedCertificate {
+  readonly certPem: string;
+  readonly keyPem: string;
+}
+
+export interface ClientCertificateOptions {
+  /** Becomes the user name (CN). */
+  readonly user: string;
+  /** Become the user's groups (O). */
+  readonly groups: readonly string[];
+  readonly days: number;
+}
+
+export interface Pki {
+  readonly caPem: string;
+  readonly server: IssuedCertificate;
+  issueClientCertificate(options: ClientCertificateOptions): IssuedCertificate;
+}
+
+interface Authority {
+  readonly certificate: X509Certificate;
+  readonly pem: string;
+  readonly privateKey: KeyObject;
+}
+
+/** Makes what is missing and renews what is due; a second call finds everything in place. Throws PkiError. */
+export async function ensurePki({ dir, hosts, now, log }: PkiOptions): Promise<Pki> {
+  await ensurePrivateDir(dir);
+  const authority = await ensureAuthority(dir, now(), log);
+  const server = await ensureServer(dir, authority, [...new Set(hosts)], now(), log);
+  return {
+    caPem: authority.pem,
+    server,
+    issueClientCertificate({ user, groups, days }) {
+      if (user === '') throw new PkiError('Cannot issue a client certificate: the user name is empty');
+      const subject = { commonName: user, organizations: groups };
+      return issue(authority, { subject, purpose: { kind: 'client' }, days, nowMs: now() });
+    },
+  };
+}
+
+async function ensureAuthority(dir: string, nowMs: number, log: Log): Promise<Authority> {
+  const [certPath, keyPath] = [join(dir, 'ca.crt'), join(dir, 'ca.key')];
+  const [certPem, keyPem] = [await read(certPath), await read(keyPath)];
+  if (certPem !== undefined && keyPem !== undefined) return loadAuthority(dir, certPem, keyPem, nowMs);
+  if (certPem !== undefined) {
+    throw new PkiError(
+      `Cannot use the CA in "${dir}": ca.crt exists but ca.key is missing; ` +
+        'restore ca.key, or move ca.crt away to start over with a new CA (every issued certificate is then void)',
+    );
+  }
+  let privateKey: KeyObject;
+  if (keyPem === undefined) {
+    privateKey = newKeyPair().privateKey;
+    await writePrivateFile(keyPath, privateKeyPem(privateKey));
+  } else {
+    privateKey = parsePrivateKey(keyPath, keyPem);
+  }
+  const publicKey = createPublicKey(privateKey);
+  const pem = makeCertificate({
+    subject: CA_SUBJECT,
+    publicKey,
+    issuer: CA_SUBJECT,
+    issuerKey: privateKey,
+    issuerPublicKey: publicKey,
+    notBeforeMs: nowMs - BACKDATED_MS,
+    notAfterMs: nowMs + CA_DAYS * DAY_MS,
+    purpose: { kind: 'authority' },
+  });
+  await writePrivateFile(certPath, pem);
+  log.info({ dir, days: CA_DAYS }, 'made a certificate authority');
+  return { certificate: new X509Certificate(pem), pem, privateKey };
+}
+
+function loadAuthority(dir: string, certPem: string, keyPem: string, nowMs: number): Authority {
+  const certificate = parseCertificate(join(dir, 'ca.crt'), certPem);
+  const privateKey = parsePrivateKey(join(dir, 'ca.key'), keyPem);
+  if (!certificate.checkPrivateKey(privateKey)) {
+    throw new PkiError(`Cannot use the CA in "${dir}": ca.key does not belong to ca.crt; restore the pair that does`);
+  }
+  if (certificate.validToDate.getTime() <= nowMs) {
+    throw new PkiError(
+      `Cannot use the CA in "${dir}": it expired on ${certificate.validToDate.toISOString()}; ` +
+        'move ca.crt and ca.key away to start over with a new CA',
+    );
+  }
+  return { certificate, pem: certPem, privateKey };
+}
+
+async function ensureServer(
+  dir: string,
+  authority: Authority,
+  hosts: readonly string[],
+  nowMs: number,
+  log: Log,
+): Promise<IssuedCertificate> {
+  const [certPath, keyPath] = [join(dir, 'server.crt'), join(dir, 'server.key')];
+  const [certPem, keyPem] = [await read(certPath), await read(keyPath)];
+  if (certPem !== undefined && keyPem !== undefined) {
+    const certificate = parseCertificate(certPath, certPem);
+    const why = renewalReason(certificate, parsePrivateKey(keyPath, keyPem), authority, hosts, nowMs);
+    if (why === undefined) return { certPem, keyPem };
+    log.info({ why }, 'renewing the server certificate');
+  }
+  const purpose: Purpose = { kind: 'server', hosts };
+  const issued = issue(authority, { subject: SERVER_SUBJECT, purpose, days: SERVER_DAYS, nowMs });
+  await writePrivateFile(keyPath, issued.keyPem);
+  await writePrivateFile(certPath, issued.certPem);
+  return issued;
+}
+
+/** Why the server certificate must be made anew; undefined while it will do. */
+function renewalReason(
+  certificate: X509Certificate,
+  key: KeyObject,
+  authority: Authority,
+  hosts: readonly string[],
+  nowMs: number,
+): string | undefined {
+  if (!certificate.checkPrivateKey(key)) return 'its key is another one: an earlier renewal was cut off';
+  if (!certificate.verify(authority.certificate.publicKey)) return 'it is not from this CA';
+  if (certificate.validToDate.getTime() - nowMs < RENEW_BEFORE_DAYS * DAY_MS) {
+    return `it expires on ${certificate.validToDate.toISOString()}`;
+  }
+  const named = certificate.subjectAltName?.split(', ').length ?? 0;
+  const covers = (host: string) => (isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host));
+  if (named !== hosts.length || !hosts.every((host) => covers(host) !== undefined)) return 'the host names changed';
+  return undefined;
+}
+
+function issue(
+  authority: Authority,
+  { subject, purpose, days, nowMs }: { subject: Subject; purpose: Purpose; days: number; nowMs: number },
+): IssuedCertificate {
+  const { publicKey, privateKey } = newKeyPair();
+  const certPem = makeCertificate({
+    subject,
+    publicKey,
+    issuer: CA_SUBJECT,
+    issuerKey: authority.privateKey,
+    issuerPublicKey: authority.certificate.publicKey,
+    notBeforeMs: nowMs - BACKDATED_MS,
+    // A certificate that outlives its CA would stop working without a visible reason.
+    notAfterMs: Math.min(nowMs + days * DAY_MS, authority.certificate.validToDate.getTime()),
+    purpose,
+  });
+  return { certPem, keyPem: privateKeyPem(privateKey) };
+}
+
+async function read(path: string): Promise<string | undefined> {
+  try {
+    return await readPrivateFile(path);
+  } catch (cause) {
+    throw new PkiError(`Cannot read "${path}": ${(cause as Error).message}`, { cause });
+  }
+}
+
+function parseCertificate(path: string, pem: string): X509Certificate {
+  try {
+    return new X509Certificate(pem);
+  } catch (cause) {
+    throw new PkiError(`Cannot read "${path}": it holds no certificate; restore it`, { cause });
+  }
+}
+
+function parsePrivateKey(path: string, pem: string): KeyObject {
+  try {
+    return createPrivateKey(pem);
+  } catch (cause) {
+    throw new PkiError(`Cannot read "${path}": it holds no private key; restore it`, { cause });
+  }
+}

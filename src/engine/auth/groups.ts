@@ -1,0 +1,14 @@
+/** The names that Kubernetes itself gives to users and groups. */
+import type { UserInfo } from '#engine/request.ts';
+
+export const MASTERS = 'system:masters';
+export const AUTHENTICATED = 'system:authenticated';
+export const UNAUTHENTICATED = 'system:unauthenticated';
+
+export const ANONYMOUS_USER: UserInfo = { name: 'system:anonymous', groups: [UNAUTHENTICATED] };
+
+/** Adds system:authenticated, unless the groups settle that question already. */
+export function asAuthenticated(user: UserInfo): UserInfo {
+  const settled = user.groups.includes(AUTHENTICATED) || user.groups.includes(UNAUTHENTICATED);
+  return settled || user.name === ANONYMOUS_USER.name ? user : { ...user, groups: [...user.groups, AUTHENTICATED] };
+}

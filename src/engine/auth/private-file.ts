@@ -1,0 +1,63 @@
+/**
+ * Files that only we may read: mode 0600, in directories of mode 0700, written atomically
+ * (temporary file, fsync, rename, fsync of the directory) and never through a symbolic link.
+ */
+import { randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
+import { chmod, mkdir, open, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+const PRIVATE_FILE = 0o600;
+const PRIVATE_DIR = 0o700;
+
+/** Makes the directory where it is missing; one that exists is closed to others. */
+export async function ensurePrivateDir(dir: string): Promise<void> {
+  await mkdir(dir, { recursive: true, mode: PRIVATE_DIR });
+  await chmod(dir, PRIVATE_DIR);
+}
+
+/** Replaces the file as a whole: a reader, also after a crash, finds the old text or the new one. */
+export async function writePrivateFile(path: string, text: string): Promise<void> {
+  const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
+  try {
+    const file = await open(temporary, 'wx', PRIVATE_FILE);
+    try {
+      await file.writeFile(text);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  await syncDir(dirname(path));
+}
+
+/** The text, or undefined where there is no such file. A file that others could read is closed to them. */
+export async function readPrivateFile(path: string): Promise<string | undefined> {
+  try {
+    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    try {
+      const { mode } = await file.stat();
+      if ((mode & 0o077) !== 0) await file.chmod(PRIVATE_FILE);
+      return await file.readFile('utf8');
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** A rename is durable only once its directory is. */
+async function syncDir(dir: string): Promise<void> {
+  const handle = await open(dir, constants.O_RDONLY);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}

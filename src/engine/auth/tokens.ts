@@ -1,0 +1,102 @@
+/**
+ * Static bearer tokens: the file of kube-apiserver's --token-auth-file, `token,user,uid,"group1,group2"`.
+ * Stricter than the original where it would skip or overwrite silently: a mistake in a file of secrets is an error
+ * that names its line (and never the token).
+ */
+import { createHmac, randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { asAuthenticated } from '#engine/auth/groups.ts';
+import type { UserInfo } from '#engine/request.ts';
+
+export interface StaticToken {
+  readonly token: string;
+  readonly user: UserInfo;
+}
+
+/** Whose token it is; undefined for one that nobody has. */
+export type TokenLookup = (token: string) => UserInfo | undefined;
+
+export class TokenFileError extends Error {
+  override name = 'TokenFileError';
+
+  constructor(problem: string, options?: ErrorOptions) {
+    super(`Cannot read the token file: ${problem}`, options);
+  }
+}
+
+/** Throws TokenFileError, also when the file cannot be read. */
+export async function loadTokenFile(path: string): Promise<StaticToken[]> {
+  let text: string;
+  try {
+    text = await readFile(path, 'utf8');
+  } catch (cause) {
+    throw new TokenFileError((cause as Error).message, { cause });
+  }
+  return parseTokenFile(text);
+}
+
+/** Empty lines are skipped. Throws TokenFileError. */
+export function parseTokenFile(text: string): StaticToken[] {
+  const tokens: StaticToken[] = [];
+  const lineOf = new Map<string, number>();
+  for (const [index, line] of text
+    .replace(/^\uFEFF/, '')
+    .split(/\r?\n/)
+    .entries()) {
+    if (line.trim() === '') continue;
+    const number = index + 1;
+    const parsed = parseLine(line, number);
+    const earlier = lineOf.get(parsed.token);
+    if (earlier !== undefined) throw badLine(number, `repeats the token of line ${earlier}`);
+    lineOf.set(parsed.token, number);
+    tokens.push(parsed);
+  }
+  return tokens;
+}
+
+function parseLine(line: string, number: number): StaticToken {
+  const columns = splitCsv(line);
+  if (typeof columns === 'string') throw badLine(number, columns);
+  const [token = '', name = '', uid = '', groups = ''] = columns;
+  if (columns.length < 3) throw badLine(number, `has ${columns.length} of at least 3 columns`);
+  if (columns.length > 4) throw badLine(number, 'has more than 4 columns: several groups need quotes');
+  if (token === '') throw badLine(number, 'has an empty token');
+  if (/\s/.test(token)) throw badLine(number, 'has a token with white space, which no header can carry');
+  if (name === '') throw badLine(number, 'has an empty user name');
+  const given = groups
+    .split(',')
+    .map((group) => group.trim())
+    .filter((group) => group !== '');
+  return { token, user: { name, ...(uid === '' ? {} : { uid }), groups: given } };
+}
+
+function badLine(line: number, problem: string): TokenFileError {
+  return new TokenFileError(`line ${line} ${problem}; expected token,user,uid[,"group1,group2"]`);
+}
+
+/** The columns of one line (RFC 4180, no line breaks within quotes), or what is wrong with it. */
+function splitCsv(line: string): string[] | string {
+  const columns: string[] = [];
+  let rest = line;
+  for (;;) {
+    const quoted = /^"((?:[^"]|"")*)"/.exec(rest);
+    const bare = quoted === null ? (/^[^,]*/.exec(rest)?.[0] ?? '') : '';
+    if (bare.includes('"')) return 'has a stray or unclosed quote';
+    columns.push(quoted === null ? bare : (quoted[1] ?? '').replaceAll('""', '"'));
+    rest = rest.slice(quoted?.[0].length ?? bare.length);
+    if (rest === '') return columns;
+    if (!rest.startsWith(',')) return 'has text behind a closing quote';
+    rest = rest.slice(1);
+  }
+}
+
+/**
+ * Tokens are looked up by their HMAC under a key of this process, never compared as text: how long a wrong guess
+ * takes tells nothing about the right one.
+ */
+export function tokenLookup(tokens: readonly StaticToken[]): TokenLookup {
+  const key = randomBytes(32);
+  const digest = (token: string) => createHmac('sha256', key).update(token).digest('base64');
+  const users = new Map(tokens.map(({ token, user }) => [digest(token), asAuthenticated(user)]));
+  return (token) => users.get(digest(token));
+}

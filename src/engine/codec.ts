@@ -1,0 +1,93 @@
+/**
+ * Bytes to objects and back. Bodies are untrusted: nesting is bounded, `__proto__` is inert (dropped), YAML aliases
+ * are limited. Stored bytes are our own and are parsed plainly.
+ */
+import { parse as parseYaml, stringify as stringifyYaml } from 'yaml';
+import { badRequest, unsupportedMediaType } from '#kube/api-error.ts';
+import { isRecord, type KubeObject } from '#kube/meta.ts';
+import { MAX_DEPTH, MAX_YAML_ALIASES } from '#engine/limits.ts';
+
+export const JSON_TYPE = 'application/json';
+export const YAML_TYPE = 'application/yaml';
+const PROTOBUF_TYPE = 'application/vnd.kubernetes.protobuf';
+
+/** A key that reaches a prototype when it is assigned; `\u005f` is an escaped underscore. */
+const SUSPECT = /__proto__|\\u005f/i;
+
+export function decodeStored(bytes: Buffer): KubeObject {
+  return JSON.parse(bytes.toString('utf8')) as KubeObject;
+}
+
+/** The bytes under which an object is stored and served: this revision is its resourceVersion. */
+export function encodeStored(object: KubeObject, revision: number): Buffer {
+  object.metadata.resourceVersion = String(revision);
+  return Buffer.from(JSON.stringify(object));
+}
+
+export function encodeJson(value: unknown): Buffer {
+  return Buffer.from(JSON.stringify(value));
+}
+
+export function encodeYaml(value: unknown): Buffer {
+  return Buffer.from(stringifyYaml(value, { aliasDuplicateObjects: false }));
+}
+
+/** `application/json; charset=utf-8` → `application/json`. */
+export function mediaType(contentType: string): string {
+  const semicolon = contentType.indexOf(';');
+  return (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase();
+}
+
+/** Parses JSON from outside; throws SyntaxError with Go-like wording where the API shows it. */
+export function parseJson(text: string): unknown {
+  const value: unknown = SUSPECT.test(text) ? JSON.parse(text, dropPrototypeKeys) : JSON.parse(text);
+  assertDepth(value, 0);
+  return value;
+}
+
+/** Parses the body of a create or update in JSON or YAML. No Content-Type means JSON, as kube-apiserver has it. */
+export function parseBody(bytes: Buffer, contentType: string, expectedKind: string): unknown {
+  const type = mediaType(contentType);
+  const text = bytes.toString('utf8');
+  try {
+    if (type === '' || type === JSON_TYPE) return parseJson(text);
+    if (type === YAML_TYPE) return parseYamlText(text);
+  } catch (error) {
+    if (!(error instanceof Error) || error.name === 'ApiError') throw error;
+    const shown = text.length > 1000 ? `${text.slice(0, 1000)}...` : text;
+    throw badRequest(
+      `the object provided is unrecognized (must be of type ${expectedKind}): couldn't get version/kind; ${type === YAML_TYPE ? 'yaml' : 'json'} parse error: ${error.message} (${shown})`,
+    );
+  }
+  throw unsupportedMediaType([JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE].slice(0, 2));
+}
+
+/** Parses a patch body: YAML is for apply patches only. */
+export function parsePatch(bytes: Buffer): unknown {
+  try {
+    return parseJson(bytes.toString('utf8'));
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw badRequest(`error decoding patch: ${error.message}`);
+  }
+}
+
+export function parseYamlText(text: string): unknown {
+  const value: unknown = parseYaml(text, { maxAliasCount: MAX_YAML_ALIASES });
+  // One trip through JSON makes YAML's own types plain and drops prototype keys.
+  return parseJson(JSON.stringify(value ?? null));
+}
+
+function dropPrototypeKeys(this: unknown, key: string, value: unknown): unknown {
+  return key === '__proto__' ? undefined : value;
+}
+
+function assertDepth(value: unknown, depth: number): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (depth >= MAX_DEPTH) throw badRequest(`the object provided is nested too deeply: the limit is ${MAX_DEPTH} levels`);
+  if (Array.isArray(value)) {
+    for (const item of value) assertDepth(item, depth + 1);
+  } else if (isRecord(value)) {
+    for (const key in value) assertDepth(value[key], depth + 1);
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * CustomResourceDefinitions: accepts names, establishes, and removes all objects of a kind before the kind itself.
+ *
+ *   created ──► NamesAccepted, Established ──► deleted: Terminating, objects are deleted ──► none left: finalizer goes
+ *
+ * Serving the kind is registry/custom-kinds.ts's, which looks at the same conditions.
+ */
+import type { Reader } from '#client/client.ts';
+import type { Informer } from '#client/informer.ts';
+import { CUSTOM_RESOURCE_DEFINITIONS } from '#engine/controllers/kinds.ts';
+import { removeListItem } from '#engine/controllers/remove-list-item.ts';
+import { crdStatus, isEstablished } from '#engine/registry/crd/crd-status.ts';
+import { CRD_CLEANUP_FINALIZER, type Crd } from '#engine/registry/crd/definition.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+import type { ResourceType, Stored } from '#kube/meta.ts';
+import { timestamp, type Clock } from '#lib/clock.ts';
+import { defineController, source } from '#runtime/controller.ts';
+import { MAX_CHANGES, type Change, type Plan } from '#runtime/plan.ts';
+
+export interface CrdWorld {
+  readonly crd: Stored<Crd>;
+  readonly all: readonly Stored<Crd>[];
+  readonly builtIns: readonly Resource[];
+  /** Objects of the kind, as many as one plan can delete; looked up only under deletion. */
+  readonly remaining: readonly Stored[];
+  readonly now: string;
+}
+
+/** Objects that wait for their finalizers are looked at again after this time. */
+const LOOK_AGAIN_MS = 500;
+
+/** Pure. */
+export function decideCrd({ crd, all, builtIns, remaining, now }: CrdWorld): Plan {
+  const status = { ...crdStatus(crd, all, now, builtIns) };
+  if (crd.metadata.deletionTimestamp === undefined) return { status, changes: [] };
+  if (remaining.length > 0) {
+    return { status, changes: remaining.flatMap((object) => deletion(crd, object)), requeueAfterMs: LOOK_AGAIN_MS };
+  }
+  return { status, changes: release(crd) };
+}
+
+function deletion(crd: Crd, { metadata }: Stored): Change[] {
+  if (metadata.deletionTimestamp !== undefined) return [];
+  const { name, namespace, uid } = metadata;
+  const why = `the definition ${crd.metadata.name} is being deleted`;
+  return [{ do: 'delete', type: servedType(crd), name: { name, namespace }, uid, why }];
+}
+
+function release(crd: Stored<Crd>): Change[] {
+  const at = crd.metadata.finalizers?.indexOf(CRD_CLEANUP_FINALIZER) ?? -1;
+  if (at < 0) return [];
+  return [
+    {
+      do: 'patch',
+      type: CUSTOM_RESOURCE_DEFINITIONS,
+      name: { name: crd.metadata.name },
+      uid: crd.metadata.uid,
+      patch: { type: 'json', body: removeListItem('/metadata/finalizers', at, CRD_CLEANUP_FINALIZER) },
+      why: 'no object of the kind is left',
+    },
+  ];
+}
+
+function servedType({ spec, status }: Crd): ResourceType {
+  const names = status?.acceptedNames?.plural ? status.acceptedNames : spec.names;
+  const version = spec.versions.find(({ served }) => served)?.name ?? '';
+  return { group: spec.group, version, kind: names.kind, plural: names.plural, namespaced: spec.scope === 'Namespaced' };
+}
+
+export interface CrdControllerParts {
+  readonly reader: Reader;
+  readonly informer: Informer<Crd>;
+  readonly clock: Clock;
+  builtIns(): readonly Resource[];
+}
+
+export function crdController({ reader, informer, clock, builtIns }: CrdControllerParts) {
+  return defineController<CrdWorld>({
+    name: 'custom-resource-definition',
+    type: CUSTOM_RESOURCE_DEFINITIONS,
+    // A name that one definition gives up may be another's: each change makes all be looked at.
+    sources: [source(informer, () => informer.list().map(({ metadata }) => metadata.name))],
+    async observe(key, { signal }) {
+      const crd = informer.get(key);
+      if (crd === undefined) return undefined;
+      const leaving = crd.metadata.deletionTimestamp !== undefined && isEstablished(crd);
+      const remaining = leaving ? (await reader.list(servedType(crd), { limit: MAX_CHANGES, signal })).items : [];
+      return { crd, all: informer.list(), builtIns: builtIns(), remaining, now: timestamp(clock.now()) };
+    },
+    decide: decideCrd,
+    subject: ({ crd }) => crd,
+  });
+}

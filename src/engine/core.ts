@@ -1,0 +1,58 @@
+/**
+ * The API server without a network: store, kinds, admission and handlers, composed. What the HTTPS listener serves and
+ * what tests run in one process.
+ */
+import { admissionChain } from '#engine/admission/admission.ts';
+import { namespaceLifecycle } from '#engine/admission/namespace-lifecycle.ts';
+import { createApi } from '#engine/api.ts';
+import { builtInAuthorizer, type Authorizer } from '#engine/auth/authorize.ts';
+import { healthChecks } from '#engine/health.ts';
+import { createMetrics } from '#engine/metrics.ts';
+import { createPaths } from '#engine/paths.ts';
+import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-definitions.ts';
+import { trackCustomKinds } from '#engine/registry/custom-kinds.ts';
+import { builtInResources } from '#engine/registry/kinds/all.ts';
+import { Registry } from '#engine/registry/registry.ts';
+import type { ApiHandler } from '#engine/request.ts';
+import type { Store } from '#engine/store/store.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { Log } from '#lib/log.ts';
+
+export interface CoreOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly authorizer?: Authorizer;
+  /** host:port of the listener, once there is one. */
+  serverAddress?(): string;
+}
+
+export interface Core {
+  readonly handler: ApiHandler;
+  readonly registry: Registry;
+  /** From now on /readyz says so. */
+  markStarted(): void;
+  stop(): void;
+}
+
+export function createCore({ store, clock, log, authorizer = builtInAuthorizer, serverAddress }: CoreOptions): Core {
+  const registry = new Registry([...builtInResources, customResourceDefinitions]);
+  const stopTracking = trackCustomKinds(store, registry);
+  const metrics = createMetrics(store);
+  let started = false;
+  const paths = createPaths({
+    registry,
+    metrics,
+    health: healthChecks(store, () => started),
+    serverAddress: serverAddress ?? (() => ''),
+  });
+  const admit = admissionChain([namespaceLifecycle(store)]);
+  return {
+    handler: createApi({ store, clock, log, registry, authorizer, metrics, admit, paths }),
+    registry,
+    markStarted() {
+      started = true;
+    },
+    stop: stopTracking,
+  };
+}

@@ -1,0 +1,99 @@
+/**
+ * The embedded engine of one machine: the core on a durable store, behind TLS, with the controllers that a cluster
+ * would bring. Owns its part of the data directory:
+ *
+ *   <data-dir>/store.db      the store
+ *   <data-dir>/pki/          CA and server certificate
+ *   <data-dir>/kubeconfig    the administrator's access
+ */
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createAuthenticator } from '#engine/auth/authenticate.ts';
+import { ensurePki, type Pki } from '#engine/auth/certificates.ts';
+import { MASTERS } from '#engine/auth/groups.ts';
+import { writeKubeconfig } from '#engine/auth/kubeconfig-file.ts';
+import { parseTokenFile, tokenLookup } from '#engine/auth/tokens.ts';
+import { startControllers } from '#engine/controllers/start.ts';
+import { createCore } from '#engine/core.ts';
+import { HttpsListener } from '#engine/http/server.ts';
+import { openSqliteStore } from '#engine/store/open-store.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { Log } from '#lib/log.ts';
+
+export interface EngineOptions {
+  readonly dataDir: string;
+  readonly host: string;
+  readonly port: number;
+  readonly tokenAuthFile?: string | undefined;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+export interface Engine {
+  readonly url: string;
+  readonly kubeconfigPath: string;
+  stop(): Promise<void>;
+}
+
+const ADMIN = 'selfsame-admin';
+const ADMIN_DAYS = 365;
+
+export async function startEngine(options: EngineOptions): Promise<Engine> {
+  const { dataDir, host, log, clock } = options;
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  const pki = await ensurePki({ dir: join(dataDir, 'pki'), hosts: certificateHosts(host), now: () => clock.now(), log });
+  const tokens = options.tokenAuthFile === undefined ? [] : parseTokenFile(await readFile(options.tokenAuthFile, 'utf8'));
+  const store = await openSqliteStore(join(dataDir, 'store.db'));
+  let listener: HttpsListener | undefined;
+  const core = createCore({ store, clock, log, serverAddress: () => address(host, listener?.port ?? options.port) });
+  try {
+    listener = await HttpsListener.start({
+      host,
+      port: options.port,
+      cert: pki.server.certPem,
+      key: pki.server.keyPem,
+      ca: pki.caPem,
+      handler: core.handler,
+      authenticate: createAuthenticator({ tokens: tokenLookup(tokens) }),
+      log,
+    });
+    const controllers = await startControllers({ handler: core.handler, registry: core.registry, clock, log });
+    const url = `https://${address(host, listener.port)}`;
+    const kubeconfigPath = await writeAdminKubeconfig(pki, dataDir, url);
+    core.markStarted();
+    const listening = listener;
+    return {
+      url,
+      kubeconfigPath,
+      async stop() {
+        await controllers.stop();
+        await listening.stop();
+        core.stop();
+        await store.close();
+      },
+    };
+  } catch (error) {
+    await listener?.stop();
+    core.stop();
+    await store.close();
+    throw error;
+  }
+}
+
+async function writeAdminKubeconfig(pki: Pki, dataDir: string, server: string): Promise<string> {
+  const file = join(dataDir, 'kubeconfig');
+  const { certPem, keyPem } = pki.issueClientCertificate({ user: ADMIN, groups: [MASTERS], days: ADMIN_DAYS });
+  await writeKubeconfig({ file, server, caPem: pki.caPem, user: ADMIN, certPem, keyPem });
+  return file;
+}
+
+/** Names under which clients of this machine reach the server, and the one that it was told to listen on. */
+function certificateHosts(host: string): string[] {
+  const known = ['localhost', '127.0.0.1', '::1', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc'];
+  return host === '0.0.0.0' || host === '::' || known.includes(host) ? known : [...known, host];
+}
+
+function address(host: string, port: number): string {
+  const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  return reachable.includes(':') ? `[${reachable}]:${port}` : `${reachable}:${port}`;
+}

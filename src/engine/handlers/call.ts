@@ -1,0 +1,47 @@
+/** What every verb's handler gets: the parts of the engine, and one request for one kind. */
+import type { AdmissionStep } from '#engine/admission/admission.ts';
+import { decodeStored } from '#engine/codec.ts';
+import type { ApiRequest } from '#engine/request.ts';
+import type { Served } from '#engine/registry/registry.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+import type { ResourceRoute } from '#engine/route.ts';
+import type { Entry, Store } from '#engine/store/store.ts';
+import type { Representation } from '#engine/tables/negotiate-representation.ts';
+import type { Clock } from '#lib/clock.ts';
+import { apiVersionOf, type KubeObject } from '#kube/meta.ts';
+
+export interface EngineParts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly admit: AdmissionStep;
+}
+
+export interface Call extends EngineParts {
+  readonly request: ApiRequest;
+  readonly route: ResourceRoute;
+  readonly served: Served;
+  readonly representation: Representation;
+}
+
+/** The store's id of an object. */
+export function entryId(resource: Resource, namespace: string, name: string): string {
+  return resource.namespaced ? `${namespace}/${name}` : name;
+}
+
+/** The prefix of a namespace's ids; undefined = all. */
+export function idPrefix(resource: Resource, namespace: string): string | undefined {
+  return resource.namespaced && namespace !== '' ? `${namespace}/` : undefined;
+}
+
+/** A stored object in the version that was asked for: a fresh value that the caller may change. */
+export function decodeEntry(entry: Entry, resource: Resource): KubeObject {
+  const object = decodeStored(entry.bytes);
+  if (resource.version !== resource.storageVersion) object.apiVersion = apiVersionOf(resource);
+  return object;
+}
+
+/** An object about to be stored carries the storage version. */
+export function toStorageVersion(object: KubeObject, { group, version, storageVersion }: Resource): KubeObject {
+  if (version === storageVersion) return object;
+  return { ...object, apiVersion: apiVersionOf({ group, version: storageVersion }) };
+}

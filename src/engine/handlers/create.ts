@@ -1,0 +1,85 @@
+/** POST to a collection: shape, name, identity, admission, then one durable write. */
+import { encodeStored } from '#engine/codec.ts';
+import { entryId, toStorageVersion, type Call } from '#engine/handlers/call.ts';
+import { readObject } from '#engine/handlers/read-object.ts';
+import { respondEntry, respondObject } from '#engine/handlers/respond.ts';
+import { assertStorable, shapeObject, validateNew } from '#engine/handlers/shape.ts';
+import { storeFault } from '#engine/handlers/store-fault.ts';
+import { MAX_NAME_ATTEMPTS } from '#engine/limits.ts';
+import { writeOptions } from '#engine/options.ts';
+import type { ApiResponse } from '#engine/request.ts';
+import { RevisionConflictError, type Entry } from '#engine/store/store.ts';
+import { timestamp } from '#lib/clock.ts';
+import { generatedName, newUid } from '#lib/ids.ts';
+import { alreadyExists, badRequest, generateNameConflict } from '#kube/api-error.ts';
+import type { KubeObject } from '#kube/meta.ts';
+
+export async function create(call: Call): Promise<ApiResponse> {
+  const { resource } = call.served;
+  const options = writeOptions(call.request.query, 'CreateOptions');
+  const object = await readObject(call);
+  if (object.metadata.resourceVersion) throw badRequest('resourceVersion should not be set on objects to be created');
+  const warnings = shapeObject(call, object, options.fieldValidation);
+  stampNew(call, object);
+  if (!resource.builtIn && resource.status) delete object['status'];
+  resource.strategy.prepareForCreate?.(object);
+
+  const generate = !object.metadata.name && object.metadata.generateName;
+  for (let attempt = 1; ; attempt++) {
+    if (generate) object.metadata.name = generatedName(object.metadata.generateName!);
+    const name = object.metadata.name ?? '';
+    admitNew(call, object, options.dryRun);
+    validateNew(call, object);
+    warnings.push(...(attempt === 1 ? (resource.strategy.warnings?.(object) ?? []) : []));
+    const id = entryId(resource, call.route.namespace, name);
+    if (options.dryRun) {
+      if (call.store.latest(resource.collection, id) !== undefined) throw alreadyExists(resource, name);
+      return respondObject(call, object, { status: 201, warnings });
+    }
+    const entry = await put(call, object, id);
+    if (entry !== undefined) return respondEntry(call, entry, { status: 201, warnings });
+    if (!generate) throw alreadyExists(resource, name);
+    if (attempt >= MAX_NAME_ATTEMPTS) throw generateNameConflict(resource, name);
+  }
+}
+
+/** undefined = the name is taken. */
+async function put(call: Call, object: KubeObject, id: string): Promise<Entry | undefined> {
+  const { resource } = call.served;
+  const stored = toStorageVersion(object, resource);
+  const encode = (revision: number) => assertStorable(encodeStored(stored, revision));
+  try {
+    return await call.store.put({ collection: resource.collection, id, expected: 0, encode });
+  } catch (error) {
+    if (error instanceof RevisionConflictError) return undefined;
+    throw storeFault(error);
+  }
+}
+
+/** What only the server decides about a new object. */
+function stampNew(call: Call, object: KubeObject): void {
+  const { metadata } = object;
+  delete metadata.deletionTimestamp;
+  delete metadata.deletionGracePeriodSeconds;
+  delete (metadata as Record<string, unknown>)['selfLink'];
+  delete metadata.resourceVersion;
+  delete metadata.managedFields;
+  metadata.uid = newUid();
+  metadata.creationTimestamp = timestamp(call.clock.now());
+  if (call.served.resource.generation) metadata.generation = 1;
+  else delete metadata.generation;
+}
+
+function admitNew(call: Call, object: KubeObject, dryRun: boolean): void {
+  call.admit({
+    operation: 'CREATE',
+    resource: call.served.resource,
+    subresource: call.route.subresource,
+    namespace: call.route.namespace,
+    name: object.metadata.name ?? '',
+    object,
+    oldObject: undefined,
+    user: call.request.user,
+    dryRun,
+  });
+}

@@ -1,0 +1,33 @@
+/** DELETE of a collection: each object that matches now, one by one under the same rules as a single delete. */
+import { decodeEntry, type Call } from '#engine/handlers/call.ts';
+import { deleteNamed, readDeleteOptions } from '#engine/handlers/delete.ts';
+import { page } from '#engine/handlers/list.ts';
+import { decodeContinue } from '#engine/handlers/continue-token.ts';
+import { respondList } from '#engine/handlers/respond.ts';
+import { listOptions } from '#engine/options.ts';
+import type { ApiResponse } from '#engine/request.ts';
+import { isApiError } from '#kube/api-error.ts';
+
+/** Deletes in flight at once: enough to share commits, few enough to leave room for others. */
+const WIDTH = 64;
+
+export async function deleteCollection(call: Call): Promise<ApiResponse> {
+  const options = await readDeleteOptions(call);
+  const listing = listOptions(call.request.query);
+  const token = listing.continue === '' ? undefined : decodeContinue(listing.continue);
+  const { entries, listMeta } = page(call, listing, token);
+  const { resource } = call.served;
+  for (let start = 0; start < entries.length; start += WIDTH) {
+    const results = await Promise.allSettled(
+      entries.slice(start, start + WIDTH).map((entry) => {
+        const { name, namespace } = decodeEntry(entry, resource).metadata;
+        return deleteNamed(call, name!, namespace ?? '', options);
+      }),
+    );
+    for (const result of results) {
+      // Gone already is what was asked for.
+      if (result.status === 'rejected' && !isApiError(result.reason, 'NotFound')) throw result.reason;
+    }
+  }
+  return respondList(call, entries, listMeta);
+}

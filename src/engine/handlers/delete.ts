@@ -1,0 +1,151 @@
+/**
+ * DELETE of one object.
+ *
+ *   held by finalizers, a grace period or its own spec ──► deletionTimestamp is set, the object stays and is answered
+ *   held by nothing ──► gone, a Success Status is answered
+ *
+ * The propagation policy is recorded as a finalizer; the garbage collector acts on it.
+ */
+import { encodeStored, mediaType, parseBody } from '#engine/codec.ts';
+import { decodeEntry, entryId, toStorageVersion, type Call } from '#engine/handlers/call.ts';
+import { isReleased } from '#engine/handlers/modify.ts';
+import { respondObject, respondStatus } from '#engine/handlers/respond.ts';
+import { storeFault } from '#engine/handlers/store-fault.ts';
+import { MAX_WRITE_ATTEMPTS } from '#engine/limits.ts';
+import { deleteOptions, type DeleteOptions, type PropagationPolicy } from '#engine/options.ts';
+import type { ApiResponse } from '#engine/request.ts';
+import { RevisionConflictError, type Entry } from '#engine/store/store.ts';
+import { conflict, MODIFIED, notFound } from '#kube/api-error.ts';
+import { deepEqual } from '#kube/deep.ts';
+import { groupKind, type KubeObject } from '#kube/meta.ts';
+import { timestamp } from '#lib/clock.ts';
+
+export const ORPHAN_FINALIZER = 'orphan';
+export const FOREGROUND_FINALIZER = 'foregroundDeletion';
+
+export async function deleteOne(call: Call): Promise<ApiResponse> {
+  const options = await readDeleteOptions(call);
+  const { resource } = call.served;
+  const { name } = call.route;
+  const { object, gone } = await deleteNamed(call, name, call.route.namespace, options);
+  if (!gone) return respondObject(call, object, { status: 200 });
+  return respondStatus({
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Success',
+    details: {
+      name,
+      ...(resource.group === '' ? {} : { group: resource.group }),
+      kind: resource.plural,
+      uid: object.metadata.uid,
+    },
+  });
+}
+
+export async function readDeleteOptions(call: Call): Promise<DeleteOptions> {
+  const bytes = await call.request.body();
+  if (bytes.length === 0) return deleteOptions(call.request.query, undefined);
+  const type = mediaType(call.request.contentType);
+  return deleteOptions(call.request.query, parseBody(bytes, type, 'DeleteOptions'));
+}
+
+export interface Deletion {
+  readonly object: KubeObject;
+  readonly gone: boolean;
+}
+
+export async function deleteNamed(call: Call, name: string, namespace: string, options: DeleteOptions): Promise<Deletion> {
+  const { resource } = call.served;
+  const id = entryId(resource, namespace, name);
+  for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
+    const entry = call.store.latest(resource.collection, id);
+    if (entry === undefined) throw notFound(resource, name);
+    const object = decodeEntry(entry, resource);
+    assertPreconditions(call, object, options);
+    call.admit({
+      operation: 'DELETE',
+      resource,
+      subresource: '',
+      namespace,
+      name,
+      object: undefined,
+      oldObject: object,
+      user: call.request.user,
+      dryRun: options.dryRun,
+    });
+    const next = withDeletion(call, object, options);
+    const gone = isReleased(call, next);
+    if (options.dryRun || (!gone && deepEqual(next, object))) return { object: next, gone };
+    const written = await write(call, entry, next, gone);
+    if (written) return { object: next, gone };
+  }
+  throw conflict(resource, name, MODIFIED);
+}
+
+/** False = another write came first. */
+async function write(call: Call, entry: Entry, next: KubeObject, gone: boolean): Promise<boolean> {
+  const { resource } = call.served;
+  const stored = toStorageVersion(next, resource);
+  const change = {
+    collection: resource.collection,
+    id: entry.id,
+    expected: entry.revision,
+    encode: (revision: number) => encodeStored(stored, revision),
+  };
+  try {
+    await (gone ? call.store.delete(change) : call.store.put(change));
+    return true;
+  } catch (error) {
+    if (error instanceof RevisionConflictError) return false;
+    throw storeFault(error);
+  }
+}
+
+function assertPreconditions(call: Call, { metadata }: KubeObject, { uid, resourceVersion }: DeleteOptions): void {
+  const { resource } = call.served;
+  // These two name the kind where other conflicts name the resource.
+  const subject = { group: '', plural: groupKind(resource) };
+  const details = { group: resource.group, plural: resource.kind };
+  const refuse = (why: string) => {
+    const error = conflict(subject, metadata.name ?? '', why);
+    return Object.assign(error, { details: conflict(details, metadata.name ?? '', why).details });
+  };
+  if (uid !== undefined && uid !== metadata.uid) {
+    throw refuse(
+      `the UID in the precondition (${uid}) does not match the UID in record (${metadata.uid}). The object might have been deleted and then recreated`,
+    );
+  }
+  if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion) {
+    throw refuse(
+      `the ResourceVersion in the precondition (${resourceVersion}) does not match the ResourceVersion in record (${metadata.resourceVersion}). The object might have been modified`,
+    );
+  }
+}
+
+/** The object with its deletion begun; repeated deletes may only shorten the grace period. */
+function withDeletion(call: Call, object: KubeObject, options: DeleteOptions): KubeObject {
+  const { strategy } = call.served.resource;
+  const next: KubeObject = structuredClone(object);
+  const { metadata } = next;
+  const finalizers = withPolicy(metadata.finalizers ?? [], options.propagationPolicy);
+  if (finalizers.length > 0) metadata.finalizers = finalizers;
+  else delete metadata.finalizers;
+
+  const grace = strategy.graceSeconds?.(object, options.gracePeriodSeconds) ?? 0;
+  const began = metadata.deletionTimestamp !== undefined;
+  if (began && grace >= (metadata.deletionGracePeriodSeconds ?? 0)) return next;
+  metadata.deletionTimestamp = timestamp(call.clock.now() + grace * 1000);
+  metadata.deletionGracePeriodSeconds = grace;
+  if (!began && metadata.generation !== undefined) metadata.generation++;
+  strategy.beginDeletion?.(next);
+  return next;
+}
+
+function withPolicy(finalizers: readonly string[], policy: PropagationPolicy | undefined): string[] {
+  if (policy === undefined) return [...finalizers];
+  const kept = finalizers.filter((name) => name !== ORPHAN_FINALIZER && name !== FOREGROUND_FINALIZER);
+  if (policy === 'Orphan') kept.push(ORPHAN_FINALIZER);
+  if (policy === 'Foreground') kept.push(FOREGROUND_FINALIZER);
+  return kept;
+}

@@ -1,0 +1,22 @@
+/** GET of one object: the stored bytes. */
+import { entryId, type Call } from '#engine/handlers/call.ts';
+import { awaitRevision } from '#engine/handlers/await-revision.ts';
+import { respondEntry } from '#engine/handlers/respond.ts';
+import { revision } from '#engine/options.ts';
+import type { ApiResponse } from '#engine/request.ts';
+import { notFound } from '#kube/api-error.ts';
+
+export function get(call: Call): ApiResponse | Promise<ApiResponse> {
+  const { query } = call.request;
+  const wanted = query.size === 0 ? null : query.get('resourceVersion');
+  if (wanted === null || wanted === '' || wanted === '0') return found(call);
+  return awaitRevision(call, revision(wanted)).then(() => found(call));
+}
+
+function found(call: Call): ApiResponse {
+  const { resource } = call.served;
+  const { namespace, name } = call.route;
+  const entry = call.store.get(resource.collection, entryId(resource, namespace, name));
+  if (entry === undefined) throw notFound(resource, name);
+  return respondEntry(call, entry, { status: 200 });
+}

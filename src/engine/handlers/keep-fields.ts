@@ -1,0 +1,49 @@
+/** Which fields of an update are the caller's and which stay as they were. */
+import type { Call } from '#engine/handlers/call.ts';
+import type { KubeObject, ObjectMeta } from '#kube/meta.ts';
+
+/** Fields that only the server writes: an update that leaves them out keeps them. */
+const SERVER_FIELDS = ['uid', 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'generation'] as const;
+
+export function keepServerFields(next: KubeObject, old: KubeObject): void {
+  const to = next.metadata as Record<string, unknown>;
+  const from = old.metadata as ObjectMeta & Record<string, unknown>;
+  delete to['selfLink'];
+  // metav1.Time of nothing is null on the wire.
+  if (to['creationTimestamp'] === null) delete to['creationTimestamp'];
+  to['generation'] = from.generation;
+  for (const field of SERVER_FIELDS) {
+    if (to[field] === undefined || to[field] === null) to[field] = from[field];
+    if (to[field] === undefined) delete to[field];
+  }
+  if (from.managedFields === undefined) delete to['managedFields'];
+}
+
+/** The main path leaves the status alone; the status path changes nothing else. */
+export function keepSubresourceFields(call: Call, next: KubeObject, old: KubeObject): void {
+  const { resource } = call.served;
+  switch (call.route.subresource) {
+    case '':
+      if (resource.status) keep(next, old, 'status');
+      return;
+    case 'status':
+      keepAllBut(next, old, ['status']);
+      if (!resource.builtIn) next.metadata = { ...old.metadata, resourceVersion: next.metadata.resourceVersion };
+      return;
+    case 'finalize':
+      keepAllBut(next, old, ['spec']);
+      return;
+  }
+}
+
+function keepAllBut(next: KubeObject, old: KubeObject, changing: readonly string[]): void {
+  const free = new Set([...changing, 'metadata', 'apiVersion', 'kind']);
+  for (const field of new Set([...Object.keys(next), ...Object.keys(old)])) {
+    if (!free.has(field)) keep(next, old, field);
+  }
+}
+
+function keep(next: KubeObject, old: KubeObject, field: string): void {
+  if (old[field] === undefined) delete next[field];
+  else next[field] = old[field];
+}

@@ -1,0 +1,76 @@
+/** GET of a collection: whole, by selector, in pages of one consistent revision, or as it was at a revision. */
+import { idPrefix, type Call } from '#engine/handlers/call.ts';
+import { awaitRevision } from '#engine/handlers/await-revision.ts';
+import { decodeContinue, encodeContinue, expiredContinue, type ContinueToken } from '#engine/handlers/continue-token.ts';
+import { respondList } from '#engine/handlers/respond.ts';
+import { entryFilter, onlyName } from '#engine/handlers/selection.ts';
+import { listOptions, type ListOptions } from '#engine/options.ts';
+import type { ApiResponse } from '#engine/request.ts';
+import { RevisionGoneError, type Entry, type Listing, type ListRange } from '#engine/store/store.ts';
+import { gone } from '#kube/api-error.ts';
+import type { ListMeta } from '#kube/meta.ts';
+
+export async function list(call: Call): Promise<ApiResponse> {
+  const options = listOptions(call.request.query);
+  const token = options.continue === '' ? undefined : decodeContinue(options.continue);
+  if (options.resourceVersion !== undefined && token === undefined) await awaitRevision(call, options.resourceVersion);
+  const { entries, listMeta } = page(call, options, token);
+  return respondList(call, entries, listMeta);
+}
+
+interface Page {
+  readonly entries: readonly Entry[];
+  readonly listMeta: ListMeta;
+}
+
+/** One page of what matches. Also used by deletecollection. */
+export function page(call: Call, options: ListOptions, token?: ContinueToken): Page {
+  const { resource } = call.served;
+  const filter = entryFilter(resource, options);
+  const range: ListRange = {
+    prefix: idPrefix(resource, call.route.namespace),
+    after: token?.after,
+    atRevision: revisionToShow(options, token),
+    // With a filter the limit counts matches, which the store does not know.
+    limit: filter === undefined && options.limit > 0 ? options.limit : undefined,
+  };
+  const listing = read(call, range, token);
+  if (filter === undefined) return { entries: listing.entries, listMeta: metaOf(listing, options.limit > 0, true) };
+
+  const name = onlyName(options.fields);
+  const candidates = name === undefined ? listing.entries : listing.entries.filter(({ id }) => endsWithName(id, name));
+  const matching = candidates.filter(filter);
+  const shown = options.limit > 0 ? matching.slice(0, options.limit) : matching;
+  const cut = { entries: shown, revision: listing.revision, remaining: matching.length - shown.length };
+  return { entries: shown, listMeta: metaOf(cut, options.limit > 0, false) };
+}
+
+function endsWithName(id: string, name: string): boolean {
+  return id === name || id.endsWith(`/${name}`);
+}
+
+function revisionToShow(options: ListOptions, token: ContinueToken | undefined): number | undefined {
+  if (token !== undefined) return token.revision < 0 ? undefined : token.revision;
+  return options.exact ? options.resourceVersion : undefined;
+}
+
+function read(call: Call, range: ListRange, token: ContinueToken | undefined): Listing {
+  try {
+    return call.store.list(call.served.resource.collection, range);
+  } catch (error) {
+    if (!(error instanceof RevisionGoneError)) throw error;
+    if (token !== undefined) throw expiredContinue(token.after);
+    throw gone('The resourceVersion for the provided list is too old.');
+  }
+}
+
+function metaOf({ entries, revision, remaining }: Listing, limited: boolean, counted: boolean): ListMeta {
+  const last = entries.at(-1);
+  if (!limited || remaining === 0 || last === undefined) return { resourceVersion: String(revision) };
+  return {
+    resourceVersion: String(revision),
+    continue: encodeContinue({ revision, after: last.id }),
+    // Kubernetes leaves the count out where a selector makes it costly.
+    ...(counted ? { remainingItemCount: remaining } : {}),
+  };
+}

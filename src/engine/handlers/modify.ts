@@ -1,0 +1,137 @@
+/**
+ * Read-modify-write of one object, shared by update, patch and the subresources:
+ *
+ *   latest ──► change ──► shape ──► keep what is not the caller's ──► admit ──► validate ──► write
+ *      ▲                                                                                      │
+ *      └──────────── somebody was faster, and the caller did not insist on a revision ◄───────┘
+ *
+ * A result equal to what is stored writes nothing. An object under deletion whose last holder let go is removed.
+ */
+import { encodeStored } from '#engine/codec.ts';
+import { decodeEntry, entryId, toStorageVersion, type Call } from '#engine/handlers/call.ts';
+import { keepServerFields, keepSubresourceFields } from '#engine/handlers/keep-fields.ts';
+import { respondEntry, respondObject } from '#engine/handlers/respond.ts';
+import { assertStorable, shapeObject, validateChanged } from '#engine/handlers/shape.ts';
+import { storeFault } from '#engine/handlers/store-fault.ts';
+import { MAX_WRITE_ATTEMPTS } from '#engine/limits.ts';
+import { missingResourceVersion, type WriteOptions } from '#engine/options.ts';
+import type { ApiResponse } from '#engine/request.ts';
+import { RevisionConflictError, type Entry } from '#engine/store/store.ts';
+import { badRequest, conflict, invalid, MODIFIED, notFound } from '#kube/api-error.ts';
+import { deepEqual } from '#kube/deep.ts';
+import type { KubeObject } from '#kube/meta.ts';
+
+export interface Modification extends WriteOptions {
+  /** The wanted object, made from a fresh copy of the current one that it may keep. */
+  change(current: KubeObject): KubeObject;
+  /** PUT of a custom resource must say which revision it replaces. */
+  readonly needsRevision: boolean;
+}
+
+export async function modify(call: Call, modification: Modification): Promise<ApiResponse> {
+  const { resource } = call.served;
+  const { name, namespace } = call.route;
+  const id = entryId(resource, namespace, name);
+  for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
+    const entry = call.store.latest(resource.collection, id);
+    if (entry === undefined) throw notFound(resource, name);
+    const done = await attemptOnce(call, modification, entry);
+    if (done !== undefined) return done;
+  }
+  throw conflict(resource, name, MODIFIED);
+}
+
+/** undefined = another write came first. */
+async function attemptOnce(call: Call, modification: Modification, entry: Entry): Promise<ApiResponse | undefined> {
+  const { resource } = call.served;
+  const old = decodeEntry(entry, resource);
+  const next = modification.change(decodeEntry(entry, resource));
+  assertSame(call, next, old, modification.needsRevision);
+  const warnings = shapeObject(call, next, modification.fieldValidation);
+  keepServerFields(next, old);
+  keepSubresourceFields(call, next, old);
+  if (call.route.subresource === '') resource.strategy.prepareForUpdate?.(next, old);
+  countGeneration(call, next, old);
+  if (deepEqual(next, old)) return respondEntry(call, await durable(call, entry), { status: 200, warnings });
+  admitChanged(call, next, old, modification.dryRun);
+  validateChanged(call, next, old);
+  warnings.push(...(resource.strategy.warnings?.(next) ?? []));
+  if (modification.dryRun) return respondObject(call, next, { status: 200, warnings });
+
+  const stored = toStorageVersion(next, resource);
+  const write = {
+    collection: resource.collection,
+    id: entry.id,
+    expected: entry.revision,
+    encode: (revision: number) => assertStorable(encodeStored(stored, revision)),
+  };
+  try {
+    const written = isReleased(call, next) ? await call.store.delete(write) : await call.store.put(write);
+    return respondEntry(call, written, { status: 200, warnings });
+  } catch (error) {
+    if (error instanceof RevisionConflictError) return undefined;
+    throw storeFault(error);
+  }
+}
+
+/** Nothing was to be written, but what was compared may still be in flight: it is answered once it is durable. */
+async function durable(call: Call, entry: Entry): Promise<Entry> {
+  if (call.store.revision >= entry.revision) return entry;
+  await call.store.reached(entry.revision, { signal: call.request.signal });
+  return entry;
+}
+
+/** The object must be the one on the path, and the one that the caller saw. */
+function assertSame(call: Call, next: KubeObject, old: KubeObject, needsRevision: boolean): void {
+  const { resource } = call.served;
+  const { name } = call.route;
+  const { metadata } = next;
+  if (!metadata.name) metadata.name = name;
+  if (metadata.name !== name) {
+    throw badRequest(`the name of the object (${metadata.name}) does not match the name on the URL (${name})`);
+  }
+  if (needsRevision && metadata.uid && metadata.uid !== old.metadata.uid) {
+    const key = `/registry/${resource.group === '' ? '' : `${resource.group}/`}${resource.plural}/${call.route.namespace === '' ? '' : `${call.route.namespace}/`}${name}`;
+    const why = `StorageError: invalid object, Code: 4, Key: ${key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: ${metadata.uid}, UID in object meta: ${old.metadata.uid}`;
+    throw conflict(resource, name, why);
+  }
+  if (!metadata.resourceVersion) {
+    // Kubernetes names the resource, not the kind, in this one.
+    if (needsRevision && !resource.builtIn) {
+      throw invalid({ group: resource.group, kind: resource.plural }, name, [missingResourceVersion()]);
+    }
+    metadata.resourceVersion = old.metadata.resourceVersion;
+  }
+  if (metadata.resourceVersion !== old.metadata.resourceVersion) throw conflict(resource, name, MODIFIED);
+}
+
+/** The generation counts changes of what is wished for: everything but metadata and status. */
+function countGeneration(call: Call, next: KubeObject, old: KubeObject): void {
+  if (!call.served.resource.generation) return;
+  const { metadata: _m, status: _s, ...wished } = next;
+  const { metadata: _om, status: _os, ...before } = old;
+  const hasStatus = call.served.resource.status;
+  const same = deepEqual(wished, before) && (hasStatus || deepEqual(next['status'], old['status']));
+  next.metadata.generation = (old.metadata.generation ?? 1) + (same ? 0 : 1);
+}
+
+/** Whether an object under deletion is held by nothing any more. */
+export function isReleased(call: Call, { metadata, ...rest }: KubeObject): boolean {
+  if (metadata.deletionTimestamp === undefined) return false;
+  if ((metadata.deletionGracePeriodSeconds ?? 0) > 0 || (metadata.finalizers?.length ?? 0) > 0) return false;
+  return !call.served.resource.strategy.heldBack?.({ metadata, ...rest } as KubeObject);
+}
+
+function admitChanged(call: Call, object: KubeObject, oldObject: KubeObject, dryRun: boolean): void {
+  call.admit({
+    operation: 'UPDATE',
+    resource: call.served.resource,
+    subresource: call.route.subresource,
+    namespace: call.route.namespace,
+    name: call.route.name,
+    object,
+    oldObject,
+    user: call.request.user,
+    dryRun,
+  });
+}

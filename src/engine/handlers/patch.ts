@@ -1,0 +1,44 @@
+/** PATCH of one object or of its status: JSON patch, merge patch, and strategic merge patch for built-in kinds. */
+import { mediaType, parsePatch } from '#engine/codec.ts';
+import type { Call } from '#engine/handlers/call.ts';
+import { modify } from '#engine/handlers/modify.ts';
+import { asObject } from '#engine/handlers/read-object.ts';
+import { writeOptions } from '#engine/options.ts';
+import type { ApiResponse } from '#engine/request.ts';
+import { ApiError, badRequest, unsupportedMediaType } from '#kube/api-error.ts';
+import { applyJsonPatch, JsonPatchError } from '#kube/json-patch.ts';
+import { applyMergePatch } from '#kube/merge-patch.ts';
+import { applyStrategicMergePatch } from '#kube/strategic-merge-patch.ts';
+import { isRecord, type KubeObject } from '#kube/meta.ts';
+
+export const JSON_PATCH = 'application/json-patch+json';
+export const MERGE_PATCH = 'application/merge-patch+json';
+export const STRATEGIC_PATCH = 'application/strategic-merge-patch+json';
+
+export async function patch(call: Call): Promise<ApiResponse> {
+  const options = writeOptions(call.request.query, 'PatchOptions');
+  const type = mediaType(call.request.contentType);
+  const accepted = call.served.resource.builtIn ? [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH] : [JSON_PATCH, MERGE_PATCH];
+  if (!accepted.includes(type)) throw unsupportedMediaType(accepted);
+  const body = parsePatch(await call.request.body());
+  const change = (current: KubeObject) => asObject(call, applied(call, type, current, body));
+  return modify(call, { ...options, needsRevision: false, change });
+}
+
+function applied(call: Call, type: string, current: KubeObject, body: unknown): unknown {
+  if (type === JSON_PATCH) {
+    try {
+      return applyJsonPatch(current, body);
+    } catch (error) {
+      if (!(error instanceof JsonPatchError)) throw error;
+      if (error.kind === 'malformed') throw badRequest(error.message);
+      throw new ApiError(422, 'Invalid', 'the server rejected our request due to an error in our request', {
+        details: {},
+        cause: error,
+      });
+    }
+  }
+  if (!isRecord(body)) throw badRequest('error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}');
+  if (type === MERGE_PATCH) return applyMergePatch(current, body);
+  return applyStrategicMergePatch(current, body, call.served.patchSchema);
+}

@@ -1,0 +1,58 @@
+/** The object in a request's body, checked against the kind and path that it was sent to. */
+import { parseBody } from '#engine/codec.ts';
+import type { Call } from '#engine/handlers/call.ts';
+import { ApiError, badRequest } from '#kube/api-error.ts';
+import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';
+
+export async function readObject(call: Call): Promise<KubeObject> {
+  const { resource } = call.served;
+  const value = parseBody(await call.request.body(), call.request.contentType, resource.kind);
+  return asObject(call, value);
+}
+
+/** Checks what every object must have. Also for the result of a patch. */
+export function asObject(call: Call, value: unknown): KubeObject {
+  const { resource } = call.served;
+  if (!isRecord(value) || typeof value['kind'] !== 'string' || value['kind'] === '') {
+    throw badRequest(`Object 'Kind' is missing in '${excerpt(value)}'`);
+  }
+  if (typeof value['apiVersion'] !== 'string' || value['apiVersion'] === '') {
+    throw badRequest(`Object 'apiVersion' is missing in '${excerpt(value)}'`);
+  }
+  const apiVersion = apiVersionOf(resource);
+  if (value['apiVersion'] !== apiVersion) {
+    throw badRequest(
+      `the API version in the data (${value['apiVersion']}) does not match the expected API version (${apiVersion})`,
+    );
+  }
+  if (value['kind'] !== resource.kind) {
+    throw badRequest(
+      `${value['kind']} in version "${resource.version}" cannot be handled as a ${resource.kind}: the kind in the data (${value['kind']}) does not match the expected kind (${resource.kind})`,
+    );
+  }
+  if (value['metadata'] === undefined || value['metadata'] === null) value['metadata'] = {};
+  if (!isRecord(value['metadata'])) throw undecodable(call, 'metadata must be an object');
+  const object = value as KubeObject;
+  placeInNamespace(call, object);
+  return object;
+}
+
+function placeInNamespace({ route, served }: Call, { metadata }: KubeObject): void {
+  if (!served.resource.namespaced) return;
+  metadata.namespace ??= route.namespace;
+  if (metadata.namespace === '') metadata.namespace = route.namespace;
+  if (metadata.namespace !== route.namespace) {
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
+  }
+}
+
+/** The body is JSON, but not of this kind: Go's decoder refuses it before anything is validated. */
+export function undecodable({ served }: Call, why: string): ApiError {
+  const { kind, version } = served.resource;
+  return badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`);
+}
+
+function excerpt(value: unknown): string {
+  const text = JSON.stringify(value) ?? '';
+  return text.length > 500 ? `${text.slice(0, 500)}...` : text;
+}

@@ -1,0 +1,112 @@
+/** Answers in the representation that was asked for: JSON as stored, YAML, Table or metadata only. */
+import { encodeJson, encodeYaml, JSON_TYPE, YAML_TYPE } from '#engine/codec.ts';
+import { decodeEntry, type Call } from '#engine/handlers/call.ts';
+import type { ApiResponse, BytesResponse } from '#engine/request.ts';
+import type { Entry } from '#engine/store/store.ts';
+import { partialMetadata, partialMetadataList } from '#engine/tables/partial-metadata.ts';
+import { ACCEPTED_TYPES, type Representation } from '#engine/tables/negotiate-representation.ts';
+import { parseIncludeObject, tableOf, type TableOptions } from '#engine/tables/table.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+import { unreachable } from '#lib/invariant.ts';
+import { notAcceptable, type Status } from '#kube/api-error.ts';
+import { apiVersionOf, type KubeObject, type ListMeta } from '#kube/meta.ts';
+
+export interface Answer {
+  readonly status: number;
+  readonly warnings?: readonly string[] | undefined;
+}
+
+/** One stored object; as JSON of the stored version its bytes go out as they are. */
+export function respondEntry(call: Call, entry: Entry, answer: Answer): ApiResponse {
+  const { resource } = call.served;
+  if (call.representation.kind === 'json' && resource.version === resource.storageVersion) {
+    return { ...answer, contentType: JSON_TYPE, body: entry.bytes };
+  }
+  return respondObject(call, decodeEntry(entry, resource), answer);
+}
+
+export function respondObject(call: Call, object: KubeObject, answer: Answer): ApiResponse {
+  const { representation } = call;
+  if (representation.list) throw notAcceptable(ACCEPTED_TYPES);
+  return encoded(representation, answer, represented(call, object));
+}
+
+function represented(call: Call, object: KubeObject): unknown {
+  const { representation, served } = call;
+  switch (representation.kind) {
+    case 'json':
+    case 'yaml':
+      return object;
+    case 'partial':
+      return partialMetadata(object, representation.version);
+    case 'table':
+      return tableOf(served.resource, [object], tableOptions(call, { resourceVersion: object.metadata.resourceVersion ?? '' }));
+    default:
+      return unreachable(representation.kind);
+  }
+}
+
+export function tableOptions(call: Call, listMeta: ListMeta): TableOptions {
+  return {
+    now: call.clock.now(),
+    includeObject: parseIncludeObject(call.request.query.get('includeObject')),
+    listMeta,
+    version: call.representation.version,
+  };
+}
+
+function encoded({ encoding }: Representation, answer: Answer, value: unknown): ApiResponse {
+  return encoding === 'yaml'
+    ? { ...answer, contentType: YAML_TYPE, body: encodeYaml(value) }
+    : { ...answer, contentType: JSON_TYPE, body: encodeJson(value) };
+}
+
+const COMMA = Buffer.from(',');
+const LIST_END = Buffer.from(']}');
+
+export function respondList(call: Call, entries: readonly Entry[], listMeta: ListMeta): ApiResponse {
+  const { resource } = call.served;
+  const { representation } = call;
+  if (representation.kind === 'json' && resource.version === resource.storageVersion) {
+    return { status: 200, contentType: JSON_TYPE, body: listBytes(resource, entries, listMeta) };
+  }
+  if (representation.kind === 'partial' && !representation.list) throw notAcceptable(ACCEPTED_TYPES);
+  return encoded(representation, { status: 200 }, representedList(call, entries, listMeta));
+}
+
+function representedList(call: Call, entries: readonly Entry[], listMeta: ListMeta): unknown {
+  const { representation } = call;
+  const { resource } = call.served;
+  const objects = entries.map((entry) => decodeEntry(entry, resource));
+  switch (representation.kind) {
+    case 'json':
+    case 'yaml':
+      return { ...listHead(resource, listMeta), items: objects };
+    case 'partial':
+      return partialMetadataList(objects, listMeta, representation.version);
+    case 'table':
+      return tableOf(resource, objects, tableOptions(call, listMeta));
+    default:
+      return unreachable(representation.kind);
+  }
+}
+
+function listHead(resource: Resource, metadata: ListMeta): object {
+  return { kind: resource.listKind, apiVersion: apiVersionOf(resource), metadata };
+}
+
+/** The list around bytes that exist already. */
+function listBytes(resource: Resource, entries: readonly Entry[], listMeta: ListMeta): Buffer[] {
+  const head = JSON.stringify(listHead(resource, listMeta));
+  const pieces: Buffer[] = [Buffer.from(`${head.slice(0, -1)},"items":[`)];
+  for (let i = 0; i < entries.length; i++) {
+    if (i > 0) pieces.push(COMMA);
+    pieces.push(entries[i]!.bytes);
+  }
+  pieces.push(LIST_END);
+  return pieces;
+}
+
+export function respondStatus(status: Status): BytesResponse {
+  return { status: status.code ?? 200, contentType: JSON_TYPE, body: encodeJson(status) };
+}

@@ -1,0 +1,65 @@
+/** Label and field selectors over stored entries, without parsing more than is asked for. */
+import { decodeStored } from '#engine/codec.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+import type { Selection } from '#engine/options.ts';
+import type { Entry } from '#engine/store/store.ts';
+import { badRequest } from '#kube/api-error.ts';
+import { matchesFields, type FieldRequirement } from '#kube/field-selector.ts';
+import { matchesLabels } from '#kube/label-selector.ts';
+import type { KubeObject } from '#kube/meta.ts';
+
+export type EntryFilter = (entry: Entry) => boolean;
+
+/** Labels of an entry, parsed once while it lives: lists and watches by label are everywhere. */
+const labels = new WeakMap<Entry, Record<string, string>>();
+const NO_LABELS: Record<string, string> = {};
+
+/** Lately parsed entries, for the fan-out of one event to many watchers. Read only. */
+const recent = new Map<Entry, KubeObject>();
+const RECENT_MAX = 256;
+
+export function peekObject(entry: Entry): KubeObject {
+  let object = recent.get(entry);
+  if (object === undefined) {
+    object = decodeStored(entry.bytes);
+    if (recent.size >= RECENT_MAX) recent.delete(recent.keys().next().value!);
+    recent.set(entry, object);
+  }
+  return object;
+}
+
+function labelsOf(entry: Entry): Record<string, string> {
+  let known = labels.get(entry);
+  if (known === undefined) {
+    known = peekObject(entry).metadata.labels ?? NO_LABELS;
+    labels.set(entry, known);
+  }
+  return known;
+}
+
+/** undefined = everything matches. */
+export function entryFilter(resource: Resource, selection: Selection): EntryFilter | undefined {
+  for (const { field } of selection.fields) assertSelectable(resource, field);
+  if (selection.labels.length === 0 && selection.fields.length === 0) return undefined;
+  return (entry) =>
+    (selection.labels.length === 0 || matchesLabels(selection.labels, labelsOf(entry))) &&
+    (selection.fields.length === 0 || matchesFields(selection.fields, (field) => fieldOf(resource, entry, field)));
+}
+
+function assertSelectable(resource: Resource, field: string): void {
+  if (field === 'metadata.name') return;
+  if (field === 'metadata.namespace' && resource.namespaced) return;
+  if (!Object.hasOwn(resource.selectableFields, field)) throw badRequest(`field label not supported: ${field}`);
+}
+
+function fieldOf(resource: Resource, entry: Entry, field: string): string {
+  const slash = entry.id.indexOf('/');
+  if (field === 'metadata.name') return entry.id.slice(slash + 1);
+  if (field === 'metadata.namespace') return resource.namespaced ? entry.id.slice(0, slash) : '';
+  return resource.selectableFields[field]!(peekObject(entry));
+}
+
+/** The one name that a selection can match, so that `get -w NAME` need not look at every object. */
+export function onlyName(fields: readonly FieldRequirement[]): string | undefined {
+  return fields.find(({ field, operator }) => field === 'metadata.name' && operator === '=')?.value;
+}

@@ -1,0 +1,13 @@
+/** What a store that cannot write means to a client: try again, or wait until somebody has made room. */
+import { StoreOverloadedError, StoreUnavailableError } from '#engine/store/store.ts';
+import { internalError, tooManyRequests, type ApiError } from '#kube/api-error.ts';
+
+export function storeFault(error: unknown): unknown {
+  if (error instanceof StoreOverloadedError) return overloaded(error);
+  if (error instanceof StoreUnavailableError) return internalError(error.message, error);
+  return error;
+}
+
+function overloaded(error: StoreOverloadedError): ApiError {
+  return tooManyRequests(`the server has received too many requests and has asked us to try again later: ${error.message}`, 1);
+}

@@ -1,0 +1,89 @@
+/**
+ * Watch events as bytes. A frame is made once for each event and type and shared by all watchers; tables, other
+ * versions and the last state of an object that left a selection are made for the one watcher that wants them.
+ */
+import { decodeEntry, type Call } from '#engine/handlers/call.ts';
+import { tableOptions } from '#engine/handlers/respond.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+import type { Entry, StoreEvent } from '#engine/store/store.ts';
+import { partialMetadata } from '#engine/tables/partial-metadata.ts';
+import { tableOf } from '#engine/tables/table.ts';
+import { apiVersionOf, type KubeObject } from '#kube/meta.ts';
+
+export type FrameType = 'ADDED' | 'MODIFIED' | 'DELETED';
+
+const HEADS: Record<FrameType, Buffer> = {
+  ADDED: Buffer.from('{"type":"ADDED","object":'),
+  MODIFIED: Buffer.from('{"type":"MODIFIED","object":'),
+  DELETED: Buffer.from('{"type":"DELETED","object":'),
+};
+const TAIL = Buffer.from('}\n');
+
+/** Frames of the latest events. Bounded: an object must not be held twice for as long as it lives. */
+const shared = new Map<Entry, Partial<Record<FrameType, Buffer>>>();
+const SHARED_MAX = 1024;
+
+function sharedFrame(type: FrameType, entry: Entry): Buffer {
+  let frames = shared.get(entry);
+  if (frames === undefined) {
+    if (shared.size >= SHARED_MAX) shared.delete(shared.keys().next().value!);
+    shared.set(entry, (frames = {}));
+  }
+  return (frames[type] ??= Buffer.concat([HEADS[type], entry.bytes, TAIL]));
+}
+
+/** A frame of the initial list: not shared, because it is sent once and would only hold memory. */
+function ownFrame(type: FrameType, entry: Entry): Buffer {
+  return Buffer.concat([HEADS[type], entry.bytes, TAIL]);
+}
+
+export function jsonLine(value: unknown): Buffer {
+  return Buffer.from(`${JSON.stringify(value)}\n`);
+}
+
+export interface FrameMaker {
+  initial(entry: Entry): Buffer;
+  live(type: FrameType, entry: Entry): Buffer;
+  /** The object left the selection: its previous state, at the revision that took it out. */
+  left(event: StoreEvent & { previous: Entry }): Buffer;
+  bookmark(revision: number, annotations?: Record<string, string>): Buffer;
+}
+
+export function frameMaker(call: Call): FrameMaker {
+  const { resource } = call.served;
+  const plain = call.representation.kind === 'json' && resource.version === resource.storageVersion;
+  const represent = representer(call);
+  const made = (type: string, object: KubeObject) => jsonLine({ type, object: represent(object) });
+  return {
+    initial: (entry) => (plain ? ownFrame('ADDED', entry) : made('ADDED', decodeEntry(entry, resource))),
+    live: (type, entry) => (plain ? sharedFrame(type, entry) : made(type, decodeEntry(entry, resource))),
+    left({ previous, entry }) {
+      const object = decodeEntry(previous, resource);
+      object.metadata.resourceVersion = String(entry.revision);
+      return made('DELETED', object);
+    },
+    bookmark: (revision, annotations) => made('BOOKMARK', bookmarkObject(resource, revision, annotations)),
+  };
+}
+
+function bookmarkObject(resource: Resource, revision: number, annotations?: Record<string, string>): KubeObject {
+  return {
+    kind: resource.kind,
+    apiVersion: apiVersionOf(resource),
+    metadata: { resourceVersion: String(revision), ...(annotations ? { annotations } : {}) },
+  };
+}
+
+function representer(call: Call): (object: KubeObject) => unknown {
+  const { representation } = call;
+  const { resource } = call.served;
+  if (representation.kind === 'partial') return (object) => partialMetadata(object, representation.version);
+  if (representation.kind !== 'table') return (object) => object;
+  let first = true;
+  return (object) => {
+    const withColumns = first;
+    first = false;
+    const listMeta = { resourceVersion: object.metadata.resourceVersion ?? '' };
+    return tableOf(resource, [object], { ...tableOptions(call, listMeta), withColumns });
+  };
+}

@@ -1,0 +1,41 @@
+/** Reads a request body up to the limit, and not for ever. */
+import type { Readable } from 'node:stream';
+import { MAX_BODY_BYTES } from '#engine/limits.ts';
+import { ApiError, badRequest, tooLarge } from '#kube/api-error.ts';
+
+const BODY_TIMEOUT_MS = 60_000;
+
+export function readBody(stream: Readable, contentLength: string | undefined): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    if (contentLength !== undefined && Number(contentLength) > MAX_BODY_BYTES) {
+      stream.resume();
+      reject(overLimit());
+      return;
+    }
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const timer = setTimeout(() => reject(slowBody()), BODY_TIMEOUT_MS);
+    timer.unref();
+    stream.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > MAX_BODY_BYTES) reject(overLimit());
+      else chunks.push(chunk);
+    });
+    stream.once('end', () => {
+      clearTimeout(timer);
+      resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
+    });
+    stream.once('close', () => {
+      clearTimeout(timer);
+      reject(badRequest('the connection ended before the body was complete'));
+    });
+  });
+}
+
+function overLimit(): ApiError {
+  return tooLarge(`Request entity too large: limit is ${MAX_BODY_BYTES}`);
+}
+
+function slowBody(): ApiError {
+  return new ApiError(408, 'Timeout', `Timeout: the request body did not arrive within ${BODY_TIMEOUT_MS / 1000} seconds`);
+}

@@ -1,0 +1,154 @@
+/**
+ * The HTTPS listener: HTTP/2 and HTTP/1.1 on one port, as a thin shell around an ApiHandler. Who is on the other
+ * side is found out once for each connection. Knows nothing of Kubernetes but headers.
+ */
+import { randomUUID } from 'node:crypto';
+import { createSecureServer, type Http2SecureServer, type ServerHttp2Stream, type IncomingHttpHeaders } from 'node:http2';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { TLSSocket } from 'node:tls';
+import { constants } from 'node:crypto';
+import type { Authenticator } from '#engine/auth/authenticate.ts';
+import { connectionUser } from '#engine/http/connection-user.ts';
+import { readBody } from '#engine/http/body.ts';
+import { serve, type Exchange } from '#engine/http/exchange.ts';
+import { MAX_HEADER_BYTES } from '#engine/limits.ts';
+import type { ApiHandler } from '#engine/request.ts';
+import type { Log } from '#lib/log.ts';
+
+export interface ListenerOptions {
+  readonly host: string;
+  /** 0 = any free one. */
+  readonly port: number;
+  readonly cert: string;
+  readonly key: string;
+  readonly ca: string;
+  readonly handler: ApiHandler;
+  readonly authenticate: Authenticator;
+  readonly log: Log;
+}
+
+/** How long open requests may take to end when the server stops. */
+const STOP_GRACE_MS = 2000;
+
+export class HttpsListener {
+  readonly #server: Http2SecureServer;
+  readonly #sockets = new Set<TLSSocket>();
+
+  private constructor(server: Http2SecureServer) {
+    this.#server = server;
+    server.on('secureConnection', (socket: TLSSocket) => {
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+    });
+  }
+
+  /** Rejects with EADDRINUSE and the like. */
+  static async start(options: ListenerOptions): Promise<HttpsListener> {
+    const server = createSecureServer({
+      cert: options.cert,
+      key: options.key,
+      ca: options.ca,
+      requestCert: true,
+      // Who has no certificate of ours may still have a token.
+      rejectUnauthorized: false,
+      allowHTTP1: true,
+      minVersion: 'TLSv1.2',
+      // A resumed session may come without its certificate; a full handshake is cheap with P-256.
+      secureOptions: constants.SSL_OP_NO_TICKET,
+      maxSessionMemory: 256,
+      settings: { maxConcurrentStreams: 2000, initialWindowSize: 1024 * 1024, maxHeaderListSize: MAX_HEADER_BYTES },
+    });
+    const listener = new HttpsListener(server);
+    listener.#accept(options);
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(options.port, options.host, () => {
+        server.off('error', reject);
+        resolve();
+      });
+    });
+    server.on('error', (error) => options.log.error({ err: error }, 'listener failed'));
+    return listener;
+  }
+
+  get port(): number {
+    const address = this.#server.address();
+    return typeof address === 'object' && address !== null ? address.port : 0;
+  }
+
+  #accept({ handler, authenticate, log }: ListenerOptions): void {
+    const server = this.#server;
+    server.on('request', (request, response) => {
+      const exchange = http1Exchange(request as unknown as IncomingMessage, response as unknown as ServerResponse);
+      serve(exchange, { handler, authenticate, log });
+    });
+    // node's compatibility layer would wrap each HTTP/2 stream for 'request' too; we take streams as they are.
+    server.removeAllListeners('stream');
+    server.on('stream', (stream, headers) => serve(http2Exchange(stream, headers), { handler, authenticate, log }));
+    // A client that goes away mid-way is its own business.
+    server.on('sessionError', (error) => log.debug({ err: error }, 'connection failed'));
+    server.on('tlsClientError', (error) => log.debug({ err: error }, 'TLS handshake failed'));
+    server.on('clientError', (error, socket) => {
+      log.debug({ err: error }, 'malformed HTTP/1.1 request');
+      socket.destroy();
+    });
+  }
+
+  /** Takes no more connections, lets open answers end for a moment, then cuts. */
+  async stop(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    const timer = setTimeout(() => this.#cut(), STOP_GRACE_MS);
+    for (const socket of this.#sockets) {
+      if (socket.alpnProtocol !== 'h2') socket.destroySoon();
+    }
+    await closed;
+    clearTimeout(timer);
+  }
+
+  #cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+}
+
+function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Exchange {
+  // Without a listener an aborted stream would be an uncaught error.
+  stream.on('error', () => {});
+  return {
+    method: headers[':method'] ?? '',
+    url: headers[':path'] ?? '',
+    headers,
+    peer: connectionUser(stream.session!.socket as TLSSocket),
+    body: () => readBody(stream, headers['content-length']),
+    onClose: (fn) => void stream.once('close', fn),
+    respond(status, responseHeaders, body) {
+      if (stream.destroyed || stream.headersSent) return;
+      stream.respond({ ':status': status, 'audit-id': randomUUID(), ...responseHeaders });
+      stream.end(body);
+    },
+    startStream(responseHeaders) {
+      stream.respond({ ':status': 200, 'audit-id': randomUUID(), ...responseHeaders });
+      return stream;
+    },
+  };
+}
+
+function http1Exchange(request: IncomingMessage, response: ServerResponse): Exchange {
+  return {
+    method: request.method ?? '',
+    url: request.url ?? '',
+    headers: request.headers,
+    peer: connectionUser(request.socket as TLSSocket),
+    body: () => readBody(request, request.headers['content-length']),
+    onClose: (fn) => void response.once('close', fn),
+    respond(status, headers, body) {
+      if (response.destroyed || response.headersSent) return;
+      response.writeHead(status, { 'audit-id': randomUUID(), ...headers, 'content-length': body.length });
+      response.end(body);
+    },
+    startStream(headers) {
+      response.writeHead(200, { 'audit-id': randomUUID(), ...headers });
+      response.flushHeaders();
+      return response;
+    },
+  };
+}

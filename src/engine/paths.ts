@@ -1,0 +1,82 @@
+/** Everything under the API that is not a resource: discovery, OpenAPI, version, health, metrics. */
+import { encodeJson, JSON_TYPE } from '#engine/codec.ts';
+import { DiscoveryDocuments } from '#engine/discovery/discovery-documents.ts';
+import type { ServedDocument } from '#engine/discovery/served-document.ts';
+import { respondHealth, type HealthChecks } from '#engine/health.ts';
+import type { Metrics } from '#engine/metrics.ts';
+import { OpenApiDocuments } from '#engine/openapi/openapi-documents.ts';
+import type { Registry } from '#engine/registry/registry.ts';
+import type { ApiRequest, ApiResponse } from '#engine/request.ts';
+import { versionInfo } from '#engine/version.ts';
+import { methodNotAllowed, unknownPath } from '#kube/api-error.ts';
+
+export type PathHandler = (request: ApiRequest) => Promise<ApiResponse>;
+
+export interface PathParts {
+  readonly registry: Registry;
+  readonly metrics: Metrics;
+  readonly health: HealthChecks;
+  /** host:port, as /api tells it. */
+  serverAddress(): string;
+}
+
+/** Smaller answers are not worth compressing, as kube-apiserver has it. */
+const GZIP_MIN_BYTES = 128 * 1024;
+
+export function createPaths({ registry, metrics, health, serverAddress }: PathParts): PathHandler {
+  let generation = -1;
+  let discovery: DiscoveryDocuments;
+  let openapi: OpenApiDocuments;
+
+  /** Documents are made anew when the kinds changed, on the first request that asks. */
+  function refresh(): void {
+    if (generation === registry.generation) return;
+    generation = registry.generation;
+    discovery = new DiscoveryDocuments(registry.resources, serverAddress());
+    openapi = new OpenApiDocuments(registry.resources);
+  }
+
+  return async (request) => {
+    const { path, method } = request;
+    const response = await find(request);
+    if (response === undefined) throw unknownPath();
+    if (method !== 'GET') throw methodNotAllowed();
+    return response;
+
+    async function find({ query, accept }: ApiRequest): Promise<ApiResponse | undefined> {
+      const [, first = ''] = path.split('/', 2);
+      switch (first) {
+        case 'healthz':
+        case 'livez':
+        case 'readyz':
+          return respondHealth(path, query, health);
+        case 'version':
+          return { status: 200, contentType: JSON_TYPE, body: encodeJson(versionInfo) };
+        case 'metrics':
+          return { status: 200, contentType: metrics.contentType, body: Buffer.from(await metrics.text()) };
+        case 'openapi':
+          refresh();
+          return respondDocument(request, openapi.find(path, accept));
+        case '':
+        case 'api':
+        case 'apis':
+          refresh();
+          return respondDocument(request, discovery.find(path, accept));
+        default:
+          return undefined;
+      }
+    }
+  };
+}
+
+async function respondDocument(request: ApiRequest, document: ServedDocument | undefined): Promise<ApiResponse | undefined> {
+  if (document === undefined) return undefined;
+  const { contentType, etag } = document;
+  const headers: Record<string, string> = { etag, vary: 'Accept' };
+  if (document.matches(request.header?.('if-none-match'))) {
+    return { status: 304, contentType, headers, body: Buffer.alloc(0) };
+  }
+  const zips = request.header?.('accept-encoding')?.includes('gzip') === true;
+  if (!zips || document.body.length < GZIP_MIN_BYTES) return { status: 200, contentType, headers, body: document.body };
+  return { status: 200, contentType, headers: { ...headers, 'content-encoding': 'gzip' }, body: await document.gzip() };
+}

@@ -1,0 +1,87 @@
+/**
+ * Bodies in `application/vnd.kubernetes.protobuf` to objects, for clients that send nothing else (kubectl >= 1.32,
+ * client-go). Only decoding: they all accept JSON answers. Which kinds there are is told here, their layout in tables/.
+ */
+import { messageNamed } from '#engine/protobuf/message-table.ts';
+import { ProtobufError } from '#engine/protobuf/protobuf-error.ts';
+import { readMessage, type Values } from '#engine/protobuf/read-message.ts';
+import { WireReader } from '#engine/protobuf/wire-reader.ts';
+import { writeFields } from '#engine/protobuf/write-json.ts';
+
+export const PROTOBUF_TYPE = 'application/vnd.kubernetes.protobuf';
+
+export interface DecodedBody {
+  readonly apiVersion: string;
+  readonly kind: string;
+  /** As kube's JSON encoder would give it, apiVersion and kind included. */
+  readonly object: Record<string, unknown>;
+}
+
+const MAGIC = Buffer.from('k8s\0', 'latin1');
+
+/** Kinds by apiVersion; the message is named as the kind unless another follows the colon. */
+export const protobufKinds: Readonly<Record<string, string>> = {
+  v1: 'Namespace Node Pod PersistentVolume PersistentVolumeClaim ConfigMap Secret ServiceAccount Event ResourceQuota Service Binding',
+  'admissionregistration.k8s.io/v1':
+    'ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration MutatingWebhookConfiguration',
+  'apiextensions.k8s.io/v1': 'CustomResourceDefinition',
+  'apiregistration.k8s.io/v1': 'APIService',
+  'apps/v1': 'ControllerRevision',
+  'authentication.k8s.io/v1': 'TokenRequest TokenReview SelfSubjectReview',
+  'authorization.k8s.io/v1':
+    'SubjectAccessReview SelfSubjectAccessReview LocalSubjectAccessReview SelfSubjectRulesReview',
+  'autoscaling/v1': 'Scale',
+  'batch/v1': 'Job',
+  'coordination.k8s.io/v1': 'Lease',
+  'events.k8s.io/v1': 'Event:events.Event',
+  'policy/v1': 'PodDisruptionBudget Eviction',
+  'rbac.authorization.k8s.io/v1': 'Role RoleBinding ClusterRole ClusterRoleBinding',
+  'scheduling.k8s.io/v1': 'PriorityClass',
+  'storage.k8s.io/v1': 'StorageClass',
+};
+
+/** Message names by `apiVersion kind`. */
+const messagesByKind: ReadonlyMap<string, string> = new Map(
+  Object.entries(protobufKinds).flatMap(([apiVersion, kinds]) =>
+    kinds.split(' ').map((entry): [string, string] => {
+      const [kind = '', message = kind] = entry.split(':');
+      return [`${apiVersion} ${kind}`, message];
+    }),
+  ),
+);
+
+/** Throws ProtobufError, and nothing else, for whatever the bytes are. */
+export function decodeProtobuf(bytes: Buffer): DecodedBody {
+  const { apiVersion, kind, raw } = readEnvelope(bytes);
+  const message = messageNamed(messageNameOf(apiVersion, kind));
+  const values = readMessage(WireReader.over(raw), message);
+  return { apiVersion, kind, object: writeFields(message, values, { kind, apiVersion }) };
+}
+
+/** runtime.Unknown, in which every body is wrapped. */
+function readEnvelope(bytes: Buffer): { apiVersion: string; kind: string; raw: Buffer } {
+  if (bytes.length === 0) throw new ProtobufError('empty data');
+  if (!bytes.subarray(0, MAGIC.length).equals(MAGIC)) {
+    throw new ProtobufError(
+      `provided data does not appear to be a protobuf message, expected prefix [${MAGIC.join(' ')}]`,
+    );
+  }
+  if (bytes.length === MAGIC.length) throw new ProtobufError('empty body');
+  const [typeMeta, raw] = readMessage(WireReader.over(bytes.subarray(MAGIC.length)), messageNamed('Unknown'));
+  const [apiVersion, kind] = (typeMeta ?? []) as Values;
+  return { apiVersion: (apiVersion ?? '') as string, kind: (kind ?? '') as string, raw: (raw ?? NO_BYTES) as Buffer };
+}
+
+const NO_BYTES = Buffer.alloc(0);
+
+function messageNameOf(apiVersion: string, kind: string): string {
+  if (kind === '') throw new ProtobufError("Object 'Kind' is missing in the protobuf message");
+  if (apiVersion === '') throw new ProtobufError("Object 'apiVersion' is missing in the protobuf message");
+  // Each group has options of its own: a typed client sends those of the group that it deletes from.
+  if (kind === 'DeleteOptions') return kind;
+  const name = messagesByKind.get(`${apiVersion} ${kind}`);
+  if (name === undefined) {
+    throw new ProtobufError(`no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}`);
+  }
+  return name;
+}

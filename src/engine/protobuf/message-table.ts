@@ -1,0 +1,107 @@
+/**
+ * The layout of every message we know, compiled on first use from the compact notation of tables/. The facts are those
+ * of Kubernetes 1.32: a field that came later is unknown here and skipped, just as a server of 1.32 does it.
+ *
+ *   Container                 a message, its fields follow indented and separated by `;`
+ *     1 name string           number on the wire, JSON name, type; always written, zero values too
+ *     2 image? string         left out where it is empty (`omitempty`)
+ *     3 command? string[]     list
+ *     4 limits? Quantity{}    map from strings
+ *     5 stdin? *bool          pointer: a zero value on the wire was meant and is kept
+ *     6 ...ProbeHandler       inlined: its fields become ours
+ */
+import { ACCESS } from '#engine/protobuf/tables/access.ts';
+import { ADMISSION } from '#engine/protobuf/tables/admission.ts';
+import { CONTAINER } from '#engine/protobuf/tables/container.ts';
+import { CORE } from '#engine/protobuf/tables/core.ts';
+import { CUSTOM_RESOURCE_DEFINITION } from '#engine/protobuf/tables/custom-resource-definition.ts';
+import { META } from '#engine/protobuf/tables/meta.ts';
+import { NODE } from '#engine/protobuf/tables/node.ts';
+import { POD } from '#engine/protobuf/tables/pod.ts';
+import { VOLUME } from '#engine/protobuf/tables/volume.ts';
+import { WORKLOAD } from '#engine/protobuf/tables/workload.ts';
+import { invariant } from '#lib/invariant.ts';
+
+export type Scalar = 'string' | 'bool' | 'int32' | 'int64' | 'double' | 'bytes';
+
+export interface Field {
+  /** Where its value stands in the values of a message that was read. */
+  readonly index: number;
+  readonly number: number;
+  /** '' for an inlined message. */
+  readonly name: string;
+  /** Undefined for a message. */
+  readonly scalar: Scalar | undefined;
+  /** Name of the message; '' for a scalar. */
+  readonly message: string;
+  readonly shape: 'one' | 'list' | 'map';
+  readonly optional: boolean;
+  readonly pointer: boolean;
+}
+
+export interface Message {
+  readonly name: string;
+  readonly fields: readonly Field[];
+  /** Sparse, by field number. */
+  readonly byNumber: readonly (Field | undefined)[];
+}
+
+const SCALARS: ReadonlySet<string> = new Set<Scalar>(['string', 'bool', 'int32', 'int64', 'double', 'bytes']);
+
+const sources = [META, CORE, NODE, POD, CONTAINER, VOLUME, WORKLOAD, ACCESS, ADMISSION, CUSTOM_RESOURCE_DEFINITION];
+const compiled = new Map<string, Message>();
+let bodies: Map<string, string> | undefined;
+
+/** The name comes from our own tables: an unknown one is our mistake. */
+export function messageNamed(name: string): Message {
+  const known = compiled.get(name);
+  if (known !== undefined) return known;
+  bodies ??= splitBodies();
+  const body = bodies.get(name);
+  invariant(body !== undefined, `message ${name} has a table`);
+  const message = compile(name, body);
+  compiled.set(name, message);
+  return message;
+}
+
+export function messageNames(): string[] {
+  bodies ??= splitBodies();
+  return [...bodies.keys()];
+}
+
+function splitBodies(): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const match of sources.join('').matchAll(/^([A-Z][\w.]*)\n((?: .*\n)*)/gim)) {
+    const [, name = '', body = ''] = match;
+    invariant(!found.has(name), `message ${name} has one table`);
+    found.set(name, body);
+  }
+  return found;
+}
+
+function compile(name: string, body: string): Message {
+  const texts = body.trim() === '' ? [] : body.trim().split(/;\s*/);
+  const fields = texts.map(compileField);
+  const byNumber: (Field | undefined)[] = [];
+  for (const field of fields) {
+    invariant(byNumber[field.number] === undefined, `${name} has one field ${field.number}`);
+    byNumber[field.number] = field;
+  }
+  return { name, fields, byNumber };
+}
+
+function compileField(text: string, index: number): Field {
+  const parts = /^(\d+) (?:\.\.\.|([^\s?]+)(\??) )(\*?)([\w.]+)(\[\]|\{\}|)$/.exec(text);
+  invariant(parts !== null, `"${text}" is a field`);
+  const [, number, name = '', optional, pointer, type = '', suffix] = parts;
+  return {
+    index,
+    number: Number(number),
+    name,
+    scalar: SCALARS.has(type) ? (type as Scalar) : undefined,
+    message: SCALARS.has(type) ? '' : type,
+    shape: suffix === '[]' ? 'list' : suffix === '{}' ? 'map' : 'one',
+    optional: optional === '?',
+    pointer: pointer === '*',
+  };
+}

@@ -1,0 +1,103 @@
+/** Wire bytes to the values of a message's fields, still as protobuf has them. write-json.ts turns them into JSON. */
+import { type Field, type Message, type Scalar, messageNamed } from '#engine/protobuf/message-table.ts';
+import { ProtobufError } from '#engine/protobuf/protobuf-error.ts';
+import { END_GROUP, FIXED64, LENGTH_DELIMITED, VARINT, type WireReader } from '#engine/protobuf/wire-reader.ts';
+import { unreachable } from '#lib/invariant.ts';
+
+export type WireValue = string | number | boolean | Buffer | Values | ReadonlyMap<string, WireValue>;
+
+/** By Field.index; undefined where nothing was on the wire. */
+export type Values = (WireValue | undefined)[];
+
+const KEY = 1;
+const VALUE = 2;
+
+/** Adds to `values`: protobuf merges a message that stands there twice. */
+export function readMessage(reader: WireReader, message: Message, values: Values = []): Values {
+  while (!reader.done) {
+    const tag = reader.tag();
+    const wireType = tag & 7;
+    if (wireType === END_GROUP) {
+      throw new ProtobufError(`proto: ${message.name}: wiretype end group for non-group`);
+    }
+    const field = message.byNumber[tag >>> 3];
+    if (field === undefined) reader.skip(wireType);
+    else values[field.index] = readField(reader, field, wireType, values[field.index]);
+  }
+  return values;
+}
+
+function readField(reader: WireReader, field: Field, wireType: number, before: WireValue | undefined): WireValue {
+  if (field.shape === 'one') return readValue(reader, field, wireType, before);
+  if (field.shape === 'map') return readEntry(reader, field, wireType, before as Map<string, WireValue> | undefined);
+  const list = (before ?? []) as Values;
+  if (wireType === LENGTH_DELIMITED && isPackable(field.scalar)) {
+    const packed = reader.span();
+    while (!packed.done) list.push(readScalar(packed, field.scalar));
+  } else {
+    list.push(readValue(reader, field, wireType, undefined));
+  }
+  return list;
+}
+
+function readEntry(reader: WireReader, field: Field, wireType: number, map = new Map<string, WireValue>()): WireValue {
+  if (wireType !== LENGTH_DELIMITED) throw wrongWireType(wireType, field);
+  const entry = reader.span();
+  let key = '';
+  let value: WireValue | undefined;
+  while (!entry.done) {
+    const tag = entry.tag();
+    if (tag === KEY * 8 + LENGTH_DELIMITED) key = entry.string();
+    else if (tag >>> 3 === VALUE) value = readValue(entry, field, tag & 7, value);
+    else entry.skip(tag & 7);
+  }
+  // As a JSON key it would reach the prototype.
+  if (key !== '__proto__') map.set(key, value ?? emptyValue(field));
+  return map;
+}
+
+function readValue(reader: WireReader, field: Field, wireType: number, before: WireValue | undefined): WireValue {
+  if (wireType !== wireTypeOf(field.scalar)) throw wrongWireType(wireType, field);
+  if (field.scalar !== undefined) return readScalar(reader, field.scalar);
+  return readMessage(reader.message(), messageNamed(field.message), before as Values | undefined);
+}
+
+function readScalar(reader: WireReader, scalar: Scalar): WireValue {
+  switch (scalar) {
+    case 'string':
+      return reader.string();
+    case 'bytes':
+      return reader.bytes();
+    case 'bool':
+      return reader.bool();
+    case 'int32':
+      return reader.int32();
+    case 'int64':
+      return reader.int64();
+    case 'double':
+      return reader.double();
+    default:
+      return unreachable(scalar);
+  }
+}
+
+/** What an entry without a value stands for. */
+function emptyValue({ scalar }: Field): WireValue {
+  if (scalar === undefined) return [];
+  if (scalar === 'string') return '';
+  if (scalar === 'bytes') return Buffer.alloc(0);
+  return scalar === 'bool' ? false : 0;
+}
+
+function wireTypeOf(scalar: Scalar | undefined): number {
+  if (scalar === undefined || scalar === 'string' || scalar === 'bytes') return LENGTH_DELIMITED;
+  return scalar === 'double' ? FIXED64 : VARINT;
+}
+
+function isPackable(scalar: Scalar | undefined): scalar is Scalar {
+  return wireTypeOf(scalar) !== LENGTH_DELIMITED;
+}
+
+function wrongWireType(wireType: number, field: Field): ProtobufError {
+  return new ProtobufError(`proto: wrong wireType = ${wireType} for field ${field.name || field.message}`);
+}

@@ -1,0 +1,81 @@
+/**
+ * The types that have a JSON form of their own. Each gets its values in the order of its table and a function that
+ * writes a nested message by name.
+ */
+import { formatQuantity, parseQuantity } from '#kube/quantity.ts';
+import { timestamp } from '#lib/clock.ts';
+import { ProtobufError } from '#engine/protobuf/protobuf-error.ts';
+import { parseRawJson } from '#engine/protobuf/raw-json.ts';
+import type { Values } from '#engine/protobuf/read-message.ts';
+
+type WriteNamed = (message: string, values: Values) => unknown;
+type WriteSpecial = (values: Values, write: WriteNamed) => unknown;
+
+/** 0001-01-01, Go's zero time, which stands for "unset"; and the last second with a year of four digits. */
+const FIRST_SECOND = -62_135_596_800;
+const LAST_SECOND = 253_402_300_799;
+const NANOS_PER_SECOND = 1_000_000_000;
+const NANOS_PER_MICRO = 1000;
+
+export const specialTypes: ReadonlyMap<string, WriteSpecial> = new Map<string, WriteSpecial>([
+  ['Time', (values) => writeTime(values, false)],
+  ['MicroTime', (values) => writeTime(values, true)],
+  ['Quantity', writeQuantity],
+  ['IntOrString', writeIntOrString],
+  ['RawExtension', writeRaw],
+  ['FieldsV1', writeRaw],
+  ['JSON', writeRaw],
+  // A Go client cannot tell an empty value from none; the list is what readers expect.
+  ['ExtraValue', ([items]) => items ?? []],
+  ['JSONSchemaPropsOrArray', writeSchemaOrArray],
+  ['JSONSchemaPropsOrBool', writeSchemaOrBool],
+  ['JSONSchemaPropsOrStringArray', writeSchemaOrStringArray],
+]);
+
+function writeTime(values: Values, withMicros: boolean): string | null {
+  // An empty message is Go's zero time, not the epoch.
+  if (values.length === 0) return null;
+  const [seconds = 0, nanos = 0] = values as (number | undefined)[];
+  if (seconds < FIRST_SECOND || seconds > LAST_SECOND || nanos < 0 || nanos >= NANOS_PER_SECOND) {
+    throw new ProtobufError(`proto: invalid Timestamp: seconds ${seconds}, nanos ${nanos}`);
+  }
+  // Without micros Kubernetes drops the fraction before it looks.
+  const micros = withMicros ? Math.trunc(nanos / NANOS_PER_MICRO) : 0;
+  if (seconds === FIRST_SECOND && micros === 0) return null;
+  const text = timestamp(seconds * 1000);
+  return withMicros ? `${text.slice(0, -1)}.${String(micros).padStart(6, '0')}Z` : text;
+}
+
+function writeQuantity([text]: Values): string {
+  if (text === undefined) return '0';
+  try {
+    return formatQuantity(parseQuantity(text as string));
+  } catch (cause) {
+    throw new ProtobufError((cause as Error).message, { cause });
+  }
+}
+
+function writeIntOrString([type = 0, number = 0, text = '']: Values): unknown {
+  if (type === 0) return number;
+  if (type === 1) return text;
+  throw new ProtobufError('impossible IntOrString.Type');
+}
+
+function writeRaw([raw]: Values): unknown {
+  const bytes = raw as Buffer | undefined;
+  return bytes === undefined || bytes.length === 0 ? null : parseRawJson(bytes);
+}
+
+function writeSchemaOrArray([schema, schemas]: Values, write: WriteNamed): unknown {
+  if (schemas !== undefined) return (schemas as Values[]).map((item) => write('JSONSchemaProps', item));
+  return schema === undefined ? null : write('JSONSchemaProps', schema as Values);
+}
+
+function writeSchemaOrBool([allows = false, schema]: Values, write: WriteNamed): unknown {
+  return schema === undefined ? allows : write('JSONSchemaProps', schema as Values);
+}
+
+function writeSchemaOrStringArray([schema, property]: Values, write: WriteNamed): unknown {
+  if (property !== undefined) return property;
+  return schema === undefined ? null : write('JSONSchemaProps', schema as Values);
+}

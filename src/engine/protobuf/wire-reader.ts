@@ -1,0 +1,178 @@
+/**
+ * A cursor over one protobuf message: tags, scalars and nested messages, each checked against the message's end.
+ * It bounds what a body may cost; what the fields mean is left to read-message.ts.
+ */
+import { isUtf8 } from 'node:buffer';
+import { ProtobufError, unexpectedEnd } from '#engine/protobuf/protobuf-error.ts';
+
+export const VARINT = 0;
+export const FIXED64 = 1;
+export const LENGTH_DELIMITED = 2;
+const START_GROUP = 3;
+export const END_GROUP = 4;
+const FIXED32 = 5;
+
+export const MAX_NESTING = 64;
+/**
+ * Two bytes can stand for a message that becomes a large object of zero values, so the length of the input alone
+ * would not bound memory. No object within etcd's size limit comes near this count.
+ */
+export const MAX_MESSAGES = 100_000;
+
+const REPLACEMENT = '\ufffd';
+const TWO_TO_32 = 2 ** 32;
+
+/** Shared by all readers of one body. */
+interface Budget {
+  messages: number;
+}
+
+export class WireReader {
+  readonly #bytes: Buffer;
+  readonly #end: number;
+  readonly #depth: number;
+  readonly #budget: Budget;
+  #at: number;
+  /** Halves of the varint just read. */
+  #low = 0;
+  #high = 0;
+
+  private constructor(bytes: Buffer, start: number, end: number, depth: number, budget: Budget) {
+    this.#bytes = bytes;
+    this.#at = start;
+    this.#end = end;
+    this.#depth = depth;
+    this.#budget = budget;
+  }
+
+  static over(bytes: Buffer): WireReader {
+    return new WireReader(bytes, 0, bytes.length, 1, { messages: 0 });
+  }
+
+  get done(): boolean {
+    return this.#at >= this.#end;
+  }
+
+  /** Field number and wire type as `number * 8 + type`. */
+  tag(): number {
+    this.#varint();
+    const tag = this.#low >>> 0;
+    if (this.#high !== 0 || tag < 8) throw new ProtobufError(`proto: illegal tag ${tag >>> 3} (wire type ${tag & 7})`);
+    return tag;
+  }
+
+  bool(): boolean {
+    this.#varint();
+    return (this.#low | this.#high) !== 0;
+  }
+
+  int32(): number {
+    this.#varint();
+    return this.#low;
+  }
+
+  /** The nearest double: beyond 2^53 digits are lost, as they are to every JSON number here. */
+  int64(): number {
+    this.#varint();
+    return this.#high * TWO_TO_32 + (this.#low >>> 0);
+  }
+
+  double(): number {
+    const start = this.#advance(8);
+    const value = this.#bytes.readDoubleLE(start);
+    if (!Number.isFinite(value)) throw new ProtobufError(`json: unsupported value: ${value}`);
+    return value;
+  }
+
+  string(): string {
+    const length = this.#length();
+    const start = this.#advance(length);
+    const text = this.#bytes.toString('utf8', start, start + length);
+    // Broken bytes decode to the replacement character, which may also stand there rightly.
+    if (text.includes(REPLACEMENT) && !isUtf8(this.#bytes.subarray(start, start + length))) {
+      throw new ProtobufError('proto: string field contains invalid UTF-8');
+    }
+    return text;
+  }
+
+  /** A view, not a copy. */
+  bytes(): Buffer {
+    const length = this.#length();
+    const start = this.#advance(length);
+    return this.#bytes.subarray(start, start + length);
+  }
+
+  /** A reader over the nested message that stands here; this one goes on behind it. */
+  message(): WireReader {
+    if (this.#depth >= MAX_NESTING) {
+      throw new ProtobufError(`proto: message nested too deeply: the limit is ${MAX_NESTING} levels`);
+    }
+    if (++this.#budget.messages > MAX_MESSAGES) {
+      throw new ProtobufError(`proto: too many messages: the limit is ${MAX_MESSAGES}`);
+    }
+    return this.#nested(this.#depth + 1);
+  }
+
+  /** A reader over what stands here but is no level of its own: a map entry or a packed list. */
+  span(): WireReader {
+    return this.#nested(this.#depth);
+  }
+
+  /** Passes over a value that nobody knows. */
+  skip(wireType: number): void {
+    // Groups nest without lengths; counting them instead of recursing keeps the stack flat.
+    let groups = 0;
+    for (let type = wireType; ; type = this.tag() & 7) {
+      if (type === START_GROUP) groups++;
+      else if (type === END_GROUP) groups--;
+      else this.#skipValue(type);
+      if (groups <= 0) return;
+    }
+  }
+
+  #skipValue(wireType: number): void {
+    if (wireType === VARINT) this.#varint();
+    else if (wireType === FIXED64) this.#advance(8);
+    else if (wireType === LENGTH_DELIMITED) this.#advance(this.#length());
+    else if (wireType === FIXED32) this.#advance(4);
+    else throw new ProtobufError(`proto: illegal wireType ${wireType}`);
+  }
+
+  #nested(depth: number): WireReader {
+    const length = this.#length();
+    const start = this.#advance(length);
+    return new WireReader(this.#bytes, start, start + length, depth, this.#budget);
+  }
+
+  #length(): number {
+    this.#varint();
+    if (this.#high < 0) throw new ProtobufError('proto: negative length found during unmarshaling');
+    return this.#high * TWO_TO_32 + (this.#low >>> 0);
+  }
+
+  #advance(length: number): number {
+    const start = this.#at;
+    if (length > this.#end - start) throw unexpectedEnd();
+    this.#at = start + length;
+    return start;
+  }
+
+  #varint(): void {
+    let low = 0;
+    let high = 0;
+    for (let shift = 0; shift < 64; shift += 7) {
+      if (this.#at >= this.#end) throw unexpectedEnd();
+      const byte = this.#bytes[this.#at++]!;
+      const bits = byte & 0x7f;
+      if (shift < 32) low |= bits << shift;
+      if (shift === 28) high = bits >> 4;
+      else if (shift > 28) high |= bits << (shift - 32);
+      if (byte < 0x80) {
+        this.#low = low;
+        this.#high = high;
+        return;
+      }
+    }
+    throw new ProtobufError('proto: integer overflow');
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * Values of a message to the JSON object that Kubernetes' own encoder would write for it. The wire tells nothing of
+ * what was set: non-pointers are always there, so zero values vanish or stay as the table says. In one thing it differs:
+ * a null of an optional field (an unset time, say) is left out, since Kubernetes reads both alike.
+ */
+import { type Field, type Message, messageNamed } from '#engine/protobuf/message-table.ts';
+import type { Values, WireValue } from '#engine/protobuf/read-message.ts';
+import { specialTypes } from '#engine/protobuf/special-types.ts';
+
+type JsonObject = Record<string, unknown>;
+
+export function writeJson(message: Message, values: Values): unknown {
+  const special = specialTypes.get(message.name);
+  return special === undefined ? writeFields(message, values, {}) : special(values, writeNamed);
+}
+
+/** Adds the fields of a message that is no special type to `object`. */
+export function writeFields(message: Message, values: Values, object: JsonObject): JsonObject {
+  for (const field of message.fields) {
+    const value = values[field.index];
+    if (field.name === '') {
+      writeFields(messageNamed(field.message), (value ?? []) as Values, object);
+      continue;
+    }
+    if (field.optional && isEmpty(field, value)) continue;
+    const json = writeField(field, value);
+    if (json !== null || !field.optional) object[field.name] = json;
+  }
+  return object;
+}
+
+function writeNamed(name: string, values: Values): unknown {
+  return writeJson(messageNamed(name), values);
+}
+
+/** What Go's `omitempty` leaves out: never a struct, nor what a pointer points to. */
+function isEmpty(field: Field, value: WireValue | undefined): boolean {
+  if (value === undefined) return field.pointer || field.shape !== 'one' || field.scalar !== undefined;
+  if (field.shape === 'list') return (value as Values).length === 0;
+  if (field.shape === 'map') return (value as ReadonlyMap<string, WireValue>).size === 0;
+  if (field.pointer || field.scalar === undefined) return false;
+  return Buffer.isBuffer(value) ? value.length === 0 : value === '' || value === 0 || value === false;
+}
+
+function writeField(field: Field, value: WireValue | undefined): unknown {
+  if (field.shape === 'one') return writeOne(field, value);
+  if (value === undefined) return null;
+  if (field.shape === 'list') return (value as Values).map((item) => writeOne(field, item));
+  const object: JsonObject = {};
+  for (const [key, item] of value as ReadonlyMap<string, WireValue>) object[key] = writeOne(field, item);
+  return object;
+}
+
+function writeOne(field: Field, value: WireValue | undefined): unknown {
+  if (value === undefined && field.pointer) return null;
+  if (field.scalar === undefined) return writeNamed(field.message, (value ?? []) as Values);
+  if (Buffer.isBuffer(value)) return value.toString('base64');
+  return value ?? zeroOf(field);
+}
+
+function zeroOf({ scalar }: Field): unknown {
+  if (scalar === 'string') return '';
+  if (scalar === 'bytes') return null;
+  return scalar === 'bool' ? false : 0;
+}

@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { aCrd, aVersion } from '#engine/registry/crd/a-crd.fixture.ts';
+import { validateCrd } from '#engine/registry/crd/validate-crd.ts';
+import type { Schema } from '#kube/schema.ts';
+
+const at = 'spec.versions[0].schema.openAPIV3Schema';
+
+/** What stands in the property `x`, or a whole root; the wanted errors without the path to it. */
+interface Case {
+  x?: unknown;
+  root?: unknown;
+  want: string[];
+}
+
+const inX = (...texts: string[]) => texts.map((text) => `${at}.properties[x]${text}`);
+const inRoot = (...texts: string[]) => texts.map((text) => `${at}${text}`);
+
+const named = { type: 'object', required: ['name'], properties: { name: { type: 'string' } } };
+
+const cases: Record<string, Case> = {
+  'takes structural schemas': {
+    root: {
+      type: 'object',
+      description: 'all of it',
+      properties: {
+        apiVersion: { type: 'string' },
+        kind: { type: 'string' },
+        metadata: { type: 'object', properties: { name: { type: 'string', maxLength: 10 } } },
+        port: { 'x-kubernetes-int-or-string': true, anyOf: [{ type: 'integer' }, { type: 'string' }] },
+        other: {
+          'x-kubernetes-int-or-string': true,
+          allOf: [{ anyOf: [{ type: 'integer' }, { type: 'string' }] }, { pattern: '^a' }],
+        },
+        free: { 'x-kubernetes-preserve-unknown-fields': true },
+        list: { type: 'array', items: named, 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': ['name'] },
+        map: { type: 'object', additionalProperties: { type: 'string' } },
+        template: {
+          type: 'object',
+          'x-kubernetes-embedded-resource': true,
+          'x-kubernetes-preserve-unknown-fields': true,
+        },
+      },
+      anyOf: [{ required: ['port'] }, { properties: { map: { minProperties: 1 } } }],
+    },
+    want: [],
+  },
+  'wants a type at the root': { root: {}, want: inRoot('.type: Required value: must not be empty at the root') },
+  'wants an object at the root': {
+    root: { type: 'string' },
+    want: inRoot('.type: Invalid value: "string": must be object at the root'),
+  },
+  'wants a type for each field': {
+    x: {},
+    want: inX('.type: Required value: must not be empty for specified object fields'),
+  },
+  'wants a type for items': {
+    x: { type: 'array', items: {} },
+    want: inX('.items.type: Required value: must not be empty for specified array items'),
+  },
+  'wants items for an array': { x: { type: 'array' }, want: inX('.items: Required value: must be specified') },
+  'knows no other types': {
+    x: { type: 'text' },
+    want: inX(
+      '.type: Unsupported value: "text": supported values: "array", "boolean", "integer", "number", "object", "string"',
+    ),
+  },
+  'takes no map at the root': {
+    root: { type: 'object', additionalProperties: true },
+    want: inRoot('.additionalProperties: Forbidden: must not be used at the root'),
+  },
+  'takes either properties or a map': {
+    x: { type: 'object', properties: {}, additionalProperties: { type: 'string' } },
+    want: [],
+  },
+  'takes no map beside properties': {
+    x: { ...named, additionalProperties: { type: 'string' } },
+    want: inX('.additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive'),
+  },
+  'preserves or keeps silent': {
+    x: { type: 'object', 'x-kubernetes-preserve-unknown-fields': false },
+    want: inX('.x-kubernetes-preserve-unknown-fields: Invalid value: false: must be true or undefined'),
+  },
+  'takes no structure inside of rules': {
+    x: { type: 'string', anyOf: [{ type: 'string', description: 'a', default: 'b' }], not: { nullable: true } },
+    want: inX(
+      '.anyOf[0].type: Forbidden: must be empty to be structural',
+      '.anyOf[0].default: Forbidden: must be undefined to be structural',
+      '.anyOf[0].description: Forbidden: must be empty to be structural',
+      '.not.nullable: Forbidden: must be false to be structural',
+    ),
+  },
+  'wants what rules name to be described outside of them': {
+    root: { type: 'object', anyOf: [{ properties: { y: { minimum: 1 } } }] },
+    want: inRoot(
+      '.properties[y]: Required value: because it is defined in spec.versions[0].schema.openAPIV3Schema.anyOf[0].properties[y]',
+    ),
+  },
+  'narrows nothing of metadata but the name': {
+    root: { type: 'object', properties: { metadata: { type: 'object', properties: { labels: { type: 'object' } } } } },
+    want: inRoot(
+      '.properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified',
+    ),
+  },
+  'wants kind to be a string': {
+    root: { type: 'object', properties: { kind: { type: 'integer' } } },
+    want: inRoot('.properties[kind].type: Invalid value: "integer": must be string'),
+  },
+  'wants patterns that RE2 knows': {
+    x: { type: 'string', pattern: '(a' },
+    want: inX(
+      '.pattern: Invalid value: "(a": must be a valid regular expression, but isn\'t: error parsing regexp: missing closing ): `(a`',
+    ),
+  },
+  'wants an embedded resource to be an object with content': {
+    x: { type: 'object', 'x-kubernetes-embedded-resource': true },
+    want: inX(
+      '.properties: Required value: must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields',
+    ),
+  },
+  'takes nothing else for int-or-string': {
+    x: { 'x-kubernetes-int-or-string': true, 'x-kubernetes-preserve-unknown-fields': true },
+    want: inX(
+      '.x-kubernetes-preserve-unknown-fields: Invalid value: true: must be false if x-kubernetes-int-or-string is true',
+    ),
+  },
+  'takes no uniqueItems': {
+    x: { type: 'array', items: { type: 'string' }, uniqueItems: true },
+    want: inX(
+      '.uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic',
+    ),
+  },
+  'takes no references': {
+    x: { type: 'object', $ref: '#/a', definitions: {} },
+    want: inX('.definitions: Forbidden: definitions is not supported', '.$ref: Forbidden: $ref is not supported'),
+  },
+  'wants keys for a list of type map': {
+    x: { type: 'array', 'x-kubernetes-list-type': 'map', items: named },
+    want: inX('.x-kubernetes-list-map-keys: Required value: must not be empty if x-kubernetes-list-type is map'),
+  },
+  'wants keys that are there, required and scalar': {
+    x: {
+      type: 'array',
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['a', 'b'],
+      items: { type: 'object', properties: { a: { type: 'object', nullable: true } } },
+    },
+    want: inX(
+      '.items.properties[a].type: Invalid value: "object": must be a scalar type if parent array\'s x-kubernetes-list-type is map',
+      '.items.properties[a].default: Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property',
+      '.items.properties[a].nullable: Forbidden: this property is in x-kubernetes-list-map-keys, so it cannot be nullable',
+      '.x-kubernetes-list-map-keys: Invalid value: ["a","b"]: entries must all be names of item properties',
+    ),
+  },
+  'wants sets of objects to be atomic': {
+    x: { type: 'array', 'x-kubernetes-list-type': 'set', items: named },
+    want: inX(
+      '.items.x-kubernetes-map-type: Invalid value: null: must be atomic as item of a list with x-kubernetes-list-type=set',
+    ),
+  },
+  'wants list and map types where they belong': {
+    x: { type: 'string', 'x-kubernetes-list-type': 'bag', 'x-kubernetes-map-type': 'atomic' },
+    want: inX(
+      '.type: Invalid value: "string": must be object if x-kubernetes-map-type is specified',
+      '.type: Invalid value: "string": must be array if x-kubernetes-list-type is specified',
+      '.x-kubernetes-list-type: Unsupported value: "bag": supported values: "atomic", "set", "map"',
+    ),
+  },
+  'wants a rule in each CEL validation': {
+    x: { type: 'string', 'x-kubernetes-validations': [{ rule: ' ' }, { rule: 'a\nb' }, { rule: 'a', reason: 'Why' }] },
+    want: inX(
+      '.x-kubernetes-validations[0].rule: Required value: rule is not specified',
+      '.x-kubernetes-validations[1].message: Required value: message must be specified if rule contains line breaks',
+      '.x-kubernetes-validations[2].reason: Unsupported value: "Why": supported values: "FieldValueDuplicate"',
+    ),
+  },
+  'wants defaults that are valid': {
+    x: { type: 'integer', default: 'three' },
+    want: inX('.default: Invalid value: "string": default in body must be of type integer: "string"'),
+  },
+  'wants defaults without unknown fields': {
+    x: { ...named, default: { name: 'a', y: 1 } },
+    want: inX('.default: Invalid value: {"name":"a","y":1}: must not have unknown fields'),
+  },
+  'takes no defaults in metadata': {
+    root: {
+      type: 'object',
+      properties: { metadata: { type: 'object', properties: { name: { type: 'string', default: 'a' } } } },
+    },
+    want: inRoot('.properties[metadata].properties[name].default: Forbidden: must not be set in top-level metadata'),
+  },
+  'takes no null at the root': {
+    root: { type: 'object', nullable: true },
+    want: inRoot('.nullable: Forbidden: nullable cannot be true at the root'),
+  },
+  'takes no schema that is none': { x: 'string', want: inRoot('.properties.x: Invalid value: "string"') },
+  'wants keywords of the right type': {
+    x: { type: 'string', maxLength: 'ten', required: ['a', 1] },
+    want: inX('.maxLength: Invalid value: "string"', '.required[1]: Invalid value: "integer"'),
+  },
+  'takes one schema for items': {
+    x: { type: 'array', items: [{ type: 'string' }] },
+    want: inX('.items: Forbidden: items must be a schema object and not an array'),
+  },
+};
+
+describe('the schema of a definition', () => {
+  for (const [name, { x, root, want }] of Object.entries(cases)) {
+    it(name, () => {
+      const schema = (root ?? { type: 'object', properties: { x } }) as Schema;
+      const got = validateCrd(aCrd({ versions: [aVersion({ schema: { openAPIV3Schema: schema } })] }));
+      const texts = got.map(({ field, message }) => `${field}: ${message}`);
+      assert.equal(texts.length, want.length, texts.join('\n'));
+      for (const [i, text] of want.entries()) assert.ok(texts[i]?.startsWith(text), `${texts[i]}\nwanted ${text}`);
+    });
+  }
+
+  it('stops listing faults at some point', () => {
+    const properties = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`f${i}`, {}]));
+    const schema: Schema = { type: 'object', properties };
+    const got = validateCrd(aCrd({ versions: [aVersion({ schema: { openAPIV3Schema: schema } })] }));
+    assert.equal(got.length, 256);
+  });
+});

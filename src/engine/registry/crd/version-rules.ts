@@ -1,0 +1,160 @@
+/** The rules for one version of a definition: schema, columns, subresources, selectable fields. */
+import type { CrdColumn, CrdVersion } from '#engine/registry/crd/definition.ts';
+import { defaultFaults } from '#engine/registry/crd/default-rules.ts';
+import { openApiFaults } from '#engine/registry/crd/openapi-rules.ts';
+import { schemaShapeFaults } from '#engine/registry/crd/schema-shape.ts';
+import { structuralFaults } from '#engine/registry/crd/structural-rules.ts';
+import { duplicateValue, type FieldError, invalidValue, requiredValue, tooMany } from '#kube/field-error.ts';
+import type { Schema } from '#kube/schema.ts';
+
+const MAX_SELECTABLE_FIELDS = 8;
+const MAX_DEPRECATION_WARNING_BYTES = 256;
+const COLUMN_TYPES = ['boolean', 'date', 'integer', 'number', 'string'];
+const COLUMN_FORMATS = ['byte', 'date', 'date-time', 'double', 'float', 'int32', 'int64', 'password'];
+
+export function versionFaults(version: CrdVersion, path: string): FieldError[] {
+  return [
+    ...deprecationFaults(version, path),
+    ...schemaFaults(version, `${path}.schema.openAPIV3Schema`),
+    ...scaleFaults(version, `${path}.subresources.scale`),
+    ...(version.additionalPrinterColumns ?? []).flatMap((column, i) =>
+      columnFaults(column, `${path}.additionalPrinterColumns[${i}]`),
+    ),
+    ...selectableFaults(version, `${path}.selectableFields`),
+  ];
+}
+
+function deprecationFaults({ deprecated, deprecationWarning: text }: CrdVersion, path: string): FieldError[] {
+  if (text === undefined) return [];
+  const faults: string[] = [];
+  if (deprecated !== true) faults.push('can only be set for deprecated versions');
+  else {
+    if (Buffer.byteLength(text) > MAX_DEPRECATION_WARNING_BYTES) faults.push('must be <= 256 characters long');
+    if (text === '') faults.push('must not be an empty string');
+    const at = text.search(/[\p{C}\p{Zl}\p{Zp}]/u);
+    if (at >= 0) {
+      faults.push(`must only contain printable UTF-8 characters; non-printable character found at index ${at}`);
+    }
+  }
+  return faults.map((fault) => invalidValue(`${path}.deprecationWarning`, text, fault));
+}
+
+function schemaFaults({ schema, subresources }: CrdVersion, path: string): FieldError[] {
+  const root = schema?.openAPIV3Schema;
+  if (root === undefined || root === null) return [requiredValue(path)];
+  const shape = schemaShapeFaults(root, path);
+  if (shape.length > 0) return shape;
+  const structure = structuralFaults(root, path);
+  return [
+    ...(subresources?.status === undefined ? [] : rootFaults(root, path)),
+    ...structure,
+    ...(structure.length > 0 ? [] : defaultFaults(root, path)),
+    ...openApiFaults(root, path),
+  ];
+}
+
+const REFUSED_BESIDE_STATUS: readonly (keyof Schema)[] = [
+  'default',
+  'enum',
+  'maxProperties',
+  'minProperties',
+  'additionalProperties',
+  'allOf',
+  'anyOf',
+  'oneOf',
+  'not',
+  'x-kubernetes-embedded-resource',
+  'x-kubernetes-int-or-string',
+  'x-kubernetes-list-type',
+  'x-kubernetes-map-type',
+];
+const ALLOWED_AT_ROOT =
+  'Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations';
+
+/** Status is validated apart, so the root may not hold rules that look at it and the rest together. */
+function rootFaults(schema: Schema, path: string): FieldError[] {
+  if (!REFUSED_BESIDE_STATUS.some((keyword) => schema[keyword] !== undefined)) return [];
+  const detail = `only [${ALLOWED_AT_ROOT}] fields are allowed at the root of the schema if the status subresource is enabled`;
+  return [invalidValue(path, schema, detail)];
+}
+
+function columnFaults({ name, type, format, jsonPath }: CrdColumn, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  if (name === '') errors.push(requiredValue(`${path}.name`));
+  const typeDetail = `must be one of ${COLUMN_TYPES.join(',')}`;
+  if (type === '') errors.push(requiredValue(`${path}.type`, typeDetail));
+  else if (type !== undefined && !COLUMN_TYPES.includes(type)) {
+    errors.push(invalidValue(`${path}.type`, type, typeDetail));
+  }
+  if (format && !COLUMN_FORMATS.includes(format)) {
+    errors.push(invalidValue(`${path}.format`, format, `must be one of ${COLUMN_FORMATS.join(',')}`));
+  }
+  if (jsonPath === '') errors.push(requiredValue(`${path}.jsonPath`));
+  else if (jsonPath !== undefined) errors.push(...pathFaults(jsonPath, `${path}.jsonPath`));
+  return errors;
+}
+
+function pathFaults(jsonPath: string, path: string): FieldError[] {
+  return jsonPath.startsWith('.') ? [] : [invalidValue(path, jsonPath, 'must be a simple json path starting with .')];
+}
+
+function scaleFaults({ subresources }: CrdVersion, path: string): FieldError[] {
+  const scale = subresources?.scale;
+  if (scale === undefined) return [];
+  return [
+    ...replicasFaults(scale.specReplicasPath, ['.spec.'], 'under .spec', `${path}.specReplicasPath`),
+    ...replicasFaults(scale.statusReplicasPath, ['.status.'], 'under .status', `${path}.statusReplicasPath`),
+    ...(scale.labelSelectorPath
+      ? replicasFaults(
+          scale.labelSelectorPath,
+          ['.spec.', '.status.'],
+          'under either .spec or .status',
+          `${path}.labelSelectorPath`,
+        )
+      : []),
+  ];
+}
+
+/** An absent path is the schema's to tell. */
+function replicasFaults(jsonPath: string | undefined, roots: string[], where: string, path: string): FieldError[] {
+  if (jsonPath === undefined) return [];
+  if (jsonPath === '') return [requiredValue(path)];
+  const faults = pathFaults(jsonPath, path);
+  if (faults.length > 0 || roots.some((root) => jsonPath.startsWith(root))) return faults;
+  return [invalidValue(path, jsonPath, `should be a json path ${where}`)];
+}
+
+function selectableFaults({ selectableFields = [], schema }: CrdVersion, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const seen = new Set<string>();
+  for (const [i, { jsonPath }] of selectableFields.entries()) {
+    const at = `${path}[${i}].jsonPath`;
+    if (!jsonPath) continue;
+    const found = schemaAt(schema?.openAPIV3Schema, jsonPath);
+    if (found === undefined) {
+      errors.push(invalidValue(at, jsonPath, 'is an invalid path: does not refer to a valid field'));
+      continue;
+    }
+    if (/^\.metadata\b/.test(jsonPath)) {
+      errors.push(invalidValue(at, jsonPath, 'must not point to fields in metadata'));
+    }
+    if (found.type !== 'string' && found.type !== 'boolean' && found.type !== 'integer') {
+      const detail =
+        'must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.';
+      errors.push(invalidValue(at, jsonPath, detail));
+    }
+    if (seen.has(jsonPath)) errors.push(duplicateValue(at, jsonPath));
+    seen.add(jsonPath);
+  }
+  if (seen.size > MAX_SELECTABLE_FIELDS) errors.push(tooMany(path, seen.size, MAX_SELECTABLE_FIELDS));
+  return errors;
+}
+
+function schemaAt(root: Schema | undefined, jsonPath: string): Schema | undefined {
+  let schema = root;
+  for (const name of jsonPath.replace(/^\./, '').split('.')) {
+    const properties: Record<string, Schema> = schema?.properties ?? {};
+    schema = Object.hasOwn(properties, name) ? properties[name] : undefined;
+  }
+  return schema;
+}

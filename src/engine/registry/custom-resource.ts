@@ -1,0 +1,122 @@
+/** The kinds that a CustomResourceDefinition defines: one Resource for each served version. */
+import {
+  asCrd,
+  type Crd,
+  type CrdColumn,
+  type CrdNames,
+  type CrdVersion,
+  storageVersionOf,
+} from '#engine/registry/crd/definition.ts';
+import { ALL_VERBS, type Column, type Resource } from '#engine/registry/resource.ts';
+import { scaleFaults } from '#engine/registry/scale-rules.ts';
+import { compileJsonPath } from '#kube/jsonpath.ts';
+import { groupResource, type KubeObject } from '#kube/meta.ts';
+import type { Schema } from '#kube/schema.ts';
+
+/** For a definition that validateCrd has accepted; whether it is established is the caller's to ask. */
+export function resourcesOfCrd(object: KubeObject): Resource[] {
+  const crd = asCrd(object);
+  return crd.spec.versions.filter(({ served }) => served).map((version) => resourceOf(crd, version));
+}
+
+function resourceOf(crd: Crd, version: CrdVersion): Resource {
+  const { group, scope } = crd.spec;
+  const names = namesOf(crd);
+  const scale = version.subresources?.scale;
+  const kind = { group, version: version.name, kind: names.kind, plural: names.plural };
+  return {
+    ...kind,
+    namespaced: scope === 'Namespaced',
+    listKind: names.listKind ?? `${names.kind}List`,
+    singular: names.singular ?? names.kind.toLowerCase(),
+    shortNames: names.shortNames ?? [],
+    categories: names.categories ?? [],
+    verbs: ALL_VERBS,
+    collection: groupResource(kind),
+    storageVersion: storageVersionOf(crd) ?? version.name,
+    schema: version.schema?.openAPIV3Schema ?? KEEP_ALL,
+    columns: columnsOf(version.additionalPrinterColumns ?? []),
+    status: version.subresources?.status !== undefined,
+    ...(scale === undefined ? {} : { scale }),
+    generation: true,
+    selectableFields: selectableFieldsOf(version),
+    nameRule: 'subdomain',
+    builtIn: false,
+    strategy: scale === undefined ? {} : { validate: (item) => scaleFaults(item, scale) },
+    ...(version.deprecated === true ? { deprecationWarning: deprecationOf(crd, version) } : {}),
+  };
+}
+
+const KEEP_ALL: Schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+
+/** A changed name counts once it is accepted. */
+function namesOf({ spec, status }: Crd): CrdNames {
+  const accepted = status?.acceptedNames;
+  return accepted?.plural && accepted.kind ? accepted : spec.names;
+}
+
+function deprecationOf({ spec }: Crd, { name, deprecationWarning }: CrdVersion): string {
+  return deprecationWarning ?? `${spec.group}/${name} ${spec.names.kind} is deprecated`;
+}
+
+const AGE: CrdColumn = { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' };
+
+const AGE_DESCRIPTION =
+  'CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata';
+
+function columnsOf(definitions: readonly CrdColumn[]): Column[] {
+  if (definitions.length === 0) return [columnOf({ ...AGE, description: AGE_DESCRIPTION })];
+  const columns: Column[] = [];
+  for (const definition of definitions) {
+    // As in Kubernetes, a path that nobody understands ends the columns, not the service.
+    try {
+      columns.push(columnOf(definition));
+    } catch {
+      break;
+    }
+  }
+  return columns;
+}
+
+function columnOf({ name, type, format, description, priority, jsonPath }: CrdColumn): Column {
+  const find = compileJsonPath(jsonPath);
+  return {
+    name,
+    type: type as Column['type'],
+    ...(format === undefined ? {} : { format }),
+    description: description || `Custom resource definition column (in JSONPath format): ${jsonPath}`,
+    ...(priority === undefined ? {} : { priority }),
+    value: (object) => cellValue(type, find(object)[0]),
+  };
+}
+
+/** Values of another type than the column's show as nothing, but a string column prints anything. */
+function cellValue(type: string, value: unknown): string | number | boolean | undefined {
+  if (value === undefined || value === null) return undefined;
+  switch (type) {
+    case 'string':
+      return typeof value === 'string' ? value : JSON.stringify(value);
+    case 'integer':
+      return typeof value === 'number' ? Math.trunc(value) : undefined;
+    case 'number':
+      return typeof value === 'number' ? value : undefined;
+    case 'boolean':
+      return typeof value === 'boolean' ? value : undefined;
+    default:
+      return typeof value === 'string' ? value : undefined;
+  }
+}
+
+function selectableFieldsOf({ selectableFields = [] }: CrdVersion): Resource['selectableFields'] {
+  const fields: [string, (object: KubeObject) => string][] = [];
+  for (const { jsonPath } of selectableFields) {
+    const find = compileJsonPath(jsonPath);
+    fields.push([jsonPath.replace(/^\./, ''), (object) => fieldText(find(object)[0])]);
+  }
+  return Object.fromEntries(fields);
+}
+
+/** An absent field selects as the empty string. */
+function fieldText(value: unknown): string {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
+}

@@ -1,0 +1,95 @@
+/** ValidatingAdmissionPolicyBinding: where a policy holds, and what it does there. */
+import { checkMatchResources, matchResources } from '#engine/registry/kinds/admission/match.ts';
+import { defineKind } from '#engine/registry/kinds/define-kind.ts';
+import { age, selectorText, UNSET } from '#engine/registry/kinds/shared/columns.ts';
+import { checkName } from '#engine/registry/kinds/shared/formats.ts';
+import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
+import { duplicateValue, type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
+import { type Infer, list, noted, obj, oneOf, str } from '#kube/schema-dsl.ts';
+
+const paramRef = obj(
+  {
+    name: str(),
+    namespace: str(),
+    parameterNotFoundAction: oneOf(['Allow', 'Deny']),
+    selector: labelSelector,
+  },
+  { atomic: true },
+);
+
+const validatingAdmissionPolicyBindingSpec = obj(
+  {
+    matchResources,
+    paramRef,
+    policyName: str(),
+    validationActions: list(oneOf(['Audit', 'Deny', 'Warn']), { set: true }),
+  },
+  { required: ['policyName', 'validationActions'] },
+);
+
+const policyBinding = obj(
+  { spec: noted(validatingAdmissionPolicyBindingSpec, { default: {} }) },
+  { required: ['spec'] },
+);
+
+type ParamRef = Infer<typeof paramRef>;
+
+export const validatingAdmissionPolicyBindings = defineKind({
+  group: 'admissionregistration.k8s.io',
+  kind: 'ValidatingAdmissionPolicyBinding',
+  plural: 'validatingadmissionpolicybindings',
+  namespaced: false,
+  categories: ['api-extensions'],
+  schema: policyBinding,
+  columns: [
+    { name: 'PolicyName', value: ({ spec }) => spec.policyName },
+    { name: 'ParamRef', value: ({ spec }) => paramText(spec.paramRef) },
+    age,
+  ],
+  generation: true,
+  validate: ({ spec }) => [
+    ...(spec.policyName === ''
+      ? [requiredValue('spec.policyName')]
+      : checkName('spec.policyName', spec.policyName, 'subdomain')),
+    ...checkParamRef(spec.paramRef),
+    ...checkMatchResources('spec.matchResources', spec.matchResources),
+    ...checkActions(spec.validationActions),
+  ],
+});
+
+/** Whether the parameters have a namespace cannot be told from here. */
+function paramText(ref: ParamRef | undefined): string {
+  if (ref?.name) return `${ref.namespace || '*'}/${ref.name}`;
+  return ref?.selector === undefined ? UNSET : selectorText(ref.selector);
+}
+
+function checkParamRef(ref: ParamRef | undefined): FieldError[] {
+  if (ref === undefined) return [];
+  const { name, selector, parameterNotFoundAction } = ref;
+  const errors: FieldError[] = checkLabelSelector('spec.paramRef.selector', selector);
+  if (name) errors.push(...checkName('spec.paramRef.name', name, 'path-segment'));
+  if (name && selector !== undefined) {
+    for (const field of ['name', 'selector']) {
+      errors.push(forbiddenField(`spec.paramRef.${field}`, 'name and selector are mutually exclusive'));
+    }
+  }
+  if (!name && selector === undefined) {
+    errors.push(requiredValue('spec.paramRef', 'one of name or selector must be specified'));
+  }
+  if (parameterNotFoundAction === undefined) errors.push(requiredValue('spec.paramRef.parameterNotFoundAction'));
+  return errors;
+}
+
+function checkActions(actions: readonly string[]): FieldError[] {
+  const field = 'spec.validationActions';
+  if (actions.length === 0) return [requiredValue(field, 'at least one validation action is required')];
+  const errors = actions.flatMap((action, i) =>
+    actions.indexOf(action) === i ? [] : [duplicateValue(`${field}[${i}]`, action)],
+  );
+  if (actions.includes('Deny') && actions.includes('Warn')) {
+    const text =
+      'must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)';
+    errors.push(invalidValue(field, actions, text));
+  }
+  return errors;
+}

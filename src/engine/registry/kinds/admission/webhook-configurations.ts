@@ -1,0 +1,182 @@
+/** ValidatingWebhookConfiguration and MutatingWebhookConfiguration: who else is asked about writes. */
+import {
+  checkMatchConditions,
+  checkRule,
+  matchCondition,
+  ruleWithOperations,
+} from '#engine/registry/kinds/admission/match.ts';
+import { defineKind } from '#engine/registry/kinds/define-kind.ts';
+import { age } from '#engine/registry/kinds/shared/columns.ts';
+import { checkName, checkPort, checkUnique, PORT_TEXT } from '#engine/registry/kinds/shared/formats.ts';
+import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
+import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
+import { bytes, type Infer, int32, list, noted, obj, oneOf, str } from '#kube/schema-dsl.ts';
+
+const serviceReference = obj(
+  {
+    name: str(),
+    namespace: str(),
+    path: str(),
+    port: int32({ default: 443 }),
+  },
+  { required: ['namespace', 'name'] },
+);
+
+const webhookClientConfig = obj({
+  caBundle: bytes(),
+  service: serviceReference,
+  url: str(),
+});
+
+const validatingWebhook = obj(
+  {
+    admissionReviewVersions: list(str(), { atomic: true }),
+    clientConfig: webhookClientConfig,
+    failurePolicy: oneOf(['Fail', 'Ignore'], { default: 'Fail' }),
+    matchConditions: list(matchCondition, { mergeKey: 'name' }),
+    matchPolicy: oneOf(['Equivalent', 'Exact'], { default: 'Equivalent' }),
+    name: str(),
+    namespaceSelector: noted(labelSelector, { default: {} }),
+    objectSelector: noted(labelSelector, { default: {} }),
+    rules: list(ruleWithOperations, { atomic: true }),
+    sideEffects: oneOf(['None', 'NoneOnDryRun']),
+    timeoutSeconds: int32({ default: 10 }),
+  },
+  { required: ['name', 'clientConfig', 'sideEffects', 'admissionReviewVersions'] },
+);
+
+const mutatingWebhook = obj(
+  {
+    ...validatingWebhook.properties,
+    reinvocationPolicy: oneOf(['IfNeeded', 'Never'], { default: 'Never' }),
+  },
+  { required: ['name', 'clientConfig', 'sideEffects', 'admissionReviewVersions'] },
+);
+
+type Webhook = Infer<typeof validatingWebhook>;
+type ClientConfig = Infer<typeof webhookClientConfig>;
+
+const validatingConfiguration = obj({ webhooks: list(validatingWebhook, { mergeKey: 'name' }) });
+const mutatingConfiguration = obj({ webhooks: list(mutatingWebhook, { mergeKey: 'name' }) });
+
+const columns = [
+  {
+    name: 'Webhooks',
+    type: 'integer' as const,
+    value: ({ webhooks }: { webhooks?: readonly unknown[] }) => webhooks?.length ?? 0,
+  },
+  age,
+];
+
+export const validatingWebhookConfigurations = defineKind({
+  group: 'admissionregistration.k8s.io',
+  kind: 'ValidatingWebhookConfiguration',
+  plural: 'validatingwebhookconfigurations',
+  namespaced: false,
+  categories: ['api-extensions'],
+  schema: validatingConfiguration,
+  columns,
+  generation: true,
+  validate: ({ webhooks }) => checkWebhooks(webhooks ?? []),
+});
+
+export const mutatingWebhookConfigurations = defineKind({
+  group: 'admissionregistration.k8s.io',
+  kind: 'MutatingWebhookConfiguration',
+  plural: 'mutatingwebhookconfigurations',
+  namespaced: false,
+  categories: ['api-extensions'],
+  schema: mutatingConfiguration,
+  columns,
+  generation: true,
+  validate: ({ webhooks }) => checkWebhooks(webhooks ?? []),
+});
+
+function checkWebhooks(webhooks: readonly Webhook[]): FieldError[] {
+  return [
+    ...webhooks.flatMap((webhook, i) => checkWebhook(`webhooks[${i}]`, webhook)),
+    ...checkUnique(webhooks.map(({ name }, i) => [`webhooks[${i}].name`, name] as const)),
+  ];
+}
+
+function checkWebhook(field: string, webhook: Webhook): FieldError[] {
+  const { name, rules = [], timeoutSeconds = 10, admissionReviewVersions } = webhook;
+  const errors = checkFullName(`${field}.name`, name);
+  errors.push(...rules.flatMap((rule, i) => checkRule(`${field}.rules[${i}]`, rule)));
+  if (timeoutSeconds < 1 || timeoutSeconds > 30) {
+    const text = 'the timeout value must be between 1 and 30 seconds';
+    errors.push(invalidValue(`${field}.timeoutSeconds`, timeoutSeconds, text));
+  }
+  errors.push(
+    ...checkLabelSelector(`${field}.namespaceSelector`, webhook.namespaceSelector),
+    ...checkLabelSelector(`${field}.objectSelector`, webhook.objectSelector),
+    ...checkClientConfig(`${field}.clientConfig`, webhook.clientConfig),
+    ...checkMatchConditions(`${field}.matchConditions`, webhook.matchConditions),
+    ...checkReviewVersions(`${field}.admissionReviewVersions`, admissionReviewVersions),
+  );
+  return errors;
+}
+
+/** `check.example.com`: at least three segments, so that two makers never choose the same name. */
+function checkFullName(field: string, name: string): FieldError[] {
+  if (name === '') return [requiredValue(field)];
+  const errors = checkName(field, name, 'subdomain');
+  if (errors.length > 0 || name.split('.').length >= 3) return errors;
+  return [invalidValue(field, name, 'should be a domain with at least three segments separated by dots')];
+}
+
+const REVIEW_VERSIONS = ['v1', 'v1beta1'];
+
+function checkReviewVersions(field: string, versions: readonly string[]): FieldError[] {
+  if (versions.length === 0) return [requiredValue(field, `must specify one of ${REVIEW_VERSIONS.join(', ')}`)];
+  const errors = versions.flatMap((version, i) =>
+    versions.indexOf(version) === i
+      ? checkName(`${field}[${i}]`, version, 'label1035')
+      : [invalidValue(`${field}[${i}]`, version, 'duplicate version')],
+  );
+  if (!versions.some((version) => REVIEW_VERSIONS.includes(version))) {
+    errors.push(invalidValue(field, versions, `must include at least one of ${REVIEW_VERSIONS.join(', ')}`));
+  }
+  return errors;
+}
+
+function checkClientConfig(field: string, { url, service }: ClientConfig): FieldError[] {
+  if ((url === undefined) === (service === undefined)) {
+    return [requiredValue(field, 'exactly one of url or service is required')];
+  }
+  if (url !== undefined) return checkUrl(`${field}.url`, url);
+  const { name = '', namespace = '', port = 443, path = '' } = service ?? {};
+  const errors: FieldError[] = [];
+  if (name === '') errors.push(requiredValue(`${field}.service.name`));
+  if (namespace === '') errors.push(requiredValue(`${field}.service.namespace`));
+  if (checkPort('', port).length > 0) {
+    errors.push(invalidValue(`${field}.service.port`, port, `port is not valid: ${PORT_TEXT}`));
+  }
+  if (path !== '' && !path.startsWith('/')) {
+    errors.push(invalidValue(`${field}.service.path`, path, "must start with a '/'"));
+  }
+  return errors;
+}
+
+const URL_FORM = '; desired format: https://host[/path]';
+
+function checkUrl(field: string, text: string): FieldError[] {
+  const url = URL.parse(text);
+  if (url === null) {
+    return [requiredValue(field, `url must be a valid URL: cannot parse ${JSON.stringify(text)}${URL_FORM}`)];
+  }
+  const errors: FieldError[] = [];
+  const scheme = url.protocol.slice(0, -1);
+  if (scheme !== 'https') {
+    errors.push(invalidValue(field, scheme, `'https' is the only allowed URL scheme${URL_FORM}`));
+  }
+  if (url.host === '') errors.push(invalidValue(field, url.host, `host must be specified${URL_FORM}`));
+  if (url.username !== '') {
+    errors.push(invalidValue(field, url.username, 'user information is not permitted in the URL'));
+  }
+  if (url.hash !== '') errors.push(invalidValue(field, url.hash.slice(1), 'fragments are not permitted in the URL'));
+  if (url.search !== '') {
+    errors.push(invalidValue(field, url.search.slice(1), 'query parameters are not permitted in the URL'));
+  }
+  return errors;
+}

@@ -1,0 +1,56 @@
+/** Every built-in kind but CustomResourceDefinition, which is registry/crd/'s. */
+import { validatingAdmissionPolicyBindings } from '#engine/registry/kinds/admission/validating-admission-policy-binding.ts';
+import { validatingAdmissionPolicies } from '#engine/registry/kinds/admission/validating-admission-policy.ts';
+import {
+  mutatingWebhookConfigurations,
+  validatingWebhookConfigurations,
+} from '#engine/registry/kinds/admission/webhook-configurations.ts';
+import { apiServices } from '#engine/registry/kinds/api-service.ts';
+import { configMaps } from '#engine/registry/kinds/config-map.ts';
+import { controllerRevisions } from '#engine/registry/kinds/controller-revision.ts';
+import { events } from '#engine/registry/kinds/event.ts';
+import { jobs } from '#engine/registry/kinds/job/job.ts';
+import { leases } from '#engine/registry/kinds/lease.ts';
+import { namespaces } from '#engine/registry/kinds/namespace.ts';
+import { nodes } from '#engine/registry/kinds/node.ts';
+import { persistentVolumeClaims } from '#engine/registry/kinds/persistent-volume-claim.ts';
+import { persistentVolumes } from '#engine/registry/kinds/persistent-volume.ts';
+import { podDisruptionBudgets } from '#engine/registry/kinds/pod-disruption-budget.ts';
+import { pods } from '#engine/registry/kinds/pod/pod.ts';
+import { priorityClasses } from '#engine/registry/kinds/priority-class.ts';
+import { clusterRoleBindings, clusterRoles, roleBindings, roles } from '#engine/registry/kinds/rbac.ts';
+import { resourceQuotas } from '#engine/registry/kinds/resource-quota.ts';
+import { secrets } from '#engine/registry/kinds/secret.ts';
+import { serviceAccounts } from '#engine/registry/kinds/service-account.ts';
+import { services } from '#engine/registry/kinds/service.ts';
+import { storageClasses } from '#engine/registry/kinds/storage-class.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+
+export const builtInResources: readonly Resource[] = [
+  configMaps,
+  events,
+  namespaces,
+  nodes,
+  persistentVolumeClaims,
+  persistentVolumes,
+  pods,
+  resourceQuotas,
+  secrets,
+  serviceAccounts,
+  services,
+  mutatingWebhookConfigurations,
+  validatingAdmissionPolicies,
+  validatingAdmissionPolicyBindings,
+  validatingWebhookConfigurations,
+  apiServices,
+  controllerRevisions,
+  jobs,
+  leases,
+  podDisruptionBudgets,
+  clusterRoleBindings,
+  clusterRoles,
+  roleBindings,
+  roles,
+  priorityClasses,
+  storageClasses,
+];

@@ -1,0 +1,50 @@
+/** ConfigMap: data that pods read. */
+import { defineKind } from '#engine/registry/kinds/define-kind.ts';
+import { age } from '#engine/registry/kinds/shared/columns.ts';
+import { checkConfigKey } from '#engine/registry/kinds/shared/formats.ts';
+import { checkFrozen } from '#engine/registry/kinds/shared/frozen.ts';
+import { type FieldError, invalidValue, tooLong } from '#kube/field-error.ts';
+import { bool, bytes, map, obj, str } from '#kube/schema-dsl.ts';
+
+const configMap = obj({
+  binaryData: map(bytes()),
+  data: map(str()),
+  immutable: bool(),
+});
+
+const MAX_BYTES = 1_048_576;
+
+export const configMaps = defineKind({
+  kind: 'ConfigMap',
+  plural: 'configmaps',
+  namespaced: true,
+  shortNames: ['cm'],
+  schema: configMap,
+  columns: [
+    {
+      name: 'Data',
+      description: 'How many keys there are.',
+      value: ({ data = {}, binaryData = {} }) => Object.keys(data).length + Object.keys(binaryData).length,
+    },
+    age,
+  ],
+  validate: ({ data = {}, binaryData = {} }) => {
+    const errors: FieldError[] = [];
+    let size = 0;
+    for (const [key, value] of Object.entries(data)) {
+      errors.push(...checkConfigKey(`data[${key}]`, key));
+      if (Object.hasOwn(binaryData, key)) {
+        errors.push(invalidValue(`data[${key}]`, key, 'duplicate of key present in binaryData'));
+      }
+      size += Buffer.byteLength(value);
+    }
+    for (const [key, value] of Object.entries(binaryData)) {
+      errors.push(...checkConfigKey(`binaryData[${key}]`, key));
+      size += Buffer.byteLength(value, 'base64');
+    }
+    // The error is the whole object's, and `[]` is how an empty path prints.
+    if (size > MAX_BYTES) errors.push(tooLong('[]', MAX_BYTES));
+    return errors;
+  },
+  validateUpdate: (object, old) => checkFrozen(object, old, ['data', 'binaryData']),
+});

@@ -1,0 +1,127 @@
+/**
+ * Makes a Resource from what is special about a built-in kind; everything else has the usual answer here. A kind's
+ * own functions are typed by its schema. Required fields may still be missing in `defaults` and `prepare*`; `validate*`
+ * see zero values in their place.
+ */
+import { onComplete } from '#engine/registry/kinds/shared/missing-fields.ts';
+import { ALL_VERBS, type Column, type Resource, type Strategy } from '#engine/registry/resource.ts';
+import { compileDefaults } from '#engine/registry/structural/defaults.ts';
+import type { FieldError } from '#kube/field-error.ts';
+import { groupResource, type KubeObject } from '#kube/meta.ts';
+import type { Infer } from '#kube/schema-dsl.ts';
+import type { Schema } from '#kube/schema.ts';
+
+/** An object of the kind that a schema describes. */
+export type ObjectOf<S extends Schema> = KubeObject & Infer<S>;
+
+export interface KindColumn<T> extends Omit<Column, 'value' | 'type'> {
+  /** Most built-in columns are strings, whatever they hold. */
+  readonly type?: Column['type'];
+  value(object: T, now: number): ReturnType<Column['value']>;
+}
+
+/** The fields of an object that decide where its kind and version differ from the usual. */
+export interface KindDefinition<S extends Schema> extends Partial<
+  Pick<
+    Resource,
+    'shortNames' | 'categories' | 'verbs' | 'status' | 'generation' | 'nameRule' | 'extraSubresources' | 'singular'
+  >
+> {
+  /** '' or absent for the core group. */
+  readonly group?: string;
+  readonly version?: string;
+  readonly kind: string;
+  readonly plural: string;
+  readonly namespaced: boolean;
+  /** Without apiVersion, kind and metadata. */
+  readonly schema: S;
+  /** The name comes first by itself, unless a column of that name stands here. */
+  readonly columns: readonly KindColumn<ObjectOf<S>>[];
+  readonly selectableFields?: Readonly<Record<string, (object: ObjectOf<S>) => string>>;
+  /** What depends on other fields, so that the schema cannot say it. For create and update; must be idempotent. */
+  defaults?(object: ObjectOf<S>): void;
+  prepareForCreate?(object: ObjectOf<S>): void;
+  prepareForUpdate?(object: ObjectOf<S>, old: ObjectOf<S>): void;
+  validate?(object: ObjectOf<S>): FieldError[];
+  validateUpdate?(object: ObjectOf<S>, old: ObjectOf<S>): FieldError[];
+  warnings?(object: ObjectOf<S>): string[];
+  graceSeconds?(object: ObjectOf<S>, requested: number | undefined): number;
+  beginDeletion?(object: ObjectOf<S>): void;
+  heldBack?(object: ObjectOf<S>): boolean;
+  /** A new object starts with an empty status, unless its maker may report at once (Node). */
+  readonly keepsSentStatus?: boolean;
+}
+
+export function defineKind<S extends Schema>(definition: KindDefinition<S>): Resource {
+  const { group = '', version = 'v1', kind, plural, namespaced, status = false, generation = false } = definition;
+  return {
+    group,
+    version,
+    kind,
+    plural,
+    namespaced,
+    listKind: `${kind}List`,
+    singular: definition.singular ?? kind.toLowerCase(),
+    shortNames: definition.shortNames ?? [],
+    categories: definition.categories ?? [],
+    verbs: definition.verbs ?? ALL_VERBS,
+    collection: groupResource({ group, plural }),
+    storageVersion: version,
+    schema: definition.schema,
+    columns: definition.columns.map((column) => ({ type: 'string', ...column }) as Column),
+    status,
+    generation,
+    selectableFields: (definition.selectableFields ?? {}) as Resource['selectableFields'],
+    nameRule: definition.nameRule ?? 'subdomain',
+    builtIn: true,
+    strategy: strategyOf(definition as unknown as KindDefinition<Schema>),
+    ...(definition.extraSubresources === undefined ? {} : { extraSubresources: definition.extraSubresources }),
+  };
+}
+
+type Hooks = Strategy & {
+  readonly schema: Schema;
+  readonly status?: boolean;
+  readonly keepsSentStatus?: boolean;
+  defaults?(object: KubeObject): void;
+};
+
+function strategyOf(hooks: Hooks): Strategy {
+  const { schema, defaults, validate, validateUpdate, warnings, graceSeconds, beginDeletion, heldBack } = hooks;
+  const clearStatus = hooks.status === true && hooks.keepsSentStatus !== true ? statusReset(schema) : undefined;
+  const beforeCreate = sequence(clearStatus, defaults, hooks.prepareForCreate);
+  const beforeUpdate = sequence<[old: KubeObject]>(defaults, hooks.prepareForUpdate);
+  return {
+    ...(beforeCreate && { prepareForCreate: beforeCreate }),
+    ...(beforeUpdate && { prepareForUpdate: beforeUpdate }),
+    ...(validate && { validate: onComplete(schema, (object) => validate(object as KubeObject)) }),
+    ...(validateUpdate && {
+      validateUpdate: onComplete(schema, (object, old: KubeObject) => validateUpdate(object as KubeObject, old)),
+    }),
+    ...(warnings && { warnings }),
+    ...(graceSeconds && { graceSeconds }),
+    ...(beginDeletion && { beginDeletion }),
+    ...(heldBack && { heldBack }),
+  };
+}
+
+type Step<A extends unknown[]> = ((object: KubeObject, ...rest: A) => void) | undefined;
+
+function sequence<A extends unknown[]>(...steps: readonly Step<A>[]): Step<A> {
+  const taken = steps.filter((step) => step !== undefined);
+  if (taken.length < 2) return taken[0];
+  return (object, ...rest) => {
+    for (const step of taken) step(object, ...rest);
+  };
+}
+
+/** The status of a new object: none, or what the schema gives an object that has none. */
+function statusReset(schema: Schema): (object: KubeObject) => void {
+  const initial: { status?: unknown } = {};
+  const status = schema.properties?.['status'];
+  if (status !== undefined) compileDefaults({ type: 'object', properties: { status } })(initial);
+  return (object) => {
+    if (initial.status === undefined) delete object['status'];
+    else object['status'] = structuredClone(initial.status);
+  };
+}

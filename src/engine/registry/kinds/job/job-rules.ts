@@ -1,0 +1,115 @@
+/** Rules for Jobs: counts that fit together, and a template that stays. */
+import { type JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
+import { checkImmutable, checkNotNegative } from '#engine/registry/kinds/shared/formats.ts';
+import { checkLabelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
+import { checkPodTemplate } from '#engine/registry/kinds/shared/pod-rules.ts';
+import { type FieldError, invalidValue, requiredValue, unsupportedValue } from '#kube/field-error.ts';
+import { labelRequirementsOf, matchesLabels } from '#kube/label-selector.ts';
+
+const INDEXED_PARALLELISM_MAX = 100_000;
+const COUNTS = [
+  'parallelism',
+  'completions',
+  'activeDeadlineSeconds',
+  'backoffLimit',
+  'ttlSecondsAfterFinished',
+  'backoffLimitPerIndex',
+  'maxFailedIndexes',
+] as const;
+
+export function checkJob(spec: JobSpec): FieldError[] {
+  return [
+    ...COUNTS.flatMap((field) => checkNotNegative(`spec.${field}`, spec[field])),
+    ...checkCompletionMode(spec),
+    ...checkPodTemplate('spec.template', spec.template),
+    ...checkRestartPolicy(spec),
+    ...checkSelector(spec),
+  ];
+}
+
+function checkCompletionMode(spec: JobSpec): FieldError[] {
+  const { completionMode, completions, parallelism = 1, backoffLimitPerIndex, maxFailedIndexes } = spec;
+  const errors: FieldError[] = [];
+  if (maxFailedIndexes !== undefined && backoffLimitPerIndex === undefined) {
+    errors.push(requiredValue('spec.backoffLimitPerIndex', 'when maxFailedIndexes is specified'));
+  }
+  if (completionMode === 'Indexed') {
+    if (completions === undefined) {
+      errors.push(requiredValue('spec.completions', 'when completion mode is Indexed'));
+    }
+    if (parallelism > INDEXED_PARALLELISM_MAX) {
+      const text = `must be less than or equal to ${INDEXED_PARALLELISM_MAX} when completion mode is Indexed`;
+      errors.push(invalidValue('spec.parallelism', parallelism, text));
+    }
+    return errors;
+  }
+  for (const field of ['backoffLimitPerIndex', 'maxFailedIndexes', 'successPolicy'] as const) {
+    if (spec[field] === undefined) continue;
+    errors.push(invalidValue(`spec.${field}`, spec[field], 'requires indexed completion mode'));
+  }
+  return errors;
+}
+
+/** A Job's pods end; the default of pods would start them again for ever. */
+function checkRestartPolicy({ template, podFailurePolicy }: JobSpec): FieldError[] {
+  const field = 'spec.template.spec.restartPolicy';
+  const policy = template.spec?.restartPolicy ?? 'Always';
+  if (policy === 'Always') return [requiredValue(field, 'valid values: "OnFailure", "Never"')];
+  if (policy !== 'OnFailure' && policy !== 'Never') return [unsupportedValue(field, policy, ['OnFailure', 'Never'])];
+  if (podFailurePolicy === undefined || policy === 'Never') return [];
+  return [invalidValue(field, policy, 'only "Never" is supported when podFailurePolicy is specified')];
+}
+
+function checkSelector({ selector, template }: JobSpec): FieldError[] {
+  if (selector === undefined) return [requiredValue('spec.selector')];
+  const errors = checkLabelSelector('spec.selector', selector);
+  const labels = template.metadata?.labels ?? {};
+  if (errors.length > 0 || matchesLabels(labelRequirementsOf(selector), labels)) return errors;
+  return [invalidValue('spec.template.metadata.labels', labels, '`selector` does not match template `labels`')];
+}
+
+const FIXED = [
+  'selector',
+  'completionMode',
+  'podFailurePolicy',
+  'backoffLimitPerIndex',
+  'managedBy',
+  'successPolicy',
+] as const;
+
+export function checkJobUpdate(spec: JobSpec, old: JobSpec, neverStarted: boolean): FieldError[] {
+  return [
+    ...checkCompletions(spec, old),
+    ...FIXED.flatMap((field) => checkImmutable(`spec.${field}`, spec[field], old[field])),
+    ...checkTemplateUpdate(spec, old, neverStarted),
+  ];
+}
+
+function checkCompletions(spec: JobSpec, old: JobSpec): FieldError[] {
+  const field = 'spec.completions';
+  if (spec.completionMode !== 'Indexed') return checkImmutable(field, spec.completions, old.completions);
+  const changed = spec.completions !== undefined && spec.completions !== old.completions;
+  if (!changed || spec.completions === spec.parallelism) return [];
+  return [invalidValue(field, spec.completions, 'can only be modified in tandem with spec.parallelism')];
+}
+
+/** A suspended Job that never ran may still be sent to other nodes. */
+function checkTemplateUpdate(spec: JobSpec, old: JobSpec, neverStarted: boolean): FieldError[] {
+  const movable = old.suspend === true && neverStarted;
+  const next = movable ? withoutPlacement(spec.template) : spec.template;
+  const before = movable ? withoutPlacement(old.template) : old.template;
+  return checkImmutable('spec.template', next, before);
+}
+
+function withoutPlacement({ metadata, spec }: JobSpec['template']): unknown {
+  return {
+    metadata: { ...metadata, labels: undefined, annotations: undefined },
+    spec: {
+      ...spec,
+      affinity: { ...spec?.affinity, nodeAffinity: undefined },
+      nodeSelector: undefined,
+      tolerations: undefined,
+      schedulingGates: undefined,
+    },
+  };
+}

@@ -1,0 +1,122 @@
+/** Job: pods that run until enough of them succeeded. */
+import { defineKind } from '#engine/registry/kinds/define-kind.ts';
+import { checkJob, checkJobUpdate } from '#engine/registry/kinds/job/job-rules.ts';
+import { jobSpec, type JobSpec, jobStatus, type JobStatus } from '#engine/registry/kinds/job/job-schema.ts';
+import { age, selectorText } from '#engine/registry/kinds/shared/columns.ts';
+import { defaultPodSpec } from '#engine/registry/kinds/shared/pod-defaults.ts';
+import { isTrue } from '#kube/conditions.ts';
+import { humanDuration } from '#kube/human-duration.ts';
+import { isRecord, type KubeObject, type ObjectMeta } from '#kube/meta.ts';
+import { type Infer, noted, obj } from '#kube/schema-dsl.ts';
+
+const job = obj(
+  {
+    spec: noted(jobSpec, { default: {} }),
+    status: noted(jobStatus, { default: {} }),
+  },
+  { required: ['spec'] },
+);
+
+type Job = KubeObject & Infer<typeof job>;
+
+export const jobs = defineKind({
+  group: 'batch',
+  kind: 'Job',
+  plural: 'jobs',
+  namespaced: true,
+  categories: ['all'],
+  schema: job,
+  columns: [
+    { name: 'Status', value: stateOf },
+    { name: 'Completions', value: completionsOf },
+    { name: 'Duration', value: ({ status }, now) => durationOf(status ?? {}, now) },
+    age,
+    {
+      name: 'Containers',
+      priority: 1,
+      value: ({ spec }) =>
+        containers(spec)
+          .map(({ name }) => name)
+          .join(','),
+    },
+    {
+      name: 'Images',
+      priority: 1,
+      value: ({ spec }) =>
+        containers(spec)
+          .map(({ image }) => image ?? '')
+          .join(','),
+    },
+    { name: 'Selector', priority: 1, value: ({ spec }) => selectorText(spec.selector) },
+  ],
+  status: true,
+  generation: true,
+  selectableFields: { 'status.successful': ({ status }) => String(status?.succeeded ?? 0) },
+  defaults({ spec }) {
+    if (!isRecord(spec)) return;
+    defaultCounts(spec);
+    if (isRecord(spec.template)) defaultPodSpec(spec.template.spec);
+  },
+  prepareForCreate({ metadata, spec }) {
+    if (!isRecord(spec) || !isRecord(spec.template)) return;
+    if (spec.manualSelector !== true) selectOwnPods(metadata, spec);
+    labelAsPods(metadata, spec);
+  },
+  prepareForUpdate({ metadata, spec }) {
+    if (isRecord(spec)) labelAsPods(metadata, spec);
+  },
+  validate: ({ spec }) => checkJob(spec),
+  validateUpdate: ({ spec }, old) => checkJobUpdate(spec, old.spec, old.status?.startTime === undefined),
+});
+
+const BACKOFF_LIMIT = 6;
+const INT32_MAX = 2_147_483_647;
+
+/** One completion, unless only the parallelism is given: then any success ends the Job. */
+function defaultCounts(spec: JobSpec): void {
+  if (spec.completions === undefined && spec.parallelism === undefined) spec.completions = 1;
+  spec.parallelism ??= 1;
+  spec.backoffLimit ??= spec.backoffLimitPerIndex === undefined ? BACKOFF_LIMIT : INT32_MAX;
+  spec.podReplacementPolicy ??= spec.podFailurePolicy === undefined ? 'TerminatingOrFailed' : 'Failed';
+}
+
+const UID_LABEL = 'batch.kubernetes.io/controller-uid';
+const NAME_LABEL = 'batch.kubernetes.io/job-name';
+
+/** Marks the pods by the Job's uid, so that no other Job can take them for its own. */
+function selectOwnPods({ name = '', uid = '' }: ObjectMeta, spec: JobSpec): void {
+  const { template, selector } = spec;
+  const own = { 'job-name': name, [NAME_LABEL]: name, 'controller-uid': uid, [UID_LABEL]: uid };
+  template.metadata = { ...template.metadata, labels: { ...own, ...template.metadata?.labels } };
+  spec.selector = { ...selector, matchLabels: { [UID_LABEL]: uid, ...selector?.matchLabels } };
+}
+
+/** A Job without labels takes those of its pods. */
+function labelAsPods(metadata: ObjectMeta, { template }: JobSpec): void {
+  const labels = template?.metadata?.labels;
+  if (isRecord(labels) && Object.keys(metadata.labels ?? {}).length === 0) metadata.labels = { ...labels };
+}
+
+function containers({ template }: JobSpec) {
+  return template.spec?.containers ?? [];
+}
+
+function stateOf({ metadata, status }: Job): string {
+  const is = (type: string) => isTrue(status?.conditions, type);
+  if (is('Complete')) return 'Complete';
+  if (is('Failed')) return 'Failed';
+  if (metadata.deletionTimestamp !== undefined) return 'Terminating';
+  return ['Suspended', 'FailureTarget', 'SuccessCriteriaMet'].find(is) ?? 'Running';
+}
+
+function completionsOf({ spec, status }: Job): string {
+  const succeeded = status?.succeeded ?? 0;
+  if (spec.completions !== undefined) return `${succeeded}/${spec.completions}`;
+  const parallelism = spec.parallelism ?? 0;
+  return parallelism > 1 ? `${succeeded}/1 of ${parallelism}` : `${succeeded}/1`;
+}
+
+function durationOf({ startTime, completionTime }: JobStatus, now: number): string {
+  if (startTime === undefined) return '';
+  return humanDuration((completionTime === undefined ? now : Date.parse(completionTime)) - Date.parse(startTime));
+}

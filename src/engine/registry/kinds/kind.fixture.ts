@@ -1,0 +1,59 @@
+/** What tests of kinds share: an object's way through defaults and rules, as the handlers lead it. */
+import type { Resource } from '#engine/registry/resource.ts';
+import { compileSchema } from '#engine/registry/structural/compile.ts';
+import { apiVersionOf, type KubeObject, type ObjectMeta } from '#kube/meta.ts';
+
+export const NOW = Date.parse('2026-01-01T12:00:00Z');
+export const CREATED = '2026-01-01T11:55:00Z';
+export const UID = '11111111-2222-3333-4444-555555555555';
+
+export type Fields = Record<string, unknown> & { metadata?: ObjectMeta };
+
+/** As sent, with the server's stamps. */
+export function anObject(resource: Resource, fields: Fields): KubeObject {
+  const { metadata, ...rest } = structuredClone(fields);
+  const namespace = resource.namespaced ? { namespace: 'prod' } : {};
+  return {
+    apiVersion: apiVersionOf(resource),
+    kind: resource.kind,
+    metadata: { name: 'one', ...namespace, uid: UID, creationTimestamp: CREATED, ...metadata },
+    ...rest,
+  };
+}
+
+/** After defaults and prepareForCreate. */
+export function created(resource: Resource, fields: Fields): KubeObject {
+  const object = anObject(resource, fields);
+  compileSchema(resource.schema, { builtIn: true }).applyDefaults(object);
+  resource.strategy.prepareForCreate?.(object);
+  return object;
+}
+
+/** What is wrong with a new object: schema and rules together, as `field: message`. */
+export function faultsOf(resource: Resource, fields: Fields): string[] {
+  const object = created(resource, fields);
+  const errors = [
+    ...compileSchema(resource.schema, { builtIn: true }).validate(object),
+    ...(resource.strategy.validate?.(object) ?? []),
+  ];
+  return errors.map(({ field, message }) => `${field}: ${message}`);
+}
+
+/** What is wrong with a change from one state to another. */
+export function changeFaultsOf(resource: Resource, before: Fields, after: Fields): string[] {
+  const old = created(resource, before);
+  const { status } = before;
+  if (status !== undefined) old['status'] = status;
+  const next = anObject(resource, after);
+  compileSchema(resource.schema, { builtIn: true }).applyDefaults(next);
+  if (old['status'] !== undefined) next['status'] = structuredClone(old['status']);
+  resource.strategy.prepareForUpdate?.(next, old);
+  const errors = resource.strategy.validateUpdate?.(next, old) ?? [];
+  return errors.map(({ field, message }) => `${field}: ${message}`);
+}
+
+/** The cells that a wide table shows for a stored object, by column. */
+export function cellsOf(resource: Resource, fields: Fields): Record<string, unknown> {
+  const object = anObject(resource, fields);
+  return Object.fromEntries(resource.columns.map((column) => [column.name, column.value(object, NOW)]));
+}

@@ -1,0 +1,134 @@
+/** What a node reports of itself. */
+import { bool, int32, int64, list, map, noted, obj, quantity, str, time } from '#kube/schema-dsl.ts';
+
+const configMapNodeConfigSource = obj(
+  {
+    kubeletConfigKey: str(),
+    name: str(),
+    namespace: str(),
+    resourceVersion: str(),
+    uid: str(),
+  },
+  { required: ['namespace', 'name', 'kubeletConfigKey'] },
+);
+
+export const nodeConfigSource = obj({
+  configMap: configMapNodeConfigSource,
+});
+
+const nodeAddress = obj(
+  {
+    address: str({ default: '' }),
+    type: str({ default: '' }),
+  },
+  { required: ['type', 'address'] },
+);
+
+const nodeCondition = obj(
+  {
+    lastHeartbeatTime: time(),
+    lastTransitionTime: time(),
+    message: str(),
+    reason: str(),
+    status: str(),
+    type: str(),
+  },
+  { required: ['type', 'status'] },
+);
+
+const nodeConfigStatus = obj({
+  active: nodeConfigSource,
+  assigned: nodeConfigSource,
+  error: str(),
+  lastKnownGood: nodeConfigSource,
+});
+
+const daemonEndpoint = obj(
+  {
+    Port: int32({ default: 0 }),
+  },
+  { required: ['Port'] },
+);
+
+const nodeDaemonEndpoints = obj({
+  kubeletEndpoint: noted(daemonEndpoint, { default: {} }),
+});
+
+const nodeFeatures = obj({
+  supplementalGroupsPolicy: bool(),
+});
+
+const containerImage = obj({
+  names: list(str(), { atomic: true }),
+  sizeBytes: int64(),
+});
+
+const nodeSwapStatus = obj({
+  capacity: int64(),
+});
+
+const nodeSystemInfo = obj(
+  {
+    architecture: str({ default: '' }),
+    bootID: str({ default: '' }),
+    containerRuntimeVersion: str({ default: '' }),
+    kernelVersion: str({ default: '' }),
+    kubeProxyVersion: str({ default: '' }),
+    kubeletVersion: str({ default: '' }),
+    machineID: str({ default: '' }),
+    operatingSystem: str({ default: '' }),
+    osImage: str({ default: '' }),
+    runningInUserNamespace: bool(),
+    swap: nodeSwapStatus,
+    systemUUID: str({ default: '' }),
+  },
+  {
+    required: [
+      'machineID',
+      'systemUUID',
+      'bootID',
+      'kernelVersion',
+      'osImage',
+      'containerRuntimeVersion',
+      'kubeletVersion',
+      'kubeProxyVersion',
+      'operatingSystem',
+      'architecture',
+    ],
+  },
+);
+
+const nodeRuntimeHandlerFeatures = obj({
+  recursiveReadOnlyMounts: bool(),
+  userNamespaces: bool(),
+});
+
+const nodeRuntimeHandler = obj({
+  features: nodeRuntimeHandlerFeatures,
+  name: str(),
+});
+
+const attachedVolume = obj(
+  {
+    devicePath: str({ default: '' }),
+    name: str({ default: '' }),
+  },
+  { required: ['name', 'devicePath'] },
+);
+
+export const nodeStatus = obj({
+  addresses: list(nodeAddress, { mergeKey: 'type' }),
+  allocatable: map(quantity()),
+  capacity: map(quantity()),
+  conditions: list(nodeCondition, { mergeKey: 'type' }),
+  config: nodeConfigStatus,
+  daemonEndpoints: noted(nodeDaemonEndpoints, { default: {} }),
+  declaredFeatures: list(str(), { atomic: true }),
+  features: nodeFeatures,
+  images: list(containerImage, { atomic: true }),
+  nodeInfo: noted(nodeSystemInfo, { default: {} }),
+  phase: str(),
+  runtimeHandlers: list(nodeRuntimeHandler, { atomic: true }),
+  volumesAttached: list(attachedVolume, { atomic: true }),
+  volumesInUse: list(str(), { atomic: true }),
+});

@@ -1,0 +1,123 @@
+/** Node: a machine that runs pods. */
+import { defineKind } from '#engine/registry/kinds/define-kind.ts';
+import { nodeConfigSource, nodeStatus } from '#engine/registry/kinds/node-status.ts';
+import { age, NONE, UNKNOWN } from '#engine/registry/kinds/shared/columns.ts';
+import { checkLabelKey, checkLabelValue } from '#engine/registry/kinds/shared/formats.ts';
+import { canonicalAmounts, checkAmount } from '#engine/registry/kinds/shared/quantities.ts';
+import { sameValue } from '#engine/registry/kinds/shared/reading.ts';
+import { taint } from '#engine/registry/kinds/shared/scheduling.ts';
+import { findCondition } from '#kube/conditions.ts';
+import { duplicateValue, type FieldError, forbiddenField, invalidValue } from '#kube/field-error.ts';
+import { isRecord, type KubeObject } from '#kube/meta.ts';
+import { bool, type Infer, list, noted, obj, str } from '#kube/schema-dsl.ts';
+
+const nodeSpec = obj({
+  configSource: nodeConfigSource,
+  externalID: str(),
+  podCIDR: str(),
+  podCIDRs: list(str(), { set: true, merge: true }),
+  providerID: str(),
+  taints: list(taint, { atomic: true }),
+  unschedulable: bool(),
+});
+
+const node = obj({ spec: noted(nodeSpec, { default: {} }), status: noted(nodeStatus, { default: {} }) });
+
+type Node = KubeObject & Infer<typeof node>;
+
+export const nodes = defineKind({
+  kind: 'Node',
+  plural: 'nodes',
+  namespaced: false,
+  shortNames: ['no'],
+  schema: node,
+  columns: [
+    { name: 'Status', value: stateOf },
+    { name: 'Roles', value: rolesOf },
+    age,
+    { name: 'Version', value: ({ status }) => status?.nodeInfo?.kubeletVersion ?? '' },
+    { name: 'Internal-IP', priority: 1, value: (object) => addressOf(object, 'InternalIP') },
+    { name: 'External-IP', priority: 1, value: (object) => addressOf(object, 'ExternalIP') },
+    { name: 'OS-Image', priority: 1, value: ({ status }) => status?.nodeInfo?.osImage || UNKNOWN },
+    { name: 'Kernel-Version', priority: 1, value: kernelOf },
+    {
+      name: 'Container-Runtime',
+      priority: 1,
+      value: ({ status }) => status?.nodeInfo?.containerRuntimeVersion || UNKNOWN,
+    },
+  ],
+  status: true,
+  keepsSentStatus: true,
+  selectableFields: { 'spec.unschedulable': ({ spec }) => String(spec?.unschedulable ?? false) },
+  defaults({ status }) {
+    if (!isRecord(status)) return;
+    canonicalAmounts(status.capacity);
+    canonicalAmounts(status.allocatable);
+    if (isRecord(status.capacity)) status.allocatable ??= { ...status.capacity };
+  },
+  validate: ({ spec, status }) => [
+    ...(spec?.taints ?? []).flatMap(checkTaint),
+    ...checkAmounts('status.capacity', status?.capacity),
+    ...checkAmounts('status.allocatable', status?.allocatable),
+  ],
+  validateUpdate: ({ spec }, old) => checkNodeUpdate(spec ?? {}, old.spec ?? {}),
+});
+
+function stateOf({ spec, status }: Node): string {
+  const ready = findCondition(status?.conditions, 'Ready')?.status;
+  const state = ready === undefined ? 'Unknown' : ready === 'True' ? 'Ready' : 'NotReady';
+  return spec?.unschedulable === true ? `${state},SchedulingDisabled` : state;
+}
+
+const ROLE_PREFIX = 'node-role.kubernetes.io/';
+const ROLE_LABEL = 'kubernetes.io/role';
+
+function rolesOf({ metadata }: Node): string {
+  const roles = new Set<string>();
+  for (const [key, value] of Object.entries(metadata.labels ?? {})) {
+    if (key.startsWith(ROLE_PREFIX)) roles.add(key.slice(ROLE_PREFIX.length));
+    else if (key === ROLE_LABEL) roles.add(value);
+  }
+  roles.delete('');
+  return roles.size === 0 ? NONE : [...roles].sort().join(',');
+}
+
+function addressOf({ status }: Node, type: string): string {
+  return status?.addresses?.find((address) => address.type === type)?.address ?? NONE;
+}
+
+function kernelOf({ status }: Node): string {
+  const { kernelVersion, architecture } = status?.nodeInfo ?? {};
+  return (kernelVersion || UNKNOWN) + (architecture ? ` (${architecture})` : '');
+}
+
+function checkAmounts(field: string, amounts: Readonly<Record<string, string | number>> | undefined): FieldError[] {
+  return Object.entries(amounts ?? {}).flatMap(([name, amount]) => checkAmount(`${field}.${name}`, amount));
+}
+
+type Taint = Infer<typeof taint>;
+
+/** The path is Kubernetes' own, although taints stand in the spec. */
+function checkTaint({ key, value = '', effect }: Taint, i: number, taints: readonly Taint[]): FieldError[] {
+  const field = `metadata.taints[${i}]`;
+  const errors = [...checkLabelKey(`${field}.key`, key), ...checkLabelValue(`${field}.value`, value)];
+  const first = taints.findIndex((other) => other.key === key && other.effect === effect);
+  if (first === i) return errors;
+  const { message, ...error } = duplicateValue(field, taints[i]);
+  return [...errors, { ...error, message: `${message}: taints must be unique by key and effect pair` }];
+}
+
+function checkNodeUpdate(spec: Infer<typeof nodeSpec>, old: Infer<typeof nodeSpec>): FieldError[] {
+  const errors: FieldError[] = [];
+  if ((old.podCIDRs?.length ?? 0) > 0 && !sameValue(spec.podCIDRs, old.podCIDRs)) {
+    errors.push(forbiddenField('spec.podCIDRs', 'node updates may not change podCIDR except from "" to valid'));
+  }
+  if (old.providerID && spec.providerID !== old.providerID) {
+    const what = spec.providerID ? 'modified' : 'cleared';
+    errors.push(invalidValue('spec.providerID', null, `field cannot be ${what} once set`));
+  }
+  if ((spec.externalID ?? '') !== (old.externalID ?? '')) {
+    errors.push(forbiddenField('spec.externalID', 'may not be updated'));
+  }
+  return errors;
+}

@@ -1,0 +1,47 @@
+/** What `kubectl get pods` shows. */
+import type { KindColumn } from '#engine/registry/kinds/define-kind.ts';
+import { podStateOf } from '#engine/registry/kinds/pod/pod-state.ts';
+import type { podStatus } from '#engine/registry/kinds/pod/pod-status.ts';
+import { age, NONE } from '#engine/registry/kinds/shared/columns.ts';
+import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import { isTrue } from '#kube/conditions.ts';
+import { humanDuration } from '#kube/human-duration.ts';
+import type { KubeObject } from '#kube/meta.ts';
+import type { Infer } from '#kube/schema-dsl.ts';
+
+type Pod = KubeObject & { spec: PodSpec; status?: Infer<typeof podStatus> };
+
+export const podColumns: readonly KindColumn<Pod>[] = [
+  {
+    name: 'Ready',
+    description: 'Containers that are ready, of all.',
+    value: (pod) => {
+      const { ready, total } = podStateOf(pod);
+      return `${ready}/${total}`;
+    },
+  },
+  { name: 'Status', description: 'The state of the pod in one word.', value: (pod) => podStateOf(pod).reason },
+  {
+    name: 'Restarts',
+    description: 'How often containers were started again, and when the last time was.',
+    value: (pod, now) => {
+      const { restarts, lastRestart } = podStateOf(pod);
+      if (restarts === 0 || lastRestart === undefined) return String(restarts);
+      return `${restarts} (${humanDuration(now - lastRestart)} ago)`;
+    },
+  },
+  age,
+  { name: 'IP', priority: 1, value: ({ status }) => status?.podIPs?.[0]?.ip || NONE },
+  { name: 'Node', priority: 1, value: ({ spec }) => spec.nodeName || NONE },
+  { name: 'Nominated Node', priority: 1, value: ({ status }) => status?.nominatedNodeName || NONE },
+  {
+    name: 'Readiness Gates',
+    priority: 1,
+    value: ({ spec, status }) => {
+      const gates = spec.readinessGates ?? [];
+      if (gates.length === 0) return NONE;
+      const open = gates.filter(({ conditionType }) => isTrue(status?.conditions, conditionType));
+      return `${open.length}/${gates.length}`;
+    },
+  },
+];

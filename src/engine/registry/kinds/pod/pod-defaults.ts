@@ -1,0 +1,54 @@
+/** What the server decides for a pod alone, beyond what templates get too. */
+import { defaultPodSpec } from '#engine/registry/kinds/shared/pod-defaults.ts';
+import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import { records } from '#engine/registry/kinds/shared/reading.ts';
+import { canonicalResources } from '#engine/registry/kinds/shared/quantities.ts';
+import { isRecord } from '#kube/meta.ts';
+
+export function defaultPod(spec: PodSpec | undefined): void {
+  if (!isRecord(spec)) return;
+  defaultPodSpec(spec);
+  spec.enableServiceLinks ??= true;
+  if ((spec.terminationGracePeriodSeconds ?? 0) < 0) spec.terminationGracePeriodSeconds = 1;
+  const containers = [...records(spec.containers), ...records(spec.initContainers)];
+  for (const { resources, ports } of containers) {
+    if (isRecord(resources)) requestWhatIsLimited(resources);
+    if (spec.hostNetwork !== true) continue;
+    for (const port of records(ports)) port.hostPort ??= port.containerPort;
+  }
+}
+
+/** A limit without a request is a request of the same size. */
+function requestWhatIsLimited(resources: NonNullable<PodSpec['resources']>): void {
+  const { limits } = resources;
+  canonicalResources(resources);
+  if (!isRecord(limits)) return;
+  resources.requests = { ...limits, ...resources.requests };
+}
+
+/** What Kubernetes' standard admission plugins fill in; whoever ran before has the first word. */
+export function admitPod(spec: PodSpec | undefined): void {
+  if (!isRecord(spec)) return;
+  spec.serviceAccountName ??= 'default';
+  spec.serviceAccount = spec.serviceAccountName;
+  if (spec.priorityClassName === undefined) spec.priority ??= 0;
+  spec.preemptionPolicy ??= 'PreemptLowerPriority';
+  for (const key of ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable']) tolerateForAWhile(spec, key);
+}
+
+const TOLERATION_SECONDS = 300;
+
+/** A pod leaves a lost node after five minutes, unless it says otherwise. */
+function tolerateForAWhile(spec: PodSpec, key: string): void {
+  const tolerations = records(spec.tolerations);
+  const covered = tolerations.some(
+    (toleration) =>
+      (toleration.key === undefined || toleration.key === '' || toleration.key === key) &&
+      (toleration.effect === undefined || toleration.effect === 'NoExecute'),
+  );
+  if (covered) return;
+  spec.tolerations = [
+    ...tolerations,
+    { key, operator: 'Exists', effect: 'NoExecute', tolerationSeconds: TOLERATION_SECONDS },
+  ];
+}

@@ -1,0 +1,79 @@
+/** Rules for pods alone: what a create may not hold, and how little an update may change. */
+import { checkNotNegative } from '#engine/registry/kinds/shared/formats.ts';
+import { checkPodSpec } from '#engine/registry/kinds/shared/pod-rules.ts';
+import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import { records, sameValue } from '#engine/registry/kinds/shared/reading.ts';
+import { type FieldError, forbiddenField, invalidValue } from '#kube/field-error.ts';
+
+export function checkPod(spec: PodSpec): FieldError[] {
+  const errors = checkPodSpec('spec', spec);
+  errors.push(...checkNotNegative('spec.terminationGracePeriodSeconds', spec.terminationGracePeriodSeconds));
+  for (const sort of ['containers', 'initContainers'] as const) {
+    for (const [i, { image = '' }] of (spec[sort] ?? []).entries()) {
+      if (image.trim() === image) continue;
+      errors.push(invalidValue(`spec.${sort}[${i}].image`, image, 'must not have leading or trailing whitespace'));
+    }
+  }
+  return errors;
+}
+
+const CHANGEABLE = [
+  '`spec.containers[*].image`',
+  '`spec.initContainers[*].image`',
+  '`spec.activeDeadlineSeconds`',
+  '`spec.tolerations` (only additions to existing tolerations)',
+  '`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)',
+].join(',');
+
+/** Binding and ephemeral containers have subresources of their own, which this rule does not see. */
+export function checkPodUpdate(spec: PodSpec, old: PodSpec): FieldError[] {
+  const errors: FieldError[] = [];
+  for (const sort of ['containers', 'initContainers'] as const) {
+    if ((spec[sort]?.length ?? 0) === (old[sort]?.length ?? 0)) continue;
+    return [forbiddenField(`spec.${sort}`, 'pod updates may not add or remove containers')];
+  }
+  errors.push(...checkDeadline(spec.activeDeadlineSeconds, old.activeDeadlineSeconds));
+  if (!onlyAdded(spec.tolerations, old.tolerations)) {
+    const text = 'existing toleration can not be modified except its tolerationSeconds';
+    errors.push(forbiddenField('spec.tolerations', text));
+  }
+  if (!onlyRemoved(spec.schedulingGates, old.schedulingGates)) {
+    errors.push(forbiddenField('spec.schedulingGates', 'only deletion is allowed, but found new scheduling gate'));
+  }
+  if (!sameValue(fixedPart(spec, old), fixedPart(old, old))) {
+    errors.push(forbiddenField('spec', `pod updates may not change fields other than ${CHANGEABLE}`));
+  }
+  return errors;
+}
+
+function checkDeadline(next: number | undefined, old: number | undefined): FieldError[] {
+  const field = 'spec.activeDeadlineSeconds';
+  if (old === undefined) return [];
+  if (next === undefined) return [invalidValue(field, null, 'must not update from a positive integer to nil value')];
+  return next > old ? [invalidValue(field, next, 'must be less than or equal to previous value')] : [];
+}
+
+/** Everything that stays as it was; a pod that waits behind a gate may still be sent elsewhere. */
+function fixedPart(spec: PodSpec, old: PodSpec): unknown {
+  const withoutImage = <T extends { image?: string }>(container: T) => ({ ...container, image: undefined });
+  const gated = (old.schedulingGates?.length ?? 0) > 0;
+  return {
+    ...spec,
+    containers: records(spec.containers).map(withoutImage),
+    initContainers: spec.initContainers?.map(withoutImage),
+    activeDeadlineSeconds: undefined,
+    tolerations: undefined,
+    schedulingGates: undefined,
+    ...(gated ? { nodeSelector: undefined, affinity: { ...spec.affinity, nodeAffinity: undefined } } : {}),
+  };
+}
+
+function onlyAdded(next: PodSpec['tolerations'] = [], old: PodSpec['tolerations'] = []): boolean {
+  return old.every((kept) =>
+    next.some((one) => sameValue({ ...one, tolerationSeconds: undefined }, { ...kept, tolerationSeconds: undefined })),
+  );
+}
+
+function onlyRemoved(next: PodSpec['schedulingGates'] = [], old: PodSpec['schedulingGates'] = []): boolean {
+  return next.every((gate) => old.some(({ name }) => name === gate.name));
+}

@@ -1,0 +1,285 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { cellsOf, changeFaultsOf, created, faultsOf, type Fields } from '#engine/registry/kinds/kind.fixture.ts';
+import { pods } from '#engine/registry/kinds/pod/pod.ts';
+
+type Spec = Record<string, unknown>;
+
+const aContainer = (fields: Spec = {}) => ({ name: 'app', image: 'nginx:1.27', ...fields });
+const aPod = (spec: Spec = {}, rest: Fields = {}): Fields => ({
+  spec: { containers: [aContainer()], ...spec },
+  ...rest,
+});
+const specOf = (spec: Spec = {}) => created(pods, aPod(spec))['spec'] as Spec & { containers: Spec[] };
+
+test('a pod of two lines gets what kube-apiserver fills in', () => {
+  const { spec, status } = created(pods, aPod({}, { status: { phase: 'Running', podIP: '10.0.0.1' } }));
+  assert.deepEqual(spec, {
+    containers: [
+      {
+        name: 'app',
+        image: 'nginx:1.27',
+        imagePullPolicy: 'IfNotPresent',
+        resources: {},
+        terminationMessagePath: '/dev/termination-log',
+        terminationMessagePolicy: 'File',
+      },
+    ],
+    dnsPolicy: 'ClusterFirst',
+    enableServiceLinks: true,
+    preemptionPolicy: 'PreemptLowerPriority',
+    priority: 0,
+    restartPolicy: 'Always',
+    schedulerName: 'default-scheduler',
+    securityContext: {},
+    serviceAccount: 'default',
+    serviceAccountName: 'default',
+    terminationGracePeriodSeconds: 30,
+    tolerations: ['not-ready', 'unreachable'].map((state) => ({
+      key: `node.kubernetes.io/${state}`,
+      operator: 'Exists',
+      effect: 'NoExecute',
+      tolerationSeconds: 300,
+    })),
+  });
+  assert.deepEqual(status, { phase: 'Pending', qosClass: 'BestEffort' });
+});
+
+const pulls: Record<string, [image: string, policy: string]> = {
+  'no tag': ['nginx', 'Always'],
+  'the tag latest': ['nginx:latest', 'Always'],
+  'a tag': ['nginx:1', 'IfNotPresent'],
+  'a registry with a port and no tag': ['registry:5000/nginx', 'Always'],
+  'a digest': ['nginx@sha256:abc', 'IfNotPresent'],
+};
+for (const [name, [image, policy]] of Object.entries(pulls)) {
+  test(`imagePullPolicy of ${name}`, () => {
+    assert.equal(specOf({ containers: [aContainer({ image })] }).containers[0]?.['imagePullPolicy'], policy);
+  });
+}
+
+test('defaults that depend on other fields', () => {
+  const spec = specOf({
+    hostNetwork: true,
+    serviceAccount: 'robot',
+    priorityClassName: 'high',
+    volumes: [{ name: 'scratch' }, { name: 'keys', secret: { secretName: 's' } }],
+    tolerations: [{ operator: 'Exists' }],
+    containers: [
+      aContainer({
+        ports: [{ containerPort: 80 }],
+        resources: { limits: { cpu: 0.5, memory: '1024Mi' }, requests: { cpu: '100m' } },
+        livenessProbe: { httpGet: { port: 80 } },
+      }),
+    ],
+  });
+  const [container] = spec.containers;
+  assert.equal(spec['serviceAccountName'], 'robot');
+  assert.equal(spec['priority'], undefined, 'the class decides');
+  assert.deepEqual(spec['volumes'], [
+    { name: 'scratch', emptyDir: {} },
+    { name: 'keys', secret: { secretName: 's', defaultMode: 420 } },
+  ]);
+  assert.deepEqual(spec['tolerations'], [{ operator: 'Exists' }], 'already tolerates everything');
+  assert.deepEqual(container?.['ports'], [{ containerPort: 80, protocol: 'TCP', hostPort: 80 }]);
+  assert.deepEqual(container?.['resources'], {
+    limits: { cpu: '500m', memory: '1Gi' },
+    requests: { cpu: '100m', memory: '1Gi' },
+  });
+  assert.deepEqual(container?.['livenessProbe'], {
+    httpGet: { port: 80, path: '/', scheme: 'HTTP' },
+    timeoutSeconds: 1,
+    periodSeconds: 10,
+    successThreshold: 1,
+    failureThreshold: 3,
+  });
+});
+
+test('a gated pod says why it is not scheduled', () => {
+  const { status } = created(pods, aPod({ schedulingGates: [{ name: 'example.com/wait' }] }));
+  const [condition] = (status as { conditions: { reason: string }[] }).conditions;
+  assert.equal(condition?.reason, 'SchedulingGated');
+});
+
+const qos: Record<string, [Spec, string]> = {
+  'nothing asked': [{}, 'BestEffort'],
+  'limits for both': [{ limits: { cpu: '1', memory: '1Gi' } }, 'Guaranteed'],
+  'a request below its limit': [{ limits: { cpu: '1', memory: '1Gi' }, requests: { cpu: '500m' } }, 'Burstable'],
+  'one of the two': [{ limits: { memory: '1Gi' } }, 'Burstable'],
+  'requests of zero': [{ requests: { cpu: '0' } }, 'BestEffort'],
+};
+for (const [name, [resources, want]] of Object.entries(qos)) {
+  test(`qosClass: ${name}`, () => {
+    const { status } = created(pods, aPod({ containers: [aContainer({ resources })] }));
+    assert.equal((status as { qosClass: string }).qosClass, want);
+  });
+}
+
+const LABEL_TEXT =
+  "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+
+const wrong: Record<string, [Fields, string[]]> = {
+  'nothing is wrong': [aPod(), []],
+  'no spec': [{}, ['spec.containers: Required value']],
+  'no containers': [aPod({ containers: [] }), ['spec.containers: Required value']],
+  'neither name nor image': [
+    aPod({ containers: [{}] }),
+    ['spec.containers[0].name: Required value', 'spec.containers[0].image: Required value'],
+  ],
+  'a bad name': [
+    aPod({ containers: [aContainer({ name: 'A_b' })] }),
+    [`spec.containers[0].name: Invalid value: "A_b": ${LABEL_TEXT}`],
+  ],
+  'two containers of one name, of different sorts': [
+    aPod({ initContainers: [aContainer()] }),
+    ['spec.initContainers[0].name: Duplicate value: "app"'],
+  ],
+  'environment variables of one name are fine': [
+    aPod({ containers: [aContainer({ env: [{ name: 'A' }, { name: 'A', value: 'x' }] })] }),
+    [],
+  ],
+  'a mount without its volume': [
+    aPod({ containers: [aContainer({ volumeMounts: [{ name: 'data', mountPath: '/d' }] })] }),
+    ['spec.containers[0].volumeMounts[0].name: Not found: "data"'],
+  ],
+  'two mounts at one path, one leading out': [
+    aPod({
+      volumes: [{ name: 'd', emptyDir: {} }],
+      containers: [
+        aContainer({
+          volumeMounts: [
+            { name: 'd', mountPath: '/d' },
+            { name: 'd', mountPath: '/d', subPath: '../etc' },
+          ],
+        }),
+      ],
+    }),
+    [
+      'spec.containers[0].volumeMounts[1].mountPath: Invalid value: "/d": must be unique',
+      `spec.containers[0].volumeMounts[1].subPath: Invalid value: "../etc": must not contain '..'`,
+    ],
+  ],
+  'a volume with two sources': [
+    aPod({ volumes: [{ name: 'd', emptyDir: {}, hostPath: { path: '/d' } }] }),
+    ['spec.volumes[0].hostPath: Forbidden: may not specify more than 1 volume type'],
+  ],
+  'a port out of range and a bad port name': [
+    aPod({ containers: [aContainer({ ports: [{ containerPort: 99999, name: '--' }] })] }),
+    [
+      'spec.containers[0].ports[0].name: Invalid value: "--": must contain at least one letter (a-z)',
+      'spec.containers[0].ports[0].name: Invalid value: "--": must not contain consecutive hyphens',
+      'spec.containers[0].ports[0].name: Invalid value: "--": must not begin or end with a hyphen',
+      'spec.containers[0].ports[0].containerPort: Invalid value: 99999: must be between 1 and 65535, inclusive',
+    ],
+  ],
+  'a request above its limit': [
+    aPod({ containers: [aContainer({ resources: { limits: { cpu: '1' }, requests: { cpu: 2 } } })] }),
+    ['spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1'],
+  ],
+  'a device asked for without limit': [
+    aPod({ containers: [aContainer({ resources: { requests: { 'devices.kubevirt.io/kvm': '1' } } })] }),
+    ['spec.containers[0].resources.limits: Required value: Limit must be set for non overcommitable resources'],
+  ],
+  'amounts that are none, negative or of something unknown': [
+    aPod({ containers: [aContainer({ resources: { requests: { cpu: 'lots', memory: '-1', disk: '1' } } })] }),
+    [
+      `spec.containers[0].resources.requests[cpu]: Invalid value: "lots": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`,
+      'spec.containers[0].resources.requests[memory]: Invalid value: "-1": must be greater than or equal to 0',
+      'spec.containers[0].resources.requests[disk]: Invalid value: "disk": must be a standard resource type or fully qualified',
+      'spec.containers[0].resources.requests[disk]: Invalid value: "disk": must be a standard resource for containers',
+    ],
+  ],
+  'a word that is none of the known': [
+    aPod({ restartPolicy: 'Sometimes' }),
+    ['spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "Never", "OnFailure"'],
+  ],
+  'a toleration of everything without saying so': [
+    aPod({ tolerations: [{ effect: 'NoSchedule' }] }),
+    [
+      'spec.tolerations[0].operator: Invalid value: "": operator must be Exists when `key` is empty, which means "match all values and all keys"',
+    ],
+  ],
+};
+for (const [name, [pod, want]] of Object.entries(wrong)) {
+  test(`rules: ${name}`, () => assert.deepEqual(faultsOf(pods, pod), want));
+}
+
+const FIXED =
+  'spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)';
+const admitted = { serviceAccountName: 'default', priority: 0, preemptionPolicy: 'PreemptLowerPriority' };
+const changes: Record<string, [before: Spec, after: Spec, string[]]> = {
+  'nothing changes': [{}, {}, []],
+  'a new image': [{}, { containers: [aContainer({ image: 'nginx:2' })] }, []],
+  'a new command': [{}, { containers: [aContainer({ command: ['x'] })] }, [FIXED]],
+  'another node': [{ nodeName: 'a' }, { nodeName: 'b' }, [FIXED]],
+  'one container more': [
+    {},
+    { containers: [aContainer(), aContainer({ name: 'b' })] },
+    ['spec.containers: Forbidden: pod updates may not add or remove containers'],
+  ],
+  'a shorter deadline': [{ activeDeadlineSeconds: 60 }, { activeDeadlineSeconds: 30 }, []],
+  'a longer deadline': [
+    { activeDeadlineSeconds: 30 },
+    { activeDeadlineSeconds: 60 },
+    ['spec.activeDeadlineSeconds: Invalid value: 60: must be less than or equal to previous value'],
+  ],
+  'a gate opens': [{ schedulingGates: [{ name: 'a' }] }, {}, []],
+  'a gated pod is sent elsewhere': [
+    { schedulingGates: [{ name: 'a' }] },
+    { schedulingGates: [{ name: 'a' }], nodeSelector: { disk: 'ssd' } },
+    [],
+  ],
+  'a new gate': [
+    {},
+    { schedulingGates: [{ name: 'a' }] },
+    ['spec.schedulingGates: Forbidden: only deletion is allowed, but found new scheduling gate'],
+  ],
+};
+for (const [name, [before, after, want]] of Object.entries(changes)) {
+  test(`updates: ${name}`, () => {
+    const tolerations = [{ operator: 'Exists' }];
+    const old = aPod({ ...admitted, tolerations, ...before });
+    assert.deepEqual(changeFaultsOf(pods, old, aPod({ ...admitted, tolerations, ...after })), want);
+  });
+}
+
+test('a toleration may be added, not taken away', () => {
+  const one = { key: 'a', operator: 'Exists' };
+  const two = { key: 'b', operator: 'Exists' };
+  const spec = (tolerations: Spec[]) => aPod({ ...admitted, tolerations: [{ operator: 'Exists' }, ...tolerations] });
+  assert.deepEqual(changeFaultsOf(pods, spec([one]), spec([one, two])), []);
+  assert.deepEqual(changeFaultsOf(pods, spec([one, two]), spec([two])), [
+    'spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds',
+  ]);
+});
+
+test('the grace of a delete: asked for, else the spec, none for a pod that nobody runs', () => {
+  const grace = (spec: Spec, phase: string, requested?: number) =>
+    pods.strategy.graceSeconds?.({ ...created(pods, aPod(spec)), status: { phase } }, requested);
+  assert.equal(grace({ nodeName: 'a' }, 'Running'), 30);
+  assert.equal(grace({ nodeName: 'a', terminationGracePeriodSeconds: 5 }, 'Running'), 5);
+  assert.equal(grace({ nodeName: 'a' }, 'Running', 0), 0);
+  assert.equal(grace({}, 'Pending'), 0);
+  assert.equal(grace({ nodeName: 'a' }, 'Succeeded'), 0);
+});
+
+test('wide columns', () => {
+  const cells = cellsOf(pods, {
+    spec: {
+      containers: [aContainer()],
+      nodeName: 'node-1',
+      readinessGates: [{ conditionType: 'x' }, { conditionType: 'y' }],
+    },
+    status: { phase: 'Running', podIPs: [{ ip: '10.0.0.7' }], conditions: [{ type: 'x', status: 'True' }] },
+  });
+  assert.deepEqual(cells, {
+    Ready: '0/1',
+    Status: 'Running',
+    Restarts: '0',
+    Age: '5m',
+    IP: '10.0.0.7',
+    Node: 'node-1',
+    'Nominated Node': '<none>',
+    'Readiness Gates': '1/2',
+  });
+});

@@ -1,0 +1,36 @@
+/** How a pod's requests and limits rank it when its node runs short. */
+import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import { isRecord } from '#kube/meta.ts';
+import { records } from '#engine/registry/kinds/shared/reading.ts';
+import { compareQuantities, isPositiveQuantity } from '#engine/registry/kinds/shared/quantities.ts';
+
+export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
+
+const COUNTED = ['cpu', 'memory'] as const;
+
+/**
+ * BestEffort asks for nothing; Guaranteed has limits for cpu and memory in every container and asks for just as
+ * much; all else is Burstable.
+ */
+export function qosClassOf(spec: PodSpec): QosClass {
+  const containers = [...records(spec.containers), ...records(spec.initContainers)];
+  let asksForAnything = false;
+  let guaranteed = containers.length > 0;
+  for (const { resources } of containers) {
+    for (const name of COUNTED) {
+      const request = amountOf(resources?.requests, name);
+      const limit = amountOf(resources?.limits, name);
+      if (request !== undefined || limit !== undefined) asksForAnything = true;
+      if (limit === undefined || (request !== undefined && compareQuantities(request, limit) !== 0)) guaranteed = false;
+    }
+  }
+  if (!asksForAnything) return 'BestEffort';
+  return guaranteed ? 'Guaranteed' : 'Burstable';
+}
+
+function amountOf(amounts: unknown, name: string): string | number | undefined {
+  if (!isRecord(amounts)) return undefined;
+  const amount = amounts[name];
+  if (typeof amount !== 'string' && typeof amount !== 'number') return undefined;
+  return isPositiveQuantity(amount) ? amount : undefined;
+}

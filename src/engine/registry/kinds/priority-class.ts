@@ -1,0 +1,62 @@
+/** PriorityClass: which pods go first. */
+import { defineKind } from '#engine/registry/kinds/define-kind.ts';
+import { age } from '#engine/registry/kinds/shared/columns.ts';
+import { checkImmutable } from '#engine/registry/kinds/shared/formats.ts';
+import { type FieldError, forbiddenField } from '#kube/field-error.ts';
+import { bool, int32, obj, oneOf, str } from '#kube/schema-dsl.ts';
+
+const priorityClass = obj(
+  {
+    description: str(),
+    globalDefault: bool(),
+    preemptionPolicy: oneOf(['Never', 'PreemptLowerPriority'], { default: 'PreemptLowerPriority' }),
+    value: int32({ default: 0 }),
+  },
+  { required: ['value'] },
+);
+
+const USER_MAX = 1_000_000_000;
+const SYSTEM_PREFIX = 'system-';
+const SYSTEM_VALUES: Readonly<Record<string, number>> = {
+  'system-cluster-critical': 2_000_000_000,
+  'system-node-critical': 2_000_001_000,
+};
+
+export const priorityClasses = defineKind({
+  group: 'scheduling.k8s.io',
+  kind: 'PriorityClass',
+  plural: 'priorityclasses',
+  namespaced: false,
+  shortNames: ['pc'],
+  schema: priorityClass,
+  columns: [
+    { name: 'Value', type: 'integer', value: ({ value }) => value },
+    { name: 'Global-Default', type: 'boolean', value: ({ globalDefault }) => globalDefault ?? false },
+    age,
+    { name: 'PreemptionPolicy', value: ({ preemptionPolicy }) => preemptionPolicy ?? '' },
+  ],
+  generation: true,
+  validate: ({ metadata, value, globalDefault }) => checkValue(metadata.name ?? '', value, globalDefault === true),
+  validateUpdate: (object, old) => [
+    ...(object.value === old.value ? [] : [forbiddenField('value', 'may not be changed in an update.')]),
+    ...checkImmutable('preemptionPolicy', object.preemptionPolicy, old.preemptionPolicy),
+  ],
+});
+
+function checkValue(name: string, value: number, globalDefault: boolean): FieldError[] {
+  if (!name.startsWith(SYSTEM_PREFIX)) {
+    if (value <= USER_MAX) return [];
+    return [forbiddenField('value', `maximum allowed value of a user defined priority is ${USER_MAX}`)];
+  }
+  const why = systemMistake(name, value, globalDefault);
+  if (why === undefined) return [];
+  const text = `priority class names with '${SYSTEM_PREFIX}' prefix are reserved for system use only. error: ${why}`;
+  return [forbiddenField('metadata.name', text)];
+}
+
+function systemMistake(name: string, value: number, globalDefault: boolean): string | undefined {
+  const wanted = SYSTEM_VALUES[name];
+  if (wanted === undefined) return `${name} is not a known system priority class`;
+  if (value !== wanted) return `value of ${name} PriorityClass must be ${wanted}`;
+  return globalDefault ? `globalDefault of ${name} PriorityClass must be false` : undefined;
+}

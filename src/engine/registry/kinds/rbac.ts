@@ -1,0 +1,190 @@
+/** Roles and their bindings. What they allow is decided by engine/auth. */
+import { defineKind } from '#engine/registry/kinds/define-kind.ts';
+import { age, createdAt } from '#engine/registry/kinds/shared/columns.ts';
+import { checkImmutable, checkName } from '#engine/registry/kinds/shared/formats.ts';
+import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
+import { type FieldError, invalidValue, requiredValue, unsupportedValue } from '#kube/field-error.ts';
+import { isRecord } from '#kube/meta.ts';
+import { type Infer, list, obj, str } from '#kube/schema-dsl.ts';
+
+const policyRule = obj(
+  {
+    apiGroups: list(str(), { atomic: true }),
+    nonResourceURLs: list(str(), { atomic: true }),
+    resourceNames: list(str(), { atomic: true }),
+    resources: list(str(), { atomic: true }),
+    verbs: list(str(), { atomic: true }),
+  },
+  { required: ['verbs'] },
+);
+
+const roleRef = obj(
+  {
+    apiGroup: str({ default: 'rbac.authorization.k8s.io' }),
+    kind: str({ default: '' }),
+    name: str(),
+  },
+  { required: ['apiGroup', 'kind', 'name'], atomic: true },
+);
+
+const subject = obj(
+  {
+    apiGroup: str(),
+    kind: str({ default: '' }),
+    name: str(),
+    namespace: str(),
+  },
+  { required: ['kind', 'name'], atomic: true },
+);
+
+const aggregationRule = obj({
+  clusterRoleSelectors: list(labelSelector, { atomic: true }),
+});
+
+const GROUP = 'rbac.authorization.k8s.io';
+
+type Rule = Infer<typeof policyRule>;
+type Subject = Infer<typeof subject>;
+type RoleRef = Infer<typeof roleRef>;
+
+const role = obj({ rules: list(policyRule, { atomic: true }) });
+const clusterRole = obj({ aggregationRule, rules: list(policyRule, { atomic: true }) });
+const binding = obj({ roleRef, subjects: list(subject, { atomic: true }) }, { required: ['roleRef'] });
+
+type Binding = Infer<typeof binding>;
+
+export const roles = defineKind({
+  group: GROUP,
+  kind: 'Role',
+  plural: 'roles',
+  namespaced: true,
+  nameRule: 'path-segment',
+  schema: role,
+  columns: [createdAt],
+  validate: ({ rules = [] }) => rules.flatMap((rule, i) => checkRule(`rules[${i}]`, rule, true)),
+});
+
+export const clusterRoles = defineKind({
+  group: GROUP,
+  kind: 'ClusterRole',
+  plural: 'clusterroles',
+  namespaced: false,
+  nameRule: 'path-segment',
+  schema: clusterRole,
+  columns: [createdAt],
+  validate: ({ rules = [], aggregationRule: aggregation }) => [
+    ...rules.flatMap((rule, i) => checkRule(`rules[${i}]`, rule, false)),
+    ...(aggregation === undefined ? [] : checkAggregation(aggregation.clusterRoleSelectors ?? [])),
+  ],
+});
+
+const bindingColumns = [
+  { name: 'Role', value: ({ roleRef: { kind, name } }: Binding) => `${kind}/${name}` },
+  age,
+  { name: 'Users', priority: 1, value: (object: Binding) => subjectsOf(object, 'User') },
+  { name: 'Groups', priority: 1, value: (object: Binding) => subjectsOf(object, 'Group') },
+  { name: 'ServiceAccounts', priority: 1, value: (object: Binding) => subjectsOf(object, 'ServiceAccount') },
+];
+
+export const roleBindings = defineKind({
+  group: GROUP,
+  kind: 'RoleBinding',
+  plural: 'rolebindings',
+  namespaced: true,
+  nameRule: 'path-segment',
+  schema: binding,
+  columns: bindingColumns,
+  defaults: defaultSubjects,
+  validate: (object) => checkBinding(object, ['Role', 'ClusterRole'], true),
+  validateUpdate: (object, old) => checkImmutable('roleRef', object.roleRef, old.roleRef),
+});
+
+export const clusterRoleBindings = defineKind({
+  group: GROUP,
+  kind: 'ClusterRoleBinding',
+  plural: 'clusterrolebindings',
+  namespaced: false,
+  nameRule: 'path-segment',
+  schema: binding,
+  columns: bindingColumns,
+  defaults: defaultSubjects,
+  validate: (object) => checkBinding(object, ['ClusterRole'], false),
+  validateUpdate: (object, old) => checkImmutable('roleRef', object.roleRef, old.roleRef),
+});
+
+function subjectsOf({ subjects = [] }: Binding, kind: string): string {
+  return subjects
+    .filter((one) => one.kind === kind)
+    .map(({ namespace, name }) => (kind === 'ServiceAccount' ? `${namespace ?? ''}/${name}` : name))
+    .join(', ');
+}
+
+/** Users and groups belong to this API group, service accounts to the core group. */
+function defaultSubjects({ subjects }: Binding): void {
+  if (!Array.isArray(subjects)) return;
+  for (const one of subjects as Subject[]) {
+    if (isRecord(one) && (one.kind === 'User' || one.kind === 'Group')) one.apiGroup ??= GROUP;
+  }
+}
+
+function checkRule(field: string, rule: Rule, namespaced: boolean): FieldError[] {
+  const { verbs, nonResourceURLs = [], apiGroups = [], resources = [], resourceNames = [] } = rule;
+  const errors: FieldError[] = [];
+  if (verbs.length === 0) errors.push(requiredValue(`${field}.verbs`, 'verbs must contain at least one value'));
+  if (nonResourceURLs.length > 0) {
+    const wrong = (text: string) => errors.push(invalidValue(`${field}.nonResourceURLs`, nonResourceURLs, text));
+    if (namespaced) wrong('namespaced rules cannot apply to non-resource URLs');
+    if (apiGroups.length + resources.length + resourceNames.length > 0) {
+      wrong('rules cannot apply to both regular resources and non-resource URLs');
+    }
+    return errors;
+  }
+  if (apiGroups.length === 0) {
+    errors.push(requiredValue(`${field}.apiGroups`, 'resource rules must supply at least one api group'));
+  }
+  if (resources.length === 0) {
+    errors.push(requiredValue(`${field}.resources`, 'resource rules must supply at least one resource'));
+  }
+  return errors;
+}
+
+function checkAggregation(selectors: readonly Infer<typeof labelSelector>[]): FieldError[] {
+  const field = 'aggregationRule.clusterRoleSelectors';
+  if (selectors.length === 0) {
+    return [requiredValue(field, 'at least one clusterRoleSelector required if aggregationRule is non-nil')];
+  }
+  return selectors.flatMap((selector, i) => checkLabelSelector(`${field}[${i}]`, selector));
+}
+
+function checkBinding({ roleRef: ref, subjects = [] }: Binding, kinds: string[], namespaced: boolean): FieldError[] {
+  return [
+    ...checkRoleRef(ref, kinds),
+    ...subjects.flatMap((one, i) => checkSubject(`subjects[${i}]`, one, namespaced)),
+  ];
+}
+
+function checkRoleRef({ apiGroup, kind, name }: RoleRef, kinds: string[]): FieldError[] {
+  const errors: FieldError[] = [];
+  if (apiGroup !== GROUP) errors.push(unsupportedValue('roleRef.apiGroup', apiGroup, [GROUP]));
+  if (!kinds.includes(kind)) errors.push(unsupportedValue('roleRef.kind', kind, kinds));
+  errors.push(...(name === '' ? [requiredValue('roleRef.name')] : checkName('roleRef.name', name, 'path-segment')));
+  return errors;
+}
+
+function checkSubject(field: string, one: Subject, namespaced: boolean): FieldError[] {
+  const { kind, name, apiGroup = '', namespace = '' } = one;
+  const errors: FieldError[] = name === '' ? [requiredValue(`${field}.name`)] : [];
+  switch (kind) {
+    case 'ServiceAccount':
+      if (name !== '') errors.push(...checkName(`${field}.name`, name, 'subdomain'));
+      if (apiGroup !== '') errors.push(unsupportedValue(`${field}.apiGroup`, apiGroup, ['']));
+      if (!namespaced && namespace === '') errors.push(requiredValue(`${field}.namespace`));
+      return errors;
+    case 'User':
+    case 'Group':
+      if (apiGroup !== GROUP) errors.push(unsupportedValue(`${field}.apiGroup`, apiGroup, [GROUP]));
+      return errors;
+    default:
+      return [...errors, unsupportedValue(`${field}.kind`, kind, ['ServiceAccount', 'User', 'Group'])];
+  }
+}

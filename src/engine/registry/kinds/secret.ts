@@ -1,0 +1,94 @@
+/** Secret. `stringData` is for writing only: it goes into `data` and is never stored. */
+import { defineKind } from '#engine/registry/kinds/define-kind.ts';
+import { age } from '#engine/registry/kinds/shared/columns.ts';
+import { checkConfigKey, checkImmutable } from '#engine/registry/kinds/shared/formats.ts';
+import { checkFrozen } from '#engine/registry/kinds/shared/frozen.ts';
+import { type FieldError, invalidValue, requiredValue, tooLong } from '#kube/field-error.ts';
+import { isRecord } from '#kube/meta.ts';
+import { bool, bytes, map, obj, str } from '#kube/schema-dsl.ts';
+
+const secret = obj({
+  data: map(bytes()),
+  immutable: bool(),
+  stringData: map(str()),
+  type: str({ default: 'Opaque' }),
+});
+
+const MAX_BYTES = 1_048_576;
+const REDACTED = '<secret contents redacted>';
+const ACCOUNT_ANNOTATION = 'kubernetes.io/service-account.name';
+
+export const secrets = defineKind({
+  kind: 'Secret',
+  plural: 'secrets',
+  namespaced: true,
+  schema: secret,
+  columns: [
+    { name: 'Type', value: ({ type }) => type },
+    { name: 'Data', description: 'How many keys there are.', value: ({ data = {} }) => Object.keys(data).length },
+    age,
+  ],
+  selectableFields: { type: ({ type }) => type ?? '' },
+  defaults(object) {
+    const { stringData } = object;
+    if (isRecord(stringData)) {
+      const encoded = Object.entries(stringData).map(([key, text]) => [
+        key,
+        Buffer.from(String(text)).toString('base64'),
+      ]);
+      object.data = { ...object.data, ...(Object.fromEntries(encoded) as Record<string, string>) };
+    }
+    delete object.stringData;
+  },
+  validate: ({ metadata, data = {}, type }) => {
+    const errors: FieldError[] = [];
+    let size = 0;
+    for (const [key, value] of Object.entries(data)) {
+      errors.push(...checkConfigKey(`data[${key}]`, key));
+      size += Buffer.byteLength(value, 'base64');
+    }
+    if (size > MAX_BYTES) errors.push(tooLong('data', MAX_BYTES));
+    return [...errors, ...checkType(type ?? 'Opaque', data, metadata.annotations ?? {})];
+  },
+  validateUpdate: (object, old) => [
+    ...checkImmutable('type', object.type, old.type),
+    ...checkFrozen(object, old, ['data']),
+  ],
+});
+
+type Data = Readonly<Record<string, string>>;
+
+/** What a secret of a known type must hold. */
+function checkType(type: string, data: Data, annotations: Data): FieldError[] {
+  const missing = (...keys: string[]) =>
+    keys.filter((key) => !Object.hasOwn(data, key)).map((key) => requiredValue(`data[${key}]`));
+  switch (type) {
+    case 'kubernetes.io/service-account-token':
+      return annotations[ACCOUNT_ANNOTATION] ? [] : [requiredValue(`metadata.annotations[${ACCOUNT_ANNOTATION}]`)];
+    case 'kubernetes.io/dockercfg':
+      return [...missing('.dockercfg'), ...checkJson('.dockercfg', data)];
+    case 'kubernetes.io/dockerconfigjson':
+      return [...missing('.dockerconfigjson'), ...checkJson('.dockerconfigjson', data)];
+    case 'kubernetes.io/basic-auth': {
+      const errors = missing('username', 'password');
+      return errors.length === 2 ? errors : [];
+    }
+    case 'kubernetes.io/ssh-auth':
+      return data['ssh-privatekey'] ? [] : [requiredValue('data[ssh-privatekey]')];
+    case 'kubernetes.io/tls':
+      return missing('tls.crt', 'tls.key');
+    default:
+      return [];
+  }
+}
+
+function checkJson(key: string, data: Data): FieldError[] {
+  const value = data[key];
+  if (value === undefined) return [];
+  try {
+    if (isRecord(JSON.parse(Buffer.from(value, 'base64').toString()))) return [];
+  } catch {
+    // Said below; the parser's own words would quote the secret.
+  }
+  return [invalidValue(`data[${key}]`, REDACTED, 'must be a JSON object')];
+}

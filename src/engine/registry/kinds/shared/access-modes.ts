@@ -1,0 +1,8 @@
+/** How many may use a volume, and how. */
+import { type FieldError, forbiddenField, requiredValue } from '#kube/field-error.ts';
+
+export function checkAccessModes(field: string, modes: readonly string[] = [], missing = ''): FieldError[] {
+  if (modes.length === 0) return [requiredValue(field, missing)];
+  if (!modes.includes('ReadWriteOncePod') || modes.every((mode) => mode === 'ReadWriteOncePod')) return [];
+  return [forbiddenField(field, 'may not use ReadWriteOncePod with other access modes')];
+}

@@ -1,0 +1,102 @@
+/** Containers of all three sorts. */
+import { envFromSource, envVar } from '#engine/registry/kinds/shared/env.ts';
+import { lifecycle, probe } from '#engine/registry/kinds/shared/probe.ts';
+import { resourceRequirements } from '#engine/registry/kinds/shared/resource-requirements.ts';
+import { securityContext } from '#engine/registry/kinds/shared/security-context.ts';
+import { bool, int32, list, noted, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
+
+export const containerPort = obj(
+  {
+    containerPort: int32(),
+    hostIP: str(),
+    hostPort: int32(),
+    name: str(),
+    protocol: oneOf(['SCTP', 'TCP', 'UDP'], { default: 'TCP' }),
+  },
+  { required: ['containerPort'] },
+);
+
+export const containerResizePolicy = obj(
+  {
+    resourceName: str(),
+    restartPolicy: oneOf(['NotRequired', 'RestartContainer']),
+  },
+  { required: ['resourceName', 'restartPolicy'] },
+);
+
+export const containerRestartRuleOnExitCodes = obj(
+  {
+    operator: oneOf(['In', 'NotIn']),
+    values: list(int32(), { set: true }),
+  },
+  { required: ['operator'] },
+);
+
+export const containerRestartRule = obj(
+  {
+    action: oneOf(['Restart']),
+    exitCodes: containerRestartRuleOnExitCodes,
+  },
+  { required: ['action'] },
+);
+
+export const volumeDevice = obj(
+  {
+    devicePath: str(),
+    name: str(),
+  },
+  { required: ['name', 'devicePath'] },
+);
+
+export const volumeMount = obj(
+  {
+    bindMountOptions: list(str(), { set: true }),
+    mountPath: str(),
+    mountPropagation: oneOf(['Bidirectional', 'HostToContainer', 'None']),
+    name: str(),
+    readOnly: bool(),
+    recursiveReadOnly: oneOf(['Disabled', 'Enabled', 'IfPossible']),
+    subPath: str(),
+    subPathExpr: str(),
+  },
+  { required: ['name', 'mountPath'] },
+);
+
+export const container = obj(
+  {
+    args: list(str(), { atomic: true }),
+    command: list(str(), { atomic: true }),
+    env: list(envVar, { mergeKey: 'name' }),
+    envFrom: list(envFromSource, { atomic: true }),
+    image: str(),
+    imagePullPolicy: oneOf(['Always', 'IfNotPresent', 'Never']),
+    lifecycle,
+    livenessProbe: probe,
+    name: str(),
+    ports: list(containerPort, {
+      mergeKey: 'containerPort',
+      mapKeys: ['containerPort', 'protocol'],
+    }),
+    readinessProbe: probe,
+    resizePolicy: list(containerResizePolicy, { atomic: true }),
+    resources: noted(resourceRequirements, { default: {} }),
+    restartPolicy: oneOf(['Always', 'Never', 'OnFailure']),
+    restartPolicyRules: list(containerRestartRule, { atomic: true }),
+    securityContext,
+    startupProbe: probe,
+    stdin: bool(),
+    stdinOnce: bool(),
+    terminationMessagePath: str({ default: '/dev/termination-log' }),
+    terminationMessagePolicy: oneOf(['FallbackToLogsOnError', 'File'], { default: 'File' }),
+    tty: bool(),
+    volumeDevices: list(volumeDevice, { mergeKey: 'devicePath' }),
+    volumeMounts: list(volumeMount, { mergeKey: 'mountPath' }),
+    workingDir: str(),
+  },
+  { required: ['name'] },
+);
+
+/** A container that is added to a running pod to look into it. */
+export const ephemeralContainer = obj({ ...container.properties, targetContainerName: str() }, { required: ['name'] });
+
+export type Container = Infer<typeof container>;

@@ -1,0 +1,58 @@
+/** Node selectors by label and field, as affinity and volumes use them. */
+import { int32, list, obj, str } from '#kube/schema-dsl.ts';
+
+export const nodeSelectorRequirement = obj(
+  {
+    key: str(),
+    operator: str(),
+    values: list(str(), { atomic: true }),
+  },
+  { required: ['key', 'operator'] },
+);
+
+export const nodeSelectorTerm = obj(
+  {
+    matchExpressions: list(nodeSelectorRequirement, { atomic: true }),
+    matchFields: list(nodeSelectorRequirement, { atomic: true }),
+  },
+  { atomic: true },
+);
+
+export const nodeSelector = obj(
+  {
+    nodeSelectorTerms: list(nodeSelectorTerm, { atomic: true }),
+  },
+  { required: ['nodeSelectorTerms'], atomic: true },
+);
+
+export const preferredSchedulingTerm = obj(
+  {
+    preference: nodeSelectorTerm,
+    weight: int32(),
+  },
+  { required: ['weight', 'preference'] },
+);
+
+export const nodeAffinity = obj({
+  preferredDuringSchedulingIgnoredDuringExecution: list(preferredSchedulingTerm, { atomic: true }),
+  requiredDuringSchedulingIgnoredDuringExecution: nodeSelector,
+});
+
+export const volumeNodeAffinity = obj({
+  required: nodeSelector,
+});
+
+export const topologySelectorLabelRequirement = obj(
+  {
+    key: str(),
+    values: list(str(), { atomic: true }),
+  },
+  { required: ['key', 'values'] },
+);
+
+export const topologySelectorTerm = obj(
+  {
+    matchLabelExpressions: list(topologySelectorLabelRequirement, { atomic: true }),
+  },
+  { atomic: true },
+);

@@ -1,0 +1,44 @@
+/** What the server adds to a pod's spec, in pods and in templates alike. Constant values stand in the schema. */
+import type { Container } from '#engine/registry/kinds/shared/container.ts';
+import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import { records } from '#engine/registry/kinds/shared/reading.ts';
+import { isRecord } from '#kube/meta.ts';
+
+export function defaultPodSpec(spec: PodSpec | undefined): void {
+  if (!isRecord(spec)) return;
+  for (const container of containersOf(spec)) defaultContainer(container);
+  for (const volume of records(spec.volumes)) {
+    // A volume without a source is an empty directory.
+    if (Object.keys(volume).every((key) => key === 'name')) volume.emptyDir = {};
+    if (isRecord(volume.image)) volume.image.pullPolicy ??= pullPolicyOf(volume.image.reference);
+  }
+  // The old name of the field stays in step with the new one, which wins.
+  const account = spec.serviceAccountName || spec.serviceAccount;
+  if (account) {
+    spec.serviceAccountName = account;
+    spec.serviceAccount = account;
+  }
+}
+
+/** All containers of a spec, whatever their sort. */
+export function containersOf(spec: PodSpec): Container[] {
+  return [...records(spec.initContainers), ...records(spec.containers), ...records(spec.ephemeralContainers)];
+}
+
+function defaultContainer(container: Container): void {
+  container.imagePullPolicy ??= pullPolicyOf(container.image);
+}
+
+/** An image that may move under its name is always fetched anew. */
+function pullPolicyOf(image: unknown): 'Always' | 'IfNotPresent' {
+  return typeof image === 'string' && image !== '' && tagOf(image) === 'latest' ? 'Always' : 'IfNotPresent';
+}
+
+/** `registry:5000/name:tag@digest`; without a tag and a digest it is `latest`. */
+function tagOf(image: string): string {
+  const digestAt = image.indexOf('@');
+  const name = digestAt < 0 ? image : image.slice(0, digestAt);
+  const colon = name.indexOf(':', name.lastIndexOf('/') + 1);
+  if (colon >= 0) return name.slice(colon + 1);
+  return digestAt < 0 ? 'latest' : '';
+}

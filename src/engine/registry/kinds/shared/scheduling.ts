@@ -1,0 +1,72 @@
+/** What decides where a pod may run: affinity, tolerations, spreading. */
+import { labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
+import { nodeAffinity } from '#engine/registry/kinds/shared/node-affinity.ts';
+import { int32, int64, list, obj, oneOf, str, time } from '#kube/schema-dsl.ts';
+
+export const podAffinityTerm = obj(
+  {
+    labelSelector,
+    matchLabelKeys: list(str(), { atomic: true }),
+    mismatchLabelKeys: list(str(), { atomic: true }),
+    namespaceSelector: labelSelector,
+    namespaces: list(str(), { atomic: true }),
+    topologyKey: str(),
+  },
+  { required: ['topologyKey'] },
+);
+
+export const weightedPodAffinityTerm = obj(
+  {
+    podAffinityTerm,
+    weight: int32(),
+  },
+  { required: ['weight', 'podAffinityTerm'] },
+);
+
+export const podAffinity = obj({
+  preferredDuringSchedulingIgnoredDuringExecution: list(weightedPodAffinityTerm, { atomic: true }),
+  requiredDuringSchedulingIgnoredDuringExecution: list(podAffinityTerm, { atomic: true }),
+});
+
+export const podAntiAffinity = obj({
+  preferredDuringSchedulingIgnoredDuringExecution: list(weightedPodAffinityTerm, { atomic: true }),
+  requiredDuringSchedulingIgnoredDuringExecution: list(podAffinityTerm, { atomic: true }),
+});
+
+export const affinity = obj({
+  nodeAffinity,
+  podAffinity,
+  podAntiAffinity,
+});
+
+export const taint = obj(
+  {
+    effect: oneOf(['NoExecute', 'NoSchedule', 'PreferNoSchedule']),
+    key: str(),
+    timeAdded: time(),
+    value: str(),
+  },
+  { required: ['key', 'effect'] },
+);
+
+export const toleration = obj({
+  effect: oneOf(['NoExecute', 'NoSchedule', 'PreferNoSchedule']),
+  key: str(),
+  operator: oneOf(['Equal', 'Exists', 'Gt', 'Lt']),
+  tolerationSeconds: int64(),
+  value: str(),
+});
+
+export const topologySpreadConstraint = obj(
+  {
+    labelSelector,
+    matchLabelKeys: list(str(), { atomic: true }),
+    maxSkew: int32(),
+    minDomains: int32(),
+    nodeAffinityPolicy: oneOf(['Honor', 'Ignore']),
+    nodeTaintsPolicy: oneOf(['Honor', 'Ignore']),
+    topologyKey: str(),
+    whenUnsatisfiable: oneOf(['DoNotSchedule', 'ScheduleAnyway']),
+  },
+  { required: ['maxSkew', 'topologyKey', 'whenUnsatisfiable'] },
+);

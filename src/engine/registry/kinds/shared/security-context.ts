@@ -1,0 +1,76 @@
+/** Privileges of a pod and of its containers. */
+import { bool, int64, list, obj, oneOf, str } from '#kube/schema-dsl.ts';
+
+export const capabilities = obj({
+  add: list(str(), { atomic: true }),
+  drop: list(str(), { atomic: true }),
+});
+
+export const seLinuxOptions = obj({
+  level: str(),
+  role: str(),
+  type: str(),
+  user: str(),
+});
+
+export const seccompProfile = obj(
+  {
+    localhostProfile: str(),
+    type: oneOf(['Localhost', 'RuntimeDefault', 'Unconfined']),
+  },
+  { required: ['type'] },
+);
+
+export const appArmorProfile = obj(
+  {
+    localhostProfile: str(),
+    type: oneOf(['Localhost', 'RuntimeDefault', 'Unconfined']),
+  },
+  { required: ['type'] },
+);
+
+export const windowsSecurityContextOptions = obj({
+  gmsaCredentialSpec: str(),
+  gmsaCredentialSpecName: str(),
+  hostProcess: bool(),
+  runAsUserName: str(),
+});
+
+export const securityContext = obj({
+  allowPrivilegeEscalation: bool(),
+  appArmorProfile,
+  capabilities,
+  privileged: bool(),
+  procMount: oneOf(['Default', 'Unmasked']),
+  readOnlyRootFilesystem: bool(),
+  runAsGroup: int64(),
+  runAsNonRoot: bool(),
+  runAsUser: int64(),
+  seLinuxOptions,
+  seccompProfile,
+  windowsOptions: windowsSecurityContextOptions,
+});
+
+export const sysctl = obj(
+  {
+    name: str(),
+    value: str(),
+  },
+  { required: ['name', 'value'] },
+);
+
+export const podSecurityContext = obj({
+  appArmorProfile,
+  fsGroup: int64(),
+  fsGroupChangePolicy: oneOf(['Always', 'OnRootMismatch']),
+  runAsGroup: int64(),
+  runAsNonRoot: bool(),
+  runAsUser: int64(),
+  seLinuxChangePolicy: oneOf(['MountOption', 'Recursive']),
+  seLinuxOptions,
+  seccompProfile,
+  supplementalGroups: list(int64(), { atomic: true }),
+  supplementalGroupsPolicy: oneOf(['Merge', 'Strict']),
+  sysctls: list(sysctl, { atomic: true }),
+  windowsOptions: windowsSecurityContextOptions,
+});

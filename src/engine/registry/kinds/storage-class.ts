@@ -1,0 +1,72 @@
+/** StorageClass: how volumes of one sort are made. */
+import { defineKind } from '#engine/registry/kinds/define-kind.ts';
+import { age } from '#engine/registry/kinds/shared/columns.ts';
+import { checkImmutable, checkQualifiedName } from '#engine/registry/kinds/shared/formats.ts';
+import { topologySelectorTerm } from '#engine/registry/kinds/shared/node-affinity.ts';
+import { type FieldError, invalidValue, requiredValue, tooLong } from '#kube/field-error.ts';
+import { type KubeObject } from '#kube/meta.ts';
+import { bool, list, map, obj, oneOf, str } from '#kube/schema-dsl.ts';
+
+const storageClass = obj(
+  {
+    allowVolumeExpansion: bool(),
+    allowedTopologies: list(topologySelectorTerm, { atomic: true }),
+    mountOptions: list(str(), { atomic: true }),
+    parameters: map(str()),
+    provisioner: str(),
+    reclaimPolicy: oneOf(['Delete', 'Retain'], { default: 'Delete' }),
+    volumeBindingMode: oneOf(['Immediate', 'WaitForFirstConsumer'], { default: 'Immediate' }),
+  },
+  { required: ['provisioner'] },
+);
+
+const PARAMETERS_MAX = 512;
+const PARAMETERS_MAX_BYTES = 256 * 1024;
+const DEFAULT_ANNOTATIONS = [
+  'storageclass.kubernetes.io/is-default-class',
+  'storageclass.beta.kubernetes.io/is-default-class',
+];
+
+export const storageClasses = defineKind({
+  group: 'storage.k8s.io',
+  kind: 'StorageClass',
+  plural: 'storageclasses',
+  namespaced: false,
+  shortNames: ['sc'],
+  schema: storageClass,
+  columns: [
+    { name: 'Name', format: 'name', value: nameWithDefault },
+    { name: 'Provisioner', value: ({ provisioner }) => provisioner },
+    { name: 'ReclaimPolicy', value: ({ reclaimPolicy }) => reclaimPolicy ?? 'Delete' },
+    { name: 'VolumeBindingMode', value: ({ volumeBindingMode }) => volumeBindingMode ?? 'Immediate' },
+    { name: 'AllowVolumeExpansion', value: ({ allowVolumeExpansion }) => String(allowVolumeExpansion ?? false) },
+    age,
+  ],
+  validate: ({ provisioner, parameters }) => [
+    ...(provisioner === ''
+      ? [requiredValue('provisioner')]
+      : checkQualifiedName('provisioner', provisioner.toLowerCase())),
+    ...checkParameters(parameters ?? {}),
+  ],
+  validateUpdate: (object, old) =>
+    (['parameters', 'provisioner', 'reclaimPolicy', 'volumeBindingMode'] as const).flatMap((field) =>
+      checkImmutable(field, object[field], old[field]),
+    ),
+});
+
+/** kubectl marks the class that claims without a class get. */
+function nameWithDefault({ metadata }: KubeObject): string {
+  const name = metadata.name ?? '';
+  return DEFAULT_ANNOTATIONS.some((key) => metadata.annotations?.[key] === 'true') ? `${name} (default)` : name;
+}
+
+function checkParameters(parameters: Readonly<Record<string, string>>): FieldError[] {
+  const entries = Object.entries(parameters);
+  if (entries.length > PARAMETERS_MAX) return [tooLong('parameters', PARAMETERS_MAX)];
+  const errors = entries
+    .filter(([key]) => key === '')
+    .map(([key]) => invalidValue('parameters', key, 'field can not be empty.'));
+  const size = entries.reduce((sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(value), 0);
+  if (size > PARAMETERS_MAX_BYTES) errors.push(tooLong('parameters', PARAMETERS_MAX_BYTES));
+  return errors;
+}

@@ -1,0 +1,226 @@
+/**
+ * The rules for metadata, the same for every kind, in kube-apiserver's words. Types are settled before: whoever
+ * decodes an object asks decodeTypeError first. Names are generated and server fields set by the handlers.
+ */
+import type { NameRule } from '#engine/registry/resource.ts';
+import { type FieldError, forbiddenField, invalidValue, requiredValue, tooLong } from '#kube/field-error.ts';
+import type { KubeObject, ManagedFieldsEntry, ObjectMeta, OwnerReference } from '#kube/meta.ts';
+import {
+  annotationKeyErrors,
+  labelKeyErrors,
+  labelValueErrors,
+  nameErrors,
+  namePrefixErrors,
+  qualifiedNameErrors,
+} from '#kube/names.ts';
+import { anything, bool, int64, list, map, obj, str, time } from '#kube/schema-dsl.ts';
+import type { Schema } from '#kube/schema.ts';
+
+export const MAX_ANNOTATIONS_BYTES = 262144;
+export const FIELD_IMMUTABLE = 'field is immutable';
+
+const FINALIZER_ORPHAN = 'orphan';
+const FINALIZER_FOREGROUND = 'foregroundDeletion';
+const MAX_FIELD_MANAGER_LENGTH = 128;
+
+export const ownerReferenceSchema = obj(
+  {
+    apiVersion: str({ description: 'API version of the owner.' }),
+    kind: str({ description: 'Kind of the owner.' }),
+    name: str({ description: 'Name of the owner.' }),
+    uid: str({ description: 'UID of the owner.' }),
+    controller: bool({ description: 'Whether the owner is the managing controller; one at most is.' }),
+    blockOwnerDeletion: bool({ description: 'Whether a foreground deletion of the owner waits for this object.' }),
+  },
+  { required: ['apiVersion', 'kind', 'name', 'uid'], atomic: true },
+);
+
+export const managedFieldsSchema = obj({
+  manager: str({ description: 'Who manages these fields.' }),
+  operation: str({ description: 'Apply or Update.' }),
+  apiVersion: str({ description: 'Version of the kind that the field set is in.' }),
+  time: time({ description: 'When the entry last changed.' }),
+  fieldsType: str({ description: 'The format of the field set: FieldsV1.' }),
+  fieldsV1: { ...anything({ description: 'The set of fields.' }), type: 'object' },
+  subresource: str({ description: 'The subresource through which the fields were set.' }),
+});
+
+export const metadataSchema: Schema = obj(
+  {
+    name: str({ description: 'Unique among the objects of a kind in a namespace. Cannot be updated.' }),
+    generateName: str({ description: 'A prefix from which the server makes a unique name if name is not given.' }),
+    namespace: str({ description: 'The space in which the name is unique; empty for cluster-wide kinds.' }),
+    selfLink: str({ description: 'Deprecated: never set by the system.' }),
+    uid: str({ description: 'Unique in time and space; set by the server.' }),
+    resourceVersion: str({ description: 'Opaque version of the object, for optimistic concurrency and watches.' }),
+    generation: int64({ description: 'Counts the changes of the wanted state; set by the server.' }),
+    creationTimestamp: time({ description: 'When the object was created; set by the server.' }),
+    deletionTimestamp: time({ description: 'When the object shall be gone; set by a graceful delete.' }),
+    deletionGracePeriodSeconds: int64({ description: 'Seconds that a graceful deletion has.' }),
+    labels: map(str(), { description: 'Keys and values by which objects are selected.' }),
+    annotations: map(str(), { description: 'Keys and values that tools keep with the object.' }),
+    ownerReferences: list(ownerReferenceSchema, {
+      mergeKey: 'uid',
+      description: 'Objects that this one depends on; it is collected when all of them are gone.',
+    }),
+    finalizers: list(str(), {
+      set: true,
+      merge: true,
+      description: 'Must be empty before the object is removed; each entry names who removes it.',
+    }),
+    managedFields: list(managedFieldsSchema, { atomic: true, description: 'Which manager manages which fields.' }),
+  },
+  { description: "Standard object's metadata." },
+);
+
+export interface MetadataRules {
+  readonly namespaced: boolean;
+  readonly nameRule: NameRule;
+}
+
+/** For new and changed objects alike; the name must have been generated already. */
+export function validateMetadata({ metadata }: KubeObject, { namespaced, nameRule }: MetadataRules): FieldError[] {
+  const errors: FieldError[] = [];
+  nameFaults(metadata, nameRule, errors);
+  namespaceFaults(metadata.namespace ?? '', namespaced, errors);
+  if ((metadata.generation ?? 0) < 0) {
+    errors.push(invalidValue('metadata.generation', metadata.generation, 'must be greater than or equal to 0'));
+  }
+  labelFaults(metadata.labels ?? {}, errors);
+  annotationFaults(metadata.annotations ?? {}, errors);
+  ownerFaults(metadata.ownerReferences ?? [], errors);
+  finalizerFaults(metadata.finalizers ?? [], errors);
+  managedFieldsFaults(metadata.managedFields ?? [], errors);
+  return errors;
+}
+
+/** What may not change; for an object that passed validateMetadata. */
+export function validateMetadataUpdate({ metadata }: KubeObject, old: KubeObject): FieldError[] {
+  const before = old.metadata;
+  const errors: FieldError[] = [];
+  if (isSet(before.deletionTimestamp)) newFinalizerFaults(metadata.finalizers ?? [], before.finalizers ?? [], errors);
+  if ((metadata.generation ?? 0) < (before.generation ?? 0)) {
+    errors.push(invalidValue('metadata.generation', metadata.generation ?? 0, 'must not be decremented'));
+  }
+  for (const field of ['name', 'namespace', 'uid'] as const) {
+    if ((metadata[field] ?? '') !== (before[field] ?? '')) errors.push(immutable(field, metadata[field] ?? ''));
+  }
+  for (const field of ['creationTimestamp', 'deletionTimestamp'] as const) {
+    if (!sameTime(metadata[field], before[field])) errors.push(immutable(field, metadata[field] ?? 'null'));
+  }
+  const grace = metadata.deletionGracePeriodSeconds ?? null;
+  if (grace !== (before.deletionGracePeriodSeconds ?? null)) {
+    errors.push(immutable('deletionGracePeriodSeconds', grace ?? 'null'));
+  }
+  return errors;
+}
+
+const isSet = <T>(value: T | null | undefined): value is T => value !== undefined && value !== null;
+
+const immutable = (field: string, value: unknown) => invalidValue(`metadata.${field}`, value, FIELD_IMMUTABLE);
+
+/** `2026-01-01T00:00:00Z` and `2026-01-01T01:00:00+01:00` are one moment. */
+function sameTime(a: string | null | undefined, b: string | null | undefined): boolean {
+  if ((a ?? null) === (b ?? null)) return true;
+  return isSet(a) && isSet(b) && Date.parse(a) === Date.parse(b);
+}
+
+function nameFaults({ name, generateName }: ObjectMeta, rule: NameRule, errors: FieldError[]): void {
+  if (generateName) {
+    for (const fault of namePrefixErrors(rule, generateName)) {
+      errors.push(invalidValue('metadata.generateName', generateName, fault));
+    }
+  }
+  if (!name) {
+    errors.push(requiredValue('metadata.name', 'name or generateName is required'));
+    return;
+  }
+  for (const fault of nameErrors(rule, name)) errors.push(invalidValue('metadata.name', name, fault));
+}
+
+function namespaceFaults(namespace: string, namespaced: boolean, errors: FieldError[]): void {
+  if (!namespaced) {
+    if (namespace !== '') errors.push(forbiddenField('metadata.namespace', 'not allowed on this type'));
+  } else if (namespace === '') {
+    errors.push(requiredValue('metadata.namespace'));
+  } else {
+    for (const fault of nameErrors('label', namespace)) {
+      errors.push(invalidValue('metadata.namespace', namespace, fault));
+    }
+  }
+}
+
+function labelFaults(labels: Record<string, string>, errors: FieldError[]): void {
+  for (const [key, value] of Object.entries(labels)) {
+    for (const fault of labelKeyErrors(key)) errors.push(invalidValue('metadata.labels', key, fault));
+    for (const fault of labelValueErrors(value ?? '')) errors.push(invalidValue('metadata.labels', value, fault));
+  }
+}
+
+function annotationFaults(annotations: Record<string, string>, errors: FieldError[]): void {
+  let bytes = 0;
+  for (const [key, value] of Object.entries(annotations)) {
+    for (const fault of annotationKeyErrors(key)) errors.push(invalidValue('metadata.annotations', key, fault));
+    bytes += Buffer.byteLength(key) + Buffer.byteLength(value ?? '');
+  }
+  if (bytes > MAX_ANNOTATIONS_BYTES) errors.push(tooLong('metadata.annotations', MAX_ANNOTATIONS_BYTES));
+}
+
+function ownerFaults(owners: readonly OwnerReference[], errors: FieldError[]): void {
+  let controller: string | undefined;
+  for (const [index, owner] of owners.entries()) {
+    const path = `metadata.ownerReferences[${index}]`;
+    for (const field of ['apiVersion', 'kind', 'name', 'uid'] as const) {
+      if (!owner[field]) errors.push(requiredValue(`${path}.${field}`, 'must not be empty'));
+    }
+    if (owner.apiVersion && !/^[^/]+(\/[^/]+)?$/.test(owner.apiVersion)) {
+      const detail = 'must be <group>/<version> or <version>';
+      errors.push(invalidValue(`${path}.apiVersion`, owner.apiVersion, detail));
+    }
+    if (owner.apiVersion === 'v1' && owner.kind === 'Event') {
+      errors.push(invalidValue(path, owner, '/v1, Kind=Event is disallowed from being an owner'));
+    }
+    if (owner.controller !== true) continue;
+    const name = `${owner.kind}/${owner.name}`;
+    if (controller === undefined) controller = name;
+    else {
+      const detail = `Only one reference can have Controller set to true. Found "true" in references for ${controller} and ${name}`;
+      errors.push(invalidValue('metadata.ownerReferences', owners, detail));
+    }
+  }
+}
+
+function finalizerFaults(finalizers: readonly string[], errors: FieldError[]): void {
+  for (const finalizer of finalizers) {
+    for (const fault of qualifiedNameErrors(finalizer)) {
+      errors.push(invalidValue('metadata.finalizers', finalizer, fault));
+    }
+  }
+  if (finalizers.includes(FINALIZER_ORPHAN) && finalizers.includes(FINALIZER_FOREGROUND)) {
+    const detail = `finalizer ${FINALIZER_ORPHAN} and ${FINALIZER_FOREGROUND} cannot be both set`;
+    errors.push(invalidValue('metadata.finalizers', finalizers, detail));
+  }
+}
+
+function newFinalizerFaults(finalizers: readonly string[], before: readonly string[], errors: FieldError[]): void {
+  const added = [...new Set(finalizers)].filter((finalizer) => !before.includes(finalizer)).toSorted();
+  if (added.length === 0) return;
+  const shown = `[]string{${added.map((finalizer) => JSON.stringify(finalizer)).join(', ')}}`;
+  const detail = `no new finalizers can be added if the object is being deleted, found new finalizers ${shown}`;
+  errors.push(forbiddenField('metadata.finalizers', detail));
+}
+
+function managedFieldsFaults(entries: readonly ManagedFieldsEntry[], errors: FieldError[]): void {
+  for (const [index, { operation, fieldsType, manager }] of entries.entries()) {
+    const path = `metadata.managedFields[${index}]`;
+    if (operation !== 'Apply' && operation !== 'Update') {
+      errors.push(invalidValue(`${path}.operation`, operation ?? '', 'must be `Apply` or `Update`'));
+    }
+    if (fieldsType && fieldsType !== 'FieldsV1') {
+      errors.push(invalidValue(`${path}.fieldsType`, fieldsType, 'must be `FieldsV1`'));
+    }
+    if (manager && manager.length > MAX_FIELD_MANAGER_LENGTH) {
+      errors.push(tooLong(`${path}.manager`, MAX_FIELD_MANAGER_LENGTH));
+    }
+  }
+}

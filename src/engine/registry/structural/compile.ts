@@ -1,0 +1,43 @@
+/**
+ * A structural schema compiled once to closures: prune, default, validate. Whoever serves a kind keeps the result.
+ * x-kubernetes-validations (CEL) are accepted and stay in `schema`, but are not evaluated here yet: they come with
+ * the CEL library. Unsupported formats are ignored, as in Kubernetes.
+ */
+import { compileDecodes } from '#engine/registry/structural/decode.ts';
+import { compileDefaults } from '#engine/registry/structural/defaults.ts';
+import { compilePrune, type OnUnknown } from '#engine/registry/structural/prune.ts';
+import { compileValidator } from '#engine/registry/structural/validate.ts';
+import type { FieldError } from '#kube/field-error.ts';
+import type { Schema } from '#kube/schema.ts';
+
+export interface CompiledSchema {
+  readonly schema: Schema;
+  /** Whether Go would decode it into the kind's struct; if not, decodeTypeError says why. */
+  decodes(object: Record<string, unknown>): boolean;
+  /** Removes unknown fields in place; `onUnknown` gets each path (`spec.list[0].bar`) in document order. */
+  prune(object: Record<string, unknown>, onUnknown?: OnUnknown): void;
+  /** Fills in defaults in place. A second call changes nothing. */
+  applyDefaults(object: Record<string, unknown>): void;
+  /** What is wrong, in kube-apiserver's words; empty when all is well. Changes nothing. */
+  validate(object: Record<string, unknown>): FieldError[];
+}
+
+export interface CompileOptions {
+  /** False for a part of an object: then apiVersion, kind and metadata at the top are fields like others. */
+  readonly root?: boolean;
+  /**
+   * Built-in kinds: lists of type map and set may hold duplicates, because kube-apiserver leaves that to each kind
+   * (two environment variables of one name are fine, two containers are not).
+   */
+  readonly builtIn?: boolean;
+}
+
+export function compileSchema(schema: Schema, { root = true, builtIn = false }: CompileOptions = {}): CompiledSchema {
+  return {
+    schema,
+    decodes: compileDecodes(schema),
+    prune: compilePrune(schema, root),
+    applyDefaults: compileDefaults(schema),
+    validate: compileValidator(schema, { uniqueLists: !builtIn }),
+  };
+}

@@ -1,0 +1,71 @@
+/** Whether every value has the type that Go's decoder wants; decode-type-error.ts says what is wrong where not. */
+import { formatCheck } from '#engine/registry/structural/formats.ts';
+import { isInteger } from '#engine/registry/structural/json-value.ts';
+import { propertiesOf, typesOf, valueSchema } from '#engine/registry/structural/keywords.ts';
+import type { Schema } from '#kube/schema.ts';
+
+type Fits = (value: unknown) => boolean;
+
+const INT32_MAX = 2 ** 31 - 1;
+
+/** Go reads null as the absence of a value. */
+export function compileDecodes(schema: Schema): Fits {
+  const types = typesOf(schema);
+  const takes = (type: string) => types.length === 0 || types.includes(type);
+  const takesBoolean = takes('boolean');
+  const fitsString = takes('string') ? (decodedFormat(schema) ?? always) : never;
+  const fitsNumber = numberFits(schema, takes);
+  const fitsArray = takes('array') ? arrayFits(schema) : never;
+  const fitsObject = takes('object') ? objectFits(schema) : never;
+  return (value) => {
+    switch (typeof value) {
+      case 'string':
+        return fitsString(value);
+      case 'number':
+        return fitsNumber(value);
+      case 'boolean':
+        return takesBoolean;
+      default:
+        if (value === null || value === undefined) return true;
+        return Array.isArray(value) ? fitsArray(value) : fitsObject(value as Record<string, unknown>);
+    }
+  };
+}
+
+const always = () => true;
+const never = () => false;
+
+/** Times and bytes are types of their own in Go; other formats are left to validation. */
+export function decodedFormat({ type, format }: Schema): ((value: string) => boolean) | undefined {
+  return type === 'string' && (format === 'date-time' || format === 'byte') ? formatCheck(format) : undefined;
+}
+
+function numberFits({ format }: Schema, takes: (type: string) => boolean): (value: number) => boolean {
+  if (takes('number')) return always;
+  if (!takes('integer')) return never;
+  return format === 'int32' ? isInt32 : isInteger;
+}
+
+export function isInt32(value: number): boolean {
+  return Number.isInteger(value) && value >= -INT32_MAX - 1 && value <= INT32_MAX;
+}
+
+function arrayFits({ items }: Schema): (list: readonly unknown[]) => boolean {
+  if (items === undefined) return always;
+  const fits = compileDecodes(items);
+  return (list) => list.every(fits);
+}
+
+function objectFits(schema: Schema): (object: Record<string, unknown>) => boolean {
+  const known = propertiesOf(schema, compileDecodes);
+  const values = valueSchema(schema);
+  const others = values === undefined ? undefined : compileDecodes(values);
+  if (known.size === 0 && others === undefined) return always;
+  return (object) => {
+    for (const key in object) {
+      const fits = known.get(key) ?? others;
+      if (fits !== undefined && !fits(object[key])) return false;
+    }
+    return true;
+  };
+}

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { compileSchema } from '#engine/registry/structural/compile.ts';
+import type { Schema } from '#kube/schema.ts';
+
+const schema: Schema = {
+  type: 'object',
+  properties: {
+    spec: {
+      type: 'object',
+      properties: {
+        mode: { type: 'string', default: 'auto' },
+        size: { type: 'integer' },
+        note: { type: 'string', nullable: true, default: 'none' },
+        limits: {
+          type: 'object',
+          default: { cpu: 1 },
+          properties: { cpu: {}, memory: { type: 'integer', default: 2 } },
+        },
+        probe: { type: 'object', properties: { period: { type: 'integer', default: 10 } } },
+        ports: {
+          type: 'array',
+          items: { type: 'object', properties: { protocol: { type: 'string', default: 'TCP' } } },
+        },
+        sizes: { type: 'array', items: { type: 'integer', default: 7 } },
+        map: { type: 'object', additionalProperties: { type: 'object', properties: { on: { default: true } } } },
+        counts: { type: 'object', additionalProperties: { type: 'integer' } },
+      },
+    },
+  },
+};
+
+const full = { mode: 'auto', note: 'none', limits: { cpu: 1, memory: 2 } };
+
+const cases: Record<string, { object: Record<string, unknown>; want: Record<string, unknown> }> = {
+  'fills absent fields, also inside of a default': { object: { spec: {} }, want: { spec: full } },
+  'makes up nothing inside of absent objects': { object: {}, want: {} },
+  'keeps what is there': {
+    object: { spec: { mode: '', note: 'x', limits: { memory: 0 } } },
+    want: { spec: { mode: '', note: 'x', limits: { memory: 0 } } },
+  },
+  'replaces a null that is not allowed': { object: { spec: { mode: null, limits: null } }, want: { spec: full } },
+  'keeps a null that is allowed': { object: { spec: { note: null } }, want: { spec: { ...full, note: null } } },
+  'removes a null that is not allowed and has no default': {
+    object: { spec: { size: null, probe: null, counts: { a: null, b: 1 } } },
+    want: { spec: { ...full, counts: { b: 1 } } },
+  },
+  'leaves a null in a list where it has no default': {
+    object: { spec: { ports: [null, {}], sizes: [null, 1] } },
+    want: { spec: { ...full, ports: [null, { protocol: 'TCP' }], sizes: [7, 1] } },
+  },
+  'reaches into objects and the values of maps': {
+    object: { spec: { probe: {}, map: { a: {}, b: { on: false } } } },
+    want: { spec: { ...full, probe: { period: 10 }, map: { a: { on: true }, b: { on: false } } } },
+  },
+  'leaves values of the wrong type to validation': {
+    object: { spec: { probe: 'x', ports: {} } },
+    want: { spec: { ...full, probe: 'x', ports: {} } },
+  },
+};
+
+describe('applyDefaults', () => {
+  const compiled = compileSchema(schema);
+  for (const [name, { object, want }] of Object.entries(cases)) {
+    it(name, () => {
+      compiled.applyDefaults(object);
+      assert.deepEqual(object, want);
+    });
+  }
+
+  it('never hands out the same default twice', () => {
+    const one = { spec: {} as { limits?: { cpu: number } } };
+    const two = { spec: {} as { limits?: { cpu: number } } };
+    compiled.applyDefaults(one);
+    compiled.applyDefaults(two);
+    one.spec.limits!.cpu = 99;
+    assert.equal(two.spec.limits?.cpu, 1);
+    assert.deepEqual(schema.properties?.['spec']?.properties?.['limits']?.default, { cpu: 1 });
+  });
+});

@@ -1,0 +1,32 @@
+/** JSON values: their type names and a form in which equal values are equal strings. */
+
+export type JsonType = 'null' | 'boolean' | 'integer' | 'number' | 'string' | 'array' | 'object';
+
+const INT64_END = 2 ** 63;
+
+/** Any whole number that an int64 holds; JavaScript cannot tell 3 from 3.0, and Kubernetes takes both. */
+export function isInteger(value: number): boolean {
+  return Number.isInteger(value) && value >= -INT64_END && value < INT64_END;
+}
+
+export function jsonTypeOf(value: unknown): JsonType {
+  switch (typeof value) {
+    case 'string':
+      return 'string';
+    case 'boolean':
+      return 'boolean';
+    case 'number':
+      return isInteger(value) ? 'integer' : 'number';
+    default:
+      if (value === null || value === undefined) return 'null';
+      return Array.isArray(value) ? 'array' : 'object';
+  }
+}
+
+/** Compact JSON with sorted keys. */
+export function canonicalJson(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  const fields = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return `{${fields.map(([key, item]) => `${JSON.stringify(key)}:${canonicalJson(item)}`).join(',')}}`;
+}

@@ -1,0 +1,28 @@
+/**
+ * Where a walk through an object stands. One growing stack for a whole walk, so that a step costs two stores and
+ * a path is put together only when somebody asks for it.
+ */
+
+export class Trail {
+  readonly #keys: (string | number)[] = [];
+  #depth = 0;
+
+  enter(key: string | number): void {
+    this.#keys[this.#depth++] = key;
+  }
+
+  leave(): void {
+    this.#depth--;
+  }
+
+  /** `spec.list[0].bar`; '' at the root. */
+  path(): string {
+    let path = '';
+    for (let i = 0; i < this.#depth; i++) {
+      const key = this.#keys[i];
+      if (typeof key === 'number') path += `[${key}]`;
+      else path += path === '' ? key : `.${key}`;
+    }
+    return path;
+  }
+}

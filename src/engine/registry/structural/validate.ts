@@ -1,0 +1,103 @@
+/**
+ * Compiles a schema to a function that names every fault in kube-apiserver's words. A node looks at the value's own
+ * type and runs only the checks for it; as in Kubernetes, a value of the wrong type is still held to the other rules.
+ */
+import { alternativesCheck } from '#engine/registry/structural/alternatives.ts';
+import { arrayCheck } from '#engine/registry/structural/array-check.ts';
+import { enumCheck } from '#engine/registry/structural/enum-check.ts';
+import { supportedFormat } from '#engine/registry/structural/formats.ts';
+import { isInteger, jsonTypeOf } from '#engine/registry/structural/json-value.ts';
+import { typesOf } from '#engine/registry/structural/keywords.ts';
+import { numberCheck } from '#engine/registry/structural/number-check.ts';
+import { objectCheck } from '#engine/registry/structural/object-check.ts';
+import { type Check, Report } from '#engine/registry/structural/report.ts';
+import { stringCheck } from '#engine/registry/structural/string-check.ts';
+import type { FieldError } from '#kube/field-error.ts';
+import type { Schema } from '#kube/schema.ts';
+
+export interface ValidateOptions {
+  /** Whether lists of type set and map must not hold duplicates. */
+  readonly uniqueLists: boolean;
+}
+
+/** How the parts compile the schemas inside of theirs. */
+export type CompileNode = (schema: Schema) => Check;
+
+export function compileValidator(schema: Schema, options: ValidateOptions): (value: unknown) => FieldError[] {
+  const compileNode: CompileNode = (inner) => nodeCheck(inner, options, compileNode);
+  const check = nodeCheck({ ...schema, 'x-kubernetes-embedded-resource': false }, options, compileNode);
+  return (value) => {
+    const report = new Report();
+    check(value, report);
+    return report.result();
+  };
+}
+
+function nodeCheck(schema: Schema, { uniqueLists }: ValidateOptions, compile: CompileNode): Check {
+  const types = typesOf(schema);
+  const takes = (type: string) => types.length === 0 || types.includes(type);
+  const takesString = takes('string');
+  const takesInteger = takes('integer') || takes('number');
+  const takesNumber = takes('number');
+  const takesBoolean = takes('boolean');
+  const takesArray = takes('array');
+  const takesObject = takes('object');
+  const takesNull = types.length === 0 || schema.nullable === true;
+
+  const mismatch = mismatchCheck(types, supportedFormat(schema));
+  const onString = stringCheck(schema);
+  const onNumber = numberCheck(schema);
+  const onArray = arrayCheck(schema, { uniqueLists, compile });
+  const onObject = objectCheck(schema, compile);
+  const onAny = both(alternativesCheck(schema, compile), enumCheck(schema));
+  const onNull = enumCheck(schema);
+
+  return (value, report) => {
+    report.passed++;
+    switch (typeof value) {
+      case 'string':
+        if (!takesString) mismatch(value, report);
+        onString?.(value, report);
+        break;
+      case 'number':
+        if (!takesNumber && !(takesInteger && isInteger(value))) mismatch(value, report);
+        onNumber?.(value, report);
+        break;
+      case 'boolean':
+        if (!takesBoolean) mismatch(value, report);
+        break;
+      default:
+        if (value === null || value === undefined) {
+          if (!takesNull) mismatch(value, report);
+          onNull?.(value, report);
+          return;
+        }
+        if (Array.isArray(value)) {
+          if (!takesArray) mismatch(value, report);
+          onArray?.(value, report);
+        } else {
+          if (!takesObject) mismatch(value, report);
+          onObject?.(value as Record<string, unknown>, report);
+        }
+    }
+    onAny?.(value, report);
+  };
+}
+
+/** kube-apiserver names the format where there is one, and then Go's name of the value's type. */
+function mismatchCheck(types: readonly string[], format: string | undefined): Check {
+  const wanted = types.join(',');
+  return (value, report) => {
+    const got = jsonTypeOf(value);
+    if (format === undefined || got === 'string' || got === 'array' || got === 'null') report.wrongType(wanted, got);
+    else report.wrongType(format, got === 'integer' ? 'int64' : got === 'number' ? 'float64' : '');
+  };
+}
+
+function both(first: Check | undefined, second: Check | undefined): Check | undefined {
+  if (first === undefined || second === undefined) return first ?? second;
+  return (value, report) => {
+    first(value, report);
+    second(value, report);
+  };
+}

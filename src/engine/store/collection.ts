@@ -1,0 +1,112 @@
+/**
+ * One collection as it is now: entries by id, and ids in order. Also as it was, given what to undo.
+ * Holds no history of its own.
+ */
+import { SortedIds } from './sorted-ids.ts';
+import type { Entry, ListRange } from './store.ts';
+
+/** What a range selects: `entries` up to the limit, `remaining` behind it. */
+export interface Page {
+  readonly entries: Entry[];
+  readonly remaining: number;
+}
+
+/** Ids of the past: the entry that an id had then, undefined where it had none. */
+export type Undo = ReadonlyMap<string, Entry | undefined>;
+
+export class Collection {
+  readonly #entries = new Map<string, Entry>();
+  readonly #ids = new SortedIds();
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  get(id: string): Entry | undefined {
+    return this.#entries.get(id);
+  }
+
+  /** Returns what was replaced. */
+  set(entry: Entry): Entry | undefined {
+    const previous = this.#entries.get(entry.id);
+    if (!previous) this.#ids.add(entry.id);
+    this.#entries.set(entry.id, entry);
+    return previous;
+  }
+
+  /** Returns what was removed. */
+  remove(id: string): Entry | undefined {
+    const previous = this.#entries.get(id);
+    if (!previous) return undefined;
+    this.#entries.delete(id);
+    this.#ids.remove(id);
+    return previous;
+  }
+
+  list(range: ListRange): Page {
+    const { start, end } = this.#ranks(bounds(range));
+    const taken = Math.min(end - start, range.limit ?? Infinity);
+    const entries = this.#ids.slice(start, start + taken).map((id) => this.#entries.get(id)!);
+    return { entries, remaining: end - start - taken };
+  }
+
+  /** The list as it was before the changes in `undo`. Costs what was changed plus what is returned. */
+  listBefore(undo: Undo, range: ListRange): Page {
+    const within = bounds(range);
+    const { start, end } = this.#ranks(within);
+    const changed = [...undo.keys()].filter((id) => contains(within, id)).sort(compareIds);
+    let total = end - start;
+    for (const id of changed) total += Number(undo.get(id) !== undefined) - Number(this.#entries.has(id));
+
+    const wanted = Math.min(total, range.limit ?? Infinity);
+    const entries: Entry[] = [];
+    let next = 0;
+    // At most every changed id hides one of today's, so this many of today's ids are enough for the page.
+    for (const id of this.#ids.slice(start, Math.min(end, start + wanted + changed.length))) {
+      while (next < changed.length && changed[next]! < id) pushDefined(entries, undo.get(changed[next++]!));
+      if (!undo.has(id)) entries.push(this.#entries.get(id)!);
+    }
+    while (next < changed.length) pushDefined(entries, undo.get(changed[next++]!));
+    entries.length = wanted;
+    return { entries, remaining: total - wanted };
+  }
+
+  #ranks({ from, to }: Bounds): { start: number; end: number } {
+    const start = from === '' ? 0 : this.#ids.rank(from);
+    const end = to === undefined ? this.#ids.size : this.#ids.rank(to);
+    return { start, end: Math.max(start, end) };
+  }
+}
+
+/** Ids from `from` up to, not including, `to`. */
+interface Bounds {
+  readonly from: string;
+  readonly to: string | undefined;
+}
+
+function bounds({ prefix = '', after }: ListRange): Bounds {
+  // No id lies between x and x followed by the smallest character.
+  const behind = after === undefined ? '' : `${after}\0`;
+  return { from: behind > prefix ? behind : prefix, to: endOfPrefix(prefix) };
+}
+
+function contains({ from, to }: Bounds, id: string): boolean {
+  return id >= from && (to === undefined || id < to);
+}
+
+/** The first string behind all that start with `prefix`; undefined when there is none. */
+function endOfPrefix(prefix: string): string | undefined {
+  for (let last = prefix.length - 1; last >= 0; last--) {
+    const code = prefix.charCodeAt(last);
+    if (code < 0xffff) return prefix.slice(0, last) + String.fromCharCode(code + 1);
+  }
+  return undefined;
+}
+
+function compareIds(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function pushDefined(entries: Entry[], entry: Entry | undefined): void {
+  if (entry) entries.push(entry);
+}

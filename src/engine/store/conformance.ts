@@ -1,0 +1,29 @@
+/** What every store must do: each sentence of store.ts as a test, run for each journal. */
+import { describe, it } from 'node:test';
+import { faultCases } from './testing/fault-cases.ts';
+import { readCases } from './testing/read-cases.ts';
+import { restartCases } from './testing/restart-cases.ts';
+import type { TestBed } from './testing/test-bed.ts';
+import { watchCases } from './testing/watch-cases.ts';
+import { writeCases } from './testing/write-cases.ts';
+
+/** A sentence about stores and the function that fails when it is not true of the one in the bed. */
+export type Cases = Readonly<Record<string, (bed: TestBed) => Promise<void>>>;
+
+export function storeConformance(name: string, createBed: () => TestBed): void {
+  const suites = { write: writeCases, read: readCases, watch: watchCases, restart: restartCases, fault: faultCases };
+  for (const [part, cases] of Object.entries(suites)) {
+    describe(`${name}: ${part}`, { concurrency: 4 }, () => {
+      for (const [sentence, run] of Object.entries(cases)) {
+        it(sentence, async () => {
+          const bed = createBed();
+          try {
+            await run(bed);
+          } finally {
+            await bed.remove();
+          }
+        });
+      }
+    });
+  }
+}

@@ -1,0 +1,129 @@
+/**
+ * The last events, bounded by number and by the bytes that only history still holds: replays for watches, and what to
+ * undo for a list of the past. Decides what is forgotten; forgetting it on disk is the journal's.
+ *
+ * For every event after `compactedRevision` the event and what it replaced are here.
+ */
+import type { Undo } from './collection.ts';
+import type { Entry, StoreEvent } from './store.ts';
+
+export interface HistoryLimits {
+  readonly maxEvents: number;
+  /** Of superseded and deleted versions. */
+  readonly maxBytes: number;
+}
+
+/** What was just forgotten: events up to `revision`, and the records that nothing needs any more. */
+export interface Cut {
+  readonly revision: number;
+  readonly removable: readonly number[];
+}
+
+export class History {
+  readonly #limits: HistoryLimits;
+  readonly #all = new EventLog();
+  readonly #byCollection = new Map<string, EventLog>();
+  #bytes = 0;
+  #compactedRevision: number;
+
+  constructor(limits: HistoryLimits, compactedRevision: number) {
+    this.#limits = limits;
+    this.#compactedRevision = compactedRevision;
+  }
+
+  get compactedRevision(): number {
+    return this.#compactedRevision;
+  }
+
+  push(event: StoreEvent): void {
+    this.#all.push(event);
+    const { collection } = event.entry;
+    let log = this.#byCollection.get(collection);
+    if (!log) this.#byCollection.set(collection, (log = new EventLog()));
+    log.push(event);
+    this.#bytes += heldBytes(event);
+  }
+
+  /** Events of a collection after `revision`, which must not be before compactedRevision. */
+  since(collection: string, revision: number): readonly StoreEvent[] {
+    return this.#byCollection.get(collection)?.after(revision) ?? [];
+  }
+
+  /** What the ids that were changed after `revision` held at it. */
+  undoTo(collection: string, revision: number): Undo {
+    const undo = new Map<string, Entry | undefined>();
+    for (const event of this.since(collection, revision)) {
+      if (!undo.has(event.entry.id)) undo.set(event.entry.id, event.previous);
+    }
+    return undo;
+  }
+
+  /** Forgets the oldest events when there are too many: an eighth more than needed, so that it is not done for each write. */
+  cut(): Cut | undefined {
+    const { maxEvents, maxBytes } = this.#limits;
+    if (this.#all.size <= maxEvents && this.#bytes <= maxBytes) return undefined;
+    const keepEvents = Math.ceil((maxEvents * 7) / 8);
+    const keepBytes = Math.ceil((maxBytes * 7) / 8);
+
+    const removable: number[] = [];
+    let size = this.#all.size;
+    for (const event of this.#all) {
+      if (size <= keepEvents && this.#bytes <= keepBytes) break;
+      size--;
+      this.#bytes -= heldBytes(event);
+      this.#compactedRevision = event.entry.revision;
+      if (event.previous) removable.push(event.previous.revision);
+      if (event.type === 'delete') removable.push(event.entry.revision);
+    }
+    this.#drop();
+    return { revision: this.#compactedRevision, removable };
+  }
+
+  #drop(): void {
+    this.#all.dropThrough(this.#compactedRevision);
+    for (const [collection, log] of this.#byCollection) {
+      log.dropThrough(this.#compactedRevision);
+      if (log.size === 0) this.#byCollection.delete(collection);
+    }
+  }
+}
+
+function heldBytes({ type, entry, previous }: StoreEvent): number {
+  return (previous?.bytes.length ?? 0) + (type === 'delete' ? entry.bytes.length : 0);
+}
+
+/** Events in revision order. */
+class EventLog {
+  readonly #events: StoreEvent[] = [];
+
+  get size(): number {
+    return this.#events.length;
+  }
+
+  [Symbol.iterator](): Iterator<StoreEvent> {
+    return this.#events.values();
+  }
+
+  push(event: StoreEvent): void {
+    this.#events.push(event);
+  }
+
+  after(revision: number): StoreEvent[] {
+    return this.#events.slice(this.#indexAfter(revision));
+  }
+
+  dropThrough(revision: number): void {
+    this.#events.splice(0, this.#indexAfter(revision));
+  }
+
+  #indexAfter(revision: number): number {
+    let low = 0;
+    let high = this.#events.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#events[middle]!.entry.revision <= revision) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * Memory from the journal's records: the index of what is current, and the history after the compacted revision.
+ * A record whose past is missing means that records were lost, and nothing is served.
+ */
+import { Collection } from './collection.ts';
+import { History } from './history.ts';
+import type { HistoryLimits } from './history.ts';
+import type { LogRecord } from './journal.ts';
+import { StoreDamagedError } from './store.ts';
+import type { StoreEvent } from './store.ts';
+
+export class Loader {
+  readonly collections = new Map<string, Collection>();
+  readonly history: History;
+  readonly #name: string;
+  /** The newest given: rows may all be compacted away, but never past the compacted revision. */
+  revision: number;
+
+  constructor(name: string, compactedRevision: number, limits: HistoryLimits) {
+    this.#name = name;
+    this.revision = compactedRevision;
+    this.history = new History(limits, compactedRevision);
+  }
+
+  take(records: readonly LogRecord[]): void {
+    for (const record of records) {
+      const { revision } = record.entry;
+      const event = applyRecord(this.collections, record);
+      if (revision > this.history.compactedRevision) {
+        if (event.type === 'delete' && !event.previous) throw this.#lost(revision);
+        this.history.push(event);
+      }
+      this.revision = Math.max(this.revision, revision);
+    }
+  }
+
+  #lost(revision: number): StoreDamagedError {
+    return new StoreDamagedError(
+      `Cannot open ${this.#name}: revision ${revision} deletes an object that is not there; restore it from a backup`,
+    );
+  }
+}
+
+/** Changes the index and says what happened. */
+export function applyRecord(collections: Map<string, Collection>, { type, entry }: LogRecord): StoreEvent {
+  let collection = collections.get(entry.collection);
+  if (!collection) collections.set(entry.collection, (collection = new Collection()));
+  const previous = type === 'put' ? collection.set(entry) : collection.remove(entry.id);
+  if (collection.size === 0) collections.delete(entry.collection);
+  return { type, entry, previous };
+}

@@ -1,0 +1,5 @@
+import { storeConformance } from './conformance.ts';
+import { memoryBed, sqliteBed } from './testing/test-bed.ts';
+
+storeConformance('memory store', memoryBed);
+storeConformance('sqlite store', sqliteBed);

@@ -1,0 +1,195 @@
+/**
+ * The store over a journal: everything is read from memory, and memory changes only after the journal has it.
+ * For each commit, in revision order: durable → index and history → watchers → acknowledged.
+ *
+ * Collections, history, watchers and the write queue each own their part; this class keeps them in step.
+ */
+import { Collection } from './collection.ts';
+import type { History } from './history.ts';
+import type { Journal, LogRecord } from './journal.ts';
+import { applyRecord, Loader } from './loader.ts';
+import { RevisionWaiters } from './revision-waiters.ts';
+import { RevisionConflictError, RevisionGoneError, StoreOverloadedError, StoreUnavailableError } from './store.ts';
+import type { Entry, Listing, ListRange, Store, StoreEvent, WatchListener, WatchRange, Write } from './store.ts';
+import { notify, select, Watchers } from './watchers.ts';
+import { WriteQueue } from './write-queue.ts';
+
+export interface LogStoreOptions {
+  readonly maxHistoryEvents?: number;
+  /** Of superseded and deleted versions that are kept for watches and lists of the past. */
+  readonly maxHistoryBytes?: number;
+  readonly maxOpsInFlight?: number;
+  readonly maxBytesInFlight?: number;
+}
+
+const MIB = 1024 * 1024;
+const DEFAULTS = {
+  maxHistoryEvents: 32_768,
+  maxHistoryBytes: 64 * MIB,
+  maxOpsInFlight: 4096,
+  maxBytesInFlight: 64 * MIB,
+} as const satisfies LogStoreOptions;
+
+export class LogStore implements Store {
+  readonly #journal: Journal;
+  readonly #collections: Map<string, Collection>;
+  readonly #history: History;
+  readonly #watchers = new Watchers();
+  readonly #waiters = new RevisionWaiters();
+  readonly #queue: WriteQueue;
+  #revision: number;
+  #removable: number[] = [];
+  #compaction: Promise<void> | undefined;
+  #closed: Promise<void> | undefined;
+
+  /** Reads the whole journal; rejects when it cannot be trusted, and then nothing of it was served. */
+  static async open(journal: Journal, options: LogStoreOptions = {}): Promise<LogStore> {
+    try {
+      const { compactedRevision } = await journal.open();
+      const loaded = new Loader(journal.name, compactedRevision, {
+        maxEvents: options.maxHistoryEvents ?? DEFAULTS.maxHistoryEvents,
+        maxBytes: options.maxHistoryBytes ?? DEFAULTS.maxHistoryBytes,
+      });
+      for await (const records of journal.records()) loaded.take(records);
+      return new LogStore(journal, loaded, options);
+    } catch (error) {
+      await journal.close().catch(() => {});
+      throw error;
+    }
+  }
+
+  private constructor(journal: Journal, loaded: Loader, options: LogStoreOptions) {
+    this.#journal = journal;
+    this.#collections = loaded.collections;
+    this.#history = loaded.history;
+    this.#revision = loaded.revision;
+    this.#queue = new WriteQueue(journal, {
+      limits: {
+        maxOps: options.maxOpsInFlight ?? DEFAULTS.maxOpsInFlight,
+        maxBytes: options.maxBytesInFlight ?? DEFAULTS.maxBytesInFlight,
+      },
+      lastRevision: loaded.revision,
+      committed: (batch) => this.#commit(batch),
+    });
+    this.#compact();
+  }
+
+  get revision(): number {
+    return this.#revision;
+  }
+
+  get compactedRevision(): number {
+    return this.#history.compactedRevision;
+  }
+
+  get fault(): Error | undefined {
+    return this.#queue.fault;
+  }
+
+  get(collection: string, id: string): Entry | undefined {
+    return this.#collections.get(collection)?.get(id);
+  }
+
+  latest(collection: string, id: string): Entry | undefined {
+    const inFlight = this.#queue.latest(collection, id);
+    if (!inFlight) return this.get(collection, id);
+    return inFlight.type === 'put' ? inFlight.entry : undefined;
+  }
+
+  list(collection: string, range: ListRange = {}): Listing {
+    const { atRevision = this.#revision } = range;
+    if (atRevision < this.compactedRevision) throw new RevisionGoneError(atRevision, this.compactedRevision);
+    if (atRevision > this.#revision) {
+      throw new RangeError(`Cannot list at revision ${atRevision}: the newest is ${this.#revision}`);
+    }
+    const now = this.#collections.get(collection) ?? EMPTY;
+    const page =
+      atRevision === this.#revision
+        ? now.list(range)
+        : now.listBefore(this.#history.undoTo(collection, atRevision), range);
+    return { ...page, revision: atRevision };
+  }
+
+  count(collection: string): number {
+    return this.#collections.get(collection)?.size ?? 0;
+  }
+
+  put(write: Write): Promise<Entry> {
+    return this.#write('put', write);
+  }
+
+  delete(write: Write): Promise<Entry> {
+    return this.#write('delete', write);
+  }
+
+  watch(range: WatchRange, listener: WatchListener): () => void {
+    const { collection, prefix = '', since } = range;
+    if (since < this.compactedRevision) throw new RevisionGoneError(since, this.compactedRevision);
+    const replay = select(this.#history.since(collection, since), prefix, since);
+    // Live events start behind what history has, also when this is called from a listener in the midst of a commit.
+    const end = this.#watchers.add({ collection, prefix, since: Math.max(since, this.#revision) }, listener);
+    if (replay.length > 0) notify(listener, replay);
+    return end;
+  }
+
+  reached(revision: number, { signal }: { signal: AbortSignal }): Promise<boolean> {
+    if (revision <= this.#revision) return Promise.resolve(true);
+    if (this.#closed) return Promise.resolve(false);
+    return this.#waiters.wait(revision, signal);
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  #write(type: LogRecord['type'], write: Write): Promise<Entry> {
+    if (this.#closed) return Promise.reject(new StoreUnavailableError('Cannot write: the store is closed'));
+    if (this.#queue.full)
+      return Promise.reject(new StoreOverloadedError('Cannot write: too many writes are in flight'));
+    const current = this.latest(write.collection, write.id);
+    const expected = (current?.revision ?? 0) === write.expected;
+    if (!expected || (type === 'delete' && !current)) return Promise.reject(new RevisionConflictError(current));
+    return this.#queue.submit(type, write);
+  }
+
+  #commit(batch: readonly LogRecord[]): void {
+    const events = batch.map((record) => {
+      const event = applyRecord(this.#collections, record);
+      this.#history.push(event);
+      return event;
+    });
+    this.#revision = events[events.length - 1]!.entry.revision;
+    this.#compact();
+    this.#watchers.publish(events);
+    this.#waiters.announce(this.#revision);
+  }
+
+  /** Memory forgets at once. The journal may be late or fail: what it keeps too long is named again the next time. */
+  #compact(): void {
+    const cut = this.#history.cut();
+    if (!cut) return;
+    for (const revision of cut.removable) this.#removable.push(revision);
+    this.#compaction ??= this.#compactJournal().finally(() => (this.#compaction = undefined));
+  }
+
+  async #compactJournal(): Promise<void> {
+    const removable = this.#removable;
+    this.#removable = [];
+    try {
+      await this.#journal.compact(this.compactedRevision, removable);
+    } catch {
+      this.#removable = removable.concat(this.#removable);
+    }
+  }
+
+  async #close(): Promise<void> {
+    await this.#queue.drain();
+    await this.#compaction;
+    this.#watchers.clear();
+    this.#waiters.clear();
+    await this.#journal.close();
+  }
+}
+
+const EMPTY = new Collection();

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { chmodSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import type { Worker } from 'node:worker_threads';
+import { openSqliteStore } from '../open-store.ts';
+import { StoreUnavailableError } from '../store.ts';
+import { ids, put, sqliteBed } from '../testing/test-bed.ts';
+
+function modeOf(file: string): number {
+  return statSync(file).mode & 0o777;
+}
+
+test('only the owner can read the files, whatever their mode was', async (t) => {
+  const bed = sqliteBed();
+  t.after(() => bed.remove());
+  const store = await bed.open();
+  await put(store, 'a');
+  assert.deepEqual([modeOf(bed.file), modeOf(`${bed.file}-wal`)], [0o600, 0o600]);
+  await store.close();
+  chmodSync(bed.file, 0o644);
+  await put(await bed.open(), 'a');
+  assert.deepEqual([modeOf(bed.file), modeOf(`${bed.file}-wal`)], [0o600, 0o600]);
+});
+
+test('a closed store is a single file', async (t) => {
+  const bed = sqliteBed();
+  t.after(() => bed.remove());
+  await put(await bed.open(), 'a');
+  const store = await bed.open();
+  await store.close();
+  assert.deepEqual(readdirSync(join(bed.file, '..')), ['store.db']);
+});
+
+test('a file that is in use, or in a place that is not there, is named', async (t) => {
+  const bed = sqliteBed();
+  t.after(() => bed.remove());
+  const store = await bed.open();
+  await put(store, 'a');
+  await assert.rejects(openSqliteStore(bed.file), (error) => {
+    assert(error instanceof StoreUnavailableError);
+    assert.equal(error.message, `Cannot open ${bed.file}: another process uses it; stop that process first`);
+    return true;
+  });
+  const nowhere = join(bed.file, '..', 'nowhere', 'store.db');
+  await assert.rejects(openSqliteStore(nowhere), (error) => {
+    assert(error instanceof StoreUnavailableError);
+    assert.ok(error.message.startsWith(`Cannot open ${nowhere}: `));
+    return true;
+  });
+  assert.equal((await put(store, 'a')).revision, 2);
+});
+
+test('compaction removes superseded rows and deletes from the file, and nothing else', async (t) => {
+  const bed = sqliteBed();
+  t.after(() => bed.remove());
+  const store = await bed.open({ maxHistoryEvents: 100 });
+  await put(store, 'kept');
+  for (let i = 0; i < 1000; i++) void put(store, `id-${i % 5}`);
+  await put(store, 'last');
+  const { compactedRevision } = store;
+  assert.ok(compactedRevision > 900);
+  await store.close();
+  const db = new DatabaseSync(bed.file);
+  t.after(() => db.close());
+  const rows = db.prepare('SELECT revision FROM log ORDER BY revision').all();
+  // Those after the compacted revision, what was current at it (5 ids that go round, and `kept`).
+  assert.equal(rows.length, 1002 - compactedRevision + 6);
+  assert.equal(rows[0]!['revision'], 1);
+});
+
+test('a thread that dies fails what is in flight; the next write starts another on what was acknowledged', async (t) => {
+  const bed = sqliteBed();
+  t.after(() => bed.remove());
+  const started = once(process, 'worker');
+  const store = await bed.open();
+  const [worker] = (await started) as [Worker];
+  await put(store, 'a');
+  const inFlight = put(store, 'b');
+  const failed = assert.rejects(inFlight, /^StoreUnavailableError: Cannot write to .+: its thread ended$/);
+  await worker.terminate();
+  await failed;
+  assert.ok(store.fault);
+  assert.equal(store.get('pods', 'b'), undefined);
+  assert.equal((await put(store, 'c')).revision, 3);
+  assert.equal(store.fault, undefined);
+  const again = await bed.open();
+  assert.deepEqual(ids(again.list('pods').entries), ['a', 'c']);
+});

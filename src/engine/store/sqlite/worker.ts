@@ -1,0 +1,67 @@
+/** The store's thread: answers requests one after the other. SQLite's calls block, so they block only here. */
+import { parentPort, workerData } from 'node:worker_threads';
+import { unreachable } from '#lib/invariant.ts';
+import { createFile } from './create-file.ts';
+import { Damage, openFault, writeFault } from './faults.ts';
+import { checkFile } from './file-check.ts';
+import { LogReader } from './log-reader.ts';
+import { LogWriter } from './log-writer.ts';
+import type { Reply, Request, WorkerSetup } from './protocol.ts';
+
+const { file, shared } = workerData as WorkerSetup;
+const port = parentPort!;
+const writer = new LogWriter(file);
+let reader: LogReader | undefined;
+let firstHalf = false;
+
+port.on('message', (request: Request) => {
+  let reply: Reply;
+  try {
+    reply = answer(request);
+  } catch (error) {
+    const opening = request.kind === 'open' || request.kind === 'read';
+    const fault = opening ? openFault(file, error) : writeFault(file, error);
+    reply = { kind: 'failed', damaged: fault instanceof Damage, message: fault.message };
+  }
+  port.postMessage(reply, reply.kind === 'chunk' && reply.packed ? [reply.packed] : []);
+  if (request.kind === 'close') port.close();
+});
+
+function answer(request: Request): Reply {
+  switch (request.kind) {
+    case 'open':
+      if (checkFile(file) === 'absent') createFile(file);
+      reader = new LogReader(file);
+      return { kind: 'opened', compactedRevision: reader.compactedRevision };
+    case 'read':
+      return readOn(reader!);
+    case 'append':
+      writer.append(Buffer.from(request.packed ?? shared, 0, request.length), request);
+      return { kind: 'done' };
+    case 'compact':
+      writer.compact(request.revision, request.removable);
+      return { kind: 'done' };
+    case 'limit':
+      writer.limitPages(request.pages);
+      return { kind: 'done' };
+    case 'close':
+      reader?.close();
+      writer.close();
+      return { kind: 'done' };
+    default:
+      return unreachable(request);
+  }
+}
+
+function readOn(from: LogReader): Reply {
+  // Two halves in turn: the main thread unpacks one while the other is filled.
+  const half = shared.byteLength / 2;
+  firstHalf = !firstHalf;
+  const offset = firstHalf ? 0 : half;
+  const chunk = from.readChunk(Buffer.from(shared, offset, half));
+  if (chunk) return { kind: 'chunk', offset: chunk.packed ? 0 : offset, ...chunk };
+  from.close();
+  reader = undefined;
+  writer.open(from.newestRevision);
+  return { kind: 'end' };
+}

@@ -1,0 +1,84 @@
+/** Conformance: a journal that fails and recovers. */
+import assert from 'node:assert/strict';
+import type { Cases } from '../conformance.ts';
+import { StoreUnavailableError } from '../store.ts';
+import { LARGE_TEXT, put, remove, replay, show, showEvent } from './test-bed.ts';
+
+export const faultCases: Cases = {
+  async 'fails the write, says why and goes on reading'(bed) {
+    const store = await bed.open();
+    await put(store, 'a', 'one');
+    assert.equal(store.fault, undefined);
+    await bed.failWrites();
+    await assert.rejects(put(store, 'a', LARGE_TEXT), (error) => {
+      assert(error instanceof StoreUnavailableError);
+      assert.match(error.message, /^Cannot write to .+: .*full/);
+      assert.equal(store.fault, error);
+      return true;
+    });
+    assert.equal(show(store.get('pods', 'a')), 'a@1: 1 one');
+    assert.equal(store.revision, 1);
+    assert.equal(replay(store, 0).length, 1);
+  },
+
+  async 'fails everything in flight and builds on durable state again'(bed) {
+    const store = await bed.open();
+    await put(store, 'a', 'one');
+    await put(store, 'b');
+    const seen: string[] = [];
+    store.watch({ collection: 'pods', since: 2 }, (events) => seen.push(...events.map(showEvent)));
+    await bed.failWrites();
+    const first = put(store, 'a', LARGE_TEXT);
+    const writes = [first, put(store, 'a'), remove(store, 'b'), put(store, 'c')];
+    const results = await Promise.allSettled(writes);
+    assert.ok(results.every(({ status }) => status === 'rejected'));
+    assert.equal(store.latest('pods', 'a')?.revision, 1);
+    assert.equal(store.latest('pods', 'b')?.revision, 2);
+    assert.equal(store.latest('pods', 'c'), undefined);
+    assert.deepEqual(seen, []);
+  },
+
+  async 'works again when there is room, and never gives a failed revision again'(bed) {
+    const store = await bed.open();
+    await put(store, 'a');
+    await bed.failWrites();
+    for (let i = 0; i < 3; i++) await assert.rejects(put(store, 'a', LARGE_TEXT), StoreUnavailableError);
+    await bed.repair();
+    assert.ok(store.fault, 'not known to work before a write has worked');
+    const entry = await put(store, 'a', LARGE_TEXT);
+    assert.equal(entry.revision, 5);
+    assert.equal(store.fault, undefined);
+    assert.equal(store.revision, 5);
+    assert.deepEqual(replay(store, 0).map(showEvent), ['put a@1 was nothing', 'put a@5 was 1']);
+    assert.deepEqual(
+      store.list('pods', { atRevision: 3 }).entries.map(({ revision }) => revision),
+      [1],
+    );
+  },
+
+  async 'has after a restart what was acknowledged before, and nothing that failed'(bed) {
+    const before = await bed.open();
+    await put(before, 'a', 'one');
+    await bed.failWrites();
+    await assert.rejects(Promise.all([put(before, 'a', LARGE_TEXT), put(before, 'b')]), StoreUnavailableError);
+    await bed.repair();
+    const after = await bed.open();
+    assert.deepEqual(after.list('pods').entries.map(show), ['a@1: 1 one']);
+    assert.equal(after.fault, undefined);
+    await put(after, 'a', LARGE_TEXT);
+  },
+
+  async 'compacts later what it could not compact while writes failed'(bed) {
+    const options = { maxHistoryEvents: 8 };
+    const before = await bed.open(options);
+    for (let i = 0; i < 8; i++) await put(before, 'a', LARGE_TEXT);
+    await bed.failWrites();
+    for (let i = 0; i < 4; i++) await Promise.allSettled([put(before, `b-${i}`, LARGE_TEXT)]);
+    await bed.repair();
+    for (let i = 0; i < 30; i++) await put(before, 'a');
+    const expected = replay(before, before.compactedRevision).map(showEvent);
+    const after = await bed.open(options);
+    assert.deepEqual(replay(after, after.compactedRevision).map(showEvent), expected);
+    assert.equal(show(after.get('pods', 'a')), show(before.get('pods', 'a')));
+  },
+};

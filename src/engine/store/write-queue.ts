@@ -1,0 +1,164 @@
+/**
+ * Writes on their way to the journal. Gives revisions, shows what is in flight to the next write, and groups commits:
+ * one batch is at the journal while the next one collects.
+ *
+ *   submit ─► collecting ─► at the journal ─► committed ─► acknowledged
+ *                 └──────────────┴──── the journal fails ─► all of them rejected, their revisions skipped for ever
+ */
+import { invariant } from '#lib/invariant.ts';
+import type { Journal, LogRecord } from './journal.ts';
+import type { Entry, Write } from './store.ts';
+
+export interface QueueLimits {
+  readonly maxOps: number;
+  /** A single write may exceed it, so that it bounds the sum and not the size of an object. */
+  readonly maxBytes: number;
+}
+
+interface Pending extends LogRecord {
+  resolve(entry: Entry): void;
+  reject(error: Error): void;
+}
+
+export class WriteQueue {
+  readonly #journal: Pick<Journal, 'append'>;
+  readonly #limits: QueueLimits;
+  readonly #committed: (batch: readonly LogRecord[]) => void;
+  /** The newest write in flight of each id. */
+  readonly #latest = new Map<string, Map<string, Pending>>();
+  #lastRevision: number;
+  #collecting: Pending[] = [];
+  #atJournal: readonly Pending[] = [];
+  #bytesInFlight = 0;
+  #scheduled = false;
+  #fault: Error | undefined;
+  #drained: (() => void)[] = [];
+
+  /** `committed` is called for each durable batch, in order, before its writes are acknowledged. */
+  constructor(
+    journal: Pick<Journal, 'append'>,
+    options: { limits: QueueLimits; lastRevision: number; committed: (batch: readonly LogRecord[]) => void },
+  ) {
+    this.#journal = journal;
+    this.#limits = options.limits;
+    this.#lastRevision = options.lastRevision;
+    this.#committed = options.committed;
+  }
+
+  /** Why the last batch failed; undefined since one worked. */
+  get fault(): Error | undefined {
+    return this.#fault;
+  }
+
+  get full(): boolean {
+    return this.#opsInFlight >= this.#limits.maxOps || this.#bytesInFlight >= this.#limits.maxBytes;
+  }
+
+  /** What is in flight for an id; undefined when nothing is. */
+  latest(collection: string, id: string): LogRecord | undefined {
+    return this.#latest.get(collection)?.get(id);
+  }
+
+  /** The caller has checked `full` and what the write expects. */
+  submit(type: LogRecord['type'], write: Write): Promise<Entry> {
+    const { collection, id } = write;
+    const revision = this.#lastRevision + 1;
+    let bytes: Buffer;
+    try {
+      bytes = ownBytes(write.encode(revision));
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    invariant(this.#lastRevision === revision - 1, 'encode writes nothing itself');
+    this.#lastRevision = revision;
+    return new Promise((resolve, reject) => {
+      this.#enqueue({ type, entry: { collection, id, revision, bytes }, resolve, reject });
+    });
+  }
+
+  /** Resolves when nothing is in flight. */
+  drain(): Promise<void> {
+    if (this.#opsInFlight === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#drained.push(resolve));
+  }
+
+  get #opsInFlight(): number {
+    return this.#collecting.length + this.#atJournal.length;
+  }
+
+  #enqueue(pending: Pending): void {
+    const { collection, id, bytes } = pending.entry;
+    this.#collecting.push(pending);
+    this.#bytesInFlight += bytes.length;
+    let ids = this.#latest.get(collection);
+    if (!ids) this.#latest.set(collection, (ids = new Map()));
+    ids.set(id, pending);
+    this.#schedule();
+  }
+
+  /** Waits for the end of this turn of the event loop, so that what came in together is committed together. */
+  #schedule(): void {
+    if (this.#scheduled || this.#atJournal.length > 0) return;
+    this.#scheduled = true;
+    setImmediate(() => {
+      this.#scheduled = false;
+      void this.#flush();
+    });
+  }
+
+  async #flush(): Promise<void> {
+    const batch = this.#collecting;
+    this.#collecting = [];
+    this.#atJournal = batch;
+    try {
+      await this.#journal.append(batch);
+    } catch (error) {
+      this.#fail(error as Error);
+      return;
+    }
+    this.#succeed(batch);
+  }
+
+  #succeed(batch: readonly Pending[]): void {
+    this.#fault = undefined;
+    this.#atJournal = [];
+    for (const pending of batch) {
+      const { collection, id, bytes } = pending.entry;
+      this.#bytesInFlight -= bytes.length;
+      const ids = this.#latest.get(collection);
+      if (ids?.get(id) === pending) ids.delete(id);
+    }
+    this.#committed(batch);
+    for (const pending of batch) pending.resolve(pending.entry);
+    if (this.#collecting.length > 0) this.#schedule();
+    this.#settle();
+  }
+
+  #fail(error: Error): void {
+    this.#fault = error;
+    const failed = [...this.#atJournal, ...this.#collecting];
+    this.#atJournal = [];
+    this.#collecting = [];
+    this.#bytesInFlight = 0;
+    this.#latest.clear();
+    for (const pending of failed) pending.reject(error);
+    this.#settle();
+  }
+
+  #settle(): void {
+    if (this.#opsInFlight > 0) return;
+    this.#latest.clear();
+    for (const resolve of this.#drained.splice(0)) resolve();
+  }
+}
+
+/**
+ * Bytes that are kept for long must not hold on to a larger block: Node makes small buffers as slices of a shared pool,
+ * and one kept slice keeps all of it.
+ */
+function ownBytes(bytes: Buffer): Buffer {
+  if (bytes.buffer.byteLength === bytes.length) return bytes;
+  const own = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(own);
+  return own;
+}

@@ -1,0 +1,16 @@
+/** What /version says. Clients read the minor version to know what to expect of the API. */
+
+export const KUBERNETES_MINOR = 32;
+export const SELFSAME_VERSION = '0.1.0';
+
+export const versionInfo = {
+  major: '1',
+  minor: String(KUBERNETES_MINOR),
+  gitVersion: `v1.${KUBERNETES_MINOR}.0+selfsame.${SELFSAME_VERSION}`,
+  gitCommit: '',
+  gitTreeState: 'clean',
+  buildDate: '1970-01-01T00:00:00Z',
+  goVersion: `node${process.versions.node}`,
+  compiler: 'none',
+  platform: `${process.platform}/${process.arch === 'x64' ? 'amd64' : process.arch}`,
+} as const;

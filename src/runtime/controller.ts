@@ -1,0 +1,156 @@
+/**
+ * The controller loop: names in, observe → decide → apply, again when something changes. Queue, retries, waiting for
+ * caches and logging live here once; a controller brings only what it looks at and how it decides.
+ */
+import type { Client } from '#client/client.ts';
+import type { Informer } from '#client/informer.ts';
+import { keyOf } from '#client/object-key.ts';
+import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { Log } from '#lib/log.ts';
+import { applyPlan, isStale } from '#runtime/apply.ts';
+import type { ApplyContext, Cache } from '#runtime/apply.ts';
+import { noEvents } from '#runtime/events.ts';
+import type { EventSink } from '#runtime/events.ts';
+import type { Plan } from '#runtime/plan.ts';
+import { WorkQueue } from '#runtime/work-queue.ts';
+import type { QueueMetrics, WorkResult } from '#runtime/work-queue.ts';
+
+/** An informer and what its changes mean for the controller: names to look at. */
+export interface Source {
+  readonly cache: Cache & { synced(): Promise<void> };
+  subscribe(add: (key: string) => void): () => void;
+}
+
+/** Every change of an object makes these names be looked at: those of the old state and those of the new one. */
+export function source<T extends KubeObject>(
+  informer: Informer<T>,
+  keysOf: (object: Stored<T>) => Iterable<string> = ownKey,
+): Source {
+  return {
+    cache: informer,
+    subscribe: (add) =>
+      informer.onChange((_, change) => {
+        if (change.old !== undefined) for (const key of keysOf(change.old)) add(key);
+        if (change.new !== undefined) for (const key of keysOf(change.new)) add(key);
+      }),
+  };
+}
+
+function ownKey({ metadata }: Stored): string[] {
+  return [keyOf(metadata)];
+}
+
+/** For the sources of children: the key of the owner that controls the object, when it is of that kind. */
+export function controllerKeys(owner: ResourceType): (object: Stored) => string[] {
+  return ({ metadata }) => {
+    const reference = metadata.ownerReferences?.find((candidate) => candidate.controller);
+    if (reference === undefined || reference.kind !== owner.kind) return [];
+    if (!reference.apiVersion.startsWith(owner.group === '' ? owner.version : `${owner.group}/`)) return [];
+    return [keyOf({ namespace: owner.namespaced ? metadata.namespace : undefined, name: reference.name })];
+  };
+}
+
+export interface ControllerDefinition<World> {
+  readonly name: string;
+  /** The kind whose objects the keys name. */
+  readonly type: ResourceType;
+  readonly sources: readonly Source[];
+  /** All that the decision may know; undefined when there is nothing to decide. Reads caches, writes nothing. */
+  observe(key: string, options: { signal: AbortSignal }): World | undefined | Promise<World | undefined>;
+  /** Pure. */
+  decide(world: World): Plan;
+  /** Whose status the plan means, and what Events are about. */
+  subject(world: World): Stored | undefined;
+  /** How many names are worked on at a time. */
+  readonly concurrency?: number;
+}
+
+export interface ControllerRuntime {
+  readonly client: Client;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly events?: EventSink;
+  readonly metrics?: QueueMetrics;
+  readonly signal: AbortSignal;
+}
+
+export interface RunningController {
+  readonly name: string;
+  /** Asks for a look, as a source would. */
+  enqueue(key: string): void;
+  /** Resolves when nothing is to be done right now: what is due later does not count. */
+  idle(): Promise<void>;
+  /** Resolves when the signal was aborted and the last reconcile has ended. */
+  readonly stopped: Promise<void>;
+}
+
+/** Gives a definition its types where it is written. */
+export function defineController<World>(definition: ControllerDefinition<World>): ControllerDefinition<World> {
+  return definition;
+}
+
+/** Starts when all its sources have synced. The informers are started by whoever made them. */
+export function startController<World>(
+  definition: ControllerDefinition<World>,
+  runtime: ControllerRuntime,
+): RunningController {
+  const { name, sources, concurrency } = definition;
+  const { clock, metrics, signal } = runtime;
+  const log = runtime.log.child({ controller: name });
+  const queue = new WorkQueue({
+    clock,
+    concurrency,
+    metrics,
+    work: (key) => reconcile(definition, key, { ...runtime, log: log.child({ key }) }),
+    onError: (key, error, { failures, delayMs }) => {
+      if (!signal.aborted) log.error({ err: error, key, failures, delayMs }, 'Cannot reconcile; trying again later');
+    },
+  });
+  const started = start();
+  return { name, enqueue: (key) => queue.add(key), idle, stopped: run() };
+
+  async function start(): Promise<(() => void)[]> {
+    await Promise.all(sources.map(({ cache }) => cache.synced()));
+    return sources.map(({ subscribe }) => subscribe((key) => queue.add(key)));
+  }
+
+  async function run(): Promise<void> {
+    let leave: (() => void)[] = [];
+    try {
+      leave = await started;
+    } catch (error) {
+      if (!signal.aborted) log.error({ err: error }, 'Cannot start the controller');
+    }
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    for (const unsubscribe of leave) unsubscribe();
+    await queue.shutdown();
+  }
+
+  async function idle(): Promise<void> {
+    await started;
+    await queue.idle();
+  }
+}
+
+async function reconcile<World>(
+  definition: ControllerDefinition<World>,
+  key: string,
+  { client, clock, log, events = noEvents, signal }: ControllerRuntime,
+): Promise<WorkResult> {
+  const { name, type } = definition;
+  const world = await definition.observe(key, { signal });
+  if (world === undefined) return {};
+  const plan = definition.decide(world);
+  const object = definition.subject(world);
+  const caches = definition.sources.map(({ cache }) => cache);
+  const context: ApplyContext = { client, clock, log, events, caches, fieldManager: name, signal };
+  try {
+    await applyPlan(plan, object === undefined ? undefined : { type, object }, context);
+  } catch (error) {
+    if (!isStale(error)) throw error;
+    log.debug({ err: error }, 'decided on an old state; looking again');
+    return { retry: true };
+  }
+  return { afterMs: plan.requeueAfterMs };
+}

@@ -1,0 +1,198 @@
+/**
+ * Kubernetes Events (core/v1): tells people what was done to an object. Recording never blocks and never fails its
+ * caller; what cannot be written is dropped. The same thing said again within ten minutes raises a count instead.
+ */
+import { delay } from '#client/abort.ts';
+import type { Writer } from '#client/client.ts';
+import { ApiError, isApiError } from '#kube/api-error.ts';
+import type { KubeObject, ResourceType } from '#kube/meta.ts';
+import { backoffMs } from '#lib/backoff.ts';
+import { timestamp } from '#lib/clock.ts';
+import type { Clock } from '#lib/clock.ts';
+import { randomSuffix } from '#lib/ids.ts';
+import type { Log } from '#lib/log.ts';
+
+export interface EventNote {
+  readonly type: 'Normal' | 'Warning';
+  /** CamelCase, for programs. */
+  readonly reason: string;
+  /** For people. */
+  readonly message: string;
+}
+
+export interface EventSink {
+  record(about: KubeObject, note: EventNote): void;
+}
+
+export const EVENTS: ResourceType = { group: '', version: 'v1', kind: 'Event', plural: 'events', namespaced: true };
+
+/** For those who want no Events. */
+export const noEvents: EventSink = { record() {} };
+
+export interface EventRecorderOptions {
+  readonly writer: Pick<Writer, 'create' | 'patch'>;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Who says it: `vm-controller`. */
+  readonly component: string;
+  /** Which one of them: a host or pod name. */
+  readonly instance?: string;
+  readonly signal: AbortSignal;
+}
+
+const AGGREGATION_MS = 600_000;
+const MAX_KNOWN = 4096;
+const MAX_PENDING = 1000;
+const MAX_TRIES = 5;
+const RETRY = { firstMs: 1000, maxMs: 30_000 };
+/** The API refuses longer ones. */
+const MAX_MESSAGE = 1024;
+const MAX_NAME = 253;
+const SUFFIX_LENGTH = 16;
+
+/** One Event object, and what it is still to say. */
+interface Series {
+  readonly key: string;
+  readonly namespace: string;
+  readonly object: KubeObject;
+  readonly firstMs: number;
+  lastMs: number;
+  count: number;
+  created: boolean;
+}
+
+export class EventRecorder implements EventSink {
+  readonly #options: EventRecorderOptions;
+  /** In order of their last use, so that the oldest is forgotten first. */
+  readonly #known = new Map<string, Series>();
+  /** What the server does not know yet; said again meanwhile, it is sent once. */
+  readonly #pending = new Set<Series>();
+  #sending: Promise<void> | undefined;
+  #dropped = 0;
+
+  constructor(options: EventRecorderOptions) {
+    this.#options = options;
+  }
+
+  record(about: KubeObject, note: EventNote): void {
+    if (this.#options.signal.aborted) return;
+    const series = this.#seriesFor(about, note);
+    if (!this.#pending.has(series) && this.#pending.size >= MAX_PENDING) {
+      this.#known.delete(series.key);
+      this.#dropped++;
+      return;
+    }
+    this.#pending.add(series);
+    this.#sending ??= this.#sendAll();
+  }
+
+  /** Resolves when everything recorded so far was sent or dropped. */
+  async idle(): Promise<void> {
+    while (this.#sending !== undefined) await this.#sending;
+  }
+
+  #seriesFor(about: KubeObject, note: EventNote): Series {
+    const now = this.#options.clock.now();
+    const { kind, metadata } = about;
+    const identity = [kind, metadata.namespace, metadata.name, metadata.uid, note.type, note.reason, note.message];
+    const key = JSON.stringify(identity);
+    let series = this.#known.get(key);
+    if (series === undefined || now - series.lastMs >= AGGREGATION_MS) series = this.#newSeries(key, about, note, now);
+    else series.count++;
+    series.lastMs = now;
+    this.#known.delete(key);
+    this.#known.set(key, series);
+    if (this.#known.size > MAX_KNOWN) this.#known.delete(this.#known.keys().next().value!);
+    return series;
+  }
+
+  #newSeries(key: string, about: KubeObject, note: EventNote, now: number): Series {
+    const { component, instance = component } = this.#options;
+    const { name = '', namespace, uid, resourceVersion } = about.metadata;
+    // Events about what has no namespace live in `default`, as client-go puts them.
+    const home = namespace === undefined || namespace === '' ? 'default' : namespace;
+    const base = name.slice(0, MAX_NAME - SUFFIX_LENGTH - 1);
+    const object = {
+      apiVersion: 'v1',
+      kind: 'Event',
+      metadata: { name: `${base}.${randomSuffix(SUFFIX_LENGTH)}`, namespace: home },
+      involvedObject: { apiVersion: about.apiVersion, kind: about.kind, namespace, name, uid, resourceVersion },
+      type: note.type,
+      reason: note.reason,
+      message: cutToBytes(note.message, MAX_MESSAGE),
+      source: { component },
+      reportingComponent: component,
+      reportingInstance: instance,
+    };
+    return { key, namespace: home, object, firstMs: now, lastMs: now, count: 1, created: false };
+  }
+
+  async #sendAll(): Promise<void> {
+    const { signal, log } = this.#options;
+    // In a later tick: `record` returns first.
+    await Promise.resolve();
+    for (const series of this.#pending) {
+      if (signal.aborted) break;
+      this.#pending.delete(series);
+      await this.#send(series);
+    }
+    if (this.#dropped > 0) log.warn({ dropped: this.#dropped }, 'too many Events at once; some were dropped');
+    this.#dropped = 0;
+    if (signal.aborted) this.#pending.clear();
+    // In the same tick as the last look at #pending: whoever records next starts anew.
+    this.#sending = undefined;
+  }
+
+  async #send(series: Series): Promise<void> {
+    const { signal, clock, log } = this.#options;
+    for (let tries = 1; !signal.aborted; tries++) {
+      try {
+        return await this.#write(series);
+      } catch (error) {
+        if (signal.aborted) return;
+        if (tries >= MAX_TRIES || !worthRetrying(error)) {
+          this.#known.delete(series.key);
+          log.warn({ err: error, event: series.object.metadata.name }, 'Cannot write an Event; it is dropped');
+          return;
+        }
+        await delay(clock, backoffMs(tries, RETRY), { signal });
+      }
+    }
+  }
+
+  async #write(series: Series): Promise<void> {
+    const { writer, signal } = this.#options;
+    const { namespace, count } = series;
+    const lastTimestamp = timestamp(series.lastMs);
+    if (series.created) {
+      const patch = { type: 'merge', body: { count, lastTimestamp } } as const;
+      try {
+        await writer.patch(EVENTS, { namespace, name: series.object.metadata.name! }, patch, { signal });
+        return;
+      } catch (error) {
+        // Events are short-lived at the server.
+        if (!isApiError(error, 'NotFound')) throw error;
+      }
+    }
+    const event = { ...series.object, count, firstTimestamp: timestamp(series.firstMs), lastTimestamp };
+    try {
+      await writer.create(EVENTS, event, { signal });
+    } catch (error) {
+      // An earlier try of ours came through after all.
+      if (!isApiError(error, 'AlreadyExists')) throw error;
+    }
+    series.created = true;
+  }
+}
+
+/** The API's refusals stay refusals; a server that is away or busy comes back. */
+function worthRetrying(error: unknown): boolean {
+  return !(error instanceof ApiError) || error.code === 429 || error.code >= 500;
+}
+
+function cutToBytes(text: string, maxBytes: number): string {
+  if (Buffer.byteLength(text) <= maxBytes) return text;
+  const cut = Buffer.from(text).subarray(0, maxBytes - 3).toString('utf8');
+  // The cut may have gone through a character.
+  return `${cut.replace(/\uFFFD+$/, '')}...`;
+}

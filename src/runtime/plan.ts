@@ -1,0 +1,67 @@
+/**
+ * What a decision asks for, as data that leaves the executor (apply.ts) no choices. Each change says why; that becomes
+ * the log line and the Event.
+ */
+import type { DeleteOptions, ObjectName, PatchType } from '#client/client.ts';
+import type { KubeObject, ResourceType } from '#kube/meta.ts';
+import { invariant } from '#lib/invariant.ts';
+
+interface Explained {
+  /** For people: `the VM is to run and has no instance`. */
+  readonly why: string;
+  /** The Event's reason, in CamelCase; otherwise one that names the verb. */
+  readonly reason?: string;
+}
+
+/** The object's name is decided here, so that doing it twice makes one object. */
+export interface CreateChange extends Explained {
+  readonly do: 'create';
+  readonly type: ResourceType;
+  readonly object: KubeObject;
+}
+
+export interface PatchChange extends Explained {
+  readonly do: 'patch';
+  readonly type: ResourceType;
+  readonly name: ObjectName;
+  /** Only this very object; another of the same name stays as it is. */
+  readonly uid?: string;
+  readonly patch: { readonly type: PatchType; readonly body: unknown };
+  readonly subresource?: string;
+}
+
+export interface DeleteChange extends Explained, Pick<DeleteOptions, 'propagationPolicy' | 'gracePeriodSeconds'> {
+  readonly do: 'delete';
+  readonly type: ResourceType;
+  readonly name: ObjectName;
+  readonly uid: string;
+  /** Only if it still is in this state. */
+  readonly resourceVersion?: string;
+}
+
+export type Change = CreateChange | PatchChange | DeleteChange;
+
+export interface Plan {
+  /** Done in this order; the first that fails ends it. */
+  readonly changes: readonly Change[];
+  /** The subject's whole status as it should be; absent leaves it as it is. Written before the changes. */
+  readonly status?: Readonly<Record<string, unknown>>;
+  /** Look again after this time, if nothing happens before. */
+  readonly requeueAfterMs?: number;
+}
+
+export const NOTHING: Plan = { changes: [] };
+
+/** Who needs more does a part and is looked at again. */
+export const MAX_CHANGES = 100;
+
+/** Our own mistakes fail before anything is written. */
+export function checkPlan({ changes, requeueAfterMs = 0 }: Plan): void {
+  invariant(changes.length <= MAX_CHANGES, `a plan has at most ${MAX_CHANGES} changes, this one has ${changes.length}`);
+  invariant(requeueAfterMs >= 0 && Number.isFinite(requeueAfterMs), 'requeueAfterMs is a time to come');
+  for (const change of changes) {
+    invariant(change.why !== '', 'a change says why');
+    if (change.do === 'create') invariant(change.object.metadata.name, 'the name of what is created is decided in the plan');
+    if (change.do === 'delete') invariant(change.uid !== '', 'a delete names the uid');
+  }
+}

@@ -1,0 +1,173 @@
+/**
+ * A queue of names. It decides when a name is worked on, never what is done; whoever adds a name says only "look at
+ * this again".
+ *
+ *                  add              a worker is free
+ *   absent ──────────────► ready ─────────────────► running ──done──► absent
+ *     │                     ▲ ▲                        │ add
+ *     └─addAfter─► delayed ─┘ └──────────done──────── running, to be looked at again
+ *
+ * A name is ready at most once and never worked on twice at a time. Failures of a name delay its next turn ever more;
+ * a success forgets them.
+ */
+import { backoffMs } from '#lib/backoff.ts';
+import type { BackoffOptions } from '#lib/backoff.ts';
+import type { Clock } from '#lib/clock.ts';
+
+/** What is to happen next with the name; nothing, unless somebody adds it. */
+export interface WorkResult {
+  /** Look again after this time. */
+  readonly afterMs?: number | undefined;
+  /** Look again with the delay of a failure, although it is none to be told of. */
+  readonly retry?: boolean;
+}
+
+export interface QueueMetrics {
+  /** How many names are ready. */
+  depth?(count: number): void;
+  retried?(): void;
+  /** How long a turn took, and whether it threw. */
+  worked?(durationMs: number, outcome: 'done' | 'failed'): void;
+}
+
+export interface WorkQueueOptions {
+  readonly clock: Clock;
+  readonly work: (key: string) => Promise<WorkResult | void>;
+  /** What `work` throws ends up here and nowhere else; the name comes again after `delayMs`. */
+  readonly onError: (key: string, error: unknown, retry: { failures: number; delayMs: number }) => void;
+  readonly concurrency?: number;
+  readonly backoff?: BackoffOptions;
+  readonly metrics?: QueueMetrics;
+}
+
+/** client-go's: 5 ms, 10 ms, 20 ms ... but no longer than five minutes. */
+const BACKOFF: BackoffOptions = { firstMs: 5, maxMs: 300_000 };
+
+export class WorkQueue {
+  readonly #options: WorkQueueOptions;
+  readonly #concurrency: number;
+  readonly #ready = new Set<string>();
+  /** The value says whether the name was added again meanwhile. */
+  readonly #running = new Map<string, boolean>();
+  readonly #delayed = new Map<string, { readonly atMs: number; readonly cancel: () => void }>();
+  readonly #failures = new Map<string, number>();
+  readonly #idleWaiters = new Set<() => void>();
+  #state: 'open' | 'draining' | 'closed' = 'open';
+
+  constructor(options: WorkQueueOptions) {
+    this.#options = options;
+    this.#concurrency = options.concurrency ?? 1;
+  }
+
+  /** Names that wait for a worker; those that are delayed or running do not count. */
+  get depth(): number {
+    return this.#ready.size;
+  }
+
+  /** How many names wait for their time. */
+  get delayed(): number {
+    return this.#delayed.size;
+  }
+
+  add(key: string): void {
+    if (this.#state !== 'open') return;
+    this.#enqueue(key);
+    this.#dispatch();
+  }
+
+  /** The earlier of two times counts; an `add` meanwhile takes neither away. */
+  addAfter(key: string, ms: number): void {
+    if (this.#state !== 'open') return;
+    if (ms <= 0) return this.add(key);
+    const { clock } = this.#options;
+    const atMs = clock.now() + ms;
+    const waiting = this.#delayed.get(key);
+    if (waiting !== undefined && waiting.atMs <= atMs) return;
+    waiting?.cancel();
+    const cancel = clock.after(ms, () => {
+      this.#delayed.delete(key);
+      this.add(key);
+    });
+    this.#delayed.set(key, { atMs, cancel });
+  }
+
+  /** Resolves when no name is ready or running; delayed ones do not count. */
+  idle(): Promise<void> {
+    if (this.#isIdle()) return Promise.resolve();
+    return new Promise((resolve) => this.#idleWaiters.add(resolve));
+  }
+
+  /** Takes nothing more. With `drain` it works off what is ready; resolves when the last worker is done. */
+  async shutdown({ drain = false }: { drain?: boolean } = {}): Promise<void> {
+    if (this.#state === 'open') this.#state = drain ? 'draining' : 'closed';
+    if (!drain) this.#ready.clear();
+    for (const { cancel } of this.#delayed.values()) cancel();
+    this.#delayed.clear();
+    this.#measureDepth();
+    await this.idle();
+    this.#state = 'closed';
+    this.#failures.clear();
+  }
+
+  #enqueue(key: string): void {
+    if (this.#running.has(key)) this.#running.set(key, true);
+    else this.#ready.add(key);
+    this.#measureDepth();
+  }
+
+  #dispatch(): void {
+    for (const key of this.#ready) {
+      if (this.#running.size >= this.#concurrency) return;
+      this.#ready.delete(key);
+      this.#running.set(key, false);
+      this.#measureDepth();
+      void this.#turn(key);
+    }
+  }
+
+  async #turn(key: string): Promise<void> {
+    const { clock, work, onError, metrics } = this.#options;
+    const startedAt = clock.now();
+    try {
+      // In a later tick, so that adding a name never runs its work inside of the caller.
+      await Promise.resolve();
+      const result = (await work(key)) ?? {};
+      metrics?.worked?.(clock.now() - startedAt, 'done');
+      if (result.retry) this.#retry(key);
+      else this.#failures.delete(key);
+      if (result.afterMs !== undefined) this.addAfter(key, result.afterMs);
+    } catch (error) {
+      metrics?.worked?.(clock.now() - startedAt, 'failed');
+      onError(key, error, this.#retry(key));
+    } finally {
+      this.#finish(key);
+    }
+  }
+
+  #retry(key: string): { failures: number; delayMs: number } {
+    const failures = (this.#failures.get(key) ?? 0) + 1;
+    const delayMs = backoffMs(failures, this.#options.backoff ?? BACKOFF);
+    if (this.#state === 'open') this.#failures.set(key, failures);
+    this.#options.metrics?.retried?.();
+    this.addAfter(key, delayMs);
+    return { failures, delayMs };
+  }
+
+  #finish(key: string): void {
+    const again = this.#running.get(key);
+    this.#running.delete(key);
+    if (again && this.#state !== 'closed') this.#enqueue(key);
+    this.#dispatch();
+    if (!this.#isIdle()) return;
+    for (const resolve of this.#idleWaiters) resolve();
+    this.#idleWaiters.clear();
+  }
+
+  #isIdle(): boolean {
+    return this.#ready.size === 0 && this.#running.size === 0;
+  }
+
+  #measureDepth(): void {
+    this.#options.metrics?.depth?.(this.#ready.size);
+  }
+}

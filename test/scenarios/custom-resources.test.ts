@@ -1,0 +1,98 @@
+/** CustomResourceDefinitions from creation to deletion, and their objects in several versions. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { gadget, gadgetCrd, GADGETS, installCrd, installGadgets } from '#test/support/gadgets.ts';
+import { startTestApi, type Loose, type TestApi, type WatchProbe } from '#test/support/test-api.ts';
+
+const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+let api: TestApi;
+
+before(async () => {
+  api = await startTestApi();
+});
+after(() => api.stop());
+
+function condition(crd: Loose, type: string): Loose {
+  return crd.status.conditions.find((candidate: Loose) => candidate.type === type);
+}
+
+async function until(watch: WatchProbe, fits: (event: { type: string; object: Loose }) => boolean): Promise<Loose> {
+  for (let seen = 1; ; seen++) {
+    const event = (await watch.got(seen))[seen - 1]!;
+    if (fits(event)) return event.object;
+  }
+}
+
+test('a definition is established and shows in discovery', async () => {
+  await installGadgets(api);
+  const crd = await api.ok('GET', `${CRDS}/gadgets.golden.local`);
+  assert.deepEqual([condition(crd, 'NamesAccepted').reason, condition(crd, 'Established').reason], ['NoConflicts', 'InitialNamesAccepted']);
+  assert.deepEqual(crd.status.storedVersions, ['v1']);
+  assert.deepEqual(crd.status.acceptedNames, { plural: 'gadgets', singular: 'gadget', shortNames: ['gd'], kind: 'Gadget', listKind: 'GadgetList', categories: ['all'] });
+  const { resources } = await api.ok('GET', '/apis/golden.local/v1');
+  assert.deepEqual(resources.map((resource: Loose) => resource.name), ['gadgets', 'gadgets/status']);
+});
+
+test('a second definition cannot take names that are in use', async () => {
+  const crd = gadgetCrd();
+  crd.metadata.name = 'gizmos.golden.local';
+  crd.spec.names = { plural: 'gizmos', singular: 'gizmo', kind: 'Gizmo', shortNames: ['gd'] };
+  const watch = await api.watch(`${CRDS}?watch=1&fieldSelector=metadata.name=gizmos.golden.local`);
+  await api.ok('POST', CRDS, { body: crd });
+  const judged = await until(watch, ({ object }) => condition(object, 'NamesAccepted') !== undefined);
+  assert.deepEqual([condition(judged, 'NamesAccepted').status, condition(judged, 'NamesAccepted').message], ['False', '"gd" is already in use']);
+  assert.equal(condition(judged, 'Established').status, 'False');
+  assert.equal((await api.call('GET', '/apis/golden.local/v1/gizmos')).status, 404);
+  await api.ok('PATCH', `${CRDS}/gizmos.golden.local`, { body: { spec: { names: { shortNames: ['gz'] } } } });
+  await until(watch, ({ object }) => condition(object, 'Established')?.status === 'True');
+  watch.stop();
+  assert.deepEqual((await api.ok('GET', '/apis/golden.local/v1/gizmos')).items, []);
+});
+
+test('several served versions are views of one object', async () => {
+  const crd = gadgetCrd();
+  crd.metadata.name = 'wheels.golden.local';
+  crd.spec.names = { plural: 'wheels', singular: 'wheel', kind: 'Wheel' };
+  const [v1] = crd.spec.versions;
+  crd.spec.versions = [v1, { ...structuredClone(v1), name: 'v1beta1', storage: false, deprecated: true }];
+  await installCrd(api, crd);
+  const url = (version: string) => `/apis/golden.local/${version}/namespaces/golden/wheels`;
+  const wheel = { ...gadget('w'), apiVersion: 'golden.local/v1beta1', kind: 'Wheel' };
+  const made = await api.call('POST', url('v1beta1'), { body: wheel });
+  assert.deepEqual([made.status, made.body.apiVersion], [201, 'golden.local/v1beta1']);
+  assert.deepEqual(made.warnings, ['golden.local/v1beta1 Wheel is deprecated']);
+  assert.equal((await api.ok('GET', `${url('v1')}/w`)).apiVersion, 'golden.local/v1');
+  await api.ok('PATCH', `${url('v1beta1')}/w`, { body: { spec: { size: 9 } } });
+  const watch = await api.watch(`${url('v1beta1')}?watch=1`);
+  assert.equal((await watch.got(1))[0]!.object.apiVersion, 'golden.local/v1beta1');
+  watch.stop();
+  const list = await api.ok('GET', url('v1'));
+  assert.deepEqual([list.items[0].apiVersion, list.items[0].spec.size], ['golden.local/v1', 9]);
+});
+
+test('a changed schema counts for the next write', async () => {
+  await api.ok('POST', GADGETS, { body: gadget('before', { size: 9 }) });
+  await api.ok('PATCH', `${CRDS}/gadgets.golden.local`, {
+    contentType: 'application/json-patch+json',
+    body: [{ op: 'replace', path: '/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size/maximum', value: 5 }],
+  });
+  assert.equal((await api.call('POST', GADGETS, { body: gadget('after', { size: 9 }) })).status, 422);
+  assert.equal((await api.ok('GET', `${GADGETS}/before`)).spec.size, 9);
+});
+
+test('a deleted definition takes its objects along, and waits for their finalizers', async () => {
+  await api.ok('POST', GADGETS, { body: gadget('sticky', { size: 1 }, { finalizers: ['golden.local/hold'] }) });
+  const watch = await api.watch(`${CRDS}?watch=1&fieldSelector=metadata.name=gadgets.golden.local`);
+  const answer = await api.ok('DELETE', `${CRDS}/gadgets.golden.local`);
+  assert.deepEqual(answer.metadata.finalizers, ['customresourcecleanup.apiextensions.k8s.io']);
+  await until(watch, ({ object }) => condition(object, 'Terminating')?.status === 'True');
+  assert.equal((await api.call('POST', GADGETS, { body: gadget('late', { size: 1 }) })).status, 405);
+  const gadgets = await api.watch(`${GADGETS}?watch=1&fieldSelector=metadata.name=sticky`);
+  await until(gadgets, ({ object }) => object.metadata.deletionTimestamp !== undefined);
+  gadgets.stop();
+  await api.ok('PATCH', `${GADGETS}/sticky`, { body: { metadata: { finalizers: null } } });
+  await until(watch, ({ type }) => type === 'DELETED');
+  watch.stop();
+  assert.equal((await api.call('GET', GADGETS)).status, 404);
+  assert.equal(api.store.count('gadgets.golden.local'), 0);
+});

@@ -1,0 +1,142 @@
+/** The engine's core in this process on a memory store: requests in, parsed answers out. */
+import { createCore, type Core } from '#engine/core.ts';
+import { MASTERS } from '#engine/auth/groups.ts';
+import type { ApiRequest, UserInfo } from '#engine/request.ts';
+import { openMemoryStore } from '#engine/store/open-store.ts';
+import type { Store } from '#engine/store/store.ts';
+import { startControllers } from '#engine/controllers/start.ts';
+import { systemClock, type Clock } from '#lib/clock.ts';
+import { silentLog } from '#lib/log.ts';
+
+export const ADMIN: UserInfo = { name: 'admin', groups: [MASTERS, 'system:authenticated'] };
+export const MALLORY: UserInfo = { name: 'mallory', groups: ['system:authenticated'] };
+
+export interface CallOptions {
+  readonly body?: unknown;
+  readonly contentType?: string;
+  readonly accept?: string;
+  readonly user?: UserInfo;
+}
+
+// The body of an answer is whatever the API says; tests look into it freely.
+// oxlint-disable-next-line typescript/no-explicit-any
+export type Loose = any;
+
+export interface Answer {
+  readonly status: number;
+  readonly body: Loose;
+  readonly text: string;
+  readonly warnings: readonly string[];
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface WatchProbe {
+  readonly events: { type: string; object: Loose }[];
+  readonly ended: Promise<void>;
+  /** Resolves once there are that many. */
+  got(count: number): Promise<{ type: string; object: Loose }[]>;
+  stop(): void;
+}
+
+export interface TestApi {
+  readonly core: Core;
+  readonly store: Store;
+  call(method: string, url: string, options?: CallOptions): Promise<Answer>;
+  /** Like call, for requests that must work. */
+  ok(method: string, url: string, options?: CallOptions): Promise<Loose>;
+  watch(url: string, options?: CallOptions): Promise<WatchProbe>;
+  stop(): Promise<void>;
+}
+
+export interface TestApiOptions {
+  readonly store?: Store;
+  readonly clock?: Clock;
+  /** Without them namespaces and CRDs are only stored. */
+  readonly controllers?: boolean;
+}
+
+export async function startTestApi({ store, clock = systemClock, controllers = true }: TestApiOptions = {}): Promise<TestApi> {
+  const open = store ?? (await openMemoryStore());
+  const core = createCore({ store: open, clock, log: silentLog });
+  const running = controllers
+    ? await startControllers({ handler: core.handler, registry: core.registry, clock, log: silentLog })
+    : undefined;
+  core.markStarted();
+
+  const call: TestApi['call'] = async (method, url, options = {}) => {
+    const response = await core.handler(requestOf(method, url, options));
+    if ('stream' in response) throw new Error(`${url} answered with a stream`);
+    const bytes = Array.isArray(response.body) ? Buffer.concat(response.body) : (response.body as Buffer);
+    const text = bytes.toString('utf8');
+    const json = response.contentType.startsWith('application/json');
+    const body: Loose = json && text !== '' ? JSON.parse(text) : text;
+    return { status: response.status, body, text, warnings: response.warnings ?? [], headers: response.headers ?? {} };
+  };
+
+  return {
+    core,
+    store: open,
+    call,
+    async ok(method, url, options) {
+      const { status, body } = await call(method, url, options);
+      if (status >= 300) throw new Error(`${method} ${url}: ${status} ${JSON.stringify(body)}`);
+      return body;
+    },
+    async watch(url, options = {}) {
+      const response = await core.handler(requestOf('GET', url, options));
+      if (!('stream' in response)) throw new Error(`${url} did not answer with a stream: ${response.status}`);
+      return probe(response.stream);
+    },
+    async stop() {
+      await running?.stop();
+      core.stop();
+      await open.close();
+    },
+  };
+}
+
+function requestOf(method: string, url: string, options: CallOptions): ApiRequest {
+  const [path = '', query = ''] = url.split('?', 2);
+  const { body, user = ADMIN } = options;
+  const bytes = body === undefined ? Buffer.alloc(0) : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+  return {
+    method,
+    path,
+    query: new URLSearchParams(query),
+    user,
+    accept: options.accept ?? 'application/json',
+    contentType: options.contentType ?? (method === 'PATCH' ? 'application/merge-patch+json' : 'application/json'),
+    userAgent: 'test',
+    body: async () => bytes,
+    signal: new AbortController().signal,
+  };
+}
+
+type Stream = (sink: { write(chunk: Buffer): boolean; bufferedBytes: number; end(): void }) => () => void;
+
+function probe(stream: Stream): WatchProbe {
+  const events: { type: string; object: Loose }[] = [];
+  const waiting: { count: number; resolve: () => void }[] = [];
+  let finish: () => void = () => {};
+  const ended = new Promise<void>((resolve) => (finish = resolve));
+  const stop = stream({
+    write(chunk) {
+      for (const line of chunk.toString('utf8').split('\n')) {
+        if (line !== '') events.push(JSON.parse(line) as { type: string; object: Loose });
+      }
+      for (const waiter of waiting) if (events.length >= waiter.count) waiter.resolve();
+      return true;
+    },
+    bufferedBytes: 0,
+    end: () => finish(),
+  });
+  return {
+    events,
+    ended,
+    async got(count) {
+      if (events.length < count) await new Promise<void>((resolve) => waiting.push({ count, resolve }));
+      return events;
+    },
+    stop,
+  };
+}

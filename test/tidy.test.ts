@@ -1,0 +1,52 @@
+/** The repository keeps its own rules. What they are: test/tidy/. */
+import assert from 'node:assert/strict';
+import { readFileSync, readdirSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
+import { test } from 'node:test';
+import { layers } from '#test/tidy/layers.ts';
+import { rules, unjustified } from '#test/tidy/rules.ts';
+import type { Rule, SourceFile } from '#test/tidy/rules.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+/** Not ours, or not kept. */
+const IGNORED = new Set(['node_modules', '.git', '.cache', '.selfsame']);
+const TEXT = /\.(?:ts|js|mjs|json|jsonc|md|sh|ya?ml|html|css)$|^[^.]+$|^\.[a-z]+rc$/;
+
+const files = filesBelow(ROOT);
+
+function filesBelow(dir: string): SourceFile[] {
+  return readdirSync(dir, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(dir, entry.name);
+    if (entry.isDirectory()) return IGNORED.has(entry.name) ? [] : filesBelow(path);
+    if (!entry.isFile() || !TEXT.test(entry.name)) return [];
+    return [{ path: relative(ROOT, path).split(sep).join('/'), text: readFileSync(path, 'utf8') }];
+  });
+}
+
+function fileNamed(path: string): SourceFile {
+  const file = files.find((known) => known.path === path);
+  assert.ok(file !== undefined, `${path} is seen`);
+  return file;
+}
+
+test('the tidy test sees the repository', () => {
+  for (const path of ['package.json', 'package-lock.json', 'src/main.ts', 'src/lib/clock.ts', 'test/tidy.test.ts']) {
+    fileNamed(path);
+  }
+  assert.ok(files.filter(({ path }) => path.startsWith('src/')).length > 50);
+});
+
+const all: Record<string, Rule> = { layers, ...rules };
+for (const [name, rule] of Object.entries(all)) {
+  test(`tidy: ${name}`, () => {
+    const findings = files.flatMap(rule).map(({ path, line, problem }) => `${path}:${line} ${problem}`);
+    assert.equal(findings.join('\n'), '');
+  });
+}
+
+test('every runtime dependency has its justification in docs/adr', () => {
+  const { dependencies } = JSON.parse(fileNamed('package.json').text) as { dependencies: Record<string, string> };
+  const records = files.filter(({ path }) => path.startsWith('docs/adr/')).map(({ text }) => text);
+  assert.ok(records.length > 0);
+  assert.deepEqual(unjustified(Object.keys(dependencies), records), []);
+});

@@ -1,0 +1,96 @@
+/** The import layers of src/ (ARCHITECTURE.md): who may import whom, and why not otherwise. */
+import { posix } from 'node:path';
+import { isTest } from '#test/tidy/rules.ts';
+import type { Finding, Rule, SourceFile } from '#test/tidy/rules.ts';
+import { lineAt, scanSource } from '#test/tidy/source-text.ts';
+
+interface Layer {
+  /** Folders below src/ besides its own. */
+  readonly sees: readonly string[];
+  readonly why: string;
+}
+
+const ABOVE_API = 'everything above the API is an ordinary client: it works the same on a real cluster';
+
+/** The longest folder that fits decides. A new folder of src/ needs its row. */
+export const LAYERS: Readonly<Record<string, Layer>> = {
+  lib: { sees: [], why: 'lib has no domain knowledge, so that everything can stand on it' },
+  kube: { sees: ['lib'], why: 'kube is Kubernetes as values; it serves both sides of the wire and the browser' },
+  engine: {
+    sees: ['lib', 'kube', 'engine/controllers'],
+    why: 'the engine is a server: only engine/controllers use it as its clients do, and it knows nothing of VMs',
+  },
+  'engine/controllers': {
+    sees: ['lib', 'kube', 'engine', 'client', 'runtime'],
+    why: 'the engine could serve any operator: its controllers know nothing of VMs',
+  },
+  client: { sees: ['lib', 'kube'], why: 'a client knows the API, not the server behind it' },
+  runtime: { sees: ['lib', 'kube', 'client'], why: 'the runtime runs any controller, on any engine' },
+  api: { sees: ['lib', 'kube'], why: 'our kinds are values that every part reads' },
+  admission: {
+    sees: ['lib', 'kube', 'api'],
+    why: 'admission is a function of the review; the server hands it lookups',
+  },
+  controllers: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
+  node: { sees: ['lib', 'kube', 'client', 'runtime', 'api', 'formats'], why: ABOVE_API },
+  jobs: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
+  formats: { sees: ['lib', 'kube', 'api'], why: 'codecs are pure' },
+  subresources: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
+  operator: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
+  cli: { sees: ['lib', 'kube', 'client', 'api', 'formats'], why: ABOVE_API },
+};
+
+/** The two files that put everything together; nobody imports them but they each other. */
+const PROGRAM = new Set(['main.ts', 'config.ts', 'config.test.ts', 'main.test.ts']);
+
+export const layers: Rule = (file) => {
+  if (!file.path.startsWith('src/') || !file.path.endsWith('.ts')) return [];
+  const path = file.path.slice('src/'.length);
+  if (PROGRAM.has(path)) return [];
+  const own = layerOf(path);
+  if (own === undefined) {
+    return [{ path: file.path, line: 1, problem: 'stands in a folder without a row in test/tidy/layers.ts' }];
+  }
+  return importsOf(file).flatMap(({ specifier, line }) => {
+    const problem = importProblem(specifier, path, own);
+    return problem === undefined ? [] : [{ path: file.path, line, problem } satisfies Finding];
+  });
+};
+
+function importProblem(specifier: string, from: string, own: string): string | undefined {
+  if (own === 'kube' && specifier.startsWith('node:') && !isTest(from)) {
+    return `imports ${specifier}: kube must run in a browser`;
+  }
+  const target = targetOf(specifier, from);
+  if (target === undefined) return undefined;
+  if (target.startsWith('../')) {
+    return isTest(from) ? undefined : `imports ${specifier}: the program must not depend on what is outside of src/`;
+  }
+  if (PROGRAM.has(target)) return `imports ${specifier}: nothing sees main.ts and config.ts; take values as arguments`;
+  if (isTest(target) && !isTest(from)) return `imports ${specifier}: only tests may use what is made for tests`;
+  const layer = layerOf(target);
+  if (layer === own || (layer !== undefined && LAYERS[own]?.sees.includes(layer))) return undefined;
+  return `imports ${specifier}: ${own} may see only ${LAYERS[own]?.sees.join(', ') || 'itself'}, because ${LAYERS[own]?.why}`;
+}
+
+/** The imported file from src/ on; undefined for packages. */
+function targetOf(specifier: string, from: string): string | undefined {
+  if (specifier.startsWith('.')) return posix.normalize(posix.join(posix.dirname(from), specifier));
+  if (specifier.startsWith('#test/')) return `../test/${specifier.slice('#test/'.length)}`;
+  return specifier.startsWith('#') ? specifier.slice(1) : undefined;
+}
+
+function layerOf(path: string): string | undefined {
+  return Object.keys(LAYERS)
+    .filter((folder) => path.startsWith(`${folder}/`))
+    .sort((a, b) => b.length - a.length)[0];
+}
+
+/** Static and dynamic imports, and re-exports. */
+export function importsOf({ text }: SourceFile): { specifier: string; line: number }[] {
+  const { code } = scanSource(text);
+  return [...code.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*(['"])(\s*)\1/g)].map((match) => {
+    const start = match.index + match[0].length - 1 - (match[2]?.length ?? 0);
+    return { specifier: text.slice(start, start + (match[2]?.length ?? 0)), line: lineAt(text, match.index) };
+  });
+}
