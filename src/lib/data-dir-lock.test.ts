@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -19,8 +19,9 @@ test('the directory is made for us alone and carries our pid while it is held', 
   const lock = acquireDataDir(dir);
   assert.equal(statSync(dir).mode & 0o777, 0o700);
   assert.equal(readFileSync(join(dir, 'server.pid'), 'utf8'), `${process.pid}\n`);
+  assert.deepEqual(readdirSync(dir).toSorted(), ['lock', 'server.pid']);
   lock.release();
-  assert.ok(!existsSync(join(dir, 'server.pid')));
+  assert.deepEqual(readdirSync(dir), ['lock']);
 });
 
 test('a second holder in the same process is refused until the first lets go', (t) => {

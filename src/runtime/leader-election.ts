@@ -140,13 +140,12 @@ async function serve(term: Term, candidate: LeaseCandidate, settings: Settings):
   const over = new AbortController();
   const onStop = (): void => leading.abort(signal.reason);
   const onLost = (): void => leading.abort(term.lost.reason);
-  if (signal.aborted) onStop();
   signal.addEventListener('abort', onStop);
   term.lost.addEventListener('abort', onLost);
   // Goes on while lead() comes to its end, so that nobody starts before.
   const renewing = renewUntil(over.signal, term, candidate, settings);
   try {
-    await lead(leading.signal);
+    if (!signal.aborted) await lead(leading.signal);
     return term.lost.aborted ? 'lost' : 'done';
   } catch (error) {
     if (!leading.signal.aborted) throw error;

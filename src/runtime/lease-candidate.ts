@@ -67,10 +67,11 @@ export class LeaseCandidate {
 
   /** Gives it up, so that another need not wait. Only when nothing is done in its name any more. */
   async release(signal: AbortSignal): Promise<void> {
-    const lease = this.#observed;
-    if (lease === undefined || !this.#isOurs()) return;
+    // A renewal that was given up may have come through after all: only the server knows the state.
+    const lease = await this.#read(signal);
+    if (lease === undefined || lease.spec?.holderIdentity !== this.#options.identity) return;
     const time = this.#time();
-    const { leaseTransitions } = lease.spec ?? {};
+    const { leaseTransitions } = lease.spec;
     const spec = { leaseDurationSeconds: 1, acquireTime: time, renewTime: time, leaseTransitions };
     this.#see(await this.#options.client.update(LEASES, { ...lease, spec }, { signal }));
   }

@@ -53,6 +53,7 @@ export class WorkQueue {
   readonly #failures = new Map<string, number>();
   readonly #idleWaiters = new Set<() => void>();
   #state: 'open' | 'draining' | 'closed' = 'open';
+  #dispatching = false;
 
   constructor(options: WorkQueueOptions) {
     this.#options = options;
@@ -72,7 +73,13 @@ export class WorkQueue {
   add(key: string): void {
     if (this.#state !== 'open') return;
     this.#enqueue(key);
-    this.#dispatch();
+    if (this.#dispatching) return;
+    // In a later tick: adding a name never runs its work inside of the caller, and a burst of adds is one turn.
+    this.#dispatching = true;
+    queueMicrotask(() => {
+      this.#dispatching = false;
+      this.#dispatch();
+    });
   }
 
   /** The earlier of two times counts; an `add` meanwhile takes neither away. */
@@ -129,8 +136,6 @@ export class WorkQueue {
     const { clock, work, onError, metrics } = this.#options;
     const startedAt = clock.now();
     try {
-      // In a later tick, so that adding a name never runs its work inside of the caller.
-      await Promise.resolve();
       const result = (await work(key)) ?? {};
       metrics?.worked?.(clock.now() - startedAt, 'done');
       if (result.retry) this.#retry(key);

@@ -48,9 +48,10 @@ export class FakeLink {
   }
 
   async #request(request: TransportRequest): Promise<{ status: number; body: unknown; warnings: readonly string[] }> {
-    await this.#pass(request);
-    await this.#travel();
     request.signal?.throwIfAborted();
+    await this.#pass(request);
+    // What was sent arrives, even if its sender has given up meanwhile.
+    await this.#travel();
     const body: unknown = JSON.parse(JSON.stringify(this.#serve(request)));
     if (request.method !== 'GET') this.afterWrite?.(request);
     await this.#travel();

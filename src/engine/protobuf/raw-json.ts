@@ -9,9 +9,15 @@ const SUSPECT = /__proto__|\\u005f/i;
 export function parseRawJson(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw new ProtobufError('proto: raw JSON contains invalid UTF-8');
   const text = bytes.toString('utf8');
-  assertDepth(text);
+  const value = parse(text);
+  assertDepth(value, 0);
+  // Only now, because a reviver recurses.
+  return SUSPECT.test(text) ? JSON.parse(text, dropPrototypeKeys) : value;
+}
+
+function parse(text: string): unknown {
   try {
-    return SUSPECT.test(text) ? JSON.parse(text, dropPrototypeKeys) : JSON.parse(text);
+    return JSON.parse(text);
   } catch (cause) {
     throw new ProtobufError(`json parse error: ${(cause as Error).message}`, { cause });
   }
@@ -21,12 +27,8 @@ function dropPrototypeKeys(this: unknown, key: string, value: unknown): unknown 
   return key === '__proto__' ? undefined : value;
 }
 
-/** Before parsing, because a reviver recurses; in text that is no JSON it may err, but that text is refused anyway. */
-function assertDepth(text: string): void {
-  let depth = 0;
-  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}]/gs)) {
-    if (token === '{' || token === '[') depth++;
-    else if (token === '}' || token === ']') depth--;
-    if (depth > MAX_DEPTH) throw new ProtobufError(`json: nested too deeply: the limit is ${MAX_DEPTH} levels`);
-  }
+function assertDepth(value: unknown, depth: number): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (depth >= MAX_DEPTH) throw new ProtobufError(`json: nested too deeply: the limit is ${MAX_DEPTH} levels`);
+  for (const item of Object.values(value)) assertDepth(item, depth + 1);
 }

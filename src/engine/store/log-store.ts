@@ -10,7 +10,7 @@ import type { Journal, LogRecord } from './journal.ts';
 import { applyRecord, Loader } from './loader.ts';
 import { RevisionWaiters } from './revision-waiters.ts';
 import { RevisionConflictError, RevisionGoneError, StoreOverloadedError, StoreUnavailableError } from './store.ts';
-import type { Entry, Listing, ListRange, Store, StoreEvent, WatchListener, WatchRange, Write } from './store.ts';
+import type { Entry, Listing, ListRange, Store, WatchListener, WatchRange, Write } from './store.ts';
 import { notify, select, Watchers } from './watchers.ts';
 import { WriteQueue } from './write-queue.ts';
 

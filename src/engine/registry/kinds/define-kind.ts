@@ -68,13 +68,13 @@ export function defineKind<S extends Schema>(definition: KindDefinition<S>): Res
     collection: groupResource({ group, plural }),
     storageVersion: version,
     schema: definition.schema,
-    columns: definition.columns.map((column) => ({ type: 'string', ...column }) as Column),
+    columns: definition.columns.map((column) => ({ type: 'string', ...column })),
     status,
     generation,
     selectableFields: (definition.selectableFields ?? {}) as Resource['selectableFields'],
     nameRule: definition.nameRule ?? 'subdomain',
     builtIn: true,
-    strategy: strategyOf(definition as unknown as KindDefinition<Schema>),
+    strategy: strategyOf(definition),
     ...(definition.extraSubresources === undefined ? {} : { extraSubresources: definition.extraSubresources }),
   };
 }

@@ -11,7 +11,8 @@ export type Fields = Record<string, unknown> & { metadata?: ObjectMeta };
 
 /** As sent, with the server's stamps. */
 export function anObject(resource: Resource, fields: Fields): KubeObject {
-  const { metadata, ...rest } = structuredClone(fields);
+  // Through JSON, as it comes from the wire: nothing is `undefined`.
+  const { metadata, ...rest } = JSON.parse(JSON.stringify(fields)) as Fields;
   const namespace = resource.namespaced ? { namespace: 'prod' } : {};
   return {
     apiVersion: apiVersionOf(resource),

@@ -59,7 +59,8 @@ export const namespaces = defineKind({
     object.status = { phase: 'Active' };
   },
   prepareForUpdate(object, old) {
-    object.spec = { ...object.spec, finalizers: old.spec?.finalizers };
+    const { finalizers: _asked, ...rest } = object.spec ?? {};
+    object.spec = { ...rest, ...(old.spec?.finalizers && { finalizers: old.spec.finalizers }) };
   },
   beginDeletion(object) {
     object.status = { ...object.status, phase: 'Terminating' };

@@ -122,7 +122,7 @@ function subjectsOf({ subjects = [] }: Binding, kind: string): string {
 /** Users and groups belong to this API group, service accounts to the core group. */
 function defaultSubjects({ subjects }: Binding): void {
   if (!Array.isArray(subjects)) return;
-  for (const one of subjects as Subject[]) {
+  for (const one of subjects) {
     if (isRecord(one) && (one.kind === 'User' || one.kind === 'Group')) one.apiGroup ??= GROUP;
   }
 }

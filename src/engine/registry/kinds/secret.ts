@@ -32,10 +32,7 @@ export const secrets = defineKind({
   defaults(object) {
     const { stringData } = object;
     if (isRecord(stringData)) {
-      const encoded = Object.entries(stringData).map(([key, text]) => [
-        key,
-        Buffer.from(String(text)).toString('base64'),
-      ]);
+      const encoded = Object.entries(stringData).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
       object.data = { ...object.data, ...(Object.fromEntries(encoded) as Record<string, string>) };
     }
     delete object.stringData;

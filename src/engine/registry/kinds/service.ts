@@ -118,7 +118,9 @@ export const services = defineKind({
   },
   defaults({ spec }) {
     if (!isRecord(spec)) return;
-    for (const port of records(spec.ports)) port.targetPort ||= port.port;
+    for (const port of records(spec.ports)) {
+      if (port.port) port.targetPort ||= port.port;
+    }
     if (spec.sessionAffinity === 'ClientIP') {
       spec.sessionAffinityConfig ??= { clientIP: { timeoutSeconds: AFFINITY_SECONDS } };
     }

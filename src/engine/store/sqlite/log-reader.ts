@@ -18,7 +18,7 @@ export class LogReader {
   readonly #file: string;
   readonly #hadWal: boolean;
   readonly #hadShm: boolean;
-  readonly #db: DatabaseSync;
+  #db: DatabaseSync | undefined;
   #rows: Iterator<unknown> | undefined;
   /** Read, but did not fit into the chunk any more. */
   #held: Row | undefined;
@@ -30,13 +30,13 @@ export class LogReader {
     this.#file = file;
     this.#hadWal = existsSync(`${file}-wal`);
     this.#hadShm = existsSync(`${file}-shm`);
-    this.#db = openForReading(file);
     try {
+      const db = (this.#db = openForReading(file));
       checkWal(file);
-      this.#quickCheck();
-      this.compactedRevision = readCompactedRevision(this.#db, file);
+      quickCheck(db, file);
+      this.compactedRevision = readCompactedRevision(db, file);
       this.newestRevision = this.compactedRevision;
-      const select = this.#db.prepare(SELECT_RECORDS);
+      const select = db.prepare(SELECT_RECORDS);
       select.setReturnArrays(true);
       this.#rows = select.iterate();
     } catch (error) {
@@ -66,15 +66,9 @@ export class LogReader {
 
   /** Removes what SQLite put beside the file only for reading it. */
   close(): void {
-    this.#db.close();
+    this.#db?.close();
     if (!this.#hadShm) rmSync(`${this.#file}-shm`, { force: true });
     if (!this.#hadWal && sizeOf(`${this.#file}-wal`) === 0) rmSync(`${this.#file}-wal`, { force: true });
-  }
-
-  #quickCheck(): void {
-    const [first] = this.#db.prepare('PRAGMA quick_check(1)').all();
-    const found = String(first?.['quick_check']);
-    if (found !== 'ok') throw new Damage(this.#file, `it is damaged (${found.replaceAll('\n', ' ')})`);
   }
 
   #nextRow(): Row | undefined {
@@ -115,6 +109,12 @@ function touched(db: DatabaseSync, sql: string): DatabaseSync {
     db.close();
     throw error;
   }
+}
+
+function quickCheck(db: DatabaseSync, file: string): void {
+  const [first] = db.prepare('PRAGMA quick_check(1)').all();
+  const found = String(first?.['quick_check']);
+  if (found !== 'ok') throw new Damage(file, `it is damaged (${found.replaceAll('\n', ' ')})`);
 }
 
 /** Throws Damage when it is not there or was changed. */

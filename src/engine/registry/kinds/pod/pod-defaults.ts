@@ -14,7 +14,9 @@ export function defaultPod(spec: PodSpec | undefined): void {
   for (const { resources, ports } of containers) {
     if (isRecord(resources)) requestWhatIsLimited(resources);
     if (spec.hostNetwork !== true) continue;
-    for (const port of records(ports)) port.hostPort ??= port.containerPort;
+    for (const port of records(ports)) {
+      if (port.containerPort) port.hostPort ??= port.containerPort;
+    }
   }
 }
 

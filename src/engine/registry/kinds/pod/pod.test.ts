@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { cellsOf, changeFaultsOf, created, faultsOf, type Fields } from '#engine/registry/kinds/kind.fixture.ts';
+import {
+  anObject,
+  cellsOf,
+  changeFaultsOf,
+  created,
+  faultsOf,
+  type Fields,
+} from '#engine/registry/kinds/kind.fixture.ts';
 import { pods } from '#engine/registry/kinds/pod/pod.ts';
+import { compileSchema } from '#engine/registry/structural/compile.ts';
 
 type Spec = Record<string, unknown>;
 
@@ -93,6 +101,11 @@ test('defaults that depend on other fields', () => {
     successThreshold: 1,
     failureThreshold: 3,
   });
+});
+
+test('an amount may be written as a number with a fraction', () => {
+  const pod = anObject(pods, aPod({ containers: [aContainer({ resources: { limits: { cpu: 0.5 } } })] }));
+  assert.equal(compileSchema(pods.schema, { builtIn: true }).decodes(pod), true);
 });
 
 test('a gated pod says why it is not scheduled', () => {

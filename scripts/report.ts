@@ -1,0 +1,76 @@
+/**
+ * A node:test reporter: failures in full, skips with their reason, one line of counts. What passes is silent.
+ * Where COUNTS_FILE is set the counts are appended to it as `passed failed skipped`, for scripts/test.sh to sum up.
+ *
+ * Default export because node:test loads reporters that way.
+ */
+import { appendFileSync } from 'node:fs';
+import { relative } from 'node:path';
+import { inspect } from 'node:util';
+import type { TestEvent } from 'node:test/reporters';
+
+interface Counts {
+  passed: number;
+  failed: number;
+  skipped: number;
+}
+
+// oxlint-disable-next-line import/no-default-export -- node:test wants one.
+export default async function* report(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
+  const counts: Counts = { passed: 0, failed: 0, skipped: 0 };
+  let durationMs = 0;
+  for await (const event of source) {
+    switch (event.type) {
+      case 'test:fail':
+        // A parent fails with its children; they say why.
+        if (!isParentFailure(event.data.details.error)) yield failure(event.data);
+        break;
+      case 'test:pass':
+        if (event.data.skip !== undefined) yield `skipped: ${event.data.name}: ${reasonOf(event.data.skip)}\n`;
+        break;
+      case 'test:stderr':
+      case 'test:stdout':
+        yield event.data.message;
+        break;
+      case 'test:summary':
+        // One comes for each file, and the last for the whole run.
+        if (event.data.file !== undefined) break;
+        counts.passed = event.data.counts.passed;
+        counts.failed =
+          event.data.counts.tests - event.data.counts.passed - event.data.counts.skipped - event.data.counts.todo;
+        counts.skipped = event.data.counts.skipped + event.data.counts.todo;
+        durationMs = event.data.duration_ms;
+        break;
+      default:
+        break;
+    }
+  }
+  yield `${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped in ${(durationMs / 1000).toFixed(1)} s\n`;
+  const file = process.env['COUNTS_FILE'];
+  if (file !== undefined) appendFileSync(file, `${counts.passed} ${counts.failed} ${counts.skipped}\n`);
+}
+
+function isParentFailure(error: Error): boolean {
+  return (error as { failureType?: string }).failureType === 'subtestsFailed';
+}
+
+function failure({
+  name,
+  file,
+  line,
+  details,
+}: {
+  name: string;
+  file?: string;
+  line?: number;
+  details: { error: Error };
+}): string {
+  const where = file === undefined ? '' : ` (${relative(process.cwd(), file)}:${line})`;
+  const cause = details.error.cause ?? details.error;
+  const text = cause instanceof Error ? (cause.stack ?? cause.message) : inspect(cause);
+  return `\nFAILED: ${name}${where}\n${text.replaceAll(/^/gm, '    ')}\n`;
+}
+
+function reasonOf(skip: string | boolean): string {
+  return typeof skip === 'string' ? skip : 'no reason given';
+}

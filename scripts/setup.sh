@@ -1,0 +1,155 @@
+#!/bin/sh
+# Brings everything that selfsame needs onto this machine: npm packages (Node 24 among them), system packages, git hooks.
+#
+#   scripts/setup.sh              to run it
+#   scripts/setup.sh --for test   to test it as well
+#
+# Idempotent; does nothing, quickly, when everything is in place. Where it may not install system packages it prints
+# exactly what is missing and ends with 1.
+set -eu
+
+root=$(CDPATH='' cd -- "$(dirname "$0")/.." && pwd -P)
+cd "$root"
+
+NODE_MAJOR=24
+
+# command, Debian package that brings it, when it is needed (run: always, test: for tests only). One row each.
+SYSTEM_PACKAGES='
+kubectl   kubernetes-client   run
+'
+
+purpose=run
+case "${1-} ${2-}" in
+  ' ') ;;
+  '--for test') purpose=test ;;
+  *)
+    echo 'Usage: scripts/setup.sh [--for test]' >&2
+    exit 2
+    ;;
+esac
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+fail() {
+  say "$@"
+  exit 1
+}
+
+# npm runs on the system's Node: the one in node_modules is about to be replaced beneath it.
+without_local_bin() {
+  printf '%s' "$PATH" | tr ':' '\n' | grep -v '/node_modules/\.bin/*$' | paste -sd: -
+}
+
+node_version() { node_modules/.bin/node --version 2>/dev/null || true; }
+
+has_right_node() {
+  case $(node_version) in
+    "v$NODE_MAJOR."*) return 0 ;;
+    *) return 1 ;;
+  esac
+}
+
+install_npm_packages() {
+  stamp=node_modules/.selfsame-setup
+  wanted=$(sha256sum <package-lock.json)
+  if [ "$(cat "$stamp" 2>/dev/null || true)" != "$wanted" ] || ! has_right_node; then
+    PATH=$(without_local_bin)
+    command -v npm >/dev/null || fail 'npm is missing; on Debian: apt-get install -y nodejs npm'
+    say 'installing npm packages'
+    npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2 || fail 'Cannot install the npm packages: npm ci failed'
+  fi
+  # npm skips optional packages without a word, and Node is one: there is one package for each processor.
+  has_right_node ||
+    fail "Node $NODE_MAJOR did not arrive (node_modules/.bin/node: $(node_version | grep . || echo none));" \
+      "npm brings it for Linux on x86_64 and aarch64, this is $(uname -sm)"
+  printf '%s\n' "$wanted" >"$stamp"
+}
+
+# Prints how to become root: nothing for root itself, a sudo that does not ask, or 'no'.
+root_prefix() {
+  if [ "$(id -u)" = 0 ]; then
+    echo ''
+  elif command -v sudo >/dev/null && sudo -n true 2>/dev/null; then
+    echo 'sudo -n'
+  else
+    echo no
+  fi
+}
+
+install_system_packages() {
+  commands='' packages=''
+  while read -r command package needed; do
+    [ -n "$command" ] || continue
+    [ "$needed" = run ] || [ "$purpose" = test ] || continue
+    command -v "$command" >/dev/null && continue
+    commands="$commands $command"
+    packages="$packages $package"
+  done <<EOF
+$SYSTEM_PACKAGES
+EOF
+  [ -n "$packages" ] || return 0
+
+  become=$(root_prefix)
+  install="apt-get update && apt-get install -y --no-install-recommends$packages"
+  if ! command -v apt-get >/dev/null; then
+    say "these commands are missing:$commands"
+    fail "this system has no apt-get; install what Debian calls:$packages"
+  elif [ "$become" = no ]; then
+    say "these commands are missing:$commands"
+    say "they come with the packages:$packages"
+    fail "this user may not install them; run as root:  $install"
+  fi
+  say "installing system packages:$packages"
+  # shellcheck disable=SC2086 # Both are lists of words.
+  {
+    $become apt-get -qq update &&
+      $become env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 \
+        install -y --no-install-recommends $packages
+  } >&2 || fail "Cannot install system packages; run as root:  $install"
+}
+
+# The oldest kubectl that we promise to serve. Unpacked beside, because its package collides with other kubectls.
+unpack_old_kubectl() {
+  target=.cache/kubectl-1.20
+  [ ! -x "$target/kubectl" ] || return 0
+  if ! command -v apt-get >/dev/null || ! command -v dpkg-deb >/dev/null; then
+    say 'kubectl 1.20 comes from Debian only; transcripts run with the other kubectl alone'
+    return 0
+  fi
+  say 'unpacking kubectl 1.20'
+  work=$(mktemp -d "$root/.cache/kubectl.XXXXXX")
+  if ! (
+    cd "$work"
+    { apt-get -qq -o APT::Sandbox::User=root download kubernetes-client 2>/dev/null ||
+      { $(root_prefix | sed 's/^no$//') apt-get -qq update && apt-get -qq -o APT::Sandbox::User=root download kubernetes-client; }; } &&
+      dpkg-deb -x kubernetes-client_*.deb unpacked
+  ) >&2; then
+    rm -rf "$work"
+    fail 'Cannot unpack kubectl 1.20: apt-get download kubernetes-client failed'
+  fi
+  case $("$work/unpacked/usr/bin/kubectl" version --client 2>/dev/null) in
+    *v1.20.*)
+      mkdir -p "$target"
+      mv "$work/unpacked/usr/bin/kubectl" "$target/kubectl"
+      ;;
+    *) say "this Debian's kubernetes-client is not 1.20; transcripts run with the other kubectl alone" ;;
+  esac
+  rm -rf "$work"
+}
+
+install_git_hooks() {
+  [ -z "${CI-}" ] || return 0
+  [ "$(git rev-parse --show-toplevel 2>/dev/null || true)" = "$root" ] || return 0
+  [ -n "$(git config core.hooksPath || true)" ] || git config core.hooksPath .githooks
+}
+
+# Two at a time would install over each other.
+mkdir -p .cache
+if command -v flock >/dev/null; then
+  exec 9>.cache/setup.lock
+  flock 9
+fi
+
+install_npm_packages
+install_system_packages
+[ "$purpose" = run ] || unpack_old_kubectl
+install_git_hooks

@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { deleteOptions, listOptions, watchOptions, writeOptions } from '#engine/options.ts';
+import { ApiError } from '#kube/api-error.ts';
+
+const query = (text: string) => new URLSearchParams(text);
+
+test('no options mean a real write that warns', () => {
+  assert.deepEqual(writeOptions(query(''), 'CreateOptions'), { dryRun: false, fieldValidation: 'Warn' });
+});
+
+test('a list at a version with a limit is a page of that very version', () => {
+  assert.equal(listOptions(query('resourceVersion=5&limit=2')).exact, true);
+  assert.equal(listOptions(query('resourceVersion=5')).exact, false);
+  assert.equal(listOptions(query('resourceVersion=0&limit=2')).exact, false);
+  assert.equal(listOptions(query('limit=-1')).limit, 0);
+});
+
+test('the body of a delete counts before its query', () => {
+  const fromBody = deleteOptions(query('propagationPolicy=Orphan'), { propagationPolicy: 'Foreground', gracePeriodSeconds: 3, preconditions: { uid: 'u' } });
+  assert.deepEqual([fromBody.propagationPolicy, fromBody.gracePeriodSeconds, fromBody.uid], ['Foreground', 3, 'u']);
+  assert.equal(deleteOptions(query('propagationPolicy=Orphan&gracePeriodSeconds=0'), undefined).propagationPolicy, 'Orphan');
+  assert.equal(deleteOptions(query(''), { orphanDependents: true }).propagationPolicy, 'Orphan');
+});
+
+const refused: Record<string, { run: () => unknown; message: RegExp }> = {
+  'a watch with resourceVersionMatch alone': {
+    run: () => watchOptions(query('watch=1&resourceVersionMatch=NotOlderThan')),
+    message: /resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided/,
+  },
+  'initial events without resourceVersionMatch': {
+    run: () => watchOptions(query('watch=1&sendInitialEvents=true')),
+    message: /sendInitialEvents requires setting resourceVersionMatch to NotOlderThan/,
+  },
+  'a version that is no number': { run: () => watchOptions(query('resourceVersion=abc')), message: /^resourceVersion: Invalid value: "abc"/ },
+  'a limit that is no number': { run: () => listOptions(query('limit=many')), message: /invalid syntax/ },
+  'both ways to say orphan': {
+    run: () => deleteOptions(query(''), { orphanDependents: true, propagationPolicy: 'Orphan' }),
+    message: /cannot be both set/,
+  },
+  'an exact list of version 0': {
+    run: () => listOptions(query('resourceVersion=0&resourceVersionMatch=Exact')),
+    message: /resourceVersionMatch "exact" is forbidden for resourceVersion "0"/,
+  },
+};
+
+for (const [name, { run, message }] of Object.entries(refused)) {
+  test(`refuses ${name}`, () => {
+    assert.throws(run, (error) => error instanceof ApiError && message.test(error.message));
+  });
+}

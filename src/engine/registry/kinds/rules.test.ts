@@ -1,0 +1,341 @@
+/** What is refused when an object is made; pods have their own test. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { validatingAdmissionPolicyBindings } from '#engine/registry/kinds/admission/validating-admission-policy-binding.ts';
+import { validatingAdmissionPolicies } from '#engine/registry/kinds/admission/validating-admission-policy.ts';
+import { validatingWebhookConfigurations } from '#engine/registry/kinds/admission/webhook-configurations.ts';
+import { apiServices } from '#engine/registry/kinds/api-service.ts';
+import { configMaps } from '#engine/registry/kinds/config-map.ts';
+import { events } from '#engine/registry/kinds/event.ts';
+import { jobs } from '#engine/registry/kinds/job/job.ts';
+import { faultsOf, type Fields } from '#engine/registry/kinds/kind.fixture.ts';
+import { leases } from '#engine/registry/kinds/lease.ts';
+import { nodes } from '#engine/registry/kinds/node.ts';
+import { persistentVolumeClaims } from '#engine/registry/kinds/persistent-volume-claim.ts';
+import { persistentVolumes } from '#engine/registry/kinds/persistent-volume.ts';
+import { podDisruptionBudgets } from '#engine/registry/kinds/pod-disruption-budget.ts';
+import { priorityClasses } from '#engine/registry/kinds/priority-class.ts';
+import { clusterRoleBindings, clusterRoles, roles } from '#engine/registry/kinds/rbac.ts';
+import { resourceQuotas } from '#engine/registry/kinds/resource-quota.ts';
+import { secrets } from '#engine/registry/kinds/secret.ts';
+import { services } from '#engine/registry/kinds/service.ts';
+import { storageClasses } from '#engine/registry/kinds/storage-class.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+
+const CONFIG_KEY =
+  "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+const aClaim = (spec: Fields): Fields => ({
+  spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec },
+});
+const aVolume = (spec: Fields): Fields => ({
+  spec: { accessModes: ['ReadWriteOnce'], capacity: { storage: '1Gi' }, hostPath: { path: '/d' }, ...spec },
+});
+const aJob = (spec: Fields = {}, restartPolicy = 'Never'): Fields => ({
+  spec: { template: { spec: { restartPolicy, containers: [{ name: 'a', image: 'i' }] } }, ...spec },
+});
+const aPolicy = (spec: Fields): Fields => ({
+  spec: {
+    matchConstraints: {
+      resourceRules: [{ operations: ['*'], apiGroups: [''], apiVersions: ['v1'], resources: ['pods'] }],
+    },
+    validations: [{ expression: 'true' }],
+    ...spec,
+  },
+});
+const aWebhook = (webhook: Fields): Fields => ({
+  webhooks: [
+    {
+      name: 'check.example.com',
+      clientConfig: { url: 'https://example.com/check' },
+      sideEffects: 'None',
+      admissionReviewVersions: ['v1'],
+      ...webhook,
+    },
+  ],
+});
+
+const cases: Record<string, [Resource, Fields, string[]]> = {
+  'config map: keys must be file names, each once': [
+    configMaps,
+    { data: { 'a b': '', '..': '', c: '' }, binaryData: { c: '' } },
+    [
+      `data[a b]: Invalid value: "a b": ${CONFIG_KEY}`,
+      `data[..]: Invalid value: "..": must not be '..'`,
+      'data[c]: Invalid value: "c": duplicate of key present in binaryData',
+    ],
+  ],
+  'config map: one MiB at most': [
+    configMaps,
+    { data: { a: 'x'.repeat(1_048_577) } },
+    ['[]: Too long: may not be more than 1048576 bytes'],
+  ],
+  'secret: a certificate needs both parts': [
+    secrets,
+    { type: 'kubernetes.io/tls', data: { 'tls.crt': 'AA==' } },
+    ['data[tls.key]: Required value'],
+  ],
+  'secret: a token names its account': [
+    secrets,
+    { type: 'kubernetes.io/service-account-token' },
+    ['metadata.annotations[kubernetes.io/service-account.name]: Required value'],
+  ],
+  'secret: what is wrong with its content is not quoted': [
+    secrets,
+    { type: 'kubernetes.io/dockerconfigjson', stringData: { '.dockerconfigjson': 'pass' } },
+    ['data[.dockerconfigjson]: Invalid value: "<secret contents redacted>": must be a JSON object'],
+  ],
+  'event: it lives beside its object': [
+    events,
+    { involvedObject: { kind: 'Pod', namespace: 'other' } },
+    ['involvedObject.namespace: Invalid value: "other": does not match event.namespace'],
+  ],
+  'event: one with an eventTime says who, what and why': [
+    events,
+    { involvedObject: { namespace: 'prod' }, eventTime: '2026-01-01T00:00:00.000000Z', reportingComponent: 'x' },
+    ['reportingInstance: Required value', 'action: Required value', 'reason: Required value'],
+  ],
+  'node: taints are unique': [
+    nodes,
+    {
+      spec: {
+        taints: [
+          { key: 'a', effect: 'NoExecute' },
+          { key: 'a', effect: 'NoExecute' },
+        ],
+      },
+    },
+    [
+      'metadata.taints[1]: Duplicate value: {"key":"a","effect":"NoExecute"}: taints must be unique by key and effect pair',
+    ],
+  ],
+  'claim: nothing said': [
+    persistentVolumeClaims,
+    {},
+    ['spec.accessModes: Required value: at least 1 access mode is required', 'spec.resources[storage]: Required value'],
+  ],
+  'claim: a size of nothing, a bad class and a bad selector': [
+    persistentVolumeClaims,
+    aClaim({
+      resources: { requests: { storage: '0' } },
+      selector: { matchExpressions: [{ key: 'a', operator: 'In' }] },
+    }),
+    [
+      "spec.selector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+      'spec.resources[storage]: Invalid value: "0": must be greater than zero',
+    ],
+  ],
+  'claim: one pod alone means one pod alone': [
+    persistentVolumeClaims,
+    aClaim({ accessModes: ['ReadWriteOncePod', 'ReadWriteOnce'] }),
+    ['spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes'],
+  ],
+  'volume: exactly one source': [
+    persistentVolumes,
+    aVolume({ nfs: { server: 's', path: '/' } }),
+    ['spec.nfs: Forbidden: may not specify more than 1 volume type'],
+  ],
+  'volume: no source': [
+    persistentVolumes,
+    aVolume({ hostPath: undefined }),
+    ['spec: Required value: must specify a volume type'],
+  ],
+  'volume: a local one has a place': [
+    persistentVolumes,
+    aVolume({ hostPath: undefined, local: { path: '/d' } }),
+    ['spec.nodeAffinity: Required value: Local volume requires node affinity'],
+  ],
+  'volume: its only capacity is storage': [
+    persistentVolumes,
+    aVolume({ capacity: { cpu: '1' } }),
+    ['spec.capacity: Unsupported value: {"cpu":"1"}: supported values: "storage"'],
+  ],
+  'storage class: who provisions': [storageClasses, {}, ['provisioner: Required value']],
+  'quota: only what can be counted': [
+    resourceQuotas,
+    { spec: { hard: { pods: '-1', 'count/gadgets.example.com': '1', cats: '1' } } },
+    [
+      'spec.hard[pods]: Invalid value: "-1": must be greater than or equal to 0',
+      'spec.hard[cats]: Invalid value: "cats": must be a standard resource type or fully qualified',
+      'spec.hard[cats]: Invalid value: "cats": must be a standard resource for quota',
+    ],
+  ],
+  'lease: durations and counts': [
+    leases,
+    { spec: { leaseDurationSeconds: 0, leaseTransitions: -1 } },
+    [
+      'spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0',
+      'spec.leaseTransitions: Invalid value: -1: must be greater than or equal to 0',
+    ],
+  ],
+  'job: its pods must end': [
+    jobs,
+    aJob({}, 'Always'),
+    ['spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"'],
+  ],
+  'job: counts that do not fit': [
+    jobs,
+    aJob({ parallelism: -1, maxFailedIndexes: 1 }),
+    [
+      'spec.parallelism: Invalid value: -1: must be greater than or equal to 0',
+      'spec.backoffLimitPerIndex: Required value: when maxFailedIndexes is specified',
+      'spec.maxFailedIndexes: Invalid value: 1: requires indexed completion mode',
+    ],
+  ],
+  'job: a manual selector must match the template': [
+    jobs,
+    aJob({ manualSelector: true, selector: { matchLabels: { app: 'x' } } }),
+    ['spec.template.metadata.labels: Invalid value: {}: `selector` does not match template `labels`'],
+  ],
+  'job: no template': [
+    jobs,
+    {},
+    [
+      'spec.template.spec.containers: Required value',
+      'spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"',
+    ],
+  ],
+  'role: a rule needs all three': [
+    roles,
+    { rules: [{ verbs: [] }] },
+    [
+      'rules[0].verbs: Required value: verbs must contain at least one value',
+      'rules[0].apiGroups: Required value: resource rules must supply at least one api group',
+      'rules[0].resources: Required value: resource rules must supply at least one resource',
+    ],
+  ],
+  'role: URLs are the cluster role\u2019s': [
+    roles,
+    { rules: [{ verbs: ['get'], nonResourceURLs: ['/metrics'] }] },
+    ['rules[0].nonResourceURLs: Invalid value: ["/metrics"]: namespaced rules cannot apply to non-resource URLs'],
+  ],
+  'cluster role: URLs are fine': [clusterRoles, { rules: [{ verbs: ['get'], nonResourceURLs: ['/metrics'] }] }, []],
+  'cluster role binding: no role, and subjects without a home': [
+    clusterRoleBindings,
+    {
+      roleRef: { kind: 'Role', name: 'r' },
+      subjects: [
+        { kind: 'ServiceAccount', name: 'ci' },
+        { kind: 'Robot', name: 'x' },
+      ],
+    },
+    [
+      'roleRef.kind: Unsupported value: "Role": supported values: "ClusterRole"',
+      'subjects[0].namespace: Required value',
+      'subjects[1].kind: Unsupported value: "Robot": supported values: "ServiceAccount", "User", "Group"',
+    ],
+  ],
+  'priority class: system names and values are reserved': [
+    priorityClasses,
+    { metadata: { name: 'system-mine' }, value: 1 },
+    [
+      "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only. error: system-mine is not a known system priority class",
+    ],
+  ],
+  'priority class: the known system class is fine': [
+    priorityClasses,
+    { metadata: { name: 'system-node-critical' }, value: 2_000_001_000 },
+    [],
+  ],
+  'priority class: too high': [
+    priorityClasses,
+    { value: 1_000_000_001 },
+    ['value: Forbidden: maximum allowed value of a user defined priority is 1000000000'],
+  ],
+  'disruption budget: one of two, in numbers or percent': [
+    podDisruptionBudgets,
+    { spec: { minAvailable: 'some', maxUnavailable: '101%' } },
+    [
+      'spec: Invalid value: {"minAvailable":"some","maxUnavailable":"101%"}: minAvailable and maxUnavailable cannot be both set',
+      "spec.minAvailable: Invalid value: \"some\": a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')",
+      'spec.maxUnavailable: Invalid value: "101%": must not be greater than 100%',
+    ],
+  ],
+  'policy: nothing said': [
+    validatingAdmissionPolicies,
+    {},
+    [
+      'spec.matchConstraints: Required value',
+      'spec.validations: Required value: validations or auditAnnotations must contain at least one item',
+      'spec.auditAnnotations: Required value: validations or auditAnnotations must contain at least one item',
+    ],
+  ],
+  'policy: expressions, variables and messages': [
+    validatingAdmissionPolicies,
+    aPolicy({ validations: [{ expression: ' ', message: 'a\nb' }], variables: [{ name: '1a', expression: 'x' }] }),
+    [
+      'spec.variables[0].name: Invalid value: "1a": must be a valid CEL identifier',
+      'spec.validations[0].expression: Required value: expression is not specified',
+      'spec.validations[0].message: Invalid value: "a\\nb": must not contain line breaks',
+    ],
+  ],
+  'policy: rules without words': [
+    validatingAdmissionPolicies,
+    aPolicy({
+      matchConstraints: {
+        resourceRules: [{ operations: ['*', 'CREATE'], apiVersions: [''], resources: ['*', 'pods'] }],
+      },
+    }),
+    [
+      `spec.matchConstraints.resourceRules[0].operations: Invalid value: ["*","CREATE"]: if '*' is present, must not specify other operations`,
+      'spec.matchConstraints.resourceRules[0].apiGroups: Required value',
+      'spec.matchConstraints.resourceRules[0].apiVersions[0]: Required value',
+      `spec.matchConstraints.resourceRules[0].resources: Invalid value: ["*","pods"]: if '*' is present, must not specify other resources without subresources`,
+    ],
+  ],
+  'policy binding: deny and warn': [
+    validatingAdmissionPolicyBindings,
+    { spec: { policyName: 'p', validationActions: ['Deny', 'Warn'], paramRef: {} } },
+    [
+      'spec.paramRef: Required value: one of name or selector must be specified',
+      'spec.paramRef.parameterNotFoundAction: Required value',
+      'spec.validationActions: Invalid value: ["Deny","Warn"]: must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)',
+    ],
+  ],
+  'webhook: all is well': [validatingWebhookConfigurations, aWebhook({}), []],
+  'webhook: a short name, no side effects said, two ways to reach it': [
+    validatingWebhookConfigurations,
+    aWebhook({
+      name: 'check',
+      sideEffects: undefined,
+      timeoutSeconds: 31,
+      clientConfig: { url: 'https://a', service: { name: 's', namespace: 'n' } },
+      admissionReviewVersions: ['v2'],
+    }),
+    [
+      'webhooks[0].sideEffects: Required value',
+      'webhooks[0].name: Invalid value: "check": should be a domain with at least three segments separated by dots',
+      'webhooks[0].timeoutSeconds: Invalid value: 31: the timeout value must be between 1 and 30 seconds',
+      'webhooks[0].clientConfig: Required value: exactly one of url or service is required',
+      'webhooks[0].admissionReviewVersions: Invalid value: ["v2"]: must include at least one of v1, v1beta1',
+    ],
+  ],
+  'webhook: plain http with a query': [
+    validatingWebhookConfigurations,
+    aWebhook({ clientConfig: { url: 'http://a/?x=1' } }),
+    [
+      `webhooks[0].clientConfig.url: Invalid value: "http": 'https' is the only allowed URL scheme; desired format: https://host[/path]`,
+      'webhooks[0].clientConfig.url: Invalid value: "x=1": query parameters are not permitted in the URL',
+    ],
+  ],
+  'API service: its name and its ranks': [
+    apiServices,
+    { spec: { version: 'v1', group: 'example.com', groupPriorityMinimum: 0, versionPriority: 1001 } },
+    [
+      'metadata.name: Invalid value: "one": must be `spec.version+"."+spec.group`: "v1.example.com"',
+      'spec.groupPriorityMinimum: Invalid value: 0: must be positive and less than 20000',
+      'spec.versionPriority: Invalid value: 1001: must be positive and less than 1000',
+    ],
+  ],
+  'service: ports': [
+    services,
+    { spec: { ports: [{ port: 99999, targetPort: 99999, name: 'a' }] } },
+    [
+      'spec.ports[0].port: Invalid value: 99999: must be between 1 and 65535, inclusive',
+      'spec.ports[0].targetPort: Invalid value: 99999: must be between 1 and 65535, inclusive',
+    ],
+  ],
+};
+
+for (const [name, [resource, fields, want]] of Object.entries(cases)) {
+  test(`rules of a ${name}`, () => assert.deepEqual(faultsOf(resource, fields), want));
+}

@@ -1,0 +1,254 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { FakeApi } from '#client/testing/fake-api.ts';
+import { FakeClock, settle } from '#client/testing/fake-clock.ts';
+import { FakeLink } from '#client/testing/fake-link.ts';
+import type { LinkState } from '#client/testing/fake-link.ts';
+import { silentLog } from '#lib/log.ts';
+import { LeadershipLostError, runWhileLeading } from '#runtime/leader-election.ts';
+import type { LeaderElectionOptions } from '#runtime/leader-election.ts';
+import { LEASES } from '#runtime/lease-candidate.ts';
+
+const LEASE = { namespace: 'kube-system', name: 'controllers' };
+
+interface Latency {
+  ms(): number;
+}
+
+class World {
+  readonly api = new FakeApi();
+  readonly clock = new FakeClock();
+  readonly leaders = new Set<string>();
+  readonly history: string[] = [];
+  readonly candidates: Candidate[] = [];
+
+  get spec() {
+    return this.api.peek(LEASES, 'kube-system/controllers')?.spec;
+  }
+
+  async stopAll(): Promise<void> {
+    const all = Promise.all(this.candidates.map((candidate) => candidate.stop()));
+    await this.clock.advance(30_000);
+    await all;
+  }
+}
+
+class Candidate {
+  readonly link: FakeLink;
+  readonly #controller = new AbortController();
+  readonly done: Promise<void>;
+  lostBy: unknown;
+
+  constructor(
+    world: World,
+    identity: string,
+    { latency, rate = 1, skewMs = 0, ...options }: Partial<LeaderElectionOptions> & { latency?: Latency; rate?: number; skewMs?: number } = {},
+  ) {
+    const { api, clock, leaders, history } = world;
+    this.link = new FakeLink(api, [LEASES], latency && { clock, ms: latency.ms });
+    // Its own clock: set wrongly, and a little fast or slow.
+    const own = { now: () => clock.now() + skewMs, after: (ms: number, fn: () => void) => clock.after(ms * rate, fn) };
+    this.done = runWhileLeading({
+      client: this.link.client,
+      clock: own,
+      log: silentLog,
+      lease: LEASE,
+      identity,
+      signal: this.#controller.signal,
+      random: () => 0.5,
+      lead: (signal) =>
+        new Promise((resolve) => {
+          assert.deepEqual([...leaders], [], `${identity} starts to lead while another does`);
+          leaders.add(identity);
+          history.push(identity);
+          signal.addEventListener('abort', () => {
+            this.lostBy = signal.reason;
+            leaders.delete(identity);
+            resolve();
+          });
+        }),
+      ...options,
+    });
+    world.candidates.push(this);
+  }
+
+  async stop(): Promise<void> {
+    this.#controller.abort();
+    await this.done;
+  }
+}
+
+test('the first one leads, and its lease says so as client-go would write it', async () => {
+  const world = new World();
+  new Candidate(world, 'a');
+  await settle();
+  assert.deepEqual([...world.leaders], ['a']);
+  const acquired = { ...world.spec };
+  assert.deepEqual(acquired, {
+    holderIdentity: 'a',
+    leaseDurationSeconds: 15,
+    acquireTime: '2030-03-17T17:46:40.000000Z',
+    renewTime: '2030-03-17T17:46:40.000000Z',
+    leaseTransitions: 0,
+  });
+  await world.clock.advance(6000);
+  assert.deepEqual(world.spec, { ...acquired, renewTime: '2030-03-17T17:46:46.000000Z' });
+  await world.stopAll();
+});
+
+test('on stop the lease is released, after lead has ended, and the next one takes it soon', async () => {
+  const world = new World();
+  const a = new Candidate(world, 'a');
+  await settle();
+  new Candidate(world, 'b');
+  await world.clock.advance(60_000);
+  assert.deepEqual(world.history, ['a']);
+  await a.stop();
+  assert.equal(world.spec?.holderIdentity, undefined);
+  await world.clock.advance(4000);
+  assert.deepEqual([...world.leaders], ['b']);
+  assert.equal(world.spec?.leaseTransitions, 1);
+  await world.stopAll();
+});
+
+test('a leader keeps its lease while lead takes its time to end', async () => {
+  const world = new World();
+  let finish: () => void = () => {};
+  const a = new Candidate(world, 'a', { lead: () => new Promise((resolve) => (finish = resolve)) });
+  await settle();
+  new Candidate(world, 'b');
+  const stopped = a.stop();
+  await world.clock.advance(60_000);
+  assert.deepEqual(world.history, []);
+  finish();
+  await stopped;
+  await world.clock.advance(4000);
+  assert.deepEqual(world.history, ['b']);
+  await world.stopAll();
+});
+
+for (const state of ['refused', 'held', 'deaf'] as const) {
+  test(`a leader whose link is ${state} stops before another starts, and follows again later`, async () => {
+    const world = new World();
+    const a = new Candidate(world, 'a');
+    await settle();
+    new Candidate(world, 'b');
+    await world.clock.advance(10_000);
+    a.link.state = state;
+    await world.clock.advance(7900);
+    assert.deepEqual([...world.leaders], ['a']);
+    await world.clock.advance(2200);
+    assert.deepEqual([...world.leaders], []);
+    assert.ok(a.lostBy instanceof LeadershipLostError);
+    await world.clock.advance(20_000);
+    assert.deepEqual([...world.leaders], ['b']);
+    a.link.state = 'up';
+    await world.clock.advance(60_000);
+    assert.deepEqual(world.history, ['a', 'b']);
+    await world.stopAll();
+  });
+}
+
+test('a follower is not fooled by clocks: neither by old timestamps nor by its own being set', async () => {
+  const world = new World();
+  new Candidate(world, 'a', { skewMs: -3_600_000 });
+  await settle();
+  new Candidate(world, 'b', { skewMs: 3_600_000 });
+  for (let i = 0; i < 10; i++) {
+    world.clock.leap(i % 2 === 0 ? 600_000 : -600_000);
+    await world.clock.advance(5000);
+  }
+  assert.deepEqual(world.history, ['a']);
+  await world.stopAll();
+});
+
+test('a lease that somebody takes by hand is given up at once', async () => {
+  const world = new World();
+  const a = new Candidate(world, 'a');
+  await settle();
+  world.api.patch(LEASES, 'kube-system/controllers', { spec: { holderIdentity: 'operator' } });
+  await world.clock.advance(2000);
+  assert.deepEqual([...world.leaders], []);
+  assert.match(String(a.lostBy), /held by "operator"/);
+  await world.clock.advance(20_000);
+  assert.deepEqual(world.history, ['a', 'a'], 'and taken back when it is not renewed');
+  await world.stopAll();
+});
+
+test('a lease that is deleted does not let a follower in while the leader goes on', async () => {
+  const world = new World();
+  new Candidate(world, 'a');
+  await settle();
+  new Candidate(world, 'b', { retryPeriodMs: 300 });
+  await world.clock.advance(5000);
+  world.api.remove(LEASES, LEASE);
+  await world.clock.advance(30_000);
+  assert.deepEqual(world.history, ['a']);
+  await world.stopAll();
+});
+
+test('lead that ends by itself ends it all; what it throws is thrown; both release the lease', async () => {
+  for (const [lead, want] of [
+    [async () => {}, undefined],
+    [() => Promise.reject(new Error('boom')), /boom/],
+  ] as const) {
+    const world = new World();
+    const { done } = new Candidate(world, 'a', { lead });
+    if (want === undefined) await done;
+    else await assert.rejects(done, want);
+    assert.equal(world.spec?.holderIdentity, undefined);
+    assert.equal(world.clock.pendingTimers, 0, 'nothing is left behind');
+  }
+});
+
+test('of two candidates never both lead, whatever the network and the clocks do', async () => {
+  const state = fc.constantFrom<LinkState>('up', 'refused', 'held', 'deaf');
+  const who = fc.integer({ min: 0, max: 1 });
+  const step = fc.oneof(
+    fc.record({ do: fc.constant('advance' as const), ms: fc.integer({ min: 1, max: 9000 }) }),
+    fc.record({ do: fc.constant('advance' as const), ms: fc.integer({ min: 1, max: 9000 }) }),
+    fc.record({ do: fc.constant('link' as const), who, state }),
+    fc.record({ do: fc.constant('replace' as const), who }),
+    fc.record({ do: fc.constant('leap' as const), ms: fc.integer({ min: -100_000, max: 100_000 }) }),
+  );
+  const clocks = fc.record({ rate: fc.double({ min: 0.9, max: 1.1, noNaN: true }), skewMs: fc.integer({ min: -9999, max: 9999 }) });
+  const latencies = fc.array(fc.oneof(fc.integer({ min: 0, max: 500 }), fc.integer({ min: 0, max: 6000 })), { minLength: 1, maxLength: 7 });
+  let changes = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(step, { minLength: 10, maxLength: 60 }),
+      fc.tuple(clocks, clocks),
+      fc.tuple(latencies, latencies),
+      async (steps, ownClocks, delays) => {
+        const world = new World();
+        let calm = false;
+        const start = (index: number, name: string): Candidate => {
+          let turn = 0;
+          const ms = () => (calm ? 1 : delays[index]![turn++ % delays[index]!.length]!);
+          return new Candidate(world, name, { ...ownClocks[index], latency: { ms } });
+        };
+        const running = [start(0, 'a0'), start(1, 'b0')];
+        let made = 0;
+        for (const next of steps) {
+          if (next.do === 'advance') await world.clock.advance(next.ms);
+          else if (next.do === 'leap') world.clock.leap(next.ms);
+          else if (next.do === 'link') running[next.who]!.link.state = next.state;
+          else {
+            void running[next.who]!.stop();
+            running[next.who] = start(next.who, `${'ab'[next.who]}${++made}`);
+          }
+          assert.ok(world.leaders.size <= 1);
+        }
+        calm = true;
+        for (const { link } of running) link.state = 'up';
+        await world.clock.advance(90_000);
+        assert.equal(world.leaders.size, 1, 'when all is well again, one leads');
+        changes += world.history.length;
+        await world.stopAll();
+      },
+    ),
+    { numRuns: 60 },
+  );
+  assert.ok(changes > 90, `the schedules bring changes of leadership: ${changes}`);
+});

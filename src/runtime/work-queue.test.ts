@@ -1,0 +1,249 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { FakeClock, settle } from '#client/testing/fake-clock.ts';
+import { WorkQueue } from '#runtime/work-queue.ts';
+import type { WorkQueueOptions, WorkResult } from '#runtime/work-queue.ts';
+
+/** A queue whose turns end when the test says so. */
+function setUp(options: Partial<WorkQueueOptions> = {}) {
+  const clock = new FakeClock();
+  const started: string[] = [];
+  const errors: string[] = [];
+  const open = new Map<string, { resolve(result?: WorkResult): void; reject(error: Error): void }>();
+  const queue = new WorkQueue({
+    clock,
+    work: (key) => {
+      assert.ok(!open.has(key), `${key} is worked on twice at a time`);
+      started.push(key);
+      return new Promise((resolve, reject) => open.set(key, { resolve, reject }));
+    },
+    onError: (key, error, { failures, delayMs }) => errors.push(`${key} ${(error as Error).message} ${failures} ${delayMs}`),
+    ...options,
+  });
+  const end = async (key: string, result?: WorkResult): Promise<void> => {
+    const turn = open.get(key);
+    assert.ok(turn, `${key} is running`);
+    open.delete(key);
+    turn.resolve(result);
+    await settle();
+  };
+  const fail = async (key: string): Promise<void> => {
+    const turn = open.get(key);
+    assert.ok(turn, `${key} is running`);
+    open.delete(key);
+    turn.reject(new Error('boom'));
+    await settle();
+  };
+  return { clock, queue, started, errors, end, fail, open };
+}
+
+type World = ReturnType<typeof setUp>;
+
+const cases: Record<string, { options?: Partial<WorkQueueOptions>; run(world: World): Promise<void>; started: string[] }> = {
+  'a name that is added twice is worked on once': {
+    async run({ queue, end }) {
+      for (const key of ['a', 'b', 'b', 'b', 'a']) queue.add(key);
+      await settle();
+      queue.add('b');
+      await end('a');
+      await end('b');
+    },
+    started: ['a', 'b'],
+  },
+  'a name that is added while it runs is looked at again afterwards': {
+    async run({ queue, end, started }) {
+      queue.add('a');
+      await settle();
+      queue.add('a');
+      queue.add('a');
+      assert.deepEqual(started, ['a']);
+      await end('a');
+      await end('a');
+    },
+    started: ['a', 'a'],
+  },
+  'not more than the allowed number run at a time': {
+    options: { concurrency: 2 },
+    async run({ queue, end, open }) {
+      for (const key of ['a', 'b', 'c', 'd']) queue.add(key);
+      await settle();
+      assert.deepEqual([...open.keys()], ['a', 'b']);
+      assert.equal(queue.depth, 2);
+      await end('b');
+      assert.deepEqual([...open.keys()], ['a', 'c']);
+    },
+    started: ['a', 'b', 'c'],
+  },
+  'a delayed name comes at its time, the earlier of two counts': {
+    async run({ queue, clock, started }) {
+      queue.addAfter('a', 5000);
+      queue.addAfter('a', 1000);
+      queue.addAfter('a', 3000);
+      assert.equal(queue.delayed, 1);
+      await clock.advance(999);
+      assert.deepEqual(started, []);
+      await clock.advance(10_000);
+    },
+    started: ['a'],
+  },
+  'a turn can ask for another one later': {
+    async run({ queue, clock, end }) {
+      queue.add('a');
+      await settle();
+      await end('a', { afterMs: 60_000 });
+      await clock.advance(60_000);
+    },
+    started: ['a', 'a'],
+  },
+  'a retry without an error waits as for a failure, and tells nobody': {
+    async run({ queue, clock, end, errors, started }) {
+      queue.add('a');
+      await settle();
+      await end('a', { retry: true });
+      assert.deepEqual([started.length, errors.length], [1, 0]);
+      await clock.advance(5);
+      await end('a', { retry: true });
+      await clock.advance(9);
+      assert.equal(started.length, 2);
+      await clock.advance(1);
+    },
+    started: ['a', 'a', 'a'],
+  },
+  'after shutdown nothing starts, delayed names included': {
+    async run({ queue, clock, end }) {
+      queue.add('a');
+      queue.add('b');
+      queue.addAfter('c', 10);
+      await settle();
+      const done = queue.shutdown();
+      queue.add('d');
+      queue.addAfter('e', 1);
+      await end('a', { afterMs: 1 });
+      await done;
+      await clock.advance(1000);
+    },
+    started: ['a'],
+  },
+  'a shutdown that drains works off what is ready': {
+    async run({ queue, end }) {
+      queue.add('a');
+      queue.add('b');
+      await settle();
+      const done = queue.shutdown({ drain: true });
+      queue.add('c');
+      await end('a');
+      await end('b');
+      await done;
+    },
+    started: ['a', 'b'],
+  },
+};
+
+for (const [sentence, { options, run, started }] of Object.entries(cases)) {
+  test(`queue: ${sentence}`, async () => {
+    const world = setUp(options);
+    await run(world);
+    await settle();
+    assert.deepEqual(world.started, started);
+  });
+}
+
+test('failures delay a name ever more, up to the limit; a success forgets them; others are not held up', async () => {
+  const { queue, clock, errors, fail, end, started } = setUp({ backoff: { firstMs: 100, maxMs: 400 } });
+  queue.add('a');
+  await settle();
+  for (const delay of [100, 200, 400, 400]) {
+    await fail('a');
+    await clock.advance(delay - 1);
+    assert.equal(errors.length, started.length, 'not before its time');
+    await clock.advance(1);
+  }
+  assert.deepEqual(errors, ['a boom 1 100', 'a boom 2 200', 'a boom 3 400', 'a boom 4 400']);
+  await end('a');
+  queue.add('a');
+  await settle();
+  await fail('a');
+  assert.equal(errors.at(-1), 'a boom 1 100');
+  queue.add('b');
+  await settle();
+  await end('b');
+});
+
+test('work that throws at once is an error of that name only', async () => {
+  const errors: string[] = [];
+  const queue = new WorkQueue({
+    clock: new FakeClock(),
+    work: (key) => {
+      if (key === 'bad') throw new Error('boom');
+      return Promise.resolve();
+    },
+    onError: (key) => errors.push(key),
+  });
+  queue.add('bad');
+  queue.add('good');
+  await queue.idle();
+  assert.deepEqual(errors, ['bad']);
+});
+
+test('metrics follow depth, retries and durations', async () => {
+  const depths: number[] = [];
+  const worked: string[] = [];
+  let retries = 0;
+  const metrics = {
+    depth: (count: number) => depths.push(count),
+    retried: () => retries++,
+    worked: (ms: number, outcome: string) => worked.push(`${outcome} ${ms}`),
+  };
+  const { queue, clock, fail, end } = setUp({ metrics });
+  queue.add('a');
+  queue.add('b');
+  await clock.advance(7);
+  await fail('a');
+  await end('b');
+  assert.equal(Math.max(...depths), 1);
+  assert.equal(depths.at(-1), 0);
+  assert.equal(retries, 1);
+  assert.deepEqual(worked, ['failed 7', 'done 0']);
+});
+
+test('whatever happens, no add is forgotten and no name runs twice at a time', async () => {
+  const key = fc.constantFrom('a', 'b', 'c');
+  const step = fc.oneof(
+    fc.record({ do: fc.constant('add' as const), key }),
+    fc.record({ do: fc.constant('later' as const), key, ms: fc.integer({ min: 0, max: 50 }) }),
+    fc.record({ do: fc.constantFrom('end' as const, 'fail' as const), key }),
+    fc.record({ do: fc.constant('advance' as const), ms: fc.integer({ min: 0, max: 30 }) }),
+  );
+  const script = fc.array(step, { maxLength: 50 });
+  await fc.assert(
+    fc.asyncProperty(script, fc.integer({ min: 1, max: 3 }), async (steps, concurrency) => {
+      const { queue, clock, open, end, fail, started } = setUp({ concurrency });
+      /** Names that must still start a turn. */
+      const owed = new Set<string>();
+      let seen = 0;
+      const startedSince = (): void => {
+        for (const name of started.slice(seen)) owed.delete(name);
+        seen = started.length;
+      };
+      for (const next of steps) {
+        if (next.do === 'add' || next.do === 'later') {
+          startedSince();
+          owed.add(next.key);
+          if (next.do === 'add') queue.add(next.key);
+          else queue.addAfter(next.key, next.ms);
+        } else if (next.do === 'advance') await clock.advance(next.ms);
+        else if (open.has(next.key)) await (next.do === 'end' ? end(next.key) : fail(next.key));
+        assert.ok(open.size <= concurrency);
+      }
+      for (let round = 0; round < 30; round++) {
+        await clock.advance(100);
+        for (const name of [...open.keys()]) await end(name);
+      }
+      startedSince();
+      assert.deepEqual([...owed], []);
+      await queue.idle();
+    }),
+    { numRuns: 100 },
+  );
+});
