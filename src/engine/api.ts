@@ -2,6 +2,7 @@
  * The whole API as one function: route, authorize, dispatch, and every failure as a Status. The HTTPS listener and
  * the in-process client both call it, so that nobody has a way around it.
  */
+import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
 import type { Attributes, Authorizer } from '#engine/auth/authorize.ts';
 import { refusal } from '#engine/auth/authorize.ts';
 import type { Call, EngineParts } from '#engine/handlers/call.ts';
@@ -11,6 +12,7 @@ import { deleteOne } from '#engine/handlers/delete.ts';
 import { get } from '#engine/handlers/get.ts';
 import { list } from '#engine/handlers/list.ts';
 import { patch } from '#engine/handlers/patch.ts';
+import { getScale, patchScale, updateScale } from '#engine/handlers/scale.ts';
 import { respondStatus } from '#engine/handlers/respond.ts';
 import { update } from '#engine/handlers/update.ts';
 import { watch } from '#engine/handlers/watch.ts';
@@ -18,7 +20,7 @@ import type { Metrics } from '#engine/metrics.ts';
 import { isWatch } from '#engine/options.ts';
 import type { PathHandler } from '#engine/paths.ts';
 import type { Registry, Served } from '#engine/registry/registry.ts';
-import type { Verb } from '#engine/registry/resource.ts';
+import type { Resource, Verb } from '#engine/registry/resource.ts';
 import type { ApiHandler, ApiRequest, ApiResponse } from '#engine/request.ts';
 import { parseRoute, verbOf, type ResourceRoute } from '#engine/route.ts';
 import { ACCEPTED_TYPES, negotiateRepresentation } from '#engine/tables/negotiate-representation.ts';
@@ -90,15 +92,21 @@ function fits({ resource }: Served, { namespace, name }: ResourceRoute): boolean
   return namespace !== '' || name === '';
 }
 
-const SUBRESOURCE_VERBS: ReadonlySet<string> = new Set(['get', 'update', 'patch']);
+/** What each subresource answers to; who has which is asked of the kind. */
+const SUBRESOURCES: Record<string, { served(resource: Resource): boolean; handlers: Partial<Record<string, Handler>> }> = {
+  status: { served: ({ status }) => status, handlers: { get, update, patch } },
+  scale: { served: ({ scale }) => scale !== undefined, handlers: { get: getScale, update: updateScale, patch: patchScale } },
+  finalize: { served: ({ collection }) => collection === NAMESPACE_COLLECTION, handlers: { update, patch } },
+};
 
 function handlerOf({ resource }: Served, { subresource, name, namespace }: ResourceRoute, verb: string | undefined): Handler {
   if (verb === undefined) throw methodNotAllowed();
   if (subresource !== '') {
-    const known = (subresource === 'status' && resource.status) || (subresource === 'finalize' && resource.collection === 'namespaces');
-    if (!known) throw unknownPath();
-    if (!SUBRESOURCE_VERBS.has(verb)) throw methodNotAllowed();
-    return HANDLERS[verb as Verb];
+    const known = Object.hasOwn(SUBRESOURCES, subresource) ? SUBRESOURCES[subresource]! : undefined;
+    if (known === undefined || !known.served(resource)) throw unknownPath();
+    const handler = known.handlers[verb];
+    if (handler === undefined) throw methodNotAllowed();
+    return handler;
   }
   const onItem = name !== '';
   const misplaced = verb === 'create' ? onItem : (verb === 'update' || verb === 'patch') && !onItem;

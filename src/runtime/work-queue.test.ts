@@ -201,7 +201,7 @@ test('metrics follow depth, retries and durations', async () => {
   await clock.advance(7);
   await fail('a');
   await end('b');
-  assert.equal(Math.max(...depths), 1);
+  assert.equal(Math.max(...depths), 2);
   assert.equal(depths.at(-1), 0);
   assert.equal(retries, 1);
   assert.deepEqual(worked, ['failed 7', 'done 0']);

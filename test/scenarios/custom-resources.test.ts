@@ -96,3 +96,22 @@ test('a deleted definition takes its objects along, and waits for their finalize
   assert.equal((await api.call('GET', GADGETS)).status, 404);
   assert.equal(api.store.count('gadgets.golden.local'), 0);
 });
+
+test('the scale subresource stands for fields of the object', async () => {
+  const crd = gadgetCrd();
+  crd.metadata.name = 'fleets.golden.local';
+  crd.spec.names = { plural: 'fleets', singular: 'fleet', kind: 'Fleet' };
+  crd.spec.versions[0].subresources.scale = { specReplicasPath: '.spec.size', statusReplicasPath: '.status.size' };
+  await installCrd(api, crd);
+  const url = '/apis/golden.local/v1/namespaces/golden/fleets';
+  await api.ok('POST', url, { body: { ...gadget('f'), kind: 'Fleet' } });
+  await api.ok('PATCH', `${url}/f/status`, { body: { status: { size: 2 } } });
+  const scale = await api.ok('GET', `${url}/f/scale`);
+  assert.deepEqual([scale.kind, scale.spec, scale.status], ['Scale', { replicas: 3 }, { replicas: 2 }]);
+  assert.equal((await api.ok('PATCH', `${url}/f/scale?dryRun=All`, { body: { spec: { replicas: 4 } } })).spec.replicas, 4);
+  assert.equal((await api.ok('PATCH', `${url}/f/scale`, { body: { spec: { replicas: 5 } } })).spec.replicas, 5);
+  assert.equal((await api.call('PUT', `${url}/f/scale`, { body: scale })).status, 409, 'the Scale that was read is old');
+  const fleet = await api.ok('GET', `${url}/f`);
+  assert.deepEqual([fleet.spec.size, fleet.metadata.generation, fleet.status], [5, 2, { size: 2 }]);
+  assert.equal((await api.call('PATCH', `${url}/f/scale`, { body: { spec: { replicas: 11 } } })).status, 422);
+});

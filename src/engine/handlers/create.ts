@@ -12,6 +12,7 @@ import { RevisionConflictError, type Entry } from '#engine/store/store.ts';
 import { timestamp } from '#lib/clock.ts';
 import { generatedName, newUid } from '#lib/ids.ts';
 import { alreadyExists, badRequest, generateNameConflict } from '#kube/api-error.ts';
+import { deepClone } from '#kube/deep.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 export async function create(call: Call): Promise<ApiResponse> {
@@ -22,22 +23,24 @@ export async function create(call: Call): Promise<ApiResponse> {
   const warnings = shapeObject(call, object, options.fieldValidation);
   stampNew(call, object);
   if (!resource.builtIn && resource.status) delete object['status'];
-  resource.strategy.prepareForCreate?.(object);
 
   const generate = !object.metadata.name && object.metadata.generateName;
   for (let attempt = 1; ; attempt++) {
-    if (generate) object.metadata.name = generatedName(object.metadata.generateName!);
-    const name = object.metadata.name ?? '';
-    admitNew(call, object, options.dryRun);
-    validateNew(call, object);
-    warnings.push(...(attempt === 1 ? (resource.strategy.warnings?.(object) ?? []) : []));
+    // What a kind prepares may depend on the name, so that each name starts from what was sent.
+    const candidate = generate ? deepClone(object) : object;
+    if (generate) candidate.metadata.name = generatedName(object.metadata.generateName!);
+    const name = candidate.metadata.name ?? '';
+    resource.strategy.prepareForCreate?.(candidate);
+    admitNew(call, candidate, options.dryRun);
+    validateNew(call, candidate);
+    const told = [...warnings, ...(resource.strategy.warnings?.(candidate) ?? [])];
     const id = entryId(resource, call.route.namespace, name);
     if (options.dryRun) {
       if (call.store.latest(resource.collection, id) !== undefined) throw alreadyExists(resource, name);
-      return respondObject(call, object, { status: 201, warnings });
+      return respondObject(call, candidate, { status: 201, warnings: told });
     }
-    const entry = await put(call, object, id);
-    if (entry !== undefined) return respondEntry(call, entry, { status: 201, warnings });
+    const entry = await put(call, candidate, id);
+    if (entry !== undefined) return respondEntry(call, entry, { status: 201, warnings: told });
     if (!generate) throw alreadyExists(resource, name);
     if (attempt >= MAX_NAME_ATTEMPTS) throw generateNameConflict(resource, name);
   }

@@ -28,7 +28,19 @@ export interface Modification extends WriteOptions {
   readonly needsRevision: boolean;
 }
 
+/** What came of it: the stored entry, or for a dry run what would have been stored. */
+export type Modified = { readonly warnings: readonly string[] } & (
+  | { readonly entry: Entry; readonly object?: undefined }
+  | { readonly entry?: undefined; readonly object: KubeObject }
+);
+
 export async function modify(call: Call, modification: Modification): Promise<ApiResponse> {
+  const { entry, object, warnings } = await modifyObject(call, modification);
+  const answer = { status: 200, warnings };
+  return entry === undefined ? respondObject(call, object, answer) : respondEntry(call, entry, answer);
+}
+
+export async function modifyObject(call: Call, modification: Modification): Promise<Modified> {
   const { resource } = call.served;
   const { name, namespace } = call.route;
   const id = entryId(resource, namespace, name);
@@ -42,7 +54,7 @@ export async function modify(call: Call, modification: Modification): Promise<Ap
 }
 
 /** undefined = another write came first. */
-async function attemptOnce(call: Call, modification: Modification, entry: Entry): Promise<ApiResponse | undefined> {
+async function attemptOnce(call: Call, modification: Modification, entry: Entry): Promise<Modified | undefined> {
   const { resource } = call.served;
   const old = decodeEntry(entry, resource);
   const next = modification.change(decodeEntry(entry, resource));
@@ -52,11 +64,11 @@ async function attemptOnce(call: Call, modification: Modification, entry: Entry)
   keepSubresourceFields(call, next, old);
   if (call.route.subresource === '') resource.strategy.prepareForUpdate?.(next, old);
   countGeneration(call, next, old);
-  if (deepEqual(next, old)) return respondEntry(call, await durable(call, entry), { status: 200, warnings });
+  if (deepEqual(next, old)) return { entry: await durable(call, entry), warnings };
   admitChanged(call, next, old, modification.dryRun);
   validateChanged(call, next, old);
   warnings.push(...(resource.strategy.warnings?.(next) ?? []));
-  if (modification.dryRun) return respondObject(call, next, { status: 200, warnings });
+  if (modification.dryRun) return { object: next, warnings };
 
   const stored = toStorageVersion(next, resource);
   const write = {
@@ -67,7 +79,7 @@ async function attemptOnce(call: Call, modification: Modification, entry: Entry)
   };
   try {
     const written = isReleased(call, next) ? await call.store.delete(write) : await call.store.put(write);
-    return respondEntry(call, written, { status: 200, warnings });
+    return { entry: written, warnings };
   } catch (error) {
     if (error instanceof RevisionConflictError) return undefined;
     throw storeFault(error);

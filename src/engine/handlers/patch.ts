@@ -11,21 +11,25 @@ import { applyMergePatch } from '#kube/merge-patch.ts';
 import { applyStrategicMergePatch } from '#kube/strategic-merge-patch.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
-export const JSON_PATCH = 'application/json-patch+json';
-export const MERGE_PATCH = 'application/merge-patch+json';
-export const STRATEGIC_PATCH = 'application/strategic-merge-patch+json';
+const JSON_PATCH = 'application/json-patch+json';
+const MERGE_PATCH = 'application/merge-patch+json';
+const STRATEGIC_PATCH = 'application/strategic-merge-patch+json';
 
 export async function patch(call: Call): Promise<ApiResponse> {
   const options = writeOptions(call.request.query, 'PatchOptions');
   const type = mediaType(call.request.contentType);
-  const accepted = call.served.resource.builtIn ? [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH] : [JSON_PATCH, MERGE_PATCH];
-  if (!accepted.includes(type)) throw unsupportedMediaType(accepted);
+  assertPatchType(call, type);
   const body = parsePatch(await call.request.body());
-  const change = (current: KubeObject) => asObject(call, applied(call, type, current, body));
+  const change = (current: KubeObject) => asObject(call, applyPatch(call, type, current, body));
   return modify(call, { ...options, needsRevision: false, change });
 }
 
-function applied(call: Call, type: string, current: KubeObject, body: unknown): unknown {
+export function assertPatchType({ served }: Call, type: string): void {
+  const accepted = served.resource.builtIn ? [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH] : [JSON_PATCH, MERGE_PATCH];
+  if (!accepted.includes(type)) throw unsupportedMediaType(accepted);
+}
+
+export function applyPatch(call: Call, type: string, current: KubeObject, body: unknown): unknown {
   if (type === JSON_PATCH) {
     try {
       return applyJsonPatch(current, body);

@@ -3,12 +3,10 @@
  * client-go). Only decoding: they all accept JSON answers. Which kinds there are is told here, their layout in tables/.
  */
 import { messageNamed } from '#engine/protobuf/message-table.ts';
-import { ProtobufError } from '#engine/protobuf/protobuf-error.ts';
+import { ProtobufError, unexpectedEnd } from '#engine/protobuf/protobuf-error.ts';
 import { readMessage, type Values } from '#engine/protobuf/read-message.ts';
 import { WireReader } from '#engine/protobuf/wire-reader.ts';
 import { writeFields } from '#engine/protobuf/write-json.ts';
-
-export const PROTOBUF_TYPE = 'application/vnd.kubernetes.protobuf';
 
 export interface DecodedBody {
   readonly apiVersion: string;
@@ -18,6 +16,7 @@ export interface DecodedBody {
 }
 
 const MAGIC = Buffer.from('k8s\0', 'latin1');
+const MAX_SHOWN = 253;
 
 /** Kinds by apiVersion; the message is named as the kind unless another follows the colon. */
 export const protobufKinds: Readonly<Record<string, string>> = {
@@ -68,11 +67,11 @@ function readEnvelope(bytes: Buffer): { apiVersion: string; kind: string; raw: B
   }
   if (bytes.length === MAGIC.length) throw new ProtobufError('empty body');
   const [typeMeta, raw] = readMessage(WireReader.over(bytes.subarray(MAGIC.length)), messageNamed('Unknown'));
+  // Every client writes it, even for an empty object: here the body was cut off.
+  if (raw === undefined) throw unexpectedEnd();
   const [apiVersion, kind] = (typeMeta ?? []) as Values;
-  return { apiVersion: (apiVersion ?? '') as string, kind: (kind ?? '') as string, raw: (raw ?? NO_BYTES) as Buffer };
+  return { apiVersion: (apiVersion ?? '') as string, kind: (kind ?? '') as string, raw: raw as Buffer };
 }
-
-const NO_BYTES = Buffer.alloc(0);
 
 function messageNameOf(apiVersion: string, kind: string): string {
   if (kind === '') throw new ProtobufError("Object 'Kind' is missing in the protobuf message");
@@ -81,7 +80,12 @@ function messageNameOf(apiVersion: string, kind: string): string {
   if (kind === 'DeleteOptions') return kind;
   const name = messagesByKind.get(`${apiVersion} ${kind}`);
   if (name === undefined) {
-    throw new ProtobufError(`no kind ${JSON.stringify(kind)} is registered for version ${JSON.stringify(apiVersion)}`);
+    throw new ProtobufError(`no kind ${quoted(kind)} is registered for version ${quoted(apiVersion)}`);
   }
   return name;
+}
+
+/** An answer need not carry a whole body back. */
+function quoted(text: string): string {
+  return JSON.stringify(text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}...` : text);
 }

@@ -126,7 +126,8 @@ export class WireReader {
       if (type === START_GROUP) groups++;
       else if (type === END_GROUP) groups--;
       else this.#skipValue(type);
-      if (groups <= 0) return;
+      if (groups < 0) throw new ProtobufError('proto: unexpected end of group');
+      if (groups === 0) return;
     }
   }
 

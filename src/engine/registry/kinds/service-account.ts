@@ -17,7 +17,4 @@ export const serviceAccounts = defineKind({
   shortNames: ['sa'],
   schema: serviceAccount,
   columns: [age],
-  extraSubresources: [
-    { name: 'token', kind: 'TokenRequest', group: 'authentication.k8s.io', version: 'v1', verbs: ['create'] },
-  ],
 });

@@ -16,11 +16,6 @@ export class MemoryJournal implements Journal {
     this.#fault = message;
   }
 
-  /** What a disk would hold; for tests of compaction. */
-  get storedRevisions(): number[] {
-    return [...this.#records.keys()];
-  }
-
   async open(): Promise<{ compactedRevision: number }> {
     await nextTurn();
     return { compactedRevision: this.#compactedRevision };

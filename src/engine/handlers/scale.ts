@@ -1,0 +1,101 @@
+/** The scale subresource of custom kinds: an autoscaling/v1 Scale that stands for fields of the object itself. */
+import { encodeJson, JSON_TYPE, parseBody, mediaType, parsePatch } from '#engine/codec.ts';
+import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
+import { modifyObject } from '#engine/handlers/modify.ts';
+import { applyPatch, assertPatchType } from '#engine/handlers/patch.ts';
+import { writeOptions, type WriteOptions } from '#engine/options.ts';
+import type { ScaleSubresource } from '#engine/registry/resource.ts';
+import type { ApiResponse } from '#engine/request.ts';
+import { badRequest, invalid, notFound } from '#kube/api-error.ts';
+import { requiredValue } from '#kube/field-error.ts';
+import { isRecord, type KubeObject } from '#kube/meta.ts';
+
+export function getScale(call: Call): ApiResponse {
+  return respondScale(call, current(call));
+}
+
+export async function updateScale(call: Call): Promise<ApiResponse> {
+  const options = writeOptions(call.request.query, 'UpdateOptions');
+  const body = parseBody(await call.request.body(), call.request.contentType, 'Scale');
+  return change(call, options, (object) => withScale(call, object, body));
+}
+
+export async function patchScale(call: Call): Promise<ApiResponse> {
+  const options = writeOptions(call.request.query, 'PatchOptions');
+  const type = mediaType(call.request.contentType);
+  assertPatchType(call, type);
+  const patch = parsePatch(await call.request.body());
+  return change(call, options, (object) => withScale(call, object, applyPatch(call, type, scaleOf(call, object), patch)));
+}
+
+async function change(call: Call, options: WriteOptions, wanted: (object: KubeObject) => KubeObject): Promise<ApiResponse> {
+  const { entry, object } = await modifyObject(call, { ...options, needsRevision: false, change: wanted });
+  return respondScale(call, entry === undefined ? object : decodeEntry(entry, call.served.resource));
+}
+
+function current(call: Call): KubeObject {
+  const { resource } = call.served;
+  const { namespace, name } = call.route;
+  const entry = call.store.get(resource.collection, entryId(resource, namespace, name));
+  if (entry === undefined) throw notFound(resource, name);
+  return decodeEntry(entry, resource);
+}
+
+function respondScale(call: Call, object: KubeObject): ApiResponse {
+  return { status: 200, contentType: JSON_TYPE, body: encodeJson(scaleOf(call, object)) };
+}
+
+function scaleOf({ served }: Call, object: KubeObject): KubeObject {
+  const { specReplicasPath, statusReplicasPath, labelSelectorPath } = served.resource.scale as ScaleSubresource;
+  const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata;
+  const selector = labelSelectorPath === undefined ? undefined : read(object, labelSelectorPath);
+  return {
+    kind: 'Scale',
+    apiVersion: 'autoscaling/v1',
+    metadata: { name, namespace, uid, resourceVersion, creationTimestamp },
+    spec: { replicas: count(read(object, specReplicasPath)) },
+    status: {
+      replicas: count(read(object, statusReplicasPath)) ?? 0,
+      ...(typeof selector === 'string' && selector !== '' ? { selector } : {}),
+    },
+  };
+}
+
+/** The object with the wanted number of replicas, and with the revision that the Scale insists on. */
+function withScale(call: Call, object: KubeObject, scale: unknown): KubeObject {
+  if (!isRecord(scale) || scale['kind'] !== 'Scale') throw badRequest('the object provided is not a Scale of autoscaling/v1');
+  const { metadata, spec } = scale as { metadata?: { name?: string; resourceVersion?: string }; spec?: { replicas?: unknown } };
+  const { resource } = call.served;
+  if (typeof spec?.replicas !== 'number' || !Number.isInteger(spec.replicas)) {
+    throw invalid({ group: 'autoscaling', kind: 'Scale' }, call.route.name, [requiredValue('spec.replicas', 'must be a whole number')]);
+  }
+  write(object, (resource.scale as ScaleSubresource).specReplicasPath, spec.replicas);
+  if (metadata?.resourceVersion) object.metadata.resourceVersion = metadata.resourceVersion;
+  return object;
+}
+
+/** Paths of scale subresources are plain: `.spec.replicas`, checked when the definition was created. */
+function fields(path: string): string[] {
+  return path.split('.').slice(1);
+}
+
+function read(object: unknown, path: string): unknown {
+  let value = object;
+  for (const field of fields(path)) value = isRecord(value) && Object.hasOwn(value, field) ? value[field] : undefined;
+  return value;
+}
+
+function write(object: Record<string, unknown>, path: string, value: number): void {
+  const names = fields(path);
+  const last = names.pop();
+  let at = object;
+  for (const field of names) {
+    if (!isRecord(at[field])) at[field] = {};
+    at = at[field] as Record<string, unknown>;
+  }
+  if (last !== undefined) at[last] = value;
+}
+
+function count(value: unknown): number | undefined {
+  return typeof value === 'number' ? value : undefined;
+}

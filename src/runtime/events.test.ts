@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FakeApi } from '#client/testing/fake-api.ts';
+import { FakeClock, settle } from '#client/testing/fake-clock.ts';
+import { FakeLink } from '#client/testing/fake-link.ts';
+import { aGadget } from '#client/testing/gadgets.ts';
+import { ApiError } from '#kube/api-error.ts';
+import { silentLog } from '#lib/log.ts';
+import { EVENTS, EventRecorder } from '#runtime/events.ts';
+
+function setUp() {
+  const api = new FakeApi();
+  const clock = new FakeClock();
+  const link = new FakeLink(api, [EVENTS]);
+  const controller = new AbortController();
+  const options = { writer: link.client, clock, log: silentLog, component: 'test', instance: 'host-1' };
+  const recorder = new EventRecorder({ ...options, signal: controller.signal });
+  const about = aGadget('a', { metadata: { uid: 'u1', resourceVersion: '7' } });
+  const say = (message = 'hello'): void => recorder.record(about, { type: 'Normal', reason: 'Greeted', message });
+  return { api, clock, link, recorder, about, say, stop: () => controller.abort() };
+}
+
+test('an Event has the fields that kubectl shows', async () => {
+  const { api, say, recorder } = setUp();
+  say();
+  await recorder.idle();
+  const [event] = api.all(EVENTS);
+  const { metadata, apiVersion, kind, ...rest } = event!;
+  assert.match(metadata.name, /^a\.[a-z0-9]{16}$/);
+  assert.equal(metadata.namespace, 'default');
+  assert.deepEqual(rest, {
+    involvedObject: { apiVersion: 'test.local/v1', kind: 'Gadget', namespace: 'default', name: 'a', uid: 'u1', resourceVersion: '7' },
+    type: 'Normal',
+    reason: 'Greeted',
+    message: 'hello',
+    source: { component: 'test' },
+    reportingComponent: 'test',
+    reportingInstance: 'host-1',
+    count: 1,
+    firstTimestamp: '2030-03-17T17:46:40Z',
+    lastTimestamp: '2030-03-17T17:46:40Z',
+  });
+});
+
+test('the same again within ten minutes raises the count; later it is a new Event', async () => {
+  const { api, clock, say, recorder } = setUp();
+  say();
+  await clock.advance(500_000);
+  say();
+  say('something else');
+  await clock.advance(599_999);
+  say();
+  await recorder.idle();
+  const counts = () => api.all(EVENTS).map(({ message, count, lastTimestamp }) => `${message} ${count} ${lastTimestamp}`);
+  assert.deepEqual(counts(), ['hello 3 2030-03-17T18:04:59Z', 'something else 1 2030-03-17T17:55:00Z']);
+  await clock.advance(600_000);
+  say();
+  await recorder.idle();
+  assert.equal(api.all(EVENTS).length, 3);
+});
+
+test('what is said while the server is slow is sent once, with its count', async () => {
+  const { api, link, say, recorder } = setUp();
+  for (let i = 0; i < 5; i++) say();
+  await recorder.idle();
+  assert.deepEqual(api.all(EVENTS).map(({ count }) => count), [5]);
+  assert.equal(link.requests.length, 1);
+});
+
+test('an Event that the server forgot is made again', async () => {
+  const { api, say, recorder } = setUp();
+  say();
+  await recorder.idle();
+  const [first] = api.all(EVENTS);
+  api.remove(EVENTS, { namespace: 'default', name: first!.metadata.name });
+  say();
+  await recorder.idle();
+  assert.deepEqual(api.all(EVENTS).map(({ count }) => count), [2]);
+});
+
+test('a server that is away is tried again a few times; a refusal is final; neither reaches the caller', async () => {
+  const { api, clock, link, say, recorder } = setUp();
+  link.failures.push(new Error('ECONNRESET'), new ApiError(503, 'ServiceUnavailable', 'busy'));
+  say('one');
+  await clock.advance(60_000);
+  await recorder.idle();
+  assert.equal(api.all(EVENTS).length, 1);
+  link.failures.push(new ApiError(403, 'Forbidden', 'the namespace is being terminated'));
+  say('two');
+  await recorder.idle();
+  assert.equal(api.all(EVENTS).length, 1);
+  link.state = 'refused';
+  say('three');
+  await clock.advance(600_000);
+  await recorder.idle();
+  assert.equal(link.count('POST'), 3 + 1 + 5);
+});
+
+test('a flood is cut off, and afterwards all is as before', async () => {
+  const { api, link, say, recorder } = setUp();
+  for (let i = 0; i < 5000; i++) say(`message ${i}`);
+  await recorder.idle();
+  assert.equal(link.requests.length, 1000);
+  say('message 4999');
+  await recorder.idle();
+  assert.equal(api.all(EVENTS).at(-1)?.['message'], 'message 4999');
+});
+
+test('long names and messages are cut to what the API takes, never inside of a character', async () => {
+  const { api, recorder, about } = setUp();
+  const long = { ...about, metadata: { ...about.metadata, namespace: undefined, name: 'n'.repeat(253) } };
+  recorder.record(long, { type: 'Warning', reason: 'Long', message: 'ä'.repeat(2000) });
+  await recorder.idle();
+  const [event] = api.all(EVENTS);
+  assert.equal(event!.metadata.name.length, 253);
+  assert.equal(event!.metadata.namespace, 'default');
+  const message = event!['message'] as string;
+  assert.ok(Buffer.byteLength(message) <= 1024);
+  assert.match(message, /^ä+\.\.\.$/);
+});
+
+test('nothing is sent after the stop', async () => {
+  const { link, say, recorder, stop } = setUp();
+  link.state = 'held';
+  say();
+  await settle();
+  stop();
+  say('more');
+  await recorder.idle();
+  assert.equal(link.requests.length, 1);
+});

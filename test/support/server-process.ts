@@ -1,0 +1,102 @@
+/** The real program as a child process: started until it says `ready`, stopped or killed, and what it said. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { createHttpTransport, type HttpTransport } from '#client/http.ts';
+import { loadKubeconfig, type ClusterAccess } from '#client/kubeconfig.ts';
+import { systemClock } from '#lib/clock.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+
+export interface ServerOptions {
+  readonly dataDir: string;
+  /** 0, which is the default, takes a free one. */
+  readonly port?: number;
+  readonly tokenAuthFile?: string;
+}
+
+export interface Outcome {
+  /** Null when a signal ended it. */
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface ServerProcess {
+  readonly pid: number;
+  /** Resolves when it says `ready`; rejects when it ends before. */
+  readonly ready: Promise<void>;
+  /** However it ends. */
+  readonly exited: Promise<Outcome>;
+  /** From its kubeconfig; only once it is ready. */
+  access(): ClusterAccess;
+  kill(signal: NodeJS.Signals): Promise<Outcome>;
+}
+
+/** Starts `selfsame up` and kills it at the end of the test at the latest. */
+export function spawnServer(t: TestContext, { dataDir, port = 0, tokenAuthFile }: ServerOptions): ServerProcess {
+  const args = ['up', '--data-dir', dataDir, '--port', String(port), '--log-level', 'warn'];
+  if (tokenAuthFile !== undefined) args.push('--token-auth-file', tokenAuthFile);
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', join(ROOT, 'src/main.ts'), ...args], {
+    env: { ...process.env, NODE_COMPILE_CACHE: join(ROOT, '.cache/node-compile') },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const end = () => child.kill('SIGKILL');
+  t.after(end);
+  process.once('exit', end);
+
+  let [stdout, stderr] = ['', ''];
+  const ready = new Promise<void>((resolve, reject) => {
+    child.stdout.on('data', (chunk) => {
+      stdout += String(chunk);
+      if (/^ready$/m.test(stdout)) resolve();
+    });
+    child.once('close', () => reject(new Error(`the server ended before it was ready: ${stdout}${stderr}`)));
+  });
+  // Who only wants to see it end does not wait for it.
+  ready.catch(() => {});
+  child.stderr.on('data', (chunk) => (stderr += String(chunk)));
+  const exited = once(child, 'close').then(([code, signal]): Outcome => {
+    process.off('exit', end);
+    return { code: code as number | null, signal: signal as NodeJS.Signals | null, stdout, stderr };
+  });
+  return {
+    pid: child.pid!,
+    ready,
+    exited,
+    access: () => kubeconfigAccess(dataDir),
+    kill(signal) {
+      child.kill(signal);
+      return exited;
+    },
+  };
+}
+
+export async function startServer(t: TestContext, options: ServerOptions): Promise<ServerProcess> {
+  const server = spawnServer(t, options);
+  await server.ready;
+  return server;
+}
+
+export function kubeconfigAccess(dataDir: string): ClusterAccess {
+  const readFile = (path: string) => readFileSync(path, 'utf8');
+  return loadKubeconfig(readFile(join(dataDir, 'kubeconfig')), { readFile });
+}
+
+/** Closed at the end of the test. */
+export function transportTo(t: TestContext, access: ClusterAccess): HttpTransport {
+  const transport = createHttpTransport(access, { userAgent: 'selfsame-test', clock: systemClock });
+  t.after(() => transport.close());
+  return transport;
+}
+
+/** Removed at the end of the test. */
+export function temporaryDir(t: TestContext): string {
+  const dir = mkdtempSync(join(tmpdir(), 'selfsame-test-'));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}

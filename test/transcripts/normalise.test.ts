@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { normalise } from '#test/transcripts/normalise.ts';
+
+const cases: Record<string, { output: string; want: string }> = {
+  uids: { output: 'uid: 0b4fa061-7c51-42ce-ba0a-b0abf4281a12', want: 'uid: <uid>' },
+  'times of the API': {
+    output: 'a: "2026-11-15T21:53:07Z"\nb: "2026-11-15T21:53:07.123456Z"\nc: 2026-11-15T21:53:07+01:00',
+    want: 'a: "<time>"\nb: "<time>"\nc: <time>',
+  },
+  'times of describe': { output: 'Start Time:   Sun, 15 Nov 2026 21:53:07 +0000', want: 'Start Time:   <time>' },
+  'marks of the log': {
+    output: 'E1115 21:53:07.123456   12345 memcache.go:265] oops',
+    want: '<time> memcache.go] oops',
+  },
+  'resource versions in YAML, JSON and describe': {
+    output: '  resourceVersion: "12"\n"resourceVersion": "7",\n  Resource Version:  42',
+    want: '  resourceVersion: "<rv>"\n"resourceVersion": "<rv>",\n  Resource Version:  <rv>',
+  },
+  'an empty resource version stays': { output: '  resourceVersion: ""', want: '  resourceVersion: ""' },
+  'generated names': {
+    output: 'pod/gen-x7k2p created\ngen-a-b-bcdfg',
+    want: 'pod/gen-<suffix> created\ngen-a-b-<suffix>',
+  },
+  'a given name is not taken for a generated one': { output: 'gen-hello x-bcdfg', want: 'gen-hello x-bcdfg' },
+  'the address of the server': { output: 'https://127.0.0.1:34567/api', want: 'https://<server>/api' },
+  'the version of kubectl': {
+    output:
+      'Client Version: v1.32.4-x\nKustomize Version: v5.5.0\nClient Version: version.Info{Major:"1"}\nServer Version: v1.32.9',
+    want: 'Client Version: <version>\nKustomize Version: <version>\nClient Version: version.Info{<version>}\nServer Version: v1.32.9',
+  },
+  'files that kubectl made': { output: 'saved to "/tmp/kubectl-edit-123.yaml"', want: 'saved to "<file>"' },
+  'ages in the last column': {
+    output: 'NAME   DATA   AGE\na      1      5s\nb      0      2m3s',
+    want: 'NAME   DATA   AGE\na      1      <age>\nb      0      <age>',
+  },
+  'ages in the middle, whatever their length': {
+    output: 'NAME   AGE   IP\na      5s    <none>\nb      17s   ::1',
+    want: 'NAME   AGE     IP\na      <age>   <none>\nb      <age>   ::1',
+  },
+  'long ages in the middle': {
+    output: 'NAME   AGE     IP\na      5m12s   <none>\nb      5y301d  ::1',
+    want: 'NAME   AGE     IP\na      <age>   <none>\nb      <age>   ::1',
+  },
+  'ages under a long header': {
+    output: 'LAST SEEN   TYPE     REASON\n5s          Normal   Made\n<unknown>   Normal   Gone',
+    want: 'LAST SEEN   TYPE     REASON\n<age>       Normal   Made\n<unknown>   Normal   Gone',
+  },
+  'ages that are not known stay': {
+    output: 'NAME   AGE         IP\na      <unknown>   <none>',
+    want: 'NAME   AGE     IP\na      <unknown>   <none>',
+  },
+  'other columns stay': {
+    output: 'NAME   COMPLETIONS   DURATION   AGE\na      1/1           5s         9s',
+    want: 'NAME   COMPLETIONS   DURATION   AGE\na      1/1           5s         <age>',
+  },
+  'rows without a header': { output: 'a   1   5s\nb   1   6m', want: 'a   1   <age>\nb   1   <age>' },
+  'rows of a watch that outgrew the header': {
+    output: 'NAME   DATA   AGE\nlong-name   1     5s',
+    want: 'NAME   DATA   AGE\nlong-name   1     <age>',
+  },
+  'durations that are fields stay': { output: 'Period:   5s', want: 'Period:   5s' },
+  'the next table has its own columns': {
+    output: 'NAME   AGE\na      5s\n\nNAME   LIMIT\nb      5s  x',
+    want: 'NAME   AGE\na      <age>\n\nNAME   LIMIT\nb      5s  x',
+  },
+  'events of describe': {
+    output:
+      '  Type    Reason  Age   From      Message\n  ----    ------  ----  ----      -------\n  Normal  Made    12s   selfsame  done',
+    want: '  Type    Reason  Age     From      Message\n  ----    ------  ----    ----      -------\n  Normal  Made    <age>   selfsame  done',
+  },
+  'spaces at the end of lines': { output: 'NAME   NOTE  \na      \n\n', want: 'NAME   NOTE\na' },
+};
+
+for (const [name, { output, want }] of Object.entries(cases)) {
+  test(`normalise: ${name}`, () => {
+    assert.equal(normalise(output), want);
+    assert.equal(normalise(want), want, 'what is normal stays so');
+  });
+}

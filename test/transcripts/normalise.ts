@@ -1,0 +1,73 @@
+/**
+ * Makes the outputs of different runs alike: what varies becomes a placeholder, columns keep their shape. Pure.
+ *
+ *   <uid>  <time>  <rv> resource version  <age> in the columns AGE, LAST SEEN and FIRST SEEN
+ *   <suffix> of names generated from a prefix that begins with "gen-"  <server>  <version> of kubectl  <file> it made
+ *
+ * Spaces at the ends of lines go too: tables pad with them, and editors remove them.
+ */
+const RULES: readonly (readonly [RegExp, string])[] = [
+  [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, '<uid>'],
+  [/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)/g, '<time>'],
+  [/\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}/g, '<time>'],
+  [/^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ (\S+):\d+\]/gm, '<time> $1]'],
+  [/("?resourceVersion\\?"?: ?\\?"?)\d+/g, '$1<rv>'],
+  [/^(\s*Resource Version: +)\d+/gm, '$1<rv>'],
+  [/\b(gen-(?:[a-z]+-)*)[bcdfghjklmnpqrstvwxz2456789]{5}\b/g, '$1<suffix>'],
+  [/\b127\.0\.0\.1:\d+\b/g, '<server>'],
+  [/^(Client Version: version\.Info)\{.*\}/gm, '$1{<version>}'],
+  [/^((?:Client|Kustomize) Version: )v\d\S*/gm, '$1<version>'],
+  [/[^\s"]*\/kubectl-edit-\w+\.(?:yaml|json)/g, '<file>'],
+];
+
+export function normalise(output: string): string {
+  const text = RULES.reduce((result, [pattern, replacement]) => result.replace(pattern, replacement), output);
+  return withoutAges(text.split('\n'))
+    .map((line) => line.trimEnd())
+    .join('\n')
+    .trimEnd();
+}
+
+interface AgeColumn {
+  readonly start: number;
+  readonly width: number;
+}
+
+const PLACEHOLDER = '<age>';
+const AGE = /^(?:\d+[ydhms])+$/;
+const AGE_HEADER = /(?<=^| {2,})(?:AGE|Age|LAST SEEN|FIRST SEEN)(?= {2,}|$)/g;
+/** A row of a table whose header is elsewhere: separated by at least three spaces, and no "Key:   value". */
+const LOOSE_ROW = /^([^:]*[^:\s] {3,})(?:\d+[ydhms])+$/;
+
+function withoutAges(lines: readonly string[]): string[] {
+  let columns: AgeColumn[] = [];
+  return lines.map((line) => {
+    if (isHeader(line)) {
+      columns = [...line.matchAll(AGE_HEADER)].map(({ index, 0: name }) => ({ start: index, width: name.length }));
+      return columns.reduceRight((result, column) => fitCell(result, column, column.width), line);
+    }
+    if (line.trim() === '') columns = [];
+    const aligned = columns.reduceRight((result, column) => withoutAge(result, column), line);
+    return aligned.replace(LOOSE_ROW, `$1${PLACEHOLDER}`);
+  });
+}
+
+function isHeader(line: string): boolean {
+  return /^[A-Z][A-Z0-9 ()%-]*$/.test(line.trim()) || /^\s+Type\s+Reason\s+Age\s/.test(line);
+}
+
+function withoutAge(line: string, column: AgeColumn): string {
+  const cell = /^\S+/.exec(line.slice(column.start))?.[0];
+  const alone = column.start === 0 || line[column.start - 1] === ' ';
+  if (cell === undefined || !alone) return line;
+  if (!AGE.test(cell)) return fitCell(line, column, cell.length);
+  const replaced = line.slice(0, column.start) + PLACEHOLDER + line.slice(column.start + cell.length);
+  return fitCell(replaced, column, PLACEHOLDER.length);
+}
+
+/** Pads the cell so that what follows begins where it would behind a placeholder, however long the age was. */
+function fitCell(line: string, { start, width }: AgeColumn, length: number): string {
+  const rest = line.slice(start + length).trimStart();
+  const cell = line.slice(start, start + length);
+  return line.slice(0, start) + (rest === '' ? cell : `${cell.padEnd(Math.max(width, PLACEHOLDER.length))}   ${rest}`);
+}

@@ -1,0 +1,147 @@
+/**
+ * One shell session of a transcript: a directory of its own with `examples` and `manifests` in it, a home so that
+ * kubectl keeps its caches there, a kubeconfig of its own, and at most one command in the background.
+ *
+ *   run ─► output        "command &" ─► started, has written something ─► "fg N" ended after N lines ─► output
+ *                                                                     └─► "fg" ended by itself ─► output
+ *
+ * Every command has a time limit, so that a server that does not answer fails the step instead of the whole run.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { copyFile, mkdir, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { systemClock } from '#lib/clock.ts';
+import type { Output } from '#test/transcripts/transcript.ts';
+
+const TIME_LIMIT_MS = 30_000;
+const ROOT = join(import.meta.dirname, '../..');
+
+export interface SessionOptions {
+  readonly dir: string;
+  readonly kubectl: string;
+  readonly kubeconfig: string;
+}
+
+export class Session {
+  readonly #dir: string;
+  #background: RunningCommand | undefined;
+
+  private constructor(dir: string) {
+    this.#dir = dir;
+  }
+
+  static async open({ dir, kubectl, kubeconfig }: SessionOptions): Promise<Session> {
+    await mkdir(join(dir, 'bin'), { recursive: true });
+    await symlink(kubectl, join(dir, 'bin/kubectl'));
+    await copyFile(kubeconfig, join(dir, 'kubeconfig'));
+    await mkdir(join(dir, 'work'));
+    await symlink(join(ROOT, 'examples'), join(dir, 'work/examples'));
+    await symlink(join(import.meta.dirname, 'manifests'), join(dir, 'work/manifests'));
+    return new Session(dir);
+  }
+
+  /** What the command printed; for one that stays in the background nothing. */
+  async run(command: string): Promise<Output> {
+    const back = /^fg(?: (\d+))?$/.exec(command);
+    if (back) return await this.#foreground(back[1] === undefined ? Number.POSITIVE_INFINITY : Number(back[1]));
+    if (!command.endsWith(' &')) return await this.#start(command).untilEnd();
+    if (this.#background) throw new Error(`Cannot run "${command}": another command is in the background; expected fg`);
+    this.#background = this.#start(command.slice(0, -2));
+    await this.#background.wrote(1);
+    return { text: '', exit: 0 };
+  }
+
+  async #foreground(lines: number): Promise<Output> {
+    const command = this.#background;
+    if (!command) throw new Error('Cannot fg: there is no command in the background');
+    this.#background = undefined;
+    if (lines === Number.POSITIVE_INFINITY) return await command.untilEnd();
+    await command.wrote(lines);
+    return await command.interrupt();
+  }
+
+  close(): void {
+    this.#background?.kill();
+  }
+
+  #start(command: string): RunningCommand {
+    return new RunningCommand(command, {
+      cwd: join(this.#dir, 'work'),
+      env: {
+        PATH: `${join(this.#dir, 'bin')}:${process.env['PATH'] ?? ''}`,
+        HOME: this.#dir,
+        TMPDIR: this.#dir,
+        KUBECONFIG: join(this.#dir, 'kubeconfig'),
+        LC_ALL: 'C',
+        TZ: 'UTC',
+      },
+    });
+  }
+}
+
+class RunningCommand {
+  readonly #child: ChildProcess;
+  readonly #closed: Promise<void>;
+  readonly #cancelLimit: () => void;
+  #text = '';
+  #over = false;
+  #limitReached = false;
+  #onOutput: () => void = () => {};
+
+  constructor(command: string, options: { cwd: string; env: Record<string, string> }) {
+    // One pipe for both streams keeps their order; a process group of its own can be ended as a whole.
+    this.#child = spawn('/bin/sh', ['-c', `exec 2>&1\n${command}`], {
+      ...options,
+      detached: true,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    this.#child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+      this.#text += chunk;
+      this.#onOutput();
+    });
+    this.#closed = new Promise((resolve) => {
+      this.#child.once('close', () => {
+        this.#over = true;
+        this.#cancelLimit();
+        this.#onOutput();
+        resolve();
+      });
+    });
+    this.#cancelLimit = systemClock.after(TIME_LIMIT_MS, () => {
+      this.#limitReached = true;
+      this.kill();
+    });
+  }
+
+  async untilEnd(): Promise<Output> {
+    await this.#closed;
+    const limit = this.#limitReached ? '\n(ended by the time limit of a step)' : '';
+    return { text: this.#text + limit, exit: this.#child.exitCode ?? 1 };
+  }
+
+  /** Resolves once there are that many lines; also when it has ended, for the transcript to show what came instead. */
+  async wrote(lines: number): Promise<void> {
+    while (!this.#over && this.#text.split('\n').length <= lines) {
+      await new Promise<void>((resolve) => {
+        this.#onOutput = resolve;
+      });
+    }
+  }
+
+  /** Like Ctrl-C, but without last words. */
+  async interrupt(): Promise<Output> {
+    const text = this.#text;
+    this.kill();
+    await this.#closed;
+    return this.#limitReached ? await this.untilEnd() : { text, exit: 0 };
+  }
+
+  kill(): void {
+    if (this.#over || this.#child.pid === undefined) return;
+    try {
+      process.kill(-this.#child.pid, 'SIGKILL');
+    } catch {
+      // It ended just now.
+    }
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * Real kubectl against a real server: every transcript (*.txt, format: transcript.ts) with each kubectl, in a namespace
+ * named after it. One server for each kubectl. `UPDATE=1` writes what happened into the transcripts instead: read the
+ * difference before you keep it, for what kube-apiserver would have said is right, not what we said.
+ */
+import assert from 'node:assert/strict';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { after, before, suite, test } from 'node:test';
+import { newKubectl, oldKubectl, type FoundKubectl } from '#test/support/kubectl.ts';
+import { startPlane, type Plane } from '#test/support/plane.ts';
+import { runTranscript } from '#test/transcripts/run-transcript.ts';
+import { Session } from '#test/transcripts/session.ts';
+import { parseTranscript, renderTranscript, type Version } from '#test/transcripts/transcript.ts';
+
+const files = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.txt'));
+/** A part of a file name: only those. */
+const chosen = process.env['TRANSCRIPT'] ?? '';
+
+test('there are transcripts', () => assert.ok(files.length > 10));
+
+const kubectls: Record<Version, FoundKubectl> = { '1.20': oldKubectl(), '1.32': newKubectl() };
+
+for (const [version, kubectl] of Object.entries(kubectls) as [Version, FoundKubectl][]) {
+  const missing = 'missing' in kubectl ? kubectl.missing : undefined;
+  suite(`kubectl ${'version' in kubectl ? kubectl.version : version}`, { skip: missing ?? false }, () => {
+    let plane: Plane;
+    before(async () => {
+      plane = await startPlane();
+    });
+    after(() => plane.stop());
+
+    for (const file of files.filter((name) => name.includes(chosen))) {
+      test(file, async () => {
+        if ('path' in kubectl) await proveTranscript(file, version, kubectl.path, plane);
+      });
+    }
+  });
+}
+
+async function proveTranscript(file: string, version: Version, kubectl: string, plane: Plane): Promise<void> {
+  const path = join(import.meta.dirname, file);
+  const namespace = basename(file, '.txt');
+  const dir = join(plane.dir, namespace);
+  const session = await Session.open({ dir, kubectl, kubeconfig: plane.kubeconfigPath });
+  try {
+    const manifest = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"${namespace}"}}`;
+    const entered = await session.run(
+      `echo '${manifest}' | kubectl create -f - && kubectl config set-context --current --namespace=${namespace}`,
+    );
+    assert.equal(entered.exit, 0, entered.text);
+    const { actual, differences } = await runTranscript(
+      parseTranscript(readFileSync(path, 'utf8')),
+      version,
+      (command) => session.run(command),
+    );
+    if (process.env['UPDATE'] === '1') writeFileSync(path, renderTranscript(actual));
+    else assert.equal(differences.length, 0, `${file} differs:\n\n${differences.join('\n\n')}`);
+  } finally {
+    session.close();
+  }
+}
