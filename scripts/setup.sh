@@ -110,7 +110,7 @@ EOF
 # The oldest kubectl that we promise to serve. Unpacked beside, because its package collides with other kubectls.
 unpack_old_kubectl() {
   target=.cache/kubectl-1.20
-  [ ! -x "$target/kubectl" ] || return 0
+  [ ! -x "$target/usr/bin/kubectl" ] || return 0
   if ! command -v apt-get >/dev/null || ! command -v dpkg-deb >/dev/null; then
     say 'kubectl 1.20 comes from Debian only; transcripts run with the other kubectl alone'
     return 0
@@ -128,8 +128,8 @@ unpack_old_kubectl() {
   fi
   case $("$work/unpacked/usr/bin/kubectl" version --client 2>/dev/null) in
     *v1.20.*)
-      mkdir -p "$target"
-      mv "$work/unpacked/usr/bin/kubectl" "$target/kubectl"
+      rm -rf "$target"
+      mv "$work/unpacked" "$target"
       ;;
     *) say "this Debian's kubernetes-client is not 1.20; transcripts run with the other kubectl alone" ;;
   esac

@@ -47,7 +47,7 @@ for folder in test/*/; do
     test/full) [ "$full" = yes ] || continue ;;
   esac
   [ -n "$(find "$folder" -name '*.test.ts' | head -n 1)" ] || continue
-  TEST_TIMEOUT_MS=${TEST_TIMEOUT_MS:-600000} run "$folder" scripts/run-tests.sh --isolated "$folder"
+  TEST_TIMEOUT_MS=${TEST_TIMEOUT_MS:-600000} run "$folder" scripts/run-tests.sh --one-by-one "$folder"
 done
 
 echo

@@ -184,7 +184,7 @@ export class HttpConnections {
       });
       http2.on('goaway', leave);
       // Each request on it reports the error itself.
-      http2.on('error', (error) => {
+      http2.on('error', (error: Error) => {
         leave();
         reject(error);
       });

@@ -34,7 +34,7 @@ export function exchangeHttp2(session: ClientHttp2Session, request: HttpRequest)
     const { body } = request;
     const stream = openStream(session, request);
     // These stay for the whole life of the stream: an error without a listener would end the process.
-    stream.on('error', (cause) => {
+    stream.on('error', (cause: Error) => {
       const refused = stream.rstCode === NGHTTP2_REFUSED_STREAM;
       reject(refused ? new NotTakenError('the server refused the stream', { cause }) : cause);
     });

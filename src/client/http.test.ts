@@ -18,8 +18,17 @@ after(async () => {
   for (const end of cleanUp.reverse()) await end();
 });
 
-function transportTo(port: number, overrides: Partial<ClusterAccess> = {}, options: Partial<HttpTransportOptions> = {}): HttpTransport {
-  const access = { server: `https://127.0.0.1:${port}`, namespace: 'default', insecureSkipTlsVerify: false, ...overrides };
+function transportTo(
+  port: number,
+  overrides: Partial<ClusterAccess> = {},
+  options: Partial<HttpTransportOptions> = {},
+): HttpTransport {
+  const access = {
+    server: `https://127.0.0.1:${port}`,
+    namespace: 'default',
+    insecureSkipTlsVerify: false,
+    ...overrides,
+  };
   const transport = createHttpTransport(
     { certificateAuthority: TEST_CA, ...access },
     { userAgent: 'test', clock: systemClock, ...options },
@@ -28,7 +37,10 @@ function transportTo(port: number, overrides: Partial<ClusterAccess> = {}, optio
   return transport;
 }
 
-async function serve(handler: TestHandler, options?: { port?: number; maxConcurrentStreams?: number }): Promise<TestServer> {
+async function serve(
+  handler: TestHandler,
+  options?: { port?: number; maxConcurrentStreams?: number },
+): Promise<TestServer> {
   const server = await startHttp2Server(handler, options);
   cleanUp.push(() => server.stop());
   return server;
@@ -93,10 +105,19 @@ for (const [protocol, start, version] of [
     const base = `https://127.0.0.1:${server.port}/k8s/cluster-1/`;
     const transport = transportTo(server.port, { server: base, token: 'secret' });
     const query = new URLSearchParams({ fieldManager: 'a b' });
-    const request = { method: 'PATCH', path: '/api/v1/x', query, body: { a: 'ä' }, contentType: 'application/merge-patch+json' } as const;
+    const request = {
+      method: 'PATCH',
+      path: '/api/v1/x',
+      query,
+      body: { a: 'ä' },
+      contentType: 'application/merge-patch+json',
+    } as const;
     const { status, body, warnings } = await transport.request(request);
     const { url, method, headers, body: sent, version: spoken } = body as Echo;
-    assert.deepEqual([status, method, url, spoken], [200, 'PATCH', '/k8s/cluster-1/api/v1/x?fieldManager=a+b', version]);
+    assert.deepEqual(
+      [status, method, url, spoken],
+      [200, 'PATCH', '/k8s/cluster-1/api/v1/x?fieldManager=a+b', version],
+    );
     assert.equal(sent, '{"a":"ä"}');
     assert.deepEqual(warnings, ['be "careful"']);
     assert.equal(headers['content-type'], 'application/merge-patch+json');
@@ -173,7 +194,10 @@ for (const [protocol, start, version] of [
     const next = assert.rejects(lines.next(), TransportError);
     await first.stop();
     await next;
-    await assert.rejects(ask(transport), (error: Error) => error instanceof TransportError && /ECONNREFUSED/.test(error.message));
+    await assert.rejects(
+      ask(transport),
+      (error: Error) => error instanceof TransportError && /ECONNREFUSED/.test(error.message),
+    );
     const second = await start(echo, { port: first.port });
     cleanUp.push(() => second.stop());
     assert.equal((await ask(transport)).version, version);
@@ -186,7 +210,10 @@ for (const [protocol, start, version] of [
     const answer = transport.request({ method: 'GET', path: '/', maxAnswerBytes: 99_999 });
     await assert.rejects(answer, /Cannot GET \/: the answer is longer than 99999 bytes/);
     assert.equal((await transport.request({ method: 'GET', path: '/', maxAnswerBytes: 200_000 })).status, 200);
-    await assert.rejects(collect(transport.stream({ method: 'GET', path: '/' }), []), /a line is longer than 1000 bytes/);
+    await assert.rejects(
+      collect(transport.stream({ method: 'GET', path: '/' }), []),
+      /a line is longer than 1000 bytes/,
+    );
   });
 }
 
@@ -226,7 +253,10 @@ test('a token file is read again when the server refuses the token', async () =>
   });
   let token = 'old';
   const transport = transportTo(server.port, { tokenFile: '/token' }, { readFile: async () => token });
-  await assert.rejects(ask(transport), (error: unknown) => error instanceof ApiError && error.reason === 'Unauthorized');
+  await assert.rejects(
+    ask(transport),
+    (error: unknown) => error instanceof ApiError && error.reason === 'Unauthorized',
+  );
   token = 'new';
   assert.equal((await ask(transport)).headers['authorization'], 'Bearer new');
 });
@@ -234,8 +264,14 @@ test('a token file is read again when the server refuses the token', async () =>
 const trust: Record<string, { access: Partial<ClusterAccess>; want: RegExp | undefined }> = {
   'the name that the certificate has': { access: { serverName: 'api.test' }, want: undefined },
   'another name': { access: { serverName: 'evil.test' }, want: /Hostname\/IP does not match/ },
-  'an unknown authority': { access: { certificateAuthority: undefined }, want: /unable to verify|self-signed|unable to get/ },
-  'no verification at all': { access: { certificateAuthority: undefined, insecureSkipTlsVerify: true }, want: undefined },
+  'an unknown authority': {
+    access: { certificateAuthority: undefined },
+    want: /unable to verify|self-signed|unable to get/,
+  },
+  'no verification at all': {
+    access: { certificateAuthority: undefined, insecureSkipTlsVerify: true },
+    want: undefined,
+  },
 };
 
 for (const [sentence, { access, want }] of Object.entries(trust)) {

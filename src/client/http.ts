@@ -71,7 +71,11 @@ export function createHttpTransport(access: ClusterAccess, options: HttpTranspor
       try {
         const { status, headers, body } = await exchange(request, trial);
         const text = await readAll(body, request.maxAnswerBytes ?? DEFAULT_ANSWER_BYTES);
-        return { status, body: parseAnswer(text, describeRequest(request)), warnings: parseWarnings(headers['warning']) };
+        return {
+          status,
+          body: parseAnswer(text, describeRequest(request)),
+          warnings: parseWarnings(headers['warning']),
+        };
       } catch (error) {
         throw failureOf(error, request, trial);
       } finally {

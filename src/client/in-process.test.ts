@@ -84,7 +84,8 @@ test('leaving a stream, or an abort, tells the server once', async () => {
 
   const aborted = streaming();
   const controller = new AbortController();
-  const lines = aborted.transport.stream({ method: 'GET', path: '/', signal: controller.signal })[Symbol.asyncIterator]();
+  const stream = aborted.transport.stream({ method: 'GET', path: '/', signal: controller.signal });
+  const lines = stream[Symbol.asyncIterator]();
   await lines.next();
   const next = lines.next();
   await settle();

@@ -1,43 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Informer } from '#client/informer.ts';
-import type { InformerOptions } from '#client/informer.ts';
-import { FakeApi } from '#client/testing/fake-api.ts';
-import { FakeClock, settle } from '#client/testing/fake-clock.ts';
-import { FakeLink } from '#client/testing/fake-link.ts';
+import { settle } from '#client/testing/fake-clock.ts';
 import { GADGETS, aGadget } from '#client/testing/gadgets.ts';
-import type { Gadget } from '#client/testing/gadgets.ts';
+import { startInformer } from '#client/testing/informer-world.ts';
 import { ApiError } from '#kube/api-error.ts';
-import { silentLog } from '#lib/log.ts';
 
 const LIST = 'GET /apis/test.local/v1/gadgets?limit=500';
 const PROBE = 'GET /apis/test.local/v1/gadgets?limit=1';
 const WATCH = 'GET /apis/test.local/v1/gadgets?watch';
 
-function setUp(options: Partial<InformerOptions<Gadget>> = {}) {
-  const api = new FakeApi();
-  const clock = new FakeClock();
-  const link = new FakeLink(api, [GADGETS]);
-  const reader = link.client;
-  const informer = new Informer({ reader, type: GADGETS, clock, log: silentLog, random: () => 0.5, ...options });
-  /** `a@3` for a state, `-a` for a deletion. */
-  const seen: string[] = [];
-  informer.onChange((key, change) => {
-    const name = key.replace('default/', '');
-    seen.push(change.new === undefined ? `-${name}` : `${name}@${change.new.metadata.resourceVersion}`);
-  });
-  const controller = new AbortController();
-  const stopped = informer.start({ signal: controller.signal });
-  const stop = async (): Promise<void> => {
-    controller.abort();
-    await stopped;
-  };
-  return { api, clock, link, informer, seen, stop };
-}
-
 /** What happens to the server or the way to it, and what the listener has seen in the end. */
 interface Scenario {
-  act(world: ReturnType<typeof setUp>): void | Promise<void>;
+  act(world: ReturnType<typeof startInformer>): void | Promise<void>;
   /** After `a@1 b@2`. */
   want: string[];
   lists?: number;
@@ -192,7 +166,7 @@ const scenarios: Record<string, Scenario> = {
 
 for (const [sentence, { act, want, lists = 1 }] of Object.entries(scenarios)) {
   test(`informer: ${sentence}`, async () => {
-    const world = setUp();
+    const world = startInformer();
     const { api, informer, seen, link, stop } = world;
     api.put(GADGETS, aGadget('a'));
     api.put(GADGETS, aGadget('b'));
@@ -212,7 +186,7 @@ for (const [sentence, { act, want, lists = 1 }] of Object.entries(scenarios)) {
 }
 
 test('a bookmark moves the place to go on from', async () => {
-  const { api, clock, link, informer, stop } = setUp();
+  const { api, clock, link, informer, stop } = startInformer();
   api.put(GADGETS, aGadget('a'));
   await informer.synced();
   await settle();
@@ -232,7 +206,7 @@ test('a bookmark moves the place to go on from', async () => {
 });
 
 test('a server without any revision is watched from 0, and the names out of order are all seen', async () => {
-  const { api, clock, seen, informer, stop } = setUp();
+  const { api, clock, seen, informer, stop } = startInformer();
   await informer.synced();
   assert.equal(informer.revision, '0');
   await settle();
@@ -247,7 +221,7 @@ test('a server without any revision is watched from 0, and the names out of orde
 });
 
 test('the first objects may come out of order when the watch starts from 0', async () => {
-  const { api, seen, link, informer, stop } = setUp();
+  const { api, seen, link, informer, stop } = startInformer();
   const originalStream = link.transport.stream;
   link.transport.stream = (request) => {
     if (api.revision === 0) {
@@ -263,7 +237,7 @@ test('the first objects may come out of order when the watch starts from 0', asy
 });
 
 test('retries come ever more slowly, are never given up, and start afresh after a success', async () => {
-  const { api, clock, link, informer, stop } = setUp();
+  const { api, clock, link, informer, stop } = startInformer();
   await informer.synced();
   await settle();
   link.state = 'refused';
@@ -288,7 +262,7 @@ test('retries come ever more slowly, are never given up, and start afresh after 
 });
 
 test('a server that ends each watch at once is not asked without a pause', async () => {
-  const { api, clock, link, informer, stop } = setUp();
+  const { api, clock, link, informer, stop } = startInformer();
   api.put(GADGETS, aGadget('a'));
   await informer.synced();
   for (let i = 0; i < 50; i++) {
@@ -305,7 +279,7 @@ test('a server that ends each watch at once is not asked without a pause', async
 });
 
 test('a server that answers each watch with 410 is not listed without a pause', async () => {
-  const { api, clock, link, informer, stop } = setUp();
+  const { api, clock, link, informer, stop } = startInformer();
   api.put(GADGETS, aGadget('a'));
   const originalStream = link.transport.stream;
   link.transport.stream = (request) => {
@@ -318,84 +292,5 @@ test('a server that answers each watch with 410 is not listed without a pause', 
   assert.equal(link.count(LIST), 2, 'once at once');
   await clock.advance(60_000);
   assert.ok(link.count(LIST) < 12, `${link.count(LIST)} lists`);
-  await stop();
-});
-
-test('reached waits for the revision that was written', async () => {
-  const { api, link, informer, stop } = setUp();
-  await informer.synced();
-  const { metadata } = await link.client.create(GADGETS, aGadget('a'));
-  assert.ok(await informer.reached(metadata.resourceVersion));
-  assert.equal(informer.get('default/a')?.metadata.resourceVersion, metadata.resourceVersion);
-  const controller = new AbortController();
-  const never = informer.reached('99', { signal: controller.signal });
-  controller.abort();
-  assert.equal(await never, false);
-  const later = informer.reached(String(api.revision + 1));
-  api.put(GADGETS, aGadget('b'));
-  assert.equal(await later, true);
-  const whenStopped = informer.reached('999');
-  await stop();
-  assert.equal(await whenStopped, false);
-});
-
-test('reached does not wait for a revision that a set-back server will never have', async () => {
-  const { api, clock, informer, stop } = setUp();
-  api.put(GADGETS, aGadget('a'));
-  api.put(GADGETS, aGadget('b'));
-  await informer.synced();
-  await settle();
-  let reached = false;
-  void informer.reached('5').then(() => (reached = true));
-  api.restart({ at: 1 });
-  await clock.advance(1000);
-  assert.ok(reached);
-  await stop();
-});
-
-test('synced rejects when the informer stops first', async () => {
-  const { link, informer, stop } = setUp();
-  link.state = 'held';
-  const synced = assert.rejects(informer.synced(), /the informer has stopped/);
-  await stop();
-  await synced;
-});
-
-test('a listener that comes late gets what is there; one that threw does not disturb the others', async () => {
-  const { api, seen, informer, stop } = setUp();
-  api.put(GADGETS, aGadget('a'));
-  await informer.synced();
-  const late: string[] = [];
-  informer.onChange(() => {
-    throw new Error('boom');
-  });
-  const leave = informer.onChange((key, change) => late.push(`${key} ${change.old === undefined}`));
-  await settle();
-  api.put(GADGETS, aGadget('b'));
-  await settle();
-  leave();
-  api.put(GADGETS, aGadget('c'));
-  await settle();
-  assert.deepEqual(late, ['default/a true', 'default/b true']);
-  assert.deepEqual(seen, ['a@1', 'b@2', 'c@3']);
-  await stop();
-});
-
-test('indexes follow the objects', async () => {
-  const indexes = { color: ({ spec }: Gadget) => (spec?.color === undefined ? [] : [spec.color]) };
-  const { api, informer, stop } = setUp({ indexes, pageSize: 1 });
-  const names = (color: string) => informer.byIndex('color', color).map(({ metadata }) => metadata.name);
-  api.put(GADGETS, aGadget('a', { spec: { color: 'red' } }));
-  api.put(GADGETS, aGadget('b', { spec: { color: 'red' } }));
-  await informer.synced();
-  assert.deepEqual(names('red'), ['a', 'b']);
-  await settle();
-  api.put(GADGETS, aGadget('a', { spec: { color: 'blue' } }));
-  await settle();
-  assert.deepEqual([names('red'), names('blue')], [['b'], ['a']]);
-  api.remove(GADGETS, { namespace: 'default', name: 'a' });
-  await settle();
-  assert.deepEqual(names('blue'), []);
-  assert.throws(() => informer.byIndex('size', '1'), /no such index/);
   await stop();
 });

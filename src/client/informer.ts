@@ -232,7 +232,7 @@ export class Informer<T extends KubeObject> {
   /** False for what was seen before. */
   #take({ type, object }: WatchEvent<Stored<T>>, ordered: boolean): boolean {
     const revision = object.metadata.resourceVersion;
-    if (!isRevision(revision)) throw new TransportError(`a watch event has the resourceVersion "${revision}"`);
+    if (!isRevision(revision)) throw new TransportError('a watch event has no resourceVersion to go on from');
     const advanced = compareRevisions(revision, this.#revision) > 0;
     const change = type === 'BOOKMARK' ? undefined : this.#changeBy(type, object, ordered);
     if (advanced) this.#revision = revision;

@@ -14,7 +14,8 @@ async function* chunked(bytes: Buffer, sizes: readonly number[]): AsyncGenerator
 
 async function read(text: string, sizes: readonly number[] = [], maxLineBytes?: number): Promise<unknown[]> {
   const values: unknown[] = [];
-  for await (const value of jsonLines(chunked(Buffer.from(text), sizes), { what: 'GET /x', maxLineBytes })) values.push(value);
+  for await (const value of jsonLines(chunked(Buffer.from(text), sizes), { what: 'GET /x', maxLineBytes }))
+    values.push(value);
   return values;
 }
 

@@ -6,7 +6,11 @@ import type { ClusterAccess } from '#client/kubeconfig.ts';
 
 const PEM = '-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n';
 const DATA = Buffer.from(PEM).toString('base64');
-const files: Record<string, string> = { '/home/me/.kube/pki/ca.crt': 'CA', '/abs/client.crt': 'CRT', '/abs/client.key': 'KEY' };
+const files: Record<string, string> = {
+  '/home/me/.kube/pki/ca.crt': 'CA',
+  '/abs/client.crt': 'CRT',
+  '/abs/client.key': 'KEY',
+};
 
 function readFile(path: string): string {
   const text = files[path];
@@ -32,7 +36,11 @@ function config({ cluster = {}, user = {}, context = {} }: { cluster?: object; u
 }
 
 const load = (value: unknown, context?: string): ClusterAccess =>
-  loadKubeconfig(typeof value === 'string' ? value : stringify(value), { context, directory: '/home/me/.kube', readFile });
+  loadKubeconfig(typeof value === 'string' ? value : stringify(value), {
+    context,
+    directory: '/home/me/.kube',
+    readFile,
+  });
 
 const cases: Record<string, { config: unknown; context?: string; want: Partial<ClusterAccess> }> = {
   'data in the file itself': {
@@ -40,7 +48,13 @@ const cases: Record<string, { config: unknown; context?: string; want: Partial<C
       cluster: { 'certificate-authority-data': DATA, 'tls-server-name': 'api.test' },
       user: { 'client-certificate-data': DATA, 'client-key-data': DATA },
     }),
-    want: { certificateAuthority: PEM, clientCertificate: PEM, clientKey: PEM, serverName: 'api.test', namespace: 'default' },
+    want: {
+      certificateAuthority: PEM,
+      clientCertificate: PEM,
+      clientKey: PEM,
+      serverName: 'api.test',
+      namespace: 'default',
+    },
   },
   'files beside the kubeconfig, and absolute ones': {
     config: config({
@@ -73,7 +87,8 @@ const cases: Record<string, { config: unknown; context?: string; want: Partial<C
 for (const [sentence, { config: value, context, want }] of Object.entries(cases)) {
   test(`kubeconfig: ${sentence}`, () => {
     const access = load(value, context);
-    for (const [field, expected] of Object.entries(want)) assert.equal(access[field as keyof ClusterAccess], expected, field);
+    for (const [field, expected] of Object.entries(want))
+      assert.equal(access[field as keyof ClusterAccess], expected, field);
   });
 }
 
@@ -81,22 +96,56 @@ const refused: Record<string, { config: unknown; context?: string; want: RegExp 
   'what is not YAML': { config: '{', want: /^KubeconfigError: Cannot read the kubeconfig/ },
   'what is not a map': { config: '- a', want: /not a map of fields/ },
   'another kind': { config: { kind: 'Pod' }, want: /its kind is "Pod"; expected Config/ },
-  'an unknown context': { config: config(), context: 'x', want: /context "x" does not exist; expected one of "main", "other"/ },
-  'an unknown cluster': { config: config({ context: { cluster: 'x' } }), want: /cluster "x" does not exist; expected one of "local"/ },
-  'an unknown user': { config: config({ context: { user: 'x' } }), want: /user "x" does not exist; expected one of "admin", "nobody"/ },
+  'an unknown context': {
+    config: config(),
+    context: 'x',
+    want: /context "x" does not exist; expected one of "main", "other"/,
+  },
+  'an unknown cluster': {
+    config: config({ context: { cluster: 'x' } }),
+    want: /cluster "x" does not exist; expected one of "local"/,
+  },
+  'an unknown user': {
+    config: config({ context: { user: 'x' } }),
+    want: /user "x" does not exist; expected one of "admin", "nobody"/,
+  },
   'no current context': { config: { ...config(), 'current-context': '' }, want: /no context is named/ },
   'no lists at all': { config: { 'current-context': 'a' }, want: /context "a" does not exist; there are no contexts/ },
-  'a server without TLS': { config: config({ cluster: { server: 'http://x' } }), want: /server is "http:\/\/x"; expected an https URL/ },
-  'a file that is not there': { config: config({ cluster: { 'certificate-authority': 'x.crt' } }), want: /Cannot read \/home\/me\/.kube\/x.crt, which cluster "local" names: ENOENT/ },
-  'data that is not PEM': { config: config({ cluster: { 'certificate-authority-data': 'AAAA' } }), want: /not PEM in base64/ },
-  'a certificate without its key': { config: config({ user: { 'client-certificate-data': DATA } }), want: /only one of client-certificate and client-key/ },
-  'both a CA and no verification': { config: config({ cluster: { 'certificate-authority-data': DATA, 'insecure-skip-tls-verify': true } }), want: /expected one of them/ },
-  'an exec plugin': { config: config({ user: { exec: { command: 'aws' } } }), want: /user "admin" of the kubeconfig: exec is not supported/ },
-  'an auth provider': { config: config({ user: { 'auth-provider': { name: 'gcp' } } }), want: /auth-provider is not supported/ },
+  'a server without TLS': {
+    config: config({ cluster: { server: 'http://x' } }),
+    want: /server is "http:\/\/x"; expected an https URL/,
+  },
+  'a file that is not there': {
+    config: config({ cluster: { 'certificate-authority': 'x.crt' } }),
+    want: /Cannot read \/home\/me\/.kube\/x.crt, which cluster "local" names: ENOENT/,
+  },
+  'data that is not PEM': {
+    config: config({ cluster: { 'certificate-authority-data': 'AAAA' } }),
+    want: /not PEM in base64/,
+  },
+  'a certificate without its key': {
+    config: config({ user: { 'client-certificate-data': DATA } }),
+    want: /only one of client-certificate and client-key/,
+  },
+  'both a CA and no verification': {
+    config: config({ cluster: { 'certificate-authority-data': DATA, 'insecure-skip-tls-verify': true } }),
+    want: /expected one of them/,
+  },
+  'an exec plugin': {
+    config: config({ user: { exec: { command: 'aws' } } }),
+    want: /user "admin" of the kubeconfig: exec is not supported/,
+  },
+  'an auth provider': {
+    config: config({ user: { 'auth-provider': { name: 'gcp' } } }),
+    want: /auth-provider is not supported/,
+  },
   'a password': { config: config({ user: { username: 'a', password: 'b' } }), want: /username is not supported/ },
   impersonation: { config: config({ user: { token: 'a', as: 'root' } }), want: /as is not supported/ },
   'a proxy': { config: config({ cluster: { 'proxy-url': 'http://p' } }), want: /proxy-url is not supported/ },
-  'a token that is no string': { config: config({ user: { token: 7 } }), want: /token of user "admin" is not a string/ },
+  'a token that is no string': {
+    config: config({ user: { token: 7 } }),
+    want: /token of user "admin" is not a string/,
+  },
   'too many aliases': {
     config: `a: &a [1,1,1,1,1,1,1,1,1,1]\nb: &b [${'*a,'.repeat(20)}]\nc: [${'*b,'.repeat(20)}]`,
     want: /Cannot read the kubeconfig/,

@@ -42,13 +42,24 @@ export interface KubeconfigOptions {
 type Fields = Record<string, unknown>;
 
 const MAX_YAML_ALIASES = 100;
-const REFUSED_USER_FIELDS = ['exec', 'auth-provider', 'username', 'password', 'as', 'as-uid', 'as-groups', 'as-user-extra'];
+const REFUSED_USER_FIELDS = [
+  'exec',
+  'auth-provider',
+  'username',
+  'password',
+  'as',
+  'as-uid',
+  'as-groups',
+  'as-user-extra',
+];
 
 export function loadKubeconfig(text: string, { context, directory = '.', readFile }: KubeconfigOptions): ClusterAccess {
   const config = parseConfig(text);
   const contextName = context ?? stringOf(config, 'current-context', 'the kubeconfig');
   if (contextName === undefined || contextName === '') {
-    throw new KubeconfigError('Cannot use the kubeconfig: no context is named; expected current-context or a --context');
+    throw new KubeconfigError(
+      'Cannot use the kubeconfig: no context is named; expected current-context or a --context',
+    );
   }
   const chosen = named(config, 'contexts', contextName, 'context');
   const where = `context "${contextName}"`;
@@ -98,7 +109,9 @@ function clusterAccess(cluster: Fields, where: string, files: Files): Omit<Clust
   if (present(cluster['proxy-url'])) throw refused(where, 'proxy-url');
   const server = required(stringOf(cluster, 'server', where), where, 'server');
   if (!URL.canParse(server) || new URL(server).protocol !== 'https:') {
-    throw new KubeconfigError(`Cannot use ${where} of the kubeconfig: its server is "${server}"; expected an https URL`);
+    throw new KubeconfigError(
+      `Cannot use ${where} of the kubeconfig: its server is "${server}"; expected an https URL`,
+    );
   }
   const insecure = cluster['insecure-skip-tls-verify'] === true;
   const certificateAuthority = pem(cluster, 'certificate-authority', where, files);
@@ -163,7 +176,9 @@ function parseConfig(text: string): Fields {
   }
   if (!isRecord(config)) throw new KubeconfigError('Cannot read the kubeconfig: it is not a map of fields');
   if (config['kind'] !== undefined && config['kind'] !== 'Config') {
-    throw new KubeconfigError(`Cannot read the kubeconfig: its kind is ${JSON.stringify(config['kind'])}; expected Config`);
+    throw new KubeconfigError(
+      `Cannot read the kubeconfig: its kind is ${JSON.stringify(config['kind'])}; expected Config`,
+    );
   }
   return config;
 }

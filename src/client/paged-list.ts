@@ -53,7 +53,11 @@ async function listPages<T extends KubeObject>(
   return { items, resourceVersion };
 }
 
-async function nextPage<T extends KubeObject>(reader: Pick<Reader, 'list'>, type: ResourceType<T>, options: ListOptions) {
+async function nextPage<T extends KubeObject>(
+  reader: Pick<Reader, 'list'>,
+  type: ResourceType<T>,
+  options: ListOptions,
+) {
   try {
     return await reader.list(type, options);
   } catch (error) {

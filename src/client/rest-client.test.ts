@@ -124,7 +124,10 @@ for (const [sentence, { call, want, contentType, body }] of Object.entries(cases
 const refused: Record<string, { call(client: Client): Promise<unknown>; want: RegExp }> = {
   'an empty name': { call: (client) => client.get(NODES, { name: '' }), want: /is not a name/ },
   'a name that steps up': { call: (client) => client.get(NODES, { name: '..' }), want: /is not a name/ },
-  'no namespace for one object': { call: (client) => client.get(GADGETS, { name: 'a' }), want: /no namespace is given/ },
+  'no namespace for one object': {
+    call: (client) => client.get(GADGETS, { name: 'a' }),
+    want: /no namespace is given/,
+  },
   'no namespace for deleting a collection': {
     call: (client) => client.deleteCollection(GADGETS),
     want: /no namespace is given/,
@@ -140,7 +143,12 @@ for (const [sentence, { call, want }] of Object.entries(refused)) {
 }
 
 test('list fills in what kube-apiserver leaves out of items', async () => {
-  const list = { kind: 'NodeList', apiVersion: 'v1', metadata: { resourceVersion: '7' }, items: [{ metadata: { name: 'n1' } }] };
+  const list = {
+    kind: 'NodeList',
+    apiVersion: 'v1',
+    metadata: { resourceVersion: '7' },
+    items: [{ metadata: { name: 'n1' } }],
+  };
   const { transport, requests } = recording(list);
   const options = { labelSelector: 'a=b', limit: 5, continue: 'x', resourceVersion: '3' } as const;
   const { items } = await createClient(transport).list(NODES, options);

@@ -13,7 +13,6 @@ import { collectionPath, objectPath, requireNamespace } from '#client/resource-p
 import { LIST_ANSWER_BYTES, TransportError } from '#client/transport.ts';
 import type { Transport, TransportRequest, TransportResponse } from '#client/transport.ts';
 import { ApiError } from '#kube/api-error.ts';
-import type { Status } from '#kube/api-error.ts';
 import { apiVersionOf, isRecord } from '#kube/meta.ts';
 import type { KubeList, KubeObject, ResourceType, Stored, WatchEvent } from '#kube/meta.ts';
 
@@ -156,7 +155,7 @@ async function* watchEvents<T extends KubeObject>(
   for await (const line of lines) {
     if (!isRecord(line) || !isRecord(line['object'])) throw unexpected(request, 'a watch event');
     const object = line['object'];
-    if (line['type'] === 'ERROR') throw ApiError.fromStatus(object as Partial<Status>, 500);
+    if (line['type'] === 'ERROR') throw ApiError.fromStatus(object, 500);
     yield { type: line['type'] as WatchEvent['type'], object: withKind(type, expectObject<T>(object, request)) };
   }
 }

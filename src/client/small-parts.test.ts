@@ -27,7 +27,10 @@ test('revisions compare as numbers, beyond what a double holds', () => {
 const warnings: Record<string, { header: string | undefined; want: string[] }> = {
   none: { header: undefined, want: [] },
   one: { header: '299 - "unknown field \\"spec.x\\""', want: ['unknown field "spec.x"'] },
-  'two in one header': { header: '299 - "first, with a comma", 299 - "second"', want: ['first, with a comma', 'second'] },
+  'two in one header': {
+    header: '299 - "first, with a comma", 299 - "second"',
+    want: ['first, with a comma', 'second'],
+  },
   nonsense: { header: 'nonsense', want: [] },
 };
 

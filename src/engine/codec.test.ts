@@ -42,9 +42,9 @@ test('YAML aliases are bounded', () => {
 });
 
 test('a body of another type is refused', () => {
-  assert.throws(() => parseBody(Buffer.from('x'), 'text/plain', 'Pod'), (error) => error instanceof ApiError && error.code === 415);
+  assert.throws(() => parseBody(Buffer.from('x'), 'text/plain', { kind: 'Pod', builtIn: true }), (error) => error instanceof ApiError && error.code === 415);
   assert.equal(mediaType('Application/JSON; charset=utf-8'), 'application/json');
-  assert.deepEqual(parseBody(Buffer.from('{}'), '', 'Pod'), {});
+  assert.deepEqual(parseBody(Buffer.from('{}'), '', { kind: 'Pod', builtIn: true }), {});
 });
 
 test('a continue token comes back as it went', () => {

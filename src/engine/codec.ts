@@ -3,9 +3,11 @@
  * are limited. Stored bytes are our own and are parsed plainly.
  */
 import { parse as parseYaml, stringify as stringifyYaml } from 'yaml';
-import { badRequest, unsupportedMediaType } from '#kube/api-error.ts';
+import { ApiError, badRequest, unsupportedMediaType } from '#kube/api-error.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 import { MAX_DEPTH, MAX_YAML_ALIASES } from '#engine/limits.ts';
+import { decodeProtobuf } from '#engine/protobuf/decode-protobuf.ts';
+import { ProtobufError } from '#engine/protobuf/protobuf-error.ts';
 
 export const JSON_TYPE = 'application/json';
 export const YAML_TYPE = 'application/yaml';
@@ -45,21 +47,40 @@ export function parseJson(text: string): unknown {
   return value;
 }
 
-/** Parses the body of a create or update in JSON or YAML. No Content-Type means JSON, as kube-apiserver has it. */
-export function parseBody(bytes: Buffer, contentType: string, expectedKind: string): unknown {
+/** What a body is meant to be, for the error that says it is not. */
+export interface ExpectedBody {
+  readonly kind: string;
+  /** Custom kinds have no protobuf form. */
+  readonly builtIn: boolean;
+}
+
+/** Parses the body of a create, update or delete. No Content-Type means JSON, as kube-apiserver has it. */
+export function parseBody(bytes: Buffer, contentType: string, expected: ExpectedBody): unknown {
   const type = mediaType(contentType);
+  const accepted = expected.builtIn ? [JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE] : [JSON_TYPE, YAML_TYPE];
+  if (type !== '' && !accepted.includes(type)) throw unsupportedMediaType(accepted);
+  if (type === PROTOBUF_TYPE) return parseProtobuf(bytes, expected.kind);
   const text = bytes.toString('utf8');
   try {
-    if (type === '' || type === JSON_TYPE) return parseJson(text);
-    if (type === YAML_TYPE) return parseYamlText(text);
+    return type === YAML_TYPE ? parseYamlText(text) : parseJson(text);
   } catch (error) {
-    if (!(error instanceof Error) || error.name === 'ApiError') throw error;
+    if (!(error instanceof Error) || error instanceof ApiError) throw error;
     const shown = text.length > 1000 ? `${text.slice(0, 1000)}...` : text;
-    throw badRequest(
-      `the object provided is unrecognized (must be of type ${expectedKind}): couldn't get version/kind; ${type === YAML_TYPE ? 'yaml' : 'json'} parse error: ${error.message} (${shown})`,
-    );
+    throw unrecognized(expected.kind, `${type === YAML_TYPE ? 'yaml' : 'json'} parse error: ${error.message} (${shown})`);
   }
-  throw unsupportedMediaType([JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE].slice(0, 2));
+}
+
+function parseProtobuf(bytes: Buffer, kind: string): unknown {
+  try {
+    return decodeProtobuf(bytes).object;
+  } catch (error) {
+    if (!(error instanceof ProtobufError)) throw error;
+    throw unrecognized(kind, error.message);
+  }
+}
+
+function unrecognized(kind: string, why: string): ApiError {
+  return badRequest(`the object provided is unrecognized (must be of type ${kind}): couldn't get version/kind; ${why}`);
 }
 
 /** Parses a patch body: YAML is for apply patches only. */

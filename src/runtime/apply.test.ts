@@ -28,11 +28,17 @@ async function setUp() {
   await Promise.all(caches.map((cache) => cache.synced()));
   await settle();
   const events: string[] = [];
-  const sink = { record: (about: KubeObject, note: EventNote) => events.push(`${about.metadata.name} ${note.type} ${note.reason}: ${note.message}`) };
+  const sink = {
+    record: (about: KubeObject, note: EventNote) =>
+      events.push(`${about.metadata.name} ${note.type} ${note.reason}: ${note.message}`),
+  };
   const context = { client: link.client, clock, log: silentLog, events: sink, caches, fieldManager: 'test', signal };
   const apply = (plan: Plan, object: Stored = owner) => applyPlan(plan, { type: GADGETS, object }, context);
   /** What was written, without paths. */
-  const writes = () => link.requests.filter((request) => WRITES.some((verb) => request.startsWith(verb))).map((request) => request.split(' ')[0]);
+  const writes = () =>
+    link.requests
+      .filter((request) => WRITES.some((verb) => request.startsWith(verb)))
+      .map((request) => request.split(' ')[0]);
   return { api, clock, link, owner, caches, events, apply, writes, stop: () => controller.abort() };
 }
 
@@ -101,16 +107,22 @@ const cases: Record<string, Case> = {
   'an object of that name that belongs to another is an error': {
     async run({ apply, owner, api }) {
       api.put(WIDGETS, child(owner, { ownerReferences: [] }));
-      await assert.rejects(apply({ changes: [create(child(owner))] }), (error: unknown) => isApiError(error, 'AlreadyExists'));
+      await assert.rejects(apply({ changes: [create(child(owner))] }), (error: unknown) =>
+        isApiError(error, 'AlreadyExists'),
+      );
     },
-    events: ['owner Warning FailedCreate: Cannot create widgets.test.local default/owner-child: widgets.test.local "owner-child" already exists'],
+    events: [
+      'owner Warning FailedCreate: Cannot create widgets.test.local default/owner-child: widgets.test.local "owner-child" already exists',
+    ],
     size: 1,
   },
   'an object of that name that is being deleted means: look again': {
     async run({ apply, owner, api }) {
       const old = api.put(WIDGETS, child(owner, { finalizers: ['test.local/hold'] }));
       api.delete(WIDGETS, 'default/owner-child', { uid: old.metadata.uid });
-      await assert.rejects(apply({ changes: [create(child(owner))] }), (error: unknown) => isApiError(error, 'Conflict'));
+      await assert.rejects(apply({ changes: [create(child(owner))] }), (error: unknown) =>
+        isApiError(error, 'Conflict'),
+      );
     },
     events: [],
     size: 1,

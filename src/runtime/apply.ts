@@ -3,7 +3,7 @@
  * It returns only when the caches show what was written, so that the next look at the same key cannot miss it.
  */
 import { startAttempt } from '#client/abort.ts';
-import type { Client, ObjectName } from '#client/client.ts';
+import type { Client } from '#client/client.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { conflict, isApiError } from '#kube/api-error.ts';
 import { groupResource, isRecord } from '#kube/meta.ts';
@@ -221,6 +221,6 @@ function sameResource(a: ResourceType, b: ResourceType): boolean {
 }
 
 function describe(change: Change): string {
-  const name = change.do === 'create' ? objectKey(change.object) : keyOf(change.name as ObjectName);
+  const name = change.do === 'create' ? objectKey(change.object) : keyOf(change.name);
   return `${groupResource(change.type)} ${name}`;
 }

@@ -26,11 +26,21 @@ function decide({ gadget, widget }: GadgetWorld): Plan {
   const status = { phase: widget === undefined ? 'Empty' : 'Filled' };
   if (wanted && widget === undefined) {
     const ownerReferences = [{ apiVersion: 'test.local/v1', kind: 'Gadget', name, uid, controller: true }];
-    const object: KubeObject = { apiVersion: 'test.local/v1', kind: 'Widget', metadata: { namespace, name, ownerReferences } };
+    const object: KubeObject = {
+      apiVersion: 'test.local/v1',
+      kind: 'Widget',
+      metadata: { namespace, name, ownerReferences },
+    };
     return { changes: [{ do: 'create', type: WIDGETS, object, why: 'the gadget wants a widget' }], status };
   }
   if (!wanted && widget !== undefined) {
-    const change = { do: 'delete', type: WIDGETS, name: { namespace, name }, uid: widget.metadata.uid, why: 'not wanted' } as const;
+    const change = {
+      do: 'delete',
+      type: WIDGETS,
+      name: { namespace, name },
+      uid: widget.metadata.uid,
+      why: 'not wanted',
+    } as const;
     return { changes: [change], status };
   }
   return { changes: [], status, requeueAfterMs: 60_000 };
@@ -75,7 +85,9 @@ async function setUp({ gadgets = [] as Gadget[], concurrency = 1 } = {}) {
 }
 
 test('brings the world to what is wished, and back again when somebody disturbs it', async () => {
-  const { api, looks, stop } = await setUp({ gadgets: [aGadget('a'), aGadget('b'), aGadget('zero', { spec: { size: 0 } })] });
+  const { api, looks, stop } = await setUp({
+    gadgets: [aGadget('a'), aGadget('b'), aGadget('zero', { spec: { size: 0 } })],
+  });
   const widgets = () => api.all(WIDGETS).map(({ metadata }) => metadata.name);
   assert.deepEqual(widgets(), ['a', 'b']);
   assert.deepEqual(api.peek(GADGETS, 'default/a')?.status, { phase: 'Filled' });
@@ -99,7 +111,9 @@ test('a change is made once although its own events ask for another look', async
 
 test('logs why each change is made', async () => {
   const { lines, stop } = await setUp({ gadgets: [aGadget('a')] });
-  const line = lines.map((text) => JSON.parse(text) as Record<string, unknown>).find(({ change }) => change === 'create');
+  const line = lines
+    .map((text) => JSON.parse(text) as Record<string, unknown>)
+    .find(({ change }) => change === 'create');
   assert.deepEqual(
     [line?.['msg'], line?.['controller'], line?.['key'], line?.['object']],
     ['the gadget wants a widget', 'gadget-controller', 'default/a', 'widgets.test.local default/a'],
@@ -159,7 +173,13 @@ test('survives a server that restarts and a history that is gone', async () => {
   await clock.advance(10_000);
   link.state = 'up';
   await clock.advance(30_000);
-  assert.deepEqual(api.all(WIDGETS).map(({ metadata }) => metadata.name).sort(), ['a', 'b']);
+  assert.deepEqual(
+    api
+      .all(WIDGETS)
+      .map(({ metadata }) => metadata.name)
+      .sort(),
+    ['a', 'b'],
+  );
   await stop();
 });
 
@@ -183,7 +203,9 @@ const owners: Record<string, { reference: object; want: string[] }> = {
 
 for (const [sentence, { reference, want }] of Object.entries(owners)) {
   test(`keys of an owner: ${sentence}`, () => {
-    const ownerReferences = [{ apiVersion: 'test.local/v1', kind: 'Gadget', name: 'o', uid: 'u', controller: true, ...reference }];
+    const ownerReferences = [
+      { apiVersion: 'test.local/v1', kind: 'Gadget', name: 'o', uid: 'u', controller: true, ...reference },
+    ];
     assert.deepEqual(controllerKeys(GADGETS)(aGadget('a', { metadata: { ownerReferences } }) as Stored), want);
   });
 }

@@ -25,11 +25,18 @@ test('an Event has the fields that kubectl shows', async () => {
   say();
   await recorder.idle();
   const [event] = api.all(EVENTS);
-  const { metadata, apiVersion, kind, ...rest } = event!;
+  const { metadata, apiVersion: _, kind: __, ...rest } = event!;
   assert.match(metadata.name, /^a\.[a-z0-9]{16}$/);
   assert.equal(metadata.namespace, 'default');
   assert.deepEqual(rest, {
-    involvedObject: { apiVersion: 'test.local/v1', kind: 'Gadget', namespace: 'default', name: 'a', uid: 'u1', resourceVersion: '7' },
+    involvedObject: {
+      apiVersion: 'test.local/v1',
+      kind: 'Gadget',
+      namespace: 'default',
+      name: 'a',
+      uid: 'u1',
+      resourceVersion: '7',
+    },
     type: 'Normal',
     reason: 'Greeted',
     message: 'hello',
@@ -51,7 +58,8 @@ test('the same again within ten minutes raises the count; later it is a new Even
   await clock.advance(599_999);
   say();
   await recorder.idle();
-  const counts = () => api.all(EVENTS).map(({ message, count, lastTimestamp }) => `${message} ${count} ${lastTimestamp}`);
+  const counts = () =>
+    api.all(EVENTS).map(({ message, count, lastTimestamp }) => [message, count, lastTimestamp].join(' '));
   assert.deepEqual(counts(), ['hello 3 2030-03-17T18:04:59Z', 'something else 1 2030-03-17T17:55:00Z']);
   await clock.advance(600_000);
   say();
@@ -63,7 +71,10 @@ test('what is said while the server is slow is sent once, with its count', async
   const { api, link, say, recorder } = setUp();
   for (let i = 0; i < 5; i++) say();
   await recorder.idle();
-  assert.deepEqual(api.all(EVENTS).map(({ count }) => count), [5]);
+  assert.deepEqual(
+    api.all(EVENTS).map(({ count }) => count),
+    [5],
+  );
   assert.equal(link.requests.length, 1);
 });
 
@@ -75,7 +86,10 @@ test('an Event that the server forgot is made again', async () => {
   api.remove(EVENTS, { namespace: 'default', name: first!.metadata.name });
   say();
   await recorder.idle();
-  assert.deepEqual(api.all(EVENTS).map(({ count }) => count), [2]);
+  assert.deepEqual(
+    api.all(EVENTS).map(({ count }) => count),
+    [2],
+  );
 });
 
 test('a server that is away is tried again a few times; a refusal is final; neither reaches the caller', async () => {

@@ -192,7 +192,9 @@ function worthRetrying(error: unknown): boolean {
 
 function cutToBytes(text: string, maxBytes: number): string {
   if (Buffer.byteLength(text) <= maxBytes) return text;
-  const cut = Buffer.from(text).subarray(0, maxBytes - 3).toString('utf8');
+  const cut = Buffer.from(text)
+    .subarray(0, maxBytes - 3)
+    .toString('utf8');
   // The cut may have gone through a character.
   return `${cut.replace(/\uFFFD+$/, '')}...`;
 }

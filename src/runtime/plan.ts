@@ -61,7 +61,8 @@ export function checkPlan({ changes, requeueAfterMs = 0 }: Plan): void {
   invariant(requeueAfterMs >= 0 && Number.isFinite(requeueAfterMs), 'requeueAfterMs is a time to come');
   for (const change of changes) {
     invariant(change.why !== '', 'a change says why');
-    if (change.do === 'create') invariant(change.object.metadata.name, 'the name of what is created is decided in the plan');
+    if (change.do === 'create')
+      invariant(change.object.metadata.name, 'the name of what is created is decided in the plan');
     if (change.do === 'delete') invariant(change.uid !== '', 'a delete names the uid');
   }
 }

@@ -3,7 +3,11 @@ import { test } from 'node:test';
 import { sameJson } from '#runtime/same-json.ts';
 
 const cases: Record<string, { a: unknown; b: unknown; same: boolean }> = {
-  'equal trees, keys in another order': { a: { x: [1, { y: 'a' }], z: null }, b: { z: null, x: [1, { y: 'a' }] }, same: true },
+  'equal trees, keys in another order': {
+    a: { x: [1, { y: 'a' }], z: null },
+    b: { z: null, x: [1, { y: 'a' }] },
+    same: true,
+  },
   'absent and undefined': { a: { x: undefined, y: 1 }, b: { y: 1 }, same: true },
   'undefined and absent': { a: { y: 1 }, b: { y: 1, x: undefined }, same: true },
   'absent and null': { a: {}, b: { x: null }, same: false },

@@ -18,7 +18,8 @@ function setUp(options: Partial<WorkQueueOptions> = {}) {
       started.push(key);
       return new Promise((resolve, reject) => open.set(key, { resolve, reject }));
     },
-    onError: (key, error, { failures, delayMs }) => errors.push(`${key} ${(error as Error).message} ${failures} ${delayMs}`),
+    onError: (key, error, { failures, delayMs }) =>
+      errors.push(`${key} ${(error as Error).message} ${failures} ${delayMs}`),
     ...options,
   });
   const end = async (key: string, result?: WorkResult): Promise<void> => {
@@ -40,7 +41,10 @@ function setUp(options: Partial<WorkQueueOptions> = {}) {
 
 type World = ReturnType<typeof setUp>;
 
-const cases: Record<string, { options?: Partial<WorkQueueOptions>; run(world: World): Promise<void>; started: string[] }> = {
+const cases: Record<
+  string,
+  { options?: Partial<WorkQueueOptions>; run(world: World): Promise<void>; started: string[] }
+> = {
   'a name that is added twice is worked on once': {
     async run({ queue, end }) {
       for (const key of ['a', 'b', 'b', 'b', 'a']) queue.add(key);

@@ -17,7 +17,7 @@ const files = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.
 /** A part of a file name: only those. */
 const chosen = process.env['TRANSCRIPT'] ?? '';
 
-test('there are transcripts', () => assert.ok(files.length > 10));
+test('there are transcripts', () => assert.ok(files.length > 0));
 
 const kubectls: Record<Version, FoundKubectl> = { '1.20': oldKubectl(), '1.32': newKubectl() };
 

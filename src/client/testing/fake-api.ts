@@ -7,6 +7,7 @@
  */
 import type { ObjectName } from '#client/client.ts';
 import { FakeStream } from '#client/testing/fake-stream.ts';
+import type { Break } from '#client/testing/fake-stream.ts';
 import { objectKey } from '#client/object-key.ts';
 import { MODIFIED, alreadyExists, badRequest, conflict, gone, notFound } from '#kube/api-error.ts';
 import { apiVersionOf, groupResource, isRecord } from '#kube/meta.ts';
@@ -26,8 +27,6 @@ interface Watcher {
   readonly bookmarks: boolean;
   readonly stream: FakeStream;
 }
-
-export type Break = 'reset' | 'inside a line' | 'end' | 'silence';
 
 export class FakeApi {
   revision = 0;
@@ -73,9 +72,16 @@ export class FakeApi {
     if (resourceVersion !== undefined && resourceVersion !== old.metadata.resourceVersion) {
       throw conflict(type, old.metadata.name, MODIFIED);
     }
-    if (uid !== undefined && uid !== old.metadata.uid) throw conflict(type, old.metadata.name, 'the uid does not match');
+    if (uid !== undefined && uid !== old.metadata.uid)
+      throw conflict(type, old.metadata.name, 'the uid does not match');
     const { creationTimestamp, deletionTimestamp } = old.metadata;
-    const metadata = { ...object.metadata, ...old.metadata, ...ownMetadata(object), creationTimestamp, deletionTimestamp };
+    const metadata = {
+      ...object.metadata,
+      ...old.metadata,
+      ...ownMetadata(object),
+      creationTimestamp,
+      deletionTimestamp,
+    };
     const next =
       subresource === 'status'
         ? { ...old, status: object['status'] }
@@ -89,7 +95,11 @@ export class FakeApi {
     return this.update(type, merged({ ...old, metadata: without(old.metadata, 'resourceVersion') }, patch), options);
   }
 
-  delete(type: ResourceType, key: string, { uid, resourceVersion }: { uid?: string; resourceVersion?: string } = {}): Stored {
+  delete(
+    type: ResourceType,
+    key: string,
+    { uid, resourceVersion }: { uid?: string; resourceVersion?: string } = {},
+  ): Stored {
     const old = this.get(type, key);
     const { metadata } = old;
     if (uid !== undefined && uid !== metadata.uid) throw conflict(type, metadata.name, 'the UID in the precondition');
@@ -118,7 +128,10 @@ export class FakeApi {
     return { apiVersion: apiVersionOf(type), kind: `${type.kind}List`, metadata, items: items.slice(start, end) };
   }
 
-  watch(type: ResourceType, { namespace, since, bookmarks }: { namespace?: string; since: number; bookmarks: boolean }) {
+  watch(
+    type: ResourceType,
+    { namespace, since, bookmarks }: { namespace?: string; since: number; bookmarks: boolean },
+  ) {
     const [collection, prefix] = [groupResource(type), namespace === undefined ? '' : `${namespace}/`];
     const watcher: Watcher = { collection, prefix, bookmarks, stream: new FakeStream() };
     if (since === 0) {
@@ -145,7 +158,12 @@ export class FakeApi {
   }
 
   remove(type: ResourceType, { namespace, name }: ObjectName): void {
-    this.#commit('DELETED', type, objectKey({ metadata: { namespace, name } }), this.get(type, namespace ? `${namespace}/${name}` : name));
+    this.#commit(
+      'DELETED',
+      type,
+      objectKey({ metadata: { namespace, name } }),
+      this.get(type, namespace ? `${namespace}/${name}` : name),
+    );
   }
 
   get watchers(): number {

@@ -111,7 +111,9 @@ export class FakeLink {
     const scoped = rest[0] === 'namespaces' && rest.length >= 3;
     const [plural, name, subresource] = scoped ? rest.slice(2) : rest;
     const namespace = scoped ? rest[1] : undefined;
-    const type = this.#types.find((known) => known.group === group && known.version === version && known.plural === plural);
+    const type = this.#types.find(
+      (known) => known.group === group && known.version === version && known.plural === plural,
+    );
     if (type === undefined) throw unknownPath();
     return { type, namespace, name, subresource };
   }

@@ -1,6 +1,8 @@
 /** The bytes of one watch on their way: what was sent, what was read, and how it broke. */
-import type { Break } from '#client/testing/fake-api.ts';
 import { TransportError } from '#client/transport.ts';
+
+/** `reset` loses what was sent and not read yet; after `silence` the connection stands, but nothing comes. */
+export type Break = 'reset' | 'inside a line' | 'end' | 'silence';
 
 export class FakeStream implements AsyncIterable<Buffer> {
   #chunks: Buffer[] = [];
@@ -29,7 +31,8 @@ export class FakeStream implements AsyncIterable<Buffer> {
       return;
     }
     if (how === 'reset') this.#chunks = [];
-    if (how === 'inside a line') this.#chunks.push(Buffer.from('{"type":"ADDED","object":{"metadata":{"resourceVersion":"9'));
+    if (how === 'inside a line')
+      this.#chunks.push(Buffer.from('{"type":"ADDED","object":{"metadata":{"resourceVersion":"9'));
     this.#finished = how === 'end' ? 'ended' : 'reset';
     this.#wake?.();
   }

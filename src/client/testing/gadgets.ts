@@ -14,7 +14,10 @@ export const GADGETS: ResourceType<Gadget> = {
   namespaced: true,
 };
 
-export function aGadget(name: string, overrides: { spec?: Gadget['spec']; metadata?: Partial<ObjectMeta> } = {}): Gadget {
+export function aGadget(
+  name: string,
+  overrides: { spec?: Gadget['spec']; metadata?: Partial<ObjectMeta> } = {},
+): Gadget {
   return {
     apiVersion: 'test.local/v1',
     kind: 'Gadget',

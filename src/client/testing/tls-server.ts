@@ -8,7 +8,13 @@ import { TEST_CA, TEST_SERVER_CERTIFICATE, TEST_SERVER_KEY } from '#client/testi
 
 export type TestHandler = (request: Http2ServerRequest, response: Http2ServerResponse) => void;
 
-const TLS = { key: TEST_SERVER_KEY, cert: TEST_SERVER_CERTIFICATE, ca: TEST_CA, requestCert: true, rejectUnauthorized: false };
+const TLS = {
+  key: TEST_SERVER_KEY,
+  cert: TEST_SERVER_CERTIFICATE,
+  ca: TEST_CA,
+  requestCert: true,
+  rejectUnauthorized: false,
+};
 
 export interface TestServer {
   readonly port: number;
@@ -38,7 +44,11 @@ export async function startHttp1Server(handler: TestHandler, { port = 0 } = {}):
   return await started(server as unknown as Http2SecureServer, port, new Set());
 }
 
-async function started(server: Http2SecureServer, port: number, sessions: Set<ServerHttp2Session>): Promise<TestServer> {
+async function started(
+  server: Http2SecureServer,
+  port: number,
+  sessions: Set<ServerHttp2Session>,
+): Promise<TestServer> {
   let connections = 0;
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {

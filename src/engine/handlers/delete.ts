@@ -6,7 +6,7 @@
  *
  * The propagation policy is recorded as a finalizer; the garbage collector acts on it.
  */
-import { encodeStored, mediaType, parseBody } from '#engine/codec.ts';
+import { encodeStored, parseBody } from '#engine/codec.ts';
 import { decodeEntry, entryId, toStorageVersion, type Call } from '#engine/handlers/call.ts';
 import { isReleased } from '#engine/handlers/modify.ts';
 import { respondObject, respondStatus } from '#engine/handlers/respond.ts';
@@ -46,8 +46,7 @@ export async function deleteOne(call: Call): Promise<ApiResponse> {
 export async function readDeleteOptions(call: Call): Promise<DeleteOptions> {
   const bytes = await call.request.body();
   if (bytes.length === 0) return deleteOptions(call.request.query, undefined);
-  const type = mediaType(call.request.contentType);
-  return deleteOptions(call.request.query, parseBody(bytes, type, 'DeleteOptions'));
+  return deleteOptions(call.request.query, parseBody(bytes, call.request.contentType, { kind: 'DeleteOptions', builtIn: true }));
 }
 
 export interface Deletion {

@@ -6,7 +6,7 @@ import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';
 
 export async function readObject(call: Call): Promise<KubeObject> {
   const { resource } = call.served;
-  const value = parseBody(await call.request.body(), call.request.contentType, resource.kind);
+  const value = parseBody(await call.request.body(), call.request.contentType, resource);
   return asObject(call, value);
 }
 

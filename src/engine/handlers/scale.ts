@@ -16,7 +16,7 @@ export function getScale(call: Call): ApiResponse {
 
 export async function updateScale(call: Call): Promise<ApiResponse> {
   const options = writeOptions(call.request.query, 'UpdateOptions');
-  const body = parseBody(await call.request.body(), call.request.contentType, 'Scale');
+  const body = parseBody(await call.request.body(), call.request.contentType, { kind: 'Scale', builtIn: true });
   return change(call, options, (object) => withScale(call, object, body));
 }
 

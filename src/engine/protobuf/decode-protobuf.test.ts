@@ -149,12 +149,16 @@ const rules: Record<string, Case> = {
       { spec: { renewTime: '1970-01-01T00:00:01.987654Z' } },
     ],
   },
-  'a quantity is its canonical text': {
-    got: () => [quota('1500m'), quota('1024Mi')],
+  'a quantity is its text': {
+    got: () => [quota('1500m'), quota('0')],
     want: [
       { spec: { hard: { cpu: '1500m' } }, status: {} },
-      { spec: { hard: { cpu: '1Gi' } }, status: {} },
+      { spec: { hard: { cpu: '0' } }, status: {} },
     ],
+  },
+  'a quantity that was not sent is zero': {
+    got: () => decode(body('v1', 'ResourceQuota', message(2, entry(1, 'cpu')))),
+    want: { spec: { hard: { cpu: '0' } }, status: {} },
   },
   'an IntOrString is either': {
     got: () => [pdb(int(1, 0), int(2, 3), text(3, '')), pdb(int(1, 1), int(2, 0), text(3, '50%')), pdb()],

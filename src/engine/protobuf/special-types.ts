@@ -2,7 +2,7 @@
  * The types that have a JSON form of their own. Each gets its values in the order of its table and a function that
  * writes a nested message by name.
  */
-import { formatQuantity, parseQuantity } from '#kube/quantity.ts';
+import { parseQuantity } from '#kube/quantity.ts';
 import { timestamp } from '#lib/clock.ts';
 import { ProtobufError } from '#engine/protobuf/protobuf-error.ts';
 import { parseRawJson } from '#engine/protobuf/raw-json.ts';
@@ -46,10 +46,12 @@ function writeTime(values: Values, withMicros: boolean): string | null {
   return withMicros ? `${text.slice(0, -1)}.${String(micros).padStart(6, '0')}Z` : text;
 }
 
+/** Go clients send the canonical text; what others send is made canonical where JSON bodies are, in the registry. */
 function writeQuantity([text]: Values): string {
   if (text === undefined) return '0';
   try {
-    return formatQuantity(parseQuantity(text as string));
+    parseQuantity(text as string);
+    return text as string;
   } catch (cause) {
     throw new ProtobufError((cause as Error).message, { cause });
   }

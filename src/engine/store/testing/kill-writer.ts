@@ -2,7 +2,6 @@
  * The process that kill.test.ts kills: many writers on `kill.db` in the working directory, each with a few ids of its
  * own. Prints `put id revision` and `delete id revision` as soon as a write is acknowledged.
  */
-import { writeSync } from 'node:fs';
 import { openSqliteStore } from '../open-store.ts';
 import type { Store } from '../store.ts';
 import { KILL_OPTIONS } from './kill-options.ts';
@@ -22,8 +21,8 @@ async function writeForEver(store: Store, writer: number): Promise<never> {
       expected: current?.revision ?? 0,
       encode: (given) => Buffer.from(JSON.stringify({ type, id, revision: given, PADDING })),
     });
-    // Straight to the pipe: what was acknowledged must have left this process before it is killed.
-    writeSync(1, `${type} ${id} ${revision}\n`);
+    // Synchronous, as standard output is a pipe: it has left this process before the next write begins.
+    process.stdout.write(`${type} ${id} ${revision}\n`);
   }
 }
 

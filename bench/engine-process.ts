@@ -1,0 +1,110 @@
+/** The engine as its users run it: the real program in a process of its own, and how to reach it. */
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { loadKubeconfig } from '#client/kubeconfig.ts';
+import { JSON_FIELDS } from './operations.ts';
+import { COLLECTION, definition } from './parcel.ts';
+import { pause } from './pause.ts';
+import { Program, type Command } from './program.ts';
+import { RawConnection, type Target } from './raw-h2.ts';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const ESTABLISHED_TIMEOUT_MS = 10_000;
+
+export interface EnginePlace {
+  readonly dataDir: string;
+  readonly port: number;
+  /** Where CPU profiles go, if they are wanted. */
+  readonly profileDir?: string | undefined;
+}
+
+export function startEngineProgram(place: EnginePlace): Promise<Program> {
+  return Program.start(engineCommand(place));
+}
+
+function engineCommand({ dataDir, port, profileDir }: EnginePlace): Command {
+  const args = ['up', '--data-dir', dataDir, '--port', String(port)];
+  // Complaints are passed on to the reader, news are not.
+  const env: Record<string, string> = { SELFSAME_LOG_LEVEL: 'warn' };
+  if (profileDir !== undefined) env['NODE_OPTIONS'] = `--cpu-prof --cpu-prof-dir=${profileDir}`;
+  const launcher = join(ROOT, 'selfsame');
+  if (existsSync(launcher)) return { file: launcher, args, env };
+  return { file: process.execPath, args: [join(ROOT, 'src/main.ts'), ...args], env };
+}
+
+/** The administrator's access, from the kubeconfig that the engine wrote. */
+export async function engineTarget(dataDir: string, pid: number): Promise<Target> {
+  const text = await readFile(join(dataDir, 'kubeconfig'), 'utf8');
+  const access = loadKubeconfig(text, {
+    readFile: (path) => {
+      throw new Error(`Cannot use the kubeconfig: it names the file ${path}; expected certificates in place`);
+    },
+  });
+  const { hostname, port } = new URL(access.server);
+  const [ca, cert, key] = [access.certificateAuthority, access.clientCertificate, access.clientKey];
+  if (ca === undefined || cert === undefined || key === undefined) {
+    throw new Error('Cannot use the kubeconfig: it has no client certificate');
+  }
+  return { host: hostname, port: Number(port), ca, cert, key, pid };
+}
+
+/** The certificate with which the engine serves, for a floor that does the same TLS. */
+export async function engineCertificate(dataDir: string): Promise<{ cert: string; key: string; ca: string }> {
+  const [cert, key, ca] = await Promise.all(
+    ['server.crt', 'server.key', 'ca.crt'].map((name) => readFile(join(dataDir, 'pki', name), 'utf8')),
+  );
+  return { cert: cert!, key: key!, ca: ca! };
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  await new Promise<unknown>((resolve) => {
+    server.close(resolve);
+  });
+  return port;
+}
+
+/** The kind that is measured, served, and the namespaces for its objects. */
+export async function prepareEngine(target: Target, namespaces: readonly string[]): Promise<void> {
+  const connection = await RawConnection.connect(target, JSON_FIELDS);
+  const create = async (path: string, object: object) => {
+    const { status, body } = await connection.ask('POST', path, Buffer.from(JSON.stringify(object)));
+    if (status !== 201) throw new Error(`Cannot create at ${path}: answered with ${status}: ${body.toString()}`);
+  };
+  const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+  await create(definitions, definition);
+  for (const name of namespaces) {
+    await create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+  }
+  const deadline = performance.now() + ESTABLISHED_TIMEOUT_MS;
+  for (;;) {
+    const { body } = await connection.ask('GET', `${definitions}/${COLLECTION}`);
+    if (isEstablished(body)) break;
+    if (performance.now() > deadline) throw new Error(`Cannot go on: ${COLLECTION} is not Established`);
+    await pause(20);
+  }
+  connection.close();
+}
+
+function isEstablished(body: Buffer): boolean {
+  const { status } = JSON.parse(body.toString()) as { status?: { conditions?: { type: string; status: string }[] } };
+  return (
+    status?.conditions?.some((condition) => condition.type === 'Established' && condition.status === 'True') ?? false
+  );
+}
+
+/** What the engine answers to a GET. */
+export async function capture(target: Target, path: string): Promise<Buffer> {
+  const connection = await RawConnection.connect(target, JSON_FIELDS);
+  const { status, body } = await connection.ask('GET', path);
+  connection.close();
+  if (status !== 200) throw new Error(`Cannot read ${path}: answered with ${status}: ${body.toString()}`);
+  return body;
+}

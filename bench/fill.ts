@@ -1,0 +1,28 @@
+/** Puts parcels into a namespace, as fast as some clients can. */
+import { JSON_FIELDS, type Stock } from './operations.ts';
+import { collectionPath, ParcelBodies } from './parcel.ts';
+import { RawConnection, type Target } from './raw-h2.ts';
+
+export interface FillJob {
+  readonly kind: 'fill';
+  readonly target: Target;
+  readonly stock: Stock;
+}
+
+const CLIENTS = 16;
+
+export async function fill({ target, stock }: FillJob): Promise<void> {
+  const { namespace, prefix, count } = stock;
+  const path = collectionPath(namespace);
+  const bodies = new ParcelBodies(prefix);
+  let next = 0;
+  const client = async () => {
+    const connection = await RawConnection.connect(target, JSON_FIELDS);
+    while (next < count) {
+      const { status, body } = await connection.ask('POST', path, bodies.body(next++));
+      if (status !== 201) throw new Error(`Cannot fill "${namespace}": answered with ${status}: ${body.toString()}`);
+    }
+    connection.close();
+  };
+  await Promise.all(Array.from({ length: CLIENTS }, client));
+}

@@ -1,0 +1,18 @@
+/** The load generator's process. */
+import { measureRate, type RateJob } from './closed-loop.ts';
+import { fill, type FillJob } from './fill.ts';
+import { answerJobs } from './jobs.ts';
+import { measureWatch, type WatchJob } from './watch-load.ts';
+
+export type LoadJob = RateJob | WatchJob | FillJob;
+
+answerJobs((job: LoadJob) => {
+  switch (job.kind) {
+    case 'rate':
+      return measureRate(job);
+    case 'watch':
+      return measureWatch(job);
+    case 'fill':
+      return fill(job);
+  }
+});

@@ -1,0 +1,55 @@
+/** The command line of the benchmark, compiled into how long and how often everything is measured. */
+import { parseArgs } from 'node:util';
+
+export const TOPICS = ['footprint', 'get', 'list', 'create', 'patch', 'watch'] as const;
+export type Topic = (typeof TOPICS)[number];
+
+export interface Options {
+  readonly quick: boolean;
+  readonly topics: ReadonlySet<Topic>;
+  readonly jsonFile: string | undefined;
+  readonly profileDir: string | undefined;
+  /** Floor and engine take turns this often; the medians count. */
+  readonly rounds: number;
+  readonly warmMs: number;
+  readonly measureMs: number;
+  readonly starts: number;
+  readonly watchWrites: number;
+}
+
+export const USAGE = `Usage: npm run bench -- [options]
+  --quick           one short round of everything, under a minute
+  --only TOPICS     a comma-separated choice of ${TOPICS.join(', ')}
+  --json FILE       writes the figures to FILE too
+  --profile DIR     writes CPU profiles of the engine to DIR (it is slower meanwhile); bench/top-functions.ts reads them
+`;
+
+/** Throws an Error that says what is wrong with the command line. */
+export function parseOptions(args: readonly string[]): Options & { readonly help: boolean } {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      quick: { type: 'boolean', default: false },
+      only: { type: 'string' },
+      json: { type: 'string' },
+      profile: { type: 'string' },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  return {
+    help: values.help,
+    quick: values.quick,
+    topics: new Set(values.only === undefined ? TOPICS : values.only.split(',').map(topic)),
+    jsonFile: values.json,
+    profileDir: values.profile,
+    ...(values.quick
+      ? { rounds: 1, warmMs: 400, measureMs: 1000, starts: 1, watchWrites: 400 }
+      : { rounds: 3, warmMs: 700, measureMs: 1500, starts: 3, watchWrites: 800 }),
+  };
+}
+
+function topic(name: string): Topic {
+  const found = TOPICS.find((known) => known === name);
+  if (found === undefined) throw new Error(`Unknown topic "${name}"; expected one of ${TOPICS.join(', ')}`);
+  return found;
+}

@@ -1,0 +1,15 @@
+/** Order statistics of what was measured. */
+
+/** Sorts in place. */
+export function percentile(values: number[] | Float64Array, share: number): number {
+  if (values.length === 0) return Number.NaN;
+  values.sort((a, b) => a - b);
+  return values[Math.min(values.length - 1, Math.ceil(values.length * share) - 1)]!;
+}
+
+/** The middle one, or the mean of the middle two. */
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  const half = sorted.length / 2;
+  return Number.isInteger(half) ? (sorted[half - 1]! + sorted[half]!) / 2 : sorted[Math.floor(half)]!;
+}

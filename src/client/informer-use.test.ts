@@ -1,0 +1,86 @@
+/** What an informer offers to its users: waiting, listeners, indexes. How it follows the server is in informer.test.ts. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { settle } from '#client/testing/fake-clock.ts';
+import { GADGETS, aGadget } from '#client/testing/gadgets.ts';
+import type { Gadget } from '#client/testing/gadgets.ts';
+import { startInformer } from '#client/testing/informer-world.ts';
+
+test('reached waits for the revision that was written', async () => {
+  const { api, link, informer, stop } = startInformer();
+  await informer.synced();
+  const { metadata } = await link.client.create(GADGETS, aGadget('a'));
+  assert.ok(await informer.reached(metadata.resourceVersion));
+  assert.equal(informer.get('default/a')?.metadata.resourceVersion, metadata.resourceVersion);
+  const controller = new AbortController();
+  const never = informer.reached('99', { signal: controller.signal });
+  controller.abort();
+  assert.equal(await never, false);
+  const later = informer.reached(String(api.revision + 1));
+  api.put(GADGETS, aGadget('b'));
+  assert.equal(await later, true);
+  const whenStopped = informer.reached('999');
+  await stop();
+  assert.equal(await whenStopped, false);
+});
+
+test('reached does not wait for a revision that a set-back server will never have', async () => {
+  const { api, clock, informer, stop } = startInformer();
+  api.put(GADGETS, aGadget('a'));
+  api.put(GADGETS, aGadget('b'));
+  await informer.synced();
+  await settle();
+  let reached = false;
+  void informer.reached('5').then(() => (reached = true));
+  api.restart({ at: 1 });
+  await clock.advance(1000);
+  assert.ok(reached);
+  await stop();
+});
+
+test('synced rejects when the informer stops first', async () => {
+  const { link, informer, stop } = startInformer();
+  link.state = 'held';
+  const synced = assert.rejects(informer.synced(), /the informer has stopped/);
+  await stop();
+  await synced;
+});
+
+test('a listener that comes late gets what is there; one that threw does not disturb the others', async () => {
+  const { api, seen, informer, stop } = startInformer();
+  api.put(GADGETS, aGadget('a'));
+  await informer.synced();
+  const late: string[] = [];
+  informer.onChange(() => {
+    throw new Error('boom');
+  });
+  const leave = informer.onChange((key, change) => late.push(`${key} ${change.old === undefined}`));
+  await settle();
+  api.put(GADGETS, aGadget('b'));
+  await settle();
+  leave();
+  api.put(GADGETS, aGadget('c'));
+  await settle();
+  assert.deepEqual(late, ['default/a true', 'default/b true']);
+  assert.deepEqual(seen, ['a@1', 'b@2', 'c@3']);
+  await stop();
+});
+
+test('indexes follow the objects', async () => {
+  const indexes = { color: ({ spec }: Gadget) => (spec?.color === undefined ? [] : [spec.color]) };
+  const { api, informer, stop } = startInformer({ indexes, pageSize: 1 });
+  const names = (color: string) => informer.byIndex('color', color).map(({ metadata }) => metadata.name);
+  api.put(GADGETS, aGadget('a', { spec: { color: 'red' } }));
+  api.put(GADGETS, aGadget('b', { spec: { color: 'red' } }));
+  await informer.synced();
+  assert.deepEqual(names('red'), ['a', 'b']);
+  await settle();
+  api.put(GADGETS, aGadget('a', { spec: { color: 'blue' } }));
+  await settle();
+  assert.deepEqual([names('red'), names('blue')], [['b'], ['a']]);
+  api.remove(GADGETS, { namespace: 'default', name: 'a' });
+  await settle();
+  assert.deepEqual(names('blue'), []);
+  assert.throws(() => informer.byIndex('size', '1'), /no such index/);
+  await stop();
+});

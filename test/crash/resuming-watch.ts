@@ -1,0 +1,79 @@
+/** A watcher that outlives the server: after each loss it goes on from the last revision it has seen. */
+import assert from 'node:assert/strict';
+import type { Client } from '#client/client.ts';
+import type { Ledger } from '#test/crash/ledger.ts';
+import { tokenOf } from '#test/crash/tickets.ts';
+import { TransportError } from '#client/transport.ts';
+import type { ResourceType } from '#kube/meta.ts';
+
+export interface Seen {
+  readonly type: string;
+  readonly name: string;
+  readonly token: string;
+  readonly revision: number;
+}
+
+export interface ResumingWatchOptions {
+  readonly client: Client;
+  readonly type: ResourceType;
+  readonly namespace: string;
+  readonly since: string;
+  readonly ledger: Ledger;
+  readonly signal: AbortSignal;
+}
+
+export class ResumingWatch {
+  readonly seen: Seen[] = [];
+  readonly type: ResourceType;
+  /** Resolves when the signal aborts; rejects with anything but a lost connection. */
+  readonly finished: Promise<void>;
+  readonly #options: ResumingWatchOptions;
+  readonly #waiting: { name: string; resolve: () => void }[] = [];
+  #last: string;
+  resumed = 0;
+
+  /** `up` tells when it makes sense to connect: at once, or after the restart. */
+  constructor(options: ResumingWatchOptions, up: () => Promise<void>) {
+    this.#options = options;
+    this.#last = options.since;
+    this.type = options.type;
+    this.finished = this.#run(up);
+    // Looked at in the end; until then it is no unhandled rejection.
+    this.finished.catch(() => {});
+  }
+
+  /** Resolves once an event of this object was seen. */
+  async saw(name: string): Promise<void> {
+    if (this.seen.some((event) => event.name === name)) return;
+    await Promise.race([
+      new Promise<void>((resolve) => this.#waiting.push({ name, resolve })),
+      this.finished.then(() => assert.fail('the watch ended')),
+    ]);
+  }
+
+  async #run(up: () => Promise<void>): Promise<void> {
+    const { signal } = this.#options;
+    while (!signal.aborted) {
+      await up();
+      try {
+        await this.#watch();
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!(error instanceof TransportError)) throw error;
+      }
+      this.resumed++;
+    }
+  }
+
+  async #watch(): Promise<void> {
+    const { client, type, namespace, ledger, signal } = this.#options;
+    const resourceVersion = this.#last;
+    for await (const { type: event, object } of client.watch(type, { namespace, resourceVersion, signal })) {
+      const revision = ledger.note(type, object, event === 'DELETED');
+      const { name } = object.metadata;
+      this.seen.push({ type: event, name, token: tokenOf(object), revision });
+      this.#last = object.metadata.resourceVersion;
+      for (const waiter of this.#waiting) if (waiter.name === name) waiter.resolve();
+    }
+  }
+}
