@@ -19,6 +19,8 @@ const OK = 0;
 const FAILED = 1;
 const MISUSED = 2;
 const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15 } as const;
+/** Under `npm start` one Ctrl-C arrives twice: from the terminal and from npm. */
+const SAME_SIGNAL_MS = 500;
 /** A stop that takes longer has gone wrong; what was acknowledged is on disk anyway. */
 const STOP_LIMIT_MS = 20_000;
 /** Errors whose message says all to the operator; others are our own mistakes and keep their stack. */
@@ -73,13 +75,16 @@ async function up(options: UpOptions): Promise<number> {
   return OK;
 }
 
-/** Resolves at the first signal, also one that comes while the engine still starts; the second ends the process. */
+/** Resolves at the first signal, also one that comes while the engine still starts; a second ends the process. */
 function stopSignal(): Promise<void> {
   return new Promise((signalled) => {
-    let count = 0;
+    let firstAt: number | undefined;
     for (const signal of ['SIGINT', 'SIGTERM'] as const) {
       process.on(signal, () => {
-        if (++count > 1) process.exit(128 + SIGNAL_NUMBERS[signal]);
+        const now = systemClock.now();
+        if (firstAt !== undefined && now - firstAt > SAME_SIGNAL_MS) process.exit(128 + SIGNAL_NUMBERS[signal]);
+        if (firstAt !== undefined) return;
+        firstAt = now;
         process.stdout.write('stopping; once more to leave at once\n');
         signalled();
       });

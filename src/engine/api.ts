@@ -38,7 +38,16 @@ export interface ApiParts extends EngineParts {
 
 type Handler = (call: Call) => ApiResponse | Promise<ApiResponse>;
 
-const HANDLERS: Record<Verb, Handler> = { get, list, watch, create, update, patch, delete: deleteOne, deletecollection: deleteCollection };
+const HANDLERS: Record<Verb, Handler> = {
+  get,
+  list,
+  watch,
+  create,
+  update,
+  patch,
+  delete: deleteOne,
+  deletecollection: deleteCollection,
+};
 
 export function createApi(parts: ApiParts): ApiHandler {
   const { clock, metrics } = parts;
@@ -53,8 +62,14 @@ export function createApi(parts: ApiParts): ApiHandler {
     } catch (error) {
       response = failure(error, request, parts.log);
     }
-    const known = route.type === 'resource' && parts.registry.find(route.group, route.version, route.plural) !== undefined;
-    metrics.requestDone(verb ?? request.method, known ? route.plural : '', response.status, (clock.now() - start) / 1000);
+    const known =
+      route.type === 'resource' && parts.registry.find(route.group, route.version, route.plural) !== undefined;
+    metrics.requestDone(
+      verb ?? request.method,
+      known ? route.plural : '',
+      response.status,
+      (clock.now() - start) / 1000,
+    );
     return response;
   };
 }
@@ -71,7 +86,15 @@ function serveResource(
   verb: string | undefined,
 ): ApiResponse | Promise<ApiResponse> {
   const { group, version, plural, subresource, namespace, name } = route;
-  authorize(parts, request, { verb: verb ?? request.method.toLowerCase(), group, version, resource: plural, subresource, namespace, name });
+  authorize(parts, request, {
+    verb: verb ?? request.method.toLowerCase(),
+    group,
+    version,
+    resource: plural,
+    subresource,
+    namespace,
+    name,
+  });
   const served = parts.registry.find(group, version, plural);
   if (served === undefined || !fits(served, route)) throw unknownPath();
   const handler = handlerOf(served, route, verb);
@@ -93,13 +116,23 @@ function fits({ resource }: Served, { namespace, name }: ResourceRoute): boolean
 }
 
 /** What each subresource answers to; who has which is asked of the kind. */
-const SUBRESOURCES: Record<string, { served(resource: Resource): boolean; handlers: Partial<Record<string, Handler>> }> = {
+const SUBRESOURCES: Record<
+  string,
+  { served(resource: Resource): boolean; handlers: Partial<Record<string, Handler>> }
+> = {
   status: { served: ({ status }) => status, handlers: { get, update, patch } },
-  scale: { served: ({ scale }) => scale !== undefined, handlers: { get: getScale, update: updateScale, patch: patchScale } },
+  scale: {
+    served: ({ scale }) => scale !== undefined,
+    handlers: { get: getScale, update: updateScale, patch: patchScale },
+  },
   finalize: { served: ({ collection }) => collection === NAMESPACE_COLLECTION, handlers: { update, patch } },
 };
 
-function handlerOf({ resource }: Served, { subresource, name, namespace }: ResourceRoute, verb: string | undefined): Handler {
+function handlerOf(
+  { resource }: Served,
+  { subresource, name, namespace }: ResourceRoute,
+  verb: string | undefined,
+): Handler {
   if (verb === undefined) throw methodNotAllowed();
   if (subresource !== '') {
     const known = Object.hasOwn(SUBRESOURCES, subresource) ? SUBRESOURCES[subresource]! : undefined;
@@ -115,7 +148,10 @@ function handlerOf({ resource }: Served, { subresource, name, namespace }: Resou
   return HANDLERS[verb as Verb];
 }
 
-function withDeprecation({ resource }: Served, response: ApiResponse | Promise<ApiResponse>): ApiResponse | Promise<ApiResponse> {
+function withDeprecation(
+  { resource }: Served,
+  response: ApiResponse | Promise<ApiResponse>,
+): ApiResponse | Promise<ApiResponse> {
   const warning = resource.deprecationWarning;
   if (warning === undefined) return response;
   return Promise.resolve(response).then((done) => ({ ...done, warnings: [...(done.warnings ?? []), warning] }));

@@ -37,12 +37,18 @@ test('nesting is bounded', () => {
 });
 
 test('YAML aliases are bounded', () => {
-  const bomb = ['a: &a [x,x,x,x,x,x,x,x,x]', ...'bcdefghi'.split('').map((key, i) => `${key}: &${key} [${`*${'abcdefghi'[i]},`.repeat(9).slice(0, -1)}]`)].join('\n');
+  const bomb = [
+    'a: &a [x,x,x,x,x,x,x,x,x]',
+    ...'bcdefghi'.split('').map((key, i) => `${key}: &${key} [${`*${'abcdefghi'[i]},`.repeat(9).slice(0, -1)}]`),
+  ].join('\n');
   assert.throws(() => parseYamlText(bomb), /alias/i);
 });
 
 test('a body of another type is refused', () => {
-  assert.throws(() => parseBody(Buffer.from('x'), 'text/plain', { kind: 'Pod', builtIn: true }), (error) => error instanceof ApiError && error.code === 415);
+  assert.throws(
+    () => parseBody(Buffer.from('x'), 'text/plain', { kind: 'Pod', builtIn: true }),
+    (error) => error instanceof ApiError && error.code === 415,
+  );
   assert.equal(mediaType('Application/JSON; charset=utf-8'), 'application/json');
   assert.deepEqual(parseBody(Buffer.from('{}'), '', { kind: 'Pod', builtIn: true }), {});
 });
@@ -50,7 +56,13 @@ test('a body of another type is refused', () => {
 test('a continue token comes back as it went', () => {
   const token = { revision: 7, after: 'ns/name' };
   assert.deepEqual(decodeContinue(encodeContinue(token)), token);
-  for (const bad of ['', '!', Buffer.from('{}').toString('base64url'), Buffer.from('null').toString('base64url'), Buffer.from('{"v":"meta.k8s.io/v1","rv":"x","start":"a"}').toString('base64url')]) {
+  for (const bad of [
+    '',
+    '!',
+    Buffer.from('{}').toString('base64url'),
+    Buffer.from('null').toString('base64url'),
+    Buffer.from('{"v":"meta.k8s.io/v1","rv":"x","start":"a"}').toString('base64url'),
+  ]) {
     assert.throws(() => decodeContinue(bad), ApiError, bad);
   }
 });

@@ -66,7 +66,10 @@ export function parseBody(bytes: Buffer, contentType: string, expected: Expected
   } catch (error) {
     if (!(error instanceof Error) || error instanceof ApiError) throw error;
     const shown = text.length > 1000 ? `${text.slice(0, 1000)}...` : text;
-    throw unrecognized(expected.kind, `${type === YAML_TYPE ? 'yaml' : 'json'} parse error: ${error.message} (${shown})`);
+    throw unrecognized(
+      expected.kind,
+      `${type === YAML_TYPE ? 'yaml' : 'json'} parse error: ${error.message} (${shown})`,
+    );
   }
 }
 
@@ -105,7 +108,8 @@ function dropPrototypeKeys(this: unknown, key: string, value: unknown): unknown 
 
 function assertDepth(value: unknown, depth: number): void {
   if (typeof value !== 'object' || value === null) return;
-  if (depth >= MAX_DEPTH) throw badRequest(`the object provided is nested too deeply: the limit is ${MAX_DEPTH} levels`);
+  if (depth >= MAX_DEPTH)
+    throw badRequest(`the object provided is nested too deeply: the limit is ${MAX_DEPTH} levels`);
   if (Array.isArray(value)) {
     for (const item of value) assertDepth(item, depth + 1);
   } else if (isRecord(value)) {

@@ -41,8 +41,14 @@ const ADMIN_DAYS = 365;
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { dataDir, host, log, clock } = options;
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
-  const pki = await ensurePki({ dir: join(dataDir, 'pki'), hosts: certificateHosts(host), now: () => clock.now(), log });
-  const tokens = options.tokenAuthFile === undefined ? [] : parseTokenFile(await readFile(options.tokenAuthFile, 'utf8'));
+  const pki = await ensurePki({
+    dir: join(dataDir, 'pki'),
+    hosts: certificateHosts(host),
+    now: () => clock.now(),
+    log,
+  });
+  const tokens =
+    options.tokenAuthFile === undefined ? [] : parseTokenFile(await readFile(options.tokenAuthFile, 'utf8'));
   const store = await openSqliteStore(join(dataDir, 'store.db'));
   let listener: HttpsListener | undefined;
   const core = createCore({ store, clock, log, serverAddress: () => address(host, listener?.port ?? options.port) });

@@ -25,7 +25,11 @@ export function healthChecks(store: Store, started: () => boolean): HealthChecks
   return { live: [ping], ready: [ping, storeCheck(store), start] };
 }
 
-export function respondHealth(path: string, query: URLSearchParams, { live, ready }: HealthChecks): BytesResponse | undefined {
+export function respondHealth(
+  path: string,
+  query: URLSearchParams,
+  { live, ready }: HealthChecks,
+): BytesResponse | undefined {
   const [, endpoint = '', only, ...rest] = path.split('/');
   if (rest.length > 0) return undefined;
   const checks = endpoint === 'livez' ? live : ready;
@@ -34,14 +38,20 @@ export function respondHealth(path: string, query: URLSearchParams, { live, read
     return check && answer(endpoint, [check], query);
   }
   const excluded = new Set(query.getAll('exclude'));
-  return answer(endpoint, checks.filter(({ name }) => !excluded.has(name)), query);
+  return answer(
+    endpoint,
+    checks.filter(({ name }) => !excluded.has(name)),
+    query,
+  );
 }
 
 function answer(endpoint: string, checks: readonly HealthCheck[], query: URLSearchParams): BytesResponse {
   const results = checks.map(({ name, check }) => ({ name, problem: check() }));
   const failed = results.some(({ problem }) => problem !== undefined);
   if (!failed && !query.has('verbose')) return text(200, 'ok');
-  const lines = results.map(({ name, problem }) => (problem === undefined ? `[+]${name} ok` : `[-]${name} failed: ${problem}`));
+  const lines = results.map(({ name, problem }) =>
+    problem === undefined ? `[+]${name} ok` : `[-]${name} failed: ${problem}`,
+  );
   lines.push(`${endpoint} check ${failed ? 'failed' : 'passed'}`, '');
   return text(failed ? 500 : 200, lines.join('\n'));
 }

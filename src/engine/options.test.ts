@@ -17,9 +17,16 @@ test('a list at a version with a limit is a page of that very version', () => {
 });
 
 test('the body of a delete counts before its query', () => {
-  const fromBody = deleteOptions(query('propagationPolicy=Orphan'), { propagationPolicy: 'Foreground', gracePeriodSeconds: 3, preconditions: { uid: 'u' } });
+  const fromBody = deleteOptions(query('propagationPolicy=Orphan'), {
+    propagationPolicy: 'Foreground',
+    gracePeriodSeconds: 3,
+    preconditions: { uid: 'u' },
+  });
   assert.deepEqual([fromBody.propagationPolicy, fromBody.gracePeriodSeconds, fromBody.uid], ['Foreground', 3, 'u']);
-  assert.equal(deleteOptions(query('propagationPolicy=Orphan&gracePeriodSeconds=0'), undefined).propagationPolicy, 'Orphan');
+  assert.equal(
+    deleteOptions(query('propagationPolicy=Orphan&gracePeriodSeconds=0'), undefined).propagationPolicy,
+    'Orphan',
+  );
   assert.equal(deleteOptions(query(''), { orphanDependents: true }).propagationPolicy, 'Orphan');
 });
 
@@ -32,7 +39,10 @@ const refused: Record<string, { run: () => unknown; message: RegExp }> = {
     run: () => watchOptions(query('watch=1&sendInitialEvents=true')),
     message: /sendInitialEvents requires setting resourceVersionMatch to NotOlderThan/,
   },
-  'a version that is no number': { run: () => watchOptions(query('resourceVersion=abc')), message: /^resourceVersion: Invalid value: "abc"/ },
+  'a version that is no number': {
+    run: () => watchOptions(query('resourceVersion=abc')),
+    message: /^resourceVersion: Invalid value: "abc"/,
+  },
   'a limit that is no number': { run: () => listOptions(query('limit=many')), message: /invalid syntax/ },
   'both ways to say orphan': {
     run: () => deleteOptions(query(''), { orphanDependents: true, propagationPolicy: 'Orphan' }),

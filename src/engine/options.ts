@@ -1,12 +1,6 @@
 /** Query parameters of the verbs, parsed and checked once, with kube-apiserver's wording for what is wrong. */
 import { badRequest, invalid } from '#kube/api-error.ts';
-import {
-  forbiddenField,
-  invalidValue,
-  requiredValue,
-  unsupportedValue,
-  type FieldError,
-} from '#kube/field-error.ts';
+import { forbiddenField, invalidValue, requiredValue, unsupportedValue, type FieldError } from '#kube/field-error.ts';
 import { parseFieldSelector, type FieldRequirement } from '#kube/field-selector.ts';
 import { parseLabelSelector, type LabelRequirement } from '#kube/label-selector.ts';
 import { isRecord } from '#kube/meta.ts';
@@ -58,7 +52,10 @@ function refuse(kind: string, errors: readonly FieldError[]): void {
 
 const DEFAULT_WRITE: WriteOptions = { dryRun: false, fieldValidation: 'Warn' };
 
-export function writeOptions(query: URLSearchParams, kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions'): WriteOptions {
+export function writeOptions(
+  query: URLSearchParams,
+  kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions',
+): WriteOptions {
   if (query.size === 0) return DEFAULT_WRITE;
   const errors: FieldError[] = [];
   const dryRun = parseDryRun(query.getAll('dryRun'), errors);
@@ -113,7 +110,9 @@ export function listOptions(query: URLSearchParams): ListOptions {
       const why = 'resourceVersionMatch is forbidden unless resourceVersion is provided';
       errors.push(forbiddenField('resourceVersionMatch', why));
     } else if (token !== '') {
-      errors.push(forbiddenField('resourceVersionMatch', 'resourceVersionMatch is forbidden when continue is provided'));
+      errors.push(
+        forbiddenField('resourceVersionMatch', 'resourceVersionMatch is forbidden when continue is provided'),
+      );
     } else if (match !== 'Exact' && match !== 'NotOlderThan') {
       errors.push(unsupportedValue('resourceVersionMatch', match, ['Exact', 'NotOlderThan', '']));
     } else if (match === 'Exact' && version === '0') {
@@ -142,7 +141,9 @@ export function watchOptions(query: URLSearchParams): WatchOptions {
   const match = query.get('resourceVersionMatch') ?? '';
   if (initial !== null && match !== 'NotOlderThan') {
     const why = 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan';
-    errors.push(match === '' ? requiredOrForbidden(why) : unsupportedValue('resourceVersionMatch', match, ['NotOlderThan']));
+    errors.push(
+      match === '' ? requiredOrForbidden(why) : unsupportedValue('resourceVersionMatch', match, ['NotOlderThan']),
+    );
   } else if (initial === null && match !== '') {
     const why = 'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided';
     errors.push(forbiddenField('resourceVersionMatch', why));
@@ -195,7 +196,9 @@ export function deleteOptions(query: URLSearchParams, body: unknown): DeleteOpti
   const orphan = given['orphanDependents'];
   if (typeof orphan === 'boolean') {
     if (policy !== undefined) {
-      errors.push(invalidValue('propagationPolicy', policy, 'orphanDependents and deletionPropagation cannot be both set'));
+      errors.push(
+        invalidValue('propagationPolicy', policy, 'orphanDependents and deletionPropagation cannot be both set'),
+      );
     }
     policy = orphan ? 'Orphan' : 'Background';
   }
@@ -235,5 +238,9 @@ function stringOrUndefined(value: unknown): string | undefined {
 
 /** The resource version that a conditional update lacks; kept here because its value prints as Go's 0x0. */
 export function missingResourceVersion(): FieldError {
-  return { ...requiredValue('metadata.resourceVersion'), reason: 'FieldValueInvalid', message: 'Invalid value: 0x0: must be specified for an update' };
+  return {
+    ...requiredValue('metadata.resourceVersion'),
+    reason: 'FieldValueInvalid',
+    message: 'Invalid value: 0x0: must be specified for an update',
+  };
 }

@@ -69,7 +69,10 @@ export function createPaths({ registry, metrics, health, serverAddress }: PathPa
   };
 }
 
-async function respondDocument(request: ApiRequest, document: ServedDocument | undefined): Promise<ApiResponse | undefined> {
+async function respondDocument(
+  request: ApiRequest,
+  document: ServedDocument | undefined,
+): Promise<ApiResponse | undefined> {
   if (document === undefined) return undefined;
   const { contentType, etag } = document;
   const headers: Record<string, string> = { etag, vary: 'Accept' };

@@ -1,7 +1,6 @@
 /** kill -9 of the whole program under load, again and again on one data directory. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { TestContext } from 'node:test';
 import type { Client } from '#client/client.ts';
 import { createClient } from '#client/rest-client.ts';
 import { TransportError } from '#client/transport.ts';
@@ -14,8 +13,9 @@ import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts'
 import { spawnServer, startServer, temporaryDir, transportTo } from '#test/support/server-process.ts';
 
 const KILLS = 50;
-/** Of these, so many while the server starts again and has not said `ready`. */
-const KILLS_AT_START = 6;
+/** After each of these many, one more kill while the server starts again and has not said `ready`. */
+const KILL_START_EVERY = 8;
+const START_SPREAD_MS = 400;
 const WRITERS_PER_KIND = 16;
 const CONNECTIONS = 4;
 /** Each life of the server acknowledges at least this many writes, and a random bit more. All must fit its history. */
@@ -98,7 +98,7 @@ function checkHistory(history: readonly Seen[], writers: readonly Writer[]): voi
   for (let i = 1; i < history.length; i++) assert.ok(history[i]!.revision > history[i - 1]!.revision, 'in order');
 }
 
-function makeWriters(t: TestContext, clients: readonly Client[], random: SeededRandom, ledger: Ledger): Writer[] {
+function makeWriters(clients: readonly Client[], random: SeededRandom, ledger: Ledger): Writer[] {
   return KINDS.flatMap((type) =>
     Array.from({ length: WRITERS_PER_KIND }, (_, index) => {
       const client = clients[index % clients.length]!;
@@ -122,7 +122,7 @@ test('kill -9 under load: nothing lost, nothing resurrected, no revision used tw
   const watchClient = createClient(transportTo(t, access));
   await installTickets(clients[0]!);
   const since = (await clients[0]!.list(CONFIG_MAPS, { namespace: NAMESPACE })).metadata.resourceVersion;
-  const writers = makeWriters(t, clients, random, ledger);
+  const writers = makeWriters(clients, random, ledger);
   const watches = KINDS.flatMap((type) =>
     [0, 1].map(() => {
       const options = { client: watchClient, type, namespace: NAMESPACE, since, ledger, signal: stop.signal };
@@ -154,11 +154,10 @@ test('kill -9 under load: nothing lost, nothing resurrected, no revision used tw
     assert.equal((await server.exited).signal, 'SIGKILL');
     fewest = Math.min(fewest, written() - before);
 
-    if (kill % Math.floor(KILLS / KILLS_AT_START) === 0 && kill < KILLS) {
+    if (kill % KILL_START_EVERY === 0) {
       const starting = spawnServer(t, { dataDir, port });
-      setTimeout(() => void starting.kill('SIGKILL'), random.next() * 400);
-      await starting.exited;
-      kill++;
+      setTimeout(() => void starting.kill('SIGKILL'), random.next() * START_SPREAD_MS);
+      assert.equal((await starting.exited).signal, 'SIGKILL');
     }
     server = await startServer(t, { dataDir, port });
   }
@@ -180,7 +179,7 @@ test('kill -9 under load: nothing lost, nothing resurrected, no revision used tw
     for (const watch of watches.filter((one) => one.type === type)) {
       await watch.saw('last');
       assert.deepEqual(watch.seen, history, 'a resumed watch sees each revision once, in order');
-      assert.ok(watch.resumed >= KILLS - KILLS_AT_START, `resumed ${watch.resumed} times`);
+      assert.equal(watch.resumed, KILLS, 'each kill broke the watch');
     }
     const { items } = await clients[0]!.list(type, { namespace: NAMESPACE });
     for (const item of items) ledger.note(type, item);

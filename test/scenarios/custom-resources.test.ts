@@ -26,11 +26,24 @@ async function until(watch: WatchProbe, fits: (event: { type: string; object: Lo
 test('a definition is established and shows in discovery', async () => {
   await installGadgets(api);
   const crd = await api.ok('GET', `${CRDS}/gadgets.golden.local`);
-  assert.deepEqual([condition(crd, 'NamesAccepted').reason, condition(crd, 'Established').reason], ['NoConflicts', 'InitialNamesAccepted']);
+  assert.deepEqual(
+    [condition(crd, 'NamesAccepted').reason, condition(crd, 'Established').reason],
+    ['NoConflicts', 'InitialNamesAccepted'],
+  );
   assert.deepEqual(crd.status.storedVersions, ['v1']);
-  assert.deepEqual(crd.status.acceptedNames, { plural: 'gadgets', singular: 'gadget', shortNames: ['gd'], kind: 'Gadget', listKind: 'GadgetList', categories: ['all'] });
+  assert.deepEqual(crd.status.acceptedNames, {
+    plural: 'gadgets',
+    singular: 'gadget',
+    shortNames: ['gd'],
+    kind: 'Gadget',
+    listKind: 'GadgetList',
+    categories: ['all'],
+  });
   const { resources } = await api.ok('GET', '/apis/golden.local/v1');
-  assert.deepEqual(resources.map((resource: Loose) => resource.name), ['gadgets', 'gadgets/status']);
+  assert.deepEqual(
+    resources.map((resource: Loose) => resource.name),
+    ['gadgets', 'gadgets/status'],
+  );
 });
 
 test('a second definition cannot take names that are in use', async () => {
@@ -40,7 +53,10 @@ test('a second definition cannot take names that are in use', async () => {
   const watch = await api.watch(`${CRDS}?watch=1&fieldSelector=metadata.name=gizmos.golden.local`);
   await api.ok('POST', CRDS, { body: crd });
   const judged = await until(watch, ({ object }) => condition(object, 'NamesAccepted') !== undefined);
-  assert.deepEqual([condition(judged, 'NamesAccepted').status, condition(judged, 'NamesAccepted').message], ['False', '"gd" is already in use']);
+  assert.deepEqual(
+    [condition(judged, 'NamesAccepted').status, condition(judged, 'NamesAccepted').message],
+    ['False', '"gd" is already in use'],
+  );
   assert.equal(condition(judged, 'Established').status, 'False');
   assert.equal((await api.call('GET', '/apis/golden.local/v1/gizmos')).status, 404);
   await api.ok('PATCH', `${CRDS}/gizmos.golden.local`, { body: { spec: { names: { shortNames: ['gz'] } } } });
@@ -74,7 +90,13 @@ test('a changed schema counts for the next write', async () => {
   await api.ok('POST', GADGETS, { body: gadget('before', { size: 9 }) });
   await api.ok('PATCH', `${CRDS}/gadgets.golden.local`, {
     contentType: 'application/json-patch+json',
-    body: [{ op: 'replace', path: '/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size/maximum', value: 5 }],
+    body: [
+      {
+        op: 'replace',
+        path: '/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/size/maximum',
+        value: 5,
+      },
+    ],
   });
   assert.equal((await api.call('POST', GADGETS, { body: gadget('after', { size: 9 }) })).status, 422);
   assert.equal((await api.ok('GET', `${GADGETS}/before`)).spec.size, 9);
@@ -108,9 +130,16 @@ test('the scale subresource stands for fields of the object', async () => {
   await api.ok('PATCH', `${url}/f/status`, { body: { status: { size: 2 } } });
   const scale = await api.ok('GET', `${url}/f/scale`);
   assert.deepEqual([scale.kind, scale.spec, scale.status], ['Scale', { replicas: 3 }, { replicas: 2 }]);
-  assert.equal((await api.ok('PATCH', `${url}/f/scale?dryRun=All`, { body: { spec: { replicas: 4 } } })).spec.replicas, 4);
+  assert.equal(
+    (await api.ok('PATCH', `${url}/f/scale?dryRun=All`, { body: { spec: { replicas: 4 } } })).spec.replicas,
+    4,
+  );
   assert.equal((await api.ok('PATCH', `${url}/f/scale`, { body: { spec: { replicas: 5 } } })).spec.replicas, 5);
-  assert.equal((await api.call('PUT', `${url}/f/scale`, { body: scale })).status, 409, 'the Scale that was read is old');
+  assert.equal(
+    (await api.call('PUT', `${url}/f/scale`, { body: scale })).status,
+    409,
+    'the Scale that was read is old',
+  );
   const fleet = await api.ok('GET', `${url}/f`);
   assert.deepEqual([fleet.spec.size, fleet.metadata.generation, fleet.status], [5, 2, { size: 2 }]);
   assert.equal((await api.call('PATCH', `${url}/f/scale`, { body: { spec: { replicas: 11 } } })).status, 422);

@@ -56,7 +56,11 @@ const cases: Record<string, Case> = {
     message: 'the server could not find the requested resource',
   },
   'a namespace that is not there': {
-    request: ['POST', '/api/v1/namespaces/absent/configmaps', { body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' } } }],
+    request: [
+      'POST',
+      '/api/v1/namespaces/absent/configmaps',
+      { body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' } } },
+    ],
     code: 404,
     reason: 'NotFound',
     message: 'namespaces "absent" not found',
@@ -128,7 +132,8 @@ const cases: Record<string, Case> = {
     request: ['POST', GADGETS, { body: gadget('bad', { size: 11 }) }],
     code: 422,
     reason: 'Invalid',
-    message: 'Gadget.golden.local "bad" is invalid: spec.size: Invalid value: 11: spec.size in body should be less than or equal to 10',
+    message:
+      'Gadget.golden.local "bad" is invalid: spec.size: Invalid value: 11: spec.size in body should be less than or equal to 10',
     details: {
       name: 'bad',
       group: 'golden.local',
@@ -146,7 +151,8 @@ const cases: Record<string, Case> = {
     request: ['POST', GADGETS, { body: gadget('bad', { size: 1, color: 'pink' }) }],
     code: 422,
     reason: 'Invalid',
-    message: 'Gadget.golden.local "bad" is invalid: spec.color: Unsupported value: "pink": supported values: "red", "green", "blue"',
+    message:
+      'Gadget.golden.local "bad" is invalid: spec.color: Unsupported value: "pink": supported values: "red", "green", "blue"',
   },
   'a missing field': {
     request: ['POST', GADGETS, { body: gadget('bad', {}) }],
@@ -164,10 +170,15 @@ const cases: Record<string, Case> = {
     request: ['POST', GADGETS, { body: gadget('Bad_Name') }],
     code: 422,
     reason: 'Invalid',
-    message: /^Gadget\.golden\.local "Bad_Name" is invalid: metadata\.name: Invalid value: "Bad_Name": a lowercase RFC 1123 subdomain must consist of/,
+    message:
+      /^Gadget\.golden\.local "Bad_Name" is invalid: metadata\.name: Invalid value: "Bad_Name": a lowercase RFC 1123 subdomain must consist of/,
   },
   'no name at all': {
-    request: ['POST', GADGETS, { body: { apiVersion: 'golden.local/v1', kind: 'Gadget', metadata: {}, spec: { size: 1 } } }],
+    request: [
+      'POST',
+      GADGETS,
+      { body: { apiVersion: 'golden.local/v1', kind: 'Gadget', metadata: {}, spec: { size: 1 } } },
+    ],
     code: 422,
     reason: 'Invalid',
     message: 'Gadget.golden.local "" is invalid: metadata.name: Required value: name or generateName is required',
@@ -204,7 +215,11 @@ const cases: Record<string, Case> = {
     message: 'error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp',
   },
   'a JSON patch with too many operations': {
-    request: ['PATCH', one, jsonPatch(Array.from({ length: 10_001 }, () => ({ op: 'test', path: '/spec/size', value: 3 })))],
+    request: [
+      'PATCH',
+      one,
+      jsonPatch(Array.from({ length: 10_001 }, () => ({ op: 'test', path: '/spec/size', value: 3 }))),
+    ],
     code: 413,
     reason: 'RequestEntityTooLarge',
     message: 'The allowed maximum operations in a JSON patch is 10000, got 10001',
@@ -213,7 +228,8 @@ const cases: Record<string, Case> = {
     request: ['PATCH', one, { body: {}, contentType: 'application/strategic-merge-patch+json' }],
     code: 415,
     reason: 'UnsupportedMediaType',
-    message: /^the body of the request was in an unknown format - accepted media types include: application\/json-patch\+json, application\/merge-patch\+json/,
+    message:
+      /^the body of the request was in an unknown format - accepted media types include: application\/json-patch\+json, application\/merge-patch\+json/,
   },
   'a representation that nobody makes': {
     request: ['GET', one, { accept: 'application/vnd.kubernetes.protobuf' }],
@@ -270,7 +286,8 @@ const cases: Record<string, Case> = {
     request: ['POST', `${GADGETS}?dryRun=Some`, { body: gadget('x') }],
     code: 422,
     reason: 'Invalid',
-    message: 'CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: []string{"Some"}: supported values: "All"',
+    message:
+      'CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: []string{"Some"}: supported values: "All"',
   },
   'a field validation that is not': {
     request: ['POST', `${GADGETS}?fieldValidation=Nope`, { body: gadget('x') }],
@@ -298,7 +315,8 @@ const cases: Record<string, Case> = {
     request: ['DELETE', one, { body: { preconditions: { resourceVersion: '1' } } }],
     code: 409,
     reason: 'Conflict',
-    message: /the ResourceVersion in the precondition \(1\) does not match the ResourceVersion in record \(\d+\)\. The object might have been modified$/,
+    message:
+      /the ResourceVersion in the precondition \(1\) does not match the ResourceVersion in record \(\d+\)\. The object might have been modified$/,
   },
   'a method that the resource lacks': {
     request: ['PUT', '/api/v1/namespaces/golden/configmaps', { body: {} }],
@@ -311,7 +329,8 @@ const cases: Record<string, Case> = {
     request: ['POST', '/api/v1/namespaces/golden/configmaps', { body: '{nope}' }],
     code: 400,
     reason: 'BadRequest',
-    message: /^the object provided is unrecognized \(must be of type ConfigMap\): couldn't get version\/kind; json parse error: /,
+    message:
+      /^the object provided is unrecognized \(must be of type ConfigMap\): couldn't get version\/kind; json parse error: /,
   },
   'JSON that is nested without end': {
     request: ['POST', GADGETS, { body: deep(5000) }],
@@ -350,7 +369,13 @@ test('__proto__ in a body is inert', async () => {
   const body = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"proto"},"data":{"__proto__":{"polluted":"yes"},"\\u005f_proto__":"x","a":"b"}}`;
   const created = await api.ok('POST', '/api/v1/namespaces/golden/configmaps', { body });
   assert.deepEqual(created.data, { a: 'b' });
-  await api.call('PATCH', '/api/v1/namespaces/golden/configmaps/proto', { body: '{"data":{"__proto__":{"polluted":"yes"}}}' });
-  await api.call('PATCH', '/api/v1/namespaces/golden/configmaps/proto', jsonPatch([{ op: 'add', path: '/data/__proto__/polluted', value: 'yes' }]));
-  assert.equal((({}) as Loose).polluted, undefined);
+  await api.call('PATCH', '/api/v1/namespaces/golden/configmaps/proto', {
+    body: '{"data":{"__proto__":{"polluted":"yes"}}}',
+  });
+  await api.call(
+    'PATCH',
+    '/api/v1/namespaces/golden/configmaps/proto',
+    jsonPatch([{ op: 'add', path: '/data/__proto__/polluted', value: 'yes' }]),
+  );
+  assert.equal(({} as Loose).polluted, undefined);
 });

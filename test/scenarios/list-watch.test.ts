@@ -7,7 +7,8 @@ import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.t
 
 let api: TestApi;
 const names = (list: Loose): string[] => list.items.map((item: Loose) => item.metadata.name);
-const types = (events: { type: string; object: Loose }[]): string[] => events.map(({ type, object }) => `${type} ${object.metadata.name ?? ''}`.trim());
+const types = (events: { type: string; object: Loose }[]): string[] =>
+  events.map(({ type, object }) => `${type} ${object.metadata.name ?? ''}`.trim());
 
 before(async () => {
   // A small history, so that tests reach its end.
@@ -20,13 +21,20 @@ after(() => api.stop());
 async function age(): Promise<void> {
   const url = '/api/v1/namespaces/golden/configmaps';
   await api.call('POST', url, { body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'aging' }, data: {} } });
-  for (let i = 0; i < 200; i++) await api.ok('PATCH', `${url}/aging`, { body: { data: { i: `${i}-${Math.random()}` } } });
+  for (let i = 0; i < 200; i++)
+    await api.ok('PATCH', `${url}/aging`, { body: { data: { i: `${i}-${Math.random()}` } } });
 }
 
 describe('list', () => {
   before(async () => {
     for (const name of ['e', 'a', 'c', 'b', 'd']) {
-      await api.ok('POST', GADGETS, { body: gadget(name, { size: 1, color: name < 'c' ? 'red' : 'blue' }, { labels: { half: name < 'c' ? 'one' : 'two' } }) });
+      await api.ok('POST', GADGETS, {
+        body: gadget(
+          name,
+          { size: 1, color: name < 'c' ? 'red' : 'blue' },
+          { labels: { half: name < 'c' ? 'one' : 'two' } },
+        ),
+      });
     }
   });
 
@@ -43,12 +51,16 @@ describe('list', () => {
     assert.equal(third.metadata.continue, undefined);
     assert.equal(third.metadata.resourceVersion, first.metadata.resourceVersion);
     assert.deepEqual(names(await api.ok('GET', GADGETS)), ['a', 'b', 'bb', 'c', 'e']);
-    const exact = await api.ok('GET', `${GADGETS}?resourceVersionMatch=Exact&resourceVersion=${first.metadata.resourceVersion}`);
+    const exact = await api.ok(
+      'GET',
+      `${GADGETS}?resourceVersionMatch=Exact&resourceVersion=${first.metadata.resourceVersion}`,
+    );
     assert.deepEqual(names(exact), ['a', 'b', 'c', 'd', 'e']);
   });
 
   test('selectors', async () => {
-    const list = async (query: string) => names(await api.ok('GET', `${GADGETS}?${new URLSearchParams(query)}`));
+    const list = async (query: string) =>
+      names(await api.ok('GET', `${GADGETS}?${new URLSearchParams(query).toString()}`));
     assert.deepEqual(await list('labelSelector=half in (one)'), ['a', 'b']);
     assert.deepEqual(await list('labelSelector=!half'), ['bb']);
     assert.deepEqual(await list('fieldSelector=metadata.name=c'), ['c']);
@@ -66,15 +78,30 @@ describe('list', () => {
     const { status, body } = await api.call('GET', `${GADGETS}?limit=2&continue=${first.metadata.continue}`);
     assert.deepEqual([status, body.reason], [410, 'Expired']);
     assert.match(body.message, /^The provided continue parameter is too old to display a consistent list result\./);
-    assert.deepEqual(names(await api.ok('GET', `${GADGETS}?limit=9&continue=${body.metadata.continue}`)), ['bb', 'c', 'e']);
-    const exact = await api.call('GET', `${GADGETS}?resourceVersionMatch=Exact&resourceVersion=${first.metadata.resourceVersion}`);
-    assert.deepEqual([exact.status, exact.body.message], [410, 'The resourceVersion for the provided list is too old.']);
+    assert.deepEqual(names(await api.ok('GET', `${GADGETS}?limit=9&continue=${body.metadata.continue}`)), [
+      'bb',
+      'c',
+      'e',
+    ]);
+    const exact = await api.call(
+      'GET',
+      `${GADGETS}?resourceVersionMatch=Exact&resourceVersion=${first.metadata.resourceVersion}`,
+    );
+    assert.deepEqual(
+      [exact.status, exact.body.message],
+      [410, 'The resourceVersion for the provided list is too old.'],
+    );
   });
 
   test('tables', async () => {
-    const table = await api.ok('GET', GADGETS, { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json' });
+    const table = await api.ok('GET', GADGETS, {
+      accept: 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json',
+    });
     assert.equal(table.kind, 'Table');
-    assert.deepEqual(table.columnDefinitions.map((column: Loose) => column.name), ['Name', 'Size', 'Color', 'Age']);
+    assert.deepEqual(
+      table.columnDefinitions.map((column: Loose) => column.name),
+      ['Name', 'Size', 'Color', 'Age'],
+    );
     assert.deepEqual(table.rows[0].cells.slice(0, 3), ['a', 1, 'red']);
     assert.equal(table.rows[0].object.kind, 'PartialObjectMetadata');
   });
@@ -89,12 +116,17 @@ describe('watch', () => {
     await api.ok('DELETE', `${GADGETS}/w2`);
     assert.deepEqual(types(await watch.got(4)), ['ADDED w1', 'MODIFIED w1', 'ADDED w2', 'DELETED w2']);
     const versions = watch.events.map(({ object }) => Number(object.metadata.resourceVersion));
-    assert.deepEqual(versions, [...versions].sort((a, b) => a - b));
+    assert.deepEqual(
+      versions,
+      [...versions].sort((a, b) => a - b),
+    );
     watch.stop();
   });
 
   test('an object that enters or leaves the selection is added or deleted', async () => {
-    const watch = await api.watch(`${GADGETS}?watch=1&resourceVersion=${api.store.revision}&labelSelector=${encodeURIComponent('w=1')}`);
+    const watch = await api.watch(
+      `${GADGETS}?watch=1&resourceVersion=${api.store.revision}&labelSelector=${encodeURIComponent('w=1')}`,
+    );
     await api.ok('PATCH', `${GADGETS}/w1`, { body: { metadata: { labels: { w: '9' } } } });
     await api.ok('PATCH', `${GADGETS}/w1`, { body: { metadata: { labels: { w: '1' } } } });
     const [left, entered] = await watch.got(2);
@@ -109,12 +141,17 @@ describe('watch', () => {
     await api.ok('PATCH', `${GADGETS}/a`, { body: { spec: { size: 4 } } });
     const watch = await api.watch(`${GADGETS}?watch=1&resourceVersion=${metadata.resourceVersion}`);
     await api.ok('PATCH', `${GADGETS}/a`, { body: { spec: { size: 5 } } });
-    assert.deepEqual((await watch.got(2)).map(({ object }) => object.spec.size), [4, 5]);
+    assert.deepEqual(
+      (await watch.got(2)).map(({ object }) => object.spec.size),
+      [4, 5],
+    );
     watch.stop();
   });
 
   test('initial events end with a bookmark', async () => {
-    const watch = await api.watch(`${GADGETS}?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&labelSelector=w`);
+    const watch = await api.watch(
+      `${GADGETS}?watch=1&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&labelSelector=w`,
+    );
     const events = await watch.got(2);
     assert.deepEqual(types(events), ['ADDED w1', 'BOOKMARK']);
     assert.equal(events[1]!.object.metadata.annotations['k8s.io/initial-events-end'], 'true');
@@ -127,12 +164,17 @@ describe('watch', () => {
     await age();
     const watch = await api.watch(`${GADGETS}?watch=1&resourceVersion=${metadata.resourceVersion}`);
     await watch.ended;
-    assert.deepEqual([watch.events[0]!.type, watch.events[0]!.object.code, watch.events[0]!.object.reason], ['ERROR', 410, 'Expired']);
+    assert.deepEqual(
+      [watch.events[0]!.type, watch.events[0]!.object.code, watch.events[0]!.object.reason],
+      ['ERROR', 410, 'Expired'],
+    );
     assert.match(watch.events[0]!.object.message, /^too old resource version: \d+ \(\d+\)$/);
   });
 
   test('as a table: columns come with the first event only', async () => {
-    const watch = await api.watch(`${GADGETS}?watch=1&labelSelector=w`, { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' });
+    const watch = await api.watch(`${GADGETS}?watch=1&labelSelector=w`, {
+      accept: 'application/json;as=Table;v=v1;g=meta.k8s.io',
+    });
     await api.ok('PATCH', `${GADGETS}/w1`, { body: { spec: { size: 8 } } });
     const [first, second] = await watch.got(2);
     assert.equal(first!.object.columnDefinitions.length, 4);

@@ -56,7 +56,9 @@ export function gadget(name: string, spec: Loose = { size: 3, color: 'red' }, me
 
 /** Makes the namespace `golden` and the kind, and waits until it is served. */
 export async function installGadgets(api: TestApi, crd: Loose = gadgetCrd()): Promise<void> {
-  await api.ok('POST', '/api/v1/namespaces', { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'golden' } } });
+  await api.ok('POST', '/api/v1/namespaces', {
+    body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'golden' } },
+  });
   await installCrd(api, crd);
 }
 

@@ -55,7 +55,11 @@ export interface TestApiOptions {
   readonly controllers?: boolean;
 }
 
-export async function startTestApi({ store, clock = systemClock, controllers = true }: TestApiOptions = {}): Promise<TestApi> {
+export async function startTestApi({
+  store,
+  clock = systemClock,
+  controllers = true,
+}: TestApiOptions = {}): Promise<TestApi> {
   const open = store ?? (await openMemoryStore());
   const core = createCore({ store: open, clock, log: silentLog });
   const running = controllers
@@ -98,7 +102,8 @@ export async function startTestApi({ store, clock = systemClock, controllers = t
 function requestOf(method: string, url: string, options: CallOptions): ApiRequest {
   const [path = '', query = ''] = url.split('?', 2);
   const { body, user = ADMIN } = options;
-  const bytes = body === undefined ? Buffer.alloc(0) : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+  const bytes =
+    body === undefined ? Buffer.alloc(0) : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
   return {
     method,
     path,

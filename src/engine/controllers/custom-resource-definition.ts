@@ -64,7 +64,13 @@ function release(crd: Stored<Crd>): Change[] {
 function servedType({ spec, status }: Crd): ResourceType {
   const names = status?.acceptedNames?.plural ? status.acceptedNames : spec.names;
   const version = spec.versions.find(({ served }) => served)?.name ?? '';
-  return { group: spec.group, version, kind: names.kind, plural: names.plural, namespaced: spec.scope === 'Namespaced' };
+  return {
+    group: spec.group,
+    version,
+    kind: names.kind,
+    plural: names.plural,
+    namespaced: spec.scope === 'Namespaced',
+  };
 }
 
 export interface CrdControllerParts {

@@ -4,7 +4,13 @@ import { decideNamespace, type Content } from '#engine/controllers/namespace.ts'
 import type { Namespace } from '#engine/controllers/kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
-const stored = (name: string, metadata: object = {}) => ({ name, uid: `uid-${name}`, resourceVersion: '1', creationTimestamp: '', ...metadata });
+const stored = (name: string, metadata: object = {}) => ({
+  name,
+  uid: `uid-${name}`,
+  resourceVersion: '1',
+  creationTimestamp: '',
+  ...metadata,
+});
 const DELETING = { deletionTimestamp: '2026-01-01T00:00:00Z' };
 
 function namespace(metadata: object, finalizers: string[] = ['kubernetes']): Stored<Namespace> {
@@ -25,8 +31,18 @@ interface Case {
 
 const cases: Record<string, Case> = {
   'leaves a living namespace alone': { namespace: namespace({}), content: [pod('a')], want: [] },
-  'deletes what is in it': { namespace: namespace(DELETING), content: [pod('a'), pod('b')], want: ['delete a', 'delete b'], again: true },
-  'waits for what is held by finalizers': { namespace: namespace(DELETING), content: [pod('a', DELETING)], want: [], again: true },
+  'deletes what is in it': {
+    namespace: namespace(DELETING),
+    content: [pod('a'), pod('b')],
+    want: ['delete a', 'delete b'],
+    again: true,
+  },
+  'waits for what is held by finalizers': {
+    namespace: namespace(DELETING),
+    content: [pod('a', DELETING)],
+    want: [],
+    again: true,
+  },
   'lets go of an empty one': { namespace: namespace(DELETING), want: ['patch ns'] },
   'leaves the finalizers of others': { namespace: namespace(DELETING, ['example.com/mine']), want: [] },
 };

@@ -29,7 +29,12 @@ export interface RunningControllers {
 /** Until roles arrive, the engine's own parts are as strong as an administrator. */
 const USER = { name: 'system:selfsame:engine-controllers', groups: [MASTERS] };
 
-export async function startControllers({ handler, registry, clock, log }: ControllerParts): Promise<RunningControllers> {
+export async function startControllers({
+  handler,
+  registry,
+  clock,
+  log,
+}: ControllerParts): Promise<RunningControllers> {
   const client = createClient(createInProcessTransport({ handler, user: USER, userAgent: 'selfsame-engine' }));
   await ensureSystemNamespaces(client);
   const stopping = new AbortController();
@@ -60,8 +65,10 @@ async function ensureSystemNamespaces(client: Client): Promise<void> {
   const present = new Set(items.map(({ metadata }) => metadata.name));
   for (const name of SYSTEM_NAMESPACES) {
     if (present.has(name)) continue;
-    await client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }).catch((error: unknown) => {
-      if (!isApiError(error, 'AlreadyExists')) throw error;
-    });
+    await client
+      .create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } })
+      .catch((error: unknown) => {
+        if (!isApiError(error, 'AlreadyExists')) throw error;
+      });
   }
 }

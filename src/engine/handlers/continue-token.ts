@@ -1,5 +1,5 @@
 /** Where a paged list goes on: the revision that it shows and the last id that it sent. Opaque to clients. */
-import { ApiError, badRequest, gone } from '#kube/api-error.ts';
+import { type ApiError, badRequest, gone } from '#kube/api-error.ts';
 
 export interface ContinueToken {
   /** -1: the page's revision is gone, go on with whatever is there now. */
@@ -21,7 +21,10 @@ export function decodeContinue(token: string): ContinueToken {
     throw badRequest(`invalid continue token: continue key is not valid: ${(error as Error).message}`);
   }
   const { v, rv, start } = value ?? {};
-  if (v !== VERSION) throw badRequest('invalid continue token: continue key is not valid: server does not recognize this encoded version');
+  if (v !== VERSION)
+    throw badRequest(
+      'invalid continue token: continue key is not valid: server does not recognize this encoded version',
+    );
   if (!Number.isSafeInteger(rv) || typeof start !== 'string' || start === '') {
     throw badRequest('invalid continue token: continue key is not valid: incorrect encoded start resourceVersion');
   }

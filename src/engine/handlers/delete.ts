@@ -46,7 +46,10 @@ export async function deleteOne(call: Call): Promise<ApiResponse> {
 export async function readDeleteOptions(call: Call): Promise<DeleteOptions> {
   const bytes = await call.request.body();
   if (bytes.length === 0) return deleteOptions(call.request.query, undefined);
-  return deleteOptions(call.request.query, parseBody(bytes, call.request.contentType, { kind: 'DeleteOptions', builtIn: true }));
+  return deleteOptions(
+    call.request.query,
+    parseBody(bytes, call.request.contentType, { kind: 'DeleteOptions', builtIn: true }),
+  );
 }
 
 export interface Deletion {
@@ -54,7 +57,12 @@ export interface Deletion {
   readonly gone: boolean;
 }
 
-export async function deleteNamed(call: Call, name: string, namespace: string, options: DeleteOptions): Promise<Deletion> {
+export async function deleteNamed(
+  call: Call,
+  name: string,
+  namespace: string,
+  options: DeleteOptions,
+): Promise<Deletion> {
   const { resource } = call.served;
   const id = entryId(resource, namespace, name);
   for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {

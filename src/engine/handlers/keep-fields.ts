@@ -3,7 +3,13 @@ import type { Call } from '#engine/handlers/call.ts';
 import type { KubeObject, ObjectMeta } from '#kube/meta.ts';
 
 /** Fields that only the server writes: an update that leaves them out keeps them. */
-const SERVER_FIELDS = ['uid', 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'generation'] as const;
+const SERVER_FIELDS = [
+  'uid',
+  'creationTimestamp',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+  'generation',
+] as const;
 
 export function keepServerFields(next: KubeObject, old: KubeObject): void {
   const to = next.metadata as Record<string, unknown>;

@@ -1,7 +1,12 @@
 /** GET of a collection: whole, by selector, in pages of one consistent revision, or as it was at a revision. */
 import { idPrefix, type Call } from '#engine/handlers/call.ts';
 import { awaitRevision } from '#engine/handlers/await-revision.ts';
-import { decodeContinue, encodeContinue, expiredContinue, type ContinueToken } from '#engine/handlers/continue-token.ts';
+import {
+  decodeContinue,
+  encodeContinue,
+  expiredContinue,
+  type ContinueToken,
+} from '#engine/handlers/continue-token.ts';
 import { respondList } from '#engine/handlers/respond.ts';
 import { entryFilter, onlyName } from '#engine/handlers/selection.ts';
 import { listOptions, type ListOptions } from '#engine/options.ts';

@@ -128,10 +128,11 @@ function countGeneration(call: Call, next: KubeObject, old: KubeObject): void {
 }
 
 /** Whether an object under deletion is held by nothing any more. */
-export function isReleased(call: Call, { metadata, ...rest }: KubeObject): boolean {
+export function isReleased(call: Call, object: KubeObject): boolean {
+  const { metadata } = object;
   if (metadata.deletionTimestamp === undefined) return false;
   if ((metadata.deletionGracePeriodSeconds ?? 0) > 0 || (metadata.finalizers?.length ?? 0) > 0) return false;
-  return !call.served.resource.strategy.heldBack?.({ metadata, ...rest } as KubeObject);
+  return !call.served.resource.strategy.heldBack?.(object);
 }
 
 function admitChanged(call: Call, object: KubeObject, oldObject: KubeObject, dryRun: boolean): void {

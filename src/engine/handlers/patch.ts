@@ -42,7 +42,10 @@ export function applyPatch(call: Call, type: string, current: KubeObject, body: 
       });
     }
   }
-  if (!isRecord(body)) throw badRequest('error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}');
+  if (!isRecord(body))
+    throw badRequest(
+      'error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}',
+    );
   if (type === MERGE_PATCH) return applyMergePatch(current, body);
   return applyStrategicMergePatch(current, body, call.served.patchSchema);
 }

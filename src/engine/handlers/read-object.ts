@@ -1,7 +1,7 @@
 /** The object in a request's body, checked against the kind and path that it was sent to. */
 import { parseBody } from '#engine/codec.ts';
 import type { Call } from '#engine/handlers/call.ts';
-import { ApiError, badRequest } from '#kube/api-error.ts';
+import { type ApiError, badRequest } from '#kube/api-error.ts';
 import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';
 
 export async function readObject(call: Call): Promise<KubeObject> {

@@ -40,7 +40,11 @@ function represented(call: Call, object: KubeObject): unknown {
     case 'partial':
       return partialMetadata(object, representation.version);
     case 'table':
-      return tableOf(served.resource, [object], tableOptions(call, { resourceVersion: object.metadata.resourceVersion ?? '' }));
+      return tableOf(
+        served.resource,
+        [object],
+        tableOptions(call, { resourceVersion: object.metadata.resourceVersion ?? '' }),
+      );
     default:
       return unreachable(representation.kind);
   }

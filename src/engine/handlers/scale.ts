@@ -25,10 +25,16 @@ export async function patchScale(call: Call): Promise<ApiResponse> {
   const type = mediaType(call.request.contentType);
   assertPatchType(call, type);
   const patch = parsePatch(await call.request.body());
-  return change(call, options, (object) => withScale(call, object, applyPatch(call, type, scaleOf(call, object), patch)));
+  return change(call, options, (object) =>
+    withScale(call, object, applyPatch(call, type, scaleOf(call, object), patch)),
+  );
 }
 
-async function change(call: Call, options: WriteOptions, wanted: (object: KubeObject) => KubeObject): Promise<ApiResponse> {
+async function change(
+  call: Call,
+  options: WriteOptions,
+  wanted: (object: KubeObject) => KubeObject,
+): Promise<ApiResponse> {
   const { entry, object } = await modifyObject(call, { ...options, needsRevision: false, change: wanted });
   return respondScale(call, entry === undefined ? object : decodeEntry(entry, call.served.resource));
 }
@@ -63,11 +69,17 @@ function scaleOf({ served }: Call, object: KubeObject): KubeObject {
 
 /** The object with the wanted number of replicas, and with the revision that the Scale insists on. */
 function withScale(call: Call, object: KubeObject, scale: unknown): KubeObject {
-  if (!isRecord(scale) || scale['kind'] !== 'Scale') throw badRequest('the object provided is not a Scale of autoscaling/v1');
-  const { metadata, spec } = scale as { metadata?: { name?: string; resourceVersion?: string }; spec?: { replicas?: unknown } };
+  if (!isRecord(scale) || scale['kind'] !== 'Scale')
+    throw badRequest('the object provided is not a Scale of autoscaling/v1');
+  const { metadata, spec } = scale as {
+    metadata?: { name?: string; resourceVersion?: string };
+    spec?: { replicas?: unknown };
+  };
   const { resource } = call.served;
   if (typeof spec?.replicas !== 'number' || !Number.isInteger(spec.replicas)) {
-    throw invalid({ group: 'autoscaling', kind: 'Scale' }, call.route.name, [requiredValue('spec.replicas', 'must be a whole number')]);
+    throw invalid({ group: 'autoscaling', kind: 'Scale' }, call.route.name, [
+      requiredValue('spec.replicas', 'must be a whole number'),
+    ]);
   }
   write(object, (resource.scale as ScaleSubresource).specReplicasPath, spec.replicas);
   if (metadata?.resourceVersion) object.metadata.resourceVersion = metadata.resourceVersion;

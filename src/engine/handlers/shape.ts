@@ -78,7 +78,11 @@ function refuse(call: Call, object: KubeObject, errors: readonly FieldError[]): 
 /** Objects over the store's bound are refused as etcd does it, whichever verb made them that large. */
 export function assertStorable(bytes: Buffer): Buffer {
   if (bytes.length > MAX_OBJECT_BYTES) {
-    throw new ApiError(413, 'RequestEntityTooLarge', `Request entity too large: the object has ${bytes.length} bytes; the limit is ${MAX_OBJECT_BYTES}`);
+    throw new ApiError(
+      413,
+      'RequestEntityTooLarge',
+      `Request entity too large: the object has ${bytes.length} bytes; the limit is ${MAX_OBJECT_BYTES}`,
+    );
   }
   return bytes;
 }

@@ -9,5 +9,8 @@ export function storeFault(error: unknown): unknown {
 }
 
 function overloaded(error: StoreOverloadedError): ApiError {
-  return tooManyRequests(`the server has received too many requests and has asked us to try again later: ${error.message}`, 1);
+  return tooManyRequests(
+    `the server has received too many requests and has asked us to try again later: ${error.message}`,
+    1,
+  );
 }

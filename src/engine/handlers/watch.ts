@@ -57,7 +57,7 @@ function startWatch(call: Call, options: WatchOptions, filter: EntryFilter | und
   const bookmark = () => send(frames.bookmark(store.revision));
 
   const wantsList = options.initialEvents || options.resourceVersion === undefined || options.resourceVersion === 0;
-  const since = wantsList ? store.revision : options.resourceVersion!;
+  const since = wantsList ? store.revision : options.resourceVersion;
   if (wantsList) {
     for (const entry of initialEntries(call, options, filter)) send(frames.initial(entry));
   }
@@ -120,7 +120,7 @@ function frameOf(event: StoreEvent, frames: FrameMaker, filter: EntryFilter | un
   if (event.type === 'delete') return before ? frames.live('DELETED', entry) : undefined;
   const after = filter === undefined || filter(entry);
   if (after) return frames.live(before ? 'MODIFIED' : 'ADDED', entry);
-  return before ? frames.left({ ...event, previous: previous! }) : undefined;
+  return before ? frames.left({ ...event, previous }) : undefined;
 }
 
 function every({ clock }: Call, ms: number, fn: () => void): () => void {

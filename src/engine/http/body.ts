@@ -37,5 +37,9 @@ function overLimit(): ApiError {
 }
 
 function slowBody(): ApiError {
-  return new ApiError(408, 'Timeout', `Timeout: the request body did not arrive within ${BODY_TIMEOUT_MS / 1000} seconds`);
+  return new ApiError(
+    408,
+    'Timeout',
+    `Timeout: the request body did not arrive within ${BODY_TIMEOUT_MS / 1000} seconds`,
+  );
 }

@@ -38,7 +38,11 @@ async function answer(exchange: Exchange, handler: ApiHandler, authenticate: Aut
     request = parseRequest(exchange, authenticate);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    send(exchange, { status: error.code, contentType: 'application/json', body: Buffer.from(JSON.stringify(error.toStatus())) });
+    send(exchange, {
+      status: error.code,
+      contentType: 'application/json',
+      body: Buffer.from(JSON.stringify(error.toStatus())),
+    });
     return;
   }
   send(exchange, await handler(request));
@@ -47,7 +51,10 @@ async function answer(exchange: Exchange, handler: ApiHandler, authenticate: Aut
 function parseRequest(exchange: Exchange, authenticate: Authenticator): ApiRequest {
   const { url, headers } = exchange;
   const mark = url.indexOf('?');
-  const user = authenticate({ peerCertificate: exchange.peer, authorization: text(headers['authorization']) || undefined });
+  const user = authenticate({
+    peerCertificate: exchange.peer,
+    authorization: text(headers['authorization']) || undefined,
+  });
   let aborting: AbortController | undefined;
   return {
     method: exchange.method,
@@ -80,7 +87,8 @@ function send(exchange: Exchange, response: ApiResponse): void {
     'content-type': response.contentType,
     ...response.headers,
   };
-  if (response.warnings !== undefined && response.warnings.length > 0) headers['warning'] = response.warnings.map(warningHeader);
+  if (response.warnings !== undefined && response.warnings.length > 0)
+    headers['warning'] = response.warnings.map(warningHeader);
   if ('stream' in response) {
     const stream = exchange.startStream(headers);
     exchange.onClose(response.stream(sinkOf(stream)));

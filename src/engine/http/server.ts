@@ -3,7 +3,12 @@
  * side is found out once for each connection. Knows nothing of Kubernetes but headers.
  */
 import { randomUUID } from 'node:crypto';
-import { createSecureServer, type Http2SecureServer, type ServerHttp2Stream, type IncomingHttpHeaders } from 'node:http2';
+import {
+  createSecureServer,
+  type Http2SecureServer,
+  type ServerHttp2Stream,
+  type IncomingHttpHeaders,
+} from 'node:http2';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import { constants } from 'node:crypto';

@@ -1,0 +1,142 @@
+/**
+ * A watcher on raw HTTP/2 that breaks off at random: its stream, its whole connection, in the midst of a line or of a
+ * batch of lines. It keeps only lines that it took whole, and goes on from the last one.
+ */
+import { connect, constants, type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
+import type { ClusterAccess } from '#client/kubeconfig.ts';
+import type { SeededRandom } from '#test/support/seeded-random.ts';
+
+/** Connections that several watchers share; one that was destroyed is opened again by whoever comes next. */
+export class Connections {
+  readonly #access: ClusterAccess;
+  readonly #sessions: (ClientHttp2Session | undefined)[];
+
+  constructor(access: ClusterAccess, count: number) {
+    this.#access = access;
+    this.#sessions = Array.from({ length: count }, () => undefined);
+  }
+
+  session(index: number): ClientHttp2Session {
+    const known = this.#sessions[index];
+    if (known !== undefined && !known.closed && !known.destroyed) return known;
+    const { server, certificateAuthority: ca, clientCertificate: cert, clientKey: key } = this.#access;
+    const session = connect(server, { ca, cert, key, settings: { enablePush: false, initialWindowSize: 256 * 1024 } });
+    // Its streams tell.
+    session.on('error', () => {});
+    session.once('connect', () => session.setLocalWindowSize(4 * 1024 * 1024));
+    this.#sessions[index] = session;
+    return session;
+  }
+
+  close(): void {
+    for (const session of this.#sessions) session?.destroy();
+  }
+}
+
+export interface StormWatcherOptions {
+  readonly connections: Connections;
+  readonly connection: number;
+  /** With its selectors, without watch and resourceVersion. */
+  readonly path: string;
+  readonly query: Readonly<Record<string, string>>;
+  readonly since: number;
+  readonly random: SeededRandom;
+  /** Gets each line once and gives its revision back; throws when it is not the one that must come now. */
+  line(bytes: Buffer): number;
+}
+
+export interface Cuts {
+  streams: number;
+  connections: number;
+  insideLine: number;
+  /** Ended by the server or together with the connection of another watcher. */
+  byOthers: number;
+}
+
+const FEWEST_LINES = 400;
+const MOST_LINES = 6000;
+const NEWLINE = 0x0a;
+
+export class StormWatcher {
+  readonly cuts: Cuts = { streams: 0, connections: 0, insideLine: 0, byOthers: 0 };
+  readonly failed: Promise<never>;
+  readonly #options: StormWatcherOptions;
+  #fail: (error: Error) => void;
+  #since: number;
+  #closed = false;
+  #untilCut = 0;
+
+  constructor(options: StormWatcherOptions) {
+    this.#options = options;
+    this.#since = options.since;
+    const { promise, reject } = Promise.withResolvers<never>();
+    this.failed = promise;
+    this.#fail = reject;
+    promise.catch(() => {});
+    this.#open();
+  }
+
+  close(): void {
+    this.#closed = true;
+  }
+
+  #open(): void {
+    const { connections, connection, path, random } = this.#options;
+    const query = new URLSearchParams({ ...this.#options.query, watch: '1', resourceVersion: String(this.#since) });
+    const stream = connections.session(connection).request({ ':path': `${path}?${query}` });
+    this.#untilCut = random.between(FEWEST_LINES, MOST_LINES);
+    let head: Buffer[] = [];
+    let cut = false;
+    stream.on('error', () => {});
+    stream.on('response', ({ ':status': status }) => {
+      if (status !== 200) this.#fail(new Error(`${path}?${query} answered with ${status}`));
+    });
+    stream.on('data', (chunk: Buffer) => {
+      if (cut) return;
+      const rest = this.#lines(head.length === 0 ? chunk : Buffer.concat([...head, chunk]));
+      head = rest === undefined || rest.length === 0 ? [] : [rest];
+      if (rest === undefined || this.#untilCut <= 0) {
+        cut = true;
+        if (head.length > 0) this.cuts.insideLine++;
+        this.#cut(stream);
+      }
+    });
+    stream.on('close', () => {
+      if (!cut) this.cuts.byOthers++;
+      if (!this.#closed) this.#open();
+    });
+  }
+
+  /** Takes whole lines and gives the rest back; undefined when it has enough in their midst. */
+  #lines(bytes: Buffer): Buffer | undefined {
+    let start = 0;
+    // Some stop at the very line, others take what came and stop inside the next one.
+    const strict = this.#untilCut % 2 === 0;
+    for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, start)) {
+      if (strict && this.#untilCut <= 0) return undefined;
+      this.#untilCut--;
+      try {
+        this.#since = this.#options.line(bytes.subarray(start, end));
+      } catch (error) {
+        this.#fail(error as Error);
+        this.#closed = true;
+        return undefined;
+      }
+      start = end + 1;
+    }
+    return bytes.subarray(start);
+  }
+
+  #cut(stream: ClientHttp2Stream): void {
+    const { random } = this.#options;
+    if (random.chance(0.85)) {
+      this.cuts.streams++;
+      stream.close(constants.NGHTTP2_CANCEL);
+      return;
+    }
+    this.cuts.connections++;
+    const { session } = stream;
+    if (random.chance(0.5)) session?.destroy();
+    else session?.socket.destroy();
+  }
+}

@@ -1,0 +1,216 @@
+/** Many watchers of many events that break off at random: each sees every revision once, in order. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Client } from '#client/client.ts';
+import { createClient } from '#client/rest-client.ts';
+import type { KubeObject, ResourceType } from '#kube/meta.ts';
+import { Connections, StormWatcher, type StormWatcherOptions } from '#test/watch/storm-watcher.ts';
+import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
+import { startServer, temporaryDir, transportTo } from '#test/support/server-process.ts';
+
+const WATCHERS = 50;
+const EVENTS = 20_000;
+const CONNECTIONS = 10;
+const WRITERS = 48;
+const OBJECTS_PER_WRITER = 10;
+/** So many of the watchers start late and have their first events replayed. */
+const LATE = 10;
+const NAMESPACES = ['storm-a', 'storm-b'];
+const COLORS = ['red', 'green', 'blue'];
+
+const CONFIG_MAPS: ResourceType = { group: '', version: 'v1', kind: 'ConfigMap', plural: 'configmaps', namespaced: true };
+const NAMESPACE_KIND: ResourceType = { group: '', version: 'v1', kind: 'Namespace', plural: 'namespaces', namespaced: false };
+
+interface Event {
+  readonly type: string;
+  readonly object: KubeObject;
+}
+
+const revisionOf = ({ object }: Event) => Number(object.metadata.resourceVersion);
+const keyOf = ({ metadata }: KubeObject) => `${metadata.namespace}/${metadata.name}`;
+
+/** What a watcher without selectors must see: whoever is first to see an event sets it for all others. */
+class Canon {
+  readonly events: Event[] = [];
+  readonly #lines: Buffer[] = [];
+
+  /** The revision of the line at this place; throws when it is not the line that stands there. */
+  take(place: number, line: Buffer): number {
+    const known = this.#lines[place];
+    if (known === undefined) {
+      assert.equal(place, this.#lines.length);
+      const event = JSON.parse(line.toString('utf8')) as Event;
+      const last = this.events.at(-1);
+      assert.ok(last === undefined || revisionOf(event) > revisionOf(last), `out of order: ${line}`);
+      this.#lines.push(Buffer.from(line));
+      this.events.push(event);
+    } else if (!known.equals(line)) {
+      assert.equal(line.toString('utf8'), known.toString('utf8'), `event ${place}`);
+    }
+    return revisionOf(this.events[place]!);
+  }
+}
+
+/** Writes to objects of its own until all events are there; tells what it did to each. */
+async function write(client: Client, id: number, turn: () => boolean, random: SeededRandom): Promise<Map<string, string[]>> {
+  const record = new Map<string, string[]>();
+  const living = new Set<string>();
+  for (let sent = 0; turn(); sent++) {
+    const namespace = random.pick(NAMESPACES);
+    const name = `w${id}-${random.between(1, OBJECTS_PER_WRITER)}`;
+    const key = `${namespace}/${name}`;
+    const labels = { color: random.pick(COLORS) };
+    const data = { token: `${id}-${sent}` };
+    let done: string;
+    if (!living.has(key)) {
+      done = `ADDED ${data.token}`;
+      await client.create(CONFIG_MAPS, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace, name, labels }, data });
+      living.add(key);
+    } else if (random.chance(0.2)) {
+      done = 'DELETED';
+      await client.delete(CONFIG_MAPS, { namespace, name });
+      living.delete(key);
+    } else {
+      done = `MODIFIED ${data.token}`;
+      const body = { metadata: { labels }, data };
+      await client.patch(CONFIG_MAPS, { namespace, name }, { type: 'merge', body });
+    }
+    record.set(key, [...(record.get(key) ?? []), done]);
+  }
+  return record;
+}
+
+/** What a watcher with a label selector must see of all events, by the rules of selectors. */
+function selected(events: readonly Event[], wanted: (object: KubeObject) => boolean): string[] {
+  const inside = new Set<string>();
+  const lines: string[] = [];
+  for (const { type, object } of events) {
+    const key = keyOf(object);
+    const before = inside.has(key);
+    const after = type !== 'DELETED' && wanted(object);
+    if (after) inside.add(key);
+    else inside.delete(key);
+    const shown = after ? (before ? 'MODIFIED' : 'ADDED') : before ? 'DELETED' : undefined;
+    if (shown !== undefined) lines.push(`${shown} ${key} ${object.metadata.resourceVersion}`);
+  }
+  return lines;
+}
+
+interface Selection {
+  readonly path: string;
+  readonly query: Readonly<Record<string, string>>;
+  wanted(object: KubeObject): boolean;
+}
+
+const ALL = '/api/v1/configmaps';
+const selections: Record<string, Selection> = {
+  'one namespace': {
+    path: '/api/v1/namespaces/storm-a/configmaps',
+    query: {},
+    wanted: ({ metadata }) => metadata.namespace === 'storm-a',
+  },
+  'a label': { path: ALL, query: { labelSelector: 'color=red' }, wanted: ({ metadata }) => metadata.labels!['color'] === 'red' },
+  'not a label, in one namespace': {
+    path: '/api/v1/namespaces/storm-b/configmaps',
+    query: { labelSelector: 'color!=blue' },
+    wanted: ({ metadata }) => metadata.namespace === 'storm-b' && metadata.labels!['color'] !== 'blue',
+  },
+  'a name': {
+    path: ALL,
+    query: { fieldSelector: 'metadata.name=w3-3' },
+    wanted: ({ metadata }) => metadata.name === 'w3-3',
+  },
+};
+
+test(`${WATCHERS} watchers, ${EVENTS} events, random disconnects: each sees every revision once, in order`, async (t) => {
+  const random = seededRandom(t);
+  const server = await startServer(t, { dataDir: temporaryDir(t) });
+  const access = server.access();
+  const clients = [0, 1, 2].map(() => createClient(transportTo(t, access)));
+  for (const name of NAMESPACES) {
+    await clients[0]!.create(NAMESPACE_KIND, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+  }
+  const since = Number((await clients[0]!.list(CONFIG_MAPS)).metadata.resourceVersion);
+  const connections = new Connections(access, CONNECTIONS);
+  t.after(() => connections.close());
+
+  const canon = new Canon();
+  const watchers: StormWatcher[] = [];
+  const complete: Promise<void>[] = [];
+  const start = (index: number, options: Pick<StormWatcherOptions, 'path' | 'query' | 'line'>) => {
+    const watcher = new StormWatcher({ connections, connection: index % CONNECTIONS, since, random, ...options });
+    watchers.push(watcher);
+    return watcher;
+  };
+  const startFull = (index: number) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    complete.push(promise);
+    let place = 0;
+    start(index, {
+      path: ALL,
+      query: {},
+      line(bytes) {
+        const revision = canon.take(place, bytes);
+        if (++place === EVENTS) resolve();
+        assert.ok(place <= EVENTS, 'more events than writes');
+        return revision;
+      },
+    });
+  };
+  for (let index = 0; index < WATCHERS - LATE; index++) startFull(index);
+
+  /** The last event of each selection is known only in the end, so these collect. */
+  const collected = Object.entries(selections).map(([title, selection], index) => {
+    const lines: string[] = [];
+    let enough: (() => void) | undefined;
+    start(index, {
+      ...selection,
+      line(bytes) {
+        const { type, object } = JSON.parse(bytes.toString('utf8')) as Event;
+        lines.push(`${type} ${keyOf(object)} ${object.metadata.resourceVersion}`);
+        enough?.();
+        return Number(object.metadata.resourceVersion);
+      },
+    });
+    const reached = (count: number) =>
+      new Promise<void>((resolve) => (enough = () => lines.length >= count && resolve())).finally(() => (enough = undefined));
+    return { title, selection, lines, reached };
+  });
+
+  let turns = 0;
+  const turn = () => {
+    if (turns === EVENTS) return false;
+    turns++;
+    if (turns % (EVENTS / LATE) === 0) startFull(turns);
+    return true;
+  };
+  const begun = performance.now();
+  const failed = () => Promise.race(watchers.map((watcher) => watcher.failed));
+  const writes = Array.from({ length: WRITERS }, (_, id) => write(clients[id % clients.length]!, id, turn, random));
+  const records = await Promise.race([Promise.all(writes), failed()]);
+  const wroteMs = performance.now() - begun;
+  await Promise.race([Promise.all(complete), failed()]);
+  assert.equal(complete.length, WATCHERS);
+  assert.equal(canon.events.length, EVENTS);
+
+  for (const { title, selection, lines, reached } of collected) {
+    const want = selected(canon.events, selection.wanted);
+    if (lines.length < want.length) await Promise.race([reached(want.length), failed()]);
+    assert.deepEqual(lines, want, title);
+    assert.ok(want.length > 10, title);
+  }
+  const seen = new Map<string, string[]>();
+  for (const { type, object } of canon.events) {
+    const token = (object['data'] as { token: string }).token;
+    seen.set(keyOf(object), [...(seen.get(keyOf(object)) ?? []), type === 'DELETED' ? type : `${type} ${token}`]);
+  }
+  assert.deepEqual(new Map([...seen].sort()), new Map(records.flatMap((record) => [...record]).sort()));
+
+  for (const watcher of watchers) watcher.close();
+  const sum = (key: keyof StormWatcher['cuts']) => watchers.reduce((total, { cuts }) => total + cuts[key], 0);
+  const [streams, dropped, insideLine, byOthers] = [sum('streams'), sum('connections'), sum('insideLine'), sum('byOthers')];
+  t.diagnostic(`${EVENTS} writes in ${Math.round(wroteMs)} ms, all seen after ${Math.round(performance.now() - begun)} ms`);
+  t.diagnostic(`cut ${streams} streams and ${dropped} connections, ${insideLine} inside a line; ${byOthers} by others`);
+  assert.ok(streams > WATCHERS && dropped > 5 && insideLine > 5 && byOthers > 5);
+  assert.equal((await server.kill('SIGTERM')).code, 0);
+});
