@@ -7,13 +7,13 @@
  *
  * Standard output is for people and scripts (the last line of a start is `ready`), standard error for logs.
  */
-import { readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { parseCommandLine } from './config.ts';
 import type { UpOptions } from './config.ts';
 import { systemClock } from '#lib/clock.ts';
 import { DataDirError, acquireDataDir } from '#lib/data-dir-lock.ts';
 import { createLog } from '#lib/log.ts';
+import { VERSION } from '#lib/version.ts';
 
 const OK = 0;
 const FAILED = 1;
@@ -37,7 +37,7 @@ async function main(): Promise<number> {
       process.stdout.write(config.text);
       return OK;
     case 'version':
-      process.stdout.write(`selfsame ${packageVersion()} (node ${process.versions.node})\n`);
+      process.stdout.write(`selfsame ${VERSION} (node ${process.versions.node})\n`);
       return OK;
     case 'up':
       return await up(config.options);
@@ -94,7 +94,7 @@ function stopSignal(): Promise<void> {
 
 function welcome(url: string, kubeconfig: string): string {
   return [
-    `selfsame ${packageVersion()} serves ${url}`,
+    `selfsame ${VERSION} serves ${url}`,
     '',
     'The kubeconfig of its administrator:',
     `  export KUBECONFIG=${shellWord(kubeconfig)}`,
@@ -139,11 +139,6 @@ function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const plain = error instanceof OperatorError || error instanceof DataDirError || PLAIN_ERRORS.has(error.name);
   return plain ? error.message.replaceAll('\n', ' ') : (error.stack ?? error.message);
-}
-
-function packageVersion(): string {
-  const path = join(import.meta.dirname, '..', 'package.json');
-  return (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
 }
 
 // A reader that has seen enough and closes the pipe must not end the server.

@@ -23,7 +23,11 @@ export function decodeStored(bytes: Buffer): KubeObject {
 /** The bytes under which an object is stored and served: this revision is its resourceVersion. */
 export function encodeStored(object: KubeObject, revision: number): Buffer {
   object.metadata.resourceVersion = String(revision);
-  return Buffer.from(JSON.stringify(object));
+  const text = JSON.stringify(object);
+  // Of its own, not from the shared pool: it is kept for as long as the object lives.
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
+  bytes.write(text);
+  return bytes;
 }
 
 export function encodeJson(value: unknown): Buffer {

@@ -6,13 +6,13 @@
  *   <data-dir>/pki/          CA and server certificate
  *   <data-dir>/kubeconfig    the administrator's access
  */
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createAuthenticator } from '#engine/auth/authenticate.ts';
 import { ensurePki, type Pki } from '#engine/auth/certificates.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
 import { writeKubeconfig } from '#engine/auth/kubeconfig-file.ts';
-import { parseTokenFile, tokenLookup } from '#engine/auth/tokens.ts';
+import { loadTokenFile, tokenLookup } from '#engine/auth/tokens.ts';
 import { startControllers } from '#engine/controllers/start.ts';
 import { createCore } from '#engine/core.ts';
 import { HttpsListener } from '#engine/http/server.ts';
@@ -47,8 +47,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     now: () => clock.now(),
     log,
   });
-  const tokens =
-    options.tokenAuthFile === undefined ? [] : parseTokenFile(await readFile(options.tokenAuthFile, 'utf8'));
+  const tokens = options.tokenAuthFile === undefined ? [] : await loadTokenFile(options.tokenAuthFile);
   const store = await openSqliteStore(join(dataDir, 'store.db'));
   let listener: HttpsListener | undefined;
   const core = createCore({ store, clock, log, serverAddress: () => address(host, listener?.port ?? options.port) });

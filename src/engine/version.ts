@@ -1,12 +1,12 @@
 /** What /version says. Clients read the minor version to know what to expect of the API. */
+import { VERSION } from '#lib/version.ts';
 
-export const KUBERNETES_MINOR = 32;
-export const SELFSAME_VERSION = '0.1.0';
+const KUBERNETES_MINOR = 32;
 
 export const versionInfo = {
   major: '1',
   minor: String(KUBERNETES_MINOR),
-  gitVersion: `v1.${KUBERNETES_MINOR}.0+selfsame.${SELFSAME_VERSION}`,
+  gitVersion: `v1.${KUBERNETES_MINOR}.0+selfsame.${VERSION}`,
   gitCommit: '',
   gitTreeState: 'clean',
   buildDate: '1970-01-01T00:00:00Z',

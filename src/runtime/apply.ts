@@ -14,7 +14,7 @@ import type { Log } from '#lib/log.ts';
 import type { EventSink } from '#runtime/events.ts';
 import { checkPlan } from '#runtime/plan.ts';
 import type { Change, CreateChange, DeleteChange, PatchChange, Plan } from '#runtime/plan.ts';
-import { sameJson } from '#runtime/same-json.ts';
+import { deepEqual } from '#kube/deep.ts';
 
 /** An informer, as far as it must show what was written. */
 export interface Cache {
@@ -75,7 +75,7 @@ async function applyStatus(
   { type, object }: Subject,
   { client, fieldManager, signal }: ApplyContext,
 ): Promise<Written[]> {
-  if (sameJson(object['status'] ?? {}, status)) return [];
+  if (deepEqual(object['status'] ?? {}, status)) return [];
   const options = { subresource: 'status', fieldManager, signal };
   const updated = client.update(type, { ...object, status }, options);
   return [revisionOf(type, await orStale(type, object.metadata.name, updated))];

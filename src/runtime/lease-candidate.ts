@@ -8,7 +8,7 @@ import { isApiError } from '#kube/api-error.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { microTimestamp } from '#lib/clock.ts';
 import type { Clock } from '#lib/clock.ts';
-import { sameJson } from '#runtime/same-json.ts';
+import { deepEqual } from '#kube/deep.ts';
 
 export interface LeaseSpec {
   holderIdentity?: string;
@@ -132,7 +132,7 @@ export class LeaseCandidate {
   }
 
   #see(lease: Stored<Lease>): void {
-    const unchanged = this.#observed !== undefined && sameJson(this.#observed.spec, lease.spec);
+    const unchanged = this.#observed !== undefined && deepEqual(this.#observed.spec, lease.spec);
     this.#observed = lease;
     if (unchanged) return;
     const { clock, leaseDurationMs } = this.#options;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { sameJson } from '#runtime/same-json.ts';
+import { deepEqual } from '#kube/deep.ts';
 
 const cases: Record<string, { a: unknown; b: unknown; same: boolean }> = {
   'equal trees, keys in another order': {
@@ -20,8 +20,8 @@ const cases: Record<string, { a: unknown; b: unknown; same: boolean }> = {
 };
 
 for (const [sentence, { a, b, same }] of Object.entries(cases)) {
-  test(`sameJson: ${sentence}`, () => {
-    assert.equal(sameJson(a, b), same);
-    assert.equal(sameJson(b, a), same);
+  test(`deepEqual: ${sentence}`, () => {
+    assert.equal(deepEqual(a, b), same);
+    assert.equal(deepEqual(b, a), same);
   });
 }

@@ -55,6 +55,8 @@ export interface Cuts {
 
 const FEWEST_LINES = 400;
 const MOST_LINES = 6000;
+/** How many more lines one takes who wants to break off inside a line. */
+const PATIENCE_LINES = 600;
 const NEWLINE = 0x0a;
 
 export class StormWatcher {
@@ -65,6 +67,8 @@ export class StormWatcher {
   #since: number;
   #closed = false;
   #untilCut = 0;
+  /** Breaks off right at a line, as soon as it has enough; others take what came and wait for the start of a line. */
+  #strict = false;
 
   constructor(options: StormWatcherOptions) {
     this.#options = options;
@@ -85,6 +89,7 @@ export class StormWatcher {
     const query = new URLSearchParams({ ...this.#options.query, watch: '1', resourceVersion: String(this.#since) });
     const stream = connections.session(connection).request({ ':path': `${path}?${query}` });
     this.#untilCut = random.between(FEWEST_LINES, MOST_LINES);
+    this.#strict = random.chance(0.5);
     let head: Buffer[] = [];
     let cut = false;
     stream.on('error', () => {});
@@ -95,7 +100,8 @@ export class StormWatcher {
       if (cut) return;
       const rest = this.#lines(head.length === 0 ? chunk : Buffer.concat([...head, chunk]));
       head = rest === undefined || rest.length === 0 ? [] : [rest];
-      if (rest === undefined || this.#untilCut <= 0) {
+      const enough = this.#untilCut <= 0 && (head.length > 0 || this.#untilCut <= -PATIENCE_LINES);
+      if (rest === undefined || enough) {
         cut = true;
         if (head.length > 0) this.cuts.insideLine++;
         this.#cut(stream);
@@ -110,10 +116,8 @@ export class StormWatcher {
   /** Takes whole lines and gives the rest back; undefined when it has enough in their midst. */
   #lines(bytes: Buffer): Buffer | undefined {
     let start = 0;
-    // Some stop at the very line, others take what came and stop inside the next one.
-    const strict = this.#untilCut % 2 === 0;
     for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, start)) {
-      if (strict && this.#untilCut <= 0) return undefined;
+      if (this.#strict && this.#untilCut <= 0) return undefined;
       this.#untilCut--;
       try {
         this.#since = this.#options.line(bytes.subarray(start, end));

@@ -16,6 +16,9 @@ const OBJECTS_PER_WRITER = 10;
 /** So many of the watchers start late and have their first events replayed. */
 const LATE = 10;
 const NAMESPACES = ['storm-a', 'storm-b'];
+/** One write of so many is larger than a frame of HTTP/2, so that its line comes in pieces. */
+const LARGE_EVERY = 300;
+const LARGE = 'x'.repeat(20 * 1024);
 const COLORS = ['red', 'green', 'blue'];
 
 const CONFIG_MAPS: ResourceType = { group: '', version: 'v1', kind: 'ConfigMap', plural: 'configmaps', namespaced: true };
@@ -60,7 +63,7 @@ async function write(client: Client, id: number, turn: () => boolean, random: Se
     const name = `w${id}-${random.between(1, OBJECTS_PER_WRITER)}`;
     const key = `${namespace}/${name}`;
     const labels = { color: random.pick(COLORS) };
-    const data = { token: `${id}-${sent}` };
+    const data = { token: `${id}-${sent}`, pad: random.chance(1 / LARGE_EVERY) ? LARGE : '' };
     let done: string;
     if (!living.has(key)) {
       done = `ADDED ${data.token}`;
