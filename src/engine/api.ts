@@ -17,11 +17,11 @@ import { respondStatus } from '#engine/handlers/respond.ts';
 import { update } from '#engine/handlers/update.ts';
 import { watch } from '#engine/handlers/watch.ts';
 import type { Metrics } from '#engine/metrics.ts';
-import { isWatch } from '#engine/options.ts';
+import { assertTimeout, isWatch } from '#engine/options.ts';
 import type { PathHandler } from '#engine/paths.ts';
 import type { Registry, Served } from '#engine/registry/registry.ts';
 import type { Resource, Verb } from '#engine/registry/resource.ts';
-import type { ApiHandler, ApiRequest, ApiResponse } from '#engine/request.ts';
+import type { ApiHandler, ApiRequest, ApiResponse, StreamResponse } from '#engine/request.ts';
 import { parseRoute, verbOf, type ResourceRoute } from '#engine/route.ts';
 import { ACCEPTED_TYPES, negotiateRepresentation } from '#engine/tables/negotiate-representation.ts';
 import { ApiError, internalError, methodNotAllowed, notAcceptable, unknownPath } from '#kube/api-error.ts';
@@ -64,6 +64,7 @@ export function createApi(parts: ApiParts): ApiHandler {
     }
     const known =
       route.type === 'resource' && parts.registry.find(route.group, route.version, route.plural) !== undefined;
+    if ('stream' in response) response = counted(response, route.type === 'resource' ? route.plural : '', metrics);
     metrics.requestDone(
       verb ?? request.method,
       known ? route.plural : '',
@@ -98,6 +99,7 @@ function serveResource(
   const served = parts.registry.find(group, version, plural);
   if (served === undefined || !fits(served, route)) throw unknownPath();
   const handler = handlerOf(served, route, verb);
+  assertTimeout(request.query);
   const representation = negotiateRepresentation(request.accept);
   if (representation === 'not-acceptable') throw notAcceptable(ACCEPTED_TYPES);
   const { store, clock, admit } = parts;
@@ -155,6 +157,23 @@ function withDeprecation(
   const warning = resource.deprecationWarning;
   if (warning === undefined) return response;
   return Promise.resolve(response).then((done) => ({ ...done, warnings: [...(done.warnings ?? []), warning] }));
+}
+
+/** A watch counts while it is open. */
+function counted(response: StreamResponse, resource: string, metrics: Metrics): StreamResponse {
+  return {
+    ...response,
+    stream(sink) {
+      metrics.watchStarted(resource);
+      const stop = response.stream(sink);
+      let open = true;
+      return () => {
+        if (open) metrics.watchEnded(resource);
+        open = false;
+        stop();
+      };
+    },
+  };
 }
 
 /** Expected refusals are ApiErrors; anything else is our own mistake and is logged here, once. */

@@ -92,6 +92,15 @@ export function selectionOf(query: URLSearchParams): Selection {
   };
 }
 
+const GO_DURATION = /^[-+]?(\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)/;
+
+/** Clients may say how long they wait; every answer of ours is quicker, but nonsense is told as such. */
+export function assertTimeout(query: URLSearchParams): void {
+  const timeout = query.size === 0 ? null : query.get('timeout');
+  if (timeout === null || timeout === '' || timeout === '0' || GO_DURATION.test(timeout)) return;
+  throw badRequest(`invalid timeout specified in the request URL - time: invalid duration ${JSON.stringify(timeout)}`);
+}
+
 export function isWatch(query: URLSearchParams): boolean {
   return query.size > 0 && isTrue(query.get('watch'));
 }

@@ -282,6 +282,12 @@ const cases: Record<string, Case> = {
     message:
       'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided',
   },
+  'a timeout that is none': {
+    request: ['GET', `${GADGETS}?timeout=abc`],
+    code: 400,
+    reason: 'BadRequest',
+    message: 'invalid timeout specified in the request URL - time: invalid duration "abc"',
+  },
   'a dry run of a kind that is not': {
     request: ['POST', `${GADGETS}?dryRun=Some`, { body: gadget('x') }],
     code: 422,

@@ -1,7 +1,14 @@
 /** One request and its answer, the same for HTTP/1.1 and HTTP/2. */
 import type { Writable } from 'node:stream';
 import type { Authenticator, Evidence } from '#engine/auth/authenticate.ts';
-import type { ApiHandler, ApiRequest, ApiResponse, StreamSink } from '#engine/request.ts';
+import type {
+  ApiHandler,
+  ApiRequest,
+  ApiResponse,
+  BytesResponse,
+  StreamResponse,
+  StreamSink,
+} from '#engine/request.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { Log } from '#lib/log.ts';
 
@@ -12,6 +19,8 @@ export interface Exchange {
   readonly url: string;
   readonly headers: Headers;
   readonly peer: Evidence['peerCertificate'];
+  /** The other side has left; nothing can be answered any more. */
+  readonly gone: boolean;
   body(): Promise<Buffer>;
   onClose(fn: () => void): void;
   respond(status: number, headers: Record<string, string | string[]>, body: Buffer): void;
@@ -19,6 +28,8 @@ export interface Exchange {
 }
 
 export interface Serving {
+  /** Answers without an end that are open now; who stops the server ends them. */
+  readonly streams: Set<Writable>;
   readonly handler: ApiHandler;
   readonly authenticate: Authenticator;
   readonly log: Log;
@@ -26,13 +37,13 @@ export interface Serving {
 
 const NO_QUERY = new URLSearchParams();
 
-export function serve(exchange: Exchange, { handler, authenticate, log }: Serving): void {
-  answer(exchange, handler, authenticate).catch((error: unknown) => {
-    log.error({ err: error, method: exchange.method, url: exchange.url }, 'answer failed');
+export function serve(exchange: Exchange, serving: Serving): void {
+  answer(exchange, serving).catch((error: unknown) => {
+    serving.log.error({ err: error, method: exchange.method, url: exchange.url }, 'answer failed');
   });
 }
 
-async function answer(exchange: Exchange, handler: ApiHandler, authenticate: Authenticator): Promise<void> {
+async function answer(exchange: Exchange, { handler, authenticate, streams }: Serving): Promise<void> {
   let request: ApiRequest;
   try {
     request = parseRequest(exchange, authenticate);
@@ -45,7 +56,10 @@ async function answer(exchange: Exchange, handler: ApiHandler, authenticate: Aut
     });
     return;
   }
-  send(exchange, await handler(request));
+  const response = await handler(request);
+  if (exchange.gone) return;
+  if ('stream' in response) sendStream(exchange, response, streams);
+  else send(exchange, response);
 }
 
 function parseRequest(exchange: Exchange, authenticate: Authenticator): ApiRequest {
@@ -81,21 +95,24 @@ function text(header: string | string[] | undefined): string {
   return header === undefined ? '' : Array.isArray(header) ? header.join(',') : header;
 }
 
-function send(exchange: Exchange, response: ApiResponse): void {
-  const headers: Record<string, string | string[]> = {
-    'cache-control': 'no-cache, private',
-    'content-type': response.contentType,
-    ...response.headers,
-  };
-  if (response.warnings !== undefined && response.warnings.length > 0)
-    headers['warning'] = response.warnings.map(warningHeader);
-  if ('stream' in response) {
-    const stream = exchange.startStream(headers);
-    exchange.onClose(response.stream(sinkOf(stream)));
-    return;
-  }
-  const { body } = response;
-  exchange.respond(response.status, headers, Array.isArray(body) ? Buffer.concat(body) : (body as Buffer));
+function send(exchange: Exchange, response: BytesResponse): void {
+  const { status, body } = response;
+  exchange.respond(status, headersOf(response), Array.isArray(body) ? Buffer.concat(body) : (body as Buffer));
+}
+
+function sendStream(exchange: Exchange, response: StreamResponse, streams: Set<Writable>): void {
+  const stream = exchange.startStream(headersOf(response));
+  streams.add(stream);
+  const stop = response.stream(sinkOf(stream));
+  exchange.onClose(() => {
+    streams.delete(stream);
+    stop();
+  });
+}
+
+function headersOf({ contentType, headers, warnings }: ApiResponse): Record<string, string | string[]> {
+  const told = warnings === undefined || warnings.length === 0 ? undefined : { warning: warnings.map(warningHeader) };
+  return { 'cache-control': 'no-cache, private', 'content-type': contentType, ...headers, ...told };
 }
 
 function sinkOf(stream: Writable): StreamSink {

@@ -2,16 +2,17 @@
  * The HTTPS listener: HTTP/2 and HTTP/1.1 on one port, as a thin shell around an ApiHandler. Who is on the other
  * side is found out once for each connection. Knows nothing of Kubernetes but headers.
  */
-import { randomUUID } from 'node:crypto';
+import { constants, randomUUID } from 'node:crypto';
 import {
   createSecureServer,
   type Http2SecureServer,
+  type ServerHttp2Session,
   type ServerHttp2Stream,
   type IncomingHttpHeaders,
 } from 'node:http2';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Writable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import { constants } from 'node:crypto';
 import type { Authenticator } from '#engine/auth/authenticate.ts';
 import { connectionUser } from '#engine/http/connection-user.ts';
 import { readBody } from '#engine/http/body.ts';
@@ -38,12 +39,18 @@ const STOP_GRACE_MS = 2000;
 export class HttpsListener {
   readonly #server: Http2SecureServer;
   readonly #sockets = new Set<TLSSocket>();
+  readonly #sessions = new Set<ServerHttp2Session>();
+  readonly #streams = new Set<Writable>();
 
   private constructor(server: Http2SecureServer) {
     this.#server = server;
     server.on('secureConnection', (socket: TLSSocket) => {
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
+    });
+    server.on('session', (session) => {
+      this.#sessions.add(session);
+      session.once('close', () => this.#sessions.delete(session));
     });
   }
 
@@ -83,13 +90,13 @@ export class HttpsListener {
 
   #accept({ handler, authenticate, log }: ListenerOptions): void {
     const server = this.#server;
+    const serving = { handler, authenticate, log, streams: this.#streams };
     server.on('request', (request, response) => {
-      const exchange = http1Exchange(request as unknown as IncomingMessage, response as unknown as ServerResponse);
-      serve(exchange, { handler, authenticate, log });
+      serve(http1Exchange(request as unknown as IncomingMessage, response as unknown as ServerResponse), serving);
     });
     // node's compatibility layer would wrap each HTTP/2 stream for 'request' too; we take streams as they are.
     server.removeAllListeners('stream');
-    server.on('stream', (stream, headers) => serve(http2Exchange(stream, headers), { handler, authenticate, log }));
+    server.on('stream', (stream, headers) => serve(http2Exchange(stream, headers), serving));
     // A client that goes away mid-way is its own business.
     server.on('sessionError', (error) => log.debug({ err: error }, 'connection failed'));
     server.on('tlsClientError', (error) => log.debug({ err: error }, 'TLS handshake failed'));
@@ -103,6 +110,8 @@ export class HttpsListener {
   async stop(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     const timer = setTimeout(() => this.#cut(), STOP_GRACE_MS);
+    for (const stream of this.#streams) stream.end();
+    for (const session of this.#sessions) session.close();
     for (const socket of this.#sockets) {
       if (socket.alpnProtocol !== 'h2') socket.destroySoon();
     }
@@ -123,6 +132,9 @@ function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHeaders):
     url: headers[':path'] ?? '',
     headers,
     peer: connectionUser(stream.session!.socket as TLSSocket),
+    get gone() {
+      return stream.destroyed;
+    },
     body: () => readBody(stream, headers['content-length']),
     onClose: (fn) => void stream.once('close', fn),
     respond(status, responseHeaders, body) {
@@ -143,6 +155,9 @@ function http1Exchange(request: IncomingMessage, response: ServerResponse): Exch
     url: request.url ?? '',
     headers: request.headers,
     peer: connectionUser(request.socket as TLSSocket),
+    get gone() {
+      return response.destroyed;
+    },
     body: () => readBody(request, request.headers['content-length']),
     onClose: (fn) => void response.once('close', fn),
     respond(status, headers, body) {
