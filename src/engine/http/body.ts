@@ -14,26 +14,33 @@ export function readBody(stream: Readable, contentLength: string | undefined): P
     }
     const chunks: Buffer[] = [];
     let size = 0;
-    const timer = setTimeout(() => reject(slowBody()), BODY_TIMEOUT_MS);
+    let done = false;
+    // Errors are made only when they are needed: they are dear, and 'close' follows each request.
+    const settle = (outcome: Buffer | (() => ApiError)) => {
+      if (done) return;
+      done = true;
+      clearTimeout(timer);
+      if (typeof outcome === 'function') reject(outcome());
+      else resolve(outcome);
+    };
+    const timer = setTimeout(() => settle(slowBody), BODY_TIMEOUT_MS);
     timer.unref();
     stream.on('data', (chunk: Buffer) => {
       size += chunk.length;
-      if (size > MAX_BODY_BYTES) reject(overLimit());
+      if (size > MAX_BODY_BYTES) settle(overLimit);
       else chunks.push(chunk);
     });
-    stream.once('end', () => {
-      clearTimeout(timer);
-      resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
-    });
-    stream.once('close', () => {
-      clearTimeout(timer);
-      reject(badRequest('the connection ended before the body was complete'));
-    });
+    stream.once('end', () => settle(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
+    stream.once('close', () => settle(cutOff));
   });
 }
 
 function overLimit(): ApiError {
   return tooLarge(`Request entity too large: limit is ${MAX_BODY_BYTES}`);
+}
+
+function cutOff(): ApiError {
+  return badRequest('the connection ended before the body was complete');
 }
 
 function slowBody(): ApiError {
