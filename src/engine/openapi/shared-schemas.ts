@@ -1,5 +1,6 @@
 /** The schemas that every kind refers to. Plain enough to stand in OpenAPI v2 and v3 alike. */
 import { DELETE_OPTIONS, LIST_META, OBJECT_META, PATCH, SCALE, STATUS } from '#engine/openapi/model-names.ts';
+import { metadataSchema } from '#engine/registry/metadata.ts';
 import type { Schema } from '#kube/schema.ts';
 
 export interface GroupVersionKind {
@@ -22,69 +23,12 @@ export type RefTo = (model: string) => string;
 
 const text: DocumentSchema = { type: 'string' };
 const flag: DocumentSchema = { type: 'boolean' };
-const time: DocumentSchema = { type: 'string', format: 'date-time' };
 const int32: DocumentSchema = { type: 'integer', format: 'int32' };
 const int64: DocumentSchema = { type: 'integer', format: 'int64' };
 const texts: DocumentSchema = { type: 'array', items: text };
-const textMap: DocumentSchema = { type: 'object', additionalProperties: text };
 
 /** apiVersion and kind. */
 export const TYPE_META: Readonly<Record<string, DocumentSchema>> = { apiVersion: text, kind: text };
-
-const ownerReference: DocumentSchema = {
-  type: 'object',
-  required: ['apiVersion', 'kind', 'name', 'uid'],
-  properties: {
-    apiVersion: text,
-    blockOwnerDeletion: flag,
-    controller: flag,
-    kind: text,
-    name: text,
-    uid: text,
-  },
-  'x-kubernetes-map-type': 'atomic',
-};
-
-const managedFieldsEntry: DocumentSchema = {
-  type: 'object',
-  properties: {
-    apiVersion: text,
-    fieldsType: text,
-    fieldsV1: { type: 'object' },
-    manager: text,
-    operation: text,
-    subresource: text,
-    time,
-  },
-};
-
-const objectMeta: DocumentSchema = {
-  type: 'object',
-  properties: {
-    annotations: textMap,
-    creationTimestamp: time,
-    deletionGracePeriodSeconds: int64,
-    deletionTimestamp: time,
-    finalizers: { ...texts, 'x-kubernetes-list-type': 'set', 'x-kubernetes-patch-strategy': 'merge' },
-    generateName: text,
-    generation: int64,
-    labels: textMap,
-    managedFields: { type: 'array', items: managedFieldsEntry, 'x-kubernetes-list-type': 'atomic' },
-    name: text,
-    namespace: text,
-    ownerReferences: {
-      type: 'array',
-      items: ownerReference,
-      'x-kubernetes-list-type': 'map',
-      'x-kubernetes-list-map-keys': ['uid'],
-      'x-kubernetes-patch-merge-key': 'uid',
-      'x-kubernetes-patch-strategy': 'merge',
-    },
-    resourceVersion: text,
-    selfLink: text,
-    uid: text,
-  },
-};
 
 const listMeta: DocumentSchema = {
   type: 'object',
@@ -138,7 +82,7 @@ export function sharedSchemas(refTo: RefTo, { scale }: { scale: boolean }): Reco
   return {
     [DELETE_OPTIONS]: { ...deleteOptions, 'x-kubernetes-group-version-kind': core('DeleteOptions') },
     [LIST_META]: listMeta,
-    [OBJECT_META]: objectMeta,
+    [OBJECT_META]: metadataSchema,
     [PATCH]: { type: 'object' },
     [STATUS]: status,
     ...(scale ? { [SCALE]: scaleSchema(refTo) } : {}),

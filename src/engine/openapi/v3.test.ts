@@ -48,6 +48,15 @@ test('a kind has its group, version and kind, and metadata as a shared reference
   assert.equal(containers['x-kubernetes-patch-strategy'], 'merge');
 });
 
+test('metadata is told with the words and the merge keys that the server goes by', () => {
+  const meta = documentOf(pods).components.schemas[OBJECT_META.split('/').at(-1)!]!;
+  assert.equal(meta.properties!['creationTimestamp']!.format, 'date-time');
+  assert.match(meta.properties!['creationTimestamp']!.description!, /set by the server/);
+  const owners = meta.properties!['ownerReferences']!;
+  assert.equal(owners['x-kubernetes-patch-merge-key'], 'uid');
+  assert.deepEqual(owners.items!.required, ['apiVersion', 'kind', 'name', 'uid']);
+});
+
 test('the list of a kind refers to the kind', () => {
   const list = documentOf(gadgets).components.schemas['local.golden.v1.GadgetList']!;
   assert.deepEqual(list.properties!['items']!.items, { $ref: '#/components/schemas/local.golden.v1.Gadget' });

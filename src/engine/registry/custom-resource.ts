@@ -59,13 +59,15 @@ function deprecationOf({ spec }: Crd, { name, deprecationWarning }: CrdVersion):
   return deprecationWarning ?? `${spec.group}/${name} ${spec.names.kind} is deprecated`;
 }
 
-const AGE: CrdColumn = { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' };
-
-const AGE_DESCRIPTION =
-  'CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata';
+const AGE: CrdColumn = {
+  name: 'Age',
+  type: 'date',
+  description: 'When the object was created; set by the server.',
+  jsonPath: '.metadata.creationTimestamp',
+};
 
 function columnsOf(definitions: readonly CrdColumn[]): Column[] {
-  if (definitions.length === 0) return [columnOf({ ...AGE, description: AGE_DESCRIPTION })];
+  if (definitions.length === 0) return [columnOf(AGE)];
   const columns: Column[] = [];
   for (const definition of definitions) {
     // As in Kubernetes, a path that nobody understands ends the columns, not the service.

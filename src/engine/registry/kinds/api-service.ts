@@ -1,17 +1,13 @@
 /** APIService: which server answers for an API group and version. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
-import { checkName, checkPort, PORT_TEXT } from '#engine/registry/kinds/shared/formats.ts';
+import { plainCondition } from '#engine/registry/kinds/shared/condition.ts';
+import { checkName } from '#engine/registry/kinds/shared/formats.ts';
+import { checkServiceReference, serviceReferenceFields } from '#engine/registry/kinds/shared/service-reference.ts';
 import { findCondition } from '#kube/conditions.ts';
 import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
-import { bool, bytes, type Infer, int32, list, noted, obj, str, time } from '#kube/schema-dsl.ts';
-
-const serviceReference = obj({
-  name: str(),
-  namespace: str(),
-  port: int32({ default: 443 }),
-});
+import { bool, bytes, type Infer, int32, list, noted, obj, str } from '#kube/schema-dsl.ts';
 
 const apiServiceSpec = obj(
   {
@@ -19,26 +15,15 @@ const apiServiceSpec = obj(
     group: str(),
     groupPriorityMinimum: int32({ default: 0 }),
     insecureSkipTLSVerify: bool(),
-    service: serviceReference,
+    service: obj(serviceReferenceFields),
     version: str(),
     versionPriority: int32({ default: 0 }),
   },
   { required: ['groupPriorityMinimum', 'versionPriority'] },
 );
 
-const apiServiceCondition = obj(
-  {
-    lastTransitionTime: time(),
-    message: str(),
-    reason: str(),
-    status: str(),
-    type: str(),
-  },
-  { required: ['type', 'status'] },
-);
-
 const apiServiceStatus = obj({
-  conditions: list(apiServiceCondition, { mergeKey: 'type' }),
+  conditions: list(plainCondition, { mergeKey: 'type' }),
 });
 
 const apiService = obj(
@@ -141,14 +126,9 @@ function checkLocal({ caBundle = '', insecureSkipTLSVerify }: Spec): FieldError[
 
 function checkService(
   { caBundle = '', insecureSkipTLSVerify }: Spec,
-  { namespace, name, port = 443 }: NonNullable<Spec['service']>,
+  service: NonNullable<Spec['service']>,
 ): FieldError[] {
-  const errors: FieldError[] = [];
-  if (!namespace) errors.push(requiredValue('spec.service.namespace'));
-  if (!name) errors.push(requiredValue('spec.service.name'));
-  if (checkPort('', port).length > 0) {
-    errors.push(invalidValue('spec.service.port', port, `port is not valid: ${PORT_TEXT}`));
-  }
+  const errors = checkServiceReference('spec.service', service);
   if (insecureSkipTLSVerify === true && caBundle !== '') {
     errors.push(invalidValue('spec.insecureSkipTLSVerify', true, 'may not be true if caBundle is present'));
   }

@@ -20,6 +20,7 @@ import { priorityClasses } from '#engine/registry/kinds/priority-class.ts';
 import { clusterRoles, roleBindings } from '#engine/registry/kinds/rbac.ts';
 import { resourceQuotas } from '#engine/registry/kinds/resource-quota.ts';
 import { secrets } from '#engine/registry/kinds/secret.ts';
+import { serviceAccounts } from '#engine/registry/kinds/service-account.ts';
 import { services } from '#engine/registry/kinds/service.ts';
 import { storageClasses } from '#engine/registry/kinds/storage-class.ts';
 import type { Resource } from '#engine/registry/resource.ts';
@@ -54,7 +55,7 @@ const cases: Record<string, [Resource, Fields, Record<string, unknown>]> = {
       'Internal-IP': '10.0.0.1',
       'External-IP': '<none>',
       'OS-Image': 'Debian',
-      'Kernel-Version': '6.1 (amd64)',
+      'Kernel-Version': '6.1',
       'Container-Runtime': '<unknown>',
     },
   ],
@@ -187,14 +188,14 @@ const cases: Record<string, [Resource, Fields, Record<string, unknown>]> = {
       Provisioner: 'example.com/disk',
       ReclaimPolicy: 'Retain',
       VolumeBindingMode: 'Immediate',
-      AllowVolumeExpansion: 'false',
+      AllowVolumeExpansion: false,
       Age,
     },
   ],
   'a quota separates requests from limits': [
     resourceQuotas,
     { status: { hard: { 'limits.cpu': '4', pods: '10', 'requests.cpu': '2' }, used: { pods: '3' } } },
-    { Request: 'pods: 3/10, requests.cpu: 0/2', Limit: 'limits.cpu: 0/4', Age },
+    { Age, Request: 'pods: 3/10, requests.cpu: 0/2', Limit: 'limits.cpu: 0/4' },
   ],
   'a job that runs': [
     jobs,
@@ -239,6 +240,15 @@ const cases: Record<string, [Resource, Fields, Record<string, unknown>]> = {
     },
     { Status: 'Complete', Completions: '2/2', Duration: '45s', Age, Containers: '', Images: '', Selector: '<none>' },
   ],
+  'a job whose success is sure but whose pods still end': [
+    jobs,
+    {
+      spec: { completions: 1, template: {} },
+      status: { succeeded: 1, conditions: [{ type: 'SuccessCriteriaMet', status: 'True' }] },
+    },
+    { Status: 'Running', Completions: '1/1', Duration: '', Age, Containers: '', Images: '', Selector: '<none>' },
+  ],
+  'a service account counts its secrets': [serviceAccounts, { secrets: [{ name: 'a' }] }, { Secrets: 1, Age }],
   'a disruption budget': [
     podDisruptionBudgets,
     { spec: { maxUnavailable: '20%' }, status: { disruptionsAllowed: 2 } },

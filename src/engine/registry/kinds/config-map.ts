@@ -1,7 +1,7 @@
 /** ConfigMap: data that pods read. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
-import { checkConfigKey } from '#engine/registry/kinds/shared/formats.ts';
+import { checkConfigKey, MAX_DATA_BYTES } from '#engine/registry/kinds/shared/formats.ts';
 import { checkFrozen } from '#engine/registry/kinds/shared/frozen.ts';
 import { type FieldError, invalidValue, tooLong } from '#kube/field-error.ts';
 import { bool, bytes, map, obj, str } from '#kube/schema-dsl.ts';
@@ -11,8 +11,6 @@ const configMap = obj({
   data: map(str()),
   immutable: bool(),
 });
-
-const MAX_BYTES = 1_048_576;
 
 export const configMaps = defineKind({
   kind: 'ConfigMap',
@@ -43,7 +41,7 @@ export const configMaps = defineKind({
       size += Buffer.byteLength(value, 'base64');
     }
     // The error is the whole object's, and `[]` is how an empty path prints.
-    if (size > MAX_BYTES) errors.push(tooLong('[]', MAX_BYTES));
+    if (size > MAX_DATA_BYTES) errors.push(tooLong('[]', MAX_DATA_BYTES));
     return errors;
   },
   validateUpdate: (object, old) => checkFrozen(object, old, ['data', 'binaryData']),

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { validatingAdmissionPolicies } from '#engine/registry/kinds/admission/validating-admission-policy.ts';
 import { mutatingWebhookConfigurations } from '#engine/registry/kinds/admission/webhook-configurations.ts';
 import { apiServices } from '#engine/registry/kinds/api-service.ts';
+import { events } from '#engine/registry/kinds/event.ts';
 import { jobs } from '#engine/registry/kinds/job/job.ts';
 import { anObject, created, CREATED, type Fields, UID } from '#engine/registry/kinds/kind.fixture.ts';
 import { namespaces } from '#engine/registry/kinds/namespace.ts';
@@ -53,6 +54,16 @@ const cases: Record<string, [Resource, Fields, Record<string, unknown>]> = {
       },
       status: { phase: 'Pending' },
     },
+  ],
+  'a claim from a source that only the newer field knows': [
+    persistentVolumeClaims,
+    { spec: { dataSource: { apiGroup: 'example.com', kind: 'Image', name: 'a' } } },
+    { spec: { resources: {}, volumeMode: 'Filesystem' }, status: { phase: 'Pending' } },
+  ],
+  'an event names its reporter, if only by nothing': [
+    events,
+    { involvedObject: { name: 'a' } },
+    { involvedObject: { name: 'a' }, reportingComponent: '', reportingInstance: '', source: {} },
   ],
   'a volume': [
     persistentVolumes,
@@ -223,6 +234,16 @@ test('a job selects its own pods by its uid', () => {
     podReplacementPolicy: 'TerminatingOrFailed',
     suspend: false,
   });
+});
+
+test('amounts in the template of a job are written as everywhere else', () => {
+  const resources = { limits: { cpu: 0.5, memory: '1024Mi' } };
+  const template = { spec: { containers: [{ name: 'a', image: 'i:1', resources }], overhead: { cpu: 0.25 } } };
+  const { spec } = created(jobs, { spec: { template } });
+  const made = (spec as { template: { spec: { containers: { resources: unknown }[]; overhead: unknown } } }).template
+    .spec;
+  assert.deepEqual(made.containers[0]?.resources, { limits: { cpu: '500m', memory: '1Gi' } });
+  assert.deepEqual(made.overhead, { cpu: '250m' });
 });
 
 test('a job with parallelism alone has no count of completions', () => {

@@ -28,8 +28,8 @@ const event = obj(
     message: str(),
     reason: str(),
     related: objectReference,
-    reportingComponent: str(),
-    reportingInstance: str(),
+    reportingComponent: str({ default: '' }),
+    reportingInstance: str({ default: '' }),
     series: eventSeries,
     source: noted(eventSource, { default: {} }),
     type: str(),
@@ -44,6 +44,8 @@ export const events = defineKind({
   plural: 'events',
   namespaced: true,
   shortNames: ['ev'],
+  // Events are about anything, and their names begin with its name.
+  nameRule: 'path-segment',
   schema: event,
   columns: [
     { name: 'Last Seen', value: lastSeen },

@@ -1,28 +1,18 @@
 /** Namespace. Its spec.finalizers leave only through the finalize subresource, when all content is gone. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
+import { plainCondition } from '#engine/registry/kinds/shared/condition.ts';
 import { checkQualifiedName } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
-import { list, noted, obj, str, time } from '#kube/schema-dsl.ts';
+import { list, noted, obj, str } from '#kube/schema-dsl.ts';
 
 const namespaceSpec = obj({
   finalizers: list(str(), { atomic: true }),
 });
 
-const namespaceCondition = obj(
-  {
-    lastTransitionTime: time(),
-    message: str(),
-    reason: str(),
-    status: str(),
-    type: str(),
-  },
-  { required: ['type', 'status'] },
-);
-
 const namespaceStatus = obj({
-  conditions: list(namespaceCondition, { mergeKey: 'type' }),
+  conditions: list(plainCondition, { mergeKey: 'type' }),
   phase: str(),
 });
 

@@ -1,4 +1,5 @@
 /** What a node reports of itself. */
+import { plainCondition } from '#engine/registry/kinds/shared/condition.ts';
 import { bool, int32, int64, list, map, noted, obj, quantity, str, time } from '#kube/schema-dsl.ts';
 
 const configMapNodeConfigSource = obj(
@@ -25,14 +26,7 @@ const nodeAddress = obj(
 );
 
 const nodeCondition = obj(
-  {
-    lastHeartbeatTime: time(),
-    lastTransitionTime: time(),
-    message: str(),
-    reason: str(),
-    status: str(),
-    type: str(),
-  },
+  { ...plainCondition.properties, lastHeartbeatTime: time() },
   { required: ['type', 'status'] },
 );
 
@@ -63,10 +57,6 @@ const containerImage = obj({
   sizeBytes: int64(),
 });
 
-const nodeSwapStatus = obj({
-  capacity: int64(),
-});
-
 const nodeSystemInfo = obj(
   {
     architecture: str({ default: '' }),
@@ -78,8 +68,6 @@ const nodeSystemInfo = obj(
     machineID: str({ default: '' }),
     operatingSystem: str({ default: '' }),
     osImage: str({ default: '' }),
-    runningInUserNamespace: bool(),
-    swap: nodeSwapStatus,
     systemUUID: str({ default: '' }),
   },
   {
@@ -123,7 +111,6 @@ export const nodeStatus = obj({
   conditions: list(nodeCondition, { mergeKey: 'type' }),
   config: nodeConfigStatus,
   daemonEndpoints: noted(nodeDaemonEndpoints, { default: {} }),
-  declaredFeatures: list(str(), { atomic: true }),
   features: nodeFeatures,
   images: list(containerImage, { atomic: true }),
   nodeInfo: noted(nodeSystemInfo, { default: {} }),

@@ -7,7 +7,7 @@ import { canonicalAmounts, checkAmount } from '#engine/registry/kinds/shared/qua
 import { sameValue } from '#engine/registry/kinds/shared/reading.ts';
 import { taint } from '#engine/registry/kinds/shared/scheduling.ts';
 import { findCondition } from '#kube/conditions.ts';
-import { duplicateValue, type FieldError, forbiddenField, invalidValue } from '#kube/field-error.ts';
+import { duplicateValue, type FieldError, forbiddenField } from '#kube/field-error.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 import { bool, type Infer, list, noted, obj, str } from '#kube/schema-dsl.ts';
 
@@ -39,7 +39,7 @@ export const nodes = defineKind({
     { name: 'Internal-IP', priority: 1, value: (object) => addressOf(object, 'InternalIP') },
     { name: 'External-IP', priority: 1, value: (object) => addressOf(object, 'ExternalIP') },
     { name: 'OS-Image', priority: 1, value: ({ status }) => status?.nodeInfo?.osImage || UNKNOWN },
-    { name: 'Kernel-Version', priority: 1, value: kernelOf },
+    { name: 'Kernel-Version', priority: 1, value: ({ status }) => status?.nodeInfo?.kernelVersion || UNKNOWN },
     {
       name: 'Container-Runtime',
       priority: 1,
@@ -86,11 +86,6 @@ function addressOf({ status }: Node, type: string): string {
   return status?.addresses?.find((address) => address.type === type)?.address ?? NONE;
 }
 
-function kernelOf({ status }: Node): string {
-  const { kernelVersion, architecture } = status?.nodeInfo ?? {};
-  return (kernelVersion || UNKNOWN) + (architecture ? ` (${architecture})` : '');
-}
-
 function checkAmounts(field: string, amounts: Readonly<Record<string, string | number>> | undefined): FieldError[] {
   return Object.entries(amounts ?? {}).flatMap(([name, amount]) => checkAmount(`${field}.${name}`, amount));
 }
@@ -113,8 +108,7 @@ function checkNodeUpdate(spec: Infer<typeof nodeSpec>, old: Infer<typeof nodeSpe
     errors.push(forbiddenField('spec.podCIDRs', 'node updates may not change podCIDR except from "" to valid'));
   }
   if (old.providerID && spec.providerID !== old.providerID) {
-    const what = spec.providerID ? 'modified' : 'cleared';
-    errors.push(invalidValue('spec.providerID', null, `field cannot be ${what} once set`));
+    errors.push(forbiddenField('spec.providerID', 'node updates may not change providerID except from "" to valid'));
   }
   if ((spec.externalID ?? '') !== (old.externalID ?? '')) {
     errors.push(forbiddenField('spec.externalID', 'may not be updated'));

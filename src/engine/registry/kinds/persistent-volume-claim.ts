@@ -1,33 +1,26 @@
 /** PersistentVolumeClaim: the wish for a volume. Only a bound one may grow. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
-import { checkAccessModes } from '#engine/registry/kinds/shared/access-modes.ts';
-import { persistentVolumeClaimSpec } from '#engine/registry/kinds/shared/claim-spec.ts';
-import { accessModesText, age, UNSET } from '#engine/registry/kinds/shared/columns.ts';
-import { checkImmutable, checkName } from '#engine/registry/kinds/shared/formats.ts';
-import { checkLabelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
+import { checkClaimSpec } from '#engine/registry/kinds/shared/claim-rules.ts';
+import { type ClaimSpec, persistentVolumeClaimSpec } from '#engine/registry/kinds/shared/claim-spec.ts';
+import { accessModesText, age } from '#engine/registry/kinds/shared/columns.ts';
+import { probedCondition } from '#engine/registry/kinds/shared/condition.ts';
+import { checkImmutable } from '#engine/registry/kinds/shared/formats.ts';
 import {
   canonicalAmounts,
   canonicalResources,
-  checkPositiveAmount,
   compareQuantities,
   quantityText,
 } from '#engine/registry/kinds/shared/quantities.ts';
 import { sameValue } from '#engine/registry/kinds/shared/reading.ts';
-import { type FieldError, forbiddenField, requiredValue } from '#kube/field-error.ts';
+import {
+  attributesClassColumn,
+  phaseColumn,
+  storageClassColumn,
+  volumeModeColumn,
+} from '#engine/registry/kinds/shared/storage-columns.ts';
+import { type FieldError, forbiddenField } from '#kube/field-error.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
-import { type Infer, list, map, noted, obj, quantity, str, time } from '#kube/schema-dsl.ts';
-
-const persistentVolumeClaimCondition = obj(
-  {
-    lastProbeTime: time(),
-    lastTransitionTime: time(),
-    message: str(),
-    reason: str(),
-    status: str(),
-    type: str(),
-  },
-  { required: ['type', 'status'] },
-);
+import { type Infer, list, map, noted, obj, quantity, str } from '#kube/schema-dsl.ts';
 
 const modifyVolumeStatus = obj(
   {
@@ -42,7 +35,7 @@ const persistentVolumeClaimStatus = obj({
   allocatedResourceStatuses: map(str()),
   allocatedResources: map(quantity()),
   capacity: map(quantity()),
-  conditions: list(persistentVolumeClaimCondition, { mergeKey: 'type' }),
+  conditions: list(probedCondition, { mergeKey: 'type' }),
   currentVolumeAttributesClassName: str(),
   modifyVolumeStatus,
   phase: str(),
@@ -54,10 +47,6 @@ const claim = obj({
 });
 
 type Claim = KubeObject & Infer<typeof claim>;
-type ClaimSpec = Infer<typeof persistentVolumeClaimSpec>;
-
-/** Older than the field, and still read. */
-const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
 
 export const persistentVolumeClaims = defineKind({
   kind: 'PersistentVolumeClaim',
@@ -66,11 +55,7 @@ export const persistentVolumeClaims = defineKind({
   shortNames: ['pvc'],
   schema: claim,
   columns: [
-    {
-      name: 'Status',
-      value: ({ metadata, status }) =>
-        metadata.deletionTimestamp === undefined ? (status?.phase ?? '') : 'Terminating',
-    },
+    phaseColumn,
     { name: 'Volume', value: ({ spec }) => spec?.volumeName ?? '' },
     {
       name: 'Capacity',
@@ -80,28 +65,39 @@ export const persistentVolumeClaims = defineKind({
       name: 'Access Modes',
       value: ({ spec, status }) => (spec?.volumeName ? accessModesText(status?.accessModes) : ''),
     },
-    {
-      name: 'StorageClass',
-      value: ({ metadata, spec }) => metadata.annotations?.[CLASS_ANNOTATION] ?? spec?.storageClassName ?? '',
-    },
-    { name: 'VolumeAttributesClass', value: ({ spec }) => spec?.volumeAttributesClassName ?? UNSET },
+    storageClassColumn,
+    attributesClassColumn,
     age,
-    { name: 'VolumeMode', priority: 1, value: ({ spec }) => spec?.volumeMode ?? UNSET },
+    volumeModeColumn,
   ],
   status: true,
   defaults({ spec, status }) {
-    if (isRecord(spec)) {
-      canonicalResources(spec.resources);
-      referToSource(spec);
-    }
+    if (isRecord(spec)) canonicalResources(spec.resources);
     if (isRecord(status)) canonicalAmounts(status.capacity);
   },
   prepareForCreate(object) {
     object.status = { phase: 'Pending' };
+    if (!isRecord(object.spec)) return;
+    dropUnknownSource(object.spec);
+    referToSource(object.spec);
+  },
+  prepareForUpdate({ spec }) {
+    if (isRecord(spec)) referToSource(spec);
   },
   validate: ({ spec }) => checkClaimSpec('spec', spec ?? {}),
   validateUpdate: checkClaimUpdate,
 });
+
+const CLONE = '/PersistentVolumeClaim';
+const SNAPSHOT = 'snapshot.storage.k8s.io/VolumeSnapshot';
+
+/** The older of the two source fields knows these two only and ignores all else; the newer one takes anything. */
+function dropUnknownSource(spec: ClaimSpec): void {
+  const { dataSource, dataSourceRef } = spec;
+  if (!isRecord(dataSource) || dataSourceRef !== undefined) return;
+  const kind = `${dataSource.apiGroup ?? ''}/${dataSource.kind}`;
+  if (kind !== CLONE && kind !== SNAPSHOT) delete spec.dataSource;
+}
 
 /** The older of the two source fields and its successor say the same, as far as the older one can. */
 function referToSource(spec: ClaimSpec): void {
@@ -110,19 +106,6 @@ function referToSource(spec: ClaimSpec): void {
   if (isRecord(dataSourceRef) && dataSource === undefined && !dataSourceRef.namespace) {
     spec.dataSource = { ...dataSourceRef };
   }
-}
-
-function checkClaimSpec(field: string, spec: ClaimSpec): FieldError[] {
-  const errors = checkAccessModes(`${field}.accessModes`, spec.accessModes, 'at least 1 access mode is required');
-  const size = spec.resources?.requests?.['storage'];
-  errors.push(
-    ...checkLabelSelector(`${field}.selector`, spec.selector),
-    ...(size === undefined
-      ? [requiredValue(`${field}.resources[storage]`)]
-      : checkPositiveAmount(`${field}.resources[storage]`, size)),
-  );
-  if (spec.storageClassName) errors.push(...checkName(`${field}.storageClassName`, spec.storageClassName, 'subdomain'));
-  return errors;
 }
 
 function checkClaimUpdate(object: Claim, old: Claim): FieldError[] {

@@ -1,75 +1,41 @@
 /** PersistentVolume: a piece of storage. What it stands for never changes. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
-import {
-  azureFilePersistentVolumeSource,
-  cephFSPersistentVolumeSource,
-  cinderPersistentVolumeSource,
-  csiPersistentVolumeSource,
-  flexPersistentVolumeSource,
-  glusterfsPersistentVolumeSource,
-  iscsiPersistentVolumeSource,
-  localVolumeSource,
-  rbdPersistentVolumeSource,
-  scaleIOPersistentVolumeSource,
-  storageOSPersistentVolumeSource,
-} from '#engine/registry/kinds/persistent-volume-source.ts';
-import { checkAccessModes } from '#engine/registry/kinds/shared/access-modes.ts';
-import { accessModesText, age, UNSET } from '#engine/registry/kinds/shared/columns.ts';
+import { persistentVolumeSources } from '#engine/registry/kinds/persistent-volume-source.ts';
+import { accessModes, checkAccessModes, volumeMode } from '#engine/registry/kinds/shared/access-modes.ts';
+import { accessModesText, age } from '#engine/registry/kinds/shared/columns.ts';
 import { checkImmutable, checkName, checkOneSource } from '#engine/registry/kinds/shared/formats.ts';
-import {
-  awsElasticBlockStoreVolumeSource,
-  azureDiskVolumeSource,
-  fcVolumeSource,
-  flockerVolumeSource,
-  gcePersistentDiskVolumeSource,
-  hostPathVolumeSource,
-  nfsVolumeSource,
-  photonPersistentDiskVolumeSource,
-  portworxVolumeSource,
-  quobyteVolumeSource,
-  vsphereVirtualDiskVolumeSource,
-} from '#engine/registry/kinds/shared/network-volume.ts';
 import { checkNodeSelectorTerms } from '#engine/registry/kinds/shared/node-affinity-rules.ts';
 import { volumeNodeAffinity } from '#engine/registry/kinds/shared/node-affinity.ts';
+import { plainVolumeSources } from '#engine/registry/kinds/shared/plain-volume-source.ts';
 import { canonicalAmounts, checkPositiveAmount, quantityText } from '#engine/registry/kinds/shared/quantities.ts';
 import { sameValue } from '#engine/registry/kinds/shared/reading.ts';
 import { objectReference } from '#engine/registry/kinds/shared/references.ts';
-import { type FieldError, forbiddenField, requiredValue, unsupportedValue } from '#kube/field-error.ts';
+import {
+  attributesClassColumn,
+  phaseColumn,
+  storageClassColumn,
+  volumeModeColumn,
+} from '#engine/registry/kinds/shared/storage-columns.ts';
+import { checkCsiDriver, checkHostPath, checkNfs } from '#engine/registry/kinds/shared/volume-rules.ts';
+import { type FieldError, forbiddenField, invalidValue, requiredValue, unsupportedValue } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
 import { type Infer, list, map, noted, obj, oneOf, quantity, str, time } from '#kube/schema-dsl.ts';
 
+const sources = { ...plainVolumeSources, ...persistentVolumeSources };
+const SOURCES = Object.keys(sources).sort();
+
 const persistentVolumeSpec = obj({
-  accessModes: list(oneOf(['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod']), { atomic: true }),
-  awsElasticBlockStore: awsElasticBlockStoreVolumeSource,
-  azureDisk: azureDiskVolumeSource,
-  azureFile: azureFilePersistentVolumeSource,
+  ...sources,
+  accessModes,
   capacity: map(quantity()),
-  cephfs: cephFSPersistentVolumeSource,
-  cinder: cinderPersistentVolumeSource,
-  claimRef: objectReference,
-  csi: csiPersistentVolumeSource,
-  fc: fcVolumeSource,
-  flexVolume: flexPersistentVolumeSource,
-  flocker: flockerVolumeSource,
-  gcePersistentDisk: gcePersistentDiskVolumeSource,
-  glusterfs: glusterfsPersistentVolumeSource,
-  hostPath: hostPathVolumeSource,
-  iscsi: iscsiPersistentVolumeSource,
-  local: localVolumeSource,
+  // Not as a whole as other references: the binder and whoever reserves the volume each own their part.
+  claimRef: obj(objectReference.properties),
   mountOptions: list(str(), { atomic: true }),
-  nfs: nfsVolumeSource,
   nodeAffinity: volumeNodeAffinity,
   persistentVolumeReclaimPolicy: oneOf(['Delete', 'Recycle', 'Retain'], { default: 'Retain' }),
-  photonPersistentDisk: photonPersistentDiskVolumeSource,
-  portworxVolume: portworxVolumeSource,
-  quobyte: quobyteVolumeSource,
-  rbd: rbdPersistentVolumeSource,
-  scaleIO: scaleIOPersistentVolumeSource,
   storageClassName: str(),
-  storageos: storageOSPersistentVolumeSource,
   volumeAttributesClassName: str(),
-  volumeMode: oneOf(['Block', 'Filesystem'], { default: 'Filesystem' }),
-  vsphereVolume: vsphereVirtualDiskVolumeSource,
+  volumeMode,
 });
 
 const persistentVolumeStatus = obj({
@@ -86,20 +52,7 @@ const persistentVolume = obj({
 
 type VolumeSpec = Infer<typeof persistentVolumeSpec>;
 
-const NOT_A_SOURCE = new Set([
-  'accessModes',
-  'capacity',
-  'claimRef',
-  'mountOptions',
-  'nodeAffinity',
-  'persistentVolumeReclaimPolicy',
-  'storageClassName',
-  'volumeAttributesClassName',
-  'volumeMode',
-]);
-const SOURCES = Object.keys(persistentVolumeSpec.properties).filter((name) => !NOT_A_SOURCE.has(name));
-/** Older than the field, and still read. */
-const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
+const AFFINITY_FIXED = 'field is immutable, except for updating from beta label to GA';
 
 export const persistentVolumes = defineKind({
   kind: 'PersistentVolume',
@@ -111,24 +64,17 @@ export const persistentVolumes = defineKind({
     { name: 'Capacity', value: ({ spec }) => quantityText(spec?.capacity?.['storage'] ?? '0') },
     { name: 'Access Modes', value: ({ spec }) => accessModesText(spec?.accessModes) },
     { name: 'Reclaim Policy', value: ({ spec }) => spec?.persistentVolumeReclaimPolicy ?? '' },
-    {
-      name: 'Status',
-      value: ({ metadata, status }) =>
-        metadata.deletionTimestamp === undefined ? (status?.phase ?? '') : 'Terminating',
-    },
+    phaseColumn,
     {
       name: 'Claim',
       value: ({ spec }) =>
         spec?.claimRef === undefined ? '' : `${spec.claimRef.namespace ?? ''}/${spec.claimRef.name ?? ''}`,
     },
-    {
-      name: 'StorageClass',
-      value: ({ metadata, spec }) => metadata.annotations?.[CLASS_ANNOTATION] ?? spec?.storageClassName ?? '',
-    },
-    { name: 'VolumeAttributesClass', value: ({ spec }) => spec?.volumeAttributesClassName ?? UNSET },
+    storageClassColumn,
+    attributesClassColumn,
     { name: 'Reason', value: ({ status }) => status?.reason ?? '' },
     age,
-    { name: 'VolumeMode', priority: 1, value: ({ spec }) => spec?.volumeMode ?? UNSET },
+    volumeModeColumn,
   ],
   status: true,
   defaults({ spec }) {
@@ -145,8 +91,8 @@ export const persistentVolumes = defineKind({
       errors.push(forbiddenField('spec.persistentvolumesource', text));
     }
     errors.push(...checkImmutable('volumeMode', spec.volumeMode, old.volumeMode));
-    if (old.nodeAffinity !== undefined) {
-      errors.push(...checkImmutable('nodeAffinity', spec.nodeAffinity, old.nodeAffinity));
+    if (old.nodeAffinity !== undefined && !sameValue(spec.nodeAffinity, old.nodeAffinity)) {
+      errors.push(invalidValue('nodeAffinity', spec.nodeAffinity, AFFINITY_FIXED));
     }
     return errors;
   },
@@ -175,6 +121,13 @@ function checkVolumeSpec(spec: VolumeSpec): FieldError[] {
     );
   } else if (spec.local !== undefined) {
     errors.push(requiredValue('spec.nodeAffinity', 'Local volume requires node affinity'));
+  }
+  if (spec.hostPath !== undefined) errors.push(...checkHostPath('spec.hostPath', spec.hostPath));
+  if (spec.local !== undefined) errors.push(...checkHostPath('spec.local', spec.local));
+  if (spec.nfs !== undefined) errors.push(...checkNfs('spec.nfs', spec.nfs));
+  if (spec.csi !== undefined) {
+    errors.push(...checkCsiDriver('spec.csi.driver', spec.csi.driver));
+    if (spec.csi.volumeHandle === '') errors.push(requiredValue('spec.csi.volumeHandle'));
   }
   if (storageClassName) errors.push(...checkName('spec.storageClassName', storageClassName, 'subdomain'));
   return errors;

@@ -2,6 +2,7 @@
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { condition } from '#engine/registry/kinds/shared/condition.ts';
+import { checkNotNegative } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
 import { int32, int64, intOrString, list, map, noted, obj, oneOf, time } from '#kube/schema-dsl.ts';
@@ -61,9 +62,7 @@ const PERCENT_TEXT =
 
 function checkCountOrPercent(field: string, value: number | string | undefined): FieldError[] {
   if (value === undefined) return [];
-  if (typeof value === 'number') {
-    return value >= 0 ? [] : [invalidValue(field, value, 'must be greater than or equal to 0')];
-  }
+  if (typeof value === 'number') return checkNotNegative(field, value);
   if (!/^[0-9]+%$/.test(value)) return [invalidValue(field, value, PERCENT_TEXT)];
   return Number.parseInt(value, 10) > 100 ? [invalidValue(field, value, 'must not be greater than 100%')] : [];
 }

@@ -1,7 +1,7 @@
 /** Roles and their bindings. What they allow is decided by engine/auth. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age, createdAt } from '#engine/registry/kinds/shared/columns.ts';
-import { checkImmutable, checkName } from '#engine/registry/kinds/shared/formats.ts';
+import { checkImmutable, checkName, checkRequiredName } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { type FieldError, invalidValue, requiredValue, unsupportedValue } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
@@ -167,8 +167,7 @@ function checkRoleRef({ apiGroup, kind, name }: RoleRef, kinds: string[]): Field
   const errors: FieldError[] = [];
   if (apiGroup !== GROUP) errors.push(unsupportedValue('roleRef.apiGroup', apiGroup, [GROUP]));
   if (!kinds.includes(kind)) errors.push(unsupportedValue('roleRef.kind', kind, kinds));
-  errors.push(...(name === '' ? [requiredValue('roleRef.name')] : checkName('roleRef.name', name, 'path-segment')));
-  return errors;
+  return [...errors, ...checkRequiredName('roleRef.name', name, 'path-segment')];
 }
 
 function checkSubject(field: string, one: Subject, namespaced: boolean): FieldError[] {

@@ -56,9 +56,9 @@ export const resourceQuotas = defineKind({
   shortNames: ['quota'],
   schema: resourceQuota,
   columns: [
+    age,
     { name: 'Request', value: ({ status }) => usage(status, (name) => !isLimit(name)) },
     { name: 'Limit', value: ({ status }) => usage(status, isLimit) },
-    age,
   ],
   status: true,
   defaults({ spec, status }) {

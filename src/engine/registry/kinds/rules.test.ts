@@ -8,7 +8,7 @@ import { apiServices } from '#engine/registry/kinds/api-service.ts';
 import { configMaps } from '#engine/registry/kinds/config-map.ts';
 import { events } from '#engine/registry/kinds/event.ts';
 import { jobs } from '#engine/registry/kinds/job/job.ts';
-import { faultsOf, type Fields } from '#engine/registry/kinds/kind.fixture.ts';
+import { faultsOf, type Fields, UID } from '#engine/registry/kinds/kind.fixture.ts';
 import { leases } from '#engine/registry/kinds/lease.ts';
 import { nodes } from '#engine/registry/kinds/node.ts';
 import { persistentVolumeClaims } from '#engine/registry/kinds/persistent-volume-claim.ts';
@@ -129,6 +129,39 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
     aClaim({ accessModes: ['ReadWriteOncePod', 'ReadWriteOnce'] }),
     ['spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes'],
   ],
+  'claim: a source that is none': [
+    persistentVolumeClaims,
+    aClaim({ dataSourceRef: { apiGroup: '', kind: 'Secret', name: '' } }),
+    [
+      'spec.dataSource.name: Required value',
+      `spec.dataSource: Invalid value: "Secret": must be 'PersistentVolumeClaim' when referencing the default apiGroup`,
+      'spec.dataSourceRef.name: Required value',
+      `spec.dataSourceRef: Invalid value: "Secret": must be 'PersistentVolumeClaim' when referencing the default apiGroup`,
+    ],
+  ],
+  'claim: two sources that differ': [
+    persistentVolumeClaims,
+    aClaim({
+      dataSource: { kind: 'PersistentVolumeClaim', name: 'a' },
+      dataSourceRef: { kind: 'PersistentVolumeClaim', name: 'b' },
+    }),
+    ['spec: Invalid value: "dataSource": must match dataSourceRef'],
+  ],
+  'volume: paths lead nowhere else': [
+    persistentVolumes,
+    aVolume({ hostPath: { path: '/a/../b' } }),
+    [`spec.hostPath.path: Invalid value: "/a/../b": must not contain '..'`],
+  ],
+  'volume: a share has an absolute path': [
+    persistentVolumes,
+    aVolume({ hostPath: undefined, nfs: { server: '', path: 'd' } }),
+    ['spec.nfs.server: Required value', 'spec.nfs.path: Invalid value: "d": must be an absolute path'],
+  ],
+  'volume: a driver and its handle': [
+    persistentVolumes,
+    aVolume({ hostPath: undefined, csi: { driver: '', volumeHandle: '' } }),
+    ['spec.csi.driver: Required value', 'spec.csi.volumeHandle: Required value'],
+  ],
   'volume: exactly one source': [
     persistentVolumes,
     aVolume({ nfs: { server: 's', path: '/' } }),
@@ -179,6 +212,22 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
       'spec.parallelism: Invalid value: -1: must be greater than or equal to 0',
       'spec.backoffLimitPerIndex: Required value: when maxFailedIndexes is specified',
       'spec.maxFailedIndexes: Invalid value: 1: requires indexed completion mode',
+    ],
+  ],
+  'job: a selector of its own without saying so': [
+    jobs,
+    {
+      spec: {
+        selector: { matchLabels: { app: 'x' } },
+        template: {
+          metadata: { labels: { app: 'x', 'job-name': 'other' } },
+          spec: { restartPolicy: 'Never', containers: [{ name: 'a', image: 'i' }] },
+        },
+      },
+    },
+    [
+      `spec.template.metadata.labels[job-name]: Invalid value: {"controller-uid":"${UID}","job-name":"other","batch.kubernetes.io/controller-uid":"${UID}","batch.kubernetes.io/job-name":"one","app":"x"}: must be 'one'`,
+      `spec.selector: Invalid value: {"matchLabels":{"batch.kubernetes.io/controller-uid":"${UID}","app":"x"}}: \`selector\` not auto-generated`,
     ],
   ],
   'job: a manual selector must match the template': [

@@ -1,7 +1,7 @@
 /** Secret. `stringData` is for writing only: it goes into `data` and is never stored. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
-import { checkConfigKey, checkImmutable } from '#engine/registry/kinds/shared/formats.ts';
+import { checkConfigKey, checkImmutable, MAX_DATA_BYTES } from '#engine/registry/kinds/shared/formats.ts';
 import { checkFrozen } from '#engine/registry/kinds/shared/frozen.ts';
 import { type FieldError, invalidValue, requiredValue, tooLong } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
@@ -14,7 +14,6 @@ const secret = obj({
   type: str({ default: 'Opaque' }),
 });
 
-const MAX_BYTES = 1_048_576;
 const REDACTED = '<secret contents redacted>';
 const ACCOUNT_ANNOTATION = 'kubernetes.io/service-account.name';
 
@@ -44,7 +43,7 @@ export const secrets = defineKind({
       errors.push(...checkConfigKey(`data[${key}]`, key));
       size += Buffer.byteLength(value, 'base64');
     }
-    if (size > MAX_BYTES) errors.push(tooLong('data', MAX_BYTES));
+    if (size > MAX_DATA_BYTES) errors.push(tooLong('data', MAX_DATA_BYTES));
     return [...errors, ...checkType(type ?? 'Opaque', data, metadata.annotations ?? {})];
   },
   validateUpdate: (object, old) => [

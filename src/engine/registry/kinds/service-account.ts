@@ -16,5 +16,5 @@ export const serviceAccounts = defineKind({
   namespaced: true,
   shortNames: ['sa'],
   schema: serviceAccount,
-  columns: [{ name: 'Secrets', value: ({ secrets }) => String(secrets?.length ?? 0) }, age],
+  columns: [{ name: 'Secrets', value: ({ secrets = [] }) => secrets.length }, age],
 });

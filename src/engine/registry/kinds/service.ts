@@ -50,7 +50,7 @@ const serviceSpec = obj({
   loadBalancerSourceRanges: list(str(), { atomic: true }),
   ports: list(servicePort, { mergeKey: 'port', mapKeys: ['port', 'protocol'] }),
   publishNotReadyAddresses: bool(),
-  selector: map(str()),
+  selector: map(str(), { atomic: true }),
   sessionAffinity: oneOf(['ClientIP', 'None'], { default: 'None' }),
   sessionAffinityConfig,
   trafficDistribution: str(),

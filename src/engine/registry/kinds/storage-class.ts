@@ -39,7 +39,7 @@ export const storageClasses = defineKind({
     { name: 'Provisioner', value: ({ provisioner }) => provisioner },
     { name: 'ReclaimPolicy', value: ({ reclaimPolicy }) => reclaimPolicy ?? 'Delete' },
     { name: 'VolumeBindingMode', value: ({ volumeBindingMode }) => volumeBindingMode ?? 'Immediate' },
-    { name: 'AllowVolumeExpansion', value: ({ allowVolumeExpansion }) => String(allowVolumeExpansion ?? false) },
+    { name: 'AllowVolumeExpansion', value: ({ allowVolumeExpansion = false }) => allowVolumeExpansion },
     age,
   ],
   validate: ({ provisioner, parameters }) => [

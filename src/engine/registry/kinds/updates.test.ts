@@ -83,6 +83,12 @@ const cases: Record<string, [Resource, before: Fields, after: Fields, (string | 
     { spec: { hostPath: { path: '/b' } } },
     ['spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation'],
   ],
+  'a volume moves': [
+    persistentVolumes,
+    { spec: { nodeAffinity: { required: { nodeSelectorTerms: [] } } } },
+    { spec: {} },
+    ['nodeAffinity: Invalid value: null: field is immutable, except for updating from beta label to GA'],
+  ],
   'a volume gets a claim and another policy': [
     persistentVolumes,
     { spec: { hostPath: { path: '/a' } } },
@@ -141,7 +147,7 @@ const cases: Record<string, [Resource, before: Fields, after: Fields, (string | 
     nodes,
     { spec: { providerID: 'a' } },
     { spec: { unschedulable: true } },
-    ['spec.providerID: Invalid value: null: field cannot be cleared once set'],
+    ['spec.providerID: Forbidden: node updates may not change providerID except from "" to valid'],
   ],
 };
 

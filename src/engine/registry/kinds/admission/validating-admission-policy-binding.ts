@@ -2,9 +2,9 @@
 import { checkMatchResources, matchResources } from '#engine/registry/kinds/admission/match.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age, selectorText, UNSET } from '#engine/registry/kinds/shared/columns.ts';
-import { checkName } from '#engine/registry/kinds/shared/formats.ts';
+import { checkName, checkRequiredName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
-import { duplicateValue, type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
+import { type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { type Infer, list, noted, obj, oneOf, str } from '#kube/schema-dsl.ts';
 
 const paramRef = obj(
@@ -48,9 +48,7 @@ export const validatingAdmissionPolicyBindings = defineKind({
   ],
   generation: true,
   validate: ({ spec }) => [
-    ...(spec.policyName === ''
-      ? [requiredValue('spec.policyName')]
-      : checkName('spec.policyName', spec.policyName, 'subdomain')),
+    ...checkRequiredName('spec.policyName', spec.policyName, 'subdomain'),
     ...checkParamRef(spec.paramRef),
     ...checkMatchResources('spec.matchResources', spec.matchResources),
     ...checkActions(spec.validationActions),
@@ -83,9 +81,7 @@ function checkParamRef(ref: ParamRef | undefined): FieldError[] {
 function checkActions(actions: readonly string[]): FieldError[] {
   const field = 'spec.validationActions';
   if (actions.length === 0) return [requiredValue(field, 'at least one validation action is required')];
-  const errors = actions.flatMap((action, i) =>
-    actions.indexOf(action) === i ? [] : [duplicateValue(`${field}[${i}]`, action)],
-  );
+  const errors = checkUnique(actions.map((action, i) => [`${field}[${i}]`, action] as const));
   if (actions.includes('Deny') && actions.includes('Warn')) {
     const text =
       'must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)';

@@ -7,20 +7,13 @@ import {
 } from '#engine/registry/kinds/admission/match.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
-import { checkName, checkPort, checkUnique, PORT_TEXT } from '#engine/registry/kinds/shared/formats.ts';
+import { checkName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
+import { checkServiceReference, serviceReferenceFields } from '#engine/registry/kinds/shared/service-reference.ts';
 import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { bytes, type Infer, int32, list, noted, obj, oneOf, str } from '#kube/schema-dsl.ts';
 
-const serviceReference = obj(
-  {
-    name: str(),
-    namespace: str(),
-    path: str(),
-    port: int32({ default: 443 }),
-  },
-  { required: ['namespace', 'name'] },
-);
+const serviceReference = obj({ ...serviceReferenceFields, path: str() }, { required: ['namespace', 'name'] });
 
 const webhookClientConfig = obj({
   caBundle: bytes(),
@@ -140,18 +133,15 @@ function checkReviewVersions(field: string, versions: readonly string[]): FieldE
   return errors;
 }
 
+const ONE_OF_TWO = 'exactly one of url or service is required';
+
 function checkClientConfig(field: string, { url, service }: ClientConfig): FieldError[] {
-  if ((url === undefined) === (service === undefined)) {
-    return [requiredValue(field, 'exactly one of url or service is required')];
+  if (service === undefined) {
+    return url === undefined ? [requiredValue(field, ONE_OF_TWO)] : checkUrl(`${field}.url`, url);
   }
-  if (url !== undefined) return checkUrl(`${field}.url`, url);
-  const { name = '', namespace = '', port = 443, path = '' } = service ?? {};
-  const errors: FieldError[] = [];
-  if (name === '') errors.push(requiredValue(`${field}.service.name`));
-  if (namespace === '') errors.push(requiredValue(`${field}.service.namespace`));
-  if (checkPort('', port).length > 0) {
-    errors.push(invalidValue(`${field}.service.port`, port, `port is not valid: ${PORT_TEXT}`));
-  }
+  if (url !== undefined) return [requiredValue(field, ONE_OF_TWO)];
+  const { path = '' } = service;
+  const errors = checkServiceReference(`${field}.service`, service);
   if (path !== '' && !path.startsWith('/')) {
     errors.push(invalidValue(`${field}.service.path`, path, "must start with a '/'"));
   }

@@ -1,10 +1,12 @@
 /** Rules for Jobs: counts that fit together, and a template that stays. */
+import { jobLabels } from '#engine/registry/kinds/job/job-labels.ts';
 import { type JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
 import { checkImmutable, checkNotNegative } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { checkPodTemplate } from '#engine/registry/kinds/shared/pod-rules.ts';
 import { type FieldError, invalidValue, requiredValue, unsupportedValue } from '#kube/field-error.ts';
 import { labelRequirementsOf, matchesLabels } from '#kube/label-selector.ts';
+import type { ObjectMeta } from '#kube/meta.ts';
 
 const INDEXED_PARALLELISM_MAX = 100_000;
 const COUNTS = [
@@ -17,8 +19,9 @@ const COUNTS = [
   'maxFailedIndexes',
 ] as const;
 
-export function checkJob(spec: JobSpec): FieldError[] {
+export function checkJob(metadata: ObjectMeta, spec: JobSpec): FieldError[] {
   return [
+    ...checkOwnSelector(metadata, spec),
     ...COUNTS.flatMap((field) => checkNotNegative(`spec.${field}`, spec[field])),
     ...checkCompletionMode(spec),
     ...checkPodTemplate('spec.template', spec.template),
@@ -60,12 +63,31 @@ function checkRestartPolicy({ template, podFailurePolicy }: JobSpec): FieldError
   return [invalidValue(field, policy, 'only "Never" is supported when podFailurePolicy is specified')];
 }
 
+const LABELS_AT = 'spec.template.metadata.labels';
+
+/** Unless it is the maker's own wish, the selector is what the server generates: by labels that name this Job alone. */
+function checkOwnSelector({ name = '', uid = '' }: ObjectMeta, spec: JobSpec): FieldError[] {
+  const { manualSelector, selector, template } = spec;
+  if (manualSelector === true || selector === undefined) return [];
+  const labels = template.metadata?.labels ?? {};
+  const own = jobLabels(name, uid);
+  const errors = Object.entries(own).flatMap(([key, value]) => {
+    if (labels[key] === value) return [];
+    const field = `${LABELS_AT}[${key}]`;
+    const text = `must be '${value}'`;
+    return [labels[key] === undefined ? requiredValue(field, text) : invalidValue(field, labels, text)];
+  });
+  if (checkLabelSelector('spec.selector', selector).length > 0) return errors;
+  if (matchesLabels(labelRequirementsOf(selector), own)) return errors;
+  return [...errors, invalidValue('spec.selector', selector, '`selector` not auto-generated')];
+}
+
 function checkSelector({ selector, template }: JobSpec): FieldError[] {
   if (selector === undefined) return [requiredValue('spec.selector')];
   const errors = checkLabelSelector('spec.selector', selector);
   const labels = template.metadata?.labels ?? {};
   if (errors.length > 0 || matchesLabels(labelRequirementsOf(selector), labels)) return errors;
-  return [invalidValue('spec.template.metadata.labels', labels, '`selector` does not match template `labels`')];
+  return [invalidValue(LABELS_AT, labels, '`selector` does not match template `labels`')];
 }
 
 const FIXED = [

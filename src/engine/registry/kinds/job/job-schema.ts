@@ -1,4 +1,5 @@
 /** The schema of a Job. */
+import { probedCondition } from '#engine/registry/kinds/shared/condition.ts';
 import { labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { podTemplateSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { bool, type Infer, int32, int64, list, noted, obj, oneOf, str, time } from '#kube/schema-dsl.ts';
@@ -53,7 +54,7 @@ export const jobSpec = obj(
     activeDeadlineSeconds: int64(),
     backoffLimit: int32(),
     backoffLimitPerIndex: int32(),
-    completionMode: oneOf(['Indexed', 'NonIndexed'], { default: 'NonIndexed' }),
+    completionMode: oneOf(['NonIndexed', 'Indexed'], { default: 'NonIndexed' }),
     completions: int32(),
     managedBy: str(),
     manualSelector: bool({ default: false }),
@@ -70,18 +71,6 @@ export const jobSpec = obj(
   { required: ['template'] },
 );
 
-const jobCondition = obj(
-  {
-    lastProbeTime: time(),
-    lastTransitionTime: time(),
-    message: str(),
-    reason: str(),
-    status: str(),
-    type: str(),
-  },
-  { required: ['type', 'status'] },
-);
-
 const uncountedTerminatedPods = obj({
   failed: list(str(), { set: true }),
   succeeded: list(str(), { set: true }),
@@ -91,7 +80,7 @@ export const jobStatus = obj({
   active: int32(),
   completedIndexes: str(),
   completionTime: time(),
-  conditions: list(jobCondition, { atomic: true, mergeKey: 'type', mapKeys: [] }),
+  conditions: list(probedCondition, { atomic: true, mergeKey: 'type', mapKeys: [] }),
   failed: int32(),
   failedIndexes: str(),
   ready: int32(),

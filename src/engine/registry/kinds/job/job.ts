@@ -1,8 +1,10 @@
 /** Job: pods that run until enough of them succeeded. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
+import { jobLabels, UID_LABEL } from '#engine/registry/kinds/job/job-labels.ts';
 import { checkJob, checkJobUpdate } from '#engine/registry/kinds/job/job-rules.ts';
 import { jobSpec, type JobSpec, jobStatus, type JobStatus } from '#engine/registry/kinds/job/job-schema.ts';
 import { age, selectorText } from '#engine/registry/kinds/shared/columns.ts';
+import { INT32_MAX } from '#engine/registry/kinds/shared/formats.ts';
 import { defaultPodSpec } from '#engine/registry/kinds/shared/pod-defaults.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { humanDuration } from '#kube/human-duration.ts';
@@ -65,12 +67,11 @@ export const jobs = defineKind({
   prepareForUpdate({ metadata, spec }) {
     if (isRecord(spec)) labelAsPods(metadata, spec);
   },
-  validate: ({ spec }) => checkJob(spec),
+  validate: ({ metadata, spec }) => checkJob(metadata, spec),
   validateUpdate: ({ spec }, old) => checkJobUpdate(spec, old.spec, old.status?.startTime === undefined),
 });
 
 const BACKOFF_LIMIT = 6;
-const INT32_MAX = 2_147_483_647;
 
 /** One completion, unless only the parallelism is given: then any success ends the Job. */
 function defaultCounts(spec: JobSpec): void {
@@ -80,14 +81,13 @@ function defaultCounts(spec: JobSpec): void {
   spec.podReplacementPolicy ??= spec.podFailurePolicy === undefined ? 'TerminatingOrFailed' : 'Failed';
 }
 
-const UID_LABEL = 'batch.kubernetes.io/controller-uid';
-const NAME_LABEL = 'batch.kubernetes.io/job-name';
-
 /** Marks the pods by the Job's uid, so that no other Job can take them for its own. */
 function selectOwnPods({ name = '', uid = '' }: ObjectMeta, spec: JobSpec): void {
   const { template, selector } = spec;
-  const own = { 'job-name': name, [NAME_LABEL]: name, 'controller-uid': uid, [UID_LABEL]: uid };
-  template.metadata = { ...template.metadata, labels: { ...own, ...template.metadata?.labels } };
+  template.metadata = {
+    ...template.metadata,
+    labels: { ...jobLabels(name, uid), ...template.metadata?.labels },
+  };
   spec.selector = { ...selector, matchLabels: { [UID_LABEL]: uid, ...selector?.matchLabels } };
 }
 
@@ -106,7 +106,7 @@ function stateOf({ metadata, status }: Job): string {
   if (is('Complete')) return 'Complete';
   if (is('Failed')) return 'Failed';
   if (metadata.deletionTimestamp !== undefined) return 'Terminating';
-  return ['Suspended', 'FailureTarget', 'SuccessCriteriaMet'].find(is) ?? 'Running';
+  return ['Suspended', 'FailureTarget'].find(is) ?? 'Running';
 }
 
 function completionsOf({ spec, status }: Job): string {

@@ -11,6 +11,11 @@ import type { Infer } from '#kube/schema-dsl.ts';
 
 type Pod = KubeObject & { spec: PodSpec; status?: Infer<typeof podStatus> };
 
+/** A node may report the older field alone. */
+export function podIpOf(status: Pod['status']): string {
+  return status?.podIP || (status?.podIPs?.[0]?.ip ?? '');
+}
+
 export const podColumns: readonly KindColumn<Pod>[] = [
   {
     name: 'Ready',
@@ -31,7 +36,7 @@ export const podColumns: readonly KindColumn<Pod>[] = [
     },
   },
   age,
-  { name: 'IP', priority: 1, value: ({ status }) => status?.podIPs?.[0]?.ip || NONE },
+  { name: 'IP', priority: 1, value: ({ status }) => podIpOf(status) || NONE },
   { name: 'Node', priority: 1, value: ({ spec }) => spec.nodeName || NONE },
   { name: 'Nominated Node', priority: 1, value: ({ status }) => status?.nominatedNodeName || NONE },
   {

@@ -2,7 +2,6 @@
 import { defaultPodSpec } from '#engine/registry/kinds/shared/pod-defaults.ts';
 import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
-import { canonicalResources } from '#engine/registry/kinds/shared/quantities.ts';
 import { isRecord } from '#kube/meta.ts';
 
 export function defaultPod(spec: PodSpec | undefined): void {
@@ -15,7 +14,7 @@ export function defaultPod(spec: PodSpec | undefined): void {
     if (isRecord(resources)) requestWhatIsLimited(resources);
     if (spec.hostNetwork !== true) continue;
     for (const port of records(ports)) {
-      if (port.containerPort) port.hostPort ??= port.containerPort;
+      if (port.containerPort) port.hostPort ||= port.containerPort;
     }
   }
 }
@@ -23,7 +22,6 @@ export function defaultPod(spec: PodSpec | undefined): void {
 /** A limit without a request is a request of the same size. */
 function requestWhatIsLimited(resources: NonNullable<PodSpec['resources']>): void {
   const { limits } = resources;
-  canonicalResources(resources);
   if (!isRecord(limits)) return;
   resources.requests = { ...limits, ...resources.requests };
 }
@@ -31,16 +29,28 @@ function requestWhatIsLimited(resources: NonNullable<PodSpec['resources']>): voi
 /** What Kubernetes' standard admission plugins fill in; whoever ran before has the first word. */
 export function admitPod(spec: PodSpec | undefined): void {
   if (!isRecord(spec)) return;
-  spec.serviceAccountName ??= 'default';
+  spec.serviceAccountName ||= 'default';
   spec.serviceAccount = spec.serviceAccountName;
   if (spec.priorityClassName === undefined) spec.priority ??= 0;
   spec.preemptionPolicy ??= 'PreemptLowerPriority';
-  for (const key of ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable']) tolerateForAWhile(spec, key);
+  tolerateLostNodes(spec);
+}
+
+/** On a change, what was admitted before and is not said again stays. */
+export function readmitPod(spec: PodSpec | undefined, old: PodSpec): void {
+  if (!isRecord(spec)) return;
+  if (old.priority !== undefined) spec.priority ??= old.priority;
+  if (old.preemptionPolicy !== undefined) spec.preemptionPolicy ??= old.preemptionPolicy;
+  tolerateLostNodes(spec);
 }
 
 const TOLERATION_SECONDS = 300;
 
 /** A pod leaves a lost node after five minutes, unless it says otherwise. */
+function tolerateLostNodes(spec: PodSpec): void {
+  for (const key of ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable']) tolerateForAWhile(spec, key);
+}
+
 function tolerateForAWhile(spec: PodSpec, key: string): void {
   const tolerations = records(spec.tolerations);
   const covered = tolerations.some(

@@ -1,5 +1,5 @@
 /** Rules for pods alone: what a create may not hold, and how little an update may change. */
-import { checkNotNegative } from '#engine/registry/kinds/shared/formats.ts';
+import { checkQualifiedName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
 import { checkPodSpec } from '#engine/registry/kinds/shared/pod-rules.ts';
 import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { records, sameValue } from '#engine/registry/kinds/shared/reading.ts';
@@ -7,7 +7,7 @@ import { type FieldError, forbiddenField, invalidValue } from '#kube/field-error
 
 export function checkPod(spec: PodSpec): FieldError[] {
   const errors = checkPodSpec('spec', spec);
-  errors.push(...checkNotNegative('spec.terminationGracePeriodSeconds', spec.terminationGracePeriodSeconds));
+  errors.push(...checkGates(spec));
   for (const sort of ['containers', 'initContainers'] as const) {
     for (const [i, { image = '' }] of (spec[sort] ?? []).entries()) {
       if (image.trim() === image) continue;
@@ -37,9 +37,7 @@ export function checkPodUpdate(spec: PodSpec, old: PodSpec): FieldError[] {
     const text = 'existing toleration can not be modified except its tolerationSeconds';
     errors.push(forbiddenField('spec.tolerations', text));
   }
-  if (!onlyRemoved(spec.schedulingGates, old.schedulingGates)) {
-    errors.push(forbiddenField('spec.schedulingGates', 'only deletion is allowed, but found new scheduling gate'));
-  }
+  errors.push(...checkGatesUpdate(spec.schedulingGates, old.schedulingGates));
   if (!sameValue(fixedPart(spec, old), fixedPart(old, old))) {
     errors.push(forbiddenField('spec', `pod updates may not change fields other than ${CHANGEABLE}`));
   }
@@ -74,6 +72,19 @@ function onlyAdded(next: PodSpec['tolerations'] = [], old: PodSpec['tolerations'
   );
 }
 
-function onlyRemoved(next: PodSpec['schedulingGates'] = [], old: PodSpec['schedulingGates'] = []): boolean {
-  return next.every((gate) => old.some(({ name }) => name === gate.name));
+function checkGates({ schedulingGates = [], nodeName }: PodSpec): FieldError[] {
+  const names = schedulingGates.map(({ name }, i) => [`spec.schedulingGates[${i}]`, name] as const);
+  const errors = [...names.flatMap(([field, name]) => checkQualifiedName(field, name)), ...checkUnique(names)];
+  if (nodeName && names.length > 0) {
+    errors.push(forbiddenField('spec.nodeName', 'cannot be set until all schedulingGates have been cleared'));
+  }
+  return errors;
+}
+
+function checkGatesUpdate(next: PodSpec['schedulingGates'] = [], old: PodSpec['schedulingGates'] = []): FieldError[] {
+  const before = new Set(old.map(({ name }) => name));
+  return next.flatMap(({ name }, i) => {
+    const text = `only deletion is allowed, but found new scheduling gate '${name}'`;
+    return before.has(name) ? [] : [forbiddenField(`spec.schedulingGates[${i}].name`, text)];
+  });
 }

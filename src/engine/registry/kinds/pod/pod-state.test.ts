@@ -80,10 +80,10 @@ const cases: Record<string, Case> = {
     status: { phase: 'Running', containerStatuses: [ended('a', { reason: 'Completed' }), running('b')] },
     want: ['1/2', 'NotReady'],
   },
-  'one of two completed, the other failed': {
+  'one of two completed, the other failed: the first has the last word': {
     containers: ['a', 'b'],
     status: { phase: 'Running', containerStatuses: [ended('a', { reason: 'Completed' }), ended('b', { exitCode: 2 })] },
-    want: ['0/2', 'ExitCode:2'],
+    want: ['0/2', 'Completed'],
   },
   'is evicted': { status: { phase: 'Failed', reason: 'Evicted' }, want: ['0/1', 'Evicted'] },
   'waits behind a gate': {

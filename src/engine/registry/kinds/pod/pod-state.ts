@@ -91,7 +91,6 @@ function initState(spec: PodSpec | undefined, status: PodStatus): InitState {
 function mainState(status: PodStatus, before: string, sidecars: Counts): Counts & { reason: string } {
   const state = { ...sidecars, ready: 0, reason: before };
   let running = false;
-  let failure = '';
   // The first container has the last word.
   for (const container of (status.containerStatuses ?? []).toReversed()) {
     countRestarts(state, container);
@@ -100,17 +99,14 @@ function mainState(status: PodStatus, before: string, sidecars: Counts): Counts 
       state.reason = waiting.reason;
     } else if (terminated !== undefined) {
       state.reason = endOf(terminated);
-      if (terminated.exitCode !== 0) failure = state.reason;
     } else if (container.ready && isRunning !== undefined) {
       running = true;
       state.ready++;
     }
   }
   // One container that completed does not complete a pod in which another still runs.
-  if (state.reason === 'Completed') {
-    if (running && isTrue(status.conditions, 'Ready')) state.reason = 'Running';
-    else if (failure !== '') state.reason = failure;
-    else if (running) state.reason = 'NotReady';
+  if (state.reason === 'Completed' && running) {
+    state.reason = isTrue(status.conditions, 'Ready') ? 'Running' : 'NotReady';
   }
   return state;
 }

@@ -1,4 +1,5 @@
 /** What the node reports of a pod. */
+import { probedCondition } from '#engine/registry/kinds/shared/condition.ts';
 import { resourceRequirements } from '#engine/registry/kinds/shared/resource-requirements.ts';
 import { bool, int32, int64, list, map, noted, obj, quantity, str, time } from '#kube/schema-dsl.ts';
 
@@ -33,7 +34,6 @@ export const containerState = obj({
 export const resourceHealth = obj(
   {
     health: str(),
-    message: str(),
     resourceID: str(),
   },
   { required: ['resourceID'] },
@@ -60,24 +60,12 @@ export const containerUser = obj({
   linux: linuxContainerUser,
 });
 
-export const imageVolumeStatus = obj(
-  {
-    imageRef: str(),
-  },
-  { required: ['imageRef'] },
-);
-
-export const volumeStatus = obj({
-  image: imageVolumeStatus,
-});
-
 export const volumeMountStatus = obj(
   {
     mountPath: str({ default: '' }),
     name: str({ default: '' }),
     readOnly: bool(),
     recursiveReadOnly: str(),
-    volumeStatus,
   },
   { required: ['name', 'mountPath'] },
 );
@@ -96,34 +84,13 @@ export const containerStatus = obj(
     restartCount: int32({ default: 0 }),
     started: bool(),
     state: noted(containerState, { default: {} }),
-    stopSignal: str(),
     user: containerUser,
     volumeMounts: list(volumeMountStatus, { mergeKey: 'mountPath' }),
   },
   { required: ['name', 'ready', 'restartCount', 'image', 'imageID'] },
 );
 
-export const podCondition = obj(
-  {
-    lastProbeTime: time(),
-    lastTransitionTime: time(),
-    message: str(),
-    observedGeneration: int64(),
-    reason: str(),
-    status: str(),
-    type: str(),
-  },
-  { required: ['type', 'status'] },
-);
-
-export const podIP = obj(
-  {
-    ip: str(),
-  },
-  { required: ['ip'] },
-);
-
-export const hostIP = obj(
+const ipAddress = obj(
   {
     ip: str(),
   },
@@ -138,42 +105,21 @@ export const podResourceClaimStatus = obj(
   { required: ['name'] },
 );
 
-export const containerExtendedResourceRequest = obj(
-  {
-    containerName: str(),
-    requestName: str(),
-    resourceName: str(),
-  },
-  { required: ['containerName', 'resourceName', 'requestName'] },
-);
-
-export const podExtendedResourceClaimStatus = obj(
-  {
-    requestMappings: list(containerExtendedResourceRequest, { atomic: true }),
-    resourceClaimName: str(),
-  },
-  { required: ['requestMappings', 'resourceClaimName'] },
-);
-
 export const podStatus = obj({
-  allocatedResources: map(quantity()),
-  conditions: list(podCondition, { mergeKey: 'type' }),
+  conditions: list(probedCondition, { mergeKey: 'type' }),
   containerStatuses: list(containerStatus, { atomic: true }),
   ephemeralContainerStatuses: list(containerStatus, { atomic: true }),
-  extendedResourceClaimStatus: podExtendedResourceClaimStatus,
   hostIP: str(),
-  hostIPs: list(hostIP, { atomic: true, mergeKey: 'ip', mapKeys: [] }),
+  hostIPs: list(ipAddress, { atomic: true, mergeKey: 'ip', mapKeys: [] }),
   initContainerStatuses: list(containerStatus, { atomic: true }),
   message: str(),
   nominatedNodeName: str(),
-  observedGeneration: int64(),
   phase: str(),
   podIP: str(),
-  podIPs: list(podIP, { mergeKey: 'ip' }),
+  podIPs: list(ipAddress, { mergeKey: 'ip' }),
   qosClass: str(),
   reason: str(),
   resize: str(),
   resourceClaimStatuses: list(podResourceClaimStatus, { mergeKey: 'name', retainKeys: true }),
-  resources: resourceRequirements,
   startTime: time(),
 });

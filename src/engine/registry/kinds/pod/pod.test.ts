@@ -103,6 +103,26 @@ test('defaults that depend on other fields', () => {
   });
 });
 
+test('zero values count as nothing said', () => {
+  const containers = [aContainer({ ports: [{ containerPort: 80, hostPort: 0 }] })];
+  const spec = specOf({ serviceAccountName: '', hostNetwork: true, containers });
+  assert.equal(spec['serviceAccountName'], 'default');
+  assert.deepEqual(spec.containers[0]?.['ports'], [{ containerPort: 80, protocol: 'TCP', hostPort: 80 }]);
+});
+
+test('fields that came after Kubernetes 1.32 are dropped', () => {
+  const pod = anObject(pods, aPod({ hostnameOverride: 'x' }, { status: { observedGeneration: 1 } }));
+  const unknown: string[] = [];
+  compileSchema(pods.schema, { builtIn: true }).prune(pod, (path) => unknown.push(path));
+  assert.deepEqual(unknown, ['spec.hostnameOverride', 'status.observedGeneration']);
+});
+
+test('the address of a pod whose node reports the older field alone', () => {
+  const fields = aPod({}, { status: { podIP: '10.0.0.8' } });
+  assert.equal(cellsOf(pods, fields)['IP'], '10.0.0.8');
+  assert.equal(pods.selectableFields['status.podIP']?.(anObject(pods, fields)), '10.0.0.8');
+});
+
 test('an amount may be written as a number with a fraction', () => {
   const pod = anObject(pods, aPod({ containers: [aContainer({ resources: { limits: { cpu: 0.5 } } })] }));
   assert.equal(compileSchema(pods.schema, { builtIn: true }).decodes(pod), true);
@@ -120,6 +140,10 @@ const qos: Record<string, [Spec, string]> = {
   'a request below its limit': [{ limits: { cpu: '1', memory: '1Gi' }, requests: { cpu: '500m' } }, 'Burstable'],
   'one of the two': [{ limits: { memory: '1Gi' } }, 'Burstable'],
   'requests of zero': [{ requests: { cpu: '0' } }, 'BestEffort'],
+  'a request of zero below a limit': [
+    { limits: { cpu: '1', memory: '1Gi' }, requests: { cpu: '0', memory: '1Gi' } },
+    'Burstable',
+  ],
 };
 for (const [name, [resources, want]] of Object.entries(qos)) {
   test(`qosClass: ${name}`, () => {
@@ -130,6 +154,11 @@ for (const [name, [resources, want]] of Object.entries(qos)) {
 
 const LABEL_TEXT =
   "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+
+const CONFIG_KEY_TEXT =
+  "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+const NODE_AFFINITY = 'spec.affinity.nodeAffinity';
+const SCHEDULING = 'DuringSchedulingIgnoredDuringExecution';
 
 const wrong: Record<string, [Fields, string[]]> = {
   'nothing is wrong': [aPod(), []],
@@ -204,7 +233,162 @@ const wrong: Record<string, [Fields, string[]]> = {
   ],
   'a word that is none of the known': [
     aPod({ restartPolicy: 'Sometimes' }),
-    ['spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "Never", "OnFailure"'],
+    ['spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"'],
+  ],
+  'restart policies: none for main containers, one for init containers': [
+    aPod({
+      containers: [aContainer({ restartPolicy: 'Always' })],
+      initContainers: [aContainer({ name: 'i', restartPolicy: 'Never' })],
+    }),
+    [
+      'spec.initContainers[0].restartPolicy: Unsupported value: "Never": supported values: "Always"',
+      'spec.containers[0].restartPolicy: Forbidden: may not be set for non-init containers',
+    ],
+  ],
+  'probes of an init container, which a sidecar may have': [
+    aPod({
+      initContainers: [
+        aContainer({ name: 'i', readinessProbe: { tcpSocket: { port: 80 } } }),
+        aContainer({ name: 's', readinessProbe: { tcpSocket: { port: 80 } }, restartPolicy: 'Always' }),
+      ],
+    }),
+    [
+      'spec.initContainers[0].readinessProbe: Forbidden: may not be set for init containers without restartPolicy=Always',
+    ],
+  ],
+  'probes and hooks that ask nothing, twice or at a port that is none': [
+    aPod({
+      containers: [
+        aContainer({
+          livenessProbe: { exec: {}, successThreshold: 2 },
+          readinessProbe: { httpGet: { port: 0 }, periodSeconds: -1, successThreshold: 2 },
+          startupProbe: {},
+          lifecycle: { preStop: { exec: { command: ['x'] }, sleep: { seconds: 1 } } },
+        }),
+      ],
+    }),
+    [
+      'spec.containers[0].lifecycle.preStop.sleep: Forbidden: may not specify more than 1 handler type',
+      'spec.containers[0].livenessProbe.exec.command: Required value',
+      'spec.containers[0].livenessProbe.successThreshold: Invalid value: 2: must be 1',
+      'spec.containers[0].readinessProbe.httpGet.port: Invalid value: 0: must be between 1 and 65535, inclusive',
+      'spec.containers[0].readinessProbe.periodSeconds: Invalid value: -1: must be greater than or equal to 0',
+      'spec.containers[0].startupProbe: Required value: must specify a handler type',
+    ],
+  ],
+  'environment from nowhere, from two places and from a key without a name': [
+    aPod({
+      containers: [
+        aContainer({
+          env: [
+            { name: 'A', valueFrom: {} },
+            { name: 'B', valueFrom: { secretKeyRef: { name: 's', key: 'a b' } } },
+          ],
+          envFrom: [{}, { secretRef: {} }, { configMapRef: { name: 'c' }, secretRef: { name: 's' } }],
+        }),
+      ],
+    }),
+    [
+      'spec.containers[0].env[0].valueFrom: Invalid value: "": must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`',
+      `spec.containers[0].env[1].valueFrom.secretKeyRef.key: Invalid value: "a b": ${CONFIG_KEY_TEXT}`,
+      'spec.containers[0].envFrom: Invalid value: "": must specify one of: `configMapRef` or `secretRef`',
+      'spec.containers[0].envFrom[1].secretRef.name: Required value',
+      'spec.containers[0].envFrom: Invalid value: "": may not have more than one field specified at a time',
+    ],
+  ],
+  'volumes that name nothing': [
+    aPod({
+      volumes: [
+        { name: 'a', configMap: {} },
+        { name: 'b', secret: { items: [{ key: 'k', path: '../k', mode: 512 }] } },
+        { name: 'c', hostPath: { path: '/a/../b', type: 'Disk' } },
+        { name: 'd', nfs: { server: 's', path: 'data' } },
+        { name: 'e', projected: { defaultMode: -1, sources: [{ secret: {} }] } },
+        { name: 'f', ephemeral: {} },
+      ],
+    }),
+    [
+      'spec.volumes[2].hostPath.type: Unsupported value: "Disk": supported values: "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"',
+      'spec.volumes[0].configMap.name: Required value',
+      'spec.volumes[1].secret.secretName: Required value',
+      `spec.volumes[1].secret.items[0].path: Invalid value: "../k": must not contain '..'`,
+      'spec.volumes[1].secret.items[0].mode: Invalid value: 512: must be a number between 0 and 0777 (octal), both inclusive',
+      `spec.volumes[2].hostPath.path: Invalid value: "/a/../b": must not contain '..'`,
+      'spec.volumes[3].nfs.path: Invalid value: "data": must be an absolute path',
+      'spec.volumes[4].projected.defaultMode: Invalid value: -1: must be a number between 0 and 0777 (octal), both inclusive',
+      'spec.volumes[4].projected.sources[0].secret.name: Required value',
+      'spec.volumes[5].ephemeral.volumeClaimTemplate: Required value',
+    ],
+  ],
+  'block devices: claims only, each once': [
+    aPod({
+      volumes: [
+        { name: 'd', emptyDir: {} },
+        { name: 'p', persistentVolumeClaim: { claimName: 'c' } },
+      ],
+      containers: [
+        aContainer({
+          volumeDevices: [
+            { name: 'd', devicePath: '/dev/../x' },
+            { name: 'p', devicePath: '/dev/p' },
+            { name: 'p', devicePath: '/dev/p' },
+          ],
+        }),
+      ],
+    }),
+    [
+      'spec.containers[0].volumeDevices[0].name: Invalid value: "d": can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode',
+      `spec.containers[0].volumeDevices[0].devicePath: Invalid value: "/dev/../x": can not contain backsteps ('..')`,
+      'spec.containers[0].volumeDevices[2].name: Invalid value: "p": must be unique',
+      'spec.containers[0].volumeDevices[2].devicePath: Invalid value: "/dev/p": must be unique',
+    ],
+  ],
+  'ports of the node: the same as the own on its network, and each once': [
+    aPod({
+      hostNetwork: true,
+      containers: [aContainer({ ports: [{ containerPort: 80, hostPort: 81 }, { containerPort: 81 }] })],
+    }),
+    [
+      'spec.containers[0].ports[0].hostPort: Invalid value: 81: must match `containerPort` when `hostNetwork` is true',
+      'spec.containers[0].ports[1].hostPort: Duplicate value: "TCP//81"',
+    ],
+  ],
+  'affinity: weights, fields and topology': [
+    aPod({
+      affinity: {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: {
+            nodeSelectorTerms: [{ matchFields: [{ key: 'spec.x', operator: 'Exists' }] }],
+          },
+          preferredDuringSchedulingIgnoredDuringExecution: [
+            { weight: 101, preference: { matchExpressions: [{ key: 'cpus', operator: 'Gt', values: ['1', '2'] }] } },
+          ],
+        },
+        podAntiAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: '' }],
+          preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 0, podAffinityTerm: { topologyKey: 'zone' } }],
+        },
+      },
+    }),
+    [
+      `${NODE_AFFINITY}.required${SCHEDULING}.nodeSelectorTerms[0].matchFields[0].operator: Invalid value: "Exists": not a valid selector operator`,
+      `${NODE_AFFINITY}.required${SCHEDULING}.nodeSelectorTerms[0].matchFields[0].key: Invalid value: "spec.x": not a valid field selector key`,
+      `${NODE_AFFINITY}.preferred${SCHEDULING}[0].weight: Invalid value: 101: must be in the range 1-100`,
+      `${NODE_AFFINITY}.preferred${SCHEDULING}[0].preference.matchExpressions[0].values: Required value: must be specified single value when \`operator\` is 'Lt' or 'Gt'`,
+      `spec.affinity.podAntiAffinity.required${SCHEDULING}[0].topologyKey: Required value: can not be empty`,
+      `spec.affinity.podAntiAffinity.preferred${SCHEDULING}[0].weight: Invalid value: 0: must be in the range 1-100`,
+    ],
+  ],
+  'gates: known by qualified names, and before any node': [
+    aPod({ nodeName: 'a', schedulingGates: [{ name: 'wait' }, { name: 'wait' }] }),
+    [
+      'spec.schedulingGates[1]: Duplicate value: "wait"',
+      'spec.nodeName: Forbidden: cannot be set until all schedulingGates have been cleared',
+    ],
+  ],
+  'an operator of tolerations that came later': [
+    aPod({ tolerations: [{ key: 'a', operator: 'Gt', value: '1' }] }),
+    ['spec.tolerations[0].operator: Unsupported value: "Gt": supported values: "Equal", "Exists"'],
   ],
   'a toleration of everything without saying so': [
     aPod({ tolerations: [{ effect: 'NoSchedule' }] }),
@@ -245,7 +429,7 @@ const changes: Record<string, [before: Spec, after: Spec, string[]]> = {
   'a new gate': [
     {},
     { schedulingGates: [{ name: 'a' }] },
-    ['spec.schedulingGates: Forbidden: only deletion is allowed, but found new scheduling gate'],
+    ["spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new scheduling gate 'a'"],
   ],
 };
 for (const [name, [before, after, want]] of Object.entries(changes)) {
@@ -264,6 +448,14 @@ test('a toleration may be added, not taken away', () => {
   assert.deepEqual(changeFaultsOf(pods, spec([one, two]), spec([two])), [
     'spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds',
   ]);
+});
+
+test('what admission added need not be sent again, but for the account', () => {
+  const old = created(pods, aPod());
+  const next = anObject(pods, aPod({ serviceAccountName: 'default' }));
+  compileSchema(pods.schema, { builtIn: true }).applyDefaults(next);
+  pods.strategy.prepareForUpdate?.(next, old);
+  assert.deepEqual(next['spec'], old['spec']);
 });
 
 test('the grace of a delete: asked for, else the spec, none for a pod that nobody runs', () => {

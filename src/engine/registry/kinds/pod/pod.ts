@@ -1,7 +1,7 @@
 /** Pod: containers that run together on one node. Whoever runs them writes the status. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
-import { podColumns } from '#engine/registry/kinds/pod/pod-columns.ts';
-import { admitPod, defaultPod } from '#engine/registry/kinds/pod/pod-defaults.ts';
+import { podColumns, podIpOf } from '#engine/registry/kinds/pod/pod-columns.ts';
+import { admitPod, defaultPod, readmitPod } from '#engine/registry/kinds/pod/pod-defaults.ts';
 import { checkPod, checkPodUpdate } from '#engine/registry/kinds/pod/pod-rules.ts';
 import { podStatus } from '#engine/registry/kinds/pod/pod-status.ts';
 import { qosClassOf } from '#engine/registry/kinds/pod/qos-class.ts';
@@ -31,7 +31,7 @@ export const pods = defineKind({
     'spec.serviceAccountName': ({ spec }) => spec.serviceAccountName ?? '',
     'spec.hostNetwork': ({ spec }) => String(spec.hostNetwork ?? false),
     'status.phase': ({ status }) => status?.phase ?? '',
-    'status.podIP': ({ status }) => status?.podIPs?.[0]?.ip ?? '',
+    'status.podIP': ({ status }) => podIpOf(status),
     'status.nominatedNodeName': ({ status }) => status?.nominatedNodeName ?? '',
   },
   defaults({ spec }) {
@@ -45,6 +45,9 @@ export const pods = defineKind({
       const message = 'Scheduling is blocked due to non-empty scheduling gates';
       object.status.conditions = [{ type: 'PodScheduled', status: 'False', reason: 'SchedulingGated', message }];
     }
+  },
+  prepareForUpdate({ spec }, old) {
+    readmitPod(spec, old.spec);
   },
   graceSeconds: ({ spec, status }, requested) => {
     // Nobody runs it yet or any more, so that there is nobody to wait for.

@@ -21,7 +21,8 @@ export function qosClassOf(spec: PodSpec): QosClass {
       const request = amountOf(resources?.requests, name);
       const limit = amountOf(resources?.limits, name);
       if (request !== undefined || limit !== undefined) asksForAnything = true;
-      if (limit === undefined || (request !== undefined && compareQuantities(request, limit) !== 0)) guaranteed = false;
+      // A request that was not made has its limit by now; one of zero counts as none.
+      if (limit === undefined || request === undefined || compareQuantities(request, limit) !== 0) guaranteed = false;
     }
   }
   if (!asksForAnything) return 'BestEffort';

@@ -1,5 +1,12 @@
 /** How many may use a volume, and how. */
 import { type FieldError, forbiddenField, requiredValue } from '#kube/field-error.ts';
+import { list, oneOf } from '#kube/schema-dsl.ts';
+
+export const accessModes = list(oneOf(['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod']), {
+  atomic: true,
+});
+
+export const volumeMode = oneOf(['Block', 'Filesystem'], { default: 'Filesystem' });
 
 export function checkAccessModes(field: string, modes: readonly string[] = [], missing = ''): FieldError[] {
   if (modes.length === 0) return [requiredValue(field, missing)];

@@ -1,4 +1,4 @@
-/** The condition that newer kinds share (metav1.Condition). */
+/** The conditions that kinds report: those of newer kinds (metav1.Condition) and those that came before them. */
 import { int64, obj, oneOf, str, time } from '#kube/schema-dsl.ts';
 
 export const condition = obj(
@@ -11,4 +11,22 @@ export const condition = obj(
     type: str(),
   },
   { required: ['type', 'status', 'lastTransitionTime', 'reason', 'message'] },
+);
+
+/** What older kinds have. */
+export const plainCondition = obj(
+  {
+    lastTransitionTime: time(),
+    message: str(),
+    reason: str(),
+    status: str(),
+    type: str(),
+  },
+  { required: ['type', 'status'] },
+);
+
+/** With the moment of the last look, whether anything changed or not. */
+export const probedCondition = obj(
+  { ...plainCondition.properties, lastProbeTime: time() },
+  { required: ['type', 'status'] },
 );

@@ -1,35 +1,28 @@
-/** Rules for one container of a pod or template, beyond its schema. */
+/** Rules for one container of a pod or template, beyond its schema; environment and probes have their own. */
 import type { Container } from '#engine/registry/kinds/shared/container.ts';
-import {
-  checkOneSource,
-  checkPort,
-  checkPortName,
-  checkRequiredName,
-  checkUnique,
-} from '#engine/registry/kinds/shared/formats.ts';
+import { checkEnv, checkEnvFrom } from '#engine/registry/kinds/shared/env-rules.ts';
+import { checkPort, checkPortName, checkRequiredName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
+import { checkDescendingPath, hasBackstep } from '#engine/registry/kinds/shared/path-rules.ts';
 import { checkResources } from '#engine/registry/kinds/shared/quantities.ts';
+import type { Volume } from '#engine/registry/kinds/shared/volume.ts';
 import { type FieldError, invalidValue, quoteValue, requiredValue } from '#kube/field-error.ts';
 
 type Mount = NonNullable<Container['volumeMounts']>[number];
+type Device = NonNullable<Container['volumeDevices']>[number];
 type Port = NonNullable<Container['ports']>[number];
-type Env = NonNullable<Container['env']>[number];
-type Probe = NonNullable<Container['livenessProbe']>;
+type Volumes = ReadonlyMap<string, Volume>;
 
-export function checkContainer(field: string, container: Container, volumeNames: ReadonlySet<string>): FieldError[] {
-  const { name, image, ports = [], env = [], volumeMounts = [], volumeDevices = [], resources } = container;
+export function checkContainer(field: string, container: Container, volumes: Volumes): FieldError[] {
+  const { name, image, ports = [], env = [], envFrom = [], volumeMounts = [], volumeDevices = [] } = container;
   return [
     ...checkRequiredName(`${field}.name`, name, 'label'),
     ...(image === undefined || image === '' ? [requiredValue(`${field}.image`)] : []),
     ...checkPorts(`${field}.ports`, ports),
     ...env.flatMap((variable, i) => checkEnv(`${field}.env[${i}]`, variable)),
-    ...checkMounts(`${field}.volumeMounts`, volumeMounts, volumeNames),
-    ...volumeDevices.flatMap((device, i) =>
-      checkMountName(`${field}.volumeDevices[${i}].name`, device.name, volumeNames),
-    ),
-    ...checkResources(`${field}.resources`, resources),
-    ...checkProbe(`${field}.livenessProbe`, container.livenessProbe),
-    ...checkProbe(`${field}.readinessProbe`, container.readinessProbe),
-    ...checkProbe(`${field}.startupProbe`, container.startupProbe),
+    ...envFrom.flatMap((source, i) => checkEnvFrom(`${field}.envFrom`, i, source)),
+    ...checkMounts(`${field}.volumeMounts`, volumeMounts, volumes),
+    ...checkDevices(`${field}.volumeDevices`, volumeDevices, volumes),
+    ...checkResources(`${field}.resources`, container.resources),
   ];
 }
 
@@ -49,34 +42,11 @@ function checkPorts(field: string, ports: readonly Port[]): FieldError[] {
   return [...errors, ...checkUnique(names)];
 }
 
-const ENV_NAME = /^[\x20-\x3c\x3e-\x7e]+$/;
-const ENV_NAME_TEXT =
-  "a valid environment variable name must consist only of printable ASCII characters other than '='";
-const ENV_SOURCES = ['fieldRef', 'resourceFieldRef', 'configMapKeyRef', 'secretKeyRef', 'fileKeyRef'];
-
-function checkEnv(field: string, { name, value, valueFrom }: Env): FieldError[] {
-  const errors: FieldError[] = [];
-  if (name === '') errors.push(requiredValue(`${field}.name`));
-  else if (!ENV_NAME.test(name)) errors.push(invalidValue(`${field}.name`, name, ENV_NAME_TEXT));
-  if (valueFrom === undefined) return errors;
-  const source = `${field}.valueFrom`;
-  const set = ENV_SOURCES.filter((key) => (valueFrom as Record<string, unknown>)[key] !== undefined);
-  if (set.length === 0) {
-    const choices = ENV_SOURCES.map((key) => `\`${key}\``).join(', ');
-    errors.push(invalidValue(source, '', `must specify one of: ${choices.replace(/, (?=[^,]*$)/, ' or ')}`));
-  } else if (value) {
-    errors.push(invalidValue(source, '', 'may not be specified when `value` is not empty'));
-  } else if (set.length > 1) {
-    errors.push(invalidValue(source, '', 'may not have more than one field specified at a time'));
-  }
-  return errors;
-}
-
-function checkMounts(field: string, mounts: readonly Mount[], volumeNames: ReadonlySet<string>): FieldError[] {
+function checkMounts(field: string, mounts: readonly Mount[], volumes: Volumes): FieldError[] {
   const errors: FieldError[] = [];
   const paths = new Set<string>();
   for (const [i, { name, mountPath, subPath, subPathExpr }] of mounts.entries()) {
-    errors.push(...checkMountName(`${field}[${i}].name`, name, volumeNames));
+    errors.push(...checkMountName(`${field}[${i}].name`, name, volumes));
     if (mountPath === '') errors.push(requiredValue(`${field}[${i}].mountPath`));
     if (paths.has(mountPath)) errors.push(invalidValue(`${field}[${i}].mountPath`, mountPath, 'must be unique'));
     paths.add(mountPath);
@@ -86,22 +56,32 @@ function checkMounts(field: string, mounts: readonly Mount[], volumeNames: Reado
   return errors;
 }
 
-function checkMountName(field: string, name: string, volumeNames: ReadonlySet<string>): FieldError[] {
+function checkMountName(field: string, name: string, volumes: Volumes): FieldError[] {
   if (name === '') return [requiredValue(field)];
-  if (volumeNames.has(name)) return [];
+  if (volumes.has(name)) return [];
   return [{ reason: 'FieldValueNotFound', field, message: `Not found: ${quoteValue(name)}` }];
 }
 
-/** A path below a volume must not lead out of it. */
-export function checkDescendingPath(field: string, path: string | undefined): FieldError[] {
-  if (!path) return [];
-  if (path.startsWith('/')) return [invalidValue(field, path, 'must be a relative path')];
-  return path.split('/').includes('..') ? [invalidValue(field, path, "must not contain '..'")] : [];
-}
-
-const PROBE_HANDLERS = ['exec', 'httpGet', 'tcpSocket', 'grpc'];
-
-function checkProbe(field: string, probe: Probe | undefined): FieldError[] {
-  if (probe === undefined) return [];
-  return checkOneSource(field, probe, PROBE_HANDLERS, 'handler');
+/** A device is a claim in block mode; it has one place, and nothing else is there. */
+function checkDevices(field: string, devices: readonly Device[], volumes: Volumes): FieldError[] {
+  const errors: FieldError[] = [];
+  const names = new Set<string>();
+  const paths = new Set<string>();
+  for (const [i, { name, devicePath }] of devices.entries()) {
+    const at = `${field}[${i}]`;
+    const wrongName = (text: string) => errors.push(invalidValue(`${at}.name`, name, text));
+    const wrongPath = (text: string) => errors.push(invalidValue(`${at}.devicePath`, devicePath, text));
+    const volume = volumes.get(name);
+    errors.push(...checkMountName(`${at}.name`, name, volumes));
+    if (names.has(name)) wrongName('must be unique');
+    if (volume !== undefined && volume.persistentVolumeClaim === undefined && volume.ephemeral === undefined) {
+      wrongName('can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode');
+    }
+    if (devicePath === '') errors.push(requiredValue(`${at}.devicePath`));
+    if (paths.has(devicePath)) wrongPath('must be unique');
+    if (hasBackstep(devicePath)) wrongPath("can not contain backsteps ('..')");
+    names.add(name);
+    paths.add(devicePath);
+  }
+  return errors;
 }

@@ -24,22 +24,6 @@ export const containerResizePolicy = obj(
   { required: ['resourceName', 'restartPolicy'] },
 );
 
-export const containerRestartRuleOnExitCodes = obj(
-  {
-    operator: oneOf(['In', 'NotIn']),
-    values: list(int32(), { set: true }),
-  },
-  { required: ['operator'] },
-);
-
-export const containerRestartRule = obj(
-  {
-    action: oneOf(['Restart']),
-    exitCodes: containerRestartRuleOnExitCodes,
-  },
-  { required: ['action'] },
-);
-
 export const volumeDevice = obj(
   {
     devicePath: str(),
@@ -50,7 +34,6 @@ export const volumeDevice = obj(
 
 export const volumeMount = obj(
   {
-    bindMountOptions: list(str(), { set: true }),
     mountPath: str(),
     mountPropagation: oneOf(['Bidirectional', 'HostToContainer', 'None']),
     name: str(),
@@ -80,14 +63,13 @@ export const container = obj(
     readinessProbe: probe,
     resizePolicy: list(containerResizePolicy, { atomic: true }),
     resources: noted(resourceRequirements, { default: {} }),
-    restartPolicy: oneOf(['Always', 'Never', 'OnFailure']),
-    restartPolicyRules: list(containerRestartRule, { atomic: true }),
+    restartPolicy: oneOf(['Always']),
     securityContext,
     startupProbe: probe,
     stdin: bool(),
     stdinOnce: bool(),
     terminationMessagePath: str({ default: '/dev/termination-log' }),
-    terminationMessagePolicy: oneOf(['FallbackToLogsOnError', 'File'], { default: 'File' }),
+    terminationMessagePolicy: oneOf(['File', 'FallbackToLogsOnError'], { default: 'File' }),
     tty: bool(),
     volumeDevices: list(volumeDevice, { mergeKey: 'devicePath' }),
     volumeMounts: list(volumeMount, { mergeKey: 'mountPath' }),

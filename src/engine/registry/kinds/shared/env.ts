@@ -1,16 +1,8 @@
 /** Where the environment of a container comes from. */
 import { bool, obj, quantity, str } from '#kube/schema-dsl.ts';
 
-export const configMapKeySelector = obj(
-  {
-    key: str(),
-    name: str({ default: '' }),
-    optional: bool(),
-  },
-  { required: ['key'], atomic: true },
-);
-
-export const secretKeySelector = obj(
+/** One key of a ConfigMap or of a Secret. */
+const keySelector = obj(
   {
     key: str(),
     name: str({ default: '' }),
@@ -36,22 +28,11 @@ export const resourceFieldSelector = obj(
   { required: ['resource'], atomic: true },
 );
 
-export const fileKeySelector = obj(
-  {
-    key: str(),
-    optional: bool(),
-    path: str(),
-    volumeName: str(),
-  },
-  { required: ['volumeName', 'path', 'key'], atomic: true },
-);
-
-export const envVarSource = obj({
-  configMapKeyRef: configMapKeySelector,
+const envVarSource = obj({
+  configMapKeyRef: keySelector,
   fieldRef: objectFieldSelector,
-  fileKeyRef: fileKeySelector,
   resourceFieldRef: resourceFieldSelector,
-  secretKeyRef: secretKeySelector,
+  secretKeyRef: keySelector,
 });
 
 export const envVar = obj(
@@ -63,18 +44,14 @@ export const envVar = obj(
   { required: ['name'] },
 );
 
-export const configMapEnvSource = obj({
-  name: str({ default: '' }),
-  optional: bool(),
-});
-
-export const secretEnvSource = obj({
+/** All keys of a ConfigMap or of a Secret. */
+const envSource = obj({
   name: str({ default: '' }),
   optional: bool(),
 });
 
 export const envFromSource = obj({
-  configMapRef: configMapEnvSource,
+  configMapRef: envSource,
   prefix: str(),
-  secretRef: secretEnvSource,
+  secretRef: envSource,
 });

@@ -39,6 +39,8 @@ const CONFIG_KEY = /^[-._a-zA-Z0-9]+$/;
 const CONFIG_KEY_TEXT =
   "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 const CONFIG_KEY_MAX = 253;
+/** All values of a ConfigMap or of a Secret together. */
+export const MAX_DATA_BYTES = 1_048_576;
 
 /** A key becomes the name of a file in a volume, so that it must not lead out of its folder. */
 export function checkConfigKey(field: string, key: string): FieldError[] {
@@ -81,8 +83,11 @@ export function checkPortOrName(field: string, port: number | string): FieldErro
   return typeof port === 'number' ? checkPort(field, port) : checkPortName(field, port);
 }
 
+export const NOT_NEGATIVE = 'must be greater than or equal to 0';
+export const INT32_MAX = 2_147_483_647;
+
 export function checkNotNegative(field: string, value: number | undefined): FieldError[] {
-  return value === undefined || value >= 0 ? [] : [invalidValue(field, value, 'must be greater than or equal to 0')];
+  return value === undefined || value >= 0 ? [] : [invalidValue(field, value, NOT_NEGATIVE)];
 }
 
 export function checkImmutable(field: string, value: unknown, old: unknown): FieldError[] {

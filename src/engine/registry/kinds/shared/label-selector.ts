@@ -3,7 +3,7 @@ import { checkLabelKey, checkLabels, checkLabelValue } from '#engine/registry/ki
 import { type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { type Infer, list, map, obj, str } from '#kube/schema-dsl.ts';
 
-export const labelSelectorRequirement = obj(
+export const selectorRequirement = obj(
   {
     key: str(),
     operator: str(),
@@ -14,14 +14,14 @@ export const labelSelectorRequirement = obj(
 
 export const labelSelector = obj(
   {
-    matchExpressions: list(labelSelectorRequirement, { atomic: true }),
+    matchExpressions: list(selectorRequirement, { atomic: true }),
     matchLabels: map(str()),
   },
   { atomic: true },
 );
 
 export type LabelSelector = Infer<typeof labelSelector>;
-type Requirement = Infer<typeof labelSelectorRequirement>;
+type Requirement = Infer<typeof selectorRequirement>;
 
 export function checkLabelSelector(field: string, selector: LabelSelector | undefined): FieldError[] {
   if (selector === undefined) return [];
@@ -41,7 +41,8 @@ function checkRequirement(field: string, { key, operator, values = [] }: Require
   ];
 }
 
-function checkOperator(field: string, operator: string, values: readonly string[]): FieldError[] {
+/** Whether the operator is known and there are as many values as it wants. */
+export function checkOperator(field: string, operator: string, values: readonly string[]): FieldError[] {
   switch (operator) {
     case 'In':
     case 'NotIn':

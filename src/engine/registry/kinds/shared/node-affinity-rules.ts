@@ -1,7 +1,8 @@
 /** Rules for node selectors, as affinity and persistent volumes carry them. */
-import { checkLabelKey } from '#engine/registry/kinds/shared/formats.ts';
+import { checkLabelKey, checkName } from '#engine/registry/kinds/shared/formats.ts';
+import { checkOperator } from '#engine/registry/kinds/shared/label-selector.ts';
 import type { nodeSelectorTerm } from '#engine/registry/kinds/shared/node-affinity.ts';
-import { type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
+import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
 import type { Infer } from '#kube/schema-dsl.ts';
 
 type Term = Infer<typeof nodeSelectorTerm>;
@@ -10,30 +11,39 @@ type Requirement = NonNullable<Term['matchExpressions']>[number];
 export function checkNodeSelectorTerms(field: string, terms: readonly Term[]): FieldError[] {
   const at = `${field}.nodeSelectorTerms`;
   if (terms.length === 0) return [requiredValue(at, 'must have at least one node selector term')];
-  return terms.flatMap(({ matchExpressions = [] }, i) =>
-    matchExpressions.flatMap((one, j) => checkRequirement(`${at}[${i}].matchExpressions[${j}]`, one)),
-  );
+  return terms.flatMap((term, i) => checkNodeSelectorTerm(`${at}[${i}]`, term));
+}
+
+export function checkNodeSelectorTerm(field: string, term: Term): FieldError[] {
+  const { matchExpressions = [], matchFields = [] } = term;
+  return [
+    ...matchExpressions.flatMap((one, i) => checkRequirement(`${field}.matchExpressions[${i}]`, one)),
+    ...matchFields.flatMap((one, i) => checkFieldRequirement(`${field}.matchFields[${i}]`, one)),
+  ];
 }
 
 function checkRequirement(field: string, { key, operator, values = [] }: Requirement): FieldError[] {
-  return [...checkOperator(field, operator, values), ...checkLabelKey(`${field}.key`, key)];
+  return [...checkNodeOperator(field, operator, values), ...checkLabelKey(`${field}.key`, key)];
 }
 
-function checkOperator(field: string, operator: string, values: readonly string[]): FieldError[] {
-  switch (operator) {
-    case 'In':
-    case 'NotIn':
-      if (values.length > 0) return [];
-      return [requiredValue(`${field}.values`, "must be specified when `operator` is 'In' or 'NotIn'")];
-    case 'Exists':
-    case 'DoesNotExist':
-      if (values.length === 0) return [];
-      return [forbiddenField(`${field}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")];
-    case 'Gt':
-    case 'Lt':
-      if (values.length === 1) return [];
-      return [requiredValue(`${field}.values`, "must be specified single value when `operator` is 'Lt' or 'Gt'")];
-    default:
-      return [invalidValue(`${field}.operator`, operator, 'not a valid selector operator')];
+/** Labels of nodes may hold numbers, which can be compared. */
+function checkNodeOperator(field: string, operator: string, values: readonly string[]): FieldError[] {
+  if (operator !== 'Gt' && operator !== 'Lt') return checkOperator(field, operator, values);
+  if (values.length === 1) return [];
+  return [requiredValue(`${field}.values`, "must be specified single value when `operator` is 'Lt' or 'Gt'")];
+}
+
+/** Of a node's fields only its name selects, and one name at a time. */
+function checkFieldRequirement(field: string, { key, operator, values = [] }: Requirement): FieldError[] {
+  const errors: FieldError[] = [];
+  if (operator !== 'In' && operator !== 'NotIn') {
+    errors.push(invalidValue(`${field}.operator`, operator, 'not a valid selector operator'));
+  } else if (values.length !== 1) {
+    const text = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
+    errors.push(requiredValue(`${field}.values`, text));
   }
+  if (key !== 'metadata.name') {
+    return [...errors, invalidValue(`${field}.key`, key, 'not a valid field selector key')];
+  }
+  return [...errors, ...values.flatMap((name, i) => checkName(`${field}.values[${i}]`, name, 'subdomain'))];
 }

@@ -1,19 +1,11 @@
 /** Node selectors by label and field, as affinity and volumes use them. */
+import { selectorRequirement } from '#engine/registry/kinds/shared/label-selector.ts';
 import { int32, list, obj, str } from '#kube/schema-dsl.ts';
-
-export const nodeSelectorRequirement = obj(
-  {
-    key: str(),
-    operator: str(),
-    values: list(str(), { atomic: true }),
-  },
-  { required: ['key', 'operator'] },
-);
 
 export const nodeSelectorTerm = obj(
   {
-    matchExpressions: list(nodeSelectorRequirement, { atomic: true }),
-    matchFields: list(nodeSelectorRequirement, { atomic: true }),
+    matchExpressions: list(selectorRequirement, { atomic: true }),
+    matchFields: list(selectorRequirement, { atomic: true }),
   },
   { atomic: true },
 );

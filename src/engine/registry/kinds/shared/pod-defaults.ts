@@ -1,6 +1,7 @@
 /** What the server adds to a pod's spec, in pods and in templates alike. Constant values stand in the schema. */
 import type { Container } from '#engine/registry/kinds/shared/container.ts';
 import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import { canonicalAmounts, canonicalResources, quantityText } from '#engine/registry/kinds/shared/quantities.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { isRecord } from '#kube/meta.ts';
 
@@ -10,8 +11,12 @@ export function defaultPodSpec(spec: PodSpec | undefined): void {
   for (const volume of records(spec.volumes)) {
     // A volume without a source is an empty directory.
     if (Object.keys(volume).every((key) => key === 'name')) volume.emptyDir = {};
+    const { emptyDir, ephemeral } = volume;
+    if (isRecord(emptyDir) && emptyDir.sizeLimit !== undefined) emptyDir.sizeLimit = quantityText(emptyDir.sizeLimit);
+    canonicalResources(ephemeral?.volumeClaimTemplate?.spec?.resources);
     if (isRecord(volume.image)) volume.image.pullPolicy ??= pullPolicyOf(volume.image.reference);
   }
+  canonicalAmounts(spec.overhead);
   // The old name of the field stays in step with the new one, which wins.
   const account = spec.serviceAccountName || spec.serviceAccount;
   if (account) {
@@ -27,6 +32,7 @@ export function containersOf(spec: PodSpec): Container[] {
 
 function defaultContainer(container: Container): void {
   container.imagePullPolicy ??= pullPolicyOf(container.image);
+  canonicalResources(container.resources);
 }
 
 /** An image that may move under its name is always fetched anew. */

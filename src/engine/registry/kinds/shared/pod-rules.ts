@@ -1,29 +1,27 @@
 /** Rules for a pod's spec, in pods and in templates alike. */
+import { checkAffinity } from '#engine/registry/kinds/shared/affinity-rules.ts';
 import { checkContainer } from '#engine/registry/kinds/shared/container-rules.ts';
+import type { Container } from '#engine/registry/kinds/shared/container.ts';
 import {
   checkLabelKey,
   checkLabels,
   checkLabelValue,
   checkName,
-  checkOneSource,
-  checkRequiredName,
   checkUnique,
+  INT32_MAX,
 } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import type { PodSpec, PodTemplateSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
-import { checkNodeSelectorTerms } from '#engine/registry/kinds/shared/node-affinity-rules.ts';
-import { volume } from '#engine/registry/kinds/shared/volume.ts';
-import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
+import { checkHooks, forbidHooks } from '#engine/registry/kinds/shared/probe-rules.ts';
+import { checkVolumes } from '#engine/registry/kinds/shared/volume-rules.ts';
+import { duplicateValue, type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { annotationKeyErrors } from '#kube/names.ts';
 
 type Toleration = NonNullable<PodSpec['tolerations']>[number];
 
-const VOLUME_SOURCES = Object.keys(volume.properties).filter((name) => name !== 'name');
-const INT32_MAX = 2_147_483_647;
-
 export function checkPodSpec(field: string, spec: PodSpec): FieldError[] {
   const { containers, initContainers = [], ephemeralContainers = [], volumes = [] } = spec;
-  const volumeNames = new Set(volumes.map(({ name }) => name));
+  const byName = new Map(volumes.map((volume) => [volume.name, volume]));
   const errors: FieldError[] = [];
   if (containers.length === 0) errors.push(requiredValue(`${field}.containers`));
   const names: [string, string][] = [];
@@ -31,17 +29,31 @@ export function checkPodSpec(field: string, spec: PodSpec): FieldError[] {
   const sorts = { containers, initContainers, ephemeralContainers };
   for (const [sort, list] of Object.entries(sorts)) {
     for (const [i, container] of list.entries()) {
-      errors.push(...checkContainer(`${field}.${sort}[${i}]`, container, volumeNames));
+      errors.push(...checkContainer(`${field}.${sort}[${i}]`, container, byName));
       names.push([`${field}.${sort}[${i}].name`, container.name]);
     }
   }
   return [
     ...errors,
     ...checkUnique(names),
+    ...containers.flatMap((container, i) => checkMain(`${field}.containers[${i}]`, container)),
+    ...initContainers.flatMap((container, i) => checkInit(`${field}.initContainers[${i}]`, container)),
+    ...checkHostPorts(field, spec),
     ...checkVolumes(`${field}.volumes`, volumes),
     ...checkPlacement(field, spec),
     ...checkIdentity(field, spec),
   ];
+}
+
+function checkMain(field: string, container: Container): FieldError[] {
+  const errors = checkHooks(field, container);
+  if (container.restartPolicy === undefined) return errors;
+  return [...errors, forbiddenField(`${field}.restartPolicy`, 'may not be set for non-init containers')];
+}
+
+/** One that is restarted always runs beside the main ones, and may be watched like them. */
+function checkInit(field: string, container: Container): FieldError[] {
+  return container.restartPolicy === 'Always' ? checkHooks(field, container) : forbidHooks(field, container);
 }
 
 export function checkPodTemplate(field: string, { metadata, spec }: PodTemplateSpec): FieldError[] {
@@ -52,29 +64,32 @@ export function checkPodTemplate(field: string, { metadata, spec }: PodTemplateS
   return spec === undefined ? errors : [...errors, ...checkPodSpec(`${field}.spec`, spec)];
 }
 
-function checkVolumes(field: string, volumes: NonNullable<PodSpec['volumes']>): FieldError[] {
-  return [
-    ...volumes.flatMap((one, i) => [
-      ...checkOneSource(`${field}[${i}]`, one, VOLUME_SOURCES, 'volume'),
-      ...checkRequiredName(`${field}[${i}].name`, one.name, 'label'),
-      ...(one.persistentVolumeClaim?.claimName === ''
-        ? [requiredValue(`${field}[${i}].persistentVolumeClaim.claimName`)]
-        : []),
-    ]),
-    ...checkUnique(volumes.map(({ name }, i) => [`${field}[${i}].name`, name] as const)),
-  ];
+/** On the network of its node a pod has the node's ports, and every port of a node is one pod's. */
+function checkHostPorts(field: string, { containers, hostNetwork }: PodSpec): FieldError[] {
+  const errors: FieldError[] = [];
+  const taken = new Set<string>();
+  for (const [i, { ports = [] }] of containers.entries()) {
+    for (const [j, { hostPort = 0, containerPort, hostIP = '', protocol = 'TCP' }] of ports.entries()) {
+      const at = `${field}.containers[${i}].ports[${j}].hostPort`;
+      if (hostPort === 0) continue;
+      const place = `${protocol}/${hostIP}/${hostPort}`;
+      if (taken.has(place)) errors.push(duplicateValue(at, place));
+      taken.add(place);
+      if (hostNetwork !== true || hostPort === containerPort) continue;
+      errors.push(invalidValue(at, hostPort, 'must match `containerPort` when `hostNetwork` is true'));
+    }
+  }
+  return errors;
 }
 
 /** Where it may run. */
 function checkPlacement(field: string, spec: PodSpec): FieldError[] {
   const { nodeSelector, nodeName, tolerations = [], topologySpreadConstraints = [], affinity } = spec;
-  const required = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
-  const requiredAt = `${field}.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution`;
   return [
     ...checkLabels(`${field}.nodeSelector`, nodeSelector),
     ...(nodeName ? checkName(`${field}.nodeName`, nodeName, 'subdomain') : []),
     ...tolerations.flatMap((toleration, i) => checkToleration(`${field}.tolerations[${i}]`, toleration)),
-    ...(required === undefined ? [] : checkNodeSelectorTerms(requiredAt, required.nodeSelectorTerms)),
+    ...(affinity === undefined ? [] : checkAffinity(`${field}.affinity`, affinity)),
     ...topologySpreadConstraints.flatMap(({ maxSkew, topologyKey, labelSelector }, i) => {
       const at = `${field}.topologySpreadConstraints[${i}]`;
       return [

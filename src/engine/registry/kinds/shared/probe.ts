@@ -19,7 +19,6 @@ export const httpGetAction = obj(
     httpHeaders: list(httpHeader, { atomic: true }),
     path: str({ default: '/' }),
     port: intOrString(),
-    protocol: str(),
     scheme: oneOf(['HTTP', 'HTTPS'], { default: 'HTTP' }),
   },
   { required: ['port'] },
@@ -35,7 +34,6 @@ export const tcpSocketAction = obj(
 
 export const grpcAction = obj(
   {
-    mode: str(),
     port: int32(),
     service: str({ default: '' }),
   },
@@ -72,5 +70,4 @@ export const lifecycleHandler = obj({
 export const lifecycle = obj({
   postStart: lifecycleHandler,
   preStop: lifecycleHandler,
-  stopSignal: str(),
 });

@@ -1,114 +1,77 @@
 /** Volumes that are filled from API objects. */
 import { objectFieldSelector, resourceFieldSelector } from '#engine/registry/kinds/shared/env.ts';
 import { labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
-import { bool, int32, int64, list, map, obj, str } from '#kube/schema-dsl.ts';
+import { bool, int32, int64, list, obj, str } from '#kube/schema-dsl.ts';
 
-export const keyToPath = obj(
+const keyToPath = obj(
   {
     key: str(),
     mode: int32(),
     path: str(),
-    user: int64(),
   },
   { required: ['key', 'path'] },
 );
 
-export const downwardAPIVolumeFile = obj(
+const downwardAPIVolumeFile = obj(
   {
     fieldRef: objectFieldSelector,
     mode: int32(),
     path: str(),
     resourceFieldRef: resourceFieldSelector,
-    user: int64(),
   },
   { required: ['path'] },
 );
 
-export const configMapVolumeSource = obj({
-  defaultMode: int32({ default: 420 }),
-  defaultUser: int64(),
-  items: list(keyToPath, { atomic: true }),
-  name: str({ default: '' }),
-  optional: bool(),
-});
-
-export const secretVolumeSource = obj({
-  defaultMode: int32({ default: 420 }),
-  defaultUser: int64(),
-  items: list(keyToPath, { atomic: true }),
-  optional: bool(),
-  secretName: str(),
-});
-
-export const downwardAPIVolumeSource = obj({
-  defaultMode: int32({ default: 420 }),
-  defaultUser: int64(),
-  items: list(downwardAPIVolumeFile, { atomic: true }),
-});
-
-export const clusterTrustBundleProjection = obj(
+const clusterTrustBundleProjection = obj(
   {
     labelSelector,
     name: str(),
     optional: bool(),
     path: str(),
     signerName: str(),
-    user: int64(),
   },
   { required: ['path'] },
 );
 
-export const configMapProjection = obj({
+/** Some or all keys of a ConfigMap or of a Secret. */
+const keysProjection = obj({
   items: list(keyToPath, { atomic: true }),
   name: str({ default: '' }),
   optional: bool(),
 });
 
-export const downwardAPIProjection = obj({
+const downwardAPIProjection = obj({
   items: list(downwardAPIVolumeFile, { atomic: true }),
 });
 
-export const podCertificateProjection = obj(
-  {
-    certificateChainPath: str(),
-    credentialBundlePath: str(),
-    keyPath: str(),
-    keyType: str(),
-    maxExpirationSeconds: int32(),
-    signerName: str(),
-    user: int64(),
-    userAnnotations: map(str()),
-  },
-  { required: ['signerName', 'keyType'] },
-);
-
-export const secretProjection = obj({
-  items: list(keyToPath, { atomic: true }),
-  name: str({ default: '' }),
-  optional: bool(),
-});
-
-export const serviceAccountTokenProjection = obj(
+const serviceAccountTokenProjection = obj(
   {
     audience: str(),
     expirationSeconds: int64({ default: 3600 }),
     path: str(),
-    user: int64(),
   },
   { required: ['path'] },
 );
 
-export const volumeProjection = obj({
+const volumeProjection = obj({
   clusterTrustBundle: clusterTrustBundleProjection,
-  configMap: configMapProjection,
+  configMap: keysProjection,
   downwardAPI: downwardAPIProjection,
-  podCertificate: podCertificateProjection,
-  secret: secretProjection,
+  secret: keysProjection,
   serviceAccountToken: serviceAccountTokenProjection,
 });
 
-export const projectedVolumeSource = obj({
-  defaultMode: int32({ default: 420 }),
-  defaultUser: int64(),
-  sources: list(volumeProjection, { atomic: true }),
-});
+/** 0644: readable for all in the pod. */
+const defaultMode = int32({ default: 420 });
+
+export const projectedVolumeSources = {
+  configMap: obj({ ...keysProjection.properties, defaultMode }),
+  downwardAPI: obj({ ...downwardAPIProjection.properties, defaultMode }),
+  projected: obj({ defaultMode, sources: list(volumeProjection, { atomic: true }) }),
+  secret: obj({
+    defaultMode,
+    items: list(keyToPath, { atomic: true }),
+    optional: bool(),
+    secretName: str(),
+  }),
+};

@@ -1,4 +1,5 @@
 /** Amounts of resources in objects: their canonical text, their order and their rules. */
+import { NOT_NEGATIVE } from '#engine/registry/kinds/shared/formats.ts';
 import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
 import { qualifiedNameErrors } from '#kube/names.ts';
@@ -8,7 +9,6 @@ export type Amount = string | number;
 export type Amounts = Readonly<Record<string, Amount>>;
 
 export const NOT_POSITIVE = 'must be greater than zero';
-const NOT_NEGATIVE = 'must be greater than or equal to 0';
 
 /** The quantity, or in Kubernetes' words why it is none. */
 function parse(amount: Amount): Quantity | string {

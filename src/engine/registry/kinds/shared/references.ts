@@ -27,7 +27,7 @@ export const typedLocalObjectReference = obj(
     kind: str(),
     name: str(),
   },
-  { required: ['name'], atomic: true },
+  { required: ['kind', 'name'], atomic: true },
 );
 
 export const typedObjectReference = obj(
@@ -37,7 +37,7 @@ export const typedObjectReference = obj(
     name: str(),
     namespace: str(),
   },
-  { required: ['name'] },
+  { required: ['kind', 'name'] },
 );
 
 export const secretReference = obj(

@@ -23,12 +23,8 @@ export const weightedPodAffinityTerm = obj(
   { required: ['weight', 'podAffinityTerm'] },
 );
 
+/** For affinity and anti-affinity alike. */
 export const podAffinity = obj({
-  preferredDuringSchedulingIgnoredDuringExecution: list(weightedPodAffinityTerm, { atomic: true }),
-  requiredDuringSchedulingIgnoredDuringExecution: list(podAffinityTerm, { atomic: true }),
-});
-
-export const podAntiAffinity = obj({
   preferredDuringSchedulingIgnoredDuringExecution: list(weightedPodAffinityTerm, { atomic: true }),
   requiredDuringSchedulingIgnoredDuringExecution: list(podAffinityTerm, { atomic: true }),
 });
@@ -36,12 +32,15 @@ export const podAntiAffinity = obj({
 export const affinity = obj({
   nodeAffinity,
   podAffinity,
-  podAntiAffinity,
+  podAntiAffinity: podAffinity,
 });
+
+/** Errors list the words in this order, as everywhere where it is not that of the alphabet. */
+const taintEffect = oneOf(['NoSchedule', 'PreferNoSchedule', 'NoExecute']);
 
 export const taint = obj(
   {
-    effect: oneOf(['NoExecute', 'NoSchedule', 'PreferNoSchedule']),
+    effect: taintEffect,
     key: str(),
     timeAdded: time(),
     value: str(),
@@ -50,9 +49,9 @@ export const taint = obj(
 );
 
 export const toleration = obj({
-  effect: oneOf(['NoExecute', 'NoSchedule', 'PreferNoSchedule']),
+  effect: taintEffect,
   key: str(),
-  operator: oneOf(['Equal', 'Exists', 'Gt', 'Lt']),
+  operator: oneOf(['Equal', 'Exists']),
   tolerationSeconds: int64(),
   value: str(),
 });

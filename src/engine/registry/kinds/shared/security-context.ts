@@ -13,15 +13,8 @@ export const seLinuxOptions = obj({
   user: str(),
 });
 
-export const seccompProfile = obj(
-  {
-    localhostProfile: str(),
-    type: oneOf(['Localhost', 'RuntimeDefault', 'Unconfined']),
-  },
-  { required: ['type'] },
-);
-
-export const appArmorProfile = obj(
+/** Of seccomp and of AppArmor alike. */
+const confinementProfile = obj(
   {
     localhostProfile: str(),
     type: oneOf(['Localhost', 'RuntimeDefault', 'Unconfined']),
@@ -38,7 +31,7 @@ export const windowsSecurityContextOptions = obj({
 
 export const securityContext = obj({
   allowPrivilegeEscalation: bool(),
-  appArmorProfile,
+  appArmorProfile: confinementProfile,
   capabilities,
   privileged: bool(),
   procMount: oneOf(['Default', 'Unmasked']),
@@ -47,7 +40,7 @@ export const securityContext = obj({
   runAsNonRoot: bool(),
   runAsUser: int64(),
   seLinuxOptions,
-  seccompProfile,
+  seccompProfile: confinementProfile,
   windowsOptions: windowsSecurityContextOptions,
 });
 
@@ -60,7 +53,7 @@ export const sysctl = obj(
 );
 
 export const podSecurityContext = obj({
-  appArmorProfile,
+  appArmorProfile: confinementProfile,
   fsGroup: int64(),
   fsGroupChangePolicy: oneOf(['Always', 'OnRootMismatch']),
   runAsGroup: int64(),
@@ -68,7 +61,7 @@ export const podSecurityContext = obj({
   runAsUser: int64(),
   seLinuxChangePolicy: oneOf(['MountOption', 'Recursive']),
   seLinuxOptions,
-  seccompProfile,
+  seccompProfile: confinementProfile,
   supplementalGroups: list(int64(), { atomic: true }),
   supplementalGroupsPolicy: oneOf(['Merge', 'Strict']),
   sysctls: list(sysctl, { atomic: true }),

@@ -1,75 +1,13 @@
 /** A volume of a pod: a name and exactly one source. */
-import {
-  awsElasticBlockStoreVolumeSource,
-  azureDiskVolumeSource,
-  fcVolumeSource,
-  flockerVolumeSource,
-  gcePersistentDiskVolumeSource,
-  hostPathVolumeSource,
-  nfsVolumeSource,
-  photonPersistentDiskVolumeSource,
-  portworxVolumeSource,
-  quobyteVolumeSource,
-  vsphereVirtualDiskVolumeSource,
-} from '#engine/registry/kinds/shared/network-volume.ts';
-import {
-  azureFileVolumeSource,
-  cephFSVolumeSource,
-  cinderVolumeSource,
-  csiVolumeSource,
-  emptyDirVolumeSource,
-  ephemeralVolumeSource,
-  flexVolumeSource,
-  gitRepoVolumeSource,
-  glusterfsVolumeSource,
-  imageVolumeSource,
-  iscsiVolumeSource,
-  persistentVolumeClaimVolumeSource,
-  rbdVolumeSource,
-  scaleIOVolumeSource,
-  storageOSVolumeSource,
-} from '#engine/registry/kinds/shared/pod-volume-source.ts';
-import {
-  configMapVolumeSource,
-  downwardAPIVolumeSource,
-  projectedVolumeSource,
-  secretVolumeSource,
-} from '#engine/registry/kinds/shared/projected-volume.ts';
-import { obj, str } from '#kube/schema-dsl.ts';
+import { plainVolumeSources } from '#engine/registry/kinds/shared/plain-volume-source.ts';
+import { podVolumeSources } from '#engine/registry/kinds/shared/pod-volume-source.ts';
+import { projectedVolumeSources } from '#engine/registry/kinds/shared/projected-volume.ts';
+import { type Infer, obj, str } from '#kube/schema-dsl.ts';
 
-export const volume = obj(
-  {
-    awsElasticBlockStore: awsElasticBlockStoreVolumeSource,
-    azureDisk: azureDiskVolumeSource,
-    azureFile: azureFileVolumeSource,
-    cephfs: cephFSVolumeSource,
-    cinder: cinderVolumeSource,
-    configMap: configMapVolumeSource,
-    csi: csiVolumeSource,
-    downwardAPI: downwardAPIVolumeSource,
-    emptyDir: emptyDirVolumeSource,
-    ephemeral: ephemeralVolumeSource,
-    fc: fcVolumeSource,
-    flexVolume: flexVolumeSource,
-    flocker: flockerVolumeSource,
-    gcePersistentDisk: gcePersistentDiskVolumeSource,
-    gitRepo: gitRepoVolumeSource,
-    glusterfs: glusterfsVolumeSource,
-    hostPath: hostPathVolumeSource,
-    image: imageVolumeSource,
-    iscsi: iscsiVolumeSource,
-    name: str(),
-    nfs: nfsVolumeSource,
-    persistentVolumeClaim: persistentVolumeClaimVolumeSource,
-    photonPersistentDisk: photonPersistentDiskVolumeSource,
-    portworxVolume: portworxVolumeSource,
-    projected: projectedVolumeSource,
-    quobyte: quobyteVolumeSource,
-    rbd: rbdVolumeSource,
-    scaleIO: scaleIOVolumeSource,
-    secret: secretVolumeSource,
-    storageos: storageOSVolumeSource,
-    vsphereVolume: vsphereVirtualDiskVolumeSource,
-  },
-  { required: ['name'] },
-);
+const sources = { ...plainVolumeSources, ...podVolumeSources, ...projectedVolumeSources };
+
+export const VOLUME_SOURCES: readonly string[] = Object.keys(sources).sort();
+
+export const volume = obj({ ...sources, name: str() }, { required: ['name'] });
+
+export type Volume = Infer<typeof volume>;

@@ -1,0 +1,17 @@
+/** Rules for paths: whoever names one must not get out of where it leads to. */
+import { type FieldError, invalidValue } from '#kube/field-error.ts';
+
+export function hasBackstep(path: string): boolean {
+  return path.split('/').includes('..');
+}
+
+export function checkNoBackstep(field: string, path: string): FieldError[] {
+  return hasBackstep(path) ? [invalidValue(field, path, "must not contain '..'")] : [];
+}
+
+/** A path below a volume must not lead out of it. */
+export function checkDescendingPath(field: string, path: string | undefined): FieldError[] {
+  if (!path) return [];
+  if (path.startsWith('/')) return [invalidValue(field, path, 'must be a relative path')];
+  return checkNoBackstep(field, path);
+}

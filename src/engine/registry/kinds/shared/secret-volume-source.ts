@@ -1,0 +1,93 @@
+/**
+ * Volume sources that pods and persistent volumes describe alike but for the reference to a secret: a pod's stands in
+ * its own namespace, a persistent volume's in any.
+ */
+import { bool, int32, list, map, obj, str } from '#kube/schema-dsl.ts';
+import type { Schema } from '#kube/schema.ts';
+
+export const secretVolumeSources = <R extends Schema>(secretRef: R) => ({
+  cephfs: obj(
+    {
+      monitors: list(str(), { atomic: true }),
+      path: str(),
+      readOnly: bool(),
+      secretFile: str(),
+      secretRef,
+      user: str(),
+    },
+    { required: ['monitors'] },
+  ),
+  cinder: obj(
+    {
+      fsType: str(),
+      readOnly: bool(),
+      secretRef,
+      volumeID: str(),
+    },
+    { required: ['volumeID'] },
+  ),
+  flexVolume: obj(
+    {
+      driver: str(),
+      fsType: str(),
+      options: map(str()),
+      readOnly: bool(),
+      secretRef,
+    },
+    { required: ['driver'] },
+  ),
+  iscsi: obj(
+    {
+      chapAuthDiscovery: bool(),
+      chapAuthSession: bool(),
+      fsType: str(),
+      initiatorName: str(),
+      iqn: str(),
+      iscsiInterface: str({ default: 'default' }),
+      lun: int32(),
+      portals: list(str(), { atomic: true }),
+      readOnly: bool(),
+      secretRef,
+      targetPortal: str(),
+    },
+    { required: ['targetPortal', 'iqn', 'lun'] },
+  ),
+  rbd: obj(
+    {
+      fsType: str(),
+      image: str(),
+      keyring: str({ default: '/etc/ceph/keyring' }),
+      monitors: list(str(), { atomic: true }),
+      pool: str({ default: 'rbd' }),
+      readOnly: bool(),
+      secretRef,
+      user: str({ default: 'admin' }),
+    },
+    { required: ['monitors', 'image'] },
+  ),
+  scaleIO: obj(
+    {
+      fsType: str({ default: 'xfs' }),
+      gateway: str(),
+      protectionDomain: str(),
+      readOnly: bool(),
+      secretRef,
+      sslEnabled: bool(),
+      storageMode: str({ default: 'ThinProvisioned' }),
+      storagePool: str(),
+      system: str(),
+      volumeName: str(),
+    },
+    { required: ['gateway', 'system', 'secretRef'] },
+  ),
+});
+
+/** Apart from the others, for a persistent volume's is a reference of another type than theirs. */
+export const storageOsVolumeSource = <R extends Schema>(secretRef: R) =>
+  obj({
+    fsType: str(),
+    readOnly: bool(),
+    secretRef,
+    volumeName: str(),
+    volumeNamespace: str(),
+  });
