@@ -93,7 +93,8 @@ function serveResource(
     version,
     resource: plural,
     subresource,
-    namespace,
+    // A namespace is judged in itself, so that whoever rules in it may look at it.
+    namespace: group === '' && plural === 'namespaces' ? name : namespace,
     name,
   });
   const served = parts.registry.find(group, version, plural);

@@ -41,7 +41,7 @@ function resourceRoute(group: string, version: string, parts: string[], at: numb
   const plural = decode(parts[at]!);
   const name = rest > 1 ? decode(parts[at + 1]!) : '';
   const subresource = rest > 2 ? decode(parts[at + 2]!) : '';
-  // A namespace is looked up, and its rights are judged, in itself.
+  // Namespaces themselves are in none.
   if (group === '' && plural === 'namespaces') namespace = '';
   return { type: 'resource', group, version, plural, namespace, name, subresource };
 }

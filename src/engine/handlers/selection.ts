@@ -3,6 +3,7 @@ import { decodeStored } from '#engine/codec.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { Selection } from '#engine/options.ts';
 import type { Entry } from '#engine/store/store.ts';
+import { BoundedCache } from '#lib/bounded-cache.ts';
 import { badRequest } from '#kube/api-error.ts';
 import { matchesFields, type FieldRequirement } from '#kube/field-selector.ts';
 import { matchesLabels } from '#kube/label-selector.ts';
@@ -15,15 +16,13 @@ const labels = new WeakMap<Entry, Record<string, string>>();
 const NO_LABELS: Record<string, string> = {};
 
 /** Lately parsed entries, for the fan-out of one event to many watchers. Read only. */
-const recent = new Map<Entry, KubeObject>();
-const RECENT_MAX = 256;
+const recent = new BoundedCache<Entry, KubeObject>({ maxEntries: 256, maxWeight: 4 * 1024 * 1024 });
 
 export function peekObject(entry: Entry): KubeObject {
   let object = recent.get(entry);
   if (object === undefined) {
     object = decodeStored(entry.bytes);
-    if (recent.size >= RECENT_MAX) recent.delete(recent.keys().next().value!);
-    recent.set(entry, object);
+    recent.set(entry, object, entry.bytes.length);
   }
   return object;
 }

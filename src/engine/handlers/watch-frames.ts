@@ -8,6 +8,7 @@ import type { Resource } from '#engine/registry/resource.ts';
 import type { Entry, StoreEvent } from '#engine/store/store.ts';
 import { partialMetadata } from '#engine/tables/partial-metadata.ts';
 import { tableOf } from '#engine/tables/table.ts';
+import { BoundedCache } from '#lib/bounded-cache.ts';
 import { apiVersionOf, type KubeObject } from '#kube/meta.ts';
 
 export type FrameType = 'ADDED' | 'MODIFIED' | 'DELETED';
@@ -20,14 +21,15 @@ const HEADS: Record<FrameType, Buffer> = {
 const TAIL = Buffer.from('}\n');
 
 /** Frames of the latest events. Bounded: an object must not be held twice for as long as it lives. */
-const shared = new Map<Entry, Partial<Record<FrameType, Buffer>>>();
-const SHARED_MAX = 1024;
+const shared = new BoundedCache<Entry, Partial<Record<FrameType, Buffer>>>({
+  maxEntries: 1024,
+  maxWeight: 8 * 1024 * 1024,
+});
 
 function sharedFrame(type: FrameType, entry: Entry): Buffer {
   let frames = shared.get(entry);
   if (frames === undefined) {
-    if (shared.size >= SHARED_MAX) shared.delete(shared.keys().next().value!);
-    shared.set(entry, (frames = {}));
+    shared.set(entry, (frames = {}), entry.bytes.length);
   }
   return (frames[type] ??= Buffer.concat([HEADS[type], entry.bytes, TAIL]));
 }

@@ -1,15 +1,19 @@
 /** Who the certificate of a connection names: worked out once, then remembered for as long as the connection lives. */
+import type { Http2Session } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import { userOfPeerCertificate, type Evidence } from '#engine/auth/authenticate.ts';
 
 type Peer = Evidence['peerCertificate'];
 
-const PEER = Symbol('peer');
-type Remembering = TLSSocket & { [PEER]?: { value: Peer } };
+const known = new WeakMap<Http2Session | TLSSocket, { readonly peer: Peer }>();
 
-export function connectionUser(socket: TLSSocket): Peer {
-  const remembering = socket as Remembering;
-  return (remembering[PEER] ??= { value: peerOf(socket) }).value;
+export function connectionUser(connection: Http2Session | TLSSocket): Peer {
+  let remembered = known.get(connection);
+  if (remembered === undefined) {
+    const socket = ('socket' in connection ? connection.socket : connection) as TLSSocket;
+    known.set(connection, (remembered = { peer: peerOf(socket) }));
+  }
+  return remembered.peer;
 }
 
 function peerOf(socket: TLSSocket): Peer {

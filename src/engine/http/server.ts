@@ -11,6 +11,7 @@ import {
   type IncomingHttpHeaders,
 } from 'node:http2';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import type { Authenticator } from '#engine/auth/authenticate.ts';
@@ -41,6 +42,9 @@ export class HttpsListener {
   readonly #sockets = new Set<TLSSocket>();
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #streams = new Set<Writable>();
+  /** HTTP/1.1 connections with a request under way. */
+  readonly #busy = new Set<Socket>();
+  #stopping = false;
 
   private constructor(server: Http2SecureServer) {
     this.#server = server;
@@ -92,6 +96,7 @@ export class HttpsListener {
     const server = this.#server;
     const serving = { handler, authenticate, log, streams: this.#streams };
     server.on('request', (request, response) => {
+      this.#occupy(request.socket, response as unknown as ServerResponse);
       serve(http1Exchange(request as unknown as IncomingMessage, response as unknown as ServerResponse), serving);
     });
     // node's compatibility layer would wrap each HTTP/2 stream for 'request' too; we take streams as they are.
@@ -102,26 +107,43 @@ export class HttpsListener {
     server.on('tlsClientError', (error) => log.debug({ err: error }, 'TLS handshake failed'));
     server.on('clientError', (error, socket) => {
       log.debug({ err: error }, 'malformed HTTP/1.1 request');
-      socket.destroy();
+      socket.end(refusalOf(error));
     });
   }
 
   /** Takes no more connections, lets open answers end for a moment, then cuts. */
   async stop(): Promise<void> {
+    this.#stopping = true;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     const timer = setTimeout(() => this.#cut(), STOP_GRACE_MS);
     for (const stream of this.#streams) stream.end();
     for (const session of this.#sessions) session.close();
     for (const socket of this.#sockets) {
-      if (socket.alpnProtocol !== 'h2') socket.destroySoon();
+      if (socket.alpnProtocol !== 'h2' && !this.#busy.has(socket)) socket.destroySoon();
     }
     await closed;
     clearTimeout(timer);
   }
 
+  /** A connection of HTTP/1.1 lives on between requests; at a stop it ends after the one that is under way. */
+  #occupy(socket: Socket, response: ServerResponse): void {
+    this.#busy.add(socket);
+    response.once('close', () => {
+      this.#busy.delete(socket);
+      if (this.#stopping) (socket as TLSSocket).destroySoon();
+    });
+  }
+
   #cut(): void {
     for (const socket of this.#sockets) socket.destroy();
   }
+}
+
+/** What cannot even be parsed has no representation to be answered in. */
+function refusalOf(error: Error): string {
+  const tooLong = (error as NodeJS.ErrnoException).code === 'HPE_HEADER_OVERFLOW';
+  const status = tooLong ? '431 Request Header Fields Too Large' : '400 Bad Request';
+  return `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`;
 }
 
 function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Exchange {
@@ -131,7 +153,7 @@ function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHeaders):
     method: headers[':method'] ?? '',
     url: headers[':path'] ?? '',
     headers,
-    peer: connectionUser(stream.session!.socket as TLSSocket),
+    peer: connectionUser(stream.session!),
     get gone() {
       return stream.destroyed;
     },
