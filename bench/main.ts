@@ -9,7 +9,11 @@ import { measureFootprint } from './measure-footprint.ts';
 import { measureWrites, Reads } from './measure-rates.ts';
 import { measureWatches } from './measure-watch.ts';
 import { parseOptions, USAGE, type Options } from './options.ts';
+import { machineCpuMs, ownCpuMs } from './proc-files.ts';
 import { heading, rowText, verdict, type Row } from './report.ts';
+
+/** More than this makes rates and latencies those of somebody else. */
+const MAX_OTHERS_CORES = 0.2;
 
 /** Rows as they are measured. */
 async function* measure(ground: Ground, options: Options): AsyncGenerator<Row> {
@@ -37,7 +41,7 @@ function machine(): string {
 }
 
 async function run(options: Options): Promise<void> {
-  const start = performance.now();
+  const [start, busyBefore] = [performance.now(), machineCpuMs()];
   print(`${machine()}${options.quick ? ', quick' : ''}\n\n${heading()}`);
   const ground = await Ground.prepare(options.profileDir);
   process.once('SIGINT', () => void ground.clear().finally(() => process.exit(130)));
@@ -51,14 +55,15 @@ async function run(options: Options): Promise<void> {
     await ground.clear();
   }
   const seconds = (performance.now() - start) / 1000;
-  print(
-    `\nfloor: a bare node:http2 server (GET, LIST, watch), the bare store (the rest); ${seconds.toFixed(0)} s in all`,
-  );
+  const othersCores = Math.max(0, machineCpuMs() - busyBefore - ownCpuMs()) / 1000 / seconds;
+  const trust = othersCores > MAX_OTHERS_CORES ? ': too busy to trust these figures' : '';
+  print(`\n${seconds.toFixed(0)} s in all; other programs used ${othersCores.toFixed(2)} cores meanwhile${trust}`);
+  print('floor: a bare node:http2 server (GET, LIST, watch), the bare store (the rest)');
   if (options.jsonFile !== undefined) {
     const figures = rows.map((row) => ({ ...row, verdict: verdict(row) }));
     await writeFile(
       options.jsonFile,
-      `${JSON.stringify({ machine: machine(), quick: options.quick, seconds, figures }, undefined, 2)}\n`,
+      `${JSON.stringify({ machine: machine(), quick: options.quick, seconds, othersCores, figures }, undefined, 2)}\n`,
     );
   }
 }

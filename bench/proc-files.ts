@@ -12,6 +12,19 @@ export function cpuMs(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
 }
 
+/** CPU time of this process and of all its children that have ended. */
+export function ownCpuMs(): number {
+  const stat = readFileSync('/proc/self/stat', 'latin1');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0) * TICK_MS;
+}
+
+/** CPU time that anybody used on this machine. */
+export function machineCpuMs(): number {
+  const [, user, nice, system, , , irq, softirq] = readFileSync('/proc/stat', 'latin1').split('\n', 1)[0]!.split(/\s+/);
+  return [user, nice, system, irq, softirq].reduce((sum, ticks) => sum + Number(ticks), 0) * TICK_MS;
+}
+
 /** VmRSS: what is resident now; VmHWM: the most that ever was. */
 export function memoryBytes(pid: number, field: 'VmRSS' | 'VmHWM'): number {
   const found = new RegExp(`^${field}:\\s+(\\d+) kB$`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'latin1'));

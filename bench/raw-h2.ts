@@ -1,6 +1,6 @@
 /**
- * A minimal HTTP/2 client, so that a benchmark measures the server: node's own client costs about as much as the
- * server it asks. Receives without limits, answers SETTINGS and PING, knows no push, no padding and no
+ * A minimal HTTP/2 client, so that a benchmark measures the server and not a general-purpose client beside
+ * it. Receives without limits, answers SETTINGS and PING, knows no push, no padding and no
  * continuations, and fails loudly when it meets one.
  */
 import type { Duplex } from 'node:stream';

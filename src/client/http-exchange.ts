@@ -57,7 +57,15 @@ function openStream(session: ClientHttp2Session, { method, path, headers, body, 
 
 async function* http2Body(stream: ClientHttp2Stream): AsyncGenerator<Buffer, void, undefined> {
   try {
-    for await (const chunk of stream) yield chunk as Buffer;
+    // Not `for await`: node takes a stream that the server has ended for broken, although its data is still here.
+    for (;;) {
+      const chunk = stream.read() as Buffer | null;
+      if (chunk !== null) yield chunk;
+      else if (stream.readableEnded || stream.destroyed) break;
+      else await moreOf(stream);
+    }
+    if (stream.errored) throw stream.errored;
+    if (!stream.readableEnded) throw new TransportError('the connection was closed inside the answer');
     // A stream that was reset ends like one that is complete.
     if (stream.aborted || (stream.rstCode ?? NGHTTP2_NO_ERROR) !== NGHTTP2_NO_ERROR) {
       throw new TransportError(`the server reset the stream (code ${stream.rstCode})`);
@@ -65,6 +73,18 @@ async function* http2Body(stream: ClientHttp2Stream): AsyncGenerator<Buffer, voi
   } finally {
     if (!stream.closed) stream.close(NGHTTP2_CANCEL);
   }
+}
+
+/** Resolves when there is something to read, or nothing will come any more. */
+function moreOf(stream: ClientHttp2Stream): Promise<void> {
+  return new Promise((resolve) => {
+    const events = ['readable', 'end', 'close'] as const;
+    const done = (): void => {
+      for (const event of events) stream.off(event, done);
+      resolve();
+    };
+    for (const event of events) stream.on(event, done);
+  });
 }
 
 export interface Http1Server {

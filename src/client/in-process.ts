@@ -31,8 +31,9 @@ export interface InProcessRequest {
 }
 
 export interface InProcessSink {
-  write(chunk: Buffer): boolean;
+  write(chunk: Buffer): void;
   readonly bufferedBytes: number;
+  onDrain(fn: () => void): void;
   end(): void;
 }
 
@@ -57,8 +58,6 @@ export interface InProcessOptions {
 }
 
 const NO_BYTES = Buffer.alloc(0);
-/** Past it `write` asks to wait; who goes on writing past the server's own limit is cut off by the server. */
-const HIGH_WATER_BYTES = 1024 * 1024;
 
 export function createInProcessTransport({ handler, user, userAgent }: InProcessOptions): Transport {
   function call(request: TransportRequest, signal: AbortSignal) {
@@ -113,6 +112,7 @@ class ChunkQueue implements InProcessSink, AsyncIterable<Buffer> {
   #chunks: Buffer[] = [];
   #ended = false;
   #wake: (() => void) | undefined;
+  readonly #drained: (() => void)[] = [];
   readonly #signal: AbortSignal;
   bufferedBytes = 0;
 
@@ -120,12 +120,16 @@ class ChunkQueue implements InProcessSink, AsyncIterable<Buffer> {
     this.#signal = signal;
   }
 
-  write(chunk: Buffer): boolean {
-    if (this.#ended) return false;
+  write(chunk: Buffer): void {
+    if (this.#ended) return;
     this.#chunks.push(chunk);
     this.bufferedBytes += chunk.length;
     this.#wake?.();
-    return this.bufferedBytes < HIGH_WATER_BYTES;
+  }
+
+  onDrain(fn: () => void): void {
+    if (this.bufferedBytes === 0) setImmediate(fn);
+    else this.#drained.push(fn);
   }
 
   end(): void {
@@ -151,6 +155,7 @@ class ChunkQueue implements InProcessSink, AsyncIterable<Buffer> {
             this.bufferedBytes -= chunk.length;
             yield chunk;
           }
+          if (this.bufferedBytes === 0) for (const fn of this.#drained.splice(0)) fn();
         } else if (this.#ended) {
           return;
         } else {

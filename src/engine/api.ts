@@ -18,20 +18,19 @@ import { update } from '#engine/handlers/update.ts';
 import { watch } from '#engine/handlers/watch.ts';
 import type { Metrics } from '#engine/metrics.ts';
 import { assertTimeout, isWatch } from '#engine/options.ts';
-import type { PathHandler } from '#engine/paths.ts';
+import { pageNotFound, type PathHandler } from '#engine/paths.ts';
 import type { Registry, Served } from '#engine/registry/registry.ts';
 import type { Resource, Verb } from '#engine/registry/resource.ts';
 import type { ApiHandler, ApiRequest, ApiResponse, StreamResponse } from '#engine/request.ts';
 import { parseRoute, verbOf, type ResourceRoute } from '#engine/route.ts';
 import { ACCEPTED_TYPES, negotiateRepresentation } from '#engine/tables/negotiate-representation.ts';
-import { ApiError, internalError, methodNotAllowed, notAcceptable, unknownPath } from '#kube/api-error.ts';
+import { ApiError, internalError, methodNotAllowed, notAcceptable } from '#kube/api-error.ts';
 import type { Log } from '#lib/log.ts';
 
 export interface ApiParts extends EngineParts {
   readonly registry: Registry;
   readonly authorizer: Authorizer;
   readonly metrics: Metrics;
-  readonly log: Log;
   /** Everything that is not a resource: discovery, health, version, metrics. */
   readonly paths: PathHandler;
 }
@@ -54,7 +53,8 @@ export function createApi(parts: ApiParts): ApiHandler {
   return async (request) => {
     const start = clock.now();
     const route = parseRoute(request.path);
-    const verb = route.type === 'path' ? request.method : verbOf(request.method, route, isWatch(request.query));
+    const verb =
+      route.type === 'path' ? pathVerb(request.method) : verbOf(request.method, route, isWatch(request.query));
     let response: ApiResponse;
     try {
       if (route.type === 'path') response = await servePath(parts, request);
@@ -64,15 +64,18 @@ export function createApi(parts: ApiParts): ApiHandler {
     }
     const known =
       route.type === 'resource' && parts.registry.find(route.group, route.version, route.plural) !== undefined;
-    if ('stream' in response) response = counted(response, route.type === 'resource' ? route.plural : '', metrics);
-    metrics.requestDone(
-      verb ?? request.method,
-      known ? route.plural : '',
-      response.status,
-      (clock.now() - start) / 1000,
-    );
+    const resource = known ? route.plural : '';
+    if ('stream' in response) response = counted(response, resource, metrics);
+    else metrics.requestDone(verb ?? OTHER_VERB, resource, response.status, (clock.now() - start) / 1000);
     return response;
   };
+}
+
+/** Labels of metrics are bounded, and HTTP/2 lets a client invent methods. */
+const OTHER_VERB = 'other';
+
+function pathVerb(method: string): string {
+  return method === 'GET' ? 'get' : OTHER_VERB;
 }
 
 function servePath(parts: ApiParts, request: ApiRequest): Promise<ApiResponse> {
@@ -98,13 +101,14 @@ function serveResource(
     name,
   });
   const served = parts.registry.find(group, version, plural);
-  if (served === undefined || !fits(served, route)) throw unknownPath();
+  if (served === undefined || !fits(served, route)) return pageNotFound();
   const handler = handlerOf(served, route, verb);
+  if (handler === undefined) return pageNotFound();
   assertTimeout(request.query);
   const representation = negotiateRepresentation(request.accept);
   if (representation === 'not-acceptable') throw notAcceptable(ACCEPTED_TYPES);
-  const { store, clock, admit } = parts;
-  return withDeprecation(served, handler({ store, clock, admit, request, route, served, representation }));
+  const { store, clock, log, admit } = parts;
+  return withDeprecation(served, handler({ store, clock, log, admit, request, route, served, representation }));
 }
 
 function authorize({ authorizer }: ApiParts, request: ApiRequest, attributes: Attributes): void {
@@ -117,6 +121,8 @@ function fits({ resource }: Served, { namespace, name }: ResourceRoute): boolean
   if (!resource.namespaced) return namespace === '';
   return namespace !== '' || name === '';
 }
+
+const WRITES_IN_COLLECTION: ReadonlySet<string> = new Set(['create', 'deletecollection']);
 
 /** What each subresource answers to; who has which is asked of the kind. */
 const SUBRESOURCES: Record<
@@ -131,22 +137,24 @@ const SUBRESOURCES: Record<
   finalize: { served: ({ collection }) => collection === NAMESPACE_COLLECTION, handlers: { update, patch } },
 };
 
+/** undefined = there is no such subresource. */
 function handlerOf(
   { resource }: Served,
   { subresource, name, namespace }: ResourceRoute,
   verb: string | undefined,
-): Handler {
+): Handler | undefined {
   if (verb === undefined) throw methodNotAllowed();
   if (subresource !== '') {
     const known = Object.hasOwn(SUBRESOURCES, subresource) ? SUBRESOURCES[subresource]! : undefined;
-    if (known === undefined || !known.served(resource)) throw unknownPath();
+    if (known === undefined || !known.served(resource)) return undefined;
     const handler = known.handlers[verb];
     if (handler === undefined) throw methodNotAllowed();
     return handler;
   }
   const onItem = name !== '';
   const misplaced = verb === 'create' ? onItem : (verb === 'update' || verb === 'patch') && !onItem;
-  const noNamespace = verb === 'create' && resource.namespaced && namespace === '';
+  // Across namespaces one may look, not write.
+  const noNamespace = WRITES_IN_COLLECTION.has(verb) && resource.namespaced && namespace === '';
   if (misplaced || noNamespace || !resource.verbs.includes(verb as Verb)) throw methodNotAllowed();
   return HANDLERS[verb as Verb];
 }

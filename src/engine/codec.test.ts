@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { encodeStored, decodeStored, mediaType, parseBody, parseJson, parseYamlText } from '#engine/codec.ts';
+import { encodeStored, decodeStored, mediaType, parseBody, parseYamlText } from '#engine/codec.ts';
+import { NestingError, parseJson } from '#engine/json.ts';
 import { decodeContinue, encodeContinue } from '#engine/handlers/continue-token.ts';
 import { ApiError } from '#kube/api-error.ts';
 
@@ -12,6 +13,7 @@ test('stored bytes carry their revision', () => {
 const inert: Record<string, string> = {
   plain: '{"a":{"__proto__":{"x":1},"b":2}}',
   escaped: '{"a":{"\\u005F_proto__":{"x":1},"b":2}}',
+  'escaped elsewhere': '{"a":{"__\\u0070roto__":{"x":1},"b":2}}',
   'inside a list': '[{"__proto__":1}]',
 };
 
@@ -33,7 +35,8 @@ test('a text that only mentions __proto__ keeps it', () => {
 test('nesting is bounded', () => {
   const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
   assert.doesNotThrow(() => parseJson(nested(200)));
-  assert.throws(() => parseJson(nested(300)), ApiError);
+  assert.throws(() => parseJson(nested(300)), NestingError);
+  assert.throws(() => parseJson(`${nested(5000).slice(0, 5000)}"\\u0041"${nested(5000).slice(5000)}`), NestingError);
 });
 
 test('YAML aliases are bounded', () => {

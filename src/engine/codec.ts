@@ -1,20 +1,18 @@
 /**
- * Bytes to objects and back. Bodies are untrusted: nesting is bounded, `__proto__` is inert (dropped), YAML aliases
- * are limited. Stored bytes are our own and are parsed plainly.
+ * Bytes to objects and back. Bodies are untrusted (json.ts bounds them); YAML is limited in size and aliases, because
+ * it is slow to parse. Stored bytes are our own and are parsed plainly.
  */
 import { parse as parseYaml, stringify as stringifyYaml } from 'yaml';
-import { ApiError, badRequest, unsupportedMediaType } from '#kube/api-error.ts';
-import { isRecord, type KubeObject } from '#kube/meta.ts';
-import { MAX_DEPTH, MAX_YAML_ALIASES } from '#engine/limits.ts';
+import { type ApiError, badRequest, tooLarge, unsupportedMediaType } from '#kube/api-error.ts';
+import type { KubeObject } from '#kube/meta.ts';
+import { NestingError, parseJson } from '#engine/json.ts';
+import { MAX_YAML_ALIASES, MAX_YAML_BYTES } from '#engine/limits.ts';
 import { decodeProtobuf } from '#engine/protobuf/decode-protobuf.ts';
 import { ProtobufError } from '#engine/protobuf/protobuf-error.ts';
 
 export const JSON_TYPE = 'application/json';
 export const YAML_TYPE = 'application/yaml';
 const PROTOBUF_TYPE = 'application/vnd.kubernetes.protobuf';
-
-/** A key that reaches a prototype when it is assigned; `\u005f` is an escaped underscore. */
-const SUSPECT = /__proto__|\\u005f/i;
 
 export function decodeStored(bytes: Buffer): KubeObject {
   return JSON.parse(bytes.toString('utf8')) as KubeObject;
@@ -44,13 +42,6 @@ export function mediaType(contentType: string): string {
   return (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase();
 }
 
-/** Parses JSON from outside; throws SyntaxError with Go-like wording where the API shows it. */
-export function parseJson(text: string): unknown {
-  const value: unknown = SUSPECT.test(text) ? JSON.parse(text, dropPrototypeKeys) : JSON.parse(text);
-  assertDepth(value, 0);
-  return value;
-}
-
 /** What a body is meant to be, for the error that says it is not. */
 export interface ExpectedBody {
   readonly kind: string;
@@ -64,11 +55,13 @@ export function parseBody(bytes: Buffer, contentType: string, expected: Expected
   const accepted = expected.builtIn ? [JSON_TYPE, YAML_TYPE, PROTOBUF_TYPE] : [JSON_TYPE, YAML_TYPE];
   if (type !== '' && !accepted.includes(type)) throw unsupportedMediaType(accepted);
   if (type === PROTOBUF_TYPE) return parseProtobuf(bytes, expected.kind);
+  if (type === YAML_TYPE && bytes.length > MAX_YAML_BYTES) throw tooLarge(YAML_TOO_LARGE);
   const text = bytes.toString('utf8');
   try {
     return type === YAML_TYPE ? parseYamlText(text) : parseJson(text);
   } catch (error) {
-    if (!(error instanceof Error) || error instanceof ApiError) throw error;
+    if (!(error instanceof Error)) throw error;
+    if (error instanceof NestingError) throw badRequest(`the object provided is ${error.message}`);
     const shown = text.length > 1000 ? `${text.slice(0, 1000)}...` : text;
     throw unrecognized(
       expected.kind,
@@ -90,12 +83,14 @@ function unrecognized(kind: string, why: string): ApiError {
   return badRequest(`the object provided is unrecognized (must be of type ${kind}): couldn't get version/kind; ${why}`);
 }
 
+const YAML_TOO_LARGE = `Request entity too large: limit is ${MAX_YAML_BYTES} for YAML; send JSON instead`;
+
 /** Parses a patch body: YAML is for apply patches only. */
 export function parsePatch(bytes: Buffer): unknown {
   try {
     return parseJson(bytes.toString('utf8'));
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
+    if (!(error instanceof SyntaxError) && !(error instanceof NestingError)) throw error;
     throw badRequest(`error decoding patch: ${error.message}`);
   }
 }
@@ -104,19 +99,4 @@ export function parseYamlText(text: string): unknown {
   const value: unknown = parseYaml(text, { maxAliasCount: MAX_YAML_ALIASES });
   // One trip through JSON makes YAML's own types plain and drops prototype keys.
   return parseJson(JSON.stringify(value ?? null));
-}
-
-function dropPrototypeKeys(this: unknown, key: string, value: unknown): unknown {
-  return key === '__proto__' ? undefined : value;
-}
-
-function assertDepth(value: unknown, depth: number): void {
-  if (typeof value !== 'object' || value === null) return;
-  if (depth >= MAX_DEPTH)
-    throw badRequest(`the object provided is nested too deeply: the limit is ${MAX_DEPTH} levels`);
-  if (Array.isArray(value)) {
-    for (const item of value) assertDepth(item, depth + 1);
-  } else if (isRecord(value)) {
-    for (const key in value) assertDepth(value[key], depth + 1);
-  }
 }

@@ -3,6 +3,7 @@
  * what tests run in one process.
  */
 import { admissionChain } from '#engine/admission/admission.ts';
+import { customKindLifecycle } from '#engine/admission/custom-kind-lifecycle.ts';
 import { namespaceLifecycle } from '#engine/admission/namespace-lifecycle.ts';
 import { createApi } from '#engine/api.ts';
 import { builtInAuthorizer, type Authorizer } from '#engine/auth/authorize.ts';
@@ -37,7 +38,7 @@ export interface Core {
 
 export function createCore({ store, clock, log, authorizer = builtInAuthorizer, serverAddress }: CoreOptions): Core {
   const registry = new Registry([...builtInResources, customResourceDefinitions]);
-  const stopTracking = trackCustomKinds(store, registry);
+  const stopTracking = trackCustomKinds(store, registry, log);
   const metrics = createMetrics(store);
   let started = false;
   const paths = createPaths({
@@ -46,7 +47,7 @@ export function createCore({ store, clock, log, authorizer = builtInAuthorizer, 
     health: healthChecks(store, () => started),
     serverAddress: serverAddress ?? (() => ''),
   });
-  const admit = admissionChain([namespaceLifecycle(store)]);
+  const admit = admissionChain([namespaceLifecycle(store), customKindLifecycle(store)]);
   return {
     handler: createApi({ store, clock, log, registry, authorizer, metrics, admit, paths }),
     registry,

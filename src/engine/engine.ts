@@ -13,7 +13,7 @@ import { ensurePki, type Pki } from '#engine/auth/certificates.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
 import { writeKubeconfig } from '#engine/auth/kubeconfig-file.ts';
 import { loadTokenFile, tokenLookup } from '#engine/auth/tokens.ts';
-import { startControllers } from '#engine/controllers/start.ts';
+import { startControllers, type RunningControllers } from '#engine/controllers/start.ts';
 import { createCore } from '#engine/core.ts';
 import { HttpsListener } from '#engine/http/server.ts';
 import { openSqliteStore } from '#engine/store/open-store.ts';
@@ -50,7 +50,15 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const tokens = options.tokenAuthFile === undefined ? [] : await loadTokenFile(options.tokenAuthFile);
   const store = await openSqliteStore(join(dataDir, 'store.db'));
   let listener: HttpsListener | undefined;
+  let controllers: RunningControllers | undefined;
   const core = createCore({ store, clock, log, serverAddress: () => address(host, listener?.port ?? options.port) });
+  /** In the reverse order of the start; what did not come to start is left out. */
+  const stop = async () => {
+    await controllers?.stop();
+    await listener?.stop();
+    core.stop();
+    await store.close();
+  };
   try {
     listener = await HttpsListener.start({
       host,
@@ -62,25 +70,13 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       authenticate: createAuthenticator({ tokens: tokenLookup(tokens) }),
       log,
     });
-    const controllers = await startControllers({ handler: core.handler, registry: core.registry, clock, log });
+    controllers = await startControllers({ handler: core.handler, registry: core.registry, clock, log });
     const url = `https://${address(host, listener.port)}`;
     const kubeconfigPath = await writeAdminKubeconfig(pki, dataDir, url);
     core.markStarted();
-    const listening = listener;
-    return {
-      url,
-      kubeconfigPath,
-      async stop() {
-        await controllers.stop();
-        await listening.stop();
-        core.stop();
-        await store.close();
-      },
-    };
+    return { url, kubeconfigPath, stop };
   } catch (error) {
-    await listener?.stop();
-    core.stop();
-    await store.close();
+    await stop();
     throw error;
   }
 }

@@ -21,7 +21,7 @@ export function createMetrics(store: Store): Metrics {
   });
   const durations = new Histogram({
     name: 'apiserver_request_duration_seconds',
-    help: 'Time until the answer was ready, watches left out.',
+    help: 'Time until the answer was ready; watches are left out.',
     labelNames: ['verb'],
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,

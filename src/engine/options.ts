@@ -4,6 +4,9 @@ import { forbiddenField, invalidValue, requiredValue, unsupportedValue, type Fie
 import { parseFieldSelector, type FieldRequirement } from '#kube/field-selector.ts';
 import { parseLabelSelector, type LabelRequirement } from '#kube/label-selector.ts';
 import { isRecord } from '#kube/meta.ts';
+import { bool, int64, list, obj, str } from '#kube/schema-dsl.ts';
+import { compileSchema } from '#engine/registry/structural/compile.ts';
+import { decodeTypeError } from '#engine/registry/structural/decode-type-error.ts';
 
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
 
@@ -28,7 +31,8 @@ export interface ListOptions extends Selection {
 export interface WatchOptions extends Selection {
   readonly resourceVersion: number | undefined;
   readonly bookmarks: boolean;
-  readonly initialEvents: boolean;
+  /** undefined = nothing said: what is there comes first where no version was given. */
+  readonly initialEvents: boolean | undefined;
   readonly timeoutSeconds: number | undefined;
 }
 
@@ -92,7 +96,7 @@ export function selectionOf(query: URLSearchParams): Selection {
   };
 }
 
-const GO_DURATION = /^[-+]?(\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)/;
+const GO_DURATION = /^[-+]?((\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h))+$/;
 
 /** Clients may say how long they wait; every answer of ours is quicker, but nonsense is told as such. */
 export function assertTimeout(query: URLSearchParams): void {
@@ -105,8 +109,9 @@ export function isWatch(query: URLSearchParams): boolean {
   return query.size > 0 && isTrue(query.get('watch'));
 }
 
+/** As Kubernetes reads a flag: present is true, unless it says otherwise. */
 function isTrue(value: string | null): boolean {
-  return value === 'true' || value === '1';
+  return value !== null && value !== '0' && value.toLowerCase() !== 'false';
 }
 
 export function listOptions(query: URLSearchParams): ListOptions {
@@ -151,7 +156,9 @@ export function watchOptions(query: URLSearchParams): WatchOptions {
   if (initial !== null && match !== 'NotOlderThan') {
     const why = 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan';
     errors.push(
-      match === '' ? requiredOrForbidden(why) : unsupportedValue('resourceVersionMatch', match, ['NotOlderThan']),
+      match === ''
+        ? forbiddenField('resourceVersionMatch', why)
+        : unsupportedValue('resourceVersionMatch', match, ['NotOlderThan']),
     );
   } else if (initial === null && match !== '') {
     const why = 'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided';
@@ -164,13 +171,9 @@ export function watchOptions(query: URLSearchParams): WatchOptions {
     ...selectionOf(query),
     resourceVersion: version === '' ? undefined : revision(version),
     bookmarks: isTrue(query.get('allowWatchBookmarks')),
-    initialEvents: isTrue(initial),
+    initialEvents: initial === null ? undefined : isTrue(initial),
     timeoutSeconds: timeoutSeconds !== undefined && timeoutSeconds > 0 ? timeoutSeconds : undefined,
   };
-}
-
-function requiredOrForbidden(why: string): FieldError {
-  return forbiddenField('resourceVersionMatch', why);
 }
 
 export function revision(text: string): number {
@@ -193,40 +196,68 @@ function integer(query: URLSearchParams, name: string): number | undefined {
 
 const POLICIES: readonly string[] = ['Foreground', 'Background', 'Orphan'];
 
-/** Options of a delete come in the body, or in the query where there is no body. */
+/** Options of a delete come in the body, or in the query where there is no body. What cannot be read deletes nothing. */
 export function deleteOptions(query: URLSearchParams, body: unknown): DeleteOptions {
-  const given = isRecord(body) ? body : fromQuery(query);
+  const given = body === undefined ? fromQuery(query) : asDeleteOptions(body);
   const errors: FieldError[] = [];
-  const dryRun = parseDryRun(stringList(given['dryRun']).concat(isRecord(body) ? query.getAll('dryRun') : []), errors);
-  let policy = given['propagationPolicy'];
-  if (policy !== undefined && policy !== null && !POLICIES.includes(policy as string)) {
+  const dryRun = parseDryRun([...(given.dryRun ?? []), ...(body === undefined ? [] : query.getAll('dryRun'))], errors);
+  let policy = given.propagationPolicy ?? undefined;
+  if (policy !== undefined && !POLICIES.includes(policy)) {
     errors.push(unsupportedValue('propagationPolicy', policy, [...POLICIES, 'nil']));
   }
-  const orphan = given['orphanDependents'];
-  if (typeof orphan === 'boolean') {
+  const orphan = given.orphanDependents ?? undefined;
+  if (orphan !== undefined) {
     if (policy !== undefined) {
-      errors.push(
-        invalidValue('propagationPolicy', policy, 'orphanDependents and deletionPropagation cannot be both set'),
-      );
+      const why = 'orphanDependents and deletionPropagation cannot be both set';
+      errors.push(invalidValue('propagationPolicy', policy, why));
     }
     policy = orphan ? 'Orphan' : 'Background';
   }
-  const grace = given['gracePeriodSeconds'];
-  if (grace !== undefined && grace !== null && !(typeof grace === 'number' && Number.isSafeInteger(grace))) {
-    errors.push(invalidValue('gracePeriodSeconds', grace, 'must be a whole number'));
-  }
-  const preconditions = isRecord(given['preconditions']) ? given['preconditions'] : {};
   refuse('DeleteOptions', errors);
   return {
     dryRun,
-    gracePeriodSeconds: typeof grace === 'number' ? Math.max(0, grace) : undefined,
-    propagationPolicy: (policy ?? undefined) as PropagationPolicy | undefined,
-    uid: stringOrUndefined(preconditions['uid']),
-    resourceVersion: stringOrUndefined(preconditions['resourceVersion']),
+    gracePeriodSeconds: given.gracePeriodSeconds ?? undefined,
+    propagationPolicy: policy as PropagationPolicy | undefined,
+    uid: given.preconditions?.uid ?? undefined,
+    resourceVersion: given.preconditions?.resourceVersion ?? undefined,
   };
 }
 
-function fromQuery(query: URLSearchParams): Record<string, unknown> {
+/** meta.k8s.io DeleteOptions as sent; null is as good as absent. */
+interface SentDeleteOptions {
+  dryRun?: string[] | null;
+  propagationPolicy?: string | null;
+  orphanDependents?: boolean | null;
+  gracePeriodSeconds?: number | null;
+  preconditions?: { uid?: string | null; resourceVersion?: string | null } | null;
+}
+
+const deleteOptionsSchema = compileSchema(
+  obj({
+    apiVersion: str(),
+    kind: str(),
+    dryRun: list(str()),
+    propagationPolicy: str(),
+    orphanDependents: bool(),
+    gracePeriodSeconds: int64(),
+    preconditions: obj({ uid: str(), resourceVersion: str() }),
+  }),
+  { root: false },
+);
+
+function asDeleteOptions(body: unknown): SentDeleteOptions {
+  const why = isRecord(body) ? decodeTypeError(body, deleteOptionsSchema) : 'json: cannot unmarshal it into an object';
+  if (why !== undefined) throw badRequest(`DeleteOptions cannot be read: ${why}`);
+  const options = body as SentDeleteOptions & { kind?: string };
+  if (options.kind !== undefined && options.kind !== 'DeleteOptions') {
+    throw badRequest(
+      `decoded object cannot be converted to DeleteOptions: its kind is ${JSON.stringify(options.kind)}`,
+    );
+  }
+  return options;
+}
+
+function fromQuery(query: URLSearchParams): SentDeleteOptions {
   const grace = integer(query, 'gracePeriodSeconds');
   const orphan = query.get('orphanDependents');
   return {
@@ -235,14 +266,6 @@ function fromQuery(query: URLSearchParams): Record<string, unknown> {
     orphanDependents: orphan === null ? undefined : isTrue(orphan),
     gracePeriodSeconds: grace,
   };
-}
-
-function stringList(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
-}
-
-function stringOrUndefined(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined;
 }
 
 /** The resource version that a conditional update lacks; kept here because its value prints as Go's 0x0. */

@@ -1,14 +1,14 @@
 /** Everything under the API that is not a resource: discovery, OpenAPI, version, health, metrics. */
-import { encodeJson, JSON_TYPE } from '#engine/codec.ts';
+import { JSON_TYPE } from '#engine/codec.ts';
 import { DiscoveryDocuments } from '#engine/discovery/discovery-documents.ts';
 import type { ServedDocument } from '#engine/discovery/served-document.ts';
 import { respondHealth, type HealthChecks } from '#engine/health.ts';
 import type { Metrics } from '#engine/metrics.ts';
 import { OpenApiDocuments } from '#engine/openapi/openapi-documents.ts';
 import type { Registry } from '#engine/registry/registry.ts';
-import type { ApiRequest, ApiResponse } from '#engine/request.ts';
+import type { ApiRequest, ApiResponse, BytesResponse } from '#engine/request.ts';
 import { versionInfo } from '#engine/version.ts';
-import { methodNotAllowed, unknownPath } from '#kube/api-error.ts';
+import { methodNotAllowed } from '#kube/api-error.ts';
 
 export type PathHandler = (request: ApiRequest) => Promise<ApiResponse>;
 
@@ -39,7 +39,7 @@ export function createPaths({ registry, metrics, health, serverAddress }: PathPa
   return async (request) => {
     const { path, method } = request;
     const response = await find(request);
-    if (response === undefined) throw unknownPath();
+    if (response === undefined) return pageNotFound();
     if (method !== 'GET') throw methodNotAllowed();
     return response;
 
@@ -51,7 +51,7 @@ export function createPaths({ registry, metrics, health, serverAddress }: PathPa
         case 'readyz':
           return respondHealth(path, query, health);
         case 'version':
-          return { status: 200, contentType: JSON_TYPE, body: encodeJson(versionInfo) };
+          return { status: 200, contentType: JSON_TYPE, body: Buffer.from(JSON.stringify(versionInfo, null, 2)) };
         case 'metrics':
           return { status: 200, contentType: metrics.contentType, body: Buffer.from(await metrics.text()) };
         case 'openapi':
@@ -67,6 +67,13 @@ export function createPaths({ registry, metrics, health, serverAddress }: PathPa
       }
     }
   };
+}
+
+/** Where there is no API there is no Status either: kube-apiserver answers in plain text, and kubectl relies on it. */
+export function pageNotFound(): BytesResponse {
+  const headers = { 'x-content-type-options': 'nosniff' };
+  const body = Buffer.from('404 page not found\n');
+  return { status: 404, contentType: 'text/plain; charset=utf-8', headers, body };
 }
 
 async function respondDocument(

@@ -28,9 +28,12 @@ export interface ApiRequest {
 }
 
 export interface StreamSink {
-  /** False asks to wait for `drained`; a sink that falls too far behind is cut off by the caller. */
-  write(chunk: Buffer): boolean;
+  write(chunk: Buffer): void;
+  /** Written and not yet taken by the other side. */
   readonly bufferedBytes: number;
+  /** Calls back once when everything that was written has been taken. */
+  onDrain(fn: () => void): void;
+  /** The other side may still read what was written, for a while. */
   end(): void;
 }
 

@@ -20,6 +20,8 @@ export type Route = ResourceRoute | PathRoute;
 export function parseRoute(path: string): Route {
   const parts = path.split('/');
   if (parts[parts.length - 1] === '') parts.pop();
+  // A name that a script left empty must not turn one namespace into all of them.
+  if (parts.includes('', 1)) return { type: 'path', path };
   // ['', 'api', 'v1', ...] or ['', 'apis', group, version, ...]
   if (parts[1] === 'api' && parts.length > 3) return resourceRoute('', parts[2]!, parts, 3);
   if (parts[1] === 'apis' && parts.length > 4) return resourceRoute(parts[2]!, parts[3]!, parts, 4);
@@ -41,8 +43,6 @@ function resourceRoute(group: string, version: string, parts: string[], at: numb
   const plural = decode(parts[at]!);
   const name = rest > 1 ? decode(parts[at + 1]!) : '';
   const subresource = rest > 2 ? decode(parts[at + 2]!) : '';
-  // Namespaces themselves are in none.
-  if (group === '' && plural === 'namespaces') namespace = '';
   return { type: 'resource', group, version, plural, namespace, name, subresource };
 }
 

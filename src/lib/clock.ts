@@ -7,10 +7,13 @@ export interface Clock {
   after(ms: number, fn: () => void): () => void;
 }
 
+/** setTimeout takes longer ones for no time at all. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   after(ms, fn) {
-    const timer = setTimeout(fn, ms);
+    const timer = setTimeout(fn, Math.min(ms, MAX_TIMER_MS));
     timer.unref();
     return () => clearTimeout(timer);
   },

@@ -142,7 +142,13 @@ async function patch(change: PatchChange, { client, fieldManager, signal }: Appl
   const guarded = { type: patchType, body: uid === undefined ? body : withUid(body, uid) };
   // Who applies on behalf of a controller owns what it applies.
   const force = patchType === 'apply' ? true : undefined;
-  const patched = client.patch(type, name, guarded, { fieldManager, subresource, force, signal });
+  const options = { fieldManager, subresource, force, signal };
+  const patched = client.patch(type, name, guarded, options).catch(async (error: unknown) => {
+    if (uid === undefined || !isApiError(error, 'Invalid')) throw error;
+    // Perhaps only the guard has failed: then another object has the name now, and the plan is stale.
+    const present = await client.get(type, name, { signal });
+    throw present.metadata.uid === uid ? error : conflict(type, name.name, 'the object was deleted and made anew');
+  });
   return { written: revisionOf(type, await orStale(type, name.name, patched)) };
 }
 

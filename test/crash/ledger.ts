@@ -35,6 +35,6 @@ export class Ledger {
 }
 
 /** Lists leave apiVersion and kind out. */
-function canonical({ apiVersion: _, kind: __, ...rest }: KubeObject): string {
-  return JSON.stringify(rest);
+function canonical(object: KubeObject): string {
+  return JSON.stringify({ ...object, apiVersion: undefined, kind: undefined });
 }

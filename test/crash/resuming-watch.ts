@@ -62,6 +62,8 @@ export class ResumingWatch {
         if (!(error instanceof TransportError)) throw error;
       }
       this.resumed++;
+      // The other side of a broken connection may not be gone yet; the rest of the test must get its turn.
+      await new Promise((resolve) => setImmediate(resolve));
     }
   }
 

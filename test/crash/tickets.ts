@@ -61,7 +61,7 @@ const crd = {
 
 /** Makes the custom kind and waits until it is served. */
 export async function installTickets(client: Client): Promise<void> {
-  const made = await client.create(CRDS, structuredClone(crd) as KubeObject);
+  const made = await client.create(CRDS, structuredClone(crd));
   if (isEstablished(made)) return;
   const { name, resourceVersion } = made.metadata;
   for await (const { object } of client.watch(CRDS, { fieldSelector: `metadata.name=${name}`, resourceVersion })) {

@@ -113,7 +113,8 @@ export class Writer {
     const state = found && tokenOf(found);
     const before = object.current && tokenOf(object.current);
     const happened = type === 'DELETED' ? found === undefined : state === token;
-    if (!happened) assert.equal(state, before, `${object.name} is neither what was acknowledged nor what was asked for`);
+    if (!happened)
+      assert.equal(state, before, `${object.name} is neither what was acknowledged nor what was asked for`);
     if (found !== undefined) {
       const revision = this.#options.ledger.note(this.type, found);
       if (happened) object.record.push({ type, token, revision });

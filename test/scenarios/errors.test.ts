@@ -42,19 +42,6 @@ const cases: Record<string, Case> = {
     message: 'configmaps "nope" not found',
     details: { name: 'nope', kind: 'configmaps' },
   },
-  'a resource that is not served': {
-    request: ['GET', '/api/v1/namespaces/golden/widgets'],
-    code: 404,
-    reason: 'NotFound',
-    message: 'the server could not find the requested resource',
-    details: {},
-  },
-  'a group that is not served': {
-    request: ['GET', '/apis/none.example/v1/widgets'],
-    code: 404,
-    reason: 'NotFound',
-    message: 'the server could not find the requested resource',
-  },
   'a namespace that is not there': {
     request: [
       'POST',
@@ -368,6 +355,21 @@ for (const [name, { request, code, reason, message, details }] of Object.entries
     assert.deepEqual([status, body.code, body.reason, body.status], [code, code, reason, 'Failure']);
     if (details !== undefined) assert.deepEqual(body.details, details);
     assert.equal(api.store.revision, before, 'a refused request writes nothing');
+  });
+}
+
+for (const path of [
+  '/api/v1/namespaces/golden/widgets',
+  '/apis/none.example/v1/widgets',
+  '/apis/none.example',
+  `${GADGETS}/one/log`,
+  '/api/v1/namespaces//configmaps',
+  '/api/v1/namespaces/golden/nodes',
+  '/nothing',
+]) {
+  test(`${path} is no page`, async () => {
+    const { status, text } = await api.call('GET', path);
+    assert.deepEqual([status, text], [404, '404 page not found\n']);
   });
 }
 

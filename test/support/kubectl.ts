@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-const OLD_KUBECTL = join(import.meta.dirname, '../../.cache/kubectl-1.20/kubectl');
+const OLD_KUBECTL = join(import.meta.dirname, '../../.cache/kubectl-1.20/usr/bin/kubectl');
 
 export type FoundKubectl = { readonly path: string; readonly version: string } | { readonly missing: string };
 

@@ -4,12 +4,16 @@ import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
 import { createHttpTransport, type HttpTransport } from '#client/http.ts';
 import { loadKubeconfig, type ClusterAccess } from '#client/kubeconfig.ts';
 import { systemClock } from '#lib/clock.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
+
+/** A test, or whatever else has an end. */
+export interface Scope {
+  after(fn: () => void): void;
+}
 
 export interface ServerOptions {
   readonly dataDir: string;
@@ -38,7 +42,7 @@ export interface ServerProcess {
 }
 
 /** Starts `selfsame up` and kills it at the end of the test at the latest. */
-export function spawnServer(t: TestContext, { dataDir, port = 0, tokenAuthFile }: ServerOptions): ServerProcess {
+export function spawnServer(t: Scope, { dataDir, port = 0, tokenAuthFile }: ServerOptions): ServerProcess {
   const args = ['up', '--data-dir', dataDir, '--port', String(port), '--log-level', 'warn'];
   if (tokenAuthFile !== undefined) args.push('--token-auth-file', tokenAuthFile);
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', join(ROOT, 'src/main.ts'), ...args], {
@@ -76,7 +80,7 @@ export function spawnServer(t: TestContext, { dataDir, port = 0, tokenAuthFile }
   };
 }
 
-export async function startServer(t: TestContext, options: ServerOptions): Promise<ServerProcess> {
+export async function startServer(t: Scope, options: ServerOptions): Promise<ServerProcess> {
   const server = spawnServer(t, options);
   await server.ready;
   return server;
@@ -88,14 +92,14 @@ export function kubeconfigAccess(dataDir: string): ClusterAccess {
 }
 
 /** Closed at the end of the test. */
-export function transportTo(t: TestContext, access: ClusterAccess): HttpTransport {
+export function transportTo(t: Scope, access: ClusterAccess): HttpTransport {
   const transport = createHttpTransport(access, { userAgent: 'selfsame-test', clock: systemClock });
   t.after(() => transport.close());
   return transport;
 }
 
 /** Removed at the end of the test. */
-export function temporaryDir(t: TestContext): string {
+export function temporaryDir(t: Scope): string {
   const dir = mkdtempSync(join(tmpdir(), 'selfsame-test-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
   return dir;

@@ -1,7 +1,7 @@
 /** The engine's core in this process on a memory store: requests in, parsed answers out. */
 import { createCore, type Core } from '#engine/core.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
-import type { ApiRequest, UserInfo } from '#engine/request.ts';
+import type { ApiRequest, StreamSink, UserInfo } from '#engine/request.ts';
 import { openMemoryStore } from '#engine/store/open-store.ts';
 import type { Store } from '#engine/store/store.ts';
 import { startControllers } from '#engine/controllers/start.ts';
@@ -117,7 +117,7 @@ function requestOf(method: string, url: string, options: CallOptions): ApiReques
   };
 }
 
-type Stream = (sink: { write(chunk: Buffer): boolean; bufferedBytes: number; end(): void }) => () => void;
+type Stream = (sink: StreamSink) => () => void;
 
 function probe(stream: Stream): WatchProbe {
   const events: { type: string; object: Loose }[] = [];
@@ -130,9 +130,9 @@ function probe(stream: Stream): WatchProbe {
         if (line !== '') events.push(JSON.parse(line) as { type: string; object: Loose });
       }
       for (const waiter of waiting) if (events.length >= waiter.count) waiter.resolve();
-      return true;
     },
     bufferedBytes: 0,
+    onDrain: (fn) => void setImmediate(fn),
     end: () => finish(),
   });
   return {

@@ -26,9 +26,14 @@ const cases: Record<string, { output: string; want: string }> = {
   'the address of the server': { output: 'https://127.0.0.1:34567/api', want: 'https://<server>/api' },
   'the version of kubectl': {
     output:
-      'Client Version: v1.32.4-x\nKustomize Version: v5.5.0\nClient Version: version.Info{Major:"1"}\nServer Version: v1.32.9',
-    want: 'Client Version: <version>\nKustomize Version: <version>\nClient Version: version.Info{<version>}\nServer Version: v1.32.9',
+      'Client Version: v1.32.4-x\nKustomize Version: v5.5.0\nClient Version: version.Info{Major:"1"}\nServer Version: v1.32.0+selfsame.0.1.0',
+    want: 'Client Version: <version>\nKustomize Version: <version>\nClient Version: version.Info{<version>}\nServer Version: v1.32.0+selfsame.<version>',
   },
+  'what we run on': {
+    output: '{"goVersion": "node24.1.0", "platform":"linux/amd64"}\nGoVersion:"node24.1.0", Platform:"linux/arm64"',
+    want: '{"goVersion": "<version>", "platform":"<platform>"}\nGoVersion:"<version>", Platform:"<platform>"',
+  },
+  colours: { output: '\u001b[0;32mgreen\u001b[0m', want: 'green' },
   'files that kubectl made': { output: 'saved to "/tmp/kubectl-edit-123.yaml"', want: 'saved to "<file>"' },
   'ages in the last column': {
     output: 'NAME   DATA   AGE\na      1      5s\nb      0      2m3s',
@@ -39,7 +44,7 @@ const cases: Record<string, { output: string; want: string }> = {
     want: 'NAME   AGE     IP\na      <age>   <none>\nb      <age>   ::1',
   },
   'long ages in the middle': {
-    output: 'NAME   AGE     IP\na      5m12s   <none>\nb      5y301d  ::1',
+    output: 'NAME   AGE     IP\na      5m12s   <none>\nb      51d     ::1',
     want: 'NAME   AGE     IP\na      <age>   <none>\nb      <age>   ::1',
   },
   'ages under a long header': {
@@ -47,8 +52,12 @@ const cases: Record<string, { output: string; want: string }> = {
     want: 'LAST SEEN   TYPE     REASON\n<age>       Normal   Made\n<unknown>   Normal   Gone',
   },
   'ages that are not known stay': {
-    output: 'NAME   AGE         IP\na      <unknown>   <none>',
-    want: 'NAME   AGE     IP\na      <unknown>   <none>',
+    output: 'NAME   IP       AGE\na      <none>   <unknown>',
+    want: 'NAME   IP       AGE\na      <none>   <unknown>',
+  },
+  'empty cells after an age': {
+    output: 'NAME   AGE   USERS   GROUPS\na      5s            staff\nb      5s    ann',
+    want: 'NAME   AGE     USERS   GROUPS\na      <age>           staff\nb      <age>   ann',
   },
   'other columns stay': {
     output: 'NAME   COMPLETIONS   DURATION   AGE\na      1/1           5s         9s',

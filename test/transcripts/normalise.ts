@@ -2,9 +2,10 @@
  * Makes the outputs of different runs alike: what varies becomes a placeholder, columns keep their shape. Pure.
  *
  *   <uid>  <time>  <rv> resource version  <age> in the columns AGE, LAST SEEN and FIRST SEEN
- *   <suffix> of names generated from a prefix that begins with "gen-"  <server>  <version> of kubectl  <file> it made
+ *   <suffix> of names generated from a prefix that begins with "gen-"  <file> that kubectl made
+ *   <server> address  <version> of kubectl, of us and of Node  <platform>
  *
- * Spaces at the ends of lines go too: tables pad with them, and editors remove them.
+ * Spaces at the ends of lines go too, because tables pad with them and editors remove them; so do colours.
  */
 const RULES: readonly (readonly [RegExp, string])[] = [
   [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, '<uid>'],
@@ -17,6 +18,10 @@ const RULES: readonly (readonly [RegExp, string])[] = [
   [/\b127\.0\.0\.1:\d+\b/g, '<server>'],
   [/^(Client Version: version\.Info)\{.*\}/gm, '$1{<version>}'],
   [/^((?:Client|Kustomize) Version: )v\d\S*/gm, '$1<version>'],
+  [/\+selfsame\.[\w.-]+/g, '+selfsame.<version>'],
+  [/("?goVersion"?: ?)"[^"]*"/gi, '$1"<version>"'],
+  [/("?platform"?: ?)"[^"]*"/gi, '$1"<platform>"'],
+  [/\u001b\[[\d;]*m/g, ''],
   [/[^\s"]*\/kubectl-edit-\w+\.(?:yaml|json)/g, '<file>'],
 ];
 
@@ -30,12 +35,14 @@ export function normalise(output: string): string {
 
 interface AgeColumn {
   readonly start: number;
-  readonly width: number;
+  readonly name: string;
+  /** Where the next column begins; undefined for the last one. */
+  readonly end: number | undefined;
 }
 
 const PLACEHOLDER = '<age>';
 const AGE = /^(?:\d+[ydhms])+$/;
-const AGE_HEADER = /(?<=^| {2,})(?:AGE|Age|LAST SEEN|FIRST SEEN)(?= {2,}|$)/g;
+const AGE_HEADER = /(?<=^| {2,})(AGE|Age|LAST SEEN|FIRST SEEN)(?: {2,}|$)/g;
 /** A row of a table whose header is elsewhere: separated by at least three spaces, and no "Key:   value". */
 const LOOSE_ROW = /^([^:]*[^:\s] {3,})(?:\d+[ydhms])+$/;
 
@@ -43,8 +50,8 @@ function withoutAges(lines: readonly string[]): string[] {
   let columns: AgeColumn[] = [];
   return lines.map((line) => {
     if (isHeader(line)) {
-      columns = [...line.matchAll(AGE_HEADER)].map(({ index, 0: name }) => ({ start: index, width: name.length }));
-      return columns.reduceRight((result, column) => fitCell(result, column, column.width), line);
+      columns = ageColumns(line);
+      return columns.reduceRight((result, column) => withCell(result, column, column.name), line);
     }
     if (line.trim() === '') columns = [];
     const aligned = columns.reduceRight((result, column) => withoutAge(result, column), line);
@@ -56,18 +63,24 @@ function isHeader(line: string): boolean {
   return /^[A-Z][A-Z0-9 ()%-]*$/.test(line.trim()) || /^\s+Type\s+Reason\s+Age\s/.test(line);
 }
 
+function ageColumns(header: string): AgeColumn[] {
+  return [...header.matchAll(AGE_HEADER)].map(({ index, 0: match, 1: name = '' }) => {
+    const end = index + match.length;
+    return { start: index, name, end: end < header.length ? end : undefined };
+  });
+}
+
 function withoutAge(line: string, column: AgeColumn): string {
   const cell = /^\S+/.exec(line.slice(column.start))?.[0];
   const alone = column.start === 0 || line[column.start - 1] === ' ';
   if (cell === undefined || !alone) return line;
-  if (!AGE.test(cell)) return fitCell(line, column, cell.length);
-  const replaced = line.slice(0, column.start) + PLACEHOLDER + line.slice(column.start + cell.length);
-  return fitCell(replaced, column, PLACEHOLDER.length);
+  return withCell(line, column, AGE.test(cell) ? PLACEHOLDER : cell);
 }
 
-/** Pads the cell so that what follows begins where it would behind a placeholder, however long the age was. */
-function fitCell(line: string, { start, width }: AgeColumn, length: number): string {
-  const rest = line.slice(start + length).trimStart();
-  const cell = line.slice(start, start + length);
-  return line.slice(0, start) + (rest === '' ? cell : `${cell.padEnd(Math.max(width, PLACEHOLDER.length))}   ${rest}`);
+/** What follows begins where it would behind a placeholder, however long the ages were. */
+function withCell(line: string, { start, name, end }: AgeColumn, cell: string): string {
+  const before = line.slice(0, start);
+  return end === undefined
+    ? before + cell
+    : `${before}${cell.padEnd(Math.max(name.length, PLACEHOLDER.length))}   ${line.slice(end)}`;
 }

@@ -87,14 +87,15 @@ export class StormWatcher {
   #open(): void {
     const { connections, connection, path, random } = this.#options;
     const query = new URLSearchParams({ ...this.#options.query, watch: '1', resourceVersion: String(this.#since) });
-    const stream = connections.session(connection).request({ ':path': `${path}?${query}` });
+    const url = `${path}?${query.toString()}`;
+    const stream = connections.session(connection).request({ ':path': url });
     this.#untilCut = random.between(FEWEST_LINES, MOST_LINES);
     this.#strict = random.chance(0.5);
     let head: Buffer[] = [];
     let cut = false;
     stream.on('error', () => {});
     stream.on('response', ({ ':status': status }) => {
-      if (status !== 200) this.#fail(new Error(`${path}?${query} answered with ${status}`));
+      if (status !== 200) this.#fail(new Error(`${url} answered with ${status}`));
     });
     stream.on('data', (chunk: Buffer) => {
       if (cut) return;

@@ -21,8 +21,20 @@ const LARGE_EVERY = 300;
 const LARGE = 'x'.repeat(20 * 1024);
 const COLORS = ['red', 'green', 'blue'];
 
-const CONFIG_MAPS: ResourceType = { group: '', version: 'v1', kind: 'ConfigMap', plural: 'configmaps', namespaced: true };
-const NAMESPACE_KIND: ResourceType = { group: '', version: 'v1', kind: 'Namespace', plural: 'namespaces', namespaced: false };
+const CONFIG_MAPS: ResourceType = {
+  group: '',
+  version: 'v1',
+  kind: 'ConfigMap',
+  plural: 'configmaps',
+  namespaced: true,
+};
+const NAMESPACE_KIND: ResourceType = {
+  group: '',
+  version: 'v1',
+  kind: 'Namespace',
+  plural: 'namespaces',
+  namespaced: false,
+};
 
 interface Event {
   readonly type: string;
@@ -44,7 +56,7 @@ class Canon {
       assert.equal(place, this.#lines.length);
       const event = JSON.parse(line.toString('utf8')) as Event;
       const last = this.events.at(-1);
-      assert.ok(last === undefined || revisionOf(event) > revisionOf(last), `out of order: ${line}`);
+      assert.ok(last === undefined || revisionOf(event) > revisionOf(last), `out of order: ${line.toString('utf8')}`);
       this.#lines.push(Buffer.from(line));
       this.events.push(event);
     } else if (!known.equals(line)) {
@@ -55,7 +67,12 @@ class Canon {
 }
 
 /** Writes to objects of its own until all events are there; tells what it did to each. */
-async function write(client: Client, id: number, turn: () => boolean, random: SeededRandom): Promise<Map<string, string[]>> {
+async function write(
+  client: Client,
+  id: number,
+  turn: () => boolean,
+  random: SeededRandom,
+): Promise<Map<string, string[]>> {
   const record = new Map<string, string[]>();
   const living = new Set<string>();
   for (let sent = 0; turn(); sent++) {
@@ -67,7 +84,12 @@ async function write(client: Client, id: number, turn: () => boolean, random: Se
     let done: string;
     if (!living.has(key)) {
       done = `ADDED ${data.token}`;
-      await client.create(CONFIG_MAPS, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace, name, labels }, data });
+      await client.create(CONFIG_MAPS, {
+        apiVersion: 'v1',
+        kind: 'ConfigMap',
+        metadata: { namespace, name, labels },
+        data,
+      });
       living.add(key);
     } else if (random.chance(0.2)) {
       done = 'DELETED';
@@ -112,7 +134,11 @@ const selections: Record<string, Selection> = {
     query: {},
     wanted: ({ metadata }) => metadata.namespace === 'storm-a',
   },
-  'a label': { path: ALL, query: { labelSelector: 'color=red' }, wanted: ({ metadata }) => metadata.labels!['color'] === 'red' },
+  'a label': {
+    path: ALL,
+    query: { labelSelector: 'color=red' },
+    wanted: ({ metadata }) => metadata.labels!['color'] === 'red',
+  },
   'not a label, in one namespace': {
     path: '/api/v1/namespaces/storm-b/configmaps',
     query: { labelSelector: 'color!=blue' },
@@ -127,6 +153,8 @@ const selections: Record<string, Selection> = {
 
 test(`${WATCHERS} watchers, ${EVENTS} events, random disconnects: each sees every revision once, in order`, async (t) => {
   const random = seededRandom(t);
+  let over = false;
+  t.after(() => (over = true));
   const server = await startServer(t, { dataDir: temporaryDir(t) });
   const access = server.access();
   const clients = [0, 1, 2].map(() => createClient(transportTo(t, access)));
@@ -135,10 +163,13 @@ test(`${WATCHERS} watchers, ${EVENTS} events, random disconnects: each sees ever
   }
   const since = Number((await clients[0]!.list(CONFIG_MAPS)).metadata.resourceVersion);
   const connections = new Connections(access, CONNECTIONS);
-  t.after(() => connections.close());
+  const watchers: StormWatcher[] = [];
+  t.after(() => {
+    for (const watcher of watchers) watcher.close();
+    connections.close();
+  });
 
   const canon = new Canon();
-  const watchers: StormWatcher[] = [];
   const complete: Promise<void>[] = [];
   const start = (index: number, options: Pick<StormWatcherOptions, 'path' | 'query' | 'line'>) => {
     const watcher = new StormWatcher({ connections, connection: index % CONNECTIONS, since, random, ...options });
@@ -176,13 +207,15 @@ test(`${WATCHERS} watchers, ${EVENTS} events, random disconnects: each sees ever
       },
     });
     const reached = (count: number) =>
-      new Promise<void>((resolve) => (enough = () => lines.length >= count && resolve())).finally(() => (enough = undefined));
+      new Promise<void>((resolve) => (enough = () => lines.length >= count && resolve())).finally(
+        () => (enough = undefined),
+      );
     return { title, selection, lines, reached };
   });
 
   let turns = 0;
   const turn = () => {
-    if (turns === EVENTS) return false;
+    if (over || turns === EVENTS) return false;
     turns++;
     if (turns % (EVENTS / LATE) === 0) startFull(turns);
     return true;
@@ -207,13 +240,20 @@ test(`${WATCHERS} watchers, ${EVENTS} events, random disconnects: each sees ever
     const token = (object['data'] as { token: string }).token;
     seen.set(keyOf(object), [...(seen.get(keyOf(object)) ?? []), type === 'DELETED' ? type : `${type} ${token}`]);
   }
-  assert.deepEqual(new Map([...seen].sort()), new Map(records.flatMap((record) => [...record]).sort()));
+  assert.deepEqual(seen, new Map(records.flatMap((record) => [...record])));
 
-  for (const watcher of watchers) watcher.close();
   const sum = (key: keyof StormWatcher['cuts']) => watchers.reduce((total, { cuts }) => total + cuts[key], 0);
-  const [streams, dropped, insideLine, byOthers] = [sum('streams'), sum('connections'), sum('insideLine'), sum('byOthers')];
-  t.diagnostic(`${EVENTS} writes in ${Math.round(wroteMs)} ms, all seen after ${Math.round(performance.now() - begun)} ms`);
+  const [streams, dropped, insideLine, byOthers] = [
+    sum('streams'),
+    sum('connections'),
+    sum('insideLine'),
+    sum('byOthers'),
+  ];
+  t.diagnostic(
+    `${EVENTS} writes in ${Math.round(wroteMs)} ms, all seen after ${Math.round(performance.now() - begun)} ms`,
+  );
   t.diagnostic(`cut ${streams} streams and ${dropped} connections, ${insideLine} inside a line; ${byOthers} by others`);
   assert.ok(streams > WATCHERS && dropped > 5 && insideLine > 5 && byOthers > 5);
+  for (const watcher of watchers) watcher.close();
   assert.equal((await server.kill('SIGTERM')).code, 0);
 });

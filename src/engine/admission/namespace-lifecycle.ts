@@ -1,7 +1,7 @@
 /** Nothing is created in a namespace that is not there or is going away, and the three that every cluster has stay. */
 import type { AdmissionStep } from '#engine/admission/admission.ts';
-import { decodeStored } from '#engine/codec.ts';
-import type { Entry, Store } from '#engine/store/store.ts';
+import { isTerminating } from '#engine/admission/is-terminating.ts';
+import type { Store } from '#engine/store/store.ts';
 import { ApiError, forbidden, notFound } from '#kube/api-error.ts';
 
 const NAMESPACES = { group: '', plural: 'namespaces' };
@@ -10,18 +10,6 @@ export const SYSTEM_NAMESPACES = ['default', 'kube-node-lease', 'kube-public', '
 const UNDELETABLE: ReadonlySet<string> = new Set(['default', 'kube-public', 'kube-system']);
 
 export function namespaceLifecycle(store: Store): AdmissionStep {
-  // Judged once for each version of a namespace, not for each create in it.
-  const terminating = new WeakMap<Entry, boolean>();
-
-  function isTerminating(entry: Entry): boolean {
-    let known = terminating.get(entry);
-    if (known === undefined) {
-      known = decodeStored(entry.bytes).metadata.deletionTimestamp !== undefined;
-      terminating.set(entry, known);
-    }
-    return known;
-  }
-
   return ({ operation, resource, namespace, name }) => {
     if (operation === 'DELETE') {
       if (resource.collection === NAMESPACE_COLLECTION && UNDELETABLE.has(name)) {

@@ -8,6 +8,7 @@
 import type { Reader } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { CUSTOM_RESOURCE_DEFINITIONS } from '#engine/controllers/kinds.ts';
+import { leftovers, type Leftovers } from '#engine/controllers/leftovers.ts';
 import { removeListItem } from '#engine/controllers/remove-list-item.ts';
 import { crdStatus, isEstablished } from '#engine/registry/crd/crd-status.ts';
 import { CRD_CLEANUP_FINALIZER, type Crd } from '#engine/registry/crd/definition.ts';
@@ -21,29 +22,30 @@ export interface CrdWorld {
   readonly crd: Stored<Crd>;
   readonly all: readonly Stored<Crd>[];
   readonly builtIns: readonly Resource[];
-  /** Objects of the kind, as many as one plan can delete; looked up only under deletion. */
-  readonly remaining: readonly Stored[];
+  /** Objects of the kind; looked up only under deletion. */
+  readonly objects: Leftovers;
   readonly now: string;
 }
+
+const NONE: Leftovers = { toDelete: [], any: false };
 
 /** Objects that wait for their finalizers are looked at again after this time. */
 const LOOK_AGAIN_MS = 500;
 
 /** Pure. */
-export function decideCrd({ crd, all, builtIns, remaining, now }: CrdWorld): Plan {
+export function decideCrd({ crd, all, builtIns, objects, now }: CrdWorld): Plan {
   const status = { ...crdStatus(crd, all, now, builtIns) };
   if (crd.metadata.deletionTimestamp === undefined) return { status, changes: [] };
-  if (remaining.length > 0) {
-    return { status, changes: remaining.flatMap((object) => deletion(crd, object)), requeueAfterMs: LOOK_AGAIN_MS };
+  if (objects.any) {
+    return { status, changes: objects.toDelete.map((object) => deletion(crd, object)), requeueAfterMs: LOOK_AGAIN_MS };
   }
   return { status, changes: release(crd) };
 }
 
-function deletion(crd: Crd, { metadata }: Stored): Change[] {
-  if (metadata.deletionTimestamp !== undefined) return [];
+function deletion(crd: Crd, { metadata }: Stored): Change {
   const { name, namespace, uid } = metadata;
   const why = `the definition ${crd.metadata.name} is being deleted`;
-  return [{ do: 'delete', type: servedType(crd), name: { name, namespace }, uid, why }];
+  return { do: 'delete', type: servedType(crd), name: { name, namespace }, uid, why };
 }
 
 function release(crd: Stored<Crd>): Change[] {
@@ -63,10 +65,10 @@ function release(crd: Stored<Crd>): Change[] {
 
 function servedType({ spec, status }: Crd): ResourceType {
   const names = status?.acceptedNames?.plural ? status.acceptedNames : spec.names;
-  const version = spec.versions.find(({ served }) => served)?.name ?? '';
+  const version = spec.versions.find(({ served }) => served) ?? spec.versions.find(({ storage }) => storage);
   return {
     group: spec.group,
-    version,
+    version: version?.name ?? '',
     kind: names.kind,
     plural: names.plural,
     namespaced: spec.scope === 'Namespaced',
@@ -90,8 +92,8 @@ export function crdController({ reader, informer, clock, builtIns }: CrdControll
       const crd = informer.get(key);
       if (crd === undefined) return undefined;
       const leaving = crd.metadata.deletionTimestamp !== undefined && isEstablished(crd);
-      const remaining = leaving ? (await reader.list(servedType(crd), { limit: MAX_CHANGES, signal })).items : [];
-      return { crd, all: informer.list(), builtIns: builtIns(), remaining, now: timestamp(clock.now()) };
+      const objects = leaving ? await leftovers(reader, servedType(crd), { atMost: MAX_CHANGES, signal }) : NONE;
+      return { crd, all: informer.list(), builtIns: builtIns(), objects, now: timestamp(clock.now()) };
     },
     decide: decideCrd,
     subject: ({ crd }) => crd,

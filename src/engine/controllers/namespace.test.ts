@@ -25,6 +25,7 @@ function pod(name: string, metadata: object = {}): Content {
 interface Case {
   readonly namespace: Stored<Namespace>;
   readonly content?: Content[];
+  readonly empty?: boolean;
   readonly want: string[];
   readonly again?: boolean;
 }
@@ -39,7 +40,7 @@ const cases: Record<string, Case> = {
   },
   'waits for what is held by finalizers': {
     namespace: namespace(DELETING),
-    content: [pod('a', DELETING)],
+    empty: false,
     want: [],
     again: true,
   },
@@ -47,9 +48,12 @@ const cases: Record<string, Case> = {
   'leaves the finalizers of others': { namespace: namespace(DELETING, ['example.com/mine']), want: [] },
 };
 
-for (const [name, { namespace: subject, content = [], want, again = false }] of Object.entries(cases)) {
+for (const [
+  name,
+  { namespace: subject, content = [], empty = content.length === 0, want, again = false },
+] of Object.entries(cases)) {
   test(name, () => {
-    const plan = decideNamespace({ namespace: subject, content });
+    const plan = decideNamespace({ namespace: subject, content, empty });
     const told = plan.changes.map((change) => `${change.do} ${change.do === 'create' ? '' : change.name.name}`);
     assert.deepEqual(told, want);
     assert.equal(plan.requeueAfterMs !== undefined, again);

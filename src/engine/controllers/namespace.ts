@@ -5,6 +5,7 @@
 import type { Reader } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { NAMESPACES, type Namespace } from '#engine/controllers/kinds.ts';
+import { leftovers } from '#engine/controllers/leftovers.ts';
 import { removeListItem } from '#engine/controllers/remove-list-item.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';
 import { defineController, source } from '#runtime/controller.ts';
@@ -19,24 +20,25 @@ export interface Content {
 
 export interface NamespaceWorld {
   readonly namespace: Stored<Namespace>;
-  /** What is in it, as much as one plan can delete; looked up only under deletion. */
+  /** What is in it and not yet under deletion, as much as one plan can delete. */
   readonly content: readonly Content[];
+  /** Nothing is in it at all. */
+  readonly empty: boolean;
 }
 
 /** Objects that wait for their finalizers are looked at again after this time. */
 const LOOK_AGAIN_MS = 500;
 
 /** Pure. */
-export function decideNamespace({ namespace, content }: NamespaceWorld): Plan {
+export function decideNamespace({ namespace, content, empty }: NamespaceWorld): Plan {
   if (namespace.metadata.deletionTimestamp === undefined) return NOTHING;
-  if (content.length > 0) return { changes: content.flatMap(deletion), requeueAfterMs: LOOK_AGAIN_MS };
+  if (!empty) return { changes: content.map(deletion), requeueAfterMs: LOOK_AGAIN_MS };
   return { changes: release(namespace) };
 }
 
-function deletion({ type, object }: Content): Change[] {
-  if (object.metadata.deletionTimestamp !== undefined) return [];
+function deletion({ type, object }: Content): Change {
   const { name, namespace, uid } = object.metadata;
-  return [{ do: 'delete', type, name: { name, namespace }, uid, why: `the namespace ${namespace} is being deleted` }];
+  return { do: 'delete', type, name: { name, namespace }, uid, why: `the namespace ${namespace} is being deleted` };
 }
 
 function release({ metadata, spec }: Stored<Namespace>): Change[] {
@@ -71,13 +73,14 @@ export function namespaceController({ reader, informer, namespacedKinds }: Names
       const namespace = informer.get(key);
       if (namespace?.metadata.deletionTimestamp === undefined) return undefined;
       const content: Content[] = [];
+      let empty = true;
       for (const type of namespacedKinds()) {
-        const limit = MAX_CHANGES - content.length;
-        if (limit === 0) break;
-        const { items } = await reader.list(type, { namespace: key, limit, signal });
-        content.push(...items.map((object) => ({ type, object })));
+        const atMost = MAX_CHANGES - content.length;
+        const { toDelete, any } = await leftovers(reader, type, { namespace: key, atMost, signal });
+        content.push(...toDelete.map((object) => ({ type, object })));
+        if (any) empty = false;
       }
-      return { namespace, content };
+      return { namespace, content, empty };
     },
     decide: decideNamespace,
     subject: ({ namespace }) => namespace,

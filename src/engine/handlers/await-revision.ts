@@ -13,7 +13,7 @@ export async function awaitRevision(call: Pick<Call, 'store' | 'clock' | 'reques
   if (!reached) throw tooLargeRevision(revision, store.revision);
 }
 
-function tooLargeRevision(revision: number, current: number): ApiError {
+export function tooLargeRevision(revision: number, current: number): ApiError {
   const text = 'Too large resource version';
   return new ApiError(504, 'Timeout', `Timeout: ${text}: ${revision}, current: ${current}`, {
     details: { causes: [{ reason: 'ResourceVersionTooLarge', message: text }], retryAfterSeconds: 1 },

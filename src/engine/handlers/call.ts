@@ -8,11 +8,13 @@ import type { ResourceRoute } from '#engine/route.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 import type { Representation } from '#engine/tables/negotiate-representation.ts';
 import type { Clock } from '#lib/clock.ts';
+import type { Log } from '#lib/log.ts';
 import { apiVersionOf, type KubeObject } from '#kube/meta.ts';
 
 export interface EngineParts {
   readonly store: Store;
   readonly clock: Clock;
+  readonly log: Log;
   readonly admit: AdmissionStep;
 }
 

@@ -12,6 +12,7 @@ import { isReleased } from '#engine/handlers/modify.ts';
 import { respondObject, respondStatus } from '#engine/handlers/respond.ts';
 import { storeFault } from '#engine/handlers/store-fault.ts';
 import { MAX_WRITE_ATTEMPTS } from '#engine/limits.ts';
+import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from '#engine/registry/metadata.ts';
 import { deleteOptions, type DeleteOptions, type PropagationPolicy } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { RevisionConflictError, type Entry } from '#engine/store/store.ts';
@@ -19,9 +20,6 @@ import { conflict, MODIFIED, notFound } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { groupKind, type KubeObject } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
-
-export const ORPHAN_FINALIZER = 'orphan';
-export const FOREGROUND_FINALIZER = 'foregroundDeletion';
 
 export async function deleteOne(call: Call): Promise<ApiResponse> {
   const options = await readDeleteOptions(call);
@@ -83,9 +81,10 @@ export async function deleteNamed(
     });
     const next = withDeletion(call, object, options);
     const gone = isReleased(call, next);
-    if (options.dryRun || (!gone && deepEqual(next, object))) return { object: next, gone };
-    const written = await write(call, entry, next, gone);
-    if (written) return { object: next, gone };
+    if (options.dryRun) return { object: next, gone };
+    const unchanged = !gone && deepEqual(next, object);
+    const done = unchanged ? await call.store.settled(entry) : await write(call, entry, next, gone);
+    if (done) return { object: next, gone };
   }
   throw conflict(resource, name, MODIFIED);
 }
@@ -130,7 +129,7 @@ function assertPreconditions(call: Call, { metadata }: KubeObject, { uid, resour
   }
 }
 
-/** The object with its deletion begun; repeated deletes may only shorten the grace period. */
+/** The object with its deletion begun. */
 function withDeletion(call: Call, object: KubeObject, options: DeleteOptions): KubeObject {
   const { strategy } = call.served.resource;
   const next: KubeObject = structuredClone(object);
@@ -139,14 +138,27 @@ function withDeletion(call: Call, object: KubeObject, options: DeleteOptions): K
   if (finalizers.length > 0) metadata.finalizers = finalizers;
   else delete metadata.finalizers;
 
+  if (metadata.deletionTimestamp !== undefined) {
+    shortenGrace(call, next, options.gracePeriodSeconds);
+    return next;
+  }
   const grace = strategy.graceSeconds?.(object, options.gracePeriodSeconds) ?? 0;
-  const began = metadata.deletionTimestamp !== undefined;
-  if (began && grace >= (metadata.deletionGracePeriodSeconds ?? 0)) return next;
   metadata.deletionTimestamp = timestamp(call.clock.now() + grace * 1000);
   metadata.deletionGracePeriodSeconds = grace;
-  if (!began && metadata.generation !== undefined) metadata.generation++;
+  if (metadata.generation !== undefined) metadata.generation++;
   strategy.beginDeletion?.(next);
   return next;
+}
+
+/** A later delete may only shorten the time, which still counts from the first one. */
+function shortenGrace(call: Call, object: KubeObject, requested: number | undefined): void {
+  const { metadata } = object;
+  const before = metadata.deletionGracePeriodSeconds ?? 0;
+  if (requested === undefined || before === 0) return;
+  const grace = call.served.resource.strategy.graceSeconds?.(object, requested) ?? 0;
+  if (grace >= before) return;
+  metadata.deletionTimestamp = timestamp(Date.parse(metadata.deletionTimestamp!) - (before - grace) * 1000);
+  metadata.deletionGracePeriodSeconds = grace;
 }
 
 function withPolicy(finalizers: readonly string[], policy: PropagationPolicy | undefined): string[] {

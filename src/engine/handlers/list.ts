@@ -1,6 +1,6 @@
 /** GET of a collection: whole, by selector, in pages of one consistent revision, or as it was at a revision. */
 import { idPrefix, type Call } from '#engine/handlers/call.ts';
-import { awaitRevision } from '#engine/handlers/await-revision.ts';
+import { awaitRevision, tooLargeRevision } from '#engine/handlers/await-revision.ts';
 import {
   decodeContinue,
   encodeContinue,
@@ -60,6 +60,8 @@ function revisionToShow(options: ListOptions, token: ContinueToken | undefined):
 }
 
 function read(call: Call, range: ListRange, token: ContinueToken | undefined): Listing {
+  const { revision } = call.store;
+  if (range.atRevision !== undefined && range.atRevision > revision) throw tooLargeRevision(range.atRevision, revision);
   try {
     return call.store.list(call.served.resource.collection, range);
   } catch (error) {

@@ -51,6 +51,7 @@ export interface FrameMaker {
   bookmark(revision: number, annotations?: Record<string, string>): Buffer;
 }
 
+/** Throws for what cannot be represented as asked, before anything is answered. */
 export function frameMaker(call: Call): FrameMaker {
   const { resource } = call.served;
   const plain = call.representation.kind === 'json' && resource.version === resource.storageVersion;
@@ -81,11 +82,12 @@ function representer(call: Call): (object: KubeObject) => unknown {
   const { resource } = call.served;
   if (representation.kind === 'partial') return (object) => partialMetadata(object, representation.version);
   if (representation.kind !== 'table') return (object) => object;
+  const options = tableOptions(call, { resourceVersion: '' });
   let first = true;
   return (object) => {
     const withColumns = first;
     first = false;
     const listMeta = { resourceVersion: object.metadata.resourceVersion ?? '' };
-    return tableOf(resource, [object], { ...tableOptions(call, listMeta), withColumns });
+    return tableOf(resource, [object], { ...options, now: call.clock.now(), listMeta, withColumns });
   };
 }

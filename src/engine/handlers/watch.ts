@@ -4,26 +4,31 @@
  *   start ──► initial list (no resourceVersion, 0, or sendInitialEvents) ──► bookmark "initial-events-end" if asked
  *         └─► replay after resourceVersion ──► live, bookmarks every minute ──► timeout: last bookmark, end
  *
- * A watcher that does not read is cut off at a bound; it resumes from its last revision.
+ * What was there before comes in pieces, as the watcher reads (watch-outbox.ts). One that does not read is cut off at a
+ * bound; it resumes from its last revision.
  */
 import { entryId, idPrefix, type Call } from '#engine/handlers/call.ts';
 import { awaitRevision } from '#engine/handlers/await-revision.ts';
-import { entryFilter, onlyName, type EntryFilter } from '#engine/handlers/selection.ts';
+import { entryFilter, onlyName, peekObject, type EntryFilter } from '#engine/handlers/selection.ts';
 import { frameMaker, jsonLine, type FrameMaker } from '#engine/handlers/watch-frames.ts';
 import { JSON_TYPE } from '#engine/codec.ts';
-import { BOOKMARK_INTERVAL_MS, MAX_WATCH_BUFFER_BYTES, WATCH_TIMEOUT_SECONDS } from '#engine/limits.ts';
+import { WatchOutbox } from '#engine/handlers/watch-outbox.ts';
+import { BOOKMARK_INTERVAL_MS, WATCH_TIMEOUT_MS } from '#engine/limits.ts';
 import { watchOptions, type WatchOptions } from '#engine/options.ts';
 import type { ApiResponse, StreamSink } from '#engine/request.ts';
 import { RevisionGoneError, type Entry, type StoreEvent } from '#engine/store/store.ts';
+import { CRD_COLLECTION } from '#engine/registry/crd/definition.ts';
 import { gone } from '#kube/api-error.ts';
+import { jittered } from '#lib/backoff.ts';
 
 const INITIAL_EVENTS_END = { 'k8s.io/initial-events-end': 'true' };
 
 export async function watch(call: Call): Promise<ApiResponse> {
   const options = narrowed(call, watchOptions(call.request.query));
   const filter = entryFilter(call.served.resource, options);
+  const frames = frameMaker(call);
   if (options.resourceVersion !== undefined) await awaitRevision(call, options.resourceVersion);
-  return { status: 200, contentType: JSON_TYPE, stream: (sink) => startWatch(call, options, filter, sink) };
+  return { status: 200, contentType: JSON_TYPE, stream: (sink) => startWatch(call, { options, filter, frames }, sink) };
 }
 
 /** A watch on an item's own path is one by its name. */
@@ -33,15 +38,21 @@ function narrowed(call: Call, options: WatchOptions): WatchOptions {
   return { ...options, fields: [...options.fields, { field: 'metadata.name', operator: '=', value: name }] };
 }
 
-function startWatch(call: Call, options: WatchOptions, filter: EntryFilter | undefined, sink: StreamSink): () => void {
+interface WatchRequest {
+  readonly options: WatchOptions;
+  readonly filter: EntryFilter | undefined;
+  readonly frames: FrameMaker;
+}
+
+function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink: StreamSink): () => void {
   const { store, clock } = call;
-  const { collection } = call.served.resource;
-  const frames = frameMaker(call);
+  const { resource } = call.served;
   const cleanups: (() => void)[] = [];
   let open = true;
 
   const stop = () => {
     open = false;
+    outbox.clear();
     for (const cleanup of cleanups) cleanup();
   };
   const finish = () => {
@@ -49,43 +60,82 @@ function startWatch(call: Call, options: WatchOptions, filter: EntryFilter | und
     stop();
     sink.end();
   };
-  const send = (bytes: Buffer) => {
-    if (!open) return;
-    sink.write(bytes);
-    if (sink.bufferedBytes > MAX_WATCH_BUFFER_BYTES) finish();
+  /** A fault of ours ends this one watch, and nothing else. */
+  const failed = (error: unknown) => {
+    call.log.error({ err: error, path: call.request.path }, 'watch failed');
+    finish();
   };
-  const bookmark = () => send(frames.bookmark(store.revision));
+  const outbox = new WatchOutbox(sink, { done: finish, failed });
+  const bookmark = (annotations?: Record<string, string>) => {
+    const { revision } = store;
+    outbox.add(() => frames.bookmark(revision, annotations), 0);
+  };
 
-  const wantsList = options.initialEvents || options.resourceVersion === undefined || options.resourceVersion === 0;
-  const since = wantsList ? store.revision : options.resourceVersion;
+  const wantsList = options.initialEvents ?? (options.resourceVersion === undefined || options.resourceVersion === 0);
+  const since = wantsList ? store.revision : (options.resourceVersion ?? store.revision);
   if (wantsList) {
-    for (const entry of initialEntries(call, options, filter)) send(frames.initial(entry));
+    for (const entry of initialEntries(call, options, filter)) outbox.add(() => frames.initial(entry), 0);
+    if (options.initialEvents && options.bookmarks) bookmark(INITIAL_EVENTS_END);
   }
-  if (options.initialEvents && options.bookmarks) send(frames.bookmark(since, INITIAL_EVENTS_END));
 
+  const take = (events: readonly StoreEvent[], live: boolean) => {
+    for (const event of events) {
+      const frame = frameOf(event, frames, filter);
+      if (frame !== undefined) outbox.add(frame, live ? event.entry.bytes.length : 0);
+    }
+    outbox.flush();
+  };
+  let live = false;
+  const listener = (events: readonly StoreEvent[]) => {
+    try {
+      take(events, live);
+    } catch (error) {
+      failed(error);
+    }
+  };
   try {
-    const prefix = idPrefix(call.served.resource, call.route.namespace);
-    const listener = (events: readonly StoreEvent[]) => {
-      const bytes = batch(events, frames, filter);
-      if (bytes !== undefined) send(bytes);
-    };
-    cleanups.push(store.watch({ collection, prefix, since }, listener));
+    const prefix = idPrefix(resource, call.route.namespace);
+    cleanups.push(store.watch({ collection: resource.collection, prefix, since }, listener));
   } catch (error) {
     if (!(error instanceof RevisionGoneError)) throw error;
-    send(jsonLine({ type: 'ERROR', object: tooOld(since, error.compactedRevision) }));
-    finish();
+    outbox.add(() => jsonLine({ type: 'ERROR', object: tooOld(since, error.compactedRevision) }), 0);
+    outbox.end();
     return stop;
   }
+  // The replay has come; what comes from now on is bounded.
+  live = true;
+  outbox.flush();
 
-  if (options.bookmarks) cleanups.push(every(call, BOOKMARK_INTERVAL_MS, bookmark));
-  const seconds = options.timeoutSeconds ?? WATCH_TIMEOUT_SECONDS;
+  if (!resource.builtIn) cleanups.push(onChangedKind(call, finish));
+  if (options.bookmarks) {
+    const send = () => {
+      bookmark();
+      outbox.flush();
+    };
+    cleanups.push(every(call, BOOKMARK_INTERVAL_MS, send));
+  }
+  const { timeoutSeconds } = options;
   cleanups.push(
-    clock.after(seconds * 1000, () => {
+    clock.after(timeoutSeconds === undefined ? jittered(WATCH_TIMEOUT_MS) : timeoutSeconds * 1000, () => {
       if (options.bookmarks) bookmark();
-      finish();
+      outbox.end();
     }),
   );
   return stop;
+}
+
+/** A watch shows objects as its definition had them: when that changes or goes, clients start anew. */
+function onChangedKind({ store, served }: Call, finish: () => void): () => void {
+  const id = served.resource.collection;
+  const concerns = ({ type, entry, previous }: StoreEvent) =>
+    entry.id === id && (type === 'delete' || previous === undefined || generationOf(previous) !== generationOf(entry));
+  return store.watch({ collection: CRD_COLLECTION, prefix: id, since: store.revision }, (events) => {
+    if (events.some(concerns)) finish();
+  });
+}
+
+function generationOf(entry: Entry): number | undefined {
+  return peekObject(entry).metadata.generation;
 }
 
 function tooOld(revision: number, compacted: number): unknown {
@@ -104,23 +154,14 @@ function initialEntries(call: Call, options: WatchOptions, filter: EntryFilter |
   return filter === undefined ? entries : entries.filter(filter);
 }
 
-/** All frames of one commit in one piece: one write for each watcher. */
-function batch(events: readonly StoreEvent[], frames: FrameMaker, filter: EntryFilter | undefined): Buffer | undefined {
-  const pieces: Buffer[] = [];
-  for (const event of events) {
-    const frame = frameOf(event, frames, filter);
-    if (frame !== undefined) pieces.push(frame);
-  }
-  return pieces.length <= 1 ? pieces[0] : Buffer.concat(pieces);
-}
-
-function frameOf(event: StoreEvent, frames: FrameMaker, filter: EntryFilter | undefined): Buffer | undefined {
+/** The frame of an event for a watcher, made when there is room for it; undefined = it does not concern the watcher. */
+function frameOf(event: StoreEvent, frames: FrameMaker, filter: EntryFilter | undefined): (() => Buffer) | undefined {
   const { entry, previous } = event;
   const before = previous !== undefined && (filter === undefined || filter(previous));
-  if (event.type === 'delete') return before ? frames.live('DELETED', entry) : undefined;
+  if (event.type === 'delete') return before ? () => frames.live('DELETED', entry) : undefined;
   const after = filter === undefined || filter(entry);
-  if (after) return frames.live(before ? 'MODIFIED' : 'ADDED', entry);
-  return before ? frames.left({ ...event, previous }) : undefined;
+  if (after) return () => frames.live(before ? 'MODIFIED' : 'ADDED', entry);
+  return before ? () => frames.left({ ...event, previous }) : undefined;
 }
 
 function every({ clock }: Call, ms: number, fn: () => void): () => void {

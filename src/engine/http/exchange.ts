@@ -9,6 +9,7 @@ import type {
   StreamResponse,
   StreamSink,
 } from '#engine/request.ts';
+import { WATCH_LINGER_MS } from '#engine/limits.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { Log } from '#lib/log.ts';
 
@@ -103,11 +104,14 @@ function send(exchange: Exchange, response: BytesResponse): void {
 function sendStream(exchange: Exchange, response: StreamResponse, streams: Set<Writable>): void {
   const stream = exchange.startStream(headersOf(response));
   streams.add(stream);
-  const stop = response.stream(sinkOf(stream));
-  exchange.onClose(() => {
-    streams.delete(stream);
-    stop();
-  });
+  exchange.onClose(() => streams.delete(stream));
+  try {
+    exchange.onClose(response.stream(sinkOf(stream)));
+  } catch (error) {
+    // The answer has begun, so that there is no other way left to tell.
+    stream.destroy();
+    throw error;
+  }
 }
 
 function headersOf({ contentType, headers, warnings }: ApiResponse): Record<string, string | string[]> {
@@ -117,12 +121,23 @@ function headersOf({ contentType, headers, warnings }: ApiResponse): Record<stri
 
 function sinkOf(stream: Writable): StreamSink {
   return {
-    write: (chunk) => !stream.destroyed && !stream.writableEnded && stream.write(chunk),
+    write(chunk) {
+      if (!stream.destroyed && !stream.writableEnded) stream.write(chunk);
+    },
     get bufferedBytes() {
       return stream.writableLength;
     },
+    onDrain(fn) {
+      if (stream.writableLength === 0) setImmediate(fn);
+      else stream.once('drain', fn);
+    },
     end() {
-      if (!stream.destroyed) stream.end();
+      if (stream.destroyed) return;
+      stream.end();
+      // Who does not read must not keep our memory.
+      const timer = setTimeout(() => stream.destroy(), WATCH_LINGER_MS);
+      stream.once('close', () => clearTimeout(timer));
+      timer.unref();
     },
   };
 }

@@ -2,7 +2,7 @@
  * The HTTPS listener: HTTP/2 and HTTP/1.1 on one port, as a thin shell around an ApiHandler. Who is on the other
  * side is found out once for each connection. Knows nothing of Kubernetes but headers.
  */
-import { constants, randomUUID } from 'node:crypto';
+import { constants } from 'node:crypto';
 import {
   createSecureServer,
   type Http2SecureServer,
@@ -20,6 +20,7 @@ import { readBody } from '#engine/http/body.ts';
 import { serve, type Exchange } from '#engine/http/exchange.ts';
 import { MAX_HEADER_BYTES } from '#engine/limits.ts';
 import type { ApiHandler } from '#engine/request.ts';
+import { newUid } from '#lib/ids.ts';
 import type { Log } from '#lib/log.ts';
 
 export interface ListenerOptions {
@@ -39,6 +40,8 @@ const STOP_GRACE_MS = 2000;
 
 export class HttpsListener {
   readonly #server: Http2SecureServer;
+  /** All connections, also those that have not finished their handshake. */
+  readonly #connections = new Set<Socket>();
   readonly #sockets = new Set<TLSSocket>();
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #streams = new Set<Writable>();
@@ -48,6 +51,10 @@ export class HttpsListener {
 
   private constructor(server: Http2SecureServer) {
     this.#server = server;
+    server.on('connection', (socket: Socket) => {
+      this.#connections.add(socket);
+      socket.once('close', () => this.#connections.delete(socket));
+    });
     server.on('secureConnection', (socket: TLSSocket) => {
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
@@ -135,7 +142,7 @@ export class HttpsListener {
   }
 
   #cut(): void {
-    for (const socket of this.#sockets) socket.destroy();
+    for (const socket of [...this.#sockets, ...this.#connections]) socket.destroy();
   }
 }
 
@@ -161,11 +168,11 @@ function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHeaders):
     onClose: (fn) => void stream.once('close', fn),
     respond(status, responseHeaders, body) {
       if (stream.destroyed || stream.headersSent) return;
-      stream.respond({ ':status': status, 'audit-id': randomUUID(), ...responseHeaders });
+      stream.respond({ ':status': status, 'audit-id': newUid(), ...responseHeaders });
       stream.end(body);
     },
     startStream(responseHeaders) {
-      stream.respond({ ':status': 200, 'audit-id': randomUUID(), ...responseHeaders });
+      stream.respond({ ':status': 200, 'audit-id': newUid(), ...responseHeaders });
       return stream;
     },
   };
@@ -184,11 +191,11 @@ function http1Exchange(request: IncomingMessage, response: ServerResponse): Exch
     onClose: (fn) => void response.once('close', fn),
     respond(status, headers, body) {
       if (response.destroyed || response.headersSent) return;
-      response.writeHead(status, { 'audit-id': randomUUID(), ...headers, 'content-length': body.length });
+      response.writeHead(status, { 'audit-id': newUid(), ...headers, 'content-length': body.length });
       response.end(body);
     },
     startStream(headers) {
-      response.writeHead(200, { 'audit-id': randomUUID(), ...headers });
+      response.writeHead(200, { 'audit-id': newUid(), ...headers });
       response.flushHeaders();
       return response;
     },

@@ -106,7 +106,7 @@ const faults: Record<string, { readonly bytes: () => Buffer; readonly want: RegE
   },
   'raw JSON nested without end': {
     bytes: () => revision(Buffer.from('['.repeat(200_000) + ']'.repeat(200_000))),
-    want: /^json: nested too deeply/,
+    want: /^json parse error: nested too deeply/,
   },
   'a number that JSON does not have': {
     bytes: () => definition(double(11, NaN)),

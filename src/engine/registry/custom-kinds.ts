@@ -1,16 +1,15 @@
 /** Keeps the registry in step with the CustomResourceDefinitions in the store: a kind is served once it is Established. */
 import { decodeStored } from '#engine/codec.ts';
+import { isEstablished } from '#engine/registry/crd/crd-status.ts';
+import { CRD_COLLECTION } from '#engine/registry/crd/definition.ts';
 import { resourcesOfCrd } from '#engine/registry/custom-resource.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
-import { isTrue, type Condition } from '#kube/conditions.ts';
-import type { KubeObject } from '#kube/meta.ts';
-
-export const CRD_COLLECTION = 'customresourcedefinitions.apiextensions.k8s.io';
+import type { Log } from '#lib/log.ts';
 
 /** Returns what ends the tracking. The registry is right as soon as this returns. */
-export function trackCustomKinds(store: Store, registry: Registry): () => void {
+export function trackCustomKinds(store: Store, registry: Registry, log: Log): () => void {
   const made = new WeakMap<Entry, readonly Resource[]>();
   const refresh = () => {
     const { entries } = store.list(CRD_COLLECTION);
@@ -18,7 +17,7 @@ export function trackCustomKinds(store: Store, registry: Registry): () => void {
   };
   const resources = (entry: Entry): readonly Resource[] => {
     let known = made.get(entry);
-    if (known === undefined) made.set(entry, (known = servedBy(decodeStored(entry.bytes))));
+    if (known === undefined) made.set(entry, (known = servedBy(entry, log)));
     return known;
   };
   const stop = store.watch({ collection: CRD_COLLECTION, since: store.revision }, refresh);
@@ -26,11 +25,13 @@ export function trackCustomKinds(store: Store, registry: Registry): () => void {
   return stop;
 }
 
-function servedBy(crd: KubeObject): readonly Resource[] {
-  const { conditions } = (crd['status'] ?? {}) as { conditions?: Condition[] };
-  if (!isTrue(conditions, 'Established')) return [];
-  const resources = resourcesOfCrd(crd);
-  if (crd.metadata.deletionTimestamp === undefined) return resources;
-  // While its objects are being removed nothing new may come.
-  return resources.map((resource) => ({ ...resource, verbs: resource.verbs.filter((verb) => verb !== 'create') }));
+/** A definition that turns out to be impossible takes itself out of service, not the others. */
+function servedBy(entry: Entry, log: Log): readonly Resource[] {
+  try {
+    const crd = decodeStored(entry.bytes);
+    return isEstablished(crd) ? resourcesOfCrd(crd) : [];
+  } catch (error) {
+    log.error({ err: error, definition: entry.id }, 'Cannot serve a custom kind');
+    return [];
+  }
 }

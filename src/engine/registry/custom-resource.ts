@@ -16,7 +16,14 @@ import type { Schema } from '#kube/schema.ts';
 /** For a definition that validateCrd has accepted; whether it is established is the caller's to ask. */
 export function resourcesOfCrd(object: KubeObject): Resource[] {
   const crd = asCrd(object);
-  return crd.spec.versions.filter(({ served }) => served).map((version) => resourceOf(crd, version));
+  return servedVersions(crd).map((version) => resourceOf(crd, version));
+}
+
+/** While a definition is being deleted its objects must be reachable, also where no version was served any more. */
+function servedVersions({ metadata, spec }: Crd): readonly CrdVersion[] {
+  const served = spec.versions.filter((version) => version.served);
+  if (served.length > 0 || metadata.deletionTimestamp === undefined) return served;
+  return spec.versions.filter(({ storage }) => storage);
 }
 
 function resourceOf(crd: Crd, version: CrdVersion): Resource {

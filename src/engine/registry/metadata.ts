@@ -19,8 +19,9 @@ import type { Schema } from '#kube/schema.ts';
 export const MAX_ANNOTATIONS_BYTES = 262144;
 export const FIELD_IMMUTABLE = 'field is immutable';
 
-const FINALIZER_ORPHAN = 'orphan';
-const FINALIZER_FOREGROUND = 'foregroundDeletion';
+/** What a propagation policy leaves on an object, for the garbage collector. */
+export const ORPHAN_FINALIZER = 'orphan';
+export const FOREGROUND_FINALIZER = 'foregroundDeletion';
 const MAX_FIELD_MANAGER_LENGTH = 128;
 
 export const ownerReferenceSchema = obj(
@@ -196,8 +197,8 @@ function finalizerFaults(finalizers: readonly string[], errors: FieldError[]): v
       errors.push(invalidValue('metadata.finalizers', finalizer, fault));
     }
   }
-  if (finalizers.includes(FINALIZER_ORPHAN) && finalizers.includes(FINALIZER_FOREGROUND)) {
-    const detail = `finalizer ${FINALIZER_ORPHAN} and ${FINALIZER_FOREGROUND} cannot be both set`;
+  if (finalizers.includes(ORPHAN_FINALIZER) && finalizers.includes(FOREGROUND_FINALIZER)) {
+    const detail = `finalizer ${ORPHAN_FINALIZER} and ${FOREGROUND_FINALIZER} cannot be both set`;
     errors.push(invalidValue('metadata.finalizers', finalizers, detail));
   }
 }

@@ -89,6 +89,8 @@ export interface Resource extends ResourceType {
   /** Field selectors besides metadata.name and metadata.namespace: label → value. */
   readonly selectableFields: Readonly<Record<string, (object: KubeObject) => string>>;
   readonly nameRule: NameRule;
+  /** A PUT must say which revision it replaces; custom kinds always ask for it. */
+  readonly needsRevision?: boolean;
   /** Strategic merge patch is for built-in kinds only. */
   readonly builtIn: boolean;
   readonly strategy: Strategy;

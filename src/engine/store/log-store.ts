@@ -138,6 +138,10 @@ export class LogStore implements Store {
     return this.#waiters.wait(revision, signal);
   }
 
+  settled(entry: Entry): Promise<boolean> {
+    return this.#queue.settled(entry);
+  }
+
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;

@@ -83,6 +83,8 @@ export interface Store {
   watch(range: WatchRange, listener: WatchListener): () => void;
   /** Resolves when `revision` is durable or the signal aborts (then false). */
   reached(revision: number, options: { signal: AbortSignal }): Promise<boolean>;
+  /** Resolves when this very version is durable: true, or when its commit failed: false. */
+  settled(entry: Entry): Promise<boolean>;
   /** Why writes fail right now; undefined while they work. */
   readonly fault: Error | undefined;
   /** Waits for what is in flight; then nothing more is taken. */

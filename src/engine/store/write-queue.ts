@@ -26,6 +26,8 @@ export class WriteQueue {
   readonly #committed: (batch: readonly LogRecord[]) => void;
   /** The newest write in flight of each id. */
   readonly #latest = new Map<string, Map<string, Pending>>();
+  /** What became of each write in flight; true = durable. */
+  readonly #outcomes = new Map<Entry, Promise<boolean>>();
   #lastRevision: number;
   #collecting: Pending[] = [];
   #atJournal: readonly Pending[] = [];
@@ -71,9 +73,20 @@ export class WriteQueue {
     }
     invariant(this.#lastRevision === revision - 1, 'encode writes nothing itself');
     this.#lastRevision = revision;
-    return new Promise((resolve, reject) => {
-      this.#enqueue({ type, entry: { collection, id, revision, bytes }, resolve, reject });
-    });
+    const entry: Entry = { collection, id, revision, bytes };
+    const written = new Promise<Entry>((resolve, reject) => this.#enqueue({ type, entry, resolve, reject }));
+    const outcome = written.then(
+      () => true,
+      () => false,
+    );
+    this.#outcomes.set(entry, outcome);
+    void outcome.then(() => this.#outcomes.delete(entry));
+    return written;
+  }
+
+  /** What is not in flight has been read from memory, where only durable state is. */
+  settled(entry: Entry): Promise<boolean> {
+    return this.#outcomes.get(entry) ?? Promise.resolve(true);
   }
 
   /** Resolves when nothing is in flight. */

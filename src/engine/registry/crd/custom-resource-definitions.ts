@@ -1,5 +1,5 @@
 /** The kind CustomResourceDefinition itself. Its controller (names, establishing, clean-up) is the engine's. */
-import { CRD_GROUP, crdSchema } from '#engine/registry/crd/definition.ts';
+import { CRD_COLLECTION, CRD_GROUP, crdSchema } from '#engine/registry/crd/definition.ts';
 import { prepareCrd, prepareCrdUpdate } from '#engine/registry/crd/prepare-crd.ts';
 import { crdWarnings, validateCrd, validateCrdUpdate } from '#engine/registry/crd/validate-crd.ts';
 import { ALL_VERBS, type Resource } from '#engine/registry/resource.ts';
@@ -15,7 +15,7 @@ export const customResourceDefinitions: Resource = {
   categories: ['api-extensions'],
   namespaced: false,
   verbs: ALL_VERBS,
-  collection: `customresourcedefinitions.${CRD_GROUP}`,
+  collection: CRD_COLLECTION,
   storageVersion: 'v1',
   schema: crdSchema,
   columns: [
@@ -32,6 +32,7 @@ export const customResourceDefinitions: Resource = {
   selectableFields: {},
   nameRule: 'subdomain',
   builtIn: true,
+  needsRevision: true,
   strategy: {
     prepareForCreate: prepareCrd,
     prepareForUpdate: prepareCrdUpdate,

@@ -8,6 +8,7 @@ import { bool, bytes, int32, int64, list, obj, oneOf, str, time } from '#kube/sc
 import type { Schema } from '#kube/schema.ts';
 
 export const CRD_GROUP = 'apiextensions.k8s.io';
+export const CRD_COLLECTION = `customresourcedefinitions.${CRD_GROUP}`;
 
 /** Holds a deleted definition until its objects are gone. */
 export const CRD_CLEANUP_FINALIZER = 'customresourcecleanup.apiextensions.k8s.io';

@@ -5,6 +5,7 @@ import { openApiFaults } from '#engine/registry/crd/openapi-rules.ts';
 import { schemaShapeFaults } from '#engine/registry/crd/schema-shape.ts';
 import { structuralFaults } from '#engine/registry/crd/structural-rules.ts';
 import { duplicateValue, type FieldError, invalidValue, requiredValue, tooMany } from '#kube/field-error.ts';
+import { compileJsonPath } from '#kube/jsonpath.ts';
 import type { Schema } from '#kube/schema.ts';
 
 const MAX_SELECTABLE_FIELDS = 8;
@@ -98,6 +99,15 @@ function pathFaults(jsonPath: string, path: string): FieldError[] {
   return jsonPath.startsWith('.') ? [] : [invalidValue(path, jsonPath, 'must be a simple json path starting with .')];
 }
 
+function syntaxFaults(jsonPath: string, path: string): FieldError[] {
+  try {
+    compileJsonPath(jsonPath);
+    return pathFaults(jsonPath, path);
+  } catch (error) {
+    return [invalidValue(path, jsonPath, `is an invalid path: ${(error as Error).message}`)];
+  }
+}
+
 function scaleFaults({ subresources }: CrdVersion, path: string): FieldError[] {
   const scale = subresources?.scale;
   if (scale === undefined) return [];
@@ -130,6 +140,11 @@ function selectableFaults({ selectableFields = [], schema }: CrdVersion, path: s
   for (const [i, { jsonPath }] of selectableFields.entries()) {
     const at = `${path}[${i}].jsonPath`;
     if (!jsonPath) continue;
+    const malformed = syntaxFaults(jsonPath, at);
+    if (malformed.length > 0) {
+      errors.push(...malformed);
+      continue;
+    }
     const found = schemaAt(schema?.openAPIV3Schema, jsonPath);
     if (found === undefined) {
       errors.push(invalidValue(at, jsonPath, 'is an invalid path: does not refer to a valid field'));

@@ -42,6 +42,7 @@ export const apiServices = defineKind({
   kind: 'APIService',
   plural: 'apiservices',
   namespaced: false,
+  needsRevision: true,
   categories: ['api-extensions'],
   nameRule: 'path-segment',
   schema: apiService,

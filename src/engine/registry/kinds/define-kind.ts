@@ -24,7 +24,15 @@ export interface KindColumn<T> extends Omit<Column, 'value' | 'type'> {
 export interface KindDefinition<S extends Schema> extends Partial<
   Pick<
     Resource,
-    'shortNames' | 'categories' | 'verbs' | 'status' | 'generation' | 'nameRule' | 'extraSubresources' | 'singular'
+    | 'needsRevision'
+    | 'shortNames'
+    | 'categories'
+    | 'verbs'
+    | 'status'
+    | 'generation'
+    | 'nameRule'
+    | 'extraSubresources'
+    | 'singular'
   >
 > {
   /** '' or absent for the core group. */
@@ -75,6 +83,7 @@ export function defineKind<S extends Schema>(definition: KindDefinition<S>): Res
     nameRule: definition.nameRule ?? 'subdomain',
     builtIn: true,
     strategy: strategyOf(definition),
+    ...(definition.needsRevision === true ? { needsRevision: true } : {}),
     ...(definition.extraSubresources === undefined ? {} : { extraSubresources: definition.extraSubresources }),
   };
 }

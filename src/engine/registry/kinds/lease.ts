@@ -22,6 +22,7 @@ export const leases = defineKind({
   kind: 'Lease',
   plural: 'leases',
   namespaced: true,
+  needsRevision: true,
   schema: lease,
   columns: [{ name: 'Holder', value: ({ spec }) => spec?.holderIdentity ?? '' }, age],
   validate: ({ spec = {} }) => {

@@ -35,6 +35,7 @@ export const podDisruptionBudgets = defineKind({
   kind: 'PodDisruptionBudget',
   plural: 'poddisruptionbudgets',
   namespaced: true,
+  needsRevision: true,
   shortNames: ['pdb'],
   schema: podDisruptionBudget,
   columns: [

@@ -14,6 +14,7 @@ export const serviceAccounts = defineKind({
   kind: 'ServiceAccount',
   plural: 'serviceaccounts',
   namespaced: true,
+  needsRevision: true,
   shortNames: ['sa'],
   schema: serviceAccount,
   columns: [{ name: 'Secrets', value: ({ secrets = [] }) => secrets.length }, age],

@@ -32,12 +32,17 @@ function fault(value: unknown, schema: Schema, place: Place, inner: string): str
   if (typeof value === 'string') return textFault(value, schema);
   if (Array.isArray(value)) {
     const { items } = schema;
-    return items && firstOf(value, (item) => fault(item, items, place, inner));
+    return items && firstOf(value, (item) => itemFault(item, items, place, inner));
   }
   if (typeof value === 'object') {
     return fieldsFault(value as Record<string, unknown>, schema, { struct: inner, field: place.field }, place);
   }
   return undefined;
+}
+
+function itemFault(item: unknown, schema: Schema, place: Place, inner: string): string | undefined {
+  if (item !== null) return fault(item, schema, place, inner);
+  return `json: cannot unmarshal null into Go struct field ${place.struct}.${place.field} of type ${goType(schema, inner)}`;
 }
 
 /** `outer` is where a map itself stands: Go names its values by the map's own field. */

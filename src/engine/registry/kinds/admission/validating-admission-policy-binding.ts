@@ -39,6 +39,7 @@ export const validatingAdmissionPolicyBindings = defineKind({
   kind: 'ValidatingAdmissionPolicyBinding',
   plural: 'validatingadmissionpolicybindings',
   namespaced: false,
+  needsRevision: true,
   categories: ['api-extensions'],
   schema: policyBinding,
   columns: [

@@ -87,6 +87,7 @@ export const validatingAdmissionPolicies = defineKind({
   kind: 'ValidatingAdmissionPolicy',
   plural: 'validatingadmissionpolicies',
   namespaced: false,
+  needsRevision: true,
   categories: ['api-extensions'],
   schema: policy,
   columns: [

@@ -1,0 +1,14 @@
+/** Whether a stored object is under deletion; judged once for each of its versions, not for each request that asks. */
+import { decodeStored } from '#engine/codec.ts';
+import type { Entry } from '#engine/store/store.ts';
+
+const known = new WeakMap<Entry, boolean>();
+
+export function isTerminating(entry: Entry): boolean {
+  let terminating = known.get(entry);
+  if (terminating === undefined) {
+    terminating = decodeStored(entry.bytes).metadata.deletionTimestamp !== undefined;
+    known.set(entry, terminating);
+  }
+  return terminating;
+}

@@ -1,0 +1,105 @@
+/** Requests without our client in between: status, headers and bytes as they come over HTTP/1.1 or HTTP/2. */
+import { request as httpsRequest, type Agent, type RequestOptions } from 'node:https';
+import {
+  connect as connectHttp2,
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  type IncomingHttpHeaders,
+} from 'node:http2';
+import type { ClusterAccess } from '#client/kubeconfig.ts';
+import type { Scope } from '#test/support/server-process.ts';
+
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+export interface RawRequest {
+  readonly method?: string;
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer;
+}
+
+/** What proves who asks: all of an access, or nothing but the CA. */
+export function withoutProof({ server, namespace, certificateAuthority }: ClusterAccess): ClusterAccess {
+  return { server, namespace, certificateAuthority, insecureSkipTlsVerify: false };
+}
+
+function tlsOptions({ certificateAuthority: ca, clientCertificate: cert, clientKey: key }: ClusterAccess) {
+  return { ca, cert, key };
+}
+
+function headersOf(access: ClusterAccess, headers: RawRequest['headers']): Record<string, string> {
+  return { ...(access.token === undefined ? {} : { authorization: `Bearer ${access.token}` }), ...headers };
+}
+
+/** One connection with HTTP/2, closed at the end of the test. */
+export function http2Session(t: Scope, access: ClusterAccess): ClientHttp2Session {
+  const session = connectHttp2(access.server, {
+    ...tlsOptions(access),
+    settings: { enablePush: false },
+    maxSessionMemory: 64,
+  });
+  session.on('error', () => {});
+  t.after(() => session.destroy());
+  return session;
+}
+
+export function http2Request(
+  session: ClientHttp2Session,
+  access: ClusterAccess,
+  request: RawRequest,
+): Promise<RawAnswer> {
+  const { method = 'GET', path, body } = request;
+  const stream = session.request(
+    { ':method': method, ':path': path, ...headersOf(access, request.headers) },
+    { endStream: body === undefined },
+  );
+  if (body !== undefined) stream.end(body);
+  return http2Answer(stream);
+}
+
+/** Rejects when the stream is reset before its end. */
+export function http2Answer(stream: ClientHttp2Stream): Promise<RawAnswer> {
+  return new Promise((resolve, reject) => {
+    let headers: IncomingHttpHeaders | undefined;
+    const chunks: Buffer[] = [];
+    stream.on('response', (received) => (headers = received));
+    stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+    stream.on('end', () => {
+      if (headers === undefined) return;
+      const status = Number((headers as Record<string, unknown>)[':status']);
+      resolve({ status, headers, text: Buffer.concat(chunks).toString('utf8') });
+    });
+    stream.on('error', reject);
+    stream.on('close', () => reject(new Error(`the stream was closed with code ${stream.rstCode}`)));
+  });
+}
+
+/** With `agent`, a connection can be kept for the next request. A body without Content-Length goes in chunks. */
+export function http1Request(
+  access: ClusterAccess,
+  request: RawRequest & { readonly agent?: Agent },
+): Promise<RawAnswer> {
+  return new Promise((resolve, reject) => {
+    const { method = 'GET', path, body, agent = false } = request;
+    const { hostname, port } = new URL(access.server);
+    const headers = headersOf(access, request.headers);
+    const options: RequestOptions = { host: hostname, port, method, path, headers, agent, ...tlsOptions(access) };
+    const outgoing = httpsRequest(options, (answer) => {
+      const chunks: Buffer[] = [];
+      answer.on('data', (chunk: Buffer) => chunks.push(chunk));
+      answer.on('error', reject);
+      answer.on('end', () => {
+        const text = Buffer.concat(chunks).toString('utf8');
+        if (answer.complete) resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text });
+        else reject(new Error('the answer ended in its midst'));
+      });
+    });
+    outgoing.on('error', reject);
+    if (body !== undefined) outgoing.write(body);
+    outgoing.end();
+  });
+}
