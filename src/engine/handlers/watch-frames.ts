@@ -39,6 +39,24 @@ function ownFrame(type: FrameType, entry: Entry): Buffer {
   return Buffer.concat([HEADS[type], entry.bytes, TAIL]);
 }
 
+const batches = new WeakMap<readonly StoreEvent[], Buffer>();
+
+function sharedBatch(events: readonly StoreEvent[]): Buffer {
+  let batch = batches.get(events);
+  if (batch === undefined) {
+    batch = Buffer.concat(
+      events.flatMap(({ type, entry, previous }) => [HEADS[frameType(type, previous)], entry.bytes, TAIL]),
+    );
+    batches.set(events, batch);
+  }
+  return batch;
+}
+
+function frameType(type: StoreEvent['type'], previous: Entry | undefined): FrameType {
+  if (type === 'delete') return 'DELETED';
+  return previous === undefined ? 'ADDED' : 'MODIFIED';
+}
+
 export function jsonLine(value: unknown): Buffer {
   return Buffer.from(`${JSON.stringify(value)}\n`);
 }
@@ -49,6 +67,8 @@ export interface FrameMaker {
   /** The object left the selection: its previous state, at the revision that took it out. */
   left(event: StoreEvent & { previous: Entry }): Buffer;
   bookmark(revision: number, annotations?: Record<string, string>): Buffer;
+  /** All events of a commit in one piece, shared by everybody who watches the same range as it is stored. */
+  readonly batch: ((events: readonly StoreEvent[]) => Buffer) | undefined;
 }
 
 /** Throws for what cannot be represented as asked, before anything is answered. */
@@ -65,6 +85,7 @@ export function frameMaker(call: Call): FrameMaker {
       object.metadata.resourceVersion = String(entry.revision);
       return made('DELETED', object);
     },
+    batch: plain ? sharedBatch : undefined,
     bookmark: (revision, annotations) => made('BOOKMARK', bookmarkObject(resource, revision, annotations)),
   };
 }

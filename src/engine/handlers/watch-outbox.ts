@@ -35,6 +35,11 @@ export class WatchOutbox {
     this.#events = events;
   }
 
+  /** Nothing waits, and the sink has room: what is written to it now keeps the order. */
+  get ready(): boolean {
+    return this.#items.length === 0 && this.#sink.bufferedBytes < WATCH_PIECE_BYTES;
+  }
+
   /** `weight` counts against the bound on unread bytes. Nothing is sent before `flush`. */
   add(frame: () => Buffer, weight: number): void {
     this.#items.push({ frame, weight });

@@ -86,9 +86,11 @@ function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink:
     outbox.flush();
   };
   let live = false;
+  const shared = filter === undefined ? frames.batch : undefined;
   const listener = (events: readonly StoreEvent[]) => {
     try {
-      take(events, live);
+      if (live && shared !== undefined && outbox.ready) sink.write(shared(events));
+      else take(events, live);
     } catch (error) {
       failed(error);
     }

@@ -24,7 +24,7 @@ export interface Exchange {
   readonly gone: boolean;
   body(): Promise<Buffer>;
   onClose(fn: () => void): void;
-  respond(status: number, headers: Record<string, string | string[]>, body: Buffer): void;
+  respond(status: number, headers: Record<string, string | string[]>, body: readonly Buffer[]): void;
   startStream(headers: Record<string, string | string[]>): Writable;
 }
 
@@ -98,7 +98,7 @@ function text(header: string | string[] | undefined): string {
 
 function send(exchange: Exchange, response: BytesResponse): void {
   const { status, body } = response;
-  exchange.respond(status, headersOf(response), Array.isArray(body) ? Buffer.concat(body) : (body as Buffer));
+  exchange.respond(status, headersOf(response), Buffer.isBuffer(body) ? [body] : body);
 }
 
 function sendStream(exchange: Exchange, response: StreamResponse, streams: Set<Writable>): void {

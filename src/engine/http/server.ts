@@ -5,6 +5,8 @@
 import { constants } from 'node:crypto';
 import {
   createSecureServer,
+  sensitiveHeaders,
+  type OutgoingHttpHeaders,
   type Http2SecureServer,
   type ServerHttp2Session,
   type ServerHttp2Stream,
@@ -18,6 +20,7 @@ import type { Authenticator } from '#engine/auth/authenticate.ts';
 import { connectionUser } from '#engine/http/connection-user.ts';
 import { readBody } from '#engine/http/body.ts';
 import { serve, type Exchange } from '#engine/http/exchange.ts';
+import { byteLength, writePieces } from '#engine/http/write-pieces.ts';
 import { MAX_HEADER_BYTES } from '#engine/limits.ts';
 import type { ApiHandler } from '#engine/request.ts';
 import { newUid } from '#lib/ids.ts';
@@ -168,14 +171,23 @@ function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHeaders):
     onClose: (fn) => void stream.once('close', fn),
     respond(status, responseHeaders, body) {
       if (stream.destroyed || stream.headersSent) return;
-      stream.respond({ ':status': status, 'audit-id': newUid(), ...responseHeaders });
-      stream.end(body);
+      stream.respond(withAuditId({ ':status': status, ...responseHeaders }));
+      writePieces(stream, body);
     },
     startStream(responseHeaders) {
-      stream.respond({ ':status': 200, 'audit-id': newUid(), ...responseHeaders });
+      stream.respond(withAuditId({ ':status': 200, ...responseHeaders }));
       return stream;
     },
   };
+}
+
+/** Never indexed by HPACK: it is new each time, and would push out of its table what is not. */
+const UNINDEXED = ['audit-id'];
+
+function withAuditId(headers: OutgoingHttpHeaders): OutgoingHttpHeaders {
+  headers['audit-id'] = newUid();
+  headers[sensitiveHeaders as unknown as string] = UNINDEXED;
+  return headers;
 }
 
 function http1Exchange(request: IncomingMessage, response: ServerResponse): Exchange {
@@ -191,8 +203,8 @@ function http1Exchange(request: IncomingMessage, response: ServerResponse): Exch
     onClose: (fn) => void response.once('close', fn),
     respond(status, headers, body) {
       if (response.destroyed || response.headersSent) return;
-      response.writeHead(status, { 'audit-id': newUid(), ...headers, 'content-length': body.length });
-      response.end(body);
+      response.writeHead(status, { 'audit-id': newUid(), ...headers, 'content-length': byteLength(body) });
+      writePieces(response, body);
     },
     startStream(headers) {
       response.writeHead(200, { 'audit-id': newUid(), ...headers });

@@ -60,7 +60,10 @@ export interface WatchRange {
   readonly since: number;
 }
 
-/** Gets events in order, in batches: one call for each commit that touched its range. Must not throw. */
+/**
+ * Gets events in order, in batches: one call for each commit that touched its range. Must not throw. Watchers of one
+ * range get the same array, so that they can share what they make of it.
+ */
 export type WatchListener = (events: readonly StoreEvent[]) => void;
 
 export interface Store {

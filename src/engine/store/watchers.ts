@@ -30,8 +30,9 @@ export class Watchers {
   publish(events: readonly StoreEvent[]): void {
     if (this.#byCollection.size === 0) return;
     for (const [collection, group] of groupByCollection(events)) {
+      const selections = new Map<string, readonly StoreEvent[]>();
       for (const watcher of this.#byCollection.get(collection) ?? []) {
-        const wanted = select(group, watcher.prefix, watcher.after);
+        const wanted = shareSelection(selections, group, watcher);
         if (wanted.length > 0) notify(watcher.listener, wanted);
       }
     }
@@ -41,6 +42,18 @@ export class Watchers {
     for (const watchers of this.#byCollection.values()) watchers.clear();
     this.#byCollection.clear();
   }
+}
+
+/** Watchers of one range get the very same array, so that what they make of it can be shared as well. */
+function shareSelection(
+  selections: Map<string, readonly StoreEvent[]>,
+  group: readonly StoreEvent[],
+  { prefix, after }: Watcher,
+): readonly StoreEvent[] {
+  if (group[0]!.entry.revision <= after) return select(group, prefix, after);
+  let selection = selections.get(prefix);
+  if (selection === undefined) selections.set(prefix, (selection = select(group, prefix, after)));
+  return selection;
 }
 
 /** The events behind `after` whose id starts with `prefix`; the array itself when that is all of them. */

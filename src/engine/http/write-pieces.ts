@@ -1,0 +1,38 @@
+/** Sends many small pieces as few larger ones, as fast as the other side takes them: a list is never copied as a whole. */
+import type { Writable } from 'node:stream';
+
+/** Large enough that its cost per call does not count, small enough that memory for it is reused at once. */
+const SLAB_BYTES = 128 * 1024;
+
+export function byteLength(pieces: readonly Buffer[]): number {
+  let length = 0;
+  for (const piece of pieces) length += piece.length;
+  return length;
+}
+
+/** Ends the stream behind the last piece. */
+export function writePieces(stream: Writable, pieces: readonly Buffer[]): void {
+  let next = 0;
+  const send = () => {
+    while (next < pieces.length && !stream.destroyed) {
+      const slab = nextSlab();
+      if (next === pieces.length) {
+        stream.end(slab);
+        return;
+      }
+      if (!stream.write(slab)) {
+        stream.once('drain', send);
+        return;
+      }
+    }
+  };
+  const nextSlab = (): Buffer => {
+    const first = next;
+    let size = 0;
+    while (next < pieces.length && (next === first || size + pieces[next]!.length <= SLAB_BYTES))
+      size += pieces[next++]!.length;
+    return next - first === 1 ? pieces[first]! : Buffer.concat(pieces.slice(first, next), size);
+  };
+  if (pieces.length === 0) stream.end();
+  else send();
+}
