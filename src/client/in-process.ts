@@ -49,7 +49,9 @@ interface InProcessStream {
   stream(sink: InProcessSink): () => void;
 }
 
-export type InProcessHandler = (request: InProcessRequest) => Promise<InProcessBytes | InProcessStream>;
+type InProcessAnswer = InProcessBytes | InProcessStream;
+
+export type InProcessHandler = (request: InProcessRequest) => InProcessAnswer | Promise<InProcessAnswer>;
 
 export interface InProcessOptions {
   readonly handler: InProcessHandler;
@@ -66,7 +68,7 @@ export function createInProcessTransport({ handler, user, userAgent }: InProcess
     const contentType = request.body === undefined ? '' : (request.contentType ?? 'application/json');
     const body = (): Promise<Buffer> => Promise.resolve(bytes);
     const asked = { method, path, query, user, accept, contentType, userAgent, body, signal };
-    return abortable(handler(asked), signal);
+    return abortable(Promise.resolve(handler(asked)), signal);
   }
 
   return {

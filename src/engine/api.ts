@@ -49,26 +49,30 @@ const HANDLERS: Record<Verb, Handler> = {
 };
 
 export function createApi(parts: ApiParts): ApiHandler {
-  const { clock, metrics } = parts;
-  return async (request) => {
+  const { clock, metrics, log } = parts;
+  return (request) => {
     const start = clock.now();
     const route = parseRoute(request.path);
     const verb =
       route.type === 'path' ? pathVerb(request.method) : verbOf(request.method, route, isWatch(request.query));
-    let response: ApiResponse;
+    const done = (response: ApiResponse): ApiResponse => {
+      const resource = route.type === 'resource' && isServed(parts, route) ? route.plural : '';
+      if ('stream' in response) return counted(response, resource, metrics);
+      metrics.requestDone(verb ?? OTHER_VERB, resource, response.status, (clock.now() - start) / 1000);
+      return response;
+    };
+    const failed = (error: unknown) => done(failure(error, request, log));
     try {
-      if (route.type === 'path') response = await servePath(parts, request);
-      else response = await serveResource(parts, request, route, verb);
+      const response = route.type === 'path' ? servePath(parts, request) : serveResource(parts, request, route, verb);
+      return response instanceof Promise ? response.then(done, failed) : done(response);
     } catch (error) {
-      response = failure(error, request, parts.log);
+      return failed(error);
     }
-    const known =
-      route.type === 'resource' && parts.registry.find(route.group, route.version, route.plural) !== undefined;
-    const resource = known ? route.plural : '';
-    if ('stream' in response) response = counted(response, resource, metrics);
-    else metrics.requestDone(verb ?? OTHER_VERB, resource, response.status, (clock.now() - start) / 1000);
-    return response;
   };
+}
+
+function isServed({ registry }: ApiParts, { group, version, plural }: ResourceRoute): boolean {
+  return registry.find(group, version, plural) !== undefined;
 }
 
 /** Labels of metrics are bounded, and HTTP/2 lets a client invent methods. */

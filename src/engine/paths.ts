@@ -53,7 +53,7 @@ export function createPaths({ registry, metrics, health, serverAddress }: PathPa
         case 'version':
           return { status: 200, contentType: JSON_TYPE, body: Buffer.from(JSON.stringify(versionInfo, null, 2)) };
         case 'metrics':
-          return { status: 200, contentType: metrics.contentType, body: Buffer.from(await metrics.text()) };
+          return { status: 200, contentType: metrics.contentType, body: Buffer.from(metrics.text()) };
         case 'openapi':
           refresh();
           return respondDocument(request, openapi.find(path, accept));

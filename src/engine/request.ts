@@ -57,5 +57,8 @@ export interface StreamResponse {
 
 export type ApiResponse = BytesResponse | StreamResponse;
 
-/** The whole API as one function: what the HTTPS listener and the in-process client both call. */
-export type ApiHandler = (request: ApiRequest) => Promise<ApiResponse>;
+/**
+ * The whole API as one function: what the HTTPS listener and the in-process client both call. Never throws. What needs
+ * no waiting (a GET) is answered at once: a promise would cost more than the answer.
+ */
+export type ApiHandler = (request: ApiRequest) => ApiResponse | Promise<ApiResponse>;

@@ -21,8 +21,17 @@ export const systemClock: Clock = {
 
 /** RFC 3339 with whole seconds, as Kubernetes writes metav1.Time. */
 export function timestamp(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
+  const second = Math.floor(ms / 1000);
+  if (second !== lastSecond) {
+    lastSecond = second;
+    lastTimestamp = `${new Date(ms).toISOString().slice(0, 19)}Z`;
+  }
+  return lastTimestamp;
 }
+
+/** Thousands of writes share a second. */
+let lastSecond = Number.NaN;
+let lastTimestamp = '';
 
 /** RFC 3339 with microseconds, as Kubernetes writes metav1.MicroTime. */
 export function microTimestamp(ms: number): string {

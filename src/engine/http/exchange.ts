@@ -39,25 +39,31 @@ export interface Serving {
 const NO_QUERY = new URLSearchParams();
 
 export function serve(exchange: Exchange, serving: Serving): void {
-  answer(exchange, serving).catch((error: unknown) => {
+  const failed = (error: unknown) => {
     serving.log.error({ err: error, method: exchange.method, url: exchange.url }, 'answer failed');
-  });
+  };
+  try {
+    const response = answer(exchange, serving);
+    if (response instanceof Promise) response.then((late) => deliver(exchange, late, serving)).catch(failed);
+    else deliver(exchange, response, serving);
+  } catch (error) {
+    failed(error);
+  }
 }
 
-async function answer(exchange: Exchange, { handler, authenticate, streams }: Serving): Promise<void> {
+function answer(exchange: Exchange, { handler, authenticate }: Serving): ApiResponse | Promise<ApiResponse> {
   let request: ApiRequest;
   try {
     request = parseRequest(exchange, authenticate);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    send(exchange, {
-      status: error.code,
-      contentType: 'application/json',
-      body: Buffer.from(JSON.stringify(error.toStatus())),
-    });
-    return;
+    const body = Buffer.from(JSON.stringify(error.toStatus()));
+    return { status: error.code, contentType: 'application/json', body };
   }
-  const response = await handler(request);
+  return handler(request);
+}
+
+function deliver(exchange: Exchange, response: ApiResponse, { streams }: Serving): void {
   if (exchange.gone) return;
   if ('stream' in response) sendStream(exchange, response, streams);
   else send(exchange, response);
