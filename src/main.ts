@@ -59,13 +59,16 @@ async function up(options: UpOptions): Promise<number> {
       log: createLog(options.logLevel),
       clock: systemClock,
     });
-    process.stdout.write(welcome(engine.url, engine.kubeconfigPath));
-    await stopped;
-    systemClock.after(STOP_LIMIT_MS, () => {
-      process.stderr.write('selfsame: Cannot stop in time; leaving now\n');
-      process.exit(FAILED);
-    });
-    await engine.stop();
+    try {
+      process.stdout.write(welcome(engine.url, engine.kubeconfigPath));
+      await stopped;
+    } finally {
+      systemClock.after(STOP_LIMIT_MS, () => {
+        process.stderr.write('selfsame: Cannot stop in time; leaving now\n');
+        process.exit(FAILED);
+      });
+      await engine.stop();
+    }
   } catch (error) {
     throw listenError(error, options) ?? error;
   } finally {

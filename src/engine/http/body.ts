@@ -4,6 +4,7 @@ import { MAX_BODY_BYTES } from '#engine/limits.ts';
 import { ApiError, badRequest, tooLarge } from '#kube/api-error.ts';
 
 const BODY_TIMEOUT_MS = 60_000;
+const MAX_DRAINED_BYTES = 8 * MAX_BODY_BYTES;
 
 export function readBody(stream: Readable, contentLength: string | undefined): Promise<Buffer> {
   return new Promise((resolve, reject) => {
@@ -27,8 +28,13 @@ export function readBody(stream: Readable, contentLength: string | undefined): P
     timer.unref();
     stream.on('data', (chunk: Buffer) => {
       size += chunk.length;
-      if (size > MAX_BODY_BYTES) settle(overLimit);
-      else chunks.push(chunk);
+      if (size <= MAX_BODY_BYTES) {
+        chunks.push(chunk);
+        return;
+      }
+      settle(overLimit);
+      // The rest is read and dropped, so that the client sees the answer; but not for ever.
+      if (size > MAX_DRAINED_BYTES) stream.destroy();
     });
     stream.once('end', () => settle(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));
     stream.once('close', () => settle(cutOff));
