@@ -55,16 +55,16 @@ export function createApi(parts: ApiParts): ApiHandler {
     const route = parseRoute(request.path);
     const verb =
       route.type === 'path' ? pathVerb(request.method) : verbOf(request.method, route, isWatch(request.query));
-    const done = (response: ApiResponse): ApiResponse => {
+    const answered = (response: ApiResponse): ApiResponse => {
       const resource = route.type === 'resource' && isServed(parts, route) ? route.plural : '';
       if ('stream' in response) return counted(response, resource, metrics);
       metrics.requestDone(verb ?? OTHER_VERB, resource, response.status, (clock.now() - start) / 1000);
       return response;
     };
-    const failed = (error: unknown) => done(failure(error, request, log));
+    const failed = (error: unknown) => answered(failure(error, request, log));
     try {
       const response = route.type === 'path' ? servePath(parts, request) : serveResource(parts, request, route, verb);
-      return response instanceof Promise ? response.then(done, failed) : done(response);
+      return response instanceof Promise ? response.then(answered, failed) : answered(response);
     } catch (error) {
       return failed(error);
     }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { encodeStored, decodeStored, mediaType, parseBody, parseYamlText } from '#engine/codec.ts';
+import { encodeStored, decodeStored, mediaType, parseBody, parsePatch, parseYamlText } from '#engine/codec.ts';
 import { NestingError, parseJson } from '#engine/json.ts';
 import { decodeContinue, encodeContinue } from '#engine/handlers/continue-token.ts';
 import { ApiError } from '#kube/api-error.ts';
@@ -54,6 +54,21 @@ test('a body of another type is refused', () => {
   );
   assert.equal(mediaType('Application/JSON; charset=utf-8'), 'application/json');
   assert.deepEqual(parseBody(Buffer.from('{}'), '', { kind: 'Pod', builtIn: true }), {});
+});
+
+test('what is no JSON is told in the words of Go', () => {
+  const body = Buffer.from('{nope}');
+  const why = "invalid character 'n' looking for beginning of object key string";
+  assert.throws(
+    () => parseBody(body, '', { kind: 'ConfigMap', builtIn: true }),
+    new ApiError(
+      400,
+      'BadRequest',
+      `the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse error: ${why} ({nope})`,
+    ),
+  );
+  assert.throws(() => parsePatch(body), new ApiError(400, 'BadRequest', `error decoding patch: ${why}`));
+  assert.throws(() => parsePatch(body, ''), new ApiError(400, 'BadRequest', why));
 });
 
 test('a continue token comes back as it went', () => {

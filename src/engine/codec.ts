@@ -4,6 +4,7 @@
  */
 import { parse as parseYaml, stringify as stringifyYaml } from 'yaml';
 import { type ApiError, badRequest, tooLarge, unsupportedMediaType } from '#kube/api-error.ts';
+import { goJsonFault } from '#kube/go-json-fault.ts';
 import type { KubeObject } from '#kube/meta.ts';
 import { NestingError, parseJson } from '#engine/json.ts';
 import { MAX_YAML_ALIASES, MAX_YAML_BYTES } from '#engine/limits.ts';
@@ -63,10 +64,9 @@ export function parseBody(bytes: Buffer, contentType: string, expected: Expected
     if (!(error instanceof Error)) throw error;
     if (error instanceof NestingError) throw badRequest(`the object provided is ${error.message}`);
     const shown = text.length > 1000 ? `${text.slice(0, 1000)}...` : text;
-    throw unrecognized(
-      expected.kind,
-      `${type === YAML_TYPE ? 'yaml' : 'json'} parse error: ${error.message} (${shown})`,
-    );
+    const why =
+      type === YAML_TYPE ? `yaml parse error: ${error.message}` : `json parse error: ${jsonFault(bytes, error)}`;
+    throw unrecognized(expected.kind, `${why} (${shown})`);
   }
 }
 
@@ -85,14 +85,20 @@ function unrecognized(kind: string, why: string): ApiError {
 
 const YAML_TOO_LARGE = `Request entity too large: limit is ${MAX_YAML_BYTES} for YAML; send JSON instead`;
 
-/** Parses a patch body: YAML is for apply patches only. */
-export function parsePatch(bytes: Buffer): unknown {
+/** Parses a patch body: YAML is for apply patches only. `doing` comes before the words for what is wrong. */
+export function parsePatch(bytes: Buffer, doing = 'error decoding patch: '): unknown {
   try {
     return parseJson(bytes.toString('utf8'));
   } catch (error) {
-    if (!(error instanceof SyntaxError) && !(error instanceof NestingError)) throw error;
-    throw badRequest(`error decoding patch: ${error.message}`);
+    if (error instanceof NestingError) throw badRequest(doing + error.message);
+    if (!(error instanceof SyntaxError)) throw error;
+    throw badRequest(doing + jsonFault(bytes, error));
   }
+}
+
+/** The words of Go, wherever it would refuse the text, too. */
+function jsonFault(bytes: Buffer, error: Error): string {
+  return goJsonFault(bytes) ?? error.message;
 }
 
 export function parseYamlText(text: string): unknown {

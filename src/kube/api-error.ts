@@ -2,7 +2,7 @@
  * ApiError: a Kubernetes Status as an error, the same on both sides of the wire.
  * Codes, reasons and wording are kube-apiserver's own, because clients and people know them.
  */
-import type { FieldError } from '#kube/field-error.ts';
+import { type FieldError, invalidValue } from '#kube/field-error.ts';
 
 export interface StatusCause {
   reason?: string;
@@ -130,10 +130,15 @@ export function invalid(kind: KindName, name: string, errors: readonly FieldErro
     details: {
       ...(name === '' ? {} : { name }),
       ...(kind.group === '' ? {} : { group: kind.group }),
-      kind: kind.kind,
+      ...(kind.kind === '' ? {} : { kind: kind.kind }),
       causes: errors.map(({ reason, message, field }) => ({ reason, message, field })),
     },
   });
+}
+
+/** A patch whose result is no object of the kind: kube-apiserver names neither kind nor object here. */
+export function invalidPatch(shown: string, why: string): ApiError {
+  return invalid({ group: '', kind: '' }, '', [invalidValue('patch', shown, why)]);
 }
 
 export function forbidden(resource: ResourceName, name: string, why: string): ApiError {

@@ -1,5 +1,4 @@
 /** JSON values as Go's fmt prints them, for the few API messages of Kubernetes that show a raw map. */
-
 import { isRecord } from '#kube/meta.ts';
 
 const MAX_TEXT = 2048;
@@ -34,6 +33,29 @@ function print(value: unknown, out: { text: string }): void {
   } else {
     out.text += typeof value === 'string' ? value : JSON.stringify(value);
   }
+}
+
+/** `%#v`: `map[string]interface {}{"a":1, "b":[]interface {}{"x"}}`, keys sorted. Long texts are cut. */
+export function goSyntax(value: unknown): string {
+  const text = syntax(value, MAX_TEXT);
+  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}...` : text;
+}
+
+/** Stops soon after `room` characters. */
+function syntax(value: unknown, room: number): string {
+  if (value === null || value === undefined) return 'interface {}(nil)';
+  if (typeof value !== 'object') return JSON.stringify(value);
+  const isList = Array.isArray(value);
+  const keys = Object.keys(value);
+  let text = `${goType(value)}{`;
+  let separator = '';
+  for (const key of isList ? keys : keys.sort()) {
+    if (text.length > room) break;
+    text += isList ? separator : `${separator}${JSON.stringify(key)}:`;
+    text += syntax((value as Record<string, unknown>)[key], room - text.length);
+    separator = ', ';
+  }
+  return `${text}}`;
 }
 
 /** `%T` of a value as encoding/json decodes it. */

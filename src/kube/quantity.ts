@@ -64,6 +64,18 @@ export function parseQuantity(text: string): Quantity {
   return staysAsWritten(whole, fraction, unit) ? { nanos, format, text } : { nanos, format };
 }
 
+/** Why a JSON value is no quantity, in Kubernetes' words; undefined when it is one. */
+export function quantityFault(value: unknown): string | undefined {
+  if (typeof value !== 'string' && typeof value !== 'number') return FORMAT_WRONG;
+  try {
+    parseQuantity(String(value));
+    return undefined;
+  } catch (error) {
+    if (error instanceof QuantityError) return error.message;
+    throw error;
+  }
+}
+
 function unitOf(suffix: string): Unit {
   const known = UNITS.get(suffix);
   if (known !== undefined) return known;

@@ -139,9 +139,17 @@ export function intOrString(options: Notes<IntOrString> = {}): Typed<IntOrString
   return { 'x-kubernetes-int-or-string': true, ...notes(options) };
 }
 
-/** `500m`, `1Gi`, or a bare number, which may have a fraction. Its grammar is the kinds' to check. */
+/** The one value by which isQuantity() knows a quantity; in print it is as any other. */
+const QUANTITY_FORMS: Schema[] = [{ type: 'string' }, { type: 'number' }];
+
+/** `500m`, `1Gi`, or a bare number, which may have a fraction. Whoever decodes an object checks the grammar. */
 export function quantity(options: Notes<IntOrString> = {}): Typed<IntOrString> {
-  return { oneOf: [{ type: 'string' }, { type: 'number' }], ...notes(options) };
+  return { oneOf: QUANTITY_FORMS, ...notes(options) };
+}
+
+/** Whether quantity() made it: what a user's schema says of its numbers and strings is left to validation. */
+export function isQuantity(schema: Schema): boolean {
+  return schema.oneOf === QUANTITY_FORMS;
 }
 
 export function list<S extends Schema>(items: S, options: ListOptions<Infer<S>> = {}): Typed<Infer<S>[]> {

@@ -86,6 +86,64 @@ test('several served versions are views of one object', async () => {
   assert.deepEqual([list.items[0].apiVersion, list.items[0].spec.size], ['golden.local/v1', 9]);
 });
 
+test('what is written through one version fits the version that is stored, also where that is not served', async () => {
+  const crd = gadgetCrd();
+  crd.metadata.name = 'levers.golden.local';
+  crd.spec.names = { plural: 'levers', singular: 'lever', kind: 'Lever' };
+  const [v1] = crd.spec.versions;
+  const free = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
+  const loose = { type: 'object', properties: { spec: free, status: free } };
+  crd.spec.versions = [v1, { name: 'v0', served: true, storage: false, schema: { openAPIV3Schema: loose } }];
+  await installCrd(api, crd);
+  const url = (version: string) => `/apis/golden.local/${version}/namespaces/golden/levers`;
+  const lever = { ...gadget('l', { size: 2, anything: 'goes' }), apiVersion: 'golden.local/v0', kind: 'Lever' };
+  const want = { size: 2, mode: 'auto' };
+
+  const made = await api.ok('POST', url('v0'), { body: lever });
+  assert.deepEqual([made.apiVersion, made.spec], ['golden.local/v0', want]);
+  for (const version of ['v0', 'v1']) {
+    const read = await api.ok('GET', `${url(version)}/l`);
+    assert.deepEqual([read.apiVersion, read.spec], [`golden.local/${version}`, want]);
+  }
+  const patched = await api.ok('PATCH', `${url('v0')}/l`, { body: { spec: { size: 3, more: 1, mode: null } } });
+  assert.deepEqual([patched.apiVersion, patched.spec], ['golden.local/v0', { size: 3, mode: 'auto' }]);
+
+  await api.ok('PATCH', `${CRDS}/levers.golden.local`, {
+    contentType: 'application/json-patch+json',
+    body: [{ op: 'replace', path: '/spec/versions/0/served', value: false }],
+  });
+  assert.equal((await api.call('GET', `${url('v1')}/l`)).status, 404);
+  const held = { metadata: { finalizers: ['golden.local/hold'] }, spec: { other: 1 } };
+  assert.deepEqual((await api.ok('PATCH', `${url('v0')}/l`, { body: held })).spec, { size: 3, mode: 'auto' });
+  const deleted = await api.ok('DELETE', `${url('v0')}/l`);
+  assert.deepEqual([deleted.apiVersion, deleted.kind], ['golden.local/v0', 'Lever']);
+  assert.equal(deleted.metadata.resourceVersion, String(api.store.revision));
+});
+
+for (const [name, spoil, message] of [
+  [
+    'a selectable field whose path cannot be compiled',
+    (version) => (version.selectableFields = [{ jsonPath: '.spec.color[' }]),
+    /spec\.versions\[0\]\.selectableFields\[0\]\.jsonPath: Invalid value: "\.spec\.color\["/,
+  ],
+  [
+    'a version without a schema',
+    (version) => delete version.schema,
+    /spec\.versions\[0\]\.schema\.openAPIV3Schema: Required value: schemas are required/,
+  ],
+] as [string, (version: Loose) => unknown, RegExp][]) {
+  test(`a definition is refused for ${name}`, async () => {
+    const crd = gadgetCrd();
+    crd.metadata.name = 'broken.golden.local';
+    crd.spec.names = { plural: 'broken', singular: 'broken', kind: 'Broken' };
+    spoil(crd.spec.versions[0]);
+    const { status, body } = await api.call('POST', CRDS, { body: crd });
+    assert.equal(status, 422);
+    assert.match(body.message, message);
+    assert.equal((await api.call('GET', `${CRDS}/broken.golden.local`)).status, 404);
+  });
+}
+
 test('a changed schema counts for the next write', async () => {
   await api.ok('POST', GADGETS, { body: gadget('before', { size: 9 }) });
   await api.ok('PATCH', `${CRDS}/gadgets.golden.local`, {

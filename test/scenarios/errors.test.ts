@@ -178,9 +178,10 @@ const cases: Record<string, Case> = {
   },
   'a label that is not a string': {
     request: ['PATCH', one, { body: { metadata: { labels: { app: 1 } } } }],
-    code: 400,
-    reason: 'BadRequest',
-    message: /cannot unmarshal number into Go struct field ObjectMeta\.metadata\.labels of type string/,
+    code: 422,
+    reason: 'Invalid',
+    message:
+      /^ "" is invalid: patch: Invalid value: "\{.*: json: cannot unmarshal number into Go struct field ObjectMeta\.metadata\.labels of type string/,
   },
   'an unknown field under Strict': {
     request: ['POST', `${GADGETS}?fieldValidation=Strict`, { body: gadget('bad', { size: 1, bogus: 2 }) }],

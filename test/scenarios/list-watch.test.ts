@@ -159,6 +159,22 @@ describe('watch', () => {
     watch.stop();
   });
 
+  test('without initial events: nothing that was there before', async () => {
+    const watch = await api.watch(
+      `${GADGETS}?watch=1&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&labelSelector=w`,
+    );
+    await api.ok('PATCH', `${GADGETS}/w1`, { body: { spec: { size: 6 } } });
+    assert.deepEqual(types(await watch.got(1)), ['MODIFIED w1']);
+    watch.stop();
+  });
+
+  test('as a table of nonsense: 400, not a stream that fails', async () => {
+    const { status, body } = await api.call('GET', `${GADGETS}?watch=1&includeObject=Nonsense`, {
+      accept: 'application/json;as=Table;v=v1;g=meta.k8s.io',
+    });
+    assert.deepEqual([status, body.reason], [400, 'BadRequest']);
+  });
+
   test('from a revision that is gone: an ERROR event with 410', async () => {
     const { metadata } = await api.ok('GET', GADGETS);
     await age();

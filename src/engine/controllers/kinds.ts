@@ -1,10 +1,11 @@
 /** The kinds that the engine's own controllers talk about. */
 import type { Crd } from '#engine/registry/crd/definition.ts';
+import type { Condition } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 
 export interface Namespace extends KubeObject {
   spec?: { finalizers?: string[] };
-  status?: { phase?: string };
+  status?: { phase?: string; conditions?: Condition[] };
 }
 
 export const NAMESPACES: ResourceType<Namespace> = {

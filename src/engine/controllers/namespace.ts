@@ -1,13 +1,15 @@
 /**
  * Namespaces under deletion: everything in them is deleted, then the namespace itself is let go. Nothing new can come
- * meanwhile (admission/namespace-lifecycle.ts).
+ * meanwhile (admission/namespace-lifecycle.ts). What is in the way stands in the conditions of the status.
  */
 import type { Reader } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { NAMESPACES, type Namespace } from '#engine/controllers/kinds.ts';
 import { leftovers } from '#engine/controllers/leftovers.ts';
+import { namespaceConditions, type Remaining } from '#engine/controllers/namespace-conditions.ts';
 import { removeListItem } from '#engine/controllers/remove-list-item.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';
+import { timestamp, type Clock } from '#lib/clock.ts';
 import { defineController, source } from '#runtime/controller.ts';
 import { MAX_CHANGES, NOTHING, type Change, type Plan } from '#runtime/plan.ts';
 
@@ -24,16 +26,26 @@ export interface NamespaceWorld {
   readonly content: readonly Content[];
   /** Nothing is in it at all. */
   readonly empty: boolean;
+  /** Absent while there is too much in it to look at everything. */
+  readonly remaining: Remaining | undefined;
+  readonly now: string;
 }
 
 /** Objects that wait for their finalizers are looked at again after this time. */
 const LOOK_AGAIN_MS = 500;
 
 /** Pure. */
-export function decideNamespace({ namespace, content, empty }: NamespaceWorld): Plan {
+export function decideNamespace(world: NamespaceWorld): Plan {
+  const { namespace, content, empty } = world;
   if (namespace.metadata.deletionTimestamp === undefined) return NOTHING;
-  if (!empty) return { changes: content.map(deletion), requeueAfterMs: LOOK_AGAIN_MS };
-  return { changes: release(namespace) };
+  const status = terminatingStatus(world);
+  if (!empty) return { status, changes: content.map(deletion), requeueAfterMs: LOOK_AGAIN_MS };
+  return { status, changes: release(namespace) };
+}
+
+function terminatingStatus({ namespace, remaining, now }: NamespaceWorld): Plan['status'] {
+  if (remaining === undefined) return undefined;
+  return { phase: 'Terminating', conditions: namespaceConditions(namespace.status?.conditions, remaining, now) };
 }
 
 function deletion({ type, object }: Content): Change {
@@ -60,11 +72,12 @@ function release({ metadata, spec }: Stored<Namespace>): Change[] {
 export interface NamespaceControllerParts {
   readonly reader: Reader;
   readonly informer: Informer<Namespace>;
+  readonly clock: Clock;
   /** Every kind that can be in a namespace, once each. */
   namespacedKinds(): readonly ResourceType[];
 }
 
-export function namespaceController({ reader, informer, namespacedKinds }: NamespaceControllerParts) {
+export function namespaceController({ reader, informer, clock, namespacedKinds }: NamespaceControllerParts) {
   return defineController<NamespaceWorld>({
     name: 'namespace',
     type: NAMESPACES,
@@ -72,17 +85,33 @@ export function namespaceController({ reader, informer, namespacedKinds }: Names
     async observe(key, { signal }) {
       const namespace = informer.get(key);
       if (namespace?.metadata.deletionTimestamp === undefined) return undefined;
-      const content: Content[] = [];
-      let empty = true;
-      for (const type of namespacedKinds()) {
-        const atMost = MAX_CHANGES - content.length;
-        const { toDelete, any } = await leftovers(reader, type, { namespace: key, atMost, signal });
-        content.push(...toDelete.map((object) => ({ type, object })));
-        if (any) empty = false;
-      }
-      return { namespace, content, empty };
+      const found = await survey(reader, key, namespacedKinds(), signal);
+      return { namespace, ...found, now: timestamp(clock.now()) };
     },
     decide: decideNamespace,
     subject: ({ namespace }) => namespace,
   });
+}
+
+async function survey(
+  reader: Reader,
+  namespace: string,
+  kinds: readonly ResourceType[],
+  signal: AbortSignal,
+): Promise<Pick<NamespaceWorld, 'content' | 'empty' | 'remaining'>> {
+  const content: Content[] = [];
+  const resources = new Map<string, number>();
+  const finalizers = new Map<string, number>();
+  let empty = true;
+  let complete = true;
+  for (const type of kinds) {
+    const found = await leftovers(reader, type, { namespace, atMost: MAX_CHANGES - content.length, signal });
+    content.push(...found.toDelete.map((object) => ({ type, object })));
+    if (found.any) empty = false;
+    if (!found.complete) complete = false;
+    // The dot stands there without a group, too.
+    if (found.held > 0) resources.set(`${type.plural}.${type.group}`, found.held);
+    for (const [name, count] of found.finalizers) finalizers.set(name, (finalizers.get(name) ?? 0) + count);
+  }
+  return { content, empty, remaining: complete ? { resources, finalizers } : undefined };
 }

@@ -48,7 +48,7 @@ export async function startControllers({
   const runtime = { client, clock, log, signal };
   const controllers = [
     startController(crdController({ reader: client, informer: crds, clock, builtIns }), runtime),
-    startController(namespaceController({ reader: client, informer: namespaces, namespacedKinds }), runtime),
+    startController(namespaceController({ reader: client, informer: namespaces, clock, namespacedKinds }), runtime),
   ];
   const informers = [crds, namespaces].map((informer) => informer.start({ signal }));
   await Promise.all([crds.synced(), namespaces.synced()]);

@@ -9,6 +9,7 @@ import type { Entry, Store } from '#engine/store/store.ts';
 import type { Representation } from '#engine/tables/negotiate-representation.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import { deepClone } from '#kube/deep.ts';
 import { apiVersionOf, type KubeObject } from '#kube/meta.ts';
 
 export interface EngineParts {
@@ -42,8 +43,17 @@ export function decodeEntry(entry: Entry, resource: Resource): KubeObject {
   return object;
 }
 
-/** An object about to be stored carries the storage version. */
-export function toStorageVersion(object: KubeObject, { group, version, storageVersion }: Resource): KubeObject {
-  if (version === storageVersion) return object;
-  return { ...object, apiVersion: apiVersionOf({ group, version: storageVersion }) };
+/**
+ * An object about to be stored carries the storage version, and has no fields but those of that version, with its
+ * defaults. The metadata are the object's own: they get the revision.
+ */
+export function toStorageVersion(object: KubeObject, { resource, storageSchema }: Served): KubeObject {
+  if (storageSchema === undefined) return object;
+  const { group, storageVersion } = resource;
+  const stored = deepClone(object);
+  stored.metadata = object.metadata;
+  stored.apiVersion = apiVersionOf({ group, version: storageVersion });
+  storageSchema.prune(stored);
+  storageSchema.applyDefaults(stored);
+  return stored;
 }

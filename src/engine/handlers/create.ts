@@ -49,7 +49,7 @@ export async function create(call: Call): Promise<ApiResponse> {
 /** undefined = the name is taken. */
 async function put(call: Call, object: KubeObject, id: string): Promise<Entry | undefined> {
   const { resource } = call.served;
-  const stored = toStorageVersion(object, resource);
+  const stored = toStorageVersion(object, call.served);
   const encode = (revision: number) => assertStorable(encodeStored(stored, revision));
   try {
     return await call.store.put({ collection: resource.collection, id, expected: 0, encode });

@@ -91,10 +91,9 @@ export async function deleteNamed(
 
 /** False = another write came first. */
 async function write(call: Call, entry: Entry, next: KubeObject, gone: boolean): Promise<boolean> {
-  const { resource } = call.served;
-  const stored = toStorageVersion(next, resource);
+  const stored = toStorageVersion(next, call.served);
   const change = {
-    collection: resource.collection,
+    collection: call.served.resource.collection,
     id: entry.id,
     expected: entry.revision,
     encode: (revision: number) => encodeStored(stored, revision),

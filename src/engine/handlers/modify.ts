@@ -10,6 +10,7 @@
 import { encodeStored } from '#engine/codec.ts';
 import { decodeEntry, entryId, toStorageVersion, type Call } from '#engine/handlers/call.ts';
 import { keepServerFields, keepSubresourceFields } from '#engine/handlers/keep-fields.ts';
+import { undecodable } from '#engine/handlers/read-object.ts';
 import { respondEntry, respondObject } from '#engine/handlers/respond.ts';
 import { assertStorable, shapeObject, validateChanged } from '#engine/handlers/shape.ts';
 import { storeFault } from '#engine/handlers/store-fault.ts';
@@ -17,7 +18,7 @@ import { MAX_WRITE_ATTEMPTS } from '#engine/limits.ts';
 import { missingResourceVersion, type WriteOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { RevisionConflictError, type Entry } from '#engine/store/store.ts';
-import { badRequest, conflict, invalid, MODIFIED, notFound } from '#kube/api-error.ts';
+import { type ApiError, badRequest, conflict, invalid, MODIFIED, notFound } from '#kube/api-error.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
@@ -26,6 +27,8 @@ export interface Modification extends WriteOptions {
   change(current: KubeObject): KubeObject;
   /** PUT of a custom resource must say which revision it replaces. */
   readonly needsRevision: boolean;
+  /** The error for a wanted object that is not of its kind; a patch is refused in other words than an object. */
+  undecodable?(current: KubeObject, why: string): ApiError;
 }
 
 /** What came of it: the stored entry, or for a dry run what would have been stored. */
@@ -60,7 +63,8 @@ async function attemptOnce(call: Call, modification: Modification, entry: Entry)
   // Cloning costs a third of parsing again.
   const next = modification.change(deepClone(old));
   assertSame(call, next, old, modification.needsRevision);
-  const warnings = shapeObject(call, next, modification.fieldValidation);
+  const refuse = (why: string) => modification.undecodable?.(old, why) ?? undecodable(call, why);
+  const warnings = shapeObject(call, next, modification.fieldValidation, refuse);
   keepServerFields(next, old);
   keepSubresourceFields(call, next, old);
   if (call.route.subresource === '') resource.strategy.prepareForUpdate?.(next, old);
@@ -74,7 +78,7 @@ async function attemptOnce(call: Call, modification: Modification, entry: Entry)
   warnings.push(...(resource.strategy.warnings?.(next) ?? []));
   if (modification.dryRun) return { object: next, warnings };
 
-  const stored = toStorageVersion(next, resource);
+  const stored = toStorageVersion(next, call.served);
   const write = {
     collection: resource.collection,
     id: entry.id,

@@ -4,8 +4,10 @@ import type { Call } from '#engine/handlers/call.ts';
 import { modify } from '#engine/handlers/modify.ts';
 import { asObject } from '#engine/handlers/read-object.ts';
 import { writeOptions } from '#engine/options.ts';
+import { convertFault } from '#engine/registry/structural/convert-fault.ts';
 import type { ApiResponse } from '#engine/request.ts';
-import { ApiError, badRequest, unsupportedMediaType } from '#kube/api-error.ts';
+import { ApiError, badRequest, invalidPatch, unsupportedMediaType } from '#kube/api-error.ts';
+import { goText } from '#kube/go-text.ts';
 import { applyJsonPatch, JsonPatchError } from '#kube/json-patch.ts';
 import { applyMergePatch } from '#kube/merge-patch.ts';
 import { applyStrategicMergePatch } from '#kube/strategic-merge-patch.ts';
@@ -19,9 +21,24 @@ export async function patch(call: Call): Promise<ApiResponse> {
   const options = writeOptions(call.request.query, 'PatchOptions');
   const type = mediaType(call.request.contentType);
   assertPatchType(call, type);
-  const body = parsePatch(await call.request.body());
-  const change = (current: KubeObject) => asObject(call, applyPatch(call, type, current, body));
-  return modify(call, { ...options, needsRevision: false, change });
+  const bytes = await call.request.body();
+  const body = type === STRATEGIC_PATCH ? parsePatch(bytes, '') : parsePatch(bytes);
+  const patched = (current: KubeObject) => applyPatch(call, type, current, body);
+  const undecodable = (current: KubeObject, why: string) => {
+    const result = patched(current);
+    if (type !== STRATEGIC_PATCH) return invalidPatch(jsonText(result), why);
+    return invalidPatch(goText(body), convertFault(result, call.served.patchSchema) ?? why);
+  };
+  const change = (current: KubeObject) => asObject(call, patched(current), (why) => undecodable(current, why));
+  return modify(call, { ...options, needsRevision: false, change, undecodable });
+}
+
+/** The object that a patch made is shown whole, but not without end. */
+const MAX_SHOWN = 8192;
+
+function jsonText(value: unknown): string {
+  const text = JSON.stringify(value) ?? '';
+  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}...` : text;
 }
 
 export function assertPatchType({ served }: Call, type: string): void {

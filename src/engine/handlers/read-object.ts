@@ -10,8 +10,12 @@ export async function readObject(call: Call): Promise<KubeObject> {
   return asObject(call, value);
 }
 
-/** Checks what every object must have. Also for the result of a patch. */
-export function asObject(call: Call, value: unknown): KubeObject {
+/** Checks what every object must have. Also for the result of a patch, which is refused in other words. */
+export function asObject(
+  call: Call,
+  value: unknown,
+  refuse: (why: string) => ApiError = (why) => undecodable(call, why),
+): KubeObject {
   const { resource } = call.served;
   if (!isRecord(value) || typeof value['kind'] !== 'string' || value['kind'] === '') {
     throw badRequest(`Object 'Kind' is missing in '${excerpt(value)}'`);
@@ -31,10 +35,15 @@ export function asObject(call: Call, value: unknown): KubeObject {
     );
   }
   if (value['metadata'] === undefined || value['metadata'] === null) value['metadata'] = {};
-  if (!isRecord(value['metadata'])) throw undecodable(call, 'metadata must be an object');
+  if (!isRecord(value['metadata'])) throw refuse(metadataFault(resource.kind, value['metadata']));
   const object = value as KubeObject;
   placeInNamespace(call, object);
   return object;
+}
+
+function metadataFault(kind: string, value: unknown): string {
+  const got = Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value;
+  return `json: cannot unmarshal ${got} into Go struct field ${kind}.metadata of type v1.ObjectMeta`;
 }
 
 function placeInNamespace({ route, served }: Call, { metadata }: KubeObject): void {

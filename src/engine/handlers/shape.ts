@@ -12,37 +12,57 @@ import { decodeTypeError } from '#engine/registry/structural/decode-type-error.t
 
 /** More unknown fields than this are not listed one by one. */
 const MAX_REPORTED = 20;
+/** Past these a custom resource's are not even sorted. */
+const MAX_NOTED = 1000;
 
-const metadataOnly: CompiledSchema = compileSchema({ type: 'object', properties: { metadata: metadataSchema } });
+const metadataOnly: CompiledSchema = compileSchema(
+  { type: 'object', properties: { metadata: metadataSchema } },
+  { dropEmpty: true },
+);
 
-/** Changes the object in place; gives the warnings for what was dropped, or throws under `Strict`. */
-export function shapeObject(call: Call, object: KubeObject, fieldValidation: FieldValidation): string[] {
+type OnUnknown = (path: string) => void;
+
+/**
+ * Changes the object in place; gives the warnings for what was dropped, or throws under `Strict`. `refuse` makes the
+ * error for an object that is not of its kind.
+ */
+export function shapeObject(
+  call: Call,
+  object: KubeObject,
+  fieldValidation: FieldValidation,
+  refuse: (why: string) => ApiError = (why) => undecodable(call, why),
+): string[] {
   const { schema, resource } = call.served;
-  const unknown: string[] = [];
-  const report = (path: string) => {
-    if (unknown.length < MAX_REPORTED) unknown.push(`unknown field "${path}"`);
+  const problem = decodeTypeError(object, resource.builtIn ? schema : metadataOnly);
+  if (problem !== undefined) throw refuse(problem);
+  const paths: string[] = [];
+  const note = (path: string) => {
+    if (paths.length < MAX_NOTED) paths.push(path);
   };
-  const onUnknown = fieldValidation === 'Ignore' ? undefined : report;
-  const metadataProblem = decodeTypeError(object, metadataOnly);
-  if (metadataProblem !== undefined) throw undecodable(call, metadataProblem);
-  if (resource.builtIn) {
-    const problem = decodeTypeError(object, schema);
-    if (problem !== undefined) throw undecodable(call, problem);
-  }
-  pruneMetadata(object, onUnknown);
-  // kubectl sends `creationTimestamp: null`; a null means that nothing was said.
-  metadataOnly.applyDefaults(object);
-  schema.prune(object, onUnknown);
+  const onUnknown = fieldValidation === 'Ignore' ? undefined : note;
+  if (resource.builtIn) schema.prune(object, onUnknown);
+  else pruneCustom(object, schema, paths, onUnknown);
+  const unknown = paths.slice(0, MAX_REPORTED).map((path) => `unknown field "${path}"`);
   if (fieldValidation === 'Strict' && unknown.length > 0) {
-    throw undecodable(call, `strict decoding error: ${unknown.join(', ')}`);
+    throw refuse(`strict decoding error: ${unknown.join(', ')}`);
   }
   schema.applyDefaults(object);
   return unknown;
 }
 
+/** Kubernetes tells of built-in kinds in the order of the document; of custom ones the metadata first, the rest sorted. */
+function pruneCustom(object: KubeObject, schema: CompiledSchema, paths: string[], onUnknown?: OnUnknown): void {
+  pruneMetadata(object, onUnknown);
+  // kubectl sends `creationTimestamp: null`; a null means that nothing was said.
+  metadataOnly.applyDefaults(object);
+  const ofMetadata = paths.length;
+  schema.prune(object, onUnknown);
+  if (paths.length - ofMetadata > 1) paths.push(...paths.splice(ofMetadata).sort());
+}
+
 const METADATA_FIELDS: ReadonlySet<string> = new Set(Object.keys(metadataSchema.properties ?? {}));
 
-function pruneMetadata({ metadata }: KubeObject, onUnknown: ((path: string) => void) | undefined): void {
+function pruneMetadata({ metadata }: KubeObject, onUnknown: OnUnknown | undefined): void {
   const fields = metadata as Record<string, unknown>;
   for (const key of Object.keys(fields)) {
     if (METADATA_FIELDS.has(key)) continue;

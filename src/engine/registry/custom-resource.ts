@@ -1,12 +1,5 @@
 /** The kinds that a CustomResourceDefinition defines: one Resource for each served version. */
-import {
-  asCrd,
-  type Crd,
-  type CrdColumn,
-  type CrdNames,
-  type CrdVersion,
-  storageVersionOf,
-} from '#engine/registry/crd/definition.ts';
+import { asCrd, type Crd, type CrdColumn, type CrdNames, type CrdVersion } from '#engine/registry/crd/definition.ts';
 import { ALL_VERBS, type Column, type Resource } from '#engine/registry/resource.ts';
 import { scaleFaults } from '#engine/registry/scale-rules.ts';
 import { compileJsonPath } from '#kube/jsonpath.ts';
@@ -31,6 +24,7 @@ function resourceOf(crd: Crd, version: CrdVersion): Resource {
   const names = namesOf(crd);
   const scale = version.subresources?.scale;
   const kind = { group, version: version.name, kind: names.kind, plural: names.plural };
+  const stored = crd.spec.versions.find(({ storage }) => storage) ?? version;
   return {
     ...kind,
     namespaced: scope === 'Namespaced',
@@ -40,8 +34,9 @@ function resourceOf(crd: Crd, version: CrdVersion): Resource {
     categories: names.categories ?? [],
     verbs: ALL_VERBS,
     collection: groupResource(kind),
-    storageVersion: storageVersionOf(crd) ?? version.name,
-    schema: version.schema?.openAPIV3Schema ?? KEEP_ALL,
+    storageVersion: stored.name,
+    ...(stored === version ? {} : { storageSchema: schemaOf(stored) }),
+    schema: schemaOf(version),
     columns: columnsOf(version.additionalPrinterColumns ?? []),
     status: version.subresources?.status !== undefined,
     ...(scale === undefined ? {} : { scale }),
@@ -53,6 +48,8 @@ function resourceOf(crd: Crd, version: CrdVersion): Resource {
     ...(version.deprecated === true ? { deprecationWarning: deprecationOf(crd, version) } : {}),
   };
 }
+
+const schemaOf = ({ schema }: CrdVersion): Schema => schema?.openAPIV3Schema ?? KEEP_ALL;
 
 const KEEP_ALL: Schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
 

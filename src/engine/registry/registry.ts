@@ -4,14 +4,19 @@
  */
 import { compileSchema, type CompiledSchema } from '#engine/registry/structural/compile.ts';
 import type { Resource } from '#engine/registry/resource.ts';
+import { compileValidator } from '#engine/registry/structural/validate.ts';
+import { str } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 import { metadataSchema } from '#engine/registry/metadata.ts';
 
 export interface Served {
   readonly resource: Resource;
+  /** For built-in kinds it sees to the metadata, too, except that it does not validate them. */
   readonly schema: CompiledSchema;
   /** With metadata: what strategic merge patches walk. */
   readonly patchSchema: Schema;
+  /** The schema of the version that is stored, where that is another one. */
+  readonly storageSchema: CompiledSchema | undefined;
 }
 
 export class Registry {
@@ -69,17 +74,32 @@ export class Registry {
 }
 
 function serve(resource: Resource): Served {
+  const { schema, builtIn, storageSchema } = resource;
   let compiled: CompiledSchema | undefined;
+  let compiledStorage: CompiledSchema | undefined;
   let patchSchema: Schema | undefined;
   return {
     resource,
     // Most kinds are never written in a short run; compiling on first use keeps the start fast.
     get schema() {
-      return (compiled ??= compileSchema(resource.schema, { builtIn: resource.builtIn }));
+      return (compiled ??= builtIn ? compileBuiltIn(schema, this.patchSchema) : compileSchema(schema));
     },
     get patchSchema() {
-      const properties = { ...resource.schema.properties, metadata: metadataSchema };
-      return (patchSchema ??= { ...resource.schema, properties });
+      return (patchSchema ??= wholeObject(schema));
+    },
+    get storageSchema() {
+      return storageSchema && (compiledStorage ??= compileSchema(storageSchema));
     },
   };
+}
+
+function wholeObject(schema: Schema): Schema {
+  const properties = { apiVersion: str(), kind: str(), ...schema.properties, metadata: metadataSchema };
+  return { ...schema, properties };
+}
+
+/** One walk for all of an object: Go decodes the metadata as a field like others, and tells of it where it stands. */
+function compileBuiltIn(schema: Schema, whole: Schema): CompiledSchema {
+  const compiled = compileSchema(whole, { root: false, builtIn: true });
+  return { ...compiled, validate: compileValidator(schema, { uniqueLists: false }) };
 }

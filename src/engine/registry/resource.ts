@@ -78,6 +78,8 @@ export interface Resource extends ResourceType {
   readonly collection: string;
   /** The version that stored bytes are in; where it differs from `version`, reads convert. */
   readonly storageVersion: string;
+  /** The schema of the storage version, where that is another one: what is stored fits both. */
+  readonly storageSchema?: Schema;
   /** The whole object. `metadata` is checked by registry/metadata.ts, whatever stands here. */
   readonly schema: Schema;
   readonly columns: readonly Column[];

@@ -42,7 +42,7 @@ function deprecationFaults({ deprecated, deprecationWarning: text }: CrdVersion,
 
 function schemaFaults({ schema, subresources }: CrdVersion, path: string): FieldError[] {
   const root = schema?.openAPIV3Schema;
-  if (root === undefined || root === null) return [requiredValue(path)];
+  if (root === undefined || root === null) return [requiredValue(path, 'schemas are required')];
   const shape = schemaShapeFaults(root, path);
   if (shape.length > 0) return shape;
   const structure = structuralFaults(root, path);

@@ -3,6 +3,7 @@ import { canonicalJson } from '#engine/registry/structural/json-value.ts';
 import type { Check, Report } from '#engine/registry/structural/report.ts';
 import type { CompileNode } from '#engine/registry/structural/validate.ts';
 import { duplicateValue, invalidValue, tooMany } from '#kube/field-error.ts';
+import { goSyntax } from '#kube/go-text.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 
@@ -82,8 +83,11 @@ function keyOf(item: unknown, names: readonly string[]): Record<string, unknown>
   return key;
 }
 
+/** Maps and lists print as Go writes them down. */
 function duplicate(report: Report, index: number, value: unknown): void {
-  report.add(duplicateValue(`${report.path()}[${index}]`, value));
+  const field = `${report.path()}[${index}]`;
+  if (isScalar(value)) report.add(duplicateValue(field, value));
+  else report.add({ reason: 'FieldValueDuplicate', field, message: `Duplicate value: ${goSyntax(value)}` });
 }
 
 /** Where a value stands for the second time; a third time is not told again. */

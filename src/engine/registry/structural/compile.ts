@@ -16,7 +16,7 @@ export interface CompiledSchema {
   decodes(object: Record<string, unknown>): boolean;
   /** Removes unknown fields in place; `onUnknown` gets each path (`spec.list[0].bar`) in document order. */
   prune(object: Record<string, unknown>, onUnknown?: OnUnknown): void;
-  /** Fills in defaults in place. A second call changes nothing. */
+  /** Fills in defaults in place, and takes out what says nothing. A second call changes nothing. */
   applyDefaults(object: Record<string, unknown>): void;
   /** What is wrong, in kube-apiserver's words; empty when all is well. Changes nothing. */
   validate(object: Record<string, unknown>): FieldError[];
@@ -30,14 +30,17 @@ export interface CompileOptions {
    * (two environment variables of one name are fine, two containers are not).
    */
   readonly builtIn?: boolean;
+  /** Empty maps and lists are not kept where nothing requires them; so it is in built-in kinds and in all metadata. */
+  readonly dropEmpty?: boolean;
 }
 
-export function compileSchema(schema: Schema, { root = true, builtIn = false }: CompileOptions = {}): CompiledSchema {
+export function compileSchema(schema: Schema, options: CompileOptions = {}): CompiledSchema {
+  const { root = true, builtIn = false, dropEmpty = builtIn } = options;
   return {
     schema,
     decodes: compileDecodes(schema),
     prune: compilePrune(schema, root),
-    applyDefaults: compileDefaults(schema),
+    applyDefaults: compileDefaults(schema, { dropEmpty }),
     validate: compileValidator(schema, { uniqueLists: !builtIn }),
   };
 }

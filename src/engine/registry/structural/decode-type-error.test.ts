@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { metadataSchema } from '#engine/registry/metadata.ts';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
 import { decodeTypeError } from '#engine/registry/structural/decode-type-error.ts';
-import { bool, bytes, int32, intOrString, list, map, obj, str, time } from '#kube/schema-dsl.ts';
+import { bool, bytes, int32, intOrString, list, map, obj, quantity, str, time } from '#kube/schema-dsl.ts';
 
 const container = obj({ name: str(), tty: bool(), ports: list(obj({ containerPort: int32() })), probe: intOrString() });
 const pod = compileSchema(
@@ -11,6 +11,7 @@ const pod = compileSchema(
     metadata: metadataSchema,
     data: map(str()),
     secret: map(bytes()),
+    limits: map(quantity()),
     spec: obj({ hostNetwork: bool(), replicas: int32(), containers: list(container), args: list(str()), at: time() }),
   }),
 );
@@ -73,6 +74,15 @@ const cases: Record<string, { object: Record<string, unknown>; want: string | un
   'reads base64 as Go does': {
     object: { secret: { a: 'aGk=', b: 'ab!=' } },
     want: 'illegal base64 data at input byte 2',
+  },
+  'takes quantities': { object: { limits: { a: '1Gi', b: 1.5, c: 0 } }, want: undefined },
+  'reads quantities as Go does': {
+    object: { limits: { a: '1 GB' } },
+    want: "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+  },
+  'takes nothing but text and numbers for a quantity': {
+    object: { limits: { a: true } },
+    want: "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
   },
 };
 

@@ -6,6 +6,8 @@ import type { CompiledSchema } from '#engine/registry/structural/compile.ts';
 import { decodedFormat, isInt32 } from '#engine/registry/structural/decode.ts';
 import { isInteger, jsonTypeOf } from '#engine/registry/structural/json-value.ts';
 import { typesOf, valueSchema } from '#engine/registry/structural/keywords.ts';
+import { quantityFault } from '#kube/quantity.ts';
+import { isQuantity } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 
 /** Where a value stands for Go: the struct that holds the field, and the path of fields without indices and map keys. */
@@ -22,6 +24,7 @@ export function decodeTypeError(object: Record<string, unknown>, compiled: Compi
 
 function fault(value: unknown, schema: Schema, place: Place, inner: string): string | undefined {
   if (value === null || value === undefined) return undefined;
+  if (isQuantity(schema)) return quantityFault(value);
   const types = typesOf(schema);
   const got = jsonTypeOf(value);
   const fits = types.length === 0 || types.includes(got) || (got === 'integer' && types.includes('number'));
@@ -41,7 +44,7 @@ function fault(value: unknown, schema: Schema, place: Place, inner: string): str
 }
 
 function itemFault(item: unknown, schema: Schema, place: Place, inner: string): string | undefined {
-  if (item !== null) return fault(item, schema, place, inner);
+  if (item !== null || schema.nullable === true) return fault(item, schema, place, inner);
   return `json: cannot unmarshal null into Go struct field ${place.struct}.${place.field} of type ${goType(schema, inner)}`;
 }
 
@@ -116,7 +119,7 @@ function overflows(value: number, { type, format }: Schema): boolean {
   return format === 'int32' ? !isInt32(value) : !isInteger(value);
 }
 
-function textFault(value: string, schema: Schema): string | undefined {
+export function textFault(value: string, schema: Schema): string | undefined {
   const fits = decodedFormat(schema);
   if (fits === undefined || fits(value)) return undefined;
   if (schema.format === 'byte') {

@@ -2,6 +2,8 @@
 import { formatCheck } from '#engine/registry/structural/formats.ts';
 import { isInteger } from '#engine/registry/structural/json-value.ts';
 import { propertiesOf, typesOf, valueSchema } from '#engine/registry/structural/keywords.ts';
+import { quantityFault } from '#kube/quantity.ts';
+import { isQuantity } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 
 type Fits = (value: unknown) => boolean;
@@ -10,6 +12,7 @@ const INT32_MAX = 2 ** 31 - 1;
 
 /** Go reads null as the absence of a value. */
 export function compileDecodes(schema: Schema): Fits {
+  if (isQuantity(schema)) return (value) => value === null || value === undefined || quantityFault(value) === undefined;
   const types = typesOf(schema);
   const takes = (type: string) => types.length === 0 || types.includes(type);
   const takesBoolean = takes('boolean');
@@ -54,7 +57,8 @@ function arrayFits({ items }: Schema): (list: readonly unknown[]) => boolean {
   if (items === undefined) return always;
   const fits = compileDecodes(items);
   // Go would read a null as an empty item; nobody means that, and rules need not reckon with it.
-  return (list) => list.every((item) => item !== null && fits(item));
+  const nullable = items.nullable === true;
+  return (list) => list.every((item) => (item !== null || nullable) && fits(item));
 }
 
 function objectFits(schema: Schema): (object: Record<string, unknown>) => boolean {

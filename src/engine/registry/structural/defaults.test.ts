@@ -59,6 +59,50 @@ const cases: Record<string, { object: Record<string, unknown>; want: Record<stri
   },
 };
 
+const sparse: Schema = {
+  type: 'object',
+  required: ['needed'],
+  properties: {
+    labels: { type: 'object', additionalProperties: { type: 'string' } },
+    needed: { type: 'array', items: { type: 'string' } },
+    struct: { type: 'object', properties: { list: { type: 'array', items: { type: 'string' } } } },
+    items: { type: 'array', items: { type: 'object', additionalProperties: { type: 'string' } } },
+    maps: { type: 'object', additionalProperties: { type: 'array', items: { type: 'string' } } },
+    free: { 'x-kubernetes-preserve-unknown-fields': true },
+    ports: { type: 'array', items: { type: 'integer' }, default: [80] },
+  },
+};
+
+const emptied: Record<string, { object: Record<string, unknown>; want: Record<string, unknown> }> = {
+  'drops empty maps and lists': { object: { labels: {}, items: [] }, want: { ports: [80] } },
+  'drops them inside of objects': { object: { struct: { list: [] } }, want: { struct: {}, ports: [80] } },
+  'keeps them where they are required': { object: { needed: [] }, want: { needed: [], ports: [80] } },
+  'keeps what is no map: it says something': { object: { struct: {} }, want: { struct: {}, ports: [80] } },
+  'keeps items and the values of maps': {
+    object: { items: [{}], maps: { a: [] } },
+    want: { items: [{}], maps: { a: [] }, ports: [80] },
+  },
+  'keeps what it knows nothing of': { object: { free: {}, other: [] }, want: { free: {}, other: [], ports: [80] } },
+  'gives an empty one its default': { object: { ports: [] }, want: { ports: [80] } },
+  'drops what is empty without its nulls': { object: { labels: { a: null } }, want: { ports: [80] } },
+};
+
+describe('applyDefaults with dropEmpty', () => {
+  const compiled = compileSchema(sparse, { dropEmpty: true });
+  for (const [name, { object, want }] of Object.entries(emptied)) {
+    it(name, () => {
+      compiled.applyDefaults(object);
+      assert.deepEqual(object, want);
+    });
+  }
+
+  it('is not for custom kinds', () => {
+    const object = { labels: {}, ports: [] };
+    compileSchema(sparse).applyDefaults(object);
+    assert.deepEqual(object, { labels: {}, ports: [] });
+  });
+});
+
 describe('applyDefaults', () => {
   const compiled = compileSchema(schema);
   for (const [name, { object, want }] of Object.entries(cases)) {

@@ -1,8 +1,11 @@
 /**
  * Fills in defaults, in place. A field that is absent, or null where null is not allowed, takes its default; a null
  * that is not allowed and has no default is removed. Nothing is made up inside of objects that are absent.
+ *
+ * With `dropEmpty`, empty maps and lists go in the same walk, unless they are required: a Go struct does not write
+ * them (omitempty). Objects with fields of their own stay, for `emptyDir: {}` says something.
  */
-import { hasDefault, isLeaf, propertiesOf, valueSchema } from '#engine/registry/structural/keywords.ts';
+import { hasDefault, isLeaf, isMap, propertiesOf, valueSchema } from '#engine/registry/structural/keywords.ts';
 import { deepClone } from '#kube/deep.ts';
 import type { Schema } from '#kube/schema.ts';
 
@@ -14,20 +17,27 @@ interface Field {
   /** With the defaults inside of it; undefined where there is none. */
   readonly fallback: unknown;
   readonly fill: Defaulter;
+  /** It is a map or a list, and says nothing when it is empty. */
+  readonly omitEmpty: boolean;
 }
 
-export function compileDefaults(schema: Schema): Defaulter {
-  return defaulter(schema);
+export interface DefaultOptions {
+  readonly dropEmpty?: boolean;
+}
+
+export function compileDefaults(schema: Schema, { dropEmpty = false }: DefaultOptions = {}): Defaulter {
+  return defaulter(schema, dropEmpty);
 }
 
 const nothing: Defaulter = () => {};
 
-function defaulter(schema: Schema): Defaulter {
+function defaulter(schema: Schema, dropEmpty: boolean): Defaulter {
   if (isLeaf(schema)) return nothing;
-  const fields = propertiesOf(schema, fieldOf);
+  const required = new Set(schema.required);
+  const fields = propertiesOf(schema, (property, name) => fieldOf(property, dropEmpty, required.has(name)));
   const values = valueSchema(schema);
-  const others = values === undefined ? undefined : fieldOf(values);
-  const items = schema.items === undefined ? undefined : fieldOf(schema.items);
+  const others = values === undefined ? undefined : fieldOf(values, dropEmpty, true);
+  const items = schema.items === undefined ? undefined : fieldOf(schema.items, dropEmpty, true);
   const absent = [...fields].filter(([, field]) => field.fallback !== undefined);
   return (value) => {
     if (Array.isArray(value)) {
@@ -41,12 +51,13 @@ function defaulter(schema: Schema): Defaulter {
   };
 }
 
-function fieldOf(schema: Schema): Field {
-  const fill = defaulter(schema);
+function fieldOf(schema: Schema, dropEmpty: boolean, required: boolean): Field {
+  const fill = defaulter(schema, dropEmpty);
   const fallback = hasDefault(schema) ? deepClone(schema.default) : undefined;
   // Done once here, so that a default needs only a copy later.
   if (typeof fallback === 'object' && fallback !== null) fill(fallback);
-  return { nullable: schema.nullable === true, fallback, fill };
+  const plain = schema.type === 'array' || (isMap(schema) && schema.properties === undefined);
+  return { nullable: schema.nullable === true, fallback, fill, omitEmpty: dropEmpty && !required && plain };
 }
 
 function fillFields(object: Record<string, unknown>, fields: Map<string, Field>, others: Field | undefined): void {
@@ -55,11 +66,18 @@ function fillFields(object: Record<string, unknown>, fields: Map<string, Field>,
     if (typeof value !== 'object') continue;
     const field = fields.get(key) ?? others;
     if (field === undefined) continue;
-    if (value !== null) field.fill(value);
-    else if (field.nullable) continue;
+    if (value !== null) {
+      field.fill(value);
+      if (field.omitEmpty && isEmpty(value)) delete object[key];
+    } else if (field.nullable) continue;
     else if (field.fallback === undefined) delete object[key];
     else object[key] = deepClone(field.fallback);
   }
+}
+
+function isEmpty(value: object): boolean {
+  for (const _ in value) return false;
+  return true;
 }
 
 /** A null in a list stays where it has no default: removing it would move its neighbours. */

@@ -5,10 +5,10 @@ import type { Schema } from '#kube/schema.ts';
 export const OBJECT_FIELDS: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
 
 /** A Map, because a key from input must never meet Object.prototype. `__proto__` is nobody's field. */
-export function propertiesOf<T>(schema: Schema, compile: (property: Schema) => T): Map<string, T> {
+export function propertiesOf<T>(schema: Schema, compile: (property: Schema, name: string) => T): Map<string, T> {
   const compiled = new Map<string, T>();
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
-    if (name !== '__proto__') compiled.set(name, compile(property));
+    if (name !== '__proto__') compiled.set(name, compile(property, name));
   }
   return compiled;
 }

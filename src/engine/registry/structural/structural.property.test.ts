@@ -79,14 +79,17 @@ describe('a compiled schema, whatever it is', () => {
   });
 
   it('prunes and defaults once and for all', () => {
-    run((schema, object) => {
-      const compiled = compileSchema(schema, { root: false });
-      compiled.prune(object);
-      compiled.applyDefaults(object);
-      const once = deepClone(object);
-      compiled.prune(object, (path) => assert.fail(`${path} was left`));
-      compiled.applyDefaults(object);
-      assert.deepEqual(object, once);
+    run((schema, sent) => {
+      for (const dropEmpty of [false, true]) {
+        const object = deepClone(sent);
+        const compiled = compileSchema(schema, { root: false, dropEmpty });
+        compiled.prune(object);
+        compiled.applyDefaults(object);
+        const once = deepClone(object);
+        compiled.prune(object, (path) => assert.fail(`${path} was left`));
+        compiled.applyDefaults(object);
+        assert.deepEqual(object, once);
+      }
     });
   });
 

@@ -144,7 +144,7 @@ const cases: Record<string, Case> = {
       { name: 'a', port: 1 },
       { name: 'a', port: 2 },
     ],
-    want: ['FieldValueDuplicate spec.x[1]: Duplicate value: {"name":"a"}'],
+    want: ['FieldValueDuplicate spec.x[1]: Duplicate value: map[string]interface {}{"name":"a"}'],
   },
   'joins several keys of a map list': {
     schema: {
@@ -158,7 +158,7 @@ const cases: Record<string, Case> = {
       { name: 'a', port: 2 },
       { port: 1, name: 'a' },
     ],
-    want: ['FieldValueDuplicate spec.x[2]: Duplicate value: {"name":"a","port":1}'],
+    want: ['FieldValueDuplicate spec.x[2]: Duplicate value: map[string]interface {}{"name":"a", "port":1}'],
   },
   'tells a number from a string in a set': {
     schema: { type: 'array', 'x-kubernetes-list-type': 'set', items: intOrString },

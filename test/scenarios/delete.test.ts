@@ -1,0 +1,104 @@
+/** Deletes that must not go further than they were asked to, and what holds them up. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
+
+let api: TestApi;
+const clock = new FakeClock();
+const PODS = '/api/v1/namespaces/default/pods';
+const CONFIGMAPS = '/api/v1/namespaces/default/configmaps';
+const configMap = (name: string, metadata: Loose = {}): Loose => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name, ...metadata },
+});
+
+before(async () => {
+  api = await startTestApi({ clock });
+});
+after(() => api.stop());
+
+test('a collection without a namespace cannot be deleted', async () => {
+  await api.ok('POST', CONFIGMAPS, { body: configMap('stays') });
+  const before = api.store.revision;
+  const { status, body } = await api.call('DELETE', '/api/v1/configmaps');
+  assert.deepEqual([status, body.reason], [405, 'MethodNotAllowed']);
+  assert.equal(api.store.revision, before);
+  await api.ok('GET', `${CONFIGMAPS}/stays`);
+});
+
+for (const url of [`${CONFIGMAPS}/kept`, CONFIGMAPS]) {
+  test(`options that cannot be read delete nothing: ${url}`, async () => {
+    await api.call('POST', CONFIGMAPS, { body: configMap('kept') });
+    const before = api.store.revision;
+    const { status } = await api.call('DELETE', url, { body: { dryRun: 'All' } });
+    assert.equal(status, 400);
+    assert.equal(api.store.revision, before);
+  });
+}
+
+test('a pod under graceful deletion: a second delete changes nothing, a shorter time counts from the first', async () => {
+  const url = `${PODS}/graceful`;
+  const spec = { nodeName: 'node-1', containers: [{ name: 'c', image: 'i' }] };
+  await api.ok('POST', PODS, { body: { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'graceful' }, spec } });
+  const begun = clock.now();
+  const first = await api.ok('DELETE', url);
+  assert.equal(Date.parse(first.metadata.deletionTimestamp), begun + 30_000);
+
+  await clock.advance(5000);
+  const before = api.store.revision;
+  assert.deepEqual(await api.ok('DELETE', url), first);
+  assert.deepEqual(await api.ok('DELETE', `${url}?gracePeriodSeconds=60`), first, 'a longer time is not granted');
+  assert.equal(api.store.revision, before);
+
+  const shorter = await api.ok('DELETE', `${url}?gracePeriodSeconds=10`);
+  assert.equal(shorter.metadata.deletionGracePeriodSeconds, 10);
+  assert.equal(Date.parse(shorter.metadata.deletionTimestamp), begun + 10_000);
+});
+
+test('objects that finalizers hold do not keep the others of a namespace from being deleted', async () => {
+  const real = await startTestApi();
+  const url = '/api/v1/namespaces/crowded/configmaps';
+  const name = (i: number) => `held-${String(i).padStart(3, '0')}`;
+  await real.ok('POST', '/api/v1/namespaces', {
+    body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'crowded' } },
+  });
+  // More than one plan can delete, and before the others in the order of names.
+  const held = Array.from({ length: 150 }, (_, i) => configMap(name(i), { finalizers: ['example.org/hold'] }));
+  await Promise.all([...held, configMap('last')].map((body) => real.ok('POST', url, { body })));
+  const watch = await real.watch(`${url}?watch=1&fieldSelector=metadata.name=last`);
+  const namespaces = await real.watch('/api/v1/namespaces?watch=1&fieldSelector=metadata.name=crowded');
+  await real.ok('DELETE', '/api/v1/namespaces/crowded');
+  assert.deepEqual(
+    (await watch.got(2)).map(({ type }) => type),
+    ['ADDED', 'DELETED'],
+  );
+
+  const message = (object: Loose, type: string): string =>
+    object.status.conditions?.find((condition: Loose) => condition.type === type)?.message;
+  let last: Loose;
+  for (let seen = 1; ; seen++) {
+    last = (await namespaces.got(seen))[seen - 1]!.object;
+    if (message(last, 'NamespaceContentRemaining')?.includes('150')) break;
+  }
+  assert.equal(
+    message(last, 'NamespaceContentRemaining'),
+    'Some resources are remaining: configmaps. has 150 resource instances',
+  );
+  assert.equal(
+    message(last, 'NamespaceFinalizersRemaining'),
+    'Some content in the namespace has finalizers remaining: example.org/hold in 150 resource instances',
+  );
+  assert.equal(last.status.phase, 'Terminating');
+
+  await Promise.all(
+    held.map(({ metadata }) =>
+      real.ok('PATCH', `${url}/${metadata.name}`, { body: { metadata: { finalizers: null } } }),
+    ),
+  );
+  for (let seen = 1; (await namespaces.got(seen))[seen - 1]!.type !== 'DELETED'; seen++);
+  watch.stop();
+  namespaces.stop();
+  await real.stop();
+});
