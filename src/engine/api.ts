@@ -3,7 +3,7 @@
  * the in-process client both call it, so that nobody has a way around it.
  */
 import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
-import type { Attributes, Authorizer } from '#engine/auth/authorize.ts';
+import type { Attributes } from '#engine/auth/authorize.ts';
 import { refusal } from '#engine/auth/authorize.ts';
 import type { Call, EngineParts } from '#engine/handlers/call.ts';
 import { create } from '#engine/handlers/create.ts';
@@ -13,6 +13,7 @@ import { get } from '#engine/handlers/get.ts';
 import { list } from '#engine/handlers/list.ts';
 import { patch } from '#engine/handlers/patch.ts';
 import { getScale, patchScale, updateScale } from '#engine/handlers/scale.ts';
+import { review } from '#engine/handlers/review.ts';
 import { respondStatus } from '#engine/handlers/respond.ts';
 import { update } from '#engine/handlers/update.ts';
 import { watch } from '#engine/handlers/watch.ts';
@@ -29,7 +30,6 @@ import type { Log } from '#lib/log.ts';
 
 export interface ApiParts extends EngineParts {
   readonly registry: Registry;
-  readonly authorizer: Authorizer;
   readonly metrics: Metrics;
   /** Everything that is not a resource: discovery, health, version, metrics. */
   readonly paths: PathHandler;
@@ -111,8 +111,11 @@ function serveResource(
   assertTimeout(request.query);
   const representation = negotiateRepresentation(request.accept);
   if (representation === 'not-acceptable') throw notAcceptable(ACCEPTED_TYPES);
-  const { store, clock, log, admit } = parts;
-  return withDeprecation(served, handler({ store, clock, log, admit, request, route, served, representation }));
+  const { store, clock, log, admit, authorizer, tokens } = parts;
+  return withDeprecation(
+    served,
+    handler({ store, clock, log, admit, authorizer, tokens, request, route, served, representation }),
+  );
 }
 
 function authorize({ authorizer }: ApiParts, request: ApiRequest, attributes: Attributes): void {
@@ -160,6 +163,7 @@ function handlerOf(
   // Across namespaces one may look, not write.
   const noNamespace = WRITES_IN_COLLECTION.has(verb) && resource.namespaced && namespace === '';
   if (misplaced || noNamespace || !resource.verbs.includes(verb as Verb)) throw methodNotAllowed();
+  if (resource.asked === true) return review;
   return HANDLERS[verb as Verb];
 }
 

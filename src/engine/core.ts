@@ -7,11 +7,13 @@ import { customKindLifecycle } from '#engine/admission/custom-kind-lifecycle.ts'
 import { namespaceLifecycle } from '#engine/admission/namespace-lifecycle.ts';
 import { createApi } from '#engine/api.ts';
 import { builtInAuthorizer, type Authorizer } from '#engine/auth/authorize.ts';
+import type { TokenLookup } from '#engine/auth/tokens.ts';
 import { healthChecks } from '#engine/health.ts';
 import { createMetrics } from '#engine/metrics.ts';
 import { createPaths } from '#engine/paths.ts';
 import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-definitions.ts';
 import { trackCustomKinds } from '#engine/registry/custom-kinds.ts';
+import { reviewResources } from '#engine/registry/kinds/reviews.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
 import { Registry } from '#engine/registry/registry.ts';
 import type { ApiHandler } from '#engine/request.ts';
@@ -24,6 +26,7 @@ export interface CoreOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly authorizer?: Authorizer;
+  readonly tokens?: TokenLookup;
   /** host:port of the listener, once there is one. */
   serverAddress?(): string;
 }
@@ -36,8 +39,9 @@ export interface Core {
   stop(): void;
 }
 
-export function createCore({ store, clock, log, authorizer = builtInAuthorizer, serverAddress }: CoreOptions): Core {
-  const registry = new Registry([...builtInResources, customResourceDefinitions]);
+export function createCore(options: CoreOptions): Core {
+  const { store, clock, log, authorizer = builtInAuthorizer, tokens = () => undefined, serverAddress } = options;
+  const registry = new Registry([...builtInResources, ...reviewResources, customResourceDefinitions]);
   const stopTracking = trackCustomKinds(store, registry, log);
   const metrics = createMetrics(store);
   let started = false;
@@ -49,7 +53,7 @@ export function createCore({ store, clock, log, authorizer = builtInAuthorizer, 
   });
   const admit = admissionChain([namespaceLifecycle(store), customKindLifecycle(store)]);
   return {
-    handler: createApi({ store, clock, log, registry, authorizer, metrics, admit, paths }),
+    handler: createApi({ store, clock, log, registry, authorizer, tokens, metrics, admit, paths }),
     registry,
     markStarted() {
       started = true;

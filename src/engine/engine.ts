@@ -51,7 +51,14 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const store = await openSqliteStore(join(dataDir, 'store.db'));
   let listener: HttpsListener | undefined;
   let controllers: RunningControllers | undefined;
-  const core = createCore({ store, clock, log, serverAddress: () => address(host, listener?.port ?? options.port) });
+  const lookup = tokenLookup(tokens);
+  const core = createCore({
+    store,
+    clock,
+    log,
+    tokens: lookup,
+    serverAddress: () => address(host, listener?.port ?? options.port),
+  });
   /** In the reverse order of the start; what did not come to start is left out. */
   const stop = async () => {
     await controllers?.stop();
@@ -67,7 +74,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       key: pki.server.keyPem,
       ca: pki.caPem,
       handler: core.handler,
-      authenticate: createAuthenticator({ tokens: tokenLookup(tokens) }),
+      authenticate: createAuthenticator({ tokens: lookup }),
       log,
     });
     controllers = await startControllers({ handler: core.handler, registry: core.registry, clock, log });

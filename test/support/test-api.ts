@@ -4,6 +4,7 @@ import { MASTERS } from '#engine/auth/groups.ts';
 import type { ApiRequest, StreamSink, UserInfo } from '#engine/request.ts';
 import { openMemoryStore } from '#engine/store/open-store.ts';
 import type { Store } from '#engine/store/store.ts';
+import type { TokenLookup } from '#engine/auth/tokens.ts';
 import { startControllers } from '#engine/controllers/start.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
@@ -51,6 +52,7 @@ export interface TestApi {
 export interface TestApiOptions {
   readonly store?: Store;
   readonly clock?: Clock;
+  readonly tokens?: TokenLookup;
   /** Without them namespaces and CRDs are only stored. */
   readonly controllers?: boolean;
 }
@@ -58,10 +60,11 @@ export interface TestApiOptions {
 export async function startTestApi({
   store,
   clock = systemClock,
+  tokens,
   controllers = true,
 }: TestApiOptions = {}): Promise<TestApi> {
   const open = store ?? (await openMemoryStore());
-  const core = createCore({ store: open, clock, log: silentLog });
+  const core = createCore({ store: open, clock, log: silentLog, tokens });
   const running = controllers
     ? await startControllers({ handler: core.handler, registry: core.registry, clock, log: silentLog })
     : undefined;

@@ -52,11 +52,22 @@ const isDiscovery = pathMatcher(DISCOVERY_PATHS);
 export const builtInAuthorizer: Authorizer = {
   authorize(user, attributes) {
     if (user.groups.includes(MASTERS)) return ALLOWED;
+    if (isAboutOneself(attributes) && user.groups.includes(AUTHENTICATED)) return ALLOWED;
     if (!('path' in attributes) || attributes.verb !== 'get') return REFUSED;
     if (isPublic(attributes.path)) return ALLOWED;
     return user.groups.includes(AUTHENTICATED) && isDiscovery(attributes.path) ? ALLOWED : REFUSED;
   },
 };
+
+/** Who one is and what one may do, everybody may ask. */
+function isAboutOneself(attributes: Attributes): boolean {
+  if ('path' in attributes || attributes.verb !== 'create') return false;
+  const { group, resource } = attributes;
+  return (
+    (group === 'authorization.k8s.io' && resource === 'selfsubjectaccessreviews') ||
+    (group === 'authentication.k8s.io' && resource === 'selfsubjectreviews')
+  );
+}
 
 function pathMatcher(patterns: readonly string[]): (path: string) => boolean {
   const exact = new Set(patterns.filter((pattern) => !pattern.endsWith('*')));

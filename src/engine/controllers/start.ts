@@ -43,7 +43,8 @@ export async function startControllers({
   const crds = new Informer({ reader: client, type: CUSTOM_RESOURCE_DEFINITIONS, clock, log });
   const namespaces = new Informer({ reader: client, type: NAMESPACES, clock, log });
   const builtIns = () => registry.resources.filter(({ builtIn }) => builtIn);
-  const namespacedKinds = () => registry.collections().filter(({ namespaced }) => namespaced);
+  const namespacedKinds = () =>
+    registry.collections().filter(({ namespaced, verbs }) => namespaced && verbs.includes('list'));
 
   const runtime = { client, clock, log, signal };
   const controllers = [

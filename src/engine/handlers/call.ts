@@ -1,4 +1,6 @@
 /** What every verb's handler gets: the parts of the engine, and one request for one kind. */
+import type { Authorizer } from '#engine/auth/authorize.ts';
+import type { TokenLookup } from '#engine/auth/tokens.ts';
 import type { AdmissionStep } from '#engine/admission/admission.ts';
 import { decodeStored } from '#engine/codec.ts';
 import type { ApiRequest } from '#engine/request.ts';
@@ -17,6 +19,8 @@ export interface EngineParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly admit: AdmissionStep;
+  readonly authorizer: Authorizer;
+  readonly tokens: TokenLookup;
 }
 
 export interface Call extends EngineParts {

@@ -93,6 +93,8 @@ export interface Resource extends ResourceType {
   readonly nameRule: NameRule;
   /** A PUT must say which revision it replaces; custom kinds always ask for it. */
   readonly needsRevision?: boolean;
+  /** A question, not a thing: a create is answered in its status, and nothing is stored. */
+  readonly asked?: boolean;
   /** Strategic merge patch is for built-in kinds only. */
   readonly builtIn: boolean;
   readonly strategy: Strategy;

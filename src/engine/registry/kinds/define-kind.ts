@@ -25,6 +25,7 @@ export interface KindDefinition<S extends Schema> extends Partial<
   Pick<
     Resource,
     | 'needsRevision'
+    | 'asked'
     | 'shortNames'
     | 'categories'
     | 'verbs'
@@ -84,6 +85,7 @@ export function defineKind<S extends Schema>(definition: KindDefinition<S>): Res
     builtIn: true,
     strategy: strategyOf(definition),
     ...(definition.needsRevision === true ? { needsRevision: true } : {}),
+    ...(definition.asked === true ? { asked: true } : {}),
     ...(definition.extraSubresources === undefined ? {} : { extraSubresources: definition.extraSubresources }),
   };
 }
