@@ -42,7 +42,7 @@ export async function review(call: Call): Promise<ApiResponse> {
 }
 
 function specOf(object: KubeObject): AccessSpec {
-  return (object['spec'] ?? {}) as AccessSpec;
+  return object['spec'] ?? {};
 }
 
 function shownUser({ name, uid, groups, extra }: UserInfo): object {
