@@ -13,7 +13,7 @@ import { entryFilter, onlyName, peekObject, type EntryFilter } from '#engine/han
 import { frameMaker, jsonLine, type FrameMaker } from '#engine/handlers/watch-frames.ts';
 import { JSON_TYPE } from '#engine/codec.ts';
 import { WatchOutbox } from '#engine/handlers/watch-outbox.ts';
-import { BOOKMARK_INTERVAL_MS, WATCH_TIMEOUT_MS } from '#engine/limits.ts';
+import { BOOKMARK_INTERVAL_MS, WATCH_LINGER_MS, WATCH_TIMEOUT_MS } from '#engine/limits.ts';
 import { watchOptions, type WatchOptions } from '#engine/options.ts';
 import type { ApiResponse, StreamSink } from '#engine/request.ts';
 import { RevisionGoneError, type Entry, type StoreEvent } from '#engine/store/store.ts';
@@ -121,6 +121,8 @@ function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink:
     clock.after(timeoutSeconds === undefined ? jittered(WATCH_TIMEOUT_MS) : timeoutSeconds * 1000, () => {
       if (options.bookmarks) bookmark();
       outbox.end();
+      // Who does not read what waits for it does not keep it either.
+      if (open) cleanups.push(clock.after(WATCH_LINGER_MS, finish));
     }),
   );
   return stop;
