@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { get as httpsGet, Agent } from 'node:https';
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
+import { connect as connectTcp, type Socket } from 'node:net';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { startEngine, type Engine } from '#engine/engine.ts';
@@ -118,4 +118,17 @@ test('a second engine on the same data directory is refused', async (t) => {
   const { engine, dataDir } = await started(t);
   await assert.rejects(start(dataDir), { name: 'StoreUnavailableError', message: /another process uses it/ });
   await engine.stop();
+});
+
+test('stop does not wait for a connection that never began its handshake', async (t) => {
+  const { engine, access } = await started(t);
+  const { hostname, port } = new URL(access.server);
+  const mute = connectTcp(Number(port), hostname);
+  t.after(() => void mute.destroy());
+  await once(mute, 'connect');
+  // The server has taken it, as an answer that was asked for later shows.
+  assert.equal((await http1Request(access, { path: '/livez' })).status, 200);
+  const closed = once(mute, 'close');
+  await engine.stop();
+  await closed;
 });

@@ -160,6 +160,15 @@ test('a changed schema counts for the next write', async () => {
   assert.equal((await api.ok('GET', `${GADGETS}/before`)).spec.size, 9);
 });
 
+test('open watches of a kind end when its definition changes, not when only its status does', async () => {
+  const watch = await api.watch(`${GADGETS}?watch=1`);
+  await api.ok('PATCH', `${CRDS}/gadgets.golden.local`, { body: { metadata: { labels: { touched: 'yes' } } } });
+  await api.ok('POST', GADGETS, { body: gadget('still-watched', { size: 1 }) });
+  await until(watch, ({ object }) => object.metadata.name === 'still-watched');
+  await api.ok('PATCH', `${CRDS}/gadgets.golden.local`, { body: { spec: { names: { categories: ['all', 'more'] } } } });
+  await watch.ended;
+});
+
 test('a deleted definition takes its objects along, and waits for their finalizers', async () => {
   await api.ok('POST', GADGETS, { body: gadget('sticky', { size: 1 }, { finalizers: ['golden.local/hold'] }) });
   const watch = await api.watch(`${CRDS}?watch=1&fieldSelector=metadata.name=gadgets.golden.local`);

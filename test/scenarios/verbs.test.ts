@@ -273,3 +273,13 @@ describe('namespaces', () => {
     assert.deepEqual((await api.ok('GET', '/api/v1/namespaces/brief/configmaps')).items, []);
   });
 });
+
+test('metrics have bounded labels, whatever clients call', async () => {
+  await api.call('FROB', CONFIGMAPS);
+  await api.call('TICKLE', '/nothing');
+  await api.call('GET', '/api/v1/namespaces/golden/inventions');
+  const { text } = await api.call('GET', '/metrics');
+  assert.match(text, /apiserver_request_total\{verb="other",resource="configmaps",code="405"\} 1/);
+  assert.match(text, /apiserver_request_total\{verb="list",resource="",code="404"\}/);
+  for (const invented of ['FROB', 'TICKLE', 'inventions']) assert.ok(!text.includes(invented), invented);
+});
