@@ -1,10 +1,9 @@
 /**
- * The whole API as one function: route, authorize, dispatch, and every failure as a Status. The HTTPS listener and
- * the in-process client both call it, so that nobody has a way around it.
+ * The whole API as one function: route, authorize, dispatch, and every failure as a Status (only where there is no API
+ * at all, as plain text). The HTTPS listener and the in-process client both call it: nobody has a way around it.
  */
 import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
-import type { Attributes } from '#engine/auth/authorize.ts';
-import { refusal } from '#engine/auth/authorize.ts';
+import { refusal, type Attributes } from '#engine/auth/authorize.ts';
 import type { Call, EngineParts } from '#engine/handlers/call.ts';
 import { create } from '#engine/handlers/create.ts';
 import { deleteCollection } from '#engine/handlers/delete-collection.ts';
@@ -181,8 +180,8 @@ function counted(response: StreamResponse, resource: string, metrics: Metrics): 
   return {
     ...response,
     stream(sink) {
-      metrics.watchStarted(resource);
       const stop = response.stream(sink);
+      metrics.watchStarted(resource);
       let open = true;
       return () => {
         if (open) metrics.watchEnded(resource);

@@ -10,7 +10,7 @@ export interface HealthCheck {
 
 const ping: HealthCheck = { name: 'ping', check: () => undefined };
 
-export function storeCheck(store: Store): HealthCheck {
+function storeCheck(store: Store): HealthCheck {
   return { name: 'store', check: () => store.fault?.message };
 }
 

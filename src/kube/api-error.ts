@@ -97,11 +97,6 @@ export function notFound(resource: ResourceName, name: string): ApiError {
   });
 }
 
-/** The path itself does not exist: no such group, version or resource. */
-export function unknownPath(): ApiError {
-  return new ApiError(404, 'NotFound', 'the server could not find the requested resource', { details: {} });
-}
-
 export function alreadyExists(resource: ResourceName, name: string): ApiError {
   return new ApiError(409, 'AlreadyExists', `${resourceText(resource)} "${name}" already exists`, {
     details: named(resource, name),
@@ -195,10 +190,6 @@ export function internalError(message: string, cause?: unknown): ApiError {
     details: { causes: [{ message }] },
     cause,
   });
-}
-
-export function serviceUnavailable(message: string, cause?: unknown): ApiError {
-  return new ApiError(503, 'ServiceUnavailable', message, { details: { retryAfterSeconds: 1 }, cause });
 }
 
 export function isApiError(error: unknown, reason: string): error is ApiError {

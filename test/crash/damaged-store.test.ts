@@ -4,7 +4,7 @@ import { cpSync, existsSync, readFileSync, truncateSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createClient } from '#client/rest-client.ts';
-import { CONFIG_MAPS } from '#test/crash/tickets.ts';
+import { CONFIG_MAPS } from '#test/support/kinds.ts';
 import { spawnServer, startServer, temporaryDir, transportTo } from '#test/support/server-process.ts';
 
 const OBJECTS = 40;

@@ -10,7 +10,7 @@ import type { Client } from '#client/client.ts';
 import { createClient } from '#client/rest-client.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { Stored, WatchEvent } from '#kube/meta.ts';
-import { CONFIG_MAPS } from '#test/crash/tickets.ts';
+import { CONFIG_MAPS } from '#test/support/kinds.ts';
 import { http2Request, http2Session, withoutProof } from '#test/support/raw-https.ts';
 import { spawnServer, startServer, transportTo } from '#test/support/server-process.ts';
 

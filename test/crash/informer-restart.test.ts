@@ -6,7 +6,7 @@ import { createClient } from '#client/rest-client.ts';
 import type { Stored } from '#kube/meta.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { CONFIG_MAPS } from '#test/crash/tickets.ts';
+import { CONFIG_MAPS } from '#test/support/kinds.ts';
 import { startServer, temporaryDir, transportTo } from '#test/support/server-process.ts';
 
 const LIVES = 4;

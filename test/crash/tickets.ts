@@ -2,13 +2,6 @@
 import type { Client } from '#client/client.ts';
 import { isRecord, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
 
-export const CONFIG_MAPS: ResourceType = {
-  group: '',
-  version: 'v1',
-  kind: 'ConfigMap',
-  plural: 'configmaps',
-  namespaced: true,
-};
 export const TICKETS: ResourceType = {
   group: 'crash.test',
   version: 'v1',

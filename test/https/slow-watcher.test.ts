@@ -7,16 +7,9 @@ import { test } from 'node:test';
 import { createClient } from '#client/rest-client.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { MAX_WATCH_BUFFER_BYTES } from '#engine/limits.ts';
-import type { ResourceType } from '#kube/meta.ts';
+import { CONFIG_MAPS } from '#test/support/kinds.ts';
 import { startServer, temporaryDir, transportTo, type Scope } from '#test/support/server-process.ts';
 
-const CONFIG_MAPS: ResourceType = {
-  group: '',
-  version: 'v1',
-  kind: 'ConfigMap',
-  plural: 'configmaps',
-  namespaced: true,
-};
 const NAME = { namespace: 'default', name: 'large' };
 const PAD = 'x'.repeat(700 * 1024);
 /** Together far more than the bound and what sockets hold. */

@@ -332,6 +332,12 @@ const cases: Record<string, Case> = {
     reason: 'BadRequest',
     message: /nested too deeply/,
   },
+  'an object over the bound of the store': {
+    request: ['POST', GADGETS, { body: gadget('huge', { size: 1, note: 'x'.repeat(1_600_000) }) }],
+    code: 413,
+    reason: 'RequestEntityTooLarge',
+    message: /^Request entity too large: the object has 16\d{5} bytes; the limit is 1572864$/,
+  },
   'a definition under a wrong name': {
     request: ['POST', CRDS, { body: { ...gadgetCrd(), metadata: { name: 'wrong.golden.local' } } }],
     code: 422,

@@ -5,6 +5,7 @@ import type { Client } from '#client/client.ts';
 import { createClient } from '#client/rest-client.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { Connections, StormWatcher, type StormWatcherOptions } from '#test/watch/storm-watcher.ts';
+import { CONFIG_MAPS } from '#test/support/kinds.ts';
 import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
 import { startServer, temporaryDir, transportTo } from '#test/support/server-process.ts';
 
@@ -21,13 +22,6 @@ const LARGE_EVERY = 300;
 const LARGE = 'x'.repeat(20 * 1024);
 const COLORS = ['red', 'green', 'blue'];
 
-const CONFIG_MAPS: ResourceType = {
-  group: '',
-  version: 'v1',
-  kind: 'ConfigMap',
-  plural: 'configmaps',
-  namespaced: true,
-};
 const NAMESPACE_KIND: ResourceType = {
   group: '',
   version: 'v1',

@@ -6,7 +6,7 @@ import { createClient } from '#client/rest-client.ts';
 import type { FakeApi } from '#client/testing/fake-api.ts';
 import { TransportError, describeRequest } from '#client/transport.ts';
 import type { Transport, TransportRequest } from '#client/transport.ts';
-import { unknownPath } from '#kube/api-error.ts';
+import { ApiError } from '#kube/api-error.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 
@@ -114,7 +114,7 @@ export class FakeLink {
     const type = this.#types.find(
       (known) => known.group === group && known.version === version && known.plural === plural,
     );
-    if (type === undefined) throw unknownPath();
+    if (type === undefined) throw new ApiError(404, 'NotFound', 'the server could not find the requested resource');
     return { type, namespace, name, subresource };
   }
 }

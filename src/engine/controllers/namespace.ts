@@ -45,7 +45,7 @@ export function decideNamespace(world: NamespaceWorld): Plan {
 
 function terminatingStatus({ namespace, remaining, now }: NamespaceWorld): Plan['status'] {
   if (remaining === undefined) return undefined;
-  return { phase: 'Terminating', conditions: namespaceConditions(namespace.status?.conditions, remaining, now) };
+  return { ...namespace.status, conditions: namespaceConditions(namespace.status?.conditions, remaining, now) };
 }
 
 function deletion({ type, object }: Content): Change {

@@ -35,6 +35,12 @@ export function entryId(resource: Resource, namespace: string, name: string): st
   return resource.namespaced ? `${namespace}/${name}` : name;
 }
 
+/** What `entryId` joined. */
+export function splitId(id: string): { namespace: string; name: string } {
+  const slash = id.indexOf('/');
+  return { namespace: slash < 0 ? '' : id.slice(0, slash), name: id.slice(slash + 1) };
+}
+
 /** The prefix of a namespace's ids; undefined = all. */
 export function idPrefix(resource: Resource, namespace: string): string | undefined {
   return resource.namespaced && namespace !== '' ? `${namespace}/` : undefined;

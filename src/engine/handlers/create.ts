@@ -1,14 +1,12 @@
 /** POST to a collection: shape, name, identity, admission, then one durable write. */
-import { encodeStored } from '#engine/codec.ts';
-import { entryId, toStorageVersion, type Call } from '#engine/handlers/call.ts';
+import { entryId, type Call } from '#engine/handlers/call.ts';
+import { commit } from '#engine/handlers/commit.ts';
 import { readObject } from '#engine/handlers/read-object.ts';
 import { respondEntry, respondObject } from '#engine/handlers/respond.ts';
-import { assertStorable, shapeObject, validateNew } from '#engine/handlers/shape.ts';
-import { storeFault } from '#engine/handlers/store-fault.ts';
+import { shapeObject, validateNew } from '#engine/handlers/shape.ts';
 import { MAX_NAME_ATTEMPTS } from '#engine/limits.ts';
 import { writeOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
-import { RevisionConflictError, type Entry } from '#engine/store/store.ts';
 import { timestamp } from '#lib/clock.ts';
 import { generatedName, newUid } from '#lib/ids.ts';
 import { alreadyExists, badRequest, generateNameConflict } from '#kube/api-error.ts';
@@ -39,23 +37,10 @@ export async function create(call: Call): Promise<ApiResponse> {
       if (call.store.latest(resource.collection, id) !== undefined) throw alreadyExists(resource, name);
       return respondObject(call, candidate, { status: 201, warnings: told });
     }
-    const entry = await put(call, candidate, id);
+    const entry = await commit(call, { id, expected: 0, object: candidate });
     if (entry !== undefined) return respondEntry(call, entry, { status: 201, warnings: told });
     if (!generate) throw alreadyExists(resource, name);
     if (attempt >= MAX_NAME_ATTEMPTS) throw generateNameConflict(resource, name);
-  }
-}
-
-/** undefined = the name is taken. */
-async function put(call: Call, object: KubeObject, id: string): Promise<Entry | undefined> {
-  const { resource } = call.served;
-  const stored = toStorageVersion(object, call.served);
-  const encode = (revision: number) => assertStorable(encodeStored(stored, revision));
-  try {
-    return await call.store.put({ collection: resource.collection, id, expected: 0, encode });
-  } catch (error) {
-    if (error instanceof RevisionConflictError) return undefined;
-    throw storeFault(error);
   }
 }
 

@@ -1,5 +1,5 @@
 /** DELETE of a collection: each object that matches now, one by one under the same rules as a single delete. */
-import { decodeEntry, type Call } from '#engine/handlers/call.ts';
+import { splitId, type Call } from '#engine/handlers/call.ts';
 import { deleteNamed, readDeleteOptions } from '#engine/handlers/delete.ts';
 import { page } from '#engine/handlers/list.ts';
 import { decodeContinue } from '#engine/handlers/continue-token.ts';
@@ -16,12 +16,11 @@ export async function deleteCollection(call: Call): Promise<ApiResponse> {
   const listing = listOptions(call.request.query);
   const token = listing.continue === '' ? undefined : decodeContinue(listing.continue);
   const { entries, listMeta } = page(call, listing, token);
-  const { resource } = call.served;
   for (let start = 0; start < entries.length; start += WIDTH) {
     const results = await Promise.allSettled(
-      entries.slice(start, start + WIDTH).map((entry) => {
-        const { name, namespace } = decodeEntry(entry, resource).metadata;
-        return deleteNamed(call, name!, namespace ?? '', options);
+      entries.slice(start, start + WIDTH).map(({ id }) => {
+        const { name, namespace } = splitId(id);
+        return deleteNamed(call, name, namespace, options);
       }),
     );
     for (const result of results) {

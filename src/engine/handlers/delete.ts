@@ -6,18 +6,17 @@
  *
  * The propagation policy is recorded as a finalizer; the garbage collector acts on it.
  */
-import { encodeStored, parseBody } from '#engine/codec.ts';
-import { decodeEntry, entryId, toStorageVersion, type Call } from '#engine/handlers/call.ts';
+import { parseBody } from '#engine/codec.ts';
+import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
+import { commit } from '#engine/handlers/commit.ts';
 import { isReleased } from '#engine/handlers/modify.ts';
 import { respondObject, respondStatus } from '#engine/handlers/respond.ts';
-import { storeFault } from '#engine/handlers/store-fault.ts';
 import { MAX_WRITE_ATTEMPTS } from '#engine/limits.ts';
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from '#engine/registry/metadata.ts';
 import { deleteOptions, type DeleteOptions, type PropagationPolicy } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
-import { RevisionConflictError, type Entry } from '#engine/store/store.ts';
 import { conflict, MODIFIED, notFound } from '#kube/api-error.ts';
-import { deepEqual } from '#kube/deep.ts';
+import { deepClone, deepEqual } from '#kube/deep.ts';
 import { groupKind, type KubeObject } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 
@@ -83,28 +82,11 @@ export async function deleteNamed(
     const gone = isReleased(call, next);
     if (options.dryRun) return { object: next, gone };
     const unchanged = !gone && deepEqual(next, object);
-    const done = unchanged ? await call.store.settled(entry) : await write(call, entry, next, gone);
-    if (done) return { object: next, gone };
+    const { revision: expected } = entry;
+    const done = unchanged ? call.store.settled(entry) : commit(call, { id, expected, object: next, remove: gone });
+    if (await done) return { object: next, gone };
   }
   throw conflict(resource, name, MODIFIED);
-}
-
-/** False = another write came first. */
-async function write(call: Call, entry: Entry, next: KubeObject, gone: boolean): Promise<boolean> {
-  const stored = toStorageVersion(next, call.served);
-  const change = {
-    collection: call.served.resource.collection,
-    id: entry.id,
-    expected: entry.revision,
-    encode: (revision: number) => encodeStored(stored, revision),
-  };
-  try {
-    await (gone ? call.store.delete(change) : call.store.put(change));
-    return true;
-  } catch (error) {
-    if (error instanceof RevisionConflictError) return false;
-    throw storeFault(error);
-  }
 }
 
 function assertPreconditions(call: Call, { metadata }: KubeObject, { uid, resourceVersion }: DeleteOptions): void {
@@ -131,7 +113,7 @@ function assertPreconditions(call: Call, { metadata }: KubeObject, { uid, resour
 /** The object with its deletion begun. */
 function withDeletion(call: Call, object: KubeObject, options: DeleteOptions): KubeObject {
   const { strategy } = call.served.resource;
-  const next: KubeObject = structuredClone(object);
+  const next = deepClone(object);
   const { metadata } = next;
   const finalizers = withPolicy(metadata.finalizers ?? [], options.propagationPolicy);
   if (finalizers.length > 0) metadata.finalizers = finalizers;

@@ -1,5 +1,5 @@
 /** GET of a collection: whole, by selector, in pages of one consistent revision, or as it was at a revision. */
-import { idPrefix, type Call } from '#engine/handlers/call.ts';
+import { idPrefix, splitId, type Call } from '#engine/handlers/call.ts';
 import { awaitRevision, tooLargeRevision } from '#engine/handlers/await-revision.ts';
 import {
   decodeContinue,
@@ -43,15 +43,12 @@ export function page(call: Call, options: ListOptions, token?: ContinueToken): P
   if (filter === undefined) return { entries: listing.entries, listMeta: metaOf(listing, options.limit > 0, true) };
 
   const name = onlyName(options.fields);
-  const candidates = name === undefined ? listing.entries : listing.entries.filter(({ id }) => endsWithName(id, name));
+  const candidates =
+    name === undefined ? listing.entries : listing.entries.filter(({ id }) => splitId(id).name === name);
   const matching = candidates.filter(filter);
   const shown = options.limit > 0 ? matching.slice(0, options.limit) : matching;
   const cut = { entries: shown, revision: listing.revision, remaining: matching.length - shown.length };
   return { entries: shown, listMeta: metaOf(cut, options.limit > 0, false) };
-}
-
-function endsWithName(id: string, name: string): boolean {
-  return id === name || id.endsWith(`/${name}`);
 }
 
 function revisionToShow(options: ListOptions, token: ContinueToken | undefined): number | undefined {

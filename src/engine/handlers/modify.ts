@@ -5,19 +5,19 @@
  *      ▲                                                                                      │
  *      └──────────── somebody was faster, and the caller did not insist on a revision ◄───────┘
  *
- * A result equal to what is stored writes nothing, and is answered once what it equals is durable. An object under deletion whose last holder let go is removed.
+ * A result equal to what is stored writes nothing, and is answered once what it equals is durable. An object under
+ * deletion whose last holder let go is removed.
  */
-import { encodeStored } from '#engine/codec.ts';
-import { decodeEntry, entryId, toStorageVersion, type Call } from '#engine/handlers/call.ts';
+import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
+import { commit } from '#engine/handlers/commit.ts';
 import { keepServerFields, keepSubresourceFields } from '#engine/handlers/keep-fields.ts';
 import { undecodable } from '#engine/handlers/read-object.ts';
 import { respondEntry, respondObject } from '#engine/handlers/respond.ts';
-import { assertStorable, shapeObject, validateChanged } from '#engine/handlers/shape.ts';
-import { storeFault } from '#engine/handlers/store-fault.ts';
+import { shapeObject, validateChanged } from '#engine/handlers/shape.ts';
 import { MAX_WRITE_ATTEMPTS } from '#engine/limits.ts';
 import { missingResourceVersion, type WriteOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
-import { RevisionConflictError, type Entry } from '#engine/store/store.ts';
+import type { Entry } from '#engine/store/store.ts';
 import { type ApiError, badRequest, conflict, invalid, MODIFIED, notFound } from '#kube/api-error.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';
 import type { KubeObject } from '#kube/meta.ts';
@@ -78,20 +78,9 @@ async function attemptOnce(call: Call, modification: Modification, entry: Entry)
   warnings.push(...(resource.strategy.warnings?.(next) ?? []));
   if (modification.dryRun) return { object: next, warnings };
 
-  const stored = toStorageVersion(next, call.served);
-  const write = {
-    collection: resource.collection,
-    id: entry.id,
-    expected: entry.revision,
-    encode: (revision: number) => assertStorable(encodeStored(stored, revision)),
-  };
-  try {
-    const written = isReleased(call, next) ? await call.store.delete(write) : await call.store.put(write);
-    return { entry: written, warnings };
-  } catch (error) {
-    if (error instanceof RevisionConflictError) return undefined;
-    throw storeFault(error);
-  }
+  const { id, revision: expected } = entry;
+  const written = await commit(call, { id, expected, object: next, remove: isReleased(call, next) });
+  return written && { entry: written, warnings };
 }
 
 /** The object must be the one on the path, and the one that the caller saw. */

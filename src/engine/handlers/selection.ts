@@ -1,5 +1,6 @@
 /** Label and field selectors over stored entries, without parsing more than is asked for. */
 import { decodeStored } from '#engine/codec.ts';
+import { splitId } from '#engine/handlers/call.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { Selection } from '#engine/options.ts';
 import type { Entry } from '#engine/store/store.ts';
@@ -52,9 +53,8 @@ function assertSelectable(resource: Resource, field: string): void {
 }
 
 function fieldOf(resource: Resource, entry: Entry, field: string): string {
-  const slash = entry.id.indexOf('/');
-  if (field === 'metadata.name') return entry.id.slice(slash + 1);
-  if (field === 'metadata.namespace') return resource.namespaced ? entry.id.slice(0, slash) : '';
+  if (field === 'metadata.name') return splitId(entry.id).name;
+  if (field === 'metadata.namespace') return splitId(entry.id).namespace;
   return resource.selectableFields[field]!(peekObject(entry));
 }
 

@@ -4,8 +4,7 @@ import { undecodable } from '#engine/handlers/read-object.ts';
 import type { FieldValidation } from '#engine/options.ts';
 import { compileSchema, type CompiledSchema } from '#engine/registry/structural/compile.ts';
 import { metadataSchema, validateMetadata, validateMetadataUpdate } from '#engine/registry/metadata.ts';
-import { MAX_OBJECT_BYTES } from '#engine/limits.ts';
-import { ApiError, invalid } from '#kube/api-error.ts';
+import { type ApiError, invalid } from '#kube/api-error.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
 import { decodeTypeError } from '#engine/registry/structural/decode-type-error.ts';
@@ -93,16 +92,4 @@ export function validateChanged(call: Call, object: KubeObject, old: KubeObject)
 
 function refuse(call: Call, object: KubeObject, errors: readonly FieldError[]): void {
   if (errors.length > 0) throw invalid(call.served.resource, object.metadata.name ?? '', errors);
-}
-
-/** Objects over the store's bound are refused as etcd does it, whichever verb made them that large. */
-export function assertStorable(bytes: Buffer): Buffer {
-  if (bytes.length > MAX_OBJECT_BYTES) {
-    throw new ApiError(
-      413,
-      'RequestEntityTooLarge',
-      `Request entity too large: the object has ${bytes.length} bytes; the limit is ${MAX_OBJECT_BYTES}`,
-    );
-  }
-  return bytes;
 }

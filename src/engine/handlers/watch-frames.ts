@@ -28,14 +28,11 @@ const shared = new BoundedCache<Entry, Partial<Record<FrameType, Buffer>>>({
 
 function sharedFrame(type: FrameType, entry: Entry): Buffer {
   let frames = shared.get(entry);
-  if (frames === undefined) {
-    shared.set(entry, (frames = {}), entry.bytes.length);
-  }
-  return (frames[type] ??= Buffer.concat([HEADS[type], entry.bytes, TAIL]));
+  if (frames === undefined) shared.set(entry, (frames = {}), entry.bytes.length);
+  return (frames[type] ??= newFrame(type, entry));
 }
 
-/** A frame of the initial list: not shared, because it is sent once and would only hold memory. */
-function ownFrame(type: FrameType, entry: Entry): Buffer {
+function newFrame(type: FrameType, entry: Entry): Buffer {
   return Buffer.concat([HEADS[type], entry.bytes, TAIL]);
 }
 
@@ -78,7 +75,8 @@ export function frameMaker(call: Call): FrameMaker {
   const represent = representer(call);
   const made = (type: string, object: KubeObject) => jsonLine({ type, object: represent(object) });
   return {
-    initial: (entry) => (plain ? ownFrame('ADDED', entry) : made('ADDED', decodeEntry(entry, resource))),
+    // Not shared: it is sent once and would only hold memory.
+    initial: (entry) => (plain ? newFrame('ADDED', entry) : made('ADDED', decodeEntry(entry, resource))),
     live: (type, entry) => (plain ? sharedFrame(type, entry) : made(type, decodeEntry(entry, resource))),
     left({ previous, entry }) {
       const object = decodeEntry(previous, resource);

@@ -1,0 +1,39 @@
+/** The one place where handlers write: an object over what the store holds now, in the storage version. */
+import { encodeStored } from '#engine/codec.ts';
+import { toStorageVersion, type Call } from '#engine/handlers/call.ts';
+import { storeFault } from '#engine/handlers/store-fault.ts';
+import { MAX_OBJECT_BYTES } from '#engine/limits.ts';
+import { RevisionConflictError, type Entry } from '#engine/store/store.ts';
+import { tooLarge } from '#kube/api-error.ts';
+import type { KubeObject } from '#kube/meta.ts';
+
+export interface Commit {
+  readonly id: string;
+  /** The revision that must be the latest now; 0 = must not exist. */
+  readonly expected: number;
+  readonly object: KubeObject;
+  /** The object goes, and this was its last state. */
+  readonly remove?: boolean;
+}
+
+/** Resolves when durable; undefined = another write came first. */
+export async function commit(call: Call, { id, expected, object, remove }: Commit): Promise<Entry | undefined> {
+  const { served, store } = call;
+  const stored = toStorageVersion(object, served);
+  const encode = (revision: number) => bounded(encodeStored(stored, revision), object);
+  const write = { collection: served.resource.collection, id, expected, encode };
+  try {
+    return await (remove === true ? store.delete(write) : store.put(write));
+  } catch (error) {
+    if (error instanceof RevisionConflictError) return undefined;
+    throw storeFault(error);
+  }
+}
+
+/** Objects over the store's bound are refused, whichever verb made them that large; what is being deleted may always go. */
+function bounded(bytes: Buffer, { metadata }: KubeObject): Buffer {
+  if (bytes.length > MAX_OBJECT_BYTES && metadata.deletionTimestamp === undefined) {
+    throw tooLarge(`Request entity too large: the object has ${bytes.length} bytes; the limit is ${MAX_OBJECT_BYTES}`);
+  }
+  return bytes;
+}
