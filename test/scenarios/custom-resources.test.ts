@@ -211,3 +211,16 @@ test('the scale subresource stands for fields of the object', async () => {
   assert.deepEqual([fleet.spec.size, fleet.metadata.generation, fleet.status], [5, 2, { size: 2 }]);
   assert.equal((await api.call('PATCH', `${url}/f/scale`, { body: { spec: { replicas: 11 } } })).status, 422);
 });
+
+test('a scale path cannot lead to a prototype', async () => {
+  const crd = gadgetCrd();
+  crd.metadata.name = 'sneaks.golden.local';
+  crd.spec.names = { plural: 'sneaks', singular: 'sneak', kind: 'Sneak' };
+  crd.spec.versions[0].subresources.scale = {
+    specReplicasPath: '.spec.__proto__.polluted',
+    statusReplicasPath: '.status.n',
+  };
+  const { status, body } = await api.call('POST', CRDS, { body: crd });
+  assert.equal(status, 422);
+  assert.match(body.message, /specReplicasPath: Invalid value: ".spec.__proto__.polluted": must not name __proto__/);
+});

@@ -15,11 +15,9 @@ export function keepServerFields(next: KubeObject, old: KubeObject): void {
   const to = next.metadata as Record<string, unknown>;
   const from = old.metadata as ObjectMeta & Record<string, unknown>;
   delete to['selfLink'];
-  // metav1.Time of nothing is null on the wire.
-  if (to['creationTimestamp'] === null) delete to['creationTimestamp'];
   to['generation'] = from.generation;
   for (const field of SERVER_FIELDS) {
-    if (to[field] === undefined || to[field] === null) to[field] = from[field];
+    to[field] ??= from[field];
     if (to[field] === undefined) delete to[field];
   }
   if (from.managedFields === undefined) delete to['managedFields'];

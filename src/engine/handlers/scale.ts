@@ -5,6 +5,7 @@ import { modifyObject } from '#engine/handlers/modify.ts';
 import { applyPatch, assertPatchType } from '#engine/handlers/patch.ts';
 import { writeOptions, type WriteOptions } from '#engine/options.ts';
 import type { ScaleSubresource } from '#engine/registry/resource.ts';
+import { fieldsOf, valueAt } from '#engine/registry/scale-rules.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { badRequest, invalid, notFound } from '#kube/api-error.ts';
 import { requiredValue } from '#kube/field-error.ts';
@@ -54,14 +55,14 @@ function respondScale(call: Call, object: KubeObject): ApiResponse {
 function scaleOf({ served }: Call, object: KubeObject): KubeObject {
   const { specReplicasPath, statusReplicasPath, labelSelectorPath } = served.resource.scale as ScaleSubresource;
   const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata;
-  const selector = labelSelectorPath === undefined ? undefined : read(object, labelSelectorPath);
+  const selector = labelSelectorPath === undefined ? undefined : valueAt(object, labelSelectorPath).value;
   return {
     kind: 'Scale',
     apiVersion: 'autoscaling/v1',
     metadata: { name, namespace, uid, resourceVersion, creationTimestamp },
-    spec: { replicas: count(read(object, specReplicasPath)) },
+    spec: { replicas: count(valueAt(object, specReplicasPath).value) },
     status: {
-      replicas: count(read(object, statusReplicasPath)) ?? 0,
+      replicas: count(valueAt(object, statusReplicasPath).value) ?? 0,
       ...(typeof selector === 'string' && selector !== '' ? { selector } : {}),
     },
   };
@@ -86,26 +87,15 @@ function withScale(call: Call, object: KubeObject, scale: unknown): KubeObject {
   return object;
 }
 
-/** Paths of scale subresources are plain: `.spec.replicas`, checked when the definition was created. */
-function fields(path: string): string[] {
-  return path.split('.').slice(1);
-}
-
-function read(object: unknown, path: string): unknown {
-  let value = object;
-  for (const field of fields(path)) value = isRecord(value) && Object.hasOwn(value, field) ? value[field] : undefined;
-  return value;
-}
-
 function write(object: Record<string, unknown>, path: string, value: number): void {
-  const names = fields(path);
-  const last = names.pop();
+  const names = fieldsOf(path);
+  const last = names.pop()!;
   let at = object;
   for (const field of names) {
-    if (!isRecord(at[field])) at[field] = {};
+    if (!Object.hasOwn(at, field) || !isRecord(at[field])) at[field] = {};
     at = at[field] as Record<string, unknown>;
   }
-  if (last !== undefined) at[last] = value;
+  at[last] = value;
 }
 
 function count(value: unknown): number | undefined {

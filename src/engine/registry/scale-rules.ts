@@ -34,9 +34,14 @@ function selectorFaults(object: KubeObject, path: string): FieldError[] {
   return [invalidValue(path, '', accessorError(path, value, 'string'))];
 }
 
-function valueAt(object: KubeObject, path: string): { value?: unknown; fault?: string } {
+/** Paths of scale subresources are plain: `.spec.replicas`, checked when the definition was created. */
+export function fieldsOf(path: string): string[] {
+  return path.replace(/^\./, '').split('.');
+}
+
+export function valueAt(object: KubeObject, path: string): { value?: unknown; fault?: string } {
   let value: unknown = object;
-  for (const name of path.replace(/^\./, '').split('.')) {
+  for (const name of fieldsOf(path)) {
     if (value === undefined || value === null) return {};
     if (!isRecord(value)) return { fault: accessorError(path, value, 'map[string]interface{}') };
     value = Object.hasOwn(value, name) ? value[name] : undefined;

@@ -96,6 +96,8 @@ function columnFaults({ name, type, format, jsonPath }: CrdColumn, path: string)
 }
 
 function pathFaults(jsonPath: string, path: string): FieldError[] {
+  // A scale is written along its path: it must not lead out of the object.
+  if (jsonPath.split('.').includes('__proto__')) return [invalidValue(path, jsonPath, 'must not name __proto__')];
   return jsonPath.startsWith('.') ? [] : [invalidValue(path, jsonPath, 'must be a simple json path starting with .')];
 }
 
