@@ -3,6 +3,8 @@
  * at all, as plain text). The HTTPS listener and the in-process client both call it: nobody has a way around it.
  */
 import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
+import type { Aggregation } from '#engine/aggregation/aggregation.ts';
+import { auditRecord, type AuditSink } from '#engine/audit.ts';
 import { refusal, type Attributes } from '#engine/auth/authorize.ts';
 import type { Call, EngineParts } from '#engine/handlers/call.ts';
 import { create } from '#engine/handlers/create.ts';
@@ -12,11 +14,13 @@ import { get } from '#engine/handlers/get.ts';
 import { list } from '#engine/handlers/list.ts';
 import { patch } from '#engine/handlers/patch.ts';
 import { getScale, patchScale, updateScale } from '#engine/handlers/scale.ts';
+import type { Handler, SubresourceHandlers, Subresources } from '#engine/handlers/subresource.ts';
 import { review } from '#engine/handlers/review.ts';
 import { respondStatus } from '#engine/handlers/respond.ts';
 import { update } from '#engine/handlers/update.ts';
 import { watch } from '#engine/handlers/watch.ts';
 import type { Metrics } from '#engine/metrics.ts';
+import { RequestNotes } from '#engine/notes.ts';
 import { assertTimeout, isWatch } from '#engine/options.ts';
 import { pageNotFound, type PathHandler } from '#engine/paths.ts';
 import type { Registry, Served } from '#engine/registry/registry.ts';
@@ -32,9 +36,12 @@ export interface ApiParts extends EngineParts {
   readonly metrics: Metrics;
   /** Everything that is not a resource: discovery, health, version, metrics. */
   readonly paths: PathHandler;
+  /** Those that only some kinds have: pods/log, serviceaccounts/token. */
+  readonly subresources: Subresources;
+  /** Groups and versions that others serve. */
+  readonly aggregation: Aggregation;
+  readonly audit: AuditSink;
 }
-
-type Handler = (call: Call) => ApiResponse | Promise<ApiResponse>;
 
 const HANDLERS: Record<Verb, Handler> = {
   get,
@@ -103,18 +110,40 @@ function serveResource(
     namespace: group === '' && plural === 'namespaces' ? name : namespace,
     name,
   });
+  const remote = parts.aggregation.find(group, version);
+  if (remote !== undefined) return remote(request);
   const served = parts.registry.find(group, version, plural);
   if (served === undefined || !fits(served, route)) return pageNotFound();
-  const handler = handlerOf(served, route, verb);
+  const handler = handlerOf(parts, served, route, verb);
   if (handler === undefined) return pageNotFound();
   assertTimeout(request.query);
   const representation = negotiateRepresentation(request.accept);
   if (representation === 'not-acceptable') throw notAcceptable(ACCEPTED_TYPES);
-  const { store, clock, log, admit, authorizer, tokens } = parts;
-  return withDeprecation(
-    served,
-    handler({ store, clock, log, admit, authorizer, tokens, request, route, served, representation }),
-  );
+  const { store, clock, log, admission, authorizer, tokens } = parts;
+  const call = { store, clock, log, admission, authorizer, tokens, request, route, served, representation };
+  if (verb === 'get' || verb === 'list' || verb === 'watch') {
+    return withDeprecation(served, handler({ ...call, notes: SILENT }));
+  }
+  const notes = new RequestNotes();
+  if (served.resource.deprecationWarning !== undefined) notes.warn(served.resource.deprecationWarning);
+  return noted(parts, { ...call, notes }, verb ?? '', handler);
+}
+
+/** Reads are not admitted, so nobody notes anything. */
+const SILENT = new RequestNotes();
+
+/** What was noted goes out with the answer, also with a refusal, and into the audit record. */
+async function noted(parts: ApiParts, call: Call, verb: string, handler: Handler): Promise<ApiResponse> {
+  const { request, notes } = call;
+  let response: ApiResponse;
+  try {
+    response = await handler(call);
+  } catch (error) {
+    response = failure(error, request, parts.log);
+  }
+  const { warnings, annotations } = notes;
+  if (annotations !== undefined) parts.audit(auditRecord(call, verb, response.status, annotations));
+  return warnings === undefined ? response : { ...response, warnings: [...(response.warnings ?? []), ...warnings] };
 }
 
 function authorize({ authorizer }: ApiParts, request: ApiRequest, attributes: Attributes): void {
@@ -131,10 +160,7 @@ function fits({ resource }: Served, { namespace, name }: ResourceRoute): boolean
 const WRITES_IN_COLLECTION: ReadonlySet<string> = new Set(['create', 'deletecollection']);
 
 /** What each subresource answers to; who has which is asked of the kind. */
-const SUBRESOURCES: Record<
-  string,
-  { served(resource: Resource): boolean; handlers: Partial<Record<string, Handler>> }
-> = {
+const SUBRESOURCES: Record<string, { served(resource: Resource): boolean; handlers: SubresourceHandlers }> = {
   status: { served: ({ status }) => status, handlers: { get, update, patch } },
   scale: {
     served: ({ scale }) => scale !== undefined,
@@ -143,18 +169,23 @@ const SUBRESOURCES: Record<
   finalize: { served: ({ collection }) => collection === NAMESPACE_COLLECTION, handlers: { update, patch } },
 };
 
+function ownSubresource(resource: Resource, subresource: string): SubresourceHandlers | undefined {
+  const known = Object.hasOwn(SUBRESOURCES, subresource) ? SUBRESOURCES[subresource]! : undefined;
+  return known?.served(resource) ? known.handlers : undefined;
+}
+
 /** undefined = there is no such subresource. */
 function handlerOf(
+  { subresources }: ApiParts,
   { resource }: Served,
   { subresource, name, namespace }: ResourceRoute,
   verb: string | undefined,
 ): Handler | undefined {
   if (verb === undefined) throw methodNotAllowed();
   if (subresource !== '') {
-    const known = Object.hasOwn(SUBRESOURCES, subresource) ? SUBRESOURCES[subresource]! : undefined;
-    if (known === undefined || !known.served(resource)) return undefined;
-    const handler = known.handlers[verb];
-    if (handler === undefined) throw methodNotAllowed();
+    const handlers = subresources[`${resource.collection}/${subresource}`] ?? ownSubresource(resource, subresource);
+    const handler = handlers?.[verb];
+    if (handlers !== undefined && handler === undefined) throw methodNotAllowed();
     return handler;
   }
   const onItem = name !== '';

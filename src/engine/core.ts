@@ -5,7 +5,9 @@
 import { admissionChain } from '#engine/admission/admission.ts';
 import { customKindLifecycle } from '#engine/admission/custom-kind-lifecycle.ts';
 import { namespaceLifecycle } from '#engine/admission/namespace-lifecycle.ts';
+import { noAggregation } from '#engine/aggregation/aggregation.ts';
 import { createApi } from '#engine/api.ts';
+import { auditToLog } from '#engine/audit.ts';
 import { builtInAuthorizer, type Authorizer } from '#engine/auth/authorize.ts';
 import type { TokenLookup } from '#engine/auth/tokens.ts';
 import { healthChecks } from '#engine/health.ts';
@@ -51,9 +53,23 @@ export function createCore(options: CoreOptions): Core {
     health: healthChecks(store, () => started),
     serverAddress: serverAddress ?? (() => ''),
   });
-  const admit = admissionChain([namespaceLifecycle(store), customKindLifecycle(store)]);
+  const guards = [namespaceLifecycle(store), customKindLifecycle(store)];
+  const admission = admissionChain({ mutating: guards, validating: [], guards });
   return {
-    handler: createApi({ store, clock, log, registry, authorizer, tokens, metrics, admit, paths }),
+    handler: createApi({
+      store,
+      clock,
+      log,
+      registry,
+      authorizer,
+      tokens,
+      metrics,
+      admission,
+      paths,
+      subresources: {},
+      aggregation: noAggregation,
+      audit: auditToLog(log),
+    }),
     registry,
     markStarted() {
       started = true;

@@ -13,6 +13,8 @@ export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
 export interface WriteOptions {
   readonly dryRun: boolean;
   readonly fieldValidation: FieldValidation;
+  /** CreateOptions and the like, as admission webhooks see them. */
+  readonly sent: Readonly<Record<string, unknown>>;
 }
 
 export interface Selection {
@@ -44,6 +46,8 @@ export interface DeleteOptions {
   readonly propagationPolicy: PropagationPolicy | undefined;
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;
+  /** As admission webhooks see it. */
+  readonly sent: Readonly<Record<string, unknown>>;
 }
 
 const EMPTY: readonly never[] = [];
@@ -54,13 +58,24 @@ function refuse(kind: string, errors: readonly FieldError[]): void {
   if (errors.length > 0) throw invalid(optionsKind(kind), '', errors);
 }
 
-const DEFAULT_WRITE: WriteOptions = { dryRun: false, fieldValidation: 'Warn' };
+type WriteKind = 'CreateOptions' | 'UpdateOptions' | 'PatchOptions';
 
-export function writeOptions(
-  query: URLSearchParams,
-  kind: 'CreateOptions' | 'UpdateOptions' | 'PatchOptions',
-): WriteOptions {
-  if (query.size === 0) return DEFAULT_WRITE;
+const sentOptions = (kind: string) => ({ kind, apiVersion: 'meta.k8s.io/v1' });
+
+const plainWrite = (kind: WriteKind): WriteOptions => ({
+  dryRun: false,
+  fieldValidation: 'Warn',
+  sent: sentOptions(kind),
+});
+
+const DEFAULT_WRITE: Record<WriteKind, WriteOptions> = {
+  CreateOptions: plainWrite('CreateOptions'),
+  UpdateOptions: plainWrite('UpdateOptions'),
+  PatchOptions: plainWrite('PatchOptions'),
+};
+
+export function writeOptions(query: URLSearchParams, kind: WriteKind): WriteOptions {
+  if (query.size === 0) return DEFAULT_WRITE[kind];
   const errors: FieldError[] = [];
   const dryRun = parseDryRun(query.getAll('dryRun'), errors);
   const fieldValidation = query.get('fieldValidation') ?? '';
@@ -70,7 +85,13 @@ export function writeOptions(
   const manager = query.get('fieldManager') ?? '';
   if (manager.length > 128) errors.push(invalidValue('fieldManager', manager, 'may not be more than 128 bytes'));
   refuse(kind, errors);
-  return { dryRun, fieldValidation: fieldValidation === '' ? 'Warn' : (fieldValidation as FieldValidation) };
+  const sent = {
+    ...sentOptions(kind),
+    ...(dryRun ? { dryRun: ['All'] } : {}),
+    ...(manager === '' ? {} : { fieldManager: manager }),
+    ...(fieldValidation === '' ? {} : { fieldValidation }),
+  };
+  return { dryRun, fieldValidation: fieldValidation === '' ? 'Warn' : (fieldValidation as FieldValidation), sent };
 }
 
 function parseDryRun(values: readonly string[], errors: FieldError[]): boolean {
@@ -220,6 +241,7 @@ export function deleteOptions(query: URLSearchParams, body: unknown): DeleteOpti
     propagationPolicy: policy as PropagationPolicy | undefined,
     uid: given.preconditions?.uid ?? undefined,
     resourceVersion: given.preconditions?.resourceVersion ?? undefined,
+    sent: { ...given, ...sentOptions('DeleteOptions'), ...(dryRun ? { dryRun: ['All'] } : { dryRun: undefined }) },
   };
 }
 

@@ -58,6 +58,7 @@ export async function applyPlan(plan: Plan, subject: Subject | undefined, contex
     if (plan.status !== undefined && subject !== undefined) {
       written.push(...(await applyStatus(plan.status, subject, context)));
     }
+    if (subject !== undefined) for (const note of plan.events ?? []) context.events.record(subject.object, note);
     for (const change of plan.changes) written.push(...(await applyChange(change, subject, context)));
   } finally {
     await cachesShow(written, context);
@@ -119,8 +120,9 @@ function write(change: Change, context: ApplyContext): Promise<Outcome> {
   }
 }
 
-async function create({ type, object }: CreateChange, context: ApplyContext): Promise<Outcome> {
+async function create({ type, object, subresource }: CreateChange, context: ApplyContext): Promise<Outcome> {
   const { client, fieldManager, signal } = context;
+  if (subresource !== undefined) return post({ type, object, subresource }, context);
   try {
     return { written: revisionOf(type, await client.create(type, object, { fieldManager, signal })) };
   } catch (error) {
@@ -134,6 +136,16 @@ async function create({ type, object }: CreateChange, context: ApplyContext): Pr
     if (controllerUid(present) !== controllerUid(object)) throw error;
     return { written: revisionOf(type, present), already: true };
   }
+}
+
+/** The answer tells of the request, not of the object, which is asked for then: the caches must come to it. */
+async function post(
+  { type, object, subresource }: Pick<CreateChange, 'type' | 'object' | 'subresource'>,
+  { client, fieldManager, signal }: ApplyContext,
+): Promise<Outcome> {
+  const { namespace, name = '' } = object.metadata;
+  await orStale(type, name, client.create(type, object, { subresource, fieldManager, signal }));
+  return { written: revisionOf(type, await orStale(type, name, client.get(type, { namespace, name }, { signal }))) };
 }
 
 async function patch(change: PatchChange, { client, fieldManager, signal }: ApplyContext): Promise<Outcome> {

@@ -5,6 +5,7 @@
 import type { DeleteOptions, ObjectName, PatchType } from '#client/client.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { invariant } from '#lib/invariant.ts';
+import type { EventNote } from '#runtime/events.ts';
 
 interface Explained {
   /** For people: `the VM is to run and has no instance`. */
@@ -18,6 +19,8 @@ export interface CreateChange extends Explained {
   readonly do: 'create';
   readonly type: ResourceType;
   readonly object: KubeObject;
+  /** A POST to the subresource of an object that is there: `binding`, `eviction`. The object's metadata name it. */
+  readonly subresource?: string;
 }
 
 export interface PatchChange extends Explained {
@@ -46,6 +49,8 @@ export interface Plan {
   readonly changes: readonly Change[];
   /** The subject's whole status as it should be; absent leaves it as it is. Written before the changes. */
   readonly status?: Readonly<Record<string, unknown>>;
+  /** Told of the subject before the changes are made; the same said again raises a count. */
+  readonly events?: readonly EventNote[];
   /** Look again after this time, if nothing happens before. */
   readonly requeueAfterMs?: number;
 }

@@ -1,5 +1,5 @@
 /** Nothing is created in a namespace that is not there or is going away, and the three that every cluster has stay. */
-import type { AdmissionStep } from '#engine/admission/admission.ts';
+import type { Guard } from '#engine/admission/admission.ts';
 import { isTerminating } from '#engine/admission/is-terminating.ts';
 import type { Store } from '#engine/store/store.ts';
 import { ApiError, forbidden, notFound } from '#kube/api-error.ts';
@@ -9,7 +9,7 @@ export const NAMESPACE_COLLECTION = 'namespaces';
 export const SYSTEM_NAMESPACES = ['default', 'kube-node-lease', 'kube-public', 'kube-system'] as const;
 const UNDELETABLE: ReadonlySet<string> = new Set(['default', 'kube-public', 'kube-system']);
 
-export function namespaceLifecycle(store: Store): AdmissionStep {
+export function namespaceLifecycle(store: Store): Guard {
   return ({ operation, resource, namespace, name }) => {
     if (operation === 'DELETE') {
       if (resource.collection === NAMESPACE_COLLECTION && UNDELETABLE.has(name)) {

@@ -5,8 +5,7 @@
  *
  * Serving the kind is registry/custom-kinds.ts's, which looks at the same conditions.
  */
-import type { Reader } from '#client/client.ts';
-import type { Informer } from '#client/informer.ts';
+import type { EngineController } from '#engine/controllers/engine-controller.ts';
 import { CUSTOM_RESOURCE_DEFINITIONS } from '#engine/controllers/kinds.ts';
 import { leftovers, type Leftovers } from '#engine/controllers/leftovers.ts';
 import { removeListItem } from '#engine/controllers/remove-list-item.ts';
@@ -14,8 +13,9 @@ import { crdStatus, isEstablished } from '#engine/registry/crd/crd-status.ts';
 import { CRD_CLEANUP_FINALIZER, type Crd } from '#engine/registry/crd/definition.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';
-import { timestamp, type Clock } from '#lib/clock.ts';
-import { defineController, source } from '#runtime/controller.ts';
+import { timestamp } from '#lib/clock.ts';
+import { defineController, source, startController } from '#runtime/controller.ts';
+import { noEvents } from '#runtime/events.ts';
 import { MAX_CHANGES, type Change, type Plan } from '#runtime/plan.ts';
 
 export interface CrdWorld {
@@ -75,27 +75,27 @@ function servedType({ spec, status }: Crd): ResourceType {
   };
 }
 
-export interface CrdControllerParts {
-  readonly reader: Reader;
-  readonly informer: Informer<Crd>;
-  readonly clock: Clock;
-  builtIns(): readonly Resource[];
-}
-
-export function crdController({ reader, informer, clock, builtIns }: CrdControllerParts) {
-  return defineController<CrdWorld>({
-    name: 'custom-resource-definition',
-    type: CUSTOM_RESOURCE_DEFINITIONS,
-    // A name that one definition gives up may be another's: each change makes all be looked at.
-    sources: [source(informer, () => informer.list().map(({ metadata }) => metadata.name))],
-    async observe(key, { signal }) {
-      const crd = informer.get(key);
-      if (crd === undefined) return undefined;
-      const leaving = crd.metadata.deletionTimestamp !== undefined && isEstablished(crd);
-      const objects = leaving ? await leftovers(reader, servedType(crd), { atMost: MAX_CHANGES, signal }) : NONE;
-      return { crd, all: informer.list(), builtIns: builtIns(), objects, now: timestamp(clock.now()) };
-    },
-    decide: decideCrd,
-    subject: ({ crd }) => crd,
-  });
-}
+export const crdController: EngineController = {
+  account: 'crd-controller',
+  start(parts) {
+    const { client, clock, registry } = parts;
+    const informer = parts.informer(CUSTOM_RESOURCE_DEFINITIONS);
+    const builtIns = () => registry.resources.filter(({ builtIn }) => builtIn);
+    const controller = defineController<CrdWorld>({
+      name: 'custom-resource-definition',
+      type: CUSTOM_RESOURCE_DEFINITIONS,
+      // A name that one definition gives up may be another's: each change makes all be looked at.
+      sources: [source(informer, () => informer.list().map(({ metadata }) => metadata.name))],
+      async observe(key, { signal }) {
+        const crd = informer.get(key);
+        if (crd === undefined) return undefined;
+        const leaving = crd.metadata.deletionTimestamp !== undefined && isEstablished(crd);
+        const objects = leaving ? await leftovers(client, servedType(crd), { atMost: MAX_CHANGES, signal }) : NONE;
+        return { crd, all: informer.list(), builtIns: builtIns(), objects, now: timestamp(clock.now()) };
+      },
+      decide: decideCrd,
+      subject: ({ crd }) => crd,
+    });
+    return startController(controller, { ...parts, events: noEvents });
+  },
+};

@@ -3,14 +3,16 @@
  * meanwhile (admission/namespace-lifecycle.ts). What is in the way stands in the conditions of the status.
  */
 import type { Reader } from '#client/client.ts';
-import type { Informer } from '#client/informer.ts';
+import type { EngineController } from '#engine/controllers/engine-controller.ts';
 import { NAMESPACES, type Namespace } from '#engine/controllers/kinds.ts';
 import { leftovers } from '#engine/controllers/leftovers.ts';
 import { namespaceConditions, type Remaining } from '#engine/controllers/namespace-conditions.ts';
 import { removeListItem } from '#engine/controllers/remove-list-item.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';
-import { timestamp, type Clock } from '#lib/clock.ts';
-import { defineController, source } from '#runtime/controller.ts';
+import type { Registry } from '#engine/registry/registry.ts';
+import { timestamp } from '#lib/clock.ts';
+import { defineController, source, startController } from '#runtime/controller.ts';
+import { noEvents } from '#runtime/events.ts';
 import { MAX_CHANGES, NOTHING, type Change, type Plan } from '#runtime/plan.ts';
 
 const FINALIZER = 'kubernetes';
@@ -69,28 +71,32 @@ function release({ metadata, spec }: Stored<Namespace>): Change[] {
   ];
 }
 
-export interface NamespaceControllerParts {
-  readonly reader: Reader;
-  readonly informer: Informer<Namespace>;
-  readonly clock: Clock;
-  /** Every kind that can be in a namespace, once each. */
-  namespacedKinds(): readonly ResourceType[];
-}
+export const namespaceController: EngineController = {
+  account: 'namespace-controller',
+  start(parts) {
+    const { client, clock, registry } = parts;
+    const informer = parts.informer(NAMESPACES);
+    const controller = defineController<NamespaceWorld>({
+      name: 'namespace',
+      type: NAMESPACES,
+      sources: [source(informer)],
+      async observe(key, { signal }) {
+        const namespace = informer.get(key);
+        if (namespace?.metadata.deletionTimestamp === undefined) return undefined;
+        const found = await survey(client, key, namespacedKinds(registry), signal);
+        return { namespace, ...found, now: timestamp(clock.now()) };
+      },
+      decide: decideNamespace,
+      subject: ({ namespace }) => namespace,
+    });
+    // In a namespace that goes away nothing can be told.
+    return startController(controller, { ...parts, events: noEvents });
+  },
+};
 
-export function namespaceController({ reader, informer, clock, namespacedKinds }: NamespaceControllerParts) {
-  return defineController<NamespaceWorld>({
-    name: 'namespace',
-    type: NAMESPACES,
-    sources: [source(informer)],
-    async observe(key, { signal }) {
-      const namespace = informer.get(key);
-      if (namespace?.metadata.deletionTimestamp === undefined) return undefined;
-      const found = await survey(reader, key, namespacedKinds(), signal);
-      return { namespace, ...found, now: timestamp(clock.now()) };
-    },
-    decide: decideNamespace,
-    subject: ({ namespace }) => namespace,
-  });
+/** Every kind that can be in a namespace, once each. */
+function namespacedKinds(registry: Registry): readonly ResourceType[] {
+  return registry.collections().filter(({ namespaced, verbs }) => namespaced && verbs.includes('list'));
 }
 
 async function survey(

@@ -1,21 +1,23 @@
-/** Every controller that the engine brings, in one list, and the client that they share. */
+/** Every controller that the engine brings, in one list; each acts under its own account. */
 import type { Client } from '#client/client.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
-import { Informer } from '#client/informer.ts';
 import { createClient } from '#client/rest-client.ts';
 import { SYSTEM_NAMESPACES } from '#engine/admission/namespace-lifecycle.ts';
-import { MASTERS } from '#engine/auth/groups.ts';
 import { crdController } from '#engine/controllers/custom-resource-definition.ts';
-import { CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES } from '#engine/controllers/kinds.ts';
+import type { EngineController } from '#engine/controllers/engine-controller.ts';
+import { accountUser, BOOTSTRAP, INFORMERS } from '#engine/controllers/identities.ts';
+import { NAMESPACES } from '#engine/controllers/kinds.ts';
 import { namespaceController } from '#engine/controllers/namespace.ts';
+import { SharedInformers } from '#engine/controllers/shared-informers.ts';
 import type { Registry } from '#engine/registry/registry.ts';
-import type { ApiHandler } from '#engine/request.ts';
+import type { ApiHandler, UserInfo } from '#engine/request.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { startController } from '#runtime/controller.ts';
+import type { RunningController } from '#runtime/controller.ts';
+import { EventRecorder } from '#runtime/events.ts';
 
-export interface ControllerParts {
+export interface ControllerOptions {
   readonly handler: ApiHandler;
   readonly registry: Registry;
   readonly clock: Clock;
@@ -23,42 +25,37 @@ export interface ControllerParts {
 }
 
 export interface RunningControllers {
+  readonly controllers: readonly RunningController[];
   stop(): Promise<void>;
 }
 
-/** Until roles arrive, the engine's own parts are as strong as an administrator. */
-const USER = { name: 'system:selfsame:engine-controllers', groups: [MASTERS] };
+const CONTROLLERS: readonly EngineController[] = [crdController, namespaceController];
 
-export async function startControllers({
-  handler,
-  registry,
-  clock,
-  log,
-}: ControllerParts): Promise<RunningControllers> {
-  const client = createClient(createInProcessTransport({ handler, user: USER, userAgent: 'selfsame-engine' }));
-  await ensureSystemNamespaces(client);
+export async function startControllers(options: ControllerOptions): Promise<RunningControllers> {
+  const { registry, clock, log } = options;
   const stopping = new AbortController();
   const { signal } = stopping;
+  await ensureSystemNamespaces(clientOf(options, BOOTSTRAP));
 
-  const crds = new Informer({ reader: client, type: CUSTOM_RESOURCE_DEFINITIONS, clock, log });
-  const namespaces = new Informer({ reader: client, type: NAMESPACES, clock, log });
-  const builtIns = () => registry.resources.filter(({ builtIn }) => builtIn);
-  const namespacedKinds = () =>
-    registry.collections().filter(({ namespaced, verbs }) => namespaced && verbs.includes('list'));
-
-  const runtime = { client, clock, log, signal };
-  const controllers = [
-    startController(crdController({ reader: client, informer: crds, clock, builtIns }), runtime),
-    startController(namespaceController({ reader: client, informer: namespaces, clock, namespacedKinds }), runtime),
-  ];
-  const informers = [crds, namespaces].map((informer) => informer.start({ signal }));
-  await Promise.all([crds.synced(), namespaces.synced()]);
+  const informers = new SharedInformers({ reader: clientOf(options, INFORMERS), clock, log, signal });
+  const informer: SharedInformers['of'] = (type) => informers.of(type);
+  const controllers = CONTROLLERS.flatMap(({ account, start }) => {
+    const client = clientOf(options, accountUser(account));
+    const events = new EventRecorder({ writer: client, clock, log, component: account, signal });
+    return start({ client, informer, registry, clock, log, events, signal });
+  });
+  await informers.synced();
   return {
+    controllers,
     async stop() {
       stopping.abort();
-      await Promise.all([...controllers.map(({ stopped }) => stopped), ...informers]);
+      await Promise.all([...controllers.map(({ stopped }) => stopped), informers.stopped()]);
     },
   };
+}
+
+function clientOf({ handler }: ControllerOptions, user: UserInfo): Client {
+  return createClient(createInProcessTransport({ handler, user, userAgent: 'selfsame-engine' }));
 }
 
 async function ensureSystemNamespaces(client: Client): Promise<void> {

@@ -1,8 +1,9 @@
 /** What every verb's handler gets: the parts of the engine, and one request for one kind. */
 import type { Authorizer } from '#engine/auth/authorize.ts';
 import type { TokenLookup } from '#engine/auth/tokens.ts';
-import type { AdmissionStep } from '#engine/admission/admission.ts';
+import type { Admission } from '#engine/admission/admission.ts';
 import { decodeStored } from '#engine/codec.ts';
+import type { RequestNotes } from '#engine/notes.ts';
 import type { ApiRequest } from '#engine/request.ts';
 import type { Served } from '#engine/registry/registry.ts';
 import type { Resource } from '#engine/registry/resource.ts';
@@ -18,7 +19,7 @@ export interface EngineParts {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
-  readonly admit: AdmissionStep;
+  readonly admission: Admission;
   readonly authorizer: Authorizer;
   readonly tokens: TokenLookup;
 }
@@ -28,6 +29,7 @@ export interface Call extends EngineParts {
   readonly route: ResourceRoute;
   readonly served: Served;
   readonly representation: Representation;
+  readonly notes: RequestNotes;
 }
 
 /** The store's id of an object. */

@@ -1,4 +1,5 @@
 /** The one place where handlers write: an object over what the store holds now, in the storage version. */
+import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { encodeStored } from '#engine/codec.ts';
 import { toStorageVersion, type Call } from '#engine/handlers/call.ts';
 import { storeFault } from '#engine/handlers/store-fault.ts';
@@ -12,13 +13,19 @@ export interface Commit {
   /** The revision that must be the latest now; 0 = must not exist. */
   readonly expected: number;
   readonly object: KubeObject;
+  /** What admission was asked; its guards have the last word, in the same turn as the write. */
+  readonly admitted: AdmissionAttributes;
   /** The object goes, and this was its last state. */
   readonly remove?: boolean;
 }
 
 /** Resolves when durable; undefined = another write came first. */
-export async function commit(call: Call, { id, expected, object, remove }: Commit): Promise<Entry | undefined> {
-  const { served, store } = call;
+export async function commit(
+  call: Call,
+  { id, expected, object, admitted, remove }: Commit,
+): Promise<Entry | undefined> {
+  const { served, store, admission } = call;
+  admission.guard(admitted);
   const stored = toStorageVersion(object, served);
   const encode = (revision: number) => bounded(encodeStored(stored, revision), object);
   const write = { collection: served.resource.collection, id, expected, encode };

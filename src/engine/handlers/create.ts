@@ -1,4 +1,5 @@
 /** POST to a collection: shape, name, identity, admission, then one durable write. */
+import { admissionAttributes } from '#engine/handlers/admit.ts';
 import { entryId, type Call } from '#engine/handlers/call.ts';
 import { commit } from '#engine/handlers/commit.ts';
 import { readObject } from '#engine/handlers/read-object.ts';
@@ -19,6 +20,17 @@ export async function create(call: Call): Promise<ApiResponse> {
   const object = await readObject(call);
   if (object.metadata.resourceVersion) throw badRequest('resourceVersion should not be set on objects to be created');
   const warnings = shapeObject(call, object, options.fieldValidation);
+  const asked = (candidate: KubeObject) =>
+    admissionAttributes(call, {
+      operation: 'CREATE',
+      name: candidate.metadata.name ?? '',
+      object: candidate,
+      oldObject: undefined,
+      dryRun: options.dryRun,
+      options: options.sent,
+    });
+  const mutating = call.admission.mutate(asked(object));
+  if (mutating instanceof Promise) await mutating;
   stampNew(call, object);
   if (!resource.builtIn && resource.status) delete object['status'];
 
@@ -29,15 +41,18 @@ export async function create(call: Call): Promise<ApiResponse> {
     if (generate) candidate.metadata.name = generatedName(object.metadata.generateName!);
     const name = candidate.metadata.name ?? '';
     resource.strategy.prepareForCreate?.(candidate);
-    admitNew(call, candidate, options.dryRun);
     validateNew(call, candidate);
+    const admitted = asked(candidate);
+    const validating = call.admission.validate(admitted);
+    if (validating instanceof Promise) await validating;
     const told = [...warnings, ...(resource.strategy.warnings?.(candidate) ?? [])];
     const id = entryId(resource, call.route.namespace, name);
     if (options.dryRun) {
+      call.admission.guard(admitted);
       if (call.store.latest(resource.collection, id) !== undefined) throw alreadyExists(resource, name);
       return respondObject(call, candidate, { status: 201, warnings: told });
     }
-    const entry = await commit(call, { id, expected: 0, object: candidate });
+    const entry = await commit(call, { id, expected: 0, object: candidate, admitted });
     if (entry !== undefined) return respondEntry(call, entry, { status: 201, warnings: told });
     if (!generate) throw alreadyExists(resource, name);
     if (attempt >= MAX_NAME_ATTEMPTS) throw generateNameConflict(resource, name);
@@ -56,18 +71,4 @@ function stampNew(call: Call, object: KubeObject): void {
   metadata.creationTimestamp = timestamp(call.clock.now());
   if (call.served.resource.generation) metadata.generation = 1;
   else delete metadata.generation;
-}
-
-function admitNew(call: Call, object: KubeObject, dryRun: boolean): void {
-  call.admit({
-    operation: 'CREATE',
-    resource: call.served.resource,
-    subresource: call.route.subresource,
-    namespace: call.route.namespace,
-    name: object.metadata.name ?? '',
-    object,
-    oldObject: undefined,
-    user: call.request.user,
-    dryRun,
-  });
 }

@@ -7,6 +7,7 @@
  * The propagation policy is recorded as a finalizer; the garbage collector acts on it.
  */
 import { parseBody } from '#engine/codec.ts';
+import { admissionAttributes } from '#engine/handlers/admit.ts';
 import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
 import { commit } from '#engine/handlers/commit.ts';
 import { isReleased } from '#engine/handlers/modify.ts';
@@ -67,23 +68,31 @@ export async function deleteNamed(
     if (entry === undefined) throw notFound(resource, name);
     const object = decodeEntry(entry, resource);
     assertPreconditions(call, object, options);
-    call.admit({
+    const { dryRun, sent } = options;
+    const admitted = admissionAttributes(call, {
       operation: 'DELETE',
-      resource,
-      subresource: '',
-      namespace,
       name,
+      namespace,
       object: undefined,
       oldObject: object,
-      user: call.request.user,
-      dryRun: options.dryRun,
+      dryRun,
+      options: sent,
     });
+    const mutating = call.admission.mutate(admitted);
+    if (mutating instanceof Promise) await mutating;
+    const validating = call.admission.validate(admitted);
+    if (validating instanceof Promise) await validating;
     const next = withDeletion(call, object, options);
     const gone = isReleased(call, next);
-    if (options.dryRun) return { object: next, gone };
+    if (dryRun) {
+      call.admission.guard(admitted);
+      return { object: next, gone };
+    }
     const unchanged = !gone && deepEqual(next, object);
     const { revision: expected } = entry;
-    const done = unchanged ? call.store.settled(entry) : commit(call, { id, expected, object: next, remove: gone });
+    const done = unchanged
+      ? call.store.settled(entry)
+      : commit(call, { id, expected, object: next, admitted, remove: gone });
     if (await done) return { object: next, gone };
   }
   throw conflict(resource, name, MODIFIED);

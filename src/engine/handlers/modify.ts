@@ -1,13 +1,15 @@
 /**
  * Read-modify-write of one object, shared by update, patch and the subresources:
  *
- *   latest ──► change ──► shape ──► keep what is not the caller's ──► admit ──► validate ──► write
- *      ▲                                                                                      │
- *      └──────────── somebody was faster, and the caller did not insist on a revision ◄───────┘
+ *   latest ──► change ──► shape ──► keep what is not the caller's ──► mutate ──► validate ──► admit ──► write
+ *      ▲                                                                                                │
+ *      └────────────────── somebody was faster, and the caller did not insist on a revision ◄───────────┘
  *
  * A result equal to what is stored writes nothing, and is answered once what it equals is durable. An object under
  * deletion whose last holder let go is removed.
  */
+import type { AdmissionAttributes, GroupVersionKind } from '#engine/admission/admission.ts';
+import { admissionAttributes } from '#engine/handlers/admit.ts';
 import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
 import { commit } from '#engine/handlers/commit.ts';
 import { keepServerFields, keepSubresourceFields } from '#engine/handlers/keep-fields.ts';
@@ -29,6 +31,16 @@ export interface Modification extends WriteOptions {
   readonly needsRevision: boolean;
   /** The error for a wanted object that is not of its kind; a patch is refused in other words than an object. */
   undecodable?(current: KubeObject, why: string): ApiError;
+  /** What stands for the object on this path, where that is not the object itself. */
+  readonly shownAs?: ShownAs;
+}
+
+/** Scale, for instance: admission sees and changes it instead of the object. */
+export interface ShownAs {
+  readonly kind: GroupVersionKind;
+  of(object: KubeObject): KubeObject;
+  /** The object, changed as what stands for it was. */
+  into(object: KubeObject, shown: KubeObject): KubeObject;
 }
 
 /** What came of it: the stored entry, or for a dry run what would have been stored. */
@@ -59,28 +71,53 @@ export async function modifyObject(call: Call, modification: Modification): Prom
 /** undefined = another write came first, or one that this built on has failed. */
 async function attemptOnce(call: Call, modification: Modification, entry: Entry): Promise<Modified | undefined> {
   const { resource } = call.served;
+  const { shownAs } = modification;
   const old = decodeEntry(entry, resource);
   // Cloning costs a third of parsing again.
-  const next = modification.change(deepClone(old));
+  let next = modification.change(deepClone(old));
   assertSame(call, next, old, modification.needsRevision);
   const refuse = (why: string) => modification.undecodable?.(old, why) ?? undecodable(call, why);
   const warnings = shapeObject(call, next, modification.fieldValidation, refuse);
   keepServerFields(next, old);
   keepSubresourceFields(call, next, old);
+  const shown = shownAs?.of(next) ?? next;
+  const mutating = call.admission.mutate(asked(call, modification, shown, old));
+  if (mutating instanceof Promise) await mutating;
+  if (shownAs !== undefined) next = shownAs.into(next, shown);
+  keepServerFields(next, old);
   if (call.route.subresource === '') resource.strategy.prepareForUpdate?.(next, old);
   const sameWish = isSameWish(call, next, old);
   if (resource.generation) next.metadata.generation = (old.metadata.generation ?? 1) + (sameWish ? 0 : 1);
+  validateChanged(call, next, old);
+  const admitted = asked(call, modification, shownAs?.of(next) ?? next, old);
+  const validating = call.admission.validate(admitted);
+  if (validating instanceof Promise) await validating;
   if (sameWish && deepEqual(next.metadata, old.metadata) && deepEqual(next['status'], old['status'])) {
     return (await call.store.settled(entry)) ? { entry, warnings } : undefined;
   }
-  admitChanged(call, next, old, modification.dryRun);
-  validateChanged(call, next, old);
   warnings.push(...(resource.strategy.warnings?.(next) ?? []));
-  if (modification.dryRun) return { object: next, warnings };
-
+  if (modification.dryRun) {
+    call.admission.guard(admitted);
+    return { object: next, warnings };
+  }
   const { id, revision: expected } = entry;
-  const written = await commit(call, { id, expected, object: next, remove: isReleased(call, next) });
+  const written = await commit(call, { id, expected, object: next, admitted, remove: isReleased(call, next) });
   return written && { entry: written, warnings };
+}
+
+function asked(call: Call, wanted: Modification, object: KubeObject, old: KubeObject): AdmissionAttributes {
+  const { shownAs, dryRun, sent } = wanted;
+  const oldObject = shownAs?.of(old) ?? old;
+  const { name } = call.route;
+  return admissionAttributes(call, {
+    operation: 'UPDATE',
+    name,
+    object,
+    oldObject,
+    dryRun,
+    options: sent,
+    kind: shownAs?.kind,
+  });
 }
 
 /** The object must be the one on the path, and the one that the caller saw. */
@@ -120,18 +157,4 @@ export function isReleased(call: Call, object: KubeObject): boolean {
   if (metadata.deletionTimestamp === undefined) return false;
   if ((metadata.deletionGracePeriodSeconds ?? 0) > 0 || (metadata.finalizers?.length ?? 0) > 0) return false;
   return !call.served.resource.strategy.heldBack?.(object);
-}
-
-function admitChanged(call: Call, object: KubeObject, oldObject: KubeObject, dryRun: boolean): void {
-  call.admit({
-    operation: 'UPDATE',
-    resource: call.served.resource,
-    subresource: call.route.subresource,
-    namespace: call.route.namespace,
-    name: call.route.name,
-    object,
-    oldObject,
-    user: call.request.user,
-    dryRun,
-  });
 }

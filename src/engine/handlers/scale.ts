@@ -1,7 +1,7 @@
 /** The scale subresource of custom kinds: an autoscaling/v1 Scale that stands for fields of the object itself. */
 import { encodeJson, JSON_TYPE, parseBody, mediaType, parsePatch } from '#engine/codec.ts';
 import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
-import { modifyObject } from '#engine/handlers/modify.ts';
+import { modifyObject, type ShownAs } from '#engine/handlers/modify.ts';
 import { applyPatch, assertPatchType } from '#engine/handlers/patch.ts';
 import { writeOptions, type WriteOptions } from '#engine/options.ts';
 import type { ScaleSubresource } from '#engine/registry/resource.ts';
@@ -10,6 +10,8 @@ import type { ApiResponse } from '#engine/request.ts';
 import { badRequest, invalid, notFound } from '#kube/api-error.ts';
 import { requiredValue } from '#kube/field-error.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
+
+const SCALE = { group: 'autoscaling', version: 'v1', kind: 'Scale' };
 
 export function getScale(call: Call): ApiResponse {
   return respondScale(call, current(call));
@@ -36,7 +38,12 @@ async function change(
   options: WriteOptions,
   wanted: (object: KubeObject) => KubeObject,
 ): Promise<ApiResponse> {
-  const { entry, object } = await modifyObject(call, { ...options, needsRevision: false, change: wanted });
+  const shownAs: ShownAs = {
+    kind: SCALE,
+    of: (object) => scaleOf(call, object),
+    into: (object, scale) => withScale(call, object, scale),
+  };
+  const { entry, object } = await modifyObject(call, { ...options, needsRevision: false, change: wanted, shownAs });
   return respondScale(call, entry === undefined ? object : decodeEntry(entry, call.served.resource));
 }
 

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { admissionChain, type AdmissionAttributes } from '#engine/admission/admission.ts';
+
+const nothing = {} as AdmissionAttributes;
+
+test('steps run one after the other, also past one that waits', async () => {
+  const said: string[] = [];
+  const chain = admissionChain({
+    mutating: [
+      () => void said.push('first'),
+      async () => {
+        await Promise.resolve();
+        said.push('second');
+      },
+      () => void said.push('third'),
+    ],
+    validating: [],
+    guards: [],
+  });
+  await chain.mutate(nothing);
+  assert.deepEqual(said, ['first', 'second', 'third']);
+});
+
+test('no promise is made where nobody waits', () => {
+  const chain = admissionChain({ mutating: [() => {}], validating: [() => {}, () => {}], guards: [] });
+  assert.equal(chain.mutate(nothing), undefined);
+  assert.equal(chain.validate(nothing), undefined);
+});
+
+test('a refusal ends the chain, at once or late', async () => {
+  const said: string[] = [];
+  const refuse = () => {
+    throw new Error('no');
+  };
+  const last = () => void said.push('last');
+  const late = admissionChain({
+    mutating: [],
+    validating: [() => Promise.reject(new Error('no')), last],
+    guards: [refuse, last],
+  });
+  await assert.rejects(Promise.resolve(late.validate(nothing)), /no/);
+  assert.throws(() => late.guard(nothing), /no/);
+  assert.throws(() => admissionChain({ mutating: [refuse, last], validating: [], guards: [] }).mutate(nothing), /no/);
+  assert.deepEqual(said, []);
+});

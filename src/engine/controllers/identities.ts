@@ -1,0 +1,22 @@
+/** Who the engine's own parts are to its API. Their rights are roles like any others: auth/rbac/defaults/. */
+import { AUTHENTICATED, MASTERS } from '#engine/auth/groups.ts';
+import type { UserInfo } from '#engine/request.ts';
+
+/** Makes what everything else stands on: system namespaces, default roles. Used at the start only. */
+export const BOOTSTRAP: UserInfo = { name: 'system:apiserver', groups: [MASTERS, AUTHENTICATED] };
+
+/** Reads for all controllers, so that each kind is watched once. */
+export const INFORMERS: UserInfo = { name: 'system:kube-controller-manager', groups: [MASTERS, AUTHENTICATED] };
+
+export const SCHEDULER = 'system:kube-scheduler';
+
+const NAMESPACE = 'kube-system';
+
+/** The user of a controller's account; the scheduler is no service account, as in Kubernetes. */
+export function accountUser(account: string): UserInfo {
+  if (account === SCHEDULER) return { name: SCHEDULER, groups: [MASTERS, AUTHENTICATED] };
+  return {
+    name: `system:serviceaccount:${NAMESPACE}:${account}`,
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${NAMESPACE}`, AUTHENTICATED, MASTERS],
+  };
+}

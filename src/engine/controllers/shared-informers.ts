@@ -1,0 +1,42 @@
+/** One informer for each kind, made when the first controller asks for it and shared by all. */
+import type { Reader } from '#client/client.ts';
+import { Informer } from '#client/informer.ts';
+import { groupResource, type KubeObject, type ResourceType } from '#kube/meta.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { Log } from '#lib/log.ts';
+
+export interface SharedInformerOptions {
+  readonly reader: Reader;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+export class SharedInformers {
+  readonly #options: SharedInformerOptions;
+  readonly #informers = new Map<string, { readonly informer: Informer<KubeObject>; readonly stopped: Promise<void> }>();
+
+  constructor(options: SharedInformerOptions) {
+    this.#options = options;
+  }
+
+  of<T extends KubeObject>(type: ResourceType<T>): Informer<T> {
+    const key = groupResource(type);
+    let known = this.#informers.get(key);
+    if (known === undefined) {
+      const informer = new Informer<KubeObject>({ ...this.#options, type });
+      known = { informer, stopped: informer.start({ signal: this.#options.signal }) };
+      this.#informers.set(key, known);
+    }
+    return known.informer as unknown as Informer<T>;
+  }
+
+  async synced(): Promise<void> {
+    await Promise.all([...this.#informers.values()].map(({ informer }) => informer.synced()));
+  }
+
+  /** Resolves when the signal was aborted and all of them have ended. */
+  async stopped(): Promise<void> {
+    await Promise.all([...this.#informers.values()].map(({ stopped }) => stopped));
+  }
+}
