@@ -16,12 +16,16 @@ const ABOVE_API = 'everything above the API is an ordinary client: it works the 
 export const LAYERS: Readonly<Record<string, Layer>> = {
   lib: { sees: [], why: 'lib has no domain knowledge, so that everything can stand on it' },
   kube: { sees: ['lib'], why: 'kube is Kubernetes as values; it serves both sides of the wire and the browser' },
+  cel: {
+    sees: ['lib', 'kube'],
+    why: "CEL is a language with a library of Kubernetes; who asks what is others' business",
+  },
   engine: {
-    sees: ['lib', 'kube', 'engine/controllers'],
+    sees: ['lib', 'kube', 'cel', 'engine/controllers'],
     why: 'the engine is a server: only engine/controllers use it as its clients do, and it knows nothing of VMs',
   },
   'engine/controllers': {
-    sees: ['lib', 'kube', 'engine', 'client', 'runtime'],
+    sees: ['lib', 'kube', 'cel', 'engine', 'client', 'runtime'],
     why: 'the engine could serve any operator: its controllers know nothing of VMs',
   },
   client: { sees: ['lib', 'kube'], why: 'a client knows the API, not the server behind it' },

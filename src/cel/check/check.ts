@@ -1,0 +1,312 @@
+/**
+ * The type checker. It finds out what an expression gives and tells everything that can never work, in the words of
+ * cel-go. What it cannot know (dyn) is left to the evaluation.
+ *
+ * Objects typed by a schema are checked by their fields here; at run time they are maps.
+ */
+import type { CallExpr, ConstExpr, Expr, FoldExpr, ListExpr, MapExpr, MessageExpr, SelectExpr } from '#cel/ast.ts';
+import { formatSignature, formatType, typeString } from '#cel/check/format-type.ts';
+import type { Element } from '#cel/check/literals.ts';
+import { literalProblems, mixedElements } from '#cel/check/literals.ts';
+import { resolveOverload } from '#cel/check/resolve-overload.ts';
+import type { Scope } from '#cel/check/scope.ts';
+import { findLocal, findName } from '#cel/check/scope.ts';
+import { ERROR, isDyn, isDynOrError } from '#cel/check/type-relations.ts';
+import { TypeTooComplexError, Unifier } from '#cel/check/unifier.ts';
+import type { Environment } from '#cel/environment.ts';
+import { qualifiedName, rootName } from '#cel/parse/qualified-name.ts';
+import type { CelProblem } from '#cel/syntax-error.ts';
+import { MAX_PROBLEMS } from '#cel/syntax-error.ts';
+import type { CelType } from '#cel/type.ts';
+import { BOOL, BYTES, DOUBLE, DYN, INT, NULL, STRING, UINT, listOf, mapOf, optionalOf } from '#cel/type.ts';
+import { CelUint } from '#cel/value.ts';
+
+export interface CheckOptions {
+  /** May the elements of one list or map literal be of different types? Kubernetes says no; CEL as such says yes. */
+  readonly mixedLiterals?: boolean;
+}
+
+export interface Checked {
+  /** What it gives; dyn if there are problems. */
+  readonly type: CelType;
+  readonly problems: readonly CelProblem[];
+  /** How many problems were found beyond those. */
+  readonly more: number;
+}
+
+export function check(tree: Expr, environment: Environment, options: CheckOptions = {}): Checked {
+  return new Checker(environment, options).run(tree);
+}
+
+class Checker {
+  readonly #environment: Environment;
+  readonly #options: CheckOptions;
+  readonly #unifier = new Unifier();
+  readonly #problems: CelProblem[] = [];
+  #more = 0;
+  #scope: Scope | undefined;
+  /** For the checks that come last: `duration('x')` and the like, and the elements of literals. */
+  readonly #literalCalls: CallExpr[] = [];
+  readonly #literals: (readonly Element[])[] = [];
+  #inFormat = 0;
+
+  constructor(environment: Environment, options: CheckOptions) {
+    this.#environment = environment;
+    this.#options = options;
+  }
+
+  run(tree: Expr): Checked {
+    try {
+      const type = this.#unifier.resolve(this.#check(tree), 'dyn');
+      if (this.#problems.length === 0) this.#checkLiterals();
+      return { type: this.#problems.length === 0 ? type : DYN, problems: this.#problems, more: this.#more };
+    } catch (error) {
+      if (!(error instanceof TypeTooComplexError)) throw error;
+      const whole = { at: -1, message: 'expression is too complex to be type checked' };
+      return { type: DYN, problems: this.#problems.length > 0 ? this.#problems : [whole], more: this.#more };
+    }
+  }
+
+  #check(expr: Expr): CelType {
+    switch (expr.kind) {
+      case 'const':
+        return typeOfConst(expr);
+      case 'ident':
+        return findName(this.#environment, this.#scope, expr.name) ?? this.#undeclared(expr.at, expr.name);
+      case 'select':
+        return this.#checkSelect(expr);
+      case 'call':
+        return this.#checkCall(expr);
+      case 'list':
+        return this.#checkList(expr);
+      case 'map':
+        return this.#checkMap(expr);
+      case 'message':
+        return this.#refuseMessage(expr);
+      case 'fold':
+        return this.#checkFold(expr);
+    }
+  }
+
+  #checkSelect(expr: SelectExpr): CelType {
+    const named = this.#qualifiedVariable(expr);
+    if (named) return named;
+    const field = this.#checkField(expr.at, expr.operand, expr.field, false);
+    return expr.test ? BOOL : this.#unifier.resolve(field);
+  }
+
+  #qualifiedVariable(expr: SelectExpr): CelType | undefined {
+    const name = this.#globalName(expr);
+    return name === undefined ? undefined : findName(this.#environment, undefined, name);
+  }
+
+  /** A variable of a fold hides longer names that begin with its own. */
+  #globalName(expr: Expr): string | undefined {
+    const name = qualifiedName(expr);
+    return name === undefined || findLocal(this.#scope, rootName(name)) ? undefined : name;
+  }
+
+  #checkField(at: number, operand: Expr, field: string, optional: boolean): CelType {
+    const whole = this.#unifier.resolve(this.#check(operand));
+    const target = whole.kind === 'optional' ? whole.of : whole;
+    const type = this.#fieldType(at, target, field);
+    return whole.kind === 'optional' || optional ? optionalOf(type) : type;
+  }
+
+  #fieldType(at: number, target: CelType, field: string): CelType {
+    switch (target.kind) {
+      case 'map':
+        return target.value;
+      case 'object':
+        return target.field(field) ?? this.#problem(at, `undefined field '${field}'`);
+      case 'param':
+        this.#unifier.fits(DYN, target);
+        return DYN;
+      default:
+        if (!isDynOrError(target)) {
+          this.#problem(at, `type '${formatType(target)}' does not support field selection`);
+        }
+        return DYN;
+    }
+  }
+
+  #checkCall(expr: CallExpr): CelType {
+    if (expr.name === '_?._') return this.#checkOptionalSelect(expr);
+    this.#inFormat += expr.name === 'format' ? 1 : 0;
+    const type = this.#checkFunction(expr);
+    this.#inFormat -= expr.name === 'format' ? 1 : 0;
+    if (expr.args[0]?.kind === 'const') this.#literalCalls.push(expr);
+    return type;
+  }
+
+  #checkOptionalSelect(expr: CallExpr): CelType {
+    const [operand, field] = expr.args;
+    if (!operand || field?.kind !== 'const' || typeof field.value !== 'string') {
+      return this.#problem(field?.at ?? expr.at, 'unsupported optional field selection');
+    }
+    return this.#unifier.resolve(this.#checkField(expr.at, operand, field.value, true));
+  }
+
+  #checkFunction(expr: CallExpr): CelType {
+    const args = expr.args.map((arg) => this.#check(arg));
+    const name = expr.name.startsWith('.') ? expr.name.slice(1) : expr.name;
+    const { functions } = this.#environment;
+    if (!expr.target) {
+      return functions.has(name) ? this.#resolve(expr, name, args, false) : this.#undeclared(expr.at, name);
+    }
+    const space = this.#globalName(expr.target);
+    const spaced = space === undefined ? undefined : `${space}.${name}`;
+    if (spaced !== undefined && functions.has(spaced)) return this.#resolve(expr, spaced, args, false);
+
+    const target = this.#check(expr.target);
+    if (!functions.has(name)) return this.#undeclared(expr.at, name);
+    return this.#resolve(expr, name, [target, ...args], true);
+  }
+
+  #resolve(expr: CallExpr, name: string, args: readonly CelType[], member: boolean): CelType {
+    // These two say which side is wrong.
+    if (name === '_&&_' || name === '_||_') {
+      const wrong = args.filter((type, i) => !this.#expect(expr.args[i]!.at, BOOL, type));
+      return wrong.length === 0 ? BOOL : ERROR;
+    }
+    const found = resolveOverload(this.#unifier, this.#environment.functions.get(name) ?? [], args, member);
+    if (found) return found;
+    const signature = formatSignature(
+      args.map((arg) => this.#unifier.resolve(arg, 'dyn')),
+      member,
+    );
+    return this.#problem(expr.at, `found no matching overload for '${name}' applied to '${signature}'`);
+  }
+
+  #checkList(expr: ListExpr): CelType {
+    const elements: Element[] = [];
+    let joined: CelType | undefined;
+    for (const { value, optional } of expr.elements) {
+      const type = this.#checkElement(value, optional);
+      elements.push({ at: value.at, type });
+      joined = this.#join(value.at, joined, type);
+    }
+    this.#keepLiteral(elements);
+    return listOf(joined ?? this.#unifier.unknown());
+  }
+
+  #checkMap(expr: MapExpr): CelType {
+    const keys: Element[] = [];
+    const values: Element[] = [];
+    let key: CelType | undefined;
+    let value: CelType | undefined;
+    for (const entry of expr.entries) {
+      const keyType = this.#check(entry.key);
+      keys.push({ at: entry.key.at, type: keyType });
+      key = this.#join(entry.key.at, key, keyType);
+      const valueType = this.#checkElement(entry.value, entry.optional);
+      values.push({ at: entry.value.at, type: valueType });
+      value = this.#join(entry.value.at, value, valueType);
+    }
+    this.#keepLiteral(keys);
+    this.#keepLiteral(values);
+    return mapOf(key ?? this.#unifier.unknown(), value ?? this.#unifier.unknown());
+  }
+
+  #checkElement(expr: Expr, optional: boolean): CelType {
+    const type = this.#check(expr);
+    if (!optional) return type;
+    if (type.kind === 'optional') return type.of;
+    if (!isDyn(type)) this.#mismatch(expr.at, optionalOf(type), type);
+    return type;
+  }
+
+  #join(at: number, before: CelType | undefined, type: CelType): CelType {
+    if (before === undefined) return type;
+    if (this.#unifier.fits(before, type)) return this.#unifier.moreGeneral(before, type);
+    return this.#options.mixedLiterals ? DYN : this.#mismatch(at, before, type);
+  }
+
+  /** There are no messages here, whatever the name stands for. */
+  #refuseMessage({ at, name }: MessageExpr): CelType {
+    const type = findName(this.#environment, this.#scope, name);
+    if (!type) return this.#undeclared(at, name);
+    if (type.kind !== 'type') return this.#problem(at, `'${formatType(type)}' is not a type`);
+    return this.#problem(at, `'${typeString(type.of)}' is not a message type`);
+  }
+
+  #checkFold(expr: FoldExpr): CelType {
+    const range = this.#unifier.resolve(this.#check(expr.range));
+    const accumulator = this.#check(expr.start);
+    const outside = this.#scope;
+    const around = { name: expr.accumulator, type: accumulator, outer: outside };
+    const [first, second] = this.#loopTypes(expr, range);
+
+    this.#scope = { name: expr.variable, type: first, outer: around };
+    if (expr.second !== undefined) this.#scope = { name: expr.second, type: second, outer: this.#scope };
+    this.#expect(expr.condition.at, BOOL, this.#check(expr.condition));
+    this.#expect(expr.step.at, accumulator, this.#check(expr.step));
+
+    this.#scope = around;
+    const result = this.#check(expr.result);
+    this.#scope = outside;
+    return this.#unifier.resolve(result);
+  }
+
+  #loopTypes(expr: FoldExpr, range: CelType): [CelType, CelType] {
+    if (range.kind === 'list') return expr.second === undefined ? [range.element, DYN] : [INT, range.element];
+    if (range.kind === 'map') return [range.key, range.value];
+    if (range.kind === 'param' || isDynOrError(range)) {
+      this.#unifier.fits(DYN, range);
+      return [DYN, DYN];
+    }
+    const what = `expression of type '${formatType(range)}'`;
+    this.#problem(expr.range.at, `${what} cannot be range of a comprehension (must be list, map, or dynamic)`);
+    return [ERROR, ERROR];
+  }
+
+  #keepLiteral(elements: readonly Element[]): void {
+    if (!this.#options.mixedLiterals && this.#inFormat === 0 && elements.length > 1) this.#literals.push(elements);
+  }
+
+  #checkLiterals(): void {
+    for (const problem of literalProblems(this.#literalCalls, this.#environment)) {
+      this.#problem(problem.at, problem.message);
+    }
+    for (const elements of this.#literals) {
+      const mixed = mixedElements(elements, this.#unifier);
+      if (mixed) this.#mismatch(mixed.at, mixed.expected, mixed.found);
+    }
+  }
+
+  #expect(at: number, expected: CelType, found: CelType): boolean {
+    if (this.#unifier.fits(expected, found)) return true;
+    this.#mismatch(at, expected, found);
+    return false;
+  }
+
+  #mismatch(at: number, expected: CelType, found: CelType): CelType {
+    return this.#problem(at, `expected type '${formatType(expected)}' but found '${formatType(found)}'`);
+  }
+
+  #undeclared(at: number, name: string): CelType {
+    return this.#problem(at, `undeclared reference to '${name}' (in container '')`);
+  }
+
+  #problem(at: number, message: string): CelType {
+    if (this.#problems.length < MAX_PROBLEMS) this.#problems.push({ at, message });
+    else this.#more += 1;
+    return ERROR;
+  }
+}
+
+function typeOfConst({ value }: ConstExpr): CelType {
+  if (value === null) return NULL;
+  if (value instanceof CelUint) return UINT;
+  if (value instanceof Uint8Array) return BYTES;
+  switch (typeof value) {
+    case 'boolean':
+      return BOOL;
+    case 'bigint':
+      return INT;
+    case 'number':
+      return DOUBLE;
+    default:
+      return STRING;
+  }
+}

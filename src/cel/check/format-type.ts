@@ -1,0 +1,53 @@
+/** Names of types for people: as cel-go's checker writes them in messages, and as its types print themselves. */
+import type { CelType } from '#cel/type.ts';
+
+/** So many parts of one type are written; a hostile expression can make types that grow without end. */
+const MAX_PARTS = 200;
+
+interface Words {
+  readonly primitives: Readonly<Record<string, string>>;
+  left: number;
+}
+
+const SHORT_NAMES = {
+  null_type: 'null',
+  'google.protobuf.Timestamp': 'timestamp',
+  'google.protobuf.Duration': 'duration',
+};
+
+/** As in `found no matching overload for '_+_' applied to '(int, null)'`. */
+export function formatType(type: CelType): string {
+  return write(type, { primitives: SHORT_NAMES, left: MAX_PARTS });
+}
+
+/** As in `must evaluate to bool but got null_type`. */
+export function typeString(type: CelType): string {
+  return write(type, { primitives: {}, left: MAX_PARTS });
+}
+
+/** `(int, string)`, or `string.(int)` for a call on a receiver. */
+export function formatSignature(args: readonly CelType[], member: boolean): string {
+  const names = args.map(formatType);
+  return member ? `${names[0]}.(${names.slice(1).join(', ')})` : `(${names.join(', ')})`;
+}
+
+function write(type: CelType, words: Words): string {
+  words.left -= 1;
+  if (words.left < 0) return '...';
+  switch (type.kind) {
+    case 'primitive':
+      return words.primitives[type.name] ?? type.name;
+    case 'list':
+      return `list(${write(type.element, words)})`;
+    case 'map':
+      return `map(${write(type.key, words)}, ${write(type.value, words)})`;
+    case 'optional':
+      return `optional_type(${write(type.of, words)})`;
+    case 'type':
+      return `type(${write(type.of, words)})`;
+    case 'opaque':
+    case 'object':
+    case 'param':
+      return type.name;
+  }
+}

@@ -1,0 +1,74 @@
+/**
+ * What Kubernetes checks in an expression that is well typed: literals that can only fail (`duration('x')`, a broken
+ * regular expression), and lists and maps whose elements differ in their types once all types are known.
+ */
+import type { CallExpr } from '#cel/ast.ts';
+import { Budget, CostLimitError } from '#cel/budget.ts';
+import { resolveOverload } from '#cel/check/resolve-overload.ts';
+import { Unifier } from '#cel/check/unifier.ts';
+import type { Environment } from '#cel/environment.ts';
+import type { CelProblem } from '#cel/syntax-error.ts';
+import type { CelType } from '#cel/type.ts';
+import { INT, STRING } from '#cel/type.ts';
+import type { CelValue } from '#cel/value.ts';
+import { CelFault } from '#cel/value.ts';
+
+export interface Element {
+  readonly at: number;
+  readonly type: CelType;
+}
+
+/** What all literals of one expression may cost to try. What is too dear to try is left to the evaluation. */
+const TRIAL_UNITS = 500_000;
+
+export function literalProblems(calls: readonly CallExpr[], environment: Environment): CelProblem[] {
+  const problems: CelProblem[] = [];
+  const budget = new Budget(TRIAL_UNITS);
+  try {
+    for (const call of calls) {
+      const literal = call.args[0];
+      if (literal?.kind !== 'const' || !isKnownToFail(call, literal.value, environment, budget)) continue;
+      problems.push({ at: literal.at, message: `invalid ${call.name} argument` });
+    }
+  } catch (error) {
+    if (!(error instanceof CostLimitError)) throw error;
+  }
+  return problems;
+}
+
+function isKnownToFail(call: CallExpr, literal: CelValue, environment: Environment, budget: Budget): boolean {
+  switch (call.name) {
+    case 'duration':
+    case 'timestamp':
+      return !call.target && fails(environment, call.name, [literal], false, budget);
+    case 'matches':
+      return call.target !== undefined && fails(environment, call.name, ['', literal], true, budget);
+    default:
+      return false;
+  }
+}
+
+function fails(
+  environment: Environment,
+  name: string,
+  args: readonly CelValue[],
+  member: boolean,
+  budget: Budget,
+): boolean {
+  const types = args.map((arg) => (typeof arg === 'bigint' ? INT : STRING));
+  const overload = environment.functions
+    .get(name)
+    ?.find((candidate) => resolveOverload(new Unifier(), [candidate], types, member) !== undefined);
+  budget.charge(10);
+  return overload !== undefined && overload.call(args, budget) instanceof CelFault;
+}
+
+/** The first element that is not of the first one's type. */
+export function mixedElements(
+  elements: readonly Element[],
+  unifier: Unifier,
+): { at: number; expected: CelType; found: CelType } | undefined {
+  const [first, ...others] = elements.map(({ at, type }) => ({ at, type: unifier.resolve(type, 'dyn') }));
+  const odd = first && others.find(({ type }) => !unifier.same(first.type, type));
+  return odd && { at: odd.at, expected: first.type, found: odd.type };
+}

@@ -1,0 +1,107 @@
+/**
+ * The CEL type of what a structural schema describes, as Kubernetes gives it. Fields are worked out when an expression
+ * names them, so that schemas may be large or refer to themselves.
+ *
+ *   object with properties      object type, its fields under escaped names
+ *   additionalProperties        map(string, T)
+ *   array                       list(T)
+ *   int-or-string               dyn
+ *   string: byte, duration, date, date-time          bytes, duration, timestamp, timestamp
+ *
+ * `nullable` changes nothing: a null is seen at run time. Unlike in Kubernetes, what x-kubernetes-preserve-unknown-fields
+ * lets in is dyn, not undefined: a policy that looks at such a field is not told that it cannot work.
+ */
+import type { Schema } from '#kube/schema.ts';
+import type { CelType, ObjectType } from '#cel/type.ts';
+import { BOOL, BYTES, DOUBLE, DURATION, DYN, INT, STRING, TIMESTAMP, listOf, mapOf } from '#cel/type.ts';
+import { escapeFieldName, isReservedWord, unescapeFieldName } from '#cel/check/field-names.ts';
+import { withObjectMeta, withObjectNames } from '#cel/check/object-meta.ts';
+
+/** Lists of lists of maps end here; a schema may refer to itself. */
+const MAX_DEPTH = 32;
+
+const STRING_FORMATS: ReadonlyMap<string, CelType> = new Map([
+  ['byte', BYTES],
+  ['duration', DURATION],
+  ['date', TIMESTAMP],
+  ['date-time', TIMESTAMP],
+]);
+
+/** `name` is what messages call it; types inside are named by their path from there. */
+export function schemaType(schema: Schema, name: string): CelType {
+  return typeOfSchema(schema, name, 0) ?? DYN;
+}
+
+/** A whole object of a kind with all its metadata: `object` in a policy. */
+export function kindType(schema: Schema, name: string): CelType {
+  return schemaType(withObjectMeta(schema), name);
+}
+
+/** A whole object with its names only: `self` in the rules of a resource's schema. */
+export function resourceRootType(schema: Schema, name: string): CelType {
+  return schemaType(withObjectNames(schema), name);
+}
+
+/** undefined = expressions cannot see it. */
+function typeOfSchema(schema: Schema, name: string, depth: number): CelType | undefined {
+  if (depth > MAX_DEPTH) return DYN;
+  if (schema['x-kubernetes-int-or-string'] || schema.format === 'int-or-string') return DYN;
+  if (schema['x-kubernetes-embedded-resource']) return objectType(withObjectNames(schema), name);
+  switch (schema.type) {
+    case 'array': {
+      const element = schema.items && typeOfSchema(schema.items, `${name}.@idx`, depth + 1);
+      return element && listOf(element);
+    }
+    case 'object':
+      return typeOfObject(schema, name, depth);
+    case 'string':
+      return STRING_FORMATS.get(schema.format ?? '') ?? STRING;
+    case 'boolean':
+      return BOOL;
+    case 'number':
+      return DOUBLE;
+    case 'integer':
+      return INT;
+    case undefined:
+      return preserves(schema) ? DYN : undefined;
+  }
+}
+
+function typeOfObject(schema: Schema, name: string, depth: number): CelType | undefined {
+  const values = schema.additionalProperties;
+  if (typeof values === 'object') {
+    const value = typeOfSchema(values, `${name}.@elem`, depth + 1);
+    return value && mapOf(STRING, value);
+  }
+  return schema.properties === undefined && preserves(schema) ? DYN : objectType(schema, name);
+}
+
+function objectType(schema: Schema, name: string): ObjectType {
+  const known = new Map<string, CelType | undefined>();
+  return {
+    kind: 'object',
+    name,
+    field(field) {
+      const property = propertyOf(schema, field);
+      if (property === undefined) return preserves(schema) ? DYN : undefined;
+      // Only names of properties get in, so the map is bounded by the schema.
+      if (!known.has(field)) known.set(field, typeOfSchema(property, `${name}.${escaped(field)}`, 0));
+      return known.get(field);
+    },
+  };
+}
+
+/** `x.namespace` is understood as `x.__namespace__` too. */
+function propertyOf(schema: Schema, field: string): Schema | undefined {
+  const property = isReservedWord(field) ? field : unescapeFieldName(field);
+  if (property === undefined || escapeFieldName(property) !== escaped(field)) return undefined;
+  return Object.hasOwn(schema.properties ?? {}, property) ? schema.properties?.[property] : undefined;
+}
+
+function escaped(field: string): string {
+  return isReservedWord(field) ? `__${field}__` : field;
+}
+
+function preserves(schema: Schema): boolean {
+  return schema['x-kubernetes-preserve-unknown-fields'] === true;
+}

@@ -1,0 +1,27 @@
+/** Which names are known at a place: the variables of the folds around it, then those of the environment, then types. */
+import type { Environment } from '#cel/environment.ts';
+import { typeNames } from '#cel/evaluate/type-of.ts';
+import type { CelType } from '#cel/type.ts';
+import { typeOf } from '#cel/type.ts';
+
+/** The innermost variable and those around it. */
+export interface Scope {
+  readonly name: string;
+  readonly type: CelType;
+  readonly outer: Scope | undefined;
+}
+
+export function findLocal(scope: Scope | undefined, name: string): CelType | undefined {
+  for (let at = scope; at; at = at.outer) if (at.name === name) return at.type;
+  return undefined;
+}
+
+/** A leading dot leaves the variables of folds out. */
+export function findName(environment: Environment, scope: Scope | undefined, name: string): CelType | undefined {
+  const absolute = name.startsWith('.');
+  const local = absolute ? undefined : findLocal(scope, name);
+  if (local) return local;
+  const known = absolute ? name.slice(1) : name;
+  const type = typeNames.get(known);
+  return environment.variables.get(known) ?? (type && typeOf(type.type));
+}

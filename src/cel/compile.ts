@@ -1,0 +1,81 @@
+/**
+ * Source in, program out: parse, check, plan. The one door for everybody who uses CEL.
+ *
+ *   source ──parse──► tree ──check──► types (or problems) ──plan──► closures
+ */
+import type { Expr } from '#cel/ast.ts';
+import type { Budget } from '#cel/budget.ts';
+import { check } from '#cel/check/check.ts';
+import { typeString } from '#cel/check/format-type.ts';
+import type { Environment } from '#cel/environment.ts';
+import { plan } from '#cel/evaluate/plan.ts';
+import { parse } from '#cel/parse/parse.ts';
+import { CelSyntaxError, describeProblems } from '#cel/syntax-error.ts';
+import type { CelType } from '#cel/type.ts';
+import type { CelFault, CelValue } from '#cel/value.ts';
+
+/** What the variables are in one evaluation; asked only for those that are needed. undefined = not there: a fault. */
+export type Activation = (name: string) => CelValue | CelFault | undefined;
+
+export interface Program {
+  readonly source: string;
+  /** What it gives, as far as the checker can tell. */
+  readonly type: CelType;
+  /** Throws CostLimitError, and nothing else. */
+  evaluate(activation: Activation, budget: Budget): CelValue | CelFault;
+}
+
+export interface CompileFailure {
+  /**
+   * `source`: as cel-go prints it, `ERROR: <input>:1:13: Syntax error: ...\n | object.spec.(\n | ............^`;
+   * Kubernetes puts `compilation failed: ` before it.
+   * `result`: `must evaluate to bool but got int`, which it tells as it is.
+   */
+  readonly failure: string;
+  readonly about: 'source' | 'result';
+}
+
+export interface CompileOptions {
+  /**
+   * The program must give exactly one of these types. dyn is not good enough, as in Kubernetes: write
+   * `bool(object.spec.paused)`. dyn among them lets everything pass.
+   */
+  readonly expect?: readonly CelType[];
+  /** May the elements of one list or map literal be of different types? Not in Kubernetes. */
+  readonly mixedLiterals?: boolean;
+}
+
+export function compile(
+  source: string,
+  environment: Environment,
+  options: CompileOptions = {},
+): Program | CompileFailure {
+  const tree = parseOrFail(source, environment);
+  if ('failure' in tree) return tree;
+
+  const { type, problems, more } = check(tree, environment, { mixedLiterals: options.mixedLiterals ?? false });
+  if (problems.length > 0) return { failure: describeProblems(source, problems, more), about: 'source' };
+
+  const failure = resultFailure(type, options.expect);
+  if (failure !== undefined) return { failure, about: 'result' };
+
+  const evaluate = plan(tree, environment);
+  return { source, type, evaluate };
+}
+
+function parseOrFail(source: string, environment: Environment): Expr | CompileFailure {
+  try {
+    return parse(source, environment.macros);
+  } catch (error) {
+    if (error instanceof CelSyntaxError) return { failure: describeProblems(source, error.problems), about: 'source' };
+    throw error;
+  }
+}
+
+function resultFailure(type: CelType, expect: readonly CelType[] | undefined): string | undefined {
+  const wanted = expect?.map(typeString);
+  const found = typeString(type);
+  if (!wanted || wanted.includes(found) || wanted.includes('dyn')) return undefined;
+  const what = wanted.length === 1 ? wanted[0] : `one of [${wanted.join(' ')}]`;
+  return `must evaluate to ${what} but got ${found}`;
+}

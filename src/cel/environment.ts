@@ -1,0 +1,28 @@
+/** Where an expression is compiled: which functions it may call and which variables it may name. */
+import type { Library, Macro, Overload } from '#cel/library.ts';
+import type { CelType } from '#cel/type.ts';
+
+export interface Environment {
+  readonly functions: ReadonlyMap<string, readonly Overload[]>;
+  readonly macros: readonly Macro[];
+  readonly variables: ReadonlyMap<string, CelType>;
+}
+
+export function createEnvironment(
+  libraries: readonly Library[],
+  variables: Readonly<Record<string, CelType>> = {},
+): Environment {
+  const functions = new Map<string, Overload[]>();
+  for (const library of libraries) {
+    for (const [name, overloads] of Object.entries(library.functions ?? {})) {
+      functions.set(name, [...(functions.get(name) ?? []), ...overloads]);
+    }
+  }
+  const macros = libraries.flatMap((library) => library.macros ?? []);
+  return { functions, macros, variables: new Map(Object.entries(variables)) };
+}
+
+/** The same functions with more (or other) variables. */
+export function withVariables(environment: Environment, variables: Readonly<Record<string, CelType>>): Environment {
+  return { ...environment, variables: new Map([...environment.variables, ...Object.entries(variables)]) };
+}

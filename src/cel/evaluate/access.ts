@@ -1,0 +1,80 @@
+/** Looking into values: `a.b`, `has(a.b)`, `a[b]`, `a.?b`, `a[?b]`, `a in b`. */
+import type { Budget } from '#cel/budget.ts';
+import { equal } from '#cel/evaluate/equal.ts';
+import { NO_SUCH_OVERLOAD, noSuchKey, shown } from '#cel/evaluate/fault.ts';
+import { typeOfValue } from '#cel/evaluate/type-of.ts';
+import { CelFault, CelList, CelMap, CelOptional, CelUint } from '#cel/value.ts';
+import type { CelValue } from '#cel/value.ts';
+
+export const NONE = new CelOptional(undefined);
+
+export function select(operand: CelValue, field: string): CelValue | CelFault {
+  if (operand instanceof CelMap) return present(operand.get(field), field);
+  if (operand instanceof CelOptional) return optionalSelect(operand, field);
+  return noSuchKey(field);
+}
+
+function present(value: CelValue | CelFault | undefined, key: CelValue): CelValue | CelFault {
+  return value === undefined ? noSuchKey(key) : value;
+}
+
+export function hasField(operand: CelValue, field: string): boolean | CelFault {
+  if (operand instanceof CelMap) return operand.has(field);
+  if (operand instanceof CelOptional) return operand.value !== undefined && hasField(operand.value, field);
+  return noSuchKey(field);
+}
+
+export function index(operand: CelValue, key: CelValue): CelValue | CelFault {
+  if (operand instanceof CelMap) return present(operand.get(key), key);
+  if (operand instanceof CelOptional) return optionalIndex(operand, key);
+  if (!(operand instanceof CelList)) return NO_SUCH_OVERLOAD;
+  const at = listIndex(key);
+  if (at instanceof CelFault) return at;
+  return at >= 0 && at < operand.size ? operand.at(at) : new CelFault(`index out of bounds: ${shown(key)}`);
+}
+
+function listIndex(key: CelValue): number | CelFault {
+  if (typeof key === 'bigint') return Number(key);
+  if (key instanceof CelUint) return Number(key.value);
+  if (typeof key !== 'number') return new CelFault(`unsupported index type '${typeOfValue(key).name}' in list`);
+  return Number.isInteger(key) ? key : new CelFault(`unsupported index value ${key} in list`);
+}
+
+/** A missing field is none; so is any field of none. */
+export function optionalSelect(operand: CelValue, field: string): CelValue | CelFault {
+  const value = operand instanceof CelOptional ? operand.value : operand;
+  if (value === undefined) return NONE;
+  if (!(value instanceof CelMap)) return noSuchKey(field);
+  return found(value, field);
+}
+
+export function optionalIndex(operand: CelValue, key: CelValue): CelValue | CelFault {
+  const value = operand instanceof CelOptional ? operand.value : operand;
+  if (value === undefined) return NONE;
+  if (value instanceof CelMap) return found(value, key);
+  if (!(value instanceof CelList)) return NO_SUCH_OVERLOAD;
+  const at = listIndex(key);
+  if (at instanceof CelFault) return at;
+  return at >= 0 && at < value.size ? new CelOptional(value.at(at)) : NONE;
+}
+
+function found(map: CelMap, key: CelValue): CelOptional | CelFault {
+  const value = map.get(key);
+  if (value instanceof CelFault) return value;
+  return value === undefined ? NONE : new CelOptional(value);
+}
+
+export function contains(element: CelValue, container: CelValue, budget: Budget): boolean | CelFault {
+  if (container instanceof CelMap) return container.has(element);
+  if (!(container instanceof CelList)) return NO_SUCH_OVERLOAD;
+  const { size } = container;
+  for (let at = 0; at < size; at += 1) {
+    budget.charge(1);
+    const other = container.at(at);
+    if (other === element && typeof other !== 'number') return true;
+    // Most lists hold one type, and what is not the same is unequal then.
+    if (typeof other === 'bigint' && typeof element === 'bigint') continue;
+    if (equal(element, other, budget)) return true;
+  }
+  return false;
+}

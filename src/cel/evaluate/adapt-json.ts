@@ -1,0 +1,125 @@
+/**
+ * Parsed JSON as values of CEL, read in place: nothing is copied or converted before an expression looks at it. Views
+ * of the same part are made once per view of the whole. A schema says what JSON cannot: which numbers are ints, and
+ * which strings are times or bytes.
+ */
+import { formattedString } from '#cel/evaluate/string-format.ts';
+import type { Schema } from '#kube/schema.ts';
+import { CelFault, CelList, CelMap } from '#cel/value.ts';
+import type { CelValue } from '#cel/value.ts';
+
+export { toJson } from '#cel/evaluate/to-json.ts';
+
+const MAX_INT = 2 ** 63;
+
+/** A string that does not keep the format of its schema stays a string here; as a field of a map it is a fault. */
+export function adaptJson(value: unknown, schema?: Schema): CelValue {
+  const adapted = adapt(value, schema);
+  return adapted instanceof CelFault ? (value as string) : adapted;
+}
+
+function adapt(value: unknown, schema: Schema | undefined): CelValue | CelFault {
+  switch (typeof value) {
+    case 'string':
+      return schema?.format === undefined ? value : formattedString(value, schema);
+    case 'number':
+      return adaptNumber(value, schema);
+    case 'boolean':
+      return value;
+    case 'object':
+      if (value === null) return null;
+      return Array.isArray(value) ? new JsonList(value, schema?.items) : new JsonMap(value as JsonObject, schema);
+    default:
+      return null;
+  }
+}
+
+function adaptNumber(value: number, schema: Schema | undefined): bigint | number {
+  if (schema?.type === 'number') return value;
+  return Number.isInteger(value) && Math.abs(value) < MAX_INT ? BigInt(value) : value;
+}
+
+/** Not worth to be kept. What a format makes of a string is: that is paid for as one access each time. */
+function isCheap(value: unknown, schema: Schema | undefined): boolean {
+  if (typeof value === 'string') return schema?.format === undefined;
+  return typeof value !== 'object' || value === null;
+}
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+class JsonList extends CelList {
+  readonly #source: readonly unknown[];
+  readonly #items: Schema | undefined;
+  #views: (CelValue | undefined)[] | undefined;
+
+  constructor(source: readonly unknown[], items: Schema | undefined) {
+    super();
+    this.#source = source;
+    this.#items = items;
+  }
+
+  override get size(): number {
+    return this.#source.length;
+  }
+
+  override at(index: number): CelValue {
+    // A number is kept too: a new bigint each time is what a search in a list would spend its time with.
+    this.#views ??= Array.from({ length: this.#source.length });
+    const known = this.#views[index];
+    if (known !== undefined) return known;
+    const view = adaptJson(this.#source[index], this.#items);
+    this.#views[index] = view;
+    return view;
+  }
+}
+
+class JsonMap extends CelMap {
+  readonly #source: JsonObject;
+  readonly #schema: Schema | undefined;
+  #views: Map<string, CelValue | CelFault> | undefined;
+  #keys: readonly string[] | undefined;
+
+  constructor(source: JsonObject, schema: Schema | undefined) {
+    super();
+    this.#source = source;
+    this.#schema = schema;
+  }
+
+  override get size(): number {
+    return this.#ownKeys().length;
+  }
+
+  override keys(): Iterable<CelValue> {
+    return this.#ownKeys();
+  }
+
+  override has(key: CelValue): boolean {
+    return typeof key === 'string' && Object.hasOwn(this.#source, key) && this.#source[key] !== undefined;
+  }
+
+  override get(key: CelValue): CelValue | CelFault | undefined {
+    if (typeof key !== 'string' || !Object.hasOwn(this.#source, key)) return undefined;
+    const value = this.#source[key];
+    if (value === undefined) return undefined;
+    const schema = this.#schemaOf(key);
+    if (isCheap(value, schema)) return adapt(value, schema);
+    const known = this.#views?.get(key);
+    if (known !== undefined) return known;
+    const view = adapt(value, schema);
+    this.#views ??= new Map();
+    this.#views.set(key, view);
+    return view;
+  }
+
+  #ownKeys(): readonly string[] {
+    this.#keys ??= Object.keys(this.#source).filter((key) => this.#source[key] !== undefined);
+    return this.#keys;
+  }
+
+  #schemaOf(key: string): Schema | undefined {
+    const schema = this.#schema;
+    if (schema === undefined) return undefined;
+    if (schema.properties !== undefined && Object.hasOwn(schema.properties, key)) return schema.properties[key];
+    return typeof schema.additionalProperties === 'object' ? schema.additionalProperties : undefined;
+  }
+}

@@ -1,0 +1,57 @@
+/** Maps whose entries are all there. */
+import { REPEATED_KEY } from '#cel/evaluate/fault.ts';
+import { CelFault, CelMap, CelUint } from '#cel/value.ts';
+import type { CelValue } from '#cel/value.ts';
+
+type Canonical = string | boolean | bigint;
+
+/** Keys that are equal have the same canonical form: 1, 1u and 1.0 find one entry. undefined = never a key. */
+function canonical(key: CelValue): Canonical | undefined {
+  if (typeof key === 'string' || typeof key === 'boolean' || typeof key === 'bigint') return key;
+  if (key instanceof CelUint) return key.value;
+  return typeof key === 'number' && Number.isInteger(key) ? BigInt(key) : undefined;
+}
+
+interface Entry {
+  readonly key: CelValue;
+  readonly value: CelValue;
+}
+
+export class EntryMap extends CelMap {
+  readonly #entries: ReadonlyMap<Canonical, Entry>;
+
+  private constructor(entries: ReadonlyMap<Canonical, Entry>) {
+    super();
+    this.#entries = entries;
+  }
+
+  /** Refuses keys that are no string, bool, int or uint, and the same key twice. */
+  static of(entries: Iterable<readonly [CelValue, CelValue]>): EntryMap | CelFault {
+    const known = new Map<Canonical, Entry>();
+    for (const [key, value] of entries) {
+      const id = typeof key === 'number' ? undefined : canonical(key);
+      if (id === undefined) return new CelFault('unsupported key type');
+      if (known.has(id)) return REPEATED_KEY;
+      known.set(id, { key, value });
+    }
+    return new EntryMap(known);
+  }
+
+  override get size(): number {
+    return this.#entries.size;
+  }
+
+  override get(key: CelValue): CelValue | undefined {
+    const id = canonical(key);
+    return id === undefined ? undefined : this.#entries.get(id)?.value;
+  }
+
+  override has(key: CelValue): boolean {
+    const id = canonical(key);
+    return id !== undefined && this.#entries.has(id);
+  }
+
+  override *keys(): Iterable<CelValue> {
+    for (const { key } of this.#entries.values()) yield key;
+  }
+}

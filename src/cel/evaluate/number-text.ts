@@ -1,0 +1,43 @@
+/** Numbers as text, as Go writes and reads them. undefined = not one. */
+import { int, uint } from '#cel/evaluate/arithmetic.ts';
+import { CelFault } from '#cel/value.ts';
+import type { CelUint } from '#cel/value.ts';
+
+/** No number that fits is longer, without leading zeros. */
+const MAX_NUMBER_TEXT = 400;
+
+export function parseInteger(text: string): bigint | undefined {
+  if (text.length > MAX_NUMBER_TEXT || !/^[+-]?\d+$/.test(text)) return undefined;
+  const value = int(BigInt(text.replace(/^\+/, '')));
+  return value instanceof CelFault ? undefined : value;
+}
+
+export function parseUnsigned(text: string): CelUint | undefined {
+  if (text.length > MAX_NUMBER_TEXT || !/^\d+$/.test(text)) return undefined;
+  const value = uint(BigInt(text));
+  return value instanceof CelFault ? undefined : value;
+}
+
+export function parseDouble(text: string): number | undefined {
+  if (text.length > MAX_NUMBER_TEXT) return undefined;
+  const special = /^([+-]?)(inf(?:inity)?|nan)$/i.exec(text);
+  if (special !== null) {
+    if (/nan/i.test(special[2] ?? '')) return special[1] === '' ? NaN : undefined;
+    return special[1] === '-' ? -Infinity : Infinity;
+  }
+  if (!/^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(text)) return undefined;
+  const value = Number(text);
+  return Number.isFinite(value) ? value : undefined;
+}
+
+/** Go's %g: the shortest digits, with an exponent below 1e-4 and from 1e6 on. */
+export function formatDouble(value: number): string {
+  if (Number.isNaN(value)) return 'NaN';
+  if (!Number.isFinite(value)) return value > 0 ? '+Inf' : '-Inf';
+  if (Object.is(value, -0)) return '-0';
+  const [digits = '', exponent = '0'] = value.toExponential().split('e');
+  const power = Number(exponent);
+  if (power >= -4 && power < 6) return String(value);
+  const sign = power < 0 ? '-' : '+';
+  return `${digits}e${sign}${String(Math.abs(power)).padStart(2, '0')}`;
+}

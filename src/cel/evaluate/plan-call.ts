@@ -1,0 +1,164 @@
+/**
+ * Calls into closures. The operators of the language go straight to their work; whatever they do not know, and every
+ * other function, is looked up among the overloads by the types of the arguments at run time.
+ */
+import type { CallExpr, Expr } from '#cel/ast.ts';
+import { CALL_COST, LIST_COST } from '#cel/budget.ts';
+import { contains, index } from '#cel/evaluate/access.ts';
+import { add, append, divide, modulo, multiply, subtract } from '#cel/evaluate/arithmetic.ts';
+import type { BinaryOperator } from '#cel/evaluate/arithmetic.ts';
+import { equal } from '#cel/evaluate/equal.ts';
+import { NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
+import { fitOf } from '#cel/evaluate/fits.ts';
+import type { Fit } from '#cel/evaluate/fits.ts';
+import { order } from '#cel/evaluate/order.ts';
+import { planLazy } from '#cel/evaluate/plan-lazy.ts';
+import { Scope } from '#cel/evaluate/step.ts';
+import type { Frame, Outcome, Planner, Step } from '#cel/evaluate/step.ts';
+import type { Overload } from '#cel/library.ts';
+import { qualifiedName, rootName } from '#cel/parse/qualified-name.ts';
+import { CelFault } from '#cel/value.ts';
+import type { CelValue } from '#cel/value.ts';
+
+function compared(holds: (sign: number) => boolean): BinaryOperator {
+  return (a, b, budget) => {
+    const sign = order(a, b, budget);
+    if (typeof sign === 'number') return holds(sign);
+    return sign === NO_SUCH_OVERLOAD ? undefined : sign;
+  };
+}
+
+/** undefined = ask the overloads. */
+function unlessUnknown(outcome: Outcome): Outcome | undefined {
+  return outcome === NO_SUCH_OVERLOAD ? undefined : outcome;
+}
+
+const BINARY: ReadonlyMap<string, BinaryOperator> = new Map<string, BinaryOperator>([
+  ['_==_', (a, b, budget) => equal(a, b, budget)],
+  ['_!=_', (a, b, budget) => !equal(a, b, budget)],
+  ['_<_', compared((sign) => sign < 0)],
+  ['_<=_', compared((sign) => sign <= 0)],
+  ['_>_', compared((sign) => sign > 0)],
+  ['_>=_', compared((sign) => sign >= 0)],
+  ['_+_', add],
+  ['_-_', subtract],
+  ['_*_', multiply],
+  ['_/_', divide],
+  ['_%_', modulo],
+  ['_[_]', (a, b) => unlessUnknown(index(a, b))],
+  ['@in', (a, b, budget) => unlessUnknown(contains(a, b, budget))],
+]);
+
+export function planCall(expr: CallExpr, planner: Planner, scope: Scope | undefined): Step {
+  const lazy = planLazy(expr, planner, scope);
+  if (lazy !== undefined) return lazy;
+  const { name, member, args } = resolve(expr, planner, scope);
+  const steps = args.map((arg) => planner.plan(arg, scope));
+  const overloads = (planner.environment.functions.get(name) ?? []).filter(
+    (overload) => overload.member === member && overload.args.length === args.length,
+  );
+  const dispatch = planDispatch(overloads, args);
+  const [first, second] = steps;
+  const appending = name === '_+_' ? planAppend(args, planner, scope) : undefined;
+  if (appending !== undefined) return appending;
+  const operator = BINARY.get(name);
+  if (operator !== undefined && first !== undefined && second !== undefined && steps.length === 2) {
+    return binaryStep(operator, first, second, dispatch);
+  }
+  if (steps.length === 1 && first !== undefined) return unaryStep(first, dispatch);
+  return callStep(steps, dispatch);
+}
+
+/** `list + [value]`, which is what map and filter do at every turn. */
+function planAppend([list, added]: readonly Expr[], planner: Planner, scope: Scope | undefined): Step | undefined {
+  const element = added?.kind === 'list' && added.elements.length === 1 ? added.elements[0] : undefined;
+  if (list === undefined || element === undefined || element.optional) return undefined;
+  const listStep = planner.plan(list, scope);
+  const elementStep = planner.plan(element.value, scope);
+  return (frame) => {
+    const { budget } = frame;
+    budget.charge(LIST_COST);
+    const to = listStep(frame);
+    if (to instanceof CelFault) return to;
+    const value = elementStep(frame);
+    if (value instanceof CelFault) return value;
+    return append(to, value, budget) ?? NO_SUCH_OVERLOAD;
+  };
+}
+
+interface Call {
+  readonly name: string;
+  readonly member: boolean;
+  /** The receiver first. */
+  readonly args: readonly Expr[];
+}
+
+/** `optional.of(x)` is the function of that name, `x.of(y)` a member of x. */
+function resolve({ name, target, args }: CallExpr, { environment }: Planner, scope: Scope | undefined): Call {
+  if (target === undefined) return { name: name.replace(/^\./, ''), member: false, args };
+  const prefix = qualifiedName(target);
+  if (prefix !== undefined && Scope.slotOf(rootName(prefix), scope) === undefined) {
+    const qualified = `${prefix}.${name}`;
+    const known = environment.functions.get(qualified)?.some((overload) => !overload.member) ?? false;
+    if (known) return { name: qualified, member: false, args };
+  }
+  return { name, member: true, args: [target, ...args] };
+}
+
+type Dispatch = (args: readonly CelValue[], frame: Frame) => Outcome;
+
+function planDispatch(overloads: readonly Overload[], args: readonly Expr[]): Dispatch {
+  const constants = args.map((arg) => (arg.kind === 'const' ? arg.value : undefined));
+  const candidates = overloads.map((overload) => ({
+    fits: overload.args.map(fitOf),
+    call: overload.prepare?.(constants) ?? overload.call.bind(overload),
+  }));
+  return (values, { budget }) => {
+    for (const { fits, call } of candidates) {
+      if (allFit(fits, values, budget)) return call(values, budget);
+    }
+    return NO_SUCH_OVERLOAD;
+  };
+}
+
+function allFit(fits: readonly Fit[], values: readonly CelValue[], budget: Frame['budget']): boolean {
+  for (let at = 0; at < fits.length; at += 1) {
+    const fit = fits[at];
+    if (fit !== undefined && !fit(values[at] as CelValue, budget)) return false;
+  }
+  return true;
+}
+
+function binaryStep(operator: BinaryOperator, first: Step, second: Step, dispatch: Dispatch): Step {
+  return (frame) => {
+    const { budget } = frame;
+    budget.charge(1);
+    const a = first(frame);
+    if (a instanceof CelFault) return a;
+    const b = second(frame);
+    if (b instanceof CelFault) return b;
+    const outcome = operator(a, b, budget);
+    return outcome === undefined ? dispatch([a, b], frame) : outcome;
+  };
+}
+
+function unaryStep(first: Step, dispatch: Dispatch): Step {
+  return (frame) => {
+    frame.budget.charge(CALL_COST);
+    const value = first(frame);
+    return value instanceof CelFault ? value : dispatch([value], frame);
+  };
+}
+
+function callStep(steps: readonly Step[], dispatch: Dispatch): Step {
+  return (frame) => {
+    frame.budget.charge(CALL_COST);
+    const values: CelValue[] = [];
+    for (const step of steps) {
+      const value = step(frame);
+      if (value instanceof CelFault) return value;
+      values.push(value);
+    }
+    return dispatch(values, frame);
+  };
+}

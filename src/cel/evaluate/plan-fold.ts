@@ -1,0 +1,80 @@
+/** Folds into closures: over the elements of a list, the keys of a map, or both sides of either. */
+import type { FoldExpr } from '#cel/ast.ts';
+import { CALL_COST } from '#cel/budget.ts';
+import { Scope } from '#cel/evaluate/step.ts';
+import type { Frame, Outcome, Planner, Step } from '#cel/evaluate/step.ts';
+import { CelFault, CelList, CelMap } from '#cel/value.ts';
+
+interface Fold {
+  readonly range: Step;
+  readonly start: Step;
+  readonly condition: Step;
+  readonly step: Step;
+  readonly result: Step;
+  /** Where the variables are. */
+  readonly accumulator: number;
+  readonly variable: number;
+  /** -1 = there is no second variable. */
+  readonly second: number;
+}
+
+export function planFold(expr: FoldExpr, planner: Planner, scope: Scope | undefined): Step {
+  const accumulating = new Scope(expr.accumulator, scope);
+  const first = new Scope(expr.variable, accumulating);
+  const inner = expr.second === undefined ? first : new Scope(expr.second, first);
+  const fold: Fold = {
+    range: planner.plan(expr.range, scope),
+    start: planner.plan(expr.start, scope),
+    condition: planner.plan(expr.condition, inner),
+    step: planner.plan(expr.step, inner),
+    result: planner.plan(expr.result, accumulating),
+    accumulator: accumulating.slot,
+    variable: first.slot,
+    second: expr.second === undefined ? -1 : inner.slot,
+  };
+  return (frame) => run(fold, frame);
+}
+
+function run(fold: Fold, frame: Frame): Outcome {
+  frame.budget.charge(CALL_COST);
+  const range = fold.range(frame);
+  if (range instanceof CelFault) return range;
+  // Evaluated before the slot is set: it may be the slot of a fold around, or inside it.
+  const start = fold.start(frame);
+  frame.slots[fold.accumulator] = start;
+  if (range instanceof CelList) overList(fold, range, frame);
+  else if (range instanceof CelMap) overMap(fold, range, frame);
+  else return new CelFault('unsupported comprehension range type');
+  return fold.result(frame);
+}
+
+function overList(fold: Fold, list: CelList, frame: Frame): void {
+  const { slots } = frame;
+  const { size } = list;
+  for (let at = 0; at < size; at += 1) {
+    if (fold.second === -1) {
+      slots[fold.variable] = list.at(at);
+    } else {
+      slots[fold.variable] = BigInt(at);
+      slots[fold.second] = list.at(at);
+    }
+    if (!turn(fold, frame)) return;
+  }
+}
+
+function overMap(fold: Fold, map: CelMap, frame: Frame): void {
+  const { slots } = frame;
+  for (const key of map.keys()) {
+    slots[fold.variable] = key;
+    if (fold.second !== -1) slots[fold.second] = map.get(key) ?? null;
+    if (!turn(fold, frame)) return;
+  }
+}
+
+/** false = the condition ended it. One that is no bool does not, as in cel-go: the accumulator has the fault. */
+function turn(fold: Fold, frame: Frame): boolean {
+  frame.budget.charge(1);
+  if (fold.condition(frame) === false) return false;
+  frame.slots[fold.accumulator] = fold.step(frame);
+  return true;
+}

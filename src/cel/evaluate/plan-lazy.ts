@@ -1,0 +1,124 @@
+/** The calls that do not need all of their arguments: logic, conditions, and what is asked of optional values. */
+import type { CallExpr } from '#cel/ast.ts';
+import { CALL_COST } from '#cel/budget.ts';
+import { optionalSelect } from '#cel/evaluate/access.ts';
+import { NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
+import type { Outcome, Planner, Scope, Step } from '#cel/evaluate/step.ts';
+import { CelFault, CelOptional } from '#cel/value.ts';
+
+/** undefined = an ordinary call. */
+export function planLazy(expr: CallExpr, planner: Planner, scope: Scope | undefined): Step | undefined {
+  const { name, target, args } = expr;
+  const plan = (at: number): Step | undefined => {
+    const arg = args[at];
+    return arg === undefined ? undefined : planner.plan(arg, scope);
+  };
+  if (target !== undefined) {
+    const known = args.length === 1 && (name === 'or' || name === 'orValue') && planner.environment.functions.has(name);
+    const other = known ? plan(0) : undefined;
+    return other === undefined ? undefined : orStep(planner.plan(target, scope), other, name === 'orValue');
+  }
+  switch (name) {
+    case '_&&_':
+      return both(plan(0), plan(1), andStep);
+    case '_||_':
+      return both(plan(0), plan(1), orElseStep);
+    case '!_':
+      return one(plan(0), notStep);
+    case '@not_strictly_false':
+      return one(plan(0), notStrictlyFalseStep);
+    case '_?_:_': {
+      const condition = plan(0);
+      return condition && both(plan(1), plan(2), (yes, no) => conditionStep(condition, yes, no));
+    }
+    case '_?._': {
+      const [, field] = args;
+      const named = field?.kind === 'const' && typeof field.value === 'string' ? field.value : undefined;
+      return named === undefined ? undefined : one(plan(0), (operand) => optionalSelectStep(operand, named));
+    }
+    default:
+      return undefined;
+  }
+}
+
+function one(step: Step | undefined, of: (step: Step) => Step): Step | undefined {
+  return step && of(step);
+}
+
+function both(a: Step | undefined, b: Step | undefined, of: (a: Step, b: Step) => Step): Step | undefined {
+  return a && b && of(a, b);
+}
+
+/** One false makes it false, whatever the other one is: a fault too. */
+function andStep(left: Step, right: Step): Step {
+  return (frame) => {
+    frame.budget.charge(1);
+    const a = left(frame);
+    if (a === false) return false;
+    const b = right(frame);
+    if (b === false) return false;
+    return a === true && b === true ? true : undecided(a, b);
+  };
+}
+
+function orElseStep(left: Step, right: Step): Step {
+  return (frame) => {
+    frame.budget.charge(1);
+    const a = left(frame);
+    if (a === true) return true;
+    const b = right(frame);
+    if (b === true) return true;
+    return a === false && b === false ? false : undecided(a, b);
+  };
+}
+
+function undecided(a: Outcome, b: Outcome): CelFault {
+  if (a instanceof CelFault) return a;
+  return b instanceof CelFault ? b : NO_SUCH_OVERLOAD;
+}
+
+function notStep(operand: Step): Step {
+  return (frame) => {
+    frame.budget.charge(1);
+    const value = operand(frame);
+    if (typeof value === 'boolean') return !value;
+    return value instanceof CelFault ? value : NO_SUCH_OVERLOAD;
+  };
+}
+
+function notStrictlyFalseStep(operand: Step): Step {
+  return (frame) => {
+    frame.budget.charge(1);
+    return operand(frame) !== false;
+  };
+}
+
+function conditionStep(condition: Step, yes: Step, no: Step): Step {
+  return (frame) => {
+    frame.budget.charge(1);
+    const holds = condition(frame);
+    if (holds === true) return yes(frame);
+    if (holds === false) return no(frame);
+    return holds instanceof CelFault ? holds : NO_SUCH_OVERLOAD;
+  };
+}
+
+function optionalSelectStep(operand: Step, field: string): Step {
+  return (frame) => {
+    frame.budget.charge(CALL_COST);
+    const value = operand(frame);
+    return value instanceof CelFault ? value : optionalSelect(value, field);
+  };
+}
+
+function orStep(target: Step, other: Step, unwrap: boolean): Step {
+  return (frame) => {
+    frame.budget.charge(1);
+    const optional = target(frame);
+    if (optional instanceof CelFault) return optional;
+    if (!(optional instanceof CelOptional)) return NO_SUCH_OVERLOAD;
+    if (optional.value !== undefined) return unwrap ? optional.value : optional;
+    const value = other(frame);
+    return unwrap || value instanceof CelOptional || value instanceof CelFault ? value : NO_SUCH_OVERLOAD;
+  };
+}

@@ -1,0 +1,25 @@
+/** Strings that are more by their schema's format: times and bytes. */
+import { parseDuration, parseTimestamp } from '#cel/evaluate/time-text.ts';
+import type { Schema } from '#kube/schema.ts';
+import { CelFault } from '#cel/value.ts';
+import type { CelValue } from '#cel/value.ts';
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+/** The string itself where the format says nothing to CEL. */
+export function formattedString(text: string, schema: Schema): CelValue | CelFault {
+  if (schema['x-kubernetes-int-or-string'] === true) return text;
+  switch (schema.format) {
+    case 'date-time':
+      return parseTimestamp(text.toUpperCase()) ?? new CelFault(`Invalid date-time format: ${text.slice(0, 64)}`);
+    case 'date':
+      return parseTimestamp(`${text}T00:00:00Z`) ?? new CelFault(`Invalid date format: ${text.slice(0, 64)}`);
+    case 'duration':
+      return parseDuration(text) ?? new CelFault(`Invalid duration format: ${text.slice(0, 64)}`);
+    case 'byte':
+      if (!BASE64.test(text)) return new CelFault('Invalid byte format: illegal base64 data');
+      return new Uint8Array(Buffer.from(text, 'base64'));
+    default:
+      return text;
+  }
+}

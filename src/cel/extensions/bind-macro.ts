@@ -1,0 +1,27 @@
+/** `cel.bind(name, value, expression)`: a name for a value, as a fold that does not turn. */
+import type { Expr } from '#cel/ast.ts';
+import type { Library, MacroCall } from '#cel/library.ts';
+import { CelSyntaxError } from '#cel/syntax-error.ts';
+
+export const bindLibrary: Library = { macros: [{ name: 'bind', member: true, arity: 3, expand }] };
+
+function expand({ at, target, args: [name, value, result] }: MacroCall): Expr | undefined {
+  if (target?.kind !== 'ident' || target.name !== 'cel') return undefined;
+  if (name === undefined || value === undefined || result === undefined) return undefined;
+  if (name.kind !== 'ident') {
+    const message = 'cel.bind() variable names must be simple identifiers';
+    throw new CelSyntaxError([{ at: name.at, message }]);
+  }
+  return {
+    kind: 'fold',
+    at,
+    range: { kind: 'list', at, elements: [] },
+    variable: '#unused',
+    second: undefined,
+    accumulator: name.name,
+    start: value,
+    condition: { kind: 'const', at, value: false },
+    step: { kind: 'ident', at, name: name.name },
+    result,
+  };
+}

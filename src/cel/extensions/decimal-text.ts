@@ -1,0 +1,67 @@
+/**
+ * Doubles as decimals with a given number of digits, exact and rounded half to even, as Go's strconv does. That takes
+ * as long as ten ordinary steps: callers charge DIGITS_COST.
+ */
+
+export const DIGITS_COST = 10;
+
+interface Exact {
+  readonly mantissa: bigint;
+  /** Of two. */
+  readonly exponent: number;
+}
+
+const bits = new DataView(new ArrayBuffer(8));
+
+/** For a finite value; without its sign. */
+function exactOf(value: number): Exact {
+  bits.setFloat64(0, value);
+  const raw = bits.getBigUint64(0);
+  const biased = Number((raw >> 52n) & 0x7ffn);
+  const fraction = raw & ((1n << 52n) - 1n);
+  if (biased === 0) return { mantissa: fraction, exponent: -1074 };
+  return { mantissa: fraction | (1n << 52n), exponent: biased - 1075 };
+}
+
+/** |value| times ten to the power of `scale`, rounded. */
+function scaled(value: number, scale: number): bigint {
+  const { mantissa, exponent } = exactOf(value);
+  const above = (mantissa << BigInt(Math.max(0, exponent))) * 10n ** BigInt(Math.max(0, scale));
+  const below = (1n << BigInt(Math.max(0, -exponent))) * 10n ** BigInt(Math.max(0, -scale));
+  const quotient = above / below;
+  const twice = (above % below) * 2n;
+  const roundsUp = twice > below || (twice === below && quotient % 2n === 1n);
+  return roundsUp ? quotient + 1n : quotient;
+}
+
+const signOf = (value: number): string => (value < 0 || Object.is(value, -0) ? '-' : '');
+
+/** `%.<precision>f` of a finite value. */
+export function fixedText(value: number, precision: number): string {
+  const digits = String(scaled(value, precision)).padStart(precision + 1, '0');
+  const whole = digits.slice(0, digits.length - precision);
+  return `${signOf(value)}${whole}${precision > 0 ? `.${digits.slice(-precision)}` : ''}`;
+}
+
+/** The parts of `%.<precision>e` of a finite value. */
+export function scientificParts(value: number, precision: number): { mantissa: string; exponent: number } {
+  let exponent = value === 0 ? 0 : Number(value.toExponential().split('e')[1]);
+  let digits = String(scaled(value, precision - exponent));
+  // The shortest text of a value may be in the next power of ten, and so may the rounded one.
+  if (digits.length > precision + 1) digits = String(scaled(value, precision - ++exponent));
+  else if (digits.length < precision + 1 && value !== 0) digits = String(scaled(value, precision - --exponent));
+  digits = digits.padEnd(precision + 1, '0');
+  const fraction = precision > 0 ? `.${digits.slice(1, precision + 1)}` : '';
+  return { mantissa: `${signOf(value)}${digits.charAt(0)}${fraction}`, exponent };
+}
+
+/** The shortest text that is read as the same value, without exponent. */
+export function plainText(value: number): string {
+  const [mantissa = '0', power = '0'] = Math.abs(value).toExponential().split('e');
+  const digits = mantissa.replace('.', '');
+  const point = Number(power) + 1;
+  const sign = signOf(value);
+  if (point <= 0) return `${sign}0.${'0'.repeat(-point)}${digits}`;
+  if (point >= digits.length) return `${sign}${digits.padEnd(point, '0')}`;
+  return `${sign}${digits.slice(0, point)}.${digits.slice(point)}`;
+}

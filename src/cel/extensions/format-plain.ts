@@ -1,0 +1,76 @@
+/** How `format` writes values by the specification (and cel-go from version 4 of its strings on): without quotes. */
+import { CostLimitError } from '#cel/budget.ts';
+import { DIGITS_COST, fixedText, plainText, scientificParts } from '#cel/extensions/decimal-text.ts';
+import type { FormatStyle, FormatText } from '#cel/extensions/format.ts';
+import { FormatError, given, integerOf } from '#cel/extensions/format.ts';
+import { MAX_DEPTH, notText, scalarText, sortedEntries } from '#cel/extensions/format-scalar.ts';
+import { CelList, CelMap } from '#cel/value.ts';
+import type { CelValue } from '#cel/value.ts';
+
+const DIGITS = 6;
+
+export const plainStyle: FormatStyle = {
+  string: (value, text) => addText(value, text, 0),
+
+  decimal(value, text) {
+    const number = numberOf(value);
+    if (number === undefined) throw new FormatError(`decimal clause can only be used on integers, ${given(value)}`);
+    text.add(typeof value === 'number' ? doubleText(value) : String(integerOf(value)));
+  },
+
+  fixed(value, text, precision = DIGITS) {
+    const number = numberOf(value);
+    if (number === undefined) throw new FormatError(`fixed-point clause can only be used on doubles, ${given(value)}`);
+    text.budget.charge(DIGITS_COST);
+    text.add(Number.isFinite(number) ? fixedText(number, precision) : String(number));
+  },
+
+  scientific(value, text, precision = DIGITS) {
+    const number = numberOf(value);
+    if (number === undefined) throw new FormatError(`scientific clause can only be used on doubles, ${given(value)}`);
+    text.budget.charge(DIGITS_COST);
+    if (!Number.isFinite(number)) return text.add(String(number));
+    const { mantissa, exponent } = scientificParts(number, precision);
+    text.add(`${mantissa}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`);
+  },
+};
+
+function numberOf(value: CelValue): number | undefined {
+  const integer = integerOf(value);
+  return typeof value === 'number' ? value : integer === undefined ? undefined : Number(integer);
+}
+
+function doubleText(value: number): string {
+  return Number.isFinite(value) ? plainText(value) : String(value);
+}
+
+function addText(value: CelValue, text: FormatText, depth: number): void {
+  if (depth > MAX_DEPTH) throw new CostLimitError();
+  if (value instanceof CelList) return addList(value, text, depth);
+  if (value instanceof CelMap) return addMap(value, text, depth);
+  text.add(shownScalar(value, text));
+}
+
+function shownScalar(value: CelValue, text: FormatText): string {
+  const shown = typeof value === 'number' ? doubleText(value) : scalarText(value, text);
+  if (shown === undefined) throw notText(value);
+  return shown;
+}
+
+function addList(list: CelList, text: FormatText, depth: number): void {
+  text.add('[');
+  for (let i = 0; i < list.size; i++) {
+    if (i > 0) text.add(', ');
+    addText(list.at(i), text, depth + 1);
+  }
+  text.add(']');
+}
+
+function addMap(map: CelMap, text: FormatText, depth: number): void {
+  text.add('{');
+  for (const [i, { key, value }] of sortedEntries(map, text, (key) => shownScalar(key, text)).entries()) {
+    text.add(i > 0 ? `, ${key}: ` : `${key}: `);
+    addText(value, text, depth + 1);
+  }
+  text.add('}');
+}

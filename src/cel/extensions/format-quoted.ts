@@ -1,0 +1,113 @@
+/**
+ * How `format` of Kubernetes 1.32 writes values (version 2 of cel-go's strings): inside lists and maps as literals,
+ * and numbers for American readers: `1,234.500000`, `1.052033 × 10⁰³`.
+ */
+import { CostLimitError } from '#cel/budget.ts';
+import { formatDouble } from '#cel/evaluate/number-text.ts';
+import { typeOfValue } from '#cel/evaluate/type-of.ts';
+import { DIGITS_COST, fixedText, scientificParts } from '#cel/extensions/decimal-text.ts';
+import type { FormatStyle, FormatText } from '#cel/extensions/format.ts';
+import { FormatError, given, integerOf } from '#cel/extensions/format.ts';
+import { MAX_DEPTH, notText, scalarText, sortedEntries } from '#cel/extensions/format-scalar.ts';
+import { goQuote } from '#cel/extensions/go-quote.ts';
+import { CelDuration, CelList, CelMap, CelTimestamp } from '#cel/value.ts';
+import type { CelValue } from '#cel/value.ts';
+
+const DIGITS = 6;
+
+export const quotedStyle: FormatStyle = {
+  string(value, text) {
+    if (value instanceof CelList || value instanceof CelMap) return addLiteral(value, text, 0);
+    const shown = typeof value === 'number' ? formatDouble(value) : scalarText(value, text);
+    if (shown === undefined) throw notText(value);
+    text.add(shown);
+  },
+
+  decimal(value, text) {
+    const integer = integerOf(value);
+    if (integer === undefined) throw new FormatError(`decimal clause can only be used on integers, ${given(value)}`);
+    text.add(String(integer));
+  },
+
+  fixed(value, text, precision = DIGITS) {
+    const number = numberOf(value);
+    if (number === undefined) throw new FormatError(`fixed-point clause can only be used on doubles, ${given(value)}`);
+    text.budget.charge(DIGITS_COST);
+    text.add(special(number) ?? grouped(fixedText(number, precision)));
+  },
+
+  /** cel-go takes the precision for a width here. */
+  scientific(value, text, width = 0) {
+    const number = numberOf(value);
+    if (number === undefined) throw new FormatError(`scientific clause can only be used on doubles, ${given(value)}`);
+    text.budget.charge(DIGITS_COST);
+    text.add((special(number) ?? superscript(number)).padStart(width));
+  },
+};
+
+function numberOf(value: CelValue): number | undefined {
+  if (typeof value === 'number') return value;
+  return value === 'NaN' || value === 'Infinity' || value === '-Infinity' ? Number(value) : undefined;
+}
+
+function special(number: number): string | undefined {
+  if (Number.isNaN(number)) return 'NaN';
+  return Number.isFinite(number) ? undefined : number > 0 ? '∞' : '-∞';
+}
+
+function grouped(text: string): string {
+  return text.replace(/^-?\d+/, (whole) => whole.replaceAll(/\B(?=(?:\d{3})+$)/g, ','));
+}
+
+function superscript(number: number): string {
+  const { mantissa, exponent } = scientificParts(number, DIGITS);
+  const digits = String(Math.abs(exponent)).padStart(2, '0');
+  const raised = digits.replaceAll(/\d/g, (digit) => '⁰¹²³⁴⁵⁶⁷⁸⁹'.charAt(Number(digit)));
+  return `${mantissa}\u202f×\u202f10${exponent < 0 ? '⁻' : ''}${raised}`;
+}
+
+function addLiteral(value: CelValue, text: FormatText, depth: number): void {
+  if (depth > MAX_DEPTH) throw new CostLimitError();
+  if (value instanceof CelList) return addList(value, text, depth);
+  if (value instanceof CelMap) return addMap(value, text, depth);
+  text.add(scalarLiteral(value, text));
+}
+
+function scalarLiteral(value: CelValue, text: FormatText): string {
+  if (typeof value === 'number') {
+    text.budget.charge(DIGITS_COST);
+    return Number.isFinite(value) ? fixedText(value, DIGITS) : goQuote(formatDouble(value));
+  }
+  const shown = scalarText(value, text);
+  if (shown === undefined) throw new FormatError(`no formatting function for ${typeOfValue(value).name}`);
+  if (value instanceof CelTimestamp) return `timestamp(${goQuote(shown)})`;
+  if (value instanceof CelDuration) return `duration(${goQuote(shown)})`;
+  if (typeof value !== 'string' && !(value instanceof Uint8Array)) return shown;
+  text.charge(shown.length);
+  return typeof value === 'string' ? goQuote(shown) : `b${goQuote(shown)}`;
+}
+
+function addList(list: CelList, text: FormatText, depth: number): void {
+  text.add('[');
+  for (let i = 0; i < list.size; i++) {
+    if (i > 0) text.add(', ');
+    addLiteral(list.at(i), text, depth + 1);
+  }
+  text.add(']');
+}
+
+function addMap(map: CelMap, text: FormatText, depth: number): void {
+  text.add('{');
+  for (const [i, { key, value }] of sortedEntries(map, text, (key) => keyLiteral(key, text)).entries()) {
+    text.add(i > 0 ? `, ${key}:` : `${key}:`);
+    addLiteral(value, text, depth + 1);
+  }
+  text.add('}');
+}
+
+function keyLiteral(key: CelValue, text: FormatText): string {
+  if (typeof key === 'string' || typeof key === 'boolean' || integerOf(key) !== undefined) {
+    return scalarLiteral(key, text);
+  }
+  throw new FormatError(`no formatting function for map key of type ${typeOfValue(key).name}`);
+}

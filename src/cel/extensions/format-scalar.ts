@@ -1,0 +1,57 @@
+/** Values that look the same in every style of format: as `string(value)` shows them. */
+import { orderStrings } from '#cel/evaluate/order.ts';
+import { formatDuration, formatTimestamp } from '#cel/evaluate/time-text.ts';
+import type { FormatText } from '#cel/extensions/format.ts';
+import { FormatError, given } from '#cel/extensions/format.ts';
+import { CelDuration, CelFault, CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';
+import type { CelMap, CelValue } from '#cel/value.ts';
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** undefined = not a scalar, or a double, which each style writes in its own way. */
+export function scalarText(value: CelValue, text: FormatText): string | undefined {
+  if (typeof value === 'string') return value;
+  if (typeof value === 'boolean' || typeof value === 'bigint' || value === null) return String(value);
+  if (value instanceof CelUint) return String(value.value);
+  if (value instanceof Uint8Array) return bytesText(value, text);
+  if (value instanceof CelTimestamp) return formatTimestamp(value);
+  if (value instanceof CelDuration) return formatDuration(value);
+  if (value instanceof CelTypeValue) return value.name;
+  return undefined;
+}
+
+function bytesText(bytes: Uint8Array, text: FormatText): string {
+  text.charge(bytes.length);
+  try {
+    return utf8.decode(bytes);
+  } catch {
+    throw new FormatError('could not convert argument "invalid UTF-8 in bytes, cannot convert to string" to string');
+  }
+}
+
+export function notText(value: CelValue): FormatError {
+  const able = 'strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps';
+  return new FormatError(`string clause can only be used on ${able}, ${given(value)}`);
+}
+
+export interface TextEntry {
+  /** As it will be shown. */
+  readonly key: string;
+  readonly value: CelValue;
+}
+
+/** The entries of a map in the order in which they are shown. */
+export function sortedEntries(map: CelMap, text: FormatText, keyText: (key: CelValue) => string): TextEntry[] {
+  const entries: TextEntry[] = [];
+  for (const key of map.keys()) {
+    text.charge(1);
+    const value = map.get(key);
+    if (value === undefined) continue;
+    if (value instanceof CelFault) throw new FormatError(value.message);
+    entries.push({ key: keyText(key), value });
+  }
+  return entries.sort((a, b) => orderStrings(a.key, b.key, text.budget));
+}
+
+/** How deep lists and maps may lie in each other; recursion must end before the stack does. */
+export const MAX_DEPTH = 500;

@@ -1,0 +1,176 @@
+/**
+ * `template.format(args)`: what a template is and the clauses that read the same everywhere. How other values look
+ * is a style: as in Kubernetes (format-quoted.ts) or as in the specification (format-plain.ts).
+ */
+import type { Budget } from '#cel/budget.ts';
+import { bytesCost } from '#cel/budget.ts';
+import { typeOfValue } from '#cel/evaluate/type-of.ts';
+import { goQuote } from '#cel/extensions/go-quote.ts';
+import { method } from '#cel/extensions/overload.ts';
+import { THROW_COST } from '#cel/extensions/throw-cost.ts';
+import type { Overload } from '#cel/library.ts';
+import { DYN, STRING, listOf } from '#cel/type.ts';
+import type { CelList, CelValue } from '#cel/value.ts';
+import { CelFault, CelUint } from '#cel/value.ts';
+
+/** Throws FormatError. */
+export type Clause = (value: CelValue, text: FormatText, precision: number | undefined) => void;
+
+export interface FormatStyle {
+  readonly string: Clause;
+  readonly decimal: Clause;
+  readonly fixed: Clause;
+  readonly scientific: Clause;
+}
+
+/** What cannot be formatted, in cel-go's words. */
+export class FormatError extends Error {
+  override name = 'FormatError';
+}
+
+/** The text so far. Each piece is charged before it is added. */
+export class FormatText {
+  readonly budget: Budget;
+  #text = '';
+
+  constructor(budget: Budget) {
+    this.budget = budget;
+  }
+
+  add(piece: string): void {
+    this.charge(piece.length);
+    this.#text += piece;
+  }
+
+  /** Before a piece that is as long as that is made. */
+  charge(length: number): void {
+    this.budget.charge(bytesCost(length));
+  }
+
+  toString(): string {
+    return this.#text;
+  }
+}
+
+const MAX_PRECISION = 100;
+
+export function formatOverload(style: FormatStyle): Overload {
+  const clauses = clausesOf(style);
+  return method<[string, CelList]>('string_format', [STRING, listOf(DYN)], STRING, (budget, template, args) => {
+    const text = new FormatText(budget);
+    try {
+      fill(template, args, clauses, text);
+    } catch (error) {
+      if (!(error instanceof FormatError)) throw error;
+      budget.charge(2 * THROW_COST); // Most are thrown again on the way.
+      return new CelFault(error.message);
+    }
+    return text.toString();
+  });
+}
+
+function fill(template: string, args: CelList, clauses: ReadonlyMap<string, Clause>, text: FormatText): void {
+  let next = 0;
+  let start = 0;
+  for (let at = template.indexOf('%'); at >= 0; at = template.indexOf('%', start)) {
+    text.add(template.slice(start, at));
+    if (template.charAt(at + 1) === '%') {
+      text.add('%');
+      start = at + 2;
+      continue;
+    }
+    if (next >= args.size) throw new FormatError(`index ${next} out of range`);
+    if (at + 1 === template.length) throw new FormatError('unexpected end of string');
+    const { precision, letter, end } = readClause(template, at + 1);
+    const clause = clauses.get(letter);
+    if (clause === undefined) throw unreadable(`unrecognized formatting clause "${letter}"`);
+    writeClause(clause, args.at(next), text, precision);
+    next++;
+    start = end;
+  }
+  text.add(template.slice(start));
+}
+
+function writeClause(clause: Clause, value: CelValue, text: FormatText, precision: number | undefined): void {
+  try {
+    clause(value, text, precision);
+  } catch (error) {
+    throw error instanceof FormatError ? new FormatError(`error during formatting: ${error.message}`) : error;
+  }
+}
+
+function unreadable(problem: string): FormatError {
+  return new FormatError(`could not parse formatting clause: ${problem}`);
+}
+
+/** What follows a percent sign. */
+function readClause(template: string, at: number): { precision: number | undefined; letter: string; end: number } {
+  let end = at;
+  let precision: number | undefined;
+  if (template.charAt(at) === '.') {
+    end++;
+    while (/[0-9]/.test(template.charAt(end))) end++;
+    precision = readPrecision(template.slice(at + 1, end), end === template.length);
+  }
+  const letter = String.fromCodePoint(template.codePointAt(end) ?? 0);
+  return { precision, letter, end: end + letter.length };
+}
+
+function readPrecision(digits: string, atEnd: boolean): number {
+  const problem = (what: string) => unreadable(`error while parsing precision: ${what}`);
+  if (atEnd) throw problem('could not find end of precision specifier');
+  if (digits === '') {
+    throw problem(`error while converting precision to integer: strconv.Atoi: parsing ${goQuote('')}: invalid syntax`);
+  }
+  const precision = Number(digits);
+  if (precision > MAX_PRECISION) {
+    throw problem(`precision ${digits} exceeds maximum allowed precision ${MAX_PRECISION}`);
+  }
+  return precision;
+}
+
+function clausesOf(style: FormatStyle): ReadonlyMap<string, Clause> {
+  return new Map<string, Clause>([
+    ['s', style.string],
+    ['d', style.decimal],
+    ['f', style.fixed],
+    ['e', style.scientific],
+    ['b', binary],
+    ['o', octal],
+    ['x', (value, text) => hex(value, text, (digits) => digits)],
+    ['X', (value, text) => hex(value, text, (digits) => digits.toUpperCase())],
+  ]);
+}
+
+/** undefined = neither int nor uint. */
+export function integerOf(value: CelValue): bigint | undefined {
+  return typeof value === 'bigint' ? value : value instanceof CelUint ? value.value : undefined;
+}
+
+export function given(value: CelValue): string {
+  return `was given ${typeOfValue(value).name}`;
+}
+
+function binary(value: CelValue, text: FormatText): void {
+  const integer = typeof value === 'boolean' ? BigInt(value) : integerOf(value);
+  if (integer === undefined) {
+    throw new FormatError(`only integers and bools can be formatted as binary, ${given(value)}`);
+  }
+  text.add(integer.toString(2));
+}
+
+function octal(value: CelValue, text: FormatText): void {
+  const integer = integerOf(value);
+  if (integer === undefined) throw new FormatError(`octal clause can only be used on integers, ${given(value)}`);
+  text.add(integer.toString(8));
+}
+
+function hex(value: CelValue, text: FormatText, cased: (digits: string) => string): void {
+  const integer = integerOf(value);
+  if (integer !== undefined) return text.add(cased(integer.toString(16)));
+  if (typeof value !== 'string' && !(value instanceof Uint8Array)) {
+    throw new FormatError(`only integers, byte buffers, and strings can be formatted as hex, ${given(value)}`);
+  }
+  text.charge(value.length * 2);
+  text.add(cased(Buffer.from(value as string).toString('hex')));
+}

@@ -1,0 +1,112 @@
+/**
+ * `cel.@mapInsert`, which only macros call: a map with one entry more, or with all of another map. A fold that builds
+ * a map this way takes the time of its entries: the maps of its steps share one table, each sees its first entries.
+ */
+import type { Budget } from '#cel/budget.ts';
+import { shown } from '#cel/evaluate/fault.ts';
+import { func } from '#cel/extensions/overload.ts';
+import type { Overload } from '#cel/library.ts';
+import { mapOf, param } from '#cel/type.ts';
+import type { CelValue } from '#cel/value.ts';
+import { CelFault, CelMap, CelUint } from '#cel/value.ts';
+
+const KEY = param('K');
+const VALUE = param('V');
+const MAP = mapOf(KEY, VALUE);
+
+export const insertOverloads: readonly Overload[] = [
+  func<[CelMap, CelValue, CelValue]>('@mapInsert_map_key_value', [MAP, KEY, VALUE], MAP, insert),
+  func<[CelMap, CelMap]>('@mapInsert_map_map', [MAP, MAP], MAP, insertAll),
+];
+
+type Canonical = string | boolean | bigint;
+
+/** Keys that are equal have the same canonical form. undefined = cannot be a key. */
+function canonical(key: CelValue): Canonical | undefined {
+  if (typeof key === 'string' || typeof key === 'boolean' || typeof key === 'bigint') return key;
+  if (key instanceof CelUint) return key.value;
+  return typeof key === 'number' && Number.isInteger(key) ? BigInt(key) : undefined;
+}
+
+interface Entry {
+  readonly key: CelValue;
+  readonly value: CelValue;
+  /** Which maps of the table see it: those with more entries than this. */
+  readonly index: number;
+}
+
+class GrownMap extends CelMap {
+  readonly #table: Map<Canonical, Entry>;
+  override readonly size: number;
+
+  constructor(table: Map<Canonical, Entry>) {
+    super();
+    this.#table = table;
+    this.size = table.size;
+  }
+
+  /** Whether it may grow its table: nobody has done so before. */
+  get isNewest(): boolean {
+    return this.#table.size === this.size;
+  }
+
+  /** Only for the newest, with a key that is not there. */
+  with(id: Canonical, key: CelValue, value: CelValue): GrownMap {
+    this.#table.set(id, { key, value, index: this.size });
+    return new GrownMap(this.#table);
+  }
+
+  override get(key: CelValue): CelValue | undefined {
+    return this.#entry(key)?.value;
+  }
+
+  override has(key: CelValue): boolean {
+    return this.#entry(key) !== undefined;
+  }
+
+  override *keys(): Iterable<CelValue> {
+    for (const { key, index } of this.#table.values()) {
+      if (index >= this.size) return;
+      yield key;
+    }
+  }
+
+  #entry(key: CelValue): Entry | undefined {
+    const id = canonical(key);
+    const entry = id === undefined ? undefined : this.#table.get(id);
+    return entry !== undefined && entry.index < this.size ? entry : undefined;
+  }
+}
+
+function insert(budget: Budget, map: CelMap, key: CelValue, value: CelValue): CelMap | CelFault {
+  const id = canonical(key);
+  if (id === undefined) return new CelFault('unsupported key type');
+  if (map.has(key)) return new CelFault(`insert failed: key ${shown(key)} already exists`);
+  budget.charge(1);
+  const own = map instanceof GrownMap && map.isNewest ? map : copyOf(budget, map);
+  return own instanceof CelFault ? own : own.with(id, key, value);
+}
+
+function insertAll(budget: Budget, map: CelMap, more: CelMap): CelMap | CelFault {
+  let result: CelMap | CelFault = map;
+  for (const key of more.keys()) {
+    const value = more.get(key);
+    if (value === undefined) continue;
+    if (value instanceof CelFault) return value;
+    result = insert(budget, result, key, value);
+    if (result instanceof CelFault) return result;
+  }
+  return result;
+}
+
+function copyOf(budget: Budget, map: CelMap): GrownMap | CelFault {
+  budget.charge(map.size);
+  const table = new Map<Canonical, Entry>();
+  for (const key of map.keys()) {
+    const id = canonical(key);
+    const value = map.get(key);
+    if (value instanceof CelFault) return value;
+    if (id !== undefined && value !== undefined) table.set(id, { key, value, index: table.size });
+  }
+  return new GrownMap(table);
+}

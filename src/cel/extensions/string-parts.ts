@@ -1,0 +1,71 @@
+/** Strings apart and together: split, join, replace. Each charges for what it makes before it makes it. */
+import type { Budget } from '#cel/budget.ts';
+import { bytesCost } from '#cel/budget.ts';
+import { ArrayList } from '#cel/evaluate/array-list.ts';
+import { shown } from '#cel/evaluate/fault.ts';
+import { codePointCount, nextUnit } from '#cel/extensions/code-points.ts';
+import { searchCost } from '#cel/extensions/search-cost.ts';
+import type { CelList } from '#cel/value.ts';
+import { CelFault } from '#cel/value.ts';
+
+/** At most `limit` parts, the last with all that is left; below zero: no limit. An empty separator cuts everywhere. */
+export function split(budget: Budget, text: string, separator: string, limit: bigint): CelList {
+  if (limit === 0n) return new ArrayList([]);
+  budget.charge(searchCost(text, separator));
+  const cuts = limit < 0n ? Infinity : Number(limit) - 1;
+  const parts: string[] = [];
+  let start = 0;
+  let end = cutAfter(text, separator, start);
+  while (parts.length < cuts && end >= 0) {
+    budget.charge(1);
+    parts.push(text.slice(start, end));
+    start = end + separator.length;
+    end = cutAfter(text, separator, start);
+  }
+  if (separator !== '' || text !== '') parts.push(text.slice(start));
+  return new ArrayList(parts);
+}
+
+/** Where the next separator is, or with an empty one: where the code point ends, except for the last. */
+function cutAfter(text: string, separator: string, start: number): number {
+  if (separator !== '') return text.indexOf(separator, start);
+  const end = nextUnit(text, start);
+  return end < text.length ? end : -1;
+}
+
+export function join(budget: Budget, list: CelList, separator: string): string | CelFault {
+  budget.charge(list.size);
+  const parts: string[] = [];
+  for (let i = 0; i < list.size; i++) {
+    const part = list.at(i);
+    if (typeof part !== 'string') return new CelFault(`join: invalid input: ${shown(part)}`);
+    budget.charge(bytesCost(part.length + separator.length));
+    parts.push(part);
+  }
+  return parts.join(separator);
+}
+
+/** At most `limit` times; below zero: no limit. Where `from` is empty, around each code point. */
+export function replace(budget: Budget, text: string, from: string, to: string, limit: bigint): string {
+  const times = limit < 0n ? Infinity : Number(limit);
+  budget.charge(searchCost(text, from));
+  const places = from === '' ? Math.min(times, codePointCount(text) + 1) : countUpTo(text, from, times);
+  if (places === 0) return text;
+  budget.charge(places + bytesCost(text.length + places * to.length));
+
+  const parts: string[] = [];
+  let start = 0;
+  for (let i = 0; i < places; i++) {
+    const end = from === '' ? (i === 0 ? 0 : nextUnit(text, start)) : text.indexOf(from, start);
+    parts.push(text.slice(start, end));
+    start = end + from.length;
+  }
+  parts.push(text.slice(start));
+  return parts.join(to);
+}
+
+function countUpTo(text: string, part: string, times: number): number {
+  let count = 0;
+  for (let at = text.indexOf(part); at >= 0 && count < times; at = text.indexOf(part, at + part.length)) count++;
+  return count;
+}

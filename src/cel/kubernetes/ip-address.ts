@@ -1,0 +1,128 @@
+/** IP addresses as numbers: read and written as Go's netip does, faults included. Zones never get past the readers. */
+import { quotedForMessage } from '#cel/extensions/go-quote.ts';
+
+export interface IpAddress {
+  readonly family: 4 | 6;
+  readonly value: bigint;
+}
+
+/** Says why a text is no address, in Go's words. */
+export class IpAddressError extends Error {
+  override name = 'IpAddressError';
+}
+
+/** Units for reading one, beside its length. */
+export const PARSE_COST = 10;
+
+export const bitsOf = (family: 4 | 6): number => (family === 4 ? 32 : 128);
+
+/** Throws IpAddressError. `zone` is what follows a percent sign. */
+export function parseIpAddress(text: string): IpAddress & { zone: string } {
+  const kind = /[.:%]/.exec(text)?.[0];
+  if (kind === '.') return { family: 4, value: parseFour(text, text), zone: '' };
+  if (kind === ':') return parseSix(text);
+  throw fault(text, kind === '%' ? 'missing IPv6 address' : 'unable to parse IP');
+}
+
+function fault(text: string, problem: string, at?: string): IpAddressError {
+  const place = at === undefined || at === '' ? '' : ` (at ${quotedForMessage(at)})`;
+  return new IpAddressError(`ParseAddr(${quotedForMessage(text)}): ${problem}${place}`);
+}
+
+/** Four octets; `whole` is what the message shows. */
+function parseFour(whole: string, text: string): bigint {
+  let value = 0n;
+  let octet = '';
+  let dots = 0;
+  for (let i = 0; i < text.length; i++) {
+    const sign = text.charAt(i);
+    if (sign >= '0' && sign <= '9') {
+      if (octet === '0') throw fault(whole, 'IPv4 field has octet with leading zero');
+      octet += sign;
+      if (Number(octet) > 255) throw fault(whole, 'IPv4 field has value >255');
+    } else if (sign === '.') {
+      if (octet === '' || i === text.length - 1) {
+        throw fault(whole, 'IPv4 field must have at least one digit', text.slice(i));
+      }
+      if (dots === 3) throw fault(whole, 'IPv4 address too long');
+      value = (value << 8n) | BigInt(octet);
+      octet = '';
+      dots++;
+    } else {
+      throw fault(whole, 'unexpected character', text.slice(i));
+    }
+  }
+  if (dots < 3) throw fault(whole, 'IPv4 address too short');
+  return (value << 8n) | BigInt(octet);
+}
+
+function parseSix(whole: string): IpAddress & { zone: string } {
+  const percent = whole.indexOf('%');
+  const zone = percent < 0 ? '' : whole.slice(percent + 1);
+  if (percent >= 0 && zone === '') throw fault(whole, 'zone must be a non-empty string');
+  const { groups, gap } = readGroups(whole, percent < 0 ? whole : whole.slice(0, percent));
+  if (groups.length < 8 && gap < 0) throw fault(whole, 'address string too short');
+  if (groups.length === 8 && gap >= 0) throw fault(whole, 'the :: must expand to at least one field of zeros');
+  if (gap >= 0) groups.splice(gap, 0, ...Array.from<number>({ length: 8 - groups.length }).fill(0));
+  return { family: 6, value: groups.reduce((value, group) => (value << 16n) | BigInt(group), 0n), zone };
+}
+
+/** `gap` is where the double colon stands; -1 = there is none. */
+function readGroups(whole: string, text: string): { groups: number[]; gap: number } {
+  const groups: number[] = [];
+  let gap = -1;
+  let rest = text;
+  if (rest.startsWith('::')) {
+    gap = 0;
+    rest = rest.slice(2);
+  }
+  while (rest !== '' && groups.length < 8) {
+    const [digits = ''] = /^[0-9a-fA-F]{0,5}/.exec(rest) ?? [];
+    if (digits.length > 4) throw fault(whole, 'each group must have 4 or fewer digits', rest);
+    if (digits === '') throw fault(whole, 'each colon-separated field must have at least one digit', rest);
+    if (rest.charAt(digits.length) === '.') {
+      readTrailingFour(whole, rest, groups, gap);
+      return { groups, gap };
+    }
+    groups.push(Number.parseInt(digits, 16));
+    rest = rest.slice(digits.length);
+    if (rest === '') break;
+    if (!rest.startsWith(':')) throw fault(whole, 'unexpected character, want colon', rest);
+    if (rest === ':') throw fault(whole, 'colon must be followed by more characters', rest);
+    rest = rest.slice(1);
+    if (rest.startsWith(':')) {
+      if (gap >= 0) throw fault(whole, 'multiple :: in address', rest);
+      gap = groups.length;
+      rest = rest.slice(1);
+    }
+  }
+  if (rest !== '') throw fault(whole, 'trailing garbage after address', rest);
+  return { groups, gap };
+}
+
+function readTrailingFour(whole: string, rest: string, groups: number[], gap: number): void {
+  if (gap < 0 && groups.length !== 6) {
+    throw fault(whole, 'embedded IPv4 address must replace the final 2 fields of the address', rest);
+  }
+  if (groups.length > 6) {
+    throw fault(whole, 'too many hex fields to fit an embedded IPv4 at the end of the address', rest);
+  }
+  const four = Number(parseFour(whole, rest));
+  groups.push(four >>> 16, four & 0xffff);
+}
+
+/** Canonical, as RFC 5952 has it. */
+export function formatIpAddress({ family, value }: IpAddress): string {
+  if (family === 4) return [24n, 16n, 8n, 0n].map((shift) => (value >> shift) & 0xffn).join('.');
+  const groups = Array.from({ length: 8 }, (_, i) => Number((value >> BigInt(112 - 16 * i)) & 0xffffn));
+  let start = -1;
+  let length = 1; // A single zero is written out.
+  for (let i = 0; i < 8; i++) {
+    let end = i;
+    while (end < 8 && groups[end] === 0) end++;
+    if (end - i > length) [start, length] = [i, end - i];
+  }
+  const hex = groups.map((group) => group.toString(16));
+  if (start < 0) return hex.join(':');
+  return `${hex.slice(0, start).join(':')}::${hex.slice(start + length).join(':')}`;
+}

@@ -1,0 +1,33 @@
+/** What Kubernetes offers to expressions beside the language itself. */
+import { bindLibrary } from '#cel/extensions/bind-macro.ts';
+import { setsLibrary } from '#cel/extensions/sets.ts';
+import { stringsLibrary, stringsReverseLibrary } from '#cel/extensions/strings.ts';
+import { twoVariableLibrary } from '#cel/extensions/two-variable-macros.ts';
+import { authorizerLibrary } from '#cel/kubernetes/authorizer.ts';
+import { cidrLibrary } from '#cel/kubernetes/cidr.ts';
+import { ipLibrary } from '#cel/kubernetes/ip.ts';
+import { listsLibrary } from '#cel/kubernetes/lists.ts';
+import { namedFormatLibrary } from '#cel/kubernetes/named-format.ts';
+import { quantityLibrary } from '#cel/kubernetes/quantity.ts';
+import { regexLibrary } from '#cel/kubernetes/regex.ts';
+import { semverLibrary } from '#cel/kubernetes/semver.ts';
+import { urlLibrary } from '#cel/kubernetes/url.ts';
+import type { Library } from '#cel/library.ts';
+
+/** What a ValidatingAdmissionPolicy of 1.32 may use, without the standard and optional libraries. */
+export const kubernetesLibraries: readonly Library[] = [
+  urlLibrary,
+  regexLibrary,
+  listsLibrary,
+  authorizerLibrary,
+  quantityLibrary,
+  stringsLibrary,
+  setsLibrary,
+  ipLibrary,
+  cidrLibrary,
+  namedFormatLibrary,
+  twoVariableLibrary,
+];
+
+/** What Kubernetes does not offer to policies in 1.32, or not at all yet. */
+export const laterLibraries: readonly Library[] = [semverLibrary, stringsReverseLibrary, bindLibrary];

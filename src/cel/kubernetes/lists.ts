@@ -1,0 +1,113 @@
+/**
+ * Kubernetes' functions over lists. Its overloads differ in the type of the elements, but a list of dyn fits them all:
+ * so the work looks at the elements themselves.
+ */
+import type { Budget } from '#cel/budget.ts';
+import { add } from '#cel/evaluate/arithmetic.ts';
+import { equal } from '#cel/evaluate/equal.ts';
+import { NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
+import { order } from '#cel/evaluate/order.ts';
+import { method } from '#cel/extensions/overload.ts';
+import type { Library, Overload } from '#cel/library.ts';
+import type { CelType } from '#cel/type.ts';
+import { BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, listOf, param } from '#cel/type.ts';
+import type { CelList, CelValue } from '#cel/value.ts';
+import { CelDuration, CelFault, CelUint } from '#cel/value.ts';
+
+const ELEMENT = param('A');
+
+const comparable: readonly [string, CelType][] = [
+  ['int', INT],
+  ['uint', UINT],
+  ['double', DOUBLE],
+  ['bool', BOOL],
+  ['duration', DURATION],
+  ['timestamp', TIMESTAMP],
+  ['string', STRING],
+  ['bytes', BYTES],
+];
+
+const summable: readonly [string, CelType, CelValue][] = [
+  ['int', INT, 0n],
+  ['uint', UINT, new CelUint(0n)],
+  ['double', DOUBLE, 0],
+  ['duration', DURATION, new CelDuration(0n)],
+];
+
+export const listsLibrary: Library = {
+  functions: {
+    indexOf: [
+      method<[CelList, CelValue]>('list_a_index_of_int', [listOf(ELEMENT), ELEMENT], INT, (budget, list, item) => {
+        let index = 0;
+        while (index < list.size && !isAt(budget, list, index, item)) index++;
+        return index < list.size ? BigInt(index) : -1n;
+      }),
+    ],
+    isSorted: comparable.map(([name, type]) =>
+      method<[CelList]>(`list_${name}_is_sorted_bool`, [listOf(type)], BOOL, isSorted),
+    ),
+    lastIndexOf: [
+      method<[CelList, CelValue]>('list_a_last_index_of_int', [listOf(ELEMENT), ELEMENT], INT, (budget, list, item) => {
+        let index = list.size - 1;
+        while (index >= 0 && !isAt(budget, list, index, item)) index--;
+        return BigInt(index);
+      }),
+    ],
+    max: comparable.map(([name, type]) => extreme('max', 1, name, type)),
+    min: comparable.map(([name, type]) => extreme('min', -1, name, type)),
+    sum: summable.map(([name, type, zero]) =>
+      method<[CelList]>(`list_${name}_sum_${name}`, [listOf(type)], type, (budget, list) => sum(budget, list, zero)),
+    ),
+  },
+};
+
+function isAt(budget: Budget, list: CelList, index: number, item: CelValue): boolean {
+  budget.charge(1);
+  return equal(list.at(index), item, budget);
+}
+
+function isSorted(budget: Budget, list: CelList): boolean | CelFault {
+  for (let i = 1; i < list.size; i++) {
+    budget.charge(1);
+    const result = order(list.at(i - 1), list.at(i), budget);
+    if (result instanceof CelFault) return result;
+    if (result > 0) return false;
+  }
+  return true;
+}
+
+/** The first of those that no other beats in direction `sign`. */
+function extreme(name: 'min' | 'max', sign: 1 | -1, typeName: string, type: CelType): Overload {
+  const work = (budget: Budget, list: CelList): CelValue | CelFault => {
+    if (list.size === 0) return new CelFault(`${name} called on empty list`);
+    let best = list.at(0);
+    for (let i = 1; i < list.size; i++) {
+      budget.charge(1);
+      const result = order(list.at(i), best, budget);
+      if (result instanceof CelFault) return result;
+      if (result * sign > 0) best = list.at(i);
+    }
+    return best;
+  };
+  return method<[CelList]>(`list_${typeName}_${name}_${typeName}`, [listOf(type)], type, work);
+}
+
+/** Only numbers and durations, though strings and lists could be added too. */
+function sum(budget: Budget, list: CelList, zero: CelValue): CelValue | CelFault {
+  if (list.size === 0) return zero;
+  let total = list.at(0);
+  if (!summable.some(([, , known]) => isAlike(known, total))) return NO_SUCH_OVERLOAD;
+  for (let i = 1; i < list.size; i++) {
+    budget.charge(1);
+    const next = list.at(i);
+    const result = isAlike(total, next) ? add(total, next, budget) : undefined;
+    if (result === undefined || result instanceof CelFault) return result ?? NO_SUCH_OVERLOAD;
+    total = result;
+  }
+  return total;
+}
+
+function isAlike(a: CelValue, b: CelValue): boolean {
+  if (typeof a !== 'object' || a === null) return typeof a === typeof b;
+  return (a instanceof CelUint && b instanceof CelUint) || (a instanceof CelDuration && b instanceof CelDuration);
+}

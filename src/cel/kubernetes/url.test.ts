@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fault, made, plain, testCalls } from '#cel/extensions/call.fixture.ts';
+import { CelUrl, urlLibrary } from '#cel/kubernetes/url.ts';
+
+function url(text: string): CelUrl {
+  const value = made(urlLibrary, 'url', [text]);
+  assert.ok(value instanceof CelUrl);
+  return value;
+}
+
+const refused: Record<string, string> = {
+  '': 'parse "": empty url',
+  '../relative': 'parse "../relative": invalid URI for request',
+  'example.com': 'parse "example.com": invalid URI for request',
+  ':80': 'parse ":80": missing protocol scheme',
+  'https://a b.com/': 'parse "https://a b.com/": invalid character " " in host name',
+  'https://example.com:x/': 'parse "https://example.com:x/": invalid port ":x" after host',
+  'https://[::1/': 'parse "https://[::1/": missing \']\' in host',
+  'https://u ser@example.com/': 'parse "https://u ser@example.com/": net/url: invalid userinfo',
+  '/%zz': 'parse "/%zz": invalid URL escape "%zz"',
+  'https://ex%41mple.com': 'parse "https://ex%41mple.com": invalid URL escape "%41"',
+  'https://a\nb': 'parse "https://a\\nb": net/url: invalid control character in URL',
+};
+for (const [text, why] of Object.entries(refused)) {
+  testCalls(urlLibrary, {
+    [`url refuses ${JSON.stringify(text)}`]: [
+      'url',
+      [text],
+      fault(`URL parse error during conversion from string: ${why}`),
+    ],
+    [`isURL says no to ${JSON.stringify(text)}`]: ['isURL', [text], false],
+  });
+}
+
+testCalls(urlLibrary, {
+  'isURL takes an absolute path': ['isURL', ['/absolute/path'], true],
+  'isURL takes what browsers call opaque': ['isURL', ['mailto:somebody@example.com'], true],
+  'getScheme is in small letters': ['getScheme', [url('HTTPS://example.com')], 'https'],
+  'a path has no scheme': ['getScheme', [url('/path')], ''],
+  'getHost has the port': ['getHost', [url('https://user:pass@example.com:8080/')], 'example.com:8080'],
+  'getHost of IPv6': ['getHost', [url('https://[::1]:80/')], '[::1]:80'],
+  'getHostname has no port': ['getHostname', [url('https://example.com:80/')], 'example.com'],
+  'getHostname of IPv6': ['getHostname', [url('https://[::1]:80/')], '::1'],
+  'getHostname with a zone': ['getHostname', [url('https://[fe80::1%25en0]/')], 'fe80::1%en0'],
+  getPort: ['getPort', [url('https://example.com:80/')], '80'],
+  'getPort where there is none': ['getPort', [url('https://example.com/')], ''],
+  'getEscapedPath stays as written': ['getEscapedPath', [url('https://example.com/a%2Fb/(c)?x')], '/a%2Fb/(c)'],
+  'getEscapedPath escapes what must be': [
+    'getEscapedPath',
+    [url('https://example.com/with space/é%41')],
+    '/with%20space/%C3%A9A',
+  ],
+  'getEscapedPath of none': ['getEscapedPath', [url('https://example.com')], ''],
+  'getEscapedPath ends at the fragment': ['getEscapedPath', [url('https://example.com/a#b')], '/a'],
+  'two slashes without scheme are a host': ['getHost', [url('//example.com/a')], 'example.com'],
+  'getQuery collects values': [
+    'getQuery',
+    [url('https://example.com/?k=a&k=b+c&e&x=%26#k=d')],
+    new Map<string, string[]>([
+      ['k', ['a', 'b c']],
+      ['e', ['']],
+      ['x', ['&']],
+    ]),
+  ],
+  'getQuery leaves out what is broken': ['getQuery', [url('/?a=%zz&b;c=1&d=1')], new Map([['d', ['1']]])],
+  'getQuery of none': ['getQuery', [url('/path')], new Map()],
+});
+
+test('URLs are equal when they are written alike', () => {
+  assert.equal(url('HTTP://example.com/a').equals(url('http://example.com/a')), true);
+  assert.equal(url('http://example.com/a').equals(url('http://example.com/a?')), false);
+  assert.equal(url('http://example.com/a').equals(url('http://example.com/a#')), false);
+  assert.equal(plain(url('/a').parts.query as undefined), undefined);
+});

@@ -1,0 +1,89 @@
+/**
+ * Source into tokens. What is no token is reported and passed over, as in cel-go, so that one run tells all of it.
+ * Leaves the meaning of literals to literal.ts.
+ */
+import { endOfString } from '#cel/parse/string-token.ts';
+import { TOKEN_ORDER, quoteSource } from '#cel/parse/token.ts';
+import type { Token, TokenKind } from '#cel/parse/token.ts';
+import type { CelProblem } from '#cel/syntax-error.ts';
+
+const SPACE = /[\t \r\n\f]+|\/\/[^\n]*/y;
+const NUMBER = /(?:[0-9]+\.[0-9]+|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|0x[0-9a-fA-F]+[uU]?|[0-9]+[uU]?/y;
+const IDENTIFIER = /[A-Za-z_][A-Za-z0-9_]*/y;
+const ESCAPED_IDENTIFIER = /`[A-Za-z0-9_.\-/ ]+`/y;
+/** The two-character ones first. */
+const OPERATOR = /==|!=|<=|>=|&&|\|\||[<>[\]{}().,\-!?:+*/%]/y;
+const STRING_START = /[bB]?[rR]?["']/y;
+const WORDS: ReadonlySet<string> = new Set(['in', 'true', 'false', 'null']);
+const KINDS: ReadonlySet<string> = new Set(TOKEN_ORDER);
+
+function isKind(text: string): text is TokenKind {
+  return KINDS.has(text);
+}
+
+function match(pattern: RegExp, source: string, at: number): string | undefined {
+  pattern.lastIndex = at;
+  return pattern.exec(source)?.[0];
+}
+
+export interface Lexed {
+  /** Ends with `<EOF>`. */
+  readonly tokens: readonly Token[];
+  readonly problems: readonly CelProblem[];
+}
+
+export function lex(source: string): Lexed {
+  const tokens: Token[] = [];
+  const problems: CelProblem[] = [];
+  let at = 0;
+  while (at < source.length) {
+    const space = match(SPACE, source, at);
+    if (space !== undefined) {
+      at += space.length;
+      continue;
+    }
+    const token = tokenAt(source, at);
+    if (token !== undefined) {
+      tokens.push(token);
+      at += token.text.length;
+      continue;
+    }
+    const end = endOfNonsense(source, at);
+    problems.push({ at, message: `Syntax error: token recognition error at: ${quoteSource(source.slice(at, end))}` });
+    at = end;
+  }
+  tokens.push({ kind: '<EOF>', at: source.length, text: '' });
+  return { tokens, problems };
+}
+
+function tokenAt(source: string, at: number): Token | undefined {
+  const string = match(STRING_START, source, at);
+  if (string !== undefined) {
+    const { end, closed } = endOfString(source, at, string);
+    if (closed) return { kind: /^b/i.test(string) ? 'BYTES' : 'STRING', at, text: source.slice(at, end) };
+  }
+  const number = match(NUMBER, source, at);
+  if (number !== undefined) return { kind: numberKind(number), at, text: number };
+  const word = match(IDENTIFIER, source, at);
+  if (word !== undefined) return { kind: WORDS.has(word) && isKind(word) ? word : 'IDENTIFIER', at, text: word };
+  const operator = match(OPERATOR, source, at);
+  if (operator !== undefined && isKind(operator)) return { kind: operator, at, text: operator };
+  const escaped = match(ESCAPED_IDENTIFIER, source, at);
+  return escaped === undefined ? undefined : { kind: 'ESC_IDENTIFIER', at, text: escaped };
+}
+
+function numberKind(text: string): TokenKind {
+  if (/[uU]$/.test(text)) return 'NUM_UINT';
+  return /^0x|^[0-9]+$/.test(text) ? 'NUM_INT' : 'NUM_FLOAT';
+}
+
+/** Up to and with the first character that no token goes on with. */
+function endOfNonsense(source: string, at: number): number {
+  const first = source[at] ?? '';
+  let end = at;
+  if (first === '"' || first === "'") end = endOfString(source, at, first).end;
+  else if (first === '`') end = at + 1 + (/^[A-Za-z0-9_.\-/ ]*/.exec(source.slice(at + 1))?.[0].length ?? 0);
+  else if (first === '=' || first === '&' || first === '|') end = at + 1;
+  const failing = source.codePointAt(end);
+  return failing === undefined ? source.length : end + String.fromCodePoint(failing).length;
+}

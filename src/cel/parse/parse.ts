@@ -1,0 +1,40 @@
+/** Source into a tree with its macros expanded, or all that is wrong with it. */
+import type { Expr } from '#cel/ast.ts';
+import type { Macro } from '#cel/library.ts';
+import { lex } from '#cel/parse/lexer.ts';
+import { MAX_SOURCE, sizeProblem } from '#cel/parse/limits.ts';
+import { Parser } from '#cel/parse/parser.ts';
+import { ParseStop, TokenReader } from '#cel/parse/token-reader.ts';
+import { CelSyntaxError } from '#cel/syntax-error.ts';
+import type { CelProblem } from '#cel/syntax-error.ts';
+
+/**
+ * Throws CelSyntaxError, and nothing else; its problems stand in the order of the source. A problem of the whole
+ * (too long, too deep) has no place: `at` is -1.
+ */
+export function parse(source: string, macros: readonly Macro[]): Expr {
+  if (source.length > MAX_SOURCE) {
+    const message = `expression code point size exceeds limit: size: ${source.length}, limit ${MAX_SOURCE}`;
+    throw new CelSyntaxError([{ at: -1, message }]);
+  }
+  const { tokens, problems } = lex(source);
+  const reader = new TokenReader(source, tokens, problems);
+  const tree = parseWhole(reader, macros);
+  if (tree === undefined || reader.problems.length > 0) throw new CelSyntaxError(inOrder(reader.problems));
+  const tooLarge = sizeProblem(tree);
+  if (tooLarge !== undefined) throw new CelSyntaxError([{ at: -1, message: tooLarge }]);
+  return tree;
+}
+
+function parseWhole(reader: TokenReader, macros: readonly Macro[]): Expr | undefined {
+  try {
+    return new Parser(reader, macros).parseWhole();
+  } catch (error) {
+    if (error instanceof ParseStop) return undefined;
+    throw error;
+  }
+}
+
+function inOrder(problems: readonly CelProblem[]): CelProblem[] {
+  return problems.toSorted((a, b) => a.at - b.at);
+}

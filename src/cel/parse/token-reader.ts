@@ -1,0 +1,112 @@
+/**
+ * Walks over the tokens and says what is wrong with them in the words of cel-go's generated parser: one surplus token
+ * is passed over ("extraneous input"), one missing token is imagined ("missing ')' at"), anything else ends the parse
+ * ("mismatched input"). cel-go would try to go on behind that; what it then says is noise and left out.
+ */
+import { describeExpected, quoteSource } from '#cel/parse/token.ts';
+import type { Token, TokenKind } from '#cel/parse/token.ts';
+import type { CelProblem } from '#cel/syntax-error.ts';
+
+/** Ends the parse; the problems are with the reader. */
+export class ParseStop extends Error {
+  override name = 'ParseStop';
+}
+
+/** cel-go gives up after as many. */
+const MAX_PROBLEMS = 100;
+
+export class TokenReader {
+  readonly #source: string;
+  readonly #tokens: readonly Token[];
+  readonly #problems: CelProblem[];
+  readonly #end: Token;
+  #next = 0;
+
+  constructor(source: string, tokens: readonly Token[], problems: readonly CelProblem[]) {
+    this.#source = source;
+    this.#tokens = tokens;
+    this.#problems = problems.slice(0, MAX_PROBLEMS);
+    this.#end = tokens.at(-1) ?? { kind: '<EOF>', at: source.length, text: '' };
+  }
+
+  get problems(): readonly CelProblem[] {
+    return this.#problems;
+  }
+
+  get token(): Token {
+    return this.#tokens[this.#next] ?? this.#end;
+  }
+
+  ahead(count: number): Token {
+    return this.#tokens[this.#next + count] ?? this.#end;
+  }
+
+  is(kind: TokenKind): boolean {
+    return this.token.kind === kind;
+  }
+
+  isOneOf(kinds: readonly TokenKind[]): boolean {
+    return kinds.includes(this.token.kind);
+  }
+
+  take(): Token {
+    const { token } = this;
+    this.#next += 1;
+    return token;
+  }
+
+  /** undefined = the next token is another one and stays. */
+  takeIf(kind: TokenKind): Token | undefined {
+    return this.is(kind) ? this.take() : undefined;
+  }
+
+  /** The next token must be this one. `follow` are the tokens that may come behind it. */
+  expect(kind: TokenKind, follow: readonly TokenKind[] = []): void {
+    if (this.takeIf(kind) !== undefined) return;
+    if (this.ahead(1).kind === kind) {
+      this.#extraneous([kind]);
+      this.take();
+    } else if (follow.includes(this.token.kind)) {
+      this.problem(this.token.at, `Syntax error: missing ${describeExpected([kind])} at ${this.#shown()}`);
+    } else {
+      this.mismatched([kind]);
+    }
+  }
+
+  /** The next token must be one of these, else there is one too many. */
+  expectOneOf(kinds: readonly TokenKind[]): void {
+    if (this.isOneOf(kinds)) return;
+    if (!kinds.includes(this.ahead(1).kind)) this.mismatched(kinds);
+    this.#extraneous(kinds);
+  }
+
+  problem(at: number, message: string): void {
+    if (this.#problems.length < MAX_PROBLEMS) this.#problems.push({ at, message });
+  }
+
+  mismatched(expected: readonly TokenKind[]): never {
+    const message = `Syntax error: mismatched input ${this.#shown()} expecting ${describeExpected(expected)}`;
+    this.stop(this.token.at, message);
+  }
+
+  /** `from` is where the alternatives part. */
+  noViableAlternative(from: Token): never {
+    const text = this.#source.slice(from.at, this.token.at + this.token.text.length);
+    this.stop(this.token.at, `Syntax error: no viable alternative at input ${quoteSource(text.trimEnd())}`);
+  }
+
+  stop(at: number, message: string): never {
+    this.problem(at, message);
+    throw new ParseStop(message);
+  }
+
+  #extraneous(expected: readonly TokenKind[]): void {
+    const message = `Syntax error: extraneous input ${this.#shown()} expecting ${describeExpected(expected)}`;
+    this.problem(this.token.at, message);
+    this.take();
+  }
+
+  #shown(): string {
+    return this.is('<EOF>') ? "'<EOF>'" : quoteSource(this.token.text);
+  }
+}

@@ -1,0 +1,97 @@
+/** size, contains, startsWith, endsWith and matches. */
+import { bytesCost } from '#cel/budget.ts';
+import type { Budget } from '#cel/budget.ts';
+import { constantRegex, regexOf } from '#cel/evaluate/regex.ts';
+import type { Regex } from '#cel/evaluate/regex.ts';
+import type { Overload } from '#cel/library.ts';
+import { BOOL, BYTES, INT, STRING, listOf, mapOf, param } from '#cel/type.ts';
+import type { CelType } from '#cel/type.ts';
+import { CelFault } from '#cel/value.ts';
+import type { CelList, CelMap } from '#cel/value.ts';
+
+/** In code points. */
+export function stringSize(text: string): number {
+  let size = text.length;
+  for (let index = 1; index < text.length; index += 1) {
+    const unit = text.charCodeAt(index);
+    if (unit >= 0xdc00 && unit <= 0xdfff && isHighSurrogate(text.charCodeAt(index - 1))) size -= 1;
+  }
+  return size;
+}
+
+function isHighSurrogate(unit: number): boolean {
+  return unit >= 0xd800 && unit <= 0xdbff;
+}
+
+const sizeOfString: Overload['call'] = ([text], budget) => {
+  budget.charge(bytesCost((text as string).length));
+  return BigInt(stringSize(text as string));
+};
+const sizeOfBytes: Overload['call'] = ([bytes]) => BigInt((bytes as Uint8Array).length);
+const sizeOfElements: Overload['call'] = ([container]) => BigInt((container as CelList | CelMap).size);
+
+const MAP = mapOf(param('A'), param('B'));
+const LIST = listOf(param('A'));
+
+function size(global: string, member: string, type: CelType, call: Overload['call']): Overload[] {
+  return [
+    { id: global, member: false, args: [type], result: INT, call },
+    { id: member, member: true, args: [type], result: INT, call },
+  ];
+}
+
+function test(
+  id: string,
+  cost: (text: string, part: string) => number,
+  holds: (text: string, part: string) => boolean,
+): Overload {
+  return {
+    id,
+    member: true,
+    args: [STRING, STRING],
+    result: BOOL,
+    call: ([text, part], budget) => {
+      budget.charge(cost(text as string, part as string));
+      return holds(text as string, part as string);
+    },
+  };
+}
+
+function searched(regex: Regex | CelFault, text: string, budget: Budget): boolean | CelFault {
+  return regex instanceof CelFault ? regex : regex.isFoundIn(text, budget);
+}
+
+function matches(id: string, member: boolean): Overload {
+  return {
+    id,
+    member,
+    args: [STRING, STRING],
+    result: BOOL,
+    call: ([text, pattern], budget) => searched(regexOf(pattern as string, budget), text as string, budget),
+    prepare: ([, pattern]) => {
+      if (typeof pattern !== 'string') return undefined;
+      const regex = constantRegex(pattern);
+      return ([text], budget) => searched(regex(budget), text as string, budget);
+    },
+  };
+}
+
+/** V8 may compare the part at every place of the text. */
+function searchCost(text: string, part: string): number {
+  return bytesCost(text.length) * (1 + bytesCost(part.length));
+}
+
+const partCost = (_text: string, part: string) => bytesCost(part.length);
+
+export const strings: Readonly<Record<string, readonly Overload[]>> = {
+  size: [
+    ...size('size_bytes', 'bytes_size', BYTES, sizeOfBytes),
+    ...size('size_list', 'list_size', LIST, sizeOfElements),
+    ...size('size_map', 'map_size', MAP, sizeOfElements),
+    ...size('size_string', 'string_size', STRING, sizeOfString),
+  ],
+  contains: [test('contains_string', searchCost, (text, part) => text.includes(part))],
+  endsWith: [test('ends_with_string', partCost, (text, part) => text.endsWith(part))],
+  startsWith: [test('starts_with_string', partCost, (text, part) => text.startsWith(part))],
+  matches: [matches('matches', false), matches('matches_string', true)],
+};

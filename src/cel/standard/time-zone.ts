@@ -1,0 +1,82 @@
+/** Where the clocks of a zone stand. A zone is a name of the IANA database or an offset like `-08:00`. */
+import type { Budget } from '#cel/budget.ts';
+import { CelFault } from '#cel/value.ts';
+
+const MAX_CACHED = 64;
+/** Measured: making a formatter, and asking it. */
+const ZONE_UNITS = 5000;
+const LOOKUP_UNITS = 300;
+
+const formatters = new Map<string, Intl.DateTimeFormat | CelFault>();
+
+/** How far the zone is ahead of UTC at that time. */
+export function zoneOffsetMillis(zone: string, utcMillis: number, budget: Budget): number | CelFault {
+  const colon = zone.indexOf(':');
+  if (colon !== -1) return fixedOffset(zone, colon);
+  if (zone === '' || zone === 'UTC') return 0;
+  if (zone.length > 64) return unknownZone(zone);
+  const formatter = formatterOf(zone, budget);
+  if (formatter instanceof CelFault) return formatter;
+  budget.charge(LOOKUP_UNITS);
+  return wallClock(formatter, utcMillis) - Math.floor(utcMillis / 1000) * 1000;
+}
+
+function fixedOffset(zone: string, colon: number): number | CelFault {
+  const hours = zone.slice(0, colon);
+  const minutes = zone.slice(colon + 1);
+  if (!/^[+-]?\d{1,4}$/.test(hours))
+    return new CelFault(`strconv.Atoi: parsing "${hours.slice(0, 64)}": invalid syntax`);
+  if (!/^\d{1,4}$/.test(minutes))
+    return new CelFault(`strconv.Atoi: parsing "${minutes.slice(0, 64)}": invalid syntax`);
+  const sign = zone.startsWith('-') ? -1 : 1;
+  return (Number(hours) * 60 + sign * Number(minutes)) * 60_000;
+}
+
+function unknownZone(zone: string): CelFault {
+  return new CelFault(`unknown time zone ${zone.slice(0, 64)}`);
+}
+
+function formatterOf(zone: string, budget: Budget): Intl.DateTimeFormat | CelFault {
+  const known = formatters.get(zone);
+  if (known !== undefined) return known;
+  budget.charge(ZONE_UNITS);
+  const made = makeFormatter(zone);
+  if (formatters.size >= MAX_CACHED) {
+    const [oldest] = formatters.keys();
+    if (oldest !== undefined) formatters.delete(oldest);
+  }
+  formatters.set(zone, made);
+  return made;
+}
+
+function makeFormatter(zone: string): Intl.DateTimeFormat | CelFault {
+  // An offset without a colon is a zone for JavaScript, but not for Go.
+  if (/^[+-]/.test(zone)) return unknownZone(zone);
+  try {
+    return new Intl.DateTimeFormat('en-US', {
+      timeZone: zone,
+      calendar: 'gregory',
+      numberingSystem: 'latn',
+      era: 'short',
+      year: 'numeric',
+      month: 'numeric',
+      day: 'numeric',
+      hour: 'numeric',
+      minute: 'numeric',
+      second: 'numeric',
+      hourCycle: 'h23',
+    });
+  } catch {
+    return unknownZone(zone);
+  }
+}
+
+/** The clock of the zone, read as if it were UTC. */
+function wallClock(formatter: Intl.DateTimeFormat, utcMillis: number): number {
+  const parts = new Map(formatter.formatToParts(utcMillis).map(({ type, value }) => [type, value]));
+  const number = (type: Intl.DateTimeFormatPartTypes) => Number(parts.get(type));
+  const year = parts.get('era') === 'BC' ? 1 - number('year') : number('year');
+  const date = new Date(0);
+  date.setUTCFullYear(year, number('month') - 1, number('day'));
+  return date.setUTCHours(number('hour'), number('minute'), number('second'), 0);
+}

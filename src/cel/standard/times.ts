@@ -1,0 +1,75 @@
+/** The parts of a timestamp, in UTC or a time zone, and of a duration. */
+import type { Budget } from '#cel/budget.ts';
+import { floorDivide } from '#cel/evaluate/time-text.ts';
+import type { Overload } from '#cel/library.ts';
+import { zoneOffsetMillis } from '#cel/standard/time-zone.ts';
+import { DURATION, INT, STRING, TIMESTAMP } from '#cel/type.ts';
+import { CelFault } from '#cel/value.ts';
+import type { CelDuration, CelTimestamp } from '#cel/value.ts';
+
+/** A date is made for it. */
+const PART_UNITS = 5;
+
+type Part = (date: Date) => number;
+
+const NANOS_PER_MILLI = 1_000_000n;
+const DAY_MILLIS = 86_400_000;
+
+function part({ nanos }: CelTimestamp, zone: string, of: Part, budget: Budget): bigint | CelFault {
+  budget.charge(PART_UNITS);
+  const millis = Number(floorDivide(nanos, NANOS_PER_MILLI));
+  const offset = zoneOffsetMillis(zone, millis, budget);
+  return offset instanceof CelFault ? offset : BigInt(of(new Date(millis + offset)));
+}
+
+/** `zoned` is the name of the overload with a time zone. */
+function ofTimestamp(id: string, of: Part, zoned = `${id}_with_tz`): Overload[] {
+  const args = [TIMESTAMP];
+  return [
+    { id, member: true, args, result: INT, call: ([time], budget) => part(time as CelTimestamp, 'UTC', of, budget) },
+    {
+      id: zoned,
+      member: true,
+      args: [...args, STRING],
+      result: INT,
+      call: ([time, zone], budget) => part(time as CelTimestamp, zone as string, of, budget),
+    },
+  ];
+}
+
+function ofDuration(id: string, nanosPerUnit: bigint): Overload {
+  const call: Overload['call'] = ([value]) => (value as CelDuration).nanos / nanosPerUnit;
+  return { id, member: true, args: [DURATION], result: INT, call };
+}
+
+/** From 0. */
+function dayOfYear(date: Date): number {
+  const start = new Date(date);
+  start.setUTCMonth(0, 1);
+  return Math.round((date.getTime() - start.getTime()) / DAY_MILLIS);
+}
+
+export const times: Readonly<Record<string, readonly Overload[]>> = {
+  getFullYear: ofTimestamp('timestamp_to_year', (date) => date.getUTCFullYear()),
+  getMonth: ofTimestamp('timestamp_to_month', (date) => date.getUTCMonth()),
+  getDayOfYear: ofTimestamp('timestamp_to_day_of_year', dayOfYear),
+  getDayOfMonth: ofTimestamp('timestamp_to_day_of_month', (date) => date.getUTCDate() - 1),
+  getDate: ofTimestamp('timestamp_to_day_of_month_1_based', (date) => date.getUTCDate()),
+  getDayOfWeek: ofTimestamp('timestamp_to_day_of_week', (date) => date.getUTCDay()),
+  getHours: [
+    ...ofTimestamp('timestamp_to_hours', (date) => date.getUTCHours()),
+    ofDuration('duration_to_hours', 3_600_000_000_000n),
+  ],
+  getMinutes: [
+    ...ofTimestamp('timestamp_to_minutes', (date) => date.getUTCMinutes()),
+    ofDuration('duration_to_minutes', 60_000_000_000n),
+  ],
+  getSeconds: [
+    ...ofTimestamp('timestamp_to_seconds', (date) => date.getUTCSeconds(), 'timestamp_to_seconds_tz'),
+    ofDuration('duration_to_seconds', 1_000_000_000n),
+  ],
+  getMilliseconds: [
+    ...ofTimestamp('timestamp_to_milliseconds', (date) => date.getUTCMilliseconds()),
+    ofDuration('duration_to_milliseconds', NANOS_PER_MILLI),
+  ],
+};

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { describeProblems } from '#cel/syntax-error.ts';
+
+const cases: Record<string, { source: string; at: number; want: string }> = {
+  'the place is marked under its line': {
+    source: 'object.spec.(',
+    at: 12,
+    want: 'ERROR: <input>:1:13: m\n | object.spec.(\n | ............^',
+  },
+  'only the line of several': { source: 'a &&\n  b &&\nc', at: 7, want: 'ERROR: <input>:2:3: m\n |   b &&\n | ..^' },
+  'the last line': { source: 'a &&\nb', at: 5, want: 'ERROR: <input>:2:1: m\n | b\n | ^' },
+  'the end of the source': { source: 'a +', at: 3, want: 'ERROR: <input>:1:4: m\n | a +\n | ...^' },
+  'the end of a line': { source: 'a +\nb', at: 3, want: 'ERROR: <input>:1:4: m\n | a +\n | ...^' },
+  'tabs become spaces': { source: '\ta', at: 1, want: 'ERROR: <input>:1:2: m\n |  a\n | .^' },
+  'what is not ASCII is marked wide': {
+    source: "'ü😁' + x",
+    at: 8,
+    want: "ERROR: <input>:1:8: m\n | 'ü😁' + x\n | .\uff0e\uff0e....^",
+  },
+  'a mark under what is not ASCII is wide': { source: '😁', at: 0, want: 'ERROR: <input>:1:1: m\n | 😁\n | \uff3e' },
+  'a source without anything has no line to show': { source: '', at: 0, want: 'ERROR: <input>:1:1: m' },
+  'the source as a whole has no place': { source: 'a', at: -1, want: 'ERROR: <input>:-1:0: m' },
+  'a line that is too long is not shown': {
+    source: `${'a'.repeat(16_384)}b`,
+    at: 3,
+    want: 'ERROR: <input>:1:4: m',
+  },
+};
+
+for (const [sentence, { source, at, want }] of Object.entries(cases)) {
+  test(`problems are told as cel-go tells them: ${sentence}`, () => {
+    assert.equal(describeProblems(source, [{ at, message: 'm' }]), want);
+  });
+}
+
+test('problems stand in the order of the source', () => {
+  const problems = [
+    { at: 4, message: 'second' },
+    { at: 0, message: 'first' },
+  ];
+  assert.equal(
+    describeProblems('a + b', problems),
+    'ERROR: <input>:1:1: first\n | a + b\n | ^\nERROR: <input>:1:5: second\n | a + b\n | ....^',
+  );
+});
+
+test('a hundred problems are told and the others are counted', () => {
+  const problems = Array.from({ length: 103 }, () => ({ at: 0, message: 'm' }));
+  const told = describeProblems('a', problems, 2).split('\n');
+  assert.equal(told.length, 301);
+  assert.equal(told.at(-1), '5 more errors were truncated');
+});

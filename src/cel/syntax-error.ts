@@ -1,0 +1,55 @@
+/** What the parser and the checker find, told as cel-go tells it, with the line and a mark under the place. */
+
+export interface CelProblem {
+  /** Offset in the source (UTF-16). -1 = the source as a whole. */
+  readonly at: number;
+  /** `Syntax error: ...`, `undeclared reference to 'x' (in container '')`, `found no matching overload for ...`. */
+  readonly message: string;
+}
+
+/** Thrown by the parser and by macros. */
+export class CelSyntaxError extends Error {
+  override name = 'CelSyntaxError';
+  readonly problems: readonly CelProblem[];
+  constructor(problems: readonly CelProblem[]) {
+    super(problems[0]?.message ?? 'syntax error');
+    this.problems = problems;
+  }
+}
+
+/** So many are told; the others are counted. */
+export const MAX_PROBLEMS = 100;
+
+const MAX_SNIPPET_BYTES = 16_384;
+
+/** All problems in the order of the source, as cel-go prints them. `more` counts those that were not kept. */
+export function describeProblems(source: string, problems: readonly CelProblem[], more = 0): string {
+  const told = problems
+    .slice(0, MAX_PROBLEMS)
+    .toSorted((a, b) => a.at - b.at)
+    .map((problem) => describeProblem(source, problem));
+  const untold = problems.length - told.length + more;
+  if (untold > 0) told.push(`${untold} more errors were truncated`);
+  return told.join('\n');
+}
+
+function describeProblem(source: string, { at, message }: CelProblem): string {
+  if (at < 0) return `ERROR: <input>:-1:0: ${message}`;
+  const before = source.slice(0, at);
+  const lineStart = before.lastIndexOf('\n') + 1;
+  const lineNumber = before.split('\n').length;
+  const lead = [...before.slice(lineStart)];
+  const head = `ERROR: <input>:${lineNumber}:${lead.length + 1}: ${message}`;
+
+  const lineEnd = source.indexOf('\n', lineStart);
+  const line = source.slice(lineStart, lineEnd === -1 ? undefined : lineEnd);
+  if (source === '' || Buffer.byteLength(line) > MAX_SNIPPET_BYTES) return head;
+  // A character of several bytes is taken to be a wide one, and its mark is wide too.
+  const dots = lead.map((char) => (isAscii(char) ? '.' : '\uff0e')).join('');
+  const mark = isAscii(source.charAt(at)) ? '^' : '\uff3e';
+  return `${head}\n | ${line.replaceAll('\t', ' ')}\n | ${dots}${mark}`;
+}
+
+function isAscii(char: string): boolean {
+  return char === '' || char.charCodeAt(0) < 0x80;
+}
