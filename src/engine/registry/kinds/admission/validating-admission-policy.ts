@@ -1,4 +1,5 @@
 /** ValidatingAdmissionPolicy: rules in CEL about what may be written. */
+import { checkExpressions } from '#engine/admission/policies/compile-policy.ts';
 import {
   checkMatchConditions,
   checkMatchResources,
@@ -128,7 +129,7 @@ function checkPolicy(name: string, spec: PolicySpec): FieldError[] {
     errors.push(requiredValue(`spec.auditAnnotations[${i}].valueExpression`, 'valueExpression is not specified'));
   }
   const keys = auditAnnotations.map(({ key }, i) => [`spec.auditAnnotations[${i}].key`, key] as const);
-  return [...errors, ...checkUnique(keys)];
+  return [...errors, ...checkUnique(keys), ...checkExpressions(spec)];
 }
 
 function checkParamKind(kind: PolicySpec['paramKind']): FieldError[] {

@@ -1,4 +1,5 @@
 /** ValidatingWebhookConfiguration and MutatingWebhookConfiguration: who else is asked about writes. */
+import { conditionFailure } from '#engine/admission/webhooks/webhook-conditions.ts';
 import {
   checkMatchConditions,
   checkRule,
@@ -107,9 +108,19 @@ function checkWebhook(field: string, webhook: Webhook): FieldError[] {
     ...checkLabelSelector(`${field}.objectSelector`, webhook.objectSelector),
     ...checkClientConfig(`${field}.clientConfig`, webhook.clientConfig),
     ...checkMatchConditions(`${field}.matchConditions`, webhook.matchConditions),
+    ...checkExpressions(`${field}.matchConditions`, webhook.matchConditions ?? []),
     ...checkReviewVersions(`${field}.admissionReviewVersions`, admissionReviewVersions),
   );
   return errors;
+}
+
+/** An expression that does not compile could only fail at each request. */
+function checkExpressions(field: string, conditions: readonly { expression: string }[]): FieldError[] {
+  return conditions.flatMap(({ expression }, i) => {
+    const text = expression.trim();
+    const failure = text === '' ? undefined : conditionFailure(text);
+    return failure === undefined ? [] : [invalidValue(`${field}[${i}].expression`, text, failure)];
+  });
 }
 
 /** `check.example.com`: at least three segments, so that two makers never choose the same name. */

@@ -1,0 +1,86 @@
+/** The values of the variables for one request; each is made when an expression first looks at it. */
+import { authorizerValue, resourceCheckValue, type AccessCheck } from '#cel/kubernetes/authorizer.ts';
+import type { Activation } from '#cel/compile.ts';
+import { adaptJson } from '#cel/evaluate/adapt-json.ts';
+import type { CelMap, CelValue } from '#cel/value.ts';
+import type { AdmissionAttributes } from '#engine/admission/admission.ts';
+import { admissionRequest, objectIn } from '#engine/admission/matching/admission-request.ts';
+import type { Authorizer } from '#engine/auth/authorize.ts';
+import { AUTHENTICATED } from '#engine/auth/groups.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+import type { UserInfo } from '#engine/request.ts';
+import type { KubeObject } from '#kube/meta.ts';
+
+export interface ActivationParts {
+  readonly attributes: AdmissionAttributes;
+  /** The version in which the rule speaks. */
+  readonly version: Resource;
+  readonly authorizer: Authorizer;
+  /** Of the object's namespace; undefined for kinds without one, and for namespaces themselves. */
+  namespaceObject(): KubeObject | undefined;
+}
+
+/** What several policies share in one request. */
+export class RequestValues {
+  readonly #parts: ActivationParts;
+  readonly #known = new Map<string, CelValue>();
+
+  constructor(parts: ActivationParts) {
+    this.#parts = parts;
+  }
+
+  /** With the parameters and variables of one policy, where it has them. */
+  activation(own: { readonly params?: KubeObject | undefined; readonly variables?: CelMap } = {}): Activation {
+    return (name) => {
+      if (name === 'variables') return own.variables;
+      if (name === 'params') return adaptJson(own.params ?? null);
+      return this.#value(name);
+    };
+  }
+
+  #value(name: string): CelValue | undefined {
+    const known = this.#known.get(name);
+    if (known !== undefined) return known;
+    const value = this.#make(name);
+    if (value !== undefined) this.#known.set(name, value);
+    return value;
+  }
+
+  #make(name: string): CelValue | undefined {
+    const { attributes, version } = this.#parts;
+    switch (name) {
+      case 'object':
+        return adaptJson(objectIn(attributes.object, attributes, version) ?? null);
+      case 'oldObject':
+        return adaptJson(objectIn(attributes.oldObject, attributes, version) ?? null);
+      case 'request':
+        return adaptJson(admissionRequest(attributes, version));
+      case 'namespaceObject':
+        return adaptJson(this.#parts.namespaceObject() ?? null);
+      case 'authorizer':
+        return authorizerValue(this.#check(attributes.user));
+      case 'authorizer.requestResource':
+        return this.#requestResource();
+      default:
+        return undefined;
+    }
+  }
+
+  #requestResource(): CelValue {
+    const { resource, subresource, namespace, name, user } = this.#parts.attributes;
+    const { group, plural } = resource;
+    return resourceCheckValue(this.#check(user), { group, resource: plural, subresource, namespace, name });
+  }
+
+  #check(user: UserInfo): AccessCheck {
+    const { authorizer } = this.#parts;
+    return {
+      authorize: (wanted) => authorizer.authorize(user, wanted),
+      serviceAccount: (namespace, name) =>
+        this.#check({
+          name: `system:serviceaccount:${namespace}:${name}`,
+          groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, AUTHENTICATED],
+        }),
+    };
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * A request as webhooks and expressions see it: the AdmissionRequest of admission.k8s.io/v1 without uid and objects.
+ * With matchPolicy Equivalent it speaks of another version than the client did; conversion changes apiVersion only.
+ */
+import type { AdmissionAttributes, GroupVersionKind } from '#engine/admission/admission.ts';
+import { namespaceOf } from '#engine/admission/matching/match-resources.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+import type { UserInfo } from '#engine/request.ts';
+import { apiVersionOf, type KubeObject } from '#kube/meta.ts';
+
+export interface AdmissionRequest {
+  readonly kind: GroupVersionKind;
+  readonly resource: GroupVersionResource;
+  readonly subResource?: string;
+  readonly requestKind: GroupVersionKind;
+  readonly requestResource: GroupVersionResource;
+  readonly requestSubResource?: string;
+  readonly name?: string;
+  readonly namespace?: string;
+  readonly operation: string;
+  readonly userInfo: {
+    readonly username?: string;
+    readonly uid?: string;
+    readonly groups?: readonly string[];
+    readonly extra?: Readonly<Record<string, readonly string[]>>;
+  };
+  readonly dryRun: boolean;
+  readonly options: unknown;
+}
+
+interface GroupVersionResource {
+  readonly group: string;
+  readonly version: string;
+  readonly resource: string;
+}
+
+/** `version` is what a Select gave. */
+export function admissionRequest(attributes: AdmissionAttributes, version: Resource): AdmissionRequest {
+  const { resource, subresource, name, operation, user, dryRun, options } = attributes;
+  const namespace = namespaceOf(attributes);
+  const { group, version: requested, kind } = attributes.kind;
+  return {
+    kind: kindIn(attributes, version),
+    resource: resourceName(version),
+    ...(subresource === '' ? {} : { subResource: subresource }),
+    requestKind: { group, version: requested, kind },
+    requestResource: resourceName(resource),
+    ...(subresource === '' ? {} : { requestSubResource: subresource }),
+    ...(name === '' ? {} : { name }),
+    ...(namespace === '' ? {} : { namespace }),
+    operation,
+    userInfo: userInfo(user),
+    dryRun,
+    options,
+  };
+}
+
+/** A subresource's own kind (Scale, Eviction) is the same in every version of its resource. */
+function kindIn({ kind, resource }: AdmissionAttributes, version: Resource): GroupVersionKind {
+  const own = kind.kind === resource.kind && kind.group === resource.group;
+  const from = own ? version : kind;
+  return { group: from.group, version: from.version, kind: from.kind };
+}
+
+/** The object in the version that the rule speaks; shares everything else with it. */
+export function objectIn(
+  object: KubeObject | undefined,
+  attributes: AdmissionAttributes,
+  version: Resource,
+): KubeObject | undefined {
+  if (object === undefined || version === attributes.resource) return object;
+  return { ...object, apiVersion: apiVersionOf(kindIn(attributes, version)) };
+}
+
+function resourceName({ group, version, plural }: Resource): GroupVersionResource {
+  return { group, version, resource: plural };
+}
+
+function userInfo({ name, uid = '', groups, extra = {} }: UserInfo): AdmissionRequest['userInfo'] {
+  return {
+    ...(name === '' ? {} : { username: name }),
+    ...(uid === '' ? {} : { uid }),
+    ...(groups.length === 0 ? {} : { groups }),
+    ...(Object.keys(extra).length === 0 ? {} : { extra }),
+  };
+}

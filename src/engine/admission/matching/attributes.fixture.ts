@@ -1,0 +1,48 @@
+/** Admission attributes made by hand: a valid request, and what a test wants to be different. */
+import type { AdmissionAttributes } from '#engine/admission/admission.ts';
+import { configMaps } from '#engine/registry/kinds/config-map.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+import type { KubeObject } from '#kube/meta.ts';
+
+export interface Noted {
+  readonly warnings: string[];
+  readonly annotations: Map<string, string>;
+}
+
+/** A ConfigMap is created, unless told otherwise. */
+export function anAdmission(overrides: Partial<AdmissionAttributes> = {}): AdmissionAttributes & { noted: Noted } {
+  const resource: Resource = overrides.resource ?? configMaps;
+  const noted: Noted = { warnings: [], annotations: new Map() };
+  const operation = overrides.operation ?? 'CREATE';
+  return {
+    operation,
+    resource,
+    kind: resource,
+    subresource: '',
+    namespace: resource.namespaced ? 'golden' : '',
+    name: 'thing',
+    object: operation === 'DELETE' ? undefined : anObject(resource),
+    oldObject: operation === 'CREATE' ? undefined : anObject(resource),
+    user: { name: 'alice', groups: ['system:authenticated'] },
+    dryRun: false,
+    options: { kind: 'CreateOptions', apiVersion: 'meta.k8s.io/v1' },
+    notes: {
+      warn: (message) => void noted.warnings.push(message),
+      annotate: (key, value) => void noted.annotations.set(key, value),
+    },
+    signal: new AbortController().signal,
+    reshape: () => {},
+    ...overrides,
+    noted,
+  };
+}
+
+export function anObject(resource: Resource, labels?: Record<string, string>): KubeObject {
+  const apiVersion = resource.group === '' ? resource.version : `${resource.group}/${resource.version}`;
+  const metadata = {
+    name: 'thing',
+    ...(resource.namespaced ? { namespace: 'golden' } : {}),
+    ...(labels === undefined ? {} : { labels }),
+  };
+  return { apiVersion, kind: resource.kind, metadata };
+}

@@ -1,0 +1,29 @@
+/** What matching looks up: labels of namespaces in the store, versions of a collection in the registry. */
+import { NAMESPACE_COLLECTION, type Labels, type MatchParts } from '#engine/admission/matching/match-resources.ts';
+import { decodeStored } from '#engine/codec.ts';
+import type { Registry } from '#engine/registry/registry.ts';
+import type { Entry, Store } from '#engine/store/store.ts';
+
+const NO_LABELS: Labels = {};
+/** Read once for each version of a namespace, not for each request in it. */
+const known = new WeakMap<Entry, Labels>();
+
+export function matchPartsOf(store: Store, registry: Registry): MatchParts {
+  return {
+    namespaceLabels(name) {
+      const entry = store.latest(NAMESPACE_COLLECTION, name);
+      return entry && labelsOf(entry);
+    },
+    equivalents({ collection, group, version }) {
+      return registry.resources.filter(
+        (other) => other.collection === collection && (other.group !== group || other.version !== version),
+      );
+    },
+  };
+}
+
+function labelsOf(entry: Entry): Labels {
+  let labels = known.get(entry);
+  if (labels === undefined) known.set(entry, (labels = decodeStored(entry.bytes).metadata.labels ?? NO_LABELS));
+  return labels;
+}

@@ -1,0 +1,48 @@
+/** Rules of webhooks and policies: which resources, subresources and operations they name. Pure. */
+import type { Operation } from '#engine/admission/admission.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+
+export interface RuleLike {
+  readonly operations?: readonly string[];
+  readonly apiGroups?: readonly string[];
+  readonly apiVersions?: readonly string[];
+  /** `pods`, `pods/status`, `pods/*`, `*`, `*` and `/scale` together, `*` and `/*` together. */
+  readonly resources?: readonly string[];
+  readonly scope?: string;
+}
+
+/** What a request is about, as far as a rule can tell. */
+export interface RuleTarget {
+  readonly resource: Resource;
+  readonly subresource: string;
+  readonly operation: Operation;
+}
+
+export function ruleMatches(rule: RuleLike, { resource, subresource, operation }: RuleTarget): boolean {
+  return (
+    scopeMatches(rule.scope, resource) &&
+    anyOf(rule.operations, operation) &&
+    anyOf(rule.apiGroups, resource.group) &&
+    anyOf(rule.apiVersions, resource.version) &&
+    (rule.resources ?? []).some((pattern) => resourceMatches(pattern, resource.plural, subresource))
+  );
+}
+
+function scopeMatches(scope: string | undefined, { namespaced }: Resource): boolean {
+  if (scope === undefined || scope === '*') return true;
+  return scope === (namespaced ? 'Namespaced' : 'Cluster');
+}
+
+function anyOf(patterns: readonly string[] | undefined, value: string): boolean {
+  return patterns !== undefined && (patterns.includes('*') || patterns.includes(value));
+}
+
+/** A pattern without a slash means the resource itself: none of its subresources, not even for `*`. */
+function resourceMatches(pattern: string, plural: string, subresource: string): boolean {
+  const slash = pattern.indexOf('/');
+  const wantedPlural = slash < 0 ? pattern : pattern.slice(0, slash);
+  const wantedSubresource = slash < 0 ? '' : pattern.slice(slash + 1);
+  return fits(wantedPlural, plural) && fits(wantedSubresource, subresource);
+}
+
+const fits = (pattern: string, value: string) => pattern === '*' || pattern === value;

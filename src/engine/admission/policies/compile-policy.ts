@@ -1,0 +1,96 @@
+/**
+ * A policy's expressions as programs. Compiled twice in a policy's life: when it is written, to refuse what cannot
+ * work, and when it takes effect.
+ */
+import { compile, type CompileFailure, type Program } from '#cel/compile.ts';
+import type { Environment } from '#cel/environment.ts';
+import { BOOL, DYN, NULL, STRING, type CelType } from '#cel/type.ts';
+import { expressionEnvironment } from '#engine/admission/expressions/expression-environment.ts';
+import { objectType } from '#engine/admission/expressions/expression-types.ts';
+import type { PolicySpec, Validation } from '#engine/admission/policies/policy-spec.ts';
+import { invalidValue, type FieldError } from '#kube/field-error.ts';
+
+export interface CompiledValidation {
+  readonly validation: Validation;
+  readonly program: Program;
+  readonly message: Program | undefined;
+}
+
+export interface CompiledPolicy {
+  readonly conditions: readonly { readonly name: string; readonly program: Program }[];
+  readonly variables: ReadonlyMap<string, Program>;
+  readonly validations: readonly CompiledValidation[];
+  readonly annotations: readonly { readonly key: string; readonly program: Program }[];
+}
+
+/** What the objects are, where a schema tells; for type checking. */
+export interface PolicyTypes {
+  readonly object?: CelType;
+  readonly params?: CelType;
+}
+
+/** Gets each expression that does not compile, with the path of its field. */
+export type OnFailure = (field: string, source: string, failure: CompileFailure) => void;
+
+/** Expressions that do not compile are told and left out. Empty ones are another's business (they are required). */
+export function compilePolicy(spec: PolicySpec, onFailure: OnFailure, types: PolicyTypes = {}): CompiledPolicy {
+  const declared = {
+    params: spec.paramKind !== undefined,
+    objectType: types.object,
+    paramsType: types.params,
+  };
+  const attempt = (field: string, source: string | undefined, environment: Environment, expect: readonly CelType[]) => {
+    if (source === undefined || source.trim() === '') return undefined;
+    const compiled = compile(source, environment, { expect });
+    if (!('failure' in compiled)) return compiled;
+    onFailure(field, source, compiled);
+    return undefined;
+  };
+
+  const plain = expressionEnvironment({ ...declared, authorizer: true });
+  const conditions = (spec.matchConditions ?? []).flatMap(({ name, expression }, i) => {
+    const program = attempt(`spec.matchConditions[${i}].expression`, expression, plain, [BOOL]);
+    return program === undefined ? [] : [{ name, program }];
+  });
+
+  // Each variable sees those before it.
+  const variables = new Map<string, Program>();
+  const environmentNow = (authorizer: boolean) => {
+    const known = Object.fromEntries([...variables].map(([name, { type }]) => [name, type]));
+    return expressionEnvironment({
+      ...declared,
+      authorizer,
+      variables: objectType('kubernetes.variables', known),
+    });
+  };
+  for (const [i, { name, expression }] of (spec.variables ?? []).entries()) {
+    const program = attempt(`spec.variables[${i}].expression`, expression, environmentNow(true), [DYN]);
+    if (program !== undefined) variables.set(name, program);
+  }
+
+  const full = environmentNow(true);
+  const withoutAuthorizer = environmentNow(false);
+  const validations = (spec.validations ?? []).flatMap((validation, i) => {
+    const field = `spec.validations[${i}]`;
+    const program = attempt(`${field}.expression`, validation.expression, full, [BOOL]);
+    const message = attempt(`${field}.messageExpression`, validation.messageExpression, withoutAuthorizer, [STRING]);
+    return program === undefined ? [] : [{ validation, program, message }];
+  });
+  const annotations = (spec.auditAnnotations ?? []).flatMap(({ key, valueExpression }, i) => {
+    const field = `spec.auditAnnotations[${i}].valueExpression`;
+    const program = attempt(field, valueExpression, withoutAuthorizer, [STRING, NULL]);
+    return program === undefined ? [] : [{ key, program }];
+  });
+  return { conditions, variables, validations, annotations };
+}
+
+/** What is wrong with the expressions of a policy that somebody wants to write. */
+export function checkExpressions(spec: PolicySpec): FieldError[] {
+  const errors: FieldError[] = [];
+  compilePolicy(spec, (field, source, failure) => errors.push(invalidValue(field, source, failureText(failure))));
+  return errors;
+}
+
+export function failureText({ about, failure }: CompileFailure): string {
+  return about === 'source' ? `compilation failed: ${failure}` : failure;
+}

@@ -1,0 +1,156 @@
+/**
+ * What one policy says about one request under one binding and one parameter. A generator: it hands over after each
+ * expression, so that whoever drives it can let others have the process (slices.ts).
+ */
+import { Budget, CostLimitError } from '#cel/budget.ts';
+import type { Program } from '#cel/compile.ts';
+import { CelFault, type CelValue } from '#cel/value.ts';
+import { CALL_UNITS, MATCH_UNITS, POLICY_UNITS } from '#engine/admission/expressions/cost.ts';
+import type { RequestValues } from '#engine/admission/expressions/request-activation.ts';
+import type { CompiledPolicy, CompiledValidation } from '#engine/admission/policies/compile-policy.ts';
+import { LazyVariables } from '#engine/admission/policies/lazy-variables.ts';
+import type { Units } from '#engine/admission/policies/slices.ts';
+import type { KubeObject } from '#kube/meta.ts';
+
+export interface Denial {
+  /** Among the policy's validations; what has no place among them counts as the first. */
+  readonly index: number;
+  readonly message: string;
+  /** undefined = Invalid. */
+  readonly reason: string | undefined;
+}
+
+export interface PolicyVerdict {
+  readonly denials: readonly Denial[];
+  readonly annotations: readonly { readonly key: string; readonly value: string }[];
+  /** Refuses whatever the binding's actions are. */
+  readonly faults: readonly Denial[];
+}
+
+/** No units are left. No value of CEL is a symbol. */
+const SPENT = Symbol('spent');
+
+const PASSED: PolicyVerdict = { denials: [], annotations: [], faults: [] };
+
+const OUT_OF_BUDGET = 'validation failed due to running out of cost budget, no further validation rules will be run';
+const MAX_MESSAGE_BYTES = 5 * 1024;
+
+export interface Question {
+  readonly policy: CompiledPolicy;
+  readonly ignoresFailures: boolean;
+  readonly values: RequestValues;
+  readonly params: KubeObject | undefined;
+}
+
+export function* decide(question: Question): Generator<Units, PolicyVerdict> {
+  const { policy, ignoresFailures, values, params } = question;
+  const failed = (message: string): PolicyVerdict =>
+    ignoresFailures ? PASSED : { ...PASSED, denials: [{ index: 0, message, reason: undefined }] };
+
+  const conditions = new Evaluator(question, MATCH_UNITS);
+  const fault = yield* unmet(policy, conditions);
+  if (fault === 'unmet') return PASSED;
+  if (fault !== undefined) return failed(fault);
+
+  const rules = new Evaluator({ values, params, policy }, POLICY_UNITS);
+  const denials: Denial[] = [];
+  for (const [index, rule] of policy.validations.entries()) {
+    const result = rules.run(rule.program);
+    yield rules.spent;
+    if (result === SPENT) return failed(OUT_OF_BUDGET);
+    if (result instanceof CelFault) {
+      if (!ignoresFailures) denials.push({ index, message: resulted(rule.program, result), reason: undefined });
+    } else if (result !== true) {
+      const message = messageOf(rule, rules);
+      yield rules.spent;
+      if (message === undefined) return failed(`failed messageExpression: ${OUT_OF_BUDGET}`);
+      denials.push({ index, message, reason: rule.validation.reason });
+    }
+  }
+  return { denials, ...(yield* annotationsOf(question)) };
+}
+
+/** 'unmet' = a condition is false; otherwise the first error, if there is one. One that is false outweighs errors. */
+function* unmet({ conditions }: CompiledPolicy, evaluator: Evaluator): Generator<Units, string | undefined> {
+  let fault: string | undefined;
+  for (const { program } of conditions) {
+    const result = evaluator.run(program);
+    yield evaluator.spent;
+    if (result === false) return 'unmet';
+    if (result === SPENT) return OUT_OF_BUDGET;
+    if (result instanceof CelFault) fault ??= resulted(program, result);
+  }
+  return fault;
+}
+
+function* annotationsOf({
+  policy,
+  ignoresFailures,
+  values,
+  params,
+}: Question): Generator<Units, Pick<PolicyVerdict, 'annotations' | 'faults'>> {
+  const evaluator = new Evaluator({ values, params, policy }, POLICY_UNITS);
+  const annotations: { key: string; value: string }[] = [];
+  const faults: Denial[] = [];
+  for (const [index, { key, program }] of policy.annotations.entries()) {
+    const result = evaluator.run(program);
+    yield evaluator.spent;
+    if (typeof result === 'string') {
+      if (result.trim() !== '') annotations.push({ key, value: result.trim() });
+    } else if (result !== null && !ignoresFailures) {
+      const message = result instanceof CelFault ? resulted(program, result) : OUT_OF_BUDGET;
+      faults.push({ index, message, reason: undefined });
+    }
+  }
+  return { annotations, faults };
+}
+
+/** What the rule's own expression says, else its message, else the rule. undefined = no units are left. */
+function messageOf({ validation, message }: CompiledValidation, evaluator: Evaluator): string | undefined {
+  const said = message === undefined ? undefined : evaluator.run(message);
+  if (said === SPENT) return undefined;
+  const text = typeof said === 'string' ? said.trim() : '';
+  const usable = text !== '' && Buffer.byteLength(text) <= MAX_MESSAGE_BYTES && !text.includes('\n');
+  if (usable) return text;
+  return validation.message?.trim() || `failed expression: ${validation.expression.trim()}`;
+}
+
+function resulted({ source }: Program, { message }: CelFault): string {
+  return `expression '${source}' resulted in error: ${message}`;
+}
+
+/** Runs expressions that share one purse. */
+class Evaluator {
+  readonly #variables: LazyVariables;
+  readonly #activation: ReturnType<RequestValues['activation']>;
+  #left: number;
+  /** What the last run has cost. */
+  spent = 0;
+
+  constructor({ values, params, policy }: Pick<Question, 'values' | 'params' | 'policy'>, units: number) {
+    this.#variables = new LazyVariables(policy.variables);
+    this.#activation = values.activation({ params, variables: this.#variables });
+    this.#left = units;
+  }
+
+  /** SPENT = the purse is empty; an expression that is too dear by itself is a fault. */
+  run(program: Program): CelValue | CelFault | typeof SPENT {
+    const allowed = Math.min(CALL_UNITS, this.#left);
+    const budget = new Budget(allowed);
+    this.#variables.use(this.#activation, budget);
+    try {
+      const result = program.evaluate(this.#activation, budget);
+      this.#pay(allowed - budget.left);
+      return result;
+    } catch (error) {
+      if (!(error instanceof CostLimitError)) throw error;
+      this.#pay(allowed);
+      return this.#left <= 0 ? SPENT : new CelFault(error.message);
+    }
+  }
+
+  #pay(units: number): void {
+    this.spent = units;
+    this.#left -= units;
+  }
+}

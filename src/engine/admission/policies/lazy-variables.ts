@@ -1,0 +1,49 @@
+/** The variables of a policy as a map: each is computed when an expression first looks at it, and then kept. */
+import type { Activation, Program } from '#cel/compile.ts';
+import type { Budget } from '#cel/budget.ts';
+import { CelFault, CelMap, type CelValue } from '#cel/value.ts';
+
+export class LazyVariables extends CelMap {
+  readonly #programs: ReadonlyMap<string, Program>;
+  readonly #known = new Map<string, CelValue | CelFault>();
+  #activation: Activation = () => undefined;
+  #budget: Budget | undefined;
+
+  constructor(programs: ReadonlyMap<string, Program>) {
+    super();
+    this.#programs = programs;
+  }
+
+  /** Before each evaluation: what a variable costs counts for the expression that looks at it first. */
+  use(activation: Activation, budget: Budget): void {
+    this.#activation = activation;
+    this.#budget = budget;
+  }
+
+  override get size(): number {
+    return this.#programs.size;
+  }
+
+  override get(key: CelValue): CelValue | CelFault | undefined {
+    if (typeof key !== 'string') return undefined;
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    const program = this.#programs.get(key);
+    if (program === undefined) return undefined;
+    const value = program.evaluate(this.#activation, this.#budget!);
+    const kept =
+      value instanceof CelFault
+        ? new CelFault(`composited variable "${key}" fails to evaluate: ${value.message}`)
+        : value;
+    this.#known.set(key, kept);
+    return kept;
+  }
+
+  override has(key: CelValue): boolean {
+    return typeof key === 'string' && this.#programs.has(key);
+  }
+
+  override keys(): Iterable<CelValue> {
+    return this.#programs.keys();
+  }
+}

@@ -1,0 +1,145 @@
+/** The policies that are bound, in step with the store: effective as soon as policy and binding are durable. */
+import type { AdmissionAttributes } from '#engine/admission/admission.ts';
+import { MatchIndex, type Candidate } from '#engine/admission/matching/match-index.ts';
+import { matchPartsOf } from '#engine/admission/matching/match-parts.ts';
+import {
+  compileMatchResources,
+  type CompiledMatch,
+  type MatchParts,
+} from '#engine/admission/matching/match-resources.ts';
+import { compilePolicy, failureText, type CompiledPolicy } from '#engine/admission/policies/compile-policy.ts';
+import {
+  BINDING_COLLECTION,
+  POLICY_COLLECTION,
+  type BindingSpec,
+  type Policy,
+  type PolicyBinding,
+  type PolicySpec,
+} from '#engine/admission/policies/policy-spec.ts';
+import { decodeStored } from '#engine/codec.ts';
+import type { Registry } from '#engine/registry/registry.ts';
+import type { Entry, Store } from '#engine/store/store.ts';
+import type { Log } from '#lib/log.ts';
+
+export interface BoundPolicy {
+  readonly name: string;
+  readonly spec: PolicySpec;
+  readonly compiled: CompiledPolicy;
+  /** Expressions that once compiled and do not any more, or that came past validation. */
+  readonly failure: string | undefined;
+  readonly bindings: readonly Binding[];
+}
+
+export interface Binding {
+  readonly name: string;
+  readonly spec: BindingSpec;
+  /** undefined = wherever the policy matches. */
+  readonly match: CompiledMatch | undefined;
+}
+
+interface ReadPolicy {
+  readonly policy: Omit<BoundPolicy, 'bindings'>;
+  readonly match: CompiledMatch;
+}
+
+export interface PolicyListParts {
+  readonly store: Store;
+  readonly registry: Registry;
+  readonly log: Log;
+}
+
+/** Whoever may write these decides over admission; no policy may stand in the way of mending it. */
+const EXEMPT: ReadonlySet<string> = new Set([POLICY_COLLECTION, BINDING_COLLECTION]);
+
+export class PolicyList {
+  readonly #parts: PolicyListParts;
+  readonly #match: MatchParts;
+  readonly #index: MatchIndex<BoundPolicy>;
+  readonly #policies = new WeakMap<Entry, ReadPolicy | undefined>();
+  readonly #bindings = new WeakMap<Entry, Binding | undefined>();
+  readonly #stops: readonly (() => void)[];
+
+  /** Right as soon as this returns. */
+  constructor(parts: PolicyListParts) {
+    const { store, registry } = parts;
+    this.#parts = parts;
+    this.#match = matchPartsOf(store, registry);
+    this.#index = new MatchIndex(registry, { exempt: EXEMPT });
+    this.#stops = [POLICY_COLLECTION, BINDING_COLLECTION].map((collection) =>
+      store.watch({ collection, since: store.revision }, () => this.#refresh()),
+    );
+    this.#refresh();
+  }
+
+  /** By name. */
+  candidates(attributes: AdmissionAttributes): readonly Candidate<BoundPolicy>[] {
+    return this.#index.candidates(attributes);
+  }
+
+  stop(): void {
+    for (const stop of this.#stops) stop();
+    this.#index.replace([]);
+  }
+
+  #refresh(): void {
+    const { store } = this.#parts;
+    const bindings = Map.groupBy(
+      store.list(BINDING_COLLECTION).entries.flatMap((entry) => this.#bindingOf(entry) ?? []),
+      ({ spec }) => spec.policyName,
+    );
+    this.#index.replace(
+      store.list(POLICY_COLLECTION).entries.flatMap((entry) => {
+        const read = this.#policyOf(entry);
+        const bound = read && bindings.get(read.policy.name);
+        return bound === undefined ? [] : [{ value: { ...read!.policy, bindings: bound }, match: read!.match }];
+      }),
+    );
+  }
+
+  #policyOf(entry: Entry): ReadPolicy | undefined {
+    return remembered(this.#policies, entry, () => this.#guarded(entry, readPolicy));
+  }
+
+  #bindingOf(entry: Entry): Binding | undefined {
+    return remembered(this.#bindings, entry, () => this.#guarded(entry, readBinding));
+  }
+
+  /** An object that turns out to be impossible takes itself out of service, not the others. */
+  #guarded<T>(entry: Entry, read: (entry: Entry, match: MatchParts) => T): T | undefined {
+    try {
+      return read(entry, this.#match);
+    } catch (error) {
+      this.#parts.log.error(
+        { err: error, object: `${entry.collection} ${entry.id}` },
+        'Cannot read an admission policy',
+      );
+      return undefined;
+    }
+  }
+}
+
+function remembered<T>(known: WeakMap<Entry, T>, entry: Entry, make: () => T): T {
+  if (!known.has(entry)) known.set(entry, make());
+  return known.get(entry) as T;
+}
+
+function readPolicy(entry: Entry, match: MatchParts): ReadPolicy {
+  const { metadata, spec = {} } = decodeStored(entry.bytes) as Policy;
+  const failures: string[] = [];
+  const compiled = compilePolicy(spec, (_, __, failure) => failures.push(failureText(failure)));
+  const failure = failures.length === 0 ? undefined : failures.join('; ');
+  return {
+    policy: { name: metadata.name ?? '', spec, compiled, failure },
+    match: compileMatchResources(spec.matchConstraints ?? {}, match),
+  };
+}
+
+function readBinding(entry: Entry, match: MatchParts): Binding {
+  const { metadata, spec } = decodeStored(entry.bytes) as PolicyBinding;
+  const { matchResources } = spec;
+  return {
+    name: metadata.name ?? '',
+    spec,
+    match: matchResources === undefined ? undefined : compileMatchResources(matchResources, match),
+  };
+}

@@ -1,0 +1,62 @@
+/**
+ * Checks a policy's validations against the schemas of the kinds that its rules name. It only warns: a policy works on
+ * objects as they are, and a rule may be meant for versions that are not served yet.
+ */
+import { schemaType } from '#cel/check/schema-type.ts';
+import type { CelType } from '#cel/type.ts';
+import { compilePolicy, failureText } from '#engine/admission/policies/compile-policy.ts';
+import type { PolicySpec } from '#engine/admission/policies/policy-spec.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+import { parseApiVersion } from '#kube/meta.ts';
+
+export interface ExpressionWarning {
+  readonly fieldRef: string;
+  readonly warning: string;
+}
+
+/** A policy for everything is not checked against everything. */
+const MAX_TYPES = 10;
+
+export function checkTypes(spec: PolicySpec, resources: readonly Resource[]): ExpressionWarning[] {
+  const warnings = new Map<string, string[]>();
+  const params = paramsType(spec, resources);
+  for (const resource of namedKinds(spec, resources)) {
+    const { group, version, kind } = resource;
+    const object = typeOfKind(resource);
+    const tell = (field: string, failure: string) => {
+      warnings.set(field, [...(warnings.get(field) ?? []), `${group}/${version}, Kind=${kind}: ${failure}\n`]);
+    };
+    compilePolicy(spec, (field, _, failure) => tell(field, failureText(failure)), { object, params });
+  }
+  return [...warnings]
+    .filter(([field]) => field.startsWith('spec.validations['))
+    .map(([fieldRef, texts]) => ({ fieldRef, warning: texts.join('\n') }));
+}
+
+/** Kinds that the rules name outright; wildcards and subresources have no one type. In order. */
+function namedKinds({ matchConstraints }: PolicySpec, resources: readonly Resource[]): Resource[] {
+  const named = (values: readonly string[] | undefined, value: string) => values?.includes(value) === true;
+  const rules = matchConstraints?.resourceRules ?? [];
+  const kinds = resources.filter(({ group, version, plural }) =>
+    rules.some(
+      (rule) => named(rule.apiGroups, group) && named(rule.apiVersions, version) && named(rule.resources, plural),
+    ),
+  );
+  const key = ({ group, version, kind }: Resource) => `${group}/${version}/${kind}`;
+  return kinds.sort((a, b) => (key(a) < key(b) ? -1 : 1)).slice(0, MAX_TYPES);
+}
+
+function paramsType({ paramKind }: PolicySpec, resources: readonly Resource[]): CelType | undefined {
+  if (paramKind === undefined) return undefined;
+  const { group, version } = parseApiVersion(paramKind.apiVersion ?? '');
+  const found = resources.find((one) => one.group === group && one.version === version && one.kind === paramKind.kind);
+  return found && typeOfKind(found);
+}
+
+const known = new WeakMap<Resource, CelType>();
+
+function typeOfKind(resource: Resource): CelType {
+  let type = known.get(resource);
+  if (type === undefined) known.set(resource, (type = schemaType(resource.schema, resource.kind)));
+  return type;
+}

@@ -1,0 +1,158 @@
+/**
+ * ValidatingAdmissionPolicies as a step of admission: every policy that matches is asked under each of its bindings,
+ * with each of its parameters; the first denial in the order of names refuses the request.
+ */
+import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
+import { RequestValues } from '#engine/admission/expressions/request-activation.ts';
+import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
+import { decide, type Denial } from '#engine/admission/policies/decide.ts';
+import { collectParams } from '#engine/admission/policies/params.ts';
+import { PolicyList, type Binding, type BoundPolicy } from '#engine/admission/policies/policy-list.ts';
+import { refusalOf } from '#engine/admission/policies/refusal.ts';
+import { inSlices, type Units } from '#engine/admission/policies/slices.ts';
+import { decodeStored } from '#engine/codec.ts';
+import type { Authorizer } from '#engine/auth/authorize.ts';
+import type { Registry } from '#engine/registry/registry.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+import type { Store } from '#engine/store/store.ts';
+import type { KubeObject } from '#kube/meta.ts';
+import type { Log } from '#lib/log.ts';
+
+export interface PolicyParts {
+  readonly store: Store;
+  readonly registry: Registry;
+  readonly authorizer: Authorizer;
+  readonly log: Log;
+}
+
+export interface ValidatingPolicies {
+  readonly step: ValidatingStep;
+  stop(): void;
+}
+
+interface Asked {
+  readonly policy: BoundPolicy;
+  readonly version: Resource;
+}
+
+/** Who said no: the binding is absent where the policy itself cannot be used. */
+export interface PolicyRefusal {
+  readonly policy: string;
+  readonly binding: string | undefined;
+  readonly denial: Denial;
+}
+
+export function validatingPolicies(parts: PolicyParts): ValidatingPolicies {
+  const list = new PolicyList(parts);
+  const step: ValidatingStep = (attributes) => {
+    const asked: Asked[] = [];
+    for (const { value, select } of list.candidates(attributes)) {
+      const version = select(attributes);
+      if (version !== undefined) asked.push({ policy: value, version });
+    }
+    if (asked.length === 0) return undefined;
+    const refusals = inSlices(judge(parts, attributes, asked));
+    return refusals instanceof Promise
+      ? refusals.then((late) => refuse(attributes, late))
+      : refuse(attributes, refusals);
+  };
+  return { step, stop: () => list.stop() };
+}
+
+function refuse(attributes: AdmissionAttributes, refusals: readonly PolicyRefusal[]): void {
+  if (refusals.length > 0) throw refusalOf(attributes, refusals[0]!);
+}
+
+function* judge(
+  parts: PolicyParts,
+  attributes: AdmissionAttributes,
+  asked: readonly Asked[],
+): Generator<Units, PolicyRefusal[]> {
+  const refusals: PolicyRefusal[] = [];
+  for (const { policy, version } of asked) {
+    if (policy.failure !== undefined) {
+      refusals.push(...misconfigured(policy, undefined, policy.failure));
+      continue;
+    }
+    const values = new RequestValues({
+      attributes,
+      version,
+      authorizer: parts.authorizer,
+      namespaceObject: () => namespaceObject(parts.store, attributes),
+    });
+    const annotations = new Map<string, Set<string>>();
+    for (const binding of policy.bindings) {
+      if (!binds(binding, attributes)) continue;
+      refusals.push(...(yield* judgeBinding(parts, { policy, binding, attributes, values, annotations })));
+    }
+    for (const [key, found] of annotations) attributes.notes.annotate(`${policy.name}/${key}`, [...found].join(', '));
+  }
+  return refusals;
+}
+
+function binds({ match }: Binding, attributes: AdmissionAttributes): boolean {
+  if (match === undefined) return true;
+  const { resource, subresource, operation } = attributes;
+  return match.narrow(resource, subresource, operation)?.(attributes) !== undefined;
+}
+
+interface BoundQuestion {
+  readonly policy: BoundPolicy;
+  readonly binding: Binding;
+  readonly attributes: AdmissionAttributes;
+  readonly values: RequestValues;
+  /** Gathers what all bindings note under one key. */
+  readonly annotations: Map<string, Set<string>>;
+}
+
+function* judgeBinding(parts: PolicyParts, question: BoundQuestion): Generator<Units, PolicyRefusal[]> {
+  const { policy, binding, attributes, values, annotations } = question;
+  const params = collectParams(policy.spec.paramKind, binding.spec.paramRef, attributes.namespace, parts);
+  if ('fault' in params) return misconfigured(policy, binding, params.fault);
+  const ignoresFailures = policy.spec.failurePolicy === 'Ignore';
+  const refusals: PolicyRefusal[] = [];
+  for (const one of params) {
+    const verdict = yield* decide({ policy: policy.compiled, ignoresFailures, values, params: one });
+    for (const denial of verdict.denials) refusals.push(...act(question, denial));
+    for (const denial of verdict.faults) refusals.push({ policy: policy.name, binding: binding.name, denial });
+    for (const { key, value } of verdict.annotations) {
+      annotations.set(key, (annotations.get(key) ?? new Set<string>()).add(value));
+    }
+  }
+  return refusals;
+}
+
+/** What the binding's actions make of a denial. */
+function act({ policy, binding, attributes }: BoundQuestion, denial: Denial): PolicyRefusal[] {
+  const { validationActions: actions } = binding.spec;
+  const { notes } = attributes;
+  if (actions.includes('Audit')) {
+    const failure = {
+      message: denial.message,
+      policy: policy.name,
+      binding: binding.name,
+      expressionIndex: denial.index,
+      validationActions: actions,
+    };
+    notes.annotate('validation.policy.admission.k8s.io/validation_failure', JSON.stringify([failure]));
+  }
+  if (actions.includes('Warn')) {
+    const who = `ValidatingAdmissionPolicy '${policy.name}' with binding '${binding.name}'`;
+    notes.warn(`Validation failed for ${who}: ${denial.message}`);
+  }
+  return actions.includes('Deny') ? [{ policy: policy.name, binding: binding.name, denial }] : [];
+}
+
+function misconfigured(policy: BoundPolicy, binding: Binding | undefined, why: string): PolicyRefusal[] {
+  if (policy.spec.failurePolicy === 'Ignore') return [];
+  const what = binding === undefined ? 'policy' : 'binding';
+  const denial = { index: 0, message: `failed to configure ${what}: ${why}`, reason: undefined };
+  return [{ policy: policy.name, binding: binding?.name, denial }];
+}
+
+/** A namespace has no namespace: its own object is `object`. */
+function namespaceObject(store: Store, { resource, namespace }: AdmissionAttributes): KubeObject | undefined {
+  if (namespace === '' || resource.collection === NAMESPACE_COLLECTION) return undefined;
+  const entry = store.latest(NAMESPACE_COLLECTION, namespace);
+  return entry && decodeStored(entry.bytes);
+}

@@ -1,0 +1,164 @@
+/**
+ * Pods run under a service account of their namespace: it must exist, its pull secrets become theirs, and their
+ * containers find its token at the usual place. Kubernetes' ServiceAccount plugin.
+ */
+import type { AdmissionAttributes, MutatingStep, ValidatingStep } from '#engine/admission/admission.ts';
+import { mountableFault, refersToSecrets, type ServiceAccount } from '#engine/auth/service-accounts/pod-secrets.ts';
+import { decodeStored } from '#engine/codec.ts';
+import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import { records } from '#engine/registry/kinds/shared/reading.ts';
+import type { Store } from '#engine/store/store.ts';
+import { forbidden, type ApiError } from '#kube/api-error.ts';
+import { isRecord } from '#kube/meta.ts';
+import { systemClock, type Clock } from '#lib/clock.ts';
+import { generatedName } from '#lib/ids.ts';
+
+const COLLECTION = 'serviceaccounts';
+const DEFAULT = 'default';
+/** A new namespace has no default account yet; its controller makes one within this time. */
+const ARRIVAL_MS = 2000;
+const MIRROR = 'kubernetes.io/config.mirror';
+const VOLUME_PREFIX = 'kube-api-access-';
+const MOUNT_PATH = '/var/run/secrets/kubernetes.io/serviceaccount';
+/** Kubernetes knows the token that every pod gets by this odd number. */
+const TOKEN_SECONDS = 60 * 60 + 7;
+
+/** Stands behind namespaceLifecycle: in a namespace that is not there, that is what is wrong. */
+export function serviceAccountAdmission(store: Store, clock: Clock = systemClock): MutatingStep {
+  return (attributes) => {
+    const spec = newPodSpec(attributes);
+    if (spec === undefined) return;
+    if (isMirror(attributes)) return checkMirror(attributes, spec);
+    // The old name of the field stays in step with the new one, which wins.
+    const name = spec.serviceAccountName || spec.serviceAccount || DEFAULT;
+    spec.serviceAccountName = name;
+    spec.serviceAccount = name;
+    const id = `${attributes.namespace}/${name}`;
+    const account = accountOf(store, id);
+    if (account !== undefined) return admit(attributes, spec, account);
+    if (name !== DEFAULT) throw missing(attributes, name);
+    return admitLater(attributes, spec, arrival(store, clock, id, attributes.signal));
+  };
+}
+
+async function admitLater(
+  attributes: AdmissionAttributes,
+  spec: PodSpec,
+  arriving: Promise<ServiceAccount | undefined>,
+): Promise<void> {
+  const account = await arriving;
+  if (account === undefined) throw missing(attributes, spec.serviceAccountName ?? '');
+  admit(attributes, spec, account);
+}
+
+/** The same questions once more, after others have changed the pod. */
+export function serviceAccountValidation(store: Store): ValidatingStep {
+  return (attributes) => {
+    const spec = newPodSpec(attributes);
+    if (spec === undefined) return;
+    if (isMirror(attributes)) return checkMirror(attributes, spec);
+    const { serviceAccountName: name = '' } = spec;
+    const { namespace } = attributes;
+    if (name === '') throw refuse(attributes, `no service account specified for pod ${namespace}/${attributes.name}`);
+    const account = accountOf(store, `${namespace}/${name}`);
+    if (account === undefined) throw missing(attributes, name);
+    checkMountable(attributes, spec, account);
+  };
+}
+
+function newPodSpec({ operation, resource, subresource, object }: AdmissionAttributes): PodSpec | undefined {
+  if (operation !== 'CREATE' || resource.collection !== 'pods' || subresource !== '') return undefined;
+  const spec = object?.['spec'];
+  return isRecord(spec) ? (spec as PodSpec) : undefined;
+}
+
+/** In flight counts: the pod's write comes after it, and fails with it. */
+function accountOf(store: Store, id: string): ServiceAccount | undefined {
+  const entry = store.latest(COLLECTION, id);
+  return entry && decodeStored(entry.bytes);
+}
+
+function arrival(store: Store, clock: Clock, id: string, signal: AbortSignal): Promise<ServiceAccount | undefined> {
+  return new Promise((resolve) => {
+    const finish = () => {
+      stopWatch();
+      cancelTimer();
+      signal.removeEventListener('abort', finish);
+      resolve(accountOf(store, id));
+    };
+    const stopWatch = store.watch({ collection: COLLECTION, prefix: id, since: store.revision }, (events) => {
+      if (events.some(({ type, entry }) => type === 'put' && entry.id === id)) finish();
+    });
+    const cancelTimer = clock.after(ARRIVAL_MS, finish);
+    signal.addEventListener('abort', finish);
+  });
+}
+
+function admit(attributes: AdmissionAttributes, spec: PodSpec, account: ServiceAccount): void {
+  if (spec.automountServiceAccountToken ?? account.automountServiceAccountToken ?? true) mountToken(spec);
+  const pullSecrets = records(account.imagePullSecrets);
+  if (records(spec.imagePullSecrets).length === 0 && pullSecrets.length > 0) {
+    spec.imagePullSecrets = pullSecrets.map(({ name = '' }) => ({ name }));
+  }
+  checkMountable(attributes, spec, account);
+}
+
+function mountToken(spec: PodSpec): void {
+  const present = records(spec.volumes).find(({ name }) => name.startsWith(VOLUME_PREFIX))?.name;
+  const name = present ?? generatedName(VOLUME_PREFIX);
+  let mounted = false;
+  for (const container of [...records(spec.initContainers), ...records(spec.containers)]) {
+    const mounts = records(container.volumeMounts);
+    // Whoever has something of their own there does not want the token.
+    if (mounts.some(({ mountPath }) => mountPath === MOUNT_PATH)) continue;
+    container.volumeMounts = [...mounts, { name, readOnly: true, mountPath: MOUNT_PATH }];
+    mounted = true;
+  }
+  if (mounted && present === undefined) spec.volumes = [...records(spec.volumes), tokenVolume(name)];
+}
+
+function tokenVolume(name: string): NonNullable<PodSpec['volumes']>[number] {
+  const fieldRef = { apiVersion: 'v1', fieldPath: 'metadata.namespace' };
+  return {
+    name,
+    projected: {
+      sources: [
+        { serviceAccountToken: { expirationSeconds: TOKEN_SECONDS, path: 'token' } },
+        { configMap: { name: 'kube-root-ca.crt', items: [{ key: 'ca.crt', path: 'ca.crt' }] } },
+        { downwardAPI: { items: [{ path: 'namespace', fieldRef }] } },
+      ],
+      defaultMode: 0o644,
+    },
+  };
+}
+
+function checkMountable(attributes: AdmissionAttributes, spec: PodSpec, account: ServiceAccount): void {
+  const fault = mountableFault(account, spec);
+  if (fault !== undefined) throw refuse(attributes, fault);
+}
+
+/** The image of a pod that a node runs on its own account: it must stay as the node has it. */
+function isMirror({ object }: AdmissionAttributes): boolean {
+  return Object.hasOwn(object?.metadata.annotations ?? {}, MIRROR);
+}
+
+function checkMirror(attributes: AdmissionAttributes, spec: PodSpec): void {
+  if (spec.serviceAccountName || spec.serviceAccount) {
+    throw refuse(attributes, 'a mirror pod may not reference service accounts');
+  }
+  if (refersToSecrets(spec)) throw refuse(attributes, 'a mirror pod may not reference secrets');
+  for (const { projected } of records(spec.volumes)) {
+    if (!records(projected?.sources).some((source) => source.serviceAccountToken !== undefined)) continue;
+    throw refuse(attributes, 'a mirror pod may not use ServiceAccountToken volume projections');
+  }
+}
+
+function missing(attributes: AdmissionAttributes, name: string): ApiError {
+  const { namespace } = attributes;
+  const why = `error looking up service account ${namespace}/${name}: serviceaccount "${name}" not found`;
+  return refuse(attributes, why);
+}
+
+function refuse({ resource, name, object }: AdmissionAttributes, why: string): ApiError {
+  return forbidden(resource, name || object?.metadata.generateName || 'Unknown', why);
+}

@@ -1,0 +1,67 @@
+/** What a mutating webhook wants changed, done to the object at hand. Its mistakes are ours towards the client: 500. */
+import type { AdmissionAttributes } from '#engine/admission/admission.ts';
+import { objectIn } from '#engine/admission/matching/admission-request.ts';
+import { parseJson } from '#engine/json.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+import { type ApiError, internalError } from '#kube/api-error.ts';
+import { deepClone, deepEqual } from '#kube/deep.ts';
+import { applyJsonPatch } from '#kube/json-patch.ts';
+import { isRecord, type KubeObject } from '#kube/meta.ts';
+
+/** Whether the object is another one now. `version` is the one in which the webhook saw it. Throws ApiError. */
+export function applyWebhookPatch(
+  webhook: string,
+  patch: string,
+  attributes: AdmissionAttributes,
+  version: Resource,
+): boolean {
+  if (patch === '') return false;
+  const operations = attempt(() => parseJson(patch));
+  if (Array.isArray(operations) && operations.length === 0) return false;
+  const { object } = attributes;
+  if (object === undefined) {
+    throw refused(webhook, 'attempted to modify the object, which is not supported for this operation');
+  }
+  const before = { ...object };
+  const seen = objectIn(deepClone(object), attributes, version)!;
+  const patched = attempt(() => applyJsonPatch(seen, operations));
+  assertIdentity(webhook, seen, patched);
+  replaceContent(object, { ...patched, apiVersion: before.apiVersion });
+  attempt(() => attributes.reshape(object));
+  return !deepEqual(before, object);
+}
+
+const IDENTITY = ['name', 'namespace', 'uid'] as const;
+
+/** A patch may not make another object of it; a name that is still to be generated may be given. */
+function assertIdentity(webhook: string, before: KubeObject, after: unknown): asserts after is KubeObject {
+  if (!isRecord(after)) throw refused(webhook, 'made something else than an object');
+  for (const field of ['apiVersion', 'kind'] as const) {
+    if (after[field] !== before[field]) throw refused(webhook, `attempted to change ${field}, which is not supported`);
+  }
+  // Kinds that are only asked for (TokenRequest) may come without.
+  const known = before.metadata ?? {};
+  const metadata = after['metadata'] ?? {};
+  if (!isRecord(metadata)) throw refused(webhook, 'made metadata something else than an object');
+  for (const field of IDENTITY) {
+    if (known[field] !== undefined && known[field] !== '' && metadata[field] !== known[field]) {
+      throw refused(webhook, `attempted to change metadata.${field}, which is not supported`);
+    }
+  }
+}
+
+/** Others hold on to this very object. */
+function replaceContent(object: Record<string, unknown>, content: Record<string, unknown>): void {
+  for (const key of Object.keys(object)) delete object[key];
+  for (const [key, value] of Object.entries(content)) if (key !== '__proto__') object[key] = value;
+}
+
+const refused = (webhook: string, what: string): ApiError => internalError(`admission webhook "${webhook}" ${what}`);
+
+function attempt<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw internalError(error instanceof Error ? error.message : String(error), error);
+  }
+}

@@ -1,0 +1,64 @@
+/** Where a webhook is: what its URL or Service comes to. Only looks; nobody is called here. */
+import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
+import type { Dialed } from '#engine/remote/go-network-error.ts';
+import { resolveService } from '#engine/remote/service-address.ts';
+import type { Store } from '#engine/store/store.ts';
+
+const DEFAULT_PORT = 443;
+
+export interface ServiceReference {
+  readonly namespace: string;
+  readonly name: string;
+  readonly path?: string;
+  readonly port?: number;
+}
+
+export interface ClientConfig {
+  readonly url?: string;
+  readonly service?: ServiceReference;
+  /** Base64 of PEM. */
+  readonly caBundle?: string;
+}
+
+export interface Target {
+  /** `https://name.namespace.svc:443`, as messages show it, and without a path. */
+  readonly origin: string;
+  readonly path: string;
+  /** The Host header. */
+  readonly authority: string;
+  /** Where to connect to; looked up for each call, because Services change. Throws CallFailure. */
+  dial(): Dialed;
+}
+
+export function targetOf({ url, service }: ClientConfig, store: Store): Target {
+  if (service !== undefined) return serviceTarget(service, store);
+  const parsed = URL.parse(url ?? '');
+  if (parsed === null || parsed.protocol !== 'https:') {
+    throw new CallFailure('webhook configuration must have either service or URL');
+  }
+  const host = parsed.hostname.replace(/^\[(.*)\]$/, '$1');
+  const dialed = { host, port: parsed.port === '' ? DEFAULT_PORT : Number(parsed.port), serverName: host };
+  return {
+    origin: parsed.origin,
+    path: parsed.pathname,
+    authority: parsed.host,
+    dial: () => dialed,
+  };
+}
+
+function serviceTarget({ namespace, name, path = '', port = DEFAULT_PORT }: ServiceReference, store: Store): Target {
+  const serverName = `${name}.${namespace}.svc`;
+  const authority = `${serverName}:${port}`;
+  return {
+    origin: `https://${authority}`,
+    path: path.startsWith('/') ? path : `/${path}`,
+    authority,
+    dial: () => ({ host: serviceHost(store, namespace, name, port), port, serverName }),
+  };
+}
+
+function serviceHost(store: Store, namespace: string, name: string, port: number): string {
+  const found = resolveService(store, { namespace, name, port });
+  if ('unresolved' in found) throw new CallFailure(found.message);
+  return found.host;
+}

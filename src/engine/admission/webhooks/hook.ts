@@ -1,0 +1,73 @@
+/** One webhook of a configuration, read and compiled once. */
+import {
+  compileMatchResources,
+  type CompiledMatch,
+  type MatchParts,
+} from '#engine/admission/matching/match-resources.ts';
+import type { RuleLike } from '#engine/admission/matching/rule-patterns.ts';
+import type { ClientConfig } from '#engine/admission/webhooks/endpoint.ts';
+import type { ReviewVersion } from '#engine/admission/webhooks/verdict.ts';
+import {
+  compileConditions,
+  type Conditions,
+  type MatchConditionLike,
+} from '#engine/admission/webhooks/webhook-conditions.ts';
+import type { LabelSelector } from '#kube/label-selector.ts';
+
+/** As it is stored: validation and defaults have seen it. */
+export interface WebhookSpec {
+  readonly name: string;
+  readonly clientConfig: ClientConfig;
+  readonly rules?: readonly RuleLike[];
+  readonly failurePolicy?: string;
+  readonly matchPolicy?: string;
+  readonly namespaceSelector?: LabelSelector;
+  readonly objectSelector?: LabelSelector;
+  readonly matchConditions?: readonly MatchConditionLike[];
+  readonly sideEffects?: string;
+  readonly timeoutSeconds?: number;
+  readonly admissionReviewVersions?: readonly string[];
+  readonly reinvocationPolicy?: string;
+}
+
+export interface Hook {
+  /** Names the webhook and where it is. */
+  readonly key: string;
+  readonly configuration: string;
+  readonly name: string;
+  readonly clientConfig: ClientConfig;
+  readonly ignoresFailures: boolean;
+  readonly supportsDryRun: boolean;
+  readonly reinvocable: boolean;
+  readonly timeoutSeconds: number;
+  /** undefined = none that we speak. */
+  readonly version: ReviewVersion | undefined;
+  readonly match: CompiledMatch;
+  readonly conditions: Conditions;
+}
+
+const DEFAULT_TIMEOUT_SECONDS = 10;
+const MAX_TIMEOUT_SECONDS = 30;
+
+export function compileHook(configuration: string, spec: WebhookSpec, parts: MatchParts): Hook {
+  const { name, clientConfig, rules = [], sideEffects, matchConditions = [] } = spec;
+  const { timeoutSeconds = DEFAULT_TIMEOUT_SECONDS, admissionReviewVersions = [] } = spec;
+  return {
+    key: JSON.stringify([configuration, name, clientConfig.url, clientConfig.service, clientConfig.caBundle]),
+    configuration,
+    name,
+    clientConfig,
+    ignoresFailures: spec.failurePolicy === 'Ignore',
+    supportsDryRun: sideEffects === 'None' || sideEffects === 'NoneOnDryRun',
+    reinvocable: spec.reinvocationPolicy === 'IfNeeded',
+    timeoutSeconds: Math.min(timeoutSeconds, MAX_TIMEOUT_SECONDS),
+    version: admissionReviewVersions.find(
+      (version): version is ReviewVersion => version === 'v1' || version === 'v1beta1',
+    ),
+    // A policy without rules sees everything, a webhook without rules nothing.
+    match: rules.length === 0 ? NEVER : compileMatchResources({ ...spec, resourceRules: rules }, parts),
+    conditions: compileConditions(matchConditions),
+  };
+}
+
+const NEVER: CompiledMatch = { narrow: () => undefined };

@@ -1,0 +1,147 @@
+/**
+ * Posts to one webhook over HTTPS. Connections are kept and bounded, answers are bounded in size, nothing is followed.
+ * Deadlines come with the signal and cover connecting, headers and body.
+ */
+import { Agent, request, type RequestOptions } from 'node:https';
+import type { IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
+import { createSecureContext, type SecureContext } from 'node:tls';
+import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
+import type { Target } from '#engine/admission/webhooks/endpoint.ts';
+import { goNetworkError, type Dialed } from '#engine/remote/go-network-error.ts';
+import { MAX_BODY_BYTES } from '#engine/limits.ts';
+
+/** A patch travels as base64 and may be as large as what a client may send. */
+export const MAX_ANSWER_BYTES = 2 * MAX_BODY_BYTES;
+const MAX_ANSWER_HEADER_BYTES = 16 * 1024;
+const MAX_KEPT_SOCKETS = 4;
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: Buffer;
+}
+
+export interface HttpsClientOptions {
+  readonly target: Target;
+  /** PEM; '' = the system's roots. */
+  readonly ca: string;
+  readonly maxSockets: number;
+}
+
+export class HttpsClient {
+  readonly #target: Target;
+  readonly #ca: string;
+  readonly #maxSockets: number;
+  #agent: Agent | undefined;
+
+  constructor({ target, ca, maxSockets }: HttpsClientOptions) {
+    this.#target = target;
+    this.#ca = ca;
+    this.#maxSockets = maxSockets;
+  }
+
+  /** Rejects with CallFailure, or with the signal's reason. `query` begins with a question mark. */
+  async post(query: string, body: Buffer, { signal }: { signal: AbortSignal }): Promise<HttpAnswer> {
+    const dialed = this.#target.dial();
+    const options = this.#options(query, body, dialed, signal);
+    for (let kept = MAX_KEPT_SOCKETS; ; kept--) {
+      const attempt: Attempt = { reused: false };
+      try {
+        return await exchange(options, body, attempt);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (error instanceof CallFailure) throw error;
+        // The other side may have closed a kept connection before it saw the request.
+        if (kept > 0 && attempt.reused && isClosed(error)) continue;
+        throw new CallFailure(goNetworkError(error, dialed), { cause: error });
+      }
+    }
+  }
+
+  /** Ends kept connections, and those of calls under way. */
+  close(): void {
+    this.#agent?.destroy();
+  }
+
+  #options(query: string, body: Buffer, { host, port, serverName }: Dialed, signal: AbortSignal): RequestOptions {
+    return {
+      method: 'POST',
+      host,
+      port,
+      path: this.#target.path + query,
+      agent: (this.#agent ??= this.#newAgent()),
+      signal,
+      maxHeaderSize: MAX_ANSWER_HEADER_BYTES,
+      // An address is never sent as a server name; the certificate is checked for it all the same.
+      ...(isIP(serverName) === 0 ? { servername: serverName } : { servername: '' }),
+      headers: {
+        Host: this.#target.authority,
+        Accept: 'application/json, */*',
+        'Accept-Encoding': 'identity',
+        'Content-Type': 'application/json',
+        'Content-Length': body.length,
+        'User-Agent': 'kube-apiserver-admission',
+      },
+    };
+  }
+
+  #newAgent(): Agent {
+    return new Agent({
+      keepAlive: true,
+      maxSockets: this.#maxSockets,
+      maxFreeSockets: MAX_KEPT_SOCKETS,
+      secureContext: secureContext(this.#ca),
+      ALPNProtocols: ['http/1.1'],
+    });
+  }
+}
+
+function secureContext(ca: string): SecureContext {
+  const unusable = 'unable to load root certificates: unable to parse bytes as PEM block';
+  if (ca !== '' && !ca.includes('-----BEGIN CERTIFICATE-----')) throw new CallFailure(unusable);
+  try {
+    return createSecureContext({ ...(ca === '' ? {} : { ca }), minVersion: 'TLSv1.2' });
+  } catch (error) {
+    throw new CallFailure(unusable, { cause: error });
+  }
+}
+
+interface Attempt {
+  /** Whether it went out on a kept connection and nothing came back. */
+  reused: boolean;
+}
+
+function exchange(options: RequestOptions, body: Buffer, attempt: Attempt): Promise<HttpAnswer> {
+  return new Promise((resolve, reject) => {
+    let answered = false;
+    const outgoing = request(options);
+    outgoing.on('error', (error) => {
+      attempt.reused = outgoing.reusedSocket && !answered;
+      reject(error);
+    });
+    outgoing.once('response', (incoming) => {
+      answered = true;
+      readAnswer(incoming).then(resolve, (error: unknown) => {
+        outgoing.destroy();
+        reject(error);
+      });
+    });
+    outgoing.end(body);
+  });
+}
+
+async function readAnswer(incoming: IncomingMessage): Promise<HttpAnswer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of incoming as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > MAX_ANSWER_BYTES) throw new CallFailure(`the answer is larger than ${MAX_ANSWER_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  const { statusCode: status = 0, headers } = incoming;
+  return { status, contentType: headers['content-type'] ?? '', body: Buffer.concat(chunks, bytes) };
+}
+
+const CLOSED: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPIPE']);
+const isClosed = (error: unknown) => error instanceof Error && CLOSED.has((error as NodeJS.ErrnoException).code);

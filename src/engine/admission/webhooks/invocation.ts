@@ -1,0 +1,102 @@
+/** One call of one webhook for one request: whether it is called at all, what is noted, and what a failure means. */
+import type { AdmissionAttributes } from '#engine/admission/admission.ts';
+import { RequestValues } from '#engine/admission/expressions/request-activation.ts';
+import type { Candidate } from '#engine/admission/matching/match-index.ts';
+import { CallCanceled, CallFailure } from '#engine/admission/webhooks/call-failure.ts';
+import type { HookList, Placed, WebhookKind } from '#engine/admission/webhooks/hook-list.ts';
+import { denied, dryRunUnsupported, failedCalling } from '#engine/admission/webhooks/refusal.ts';
+import type { Verdict } from '#engine/admission/webhooks/verdict.ts';
+import { evaluateConditions } from '#engine/admission/webhooks/webhook-conditions.ts';
+import type { Authorizer } from '#engine/auth/authorize.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+import { forbidden, timeout } from '#kube/api-error.ts';
+import { labelKeyErrors } from '#kube/names.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { Log } from '#lib/log.ts';
+
+export type Outcome = 'allowed' | 'denied' | 'failed' | 'ignored';
+
+/** What /metrics may count. Names of webhooks are bounded by the configurations. */
+export interface WebhookMetrics {
+  webhookCalled(kind: WebhookKind, name: string, outcome: Outcome, seconds: number): void;
+}
+
+export interface InvocationParts {
+  readonly kind: WebhookKind;
+  readonly hooks: HookList;
+  readonly authorizer: Authorizer;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics?: WebhookMetrics | undefined;
+}
+
+/** The version in which the webhook is to be asked; undefined = it is not. Throws where its conditions fail closed. */
+export function invited(
+  { authorizer, log }: InvocationParts,
+  { value: { hook }, select }: Candidate<Placed>,
+  attributes: AdmissionAttributes,
+): Resource | undefined {
+  const version = select(attributes);
+  if (version === undefined || hook.conditions.length === 0) return version;
+  const values = new RequestValues({ attributes, version, authorizer, namespaceObject: () => undefined });
+  const result = evaluateConditions(hook.conditions, values.activation());
+  if (typeof result === 'boolean') return result ? version : undefined;
+  log.warn({ webhook: hook.name, configuration: hook.configuration, reason: result.failure }, 'matchConditions failed');
+  if (hook.ignoresFailures) return undefined;
+  throw forbidden(attributes.resource, attributes.name, result.failure);
+}
+
+/** Audit annotations of Kubernetes say which webhook of which round was passed over. */
+const FAILED_OPEN = {
+  mutating: 'failed-open.mutation.webhook.admission.k8s.io/',
+  validating: 'failed-open.validating.webhook.admission.k8s.io/',
+} as const;
+
+/**
+ * The verdict of a webhook that allows the request; undefined = it failed and its policy is to go on without it.
+ * Throws the ApiError that refuses the request. `place` is `round_0_index_2`.
+ */
+export async function invoke(
+  { kind, hooks, clock, log, metrics }: InvocationParts,
+  { hook }: Placed,
+  attributes: AdmissionAttributes,
+  version: Resource,
+  place: string,
+): Promise<Verdict | undefined> {
+  if (attributes.dryRun && !hook.supportsDryRun) throw dryRunUnsupported(hook.name);
+  const started = clock.now();
+  const count = (outcome: Outcome) => metrics?.webhookCalled(kind, hook.name, outcome, (clock.now() - started) / 1000);
+  let verdict: Verdict;
+  try {
+    verdict = await hooks.clients.of(hook).ask(hook, attributes, version, kind === 'mutating');
+  } catch (error) {
+    if (!(error instanceof CallFailure)) throw error;
+    if (error.cause instanceof CallCanceled || attributes.signal.aborted) {
+      throw timeout('request did not complete within requested timeout', 0);
+    }
+    count(hook.ignoresFailures ? 'ignored' : 'failed');
+    const fields = { webhook: hook.name, configuration: hook.configuration, reason: error.message };
+    log.warn(fields, hook.ignoresFailures ? 'webhook failed, going on without it' : 'webhook failed');
+    if (!hook.ignoresFailures) throw failedCalling(hook.name, error.message, error);
+    attributes.notes.annotate(FAILED_OPEN[kind] + place, hook.name);
+    return undefined;
+  }
+  note(hook.name, verdict, attributes, log);
+  count(verdict.allowed ? 'allowed' : 'denied');
+  if (!verdict.allowed) throw denied(hook.name, verdict);
+  return verdict;
+}
+
+/** More than anybody reads; the notes themselves bound what is kept. */
+const MAX_NOTES = 100;
+
+function note(webhook: string, verdict: Verdict, { notes }: AdmissionAttributes, log: Log): void {
+  for (const warning of verdict.warnings.slice(0, MAX_NOTES)) notes.warn(warning);
+  let unusable = 0;
+  for (const [key, value] of [...verdict.auditAnnotations].slice(0, MAX_NOTES)) {
+    const full = `${webhook}/${key}`;
+    if (labelKeyErrors(full).length === 0) notes.annotate(full, value);
+    else unusable++;
+  }
+  if (unusable > 0) log.warn({ webhook, unusable }, 'webhook sent audit annotations whose keys cannot be');
+}

@@ -1,0 +1,57 @@
+/**
+ * Mutating webhooks: one after the other, each on what the ones before it made. When one changes the object, those
+ * with reinvocationPolicy IfNeeded that were asked before it are asked once more.
+ *
+ *   round 0: every webhook that matches ──changed──► round 1: only those marked, in the same order
+ */
+import type { AdmissionAttributes, MutatingStep } from '#engine/admission/admission.ts';
+import type { Candidate } from '#engine/admission/matching/match-index.ts';
+import { applyWebhookPatch } from '#engine/admission/webhooks/apply-webhook-patch.ts';
+import type { Hook } from '#engine/admission/webhooks/hook.ts';
+import type { Placed } from '#engine/admission/webhooks/hook-list.ts';
+import { invited, invoke, type InvocationParts } from '#engine/admission/webhooks/invocation.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+
+const MUTATION = 'mutation.webhook.admission.k8s.io/';
+
+export function mutatingStep(parts: InvocationParts): MutatingStep {
+  return (attributes) => {
+    const candidates = parts.hooks.candidates(attributes);
+    // Most requests match nobody, and then nothing is to wait for.
+    for (let i = 0; i < candidates.length; i++) {
+      const version = invited(parts, candidates[i]!, attributes);
+      if (version !== undefined) return askInTurn(parts, candidates.slice(i), attributes, version);
+    }
+  };
+}
+
+async function askInTurn(
+  parts: InvocationParts,
+  candidates: readonly Candidate<Placed>[],
+  attributes: AdmissionAttributes,
+  first: Resource,
+): Promise<void> {
+  const asked = new Set<Hook>();
+  const again = new Set<Hook>();
+  for (const round of [0, 1]) {
+    for (const candidate of candidates) {
+      const { hook, index } = candidate.value;
+      // One that did not match in the first round is not asked in the second, even if it would match by now.
+      if (round === 1 && !again.has(hook)) continue;
+      const isFirst = round === 0 && candidate === candidates[0];
+      const version = isFirst ? first : invited(parts, candidate, attributes);
+      if (version === undefined) continue;
+      const place = `round_${round}_index_${index}`;
+      const verdict = await invoke(parts, candidate.value, attributes, version, place);
+      const mutated = verdict !== undefined && applyWebhookPatch(hook.name, verdict.patch, attributes, version);
+      const { configuration, name: webhook } = hook;
+      attributes.notes.annotate(MUTATION + place, JSON.stringify({ configuration, webhook, mutated }));
+      if (mutated && round === 0) {
+        for (const earlier of asked) again.add(earlier);
+        asked.clear();
+      }
+      if (hook.reinvocable) asked.add(hook);
+    }
+    if (again.size === 0) return;
+  }
+}

@@ -1,0 +1,37 @@
+/** The AdmissionReview that a webhook is asked with. Pure. */
+import type { AdmissionAttributes } from '#engine/admission/admission.ts';
+import { admissionRequest, objectIn, type AdmissionRequest } from '#engine/admission/matching/admission-request.ts';
+import type { ReviewVersion } from '#engine/admission/webhooks/verdict.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+import type { KubeObject } from '#kube/meta.ts';
+
+export interface AdmissionReview {
+  readonly kind: 'AdmissionReview';
+  readonly apiVersion: string;
+  readonly request: AdmissionRequest & {
+    readonly uid: string;
+    readonly object: KubeObject | null;
+    readonly oldObject: KubeObject | null;
+  };
+}
+
+export function admissionReview(
+  uid: string,
+  attributes: AdmissionAttributes,
+  version: Resource,
+  reviewVersion: ReviewVersion,
+): AdmissionReview {
+  const { dryRun, options, ...request } = admissionRequest(attributes, version);
+  return {
+    kind: 'AdmissionReview',
+    apiVersion: `admission.k8s.io/${reviewVersion}`,
+    request: {
+      uid,
+      ...request,
+      object: objectIn(attributes.object, attributes, version) ?? null,
+      oldObject: objectIn(attributes.oldObject, attributes, version) ?? null,
+      dryRun,
+      options,
+    },
+  };
+}

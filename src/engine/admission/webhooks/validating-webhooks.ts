@@ -1,0 +1,35 @@
+/** Validating webhooks: all that match are asked at the same time, all are heard, and the first no in their order counts. */
+import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
+import type { Placed } from '#engine/admission/webhooks/hook-list.ts';
+import { invited, invoke, type InvocationParts } from '#engine/admission/webhooks/invocation.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+
+interface Invitation {
+  readonly placed: Placed;
+  readonly version: Resource;
+}
+
+export function validatingStep(parts: InvocationParts): ValidatingStep {
+  return (attributes) => {
+    const candidates = parts.hooks.candidates(attributes);
+    // Most requests match nobody, and then nothing is to wait for.
+    if (candidates.length === 0) return;
+    const invitations: Invitation[] = [];
+    for (const candidate of candidates) {
+      const version = invited(parts, candidate, attributes);
+      if (version !== undefined) invitations.push({ placed: candidate.value, version });
+    }
+    if (invitations.length > 0) return askAll(parts, invitations, attributes);
+  };
+}
+
+async function askAll(
+  parts: InvocationParts,
+  invitations: readonly Invitation[],
+  attributes: AdmissionAttributes,
+): Promise<void> {
+  const calls = invitations.map(({ placed, version }, i) =>
+    invoke(parts, placed, attributes, version, `round_0_index_${i}`),
+  );
+  for (const result of await Promise.allSettled(calls)) if (result.status === 'rejected') throw result.reason;
+}

@@ -1,0 +1,185 @@
+/** What a webhook answered, checked as Kubernetes checks it. Pure; throws CallFailure for anything else. */
+import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
+import type { HttpAnswer } from '#engine/admission/webhooks/https-client.ts';
+import { NestingError, parseJson } from '#engine/json.ts';
+import { goJsonFault } from '#kube/go-json-fault.ts';
+import { isRecord } from '#kube/meta.ts';
+
+export type ReviewVersion = 'v1' | 'v1beta1';
+
+export interface Verdict {
+  readonly allowed: boolean;
+  /** A Status as far as it fits; nothing of it is checked yet. */
+  readonly status: Readonly<Record<string, unknown>>;
+  readonly warnings: readonly string[];
+  readonly auditAnnotations: ReadonlyMap<string, string>;
+  /** The text of a JSON patch; '' = none. */
+  readonly patch: string;
+}
+
+export interface Expected {
+  readonly uid: string;
+  readonly version: ReviewVersion;
+  readonly mutating: boolean;
+}
+
+const GROUP = 'admission.k8s.io';
+
+/** The AdmissionReview in an HTTP answer. */
+export function decodeAnswer({ status, contentType, body }: HttpAnswer): unknown {
+  if (status < 200 || status > 206) throw new CallFailure(serverMessage(status, contentType, body));
+  try {
+    return parseJson(body.toString('utf8'));
+  } catch (error) {
+    if (!(error instanceof SyntaxError || error instanceof NestingError)) throw error;
+    const why = goJsonFault(body) ?? error.message;
+    throw new CallFailure(`couldn't get version/kind; json parse error: ${why}`);
+  }
+}
+
+const SHOWN_BYTES = 2048;
+
+/** How client-go words an answer that is no success. */
+function serverMessage(status: number, contentType: string, body: Buffer): string {
+  const text = contentType === '' || contentType.startsWith('text/') ? clipped(body) : 'unknown';
+  const told = statusMessage(body);
+  if (told !== undefined) return told;
+  switch (status) {
+    case 400:
+      return 'the server rejected our request for an unknown reason';
+    case 401:
+      return 'the server has asked for the client to provide credentials';
+    case 403:
+    case 415:
+      return text;
+    case 404:
+      return 'the server could not find the requested resource';
+    case 405:
+      return 'the server does not allow this method on the requested resource';
+    case 409:
+      return 'the server reported a conflict';
+    case 422:
+      return 'the server rejected our request due to an error in our request';
+    case 429:
+      return 'the server has received too many requests and has asked us to try again later';
+    case 503:
+      return 'the server is currently unable to handle the request';
+    case 504:
+      return 'the server was unable to return a response in the time allotted, but may still be processing the request';
+    default:
+      return status >= 500
+        ? `an error on the server (${JSON.stringify(text)}) has prevented the request from succeeding`
+        : `the server responded with the status code ${status} but did not return more information`;
+  }
+}
+
+const clipped = (body: Buffer) => body.subarray(0, SHOWN_BYTES).toString('utf8').trim();
+
+function statusMessage(body: Buffer): string | undefined {
+  try {
+    const value = parseJson(body.toString('utf8'));
+    if (!isRecord(value) || value['kind'] !== 'Status' || typeof value['message'] !== 'string') return undefined;
+    return value['message'].slice(0, SHOWN_BYTES);
+  } catch {
+    return undefined;
+  }
+}
+
+export function readVerdict(answer: unknown, { uid, version, mutating }: Expected): Verdict {
+  if (!isRecord(answer)) throw new CallFailure(`couldn't get version/kind; json parse error: ${notAnObject(answer)}`);
+  const response = field(answer, 'response', 'object', 'AdmissionReview');
+  if (response === undefined) throw invalid('webhook response was absent');
+  if (version === 'v1') assertIdentity(answer, response, uid);
+  const patch = field(response, 'patch', 'string') ?? '';
+  const patchType = field(response, 'patchType', 'string');
+  if (version === 'v1') assertPatchType(mutating, patch, patchType);
+  return {
+    allowed: field(response, 'allowed', 'boolean') ?? false,
+    status: field(response, 'status', 'object') ?? {},
+    warnings: warningsOf(response['warnings']),
+    auditAnnotations: annotationsOf(field(response, 'auditAnnotations', 'object') ?? {}),
+    patch: mutating ? decodeBase64(patch) : '',
+  };
+}
+
+function assertIdentity(review: Record<string, unknown>, response: Record<string, unknown>, uid: string): void {
+  const got = field(response, 'uid', 'string') ?? '';
+  if (got !== uid) throw invalid(`expected response.uid=${JSON.stringify(uid)}, got ${JSON.stringify(short(got))}`);
+  const apiVersion = field(review, 'apiVersion', 'string', 'AdmissionReview') ?? '';
+  const kind = field(review, 'kind', 'string', 'AdmissionReview') ?? '';
+  if (apiVersion === `${GROUP}/v1` && kind === 'AdmissionReview') return;
+  const shown = apiVersion === '' ? '/' : short(apiVersion);
+  throw invalid(`expected webhook response of ${GROUP}/v1, Kind=AdmissionReview, got ${shown}, Kind=${short(kind)}`);
+}
+
+function assertPatchType(mutating: boolean, patch: string, patchType: string | undefined): void {
+  if (!mutating) {
+    if (patch !== '') throw invalid('validating webhook may not return response.patch');
+    if (patchType !== undefined) throw invalid('validating webhook may not return response.patchType');
+    return;
+  }
+  if (patch !== '' && patchType === undefined) {
+    throw invalid('webhook returned response.patch but not response.patchType');
+  }
+  if (patchType === undefined) return;
+  if (patch === '') throw invalid('webhook returned response.patchType but not response.patch');
+  if (patchType === '') throw invalid('webhook returned invalid response.patchType of ""');
+  if (patchType !== 'JSONPatch') throw new CallFailure(`unsupported patch type ${JSON.stringify(short(patchType))}`);
+}
+
+const invalid = (why: string) => new InvalidAnswer(why);
+
+/** Kubernetes words these differently from a call that failed on the way. */
+export class InvalidAnswer extends CallFailure {
+  override name = 'InvalidAnswer';
+}
+
+interface Kinds {
+  string: string;
+  boolean: boolean;
+  object: Record<string, unknown>;
+}
+
+const GO_TYPE = { string: 'string', boolean: 'bool', object: 'v1.AdmissionResponse' } as const;
+
+/** null is as good as absent, as Go has it. */
+function field<K extends keyof Kinds>(
+  from: Record<string, unknown>,
+  name: string,
+  kind: K,
+  owner = 'AdmissionResponse',
+): Kinds[K] | undefined {
+  const value = from[name] ?? undefined;
+  if (value === undefined) return undefined;
+  if (kind === 'object' ? isRecord(value) : typeof value === kind) return value as Kinds[K];
+  const path = owner === 'AdmissionReview' ? name : `response.${name}`;
+  throw new CallFailure(
+    `json: cannot unmarshal ${jsonKind(value)} into Go struct field ${owner}.${path} of type ${GO_TYPE[kind]}`,
+  );
+}
+
+function warningsOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+}
+
+function annotationsOf(value: Record<string, unknown>): Map<string, string> {
+  const texts = Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string');
+  return new Map(texts);
+}
+
+function decodeBase64(text: string): string {
+  if (text === '') return '';
+  if (!/^[A-Za-z0-9+/\r\n]*={0,2}$/.test(text)) throw new CallFailure('illegal base64 data at input byte 0');
+  return Buffer.from(text, 'base64').toString('utf8');
+}
+
+const short = (text: string) => text.slice(0, 256);
+
+const jsonKind = (value: unknown) =>
+  Array.isArray(value) ? 'array' : typeof value === 'boolean' ? 'bool' : typeof value;
+
+function notAnObject(value: unknown): string {
+  const into =
+    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }';
+  return `json: cannot unmarshal ${jsonKind(value)} into Go value of type ${into}`;
+}

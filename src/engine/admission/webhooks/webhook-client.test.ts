@@ -1,0 +1,401 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { after, before, test } from 'node:test';
+import { anAdmission } from '#engine/admission/matching/attributes.fixture.ts';
+import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
+import type { ClientConfig } from '#engine/admission/webhooks/endpoint.ts';
+import type { Hook } from '#engine/admission/webhooks/hook.ts';
+import { MAX_ANSWER_BYTES } from '#engine/admission/webhooks/https-client.ts';
+import { WebhookClient } from '#engine/admission/webhooks/webhook-client.ts';
+import { encodeStored } from '#engine/codec.ts';
+import { configMaps } from '#engine/registry/kinds/config-map.ts';
+import { LocalServices, type LocalService } from '#engine/services.ts';
+import { openMemoryStore } from '#engine/store/open-store.ts';
+import type { Store } from '#engine/store/store.ts';
+import { systemClock, type Clock } from '#lib/clock.ts';
+import { reviewAnswer, sendJson, startWebhookServer, type WebhookServer } from '#test/support/webhook-server.ts';
+
+let server: WebhookServer;
+let stranger: WebhookServer;
+let store: Store;
+before(async () => {
+  store = await openMemoryStore();
+  server = await startWebhookServer();
+  stranger = await startWebhookServer({ hosts: ['elsewhere.example'] });
+  server.answer('/allow', () => ({}));
+  stranger.answer('/allow', () => ({}));
+  server.misbehave('/huge', (response) => response.writeHead(200).end(Buffer.alloc(MAX_ANSWER_BYTES + 1, 'a')));
+  server.misbehave('/drip', (response) => void response.writeHead(200).write('{"response":'));
+  server.misbehave('/never', () => {});
+  server.misbehave('/cut', (response, socket) => {
+    response.writeHead(200, { 'content-length': '100' }).write('{', () => socket.destroy());
+  });
+  server.misbehave('/reset', (_response, socket) => socket.destroy());
+  server.misbehave('/redirect', (response) => response.writeHead(307, { location: '/allow' }).end());
+  server.misbehave('/headers', (response) => response.writeHead(200, { 'x-much': 'a'.repeat(64 * 1024) }).end());
+  server.misbehave('/lie', (response, _socket, review) => {
+    const answer = reviewAnswer(review, {});
+    sendJson(response, { ...answer, response: { ...answer.response, uid: 'another' } });
+  });
+  await put('golden/hooks', { type: 'ClusterIP', externalIPs: ['127.0.0.1'], ports: [{ port: server.port }] });
+  await put('golden/cluster', { type: 'ClusterIP', clusterIP: '127.0.0.1', ports: [{ port: server.port }] });
+  await put('golden/named', { type: 'ExternalName', externalName: '127.0.0.1' });
+  await put('golden/headless', { type: 'ClusterIP', clusterIP: 'None', ports: [{ port: 443 }] });
+  await put('golden/nowhere', { type: 'ClusterIP', ports: [{ port: 443 }] });
+});
+after(async () => {
+  await Promise.all([server.stop(), stranger.stop()]);
+  await store.close();
+});
+
+async function put(id: string, spec: Record<string, unknown>): Promise<void> {
+  const object = { apiVersion: 'v1', kind: 'Service', metadata: { name: id }, spec };
+  await store.put({ collection: 'services', id, expected: 0, encode: (revision) => encodeStored(object, revision) });
+}
+
+/** Its timers go off when a test says so. */
+class HandClock implements Clock {
+  readonly timers = new Map<() => void, number>();
+  now = () => 0;
+  after(ms: number, fn: () => void): () => void {
+    this.timers.set(fn, ms);
+    return () => void this.timers.delete(fn);
+  }
+  expire(): void {
+    for (const fn of this.timers.keys()) fn();
+  }
+}
+
+interface Options {
+  readonly clock?: Clock;
+  readonly services?: LocalServices;
+}
+
+function aClient(config: ClientConfig, { clock = systemClock, services = new LocalServices() }: Options = {}) {
+  return new WebhookClient(config, { store, services, clock });
+}
+
+const hook = {
+  configuration: 'c',
+  name: 'x.y.z',
+  timeoutSeconds: 10,
+  version: 'v1',
+} as Hook;
+
+function ask(client: WebhookClient, overrides: Partial<Hook> = {}, signal?: AbortSignal) {
+  const attributes = anAdmission(signal === undefined ? {} : { signal });
+  return client.ask({ ...hook, ...overrides }, attributes, configMaps, false);
+}
+
+const at = (path: string, config: Partial<ClientConfig> = {}): ClientConfig => ({
+  url: server.url + path,
+  caBundle: server.caBundle,
+  ...config,
+});
+const inService = (name: string, port = server.port): ClientConfig => ({
+  service: { namespace: 'golden', name, path: '/allow', port },
+  caBundle: server.caBundle,
+});
+
+test('asks with the review of Kubernetes and reads the answer', async () => {
+  const client = aClient(at('/allow'));
+  assert.equal((await ask(client)).allowed, true);
+  const { path, review } = server.seen.at(-1)!;
+  assert.equal(path, '/allow?timeout=10s');
+  const { uid, ...request } = review.request;
+  assert.match(uid, /^[0-9a-f-]{36}$/);
+  assert.deepEqual(
+    { ...review, request },
+    {
+      kind: 'AdmissionReview',
+      apiVersion: 'admission.k8s.io/v1',
+      request: {
+        kind: { group: '', version: 'v1', kind: 'ConfigMap' },
+        resource: { group: '', version: 'v1', resource: 'configmaps' },
+        requestKind: { group: '', version: 'v1', kind: 'ConfigMap' },
+        requestResource: { group: '', version: 'v1', resource: 'configmaps' },
+        name: 'thing',
+        namespace: 'golden',
+        operation: 'CREATE',
+        userInfo: { username: 'alice', groups: ['system:authenticated'] },
+        object: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'thing', namespace: 'golden' } },
+        oldObject: null,
+        dryRun: false,
+        options: { kind: 'CreateOptions', apiVersion: 'meta.k8s.io/v1' },
+      },
+    },
+  );
+  client.retire();
+});
+
+const post = (path: string) => `failed to call webhook: Post "${server.url}${path}?timeout=10s": `;
+const failures: Record<string, { config: () => ClientConfig; want: () => string }> = {
+  'an answer that is too large': {
+    config: () => at('/huge'),
+    want: () => `${post('/huge')}the answer is larger than ${MAX_ANSWER_BYTES} bytes`,
+  },
+  'an answer that is cut off': { config: () => at('/cut'), want: () => `${post('/cut')}EOF` },
+  'a connection that is closed without an answer': { config: () => at('/reset'), want: () => `${post('/reset')}EOF` },
+  'headers that are too large': {
+    config: () => at('/headers'),
+    want: () => `${post('/headers')}net/http: HTTP/1.x transport connection broken: malformed HTTP response`,
+  },
+  'a redirect': {
+    config: () => at('/redirect'),
+    want: () =>
+      'failed to call webhook: the server responded with the status code 307 but did not return more information',
+  },
+  'a path that is not there': {
+    config: () => at('/nothing'),
+    want: () => 'failed to call webhook: the server could not find the requested resource',
+  },
+  'a certificate of somebody else': {
+    config: () => at('/allow', { caBundle: stranger.caBundle }),
+    want: () => `${post('/allow')}tls: failed to verify certificate: x509: certificate signed by unknown authority`,
+  },
+  'no CA bundle for a private CA': {
+    config: () => at('/allow', { caBundle: '' }),
+    want: () => `${post('/allow')}tls: failed to verify certificate: x509: certificate signed by unknown authority`,
+  },
+  'a CA bundle that is none': {
+    config: () => at('/allow', { caBundle: Buffer.from('garbage').toString('base64') }),
+    want: () => `${post('/allow')}unable to load root certificates: unable to parse bytes as PEM block`,
+  },
+  'a certificate for another name': {
+    config: () => ({ url: `${stranger.url}/allow`, caBundle: stranger.caBundle }),
+    want: () =>
+      `failed to call webhook: Post "${stranger.url}/allow?timeout=10s": tls: failed to verify certificate: ` +
+      "x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs",
+  },
+  'a service that is not there': {
+    config: () => inService('missing'),
+    want: () =>
+      `failed to call webhook: Post "https://missing.golden.svc:${server.port}/allow?timeout=10s": service "missing" not found`,
+  },
+  'a service without this port': {
+    config: () => inService('hooks', 1),
+    want: () =>
+      'failed to call webhook: Post "https://hooks.golden.svc:1/allow?timeout=10s": no service port 1 found for service "hooks"',
+  },
+  'a headless service': {
+    config: () => inService('headless', 443),
+    want: () =>
+      'failed to call webhook: Post "https://headless.golden.svc:443/allow?timeout=10s": cannot route to service with ClusterIP "None"',
+  },
+  'a service without an address': {
+    config: () => inService('nowhere', 443),
+    want: () =>
+      'failed to call webhook: Post "https://nowhere.golden.svc:443/allow?timeout=10s": no endpoints available for service "nowhere"',
+  },
+  'a service whose certificate is for another one': {
+    config: () => inService('cluster'),
+    want: () =>
+      `failed to call webhook: Post "https://cluster.golden.svc:${server.port}/allow?timeout=10s": tls: failed to verify ` +
+      'certificate: x509: certificate is valid for hooks.golden.svc, not cluster.golden.svc',
+  },
+};
+
+for (const [name, { config, want }] of Object.entries(failures)) {
+  test(`a call fails: ${name}`, async () => {
+    const client = aClient(config());
+    await assert.rejects(ask(client), (error) => error instanceof CallFailure && error.message === want());
+    client.retire();
+  });
+}
+
+test('a call fails: the uid is another one', async () => {
+  const client = aClient(at('/lie'));
+  await assert.rejects(ask(client), (error) => {
+    const { uid } = server.seen.at(-1)!.review.request;
+    const want = `received invalid webhook response: expected response.uid="${uid}", got "another"`;
+    return error instanceof CallFailure && error.message === want;
+  });
+  client.retire();
+});
+
+test('a call fails: nobody listens', async () => {
+  const gone = createServer();
+  await new Promise<void>((resolve) => gone.listen(0, '127.0.0.1', resolve));
+  const { port } = gone.address() as AddressInfo;
+  await new Promise((resolve) => gone.close(resolve));
+  const client = aClient({ url: `https://127.0.0.1:${port}/validate` });
+  await assert.rejects(ask(client), {
+    message: `failed to call webhook: Post "https://127.0.0.1:${port}/validate?timeout=10s": dial tcp 127.0.0.1:${port}: connect: connection refused`,
+  });
+});
+
+test('a call fails: the other side speaks no TLS', async () => {
+  const plain = createServer((socket) => {
+    socket.on('error', () => {}).resume();
+    socket.end('HTTP/1.1 400 Bad Request\r\n\r\n');
+  });
+  await new Promise<void>((resolve) => plain.listen(0, '127.0.0.1', resolve));
+  const { port } = plain.address() as AddressInfo;
+  const client = aClient({ url: `https://127.0.0.1:${port}/` });
+  await assert.rejects(ask(client), {
+    message: `failed to call webhook: Post "https://127.0.0.1:${port}/?timeout=10s": tls: first record does not look like a TLS handshake`,
+  });
+  await new Promise((resolve) => plain.close(resolve));
+});
+
+for (const [name, service] of Object.entries({ externalIPs: 'hooks', externalName: 'named' })) {
+  test(`a service is found by its ${name}`, async () => {
+    // Only `hooks` is in the certificate: the name that is checked is that of the service, not of the address.
+    const client = aClient(inService(service));
+    if (service === 'hooks') assert.equal((await ask(client)).allowed, true);
+    else await assert.rejects(ask(client), /certificate is valid for hooks\.golden\.svc, not named\.golden\.svc/);
+    client.retire();
+  });
+}
+
+for (const path of ['/never', '/drip']) {
+  test(`timeoutSeconds ends a call that waits at ${path}`, async () => {
+    const clock = new HandClock();
+    const client = aClient(at(path), { clock });
+    const seen = server.seen.length;
+    const call = ask(client, { timeoutSeconds: 2 });
+    const ended = assert.rejects(call, {
+      message: `failed to call webhook: Post "${server.url}${path}?timeout=2s": context deadline exceeded`,
+    });
+    await server.got(seen + 1);
+    assert.deepEqual([...clock.timers.values()], [2000]);
+    clock.expire();
+    await ended;
+    assert.equal(clock.timers.size, 0);
+  });
+}
+
+test('a client that goes away ends its call', async () => {
+  const client = aClient(at('/never'));
+  const request = new AbortController();
+  const seen = server.seen.length;
+  const ended = assert.rejects(ask(client, {}, request.signal), /context canceled$/);
+  await server.got(seen + 1);
+  request.abort();
+  await ended;
+  await assert.rejects(ask(client, {}, request.signal), /context canceled$/, 'nor does another one begin');
+});
+
+test('connections are used again, and lost ones are replaced', async () => {
+  const client = aClient(at('/allow'));
+  await ask(client);
+  const { connections } = server;
+  for (let i = 0; i < 3; i++) await ask(client);
+  assert.equal(server.connections, connections);
+  server.dropIdle();
+  assert.equal((await ask(client)).allowed, true);
+  client.retire();
+});
+
+test('a slow webhook holds a bounded number of calls, and those beyond fail at once', async () => {
+  const client = aClient(at('/never'));
+  const requests = new AbortController();
+  const seen = server.seen.length;
+  const running = Array.from({ length: 32 + 512 }, () =>
+    ask(client, {}, requests.signal).catch((error: Error) => error.message),
+  );
+  await assert.rejects(ask(client), {
+    message: 'failed to call webhook: too many requests wait for this webhook; the limit is 512',
+  });
+  await server.got(seen + 32);
+  const other = aClient(at('/allow'));
+  assert.equal((await ask(other)).allowed, true, 'others are not harmed');
+  other.retire();
+  requests.abort();
+  const told = new Set(await Promise.all(running));
+  assert.deepEqual(told, new Set([`${post('/never')}context canceled`, 'failed to call webhook: context canceled']));
+  assert.equal(server.seen.length, seen + 33, 'nobody who waited was asked');
+});
+
+test('a webhook that is retired while it is called is heard to the end', async () => {
+  let answer: () => void = () => {};
+  server.misbehave('/later', (response, _socket, review) => {
+    answer = () => sendJson(response, reviewAnswer(review, { warnings: ['late'] }));
+  });
+  const client = aClient(at('/later'));
+  const seen = server.seen.length;
+  const call = ask(client);
+  await server.got(seen + 1);
+  client.retire();
+  answer();
+  assert.deepEqual((await call).warnings, ['late']);
+});
+
+function local(review: LocalService['review']): { client: WebhookClient; clock: HandClock } {
+  const services = new LocalServices();
+  services.register('golden', 'inside', review === undefined ? {} : { review });
+  const clock = new HandClock();
+  const config = { service: { namespace: 'golden', name: 'inside', path: '/check' } };
+  return { client: aClient(config, { services, clock }), clock };
+}
+
+test('a service of this process is called as a function, with copies', async () => {
+  const attributes = anAdmission();
+  const before = JSON.stringify(attributes.object);
+  let path = '';
+  let kept: { response: { warnings: string[] } } | undefined;
+  const { client } = local(async (asked, review) => {
+    path = asked;
+    const { request } = review as { request: { object: { metadata: { name: string } } } };
+    request.object.metadata.name = 'changed';
+    return (kept = reviewAnswer(review, { warnings: ['hello'] }));
+  });
+  const verdict = await client.ask(hook, attributes, configMaps, false);
+  assert.equal(path, '/check?timeout=10s');
+  assert.equal(JSON.stringify(attributes.object), before);
+  kept!.response.warnings.push('more');
+  assert.deepEqual(verdict.warnings, ['hello']);
+});
+
+const inside: Record<string, { review: LocalService['review']; want: RegExp }> = {
+  'it throws': {
+    review: async () => {
+      throw new Error('out of ideas');
+    },
+    want: /^failed to call webhook: out of ideas$/,
+  },
+  'it throws before it returns a promise': {
+    review: () => {
+      throw new Error('at once');
+    },
+    want: /^failed to call webhook: at once$/,
+  },
+  'it answers nothing': {
+    review: async () => undefined,
+    want: /^failed to call webhook: couldn't get version\/kind; json parse error: json: cannot unmarshal object/,
+  },
+  'its answer is no JSON': {
+    review: async () => {
+      const loop: Record<string, unknown> = {};
+      return (loop['self'] = loop);
+    },
+    want: /^failed to call webhook: Converting circular structure to JSON/,
+  },
+  'its answer is too large': {
+    review: async () => 'a'.repeat(MAX_ANSWER_BYTES),
+    want: /^failed to call webhook: the answer is larger than/,
+  },
+  'it has no webhook, and there is no such Service either': {
+    review: undefined,
+    want: /Post "https:\/\/inside\.golden\.svc:443\/check\?timeout=10s": service "inside" not found$/,
+  },
+};
+
+for (const [name, { review, want }] of Object.entries(inside)) {
+  test(`a service of this process fails: ${name}`, async () => {
+    await assert.rejects(ask(local(review).client), (error: Error) => want.test(error.message));
+  });
+}
+
+test('a service of this process that never answers is not waited for', async () => {
+  let heard: AbortSignal | undefined;
+  const { client, clock } = local((_path, _review, { signal }) => {
+    heard = signal;
+    return new Promise(() => {});
+  });
+  const ended = assert.rejects(ask(client), { message: 'failed to call webhook: context deadline exceeded' });
+  clock.expire();
+  await ended;
+  assert.equal(heard?.aborted, true);
+});

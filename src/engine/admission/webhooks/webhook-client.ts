@@ -1,0 +1,138 @@
+/**
+ * Asks one webhook: as a function where its service lives in this process, otherwise over HTTPS, with the very same
+ * AdmissionReview. Calls, waiting calls, time and answers are bounded, so that a slow, dead, lying or huge-answering
+ * webhook harms only the requests that must ask it.
+ *
+ *   ask ──► wait for a place ──► local function or HTTPS ──► answer checked ──► Verdict
+ *   └────────────── one deadline over all of it (timeoutSeconds) ──────────┘
+ */
+import type { AdmissionAttributes } from '#engine/admission/admission.ts';
+import { CallCanceled, CallFailure, DeadlineExceeded } from '#engine/admission/webhooks/call-failure.ts';
+import { CallGate, type GateLimits } from '#engine/admission/webhooks/call-gate.ts';
+import { targetOf, type ClientConfig, type Target } from '#engine/admission/webhooks/endpoint.ts';
+import type { Hook } from '#engine/admission/webhooks/hook.ts';
+import { HttpsClient, MAX_ANSWER_BYTES, type HttpAnswer } from '#engine/admission/webhooks/https-client.ts';
+import { admissionReview, type AdmissionReview } from '#engine/admission/webhooks/review.ts';
+import { decodeAnswer, readVerdict, InvalidAnswer, type Verdict } from '#engine/admission/webhooks/verdict.ts';
+import { parseJson } from '#engine/json.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+import type { LocalService, LocalServices } from '#engine/services.ts';
+import type { Store } from '#engine/store/store.ts';
+import type { Clock } from '#lib/clock.ts';
+import { newUid } from '#lib/ids.ts';
+
+export interface WebhookClientParts {
+  readonly store: Store;
+  readonly services: LocalServices;
+  readonly clock: Clock;
+}
+
+const LIMITS: GateLimits = { running: 32, waiting: 512 };
+
+export class WebhookClient {
+  readonly #config: ClientConfig;
+  readonly #parts: WebhookClientParts;
+  readonly #gate = new CallGate(LIMITS);
+  #target: Target | undefined;
+  #https: HttpsClient | undefined;
+  #retired = false;
+
+  constructor(config: ClientConfig, parts: WebhookClientParts) {
+    this.#config = config;
+    this.#parts = parts;
+  }
+
+  /** Rejects with CallFailure, and nothing else: its message comes behind `failed calling webhook "x": `. */
+  async ask(hook: Hook, attributes: AdmissionAttributes, version: Resource, mutating: boolean): Promise<Verdict> {
+    const reviewVersion = hook.version;
+    if (reviewVersion === undefined) {
+      const why = 'webhook does not accept known AdmissionReview versions (v1, v1beta1)';
+      throw new CallFailure(`could not create admission objects: ${why}`);
+    }
+    const uid = newUid();
+    const query = `?timeout=${hook.timeoutSeconds}s`;
+    try {
+      const answer = await this.#withDeadline(hook.timeoutSeconds, attributes.signal, (signal) =>
+        // The review is made when it is sent, so that calls in the queue hold no copies of their objects.
+        this.#gate.run(() => this.#send(admissionReview(uid, attributes, version, reviewVersion), query, signal), {
+          signal,
+        }),
+      );
+      return readVerdict(answer, { uid, version: reviewVersion, mutating });
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      const doing = error instanceof InvalidAnswer ? 'received invalid webhook response' : 'failed to call webhook';
+      throw new CallFailure(`${doing}: ${why}`, { cause: error });
+    } finally {
+      this.#closeIfDone();
+    }
+  }
+
+  /** Calls under way end by their own deadline; nobody may ask any more. */
+  retire(): void {
+    this.#retired = true;
+    this.#closeIfDone();
+  }
+
+  #closeIfDone(): void {
+    if (this.#retired && this.#gate.idle) this.#https?.close();
+  }
+
+  async #withDeadline<T>(seconds: number, outer: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const controller = new AbortController();
+    const cancel = () => controller.abort(new CallCanceled());
+    if (outer.aborted) cancel();
+    outer.addEventListener('abort', cancel, { once: true });
+    const stopTimer = this.#parts.clock.after(seconds * 1000, () => controller.abort(new DeadlineExceeded()));
+    try {
+      controller.signal.throwIfAborted();
+      return await run(controller.signal);
+    } finally {
+      stopTimer();
+      outer.removeEventListener('abort', cancel);
+    }
+  }
+
+  #send(review: AdmissionReview, query: string, signal: AbortSignal): Promise<unknown> {
+    const { service } = this.#config;
+    const local = service && this.#parts.services.find(service.namespace, service.name);
+    const text = JSON.stringify(review);
+    if (local?.review === undefined) return this.#post(query, text, signal);
+    const path = service?.path ?? '';
+    return callLocal(local, (path.startsWith('/') ? path : `/${path}`) + query, text, signal);
+  }
+
+  async #post(query: string, text: string, signal: AbortSignal): Promise<unknown> {
+    const target = (this.#target ??= targetOf(this.#config, this.#parts.store));
+    this.#https ??= new HttpsClient({ target, ca: pemOf(this.#config), maxSockets: LIMITS.running });
+    let answer: HttpAnswer;
+    try {
+      answer = await this.#https.post(query, Buffer.from(text), { signal });
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new CallFailure(`Post "${target.origin}${target.path}${query}": ${why}`, { cause: error });
+    }
+    return decodeAnswer(answer);
+  }
+}
+
+const pemOf = ({ caBundle = '' }: ClientConfig) => Buffer.from(caBundle, 'base64').toString('utf8');
+
+/** Both sides get their own copy: what crosses is JSON, as over the wire. */
+async function callLocal(service: LocalService, path: string, text: string, signal: AbortSignal): Promise<unknown> {
+  const answer = await raced(service.review!(path, JSON.parse(text), { signal }), signal);
+  const answered = JSON.stringify(answer ?? null);
+  if (answered.length > MAX_ANSWER_BYTES) {
+    throw new CallFailure(`the answer is larger than ${MAX_ANSWER_BYTES} bytes`);
+  }
+  return parseJson(answered);
+}
+
+/** A function that does not heed its signal keeps nobody waiting. */
+function raced<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(signal.reason as Error);
+    signal.addEventListener('abort', stop, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+  });
+}

@@ -1,0 +1,55 @@
+/** Writes the status of ValidatingAdmissionPolicies: what type checking has to warn of. */
+import { checkTypes } from '#engine/admission/policies/type-check.ts';
+import type { Policy } from '#engine/admission/policies/policy-spec.ts';
+import type { EngineController } from '#engine/controllers/engine-controller.ts';
+import { CUSTOM_RESOURCE_DEFINITIONS } from '#engine/controllers/kinds.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+import type { ResourceType, Stored } from '#kube/meta.ts';
+import { defineController, source, startController } from '#runtime/controller.ts';
+import { noEvents } from '#runtime/events.ts';
+import type { Plan } from '#runtime/plan.ts';
+
+export const POLICIES: ResourceType<Policy> = {
+  group: 'admissionregistration.k8s.io',
+  version: 'v1',
+  kind: 'ValidatingAdmissionPolicy',
+  plural: 'validatingadmissionpolicies',
+  namespaced: false,
+};
+
+export interface PolicyWorld {
+  readonly policy: Stored<Policy>;
+  readonly resources: readonly Resource[];
+}
+
+/** Pure. */
+export function decidePolicy({ policy, resources }: PolicyWorld): Plan {
+  const expressionWarnings = checkTypes(policy.spec ?? {}, resources);
+  const status = {
+    ...(policy['status'] as object | undefined),
+    observedGeneration: policy.metadata.generation,
+    typeChecking: expressionWarnings.length === 0 ? {} : { expressionWarnings },
+  };
+  return { status, changes: [] };
+}
+
+export const policyStatusController: EngineController = {
+  account: 'validatingadmissionpolicy-status-controller',
+  start(parts) {
+    const policies = parts.informer(POLICIES);
+    // A kind that comes later is checked, too.
+    const definitions = parts.informer(CUSTOM_RESOURCE_DEFINITIONS);
+    const controller = defineController<PolicyWorld>({
+      name: 'validating-admission-policy',
+      type: POLICIES,
+      sources: [source(policies), source(definitions, () => policies.list().map(({ metadata }) => metadata.name))],
+      observe(key) {
+        const policy = policies.get(key);
+        return policy && { policy, resources: parts.registry.resources };
+      },
+      decide: decidePolicy,
+      subject: ({ policy }) => policy,
+    });
+    return startController(controller, { ...parts, events: noEvents });
+  },
+};
