@@ -52,7 +52,13 @@ describe('empty maps and lists', () => {
   });
 
   test('objects that say something stay', async () => {
-    const spec = { volumes: [{ name: 'v', emptyDir: {} }], nodeSelector: {}, hostAliases: [], securityContext: {} };
+    const spec = {
+      automountServiceAccountToken: false,
+      volumes: [{ name: 'v', emptyDir: {} }],
+      nodeSelector: {},
+      hostAliases: [],
+      securityContext: {},
+    };
     const made = await api.ok('POST', `${CORE}/pods`, { body: pod('dir', spec) });
     assert.deepEqual(made.spec.volumes, [{ name: 'v', emptyDir: {} }]);
     assert.deepEqual(

@@ -15,6 +15,7 @@ beforeEach(async () => {
   api = await startTestApi({ store: await LogStore.open(journal) });
   const metadata = { name: 'one', finalizers: ['example.org/hold'] };
   await api.ok('POST', CONFIGMAPS, { body: { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { a: 'old' } } });
+  await api.settle();
 });
 afterEach(async () => {
   journal.failWith(undefined);

@@ -60,6 +60,8 @@ export async function installGadgets(api: TestApi, crd: Loose = gadgetCrd()): Pr
     body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'golden' } },
   });
   await installCrd(api, crd);
+  // What the controllers write by themselves must not come between the writes that a test counts.
+  await api.settle();
 }
 
 export async function installCrd(api: TestApi, crd: Loose): Promise<void> {

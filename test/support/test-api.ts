@@ -3,6 +3,8 @@ import { createCore, type Core } from '#engine/core.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
 import type { ApiRequest, StreamSink, UserInfo } from '#engine/request.ts';
 import { openMemoryStore } from '#engine/store/open-store.ts';
+import type { AuditSink } from '#engine/audit.ts';
+import type { LocalServices } from '#engine/services.ts';
 import type { Store } from '#engine/store/store.ts';
 import type { TokenLookup } from '#engine/auth/tokens.ts';
 import { startControllers } from '#engine/controllers/start.ts';
@@ -10,6 +12,8 @@ import { systemClock, type Clock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 
 export const ADMIN: UserInfo = { name: 'admin', groups: [MASTERS, 'system:authenticated'] };
+/** What pods are told to trust; nobody looks at it. */
+export const TEST_CA = 'PEM';
 export const MALLORY: UserInfo = { name: 'mallory', groups: ['system:authenticated'] };
 
 export interface CallOptions {
@@ -46,6 +50,8 @@ export interface TestApi {
   /** Like call, for requests that must work. */
   ok(method: string, url: string, options?: CallOptions): Promise<Loose>;
   watch(url: string, options?: CallOptions): Promise<WatchProbe>;
+  /** Waits until no controller has anything left to do now. */
+  settle(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -55,6 +61,9 @@ export interface TestApiOptions {
   readonly tokens?: TokenLookup;
   /** Without them namespaces and CRDs are only stored. */
   readonly controllers?: boolean;
+  /** Webhooks and aggregated APIs in this process. */
+  readonly services?: LocalServices;
+  readonly audit?: AuditSink;
 }
 
 export async function startTestApi({
@@ -62,17 +71,17 @@ export async function startTestApi({
   clock = systemClock,
   tokens,
   controllers = true,
+  services,
+  audit,
 }: TestApiOptions = {}): Promise<TestApi> {
   const open = store ?? (await openMemoryStore());
-  const core = createCore({ store: open, clock, log: silentLog, tokens });
-  const running = controllers
-    ? await startControllers({ handler: core.handler, registry: core.registry, clock, log: silentLog })
-    : undefined;
+  const core = createCore({ store: open, clock, log: silentLog, tokens, services, audit });
+  const running = controllers ? await startControllers({ core, caPem: TEST_CA, clock, log: silentLog }) : undefined;
   core.markStarted();
 
   const call: TestApi['call'] = async (method, url, options = {}) => {
     const response = await core.handler(requestOf(method, url, options));
-    if ('stream' in response) throw new Error(`${url} answered with a stream`);
+    if (!('body' in response)) throw new Error(`${url} answered with a stream`);
     const bytes = Array.isArray(response.body) ? Buffer.concat(response.body) : (response.body as Buffer);
     const text = bytes.toString('utf8');
     const json = response.contentType.startsWith('application/json');
@@ -94,6 +103,15 @@ export async function startTestApi({
       if (!('stream' in response)) throw new Error(`${url} did not answer with a stream: ${response.status}`);
       return probe(response.stream);
     },
+    async settle() {
+      let [quiet, revision] = [0, -1];
+      while (quiet < QUIET_TURNS) {
+        await Promise.all((running?.controllers ?? []).map((controller) => controller.idle()));
+        await new Promise((resolve) => setImmediate(resolve));
+        quiet = open.revision === revision ? quiet + 1 : 0;
+        revision = open.revision;
+      }
+    },
     async stop() {
       await running?.stop();
       core.stop();
@@ -102,11 +120,15 @@ export async function startTestApi({
   };
 }
 
+/** What is written reaches every informer of this process within a few turns of the event loop. */
+const QUIET_TURNS = 20;
+
 function requestOf(method: string, url: string, options: CallOptions): ApiRequest {
   const [path = '', query = ''] = url.split('?', 2);
   const { body, user = ADMIN } = options;
-  const bytes =
-    body === undefined ? Buffer.alloc(0) : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+  const bytes = Buffer.isBuffer(body)
+    ? body
+    : Buffer.from(typeof body === 'string' ? body : (JSON.stringify(body) ?? ''));
   return {
     method,
     path,

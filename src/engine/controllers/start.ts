@@ -3,14 +3,24 @@ import type { Client } from '#client/client.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
 import { SYSTEM_NAMESPACES } from '#engine/admission/namespace-lifecycle.ts';
+import type { Core } from '#engine/core.ts';
+import { clusterRoleAggregation } from '#engine/controllers/cluster-role-aggregation.ts';
+import { ensureRbacDefaults } from '#engine/controllers/rbac-defaults.ts';
+import { rootCaPublisher } from '#engine/controllers/root-ca.ts';
+import { tokenSecretController } from '#engine/controllers/service-account-secrets.ts';
+import { serviceAccountController } from '#engine/controllers/service-account.ts';
+import { policyStatusController } from '#engine/controllers/validating-admission-policy.ts';
 import { crdController } from '#engine/controllers/custom-resource-definition.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
+import { garbageCollector } from '#engine/controllers/garbage-collector/garbage-collector.ts';
 import { accountUser, BOOTSTRAP, INFORMERS } from '#engine/controllers/identities.ts';
+import { jobController } from '#engine/controllers/job/job-controller.ts';
 import { NAMESPACES } from '#engine/controllers/kinds.ts';
 import { namespaceController } from '#engine/controllers/namespace.ts';
+import { podGarbageCollector } from '#engine/controllers/pod-garbage-collector.ts';
 import { SharedInformers } from '#engine/controllers/shared-informers.ts';
-import type { Registry } from '#engine/registry/registry.ts';
-import type { ApiHandler, UserInfo } from '#engine/request.ts';
+import { ttlAfterFinishedController } from '#engine/controllers/ttl-after-finished.ts';
+import type { UserInfo } from '#engine/request.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
@@ -18,8 +28,9 @@ import type { RunningController } from '#runtime/controller.ts';
 import { EventRecorder } from '#runtime/events.ts';
 
 export interface ControllerOptions {
-  readonly handler: ApiHandler;
-  readonly registry: Registry;
+  readonly core: Pick<Core, 'handler' | 'registry' | 'signingKey'>;
+  /** What clients in pods trust. */
+  readonly caPem: string;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -29,17 +40,34 @@ export interface RunningControllers {
   stop(): Promise<void>;
 }
 
-const CONTROLLERS: readonly EngineController[] = [crdController, namespaceController];
+function controllersOf({ core, caPem }: ControllerOptions): readonly EngineController[] {
+  return [
+    crdController,
+    namespaceController,
+    garbageCollector,
+    podGarbageCollector,
+    jobController,
+    ttlAfterFinishedController,
+    clusterRoleAggregation,
+    policyStatusController,
+    serviceAccountController,
+    rootCaPublisher({ caPem }),
+    tokenSecretController({ key: core.signingKey, caPem }),
+  ];
+}
 
 export async function startControllers(options: ControllerOptions): Promise<RunningControllers> {
-  const { registry, clock, log } = options;
+  const { clock, log } = options;
+  const { registry } = options.core;
   const stopping = new AbortController();
   const { signal } = stopping;
-  await ensureSystemNamespaces(clientOf(options, BOOTSTRAP));
+  const bootstrap = clientOf(options, BOOTSTRAP);
+  await ensureSystemNamespaces(bootstrap);
+  await ensureRbacDefaults(bootstrap, log);
 
   const informers = new SharedInformers({ reader: clientOf(options, INFORMERS), clock, log, signal });
   const informer: SharedInformers['of'] = (type) => informers.of(type);
-  const controllers = CONTROLLERS.flatMap(({ account, start }) => {
+  const controllers = controllersOf(options).flatMap(({ account, start }) => {
     const client = clientOf(options, accountUser(account));
     const events = new EventRecorder({ writer: client, clock, log, component: account, signal });
     return start({ client, informer, registry, clock, log, events, signal });
@@ -54,8 +82,8 @@ export async function startControllers(options: ControllerOptions): Promise<Runn
   };
 }
 
-function clientOf({ handler }: ControllerOptions, user: UserInfo): Client {
-  return createClient(createInProcessTransport({ handler, user, userAgent: 'selfsame-engine' }));
+function clientOf({ core }: ControllerOptions, user: UserInfo): Client {
+  return createClient(createInProcessTransport({ handler: core.handler, user, userAgent: 'selfsame-engine' }));
 }
 
 async function ensureSystemNamespaces(client: Client): Promise<void> {

@@ -1,12 +1,14 @@
 /** Rules for Jobs: counts that fit together, and a template that stays. */
 import { jobLabels } from '#engine/registry/kinds/job/job-labels.ts';
+import { checkPolicies } from '#engine/registry/kinds/job/job-policy-rules.ts';
 import { type JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
-import { checkImmutable, checkNotNegative } from '#engine/registry/kinds/shared/formats.ts';
+import { checkImmutable, checkName, checkNotNegative } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { checkPodTemplate } from '#engine/registry/kinds/shared/pod-rules.ts';
-import { type FieldError, invalidValue, requiredValue, unsupportedValue } from '#kube/field-error.ts';
+import { type FieldError, invalidValue, requiredValue, tooLong, unsupportedValue } from '#kube/field-error.ts';
 import { labelRequirementsOf, matchesLabels } from '#kube/label-selector.ts';
 import type { ObjectMeta } from '#kube/meta.ts';
+import { nameErrors } from '#kube/names.ts';
 
 const INDEXED_PARALLELISM_MAX = 100_000;
 const COUNTS = [
@@ -24,9 +26,12 @@ export function checkJob(metadata: ObjectMeta, spec: JobSpec): FieldError[] {
     ...checkOwnSelector(metadata, spec),
     ...COUNTS.flatMap((field) => checkNotNegative(`spec.${field}`, spec[field])),
     ...checkCompletionMode(spec),
+    ...checkManagedBy(spec),
+    ...checkPolicies(spec),
     ...checkPodTemplate('spec.template', spec.template),
     ...checkRestartPolicy(spec),
     ...checkSelector(spec),
+    ...checkHostNames(metadata, spec),
   ];
 }
 
@@ -44,6 +49,7 @@ function checkCompletionMode(spec: JobSpec): FieldError[] {
       const text = `must be less than or equal to ${INDEXED_PARALLELISM_MAX} when completion mode is Indexed`;
       errors.push(invalidValue('spec.parallelism', parallelism, text));
     }
+    errors.push(...checkFailedIndexes(spec));
     return errors;
   }
   for (const field of ['backoffLimitPerIndex', 'maxFailedIndexes', 'successPolicy'] as const) {
@@ -51,6 +57,60 @@ function checkCompletionMode(spec: JobSpec): FieldError[] {
     errors.push(invalidValue(`spec.${field}`, spec[field], 'requires indexed completion mode'));
   }
   return errors;
+}
+
+const FAILED_INDEXES_MAX = 100_000;
+/** Past so many completions the two lists of indexes in the status must be kept short. */
+const MANY_COMPLETIONS = 100_000;
+const MAX_WITH_MANY = 10_000;
+
+function checkFailedIndexes(spec: JobSpec): FieldError[] {
+  const { completions = 0, parallelism = 1, maxFailedIndexes, backoffLimitPerIndex } = spec;
+  const field = 'spec.maxFailedIndexes';
+  const errors: FieldError[] = [];
+  if (maxFailedIndexes !== undefined && maxFailedIndexes > completions) {
+    errors.push(invalidValue(field, maxFailedIndexes, 'must be less than or equal to completions'));
+  }
+  if (maxFailedIndexes !== undefined && maxFailedIndexes > FAILED_INDEXES_MAX) {
+    errors.push(invalidValue(field, maxFailedIndexes, `must be less than or equal to ${FAILED_INDEXES_MAX}`));
+  }
+  if (completions <= MANY_COMPLETIONS || backoffLimitPerIndex === undefined) return errors;
+  const text = `must be less than or equal to ${MAX_WITH_MANY} when completions are above ${MANY_COMPLETIONS} and used with backoff limit per index`;
+  if (maxFailedIndexes === undefined) {
+    errors.push(requiredValue(field, `must be specified when completions is above ${MANY_COMPLETIONS}`));
+  }
+  if (parallelism > MAX_WITH_MANY) errors.push(invalidValue('spec.parallelism', parallelism, text));
+  if (maxFailedIndexes !== undefined && maxFailedIndexes > MAX_WITH_MANY) {
+    errors.push(invalidValue(field, maxFailedIndexes, text));
+  }
+  return errors;
+}
+
+const MANAGER_MAX = 63;
+
+function checkManagedBy({ managedBy }: JobSpec): FieldError[] {
+  const field = 'spec.managedBy';
+  if (managedBy === undefined) return [];
+  if (managedBy === '') return [requiredValue(field)];
+  const [, host, path] = /^([^/]+)\/(.+)$/s.exec(managedBy) ?? [];
+  if (host === undefined || path === undefined) {
+    return [invalidValue(field, managedBy, 'must be a domain-prefixed path (such as "acme.io/foo")')];
+  }
+  const errors = checkName(field, host, 'subdomain');
+  if (!/^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$/.test(path)) {
+    const text = "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
+    errors.push(invalidValue(field, path, text));
+  }
+  if (managedBy.length > MANAGER_MAX) errors.push(tooLong(field, MANAGER_MAX));
+  return errors;
+}
+
+/** The pod of an index is named so; better to say it now than to fail at each pod. */
+function checkHostNames({ name = '' }: ObjectMeta, { completionMode, completions = 0 }: JobSpec): FieldError[] {
+  if (completionMode !== 'Indexed' || completions <= 0) return [];
+  const host = `${name}-${completions - 1}`;
+  if (nameErrors('label', host).length === 0) return [];
+  return [invalidValue('metadata.name', name, `will not able to create pod with invalid DNS label: ${host}`)];
 }
 
 /** A Job's pods end; the default of pods would start them again for ever. */

@@ -2,6 +2,7 @@
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { jobLabels, UID_LABEL } from '#engine/registry/kinds/job/job-labels.ts';
 import { checkJob, checkJobUpdate } from '#engine/registry/kinds/job/job-rules.ts';
+import { checkJobStatus } from '#engine/registry/kinds/job/job-status-rules.ts';
 import { jobSpec, type JobSpec, jobStatus, type JobStatus } from '#engine/registry/kinds/job/job-schema.ts';
 import { age, selectorText } from '#engine/registry/kinds/shared/columns.ts';
 import { INT32_MAX } from '#engine/registry/kinds/shared/formats.ts';
@@ -68,7 +69,10 @@ export const jobs = defineKind({
     if (isRecord(spec)) labelAsPods(metadata, spec);
   },
   validate: ({ metadata, spec }) => checkJob(metadata, spec),
-  validateUpdate: ({ spec }, old) => checkJobUpdate(spec, old.spec, old.status?.startTime === undefined),
+  validateUpdate: ({ spec, status = {} }, old) => [
+    ...checkJobUpdate(spec, old.spec, old.status?.startTime === undefined),
+    ...checkJobStatus({ spec, status, old: old.status ?? {} }),
+  ],
 });
 
 const BACKOFF_LIMIT = 6;

@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { DependencyGraph, type Duty } from '#engine/controllers/garbage-collector/graph.ts';
+import {
+  aReference,
+  aThing,
+  blocking,
+  DELETED,
+  FOREGROUND,
+  ORPHAN,
+  THINGS,
+  uidOf,
+} from '#engine/controllers/garbage-collector/object.fixture.ts';
+import type { Found } from '#engine/controllers/garbage-collector/owner-patches.ts';
+
+function graphOf(...things: readonly Found[]): DependencyGraph {
+  const graph = new DependencyGraph();
+  for (const thing of things) graph.set(thing);
+  return graph;
+}
+
+const CLUSTER_THINGS = { ...THINGS, namespaced: false };
+
+interface DutyCase {
+  readonly things: readonly Found[];
+  /** Of those that have one. */
+  readonly want: Readonly<Record<string, Duty>>;
+}
+
+const duties: Record<string, DutyCase> = {
+  'objects without owners have none': { things: [aThing('a'), aThing('b')], want: {} },
+  'a dependent of a known owner has none': {
+    things: [aThing('owner'), aThing('a', { ownerReferences: [aReference('owner')] })],
+    want: {},
+  },
+  'the order in which they are seen does not matter': {
+    things: [aThing('a', { ownerReferences: [aReference('owner')] }), aThing('owner')],
+    want: {},
+  },
+  'an unknown owner makes its dependent be judged': {
+    things: [aThing('a', { ownerReferences: [aReference('nobody')] })],
+    want: { a: 'judge' },
+  },
+  'one unknown owner of two is enough': {
+    things: [aThing('owner'), aThing('a', { ownerReferences: [aReference('owner'), aReference('nobody')] })],
+    want: { a: 'judge' },
+  },
+  'an owner in another namespace is none': {
+    things: [aThing('owner', { namespace: 'other' }), aThing('a', { ownerReferences: [aReference('owner')] })],
+    want: { a: 'judge' },
+  },
+  'an owner without a namespace may own in all of them': {
+    things: [
+      aThing('owner', { namespace: undefined }, CLUSTER_THINGS),
+      aThing('a', { ownerReferences: [aReference('owner')] }),
+    ],
+    want: {},
+  },
+  'a reference with the right uid and a wrong name is judged': {
+    things: [aThing('owner'), aThing('a', { ownerReferences: [aReference('alias', { uid: uidOf('owner') })] })],
+    want: { a: 'judge' },
+  },
+  'a reference in another version of the kind is right': {
+    things: [aThing('owner'), aThing('a', { ownerReferences: [aReference('owner', { apiVersion: 'test.local/v2' })] })],
+    want: {},
+  },
+  'a waiting owner makes all its dependents be judged, blocking or not': {
+    things: [
+      aThing('owner', FOREGROUND),
+      aThing('a', { ownerReferences: [blocking('owner')] }),
+      aThing('b', { ownerReferences: [aReference('owner')] }),
+    ],
+    want: { a: 'judge', b: 'judge' },
+  },
+  'a waiting owner that nothing blocks is released': {
+    things: [aThing('owner', FOREGROUND), aThing('b', { ...DELETED, ownerReferences: [aReference('owner')] })],
+    want: { owner: 'release' },
+  },
+  'a dependent under deletion blocks as long as it is there': {
+    things: [aThing('owner', FOREGROUND), aThing('a', { ...DELETED, ownerReferences: [blocking('owner')] })],
+    want: {},
+  },
+  'the finalizer alone is no deletion': { things: [aThing('owner', { finalizers: ['foregroundDeletion'] })], want: {} },
+  'an owner under deletion with the finalizer orphan lets go': { things: [aThing('o', ORPHAN)], want: { o: 'orphan' } },
+  'two that block each other in foreground deletion unblock each other': {
+    things: [
+      aThing('a', { ...FOREGROUND, ownerReferences: [blocking('b')] }),
+      aThing('b', { ...FOREGROUND, ownerReferences: [blocking('a')] }),
+    ],
+    want: { a: 'unblock', b: 'unblock' },
+  },
+  'a circle of three is seen, and what hangs on it is not part of it': {
+    things: [
+      aThing('a', { ...FOREGROUND, ownerReferences: [blocking('c')] }),
+      aThing('b', { ...FOREGROUND, ownerReferences: [blocking('a')] }),
+      aThing('c', { ...FOREGROUND, ownerReferences: [blocking('b')] }),
+      aThing('leaf', { ...FOREGROUND, ownerReferences: [blocking('c')] }),
+      aThing('last', { ...DELETED, ownerReferences: [blocking('leaf')] }),
+    ],
+    want: { a: 'unblock', b: 'unblock', c: 'unblock' },
+  },
+  'one that owns itself unblocks itself': {
+    things: [aThing('a', { ...FOREGROUND, ownerReferences: [blocking('a')] })],
+    want: { a: 'unblock' },
+  },
+  'a circle in which one link does not block resolves itself': {
+    things: [
+      aThing('a', { ...FOREGROUND, ownerReferences: [aReference('b')] }),
+      aThing('b', { ...FOREGROUND, ownerReferences: [blocking('a')] }),
+    ],
+    want: { b: 'release' },
+  },
+};
+
+for (const [name, { things, want }] of Object.entries(duties)) {
+  test(name, () => {
+    const graph = graphOf(...things);
+    const got: Record<string, Duty> = {};
+    for (const { object } of things) {
+      const duty = graph.dutyOf(object.metadata.uid);
+      if (duty !== undefined) got[object.metadata.name] = duty;
+    }
+    assert.deepEqual(got, want);
+  });
+}
+
+interface ChangeCase {
+  readonly before: readonly Found[];
+  readonly change: (graph: DependencyGraph) => readonly string[];
+  /** Whose duties may have changed. */
+  readonly want: readonly string[];
+}
+
+const changes: Record<string, ChangeCase> = {
+  'a change that concerns nobody touches nobody': {
+    before: [aThing('owner'), aThing('a', { ownerReferences: [aReference('owner')] })],
+    change: (graph) => graph.set(aThing('a', { resourceVersion: '8', ownerReferences: [aReference('owner')] })),
+    want: [],
+  },
+  'an owner that goes touches its dependents': {
+    before: [aThing('owner'), aThing('a', { ownerReferences: [aReference('owner')] })],
+    change: (graph) => graph.remove(uidOf('owner')),
+    want: ['a'],
+  },
+  'a dependent that goes touches its owners': {
+    before: [aThing('owner'), aThing('a', { ownerReferences: [aReference('owner'), aReference('other')] })],
+    change: (graph) => graph.remove(uidOf('a')),
+    want: ['owner', 'other'],
+  },
+  'a reference that moves touches both owners': {
+    before: [aThing('a', { ownerReferences: [aReference('old')] })],
+    change: (graph) => graph.set(aThing('a', { ownerReferences: [aReference('new')] })),
+    want: ['a', 'old', 'new'],
+  },
+  'a reference that stops to block touches the owner': {
+    before: [aThing('a', { ownerReferences: [blocking('owner')] })],
+    change: (graph) => graph.set(aThing('a', { ownerReferences: [aReference('owner')] })),
+    want: ['a', 'owner'],
+  },
+  'a deletion in the foreground touches the dependents': {
+    before: [aThing('owner'), aThing('a', { ownerReferences: [aReference('owner')] })],
+    change: (graph) => graph.set(aThing('owner', FOREGROUND)),
+    want: ['owner', 'a'],
+  },
+  'an owner that is seen at last touches those that were waiting for it': {
+    before: [aThing('a', { ownerReferences: [aReference('owner')] })],
+    change: (graph) => graph.set(aThing('owner')),
+    want: ['owner', 'a'],
+  },
+};
+
+for (const [name, { before, change, want }] of Object.entries(changes)) {
+  test(name, () => {
+    assert.deepEqual(change(graphOf(...before)).toSorted(), want.map(uidOf).toSorted());
+  });
+}
+
+test('a graph from which everything was taken keeps nothing', () => {
+  const things = [
+    aThing('a', { ownerReferences: [blocking('b')] }),
+    aThing('b', { ownerReferences: [blocking('a'), aReference('a')] }),
+  ];
+  const graph = graphOf(...things);
+  graph.remove(uidOf('a'));
+  assert.equal(graph.hasDependents(uidOf('b')), false);
+  graph.remove(uidOf('b'));
+  assert.deepEqual([graph.size, graph.hasDependents(uidOf('a'))], [0, false]);
+});

@@ -1,0 +1,43 @@
+/** Which kinds the collector follows, and which kind a reference means; looked up anew when the registry changes. */
+import type { Registry } from '#engine/registry/registry.ts';
+import type { Resource, Verb } from '#engine/registry/resource.ts';
+import { apiVersionOf, type OwnerReference } from '#kube/meta.ts';
+
+const NEEDED: readonly Verb[] = ['delete', 'get', 'list', 'patch', 'watch'];
+
+export class ServedKinds {
+  readonly #registry: Pick<Registry, 'generation' | 'resources' | 'collections'>;
+  #generation = -1;
+  #byReference = new Map<string, Resource>();
+
+  constructor(registry: Pick<Registry, 'generation' | 'resources' | 'collections'>) {
+    this.#registry = registry;
+  }
+
+  get generation(): number {
+    return this.#registry.generation;
+  }
+
+  /** One version of each kind that can own or be owned. Events own nothing, and there are too many of them. */
+  collected(): readonly Resource[] {
+    return this.#registry
+      .collections()
+      .filter(({ plural, verbs }) => plural !== 'events' && NEEDED.every((verb) => verbs.includes(verb)));
+  }
+
+  /** Undefined where that kind is not served in that version. */
+  find({ apiVersion, kind }: Pick<OwnerReference, 'apiVersion' | 'kind'>): Resource | undefined {
+    if (this.#generation !== this.#registry.generation) this.#index();
+    return this.#byReference.get(`${apiVersion} ${kind}`);
+  }
+
+  #index(): void {
+    this.#generation = this.#registry.generation;
+    this.#byReference = new Map();
+    for (const resource of this.#registry.resources) {
+      if (resource.verbs.includes('get')) {
+        this.#byReference.set(`${apiVersionOf(resource)} ${resource.kind}`, resource);
+      }
+    }
+  }
+}

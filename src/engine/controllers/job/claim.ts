@@ -1,0 +1,59 @@
+/** Whose pod it is: a Job takes over pods that it selects and nobody controls, and lets go of those it does not select. */
+import { ownerReference } from '#engine/controllers/job/build-pod.ts';
+import type { JobWorld } from '#engine/controllers/job/job-world.ts';
+import { type Job, type Pod, PODS, TRACKING_FINALIZER } from '#engine/controllers/job/kinds.ts';
+import { isTracked } from '#engine/controllers/job/pod-state.ts';
+import { labelRequirementsOf, matchesLabels } from '#kube/label-selector.ts';
+import type { Stored } from '#kube/meta.ts';
+import type { Change } from '#runtime/plan.ts';
+
+/** How many one plan takes over or lets go. */
+const MAX_CLAIMS = 40;
+
+export function selects({ spec }: Job, { metadata }: Pod): boolean {
+  return spec.selector !== undefined && matchesLabels(labelRequirementsOf(spec.selector), metadata.labels);
+}
+
+/** Pods whose labels somebody changed. */
+export function disowning({ job, pods }: JobWorld): Change[] {
+  const strangers = pods.filter((pod) => !selects(job, pod));
+  return strangers.slice(0, MAX_CLAIMS).map((pod) => {
+    const others = (pod.metadata.ownerReferences ?? []).filter(({ uid }) => uid !== job.metadata.uid);
+    const metadata = { ownerReferences: others, finalizers: withoutTracking(pod) };
+    return change(pod, metadata, 'the Job does not select the pod any more');
+  });
+}
+
+export function adoption(world: JobWorld): Change[] {
+  const { job, orphans } = world;
+  if (job.metadata.deletionTimestamp !== undefined) return [];
+  const wanted = orphans.filter((pod) => pod.metadata.deletionTimestamp === undefined);
+  return wanted.slice(0, MAX_CLAIMS).map((pod) => {
+    const ownerReferences = [...(pod.metadata.ownerReferences ?? []), ownerReference(job)];
+    const finalizers = [...withoutTracking(pod), TRACKING_FINALIZER];
+    return change(pod, { ownerReferences, finalizers }, 'the Job selects the pod, and nobody controls it');
+  });
+}
+
+/** Lists are replaced as a whole here, so that the pod must be as it was seen. */
+function change(pod: Stored<Pod>, metadata: object, why: string): Change {
+  const { namespace, name, uid, resourceVersion } = pod.metadata;
+  const body = { metadata: { ...metadata, resourceVersion } };
+  return { do: 'patch', type: PODS, name: { namespace, name }, uid, patch: { type: 'merge', body }, why };
+}
+
+function withoutTracking({ metadata }: Pod): string[] {
+  return (metadata.finalizers ?? []).filter((finalizer) => finalizer !== TRACKING_FINALIZER);
+}
+
+/** Takes the finalizer off; a pod without it stays as it is. */
+export function release(pod: Stored<Pod>, why: string): Change {
+  const { namespace, name, uid } = pod.metadata;
+  const body = { metadata: { '$deleteFromPrimitiveList/finalizers': [TRACKING_FINALIZER] } };
+  return { do: 'patch', type: PODS, name: { namespace, name }, uid, patch: { type: 'strategic', body }, why };
+}
+
+/** Only while it is as it was seen: a Job may take it over at this moment. */
+export function releaseStray(pod: Stored<Pod>, why: string): Change[] {
+  return isTracked(pod) ? [change(pod, { finalizers: withoutTracking(pod) }, why)] : [];
+}

@@ -1,0 +1,124 @@
+/**
+ * Whether a Job ends, and how. What was said once stands: a Job that has met its criteria does not fail any more, and
+ * one that is to fail does not succeed.
+ *
+ *   running ──► SuccessCriteriaMet ──► pods gone and counted ──► Complete
+ *      └──────► FailureTarget ───────► pods gone and counted ──► Failed
+ */
+import { judgeFailure } from '#engine/controllers/job/failure-policy.ts';
+import { countIndexes, countShared, parseIndexes } from '#engine/controllers/job/indexes.ts';
+import type { JobWorld } from '#engine/controllers/job/job-world.ts';
+import { hasFailed } from '#engine/controllers/job/pod-state.ts';
+import type { Tally } from '#engine/controllers/job/tally.ts';
+import { findCondition } from '#kube/conditions.ts';
+
+export interface Ending {
+  readonly type: 'SuccessCriteriaMet' | 'FailureTarget';
+  readonly reason: string;
+  readonly message: string;
+  /** It is in the status already. */
+  readonly standing?: boolean;
+}
+
+export function decideEnding(world: JobWorld, tally: Tally): Ending | undefined {
+  for (const rule of rules) {
+    const ending = rule(world, tally);
+    if (ending !== undefined) return ending;
+  }
+  return undefined;
+}
+
+type EndingRule = (world: JobWorld, tally: Tally) => Ending | undefined;
+
+const failed = (reason: string, message: string): Ending => ({ type: 'FailureTarget', reason, message });
+const met = (reason: string, message: string): Ending => ({ type: 'SuccessCriteriaMet', reason, message });
+
+const rules: readonly EndingRule[] = [
+  asDecidedBefore,
+  failByPolicy,
+  failByBackoffLimit,
+  failByDeadline,
+  failByIndexes,
+  succeedByPolicy,
+  succeedByCompletions,
+];
+
+function asDecidedBefore({ job }: JobWorld): Ending | undefined {
+  for (const type of ['SuccessCriteriaMet', 'FailureTarget'] as const) {
+    const found = findCondition(job.status?.conditions, type);
+    if (found?.status !== 'True') continue;
+    return { type, reason: found.reason ?? '', message: found.message ?? '', standing: true };
+  }
+  return undefined;
+}
+
+function failByPolicy({ job: { spec }, pods }: JobWorld): Ending | undefined {
+  if (spec.podFailurePolicy === undefined) return undefined;
+  for (const pod of pods) {
+    const { message } = hasFailed(pod, spec) ? judgeFailure(spec.podFailurePolicy, pod) : {};
+    if (message !== undefined) return failed('PodFailurePolicy', message);
+  }
+  return undefined;
+}
+
+function failByBackoffLimit(world: JobWorld, tally: Tally): Ending | undefined {
+  const { backoffLimit = 0 } = world.job.spec;
+  if (tally.failed <= backoffLimit && !restartedTooOften(world, backoffLimit)) return undefined;
+  return failed('BackoffLimitExceeded', 'Job has reached the specified backoff limit');
+}
+
+/** With OnFailure the node starts the containers again, and their restarts are the failures. */
+function restartedTooOften({ job: { spec }, pods }: JobWorld, limit: number): boolean {
+  if (spec.template.spec?.restartPolicy !== 'OnFailure') return false;
+  let restarts = 0;
+  for (const { status } of pods) {
+    if (status?.phase !== 'Running' && status?.phase !== 'Pending') continue;
+    for (const { restartCount } of status.initContainerStatuses ?? []) restarts += restartCount;
+    for (const { restartCount } of status.containerStatuses ?? []) restarts += restartCount;
+  }
+  return restarts > 0 && restarts >= limit;
+}
+
+function failByDeadline(world: JobWorld): Ending | undefined {
+  if (deadlineMs(world) > 0) return undefined;
+  return failed('DeadlineExceeded', 'Job was active longer than specified deadline');
+}
+
+/** How long the Job may still be active; without end if nobody says. */
+export function deadlineMs({ job: { spec, status }, nowMs }: JobWorld): number {
+  if (spec.activeDeadlineSeconds === undefined || spec.suspend === true) return Infinity;
+  // Who resumes starts the time anew.
+  const resumed = findCondition(status?.conditions, 'Suspended')?.status === 'True';
+  const startMs = status?.startTime === undefined || resumed ? nowMs : Date.parse(status.startTime);
+  return startMs + spec.activeDeadlineSeconds * 1000 - nowMs;
+}
+
+function failByIndexes({ job: { spec } }: JobWorld, tally: Tally): Ending | undefined {
+  const failedCount = countIndexes(tally.failedIndexes ?? []);
+  if (failedCount === 0) return undefined;
+  if (spec.maxFailedIndexes !== undefined && failedCount > spec.maxFailedIndexes) {
+    const message = 'Job has exceeded the specified maximal number of failed indexes';
+    return failed('MaxFailedIndexesExceeded', message);
+  }
+  if (failedCount + countIndexes(tally.completedIndexes) < (spec.completions ?? 0)) return undefined;
+  return failed('FailedIndexes', 'Job has failed indexes');
+}
+
+function succeedByPolicy({ job: { spec } }: JobWorld, { completedIndexes }: Tally): Ending | undefined {
+  const { successPolicy, completions = 0 } = spec;
+  if (successPolicy === undefined || completedIndexes.length === 0) return undefined;
+  const index = successPolicy.rules.findIndex(({ succeededIndexes, succeededCount }) => {
+    if (succeededIndexes === undefined) {
+      return succeededCount !== undefined && countIndexes(completedIndexes) >= succeededCount;
+    }
+    const wanted = parseIndexes(succeededIndexes, completions);
+    return wanted.length > 0 && countShared(wanted, completedIndexes) >= (succeededCount ?? countIndexes(wanted));
+  });
+  return index < 0 ? undefined : met('SuccessPolicy', `Matched rules at index ${index}`);
+}
+
+/** Without a wanted number the first success is the sign for all, and those who run may finish. */
+function succeedByCompletions({ job: { spec } }: JobWorld, { succeeded, active }: Tally): Ending | undefined {
+  if (active.length > 0 || succeeded < (spec.completions ?? 1)) return undefined;
+  return met('CompletionsReached', 'Reached expected number of succeeded pods');
+}

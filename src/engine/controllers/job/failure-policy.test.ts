@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { judgeFailure, type Verdict } from '#engine/controllers/job/failure-policy.ts';
+import { aPod, type PodOptions } from '#engine/controllers/job/job-world.fixture.ts';
+import type { JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
+
+type Rules = NonNullable<JobSpec['podFailurePolicy']>['rules'];
+const onCodes = (action: Rules[number]['action'], operator: 'In' | 'NotIn', ...values: number[]): Rules[number] => ({
+  action,
+  onExitCodes: { operator, values },
+});
+const disrupted: PodOptions['status'] = { phase: 'Failed', conditions: [{ type: 'DisruptionTarget', status: 'True' }] };
+const onDisruption = (action: Rules[number]['action'], status = 'True'): Rules[number] => ({
+  action,
+  onPodConditions: [{ type: 'DisruptionTarget', status }],
+});
+
+const cases: Record<string, [rules: Rules, pod: PodOptions, want: Verdict]> = {
+  'no rule at all': [[], { exitCode: 1 }, {}],
+  'a code that is listed': [[onCodes('Ignore', 'In', 1, 42)], { exitCode: 42 }, { action: 'Ignore' }],
+  'a code that is not listed': [[onCodes('Ignore', 'In', 1)], { exitCode: 42 }, {}],
+  'any code but these': [[onCodes('Count', 'NotIn', 1)], { exitCode: 42 }, { action: 'Count' }],
+  'success is no failure, whatever is listed': [[onCodes('FailJob', 'NotIn', 1)], { exitCode: 0 }, {}],
+  'the first rule that matches decides': [
+    [onCodes('FailIndex', 'In', 7), onCodes('FailJob', 'In', 7)],
+    { exitCode: 7 },
+    { action: 'FailIndex' },
+  ],
+  'a rule for one container': [
+    [{ action: 'Ignore', onExitCodes: { containerName: 'other', operator: 'In', values: [1] } }],
+    { exitCode: 1 },
+    {},
+  ],
+  'a code that fails the Job': [
+    [onCodes('Ignore', 'In', 1), onCodes('FailJob', 'In', 42)],
+    { exitCode: 42 },
+    {
+      action: 'FailJob',
+      message: 'Container main for pod ns/a failed with exit code 42 matching FailJob rule at index 1',
+    },
+  ],
+  'a condition': [[onDisruption('Ignore')], { status: disrupted }, { action: 'Ignore' }],
+  'a condition that does not hold': [[onDisruption('Ignore', 'False')], { status: disrupted }, {}],
+  'a condition that fails the Job': [
+    [onDisruption('FailJob')],
+    { status: disrupted },
+    { action: 'FailJob', message: 'Pod ns/a has condition DisruptionTarget matching FailJob rule at index 0' },
+  ],
+};
+for (const [name, [rules, pod, want]] of Object.entries(cases)) {
+  test(`podFailurePolicy: ${name}`, () => {
+    assert.deepEqual(judgeFailure({ rules }, aPod('a', { phase: 'Failed', ...pod })), want);
+  });
+}

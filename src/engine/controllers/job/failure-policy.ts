@@ -1,0 +1,56 @@
+/** What a Job's podFailurePolicy says of a failed pod. Pure. */
+import type { Pod } from '#engine/controllers/job/kinds.ts';
+import type { JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
+
+type Policy = NonNullable<JobSpec['podFailurePolicy']>;
+type Rule = Policy['rules'][number];
+type ContainerStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
+
+export interface Verdict {
+  /** Absent where no rule matches: then the failure counts. */
+  readonly action?: Rule['action'];
+  /** Why the whole Job fails; with FailJob only. */
+  readonly message?: string;
+}
+
+const NO_RULE: Verdict = {};
+
+/** The first rule that matches decides. */
+export function judgeFailure(policy: Policy | undefined, pod: Pod): Verdict {
+  for (const [index, rule] of (policy?.rules ?? []).entries()) {
+    const found = matchRule(rule, pod);
+    if (found === undefined) continue;
+    const { action } = rule;
+    return action === 'FailJob' ? { action, message: `${found} matching FailJob rule at index ${index}` } : { action };
+  }
+  return NO_RULE;
+}
+
+/** Whether it adds to the failures that the backoffLimit bounds. */
+export function countsAsFailure(policy: Policy | undefined, pod: Pod): boolean {
+  return judgeFailure(policy, pod).action !== 'Ignore';
+}
+
+/** What of the pod fits the rule, in words; undefined if nothing. */
+function matchRule({ onExitCodes, onPodConditions }: Rule, pod: Pod): string | undefined {
+  const { namespace, name } = pod.metadata;
+  if (onExitCodes !== undefined) {
+    const container = findContainer(onExitCodes, pod);
+    if (container === undefined) return undefined;
+    const code = container.state?.terminated?.exitCode;
+    return `Container ${container.name} for pod ${namespace}/${name} failed with exit code ${code}`;
+  }
+  const condition = pod.status?.conditions?.find(({ type, status }) =>
+    onPodConditions?.some((pattern) => pattern.type === type && pattern.status === status),
+  );
+  return condition && `Pod ${namespace}/${name} has condition ${condition.type}`;
+}
+
+function findContainer(wanted: NonNullable<Rule['onExitCodes']>, { status }: Pod): ContainerStatus | undefined {
+  const fits = ({ name, state }: ContainerStatus): boolean => {
+    const code = state?.terminated?.exitCode ?? 0;
+    if (code === 0 || (wanted.containerName !== undefined && wanted.containerName !== name)) return false;
+    return wanted.values.includes(code) === (wanted.operator === 'In');
+  };
+  return status?.containerStatuses?.find(fits) ?? status?.initContainerStatuses?.find(fits);
+}

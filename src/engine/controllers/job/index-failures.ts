@@ -1,0 +1,69 @@
+/**
+ * backoffLimitPerIndex: each pod carries in annotations how often its index failed before it. The last failed pod of an
+ * index is therefore kept until its replacement, which takes the count over, is there.
+ */
+import { countsAsFailure } from '#engine/controllers/job/failure-policy.ts';
+import { hasIndex } from '#engine/controllers/job/indexes.ts';
+import type { JobWorld } from '#engine/controllers/job/job-world.ts';
+import type { Pod } from '#engine/controllers/job/kinds.ts';
+import { completionIndex, finishedAtMs, hasFailed, indexesIn, isTracked } from '#engine/controllers/job/pod-state.ts';
+import { remainingAfter } from '#engine/controllers/job/backoff.ts';
+import type { Tally } from '#engine/controllers/job/tally.ts';
+import type { JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
+import { INT32_MAX } from '#engine/registry/kinds/shared/formats.ts';
+import type { Stored } from '#kube/meta.ts';
+
+const COUNTED = 'batch.kubernetes.io/job-index-failure-count';
+const IGNORED = 'batch.kubernetes.io/job-index-ignored-failure-count';
+
+export function failureCount(pod: Pod): number {
+  return numberIn(pod, COUNTED);
+}
+
+function allFailures(pod: Pod): number {
+  return numberIn(pod, COUNTED) + numberIn(pod, IGNORED);
+}
+
+/** Anybody may write annotations: what is no count is none. */
+function numberIn({ metadata }: Pod, key: string): number {
+  const text = metadata.annotations?.[key] ?? '';
+  const value = /^[0-9]{1,10}$/.test(text) ? Number(text) : 0;
+  return value <= INT32_MAX ? value : 0;
+}
+
+/** For each index that is to be tried again, the pod to take over from. */
+export function lastFailedPods({ job, pods }: JobWorld, tally: Tally): ReadonlyMap<number, Stored<Pod>> {
+  const { spec } = job;
+  const last = new Map<number, Stored<Pod>>();
+  if (tally.failedIndexes === undefined) return last;
+  const activeIndexes = indexesIn(tally.active, spec);
+  for (const pod of pods) {
+    const index = completionIndex(pod, spec);
+    if (index === undefined || !isTracked(pod) || !hasFailed(pod, spec)) continue;
+    if ([tally.completedIndexes, tally.failedIndexes, activeIndexes].some((set) => hasIndex(set, index))) continue;
+    const before = last.get(index);
+    if (before === undefined || isLater(pod, before)) last.set(index, pod);
+  }
+  return last;
+}
+
+function isLater(pod: Pod, before: Pod): boolean {
+  return allFailures(before) <= allFailures(pod) && finishedAtMs(before) <= finishedAtMs(pod);
+}
+
+export function indexWaitMs(replaced: Pod | undefined, nowMs: number): number {
+  if (replaced === undefined) return 0;
+  return remainingAfter(allFailures(replaced) + 1, finishedAtMs(replaced), nowMs);
+}
+
+/** The annotations of the pod that takes over. */
+export function inheritedFailures(spec: JobSpec, replaced: Pod | undefined): Record<string, string> {
+  if (spec.backoffLimitPerIndex === undefined) return {};
+  if (replaced === undefined) return { [COUNTED]: '0' };
+  const counts = countsAsFailure(spec.podFailurePolicy, replaced);
+  const ignored = numberIn(replaced, IGNORED) + (counts ? 0 : 1);
+  return {
+    [COUNTED]: String(failureCount(replaced) + (counts ? 1 : 0)),
+    ...(ignored > 0 ? { [IGNORED]: String(ignored) } : {}),
+  };
+}

@@ -1,0 +1,103 @@
+/**
+ * batch/v1 Jobs: observes a Job and its pods, decides (decide-job.ts), and remembers how pods ended while it must wait.
+ * Pods are run by others, who report in their status; Jobs with a `managedBy` of somebody else are left alone.
+ */
+import type { Informer } from '#client/informer.ts';
+import { keyOf } from '#client/object-key.ts';
+import type { ControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
+import { type FailureRecord, learnFailures } from '#engine/controllers/job/backoff.ts';
+import { selects } from '#engine/controllers/job/claim.ts';
+import { decideJob } from '#engine/controllers/job/decide-job.ts';
+import type { JobWorld } from '#engine/controllers/job/job-world.ts';
+import { isFinished, isForeign, type Job, JOBS, type Pod, PODS } from '#engine/controllers/job/kinds.ts';
+import { controllerOf, ownerKey, PodIndex } from '#engine/controllers/job/pod-index.ts';
+import { strayPodController } from '#engine/controllers/job/stray-pods.ts';
+import { NAME_LABEL } from '#engine/registry/kinds/job/job-labels.ts';
+import type { Stored } from '#kube/meta.ts';
+import { type ControllerDefinition, source, startController } from '#runtime/controller.ts';
+import type { EventSink } from '#runtime/events.ts';
+
+const CONCURRENCY = 5;
+
+export const jobController: EngineController = {
+  account: 'job-controller',
+  start(parts) {
+    const jobs = parts.informer(JOBS);
+    const pods = parts.informer(PODS);
+    const index = new PodIndex(pods, parts);
+    const strays = strayPodController({ reader: parts.client, jobs, pods, index });
+    return [
+      startController(definition(parts, index), { ...parts, events: withoutPatches(parts.events) }),
+      startController(strays, parts),
+    ];
+  },
+};
+
+/** Finalizers come and go with every pod: that is bookkeeping, and no news to people. */
+function withoutPatches(events: EventSink): EventSink {
+  return {
+    record(about, note) {
+      if (note.reason !== 'SuccessfulPatch') events.record(about, note);
+    },
+  };
+}
+
+function definition({ informer, clock, signal }: ControllerParts, index: PodIndex): ControllerDefinition<JobWorld> {
+  const jobs = informer(JOBS);
+  const pods = informer(PODS);
+  /** By key; a Job made anew under the name of another starts without a past. */
+  const memory = new Map<string, { readonly uid: string; readonly failures: FailureRecord }>();
+  const selfSelecting = keysOfSelfSelecting(jobs, signal);
+
+  return {
+    name: 'job-controller',
+    type: JOBS,
+    concurrency: CONCURRENCY,
+    sources: [source(jobs), source(pods, (pod) => keysFor(pod, selfSelecting))],
+    observe(key) {
+      const job = jobs.get(key);
+      if (job === undefined || isFinished(job) || isForeign(job)) {
+        memory.delete(key);
+        return undefined;
+      }
+      const { uid, namespace = '' } = job.metadata;
+      const own = index.ownedBy(uid);
+      const past = memory.get(key);
+      const failures = learnFailures(past?.uid === uid ? past.failures : undefined, own, job.spec);
+      memory.set(key, { uid, failures });
+      return {
+        job,
+        pods: own,
+        orphans: index.looseFor(job).filter((pod) => selects(job, pod)),
+        failures,
+        isTaken: (name) => index.isTaken(namespace, name),
+        nowMs: clock.now(),
+      };
+    },
+    decide: decideJob,
+    subject: ({ job }) => job,
+  };
+}
+
+/** Jobs whose selector is the wish of their maker: any pod without a controller may be theirs. */
+function keysOfSelfSelecting(jobs: Informer<Job>, signal: AbortSignal): ReadonlyMap<string, ReadonlySet<string>> {
+  const keys = new Map<string, Set<string>>();
+  const leave = jobs.onChange((key, change) => {
+    const { namespace = '' } = (change.new ?? change.old)!.metadata;
+    const held = keys.get(namespace) ?? new Set();
+    if (change.new?.spec.manualSelector === true) keys.set(namespace, held.add(key));
+    else if (held.delete(key) && held.size === 0) keys.delete(namespace);
+  });
+  signal.addEventListener('abort', leave, { once: true });
+  return keys;
+}
+
+function keysFor(pod: Stored<Pod>, selfSelecting: ReadonlyMap<string, ReadonlySet<string>>): string[] {
+  const owner = ownerKey(pod);
+  if (owner !== undefined) return [owner];
+  if (controllerOf(pod) !== undefined) return [];
+  const { namespace = '', labels } = pod.metadata;
+  const name = labels?.[NAME_LABEL];
+  const named = name === undefined ? [] : [keyOf({ namespace, name })];
+  return [...named, ...(selfSelecting.get(namespace) ?? [])];
+}

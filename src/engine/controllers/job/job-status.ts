@@ -1,0 +1,133 @@
+/** A Job's whole status, from the state of its pods and what was decided about them. */
+import type { Ending } from '#engine/controllers/job/ending.ts';
+import { formatIndexes } from '#engine/controllers/job/indexes.ts';
+import type { JobWorld } from '#engine/controllers/job/job-world.ts';
+import { isIndexed } from '#engine/controllers/job/kinds.ts';
+import { isTracked } from '#engine/controllers/job/pod-state.ts';
+import type { Books, Tally } from '#engine/controllers/job/tally.ts';
+import type { JobStatus } from '#engine/registry/kinds/job/job-schema.ts';
+import { timestamp } from '#lib/clock.ts';
+import type { EventNote } from '#runtime/events.ts';
+
+type Condition = NonNullable<JobStatus['conditions']>[number];
+
+export interface StatusParts {
+  readonly tally: Tally;
+  readonly ending: Ending | undefined;
+  readonly uncounted: Books;
+}
+
+export interface NextStatus {
+  readonly status: JobStatus & Record<string, unknown>;
+  /** What people are to hear of it. */
+  readonly events: readonly EventNote[];
+}
+
+export function decideStatus(world: JobWorld, parts: StatusParts): NextStatus {
+  const { job } = world;
+  const { tally, uncounted } = parts;
+  const events: EventNote[] = [];
+  let conditions: readonly Condition[] = job.status?.conditions ?? [];
+  let startTime = job.status?.startTime;
+  const now = timestamp(world.nowMs);
+  const say = (next: Omit<Condition, 'lastProbeTime' | 'lastTransitionTime'>): void => {
+    conditions = ensureCondition(conditions, { ...next, lastProbeTime: now, lastTransitionTime: now });
+  };
+  if (job.spec.suspend !== true) startTime ??= now;
+
+  const turn = suspension(world);
+  // A Job that ends is not suspended any more, but it may still have been.
+  if (turn !== undefined && (parts.ending === undefined || turn.event === 'Resumed')) {
+    say(turn.condition);
+    events.push({ type: 'Normal', reason: turn.event, message: turn.condition.message });
+    if (turn.event === 'Resumed') startTime = now;
+  }
+  if (parts.ending !== undefined) {
+    const { type, reason, message } = parts.ending;
+    say({ type, status: 'True', reason, message });
+  }
+  const final = parts.ending && finalCondition(world, parts);
+  if (final !== undefined) {
+    say({ ...final, status: 'True' });
+    events.push(...finalEvents(world, tally, final));
+    // Nothing ends that never began, except what had nothing to do.
+    if (job.spec.suspend !== true || job.spec.completions !== 0) startTime ??= now;
+  }
+  const complete = final?.type === 'Complete';
+  return {
+    events,
+    status: {
+      ...counts(tally),
+      ...(isIndexed(job.spec) && tally.completedIndexes.length > 0
+        ? { completedIndexes: formatIndexes(tally.completedIndexes) }
+        : {}),
+      ...(tally.failedIndexes === undefined ? {} : { failedIndexes: formatIndexes(tally.failedIndexes) }),
+      ...(conditions.length > 0 ? { conditions: [...conditions] } : {}),
+      ...(startTime === undefined ? {} : { startTime }),
+      // A clock that was set back does not end a Job before its start.
+      ...(complete ? { completionTime: startTime !== undefined && startTime > now ? startTime : now } : {}),
+      uncountedTerminatedPods: {
+        ...(uncounted.succeeded.length > 0 ? { succeeded: [...uncounted.succeeded] } : {}),
+        ...(uncounted.failed.length > 0 ? { failed: [...uncounted.failed] } : {}),
+      },
+    },
+  };
+}
+
+/** Zero is left out where Kubernetes leaves it out. */
+function counts({ active, ready, terminating, counted }: Tally): JobStatus {
+  return {
+    ...(active.length > 0 ? { active: active.length } : {}),
+    ready,
+    terminating,
+    ...(counted.succeeded > 0 ? { succeeded: counted.succeeded } : {}),
+    ...(counted.failed > 0 ? { failed: counted.failed } : {}),
+  };
+}
+
+interface Final {
+  readonly type: 'Complete' | 'Failed';
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** Only when the ending was written before, and no pod is left that could still change anything. */
+function finalCondition({ pods }: JobWorld, { tally, ending, uncounted }: StatusParts): Final | undefined {
+  if (ending?.standing !== true) return undefined;
+  if (uncounted.succeeded.length + uncounted.failed.length > 0) return undefined;
+  if (tally.active.length + tally.terminating > 0 || pods.some(isTracked)) return undefined;
+  const { reason, message } = ending;
+  return { type: ending.type === 'FailureTarget' ? 'Failed' : 'Complete', reason, message };
+}
+
+function finalEvents({ job }: JobWorld, { counted }: Tally, { type, reason, message }: Final): EventNote[] {
+  if (type === 'Failed') return [{ type: 'Warning', reason, message }];
+  const completed: EventNote = { type: 'Normal', reason: 'Completed', message: 'Job completed' };
+  if (job.spec.completions === undefined || counted.succeeded <= job.spec.completions) return [completed];
+  const tooMany = 'Too many succeeded pods running after completion count reached';
+  return [{ type: 'Warning', reason: 'TooManySucceededPods', message: tooMany }, completed];
+}
+
+interface Turn {
+  readonly condition: { type: 'Suspended'; status: string; reason: string; message: string };
+  readonly event: 'Suspended' | 'Resumed';
+}
+
+/** What changed; a Job that never was suspended does not say that it is not. */
+function suspension({ job: { metadata, spec, status } }: JobWorld): Turn | undefined {
+  if (metadata.deletionTimestamp !== undefined) return undefined;
+  const before = status?.conditions?.find(({ type }) => type === 'Suspended')?.status === 'True';
+  if (before === (spec.suspend === true)) return undefined;
+  const type = 'Suspended';
+  return before
+    ? { condition: { type, status: 'False', reason: 'JobResumed', message: 'Job resumed' }, event: 'Resumed' }
+    : { condition: { type, status: 'True', reason: 'JobSuspended', message: 'Job suspended' }, event: 'Suspended' };
+}
+
+function ensureCondition(list: readonly Condition[], next: Condition): readonly Condition[] {
+  const at = list.findIndex(({ type }) => type === next.type);
+  if (at < 0) return [...list, next];
+  const { status, reason, message } = list[at]!;
+  if (status === next.status && (reason ?? '') === next.reason && (message ?? '') === next.message) return list;
+  return list.with(at, next);
+}

@@ -1,0 +1,16 @@
+/** All that a decision about a Job may know. */
+import type { FailureRecord } from '#engine/controllers/job/backoff.ts';
+import type { Job, Pod } from '#engine/controllers/job/kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+
+export interface JobWorld {
+  readonly job: Stored<Job>;
+  /** Those that the Job controls. */
+  readonly pods: readonly Stored<Pod>[];
+  /** Controlled by nobody, and selected by the Job. */
+  readonly orphans: readonly Stored<Pod>[];
+  readonly failures: FailureRecord;
+  /** Whether a pod of that name, of whomever, is in the namespace. */
+  isTaken(name: string): boolean;
+  readonly nowMs: number;
+}

@@ -1,0 +1,84 @@
+/** What a Job wants to know of a pod. Pure. */
+import { type Indexes, indexesOf } from '#engine/controllers/job/indexes.ts';
+import { type Pod, TRACKING_FINALIZER, waitsForEnd } from '#engine/controllers/job/kinds.ts';
+import type { JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
+import { findCondition, isTrue } from '#kube/conditions.ts';
+
+export const INDEX_KEY = 'batch.kubernetes.io/job-completion-index';
+
+/** Not yet in the Job's counters. */
+export function isTracked({ metadata }: Pod): boolean {
+  return metadata.finalizers?.includes(TRACKING_FINALIZER) ?? false;
+}
+
+export function hasSucceeded({ status }: Pod): boolean {
+  return status?.phase === 'Succeeded';
+}
+
+export function hasEnded(pod: Pod): boolean {
+  return hasSucceeded(pod) || pod.status?.phase === 'Failed';
+}
+
+function isLeaving({ metadata }: Pod): boolean {
+  return metadata.deletionTimestamp !== undefined;
+}
+
+export function isActive(pod: Pod): boolean {
+  return !hasEnded(pod) && !isLeaving(pod);
+}
+
+export function isTerminating(pod: Pod): boolean {
+  return !hasEnded(pod) && isLeaving(pod);
+}
+
+export function isReady({ status }: Pod): boolean {
+  return isTrue(status?.conditions, 'Ready');
+}
+
+/** A pod that was told to go may have nobody left who could report its end, unless the Job says to wait for it. */
+export function hasFailed(pod: Pod, spec: JobSpec): boolean {
+  if (pod.status?.phase === 'Failed') return true;
+  return isTerminating(pod) && !waitsForEnd(spec);
+}
+
+/** undefined for none, or one that is out of range. */
+export function completionIndex({ metadata }: Pod, { completions = 0 }: JobSpec): number | undefined {
+  const text = metadata.annotations?.[INDEX_KEY];
+  if (text === undefined || !/^[0-9]{1,10}$/.test(text)) return undefined;
+  const index = Number(text);
+  return index < completions ? index : undefined;
+}
+
+export function indexesIn(pods: readonly Pod[], spec: JobSpec): Indexes {
+  return indexesOf(pods.map((pod) => completionIndex(pod, spec)).filter((index) => index !== undefined));
+}
+
+/** The best guess at when the pod ended: its containers, else its readiness, else its deletion, else its creation. */
+export function finishedAtMs(pod: Pod): number {
+  const { metadata, status } = pod;
+  const byContainers = lastContainerEndMs(pod);
+  if (byContainers !== undefined) return byContainers;
+  const ready = findCondition(status?.conditions, 'Ready');
+  if (ready?.status === 'False' && ready.lastTransitionTime !== undefined) return Date.parse(ready.lastTransitionTime);
+  if (metadata.deletionTimestamp !== undefined) {
+    return Date.parse(metadata.deletionTimestamp) - (metadata.deletionGracePeriodSeconds ?? 0) * 1000;
+  }
+  return Date.parse(metadata.creationTimestamp ?? '') || 0;
+}
+
+function lastContainerEndMs({ spec, status }: Pod): number | undefined {
+  const sidecars = new Set(
+    (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always').map(({ name }) => name),
+  );
+  const watched = [
+    ...(status?.containerStatuses ?? []),
+    ...(status?.initContainerStatuses ?? []).filter(({ name }) => sidecars.has(name)),
+  ];
+  let lastMs: number | undefined;
+  for (const { state } of watched) {
+    const finishedAt = state?.terminated?.finishedAt;
+    if (finishedAt === undefined) return undefined;
+    lastMs = Math.max(lastMs ?? 0, Date.parse(finishedAt));
+  }
+  return lastMs;
+}

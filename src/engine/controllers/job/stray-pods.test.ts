@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ownerReference } from '#engine/controllers/job/build-pod.ts';
+import { aJob, aPod, type PodOptions } from '#engine/controllers/job/job-world.fixture.ts';
+import { type Job } from '#engine/controllers/job/kinds.ts';
+import { decideStray } from '#engine/controllers/job/stray-pods.ts';
+import type { OwnerReference, Stored } from '#kube/meta.ts';
+
+const running = aJob();
+const finished = aJob({}, { conditions: [{ type: 'Complete', status: 'True' }] });
+const foreign = aJob({ managedBy: 'example.com/x' }, finished.status);
+const other: OwnerReference = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'r', uid: 'r', controller: true };
+
+const cases: Record<string, [owner: OwnerReference | undefined, job: Stored<Job> | undefined, PodOptions, string[]]> = {
+  'is left to a Job that goes on': [ownerReference(running), running, {}, []],
+  'of nobody is let go': [undefined, undefined, {}, ['patch']],
+  'whose Job is gone is let go': [ownerReference(running), undefined, {}, ['patch']],
+  'of a finished Job is let go': [ownerReference(finished), finished, { phase: 'Succeeded' }, ['patch']],
+  'that a finished Job still runs is one too many': [ownerReference(finished), finished, {}, ['patch', 'delete']],
+  "of somebody else's Job is left alone": [ownerReference(foreign), foreign, {}, []],
+  'of another controller is left alone': [other, undefined, {}, []],
+};
+for (const [name, [owner, job, options, want]] of Object.entries(cases)) {
+  test(`a pod with the finalizer ${name}`, () => {
+    const pod = aPod('a', options);
+    if (owner !== undefined) pod.metadata.ownerReferences = [owner];
+    assert.deepEqual(
+      decideStray({ pod, job }).changes.map((change) => change.do),
+      want,
+    );
+  });
+}

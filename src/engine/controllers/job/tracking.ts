@@ -1,0 +1,54 @@
+/** Which ended pods go into the books and may lose their finalizer (tally.ts tells the whole way). */
+import type { Ending } from '#engine/controllers/job/ending.ts';
+import { countsAsFailure } from '#engine/controllers/job/failure-policy.ts';
+import type { JobWorld } from '#engine/controllers/job/job-world.ts';
+import { isIndexed, type Pod } from '#engine/controllers/job/kinds.ts';
+import { hasFailed, hasSucceeded, isTracked } from '#engine/controllers/job/pod-state.ts';
+import { type Books, isValid, type Tally } from '#engine/controllers/job/tally.ts';
+import type { Stored } from '#kube/meta.ts';
+
+/** How many finalizers one plan removes. */
+export const MAX_RELEASED = 40;
+
+export interface Tracking {
+  /** Their finalizers go, once the books are written. */
+  readonly release: readonly Stored<Pod>[];
+  readonly uncounted: Books;
+}
+
+export interface TrackingParts {
+  readonly ending: Ending | undefined;
+  /** Pods whose index is to be tried again: they hand their count over first. */
+  readonly kept: ReadonlySet<Pod>;
+  /** Pods of a Job that ends, still active: deleted by the same plan. */
+  readonly doomed: ReadonlySet<Pod>;
+}
+
+export function decideTracking(world: JobWorld, tally: Tally, parts: TrackingParts): Tracking {
+  const { job, pods } = world;
+  const { spec } = job;
+  const succeeded = new Set(tally.uncounted.succeeded);
+  const failed = new Set(tally.uncounted.failed);
+  const release: Stored<Pod>[] = [];
+  for (const pod of pods) {
+    if (release.length >= MAX_RELEASED) break;
+    if (!isTracked(pod) || !mayGo(world, pod, parts)) continue;
+    release.push(pod);
+    const { uid } = pod.metadata;
+    if (succeeded.has(uid) || failed.has(uid) || !isValid(pod, spec)) continue;
+    if (hasSucceeded(pod)) {
+      if (!isIndexed(spec)) succeeded.add(uid);
+    } else if (hasFailed(pod, spec) || parts.ending?.type === 'FailureTarget') {
+      if (countsAsFailure(spec.podFailurePolicy, pod)) failed.add(uid);
+    }
+  }
+  return { release, uncounted: { succeeded: [...succeeded], failed: [...failed] } };
+}
+
+function mayGo({ job }: JobWorld, pod: Pod, { ending, kept, doomed }: TrackingParts): boolean {
+  if (job.metadata.deletionTimestamp !== undefined || hasSucceeded(pod)) return true;
+  const failed = hasFailed(pod, job.spec);
+  // Of those that still run only the ones that are told to go now; the rest has its turn later.
+  if (ending !== undefined) return failed || doomed.has(pod) || pod.metadata.deletionTimestamp !== undefined;
+  return failed && !kept.has(pod);
+}

@@ -1,0 +1,77 @@
+/** Every namespace has a ConfigMap `kube-root-ca.crt`, with which pods know this API; whoever changes it is corrected. */
+import type { EngineController } from '#engine/controllers/engine-controller.ts';
+import { NAMESPACES, type Namespace } from '#engine/controllers/kinds.ts';
+import { isEnding, namespaceOf } from '#engine/controllers/service-account.ts';
+import { deepEqual } from '#kube/deep.ts';
+import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { defineController, source, startController } from '#runtime/controller.ts';
+import { NOTHING, type Plan } from '#runtime/plan.ts';
+
+export interface ConfigMap extends KubeObject {
+  data?: Record<string, string>;
+}
+
+export const CONFIG_MAPS: ResourceType<ConfigMap> = {
+  group: '',
+  version: 'v1',
+  kind: 'ConfigMap',
+  plural: 'configmaps',
+  namespaced: true,
+};
+
+const NAME = 'kube-root-ca.crt';
+const KEY = 'ca.crt';
+const DESCRIPTION_KEY = 'kubernetes.io/description';
+const DESCRIPTION =
+  'Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.';
+
+export interface RootCaWorld {
+  readonly namespace: Stored<Namespace>;
+  readonly configMap: Stored<ConfigMap> | undefined;
+  readonly caPem: string;
+}
+
+/** Pure. */
+export function decideRootCa({ namespace, configMap, caPem }: RootCaWorld): Plan {
+  if (isEnding(namespace)) return NOTHING;
+  const wanted = { [KEY]: caPem };
+  const annotations = { [DESCRIPTION_KEY]: DESCRIPTION };
+  const name = { name: NAME, namespace: namespace.metadata.name };
+  if (configMap === undefined) {
+    const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...name, annotations }, data: wanted };
+    return { changes: [{ do: 'create', type: CONFIG_MAPS, object, why: 'every namespace has the CA certificate' }] };
+  }
+  const { metadata, data = {} } = configMap;
+  if (metadata.deletionTimestamp !== undefined) return NOTHING;
+  if (deepEqual(data, wanted) && metadata.annotations?.[DESCRIPTION_KEY]) return NOTHING;
+  // Nothing else belongs there.
+  const removed = Object.fromEntries(Object.keys(data).map((key) => [key, null]));
+  const body = { metadata: { annotations }, data: { ...removed, ...wanted } };
+  const why = 'the CA certificate is another one';
+  return {
+    changes: [{ do: 'patch', type: CONFIG_MAPS, name, uid: metadata.uid, patch: { type: 'merge', body }, why }],
+  };
+}
+
+/** `caPem` is the certificate that our server's is signed with. */
+export function rootCaPublisher({ caPem }: { readonly caPem: string }): EngineController {
+  return {
+    account: 'root-ca-cert-publisher',
+    start(parts) {
+      const namespaces = parts.informer(NAMESPACES);
+      const configMaps = parts.informer(CONFIG_MAPS);
+      const definition = defineController<RootCaWorld>({
+        name: 'root-ca-cert-publisher',
+        type: NAMESPACES,
+        sources: [source(namespaces), source(configMaps, namespaceOf(NAME))],
+        observe(key) {
+          const namespace = namespaces.get(key);
+          return namespace && { namespace, configMap: configMaps.get(`${key}/${NAME}`), caPem };
+        },
+        decide: decideRootCa,
+        subject: () => undefined,
+      });
+      return startController(definition, parts);
+    },
+  };
+}

@@ -1,0 +1,164 @@
+/**
+ * Secrets of type kubernetes.io/service-account-token: a token that holds for as long as its Secret has it. They are
+ * filled in here, and go with their service account.
+ */
+import type { Client } from '#client/client.ts';
+import type { Informer } from '#client/informer.ts';
+import { objectKey } from '#client/object-key.ts';
+import { encodeClaims } from '#engine/auth/service-accounts/claims.ts';
+import { signToken } from '#engine/auth/service-accounts/issuer.ts';
+import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
+import type { EngineController } from '#engine/controllers/engine-controller.ts';
+import { SERVICE_ACCOUNTS } from '#engine/controllers/service-account.ts';
+import { isApiError } from '#kube/api-error.ts';
+import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { defineController, source, startController, type Source } from '#runtime/controller.ts';
+import { NOTHING, type Plan } from '#runtime/plan.ts';
+
+export interface Secret extends KubeObject {
+  type?: string;
+  immutable?: boolean;
+  data?: Record<string, string>;
+}
+
+export const SECRETS: ResourceType<Secret> = {
+  group: '',
+  version: 'v1',
+  kind: 'Secret',
+  plural: 'secrets',
+  namespaced: true,
+};
+
+const TOKEN_TYPE = 'kubernetes.io/service-account-token';
+const NAME_KEY = 'kubernetes.io/service-account.name';
+const UID_KEY = 'kubernetes.io/service-account.uid';
+
+export interface TokenSecretWorld {
+  readonly secret: Stored<Secret>;
+  /** The account that the Secret names, if it is the very one. */
+  readonly account: Stored | undefined;
+  readonly caPem: string;
+  /** What the Secret gets if it has no token yet. */
+  makeToken(): string;
+}
+
+/** Pure but for the signature of a new token. */
+export function decideTokenSecret({ secret, account, caPem, makeToken }: TokenSecretWorld): Plan {
+  const { metadata, data = {} } = secret;
+  if (metadata.deletionTimestamp !== undefined) return NOTHING;
+  const { name, namespace = '', uid } = metadata;
+  const at = { type: SECRETS, name: { name, namespace }, uid };
+  if (account === undefined) return { changes: [{ do: 'delete', ...at, why: 'its service account is gone' }] };
+  const ca = base64(caPem);
+  const missing = {
+    ...(data['ca.crt'] === ca ? {} : { 'ca.crt': ca }),
+    ...(data['namespace'] ? {} : { namespace: base64(namespace) }),
+    ...(data['token'] ? {} : { token: base64(makeToken()) }),
+  };
+  // Nobody can fill in one that may not change.
+  if (Object.keys(missing).length === 0 || secret.immutable === true) return NOTHING;
+  const annotations = { [NAME_KEY]: account.metadata.name, [UID_KEY]: account.metadata.uid };
+  const body = { metadata: { annotations }, data: missing };
+  return { changes: [{ do: 'patch', ...at, patch: { type: 'merge', body }, why: 'its token is to be filled in' }] };
+}
+
+function base64(text: string): string {
+  return Buffer.from(text).toString('base64');
+}
+
+export interface TokenSecretOptions {
+  readonly key: SigningKey;
+  readonly caPem: string;
+}
+
+export function tokenSecretController({ key, caPem }: TokenSecretOptions): EngineController {
+  return {
+    account: 'service-account-token-controller',
+    start(parts) {
+      const secrets = parts.informer(SECRETS);
+      const accounts = parts.informer(SERVICE_ACCOUNTS);
+      const definition = defineController<TokenSecretWorld>({
+        name: 'service-account-token-controller',
+        type: SECRETS,
+        sources: [
+          source(secrets, (secret) => (isTokenSecret(secret) ? [objectKey(secret)] : [])),
+          secretsOfAccounts(accounts, secrets),
+        ],
+        async observe(at, { signal }) {
+          const secret = secrets.get(at);
+          if (secret === undefined || !isTokenSecret(secret)) return undefined;
+          const account = await accountOf(secret, accounts, parts.client, signal);
+          return { secret, account, caPem, makeToken: () => tokenFor(key, secret, account!) };
+        },
+        decide: decideTokenSecret,
+        subject: () => undefined,
+      });
+      return startController(definition, parts);
+    },
+  };
+}
+
+function isTokenSecret({ type }: Secret): boolean {
+  return type === TOKEN_TYPE;
+}
+
+function tokenFor(key: SigningKey, { metadata }: Stored<Secret>, { metadata: { name, uid } }: Stored): string {
+  const { name: secretName, namespace = '' } = metadata;
+  return signToken(key, encodeClaims({ sort: 'secret', namespace, account: { name, uid }, secretName }));
+}
+
+function accountKey({ metadata }: Secret): string {
+  return `${metadata.namespace}/${metadata.annotations?.[NAME_KEY] ?? ''}`;
+}
+
+/** A cache may lag behind a Secret that was made right after its account: before a Secret goes, the API is asked. */
+async function accountOf(
+  secret: Stored<Secret>,
+  accounts: Informer<KubeObject>,
+  client: Client,
+  signal: AbortSignal,
+): Promise<Stored | undefined> {
+  const uid = secret.metadata.annotations?.[UID_KEY];
+  const fits = (account: Stored | undefined) => account !== undefined && (!uid || uid === account.metadata.uid);
+  const cached = accounts.get(accountKey(secret));
+  if (fits(cached)) return cached;
+  const { namespace = '', annotations } = secret.metadata;
+  const name = annotations?.[NAME_KEY] ?? '';
+  if (name === '') return undefined;
+  try {
+    const found = await client.get(SERVICE_ACCOUNTS, { namespace, name }, { signal });
+    return fits(found) ? found : undefined;
+  } catch (error) {
+    if (isApiError(error, 'NotFound')) return undefined;
+    throw error;
+  }
+}
+
+/** A change of an account concerns the Secrets that name it. */
+function secretsOfAccounts(accounts: Informer<KubeObject>, secrets: Informer<Secret>): Source {
+  const named = new Map<string, Set<string>>();
+  const { subscribe, ...rest } = source(accounts, (account) => named.get(objectKey(account)) ?? []);
+  return {
+    ...rest,
+    subscribe(add) {
+      const leave = secrets.onChange((key, change) => {
+        if (change.old !== undefined) forget(named, accountKey(change.old), key);
+        if (change.new === undefined || !isTokenSecret(change.new)) return;
+        const account = accountKey(change.new);
+        named.set(account, (named.get(account) ?? new Set()).add(key));
+      });
+      const unsubscribe = subscribe(add);
+      return () => {
+        unsubscribe();
+        leave();
+      };
+    },
+  };
+}
+
+function forget(named: Map<string, Set<string>>, account: string, key: string): void {
+  const keys = named.get(account);
+  if (keys === undefined) return;
+  keys.delete(key);
+  if (keys.size === 0) named.delete(account);
+}

@@ -1,0 +1,130 @@
+/** The controllers of service accounts, by what they decide. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Namespace } from '#engine/controllers/kinds.ts';
+import { decideRootCa, type ConfigMap } from '#engine/controllers/root-ca.ts';
+import { decideServiceAccount } from '#engine/controllers/service-account.ts';
+import { decideTokenSecret, type Secret } from '#engine/controllers/service-account-secrets.ts';
+import type { KubeObject, Stored } from '#kube/meta.ts';
+import type { Change, Plan } from '#runtime/plan.ts';
+
+function stored<T extends KubeObject>(kind: string, name: string, fields: object = {}): Stored<T> {
+  const { metadata, ...rest } = fields as { metadata?: object };
+  const base = { name, uid: `uid-${name}`, resourceVersion: '1', creationTimestamp: '' };
+  return { apiVersion: 'v1', kind, metadata: { ...base, ...metadata }, ...rest } as unknown as Stored<T>;
+}
+
+const DELETING = { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } };
+const living = stored<Namespace>('Namespace', 'ns', { status: { phase: 'Active' } });
+const dying = stored<Namespace>('Namespace', 'ns', DELETING);
+const ending = stored<Namespace>('Namespace', 'ns', { status: { phase: 'Terminating' } });
+const inNs = { metadata: { namespace: 'ns' } };
+
+const DESCRIPTION = { 'kubernetes.io/description': 'as somebody wrote it' };
+const published = (data: Record<string, string>, annotations: object = DESCRIPTION, metadata: object = {}) =>
+  stored<ConfigMap>('ConfigMap', 'kube-root-ca.crt', { metadata: { annotations, ...metadata }, data });
+
+const rootCa = (namespace: Stored<Namespace>, configMap?: Stored<ConfigMap>) =>
+  decideRootCa({ namespace, configMap, caPem: 'PEM' });
+
+const base64 = (text: string) => Buffer.from(text).toString('base64');
+const NAME = 'kubernetes.io/service-account.name';
+const UID = 'kubernetes.io/service-account.uid';
+const account = stored('ServiceAccount', 'robot', inNs);
+const full = { token: base64('old'), 'ca.crt': base64('PEM'), namespace: base64('ns') };
+
+function tokenSecret(data: Record<string, string>, more: object = {}): Stored<Secret> {
+  const { metadata, ...rest } = more as { metadata?: object };
+  return stored<Secret>('Secret', 's', { metadata: { namespace: 'ns', ...metadata }, data, ...rest });
+}
+
+const filled = (secret: Stored<Secret>, owner: Stored | undefined = account) =>
+  decideTokenSecret({ secret, account: owner, caPem: 'PEM', makeToken: () => 'new' });
+
+const cases: Record<string, { plan: () => Plan; want: string[] }> = {
+  'makes the default account': {
+    plan: () => decideServiceAccount({ namespace: living, account: undefined }),
+    want: ['create serviceaccounts ns/default {}'],
+  },
+  'leaves the default account alone': {
+    plan: () => decideServiceAccount({ namespace: living, account: stored('ServiceAccount', 'default') }),
+    want: [],
+  },
+  'waits for a default account that is on its way out': {
+    plan: () => decideServiceAccount({ namespace: living, account: stored('ServiceAccount', 'default', DELETING) }),
+    want: [],
+  },
+  'makes no account in a namespace under deletion': {
+    plan: () => decideServiceAccount({ namespace: dying, account: undefined }),
+    want: [],
+  },
+  'makes no account in a namespace that ends': {
+    plan: () => decideServiceAccount({ namespace: ending, account: undefined }),
+    want: [],
+  },
+  'publishes the CA': {
+    plan: () => rootCa(living),
+    want: ['create configmaps ns/kube-root-ca.crt {"data":{"ca.crt":"PEM"}}'],
+  },
+  'leaves the CA alone': { plan: () => rootCa(living, published({ 'ca.crt': 'PEM' })), want: [] },
+  'publishes no CA in a namespace under deletion': { plan: () => rootCa(dying), want: [] },
+  'waits for a CA that is on its way out': {
+    plan: () => rootCa(living, published({}, {}, DELETING.metadata)),
+    want: [],
+  },
+  'corrects another CA, and what does not belong there': {
+    plan: () => rootCa(living, published({ 'ca.crt': 'X', more: 'Y' })),
+    want: ['patch configmaps ns/kube-root-ca.crt uid-kube-root-ca.crt {"ca.crt":"PEM","more":null}'],
+  },
+  'says again what the CA is for': {
+    plan: () => rootCa(living, published({ 'ca.crt': 'PEM' }, {})),
+    want: ['patch configmaps ns/kube-root-ca.crt uid-kube-root-ca.crt {"ca.crt":"PEM"}'],
+  },
+  'fills in a token': {
+    plan: () => filled(tokenSecret({ mine: 'x' })),
+    want: [
+      `patch secrets ns/s uid-s {"ca.crt":"${base64('PEM')}","namespace":"${base64('ns')}","token":"${base64('new')}"}`,
+    ],
+  },
+  'leaves a full secret alone': { plan: () => filled(tokenSecret(full)), want: [] },
+  'keeps the token where only the CA is another one': {
+    plan: () => filled(tokenSecret({ ...full, 'ca.crt': base64('X') })),
+    want: [`patch secrets ns/s uid-s {"ca.crt":"${base64('PEM')}"}`],
+  },
+  'leaves an immutable secret alone': { plan: () => filled(tokenSecret({}, { immutable: true })), want: [] },
+  'leaves a secret under deletion alone': { plan: () => filled(tokenSecret({}, DELETING)), want: [] },
+};
+
+for (const [name, { plan, want }] of Object.entries(cases)) {
+  test(name, () => assert.deepEqual(plan().changes.map(told), want));
+}
+
+test('deletes the secret of an account that is gone', () => {
+  const { changes } = decideTokenSecret({
+    secret: tokenSecret(full),
+    account: undefined,
+    caPem: 'PEM',
+    makeToken: () => assert.fail('nobody to make one for'),
+  });
+  assert.deepEqual(changes.map(told), ['delete secrets ns/s uid-s']);
+});
+
+test('a filled secret names its account', () => {
+  const [change] = filled(tokenSecret({})).changes;
+  assert.ok(change?.do === 'patch');
+  const { metadata } = change.patch.body as { metadata: object };
+  assert.deepEqual(metadata, { annotations: { [NAME]: 'robot', [UID]: 'uid-robot' } });
+});
+
+function told(change: Change): string {
+  const { type } = change;
+  if (change.do === 'create') {
+    const { apiVersion: _a, kind: _k, metadata, ...rest } = change.object;
+    return `create ${type.plural} ${metadata.namespace}/${metadata.name} ${JSON.stringify(rest)}`;
+  }
+  const { namespace, name } = change.name;
+  const head = `${change.do} ${type.plural} ${namespace}/${name} ${change.uid}`;
+  if (change.do === 'delete') return head;
+  const { data } = change.patch.body as { data: Record<string, unknown> };
+  return `${head} ${JSON.stringify(data)}`;
+}

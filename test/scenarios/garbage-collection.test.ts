@@ -1,0 +1,406 @@
+/** Owners go, and what is theirs goes with them, after them or not at all: through the whole engine. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { startBareApi, startCollector, type Collector } from '#test/crash/collector.ts';
+import { fastClock } from '#test/support/crash-points.ts';
+import { gadget, gadgetCrd, GADGETS, installCrd } from '#test/support/gadgets.ts';
+import type { Loose, TestApi } from '#test/support/test-api.ts';
+
+let api: TestApi;
+let collector: Collector;
+
+before(async () => {
+  api = await startBareApi();
+  for (const name of ['golden', 'other']) {
+    await api.ok('POST', '/api/v1/namespaces', { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name } } });
+  }
+  collector = await startCollector(api);
+});
+after(async () => {
+  await collector.stop();
+  await api.stop();
+});
+
+const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+const CONFIGMAPS = '/api/v1/namespaces/golden/configmaps';
+const url = (name: string) => `${CONFIGMAPS}/${name}`;
+
+interface Wish {
+  readonly owners?: readonly Loose[];
+  readonly finalizers?: readonly string[];
+  readonly in?: string;
+}
+
+/** A ConfigMap; as good as any kind, for who owns what is in the metadata alone. */
+function make(name: string, { owners = [], finalizers, in: collection = CONFIGMAPS }: Wish = {}): Promise<Loose> {
+  const metadata = { name, ownerReferences: owners, finalizers };
+  return api.ok('POST', collection, { body: { apiVersion: 'v1', kind: 'ConfigMap', metadata } });
+}
+
+const owner = ({ apiVersion, kind, metadata }: Loose, fields: Loose = {}): Loose => ({
+  apiVersion,
+  kind,
+  name: metadata.name,
+  uid: metadata.uid,
+  ...fields,
+});
+const blocking = (object: Loose) => owner(object, { blockOwnerDeletion: true });
+const remove = (name: string, propagationPolicy: string) =>
+  api.ok('DELETE', url(name), { body: { propagationPolicy } });
+const release = (name: string) => api.ok('PATCH', url(name), { body: { metadata: { finalizers: null } } });
+const get = (name: string) => api.ok('GET', url(name));
+
+/** Which of these are still there. */
+async function left(...names: readonly string[]): Promise<string[]> {
+  await collector.settle();
+  const answers = await Promise.all(names.map((name) => api.call('GET', url(name))));
+  return names.filter((_, i) => answers[i]!.status === 200);
+}
+
+const ownerNames = ({ metadata }: Loose): string[] => (metadata.ownerReferences ?? []).map(({ name }: Loose) => name);
+
+test('background: the owner goes at once, and all below it follows', async () => {
+  const root = await make('bg-root');
+  const middle = await make('bg-middle', { owners: [owner(root)] });
+  await make('bg-leaf', { owners: [owner(middle)] });
+  await make('bg-stranger');
+  await remove('bg-root', 'Background');
+  assert.deepEqual(await left('bg-root', 'bg-middle', 'bg-leaf', 'bg-stranger'), ['bg-stranger']);
+});
+
+test('foreground: what blocks goes first, from the leaves up', async () => {
+  const watch = await api.watch(`${CONFIGMAPS}?watch=1`);
+  const root = await make('fg-root');
+  const middle = await make('fg-middle', { owners: [blocking(root)] });
+  await make('fg-leaf', { owners: [blocking(middle)] });
+  const answer = await remove('fg-root', 'Foreground');
+  assert.deepEqual(answer.metadata.finalizers, ['foregroundDeletion']);
+  assert.deepEqual(await left('fg-root', 'fg-middle', 'fg-leaf'), []);
+  watch.stop();
+  const gone = watch.events.filter(({ type }) => type === 'DELETED').map(({ object }) => object.metadata.name);
+  assert.deepEqual(gone, ['fg-leaf', 'fg-middle', 'fg-root']);
+});
+
+test('foreground: an owner waits for what blocks it and not for the rest', async () => {
+  const root = await make('wait-root');
+  await make('wait-blocks', { owners: [blocking(root)], finalizers: ['example.org/hold'] });
+  await make('wait-not', { owners: [owner(root)], finalizers: ['example.org/hold'] });
+  await remove('wait-root', 'Foreground');
+  assert.deepEqual(await left('wait-root', 'wait-blocks', 'wait-not'), ['wait-root', 'wait-blocks', 'wait-not']);
+  for (const name of ['wait-blocks', 'wait-not']) assert.ok((await get(name)).metadata.deletionTimestamp, name);
+  await release('wait-blocks');
+  assert.deepEqual(await left('wait-root', 'wait-blocks', 'wait-not'), ['wait-not']);
+  await release('wait-not');
+});
+
+test('orphan: dependents stay and forget their owner, and only it', async () => {
+  const root = await make('orphan-root');
+  const other = await make('orphan-other');
+  await make('orphan-a', { owners: [blocking(root)] });
+  await make('orphan-b', { owners: [owner(other), owner(root)] });
+  // More than one plan can change.
+  const crowd = Array.from({ length: 130 }, (_, i) => `orphan-many-${i}`);
+  await Promise.all(crowd.map((name) => make(name, { owners: [owner(root)] })));
+  await remove('orphan-root', 'Orphan');
+  assert.deepEqual(await left('orphan-root', 'orphan-a', 'orphan-b', ...crowd), ['orphan-a', 'orphan-b', ...crowd]);
+  assert.deepEqual(ownerNames(await get('orphan-a')), []);
+  assert.deepEqual(ownerNames(await get('orphan-b')), ['orphan-other']);
+  await Promise.all(crowd.map((name) => remove(name, 'Background')));
+});
+
+test('orphan: also a dependent that no watch has shown yet is left behind', async () => {
+  const own = await startBareApi();
+  const configMaps = '/api/v1/namespaces/default/configmaps';
+  const root = await own.ok('POST', configMaps, {
+    body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'root' } },
+  });
+  let show: () => void = () => {};
+  const shown = new Promise<void>((resolve) => (show = resolve));
+  const late = await startCollector(own, {
+    // The collector waits, for a while, until its watch shows what it wrote.
+    clock: fastClock(100),
+    through: (client) => ({
+      ...client,
+      async *watch(type, options) {
+        for await (const event of client.watch(type, options)) {
+          if (type.plural === 'secrets') await shown;
+          yield event;
+        }
+      },
+    }),
+  });
+  const metadata = { name: 'unseen', ownerReferences: [owner(root)] };
+  const secrets = '/api/v1/namespaces/default/secrets';
+  await own.ok('POST', secrets, { body: { apiVersion: 'v1', kind: 'Secret', metadata } });
+  const watch = await own.watch(`${configMaps}?watch=1&fieldSelector=metadata.name=root`);
+  await own.ok('DELETE', `${configMaps}/root`, { body: { propagationPolicy: 'Orphan' } });
+  for (let seen = 1; (await watch.got(seen))[seen - 1]!.type !== 'DELETED'; seen++);
+  assert.deepEqual(ownerNames(await own.ok('GET', `${secrets}/unseen`)), []);
+  show();
+  await late.settle();
+  await own.ok('GET', `${secrets}/unseen`);
+  watch.stop();
+  await late.stop();
+  await own.stop();
+});
+
+test('dangling: an owner that never was, and one that was made anew', async () => {
+  const first = await make('again');
+  await remove('again', 'Background');
+  const second = await make('again');
+  await make('of-first', { owners: [owner(first)] });
+  await make('of-second', { owners: [owner(second)] });
+  await make('of-nobody', { owners: [{ apiVersion: 'v1', kind: 'Secret', name: 'nobody', uid: 'made-up' }] });
+  assert.deepEqual(await left('again', 'of-first', 'of-second', 'of-nobody'), ['again', 'of-second']);
+});
+
+test('several owners: the object stays with the last one', async () => {
+  const a = await make('pair-a');
+  const b = await make('pair-b');
+  await make('pair-child', { owners: [owner(a), owner(b)] });
+  await remove('pair-a', 'Background');
+  assert.deepEqual(await left('pair-child'), ['pair-child']);
+  assert.deepEqual(ownerNames(await get('pair-child')), ['pair-b']);
+  await remove('pair-b', 'Background');
+  assert.deepEqual(await left('pair-child'), []);
+});
+
+test('several owners: an object that has another owner does not hold up a foreground deletion', async () => {
+  const a = await make('shared-a');
+  const b = await make('shared-b');
+  await make('shared-child', { owners: [blocking(a), blocking(b)] });
+  await remove('shared-a', 'Foreground');
+  assert.deepEqual(await left('shared-a', 'shared-b', 'shared-child'), ['shared-b', 'shared-child']);
+  assert.deepEqual(ownerNames(await get('shared-child')), ['shared-b']);
+});
+
+test('a reference that is changed to an owner that is gone is noticed', async () => {
+  const gone = await make('moved-gone');
+  const stays = await make('moved-stays');
+  await make('moved-child', { owners: [owner(stays)] });
+  await remove('moved-gone', 'Background');
+  await api.ok('PATCH', url('moved-child'), { body: { metadata: { ownerReferences: [owner(gone)] } } });
+  assert.deepEqual(await left('moved-stays', 'moved-child'), ['moved-stays']);
+});
+
+async function circle(prefix: string): Promise<string[]> {
+  const a = await make(`${prefix}-a`);
+  const b = await make(`${prefix}-b`, { owners: [blocking(a)] });
+  const c = await make(`${prefix}-c`, { owners: [blocking(b)] });
+  await api.ok('PATCH', url(`${prefix}-a`), { body: { metadata: { ownerReferences: [blocking(c)] } } });
+  return [`${prefix}-a`, `${prefix}-b`, `${prefix}-c`];
+}
+
+test('a circle of owners stays as long as nobody deletes one of them', async () => {
+  const names = await circle('ring');
+  assert.deepEqual(await left(...names), names);
+});
+
+for (const policy of ['Background', 'Foreground']) {
+  test(`a circle of owners, one deleted in the ${policy.toLowerCase()}: all go`, async () => {
+    const names = await circle(`one-${policy.toLowerCase()}`);
+    await remove(names[0]!, policy);
+    assert.deepEqual(await left(...names), []);
+  });
+}
+
+test('a circle of owners, all deleted in the foreground at the same moment: all go', async () => {
+  const names = await circle('all');
+  await Promise.all(names.map((name) => remove(name, 'Foreground')));
+  assert.deepEqual(await left(...names), []);
+});
+
+test('owners in another namespace do not count, and an Event says so', async () => {
+  const far = await make('far', { in: '/api/v1/namespaces/other/configmaps' });
+  const child = await make('of-far', { owners: [owner(far)] });
+  assert.deepEqual(await left('of-far'), []);
+  const note = collector.notes.find(({ about }) => about.metadata.uid === child.metadata.uid);
+  assert.deepEqual(
+    [note?.type, note?.reason, note?.message],
+    [
+      'Warning',
+      'OwnerRefInvalidNamespace',
+      `ownerRef [v1/ConfigMap, namespace: golden, name: far, uid: ${far.metadata.uid}] does not exist in namespace "golden"`,
+    ],
+  );
+});
+
+const CLASSES = '/apis/scheduling.k8s.io/v1/priorityclasses';
+const makeClass = (name: string, owners: readonly Loose[] = []): Promise<Loose> =>
+  api.ok('POST', CLASSES, {
+    body: {
+      apiVersion: 'scheduling.k8s.io/v1',
+      kind: 'PriorityClass',
+      metadata: { name, ownerReferences: owners },
+      value: 1,
+    },
+  });
+
+test('an object without a namespace is never collected because of an owner in one', async () => {
+  const bound = await make('bound');
+  const child = await makeClass('of-bound', [owner(bound)]);
+  await remove('bound', 'Background');
+  await collector.settle();
+  await api.ok('GET', `${CLASSES}/of-bound`);
+  const note = collector.notes.find(({ about }) => about.metadata.uid === child.metadata.uid);
+  assert.equal(
+    note?.message,
+    `ownerRef [v1/ConfigMap, namespace: , name: bound, uid: ${bound.metadata.uid}] does not exist in namespace ""`,
+  );
+});
+
+test('an owner without a namespace owns in all of them', async () => {
+  const wide = await makeClass('wide');
+  await make('of-wide', { owners: [blocking(wide)] });
+  await makeClass('wide-too', [owner(wide)]);
+  assert.deepEqual(await left('of-wide'), ['of-wide']);
+  await api.ok('DELETE', `${CLASSES}/wide`, { body: { propagationPolicy: 'Foreground' } });
+  assert.deepEqual(await left('of-wide'), []);
+  const codes = await Promise.all(['wide', 'wide-too'].map((name) => api.call('GET', `${CLASSES}/${name}`)));
+  assert.deepEqual(
+    codes.map(({ status }) => status),
+    [404, 404],
+  );
+});
+
+test('kinds that come and go: unserved owners are left alone, then judged; custom kinds own and are owned', async () => {
+  await make('of-gadget', { owners: [{ apiVersion: 'golden.local/v1', kind: 'Gadget', name: 'no', uid: 'no' }] });
+  await make('of-robot', { owners: [{ apiVersion: 'robots.local/v1', kind: 'Robot', name: 'no', uid: 'no' }] });
+  assert.deepEqual(await left('of-gadget', 'of-robot'), ['of-gadget', 'of-robot']);
+  await installCrd(api, gadgetCrd());
+  assert.deepEqual(await left('of-gadget', 'of-robot'), ['of-robot']);
+
+  const root = await api.ok('POST', GADGETS, { body: gadget('root') });
+  await api.ok('POST', GADGETS, { body: gadget('child', undefined, { ownerReferences: [blocking(root)] }) });
+  await make('of-root', { owners: [blocking(root)] });
+  await api.ok('DELETE', `${GADGETS}/root`, { body: { propagationPolicy: 'Foreground' } });
+  assert.deepEqual(await left('of-root'), []);
+  assert.deepEqual((await api.ok('GET', GADGETS)).items, []);
+
+  const last = await api.ok('POST', GADGETS, { body: gadget('last') });
+  await make('of-last', { owners: [owner(last)] });
+  const watch = await api.watch(`${CONFIGMAPS}?watch=1&fieldSelector=metadata.name=of-last`);
+  const kinds = await api.watch(`${CRDS}?watch=1&fieldSelector=metadata.name=gadgets.golden.local`);
+  await api.ok('DELETE', `${CRDS}/gadgets.golden.local`);
+  // With its kind goes the object, and with it what it owned.
+  assert.equal((await watch.got(2))[1]!.type, 'DELETED');
+  watch.stop();
+  for (let seen = 1; (await kinds.got(seen))[seen - 1]!.type !== 'DELETED'; seen++);
+  kinds.stop();
+});
+
+test('what a kind owned goes also when the kind has gone before anybody could be asked', async () => {
+  await collector.stop();
+  let ask: () => void = () => {};
+  const mayAsk = new Promise<void>((resolve) => (ask = resolve));
+  let held = false;
+  collector = await startCollector(api, {
+    through: (client) => ({
+      ...client,
+      async get(type, object, options) {
+        if (object.name === 'of-late') {
+          held = true;
+          await mayAsk;
+        }
+        return client.get(type, object, options);
+      },
+    }),
+  });
+  await installCrd(api, gadgetCrd());
+  const late = await api.ok('POST', GADGETS, { body: gadget('late') });
+  await collector.settle();
+  await make('of-late', { owners: [owner(late)] });
+  const watch = await api.watch(`${CRDS}?watch=1&fieldSelector=metadata.name=gadgets.golden.local`);
+  await api.ok('DELETE', `${CRDS}/gadgets.golden.local`);
+  for (let seen = 1; (await watch.got(seen))[seen - 1]!.type !== 'DELETED'; seen++);
+  watch.stop();
+  ask();
+  assert.deepEqual(await left('of-late'), []);
+  assert.ok(held, 'it was looked at before the kind was gone');
+});
+
+test('an owner in foreground deletion stays until every kind has been listed', async () => {
+  const root = await make('unlisted-root');
+  const metadata = { name: 'unlisted', ownerReferences: [blocking(root)], finalizers: ['example.org/hold'] };
+  const secrets = '/api/v1/namespaces/golden/secrets';
+  await api.ok('POST', secrets, { body: { apiVersion: 'v1', kind: 'Secret', metadata } });
+  await collector.stop();
+  await remove('unlisted-root', 'Foreground');
+  collector = await startCollector(api, {
+    through: (client) => ({
+      ...client,
+      async list(type, options) {
+        // Long enough for a collector that does not wait to do its harm.
+        for (let turn = 0; type.plural === 'secrets' && turn < 50; turn++) await new Promise(setImmediate);
+        return client.list(type, options);
+      },
+    }),
+  });
+  assert.deepEqual(await left('unlisted-root'), ['unlisted-root']);
+  await api.ok('PATCH', `${secrets}/unlisted`, { body: { metadata: { finalizers: null } } });
+  assert.deepEqual(await left('unlisted-root'), []);
+});
+
+interface Race {
+  /** Happens between the look at the object and its deletion. */
+  readonly meanwhile: (object: Loose, friend: Loose) => Promise<unknown>;
+  readonly survives: (object: Loose, before: Loose) => boolean;
+}
+
+const races: Record<string, Race> = {
+  'an object of the same name that was made meanwhile is not deleted': {
+    async meanwhile() {
+      await remove('raced', 'Background');
+      await make('raced');
+    },
+    survives: (object, seen) => object.metadata.uid !== seen.metadata.uid,
+  },
+  'an object that finds a new owner meanwhile is not deleted': {
+    meanwhile: (_, friend) =>
+      api.ok('PATCH', url('raced'), { body: { metadata: { ownerReferences: [owner(friend)] } } }),
+    survives: (object, seen) => object.metadata.uid === seen.metadata.uid,
+  },
+};
+
+for (const [name, { meanwhile, survives }] of Object.entries(races)) {
+  test(name, async () => {
+    await collector.stop();
+    const friend = await make('raced-friend');
+    let waiting: (() => Promise<unknown>) | undefined;
+    collector = await startCollector(api, {
+      through: (client) => ({
+        ...client,
+        async delete(type, object, options) {
+          const first = object.name === 'raced' ? waiting : undefined;
+          if (first !== undefined) {
+            waiting = undefined;
+            await first();
+          }
+          return client.delete(type, object, options);
+        },
+      }),
+    });
+    const raced = await make('raced', { owners: [{ apiVersion: 'v1', kind: 'Secret', name: 'no', uid: 'no' }] });
+    waiting = () => meanwhile(raced, friend);
+    assert.deepEqual(await left('raced'), ['raced']);
+    assert.equal(waiting, undefined, 'the collector has tried');
+    assert.ok(survives(await get('raced'), raced));
+    await Promise.all(['raced', 'raced-friend'].map((object) => remove(object, 'Background')));
+  });
+}
+
+test('what was left behind while no collector ran is found by the next one', async () => {
+  const root = await make('later-root');
+  await make('later-child', { owners: [owner(root)] });
+  const waits = await make('later-waits');
+  await make('later-blocks', { owners: [blocking(waits)] });
+  const lets = await make('later-lets');
+  await make('later-let', { owners: [owner(lets)] });
+  await collector.stop();
+  await remove('later-root', 'Background');
+  await remove('later-waits', 'Foreground');
+  await remove('later-lets', 'Orphan');
+  collector = await startCollector(api);
+  const names = ['later-root', 'later-child', 'later-waits', 'later-blocks', 'later-lets', 'later-let'];
+  assert.deepEqual(await left(...names), ['later-let']);
+});

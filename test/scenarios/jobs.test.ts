@@ -1,0 +1,392 @@
+/** Jobs, from their creation to their end. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  aJob,
+  change,
+  failedBy,
+  JOBS,
+  PODS,
+  standing,
+  startScene,
+  submit,
+  SUCCEEDED,
+} from '#test/support/job-scene.ts';
+import type { Loose } from '#test/support/test-api.ts';
+
+test('a Job runs one pod and is complete when it succeeded', async (t) => {
+  const scene = await startScene(t);
+  const { metadata } = await submit(scene, aJob());
+  const [pod] = await scene.pods();
+  assert.match(pod.metadata.name, /^work-[a-z0-9]{5}$/);
+  assert.deepEqual(pod.metadata.labels, {
+    'batch.kubernetes.io/controller-uid': metadata.uid,
+    'batch.kubernetes.io/job-name': 'work',
+    'controller-uid': metadata.uid,
+    'job-name': 'work',
+  });
+  const owner = { apiVersion: 'batch/v1', kind: 'Job', name: 'work', uid: metadata.uid };
+  assert.deepEqual(pod.metadata.ownerReferences, [{ ...owner, controller: true, blockOwnerDeletion: true }]);
+  assert.deepEqual(pod.metadata.finalizers, ['batch.kubernetes.io/job-tracking']);
+  const startTime = '2030-03-17T17:46:40Z';
+  const idle = { ready: 0, terminating: 0, uncountedTerminatedPods: {} };
+  assert.deepEqual((await scene.job()).status, { ...idle, active: 1, startTime });
+
+  await scene.node.run(pod);
+  await scene.settle();
+  assert.equal((await scene.job()).status.ready, 1);
+
+  await scene.advance(5);
+  await scene.node.succeed(pod);
+  await scene.settle();
+  const done = await scene.job();
+  const now = '2030-03-17T17:46:45Z';
+  const said = { status: 'True', lastProbeTime: now, lastTransitionTime: now };
+  const why = { reason: 'CompletionsReached', message: 'Reached expected number of succeeded pods' };
+  assert.deepEqual(done.status, {
+    ...idle,
+    startTime,
+    completionTime: now,
+    succeeded: 1,
+    conditions: [
+      { type: 'SuccessCriteriaMet', ...said, ...why },
+      { type: 'Complete', ...said, ...why },
+    ],
+  });
+  const [ended] = await scene.pods();
+  assert.equal(ended.metadata.finalizers, undefined);
+  assert.deepEqual(await scene.events(), [
+    `Normal SuccessfulCreate Created pod: ${pod.metadata.name}`,
+    'Normal Completed Job completed',
+  ]);
+});
+
+test('parallelism bounds how many run at once, completions how many succeed', async (t) => {
+  const scene = await startScene(t);
+  await submit(scene, aJob({ parallelism: 2, completions: 3 }));
+  const first = await scene.active();
+  assert.equal(first.length, 2);
+  await scene.node.succeed(first[0]);
+  await scene.settle();
+  assert.equal((await scene.active()).length, 2);
+  await scene.node.succeed(first[1]);
+  await scene.settle();
+  const [last, ...others] = await scene.active();
+  assert.deepEqual(others, [], 'only one completion is missing');
+  await scene.node.succeed(last);
+  await scene.settle();
+  const job = await scene.job();
+  assert.deepEqual([job.status.succeeded, standing(job)], [3, SUCCEEDED]);
+  assert.equal((await scene.pods()).length, 3);
+});
+
+test('more pods than one plan makes', async (t) => {
+  const scene = await startScene(t);
+  await submit(scene, aJob({ parallelism: 70, completions: 70 }));
+  const pods = await scene.active();
+  assert.equal(pods.length, 70);
+  for (const pod of pods) await scene.node.succeed(pod);
+  await scene.settle();
+  const { status } = await scene.job();
+  assert.deepEqual([status.succeeded, status.uncountedTerminatedPods, standing({ status })], [70, {}, SUCCEEDED]);
+});
+
+test('less parallelism takes pods away that have come least far, and they do not count as failed', async (t) => {
+  const scene = await startScene(t);
+  await submit(scene, aJob({ parallelism: 3, completions: 5 }));
+  const [ahead] = await scene.active();
+  await scene.node.run(ahead);
+  await change(scene, { parallelism: 1 });
+  assert.deepEqual(
+    (await scene.pods()).map(({ metadata }) => metadata.name),
+    [ahead.metadata.name],
+  );
+  const { status } = await scene.job();
+  assert.deepEqual([status.active, status.failed], [1, undefined]);
+});
+
+test('a work queue makes no more pods after the first success, and waits for the others', async (t) => {
+  const scene = await startScene(t);
+  await submit(scene, aJob({ parallelism: 2 }));
+  const [one, two] = await scene.active();
+  await scene.node.succeed(one);
+  await scene.settle();
+  assert.deepEqual(standing(await scene.job()), []);
+  assert.equal((await scene.pods()).length, 2);
+  await scene.node.fail(two);
+  await scene.settle();
+  const job = await scene.job();
+  assert.deepEqual([job.status.succeeded, job.status.failed, standing(job)], [1, 1, SUCCEEDED]);
+});
+
+test('failed pods are replaced after ever longer times, until the backoff limit', async (t) => {
+  const scene = await startScene(t);
+  await submit(scene, aJob({ backoffLimit: 2 }));
+  for (const waitSeconds of [10, 20]) {
+    const [pod] = await scene.active();
+    await scene.node.fail(pod);
+    await scene.settle();
+    await scene.advance(waitSeconds - 1);
+    assert.deepEqual(await scene.active(), [], `nothing before ${waitSeconds} s`);
+    await scene.advance(1);
+    assert.equal((await scene.active()).length, 1, `a new one after ${waitSeconds} s`);
+  }
+  const [last] = await scene.active();
+  await scene.node.fail(last);
+  await scene.settle();
+  const job = await scene.job();
+  assert.deepEqual([job.status.failed, standing(job)], [3, failedBy('BackoffLimitExceeded')]);
+  assert.equal(job.status.completionTime, undefined);
+  assert.equal(
+    (await scene.events()).at(-1),
+    'Warning BackoffLimitExceeded Job has reached the specified backoff limit',
+  );
+  await scene.advance(3600);
+  assert.equal((await scene.pods()).length, 3, 'a Job that failed stays failed');
+});
+
+test('a restart does not forget how long to wait', async (t) => {
+  const scene = await startScene(t);
+  await submit(scene, aJob());
+  const [pod] = await scene.active();
+  await scene.node.fail(pod);
+  await scene.settle();
+  await scene.restart();
+  await scene.advance(9);
+  assert.deepEqual(await scene.active(), []);
+  await scene.advance(1);
+  assert.equal((await scene.active()).length, 1);
+});
+
+test('with restartPolicy OnFailure the restarts of containers count', async (t) => {
+  const scene = await startScene(t);
+  await submit(scene, aJob({ backoffLimit: 2 }, { restartPolicy: 'OnFailure' }));
+  const [pod] = await scene.active();
+  await scene.node.run(pod, 1);
+  await scene.settle();
+  assert.deepEqual(standing(await scene.job()), []);
+  await scene.node.run(pod, 2);
+  await scene.settle();
+  assert.deepEqual(standing(await scene.job()), failedBy('BackoffLimitExceeded'));
+  assert.deepEqual(await scene.pods(), []);
+  assert.ok((await scene.events()).includes(`Normal SuccessfulDelete Deleted pod: ${pod.metadata.name}`));
+});
+
+test('a Job that is active too long fails, and its pods go', async (t) => {
+  const scene = await startScene(t);
+  await submit(scene, aJob({ parallelism: 2, completions: 2, activeDeadlineSeconds: 60 }));
+  await scene.advance(59);
+  assert.equal((await scene.active()).length, 2);
+  await scene.advance(1);
+  const job = await scene.job();
+  assert.deepEqual([job.status.failed, standing(job)], [2, failedBy('DeadlineExceeded')]);
+  assert.deepEqual(await scene.pods(), []);
+  assert.equal((await scene.events()).at(-1), 'Warning DeadlineExceeded Job was active longer than specified deadline');
+});
+
+test('suspended, a Job has no pods; resumed, its time starts anew', async (t) => {
+  const scene = await startScene(t);
+  await submit(scene, aJob({ parallelism: 2, completions: 2, activeDeadlineSeconds: 60 }));
+  await scene.advance(40);
+  await change(scene, { suspend: true });
+  assert.deepEqual(await scene.pods(), []);
+  const suspended = await scene.job();
+  assert.deepEqual([suspended.status.failed, standing(suspended)], [undefined, ['Suspended: JobSuspended']]);
+
+  await scene.advance(3600);
+  await change(scene, { suspend: false });
+  assert.equal((await scene.active()).length, 2);
+  const resumed = await scene.job();
+  assert.equal(Date.parse(resumed.status.startTime), Math.floor(scene.clock.now() / 1000) * 1000);
+  assert.deepEqual(standing(resumed), []);
+  await scene.advance(40);
+  assert.equal((await scene.active()).length, 2);
+  const told = (await scene.events()).filter((event) => /Suspended|Resumed/.test(event));
+  assert.deepEqual(told, ['Normal Suspended Job suspended', 'Normal Resumed Job resumed']);
+});
+
+test('a Job that was made suspended has no start', async (t) => {
+  const scene = await startScene(t);
+  await submit(scene, aJob({ suspend: true }));
+  const { status } = await scene.job();
+  assert.equal(status.startTime, undefined);
+  assert.deepEqual(await scene.pods(), []);
+});
+
+const onExitCode = (action: string, code: number) => ({
+  rules: [{ action, onExitCodes: { containerName: 'main', operator: 'In', values: [code] } }],
+});
+
+test('podFailurePolicy FailJob ends the Job at once', async (t) => {
+  const scene = await startScene(t);
+  await submit(scene, aJob({ parallelism: 2, completions: 2, podFailurePolicy: onExitCode('FailJob', 42) }));
+  const [pod] = await scene.active();
+  await scene.node.fail(pod, 42);
+  await scene.settle();
+  const job = await scene.job();
+  assert.deepEqual(standing(job), failedBy('PodFailurePolicy'));
+  const message = `Container main for pod default/${pod.metadata.name} failed with exit code 42 matching FailJob rule at index 0`;
+  assert.equal(job.status.conditions.at(-1).message, message);
+  assert.deepEqual([job.status.failed, await scene.active()], [2, []]);
+});
+
+test('podFailurePolicy Ignore replaces a disrupted pod without counting it', async (t) => {
+  const scene = await startScene(t);
+  const rules = [{ action: 'Ignore', onPodConditions: [{ type: 'DisruptionTarget' }] }];
+  await submit(scene, aJob({ backoffLimit: 0, podFailurePolicy: { rules } }));
+  const [pod] = await scene.active();
+  await scene.node.fail(pod, 137, { conditions: [{ type: 'DisruptionTarget', status: 'True' }] });
+  await scene.settle();
+  await scene.advance(10);
+  const { status } = await scene.job();
+  assert.deepEqual([status.failed, status.active], [undefined, 1]);
+});
+
+for (const [policy, replacements] of [
+  ['TerminatingOrFailed', 1],
+  ['Failed', 0],
+] as const) {
+  test(`podReplacementPolicy ${policy}: a pod that is on its way out has ${replacements} replacements`, async (t) => {
+    const scene = await startScene(t);
+    const metadata = { finalizers: ['example.com/hold'] };
+    await submit(scene, aJob({ podReplacementPolicy: policy }, { metadata }));
+    const [pod] = await scene.active();
+    await scene.api.ok('DELETE', `${PODS}/${pod.metadata.name}`);
+    await scene.settle();
+    await scene.advance(10);
+    const { status } = await scene.job();
+    assert.deepEqual([status.terminating, status.active ?? 0], [1, replacements]);
+    assert.equal(status.failed ?? 0, replacements);
+  });
+}
+
+test('an Indexed Job runs each index once', async (t) => {
+  const scene = await startScene(t);
+  await submit(scene, aJob({ completionMode: 'Indexed', parallelism: 3, completions: 3 }));
+  const pods = await scene.active();
+  const key = 'batch.kubernetes.io/job-completion-index';
+  const seen = pods.map(({ metadata, spec }) => [metadata.annotations[key], metadata.labels[key], spec.hostname]);
+  assert.deepEqual(
+    seen.sort(([a], [b]) => a - b),
+    [
+      ['0', '0', 'work-0'],
+      ['1', '1', 'work-1'],
+      ['2', '2', 'work-2'],
+    ],
+  );
+  for (const { metadata, spec } of pods) {
+    assert.match(metadata.name, new RegExp(`^work-${metadata.annotations[key]}-[a-z0-9]{5}$`));
+    const [{ name, valueFrom }] = spec.containers[0].env;
+    assert.deepEqual([name, valueFrom.fieldRef.fieldPath], ['JOB_COMPLETION_INDEX', `metadata.labels['${key}']`]);
+  }
+  const indexed = (index: string) => pods.find(({ metadata }) => metadata.annotations[key] === index);
+  await scene.node.succeed(indexed('0'));
+  await scene.node.succeed(indexed('2'));
+  await scene.node.fail(indexed('1'));
+  await scene.settle();
+  assert.equal((await scene.job()).status.completedIndexes, '0,2');
+  await scene.advance(10);
+  const [again] = await scene.active();
+  assert.equal(again.metadata.annotations[key], '1');
+  await scene.node.succeed(again);
+  await scene.settle();
+  const job = await scene.job();
+  assert.deepEqual([job.status.completedIndexes, job.status.succeeded, job.status.failed], ['0-2', 3, 1]);
+  assert.deepEqual(standing(job), SUCCEEDED);
+});
+
+test('an index fails by its own limit, or at once by FailIndex, and the others go on', async (t) => {
+  const scene = await startScene(t);
+  const spec = { completionMode: 'Indexed', parallelism: 3, completions: 3, backoffLimitPerIndex: 1 };
+  await submit(scene, aJob({ ...spec, podFailurePolicy: onExitCode('FailIndex', 7) }));
+  const key = 'batch.kubernetes.io/job-completion-index';
+  const count = 'batch.kubernetes.io/job-index-failure-count';
+  const byIndex = async (index: string) =>
+    (await scene.active()).find(({ metadata }) => metadata.annotations[key] === index);
+  await scene.node.fail(await byIndex('0'), 1);
+  await scene.node.fail(await byIndex('1'), 7);
+  await scene.settle();
+  assert.equal((await scene.job()).status.failedIndexes, '1');
+  await scene.advance(10);
+  const second = await byIndex('0');
+  assert.equal(second.metadata.annotations[count], '1', 'it knows of the failure before it');
+  await scene.node.fail(second, 1);
+  await scene.settle();
+  assert.equal((await scene.job()).status.failedIndexes, '0,1');
+  assert.deepEqual(standing(await scene.job()), []);
+  await scene.node.succeed(await byIndex('2'));
+  await scene.settle();
+  const job = await scene.job();
+  assert.deepEqual(standing(job), failedBy('FailedIndexes'));
+  assert.deepEqual([job.status.succeeded, job.status.failed, job.status.completedIndexes], [1, 3, '2']);
+});
+
+test('pods that cannot be made are told of and tried again', async (t) => {
+  let refused = 0;
+  const scene = await startScene(t, ({ method, path }) => {
+    if (method === 'POST' && path === PODS && refused++ < 3) throw new Error('exceeded quota');
+  });
+  await submit(scene, aJob());
+  assert.match((await scene.events()).join(), /Warning FailedCreate .*exceeded quota/);
+  assert.deepEqual(await scene.pods(), []);
+  assert.equal((await scene.job()).status.active, undefined, 'what is not there is not counted');
+  await scene.advance(60);
+  assert.equal((await scene.active()).length, 1);
+});
+
+test('with its own selector a Job takes over pods that nobody controls, and lets go of what it selects no more', async (t) => {
+  const scene = await startScene(t);
+  const pod = (name: string) => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, labels: { app: 'x' } },
+    spec: { restartPolicy: 'Never', containers: [{ name: 'main', image: 'busybox' }] },
+  });
+  await scene.api.ok('POST', PODS, { body: pod('found') });
+  const selector = { matchLabels: { app: 'x' } };
+  const made = aJob({ manualSelector: true, selector }, { metadata: { labels: { app: 'x' } } });
+  const { metadata } = await submit(scene, made);
+  const [found, ...others] = await scene.pods();
+  assert.deepEqual(others, [], 'the pod that was there is enough');
+  assert.deepEqual(
+    found.metadata.ownerReferences.map(({ uid }: Loose) => uid),
+    [metadata.uid],
+  );
+  assert.deepEqual(found.metadata.finalizers, ['batch.kubernetes.io/job-tracking']);
+
+  await scene.api.ok('PATCH', `${PODS}/found`, { body: { metadata: { labels: { app: 'other' } } } });
+  await scene.settle();
+  const released = await scene.api.ok('GET', `${PODS}/found`);
+  assert.deepEqual([released.metadata.ownerReferences, released.metadata.finalizers], [undefined, undefined]);
+  assert.equal((await scene.active()).length, 2, 'and another one takes its place');
+});
+
+test('pods whose Job is gone are let go', async (t) => {
+  const scene = await startScene(t);
+  await submit(scene, aJob());
+  await scene.api.ok('DELETE', `${JOBS}/work?propagationPolicy=Background`);
+  await scene.settle();
+  const [pod] = await scene.pods();
+  assert.equal(pod.metadata.finalizers, undefined);
+});
+
+test('a Job with a controller of its own is left alone', async (t) => {
+  const scene = await startScene(t);
+  await submit(scene, aJob({ managedBy: 'example.com/other' }));
+  assert.deepEqual([await scene.pods(), (await scene.job()).status], [[], {}]);
+});
+
+test('a finished Job is deleted when its time is over, and not before', async (t) => {
+  const scene = await startScene(t);
+  await submit(scene, aJob({ ttlSecondsAfterFinished: 100 }));
+  const [pod] = await scene.active();
+  await scene.advance(200);
+  await scene.node.succeed(pod);
+  await scene.settle();
+  await scene.advance(99);
+  assert.equal((await scene.job()).metadata.deletionTimestamp, undefined);
+  await scene.advance(1);
+  const job = await scene.job();
+  assert.ok(job.metadata.deletionTimestamp);
+  assert.deepEqual(job.metadata.finalizers, ['foregroundDeletion'], 'its pods go first');
+});
