@@ -49,7 +49,12 @@ interface InProcessStream {
   stream(sink: InProcessSink): () => void;
 }
 
-type InProcessAnswer = InProcessBytes | InProcessStream;
+interface InProcessUpgrade {
+  readonly status: number;
+  takeOver: unknown;
+}
+
+type InProcessAnswer = InProcessBytes | InProcessStream | InProcessUpgrade;
 
 export type InProcessHandler = (request: InProcessRequest) => InProcessAnswer | Promise<InProcessAnswer>;
 
@@ -76,7 +81,7 @@ export function createInProcessTransport({ handler, user, userAgent }: InProcess
       const what = describeRequest(request);
       request.signal?.throwIfAborted();
       const answer = await call(request, request.signal ?? new AbortController().signal);
-      if ('stream' in answer) throw new TransportError(`Cannot read the answer to ${what}: it is a stream`);
+      if (!('body' in answer)) throw new TransportError(`Cannot read the answer to ${what}: it is a stream`);
       const text = textOf(answer.body);
       if (answer.status < 200 || answer.status > 299) throw errorOfAnswer(answer.status, text);
       return { status: answer.status, body: parseAnswer(text, what), warnings: answer.warnings ?? [] };
@@ -92,6 +97,7 @@ export function createInProcessTransport({ handler, user, userAgent }: InProcess
       let stop: (() => void) | undefined;
       try {
         const answer = await call(request, controller.signal);
+        if ('takeOver' in answer) throw new TransportError('Cannot read the answer: it is a connection');
         if ('stream' in answer) stop = answer.stream(chunks);
         else if (answer.status < 200 || answer.status > 299) throw errorOfAnswer(answer.status, textOf(answer.body));
         else chunks.take(answer.body);

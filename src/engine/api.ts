@@ -6,6 +6,7 @@ import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
 import type { Aggregation } from '#engine/aggregation/aggregation.ts';
 import { auditRecord, type AuditSink } from '#engine/audit.ts';
 import { refusal, type Attributes } from '#engine/auth/authorize.ts';
+import { impersonated } from '#engine/auth/impersonate.ts';
 import type { Call, EngineParts } from '#engine/handlers/call.ts';
 import { create } from '#engine/handlers/create.ts';
 import { deleteCollection } from '#engine/handlers/delete-collection.ts';
@@ -56,8 +57,9 @@ const HANDLERS: Record<Verb, Handler> = {
 
 export function createApi(parts: ApiParts): ApiHandler {
   const { clock, metrics, log } = parts;
-  return (request) => {
+  return (asked) => {
     const start = clock.now();
+    let request = asked;
     const route = parseRoute(request.path);
     const verb =
       route.type === 'path' ? pathVerb(request.method) : verbOf(request.method, route, isWatch(request.query));
@@ -69,6 +71,7 @@ export function createApi(parts: ApiParts): ApiHandler {
     };
     const failed = (error: unknown) => answered(failure(error, request, log));
     try {
+      request = impersonated(asked, parts.authorizer);
       const response = route.type === 'path' ? servePath(parts, request) : serveResource(parts, request, route, verb);
       return response instanceof Promise ? response.then(answered, failed) : answered(response);
     } catch (error) {
@@ -99,7 +102,9 @@ function serveResource(
   route: ResourceRoute,
   verb: string | undefined,
 ): ApiResponse | Promise<ApiResponse> {
-  const { group, version, plural, subresource, namespace, name } = route;
+  const { group, version, plural, subresource, namespace } = route;
+  // Who may see one object only may ask for a list of it.
+  const name = route.name === '' ? namedBySelector(request.query) : route.name;
   authorize(parts, request, {
     verb: verb ?? request.method.toLowerCase(),
     group,
@@ -107,7 +112,7 @@ function serveResource(
     resource: plural,
     subresource,
     // A namespace is judged in itself, so that whoever rules in it may look at it.
-    namespace: group === '' && plural === 'namespaces' ? name : namespace,
+    namespace: group === '' && plural === 'namespaces' ? route.name : namespace,
     name,
   });
   const remote = parts.aggregation.find(group, version);
@@ -144,6 +149,13 @@ async function noted(parts: ApiParts, call: Call, verb: string, handler: Handler
   const { warnings, annotations } = notes;
   if (annotations !== undefined) parts.audit(auditRecord(call, verb, response.status, annotations));
   return warnings === undefined ? response : { ...response, warnings: [...(response.warnings ?? []), ...warnings] };
+}
+
+const ONE_NAME = /^metadata\.name=([^,=!]+)$/;
+
+function namedBySelector(query: URLSearchParams): string {
+  const selector = query.size === 0 ? null : query.get('fieldSelector');
+  return selector === null ? '' : (ONE_NAME.exec(selector)?.[1] ?? '');
 }
 
 function authorize({ authorizer }: ApiParts, request: ApiRequest, attributes: Attributes): void {

@@ -1,15 +1,21 @@
 /**
- * The API server without a network: store, kinds, admission and handlers, composed. What the HTTPS listener serves and
- * what tests run in one process.
+ * The API server without a network: store, kinds, access, admission and handlers, composed. What the HTTPS listener
+ * serves and what tests run in one process.
  */
 import { admissionChain } from '#engine/admission/admission.ts';
 import { customKindLifecycle } from '#engine/admission/custom-kind-lifecycle.ts';
 import { namespaceLifecycle } from '#engine/admission/namespace-lifecycle.ts';
+import { validatingPolicies } from '#engine/admission/policies/validating-policies.ts';
+import { rbacEscalation } from '#engine/admission/rbac-escalation.ts';
+import { serviceAccountAdmission, serviceAccountValidation } from '#engine/admission/service-account.ts';
+import { startWebhooks } from '#engine/admission/webhooks/start-webhooks.ts';
 import { noAggregation } from '#engine/aggregation/aggregation.ts';
 import { createApi } from '#engine/api.ts';
-import { auditToLog } from '#engine/audit.ts';
-import { builtInAuthorizer, type Authorizer } from '#engine/auth/authorize.ts';
-import type { TokenLookup } from '#engine/auth/tokens.ts';
+import { auditToLog, type AuditSink } from '#engine/audit.ts';
+import { rbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
+import { serviceAccountTokens } from '#engine/auth/service-accounts/authenticate-token.ts';
+import { newSigningKey, type SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
+import { joinTokenLookups, type TokenLookup } from '#engine/auth/tokens.ts';
 import { healthChecks } from '#engine/health.ts';
 import { createMetrics } from '#engine/metrics.ts';
 import { createPaths } from '#engine/paths.ts';
@@ -19,7 +25,11 @@ import { reviewResources } from '#engine/registry/kinds/reviews.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
 import { Registry } from '#engine/registry/registry.ts';
 import type { ApiHandler } from '#engine/request.ts';
+import { LocalServices } from '#engine/services.ts';
 import type { Store } from '#engine/store/store.ts';
+import { podBinding } from '#engine/subresources/pod-binding.ts';
+import { podEviction } from '#engine/subresources/pod-eviction.ts';
+import { tokenRequest } from '#engine/subresources/token-request.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 
@@ -27,8 +37,13 @@ export interface CoreOptions {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
-  readonly authorizer?: Authorizer;
+  /** Tokens of people; those of service accounts are known anyway. */
   readonly tokens?: TokenLookup;
+  /** What service account tokens are signed with; without one they end with the process. */
+  readonly signingKey?: SigningKey;
+  /** Webhooks and aggregated APIs that live in this process. */
+  readonly services?: LocalServices;
+  readonly audit?: AuditSink;
   /** host:port of the listener, once there is one. */
   serverAddress?(): string;
 }
@@ -36,44 +51,71 @@ export interface CoreOptions {
 export interface Core {
   readonly handler: ApiHandler;
   readonly registry: Registry;
+  readonly tokens: TokenLookup;
+  readonly signingKey: SigningKey;
   /** From now on /readyz says so. */
   markStarted(): void;
   stop(): void;
 }
 
+const NO_TOKENS: TokenLookup = () => undefined;
+
 export function createCore(options: CoreOptions): Core {
-  const { store, clock, log, authorizer = builtInAuthorizer, tokens = () => undefined, serverAddress } = options;
+  const { store, clock, log, serverAddress = () => '' } = options;
+  const { signingKey = newSigningKey(), services = new LocalServices(), audit = auditToLog(log) } = options;
   const registry = new Registry([...builtInResources, ...reviewResources, customResourceDefinitions]);
   const stopTracking = trackCustomKinds(store, registry, log);
   const metrics = createMetrics(store);
   let started = false;
-  const paths = createPaths({
-    registry,
-    metrics,
-    health: healthChecks(store, () => started),
-    serverAddress: serverAddress ?? (() => ''),
-  });
+  const health = healthChecks(store, () => started);
+
+  const authorizer = rbacAuthorizer(store);
+  const tokens = joinTokenLookups([
+    options.tokens ?? NO_TOKENS,
+    serviceAccountTokens({ store, clock, key: signingKey }),
+  ]);
+
   const guards = [namespaceLifecycle(store), customKindLifecycle(store)];
-  const admission = admissionChain({ mutating: guards, validating: [], guards });
-  return {
-    handler: createApi({
-      store,
-      clock,
-      log,
-      registry,
-      authorizer,
-      tokens,
-      metrics,
-      admission,
-      paths,
-      subresources: {},
-      aggregation: noAggregation,
-      audit: auditToLog(log),
-    }),
+  const policies = validatingPolicies({ store, registry, authorizer, log });
+  const webhooks = startWebhooks({ store, registry, services, authorizer, clock, log });
+  const admission = admissionChain({
+    mutating: [...guards, serviceAccountAdmission(store, clock), webhooks.mutating],
+    validating: [rbacEscalation(authorizer), serviceAccountValidation(store), policies.step, webhooks.validating],
+    guards,
+  });
+
+  const handler = createApi({
+    store,
+    clock,
+    log,
     registry,
+    authorizer,
+    tokens,
+    metrics,
+    admission,
+    paths: createPaths({ registry, metrics, health, signingKey, serverAddress }),
+    subresources: {
+      'pods/binding': podBinding,
+      'pods/eviction': podEviction(registry),
+      'serviceaccounts/token': tokenRequest({ key: signingKey }),
+    },
+    aggregation: noAggregation,
+    audit,
+  });
+
+  return {
+    handler,
+    registry,
+    tokens,
+    signingKey,
     markStarted() {
       started = true;
     },
-    stop: stopTracking,
+    stop() {
+      webhooks.stop();
+      policies.stop();
+      authorizer.stop();
+      stopTracking();
+    },
   };
 }

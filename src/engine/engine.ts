@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { createAuthenticator } from '#engine/auth/authenticate.ts';
 import { ensurePki, type Pki } from '#engine/auth/certificates.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
+import { ensureSigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { writeKubeconfig } from '#engine/auth/kubeconfig-file.ts';
 import { loadTokenFile, tokenLookup } from '#engine/auth/tokens.ts';
 import { startControllers, type RunningControllers } from '#engine/controllers/start.ts';
@@ -51,12 +52,12 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const store = await openSqliteStore(join(dataDir, 'store.db'));
   let listener: HttpsListener | undefined;
   let controllers: RunningControllers | undefined;
-  const lookup = tokenLookup(tokens);
   const core = createCore({
     store,
     clock,
     log,
-    tokens: lookup,
+    tokens: tokenLookup(tokens),
+    signingKey: await ensureSigningKey(join(dataDir, 'pki')),
     serverAddress: () => address(host, listener?.port ?? options.port),
   });
   /** In the reverse order of the start; what did not come to start is left out. */
@@ -74,10 +75,10 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       key: pki.server.keyPem,
       ca: pki.caPem,
       handler: core.handler,
-      authenticate: createAuthenticator({ tokens: lookup }),
+      authenticate: createAuthenticator({ tokens: core.tokens }),
       log,
     });
-    controllers = await startControllers({ handler: core.handler, registry: core.registry, clock, log });
+    controllers = await startControllers({ core, caPem: pki.caPem, clock, log });
     const url = `https://${address(host, listener.port)}`;
     const kubeconfigPath = await writeAdminKubeconfig(pki, dataDir, url);
     core.markStarted();

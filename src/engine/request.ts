@@ -2,6 +2,7 @@
  * A request as the handlers see it, whichever way it came: over TLS (http/) or from this process
  * (client/in-process.ts). Parsed once at the edge.
  */
+import type { Duplex, Readable } from 'node:stream';
 
 export interface UserInfo {
   readonly name: string;
@@ -22,8 +23,14 @@ export interface ApiRequest {
   readonly userAgent: string;
   /** Any other header, by its lower-case name. Requests of this process have none. */
   header?(name: string): string | undefined;
+  /** All of them, in lower case. */
+  headerNames?(): readonly string[];
   /** Read only by verbs that have a body; rejects with 413 past the limit. */
   body(): Promise<Buffer>;
+  /** The body as it comes, for whoever hands it on instead of reading it. */
+  bodyStream?(): Readable;
+  /** The protocol to which the client wants to change the connection: `websocket`, `SPDY/3.1`. */
+  readonly upgrade?: string | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -55,7 +62,15 @@ export interface StreamResponse {
   stream(sink: StreamSink): () => void;
 }
 
-export type ApiResponse = BytesResponse | StreamResponse;
+/** The answer to a request with `upgrade`: from now on the connection is somebody else's. */
+export interface UpgradeResponse {
+  readonly status: 101;
+  readonly warnings?: readonly string[];
+  /** Gets the connection and what was read of it already. It writes everything itself, the status line first. */
+  takeOver(connection: Duplex, head: Buffer): void;
+}
+
+export type ApiResponse = BytesResponse | StreamResponse | UpgradeResponse;
 
 /**
  * The whole API as one function: what the HTTPS listener and the in-process client both call. Never throws. What needs

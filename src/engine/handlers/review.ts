@@ -1,17 +1,19 @@
-/** Answers reviews: who am I, may I, may they, whose token is this. Nothing is stored. */
-import type { Attributes } from '#engine/auth/authorize.ts';
+/** Answers reviews: who am I, may I, may they, what may I, whose token is this. Nothing is stored. */
+import type { Attributes, RuleList } from '#engine/auth/authorize.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import { readObject } from '#engine/handlers/read-object.ts';
 import { respondObject } from '#engine/handlers/respond.ts';
 import { shapeObject } from '#engine/handlers/shape.ts';
+import { reviewToken, shownUser } from '#engine/handlers/token-review.ts';
 import { writeOptions } from '#engine/options.ts';
 import type { ApiResponse, UserInfo } from '#engine/request.ts';
-import { invalid } from '#kube/api-error.ts';
-import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
+import { badRequest, invalid } from '#kube/api-error.ts';
+import { type FieldError, invalidValue } from '#kube/field-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 
 interface AccessSpec {
+  /** Selectors are taken and not looked at: no rule knows of them. */
   resourceAttributes?: Partial<
     Record<'namespace' | 'verb' | 'group' | 'version' | 'resource' | 'subresource' | 'name', string>
   >;
@@ -27,7 +29,8 @@ type Answer = (call: Call, object: KubeObject) => object;
 const ANSWERS: Record<string, Answer> = {
   SelfSubjectReview: ({ request }) => ({ userInfo: shownUser(request.user) }),
   TokenReview: reviewToken,
-  SelfSubjectAccessReview: (call, object) => access(call, object, call.request.user, specOf(object)),
+  SelfSubjectAccessReview: reviewSelf,
+  SelfSubjectRulesReview: reviewRules,
   SubjectAccessReview: reviewSubject,
   LocalSubjectAccessReview: reviewSubject,
 };
@@ -45,56 +48,70 @@ function specOf(object: KubeObject): AccessSpec {
   return object['spec'] ?? {};
 }
 
-function shownUser({ name, uid, groups, extra }: UserInfo): object {
-  return { username: name, ...(uid ? { uid } : {}), groups, ...(extra ? { extra } : {}) };
-}
-
-function reviewToken(call: Call, object: KubeObject): object {
-  const { token } = (object['spec'] ?? {}) as { token?: string };
-  if (!token)
-    throw refused(call, object, [requiredValue('spec.token', 'token is required for TokenReview in authentication')]);
-  const user = call.tokens(token);
-  return user === undefined
-    ? { user: {}, error: 'invalid bearer token' }
-    : { authenticated: true, user: shownUser(user) };
+function reviewSelf(call: Call, object: KubeObject): object {
+  const spec = specOf(object);
+  assertValid(call, attributeErrors(spec));
+  return access(call, call.request.user, spec);
 }
 
 function reviewSubject(call: Call, object: KubeObject): object {
   const spec = specOf(object);
   const { user, groups = [], uid, extra } = spec;
+  const errors = attributeErrors(spec);
   if (!user && groups.length === 0) {
-    throw refused(call, object, [invalidValue('spec.user', '', 'at least one of user or group must be specified')]);
+    errors.push(invalidValue('spec.user', '', 'at least one of user or group must be specified'));
   }
-  const { namespace } = call.route;
-  if (namespace !== '' && spec.resourceAttributes?.namespace !== namespace) {
-    const given = spec.resourceAttributes?.namespace ?? '';
-    throw refused(call, object, [
-      invalidValue('spec.resourceAttributes.namespace', given, 'must match metadata.namespace'),
-    ]);
-  }
-  return access(call, object, { name: user ?? '', groups, uid, extra }, spec);
+  if (call.served.resource.namespaced) errors.push(...localErrors(call.route.namespace, spec));
+  assertValid(call, errors);
+  return access(call, { name: user ?? '', groups, ...(uid && { uid }), ...(extra && { extra }) }, spec);
 }
 
-function access(call: Call, object: KubeObject, user: UserInfo, spec: AccessSpec): object {
-  const attributes = attributesOf(spec);
-  if (attributes === undefined) {
-    const detail = 'exactly one of nonResourceAttributes or resourceAttributes must be specified';
-    throw refused(call, object, [invalidValue('spec.resourceAttributes', spec.resourceAttributes, detail)]);
+/** Everything in one namespace, and what holds for the whole cluster. */
+function reviewRules({ authorizer, request }: Call, object: KubeObject): RuleList {
+  const { namespace } = (object['spec'] ?? {}) as { namespace?: string };
+  if (!namespace) throw badRequest('no namespace on request');
+  const unknown: RuleList = { resourceRules: [], nonResourceRules: [], incomplete: true };
+  return authorizer.rulesFor?.(request.user, namespace) ?? unknown;
+}
+
+function attributeErrors({ resourceAttributes: resource, nonResourceAttributes: path }: AccessSpec): FieldError[] {
+  if (resource !== undefined && path !== undefined) {
+    const detail = 'cannot be specified in combination with resourceAttributes';
+    return [invalidValue('spec.nonResourceAttributes', path, detail)];
   }
-  const { allowed, reason } = call.authorizer.authorize(user, attributes);
+  if (resource !== undefined || path !== undefined) return [];
+  const detail = 'exactly one of nonResourceAttributes or resourceAttributes must be specified';
+  return [invalidValue('spec.resourceAttributes', undefined, detail)];
+}
+
+/** Whoever may ask about one namespace may not ask about anything else. */
+function localErrors(
+  namespace: string,
+  { resourceAttributes: resource, nonResourceAttributes: path }: AccessSpec,
+): FieldError[] {
+  const errors: FieldError[] = [];
+  const { namespace: given = '' } = resource ?? {};
+  if (resource !== undefined && given !== namespace) {
+    errors.push(invalidValue('spec.resourceAttributes.namespace', given, 'must match metadata.namespace'));
+  }
+  if (path !== undefined) {
+    errors.push(invalidValue('spec.nonResourceAttributes', path, 'disallowed on this kind of request'));
+  }
+  return errors;
+}
+
+function assertValid({ served }: Call, errors: readonly FieldError[]): void {
+  if (errors.length > 0) throw invalid(served.resource, '', errors);
+}
+
+function access({ authorizer }: Call, user: UserInfo, spec: AccessSpec): object {
+  const { allowed, reason } = authorizer.authorize(user, attributesOf(spec));
   return { allowed, ...(reason ? { reason } : {}) };
 }
 
-function attributesOf({
-  resourceAttributes: resource,
-  nonResourceAttributes: path,
-}: AccessSpec): Attributes | undefined {
-  if ((resource === undefined) === (path === undefined)) return undefined;
+function attributesOf({ resourceAttributes, nonResourceAttributes: path }: AccessSpec): Attributes {
   if (path !== undefined) return { verb: path.verb ?? '', path: path.path ?? '' };
-  const { verb = '', group = '', version = '', subresource = '', namespace = '', name = '' } = resource!;
-  return { verb, group, version, resource: resource!.resource ?? '', subresource, namespace, name };
-}
-
-function refused({ served }: Call, { metadata }: KubeObject, errors: FieldError[]): Error {
-  return invalid(served.resource, metadata.name ?? '', errors);
+  const { resource = '', subresource = '', namespace = '', name = '' } = resourceAttributes ?? {};
+  const { verb = '', group = '', version = '*' } = resourceAttributes ?? {};
+  return { verb, group, version, resource, subresource, namespace, name };
 }

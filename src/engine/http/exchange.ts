@@ -1,5 +1,5 @@
 /** One request and its answer, the same for HTTP/1.1 and HTTP/2. */
-import type { Writable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import type { Authenticator, Evidence } from '#engine/auth/authenticate.ts';
 import type {
   ApiHandler,
@@ -8,6 +8,7 @@ import type {
   BytesResponse,
   StreamResponse,
   StreamSink,
+  UpgradeResponse,
 } from '#engine/request.ts';
 import { WATCH_LINGER_MS } from '#engine/limits.ts';
 import { ApiError } from '#kube/api-error.ts';
@@ -22,7 +23,12 @@ export interface Exchange {
   readonly peer: Evidence['peerCertificate'];
   /** The other side has left; nothing can be answered any more. */
   readonly gone: boolean;
+  /** Whether, and to what, the client wants to change the connection. */
+  readonly upgrade?: string | undefined;
   body(): Promise<Buffer>;
+  bodyStream(): Readable;
+  /** Only after `upgrade` was asked for. */
+  takeOver?(response: UpgradeResponse): void;
   onClose(fn: () => void): void;
   respond(status: number, headers: Record<string, string | string[]>, body: readonly Buffer[]): void;
   startStream(headers: Record<string, string | string[]>): Writable;
@@ -66,8 +72,17 @@ function answer(exchange: Exchange, { handler, authenticate }: Serving): ApiResp
 function deliver(exchange: Exchange, response: ApiResponse, { streams }: Serving): void {
   if (exchange.gone) return;
   if ('stream' in response) sendStream(exchange, response, streams);
-  else send(exchange, response);
+  else if (!('takeOver' in response)) send(exchange, response);
+  else if (exchange.takeOver !== undefined) exchange.takeOver(response);
+  else send(exchange, UPGRADE_REQUIRED);
 }
+
+/** Whoever answers wants to leave HTTP, and the client has not offered it. */
+const UPGRADE_REQUIRED: BytesResponse = {
+  status: 400,
+  contentType: 'text/plain; charset=utf-8',
+  body: Buffer.from('Upgrade request required\n'),
+};
 
 function parseRequest(exchange: Exchange, authenticate: Authenticator): ApiRequest {
   const { url, headers } = exchange;
@@ -86,7 +101,10 @@ function parseRequest(exchange: Exchange, authenticate: Authenticator): ApiReque
     contentType: text(headers['content-type']),
     userAgent: text(headers['user-agent']),
     header: (name) => text(headers[name]) || undefined,
+    headerNames: () => Object.keys(headers),
     body: () => exchange.body(),
+    bodyStream: () => exchange.bodyStream(),
+    upgrade: exchange.upgrade,
     // Few requests ever look at it, and it is not free.
     get signal() {
       if (aborting === undefined) {
@@ -120,13 +138,19 @@ function sendStream(exchange: Exchange, response: StreamResponse, streams: Set<W
   }
 }
 
-function headersOf({ contentType, headers, warnings }: ApiResponse): Record<string, string | string[]> {
+function headersOf({
+  contentType,
+  headers,
+  warnings,
+}: BytesResponse | StreamResponse): Record<string, string | string[]> {
   const told = warnings === undefined || warnings.length === 0 ? undefined : { warning: warnings.map(warningHeader) };
   return { 'cache-control': 'no-cache, private', 'content-type': contentType, ...headers, ...told };
 }
 
-function sinkOf(stream: Writable): StreamSink {
+/** `cut` ends an answer so that the client sees that something is missing (remote/relay-answer.ts). */
+function sinkOf(stream: Writable): StreamSink & { cut(): void } {
   return {
+    cut: () => void stream.destroy(),
     write(chunk) {
       if (!stream.destroyed && !stream.writableEnded) stream.write(chunk);
     },

@@ -12,9 +12,9 @@ import {
   type ServerHttp2Stream,
   type IncomingHttpHeaders,
 } from 'node:http2';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Writable } from 'node:stream';
+import { Readable, type Duplex, type Writable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import type { Authenticator } from '#engine/auth/authenticate.ts';
 import { connectionUser } from '#engine/http/connection-user.ts';
@@ -109,6 +109,15 @@ export class HttpsListener {
       this.#occupy(request.socket, response as unknown as ServerResponse);
       serve(http1Exchange(request as unknown as IncomingMessage, response as unknown as ServerResponse), serving);
     });
+    server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      const response = new ServerResponse(request);
+      // Where the answer is an ordinary one after all, it is the last of its connection.
+      response.shouldKeepAlive = false;
+      response.assignSocket(socket as Socket);
+      response.once('finish', () => (socket as TLSSocket).destroySoon());
+      this.#occupy(socket as Socket, response);
+      serve(upgradeExchange(request, response, head, () => this.#leaveHttp(socket as Socket)), serving);
+    });
     // node's compatibility layer would wrap each HTTP/2 stream for 'request' too; we take streams as they are.
     server.removeAllListeners('stream');
     server.on('stream', (stream, headers) => serve(http2Exchange(stream, headers), serving));
@@ -144,6 +153,12 @@ export class HttpsListener {
     });
   }
 
+  /** From now on the connection has no request under way, and nothing that a stop would have to wait for. */
+  #leaveHttp(socket: Socket): void {
+    this.#busy.delete(socket);
+    if (this.#stopping) (socket as TLSSocket).destroySoon();
+  }
+
   #cut(): void {
     for (const socket of [...this.#sockets, ...this.#connections]) socket.destroy();
   }
@@ -168,6 +183,7 @@ function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHeaders):
       return stream.destroyed;
     },
     body: () => readBody(stream, headers['content-length']),
+    bodyStream: () => stream,
     onClose: (fn) => void stream.once('close', fn),
     respond(status, responseHeaders, body) {
       if (stream.destroyed || stream.headersSent) return;
@@ -200,6 +216,7 @@ function http1Exchange(request: IncomingMessage, response: ServerResponse): Exch
       return response.destroyed;
     },
     body: () => readBody(request, request.headers['content-length']),
+    bodyStream: () => request,
     onClose: (fn) => void response.once('close', fn),
     respond(status, headers, body) {
       if (response.destroyed || response.headersSent) return;
@@ -213,3 +230,32 @@ function http1Exchange(request: IncomingMessage, response: ServerResponse): Exch
     },
   };
 }
+
+/** An HTTP/1.1 request that wants to leave HTTP; it may still be answered as any other. What follows it is no body. */
+function upgradeExchange(
+  request: IncomingMessage,
+  response: ServerResponse,
+  head: Buffer,
+  leaveHttp: () => void,
+): Exchange {
+  const { socket } = request;
+  socket.on('error', () => {});
+  return {
+    ...http1Exchange(request, response),
+    get gone() {
+      return socket.destroyed;
+    },
+    upgrade: request.headers.upgrade ?? '',
+    body: async () => NO_BYTES,
+    bodyStream: () => Readable.from([]),
+    onClose: (fn) => void socket.once('close', fn),
+    takeOver(answer) {
+      response.detachSocket(socket);
+      socket.setTimeout(0);
+      leaveHttp();
+      answer.takeOver(socket, head);
+    },
+  };
+}
+
+const NO_BYTES = Buffer.alloc(0);

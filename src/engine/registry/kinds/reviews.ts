@@ -3,6 +3,7 @@
  * handlers/review.ts gives the answers.
  */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
+import { selectorRequirement } from '#engine/registry/kinds/shared/label-selector.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { bool, list, map, obj, str } from '#kube/schema-dsl.ts';
 
@@ -13,6 +14,8 @@ const extra = map(list(str()));
 
 const userInfo = obj({ username: str(), uid: str(), groups: list(str(), { atomic: true }), extra });
 
+const selector = obj({ rawSelector: str(), requirements: list(selectorRequirement, { atomic: true }) });
+
 const resourceAttributes = obj({
   namespace: str(),
   verb: str(),
@@ -21,6 +24,8 @@ const resourceAttributes = obj({
   resource: str(),
   subresource: str(),
   name: str(),
+  fieldSelector: selector,
+  labelSelector: selector,
 });
 
 const nonResourceAttributes = obj({ path: str(), verb: str() });
@@ -28,6 +33,33 @@ const nonResourceAttributes = obj({ path: str(), verb: str() });
 const accessStatus = obj(
   { allowed: bool(), denied: bool(), reason: str(), evaluationError: str() },
   { required: ['allowed'] },
+);
+
+const rulesStatus = obj(
+  {
+    resourceRules: list(
+      obj(
+        {
+          verbs: list(str(), { atomic: true }),
+          apiGroups: list(str(), { atomic: true }),
+          resources: list(str(), { atomic: true }),
+          resourceNames: list(str(), { atomic: true }),
+        },
+        { required: ['verbs'] },
+      ),
+      { atomic: true },
+    ),
+    nonResourceRules: list(
+      obj(
+        { verbs: list(str(), { atomic: true }), nonResourceURLs: list(str(), { atomic: true }) },
+        { required: ['verbs'] },
+      ),
+      { atomic: true },
+    ),
+    incomplete: bool(),
+    evaluationError: str(),
+  },
+  { required: ['resourceRules', 'nonResourceRules', 'incomplete'] },
 );
 
 const attributes = { resourceAttributes, nonResourceAttributes };
@@ -74,6 +106,13 @@ export const reviewResources: readonly Resource[] = [
     kind: 'SelfSubjectAccessReview',
     plural: 'selfsubjectaccessreviews',
     schema: obj({ spec: obj(attributes), status: accessStatus }, { required: ['spec'] }),
+  }),
+  defineKind({
+    ...common,
+    group: AUTHORIZATION,
+    kind: 'SelfSubjectRulesReview',
+    plural: 'selfsubjectrulesreviews',
+    schema: obj({ spec: obj({ namespace: str() }), status: rulesStatus }, { required: ['spec'] }),
   }),
   defineKind({
     ...common,

@@ -310,7 +310,7 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
   ],
   'policy: expressions, variables and messages': [
     validatingAdmissionPolicies,
-    aPolicy({ validations: [{ expression: ' ', message: 'a\nb' }], variables: [{ name: '1a', expression: 'x' }] }),
+    aPolicy({ validations: [{ expression: ' ', message: 'a\nb' }], variables: [{ name: '1a', expression: '1' }] }),
     [
       'spec.variables[0].name: Invalid value: "1a": must be a valid CEL identifier',
       'spec.validations[0].expression: Required value: expression is not specified',

@@ -1,8 +1,11 @@
 /** ServiceAccount: the identity of what runs in pods. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age } from '#engine/registry/kinds/shared/columns.ts';
+import { records } from '#engine/registry/kinds/shared/reading.ts';
 import { localObjectReference, objectReference } from '#engine/registry/kinds/shared/references.ts';
 import { bool, list, obj } from '#kube/schema-dsl.ts';
+
+const ENFORCE_MOUNTABLE = 'kubernetes.io/enforce-mountable-secrets';
 
 const serviceAccount = obj({
   automountServiceAccountToken: bool(),
@@ -18,4 +21,17 @@ export const serviceAccounts = defineKind({
   shortNames: ['sa'],
   schema: serviceAccount,
   columns: [{ name: 'Secrets', value: ({ secrets = [] }) => secrets.length }, age],
+  extraSubresources: [
+    { name: 'token', kind: 'TokenRequest', group: 'authentication.k8s.io', version: 'v1', verbs: ['create'] },
+  ],
+  defaults(object) {
+    // A secret is one of the account's own namespace: nothing but its name counts.
+    if (Array.isArray(object.secrets)) object.secrets = records(object.secrets).map(({ name }) => ({ name }));
+  },
+  warnings: ({ metadata }) =>
+    metadata.annotations?.[ENFORCE_MOUNTABLE] === undefined
+      ? []
+      : [
+          `metadata.annotations[${ENFORCE_MOUNTABLE}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets`,
+        ],
 });

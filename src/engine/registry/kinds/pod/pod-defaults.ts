@@ -29,8 +29,6 @@ function requestWhatIsLimited(resources: NonNullable<PodSpec['resources']>): voi
 /** What Kubernetes' standard admission plugins fill in; whoever ran before has the first word. */
 export function admitPod(spec: PodSpec | undefined): void {
   if (!isRecord(spec)) return;
-  spec.serviceAccountName ||= 'default';
-  spec.serviceAccount = spec.serviceAccountName;
   if (spec.priorityClassName === undefined) spec.priority ??= 0;
   spec.preemptionPolicy ??= 'PreemptLowerPriority';
   tolerateLostNodes(spec);

@@ -40,8 +40,6 @@ test('a pod of two lines gets what kube-apiserver fills in', () => {
     restartPolicy: 'Always',
     schedulerName: 'default-scheduler',
     securityContext: {},
-    serviceAccount: 'default',
-    serviceAccountName: 'default',
     terminationGracePeriodSeconds: 30,
     tolerations: ['not-ready', 'unreachable'].map((state) => ({
       key: `node.kubernetes.io/${state}`,
@@ -105,8 +103,7 @@ test('defaults that depend on other fields', () => {
 
 test('zero values count as nothing said', () => {
   const containers = [aContainer({ ports: [{ containerPort: 80, hostPort: 0 }] })];
-  const spec = specOf({ serviceAccountName: '', hostNetwork: true, containers });
-  assert.equal(spec['serviceAccountName'], 'default');
+  const spec = specOf({ hostNetwork: true, containers });
   assert.deepEqual(spec.containers[0]?.['ports'], [{ containerPort: 80, protocol: 'TCP', hostPort: 80 }]);
 });
 
@@ -450,9 +447,9 @@ test('a toleration may be added, not taken away', () => {
   ]);
 });
 
-test('what admission added need not be sent again, but for the account', () => {
+test('what admission added need not be sent again', () => {
   const old = created(pods, aPod());
-  const next = anObject(pods, aPod({ serviceAccountName: 'default' }));
+  const next = anObject(pods, aPod());
   compileSchema(pods.schema, { builtIn: true }).applyDefaults(next);
   pods.strategy.prepareForUpdate?.(next, old);
   assert.deepEqual(next['spec'], old['spec']);

@@ -24,6 +24,11 @@ export const pods = defineKind({
   schema: pod,
   columns: podColumns,
   status: true,
+  extraSubresources: [
+    { name: 'binding', kind: 'Binding', verbs: ['create'] },
+    { name: 'eviction', kind: 'Eviction', group: 'policy', version: 'v1', verbs: ['create'] },
+    { name: 'log', kind: 'Pod', verbs: ['get'] },
+  ],
   selectableFields: {
     'spec.nodeName': ({ spec }) => spec.nodeName ?? '',
     'spec.restartPolicy': ({ spec }) => spec.restartPolicy ?? '',

@@ -1,0 +1,206 @@
+/**
+ * POST pods/NAME/eviction: a delete that asks the pod's disruption budget first. What is allowed is the budget's
+ * status, which the disruption controller keeps; an eviction takes one off it before it deletes.
+ */
+import { deleteNamed } from '#engine/handlers/delete.ts';
+import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
+import { respondStatus } from '#engine/handlers/respond.ts';
+import { admitted, rewrite } from '#engine/handlers/rewrite.ts';
+import type { SubresourceHandlers } from '#engine/handlers/subresource.ts';
+import { deleteOptions, type DeleteOptions } from '#engine/options.ts';
+import type { Registry, Served } from '#engine/registry/registry.ts';
+import type { ApiResponse } from '#engine/request.ts';
+import { isPodReady, setPodCondition } from '#engine/subresources/pod-condition.ts';
+import { postedKind, readPosted } from '#engine/subresources/posted-kind.ts';
+import {
+  ApiError,
+  badRequest,
+  forbidden,
+  internalError,
+  isApiError,
+  notFound,
+  tooManyRequests,
+} from '#kube/api-error.ts';
+import { labelRequirementsOf, matchesLabels, type LabelSelector } from '#kube/label-selector.ts';
+import type { KubeObject } from '#kube/meta.ts';
+import { bool, int64, list, obj, str } from '#kube/schema-dsl.ts';
+import { timestamp } from '#lib/clock.ts';
+
+const EVICTION = postedKind(
+  { group: 'policy', version: 'v1', kind: 'Eviction' },
+  obj({
+    deleteOptions: obj({
+      apiVersion: str(),
+      kind: str(),
+      dryRun: list(str(), { atomic: true }),
+      gracePeriodSeconds: int64(),
+      orphanDependents: bool(),
+      propagationPolicy: str(),
+      preconditions: obj({ uid: str(), resourceVersion: str() }),
+    }),
+  }),
+);
+
+interface Budget extends KubeObject {
+  spec?: { selector?: LabelSelector; unhealthyPodEvictionPolicy?: string };
+  status?: {
+    observedGeneration?: number;
+    disruptionsAllowed?: number;
+    currentHealthy?: number;
+    desiredHealthy?: number;
+    disruptedPods?: Record<string, string>;
+  };
+}
+
+/** More evictions than this may not wait for the controller to have seen them. */
+const MAX_DISRUPTED = 2000;
+
+export function podEviction(registry: Registry): SubresourceHandlers {
+  const budgets = registry.find('policy', 'v1', 'poddisruptionbudgets')!;
+  return { create: (call) => evict(call, budgets) };
+}
+
+async function evict(call: Call, budgets: Served): Promise<ApiResponse> {
+  const { name } = call.route;
+  const { object, dryRun, warnings, attributes } = await readPosted(call, EVICTION);
+  if (object.metadata.name !== name) throw badRequest('name in URL does not match name in Eviction object');
+  const sent = (object['deleteOptions'] ?? {}) as Record<string, unknown>;
+  const wanted = deleteOptions(call.request.query, dryRun ? { ...sent, dryRun: ['All'] } : sent);
+  await call.admission.validate(attributes);
+  call.admission.guard(attributes);
+
+  const pod = currentPod(call);
+  const options = await permitted(call, budgets, pod, wanted);
+  await remove(call, pod, wanted, options);
+  const status = respondStatus({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
+  return { ...status, warnings };
+}
+
+function currentPod(call: Call): KubeObject {
+  const { resource } = call.served;
+  const { namespace, name } = call.route;
+  const entry = call.store.latest(resource.collection, entryId(resource, namespace, name));
+  if (entry === undefined) throw notFound(resource, name);
+  return decodeEntry(entry, resource);
+}
+
+/** How the pod may be deleted; throws where its budget does not allow it. */
+async function permitted(call: Call, budgets: Served, pod: KubeObject, wanted: DeleteOptions): Promise<DeleteOptions> {
+  const unchanged = { ...wanted, resourceVersion: wanted.resourceVersion ?? pod.metadata.resourceVersion };
+  const { phase } = (pod['status'] ?? {}) as { phase?: string };
+  const ended = phase === 'Succeeded' || phase === 'Failed' || pod.metadata.deletionTimestamp !== undefined;
+  if (ended) return wanted;
+  // It must not have come up meanwhile, or it would have counted.
+  if (phase === 'Pending') return unchanged;
+  const guarding = budgetsOf(call, budgets, pod);
+  if (guarding.length === 0) return wanted;
+  if (guarding.length > 1) {
+    throw internalError(
+      'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.',
+    );
+  }
+  const budget = guarding[0]!;
+  if (!isPodReady(pod) && mayGoUnhealthy(budget)) return unchanged;
+  const { name = '', namespace = '' } = budget.metadata;
+  const now = timestamp(call.clock.now());
+  const change = (current: KubeObject) => takeOne(current, pod.metadata.name!, now);
+  await rewrite({ ...call, served: budgets }, { namespace, name, dryRun: wanted.dryRun, change });
+  return wanted;
+}
+
+function budgetsOf(call: Call, { resource }: Served, { metadata }: KubeObject): Budget[] {
+  const { entries } = call.store.list(resource.collection, { prefix: `${metadata.namespace}/` });
+  return entries
+    .map((entry) => decodeEntry(entry, resource) as Budget)
+    .filter(({ spec }) => {
+      const { selector } = spec ?? {};
+      return selector !== undefined && matchesLabels(labelRequirementsOf(selector), metadata.labels);
+    });
+}
+
+/** A pod that is not ready keeps nothing up; whether it may go is for its budget to say. */
+function mayGoUnhealthy({ spec, status = {} }: Budget): boolean {
+  if (spec?.unhealthyPodEvictionPolicy === 'AlwaysAllow') return true;
+  const { currentHealthy = 0, desiredHealthy = 0 } = status;
+  return currentHealthy >= desiredHealthy && desiredHealthy > 0;
+}
+
+function takeOne(object: KubeObject, pod: string, now: string): void {
+  const budget = object as Budget;
+  const { metadata, status = {} } = budget;
+  const { disruptionsAllowed = 0, disruptedPods = {}, desiredHealthy = 0, currentHealthy = 0 } = status;
+  const name = metadata.name ?? '';
+  if ((status.observedGeneration ?? 0) < (metadata.generation ?? 0)) throw stillProcessed(name);
+  if (Object.keys(disruptedPods).length > MAX_DISRUPTED) {
+    const why = 'DisruptedPods map too big - too many evictions not confirmed by PDB controller';
+    throw forbidden({ group: 'policy', plural: 'poddisruptionbudget' }, name, why);
+  }
+  if (disruptionsAllowed <= 0) {
+    const why = `The disruption budget ${name} needs ${desiredHealthy} healthy pods and has ${currentHealthy} currently`;
+    throw violates(why, 0);
+  }
+  budget.status = {
+    ...status,
+    disruptionsAllowed: disruptionsAllowed - 1,
+    disruptedPods: { ...disruptedPods, [pod]: now },
+  };
+}
+
+async function remove(call: Call, pod: KubeObject, wanted: DeleteOptions, options: DeleteOptions): Promise<void> {
+  const { name, namespace } = call.route;
+  let { resourceVersion } = options;
+  try {
+    if (!options.dryRun) {
+      const marked = await rewrite(call, {
+        namespace,
+        name,
+        dryRun: false,
+        change: (current) => mark(call, current, options),
+      });
+      if (resourceVersion !== undefined) ({ resourceVersion } = marked.metadata);
+    }
+    await deleteNamed(admitted(call), name, namespace, { ...options, resourceVersion });
+  } catch (error) {
+    // The version was our own condition: the client may simply ask again.
+    const ours = wanted.resourceVersion === undefined && options.resourceVersion !== undefined;
+    if (ours && isApiError(error, 'Conflict')) throw stillProcessed(pod.metadata.name ?? '');
+    throw error;
+  }
+}
+
+/** Says why the pod goes, on the pod that was meant. */
+function mark(call: Call, pod: KubeObject, { uid, resourceVersion }: DeleteOptions): void {
+  const { metadata } = pod;
+  const refuse = (what: string) =>
+    new ApiError(409, 'Conflict', `Operation cannot be fulfilled on Pod "${metadata.name}": ${what}`, {
+      details: { name: metadata.name, kind: 'Pod' },
+    });
+  if (uid !== undefined && uid !== metadata.uid) {
+    throw refuse(
+      `the UID in the precondition (${uid}) does not match the UID in record (${metadata.uid}). The object might have been deleted and then recreated`,
+    );
+  }
+  if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion) {
+    throw refuse(
+      `the ResourceVersion in the precondition (${resourceVersion}) does not match the ResourceVersion in record (${metadata.resourceVersion}). The object might have been modified`,
+    );
+  }
+  const condition = {
+    type: 'DisruptionTarget',
+    status: 'True',
+    reason: 'EvictionByEvictionAPI',
+    message: 'Eviction API: evicting',
+  };
+  setPodCondition(pod, condition, timestamp(call.clock.now()));
+}
+
+function stillProcessed(budget: string): ApiError {
+  return violates(`The disruption budget ${budget} is still being processed by the server.`, 10);
+}
+
+function violates(why: string, retryAfterSeconds: number): ApiError {
+  const text = "Cannot evict pod as it would violate the pod's disruption budget.";
+  const { code, reason, message, details } = tooManyRequests(text, retryAfterSeconds);
+  const causes = [{ reason: 'DisruptionBudget', message: why }];
+  return new ApiError(code, reason, message, { details: { ...details, causes } });
+}

@@ -1,0 +1,53 @@
+/** Kinds that are only posted to a subresource (Binding, Eviction, TokenRequest): their shape, and their admission. */
+import type { AdmissionAttributes, GroupVersionKind } from '#engine/admission/admission.ts';
+import { admissionAttributes } from '#engine/handlers/admit.ts';
+import type { Call } from '#engine/handlers/call.ts';
+import { readObject } from '#engine/handlers/read-object.ts';
+import { shapeObject } from '#engine/handlers/shape.ts';
+import { writeOptions } from '#engine/options.ts';
+import { defineKind } from '#engine/registry/kinds/define-kind.ts';
+import { Registry, type Served } from '#engine/registry/registry.ts';
+import type { KubeObject } from '#kube/meta.ts';
+import type { Schema } from '#kube/schema.ts';
+
+export interface PostedKind {
+  readonly kind: GroupVersionKind;
+  /** Not served by itself; it gives what is posted its shape. */
+  readonly served: Served;
+}
+
+export function postedKind(kind: GroupVersionKind, schema: Schema): PostedKind {
+  const plural = `${kind.kind.toLowerCase()}s`;
+  const resource = defineKind({ ...kind, plural, namespaced: true, verbs: ['create'], columns: [], schema });
+  return { kind, served: new Registry([resource]).find(kind.group, kind.version, plural)! };
+}
+
+export interface Posted {
+  readonly object: KubeObject;
+  /** For answering in the posted kind. */
+  readonly call: Call;
+  readonly dryRun: boolean;
+  readonly warnings: readonly string[];
+  /** To be validated, and guarded right before whatever the request is about is done. */
+  readonly attributes: AdmissionAttributes;
+}
+
+/** Reads and shapes what was posted, and lets mutating admission change it. */
+export async function readPosted(call: Call, { kind, served }: PostedKind): Promise<Posted> {
+  const { dryRun, sent, fieldValidation } = writeOptions(call.request.query, 'CreateOptions');
+  const own: Call = { ...call, served };
+  const object = await readObject(own);
+  const warnings = shapeObject(own, object, fieldValidation);
+  const attributes = admissionAttributes(call, {
+    operation: 'CREATE',
+    name: call.route.name,
+    object,
+    oldObject: undefined,
+    dryRun,
+    options: sent,
+    kind,
+  });
+  await call.admission.mutate(attributes);
+  shapeObject(own, object, 'Ignore');
+  return { object, call: own, dryRun, warnings, attributes };
+}

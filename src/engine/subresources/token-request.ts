@@ -1,0 +1,117 @@
+/**
+ * POST serviceaccounts/NAME/token: a TokenRequest, answered with a token in its status. Nothing is stored: the token
+ * holds as long as its claims do (auth/service-accounts/authenticate-token.ts).
+ */
+import { bindToken, storedObject } from '#engine/auth/service-accounts/bind-token.ts';
+import { API_AUDIENCES } from '#engine/auth/service-accounts/claims.ts';
+import { issueToken, type TokenWish } from '#engine/auth/service-accounts/issuer.ts';
+import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
+import { credentialId, type Reference } from '#engine/auth/service-accounts/user.ts';
+import type { Call } from '#engine/handlers/call.ts';
+import { respondObject } from '#engine/handlers/respond.ts';
+import type { SubresourceHandlers } from '#engine/handlers/subresource.ts';
+import type { ApiResponse } from '#engine/request.ts';
+import { postedKind, readPosted } from '#engine/subresources/posted-kind.ts';
+import { invalid } from '#kube/api-error.ts';
+import { invalidValue, type FieldError } from '#kube/field-error.ts';
+import type { KubeObject } from '#kube/meta.ts';
+import { int64, list, noted, obj, str, time, type Infer } from '#kube/schema-dsl.ts';
+import { timestamp } from '#lib/clock.ts';
+
+const KIND = { group: 'authentication.k8s.io', version: 'v1', kind: 'TokenRequest' };
+
+const spec = obj({
+  audiences: list(str(), { atomic: true }),
+  boundObjectRef: obj({ apiVersion: str(), kind: str(), name: str(), uid: str() }),
+  expirationSeconds: int64({ default: 3600 }),
+});
+
+const TOKEN_REQUEST = postedKind(
+  KIND,
+  obj({
+    spec: noted(spec, { default: {} }),
+    status: obj({ expirationTimestamp: time(), token: str() }),
+  }),
+);
+
+type Spec = Infer<typeof spec>;
+
+const MIN_SECONDS = 10 * 60;
+const MAX_SECONDS = 2 ** 32;
+/** What the admission of pods asks for, and what such a token gets: see `lifetimeOf`. */
+const PROJECTED_SECONDS = 60 * 60 + 7;
+const EXTENDED_SECONDS = 365 * 24 * 60 * 60;
+
+export interface TokenRequestParts {
+  readonly key: SigningKey;
+}
+
+export function tokenRequest({ key }: TokenRequestParts): SubresourceHandlers {
+  return { create: (call) => create(call, key) };
+}
+
+async function create(call: Call, key: SigningKey): Promise<ApiResponse> {
+  const { name, namespace } = call.route;
+  const { object: request, call: own, warnings, attributes } = await readPosted(call, TOKEN_REQUEST);
+  const account = complete(call, request);
+  await call.admission.validate(attributes);
+  call.admission.guard(attributes);
+
+  const wanted = specOf(request);
+  const { boundObjectRef, audiences = [], expirationSeconds = 0 } = wanted;
+  const bound = boundObjectRef === undefined ? {} : bindToken(call.store, { namespace, account: name }, boundObjectRef);
+  const about = { namespace, account, audiences, ...bound };
+  const nowMs = call.clock.now();
+  // As in Kubernetes a dry run hands out a token, too: there is nothing that it could leave undone.
+  const { token, id } = issueToken(key, { ...about, ...lifetimeOf(expirationSeconds, about) }, nowMs);
+  call.notes.annotate('authentication.kubernetes.io/issued-credential-id', credentialId(id));
+  const answer = {
+    ...request,
+    spec: { ...wanted, boundObjectRef: boundObjectRef ?? null },
+    status: { token, expirationTimestamp: timestamp(nowMs + expirationSeconds * 1000) },
+  };
+  return respondObject(own, answer, { status: 201, warnings });
+}
+
+function specOf(request: KubeObject): Spec {
+  return request['spec'] as Spec;
+}
+
+/** Fills in what only the server knows, and refuses what it cannot fulfil. The result is the account. */
+function complete(call: Call, request: KubeObject): Reference {
+  const { name, namespace } = call.route;
+  const { metadata } = request;
+  if (metadata.name && metadata.name !== name) {
+    const text = 'must match the service account name if specified';
+    throw invalid(KIND, name, [invalidValue('metadata.name', metadata.name, text)]);
+  }
+  const account = storedObject(call.store, 'serviceaccounts', namespace, name);
+  metadata.name = name;
+  metadata.namespace = namespace;
+  metadata.creationTimestamp = timestamp(call.clock.now());
+  delete request['status'];
+  const wanted = specOf(request);
+  if ((wanted.audiences ?? []).length === 0) wanted.audiences = [...API_AUDIENCES];
+  const errors = checkSeconds(wanted.expirationSeconds ?? 0);
+  if (errors.length > 0) throw invalid(KIND, '', errors);
+  return { name, uid: account.metadata.uid ?? '' };
+}
+
+function checkSeconds(seconds: number): FieldError[] {
+  const refuse = (text: string) => [invalidValue('spec.expirationSeconds', seconds, text)];
+  if (seconds < MIN_SECONDS) return refuse('may not specify a duration less than 10 minutes');
+  return seconds > MAX_SECONDS ? refuse('may not specify a duration larger than 2^32 seconds') : [];
+}
+
+/**
+ * As asked. Only the token that every pod gets holds for longer, because many a program reads it once and never again;
+ * it ends with its pod all the same.
+ */
+function lifetimeOf(
+  seconds: number,
+  { pod, audiences }: Pick<TokenWish, 'pod' | 'audiences'>,
+): Pick<TokenWish, 'lifetimeSeconds' | 'warnAfterSeconds'> {
+  const extended =
+    pod !== undefined && seconds === PROJECTED_SECONDS && audiences.every((one) => API_AUDIENCES.includes(one));
+  return extended ? { lifetimeSeconds: EXTENDED_SECONDS, warnAfterSeconds: seconds } : { lifetimeSeconds: seconds };
+}
