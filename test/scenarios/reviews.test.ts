@@ -1,16 +1,34 @@
-/** Questions to the server: who am I, may I, may they, whose token is this. */
+/** Questions to the server: who am I, may I, may they, what may I, whose token is this. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { MALLORY, startTestApi, type CallOptions, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 let api: TestApi;
 before(async () => {
   api = await startTestApi({ tokens: (token) => (token === 'good' ? MALLORY : undefined) });
+  const rbac = '/apis/rbac.authorization.k8s.io/v1';
+  const apiVersion = 'rbac.authorization.k8s.io/v1';
+  const rules = [{ apiGroups: [''], resources: ['pods', 'pods/log'], verbs: ['get'] }];
+  await api.ok('POST', `${rbac}/clusterroles`, {
+    body: { apiVersion, kind: 'ClusterRole', metadata: { name: 'pod-reader' }, rules },
+  });
+  for (const [name, role] of [
+    ['reads', 'pod-reader'],
+    ['dangles', 'no-such'],
+  ]) {
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role };
+    const subjects = [{ kind: 'User', name: 'rita' }];
+    await api.ok('POST', `${rbac}/namespaces/default/rolebindings`, {
+      body: { apiVersion, kind: 'RoleBinding', metadata: { name }, roleRef, subjects },
+    });
+  }
 });
 after(() => api.stop());
 
 const AUTHN = '/apis/authentication.k8s.io/v1';
 const AUTHZ = '/apis/authorization.k8s.io/v1';
+const RITA = { name: 'rita', groups: ['system:authenticated'] };
 const pods = { namespace: 'default', verb: 'get', resource: 'pods' };
 
 function ask(path: string, kind: string, spec: Loose, options: CallOptions = {}) {
@@ -43,7 +61,50 @@ const cases: Record<string, { ask: Parameters<typeof ask>; want: Loose }> = {
       { nonResourceAttributes: { path: '/version', verb: 'get' } },
       { user: MALLORY },
     ],
-    want: { allowed: true },
+    want: {
+      allowed: true,
+      reason:
+        'RBAC: allowed by ClusterRoleBinding "system:discovery" of ClusterRole "system:discovery" to Group "system:authenticated"',
+    },
+  },
+  'may I, with a role': {
+    ask: [
+      `${AUTHZ}/selfsubjectaccessreviews`,
+      'SelfSubjectAccessReview',
+      { resourceAttributes: { ...pods, subresource: 'log', name: 'p' } },
+      { user: RITA },
+    ],
+    want: {
+      allowed: true,
+      reason: 'RBAC: allowed by RoleBinding "reads/default" of ClusterRole "pod-reader" to User "rita"',
+    },
+  },
+  'may I, where a role is missing': {
+    ask: [
+      `${AUTHZ}/selfsubjectaccessreviews`,
+      'SelfSubjectAccessReview',
+      { resourceAttributes: { ...pods, verb: 'list' } },
+      { user: RITA },
+    ],
+    want: { allowed: false, reason: 'RBAC: clusterrole.rbac.authorization.k8s.io "no-such" not found' },
+  },
+  'may I, of what is selected': {
+    ask: [
+      `${AUTHZ}/selfsubjectaccessreviews`,
+      'SelfSubjectAccessReview',
+      {
+        resourceAttributes: {
+          ...pods,
+          fieldSelector: { requirements: [{ key: 'spec.nodeName', operator: 'In', values: ['n'] }] },
+          labelSelector: { rawSelector: 'a=b' },
+        },
+      },
+      { user: RITA },
+    ],
+    want: {
+      allowed: true,
+      reason: 'RBAC: allowed by RoleBinding "reads/default" of ClusterRole "pod-reader" to User "rita"',
+    },
   },
   'may they': {
     ask: [
@@ -63,7 +124,11 @@ const cases: Record<string, { ask: Parameters<typeof ask>; want: Loose }> = {
   },
   'whose token is this': {
     ask: [`${AUTHN}/tokenreviews`, 'TokenReview', { token: 'good' }],
-    want: { authenticated: true, user: { username: 'mallory', groups: ['system:authenticated'] } },
+    want: {
+      authenticated: true,
+      user: { username: 'mallory', groups: ['system:authenticated'] },
+      audiences: ['https://kubernetes.default.svc'],
+    },
   },
   "a token that is nobody's": {
     ask: [`${AUTHN}/tokenreviews`, 'TokenReview', { token: 'bad' }],
@@ -79,6 +144,28 @@ for (const [name, { ask: question, want }] of Object.entries(cases)) {
     assert.equal(api.store.revision, before, 'nothing is stored');
   });
 }
+
+test('answers: what may I', async () => {
+  const rulesIn = async (namespace: string): Promise<Loose> => {
+    const question = `${AUTHZ}/selfsubjectrulesreviews`;
+    const { status, body } = await ask(question, 'SelfSubjectRulesReview', { namespace }, { user: RITA });
+    assert.equal(status, 201, JSON.stringify(body));
+    return body.status;
+  };
+  const readsPods = { verbs: ['get'], apiGroups: [''], resources: ['pods', 'pods/log'] };
+  const has = (rules: Loose[], wanted: object) => rules.some((rule) => isDeepStrictEqual(rule, wanted));
+
+  const here = await rulesIn('default');
+  assert.ok(has(here.resourceRules, readsPods), JSON.stringify(here));
+  assert.equal(here.incomplete, false);
+  assert.equal(here.evaluationError, 'clusterrole.rbac.authorization.k8s.io "no-such" not found');
+  assert.ok(JSON.stringify(here.resourceRules).includes('selfsubjectrulesreviews'), 'what everybody may is told, too');
+  assert.ok(here.nonResourceRules.some(({ nonResourceURLs }: Loose) => nonResourceURLs.includes('/openapi/*')));
+
+  const elsewhere = await rulesIn('kube-system');
+  assert.ok(!has(elsewhere.resourceRules, readsPods));
+  assert.equal(elsewhere.evaluationError, undefined);
+});
 
 const refused: Record<string, { ask: Parameters<typeof ask>; code: number; message: RegExp }> = {
   'a question about somebody else by somebody without rights': {
@@ -96,6 +183,29 @@ const refused: Record<string, { ask: Parameters<typeof ask>; code: number; messa
     code: 422,
     message: /exactly one of nonResourceAttributes or resourceAttributes must be specified/,
   },
+  'attributes of both kinds': {
+    ask: [
+      `${AUTHZ}/selfsubjectaccessreviews`,
+      'SelfSubjectAccessReview',
+      { resourceAttributes: pods, nonResourceAttributes: { path: '/x', verb: 'get' } },
+    ],
+    code: 422,
+    message: /spec.nonResourceAttributes: .*cannot be specified in combination with resourceAttributes/,
+  },
+  'a path in a namespace': {
+    ask: [
+      `${AUTHZ}/namespaces/default/localsubjectaccessreviews`,
+      'LocalSubjectAccessReview',
+      { user: 'x', nonResourceAttributes: { path: '/x', verb: 'get' } },
+    ],
+    code: 422,
+    message: /spec.nonResourceAttributes: .*disallowed on this kind of request/,
+  },
+  'rules of no namespace': {
+    ask: [`${AUTHZ}/selfsubjectrulesreviews`, 'SelfSubjectRulesReview', {}],
+    code: 400,
+    message: /no namespace on request/,
+  },
   'nobody to ask about': {
     ask: [`${AUTHZ}/subjectaccessreviews`, 'SubjectAccessReview', { resourceAttributes: pods }],
     code: 422,
@@ -110,7 +220,7 @@ const refused: Record<string, { ask: Parameters<typeof ask>; code: number; messa
     code: 422,
     message: /must match metadata.namespace/,
   },
-  'no token': { ask: [`${AUTHN}/tokenreviews`, 'TokenReview', {}], code: 422, message: /token is required/ },
+  'no token': { ask: [`${AUTHN}/tokenreviews`, 'TokenReview', {}], code: 400, message: /token is required/ },
 };
 
 for (const [name, { ask: question, code, message }] of Object.entries(refused)) {

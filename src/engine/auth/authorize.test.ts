@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { builtInAuthorizer, refusal } from '#engine/auth/authorize.ts';
+import { refusal } from '#engine/auth/authorize.ts';
 import type { Attributes, ResourceAttributes } from '#engine/auth/authorize.ts';
 import { ANONYMOUS_USER } from '#engine/auth/groups.ts';
 import type { UserInfo } from '#engine/request.ts';
 
-const admin: UserInfo = { name: 'admin', groups: ['system:masters', 'system:authenticated'] };
 const mallory: UserInfo = { name: 'mallory', groups: ['system:authenticated'] };
 
 const onGadgets = (overrides: Partial<ResourceAttributes> = {}): ResourceAttributes => ({
@@ -19,32 +18,6 @@ const onGadgets = (overrides: Partial<ResourceAttributes> = {}): ResourceAttribu
   ...overrides,
 });
 const get = (path: string): Attributes => ({ verb: 'get', path });
-
-const decisions: Record<string, [user: UserInfo, attributes: Attributes, allowed: boolean]> = {
-  'masters may touch resources': [admin, onGadgets({ verb: 'deletecollection' }), true],
-  'masters may read metrics': [admin, get('/metrics'), true],
-  'a user may touch no resource yet': [mallory, onGadgets(), false],
-  'a user may not read metrics': [mallory, get('/metrics'), false],
-  'a user may not write to a discovery path': [mallory, { verb: 'post', path: '/api' }, false],
-  'a path that only begins like discovery is not': [mallory, get('/apiserver'), false],
-  'an anonymous user may not read discovery': [ANONYMOUS_USER, get('/api'), false],
-  'an anonymous user may touch no resource': [ANONYMOUS_USER, onGadgets(), false],
-  'an anonymous user may not post to health': [ANONYMOUS_USER, { verb: 'post', path: '/healthz' }, false],
-  'a path that only begins like health is not': [ANONYMOUS_USER, get('/livezzz'), false],
-  'system:masters as a user name means nothing': [{ name: 'system:masters', groups: [] }, get('/metrics'), false],
-};
-for (const path of ['/api', '/api/v1', '/apis', '/apis/apps', '/apis/apps/v1', '/openapi', '/openapi/v3/api/v1']) {
-  decisions[`a user may read ${path}`] = [mallory, get(path), true];
-  decisions[`an anonymous user may not read ${path}`] = [ANONYMOUS_USER, get(path), false];
-}
-for (const path of ['/healthz', '/livez', '/livez/ping', '/readyz', '/readyz/store', '/version', '/version/']) {
-  decisions[`an anonymous user may read ${path}`] = [ANONYMOUS_USER, get(path), true];
-  decisions[`a user may read ${path}`] = [mallory, get(path), true];
-}
-
-for (const [name, [user, attributes, allowed]] of Object.entries(decisions)) {
-  test(name, () => assert.equal(builtInAuthorizer.authorize(user, attributes).allowed, allowed));
-}
 
 interface Refusal {
   readonly user?: UserInfo;

@@ -1,11 +1,9 @@
 /**
- * Who may do what. RBAC comes with a later issue and will be another Authorizer; until then members of
- * system:masters may do everything, authenticated users may read discovery, and everybody health and version.
+ * Who may do what: the question, the answer, and the words of a refusal. auth/rbac/ answers by the roles in the store.
  *
  * The router decides whether a request is about a resource or a plain path; paths are compared as they are, so they
  * must be the very ones that are routed.
  */
-import { AUTHENTICATED, MASTERS } from '#engine/auth/groups.ts';
 import type { UserInfo } from '#engine/request.ts';
 import { forbidden, forbiddenPath } from '#kube/api-error.ts';
 import type { ApiError } from '#kube/api-error.ts';
@@ -35,44 +33,28 @@ export interface Decision {
   readonly reason?: string;
 }
 
+/** What somebody may do in a namespace, as a SelfSubjectRulesReview answers it. */
+export interface RuleList {
+  readonly resourceRules: readonly {
+    readonly verbs: readonly string[];
+    readonly apiGroups?: readonly string[] | undefined;
+    readonly resources?: readonly string[] | undefined;
+    readonly resourceNames?: readonly string[] | undefined;
+  }[];
+  readonly nonResourceRules: readonly {
+    readonly verbs: readonly string[];
+    readonly nonResourceURLs?: readonly string[] | undefined;
+  }[];
+  /** There may be more. */
+  readonly incomplete: boolean;
+  readonly evaluationError?: string;
+}
+
+/** Synchronous, because a read is answered at once. */
 export interface Authorizer {
   authorize(user: UserInfo, attributes: Attributes): Decision;
-}
-
-/** Exact paths, and with a trailing `*` all that begin so. */
-const PUBLIC_PATHS = ['/healthz', '/healthz/*', '/livez', '/livez/*', '/readyz', '/readyz/*', '/version', '/version/'];
-const DISCOVERY_PATHS = ['/api', '/api/*', '/apis', '/apis/*', '/openapi', '/openapi/*'];
-
-const ALLOWED: Decision = { allowed: true };
-const REFUSED: Decision = { allowed: false };
-
-const isPublic = pathMatcher(PUBLIC_PATHS);
-const isDiscovery = pathMatcher(DISCOVERY_PATHS);
-
-export const builtInAuthorizer: Authorizer = {
-  authorize(user, attributes) {
-    if (user.groups.includes(MASTERS)) return ALLOWED;
-    if (isAboutOneself(attributes) && user.groups.includes(AUTHENTICATED)) return ALLOWED;
-    if (!('path' in attributes) || attributes.verb !== 'get') return REFUSED;
-    if (isPublic(attributes.path)) return ALLOWED;
-    return user.groups.includes(AUTHENTICATED) && isDiscovery(attributes.path) ? ALLOWED : REFUSED;
-  },
-};
-
-/** Who one is and what one may do, everybody may ask. */
-function isAboutOneself(attributes: Attributes): boolean {
-  if ('path' in attributes || attributes.verb !== 'create') return false;
-  const { group, resource } = attributes;
-  return (
-    (group === 'authorization.k8s.io' && resource === 'selfsubjectaccessreviews') ||
-    (group === 'authentication.k8s.io' && resource === 'selfsubjectreviews')
-  );
-}
-
-function pathMatcher(patterns: readonly string[]): (path: string) => boolean {
-  const exact = new Set(patterns.filter((pattern) => !pattern.endsWith('*')));
-  const prefixes = patterns.filter((pattern) => pattern.endsWith('*')).map((pattern) => pattern.slice(0, -1));
-  return (path) => exact.has(path) || prefixes.some((prefix) => path.startsWith(prefix));
+  /** Absent where rules cannot be listed. */
+  rulesFor?(user: UserInfo, namespace: string): RuleList;
 }
 
 /** The 403 for a refused request, in Kubernetes' words; `reason` is what the authorizer gave, if anything. */

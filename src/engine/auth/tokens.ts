@@ -1,11 +1,12 @@
 /**
- * Static bearer tokens: the file of kube-apiserver's --token-auth-file, `token,user,uid,"group1,group2"`.
- * Stricter than the original where it would skip or overwrite silently: a mistake in a file of secrets is an error
- * that names its line (and never the token).
+ * Bearer tokens: what every sort of them answers to, and the static ones: the file of kube-apiserver's
+ * --token-auth-file, `token,user,uid,"group1,group2"`. Stricter than the original where it would skip or overwrite
+ * silently: a mistake in a file of secrets is an error that names its line (and never the token).
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { asAuthenticated } from '#engine/auth/groups.ts';
+import { API_AUDIENCES } from '#engine/auth/service-accounts/claims.ts';
 import type { UserInfo } from '#engine/request.ts';
 
 export interface StaticToken {
@@ -13,8 +14,55 @@ export interface StaticToken {
   readonly user: UserInfo;
 }
 
-/** Whose token it is; undefined for one that nobody has. */
-export type TokenLookup = (token: string) => UserInfo | undefined;
+/** Whose token it is and for which of the audiences that were asked for, or why it does not hold. */
+export type TokenVerdict =
+  | { readonly user: UserInfo; readonly audiences: readonly string[] }
+  | { readonly refused: string };
+
+export interface TokenLookup {
+  /** Whose token it is, where it is shown to this API; undefined for one that nobody has. */
+  (token: string): UserInfo | undefined;
+  /**
+   * The whole answer about a token that may be meant for others; undefined = it is none of this sort. A lookup without
+   * it knows tokens for this API only.
+   */
+  readonly review?: (token: string, audiences: readonly string[]) => TokenVerdict | undefined;
+}
+
+/** The first that knows a token answers. */
+export function joinTokenLookups(lookups: readonly TokenLookup[]): TokenLookup {
+  const lookup = (token: string) => {
+    for (const one of lookups) {
+      const user = one(token);
+      if (user !== undefined) return user;
+    }
+    return undefined;
+  };
+  const review = (token: string, audiences: readonly string[]) => {
+    let refused: TokenVerdict | undefined;
+    for (const one of lookups) {
+      const verdict = reviewWith(one, token, audiences);
+      if (verdict !== undefined && 'user' in verdict) return verdict;
+      refused ??= verdict;
+    }
+    return refused;
+  };
+  return Object.assign(lookup, { review });
+}
+
+/** What a lookup has to say about a token for these audiences, whatever the lookup's sort. */
+export function reviewWith(lookup: TokenLookup, token: string, audiences: readonly string[]): TokenVerdict | undefined {
+  if (lookup.review !== undefined) return lookup.review(token, audiences);
+  const shared = sharedAudiences(API_AUDIENCES, audiences);
+  const user = shared.length === 0 ? undefined : lookup(token);
+  return user && { user, audiences: shared };
+}
+
+export function sharedAudiences(meant: readonly string[], wanted: readonly string[]): readonly string[] {
+  // Nearly every token is for this API and nothing else.
+  if (meant.length === 1 && wanted.length === 1) return meant[0] === wanted[0] ? wanted : [];
+  return meant.filter((audience) => wanted.includes(audience));
+}
 
 export class TokenFileError extends Error {
   override name = 'TokenFileError';
@@ -98,5 +146,5 @@ export function tokenLookup(tokens: readonly StaticToken[]): TokenLookup {
   const key = randomBytes(32);
   const digest = (token: string) => createHmac('sha256', key).update(token).digest('base64');
   const users = new Map(tokens.map(({ token, user }) => [digest(token), asAuthenticated(user)]));
-  return (token) => users.get(digest(token));
+  return (token) => (users.size === 0 ? undefined : users.get(digest(token)));
 }

@@ -6,7 +6,7 @@ import type { UserInfo } from '#engine/request.ts';
 export const BOOTSTRAP: UserInfo = { name: 'system:apiserver', groups: [MASTERS, AUTHENTICATED] };
 
 /** Reads for all controllers, so that each kind is watched once. */
-export const INFORMERS: UserInfo = { name: 'system:kube-controller-manager', groups: [MASTERS, AUTHENTICATED] };
+export const INFORMERS: UserInfo = { name: 'system:kube-controller-manager', groups: [AUTHENTICATED] };
 
 export const SCHEDULER = 'system:kube-scheduler';
 
@@ -14,9 +14,9 @@ const NAMESPACE = 'kube-system';
 
 /** The user of a controller's account; the scheduler is no service account, as in Kubernetes. */
 export function accountUser(account: string): UserInfo {
-  if (account === SCHEDULER) return { name: SCHEDULER, groups: [MASTERS, AUTHENTICATED] };
+  if (account === SCHEDULER) return { name: SCHEDULER, groups: [AUTHENTICATED] };
   return {
     name: `system:serviceaccount:${NAMESPACE}:${account}`,
-    groups: ['system:serviceaccounts', `system:serviceaccounts:${NAMESPACE}`, AUTHENTICATED, MASTERS],
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${NAMESPACE}`, AUTHENTICATED],
   };
 }

@@ -1,0 +1,141 @@
+/**
+ * Nobody grants what they do not hold: who writes a role must hold all of its permissions or be allowed to `escalate`
+ * it, who writes a binding must hold all that its role gives or be allowed to `bind` it. Members of system:masters may
+ * do everything anyway.
+ */
+import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
+import { MASTERS } from '#engine/auth/groups.ts';
+import { uncovered } from '#engine/auth/rbac/covers.ts';
+import { describeRules, goQuoted } from '#engine/auth/rbac/describe-rules.ts';
+import {
+  type Binding,
+  CLUSTER_ROLE_BINDINGS,
+  CLUSTER_ROLES,
+  type ClusterRole,
+  type PolicyRule,
+  RBAC_GROUP,
+  ROLE_BINDINGS,
+  ROLES,
+  type RoleRef,
+} from '#engine/auth/rbac/policy.ts';
+import type { RbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
+import { forbidden, notFound } from '#kube/api-error.ts';
+import { deepEqual } from '#kube/deep.ts';
+import { groupResource, type KubeObject } from '#kube/meta.ts';
+
+type Check = (authorizer: RbacAuthorizer, attributes: AdmissionAttributes, object: KubeObject) => void;
+
+const CHECKS: ReadonlyMap<string, Check> = new Map([
+  [groupResource(ROLES), checkRole],
+  [groupResource(CLUSTER_ROLES), checkRole],
+  [groupResource(ROLE_BINDINGS), checkBinding],
+  [groupResource(CLUSTER_ROLE_BINDINGS), checkBinding],
+]);
+
+const EVERYTHING: readonly PolicyRule[] = [
+  { apiGroups: ['*'], resources: ['*'], verbs: ['*'] },
+  { nonResourceURLs: ['*'], verbs: ['*'] },
+];
+
+export function rbacEscalation(authorizer: RbacAuthorizer): ValidatingStep {
+  return (attributes) => {
+    const { operation, resource, user, object, oldObject } = attributes;
+    if (operation !== 'CREATE' && operation !== 'UPDATE') return;
+    const check = CHECKS.get(resource.collection);
+    if (check === undefined || object === undefined || user.groups.includes(MASTERS)) return;
+    if (oldObject !== undefined && changesOwnershipOnly(object, oldObject)) return;
+    check(authorizer, attributes, object);
+  };
+}
+
+/** What the garbage collector does on behalf of nobody in particular. */
+function changesOwnershipOnly(object: KubeObject, old: KubeObject): boolean {
+  const { ownerReferences, finalizers, managedFields } = old.metadata;
+  return deepEqual({ ...object, metadata: { ...object.metadata, ownerReferences, finalizers, managedFields } }, old);
+}
+
+function checkRole(authorizer: RbacAuthorizer, attributes: AdmissionAttributes, object: KubeObject): void {
+  if (mayEscalate(authorizer, attributes)) return;
+  const role = object as ClusterRole;
+  assertHeld(authorizer, attributes, role.rules ?? []);
+  // It gathers whatever will carry a label one day, so that nobody but who holds everything may set it.
+  if (!aggregates(role) && !aggregates(attributes.oldObject)) return;
+  const { rules } = authorizer.heldRules(attributes.user, attributes.namespace);
+  if (uncovered(rules, EVERYTHING)?.length === 0) return;
+  throw forbidden(attributes.resource, nameOf(object), 'must have cluster-admin privileges to use the aggregationRule');
+}
+
+function aggregates(role: ClusterRole | undefined): boolean {
+  return (role?.aggregationRule?.clusterRoleSelectors?.length ?? 0) > 0;
+}
+
+/** As for every request, there is no name yet when something is created. */
+function mayEscalate(authorizer: RbacAuthorizer, attributes: AdmissionAttributes): boolean {
+  const { operation, resource, namespace, name, user } = attributes;
+  return authorizer.authorize(user, {
+    verb: 'escalate',
+    group: RBAC_GROUP,
+    version: '*',
+    resource: resource.plural,
+    subresource: '',
+    namespace,
+    name: operation === 'CREATE' ? '' : name,
+  }).allowed;
+}
+
+function checkBinding(authorizer: RbacAuthorizer, attributes: AdmissionAttributes, object: KubeObject): void {
+  const { roleRef } = object as Binding;
+  const { namespace } = attributes;
+  if (mayBind(authorizer, attributes, roleRef)) return;
+  const rules = authorizer.rulesOfRole(roleRef, namespace);
+  if (rules === undefined) throw notFound(roleRef.kind === 'Role' ? ROLES : CLUSTER_ROLES, roleRef.name);
+  assertHeld(authorizer, attributes, rules);
+}
+
+/** Asked where the binding is, so that somebody can be allowed to bind a cluster role in one namespace only. */
+function mayBind(
+  authorizer: RbacAuthorizer,
+  { user, namespace }: AdmissionAttributes,
+  { apiGroup, kind, name }: RoleRef,
+): boolean {
+  const { plural } = kind === 'Role' ? ROLES : CLUSTER_ROLES;
+  const attributes = {
+    verb: 'bind',
+    group: apiGroup,
+    version: '*',
+    resource: plural,
+    subresource: '',
+    namespace,
+    name,
+  };
+  return authorizer.authorize(user, attributes).allowed;
+}
+
+function assertHeld(
+  authorizer: RbacAuthorizer,
+  { resource, namespace, user, object }: AdmissionAttributes,
+  wanted: readonly PolicyRule[],
+): void {
+  const { rules, missing: rolesMissing } = authorizer.heldRules(user, namespace);
+  const missing = uncovered(rules, wanted);
+  if (missing?.length === 0) return;
+  const who = `user ${JSON.stringify(user.name)} (groups=${goQuoted(user.groups)})`;
+  const what =
+    missing === undefined
+      ? 'more RBAC permissions than can be compared with those currently held'
+      : `RBAC permissions not currently held:\n${describeRules(missing)}`;
+  throw forbidden(resource, nameOf(object), `${who} is attempting to grant ${what}${resolutionErrors(rolesMissing)}`);
+}
+
+function resolutionErrors(missing: readonly RoleRef[]): string {
+  if (missing.length === 0) return '';
+  const texts = new Set(
+    missing.map(({ kind, name }) => `${groupResource(kind === 'Role' ? ROLES : CLUSTER_ROLES)} "${name}" not found`),
+  );
+  const text = [...texts].join(', ');
+  return `; resolution errors: [${texts.size === 1 ? text : `[${text}]`}]`;
+}
+
+function nameOf(object: KubeObject | undefined): string {
+  return object?.metadata.name ?? '';
+}

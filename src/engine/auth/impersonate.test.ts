@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Authorizer } from '#engine/auth/authorize.ts';
+import { impersonated } from '#engine/auth/impersonate.ts';
+import type { ApiRequest, UserInfo } from '#engine/request.ts';
+import { ApiError } from '#kube/api-error.ts';
+
+const BOSS: UserInfo = { name: 'boss', uid: 'u', groups: ['bosses'], extra: { a: ['b'] } };
+
+function request(headers: Readonly<Record<string, string>>): ApiRequest {
+  return {
+    method: 'GET',
+    path: '/api/v1/pods',
+    query: new URLSearchParams(),
+    user: BOSS,
+    accept: 'application/json',
+    contentType: '',
+    userAgent: 'test',
+    header: (name) => headers[name],
+    headerNames: () => Object.keys(headers),
+    body: async () => Buffer.from('body'),
+    get signal(): AbortSignal {
+      return AbortSignal.abort();
+    },
+  };
+}
+
+/** Notes what is asked for, and allows all but what is listed. */
+function judge(refused: readonly string[] = []) {
+  const asked: string[] = [];
+  const authorizer: Authorizer = {
+    authorize(user, attributes) {
+      assert.equal(user, BOSS, 'asked about who really asks');
+      assert.ok(!('path' in attributes));
+      const { verb, group, resource, subresource, namespace, name } = attributes;
+      assert.equal(verb, 'impersonate');
+      const what = `${group}:${resource}${subresource && `/${subresource}`} ${namespace && `${namespace}/`}${name}`;
+      asked.push(what);
+      return { allowed: !refused.includes(what), reason: 'because' };
+    },
+  };
+  return { authorizer, asked };
+}
+
+interface Case {
+  readonly headers: Record<string, string>;
+  readonly asked: string[];
+  readonly user: UserInfo;
+}
+
+const cases: Record<string, Case> = {
+  'a user': {
+    headers: { 'impersonate-user': 'bob' },
+    asked: [':users bob'],
+    user: { name: 'bob', groups: ['system:authenticated'] },
+  },
+  'a user with groups': {
+    headers: { 'impersonate-user': 'bob', 'impersonate-group': 'a, b' },
+    asked: [':users bob', ':groups a', ':groups b'],
+    user: { name: 'bob', groups: ['a', 'b', 'system:authenticated'] },
+  },
+  'a group with a comma in its name': {
+    headers: { 'impersonate-user': 'bob', 'impersonate-group': 'cn=x,ou=y' },
+    asked: [':users bob', ':groups cn=x,ou=y'],
+    user: { name: 'bob', groups: ['cn=x,ou=y', 'system:authenticated'] },
+  },
+  'groups that settle it': {
+    headers: { 'impersonate-user': 'bob', 'impersonate-group': 'system:authenticated' },
+    asked: [':users bob', ':groups system:authenticated'],
+    user: { name: 'bob', groups: ['system:authenticated'] },
+  },
+  'somebody who is not to be known': {
+    headers: { 'impersonate-user': 'bob', 'impersonate-group': 'system:unauthenticated' },
+    asked: [':users bob', ':groups system:unauthenticated'],
+    user: { name: 'bob', groups: ['system:unauthenticated'] },
+  },
+  'the anonymous user': {
+    headers: { 'impersonate-user': 'system:anonymous' },
+    asked: [':users system:anonymous'],
+    user: { name: 'system:anonymous', groups: ['system:unauthenticated'] },
+  },
+  'a service account': {
+    headers: { 'impersonate-user': 'system:serviceaccount:ns:robot' },
+    asked: [':serviceaccounts ns/robot'],
+    user: {
+      name: 'system:serviceaccount:ns:robot',
+      groups: ['system:serviceaccounts', 'system:serviceaccounts:ns', 'system:authenticated'],
+    },
+  },
+  'a service account with groups has only these': {
+    headers: { 'impersonate-user': 'system:serviceaccount:ns:robot', 'impersonate-group': 'a' },
+    asked: [':serviceaccounts ns/robot', ':groups a'],
+    user: { name: 'system:serviceaccount:ns:robot', groups: ['a', 'system:authenticated'] },
+  },
+  'a user who is only called like one': {
+    headers: { 'impersonate-user': 'system:serviceaccount:ns:robot:x' },
+    asked: [':users system:serviceaccount:ns:robot:x'],
+    user: { name: 'system:serviceaccount:ns:robot:x', groups: ['system:authenticated'] },
+  },
+  'an account of an impossible namespace': {
+    headers: { 'impersonate-user': 'system:serviceaccount:N_S:robot' },
+    asked: [':users system:serviceaccount:N_S:robot'],
+    user: { name: 'system:serviceaccount:N_S:robot', groups: ['system:authenticated'] },
+  },
+  'a uid': {
+    headers: { 'impersonate-user': 'bob', 'impersonate-uid': '42' },
+    asked: [':users bob', 'authentication.k8s.io:uids 42'],
+    user: { name: 'bob', groups: ['system:authenticated'], uid: '42' },
+  },
+  'extras, with keys that a header cannot spell': {
+    headers: {
+      'impersonate-user': 'bob',
+      'impersonate-extra-scopes': 'view, edit',
+      'impersonate-extra-example.com%2fproject': 'x',
+      'impersonate-extra-%zz': 'y',
+      'x-other': 'z',
+    },
+    asked: [
+      ':users bob',
+      'authentication.k8s.io:userextras/scopes view',
+      'authentication.k8s.io:userextras/scopes edit',
+      'authentication.k8s.io:userextras/example.com/project x',
+      'authentication.k8s.io:userextras/%zz y',
+    ],
+    user: {
+      name: 'bob',
+      groups: ['system:authenticated'],
+      extra: { scopes: ['view', 'edit'], 'example.com/project': ['x'], '%zz': ['y'] },
+    },
+  },
+};
+
+for (const [name, { headers, asked, user }] of Object.entries(cases)) {
+  test(`acts as ${name}`, () => {
+    const judged = judge();
+    const acting = impersonated(request(headers), judged.authorizer);
+    assert.deepEqual([acting.user, judged.asked], [user, asked]);
+  });
+
+  for (const [i, what] of asked.entries()) {
+    test(`does not act as ${name} without the right to ${what}`, () => {
+      const judged = judge([what]);
+      assert.throws(() => impersonated(request(headers), judged.authorizer), { code: 403, reason: 'Forbidden' });
+      assert.deepEqual(judged.asked, asked.slice(0, i + 1));
+    });
+  }
+}
+
+test('a request that impersonates nobody is itself', () => {
+  const { authorizer, asked } = judge();
+  const plain = request({ 'x-other': 'a', 'impersonate-extra-scopes': 'view' });
+  assert.equal(impersonated(plain, authorizer), plain);
+  const { header: _, ...bare } = plain;
+  assert.equal(impersonated(bare, authorizer), bare);
+  assert.deepEqual(asked, []);
+});
+
+test('a key that is a prototype is only a key', () => {
+  const acting = impersonated(
+    request({ 'impersonate-user': 'bob', 'impersonate-extra-__proto__': 'x' }),
+    judge().authorizer,
+  );
+  assert.equal(Object.getPrototypeOf(acting.user.extra), Object.prototype);
+  assert.deepEqual(Object.entries(acting.user.extra ?? {}), [['__proto__', ['x']]]);
+});
+
+test('nothing of the claim is left in the request, and the rest is', async () => {
+  const headers = { 'impersonate-user': 'bob', 'impersonate-group': 'a', 'x-other': 'b' };
+  const acting = impersonated(request(headers), judge().authorizer);
+  assert.equal(acting.header?.('impersonate-user'), undefined);
+  assert.equal(acting.header?.('x-other'), 'b');
+  assert.deepEqual(acting.headerNames?.(), ['x-other']);
+  assert.equal((await acting.body()).toString(), 'body');
+  assert.equal(acting.signal.aborted, true);
+  assert.deepEqual([acting.method, acting.path, acting.accept], ['GET', '/api/v1/pods', 'application/json']);
+});
+
+const refusals: Record<string, [headers: Record<string, string>, refused: string, message: string]> = {
+  'a user': [
+    { 'impersonate-user': 'bob' },
+    ':users bob',
+    'users "bob" is forbidden: User "boss" cannot impersonate resource "users" in API group "" at the cluster scope: because',
+  ],
+  'a service account': [
+    { 'impersonate-user': 'system:serviceaccount:ns:robot' },
+    ':serviceaccounts ns/robot',
+    'serviceaccounts "robot" is forbidden: User "boss" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "ns": because',
+  ],
+  'an extra': [
+    { 'impersonate-user': 'bob', 'impersonate-extra-scopes': 'view' },
+    'authentication.k8s.io:userextras/scopes view',
+    'userextras.authentication.k8s.io "view" is forbidden: User "boss" cannot impersonate resource "userextras/scopes" in API group "authentication.k8s.io" at the cluster scope: because',
+  ],
+};
+
+for (const [name, [headers, refused, message]] of Object.entries(refusals)) {
+  test(`words the refusal of ${name} as Kubernetes does`, () => {
+    assert.throws(() => impersonated(request(headers), judge([refused]).authorizer), { message });
+  });
+}
+
+const nobody: Record<string, [headers: Record<string, string>, shown: string]> = {
+  groups: [{ 'impersonate-group': 'a, b' }, '{Group  a    } {Group  b    }'],
+  'a uid': [{ 'impersonate-uid': '42' }, '{UID  42  authentication.k8s.io/v1  }'],
+};
+
+for (const [name, [headers, shown]] of Object.entries(nobody)) {
+  test(`refuses ${name} without a user`, () => {
+    const expected = `Internal Server Error: "/api/v1/pods": requested [${shown}] without impersonating a user`;
+    assert.throws(
+      () => impersonated(request(headers), judge().authorizer),
+      (error) => error instanceof ApiError && error.code === 500 && error.message === expected,
+    );
+  });
+}

@@ -1,0 +1,155 @@
+/**
+ * Acting as somebody else (`kubectl --as`): the Impersonate-* headers, each allowed by the verb `impersonate` on what it
+ * names. Afterwards the request is that user's, and nothing of who really asks is left in it.
+ */
+import { type Authorizer, refusal, type ResourceAttributes } from '#engine/auth/authorize.ts';
+import { ANONYMOUS_USER, AUTHENTICATED, UNAUTHENTICATED } from '#engine/auth/groups.ts';
+import { SERVICE_ACCOUNTS_GROUP } from '#engine/auth/service-accounts/user.ts';
+import type { ApiRequest, UserInfo } from '#engine/request.ts';
+import { ApiError } from '#kube/api-error.ts';
+import { nameErrors } from '#kube/names.ts';
+
+const USER = 'impersonate-user';
+const GROUP = 'impersonate-group';
+const UID = 'impersonate-uid';
+const EXTRA_PREFIX = 'impersonate-extra-';
+const ACCOUNT_PREFIX = 'system:serviceaccount:';
+
+const AUTHENTICATION = 'authentication.k8s.io';
+
+/** Throws ApiError. The very request where nobody is to be impersonated. */
+export function impersonated(request: ApiRequest, authorizer: Authorizer): ApiRequest {
+  const claim = claimOf(request);
+  if (claim === undefined) return request;
+  for (const attributes of targetsOf(claim)) {
+    const { allowed, reason } = authorizer.authorize(request.user, attributes);
+    if (!allowed) throw refusal(request.user, attributes, reason);
+  }
+  return withUser(request, userOf(claim));
+}
+
+interface Claim {
+  readonly user: string;
+  readonly uid: string;
+  readonly groups: readonly string[];
+  readonly extra: ReadonlyMap<string, readonly string[]>;
+}
+
+/** Extras alone impersonate nobody and are not looked for: listing headers is not free, and every request comes here. */
+function claimOf(request: ApiRequest): Claim | undefined {
+  if (request.header === undefined) return undefined;
+  const user = request.header(USER) ?? '';
+  const group = request.header(GROUP);
+  const uid = request.header(UID) ?? '';
+  if (user === '' && group === undefined && uid === '') return undefined;
+  const claim = { user, uid, groups: valuesOf(group), extra: extraOf(request) };
+  if (user === '') throw withoutUser(request.path, claim);
+  return claim;
+}
+
+/** Headers that are sent several times arrive as one, with a comma and a space between the values. */
+function valuesOf(header: string | undefined): readonly string[] {
+  return header === undefined || header === '' ? [] : header.split(', ');
+}
+
+function extraOf(request: ApiRequest): Claim['extra'] {
+  const names = request.headerNames?.().filter((name) => name.startsWith(EXTRA_PREFIX)) ?? [];
+  return new Map(names.map((name) => [unescaped(name.slice(EXTRA_PREFIX.length)), valuesOf(request.header?.(name))]));
+}
+
+/** A key may have characters that a header's name cannot. */
+function unescaped(key: string): string {
+  try {
+    return decodeURIComponent(key);
+  } catch {
+    return key;
+  }
+}
+
+/** What must be allowed, in the order in which Kubernetes asks. */
+function targetsOf({ user, uid, groups, extra }: Claim): ResourceAttributes[] {
+  const account = splitAccount(user);
+  return [
+    account === undefined ? target('', 'users', user) : target('', 'serviceaccounts', account.name, account),
+    ...groups.map((group) => target('', 'groups', group)),
+    ...[...extra].flatMap(([key, values]) =>
+      values.map((value) => target(AUTHENTICATION, 'userextras', value, { subresource: key })),
+    ),
+    ...(uid === '' ? [] : [target(AUTHENTICATION, 'uids', uid)]),
+  ];
+}
+
+function target(
+  group: string,
+  resource: string,
+  name: string,
+  { namespace = '', subresource = '' }: { namespace?: string; subresource?: string } = {},
+): ResourceAttributes {
+  const version = group === '' ? '' : 'v1';
+  return { verb: 'impersonate', group, version, resource, subresource, namespace, name };
+}
+
+function userOf({ user, uid, groups, extra }: Claim): UserInfo {
+  const account = splitAccount(user);
+  const own = groups.length === 0 && account !== undefined ? accountGroups(account.namespace) : groups;
+  return {
+    name: user,
+    groups: settled(user, own),
+    ...(uid === '' ? {} : { uid }),
+    ...(extra.size === 0 ? {} : { extra: Object.fromEntries(extra) }),
+  };
+}
+
+/** Whether the user counts as authenticated is for the groups to say; where they say nothing, by the name. */
+function settled(user: string, groups: readonly string[]): readonly string[] {
+  if (groups.includes(UNAUTHENTICATED)) return groups;
+  if (user === ANONYMOUS_USER.name) return [...groups, UNAUTHENTICATED];
+  return groups.includes(AUTHENTICATED) ? groups : [...groups, AUTHENTICATED];
+}
+
+const accountGroups = (namespace: string) => [SERVICE_ACCOUNTS_GROUP, `${SERVICE_ACCOUNTS_GROUP}:${namespace}`];
+
+/** undefined for a user that is no service account. */
+function splitAccount(user: string): { namespace: string; name: string } | undefined {
+  if (!user.startsWith(ACCOUNT_PREFIX)) return undefined;
+  const [namespace = '', name = '', ...rest] = user.slice(ACCOUNT_PREFIX.length).split(':');
+  const valid = nameErrors('label', namespace).length === 0 && nameErrors('subdomain', name).length === 0;
+  return valid && rest.length === 0 ? { namespace, name } : undefined;
+}
+
+/** Not a spread: a request makes some of its parts only when they are looked at. */
+function withUser(request: ApiRequest, user: UserInfo): ApiRequest {
+  const { method, path, query, accept, contentType, userAgent, upgrade } = request;
+  return {
+    method,
+    path,
+    query,
+    user,
+    accept,
+    contentType,
+    userAgent,
+    upgrade,
+    header: (name) => (isClaim(name) ? undefined : request.header?.(name)),
+    headerNames: () => (request.headerNames?.() ?? []).filter((name) => !isClaim(name)),
+    body: () => request.body(),
+    ...(request.bodyStream && { bodyStream: () => request.bodyStream!() }),
+    get signal() {
+      return request.signal;
+    },
+  };
+}
+
+const isClaim = (header: string) => header.startsWith('impersonate-');
+
+/** Kubernetes shows its own object references here, with a blank for each field that they do not have. */
+function withoutUser(path: string, { groups, extra, uid }: Claim): ApiError {
+  const shown = [
+    ...groups.map((group) => `{Group  ${group}    }`),
+    ...[...extra].flatMap(([key, values]) =>
+      values.map((value) => `{UserExtra  ${value}  ${AUTHENTICATION}/v1  ${key}}`),
+    ),
+    ...(uid === '' ? [] : [`{UID  ${uid}  ${AUTHENTICATION}/v1  }`]),
+  ];
+  const why = `requested [${shown.join(' ')}] without impersonating a user`;
+  return new ApiError(500, 'InternalError', `Internal Server Error: ${JSON.stringify(path)}: ${why}`);
+}

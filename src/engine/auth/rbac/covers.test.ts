@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { uncovered } from '#engine/auth/rbac/covers.ts';
+import { describeRules } from '#engine/auth/rbac/describe-rules.ts';
+import type { PolicyRule } from '#engine/auth/rbac/policy.ts';
+
+/** `get,list apps:deployments,pods/log named a,b` or `get /metrics,/logs/*`. */
+function rule(text: string): PolicyRule {
+  const [verbs = '', target = '', , names] = text.split(' ');
+  if (target.startsWith('/') || target === '**') {
+    return { verbs: verbs.split(','), nonResourceURLs: target === '**' ? ['*'] : target.split(',') };
+  }
+  const [resources = '', groups = ''] = target.split(':').toReversed();
+  return {
+    verbs: verbs.split(','),
+    apiGroups: groups.split(','),
+    resources: resources.split(','),
+    ...(names && { resourceNames: names.split(',') }),
+  };
+}
+
+/** What is held, what is wanted, and what is missing of it. */
+const cases: Record<string, [held: string[], wanted: string[], missing: string[]]> = {
+  'the same': [['get pods'], ['get pods'], []],
+  nothing: [[], [], []],
+  'nothing is held': [[], ['get pods'], ['get pods']],
+  'fewer verbs': [['get,list pods'], ['list pods'], []],
+  'more verbs': [['get pods'], ['get,list,watch pods'], ['list pods', 'watch pods']],
+  'several rules together': [['get pods', 'list pods'], ['get,list pods'], []],
+  'another group': [['get pods'], ['get apps:pods'], ['get apps:pods']],
+  'all groups': [['get *:pods'], ['get apps,batch:pods'], []],
+  'all groups are wanted': [['get apps:pods'], ['get *:pods'], ['get *:pods']],
+  'all verbs': [['* pods'], ['get,juggle pods'], []],
+  'all verbs are wanted': [['get,list,watch,create,update,patch,delete pods'], ['* pods'], ['* pods']],
+  'all resources': [['get *'], ['get pods,pods/log'], []],
+  'all resources are wanted': [['get pods'], ['get *'], ['get *']],
+  'a resource for its subresource': [['get pods'], ['get pods/log'], ['get pods/log']],
+  'a subresource for its resource': [['get pods/log'], ['get pods'], ['get pods']],
+  'a subresource of everything': [['get */scale'], ['get deployments/scale,jobs/scale'], []],
+  'a subresource of everything is wanted': [['get deployments/scale'], ['get */scale'], ['get */scale']],
+  'another subresource of everything': [['get */scale'], ['get pods/status'], ['get pods/status']],
+  'a name where all are held': [['get pods'], ['get pods named a'], []],
+  'all where a name is held': [['get pods named a'], ['get pods'], ['get pods']],
+  'some of the names': [['get pods named a'], ['get pods named a,b'], ['get pods named b']],
+  'fewer names': [['get pods named a,b'], ['get pods named b'], []],
+  'names of several rules': [['get pods named a', 'get pods named b'], ['get pods named a,b'], []],
+  'a path': [['get /metrics'], ['get /metrics'], []],
+  'another path': [['get /metrics'], ['get /logs'], ['get /logs']],
+  'a path below a star': [['get /logs/*'], ['get /logs/a'], []],
+  'a narrower star': [['get /logs/*'], ['get /logs/a/*'], []],
+  'a wider star': [['get /logs/a/*'], ['get /logs/*'], ['get /logs/*']],
+  'every path': [['get **'], ['get /metrics,/logs/*'], []],
+  'resources are no paths': [['* *:*'], ['get /metrics'], ['get /metrics']],
+  'paths are no resources': [['* **'], ['get pods'], ['get pods']],
+  'everything for everything': [['* *:*', '* **'], ['* *:*', '* **'], []],
+  'rules do not mix': [['get apps:x', 'list batch:y'], ['get batch:y'], ['get batch:y']],
+};
+
+for (const [name, [held, wanted, missing]] of Object.entries(cases)) {
+  test(`compares: ${name}`, () => {
+    assert.deepEqual(uncovered(held.map(rule), wanted.map(rule)), missing.map(rule));
+  });
+}
+
+const many = (prefix: string, count: number) => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
+const HUGE: PolicyRule = { apiGroups: many('g', 500), resources: many('r', 500), verbs: many('v', 500) };
+
+test('a rule that would fall apart into millions is not compared', () => {
+  assert.equal(uncovered([], [HUGE]), undefined);
+  assert.equal(uncovered([rule('get pods')], [HUGE]), undefined);
+});
+
+test('unless one rule covers it as a whole', () => {
+  assert.deepEqual(uncovered([rule('* *:*')], [HUGE]), []);
+});
+
+test('many rules against many are not compared', () => {
+  const held = many('r', 2000).map((resource) => rule(`get ${resource}`));
+  assert.equal(uncovered(held, [...held, rule('list x')]), undefined);
+});
+
+test('paths count by their own number', () => {
+  const held: PolicyRule = { nonResourceURLs: many('/p', 5000).map((path) => `${path}/*`), verbs: ['get'] };
+  const wanted: PolicyRule = { nonResourceURLs: many('/q', 5000), verbs: ['get'] };
+  assert.equal(uncovered([held], [wanted]), undefined);
+});
+
+test('tells what is missing as Kubernetes does', () => {
+  const missing = uncovered([], ['get,list secrets', 'get apps:x named a', 'get,post /metrics', 'get pods'].map(rule));
+  assert.equal(
+    describeRules(missing ?? []),
+    [
+      '{APIGroups:[""], Resources:["pods"], Verbs:["get"]}',
+      '{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}',
+      '{APIGroups:["apps"], Resources:["x"], ResourceNames:["a"], Verbs:["get"]}',
+      '{NonResourceURLs:["/metrics"], Verbs:["get"]}',
+      '{NonResourceURLs:["/metrics"], Verbs:["post"]}',
+    ].join('\n'),
+  );
+});

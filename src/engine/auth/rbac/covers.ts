@@ -1,0 +1,118 @@
+/**
+ * Whether some rules give everything that others give: the question behind every check against escalation, and behind
+ * what is missing in a default role. As in Kubernetes, wanted rules are taken apart into single permissions (one verb on
+ * one resource of one group, perhaps with one name) and each must be covered whole by one of the rules that are held.
+ */
+import { pathPrefix } from '#engine/auth/rbac/compiled-role.ts';
+import type { PolicyRule } from '#engine/auth/rbac/policy.ts';
+
+const ALL = '*';
+const NONE: readonly never[] = [];
+
+/** What one question may cost: a hostile role must not hold up everybody else. */
+const MAX_COMPARISONS = 500_000;
+const MAX_PERMISSIONS = 20_000;
+
+interface HeldRule {
+  readonly verbs: ReadonlySet<string>;
+  readonly groups: ReadonlySet<string>;
+  readonly resources: ReadonlySet<string>;
+  readonly names: ReadonlySet<string>;
+  readonly paths: readonly string[];
+}
+
+/**
+ * The single permissions in `wanted` that `held` does not give; [] when everything is covered, undefined when it would
+ * take too long to tell.
+ */
+export function uncovered(
+  held: readonly PolicyRule[],
+  wanted: readonly PolicyRule[],
+): readonly PolicyRule[] | undefined {
+  const owned = held.map(compileHeld);
+  const breadth = owned.length + sum(owned, ({ paths }) => paths.length);
+  if (sum(wanted, sizeOf) * breadth > MAX_COMPARISONS) return undefined;
+  // Most rules are covered by one rule as a whole, and need not be taken apart.
+  const open = wanted.filter((rule) => !owned.some((one) => coversRule(one, rule)));
+  const permissions = sum(open, permissionsIn);
+  if (permissions > MAX_PERMISSIONS || permissions * breadth > MAX_COMPARISONS) return undefined;
+  return open.flatMap(singlePermissions).filter((single) => !owned.some((one) => coversRule(one, single)));
+}
+
+function compileHeld({ verbs, apiGroups, resources, resourceNames, nonResourceURLs = NONE }: PolicyRule): HeldRule {
+  return {
+    verbs: new Set(verbs),
+    groups: new Set(apiGroups),
+    resources: new Set(resources),
+    names: new Set(resourceNames),
+    paths: nonResourceURLs,
+  };
+}
+
+/** Enough for a rule of single permissions; a larger one may also be covered by several rules together. */
+function coversRule(held: HeldRule, wanted: PolicyRule): boolean {
+  const { verbs, apiGroups = NONE, resources = NONE, resourceNames = NONE, nonResourceURLs = NONE } = wanted;
+  return (
+    hasAll(held.verbs, verbs) &&
+    hasAll(held.groups, apiGroups) &&
+    (held.resources.has(ALL) || resources.every((resource) => coversResource(held.resources, resource))) &&
+    coversNames(held.names, resourceNames) &&
+    nonResourceURLs.every((path) => held.paths.some((pattern) => coversPath(pattern, path)))
+  );
+}
+
+function hasAll(held: ReadonlySet<string>, wanted: readonly string[]): boolean {
+  return held.has(ALL) || wanted.every((value) => held.has(value));
+}
+
+function coversResource(held: ReadonlySet<string>, resource: string): boolean {
+  if (held.has(resource)) return true;
+  const slash = resource.indexOf('/');
+  return slash >= 0 && held.has(`*${resource.slice(slash)}`);
+}
+
+/** Who holds only some names does not hold a rule for all. */
+function coversNames(held: ReadonlySet<string>, wanted: readonly string[]): boolean {
+  return held.size === 0 || (wanted.length > 0 && wanted.every((name) => held.has(name)));
+}
+
+function coversPath(pattern: string, path: string): boolean {
+  return pattern === path || (pattern.endsWith(ALL) && path.startsWith(pathPrefix(pattern)));
+}
+
+function singlePermissions({
+  verbs,
+  apiGroups = NONE,
+  resources = NONE,
+  resourceNames = NONE,
+  nonResourceURLs = NONE,
+}: PolicyRule): PolicyRule[] {
+  const singles: PolicyRule[] = [];
+  for (const group of apiGroups) {
+    for (const resource of resources) {
+      for (const verb of verbs) {
+        const single = { apiGroups: [group], resources: [resource], verbs: [verb] };
+        if (resourceNames.length === 0) singles.push(single);
+        else for (const name of resourceNames) singles.push({ ...single, resourceNames: [name] });
+      }
+    }
+  }
+  for (const path of nonResourceURLs) {
+    for (const verb of verbs) singles.push({ nonResourceURLs: [path], verbs: [verb] });
+  }
+  return singles;
+}
+
+function permissionsIn({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule): number {
+  const named = (apiGroups?.length ?? 0) * (resources?.length ?? 0) * Math.max(1, resourceNames?.length ?? 0);
+  return verbs.length * (named + (nonResourceURLs?.length ?? 0));
+}
+
+function sizeOf({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule): number {
+  const lists = [verbs, apiGroups, resources, resourceNames, nonResourceURLs];
+  return sum(lists, (list) => list?.length ?? 0);
+}
+
+function sum<T>(values: readonly T[], count: (value: T) => number): number {
+  return values.reduce((total, value) => total + count(value), 0);
+}

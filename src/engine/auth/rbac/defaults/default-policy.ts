@@ -1,0 +1,20 @@
+/** Every role and binding that a cluster starts with. controllers/rbac-defaults.ts keeps them in place. */
+import { CONTROLLER_BINDINGS, CONTROLLER_ROLES } from '#engine/auth/rbac/defaults/controller-roles.ts';
+import { NAMESPACED_BINDINGS, NAMESPACED_ROLES } from '#engine/auth/rbac/defaults/namespaced-roles.ts';
+import { SYSTEM_BINDINGS, SYSTEM_ROLES } from '#engine/auth/rbac/defaults/system-roles.ts';
+import { USER_ROLES } from '#engine/auth/rbac/defaults/user-roles.ts';
+import type { Binding, ClusterRole, Role } from '#engine/auth/rbac/policy.ts';
+
+export interface DefaultPolicy {
+  readonly clusterRoles: readonly ClusterRole[];
+  readonly clusterRoleBindings: readonly Binding[];
+  readonly roles: readonly Role[];
+  readonly roleBindings: readonly Binding[];
+}
+
+export const DEFAULT_POLICY: DefaultPolicy = {
+  clusterRoles: [...USER_ROLES, ...SYSTEM_ROLES, ...CONTROLLER_ROLES],
+  clusterRoleBindings: [...SYSTEM_BINDINGS, ...CONTROLLER_BINDINGS],
+  roles: NAMESPACED_ROLES,
+  roleBindings: NAMESPACED_BINDINGS,
+};

@@ -1,0 +1,97 @@
+/** What everybody may do, and the roles of the parts of a cluster that are no controllers. */
+import { AUTHENTICATED, MASTERS, UNAUTHENTICATED } from '#engine/auth/groups.ts';
+import type { Binding, ClusterRole } from '#engine/auth/rbac/policy.ts';
+import { JWKS_PATH, OPENID_CONFIGURATION_PATH } from '#engine/auth/service-accounts/openid.ts';
+import { SERVICE_ACCOUNTS_GROUP } from '#engine/auth/service-accounts/user.ts';
+import {
+  COORDINATION,
+  CORE,
+  POLICY,
+  READ,
+  RECORD_EVENTS,
+  clusterRole,
+  clusterRoleBinding,
+  group,
+  pathRule,
+  rule,
+  user,
+} from '#engine/auth/rbac/defaults/build-policy.ts';
+
+const AUTHENTICATION = 'authentication.k8s.io';
+const AUTHORIZATION = 'authorization.k8s.io';
+
+export const CONTROLLER_MANAGER = 'system:kube-controller-manager';
+export const SCHEDULER = 'system:kube-scheduler';
+export const NODES = 'system:nodes';
+
+const HEALTH = ['/healthz', '/livez', '/readyz'] as const;
+const VERSION = ['/version', '/version/'] as const;
+const DISCOVERY = ['/api', '/api/*', '/apis', '/apis/*', '/openapi', '/openapi/*'] as const;
+
+const reviewOthers = [
+  rule(['create'], AUTHENTICATION, 'tokenreviews'),
+  rule(['create'], AUTHORIZATION, 'subjectaccessreviews'),
+];
+
+export const SYSTEM_ROLES: readonly ClusterRole[] = [
+  clusterRole('system:discovery', [pathRule(['get'], ...HEALTH, ...VERSION, ...DISCOVERY)]),
+  clusterRole('system:public-info-viewer', [pathRule(['get'], ...HEALTH, ...VERSION)]),
+  clusterRole('system:basic-user', [
+    rule(['create'], AUTHORIZATION, 'selfsubjectaccessreviews', 'selfsubjectrulesreviews'),
+    rule(['create'], AUTHENTICATION, 'selfsubjectreviews'),
+  ]),
+  clusterRole('system:monitoring', [pathRule(['get'], '/metrics', ...HEALTH, '/healthz/*', '/livez/*', '/readyz/*')]),
+  clusterRole('system:service-account-issuer-discovery', [
+    pathRule(['get'], ...[OPENID_CONFIGURATION_PATH, JWKS_PATH].flatMap((path) => [path, `${path}/`])),
+  ]),
+  // For APIs that are served elsewhere and ask us who their users are.
+  clusterRole('system:auth-delegator', reviewOthers),
+
+  clusterRole(SCHEDULER, [
+    RECORD_EVENTS,
+    rule(['create'], COORDINATION, 'leases'),
+    { ...rule([...READ, 'update'], COORDINATION, 'leases'), resourceNames: ['kube-scheduler'] },
+    rule(READ, CORE, 'nodes', 'namespaces', 'services', 'persistentvolumeclaims', 'persistentvolumes'),
+    rule([...READ, 'delete'], CORE, 'pods'),
+    rule(['create'], CORE, 'pods/binding'),
+    rule(['patch', 'update'], CORE, 'pods/status'),
+    rule(READ, POLICY, 'poddisruptionbudgets'),
+    rule(READ, 'storage.k8s.io', 'storageclasses'),
+    rule(READ, 'scheduling.k8s.io', 'priorityclasses'),
+  ]),
+
+  // One informer for each kind feeds all controllers; what they write, each writes under its own account.
+  clusterRole(CONTROLLER_MANAGER, [
+    RECORD_EVENTS,
+    rule(['create'], COORDINATION, 'leases'),
+    { ...rule(['get', 'update'], COORDINATION, 'leases'), resourceNames: ['kube-controller-manager'] },
+    rule(['list', 'watch'], '*', '*'),
+    rule(['get'], CORE, 'configmaps', 'namespaces', 'secrets', 'serviceaccounts'),
+    ...reviewOthers,
+  ]),
+
+  // There is no node authorizer: a node may read what any pod on any node needs. Its lease is in namespaced-roles.ts.
+  clusterRole('system:node', [
+    RECORD_EVENTS,
+    rule(READ, CORE, 'configmaps', 'nodes', 'persistentvolumeclaims', 'pods', 'secrets', 'services'),
+    rule(['get'], CORE, 'persistentvolumes'),
+    rule(['create', 'patch', 'update'], CORE, 'nodes'),
+    rule(['patch', 'update'], CORE, 'nodes/status', 'pods/status'),
+    rule(['create', 'delete'], CORE, 'pods'),
+    rule(['create'], CORE, 'serviceaccounts/token'),
+    rule(['create'], AUTHORIZATION, 'localsubjectaccessreviews'),
+    ...reviewOthers,
+  ]),
+];
+
+export const SYSTEM_BINDINGS: readonly Binding[] = [
+  clusterRoleBinding('cluster-admin', group(MASTERS)),
+  clusterRoleBinding('system:discovery', group(AUTHENTICATED)),
+  clusterRoleBinding('system:basic-user', group(AUTHENTICATED)),
+  clusterRoleBinding('system:public-info-viewer', group(AUTHENTICATED), group(UNAUTHENTICATED)),
+  clusterRoleBinding('system:monitoring', group('system:monitoring')),
+  clusterRoleBinding('system:service-account-issuer-discovery', group(SERVICE_ACCOUNTS_GROUP)),
+  clusterRoleBinding(SCHEDULER, user(SCHEDULER)),
+  clusterRoleBinding(CONTROLLER_MANAGER, user(CONTROLLER_MANAGER)),
+  clusterRoleBinding('system:node', group(NODES)),
+];

@@ -1,0 +1,36 @@
+/** Permissions in the words of Kubernetes' refusals: `{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}`. */
+import type { PolicyRule } from '#engine/auth/rbac/policy.ts';
+
+/** One line for each rule, sorted; single permissions that differ only in the verb share a line. */
+export function describeRules(rules: readonly PolicyRule[]): string {
+  return [...new Set(compacted(rules).map(describeRule))].sort().join('\n');
+}
+
+function compacted(rules: readonly PolicyRule[]): PolicyRule[] {
+  const byTarget = new Map<string, PolicyRule & { verbs: string[] }>();
+  for (const { verbs, ...target } of rules) {
+    // Paths are told verb by verb.
+    const key = JSON.stringify(target.nonResourceURLs?.length ? [target, verbs] : target);
+    const known = byTarget.get(key);
+    if (known === undefined) byTarget.set(key, { ...target, verbs: [...verbs] });
+    else known.verbs.push(...verbs);
+  }
+  return [...byTarget.values()];
+}
+
+function describeRule({ apiGroups, resources, nonResourceURLs, resourceNames, verbs }: PolicyRule): string {
+  const parts: [string, readonly string[] | undefined][] = [
+    ['APIGroups', apiGroups],
+    ['Resources', resources],
+    ['NonResourceURLs', nonResourceURLs],
+    ['ResourceNames', resourceNames],
+    ['Verbs', verbs],
+  ];
+  const told = parts.filter(([, values]) => values !== undefined && values.length > 0);
+  return `{${told.map(([name, values = []]) => `${name}:${goQuoted(values)}`).join(', ')}}`;
+}
+
+/** Go's %q of a list: `["a" "b"]`. */
+export function goQuoted(values: readonly string[]): string {
+  return `[${values.map((value) => JSON.stringify(value)).join(' ')}]`;
+}

@@ -1,0 +1,76 @@
+/** Who is bound to what: bindings, found by the users and groups that they name. One index for each scope. */
+import type { Decision } from '#engine/auth/authorize.ts';
+import type { Binding, RoleRef, Subject } from '#engine/auth/rbac/policy.ts';
+import { serviceAccountName } from '#engine/auth/service-accounts/user.ts';
+import type { UserInfo } from '#engine/request.ts';
+
+/** What one subject of one binding gets. */
+export interface Grant {
+  readonly roleRef: RoleRef;
+  /** Of the role in the store. */
+  readonly roleId: string;
+  /** The answer where the role allows a request: made once, because it is given for every such request. */
+  readonly decision: Decision;
+}
+
+export class GrantIndex {
+  readonly #byUser = new Map<string, Set<Grant>>();
+  readonly #byGroup = new Map<string, Set<Grant>>();
+
+  get isEmpty(): boolean {
+    return this.#byUser.size === 0 && this.#byGroup.size === 0;
+  }
+
+  /** The result takes them out again. */
+  add(binding: Binding): () => void {
+    const removals = (binding.subjects ?? []).map((subject) => this.#addSubject(binding, subject));
+    return () => {
+      for (const remove of removals) remove();
+    };
+  }
+
+  #addSubject({ kind, metadata, roleRef }: Binding, subject: Subject): () => void {
+    const { name = '', namespace = '' } = metadata;
+    const home = subject.namespace || namespace;
+    const key = subject.kind === 'ServiceAccount' ? serviceAccountName(home, subject.name) : subject.name;
+    // An account without a namespace is nobody, and so is a subject of an unknown kind.
+    if (!SUBJECT_KINDS.has(subject.kind) || (subject.kind === 'ServiceAccount' && home === '')) return () => {};
+    const shown = namespace === '' ? name : `${name}/${namespace}`;
+    const who = subject.kind === 'ServiceAccount' ? `${subject.name}/${home}` : subject.name;
+    const source = `${kind} ${quoted(shown)} of ${roleRef.kind} ${quoted(roleRef.name)} to ${subject.kind} ${quoted(who)}`;
+    const decision = { allowed: true, reason: `RBAC: allowed by ${source}` };
+    const grant: Grant = { roleRef, roleId: roleId(roleRef, namespace), decision };
+    const index = subject.kind === 'Group' ? this.#byGroup : this.#byUser;
+    const grants = index.get(key) ?? new Set();
+    index.set(key, grants.add(grant));
+    return () => {
+      grants.delete(grant);
+      if (grants.size === 0) index.delete(key);
+    };
+  }
+
+  /** The first of the user's grants that `wanted` holds for. */
+  find(user: UserInfo, wanted: (grant: Grant) => boolean): Grant | undefined {
+    const found = firstOf(this.#byUser.get(user.name), wanted);
+    if (found !== undefined) return found;
+    for (const group of user.groups) {
+      const ofGroup = firstOf(this.#byGroup.get(group), wanted);
+      if (ofGroup !== undefined) return ofGroup;
+    }
+    return undefined;
+  }
+}
+
+/** The store's id of the role that a binding in that namespace refers to; no ClusterRole has the id of a Role. */
+export function roleId({ kind, name }: RoleRef, namespace: string): string {
+  return kind === 'Role' ? `${namespace}/${name}` : name;
+}
+
+const SUBJECT_KINDS: ReadonlySet<string> = new Set(['User', 'Group', 'ServiceAccount']);
+
+function firstOf(grants: ReadonlySet<Grant> | undefined, wanted: (grant: Grant) => boolean): Grant | undefined {
+  if (grants !== undefined) for (const grant of grants) if (wanted(grant)) return grant;
+  return undefined;
+}
+
+const quoted = (text: string) => JSON.stringify(text);

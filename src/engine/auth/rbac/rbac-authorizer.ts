@@ -1,0 +1,166 @@
+/**
+ * RBAC: who may do what, by the roles and bindings in the store. An index in memory follows the store write by write,
+ * so that a role holds as soon as it is durable and a request is judged by a few lookups.
+ *
+ * Cluster-wide bindings come first, then those of the request's namespace. Nothing here refuses: what no rule allows is
+ * not allowed.
+ */
+import type { Attributes, Authorizer, Decision, RuleList } from '#engine/auth/authorize.ts';
+import { MASTERS } from '#engine/auth/groups.ts';
+import { CompiledRole } from '#engine/auth/rbac/compiled-role.ts';
+import { type Grant, GrantIndex, roleId } from '#engine/auth/rbac/grant-index.ts';
+import {
+  type Binding,
+  CLUSTER_ROLE_BINDINGS,
+  CLUSTER_ROLES,
+  type PolicyRule,
+  RBAC_GROUP,
+  ROLE_BINDINGS,
+  ROLES,
+  type Role,
+  type RoleRef,
+} from '#engine/auth/rbac/policy.ts';
+import { listRules } from '#engine/auth/rbac/rule-list.ts';
+import { decodeStored } from '#engine/codec.ts';
+import type { UserInfo } from '#engine/request.ts';
+import type { Entry, Store } from '#engine/store/store.ts';
+import { groupResource, type ResourceType } from '#kube/meta.ts';
+
+/** The rules that somebody holds somewhere, and the roles that are bound but not there. */
+export interface HeldRules {
+  readonly rules: readonly PolicyRule[];
+  readonly missing: readonly RoleRef[];
+}
+
+export interface RbacAuthorizer extends Authorizer {
+  rulesFor(user: UserInfo, namespace: string): RuleList;
+  /** In a namespace, or with '' in the whole cluster. */
+  heldRules(user: UserInfo, namespace: string): HeldRules;
+  /** Of the role that a binding in `namespace` refers to; undefined = there is none. */
+  rulesOfRole(ref: RoleRef, namespace: string): readonly PolicyRule[] | undefined;
+  stop(): void;
+}
+
+/** Right as soon as this returns. */
+export function rbacAuthorizer(store: Store): RbacAuthorizer {
+  return new StoreAuthorizer(store);
+}
+
+const MASTER: Decision = { allowed: true };
+const REFUSED: Decision = { allowed: false };
+
+class StoreAuthorizer implements RbacAuthorizer {
+  readonly #roles = new Map<string, CompiledRole>();
+  readonly #clusterWide = new GrantIndex();
+  readonly #byNamespace = new Map<string, GrantIndex>();
+  /** What takes a binding out of its index, by its id. */
+  readonly #bound = new Map<string, () => void>();
+  readonly #stops: readonly (() => void)[];
+
+  constructor(store: Store) {
+    const takeRole = (id: string, entry: Entry | undefined) => this.#takeRole(id, entry);
+    const takeBinding = (id: string, entry: Entry | undefined) => this.#takeBinding(id, entry);
+    this.#stops = [
+      follow(store, ROLES, takeRole),
+      follow(store, CLUSTER_ROLES, takeRole),
+      follow(store, ROLE_BINDINGS, takeBinding),
+      follow(store, CLUSTER_ROLE_BINDINGS, takeBinding),
+    ];
+  }
+
+  #takeRole(id: string, entry: Entry | undefined): void {
+    if (entry === undefined) this.#roles.delete(id);
+    else this.#roles.set(id, new CompiledRole((decodeStored(entry.bytes) as Role).rules ?? []));
+  }
+
+  #takeBinding(id: string, entry: Entry | undefined): void {
+    this.#bound.get(id)?.();
+    this.#bound.delete(id);
+    if (entry === undefined) return;
+    const binding = decodeStored(entry.bytes) as Binding;
+    const { namespace = '' } = binding.metadata;
+    const index = this.#indexOf(namespace);
+    const remove = index.add(binding);
+    this.#bound.set(id, () => {
+      remove();
+      if (namespace !== '' && index.isEmpty) this.#byNamespace.delete(namespace);
+    });
+  }
+
+  #indexOf(namespace: string): GrantIndex {
+    if (namespace === '') return this.#clusterWide;
+    let index = this.#byNamespace.get(namespace);
+    if (index === undefined) this.#byNamespace.set(namespace, (index = new GrantIndex()));
+    return index;
+  }
+
+  authorize(user: UserInfo, attributes: Attributes): Decision {
+    if (user.groups.includes(MASTERS)) return MASTER;
+    const allows = this.#judge(attributes);
+    const namespace = 'path' in attributes ? '' : attributes.namespace;
+    return this.#find(user, namespace, allows)?.decision ?? this.#refuse(user, namespace);
+  }
+
+  #judge(attributes: Attributes): (grant: Grant) => boolean {
+    if ('path' in attributes) {
+      const { verb, path } = attributes;
+      return (grant) => this.#roles.get(grant.roleId)?.allowsPath(verb, path) === true;
+    }
+    const { resource, subresource } = attributes;
+    const target = subresource === '' ? resource : `${resource}/${subresource}`;
+    return (grant) => this.#roles.get(grant.roleId)?.allows(target, attributes) === true;
+  }
+
+  #find(user: UserInfo, namespace: string, wanted: (grant: Grant) => boolean): Grant | undefined {
+    const found = this.#clusterWide.find(user, wanted);
+    if (found !== undefined || namespace === '') return found;
+    return this.#byNamespace.get(namespace)?.find(user, wanted);
+  }
+
+  #refuse(user: UserInfo, namespace: string): Decision {
+    const { missing } = this.heldRules(user, namespace);
+    return missing.length === 0 ? REFUSED : { allowed: false, reason: `RBAC: ${notFoundText(missing)}` };
+  }
+
+  heldRules(user: UserInfo, namespace: string): HeldRules {
+    const rules: PolicyRule[] = [];
+    const missing: RoleRef[] = [];
+    this.#find(user, namespace, ({ roleRef, roleId: id }) => {
+      const role = this.#roles.get(id);
+      if (role === undefined) missing.push(roleRef);
+      else for (const rule of role.rules) rules.push(rule);
+      return false;
+    });
+    return { rules, missing };
+  }
+
+  rulesFor(user: UserInfo, namespace: string): RuleList {
+    const { rules, missing } = this.heldRules(user, namespace);
+    const evaluationError = missing.length === 0 ? undefined : notFoundText(missing);
+    return listRules(rules, evaluationError);
+  }
+
+  rulesOfRole(ref: RoleRef, namespace: string): readonly PolicyRule[] | undefined {
+    return this.#roles.get(roleId(ref, namespace))?.rules;
+  }
+
+  stop(): void {
+    for (const stop of this.#stops) stop();
+  }
+}
+
+/** Tells of every object of the kind that is there now, and of each change from then on. */
+function follow(store: Store, type: ResourceType, take: (id: string, entry: Entry | undefined) => void): () => void {
+  const collection = groupResource(type);
+  for (const entry of store.list(collection).entries) take(entry.id, entry);
+  return store.watch({ collection, since: store.revision }, (events) => {
+    for (const { type: change, entry } of events) take(entry.id, change === 'delete' ? undefined : entry);
+  });
+}
+
+/** Kubernetes' list of errors: one as it is, several in brackets, none twice. */
+function notFoundText(missing: readonly RoleRef[]): string {
+  const texts = new Set(missing.map(({ kind, name }) => `${kind.toLowerCase()}.${RBAC_GROUP} "${name}" not found`));
+  const text = [...texts].join(', ');
+  return texts.size === 1 ? text : `[${text}]`;
+}

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  AUTOUPDATE,
+  account,
+  clusterRole,
+  clusterRoleBinding,
+  group,
+  rule,
+  user,
+} from '#engine/auth/rbac/defaults/build-policy.ts';
+import type { Binding, ClusterRole } from '#engine/auth/rbac/policy.ts';
+import { repairBinding, repairRole } from '#engine/auth/rbac/reconcile.ts';
+import { deepClone } from '#kube/deep.ts';
+
+const GET_PODS = rule(['get'], '', 'pods');
+const LIST_PODS = rule(['list'], '', 'pods');
+const WANTED = clusterRole('r', [rule(['get', 'list'], '', 'pods')]);
+const GATHERING = clusterRole('g', [GET_PODS], { aggregates: 'to-g' });
+
+function changed<T>(value: T, change: (copy: T) => void): T {
+  const copy = deepClone(value);
+  change(copy);
+  return copy;
+}
+
+const asJson = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
+
+const roles: Record<string, { present: ClusterRole; wanted?: ClusterRole; want: 'none' | ClusterRole }> = {
+  'as it should be': { present: WANTED, want: 'none' },
+  'wider than it must be': { present: { ...WANTED, rules: [rule(['*'], '*', '*')] }, want: 'none' },
+  'without rules': { present: { ...WANTED, rules: null }, want: { ...WANTED, rules: [GET_PODS, LIST_PODS] } },
+  'with some of its rules': {
+    present: { ...WANTED, rules: [GET_PODS, rule(['get'], '', 'own')] },
+    want: { ...WANTED, rules: [GET_PODS, rule(['get'], '', 'own'), LIST_PODS] },
+  },
+  'cut down by somebody who wants it so': {
+    present: changed({ ...WANTED, rules: [] as ClusterRole['rules'] }, ({ metadata }) => {
+      metadata.annotations = { [AUTOUPDATE]: 'false' };
+    }),
+    want: 'none',
+  },
+  'without its marks': {
+    present: changed(WANTED, ({ metadata }) => {
+      metadata.annotations = { own: 'x' };
+      delete metadata.labels;
+    }),
+    want: changed(WANTED, ({ metadata }) => (metadata.annotations = { ...metadata.annotations, own: 'x' })),
+  },
+  'with another value of a label': {
+    present: changed(WANTED, ({ metadata }) => (metadata.labels = { 'kubernetes.io/bootstrapping': 'mine' })),
+    want: 'none',
+  },
+  'gathering, with other rules by now': {
+    present: { ...GATHERING, rules: [LIST_PODS] },
+    wanted: GATHERING,
+    want: 'none',
+  },
+  'gathering no more': {
+    present: changed(GATHERING, (copy) => delete copy.aggregationRule),
+    wanted: GATHERING,
+    want: GATHERING,
+  },
+  'gathering although it should not': {
+    present: { ...WANTED, aggregationRule: { clusterRoleSelectors: [{}] } },
+    want: { ...WANTED, aggregationRule: undefined },
+  },
+};
+
+for (const [name, { present, wanted = WANTED, want }] of Object.entries(roles)) {
+  test(`a default role ${name}`, () => {
+    const repair = repairRole(present, wanted);
+    // As it travels: what is undefined is not there.
+    assert.deepEqual(asJson(repair), asJson(want === 'none' ? 'none' : { update: want }));
+  });
+}
+
+const BOUND = clusterRoleBinding('b', group('g'), account('kube-system', 'robot'));
+
+const bindings: Record<string, { present: Binding; want: 'none' | 'recreate' | Binding }> = {
+  'as it should be': { present: BOUND, want: 'none' },
+  'with more subjects': { present: { ...BOUND, subjects: [user('x'), ...BOUND.subjects!] }, want: 'none' },
+  'with other subjects': {
+    present: { ...BOUND, subjects: [user('x'), group('g')] },
+    want: { ...BOUND, subjects: [user('x'), group('g'), account('kube-system', 'robot')] },
+  },
+  'without subjects': { present: { ...BOUND, subjects: null }, want: BOUND },
+  'of another role': { present: { ...BOUND, roleRef: { ...BOUND.roleRef, name: 'other' } }, want: 'recreate' },
+  'cut down by somebody who wants it so': {
+    present: changed({ ...BOUND, subjects: [] as Binding['subjects'] }, ({ metadata }) => {
+      metadata.annotations = { [AUTOUPDATE]: 'false' };
+    }),
+    want: 'none',
+  },
+};
+
+for (const [name, { present, want }] of Object.entries(bindings)) {
+  test(`a default binding ${name}`, () => {
+    assert.deepEqual(repairBinding(present, BOUND), typeof want === 'string' ? want : { update: want });
+  });
+}

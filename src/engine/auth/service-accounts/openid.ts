@@ -1,0 +1,43 @@
+/** The documents with which others check our service account tokens: OpenID Connect discovery, as kube-apiserver has it. */
+import { ISSUER } from '#engine/auth/service-accounts/claims.ts';
+import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
+import { JSON_TYPE } from '#engine/codec.ts';
+import type { BytesResponse } from '#engine/request.ts';
+
+export const OPENID_CONFIGURATION_PATH = '/.well-known/openid-configuration';
+export const JWKS_PATH = '/openid/v1/jwks';
+
+const HEADERS = { 'cache-control': 'public, max-age=3600' };
+
+/** `serverAddress` is host:port. */
+export function openIdConfiguration(serverAddress: string): Record<string, unknown> {
+  return {
+    issuer: ISSUER,
+    jwks_uri: `https://${serverAddress}${JWKS_PATH}`,
+    response_types_supported: ['id_token'],
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: ['ES256'],
+  };
+}
+
+/** The public key only. */
+export function jsonWebKeySet({ publicKey, id }: SigningKey): Record<string, unknown> {
+  const { crv, x, y } = publicKey.export({ format: 'jwk' });
+  return { keys: [{ use: 'sig', kty: 'EC', kid: id, crv, alg: 'ES256', x, y }] };
+}
+
+/** The document at a path; undefined for any other path. */
+export function openIdDocument(path: string, key: SigningKey, serverAddress: string): BytesResponse | undefined {
+  switch (path) {
+    case OPENID_CONFIGURATION_PATH:
+      return document(JSON_TYPE, openIdConfiguration(serverAddress));
+    case JWKS_PATH:
+      return document('application/jwk-set+json', jsonWebKeySet(key));
+    default:
+      return undefined;
+  }
+}
+
+function document(contentType: string, value: object): BytesResponse {
+  return { status: 200, contentType, headers: HEADERS, body: Buffer.from(JSON.stringify(value)) };
+}

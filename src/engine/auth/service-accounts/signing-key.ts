@@ -1,0 +1,63 @@
+/**
+ * The key that signs service account tokens: EC P-256 (ES256), made once and kept in sa.key of the PKI's directory.
+ * Whoever has it can be anybody; whoever loses it voids every token.
+ */
+import { createHash, createPrivateKey, createPublicKey } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import { join } from 'node:path';
+import { PkiError } from '#engine/auth/certificates.ts';
+import { ensurePrivateDir, readPrivateFile, writePrivateFile } from '#engine/auth/private-file.ts';
+import { newKeyPair, privateKeyPem } from '#engine/auth/x509.ts';
+
+export interface SigningKey {
+  readonly privateKey: KeyObject;
+  readonly publicKey: KeyObject;
+  /** Names the key in tokens and in the key set, as kube-apiserver derives it. */
+  readonly id: string;
+}
+
+/** Makes the key where there is none; a second call finds it. Throws PkiError for a file that holds no such key. */
+export async function ensureSigningKey(dir: string): Promise<SigningKey> {
+  const path = join(dir, 'sa.key');
+  await ensurePrivateDir(dir);
+  const pem = await read(path);
+  if (pem !== undefined) return signingKey(parse(path, pem));
+  const made = newSigningKey();
+  await writePrivateFile(path, privateKeyPem(made.privateKey));
+  return made;
+}
+
+/** One that is gone with the process. */
+export function newSigningKey(): SigningKey {
+  return signingKey(newKeyPair().privateKey);
+}
+
+function signingKey(privateKey: KeyObject): SigningKey {
+  const publicKey = createPublicKey(privateKey);
+  const id = createHash('sha256')
+    .update(publicKey.export({ type: 'spki', format: 'der' }))
+    .digest('base64url');
+  return { privateKey, publicKey, id };
+}
+
+async function read(path: string): Promise<string | undefined> {
+  try {
+    return await readPrivateFile(path);
+  } catch (cause) {
+    throw new PkiError(`Cannot read "${path}": ${(cause as Error).message}`, { cause });
+  }
+}
+
+function parse(path: string, pem: string): KeyObject {
+  const restore = 'restore it, or move it away to start over (every issued service account token is then void)';
+  let key: KeyObject;
+  try {
+    key = createPrivateKey(pem);
+  } catch (cause) {
+    throw new PkiError(`Cannot read "${path}": it holds no private key; ${restore}`, { cause });
+  }
+  if (key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') {
+    throw new PkiError(`Cannot read "${path}": it holds no EC P-256 key; ${restore}`);
+  }
+  return key;
+}

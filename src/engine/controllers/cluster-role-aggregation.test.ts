@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ClusterRole, PolicyRule } from '#engine/auth/rbac/policy.ts';
+import { decideAggregation } from '#engine/controllers/cluster-role-aggregation.ts';
+import type { LabelSelector } from '#kube/label-selector.ts';
+import type { Stored } from '#kube/meta.ts';
+
+const reads = (...resources: string[]): PolicyRule => ({ apiGroups: [''], resources, verbs: ['get'] });
+
+function role(name: string, labels: Record<string, string>, rules?: PolicyRule[] | null): Stored<ClusterRole> {
+  return {
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'ClusterRole',
+    metadata: { name, labels, uid: `uid-${name}`, resourceVersion: '1', creationTimestamp: '' },
+    rules,
+  };
+}
+
+function sum(rules: PolicyRule[] | null, ...clusterRoleSelectors: LabelSelector[]): Stored<ClusterRole> {
+  return { ...role('sum', { to: 'view' }, rules), aggregationRule: { clusterRoleSelectors } };
+}
+
+const VIEW: LabelSelector = { matchLabels: { to: 'view' } };
+const EDIT: LabelSelector = { matchExpressions: [{ key: 'to', operator: 'In', values: ['edit'] }] };
+
+/** Undefined = it stays as it is. */
+const cases: Record<
+  string,
+  { sum: Stored<ClusterRole>; others: Stored<ClusterRole>[]; want: PolicyRule[] | undefined }
+> = {
+  'gathers the rules of what is selected, by name': {
+    sum: sum(null, VIEW),
+    others: [
+      role('b', { to: 'view' }, [reads('b')]),
+      role('a', { to: 'view' }, [reads('a')]),
+      role('c', {}, [reads('c')]),
+    ],
+    want: [reads('a'), reads('b')],
+  },
+  'selector by selector': {
+    sum: sum([], EDIT, VIEW),
+    others: [role('a', { to: 'view' }, [reads('a')]), role('b', { to: 'edit' }, [reads('b')])],
+    want: [reads('b'), reads('a')],
+  },
+  'no rule twice': {
+    sum: sum([], VIEW),
+    others: [role('a', { to: 'view' }, [reads('x'), reads('y')]), role('b', { to: 'view' }, [reads('x')])],
+    want: [reads('x'), reads('y')],
+  },
+  'not its own rules': { sum: sum([reads('old')], VIEW), others: [], want: [] },
+  'drops what is not selected any more': {
+    sum: sum([reads('a'), reads('b')], VIEW),
+    others: [role('a', { to: 'view' }, [reads('a')])],
+    want: [reads('a')],
+  },
+  'leaves alone what is right': {
+    sum: sum([reads('a')], VIEW),
+    others: [role('a', { to: 'view' }, [reads('a')])],
+    want: undefined,
+  },
+  'roles without rules': {
+    sum: sum(null, VIEW),
+    others: [role('a', { to: 'view' }, null), role('b', { to: 'view' })],
+    want: undefined,
+  },
+  'leaves alone a role that gathers nothing': {
+    sum: role('sum', {}, [reads('a')]),
+    others: [role('a', { to: 'view' }, [reads('b')])],
+    want: undefined,
+  },
+};
+
+for (const [name, { sum: subject, others, want }] of Object.entries(cases)) {
+  test(`aggregation: ${name}`, () => {
+    const { changes } = decideAggregation({ role: subject, all: [subject, ...others] });
+    const patches = changes.map((change) => change.do === 'patch' && [change.uid, change.patch]);
+    const expected = want === undefined ? [] : [['uid-sum', { type: 'merge', body: { rules: want } }]];
+    assert.deepEqual(patches, expected);
+  });
+}

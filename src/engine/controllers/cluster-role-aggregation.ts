@@ -1,0 +1,82 @@
+/**
+ * ClusterRoles with an aggregationRule: their rules are those of all roles that its selectors find, so that whoever
+ * brings a kind can add it to admin, edit and view by a label.
+ */
+import { CLUSTER_ROLES, type ClusterRole, type PolicyRule } from '#engine/auth/rbac/policy.ts';
+import type { EngineController } from '#engine/controllers/engine-controller.ts';
+import { deepEqual } from '#kube/deep.ts';
+import { labelRequirementsOf, matchesLabels } from '#kube/label-selector.ts';
+import type { Stored } from '#kube/meta.ts';
+import { defineController, source, startController } from '#runtime/controller.ts';
+import { NOTHING, type Plan } from '#runtime/plan.ts';
+
+export interface AggregationWorld {
+  readonly role: Stored<ClusterRole>;
+  readonly all: readonly Stored<ClusterRole>[];
+}
+
+/** Pure. */
+export function decideAggregation({ role, all }: AggregationWorld): Plan {
+  const { metadata, aggregationRule } = role;
+  if (aggregationRule === undefined) return NOTHING;
+  const rules = gatheredRules(role, all);
+  if (deepEqual(rules, role.rules ?? [])) return NOTHING;
+  return {
+    changes: [
+      {
+        do: 'patch',
+        type: CLUSTER_ROLES,
+        name: { name: metadata.name },
+        uid: metadata.uid,
+        patch: { type: 'merge', body: { rules } },
+        why: 'the roles that it gathers have other rules now',
+      },
+    ],
+  };
+}
+
+/** Selector by selector, in the order of names, none twice. */
+function gatheredRules({ metadata, aggregationRule }: Stored<ClusterRole>, all: AggregationWorld['all']): PolicyRule[] {
+  const sorted = all.toSorted((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
+  const rules = new Map<string, PolicyRule>();
+  for (const selector of aggregationRule?.clusterRoleSelectors ?? []) {
+    const requirements = labelRequirementsOf(selector);
+    for (const other of sorted) {
+      if (other.metadata.name === metadata.name || !matchesLabels(requirements, other.metadata.labels)) continue;
+      for (const rule of other.rules ?? []) {
+        const key = keyOfRule(rule);
+        if (!rules.has(key)) rules.set(key, rule);
+      }
+    }
+  }
+  return [...rules.values()];
+}
+
+function keyOfRule({ verbs, apiGroups, resources, resourceNames, nonResourceURLs }: PolicyRule): string {
+  return JSON.stringify([verbs, apiGroups, resources, resourceNames, nonResourceURLs]);
+}
+
+export const clusterRoleAggregation: EngineController = {
+  account: 'clusterrole-aggregation-controller',
+  start(parts) {
+    const informer = parts.informer(CLUSTER_ROLES);
+    // Any role may be gathered by any other, and there are few that gather.
+    const gathering = () =>
+      informer
+        .list()
+        .filter(({ aggregationRule }) => aggregationRule !== undefined)
+        .map(({ metadata }) => metadata.name);
+    const definition = defineController<AggregationWorld>({
+      name: 'cluster-role-aggregation',
+      type: CLUSTER_ROLES,
+      sources: [source(informer, gathering)],
+      observe(key) {
+        const role = informer.get(key);
+        return role && { role, all: informer.list() };
+      },
+      decide: decideAggregation,
+      subject: ({ role }) => role,
+    });
+    return startController(definition, parts);
+  },
+};
