@@ -76,8 +76,8 @@ export function createCore(options: CoreOptions): Core {
   ]);
 
   const guards = [namespaceLifecycle(store), customKindLifecycle(store)];
-  const policies = validatingPolicies({ store, registry, authorizer, log });
-  const webhooks = startWebhooks({ store, registry, services, authorizer, clock, log });
+  const policies = validatingPolicies({ store, registry, authorizer, log, metrics });
+  const webhooks = startWebhooks({ store, registry, services, authorizer, clock, log, metrics });
   const admission = admissionChain({
     mutating: [...guards, serviceAccountAdmission(store, clock), webhooks.mutating],
     validating: [rbacEscalation(authorizer), serviceAccountValidation(store), policies.step, webhooks.validating],

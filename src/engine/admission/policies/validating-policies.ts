@@ -23,6 +23,12 @@ export interface PolicyParts {
   readonly registry: Registry;
   readonly authorizer: Authorizer;
   readonly log: Log;
+  readonly metrics?: PolicyMetrics;
+}
+
+/** What /metrics may count. */
+export interface PolicyMetrics {
+  policyObjected(policy: string, binding: string, action: 'deny' | 'warn' | 'audit'): void;
 }
 
 export interface ValidatingPolicies {
@@ -113,7 +119,7 @@ function* judgeBinding(parts: PolicyParts, question: BoundQuestion): Generator<U
   const refusals: PolicyRefusal[] = [];
   for (const one of params) {
     const verdict = yield* decide({ policy: policy.compiled, ignoresFailures, values, params: one });
-    for (const denial of verdict.denials) refusals.push(...act(question, denial));
+    for (const denial of verdict.denials) refusals.push(...act(question, denial, parts.metrics));
     for (const denial of verdict.faults) refusals.push({ policy: policy.name, binding: binding.name, denial });
     for (const { key, value } of verdict.annotations) {
       annotations.set(key, (annotations.get(key) ?? new Set<string>()).add(value));
@@ -123,10 +129,16 @@ function* judgeBinding(parts: PolicyParts, question: BoundQuestion): Generator<U
 }
 
 /** What the binding's actions make of a denial. */
-function act({ policy, binding, attributes }: BoundQuestion, denial: Denial): PolicyRefusal[] {
+function act(
+  { policy, binding, attributes }: BoundQuestion,
+  denial: Denial,
+  metrics: PolicyMetrics | undefined,
+): PolicyRefusal[] {
   const { validationActions: actions } = binding.spec;
   const { notes } = attributes;
+  const count = (action: 'deny' | 'warn' | 'audit') => metrics?.policyObjected(policy.name, binding.name, action);
   if (actions.includes('Audit')) {
+    count('audit');
     const failure = {
       message: denial.message,
       policy: policy.name,
@@ -137,9 +149,11 @@ function act({ policy, binding, attributes }: BoundQuestion, denial: Denial): Po
     notes.annotate('validation.policy.admission.k8s.io/validation_failure', JSON.stringify([failure]));
   }
   if (actions.includes('Warn')) {
+    count('warn');
     const who = `ValidatingAdmissionPolicy '${policy.name}' with binding '${binding.name}'`;
     notes.warn(`Validation failed for ${who}: ${denial.message}`);
   }
+  if (actions.includes('Deny')) count('deny');
   return actions.includes('Deny') ? [{ policy: policy.name, binding: binding.name, denial }] : [];
 }
 

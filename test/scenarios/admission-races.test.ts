@@ -1,0 +1,119 @@
+/** Admission that waits: what happens meanwhile is seen before anything is written. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { LocalServices } from '#engine/services.ts';
+import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
+
+const NAMESPACES = '/api/v1/namespaces';
+const HOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
+
+/** What the webhook does before it answers; set by each test. */
+let meanwhile: (review: Loose) => Promise<void> = async () => {};
+let api: TestApi;
+
+before(async () => {
+  const services = new LocalServices();
+  services.register('kube-system', 'waiting', {
+    async review(_, review) {
+      const { request } = review as Loose;
+      await meanwhile(request);
+      return {
+        apiVersion: 'admission.k8s.io/v1',
+        kind: 'AdmissionReview',
+        response: { uid: request.uid, allowed: true },
+      };
+    },
+  });
+  api = await startTestApi({ services });
+  await api.settle();
+  await api.ok('POST', HOOKS, { body: configuration() });
+});
+after(() => api.stop());
+
+function configuration(): Loose {
+  const rule = { apiGroups: [''], apiVersions: ['v1'], operations: ['*'], resources: ['secrets'] };
+  const clientConfig = { service: { namespace: 'kube-system', name: 'waiting', path: '/' } };
+  return {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'MutatingWebhookConfiguration',
+    metadata: { name: 'waiting' },
+    webhooks: [
+      {
+        name: 'waiting.golden.local',
+        clientConfig,
+        rules: [rule],
+        sideEffects: 'None',
+        admissionReviewVersions: ['v1'],
+      },
+    ],
+  };
+}
+
+async function namespace(name: string): Promise<void> {
+  await api.ok('POST', NAMESPACES, { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name } } });
+  await api.settle();
+}
+
+const secret = (name: string, data: Loose = {}): Loose => ({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: { name },
+  stringData: data,
+});
+
+test('nothing is created in a namespace whose deletion began while a webhook was asked', async () => {
+  await namespace('leaving');
+  meanwhile = async () => {
+    meanwhile = async () => {};
+    await api.ok('DELETE', `${NAMESPACES}/leaving`);
+  };
+  const { status, body } = await api.call('POST', `${NAMESPACES}/leaving/secrets`, { body: secret('late') });
+  assert.ok(status === 403 || status === 404, JSON.stringify(body));
+  await api.settle();
+  assert.equal(api.store.latest('secrets', 'leaving/late'), undefined);
+});
+
+test('a patch that was overtaken while a webhook was asked is made again on the new state', async () => {
+  await namespace('busy');
+  const url = `${NAMESPACES}/busy/secrets/one`;
+  await api.ok('POST', `${NAMESPACES}/busy/secrets`, { body: secret('one', { a: '1' }) });
+  const seen: Loose[] = [];
+  meanwhile = async (request) => {
+    seen.push(request.oldObject.data);
+    if (seen.length === 1) await api.ok('PATCH', url, { body: { stringData: { b: '2' } } });
+  };
+  const { data } = await api.ok('PATCH', url, { body: { stringData: { c: '3' } } });
+  meanwhile = async () => {};
+  assert.deepEqual(Object.keys(data).sort(), ['a', 'b', 'c']);
+  assert.deepEqual(Object.keys(seen.at(-1)).sort(), ['a', 'b'], 'the webhook judged what was written over');
+});
+
+test('a PUT with a revision that was overtaken is a conflict', async () => {
+  await namespace('strict');
+  const url = `${NAMESPACES}/strict/secrets/one`;
+  const made = await api.ok('POST', `${NAMESPACES}/strict/secrets`, { body: secret('one', { a: '1' }) });
+  let first = true;
+  meanwhile = async () => {
+    if (!first) return;
+    first = false;
+    await api.ok('PATCH', url, { body: { stringData: { b: '2' } } });
+  };
+  const { status } = await api.call('PUT', url, { body: { ...made, stringData: { c: '3' } } });
+  meanwhile = async () => {};
+  assert.equal(status, 409);
+});
+
+test('a delete that was overtaken judges the new state', async () => {
+  await namespace('guarded');
+  const url = `${NAMESPACES}/guarded/secrets/one`;
+  await api.ok('POST', `${NAMESPACES}/guarded/secrets`, { body: secret('one') });
+  const seen: Loose[] = [];
+  meanwhile = async ({ operation, oldObject }) => {
+    if (operation !== 'DELETE') return;
+    seen.push(oldObject.metadata.labels);
+    if (seen.length === 1) await api.ok('PATCH', url, { body: { metadata: { labels: { keep: 'yes' } } } });
+  };
+  await api.ok('DELETE', url);
+  meanwhile = async () => {};
+  assert.deepEqual(seen, [undefined, { keep: 'yes' }]);
+});
