@@ -5,6 +5,7 @@ import type { Client } from '#client/client.ts';
 import { createClient } from '#client/rest-client.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { Connections, StormWatcher, type StormWatcherOptions } from '#test/watch/storm-watcher.ts';
+import type { Reader } from '#client/client.ts';
 import { CONFIG_MAPS } from '#test/support/kinds.ts';
 import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
 import { startServer, temporaryDir, transportTo } from '#test/support/server-process.ts';
@@ -145,6 +146,17 @@ const selections: Record<string, Selection> = {
   },
 };
 
+/** Every namespace gets a ConfigMap of its own from a controller: none may come between the writes that are counted. */
+async function quietRevision(reader: Reader): Promise<number> {
+  const spaces = await reader.list(NAMESPACE_KIND);
+  for await (const { object } of reader.watch(CONFIG_MAPS, { sendInitialEvents: true, allowWatchBookmarks: true })) {
+    const { items, metadata } = await reader.list(CONFIG_MAPS);
+    if (items.length === spaces.items.length) return Number(metadata.resourceVersion);
+    assert.ok(object);
+  }
+  return assert.fail('the watch ended');
+}
+
 test(`${WATCHERS} watchers, ${EVENTS} events, random disconnects: each sees every revision once, in order`, async (t) => {
   const random = seededRandom(t);
   let over = false;
@@ -155,7 +167,7 @@ test(`${WATCHERS} watchers, ${EVENTS} events, random disconnects: each sees ever
   for (const name of NAMESPACES) {
     await clients[0]!.create(NAMESPACE_KIND, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
   }
-  const since = Number((await clients[0]!.list(CONFIG_MAPS)).metadata.resourceVersion);
+  const since = await quietRevision(clients[0]!);
   const connections = new Connections(access, CONNECTIONS);
   const watchers: StormWatcher[] = [];
   t.after(() => {
