@@ -5,6 +5,9 @@
 import { admissionChain } from '#engine/admission/admission.ts';
 import { customKindLifecycle } from '#engine/admission/custom-kind-lifecycle.ts';
 import { namespaceLifecycle } from '#engine/admission/namespace-lifecycle.ts';
+import { taintNewNodes } from '#engine/admission/node-taints.ts';
+import { tolerateLostNodes } from '#engine/admission/pod-tolerations.ts';
+import { priorityAdmission, priorityClassValidation } from '#engine/admission/priority.ts';
 import { validatingPolicies } from '#engine/admission/policies/validating-policies.ts';
 import { rbacEscalation } from '#engine/admission/rbac-escalation.ts';
 import { serviceAccountAdmission, serviceAccountValidation } from '#engine/admission/service-account.ts';
@@ -79,8 +82,21 @@ export function createCore(options: CoreOptions): Core {
   const policies = validatingPolicies({ store, registry, authorizer, log, metrics });
   const webhooks = startWebhooks({ store, registry, services, authorizer, clock, log, metrics });
   const admission = admissionChain({
-    mutating: [...guards, serviceAccountAdmission(store, clock), webhooks.mutating],
-    validating: [rbacEscalation(authorizer), serviceAccountValidation(store), policies.step, webhooks.validating],
+    mutating: [
+      ...guards,
+      serviceAccountAdmission(store, clock),
+      priorityAdmission(store),
+      tolerateLostNodes,
+      taintNewNodes,
+      webhooks.mutating,
+    ],
+    validating: [
+      rbacEscalation(authorizer),
+      serviceAccountValidation(store),
+      priorityClassValidation(store),
+      policies.step,
+      webhooks.validating,
+    ],
     guards,
   });
 

@@ -83,12 +83,18 @@ const cases: Record<string, Case> = {
     async run({ apply, owner, api }) {
       await apply({ changes: [create(child(owner))] });
       const made = api.peek(WIDGETS, 'default/owner-child')!;
-      await apply({ changes: [patchSize(made, 2), { ...remove(made), reason: 'Unwanted' }, create(child(owner))] });
+      const changes = [
+        { ...patchSize(made, 2), reason: 'Resized' },
+        patchSize(made, 3),
+        { ...remove(made), reason: 'Unwanted' },
+        create(child(owner)),
+      ];
+      await apply({ changes });
     },
-    writes: ['POST', 'PATCH', 'DELETE', 'POST'],
+    writes: ['POST', 'PATCH', 'PATCH', 'DELETE', 'POST'],
     events: [
       CREATED,
-      'owner Normal SuccessfulPatch: the child has the wrong size',
+      'owner Normal Resized: the child has the wrong size',
       'owner Normal Unwanted: the child is not wanted',
       CREATED,
     ],

@@ -88,7 +88,9 @@ async function applyChange(change: Change, subject: Subject | undefined, context
   try {
     const { written, already } = await write(change, context);
     if (!already) log.info({ change: change.do, object: describe(change) }, change.why);
-    if (!already && subject !== undefined) {
+    // Patches are mostly bookkeeping; one that people should hear of names its reason.
+    const news = change.do !== 'patch' || change.reason !== undefined;
+    if (!already && news && subject !== undefined) {
       events.record(subject.object, { type: 'Normal', reason: change.reason ?? succeeded, message: change.why });
     }
     return written === undefined ? [] : [written];

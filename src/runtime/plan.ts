@@ -10,7 +10,7 @@ import type { EventNote } from '#runtime/events.ts';
 interface Explained {
   /** For people: `the VM is to run and has no instance`. */
   readonly why: string;
-  /** The Event's reason, in CamelCase; otherwise one that names the verb. */
+  /** The Event's reason, in CamelCase; otherwise one that names the verb, and none for a patch that succeeds. */
   readonly reason?: string;
 }
 

@@ -27,6 +27,8 @@ export interface EngineController {
    * `system:controller:<account>` in auth/rbac/.
    */
   readonly account: string;
+  /** Who Events say they are from, where people know it under another name than its account's. */
+  readonly eventSource?: string;
   /** `parts` has all that runtime's startController wants. */
   start(parts: ControllerParts): RunningController | readonly RunningController[];
 }

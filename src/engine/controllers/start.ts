@@ -11,13 +11,16 @@ import { tokenSecretController } from '#engine/controllers/service-account-secre
 import { serviceAccountController } from '#engine/controllers/service-account.ts';
 import { policyStatusController } from '#engine/controllers/validating-admission-policy.ts';
 import { crdController } from '#engine/controllers/custom-resource-definition.ts';
+import { disruptionController } from '#engine/controllers/disruption/disruption.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
 import { garbageCollector } from '#engine/controllers/garbage-collector/garbage-collector.ts';
 import { accountUser, BOOTSTRAP, INFORMERS } from '#engine/controllers/identities.ts';
 import { jobController } from '#engine/controllers/job/job-controller.ts';
 import { NAMESPACES } from '#engine/controllers/kinds.ts';
 import { namespaceController } from '#engine/controllers/namespace.ts';
+import { nodeLifecycleController } from '#engine/controllers/node-lifecycle/node-lifecycle.ts';
 import { podGarbageCollector } from '#engine/controllers/pod-garbage-collector.ts';
+import { schedulerController } from '#engine/controllers/scheduler/scheduler.ts';
 import { SharedInformers } from '#engine/controllers/shared-informers.ts';
 import { ttlAfterFinishedController } from '#engine/controllers/ttl-after-finished.ts';
 import type { UserInfo } from '#engine/request.ts';
@@ -48,6 +51,9 @@ function controllersOf({ core, caPem }: ControllerOptions): readonly EngineContr
     podGarbageCollector,
     jobController,
     ttlAfterFinishedController,
+    schedulerController,
+    nodeLifecycleController,
+    disruptionController,
     clusterRoleAggregation,
     policyStatusController,
     serviceAccountController,
@@ -67,9 +73,9 @@ export async function startControllers(options: ControllerOptions): Promise<Runn
 
   const informers = new SharedInformers({ reader: clientOf(options, INFORMERS), clock, log, signal });
   const informer: SharedInformers['of'] = (type) => informers.of(type);
-  const controllers = controllersOf(options).flatMap(({ account, start }) => {
+  const controllers = controllersOf(options).flatMap(({ account, eventSource = account, start }) => {
     const client = clientOf(options, accountUser(account));
-    const events = new EventRecorder({ writer: client, clock, log, component: account, signal });
+    const events = new EventRecorder({ writer: client, clock, log, component: eventSource, signal });
     return start({ client, informer, registry, clock, log, events, signal });
   });
   await informers.synced();

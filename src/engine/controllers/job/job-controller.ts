@@ -15,7 +15,6 @@ import { strayPodController } from '#engine/controllers/job/stray-pods.ts';
 import { NAME_LABEL } from '#engine/registry/kinds/job/job-labels.ts';
 import type { Stored } from '#kube/meta.ts';
 import { type ControllerDefinition, source, startController } from '#runtime/controller.ts';
-import type { EventSink } from '#runtime/events.ts';
 
 const CONCURRENCY = 5;
 
@@ -26,21 +25,9 @@ export const jobController: EngineController = {
     const pods = parts.informer(PODS);
     const index = new PodIndex(pods, parts);
     const strays = strayPodController({ reader: parts.client, jobs, pods, index });
-    return [
-      startController(definition(parts, index), { ...parts, events: withoutPatches(parts.events) }),
-      startController(strays, parts),
-    ];
+    return [startController(definition(parts, index), parts), startController(strays, parts)];
   },
 };
-
-/** Finalizers come and go with every pod: that is bookkeeping, and no news to people. */
-function withoutPatches(events: EventSink): EventSink {
-  return {
-    record(about, note) {
-      if (note.reason !== 'SuccessfulPatch') events.record(about, note);
-    },
-  };
-}
 
 function definition({ informer, clock, signal }: ControllerParts, index: PodIndex): ControllerDefinition<JobWorld> {
   const jobs = informer(JOBS);

@@ -51,7 +51,9 @@ export const SYSTEM_ROLES: readonly ClusterRole[] = [
     RECORD_EVENTS,
     rule(['create'], COORDINATION, 'leases'),
     { ...rule([...READ, 'update'], COORDINATION, 'leases'), resourceNames: ['kube-scheduler'] },
-    rule(READ, CORE, 'nodes', 'namespaces', 'services', 'persistentvolumeclaims', 'persistentvolumes'),
+    rule(READ, CORE, 'nodes', 'namespaces', 'services', 'persistentvolumes'),
+    // Which node a claim waits for is said in an annotation of the claim.
+    rule([...READ, 'patch'], CORE, 'persistentvolumeclaims'),
     rule([...READ, 'delete'], CORE, 'pods'),
     rule(['create'], CORE, 'pods/binding'),
     rule(['patch', 'update'], CORE, 'pods/status'),

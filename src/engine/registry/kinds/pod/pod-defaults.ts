@@ -26,39 +26,9 @@ function requestWhatIsLimited(resources: NonNullable<PodSpec['resources']>): voi
   resources.requests = { ...limits, ...resources.requests };
 }
 
-/** What Kubernetes' standard admission plugins fill in; whoever ran before has the first word. */
-export function admitPod(spec: PodSpec | undefined): void {
-  if (!isRecord(spec)) return;
-  if (spec.priorityClassName === undefined) spec.priority ??= 0;
-  spec.preemptionPolicy ??= 'PreemptLowerPriority';
-  tolerateLostNodes(spec);
-}
-
-/** On a change, what was admitted before and is not said again stays. */
-export function readmitPod(spec: PodSpec | undefined, old: PodSpec): void {
+/** On a change, what admission gave and is not said again stays. */
+export function keepAdmitted(spec: PodSpec | undefined, old: PodSpec): void {
   if (!isRecord(spec)) return;
   if (old.priority !== undefined) spec.priority ??= old.priority;
   if (old.preemptionPolicy !== undefined) spec.preemptionPolicy ??= old.preemptionPolicy;
-  tolerateLostNodes(spec);
-}
-
-const TOLERATION_SECONDS = 300;
-
-/** A pod leaves a lost node after five minutes, unless it says otherwise. */
-function tolerateLostNodes(spec: PodSpec): void {
-  for (const key of ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable']) tolerateForAWhile(spec, key);
-}
-
-function tolerateForAWhile(spec: PodSpec, key: string): void {
-  const tolerations = records(spec.tolerations);
-  const covered = tolerations.some(
-    (toleration) =>
-      (toleration.key === undefined || toleration.key === '' || toleration.key === key) &&
-      (toleration.effect === undefined || toleration.effect === 'NoExecute'),
-  );
-  if (covered) return;
-  spec.tolerations = [
-    ...tolerations,
-    { key, operator: 'Exists', effect: 'NoExecute', tolerationSeconds: TOLERATION_SECONDS },
-  ];
 }

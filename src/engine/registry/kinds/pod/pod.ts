@@ -1,7 +1,7 @@
 /** Pod: containers that run together on one node. Whoever runs them writes the status. */
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { podColumns, podIpOf } from '#engine/registry/kinds/pod/pod-columns.ts';
-import { admitPod, defaultPod, readmitPod } from '#engine/registry/kinds/pod/pod-defaults.ts';
+import { defaultPod, keepAdmitted } from '#engine/registry/kinds/pod/pod-defaults.ts';
 import { checkPod, checkPodUpdate } from '#engine/registry/kinds/pod/pod-rules.ts';
 import { podStatus } from '#engine/registry/kinds/pod/pod-status.ts';
 import { qosClassOf } from '#engine/registry/kinds/pod/qos-class.ts';
@@ -44,7 +44,6 @@ export const pods = defineKind({
   },
   prepareForCreate(object) {
     const { spec } = object;
-    admitPod(spec);
     object.status = { phase: 'Pending', qosClass: isRecord(spec) ? qosClassOf(spec) : 'BestEffort' };
     if (isRecord(spec) && records(spec.schedulingGates).length > 0) {
       const message = 'Scheduling is blocked due to non-empty scheduling gates';
@@ -52,7 +51,7 @@ export const pods = defineKind({
     }
   },
   prepareForUpdate({ spec }, old) {
-    readmitPod(spec, old.spec);
+    keepAdmitted(spec, old.spec);
   },
   graceSeconds: ({ spec, status }, requested) => {
     // Nobody runs it yet or any more, so that there is nobody to wait for.

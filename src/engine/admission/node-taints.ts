@@ -1,0 +1,19 @@
+/** A new node takes no pods before it was seen ready: node lifecycle takes the taint away then. TaintNodesByCondition. */
+import type { MutatingStep } from '#engine/admission/admission.ts';
+import type { taint } from '#engine/registry/kinds/shared/scheduling.ts';
+import { records } from '#engine/registry/kinds/shared/reading.ts';
+import { isRecord } from '#kube/meta.ts';
+import type { Infer } from '#kube/schema-dsl.ts';
+
+type Taint = Infer<typeof taint>;
+
+const NOT_READY: Taint = { key: 'node.kubernetes.io/not-ready', effect: 'NoSchedule' };
+
+export const taintNewNodes: MutatingStep = ({ operation, resource, subresource, object }) => {
+  if (operation !== 'CREATE' || resource.collection !== 'nodes' || subresource !== '' || object === undefined) return;
+  if (!isRecord(object['spec'])) object['spec'] = {};
+  const spec = object['spec'] as { taints?: Taint[] };
+  const taints = records(spec.taints);
+  if (taints.some(({ key, effect }) => key === NOT_READY.key && effect === NOT_READY.effect)) return;
+  spec.taints = [...taints, { ...NOT_READY }];
+};

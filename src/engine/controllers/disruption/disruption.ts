@@ -1,0 +1,100 @@
+/** Keeps the status of PodDisruptionBudgets, by which evictions are allowed or refused (decide-budget.ts). */
+import type { Informer } from '#client/informer.ts';
+import { objectKey } from '#client/object-key.ts';
+import { type BudgetWorld, decideBudget } from '#engine/controllers/disruption/decide-budget.ts';
+import { needsScale } from '#engine/controllers/disruption/expected-pods.ts';
+import { type Budget, BUDGETS } from '#engine/controllers/disruption/kinds.ts';
+import { LabelledPods } from '#engine/controllers/disruption/labelled-pods.ts';
+import { ownerScales } from '#engine/controllers/disruption/owner-scales.ts';
+import { staleDisruption } from '#engine/controllers/disruption/stale-disruption.ts';
+import type { ControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
+import { type Pod, PODS } from '#engine/controllers/scheduler/kinds.ts';
+import { type LabelRequirement, labelRequirementsOf, matchesLabels } from '#kube/label-selector.ts';
+import type { Stored } from '#kube/meta.ts';
+import { type ControllerDefinition, type Source, startController } from '#runtime/controller.ts';
+
+export const disruptionController: EngineController = {
+  account: 'disruption-controller',
+  start(parts) {
+    const stale = staleDisruption(parts.informer(PODS), parts.clock);
+    return [startController(definition(parts), parts), startController(stale, parts)];
+  },
+};
+
+function definition({ informer, client, registry, clock }: ControllerParts): ControllerDefinition<BudgetWorld> {
+  const budgets = informer(BUDGETS);
+  const pods = informer(PODS);
+  const labelled = new LabelledPods((key) => pods.get(key));
+  const watched = new BudgetSelectors();
+  return {
+    name: 'disruption',
+    type: BUDGETS,
+    sources: [budgetSource(budgets, watched), podSource(pods, labelled, watched)],
+    async observe(key, { signal }) {
+      const budget = budgets.get(key);
+      if (budget === undefined) return undefined;
+      const { namespace = '' } = budget.metadata;
+      const selector = selectorOf(budget);
+      const selected = selector === undefined ? [] : labelled.select(namespace, selector);
+      const scales = needsScale(budget)
+        ? await ownerScales(selected, { reader: client, registry }, { signal })
+        : new Map();
+      return { budget, pods: selected, scales, nowMs: clock.now() };
+    },
+    decide: decideBudget,
+    subject: ({ budget }) => budget,
+  };
+}
+
+/** Without a selector it guards nothing, with an empty one the whole namespace. */
+function selectorOf({ spec }: Budget): readonly LabelRequirement[] | undefined {
+  return spec?.selector && labelRequirementsOf(spec.selector);
+}
+
+/** The selectors of all budgets, compiled once, by namespace: every change of a pod asks for them. */
+class BudgetSelectors {
+  readonly #byNamespace = new Map<string, Map<string, readonly LabelRequirement[]>>();
+
+  change(key: string, budget: Stored<Budget>, isThere: boolean): void {
+    const { namespace = '' } = budget.metadata;
+    const held = this.#byNamespace.get(namespace) ?? new Map<string, readonly LabelRequirement[]>();
+    const selector = isThere ? selectorOf(budget) : undefined;
+    if (selector === undefined) held.delete(key);
+    else held.set(key, selector);
+    if (held.size === 0) this.#byNamespace.delete(namespace);
+    else this.#byNamespace.set(namespace, held);
+  }
+
+  /** The keys of budgets that guard the pod. */
+  of({ metadata }: Pod): string[] {
+    const keys: string[] = [];
+    for (const [key, selector] of this.#byNamespace.get(metadata.namespace ?? '') ?? []) {
+      if (matchesLabels(selector, metadata.labels)) keys.push(key);
+    }
+    return keys;
+  }
+}
+
+function budgetSource(budgets: Informer<Budget>, watched: BudgetSelectors): Source {
+  return {
+    cache: budgets,
+    subscribe: (add) =>
+      budgets.onChange((key, { old, new: next }) => {
+        watched.change(key, (next ?? old)!, next !== undefined);
+        add(key);
+      }),
+  };
+}
+
+function podSource(pods: Informer<Pod>, labelled: LabelledPods, watched: BudgetSelectors): Source {
+  return {
+    cache: pods,
+    subscribe: (add) =>
+      pods.onChange((_, change) => {
+        const { old, new: next } = change;
+        labelled.change(objectKey((next ?? old)!), change);
+        if (old !== undefined) for (const key of watched.of(old)) add(key);
+        if (next !== undefined) for (const key of watched.of(next)) add(key);
+      }),
+  };
+}

@@ -1,0 +1,28 @@
+/** PodDisruptionBudgets, as far as their controller looks at them. */
+import type { Condition } from '#kube/conditions.ts';
+import type { LabelSelector } from '#kube/label-selector.ts';
+import type { KubeObject, ResourceType } from '#kube/meta.ts';
+
+export interface BudgetStatus {
+  observedGeneration?: number;
+  disruptionsAllowed?: number;
+  currentHealthy?: number;
+  desiredHealthy?: number;
+  expectedPods?: number;
+  /** Pods that an eviction was allowed for and that are still there, since when. */
+  disruptedPods?: Record<string, string>;
+  conditions?: Condition[];
+}
+
+export interface Budget extends KubeObject {
+  spec?: { selector?: LabelSelector; minAvailable?: number | string; maxUnavailable?: number | string };
+  status?: BudgetStatus;
+}
+
+export const BUDGETS: ResourceType<Budget> = {
+  group: 'policy',
+  version: 'v1',
+  kind: 'PodDisruptionBudget',
+  plural: 'poddisruptionbudgets',
+  namespaced: true,
+};

@@ -1,0 +1,65 @@
+/** Asks the controllers of pods how many they want: kinds with a scale subresource are read through the API. */
+import type { Reader } from '#client/client.ts';
+import { controllerOf, type OwnerScale, type Scales } from '#engine/controllers/disruption/expected-pods.ts';
+import type { Pod } from '#engine/controllers/scheduler/kinds.ts';
+import type { Registry } from '#engine/registry/registry.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+import { isApiError } from '#kube/api-error.ts';
+import { groupResource, type KubeObject, type OwnerReference, parseApiVersion, type Stored } from '#kube/meta.ts';
+
+export interface ScaleReader {
+  readonly reader: Pick<Reader, 'get'>;
+  readonly registry: Pick<Registry, 'resources'>;
+}
+
+export async function ownerScales(
+  pods: readonly Stored<Pod>[],
+  parts: ScaleReader,
+  { signal }: { signal: AbortSignal },
+): Promise<Scales> {
+  const scales = new Map<string, OwnerScale>();
+  for (const pod of pods) {
+    const owner = controllerOf(pod);
+    if (owner === undefined || scales.has(owner.uid)) continue;
+    scales.set(owner.uid, await scaleOf(owner, pod.metadata.namespace ?? '', parts, signal));
+  }
+  return scales;
+}
+
+async function scaleOf(
+  owner: OwnerReference,
+  namespace: string,
+  { reader, registry }: ScaleReader,
+  signal: AbortSignal,
+): Promise<OwnerScale> {
+  const { group, version } = parseApiVersion(owner.apiVersion);
+  const resource = registry.resources.find(
+    (one) => one.group === group && one.version === version && one.kind === owner.kind,
+  );
+  if (resource === undefined) return { is: 'none', resource: `${owner.kind}.${owner.apiVersion}` };
+  if (resource.scale === undefined) return { is: 'none', resource: groupResource(resource) };
+  return readScale(owner, namespace, resource, reader, signal);
+}
+
+/** Through the subresource, because our account may read nothing else of kinds that we do not know. */
+async function readScale(
+  { name, uid }: OwnerReference,
+  namespace: string,
+  resource: Resource,
+  reader: ScaleReader['reader'],
+  signal: AbortSignal,
+): Promise<OwnerScale> {
+  const path = { name, namespace, subresource: 'scale' };
+  try {
+    const scale: Stored<Scale> = await reader.get<Scale>(resource, path, { signal });
+    if (scale.metadata.uid !== uid) return { is: 'missing' };
+    return { replicas: scale.spec?.replicas ?? 0 };
+  } catch (error) {
+    if (isApiError(error, 'NotFound')) return { is: 'missing' };
+    throw error;
+  }
+}
+
+interface Scale extends KubeObject {
+  spec?: { replicas?: number };
+}

@@ -1,0 +1,62 @@
+/** A pod that was marked for an eviction that never came is no target any more, after two minutes. Pure decision. */
+import type { Informer } from '#client/informer.ts';
+import { type Pod, PODS } from '#engine/controllers/scheduler/kinds.ts';
+import { findCondition } from '#kube/conditions.ts';
+import type { Stored } from '#kube/meta.ts';
+import { type Clock, timestamp } from '#lib/clock.ts';
+import { type ControllerDefinition, source } from '#runtime/controller.ts';
+import { NOTHING, type Plan } from '#runtime/plan.ts';
+
+export interface MarkedPodWorld {
+  readonly pod: Stored<Pod>;
+  readonly nowMs: number;
+}
+
+const STALE_MS = 2 * 60_000;
+const TARGET = 'DisruptionTarget';
+/** Nodes mark pods long before they end them. */
+const BY_NODE = 'TerminationByKubelet';
+
+export function decideMarkedPod({ pod, nowMs }: MarkedPodWorld): Plan {
+  const since = markedSince(pod);
+  if (since === undefined) return NOTHING;
+  const leftMs = Date.parse(since) + STALE_MS - nowMs;
+  if (leftMs > 0) return { changes: [], requeueAfterMs: leftMs };
+  const { namespace, name, uid } = pod.metadata;
+  const condition = {
+    type: TARGET,
+    status: 'False',
+    reason: null,
+    message: null,
+    lastTransitionTime: timestamp(nowMs),
+  };
+  const patch = { type: 'strategic' as const, body: { status: { conditions: [condition] } } };
+  const why = 'the eviction that it was marked for did not happen';
+  return {
+    changes: [{ do: 'patch', type: PODS, name: { namespace, name }, uid, subresource: 'status', patch, why }],
+  };
+}
+
+function markedSince({ metadata, status }: Stored<Pod>): string | undefined {
+  const condition = findCondition(status?.conditions, TARGET);
+  const ended = status?.phase === 'Succeeded' || status?.phase === 'Failed';
+  if (metadata.deletionTimestamp !== undefined || ended) return undefined;
+  if (condition?.status !== 'True' || condition.reason === BY_NODE) return undefined;
+  return condition.lastTransitionTime;
+}
+
+export function staleDisruption(pods: Informer<Pod>, clock: Clock): ControllerDefinition<MarkedPodWorld> {
+  return {
+    name: 'stale-disruption',
+    type: PODS,
+    sources: [
+      source(pods, (pod) => (markedSince(pod) === undefined ? [] : [`${pod.metadata.namespace}/${pod.metadata.name}`])),
+    ],
+    observe(key) {
+      const pod = pods.get(key);
+      return pod && { pod, nowMs: clock.now() };
+    },
+    decide: decideMarkedPod,
+    subject: () => undefined,
+  };
+}

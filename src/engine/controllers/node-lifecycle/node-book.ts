@@ -1,0 +1,64 @@
+/** What is remembered of nodes while we watch them: signs of life, and since when taints without a time are there. */
+import type { Informer } from '#client/informer.ts';
+import {
+  LEASE_NAMESPACE,
+  learnHealth,
+  type Lease,
+  type NodeHealth,
+  type Outage,
+  outageOf,
+} from '#engine/controllers/node-lifecycle/health.ts';
+import type { Node, Taint } from '#engine/controllers/scheduler/kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+
+interface NodeRecord {
+  health: NodeHealth;
+  /** Of taints that do not say it themselves. */
+  readonly taintedMs: Map<string, number>;
+}
+
+export class NodeBook {
+  readonly #nodes: Informer<Node>;
+  readonly #leases: Informer<Lease>;
+  readonly #records = new Map<string, NodeRecord>();
+
+  constructor({ nodes, leases }: { nodes: Informer<Node>; leases: Informer<Lease> }) {
+    this.#nodes = nodes;
+    this.#leases = leases;
+  }
+
+  learn(node: Stored<Node>, nowMs: number): NodeHealth {
+    const { name } = node.metadata;
+    const known = this.#records.get(name);
+    const health = learnHealth(known?.health, node, this.#leases.get(`${LEASE_NAMESPACE}/${name}`), nowMs);
+    const record = known?.health.uid === health.uid ? known : { health, taintedMs: new Map<string, number>() };
+    record.health = health;
+    this.#records.set(name, record);
+    noteTaints(record.taintedMs, node.spec?.taints ?? [], nowMs);
+    return health;
+  }
+
+  forget(name: string): void {
+    this.#records.delete(name);
+  }
+
+  outage(nowMs: number): Outage {
+    const all = this.#nodes.list().map((node) => [node, this.learn(node, nowMs)] as const);
+    return outageOf(all, nowMs);
+  }
+
+  taintedSinceMs(node: string, taint: Taint, nowMs: number): number {
+    if (taint.timeAdded !== undefined) return Date.parse(taint.timeAdded);
+    return this.#records.get(node)?.taintedMs.get(keyOfTaint(taint)) ?? nowMs;
+  }
+}
+
+function noteTaints(taintedMs: Map<string, number>, taints: readonly Taint[], nowMs: number): void {
+  const present = new Set(taints.filter(({ effect }) => effect === 'NoExecute').map(keyOfTaint));
+  for (const key of taintedMs.keys()) if (!present.has(key)) taintedMs.delete(key);
+  for (const key of present) if (!taintedMs.has(key)) taintedMs.set(key, nowMs);
+}
+
+function keyOfTaint({ key, value = '' }: Taint): string {
+  return `${key}=${value}`;
+}

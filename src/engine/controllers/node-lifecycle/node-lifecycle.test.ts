@@ -1,0 +1,325 @@
+/** Decisions about nodes and about the pods on them. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { decideNode, type NodeWorld } from '#engine/controllers/node-lifecycle/decide-node.ts';
+import { decidePodOnNode } from '#engine/controllers/node-lifecycle/decide-pod.ts';
+import { learnHealth, type NodeHealth, type Outage, outageOf } from '#engine/controllers/node-lifecycle/health.ts';
+import type { Node, Taint } from '#engine/controllers/scheduler/kinds.ts';
+import { aNode, aPod, type PodWish, stored } from '#engine/controllers/scheduler/testing/builders.ts';
+import type { Stored } from '#kube/meta.ts';
+import { timestamp } from '#lib/clock.ts';
+import type { Change } from '#runtime/plan.ts';
+
+const NOW = 1_900_000_000_000;
+const ago = (seconds: number) => timestamp(NOW - seconds * 1000);
+const health = (silentSeconds: number, watchedSeconds = 1000): NodeHealth => ({
+  uid: 'uid',
+  sinceMs: NOW - watchedSeconds * 1000,
+  lastSignMs: NOW - silentSeconds * 1000,
+  heartbeat: undefined,
+  renewTime: undefined,
+});
+
+type Ready = 'True' | 'False' | 'Unknown' | undefined;
+
+function node(
+  ready: Ready,
+  { taints, cordoned = false }: { taints?: string[]; cordoned?: boolean } = {},
+): Stored<Node> {
+  const conditions = ready === undefined ? [] : [{ type: 'Ready', status: ready, lastTransitionTime: ago(100) }];
+  return aNode('a', { taints: taints?.map(taint), unschedulable: cordoned, status: { conditions } });
+}
+
+function taint(text: string): Taint {
+  const [key = '', effect] = text.split(':');
+  return {
+    key: key.includes('/') ? key : `node.kubernetes.io/${key}`,
+    effect: effect as Taint['effect'],
+    timeAdded: ago(50),
+  };
+}
+
+function told(change: Change): string {
+  assert.equal(change.do, 'patch');
+  if (change.do !== 'patch') return '';
+  const body = change.patch.body as {
+    spec?: { taints: Taint[] | null };
+    status?: { conditions: { type: string; reason: string }[] };
+  };
+  const taints = body.spec?.taints?.map(({ key, effect }) => `${key.replace('node.kubernetes.io/', '')}:${effect}`);
+  const conditions = body.status?.conditions.map(({ type, reason }) => `${type} ${reason}`);
+  const what = conditions ?? taints ?? ['no taints'];
+  return `${what.join(', ')} (${change.reason ?? 'quiet'})`;
+}
+
+interface NodeCase {
+  readonly node: Stored<Node>;
+  readonly silent?: number;
+  readonly outage?: Outage;
+  readonly want?: string;
+  readonly again?: number;
+}
+
+const nodes: Record<string, NodeCase> = {
+  'a node that is well is looked at when its grace is over': { node: node('True'), silent: 10, again: 30_000 },
+  'silent, but within its grace': { node: node('True'), silent: 39, again: 1000 },
+  lost: {
+    node: node('True'),
+    silent: 40,
+    want: 'Ready NodeStatusUnknown, MemoryPressure NodeStatusNeverUpdated, DiskPressure NodeStatusNeverUpdated, PIDPressure NodeStatusNeverUpdated (NodeNotReady)',
+  },
+  'lost, after it said that it is not ready': {
+    node: node('False'),
+    silent: 40,
+    want: 'Ready NodeStatusUnknown, MemoryPressure NodeStatusNeverUpdated, DiskPressure NodeStatusNeverUpdated, PIDPressure NodeStatusNeverUpdated (quiet)',
+  },
+  'never heard of': { node: node(undefined, { taints: ['not-ready:NoSchedule'] }), silent: 40, again: 20_000 },
+  'never heard of for a minute': {
+    node: node(undefined),
+    silent: 60,
+    want: 'Ready NodeStatusNeverUpdated, MemoryPressure NodeStatusNeverUpdated, DiskPressure NodeStatusNeverUpdated, PIDPressure NodeStatusNeverUpdated (quiet)',
+  },
+  'ready: what it was made with goes': {
+    node: node('True', { taints: ['not-ready:NoSchedule'] }),
+    silent: 0,
+    want: 'no taints (NodeReady)',
+    again: 40_000,
+  },
+  'unknown: both taints': {
+    node: node('Unknown'),
+    silent: 10,
+    want: 'unreachable:NoSchedule, unreachable:NoExecute (quiet)',
+    again: 30_000,
+  },
+  'not ready: both taints, instead of the others': {
+    node: node('False', { taints: ['unreachable:NoSchedule', 'unreachable:NoExecute'] }),
+    silent: 10,
+    want: 'not-ready:NoSchedule, not-ready:NoExecute (NodeNotReady)',
+    again: 30_000,
+  },
+  'taints of others stay': {
+    node: node('True', {
+      taints: ['example.org/gpu:NoSchedule', 'unreachable:NoExecute', 'memory-pressure:NoExecute'],
+    }),
+    silent: 0,
+    want: 'example.org/gpu:NoSchedule, memory-pressure:NoExecute (NodeReady)',
+    again: 40_000,
+  },
+  cordoned: {
+    node: node('True', { cordoned: true }),
+    silent: 0,
+    want: 'unschedulable:NoSchedule (quiet)',
+    again: 40_000,
+  },
+  'cordoned already': {
+    node: node('True', { cordoned: true, taints: ['unschedulable:NoSchedule'] }),
+    silent: 0,
+    again: 40_000,
+  },
+  'nobody is emptied while all are lost': {
+    node: node('Unknown', { taints: ['unreachable:NoSchedule', 'unreachable:NoExecute'] }),
+    silent: 10,
+    outage: 'full',
+    want: 'unreachable:NoSchedule (quiet)',
+    again: 5000,
+  },
+  'no more are emptied while most are lost': {
+    node: node('Unknown'),
+    silent: 10,
+    outage: 'partial',
+    want: 'unreachable:NoSchedule (quiet)',
+    again: 5000,
+  },
+  'but those that are go on': {
+    node: node('Unknown', { taints: ['unreachable:NoSchedule', 'unreachable:NoExecute'] }),
+    silent: 10,
+    outage: 'partial',
+    again: 5000,
+  },
+};
+
+for (const [sentence, { node: subject, silent = 0, outage = 'none', want, again }] of Object.entries(nodes)) {
+  test(`node: ${sentence}`, () => {
+    const world: NodeWorld = { node: subject, health: health(silent), outage, nowMs: NOW };
+    const { changes, requeueAfterMs } = decideNode(world);
+    assert.deepEqual(changes.map(told), want === undefined ? [] : [want]);
+    assert.equal(requeueAfterMs, again);
+  });
+}
+
+interface PodCase {
+  readonly pod?: PodWish;
+  readonly node: Stored<Node>;
+  readonly outage?: Outage;
+  readonly watched?: number;
+  readonly wasDoomed?: boolean;
+  readonly want?: string[];
+  readonly events?: string[];
+  readonly again?: number;
+}
+
+const DOWN = node('Unknown', { taints: ['unreachable:NoSchedule', 'unreachable:NoExecute'] });
+const tolerating = (tolerationSeconds?: number): PodWish => ({
+  tolerations: [{ key: 'node.kubernetes.io/unreachable', operator: 'Exists', effect: 'NoExecute', tolerationSeconds }],
+});
+const readySince = (seconds: number): PodWish => ({
+  ...tolerating(),
+  status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: ago(seconds) }] },
+});
+const EVICTED = ['patch DisruptionTarget', 'delete'];
+const UNREADY = ['Warning NodeNotReady Node is not ready'];
+
+const pods: Record<string, PodCase> = {
+  'no toleration: at once': { node: DOWN, want: EVICTED },
+  'tolerated for a while longer': { node: DOWN, pod: tolerating(300), again: 250_000 },
+  'tolerated for long enough': { node: DOWN, pod: tolerating(50), want: EVICTED },
+  'tolerated for ever': { node: DOWN, pod: tolerating() },
+  'not tolerated for less than no time': { node: DOWN, pod: tolerating(-5), want: EVICTED },
+  'the shortest toleration counts': {
+    node: node('Unknown', { taints: ['unreachable:NoExecute', 'example.org/x:NoExecute'] }),
+    pod: {
+      tolerations: [
+        ...tolerating(300).tolerations!,
+        { key: 'example.org/x', operator: 'Exists', tolerationSeconds: 60 },
+      ],
+    },
+    again: 10_000,
+  },
+  'NoSchedule evicts nobody': { node: node('Unknown', { taints: ['unreachable:NoSchedule'] }) },
+  'nothing while all nodes are lost': { node: DOWN, outage: 'full', again: 5000 },
+  'nothing before we have watched for a while': { node: DOWN, watched: 10, again: 30_000 },
+  'but for taints of people': {
+    node: node('True', { taints: ['example.org/x:NoExecute'] }),
+    watched: 10,
+    want: EVICTED,
+  },
+  'a pod under deletion': { node: DOWN, pod: { metadata: { deletionTimestamp: ago(1) } } },
+  'a pod that ended': { node: DOWN, pod: { status: { phase: 'Succeeded' } } },
+  'the node is back': {
+    node: node('True'),
+    wasDoomed: true,
+    events: ['Normal TaintManagerEviction Cancelling deletion of Pod default/p'],
+  },
+  'a ready pod on a lost node': { node: DOWN, pod: readySince(200), want: ['patch Ready'], events: UNREADY },
+  'a pod that became ready before its node was not': {
+    node: node('False'),
+    pod: readySince(200),
+    want: ['patch Ready'],
+    events: UNREADY,
+  },
+  'a pod that became ready later, as the node says': { node: node('False'), pod: readySince(50) },
+  'a ready pod, before we know about its node': { node: DOWN, pod: readySince(200), watched: 10, again: 30_000 },
+};
+
+for (const [sentence, { pod = {}, node: on, outage = 'none', watched, wasDoomed = false, ...wanted }] of Object.entries(
+  pods,
+)) {
+  test(`pod: ${sentence}`, () => {
+    const { changes, events, requeueAfterMs } = decidePodOnNode({
+      pod: aPod('p', pod),
+      node: on,
+      health: health(100, watched),
+      outage,
+      taintedSinceMs: ({ timeAdded = '' }) => Date.parse(timeAdded),
+      wasDoomed,
+      nowMs: NOW,
+    });
+    const did = changes.map((change) => {
+      if (change.do !== 'patch') return change.do;
+      return `patch ${(change.patch.body as { status: { conditions: { type: string }[] } }).status.conditions[0]?.type}`;
+    });
+    assert.deepEqual(did, wanted.want ?? []);
+    assert.deepEqual(
+      (events ?? []).map(({ type, reason, message }) => `${type} ${reason} ${message}`),
+      wanted.events ?? [],
+    );
+    assert.equal(requeueAfterMs, wanted.again);
+  });
+}
+
+const lease = (renewTime: string) =>
+  stored({ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', spec: { renewTime } }, { name: 'a' });
+const T1 = '2030-01-01T00:00:01.000000Z';
+const T2 = '2030-01-01T00:00:02.000000Z';
+
+test('health: only what we see change is a sign of life', () => {
+  const subject = node('True');
+  let seen = learnHealth(undefined, subject, lease(T1), 1000);
+  assert.deepEqual([seen.sinceMs, seen.lastSignMs], [1000, 1000], 'however old the Lease is');
+  seen = learnHealth(seen, subject, lease(T1), 2000);
+  assert.equal(seen.lastSignMs, 1000);
+  seen = learnHealth(seen, subject, lease(T2), 3000);
+  assert.equal(seen.lastSignMs, 3000);
+  seen = learnHealth(seen, subject, lease(T1), 4000);
+  assert.equal(seen.lastSignMs, 3000, 'a time that went back is none');
+  seen = learnHealth(
+    seen,
+    aNode('a', { status: { conditions: [{ type: 'Ready', status: 'True', lastHeartbeatTime: T1 }] } }),
+    undefined,
+    5000,
+  );
+  assert.deepEqual([seen.sinceMs, seen.lastSignMs], [1000, 5000]);
+  const anew = { ...subject, metadata: { ...subject.metadata, uid: 'another' } };
+  assert.equal(learnHealth(seen, anew, lease(T2), 6000).sinceMs, 6000);
+});
+
+const outages: Record<string, { nodes: [Ready, silent: number][]; want: Outage }> = {
+  'nobody there': { nodes: [], want: 'none' },
+  'all well': {
+    nodes: [
+      ['True', 0],
+      ['True', 20],
+    ],
+    want: 'none',
+  },
+  'one of two': {
+    nodes: [
+      ['Unknown', 60],
+      ['True', 0],
+    ],
+    want: 'none',
+  },
+  all: {
+    nodes: [
+      ['Unknown', 60],
+      ['False', 0],
+    ],
+    want: 'full',
+  },
+  'the only one': { nodes: [['Unknown', 60]], want: 'full' },
+  'all silent, not all declared lost': {
+    nodes: [
+      ['Unknown', 40],
+      ['True', 35],
+    ],
+    want: 'full',
+  },
+  'three of five': {
+    nodes: [
+      ['Unknown', 60],
+      ['Unknown', 60],
+      ['Unknown', 60],
+      ['True', 0],
+      ['True', 0],
+    ],
+    want: 'partial',
+  },
+  'three of six': {
+    nodes: [
+      ['Unknown', 60],
+      ['Unknown', 60],
+      ['Unknown', 60],
+      ['True', 0],
+      ['True', 0],
+      ['True', 0],
+    ],
+    want: 'none',
+  },
+};
+
+for (const [sentence, { nodes: all, want }] of Object.entries(outages)) {
+  test(`outage: ${sentence}`, () => {
+    const seen = all.map(([ready, silent]) => [node(ready), health(silent)] as const);
+    assert.equal(outageOf(seen, NOW), want);
+  });
+}

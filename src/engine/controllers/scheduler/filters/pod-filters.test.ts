@@ -1,0 +1,207 @@
+/** Affinity between pods and spreading: which nodes are left. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Filter } from '#engine/controllers/scheduler/filters/filter.ts';
+import { podAffinityFilter } from '#engine/controllers/scheduler/filters/pod-affinity.ts';
+import { spreadFilter } from '#engine/controllers/scheduler/filters/spread.ts';
+import { podFacts } from '#engine/controllers/scheduler/pod-facts.ts';
+import {
+  aCluster,
+  aNode,
+  aPod,
+  type ClusterWish,
+  type NodeWish,
+  type PodWish,
+} from '#engine/controllers/scheduler/testing/builders.ts';
+
+/** Nodes a and b in zone x, c in zone y. */
+const zone = (value: string, wish: NodeWish = {}): NodeWish => ({ ...wish, labels: { zone: value, ...wish.labels } });
+const NODES = [aNode('a', zone('x')), aNode('b', zone('x')), aNode('c', zone('y'))];
+
+interface Case extends ClusterWish {
+  readonly pod: PodWish;
+  /** What the pod may go to, and why not to the rest, in the order of nodes. */
+  readonly want: string[];
+}
+
+function run(name: string, filter: Filter, words: Record<string, string>, cases: Record<string, Case>): void {
+  for (const [sentence, { pod, want, nodes = NODES, ...cluster }] of Object.entries(cases)) {
+    test(`${name}: ${sentence}`, () => {
+      const view = aCluster({ nodes, ...cluster });
+      const check = filter(podFacts(aPod('new', pod)), view);
+      assert.ok(check === undefined || typeof check === 'function');
+      const found = view.nodes.map((node) => {
+        const reason = check?.(node)?.reasons[0];
+        return reason === undefined ? node.name : (words[reason] ?? reason);
+      });
+      assert.deepEqual(found, want);
+    });
+  }
+}
+
+const web = { labelSelector: { matchLabels: { app: 'web' } } };
+const near = (...terms: object[]): PodWish => ({
+  affinity: { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: terms as never } },
+});
+const apart = (...terms: object[]): PodWish => ({
+  affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: terms as never } },
+});
+const BY_NODE = { topologyKey: 'kubernetes.io/hostname' };
+const BY_ZONE = { topologyKey: 'zone' };
+const on = (node: string, wish: PodWish = {}) =>
+  aPod(`on-${node}-${Object.values(wish.labels ?? {}).join('-')}`, { labels: { app: 'web' }, nodeName: node, ...wish });
+
+run(
+  'pod affinity',
+  podAffinityFilter,
+  {
+    "node(s) didn't match pod affinity rules": 'far',
+    "node(s) didn't match pod anti-affinity rules": 'near',
+    "node(s) didn't satisfy existing pods anti-affinity rules": 'kept away',
+  },
+  {
+    'nothing asked for': { pod: {}, pods: [on('a')], want: ['a', 'b', 'c'] },
+    'near a pod, by node': { pod: near({ ...web, ...BY_NODE }), pods: [on('a')], want: ['a', 'far', 'far'] },
+    'near a pod, by zone': { pod: near({ ...web, ...BY_ZONE }), pods: [on('a')], want: ['a', 'b', 'far'] },
+    'nobody to be near': { pod: near({ ...web, ...BY_ZONE }), want: ['far', 'far', 'far'] },
+    'the first of its kind': {
+      pod: { ...near({ ...web, ...BY_ZONE }), labels: { app: 'web' } },
+      want: ['a', 'b', 'c'],
+    },
+    'the first of its kind needs the topology': {
+      pod: { ...near({ ...web, ...BY_ZONE }), labels: { app: 'web' } },
+      nodes: [aNode('a', zone('x')), aNode('b')],
+      want: ['a', 'far'],
+    },
+    'all terms must select the same pod': {
+      pod: near({ ...web, ...BY_ZONE }, { labelSelector: { matchLabels: { tier: 'db' } }, ...BY_ZONE }),
+      pods: [on('a'), on('c', { labels: { app: 'web', tier: 'db' } })],
+      want: ['far', 'far', 'c'],
+    },
+    'pods of another namespace do not count': {
+      pod: near({ ...web, ...BY_ZONE }),
+      pods: [on('a', { namespace: 'other' })],
+      want: ['far', 'far', 'far'],
+    },
+    'unless it is named': {
+      pod: near({ ...web, ...BY_ZONE, namespaces: ['other'] }),
+      pods: [on('a', { namespace: 'other' })],
+      want: ['a', 'b', 'far'],
+    },
+    'or selected': {
+      pod: near({ ...web, ...BY_ZONE, namespaceSelector: { matchLabels: { team: 'one' } } }),
+      pods: [on('a', { namespace: 'other' }), on('c', { namespace: 'third' })],
+      namespaces: { other: { team: 'one' }, third: { team: 'two' } },
+      want: ['a', 'b', 'far'],
+    },
+    'an empty namespace selector selects all': {
+      pod: near({ ...web, ...BY_ZONE, namespaceSelector: {} }),
+      pods: [on('c', { namespace: 'third' })],
+      want: ['far', 'far', 'c'],
+    },
+    'apart from a pod, by node': { pod: apart({ ...web, ...BY_NODE }), pods: [on('a')], want: ['near', 'b', 'c'] },
+    'apart from a pod, by zone': { pod: apart({ ...web, ...BY_ZONE }), pods: [on('a')], want: ['near', 'near', 'c'] },
+    'apart where the topology is missing': {
+      pod: apart({ ...web, ...BY_ZONE }),
+      pods: [on('a')],
+      nodes: [aNode('a'), aNode('b', zone('x'))],
+      want: ['a', 'b'],
+    },
+    'a pod that is there keeps others away': {
+      pod: { labels: { app: 'web' } },
+      pods: [on('a', { labels: { app: 'db' }, ...apart({ ...web, ...BY_ZONE }) })],
+      want: ['kept away', 'kept away', 'c'],
+    },
+    'but not those that it does not mean': {
+      pod: { labels: { app: 'cache' } },
+      pods: [on('a', { labels: { app: 'db' }, ...apart({ ...web, ...BY_ZONE }) })],
+      want: ['a', 'b', 'c'],
+    },
+    'nor those of another namespace': {
+      pod: { labels: { app: 'web' }, namespace: 'other' },
+      pods: [on('a', { labels: { app: 'db' }, ...apart({ ...web, ...BY_ZONE }) })],
+      want: ['a', 'b', 'c'],
+    },
+    'matchLabelKeys: only pods of the same version': {
+      pod: { ...apart({ ...web, ...BY_NODE, matchLabelKeys: ['version'] }), labels: { app: 'web', version: '2' } },
+      pods: [on('a', { labels: { app: 'web', version: '1' } }), on('b', { labels: { app: 'web', version: '2' } })],
+      want: ['a', 'near', 'c'],
+    },
+  },
+);
+
+const spread = (constraint: object = {}, labels: Record<string, string> = { app: 'web' }): PodWish => ({
+  labels,
+  topologySpreadConstraints: [
+    { maxSkew: 1, topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule', ...web, ...constraint },
+  ],
+});
+const TWO_ON_X = [on('a'), on('b')];
+
+run(
+  'spread',
+  spreadFilter,
+  {
+    "node(s) didn't match pod topology spread constraints": 'skewed',
+    "node(s) didn't match pod topology spread constraints (missing required label)": 'no label',
+  },
+  {
+    'nothing asked for': { pod: {}, pods: TWO_ON_X, want: ['a', 'b', 'c'] },
+    'an empty cluster': { pod: spread(), want: ['a', 'b', 'c'] },
+    'one more is within the skew': { pod: spread({ maxSkew: 3 }), pods: TWO_ON_X, want: ['a', 'b', 'c'] },
+    'two more are not': { pod: spread(), pods: TWO_ON_X, want: ['skewed', 'skewed', 'c'] },
+    'by node': {
+      pod: spread({ topologyKey: 'kubernetes.io/hostname' }),
+      pods: TWO_ON_X,
+      want: ['skewed', 'skewed', 'c'],
+    },
+    'a pod that it does not select itself': { pod: spread({}, {}), pods: [on('a')], want: ['a', 'b', 'c'] },
+    'pods under deletion do not count': {
+      pod: spread(),
+      pods: [on('a', { metadata: { deletionTimestamp: 'now' } })],
+      want: ['a', 'b', 'c'],
+    },
+    'pods of other namespaces do not count': {
+      pod: spread(),
+      pods: [on('a', { namespace: 'other' }), on('b', { namespace: 'other' })],
+      want: ['a', 'b', 'c'],
+    },
+    'nodes without the label': {
+      pod: spread(),
+      nodes: [aNode('a', zone('x')), aNode('b')],
+      want: ['a', 'no label'],
+    },
+    'fewer domains than there should be': {
+      pod: spread({ minDomains: 3 }),
+      pods: [on('a'), on('c')],
+      want: ['skewed', 'skewed', 'skewed'],
+    },
+    'nodes that the pod may not go to do not count': {
+      pod: { ...spread(), nodeSelector: { zone: 'x' } },
+      pods: [on('a')],
+      want: ['a', 'b', 'c'],
+    },
+    'unless they are said to': {
+      pod: { ...spread({ nodeAffinityPolicy: 'Ignore' }), nodeSelector: { zone: 'x' } },
+      pods: [on('a')],
+      want: ['skewed', 'skewed', 'c'],
+    },
+    'tainted nodes count': {
+      pod: spread(),
+      nodes: [aNode('a', zone('x')), aNode('c', zone('y', { taints: [{ key: 't', effect: 'NoSchedule' }] }))],
+      pods: [on('a')],
+      want: ['skewed', 'c'],
+    },
+    'unless they are not to': {
+      pod: spread({ nodeTaintsPolicy: 'Honor' }),
+      nodes: [aNode('a', zone('x')), aNode('c', zone('y', { taints: [{ key: 't', effect: 'NoSchedule' }] }))],
+      pods: [on('a')],
+      want: ['a', 'c'],
+    },
+    'matchLabelKeys: each version for itself': {
+      pod: spread({ matchLabelKeys: ['version'] }, { app: 'web', version: '2' }),
+      pods: [on('a', { labels: { app: 'web', version: '1' } })],
+      want: ['a', 'b', 'c'],
+    },
+  },
+);

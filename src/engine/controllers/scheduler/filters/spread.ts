@@ -1,0 +1,28 @@
+/** Topology spread constraints that must hold (whenUnsatisfiable: DoNotSchedule). */
+import { type Filter, resolvable, unresolvable } from '#engine/controllers/scheduler/filters/filter.ts';
+import { labelOf } from '#engine/controllers/scheduler/kinds.ts';
+import { countByDomain, hasAllKeys, spreadConstraints } from '#engine/controllers/scheduler/spread-constraints.ts';
+import { matchesLabels } from '#kube/label-selector.ts';
+
+const REASON = "node(s) didn't match pod topology spread constraints";
+const NO_KEY = unresolvable(`${REASON} (missing required label)`);
+const TOO_SKEWED = resolvable(REASON);
+
+export const spreadFilter: Filter = (facts, { nodes }) => {
+  const constraints = spreadConstraints(facts, 'DoNotSchedule');
+  if (constraints.length === 0) return undefined;
+  const state = constraints.map((constraint) => {
+    const counts = countByDomain(nodes, constraint, facts, (node) => hasAllKeys(node, constraints));
+    const fewest = counts.size < constraint.minDomains ? 0 : Math.min(...counts.values());
+    const itself = constraint.selector !== undefined && matchesLabels(constraint.selector, facts.labels) ? 1 : 0;
+    return { ...constraint, counts, fewest, itself };
+  });
+  return ({ node }) => {
+    for (const { topologyKey, maxSkew, counts, fewest, itself } of state) {
+      const domain = labelOf(node.metadata.labels, topologyKey);
+      if (domain === undefined) return NO_KEY;
+      if ((counts.get(domain) ?? 0) + itself - fewest > maxSkew) return TOO_SKEWED;
+    }
+    return undefined;
+  };
+};

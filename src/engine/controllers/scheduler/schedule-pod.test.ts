@@ -1,0 +1,229 @@
+/** Which node is chosen, and what is said where there is none. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fitErrorMessage } from '#engine/controllers/scheduler/fit-error.ts';
+import { resolvable, unresolvable } from '#engine/controllers/scheduler/filters/filter.ts';
+import { podFacts } from '#engine/controllers/scheduler/pod-facts.ts';
+import { podRequests, scoredRequests } from '#engine/controllers/scheduler/requests.ts';
+import { schedulePod } from '#engine/controllers/scheduler/schedule-pod.ts';
+import {
+  aCluster,
+  aNode,
+  aPod,
+  type ClusterWish,
+  type PodWish,
+} from '#engine/controllers/scheduler/testing/builders.ts';
+
+interface Case extends ClusterWish {
+  readonly pod?: PodWish;
+  readonly before?: string;
+  /** A node, or the message. */
+  readonly want: string;
+}
+
+const on = (node: string, name: string, wish: PodWish = {}) => aPod(name, { nodeName: node, ...wish });
+const A = aNode('a');
+const B = aNode('b');
+const inZone = (name: string, zone: string) => aNode(name, { labels: { zone } });
+const preferring = (key: string, weight = 10): PodWish => ({
+  affinity: {
+    nodeAffinity: {
+      preferredDuringSchedulingIgnoredDuringExecution: [
+        { weight, preference: { matchExpressions: [{ key, operator: 'Exists' }] } },
+      ],
+    },
+  },
+});
+const liking = (kind: 'podAffinity' | 'podAntiAffinity', app: string): PodWish => ({
+  affinity: {
+    [kind]: {
+      preferredDuringSchedulingIgnoredDuringExecution: [
+        { weight: 50, podAffinityTerm: { topologyKey: 'zone', labelSelector: { matchLabels: { app } } } },
+      ],
+    },
+  },
+});
+
+const cases: Record<string, Case> = {
+  'of equal nodes the first by name': { nodes: [B, A], want: 'a' },
+  'the least used': { nodes: [A, B], pods: [on('a', 'x', { requests: { cpu: '1', memory: '1Gi' } })], want: 'b' },
+  'pods that ask for nothing count, too': { nodes: [A, B], pods: [on('a', 'x')], want: 'b' },
+  'used by share, not by amount': {
+    nodes: [aNode('a', { allocatable: { cpu: '16', memory: '64Gi' } }), B],
+    pods: [
+      on('a', 'x', { requests: { cpu: '2', memory: '4Gi' } }),
+      on('b', 'y', { requests: { cpu: '2', memory: '4Gi' } }),
+    ],
+    want: 'a',
+  },
+  'of equally used ones that with fewer pods': {
+    nodes: [A, B],
+    pods: [
+      on('a', 'x', { requests: { cpu: '50m', memory: '50Mi' } }),
+      on('a', 'y', { requests: { cpu: '50m', memory: '50Mi' } }),
+      on('b', 'z', { requests: { cpu: '100m', memory: '100Mi' } }),
+    ],
+    want: 'b',
+  },
+  'what it would like of a node': {
+    pod: preferring('disk'),
+    nodes: [A, aNode('b', { labels: { disk: 'ssd' } })],
+    pods: [on('b', 'x', { requests: { cpu: '1' } })],
+    want: 'b',
+  },
+  'away from a taint that it does not tolerate': {
+    nodes: [aNode('a', { taints: [{ key: 't', effect: 'PreferNoSchedule' }] }), B],
+    want: 'b',
+  },
+  'no matter, if it tolerates the taint': {
+    pod: { tolerations: [{ operator: 'Exists' }] },
+    nodes: [aNode('a', { taints: [{ key: 't', effect: 'PreferNoSchedule' }] }), B],
+    want: 'a',
+  },
+  'rather near others': {
+    pod: liking('podAffinity', 'web'),
+    nodes: [inZone('a', 'x'), inZone('b', 'y')],
+    pods: [on('b', 'x', { labels: { app: 'web' } })],
+    want: 'b',
+  },
+  'rather apart from others': {
+    pod: liking('podAntiAffinity', 'web'),
+    nodes: [inZone('a', 'x'), inZone('b', 'y')],
+    pods: [on('a', 'x', { labels: { app: 'web' } }), on('b', 'y', { requests: { cpu: '2' } })],
+    want: 'b',
+  },
+  'where others would like it': {
+    pod: { labels: { app: 'web' } },
+    nodes: [inZone('a', 'x'), inZone('b', 'y')],
+    pods: [on('b', 'x', liking('podAffinity', 'web'))],
+    want: 'b',
+  },
+  'pods of one owner are spread': {
+    pod: { owner: 'set' },
+    nodes: [A, B],
+    pods: [
+      on('a', 'x', { owner: 'set', requests: { cpu: '10m', memory: '1Mi' } }),
+      on('b', 'y', { requests: { cpu: '2' } }),
+    ],
+    want: 'b',
+  },
+  'spread where it should be': {
+    pod: {
+      labels: { app: 'web' },
+      topologySpreadConstraints: [
+        {
+          maxSkew: 1,
+          topologyKey: 'zone',
+          whenUnsatisfiable: 'ScheduleAnyway',
+          labelSelector: { matchLabels: { app: 'web' } },
+        },
+      ],
+    },
+    nodes: [inZone('a', 'x'), inZone('b', 'x'), inZone('c', 'y')],
+    pods: [
+      on('a', 'x', { labels: { app: 'web' }, requests: { cpu: '10m', memory: '1Mi' } }),
+      on('c', 'y', { requests: { cpu: '1' } }),
+    ],
+    want: 'c',
+  },
+  'it stays where its volumes are made': {
+    nodes: [A, B],
+    pods: [on('b', 'x', { requests: { cpu: '1' } })],
+    before: 'b',
+    want: 'b',
+  },
+  'unless it does not fit there any more': {
+    pod: { requests: { cpu: '4' } },
+    nodes: [A, B],
+    pods: [on('b', 'x', { requests: { cpu: '1' } })],
+    before: 'b',
+    want: 'a',
+  },
+  'no nodes at all': { nodes: [], want: 'no nodes available to schedule pods' },
+  'each node for its first reason, sorted': {
+    pod: { requests: { memory: '32Gi' } },
+    nodes: [
+      aNode('a', { taints: [{ key: 'key', value: 'value', effect: 'NoSchedule' }] }),
+      B,
+      aNode('c', { taints: [{ key: 'key', value: 'value', effect: 'NoSchedule' }] }),
+    ],
+    want: '0/3 nodes are available: 1 Insufficient memory, 2 node(s) had untolerated taint {key: value}. preemption: 0/3 nodes are available: 1 No preemption victims found for incoming pod, 2 Preemption is not helpful for scheduling.',
+  },
+  'two reasons of one node': {
+    pod: { requests: { cpu: '32', memory: '32Gi' } },
+    nodes: [A],
+    want: '0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.',
+  },
+  'a cordoned node': {
+    nodes: [
+      aNode('a', { unschedulable: true, taints: [{ key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }] }),
+    ],
+    want: '0/1 nodes are available: 1 node(s) were unschedulable. preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.',
+  },
+  'a claim that is missing': {
+    pod: { volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'data' } }] },
+    nodes: [A, B],
+    want: '0/2 nodes are available: persistentvolumeclaim "data" not found. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.',
+  },
+  'a pod that never preempts': {
+    pod: { requests: { cpu: '32' }, preemptionPolicy: 'Never' },
+    nodes: [A],
+    want: '0/1 nodes are available: 1 Insufficient cpu. preemption: not eligible due to preemptionPolicy=Never.',
+  },
+};
+
+for (const [sentence, { pod = {}, before, want, ...cluster }] of Object.entries(cases)) {
+  test(`schedule: ${sentence}`, () => {
+    const outcome = schedulePod(podFacts(aPod('new', pod)), aCluster(cluster), before);
+    assert.equal(outcome.node ?? outcome.message, want);
+  });
+}
+
+test('reasons are sorted as texts, counts included', () => {
+  const refusals = [...Array.from({ length: 10 }, () => resolvable('b')), unresolvable('a'), unresolvable('a')];
+  const message = fitErrorMessage({ total: 12, refusals, preemptionPolicy: 'Never' });
+  assert.equal(message, '0/12 nodes are available: 10 b, 2 a. preemption: not eligible due to preemptionPolicy=Never.');
+});
+
+const wants = (cpu: string, restartPolicy?: 'Always') => ({
+  name: 'c',
+  resources: { requests: { cpu } },
+  restartPolicy,
+});
+
+const requests: Record<string, { spec: object; want: number }> = {
+  'containers add up': { spec: { containers: [wants('1'), wants('250m')] }, want: 1250 },
+  'init containers count where they need more': {
+    spec: { containers: [wants('1')], initContainers: [wants('3'), wants('2')] },
+    want: 3000,
+  },
+  'and not where they need less': { spec: { containers: [wants('1')], initContainers: [wants('500m')] }, want: 1000 },
+  'sidecars run beside': { spec: { containers: [wants('1')], initContainers: [wants('2', 'Always')] }, want: 3000 },
+  'sidecars run beside init containers that come later': {
+    spec: { containers: [wants('1')], initContainers: [wants('2', 'Always'), wants('3')] },
+    want: 5000,
+  },
+  'but not beside earlier ones': {
+    spec: { containers: [wants('1')], initContainers: [wants('3'), wants('1', 'Always')] },
+    want: 3000,
+  },
+  'overhead comes on top': { spec: { containers: [wants('1')], overhead: { cpu: '100m' } }, want: 1100 },
+  'fractions are rounded up': { spec: { containers: [wants('100u')] }, want: 1 },
+};
+
+for (const [sentence, { spec, want }] of Object.entries(requests)) {
+  test(`requests: ${sentence}`, () => {
+    assert.equal(podRequests(spec as never).get('cpu'), want);
+  });
+}
+
+test('requests: for scoring a container takes something at least', () => {
+  const scored = scoredRequests({ containers: [{ name: 'c', image: 'x' }] });
+  assert.deepEqual(
+    [...scored],
+    [
+      ['cpu', 100],
+      ['memory', 209_715_200],
+    ],
+  );
+});

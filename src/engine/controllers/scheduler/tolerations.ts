@@ -1,0 +1,22 @@
+/** Taints and who tolerates them, as core/v1 defines it. Pure. */
+import type { Taint, Toleration } from '#engine/controllers/scheduler/kinds.ts';
+
+export const NOT_READY = 'node.kubernetes.io/not-ready';
+export const UNREACHABLE = 'node.kubernetes.io/unreachable';
+export const UNSCHEDULABLE = 'node.kubernetes.io/unschedulable';
+
+export function tolerates(toleration: Toleration, taint: Taint): boolean {
+  const { key, effect, operator = 'Equal', value = '' } = toleration;
+  if (effect && effect !== taint.effect) return false;
+  if (key && key !== taint.key) return false;
+  return operator === 'Exists' || value === (taint.value ?? '');
+}
+
+/** The first taint of these effects that nothing tolerates. */
+export function untolerated(
+  taints: readonly Taint[] | undefined,
+  tolerations: readonly Toleration[],
+  effects: readonly Taint['effect'][],
+): Taint | undefined {
+  return taints?.find((taint) => effects.includes(taint.effect) && !tolerations.some((one) => tolerates(one, taint)));
+}
