@@ -193,14 +193,16 @@ test('an update of a disruption budget must say which version it replaces', asyn
     metadata: { name: 'pdb', ...metadata },
     spec: { minAvailable, selector: { matchLabels: { a: 'b' } } },
   });
-  const { metadata } = await api.ok('POST', url, { body: budget(1) });
+  await api.ok('POST', url, { body: budget(1) });
+  // Its controller writes the status first.
+  await api.settle();
   const { status, body } = await api.call('PUT', `${url}/pdb`, { body: budget(2) });
   assert.equal(status, 422);
   assert.equal(
     body.message,
     'poddisruptionbudgets.policy "pdb" is invalid: metadata.resourceVersion: Invalid value: 0x0: must be specified for an update',
   );
-  const { resourceVersion } = metadata;
+  const { resourceVersion } = (await api.ok('GET', `${url}/pdb`)).metadata;
   assert.equal((await api.ok('PUT', `${url}/pdb`, { body: budget(2, { resourceVersion }) })).spec.minAvailable, 2);
 });
 
