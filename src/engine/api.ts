@@ -65,7 +65,7 @@ export function createApi(parts: ApiParts): ApiHandler {
       route.type === 'path' ? pathVerb(request.method) : verbOf(request.method, route, isWatch(request.query));
     const answered = (response: ApiResponse): ApiResponse => {
       const resource = route.type === 'resource' && isServed(parts, route) ? route.plural : '';
-      if ('stream' in response) return counted(response, resource, metrics);
+      if ('stream' in response) return verb === 'watch' ? counted(response, resource, metrics) : response;
       metrics.requestDone(verb ?? OTHER_VERB, resource, response.status, (clock.now() - start) / 1000);
       return response;
     };
@@ -118,11 +118,12 @@ function serveResource(
   const remote = parts.aggregation.find(group, version);
   if (remote !== undefined) return remote(request);
   const served = parts.registry.find(group, version, plural);
-  if (served === undefined || !fits(served, route)) return pageNotFound();
+  if (served === undefined || route.deeper || !fits(served, route)) return pageNotFound();
   const handler = handlerOf(parts, served, route, verb);
   if (handler === undefined) return pageNotFound();
   assertTimeout(request.query);
-  const representation = negotiateRepresentation(request.accept);
+  // A log is text, whatever else a client would take.
+  const representation = negotiateRepresentation(subresource === 'log' ? '' : request.accept);
   if (representation === 'not-acceptable') throw notAcceptable(ACCEPTED_TYPES);
   const { store, clock, log, admission, authorizer, tokens } = parts;
   const call = { store, clock, log, admission, authorizer, tokens, request, route, served, representation };

@@ -12,15 +12,17 @@ import { validatingPolicies } from '#engine/admission/policies/validating-polici
 import { rbacEscalation } from '#engine/admission/rbac-escalation.ts';
 import { serviceAccountAdmission, serviceAccountValidation } from '#engine/admission/service-account.ts';
 import { startWebhooks } from '#engine/admission/webhooks/start-webhooks.ts';
-import { noAggregation } from '#engine/aggregation/aggregation.ts';
+import { startAggregation, type RunningAggregation } from '#engine/aggregation/start-aggregation.ts';
 import { createApi } from '#engine/api.ts';
 import { auditToLog, type AuditSink } from '#engine/audit.ts';
+import type { OutwardIdentity } from '#engine/auth/front-proxy.ts';
 import { rbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
 import { serviceAccountTokens } from '#engine/auth/service-accounts/authenticate-token.ts';
 import { newSigningKey, type SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { joinTokenLookups, type TokenLookup } from '#engine/auth/tokens.ts';
 import { healthChecks } from '#engine/health.ts';
 import { createMetrics } from '#engine/metrics.ts';
+import { Kubelets } from '#engine/node-proxy/kubelets.ts';
 import { createPaths } from '#engine/paths.ts';
 import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-definitions.ts';
 import { trackCustomKinds } from '#engine/registry/custom-kinds.ts';
@@ -32,6 +34,7 @@ import { LocalServices } from '#engine/services.ts';
 import type { Store } from '#engine/store/store.ts';
 import { podBinding } from '#engine/subresources/pod-binding.ts';
 import { podEviction } from '#engine/subresources/pod-eviction.ts';
+import { podLog } from '#engine/subresources/pod-log.ts';
 import { tokenRequest } from '#engine/subresources/token-request.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
@@ -47,6 +50,8 @@ export interface CoreOptions {
   /** Webhooks and aggregated APIs that live in this process. */
   readonly services?: LocalServices;
   readonly audit?: AuditSink;
+  /** Who we are to aggregated APIs and kubelets; without it those of other processes will not believe us. */
+  readonly identity?: OutwardIdentity;
   /** host:port of the listener, once there is one. */
   serverAddress?(): string;
 }
@@ -56,6 +61,7 @@ export interface Core {
   readonly registry: Registry;
   readonly tokens: TokenLookup;
   readonly signingKey: SigningKey;
+  readonly aggregation: RunningAggregation;
   /** From now on /readyz says so. */
   markStarted(): void;
   stop(): void;
@@ -100,6 +106,10 @@ export function createCore(options: CoreOptions): Core {
     guards,
   });
 
+  const { identity } = options;
+  const aggregation = startAggregation({ store, services, clock, log, frontProxy: identity?.frontProxy });
+  const kubelets = new Kubelets({ store, clock, identity });
+
   const handler = createApi({
     store,
     clock,
@@ -109,13 +119,14 @@ export function createCore(options: CoreOptions): Core {
     tokens,
     metrics,
     admission,
-    paths: createPaths({ registry, metrics, health, signingKey, serverAddress }),
+    paths: createPaths({ registry, metrics, health, signingKey, aggregation, serverAddress }),
     subresources: {
       'pods/binding': podBinding,
       'pods/eviction': podEviction(registry),
+      'pods/log': podLog(kubelets),
       'serviceaccounts/token': tokenRequest({ key: signingKey }),
     },
-    aggregation: noAggregation,
+    aggregation,
     audit,
   });
 
@@ -124,10 +135,13 @@ export function createCore(options: CoreOptions): Core {
     registry,
     tokens,
     signingKey,
+    aggregation,
     markStarted() {
       started = true;
     },
     stop() {
+      aggregation.stop();
+      kubelets.close();
       webhooks.stop();
       policies.stop();
       authorizer.stop();

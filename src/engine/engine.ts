@@ -10,6 +10,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createAuthenticator } from '#engine/auth/authenticate.ts';
 import { ensurePki, type Pki } from '#engine/auth/certificates.ts';
+import { issueOutwardIdentity } from '#engine/auth/front-proxy.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
 import { ensureSigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { writeKubeconfig } from '#engine/auth/kubeconfig-file.ts';
@@ -58,6 +59,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     log,
     tokens: tokenLookup(tokens),
     signingKey: await ensureSigningKey(join(dataDir, 'pki')),
+    identity: issueOutwardIdentity(pki),
     serverAddress: () => address(host, listener?.port ?? options.port),
   });
   /** In the reverse order of the start; what did not come to start is left out. */

@@ -1,12 +1,15 @@
 /** Everything under the API that is not a resource: discovery, OpenAPI, version, health, metrics. */
+import { noAggregation, type Aggregation } from '#engine/aggregation/aggregation.ts';
 import { JSON_TYPE } from '#engine/codec.ts';
+import { openIdDocument } from '#engine/auth/service-accounts/openid.ts';
+import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { DiscoveryDocuments } from '#engine/discovery/discovery-documents.ts';
 import type { ServedDocument } from '#engine/discovery/served-document.ts';
 import { respondHealth, type HealthChecks } from '#engine/health.ts';
 import type { Metrics } from '#engine/metrics.ts';
 import { OpenApiDocuments } from '#engine/openapi/openapi-documents.ts';
 import type { Registry } from '#engine/registry/registry.ts';
-import type { ApiRequest, ApiResponse, BytesResponse } from '#engine/request.ts';
+import type { ApiHandler, ApiRequest, ApiResponse, BytesResponse } from '#engine/request.ts';
 import { versionInfo } from '#engine/version.ts';
 import { methodNotAllowed } from '#kube/api-error.ts';
 
@@ -16,24 +19,41 @@ export interface PathParts {
   readonly registry: Registry;
   readonly metrics: Metrics;
   readonly health: HealthChecks;
+  /** Whose public half /openid/v1/jwks tells. */
+  readonly signingKey: SigningKey;
+  /** Groups and versions that others serve: their own documents are theirs to answer. */
+  readonly aggregation?: Aggregation;
   /** host:port, as /api tells it. */
   serverAddress(): string;
 }
 
+const REMOTE_DOCUMENT = /^(?:\/openapi\/v3)?\/apis\/([^/]+)\/([^/]+)\/?$/;
+
 /** Smaller answers are not worth compressing, as kube-apiserver has it. */
 const GZIP_MIN_BYTES = 128 * 1024;
 
-export function createPaths({ registry, metrics, health, serverAddress }: PathParts): PathHandler {
-  let generation = -1;
+export function createPaths(parts: PathParts): PathHandler {
+  const { registry, metrics, health, signingKey, serverAddress, aggregation = noAggregation } = parts;
+  let generation = '';
   let discovery: DiscoveryDocuments;
   let openapi: OpenApiDocuments;
 
   /** Documents are made anew when the kinds changed, on the first request that asks. */
   function refresh(): void {
-    if (generation === registry.generation) return;
-    generation = registry.generation;
-    discovery = new DiscoveryDocuments(registry.resources, serverAddress());
-    openapi = new OpenApiDocuments(registry.resources);
+    const current = `${registry.generation}.${aggregation.generation}`;
+    if (generation === current) return;
+    generation = current;
+    const { versions } = aggregation;
+    const taken = new Set(versions.map(({ group, version }) => `${group}/${version}`));
+    const own = registry.resources.filter(({ group, version }) => !taken.has(`${group}/${version}`));
+    discovery = new DiscoveryDocuments(own, serverAddress(), versions);
+    openapi = new OpenApiDocuments(own, versions);
+  }
+
+  /** Whoever answers for this document; only for the very path, because what is below was not authorized here. */
+  function remote({ method, path }: ApiRequest): ApiHandler | undefined {
+    const [, group, version] = (method === 'GET' && REMOTE_DOCUMENT.exec(path)) || [];
+    return group === undefined || version === undefined ? undefined : aggregation.find(group, version);
   }
 
   return async (request) => {
@@ -44,6 +64,8 @@ export function createPaths({ registry, metrics, health, serverAddress }: PathPa
     return response;
 
     async function find({ query, accept }: ApiRequest): Promise<ApiResponse | undefined> {
+      const others = remote(request);
+      if (others !== undefined) return others(request);
       const [, first = ''] = path.split('/', 2);
       switch (first) {
         case 'healthz':
@@ -54,6 +76,9 @@ export function createPaths({ registry, metrics, health, serverAddress }: PathPa
           return { status: 200, contentType: JSON_TYPE, body: Buffer.from(JSON.stringify(versionInfo, null, 2)) };
         case 'metrics':
           return { status: 200, contentType: metrics.contentType, body: Buffer.from(metrics.text()) };
+        case '.well-known':
+        case 'openid':
+          return openIdDocument(path, signingKey, serverAddress());
         case 'openapi':
           refresh();
           return respondDocument(request, openapi.find(path, accept));

@@ -10,6 +10,7 @@ const resource = (parts: object) => ({
   namespace: '',
   name: '',
   subresource: '',
+  deeper: false,
   ...parts,
 });
 
@@ -48,9 +49,9 @@ const cases: Record<string, { path: string; want: object }> = {
   'discovery of a version': { path: '/apis/x.io/v1', want: { type: 'path', path: '/apis/x.io/v1' } },
   'discovery of the core version': { path: '/api/v1', want: { type: 'path', path: '/api/v1' } },
   'something else': { path: '/livez', want: { type: 'path', path: '/livez' } },
-  'more parts than any resource has': {
-    path: '/api/v1/namespaces/a/pods/b/c/d',
-    want: { type: 'path', path: '/api/v1/namespaces/a/pods/b/c/d' },
+  'more below a subresource': {
+    path: '/api/v1/namespaces/a/pods/b/portforward/22/tcp',
+    want: resource({ namespace: 'a', name: 'b', subresource: 'portforward', deeper: true }),
   },
 };
 

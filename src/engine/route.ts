@@ -8,6 +8,8 @@ export interface ResourceRoute {
   readonly namespace: string;
   readonly name: string;
   readonly subresource: string;
+  /** More follows, which only whoever serves the subresource understands: `portforward/22/tcp`. */
+  readonly deeper: boolean;
 }
 
 export interface PathRoute {
@@ -31,7 +33,7 @@ export function parseRoute(path: string): Route {
 /** What may follow a namespace's own name instead of a resource in it. */
 const NAMESPACE_SUBRESOURCES = new Set(['status', 'finalize']);
 
-function resourceRoute(group: string, version: string, parts: string[], at: number): Route {
+function resourceRoute(group: string, version: string, parts: string[], at: number): ResourceRoute {
   let namespace = '';
   const first = decode(parts[at]!);
   if (first === 'namespaces' && parts.length > at + 2 && !NAMESPACE_SUBRESOURCES.has(parts[at + 2]!)) {
@@ -39,11 +41,10 @@ function resourceRoute(group: string, version: string, parts: string[], at: numb
     at += 2;
   }
   const rest = parts.length - at;
-  if (rest > 3) return { type: 'path', path: parts.join('/') };
   const plural = decode(parts[at]!);
   const name = rest > 1 ? decode(parts[at + 1]!) : '';
   const subresource = rest > 2 ? decode(parts[at + 2]!) : '';
-  return { type: 'resource', group, version, plural, namespace, name, subresource };
+  return { type: 'resource', group, version, plural, namespace, name, subresource, deeper: rest > 3 };
 }
 
 function decode(segment: string): string {

@@ -4,7 +4,9 @@ import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
 import { SYSTEM_NAMESPACES } from '#engine/admission/namespace-lifecycle.ts';
 import type { Core } from '#engine/core.ts';
+import { apiServiceController } from '#engine/controllers/api-service.ts';
 import { clusterRoleAggregation } from '#engine/controllers/cluster-role-aggregation.ts';
+import { ensureExtensionAuthentication } from '#engine/controllers/extension-authentication.ts';
 import { ensureRbacDefaults } from '#engine/controllers/rbac-defaults.ts';
 import { rootCaPublisher } from '#engine/controllers/root-ca.ts';
 import { tokenSecretController } from '#engine/controllers/service-account-secrets.ts';
@@ -31,7 +33,7 @@ import type { RunningController } from '#runtime/controller.ts';
 import { EventRecorder } from '#runtime/events.ts';
 
 export interface ControllerOptions {
-  readonly core: Pick<Core, 'handler' | 'registry' | 'signingKey'>;
+  readonly core: Pick<Core, 'handler' | 'registry' | 'signingKey' | 'aggregation'>;
   /** What clients in pods trust. */
   readonly caPem: string;
   readonly clock: Clock;
@@ -56,6 +58,7 @@ function controllersOf({ core, caPem }: ControllerOptions): readonly EngineContr
     disruptionController,
     clusterRoleAggregation,
     policyStatusController,
+    apiServiceController({ aggregation: core.aggregation }),
     serviceAccountController,
     rootCaPublisher({ caPem }),
     tokenSecretController({ key: core.signingKey, caPem }),
@@ -70,6 +73,7 @@ export async function startControllers(options: ControllerOptions): Promise<Runn
   const bootstrap = clientOf(options, BOOTSTRAP);
   await ensureSystemNamespaces(bootstrap);
   await ensureRbacDefaults(bootstrap, log);
+  await ensureExtensionAuthentication(bootstrap, options.caPem);
 
   const informers = new SharedInformers({ reader: clientOf(options, INFORMERS), clock, log, signal });
   const informer: SharedInformers['of'] = (type) => informers.of(type);

@@ -1,4 +1,5 @@
 /** Aggregated discovery: all groups, versions and resources below /api or /apis in one document. */
+import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
 import { groupsOf, type VersionOfGroup } from '#engine/discovery/group-order.ts';
 import type { DiscoveryVersion } from '#engine/discovery/negotiate-discovery.ts';
 import { subresourcesOf, verbsOf } from '#engine/discovery/subresources.ts';
@@ -23,7 +24,7 @@ export interface ApiResourceDiscovery {
 
 export interface ApiGroupDiscovery {
   metadata: { name?: string; creationTimestamp: null };
-  versions: { version: string; resources: ApiResourceDiscovery[]; freshness: 'Current' }[];
+  versions: { version: string; resources: readonly ApiResourceDiscovery[]; freshness: 'Current' | 'Stale' }[];
 }
 
 export interface ApiGroupDiscoveryList {
@@ -38,8 +39,9 @@ export function aggregatedDiscovery(
   resources: readonly Resource[],
   root: '/api' | '/apis',
   version: DiscoveryVersion,
+  remote: readonly RemoteVersion[] = [],
 ): ApiGroupDiscoveryList {
-  const groups = groupsOf(resources).filter((group) => (group.name === '') === (root === '/api'));
+  const groups = groupsOf(resources, remote).filter((group) => (group.name === '') === (root === '/api'));
   return {
     kind: 'APIGroupDiscoveryList',
     apiVersion: `apidiscovery.k8s.io/${version}`,
@@ -51,7 +53,8 @@ export function aggregatedDiscovery(
   };
 }
 
-function describeVersion({ version, resources }: VersionOfGroup): ApiGroupDiscovery['versions'][number] {
+function describeVersion({ version, resources, remote }: VersionOfGroup): ApiGroupDiscovery['versions'][number] {
+  if (remote !== undefined) return { version, resources: remote.resources, freshness: remote.freshness };
   return { version, resources: resources.map(describeResource), freshness: 'Current' };
 }
 

@@ -1,4 +1,5 @@
 /** Plain discovery above the resources: /api, /apis and /apis/<group>. */
+import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
 import { groupNamed, groupsOf, type Group } from '#engine/discovery/group-order.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
@@ -34,8 +35,8 @@ export function apiVersions(serverAddress: string): ApiVersions {
   };
 }
 
-export function apiGroupList(resources: readonly Resource[]): ApiGroupList {
-  const named = groupsOf(resources).filter((group) => group.name !== '');
+export function apiGroupList(resources: readonly Resource[], remote: readonly RemoteVersion[] = []): ApiGroupList {
+  const named = groupsOf(resources, remote).filter((group) => group.name !== '');
   return { kind: 'APIGroupList', apiVersion: 'v1', groups: named.map(describe) };
 }
 
@@ -43,8 +44,9 @@ export function apiGroupList(resources: readonly Resource[]): ApiGroupList {
 export function apiGroup(
   resources: readonly Resource[],
   name: string,
+  remote: readonly RemoteVersion[] = [],
 ): ({ kind: 'APIGroup'; apiVersion: 'v1' } & ApiGroup) | undefined {
-  const group = name === '' ? undefined : groupNamed(resources, name);
+  const group = name === '' ? undefined : groupNamed(resources, name, remote);
   return group === undefined ? undefined : { kind: 'APIGroup', apiVersion: 'v1', ...describe(group) };
 }
 

@@ -1,7 +1,8 @@
 /**
- * The discovery documents of one registry generation, each built when it is first asked for. The owner makes a new
+ * The discovery documents of one generation of kinds, each built when it is first asked for. The owner makes a new
  * one when the kinds change; HTTP (status, If-None-Match, compression) is the caller's.
  */
+import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
 import { aggregatedDiscovery } from '#engine/discovery/aggregated.ts';
 import { apiGroup, apiGroupList, apiVersions } from '#engine/discovery/api-groups.ts';
 import { apiResourceList } from '#engine/discovery/api-resources.ts';
@@ -13,10 +14,13 @@ import type { Resource } from '#engine/registry/resource.ts';
 export class DiscoveryDocuments {
   readonly #resources: readonly Resource[];
   readonly #serverAddress: string;
+  readonly #remote: readonly RemoteVersion[];
   /** Bounded by what is served: paths that do not exist are not kept. */
   readonly #documents = new Map<string, ServedDocument>();
 
-  constructor(resources: readonly Resource[], serverAddress: string) {
+  /** `remote` are versions that others serve: their own documents at /apis/<group>/<version> are not ours. */
+  constructor(resources: readonly Resource[], serverAddress: string, remote: readonly RemoteVersion[] = []) {
+    this.#remote = remote;
     this.#resources = resources;
     this.#serverAddress = serverAddress;
   }
@@ -32,7 +36,7 @@ export class DiscoveryDocuments {
     const value =
       root === undefined || version === 'plain'
         ? this.#plain(trimmed)
-        : aggregatedDiscovery(this.#resources, root, version);
+        : aggregatedDiscovery(this.#resources, root, version, this.#remote);
     if (value === undefined) return undefined;
     const document = jsonDocument(value, discoveryContentType(version));
     this.#documents.set(key, document);
@@ -40,13 +44,14 @@ export class DiscoveryDocuments {
   }
 
   #plain(path: string): object | undefined {
-    if (path === '/') return rootPaths(this.#resources);
+    if (path === '/') return rootPaths([...this.#resources, ...this.#remote]);
     if (path === '/api') return apiVersions(this.#serverAddress);
-    if (path === '/apis') return apiGroupList(this.#resources);
+    if (path === '/apis') return apiGroupList(this.#resources, this.#remote);
     const [, prefix, first = '', second, ...rest] = path.split('/');
     if (rest.length > 0 || first === '') return undefined;
     if (prefix === 'api') return second === undefined ? apiResourceList(this.#resources, '', first) : undefined;
     if (prefix !== 'apis') return undefined;
-    return second === undefined ? apiGroup(this.#resources, first) : apiResourceList(this.#resources, first, second);
+    if (second !== undefined) return apiResourceList(this.#resources, first, second);
+    return apiGroup(this.#resources, first, this.#remote);
   }
 }

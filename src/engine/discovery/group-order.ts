@@ -2,12 +2,15 @@
  * Groups and versions in the order in which discovery shows them. Clients take the first match, so the order decides
  * what `kubectl get events` or an unversioned name means.
  */
+import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
+import { groupPriorityOf, versionPriorityOf } from '#engine/discovery/priorities.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
 export interface VersionOfGroup {
   readonly version: string;
-  /** Sorted by plural. */
+  /** Sorted by plural; none where somebody else serves the version. */
   readonly resources: readonly Resource[];
+  readonly remote?: RemoteVersion;
 }
 
 export interface Group {
@@ -16,43 +19,56 @@ export interface Group {
   readonly versions: readonly VersionOfGroup[];
 }
 
-/** kube-apiserver's priorities: built-in groups as recorded from 1.32, custom ones by name after all of them. */
-const BUILT_IN_ORDER: readonly string[] = [
-  '',
-  'apiregistration.k8s.io',
-  'apps',
-  'events.k8s.io',
-  'authentication.k8s.io',
-  'authorization.k8s.io',
-  'autoscaling',
-  'batch',
-  'certificates.k8s.io',
-  'networking.k8s.io',
-  'policy',
-  'rbac.authorization.k8s.io',
-  'storage.k8s.io',
-  'admissionregistration.k8s.io',
-  'apiextensions.k8s.io',
-  'scheduling.k8s.io',
-  'coordination.k8s.io',
-  'node.k8s.io',
-  'discovery.k8s.io',
-  'flowcontrol.apiserver.k8s.io',
-];
-
-const rankOf = new Map(BUILT_IN_ORDER.map((group, index) => [group, index]));
-
-/** All groups, the core one included. */
-export function groupsOf(resources: readonly Resource[]): Group[] {
-  const byGroup = Map.groupBy(resources, (resource) => resource.group);
-  const groups = [...byGroup].map(([name, members]) => ({ name, members, rank: rank(name, members) }));
-  groups.sort((a, b) => a.rank - b.rank || compareText(a.name, b.name));
-  return groups.map(({ name, members }) => ({ name, versions: versionsOf(members) }));
+interface Ranked extends VersionOfGroup {
+  readonly group: string;
+  readonly groupPriority: number;
+  readonly versionPriority: number;
 }
 
-export function groupNamed(resources: readonly Resource[], group: string): Group | undefined {
-  const members = resources.filter((resource) => resource.group === group);
-  return members.length === 0 ? undefined : { name: group, versions: versionsOf(members) };
+/** All groups, the core one included. No version is in both lists. */
+export function groupsOf(resources: readonly Resource[], remote: readonly RemoteVersion[] = []): Group[] {
+  const byGroup = Map.groupBy([...ranked(resources), ...remote.map(rankedRemote)], ({ group }) => group);
+  return [...byGroup]
+    .map(([name, versions]) => ({
+      name,
+      // The whole group gains by a version that ranks high.
+      priority: Math.max(...versions.map(({ groupPriority }) => groupPriority)),
+      versions: versions.sort(byPriority),
+    }))
+    .sort((a, b) => b.priority - a.priority || compareText(a.name, b.name))
+    .map(({ name, versions }) => ({ name, versions }));
+}
+
+export function groupNamed(
+  resources: readonly Resource[],
+  name: string,
+  remote: readonly RemoteVersion[] = [],
+): Group | undefined {
+  const inGroup = ({ group }: { readonly group: string }) => group === name;
+  return groupsOf(resources.filter(inGroup), remote.filter(inGroup))[0];
+}
+
+function ranked(resources: readonly Resource[]): Ranked[] {
+  const byVersion = Map.groupBy(resources, ({ group, version }) => `${group}/${version}`);
+  return [...byVersion.values()].map((members) => {
+    const first = members.find(({ builtIn }) => builtIn) ?? members[0]!;
+    return {
+      group: first.group,
+      version: first.version,
+      groupPriority: groupPriorityOf(first),
+      versionPriority: versionPriorityOf(first),
+      resources: members.sort(byPlural),
+    };
+  });
+}
+
+function rankedRemote(remote: RemoteVersion): Ranked {
+  const { group, version, groupPriority, versionPriority } = remote;
+  return { group, version, groupPriority, versionPriority, resources: [], remote };
+}
+
+function byPriority(a: Ranked, b: Ranked): number {
+  return b.versionPriority - a.versionPriority || compareVersions(a.version, b.version);
 }
 
 /** The resources of one served version, sorted by plural; undefined = not served. */
@@ -63,17 +79,6 @@ export function resourcesIn(
 ): readonly Resource[] | undefined {
   const members = resources.filter((resource) => resource.group === group && resource.version === version);
   return members.length === 0 ? undefined : members.sort(byPlural);
-}
-
-function versionsOf(members: readonly Resource[]): VersionOfGroup[] {
-  return [...Map.groupBy(members, (resource) => resource.version)]
-    .map(([version, ofVersion]) => ({ version, resources: ofVersion.sort(byPlural) }))
-    .sort((a, b) => compareVersions(a.version, b.version));
-}
-
-function rank(name: string, members: readonly Resource[]): number {
-  if (!members.some((resource) => resource.builtIn)) return BUILT_IN_ORDER.length + 1;
-  return rankOf.get(name) ?? BUILT_IN_ORDER.length;
 }
 
 const byPlural = (a: Resource, b: Resource) => compareText(a.plural, b.plural);

@@ -15,9 +15,9 @@ const FIXED: readonly string[] = [
   '/version',
 ];
 
-export function rootPaths(resources: readonly Resource[]): { paths: string[] } {
+export function rootPaths(served: readonly Pick<Resource, 'group' | 'version'>[]): { paths: string[] } {
   const paths = new Set(FIXED);
-  for (const { group, version } of resources) {
+  for (const { group, version } of served) {
     if (group === '') {
       paths.add(`/api/${version}`);
     } else {

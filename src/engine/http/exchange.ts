@@ -150,7 +150,10 @@ function headersOf({
 /** `cut` ends an answer so that the client sees that something is missing (remote/relay-answer.ts). */
 function sinkOf(stream: Writable): StreamSink & { cut(): void } {
   return {
-    cut: () => void stream.destroy(),
+    cut() {
+      // HTTP/2 would take a close without a reason for an end; HTTP/1.1 would take a reason for a malformed request.
+      stream.destroy('rstCode' in stream ? new Error('the answer broke off') : undefined);
+    },
     write(chunk) {
       if (!stream.destroyed && !stream.writableEnded) stream.write(chunk);
     },

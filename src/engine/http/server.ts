@@ -116,7 +116,10 @@ export class HttpsListener {
       response.assignSocket(socket as Socket);
       response.once('finish', () => (socket as TLSSocket).destroySoon());
       this.#occupy(socket as Socket, response);
-      serve(upgradeExchange(request, response, head, () => this.#leaveHttp(socket as Socket)), serving);
+      serve(
+        upgradeExchange(request, response, head, () => this.#leaveHttp(socket as Socket)),
+        serving,
+      );
     });
     // node's compatibility layer would wrap each HTTP/2 stream for 'request' too; we take streams as they are.
     server.removeAllListeners('stream');

@@ -2,11 +2,13 @@
  * The OpenAPI documents of one registry generation, each built when it is first asked for. The owner makes a new one
  * when the kinds change; HTTP (status, If-None-Match, compression) is the caller's.
  */
+import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
 import { compareText } from '#engine/discovery/group-order.ts';
 import { jsonDocument, ServedDocument } from '#engine/discovery/served-document.ts';
 import { encodeGnosticV2 } from '#engine/openapi/gnostic-v2.ts';
 import { negotiateOpenApiV2, negotiateOpenApiV3, OPENAPI_V2_PROTOBUF } from '#engine/openapi/negotiate-openapi.ts';
-import { openApiV2 } from '#engine/openapi/v2.ts';
+import { mergeRemoteV2 } from '#engine/openapi/remote-v2.ts';
+import { openApiV2, type SwaggerDocument } from '#engine/openapi/v2.ts';
 import { documentPath, openApiV3Document } from '#engine/openapi/v3.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { notAcceptable } from '#kube/api-error.ts';
@@ -21,13 +23,16 @@ export interface OpenApiV3Index {
 export class OpenApiDocuments {
   readonly #resources: readonly Resource[];
   readonly #places: ReadonlyMap<string, { group: string; version: string }>;
+  readonly #remote: readonly RemoteVersion[];
   readonly #v3 = new Map<string, ServedDocument>();
   #index: ServedDocument | undefined;
   #v2Json: ServedDocument | undefined;
   #v2Protobuf: ServedDocument | undefined;
 
-  constructor(resources: readonly Resource[]) {
+  /** `remote` are versions that others serve: the index names their documents, which they answer themselves. */
+  constructor(resources: readonly Resource[], remote: readonly RemoteVersion[] = []) {
     this.#resources = resources;
+    this.#remote = remote;
     const places = resources.map(({ group, version }) => [documentPath(group, version), { group, version }] as const);
     this.#places = new Map(places.sort(([a], [b]) => compareText(a, b)));
   }
@@ -50,7 +55,16 @@ export class OpenApiDocuments {
 
   /** /openapi/v3. It names the hash of each document, so all of them are built. */
   v3Index(): ServedDocument {
-    return (this.#index ??= jsonDocument(openApiV3Index(this.#places.keys(), (path) => this.v3(path)!.hash)));
+    return (this.#index ??= jsonDocument(openApiV3Index(this.#hashes())));
+  }
+
+  #hashes(): Map<string, string> {
+    const hashes = new Map<string, string>();
+    for (const path of this.#places.keys()) hashes.set(path, this.v3(path)!.hash);
+    for (const { group, version, openApiV3Hash } of this.#remote) {
+      if (openApiV3Hash !== undefined) hashes.set(documentPath(group, version), openApiV3Hash);
+    }
+    return new Map([...hashes].sort(([a], [b]) => compareText(a, b)));
   }
 
   /** /openapi/v3/<path>, where the path is `api/v1` or `apis/<group>/<version>`; undefined = 404. */
@@ -66,12 +80,19 @@ export class OpenApiDocuments {
 
   /** /openapi/v2. */
   v2(encoding: 'json' | 'protobuf'): ServedDocument {
-    if (encoding === 'json') return (this.#v2Json ??= jsonDocument(openApiV2(this.#resources)));
-    return (this.#v2Protobuf ??= new ServedDocument(OPENAPI_V2_PROTOBUF, encodeGnosticV2(openApiV2(this.#resources))));
+    if (encoding === 'json') return (this.#v2Json ??= jsonDocument(this.#swagger()));
+    return (this.#v2Protobuf ??= new ServedDocument(OPENAPI_V2_PROTOBUF, encodeGnosticV2(this.#swagger())));
+  }
+
+  #swagger(): SwaggerDocument {
+    return mergeRemoteV2(
+      openApiV2(this.#resources),
+      this.#remote.flatMap(({ openApiV2: document }) => document ?? []),
+    );
   }
 }
 
-export function openApiV3Index(paths: Iterable<string>, hashOf: (path: string) => string): OpenApiV3Index {
-  const entries = [...paths].map((path) => [path, { serverRelativeURL: `${ROOT}/${path}?hash=${hashOf(path)}` }]);
+export function openApiV3Index(hashes: ReadonlyMap<string, string>): OpenApiV3Index {
+  const entries = [...hashes].map(([path, hash]) => [path, { serverRelativeURL: `${ROOT}/${path}?hash=${hash}` }]);
   return { paths: Object.fromEntries(entries) };
 }

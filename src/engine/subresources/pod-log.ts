@@ -1,4 +1,5 @@
 /** GET pods/log: what a container has written, as a stream from the kubelet of its node. */
+import type { IncomingMessage } from 'node:http';
 import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
 import type { SubresourceHandlers } from '#engine/handlers/subresource.ts';
 import type { Kubelets } from '#engine/node-proxy/kubelets.ts';
@@ -7,9 +8,8 @@ import { readWhole, relayStream } from '#engine/remote/relay-answer.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { checkLogOptions, kubeletLogQuery, readLogOptions } from '#engine/subresources/pod-log-options.ts';
 import { serverRefusal } from '#engine/subresources/server-refusal.ts';
-import { ApiError, badRequest, invalid, notFound } from '#kube/api-error.ts';
+import { type ApiError, badRequest, invalid, notFound } from '#kube/api-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
-import type { IncomingMessage } from 'node:http';
 
 const HEADERS_TIMEOUT_MS = 60_000;
 const MAX_REFUSAL_BYTES = 50_000;
@@ -39,7 +39,8 @@ async function getLog(call: Call, kubelets: Kubelets): Promise<ApiResponse> {
     signal: request.signal,
   });
   const { incoming } = answer;
-  if (incoming.statusCode !== 200) throw await refusalOf(incoming, call);
+  const { statusCode = 500 } = incoming;
+  if (statusCode < 200 || statusCode > 206) throw await refusalOf(incoming, call);
   return relayStream(incoming, 'text/plain');
 }
 

@@ -22,8 +22,7 @@ const WORDING: Readonly<Record<number, { readonly reason: string; readonly messa
   503: { reason: 'ServiceUnavailable', message: 'the server is currently unable to handle the request' },
   504: {
     reason: 'Timeout',
-    message:
-      'the server was unable to return a response in the time allotted, but may still be processing the request',
+    message: 'the server was unable to return a response in the time allotted, but may still be processing the request',
   },
 };
 

@@ -69,7 +69,7 @@ const RULES: Readonly<Record<string, readonly PolicyRule[]>> = {
     rule([...READ, ...CHANGE, 'escalate'], RBAC_GROUP, 'clusterroles'),
   ],
   'apiservice-controller': [
-    rule([...READ, ...CHANGE], REGISTRATION, 'apiservices'),
+    rule([...READ, ...CHANGE, 'create', 'delete'], REGISTRATION, 'apiservices'),
     rule(CHANGE, REGISTRATION, 'apiservices/status'),
     rule(READ, CORE, 'services'),
   ],

@@ -1,4 +1,5 @@
 /** What everybody may do, and the roles of the parts of a cluster that are no controllers. */
+import { KUBELET_CLIENT } from '#engine/auth/front-proxy.ts';
 import { AUTHENTICATED, MASTERS, UNAUTHENTICATED } from '#engine/auth/groups.ts';
 import type { Binding, ClusterRole } from '#engine/auth/rbac/policy.ts';
 import { JWKS_PATH, OPENID_CONFIGURATION_PATH } from '#engine/auth/service-accounts/openid.ts';
@@ -72,6 +73,12 @@ export const SYSTEM_ROLES: readonly ClusterRole[] = [
     ...reviewOthers,
   ]),
 
+  // What the engine asks of node agents, where they check it against our roles.
+  clusterRole('system:kubelet-api-admin', [
+    rule(READ, CORE, 'nodes'),
+    rule(['proxy'], CORE, 'nodes'),
+    rule(['*'], CORE, 'nodes/log', 'nodes/metrics', 'nodes/proxy', 'nodes/stats'),
+  ]),
   // There is no node authorizer: a node may read what any pod on any node needs. Its lease is in namespaced-roles.ts.
   clusterRole('system:node', [
     RECORD_EVENTS,
@@ -96,4 +103,5 @@ export const SYSTEM_BINDINGS: readonly Binding[] = [
   clusterRoleBinding(SCHEDULER, user(SCHEDULER)),
   clusterRoleBinding(CONTROLLER_MANAGER, user(CONTROLLER_MANAGER)),
   clusterRoleBinding('system:node', group(NODES)),
+  clusterRoleBinding('system:kubelet-api-admin', user(KUBELET_CLIENT)),
 ];

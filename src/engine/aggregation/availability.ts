@@ -1,0 +1,45 @@
+/** Whether a service answers for its group and version, as the Available condition of the APIService says it. */
+import type { Availability } from '#engine/aggregation/aggregation.ts';
+import { askService, type AskOptions } from '#engine/aggregation/ask-service.ts';
+import { discoveryPath, type RemoteApi } from '#engine/aggregation/remote-api.ts';
+import type { RemoteService } from '#engine/aggregation/remote-service.ts';
+import type { Unresolved } from '#engine/remote/service-address.ts';
+
+export async function checkAvailability(
+  api: RemoteApi,
+  service: RemoteService,
+  options: AskOptions,
+): Promise<Availability> {
+  const place = service.place();
+  if (place !== 'local' && 'unresolved' in place)
+    return { status: 'False', ...unresolvedReason(api, place.unresolved) };
+  const path = discoveryPath(api);
+  const url = place === 'local' ? path : place.url + path;
+  try {
+    const ask = place === 'local' ? service.ask : service.forward;
+    const { status } = await askService((request) => ask.call(service, request), path, options);
+    if (status >= 200 && status <= 299) return { status: 'True', reason: 'Passed', message: 'all checks passed' };
+    return failed(url, `bad status from ${url}: ${status}`);
+  } catch (error) {
+    options.signal.throwIfAborted();
+    return failed(url, `Get "${url}": ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function failed(url: string, why: string): Availability {
+  const message = `failing or missing response from ${url}: ${why}`;
+  return { status: 'False', reason: 'FailedDiscoveryCheck', message };
+}
+
+function unresolvedReason({ service }: RemoteApi, reason: Unresolved): Omit<Availability, 'status'> {
+  const { namespace, name, port } = service;
+  const subject = `service/${name} in ${JSON.stringify(namespace)}`;
+  switch (reason) {
+    case 'ServiceNotFound':
+      return { reason, message: `${subject} is not present` };
+    case 'ServicePortError':
+      return { reason, message: `${subject} is not listening on port ${port}` };
+    default:
+      return { reason, message: `endpoints for ${subject} have no addresses with port name ""` };
+  }
+}

@@ -1,0 +1,71 @@
+/** What a service says about its group and version: discovery, which it must have, and OpenAPI, which it may have. */
+import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
+import { askService, type Asked, type AskOptions } from '#engine/aggregation/ask-service.ts';
+import {
+  AGGREGATED_ACCEPT,
+  isAggregated,
+  resourcesOfAggregated,
+  resourcesOfPlain,
+} from '#engine/aggregation/parse-discovery.ts';
+import { discoveryPath, type RemoteApi } from '#engine/aggregation/remote-api.ts';
+import type { RemoteService } from '#engine/aggregation/remote-service.ts';
+import { parseJson } from '#engine/json.ts';
+import { takeRemoteV2 } from '#engine/openapi/remote-v2.ts';
+import { isRecord } from '#kube/meta.ts';
+
+export type RemoteDocuments = Pick<RemoteVersion, 'resources' | 'openApiV3Hash' | 'openApiV2'>;
+
+type Fetch = (path: string, accept?: string) => Promise<Asked>;
+
+/** Rejects when there is no discovery document to be had. */
+export async function fetchDocuments(
+  api: RemoteApi,
+  service: RemoteService,
+  options: AskOptions,
+): Promise<RemoteDocuments> {
+  const fetch: Fetch = (path, accept) =>
+    askService((request) => service.ask(request), path, { ...options, ...(accept === undefined ? {} : { accept }) });
+  const resources = await fetchResources(api, fetch);
+  const [openApiV3Hash, openApiV2] = await Promise.all([
+    orNothing(fetchV3Hash(api, fetch)),
+    orNothing(fetchV2(api, fetch)),
+  ]);
+  return { resources, openApiV3Hash, openApiV2 };
+}
+
+async function fetchResources(api: RemoteApi, fetch: Fetch): Promise<RemoteVersion['resources']> {
+  const { group, version } = api;
+  const all = await fetch('/apis', AGGREGATED_ACCEPT);
+  if (all.status === 200 && isAggregated(all.contentType)) {
+    const found = resourcesOfAggregated(jsonOf(all), group, version);
+    if (found !== undefined) return found;
+  }
+  const path = discoveryPath(api);
+  const one = await fetch(path);
+  if (one.status !== 200) throw new Error(`failed to download discovery for ${path}: HTTP ${one.status}`);
+  return resourcesOfPlain(jsonOf(one));
+}
+
+const HASH = /[?&]hash=([0-9A-Za-z_-]{1,128})(?:&|$)/;
+
+async function fetchV3Hash(api: RemoteApi, fetch: Fetch): Promise<string | undefined> {
+  const index = jsonOf(await ok(fetch('/openapi/v3')));
+  const paths = isRecord(index) && isRecord(index['paths']) ? index['paths'] : {};
+  const path = discoveryPath(api).slice(1);
+  const entry = Object.hasOwn(paths, path) ? paths[path] : undefined;
+  const url = isRecord(entry) ? entry['serverRelativeURL'] : undefined;
+  return typeof url === 'string' ? HASH.exec(url)?.[1] : undefined;
+}
+
+async function fetchV2(api: RemoteApi, fetch: Fetch): Promise<RemoteVersion['openApiV2']> {
+  return takeRemoteV2(jsonOf(await ok(fetch('/openapi/v2'))), discoveryPath(api));
+}
+
+async function ok(asked: Promise<Asked>): Promise<Asked> {
+  const answer = await asked;
+  if (answer.status !== 200) throw new Error(`HTTP ${answer.status}`);
+  return answer;
+}
+
+const jsonOf = ({ body }: Asked) => parseJson(body.toString('utf8'));
+const orNothing = <T>(work: Promise<T>): Promise<T | undefined> => work.catch(() => undefined);

@@ -1,0 +1,67 @@
+/** What an APIService that names a service says, read once from its stored bytes. Pure. */
+import { decodeStored } from '#engine/codec.ts';
+import type { ServicePort } from '#engine/remote/service-address.ts';
+import { isTrue } from '#kube/conditions.ts';
+import { isRecord } from '#kube/meta.ts';
+
+export const API_SERVICE_COLLECTION = 'apiservices.apiregistration.k8s.io';
+
+const DEFAULT_PORT = 443;
+
+export interface RemoteApi {
+  /** Of the APIService: `v1.metrics.example.com`. */
+  readonly name: string;
+  readonly group: string;
+  readonly version: string;
+  readonly groupPriority: number;
+  readonly versionPriority: number;
+  readonly service: ServicePort;
+  /** PEM; '' = the system's roots. */
+  readonly ca: string;
+  readonly insecure: boolean;
+  /** Known not to answer; what nobody has looked at yet may. */
+  readonly unavailable: boolean;
+}
+
+interface Spec {
+  readonly group?: string;
+  readonly version?: string;
+  readonly groupPriorityMinimum?: number;
+  readonly versionPriority?: number;
+  readonly service?: { readonly namespace?: string; readonly name?: string; readonly port?: number };
+  readonly caBundle?: string;
+  readonly insecureSkipTLSVerify?: boolean;
+}
+
+/** Without these nobody could mend anything, so that nobody else serves them. */
+const OWN_GROUPS: ReadonlySet<string> = new Set(['', 'apiregistration.k8s.io']);
+
+/** undefined = we serve it ourselves. */
+export function readRemoteApi(bytes: Buffer): RemoteApi | undefined {
+  const { metadata, spec, status } = decodeStored(bytes);
+  const { group = '', version = '', service, caBundle = '', ...rest } = (spec ?? {}) as Spec;
+  if (service === undefined || OWN_GROUPS.has(group)) return undefined;
+  const { namespace = '', name = '', port = DEFAULT_PORT } = service;
+  const conditions = isRecord(status) && Array.isArray(status['conditions']) ? status['conditions'] : [];
+  return {
+    name: metadata.name ?? '',
+    group,
+    version,
+    groupPriority: rest.groupPriorityMinimum ?? 0,
+    versionPriority: rest.versionPriority ?? 0,
+    service: { namespace, name, port },
+    ca: Buffer.from(caBundle, 'base64').toString('utf8'),
+    insecure: rest.insecureSkipTLSVerify === true,
+    unavailable: conditions.length > 0 && !isTrue(conditions, 'Available'),
+  };
+}
+
+/** Two of the same key are reached in the same way. */
+export function routeKey({ service, ca, insecure }: RemoteApi): string {
+  return JSON.stringify([service.namespace, service.name, service.port, insecure, ca]);
+}
+
+/** `/apis/<group>/<version>`. */
+export function discoveryPath({ group, version }: Pick<RemoteApi, 'group' | 'version'>): string {
+  return `/apis/${group}/${version}`;
+}

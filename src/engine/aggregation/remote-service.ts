@@ -1,0 +1,164 @@
+/**
+ * One service that answers for groups and versions: called as a function where it lives in this process, otherwise over
+ * HTTPS with the user's identity in headers and our certificate as the proof that they may be believed.
+ */
+import type { IssuedCertificate } from '#engine/auth/certificates.ts';
+import { identityHeaders } from '#engine/aggregation/identity-headers.ts';
+import type { RemoteApi } from '#engine/aggregation/remote-api.ts';
+import { isForwarded, requestHeaders } from '#engine/remote/forwarded-headers.ts';
+import {
+  HttpsUpstream,
+  UpstreamBusyError,
+  UpstreamError,
+  UpstreamSetupError,
+  type UpstreamRequest,
+} from '#engine/remote/https-upstream.ts';
+import { plainText, relayAnswer, relayUpgrade } from '#engine/remote/relay-answer.ts';
+import { resolveService, type ServicePort, type Unresolved } from '#engine/remote/service-address.ts';
+import type { ApiRequest, ApiResponse } from '#engine/request.ts';
+import type { LocalServices } from '#engine/services.ts';
+import type { Store } from '#engine/store/store.ts';
+import { tooManyRequests } from '#kube/api-error.ts';
+import type { Clock } from '#lib/clock.ts';
+
+const MAX_OPEN = 2000;
+const HEADERS_TIMEOUT_MS = 60_000;
+
+export interface RemoteServiceParts {
+  readonly store: Store;
+  readonly services: LocalServices;
+  readonly clock: Clock;
+  /** Without one, whoever is asked will not believe who the user is. */
+  readonly frontProxy: IssuedCertificate | undefined;
+}
+
+/** Where it is, or why nobody can tell. */
+export type Placement = 'local' | { readonly url: string } | { readonly unresolved: Unresolved };
+
+export class RemoteService {
+  readonly #service: ServicePort;
+  readonly #parts: RemoteServiceParts;
+  readonly #upstream: HttpsUpstream;
+
+  constructor({ service, ca, insecure }: RemoteApi, parts: RemoteServiceParts) {
+    this.#service = service;
+    this.#parts = parts;
+    const tls = { ca, insecure, client: parts.frontProxy };
+    this.#upstream = new HttpsUpstream({ tls, maxOpen: MAX_OPEN, clock: parts.clock });
+  }
+
+  /** Where it is now. */
+  place(): Placement {
+    const { namespace, name, port } = this.#service;
+    if (this.#parts.services.find(namespace, name)?.api !== undefined) return 'local';
+    const address = resolveService(this.#parts.store, this.#service);
+    return 'unresolved' in address ? { unresolved: address.unresolved } : { url: `https://${address.host}:${port}` };
+  }
+
+  /** Throws ApiError, or what a function of this process throws; a server that does not answer is a 503. */
+  ask(request: ApiRequest): ApiResponse | Promise<ApiResponse> {
+    const { namespace, name } = this.#service;
+    if (isAmbiguous(request.path)) return plainText(404, '404 page not found');
+    const local = this.#parts.services.find(namespace, name)?.api;
+    return local === undefined ? this.#proxy(request) : local(withoutProof(request));
+  }
+
+  /** Like ask, over HTTPS only; rejects with UpstreamError where `ask` answers for the server. */
+  async forward(request: ApiRequest): Promise<ApiResponse> {
+    const { namespace, name, port } = this.#service;
+    const address = resolveService(this.#parts.store, this.#service);
+    if ('unresolved' in address) throw new UpstreamError(address.message);
+    const dialed = { host: address.host, port, serverName: `${name}.${namespace}.svc` };
+    const answer = await this.#upstream.open(dialed, await upstreamRequest(request));
+    if ('connection' in answer) return relayUpgrade(answer);
+    return relayAnswer(answer.incoming, request.method, this.#parts.clock);
+  }
+
+  close(): void {
+    this.#upstream.close();
+  }
+
+  async #proxy(request: ApiRequest): Promise<ApiResponse> {
+    if ('unresolved' in resolveService(this.#parts.store, this.#service)) return UNAVAILABLE();
+    try {
+      return await this.forward(request);
+    } catch (error) {
+      if (!(error instanceof UpstreamError)) throw error;
+      if (error instanceof UpstreamBusyError) throw tooManyRequests(error.message, 1);
+      if (error instanceof UpstreamSetupError) return plainText(500, error.message);
+      return plainText(503, `error trying to reach service: ${error.message}`);
+    }
+  }
+}
+
+export const UNAVAILABLE = () => plainText(503, 'service unavailable');
+
+async function upstreamRequest(request: ApiRequest): Promise<UpstreamRequest> {
+  const { method, path, query, upgrade, signal } = request;
+  const body = await bodyOf(request);
+  const headers = {
+    ...requestHeaders(request),
+    ...identityHeaders(request.user),
+    ...(upgrade === undefined ? {} : { Connection: 'Upgrade', Upgrade: upgrade }),
+    ...framing(body, request.header?.('content-length')),
+  };
+  return {
+    method,
+    path: query.size === 0 ? path : `${path}?${query.toString()}`,
+    headers,
+    body,
+    upgrade: upgrade !== undefined,
+    headersTimeoutMs: HEADERS_TIMEOUT_MS,
+    signal,
+  };
+}
+
+const BODILESS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+async function bodyOf(request: ApiRequest): Promise<UpstreamRequest['body']> {
+  const { method, upgrade } = request;
+  if (upgrade !== undefined || BODILESS.has(method)) return undefined;
+  if (request.header?.('content-length') === '0') return Buffer.alloc(0);
+  return request.bodyStream?.() ?? request.body();
+}
+
+/** node would send the body of a DELETE without saying where it ends. */
+function framing(body: UpstreamRequest['body'], announced: string | undefined): Record<string, string> {
+  if (body === undefined) return {};
+  const length = Buffer.isBuffer(body) ? String(body.length) : announced;
+  return length === undefined ? { 'Transfer-Encoding': 'chunked' } : { 'Content-Length': length };
+}
+
+/**
+ * Who may ask was decided on the path as we read it. Where another server could read another one from it, by resolving
+ * dots or decoding a slash, nothing is handed on.
+ */
+export function isAmbiguous(path: string): boolean {
+  if (!path.includes('.') && !path.includes('%')) return false;
+  return path.split('/').some((segment) => {
+    const plain = segment.replace(/%2e/gi, '.');
+    return plain === '.' || plain === '..' || /%(?:2f|5c|00|(?![0-9a-f]{2}))/i.test(segment);
+  });
+}
+
+/** Not a spread: a request makes some of its parts only when they are looked at. */
+function withoutProof(request: ApiRequest): ApiRequest {
+  const { method, path, query, user, accept, contentType, userAgent, upgrade } = request;
+  return {
+    method,
+    path,
+    query,
+    user,
+    accept,
+    contentType,
+    userAgent,
+    upgrade,
+    header: (name) => (isForwarded(name) ? request.header?.(name) : undefined),
+    headerNames: () => (request.headerNames?.() ?? []).filter(isForwarded),
+    body: () => request.body(),
+    ...(request.bodyStream && { bodyStream: () => request.bodyStream!() }),
+    get signal() {
+      return request.signal;
+    },
+  };
+}

@@ -1,0 +1,196 @@
+/**
+ * APIServices: says of those that others serve whether they answer (Available), and keeps those of our own groups and
+ * versions, which are there so that `kubectl get apiservices` shows everything that is served.
+ *
+ *   names a service ──► asked now, when it or its Service changes, and every half minute ──► Available
+ *   ours            ──► made when missing, corrected, gone with its definition
+ *
+ * Sending requests on is aggregation/'s.
+ */
+import type { Aggregation, Availability } from '#engine/aggregation/aggregation.ts';
+import type { EngineController } from '#engine/controllers/engine-controller.ts';
+import { CUSTOM_RESOURCE_DEFINITIONS } from '#engine/controllers/kinds.ts';
+import {
+  CUSTOM_GROUP_PRIORITY,
+  CUSTOM_VERSION_PRIORITY,
+  groupPriorityOf,
+  versionPriorityOf,
+} from '#engine/discovery/priorities.ts';
+import type { Crd } from '#engine/registry/crd/definition.ts';
+import type { Resource } from '#engine/registry/resource.ts';
+import { setCondition, type Condition } from '#kube/conditions.ts';
+import { deepEqual } from '#kube/deep.ts';
+import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { timestamp } from '#lib/clock.ts';
+import { defineController, source, startController } from '#runtime/controller.ts';
+import { noEvents } from '#runtime/events.ts';
+import { NOTHING, type Plan } from '#runtime/plan.ts';
+
+const REGISTRATION = 'apiregistration.k8s.io';
+
+export interface ApiServiceSpec {
+  group?: string;
+  version?: string;
+  groupPriorityMinimum: number;
+  versionPriority: number;
+  service?: { namespace?: string; name?: string; port?: number };
+  caBundle?: string;
+  insecureSkipTLSVerify?: boolean;
+}
+
+export interface ApiService extends KubeObject {
+  spec: ApiServiceSpec;
+  status?: { conditions?: Condition[] };
+}
+
+export const API_SERVICES: ResourceType<ApiService> = {
+  group: REGISTRATION,
+  version: 'v1',
+  kind: 'APIService',
+  plural: 'apiservices',
+  namespaced: false,
+};
+
+const SERVICES: ResourceType = { group: '', version: 'v1', kind: 'Service', plural: 'services', namespaced: true };
+
+const LOOK_AGAIN_MS = 30_000;
+/** One that does not answer may be starting. */
+const LOOK_AGAIN_SOON_MS = 2000;
+const CHECKS_AT_ONCE = 4;
+
+export interface AvailabilityWorld {
+  readonly apiService: Stored<ApiService>;
+  readonly found: Availability;
+  readonly now: string;
+}
+
+/** Pure. */
+export function decideAvailability({ apiService, found, now }: AvailabilityWorld): Plan {
+  const conditions = setCondition(apiService.status?.conditions, { type: 'Available', ...found }, now);
+  const requeueAfterMs = found.status === 'True' ? LOOK_AGAIN_MS : LOOK_AGAIN_SOON_MS;
+  return { changes: [], status: { ...apiService.status, conditions }, requeueAfterMs };
+}
+
+/** Says who keeps an object: we, from the start on, or as long as its definition is there. */
+const AUTOMANAGED = 'kube-aggregator.kubernetes.io/automanaged';
+type Keeping = 'onstart' | 'true';
+
+export interface RegistrationWorld {
+  readonly name: string;
+  /** undefined = we do not serve it. */
+  readonly wanted: { readonly spec: ApiServiceSpec; readonly keeping: Keeping } | undefined;
+  readonly present: Stored<ApiService> | undefined;
+}
+
+/** Pure. Objects that somebody else made stay as they are. */
+export function decideRegistration({ name, wanted, present }: RegistrationWorld): Plan {
+  if (present === undefined) {
+    if (wanted === undefined) return NOTHING;
+    const metadata = { name, labels: { [AUTOMANAGED]: wanted.keeping } };
+    const object = { apiVersion: `${REGISTRATION}/v1`, kind: 'APIService', metadata, spec: wanted.spec };
+    return { changes: [{ do: 'create', type: API_SERVICES, object, why: 'this group and version is served here' }] };
+  }
+  const { metadata, spec } = present;
+  if (metadata.labels?.[AUTOMANAGED] === undefined || metadata.deletionTimestamp !== undefined) return NOTHING;
+  if (wanted === undefined) {
+    const why = 'this group and version is not served any more';
+    return { changes: [{ do: 'delete', type: API_SERVICES, name: { name }, uid: metadata.uid, why }] };
+  }
+  const labels = { [AUTOMANAGED]: wanted.keeping };
+  if (deepEqual(spec, wanted.spec) && metadata.labels[AUTOMANAGED] === wanted.keeping) return NOTHING;
+  const body = { metadata: { labels }, spec: { ...cleared(spec), ...wanted.spec } };
+  const why = 'it says something else than what is served here';
+  const patch = { type: 'merge', body } as const;
+  return { changes: [{ do: 'patch', type: API_SERVICES, name: { name }, uid: metadata.uid, patch, why }] };
+}
+
+const cleared = (spec: object) => Object.fromEntries(Object.keys(spec).map((field) => [field, null]));
+
+/** What is built in, by the name of its APIService. Our own group has none: it is above them. */
+export function builtInRegistrations(resources: readonly Resource[]): Map<string, ApiServiceSpec> {
+  const specs = new Map<string, ApiServiceSpec>();
+  for (const { group, version, builtIn } of resources) {
+    if (!builtIn || group === REGISTRATION) continue;
+    specs.set(apiServiceName(group, version), {
+      ...(group === '' ? {} : { group }),
+      version,
+      groupPriorityMinimum: groupPriorityOf({ group, builtIn }),
+      versionPriority: versionPriorityOf({ group, builtIn }),
+    });
+  }
+  return specs;
+}
+
+function customSpec(name: string, definitions: readonly Stored<Crd>[]): ApiServiceSpec | undefined {
+  for (const { spec } of definitions) {
+    const version = spec.versions.find((one) => one.served && apiServiceName(spec.group, one.name) === name);
+    if (version === undefined) continue;
+    const priorities = { groupPriorityMinimum: CUSTOM_GROUP_PRIORITY, versionPriority: CUSTOM_VERSION_PRIORITY };
+    return { group: spec.group, version: version.name, ...priorities };
+  }
+  return undefined;
+}
+
+const apiServiceName = (group: string, version: string) => `${version}.${group}`;
+const namesOf = ({ spec }: Crd) => spec.versions.map(({ name }) => apiServiceName(spec.group, name));
+
+/** `aggregation` asks whoever answers for an APIService. */
+export function apiServiceController({ aggregation }: { readonly aggregation: Aggregation }): EngineController {
+  return {
+    account: 'apiservice-controller',
+    start(parts) {
+      const { clock, registry } = parts;
+      const runtime = { ...parts, events: noEvents };
+      const apiServices = parts.informer(API_SERVICES);
+      const services = parts.informer(SERVICES);
+      const definitions = parts.informer(CUSTOM_RESOURCE_DEFINITIONS);
+      const builtIns = builtInRegistrations(registry.resources);
+
+      const availability = defineController<AvailabilityWorld>({
+        name: 'apiservice-availability',
+        type: API_SERVICES,
+        sources: [
+          source(apiServices),
+          source(services, ({ metadata }) =>
+            apiServices
+              .list()
+              .filter(
+                ({ spec }) => spec.service?.name === metadata.name && spec.service.namespace === metadata.namespace,
+              )
+              .map((apiService) => apiService.metadata.name),
+          ),
+        ],
+        async observe(name, { signal }) {
+          const apiService = apiServices.get(name);
+          if (apiService?.spec.service === undefined) return undefined;
+          const found = await aggregation.check(name, { signal });
+          return found && { apiService, found, now: timestamp(clock.now()) };
+        },
+        decide: decideAvailability,
+        subject: ({ apiService }) => apiService,
+        concurrency: CHECKS_AT_ONCE,
+      });
+
+      const registration = defineController<RegistrationWorld>({
+        name: 'apiservice-registration',
+        type: API_SERVICES,
+        sources: [source(apiServices), source(definitions, namesOf)],
+        observe(name) {
+          const builtIn = builtIns.get(name);
+          const spec = builtIn ?? customSpec(name, definitions.list());
+          const wanted = spec && { spec, keeping: builtIn === undefined ? ('true' as const) : ('onstart' as const) };
+          return { name, wanted, present: apiServices.get(name) };
+        },
+        decide: decideRegistration,
+        subject: () => undefined,
+      });
+      const running = startController(registration, runtime);
+      // What is missing has no event that would make anybody look at it. A stop may come before.
+      apiServices.synced().then(
+        () => [...builtIns.keys()].forEach((name) => running.enqueue(name)),
+        () => {},
+      );
+      return [startController(availability, runtime), running];
+    },
+  };
+}

@@ -1,0 +1,24 @@
+/**
+ * ConfigMap kube-system/extension-apiserver-authentication, from which aggregated APIs learn whom to believe. Written at
+ * each start, where it is not right.
+ */
+import type { Client } from '#client/client.ts';
+import { extensionAuthentication } from '#engine/auth/front-proxy.ts';
+import { CONFIG_MAPS } from '#engine/controllers/root-ca.ts';
+import { isApiError } from '#kube/api-error.ts';
+import { deepEqual } from '#kube/deep.ts';
+
+const NAME = { namespace: 'kube-system', name: 'extension-apiserver-authentication' };
+
+/** The namespace must be there. What others have put beside our keys stays. */
+export async function ensureExtensionAuthentication(client: Client, caPem: string): Promise<void> {
+  const data = extensionAuthentication(caPem);
+  try {
+    const present = await client.get(CONFIG_MAPS, NAME);
+    if (deepEqual({ ...present.data, ...data }, present.data)) return;
+    await client.patch(CONFIG_MAPS, NAME, { type: 'merge', body: { data } }, {});
+  } catch (error) {
+    if (!isApiError(error, 'NotFound')) throw error;
+    await client.create(CONFIG_MAPS, { apiVersion: 'v1', kind: 'ConfigMap', metadata: { ...NAME }, data });
+  }
+}

@@ -1,0 +1,142 @@
+/** The answer of a server behind us as our own: small ones whole, the others as they come. */
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { WATCH_LINGER_MS } from '#engine/limits.ts';
+import { responseHeaders } from '#engine/remote/forwarded-headers.ts';
+import { UpstreamError, type Upgraded } from '#engine/remote/https-upstream.ts';
+import type { ApiResponse, BytesResponse, StreamResponse, StreamSink, UpgradeResponse } from '#engine/request.ts';
+import type { Clock } from '#lib/clock.ts';
+
+/** Announced to be no longer than this, an answer is sent whole. */
+const SMALL_BYTES = 1024 * 1024;
+/** Of an answer that must be held as a whole. */
+const MAX_HELD_BYTES = 8 * 1024 * 1024;
+const BODY_TIMEOUT_MS = 60_000;
+/** Ahead of the client's reading. */
+const MAX_UNREAD_BYTES = 256 * 1024;
+const KEEP_ALIVE_MS = 30_000;
+
+const REDIRECT_REFUSED = 'the backend attempted to redirect this request, which is not permitted';
+
+/** Rejects with UpstreamError when the answer ends too early, is too long or comes too slowly. */
+export async function relayAnswer(incoming: IncomingMessage, method: string, clock: Clock): Promise<ApiResponse> {
+  const { statusCode: status = 502, headers: received } = incoming;
+  if (status >= 300 && status <= 399 && received.location !== undefined) {
+    incoming.destroy();
+    return plainText(502, REDIRECT_REFUSED);
+  }
+  const contentType = received['content-type'] ?? 'application/octet-stream';
+  const headers = responseHeaders(received);
+  const length = Number(received['content-length'] ?? Number.NaN);
+  if (status === 200 && method !== 'HEAD' && !(length <= SMALL_BYTES)) {
+    return { status, contentType, headers, stream: (sink) => pour(incoming, sink) };
+  }
+  return { status, contentType, headers, body: await readWhole(incoming, clock, MAX_HELD_BYTES) };
+}
+
+/** A stream of this content, whatever its length. */
+export function relayStream(incoming: IncomingMessage, contentType: string): StreamResponse {
+  return { status: 200, contentType, stream: (sink) => pour(incoming, sink) };
+}
+
+/** Without an end of its own: what is too long, or comes too slowly, is refused. */
+export function readWhole(incoming: IncomingMessage, clock: Clock, maxBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const fail = (why: string) => {
+      incoming.destroy();
+      reject(new UpstreamError(why));
+    };
+    const stopTimer = clock.after(BODY_TIMEOUT_MS, () => fail('net/http: request canceled while reading body'));
+    incoming.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > maxBytes) fail(`the answer is larger than ${maxBytes} bytes`);
+      else chunks.push(chunk);
+    });
+    incoming.once('close', () => {
+      stopTimer();
+      if (incoming.complete) resolve(Buffer.concat(chunks, bytes));
+      else reject(new UpstreamError('unexpected EOF'));
+    });
+  });
+}
+
+/** A sink that can also end so that the client sees that something is missing (http/exchange.ts). */
+export interface CuttableSink extends StreamSink {
+  cut?(): void;
+}
+
+function pour(incoming: IncomingMessage, sink: CuttableSink): () => void {
+  let ended = false;
+  incoming.on('data', (chunk: Buffer) => {
+    sink.write(chunk);
+    if (sink.bufferedBytes <= MAX_UNREAD_BYTES || incoming.isPaused()) return;
+    incoming.pause();
+    sink.onDrain(() => incoming.resume());
+  });
+  incoming.once('end', () => {
+    ended = true;
+    sink.end();
+  });
+  const broken = () => {
+    if (ended) return;
+    ended = true;
+    if (sink.cut === undefined) sink.end();
+    else sink.cut();
+  };
+  if (incoming.destroyed && !incoming.readableEnded) broken();
+  else incoming.once('close', broken);
+  return () => {
+    ended = true;
+    incoming.destroy();
+  };
+}
+
+/** Both sides as they are from now on: bytes, half-closed or closed together. */
+export function relayUpgrade({ incoming, connection: upstream, head: sent }: Upgraded): UpgradeResponse {
+  return {
+    status: 101,
+    takeOver(client, head) {
+      client.on('error', () => {});
+      client.write(statusLine(incoming));
+      if (sent.length > 0) client.write(sent);
+      if (head.length > 0) upstream.write(head);
+      client.pipe(upstream);
+      upstream.pipe(client);
+      client.once('close', () => finish(upstream));
+      upstream.once('close', () => finish(client));
+      // Nobody has to say anything on such a connection, so that only the system can tell that the other side is gone.
+      for (const side of [client, upstream] as { setKeepAlive?(on: boolean, ms: number): void }[]) {
+        side.setKeepAlive?.(true, KEEP_ALIVE_MS);
+      }
+      if (upstream.destroyed) finish(client);
+    },
+  };
+}
+
+/** What was written is still sent, for a while. */
+function finish(side: Duplex): void {
+  if (side.destroyed) return;
+  if (side.writableFinished) {
+    side.destroy();
+    return;
+  }
+  const timer = setTimeout(() => side.destroy(), WATCH_LINGER_MS);
+  timer.unref();
+  side.once('close', () => clearTimeout(timer));
+  side.once('finish', () => side.destroy());
+  if (!side.writableEnded) side.end();
+}
+
+function statusLine({ statusMessage = '', rawHeaders }: IncomingMessage): Buffer {
+  const lines = [`HTTP/1.1 101 ${statusMessage === '' ? 'Switching Protocols' : statusMessage}`];
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) lines.push(`${rawHeaders[i]}: ${rawHeaders[i + 1]}`);
+  return Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
+}
+
+/** As Go's http.Error has it: kube-aggregator answers for a server that does not. */
+export function plainText(status: number, message: string): BytesResponse {
+  const headers = { 'x-content-type-options': 'nosniff' };
+  return { status, contentType: 'text/plain; charset=utf-8', headers, body: Buffer.from(`${message}\n`) };
+}

@@ -1,0 +1,112 @@
+/** Aggregated APIs that take too long, on a clock that the test moves: each wait has its end, and only its own. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Server } from 'node:net';
+import { after, before, test } from 'node:test';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+import { sendJson, startExtensionServer, type ExtensionServer } from '#test/support/extension-server.ts';
+import { startFront, type FrontServer } from '#test/support/front-server.ts';
+import { http1Request } from '#test/support/raw-https.ts';
+import type { Scope } from '#test/support/server-process.ts';
+
+const clock = new FakeClock();
+let front: FrontServer;
+let server: ExtensionServer;
+/** Takes connections and never says anything. */
+let mute: Server;
+const cleanups: (() => void)[] = [];
+const scope: Scope = { after: (fn) => cleanups.push(fn) };
+
+before(async () => {
+  front = await startFront(scope, { clock });
+  server = await startExtensionServer({ hosts: ['slow.golden.svc'], clientCa: front.caPem });
+  mute = createServer();
+  await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
+  await front.put('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'golden' } });
+  await install('slow', server.port);
+  await install('mute', (mute.address() as AddressInfo).port);
+});
+after(async () => {
+  await front.stop();
+  await server.stop();
+  mute.close();
+  cleanups.forEach((cleanup) => cleanup());
+});
+
+async function install(name: string, port: number): Promise<void> {
+  await front.put('/api/v1/namespaces/golden/services', {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name, namespace: 'golden' },
+    spec: { externalIPs: ['127.0.0.1'], ports: [{ port }] },
+  });
+  const group = `${name}.local`;
+  const service = { namespace: 'golden', name, port };
+  const priorities = { groupPriorityMinimum: 1000, versionPriority: 15 };
+  await front.put('/apis/apiregistration.k8s.io/v1/apiservices', {
+    apiVersion: 'apiregistration.k8s.io/v1',
+    kind: 'APIService',
+    metadata: { name: `v1.${group}` },
+    spec: { group, version: 'v1', service, caBundle: server.caBundle, ...priorities },
+  });
+}
+
+test('a server that takes a request and does not answer is given up after a minute', async () => {
+  const reached = new Promise<void>((resolve) => server.on('/apis/slow.local/v1/things', () => resolve()));
+  const answer = http1Request(front.admin, { path: '/apis/slow.local/v1/things' });
+  await reached;
+  await clock.advance(60_000);
+  const { status, text } = await answer;
+  assert.deepEqual(
+    [status, text],
+    [503, 'error trying to reach service: net/http: timeout awaiting response headers\n'],
+  );
+});
+
+test('a connection that is taken and then silent is given up after ten seconds', async () => {
+  const taken = once(mute, 'connection');
+  const answer = http1Request(front.admin, { path: '/apis/mute.local/v1/things' });
+  await taken;
+  await clock.advance(10_000);
+  const { status, text } = await answer;
+  assert.equal(status, 503);
+  assert.match(text, /^error trying to reach service: dial tcp 127.0.0.1:\d+: i\/o timeout\n$/);
+});
+
+test('an answer that was announced and does not come is given up after a minute', async () => {
+  const reached = new Promise<void>((resolve) => {
+    server.on('/apis/slow.local/v1/things', (_, response) => {
+      response.writeHead(200, { 'content-length': '10' });
+      response.write('12345', () => resolve());
+    });
+  });
+  const answer = http1Request(front.admin, { path: '/apis/slow.local/v1/things' });
+  await reached;
+  await clock.advance(120_000);
+  const { status, text } = await answer;
+  assert.equal(status, 503);
+  // What the front has seen of the answer by now is up to the network.
+  assert.match(text, /^error trying to reach service: net\/http: (?:request canceled while reading body|timeout)/);
+});
+
+test('a check of a server that does not answer ends, and the next is not the worse for it', async () => {
+  const path = '/apis/slow.local/v1';
+  const reached = new Promise<void>((resolve) => server.on(path, () => resolve()));
+  const { signal } = new AbortController();
+  const checking = front.core.aggregation.check('v1.slow.local', { signal });
+  await reached;
+  await clock.advance(5000);
+  const url = `https://127.0.0.1:${server.port}${path}`;
+  const why = 'context deadline exceeded (Client.Timeout exceeded while awaiting headers)';
+  assert.deepEqual(await checking, {
+    status: 'False',
+    reason: 'FailedDiscoveryCheck',
+    message: `failing or missing response from ${url}: Get "${url}": ${why}`,
+  });
+  server.on(path, (_, response) => sendJson(response, { kind: 'APIResourceList', resources: [] }));
+  assert.deepEqual(await front.core.aggregation.check('v1.slow.local', { signal }), {
+    status: 'True',
+    reason: 'Passed',
+    message: 'all checks passed',
+  });
+});

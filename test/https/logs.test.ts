@@ -1,0 +1,229 @@
+/** pods/log over real TLS on both sides: what is asked of which kubelet, as whom, and what its answers become. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request as httpsRequest } from 'node:https';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { after, before, beforeEach, suite, test } from 'node:test';
+import { newIssuer, type ExtensionServer } from '#test/support/extension-server.ts';
+import { startFront, type FrontServer } from '#test/support/front-server.ts';
+import { aNode, aPod, startKubelet } from '#test/support/kubelet-server.ts';
+import { http1Request } from '#test/support/raw-https.ts';
+import type { Scope } from '#test/support/server-process.ts';
+
+const PODS = '/api/v1/namespaces/default/pods';
+const LOG = `${PODS}/web/log`;
+const KUBELET_LOG = '/containerLogs/default/web/main';
+
+suite('pods/log', () => {
+  let front: FrontServer;
+  let kubelet: ExtensionServer;
+  let stranger: ExtensionServer;
+  const cleanups: (() => void)[] = [];
+  const scope: Scope = { after: (fn) => cleanups.push(fn) };
+
+  before(async () => {
+    front = await startFront(scope);
+    kubelet = await startKubelet(front.pkiDir);
+    stranger = await startKubelet(front.pkiDir, newIssuer('somebody-else'));
+    for (const name of ['default', 'kube-system']) {
+      await front.put('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+    }
+    const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } };
+    await front.put('/api/v1/namespaces/default/serviceaccounts', account);
+    await front.put('/api/v1/nodes', aNode('node-1', kubelet.port));
+    await front.put('/api/v1/nodes', aNode('strange', stranger.port));
+    await front.put('/api/v1/nodes', aNode('dead', 1));
+    await front.put('/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: 'nowhere' } });
+    const pods: [string, object][] = [
+      ['web', { nodeName: 'node-1' }],
+      ['many', { nodeName: 'node-1', containers: ['a', 'b'], initContainers: [{ name: 'first', image: 'busybox' }] }],
+      ['unscheduled', {}],
+      ['lost', { nodeName: 'gone' }],
+      ['on-dead', { nodeName: 'dead' }],
+      ['on-nowhere', { nodeName: 'nowhere' }],
+      ['on-strange', { nodeName: 'strange' }],
+    ];
+    for (const [name, spec] of pods) await front.put(PODS, aPod(name, spec));
+  });
+  beforeEach(() => void (kubelet.seen.length = 0));
+  after(async () => {
+    await front.stop();
+    await kubelet.stop();
+    await stranger.stop();
+    cleanups.forEach((cleanup) => cleanup());
+  });
+
+  const plain = (text: string) => (_: IncomingMessage, response: ServerResponse) => {
+    response.writeHead(200, { 'content-type': 'text/plain' }).end(text);
+  };
+  const ask = (path: string) => http1Request(front.admin, { path });
+
+  test('the text of the kubelet, asked with our own certificate', async () => {
+    kubelet.on(KUBELET_LOG, plain('one\ntwo\n'));
+    const { status, text, headers } = await ask(LOG);
+    assert.deepEqual([status, text, headers['content-type']], [200, 'one\ntwo\n', 'text/plain']);
+    assert.deepEqual(
+      kubelet.seen.map(({ method, url, peer }) => ({ method, url, peer })),
+      [{ method: 'GET', url: KUBELET_LOG, peer: 'kube-apiserver-kubelet-client' }],
+    );
+  });
+
+  const forwarded: Record<string, { query: string; want: string }> = {
+    'everything, in order': {
+      query: 'timestamps=true&tailLines=5&previous=1&limitBytes=100&sinceSeconds=60&container=main',
+      want: '?limitBytes=100&previous=true&sinceSeconds=60&tailLines=5&timestamps=true',
+    },
+    'a time in whole seconds': {
+      query: 'sinceTime=2024-05-06T07:08:09.5%2B02:00',
+      want: '?sinceTime=2024-05-06T05%3A08%3A09Z',
+    },
+    'nothing that is not so': { query: 'follow=false&previous=0&timestamps=False', want: '' },
+    'no lines at all': { query: 'tailLines=0', want: '?tailLines=0' },
+  };
+  for (const [name, { query, want }] of Object.entries(forwarded)) {
+    test(`the kubelet is asked for ${name}`, async () => {
+      kubelet.on(KUBELET_LOG, plain(''));
+      assert.equal((await ask(`${LOG}?${query}`)).status, 200);
+      assert.equal(kubelet.seen[0]?.url, KUBELET_LOG + want);
+    });
+  }
+
+  const refused: Record<string, { path: string; want: [number, string, string] }> = {
+    'no such pod': { path: `${PODS}/none/log`, want: [404, 'NotFound', 'pods "none" not found'] },
+    'several containers and none named': {
+      path: `${PODS}/many/log`,
+      want: [400, 'BadRequest', 'a container name must be specified for pod many, choose one of: [first a b]'],
+    },
+    'a container that is not there': {
+      path: `${PODS}/web/log?container=x`,
+      want: [400, 'BadRequest', 'container x is not valid for pod web'],
+    },
+    'a number that is none': {
+      path: `${LOG}?tailLines=x`,
+      want: [400, 'BadRequest', 'strconv.ParseInt: parsing "x": invalid syntax'],
+    },
+    'a negative number of lines': {
+      path: `${LOG}?tailLines=-1`,
+      want: [
+        422,
+        'Invalid',
+        'PodLogOptions "web" is invalid: tailLines: Invalid value: -1: must be greater than or equal to 0',
+      ],
+    },
+    'no bytes': {
+      path: `${LOG}?limitBytes=0`,
+      want: [422, 'Invalid', 'PodLogOptions "web" is invalid: limitBytes: Invalid value: 0: must be greater than 0'],
+    },
+    'a time that is none': {
+      path: `${LOG}?sinceTime=now`,
+      want: [400, 'BadRequest', 'parsing time "now" as "2006-01-02T15:04:05Z07:00": cannot parse "now" as "2006"'],
+    },
+    'a node that is gone': { path: `${PODS}/lost/log`, want: [404, 'NotFound', 'nodes "gone" not found'] },
+    'a node that says nothing': {
+      path: `${PODS}/on-nowhere/log`,
+      want: [500, '', 'no preferred addresses found; known addresses: []'],
+    },
+    'nobody on the node': {
+      path: `${PODS}/on-dead/log`,
+      want: [
+        500,
+        '',
+        'Get "https://127.0.0.1:1/containerLogs/default/on-dead/main": dial tcp 127.0.0.1:1: connect: connection refused',
+      ],
+    },
+  };
+  for (const [name, { path, want }] of Object.entries(refused)) {
+    test(`refused: ${name}`, async () => {
+      const { status, text } = await ask(path);
+      const { reason = '', message } = JSON.parse(text) as { reason?: string; message: string };
+      assert.deepEqual([status, reason, message], want);
+    });
+  }
+
+  test('both bounds in time are one too many', async () => {
+    const { status, text } = await ask(`${LOG}?sinceSeconds=5&sinceTime=2024-01-01T00:00:00Z`);
+    assert.equal(status, 422);
+    assert.match(text, /at most one of `sinceTime` or `sinceSeconds` may be specified/);
+  });
+
+  test('a container of a pod that no node has taken has not said anything', async () => {
+    const { status, text } = await ask(`${PODS}/unscheduled/log`);
+    assert.deepEqual([status, text], [204, '']);
+  });
+
+  const relayed: Record<string, { status: number; body: string; want: [number, string, string] }> = {
+    'is waiting': {
+      status: 400,
+      body: 'container "main" in pod "web" is waiting to start: ContainerCreating',
+      want: [400, 'BadRequest', 'container "main" in pod "web" is waiting to start: ContainerCreating'],
+    },
+    fails: { status: 500, body: 'disk on fire', want: [500, 'InternalError', 'Internal error occurred: disk on fire'] },
+    'knows no such container': {
+      status: 404,
+      body: 'nope',
+      want: [404, 'NotFound', 'the server could not find the requested resource ( pods/log web)'],
+    },
+    'does not let us': {
+      status: 403,
+      body: 'Forbidden (user=kube-apiserver-kubelet-client)',
+      want: [403, 'Forbidden', 'Forbidden (user=kube-apiserver-kubelet-client) ( pods/log web)'],
+    },
+    'sends us elsewhere': {
+      status: 302,
+      body: '',
+      want: [
+        302,
+        '',
+        'the server responded with the status code 302 but did not return more information ( pods/log web)',
+      ],
+    },
+  };
+  for (const [name, { status, body, want }] of Object.entries(relayed)) {
+    test(`a kubelet that ${name}`, async () => {
+      kubelet.on(KUBELET_LOG, (_, response) => void response.writeHead(status, { location: '/' }).end(body));
+      const answer = await ask(LOG);
+      const { reason = '', message } = JSON.parse(answer.text) as { reason?: string; message: string };
+      assert.deepEqual([answer.status, reason, message], want);
+    });
+  }
+
+  test('a kubelet without a certificate of ours is not believed, unless the client says so', async () => {
+    const path = '/containerLogs/default/on-strange/main';
+    stranger.on(path, plain('trust me\n'));
+    const refusedAnswer = await ask(`${PODS}/on-strange/log`);
+    assert.equal(refusedAnswer.status, 500);
+    assert.match(refusedAnswer.text, /x509: certificate signed by unknown authority/);
+    assert.deepEqual(stranger.seen, []);
+    const { text } = await ask(`${PODS}/on-strange/log?insecureSkipTLSVerifyBackend=true`);
+    assert.equal(text, 'trust me\n');
+  });
+
+  test('a followed log comes line by line, and ends at the kubelet when the reader leaves', async () => {
+    const opened = new Promise<[IncomingMessage, ServerResponse]>((resolve) => {
+      kubelet.on(KUBELET_LOG, (request, response) => resolve([request, response]));
+    });
+    const { hostname, port } = new URL(front.admin.server);
+    const { certificateAuthority: ca, clientCertificate: cert, clientKey: key } = front.admin;
+    const options = { host: hostname, port, path: `${LOG}?follow=true`, ca, cert, key, agent: false } as const;
+    const outgoing = httpsRequest(options);
+    outgoing.on('error', () => {});
+    outgoing.end();
+    const [request, response] = await opened;
+    assert.equal(request.url, `${KUBELET_LOG}?follow=true`);
+    response.write('first\n');
+    const [answer] = (await once(outgoing, 'response')) as [IncomingMessage];
+    assert.equal(((await once(answer, 'data')) as [Buffer])[0].toString(), 'first\n');
+    response.write('second\n');
+    assert.equal(((await once(answer, 'data')) as [Buffer])[0].toString(), 'second\n');
+    const gone = once(request.socket, 'close');
+    outgoing.destroy();
+    await gone;
+  });
+
+  test('who may read pods may not read their logs for that', async () => {
+    const { status, text } = await http1Request(front.accessOf('mallory'), { path: LOG });
+    assert.equal(status, 403);
+    assert.match(text, /cannot get resource \\"pods\/log\\" in API group/);
+    assert.deepEqual(kubelet.seen, []);
+  });
+});
