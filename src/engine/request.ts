@@ -77,3 +77,29 @@ export type ApiResponse = BytesResponse | StreamResponse | UpgradeResponse;
  * no waiting (a GET) is answered at once: a promise would cost more than the answer.
  */
 export type ApiHandler = (request: ApiRequest) => ApiResponse | Promise<ApiResponse>;
+
+/** The request as somebody else's, without the headers that were only for us. */
+export function handedOn(
+  request: ApiRequest,
+  { user = request.user, keeps }: { readonly user?: UserInfo; keeps(header: string): boolean },
+): ApiRequest {
+  const { method, path, query, accept, contentType, userAgent, upgrade } = request;
+  // Not a spread: a request makes some of its parts only when they are looked at.
+  return {
+    method,
+    path,
+    query,
+    user,
+    accept,
+    contentType,
+    userAgent,
+    upgrade,
+    header: (name) => (keeps(name) ? request.header?.(name) : undefined),
+    headerNames: () => (request.headerNames?.() ?? []).filter((name) => keeps(name)),
+    body: () => request.body(),
+    ...(request.bodyStream && { bodyStream: () => request.bodyStream!() }),
+    get signal() {
+      return request.signal;
+    },
+  };
+}

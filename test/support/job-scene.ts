@@ -10,6 +10,7 @@ import { ttlAfterFinishedController } from '#engine/controllers/ttl-after-finish
 import type { ApiHandler, ApiRequest } from '#engine/request.ts';
 import { silentLog } from '#lib/log.ts';
 import { EventRecorder } from '#runtime/events.ts';
+import { makeBareNamespace } from '#test/support/bare-namespace.ts';
 import { createPodRunner, type PodRunner } from '#test/support/pod-runner.ts';
 import { ADMIN, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
@@ -39,12 +40,7 @@ export interface Scene {
 export async function startScene(t: TestContext, gate?: Gate): Promise<Scene> {
   const clock = new FakeClock();
   const api = await startTestApi({ clock, controllers: false });
-  await api.ok('POST', '/api/v1/namespaces', {
-    body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default' } },
-  });
-  await api.ok('POST', '/api/v1/namespaces/default/serviceaccounts', {
-    body: { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } },
-  });
+  await makeBareNamespace(api, 'default');
   let running = await startJobControllers(api, clock, gate);
   t.after(async () => {
     await running.stop();

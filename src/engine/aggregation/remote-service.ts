@@ -15,7 +15,7 @@ import {
 } from '#engine/remote/https-upstream.ts';
 import { plainText, relayAnswer, relayUpgrade } from '#engine/remote/relay-answer.ts';
 import { resolveService, type ServicePort, type Unresolved } from '#engine/remote/service-address.ts';
-import type { ApiRequest, ApiResponse } from '#engine/request.ts';
+import { handedOn, type ApiRequest, type ApiResponse } from '#engine/request.ts';
 import type { LocalServices } from '#engine/services.ts';
 import type { Store } from '#engine/store/store.ts';
 import { tooManyRequests } from '#kube/api-error.ts';
@@ -60,7 +60,7 @@ export class RemoteService {
     const { namespace, name } = this.#service;
     if (isAmbiguous(request.path)) return plainText(404, '404 page not found');
     const local = this.#parts.services.find(namespace, name)?.api;
-    return local === undefined ? this.#proxy(request) : local(withoutProof(request));
+    return local === undefined ? this.#proxy(request) : local(handedOn(request, { keeps: isForwarded }));
   }
 
   /** Like ask, over HTTPS only; rejects with UpstreamError where `ask` answers for the server. */
@@ -139,26 +139,4 @@ export function isAmbiguous(path: string): boolean {
     const plain = segment.replace(/%2e/gi, '.');
     return plain === '.' || plain === '..' || /%(?:2f|5c|00|(?![0-9a-f]{2}))/i.test(segment);
   });
-}
-
-/** Not a spread: a request makes some of its parts only when they are looked at. */
-function withoutProof(request: ApiRequest): ApiRequest {
-  const { method, path, query, user, accept, contentType, userAgent, upgrade } = request;
-  return {
-    method,
-    path,
-    query,
-    user,
-    accept,
-    contentType,
-    userAgent,
-    upgrade,
-    header: (name) => (isForwarded(name) ? request.header?.(name) : undefined),
-    headerNames: () => (request.headerNames?.() ?? []).filter(isForwarded),
-    body: () => request.body(),
-    ...(request.bodyStream && { bodyStream: () => request.bodyStream!() }),
-    get signal() {
-      return request.signal;
-    },
-  };
 }

@@ -5,7 +5,7 @@
 import { type Authorizer, refusal, type ResourceAttributes } from '#engine/auth/authorize.ts';
 import { ANONYMOUS_USER, AUTHENTICATED, UNAUTHENTICATED } from '#engine/auth/groups.ts';
 import { SERVICE_ACCOUNTS_GROUP } from '#engine/auth/service-accounts/user.ts';
-import type { ApiRequest, UserInfo } from '#engine/request.ts';
+import { handedOn, type ApiRequest, type UserInfo } from '#engine/request.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { nameErrors } from '#kube/names.ts';
 
@@ -25,7 +25,7 @@ export function impersonated(request: ApiRequest, authorizer: Authorizer): ApiRe
     const { allowed, reason } = authorizer.authorize(request.user, attributes);
     if (!allowed) throw refusal(request.user, attributes, reason);
   }
-  return withUser(request, userOf(claim));
+  return handedOn(request, { user: userOf(claim), keeps: (header) => !isClaim(header) });
 }
 
 interface Claim {
@@ -115,28 +115,6 @@ function splitAccount(user: string): { namespace: string; name: string } | undef
   const [namespace = '', name = '', ...rest] = user.slice(ACCOUNT_PREFIX.length).split(':');
   const valid = nameErrors('label', namespace).length === 0 && nameErrors('subdomain', name).length === 0;
   return valid && rest.length === 0 ? { namespace, name } : undefined;
-}
-
-/** Not a spread: a request makes some of its parts only when they are looked at. */
-function withUser(request: ApiRequest, user: UserInfo): ApiRequest {
-  const { method, path, query, accept, contentType, userAgent, upgrade } = request;
-  return {
-    method,
-    path,
-    query,
-    user,
-    accept,
-    contentType,
-    userAgent,
-    upgrade,
-    header: (name) => (isClaim(name) ? undefined : request.header?.(name)),
-    headerNames: () => (request.headerNames?.() ?? []).filter((name) => !isClaim(name)),
-    body: () => request.body(),
-    ...(request.bodyStream && { bodyStream: () => request.bodyStream!() }),
-    get signal() {
-      return request.signal;
-    },
-  };
 }
 
 const isClaim = (header: string) => header.startsWith('impersonate-');

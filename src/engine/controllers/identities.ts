@@ -1,5 +1,6 @@
 /** Who the engine's own parts are to its API. Their rights are roles like any others: auth/rbac/defaults/. */
 import { AUTHENTICATED, MASTERS } from '#engine/auth/groups.ts';
+import { serviceAccountUser } from '#engine/auth/service-accounts/user.ts';
 import type { UserInfo } from '#engine/request.ts';
 
 /** Makes what everything else stands on: system namespaces, default roles. Used at the start only. */
@@ -15,8 +16,5 @@ const NAMESPACE = 'kube-system';
 /** The user of a controller's account; the scheduler is no service account, as in Kubernetes. */
 export function accountUser(account: string): UserInfo {
   if (account === SCHEDULER) return { name: SCHEDULER, groups: [AUTHENTICATED] };
-  return {
-    name: `system:serviceaccount:${NAMESPACE}:${account}`,
-    groups: ['system:serviceaccounts', `system:serviceaccounts:${NAMESPACE}`, AUTHENTICATED],
-  };
+  return serviceAccountUser(NAMESPACE, { name: account, uid: '' });
 }

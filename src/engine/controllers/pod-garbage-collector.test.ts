@@ -1,3 +1,4 @@
+import type { Pod } from '#engine/controllers/kinds.ts';
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
@@ -5,23 +6,29 @@ import {
   decidePod,
   podGarbageCollector,
   QUARANTINE_MS,
-  type CollectedPod,
   type PodWorld,
 } from '#engine/controllers/pod-garbage-collector.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 import { startEngineController, type StartedController } from '#test/crash/collector.ts';
+import { makeBareNamespace } from '#test/support/bare-namespace.ts';
 import { startTestApi, type TestApi } from '#test/support/test-api.ts';
 
-function aPod(phase: string, metadata: ObjectMeta = {}): Stored<CollectedPod> {
+function aPod(phase: string, metadata: ObjectMeta = {}): Stored<Pod> {
   const identity = { name: 'pod', namespace: 'ns', uid: 'uid-pod', resourceVersion: '1', creationTimestamp: '' };
-  return { apiVersion: 'v1', kind: 'Pod', metadata: { ...identity, ...metadata }, status: { phase } };
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { ...identity, ...metadata },
+    spec: { containers: [] },
+    status: { phase },
+  };
 }
 
 const GRACEFUL = { deletionTimestamp: '2026-01-01T00:00:00Z', deletionGracePeriodSeconds: 30 };
 const FORCED = { ...GRACEFUL, deletionGracePeriodSeconds: 0 };
 
 interface Case {
-  readonly pod: Stored<CollectedPod>;
+  readonly pod: Stored<Pod>;
   readonly node: PodWorld['node'];
   readonly want: readonly string[];
   readonly againMs?: number;
@@ -66,7 +73,7 @@ for (const [name, { pod, node, want, againMs }] of Object.entries(cases)) {
     const said = changes.map((change) => {
       if (change.do === 'delete') return change.gracePeriodSeconds === 0 ? 'delete' : 'delete gracefully';
       if (change.do !== 'patch') return change.do;
-      const { status } = change.patch.body as { status: NonNullable<CollectedPod['status']> };
+      const { status } = change.patch.body as { status: NonNullable<Pod['status']> };
       return [status.phase, ...(status.conditions ?? []).map(({ reason }) => `because ${reason}`)].join(' ');
     });
     assert.deepEqual(said, want);
@@ -81,9 +88,7 @@ let started: StartedController;
 
 before(async () => {
   api = await startTestApi({ clock, controllers: false });
-  await api.ok('POST', '/api/v1/namespaces', {
-    body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default' } },
-  });
+  await makeBareNamespace(api, 'default');
   started = await startEngineController(podGarbageCollector, api, { clock });
 });
 after(async () => {

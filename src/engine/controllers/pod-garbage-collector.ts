@@ -8,28 +8,20 @@
 import type { Reader } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
+import { NODES, PODS, type Pod } from '#engine/controllers/kinds.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
 import { isApiError } from '#kube/api-error.ts';
-import type { Condition } from '#kube/conditions.ts';
-import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import type { KubeObject, Stored } from '#kube/meta.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
 import { defineController, source, startController, type Source } from '#runtime/controller.ts';
 import { NOTHING, type Change, type Plan } from '#runtime/plan.ts';
-
-export interface CollectedPod extends KubeObject {
-  spec?: { nodeName?: string };
-  status?: { phase?: string; conditions?: Condition[] };
-}
-
-const PODS: ResourceType<CollectedPod> = { group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true };
-const NODES: ResourceType = { group: '', version: 'v1', kind: 'Node', plural: 'nodes', namespaced: false };
 
 export const QUARANTINE_MS = 40_000;
 /** Nodes that are missed at a time. */
 const MAX_MISSED = 10_000;
 
 export interface PodWorld {
-  readonly pod: Stored<CollectedPod>;
+  readonly pod: Stored<Pod>;
   /** `missed`: no watch shows it, for so long. `gone`: the quarantine is over and the API does not know it. */
   readonly node: { readonly is: 'none' | 'there' | 'gone' } | { readonly is: 'missed'; readonly forMs: number };
   readonly now: string;
@@ -58,7 +50,7 @@ export function decidePod({ pod, node, now }: PodWorld): Plan {
   }
 }
 
-function removal(pod: Stored<CollectedPod>, why: string, conditions: readonly object[]): Change[] {
+function removal(pod: Stored<Pod>, why: string, conditions: readonly object[]): Change[] {
   const { name, namespace, uid, deletionTimestamp, deletionGracePeriodSeconds } = pod.metadata;
   const target = { type: PODS, name: { name, namespace }, uid, why };
   const changes: Change[] = [];
@@ -79,7 +71,7 @@ export const podGarbageCollector: EngineController = {
 };
 
 interface Informers {
-  readonly pods: Informer<CollectedPod>;
+  readonly pods: Informer<Pod>;
   readonly nodes: Informer<KubeObject>;
 }
 
@@ -104,7 +96,7 @@ export function podController({
     return now - since;
   }
 
-  async function nodeOf(pod: Stored<CollectedPod>, signal: AbortSignal): Promise<PodWorld['node']> {
+  async function nodeOf(pod: Stored<Pod>, signal: AbortSignal): Promise<PodWorld['node']> {
     const name = pod.spec?.nodeName ?? '';
     if (name === '') return { is: 'none' };
     if (nodes.get(name) !== undefined) return { is: 'there' };
@@ -139,11 +131,7 @@ async function exists(reader: Pick<Reader, 'get'>, name: string, signal: AbortSi
 }
 
 /** Nodes report every few seconds: only those that come or go make their pods be looked at. */
-function nodesThatComeAndGo(
-  nodes: Informer<KubeObject>,
-  pods: Informer<CollectedPod>,
-  seen: (name: string) => void,
-): Source {
+function nodesThatComeAndGo(nodes: Informer<KubeObject>, pods: Informer<Pod>, seen: (name: string) => void): Source {
   return {
     cache: nodes,
     subscribe: (add) =>

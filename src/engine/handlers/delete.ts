@@ -98,7 +98,11 @@ export async function deleteNamed(
   throw conflict(resource, name, MODIFIED);
 }
 
-function assertPreconditions(call: Call, { metadata }: KubeObject, { uid, resourceVersion }: DeleteOptions): void {
+export function assertPreconditions(
+  call: Call,
+  { metadata }: KubeObject,
+  { uid, resourceVersion }: Pick<DeleteOptions, 'uid' | 'resourceVersion'>,
+): void {
   const { resource } = call.served;
   // These two name the kind where other conflicts name the resource.
   const subject = { group: '', plural: groupKind(resource) };

@@ -2,7 +2,7 @@
  * POST pods/NAME/eviction: a delete that asks the pod's disruption budget first. What is allowed is the budget's
  * status, which the disruption controller keeps; an eviction takes one off it before it deletes.
  */
-import { deleteNamed } from '#engine/handlers/delete.ts';
+import { assertPreconditions, deleteNamed } from '#engine/handlers/delete.ts';
 import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
 import { respondStatus } from '#engine/handlers/respond.ts';
 import { admitted, rewrite } from '#engine/handlers/rewrite.ts';
@@ -169,22 +169,8 @@ async function remove(call: Call, pod: KubeObject, wanted: DeleteOptions, option
 }
 
 /** Says why the pod goes, on the pod that was meant. */
-function mark(call: Call, pod: KubeObject, { uid, resourceVersion }: DeleteOptions): void {
-  const { metadata } = pod;
-  const refuse = (what: string) =>
-    new ApiError(409, 'Conflict', `Operation cannot be fulfilled on Pod "${metadata.name}": ${what}`, {
-      details: { name: metadata.name, kind: 'Pod' },
-    });
-  if (uid !== undefined && uid !== metadata.uid) {
-    throw refuse(
-      `the UID in the precondition (${uid}) does not match the UID in record (${metadata.uid}). The object might have been deleted and then recreated`,
-    );
-  }
-  if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion) {
-    throw refuse(
-      `the ResourceVersion in the precondition (${resourceVersion}) does not match the ResourceVersion in record (${metadata.resourceVersion}). The object might have been modified`,
-    );
-  }
+function mark(call: Call, pod: KubeObject, options: DeleteOptions): void {
+  assertPreconditions(call, pod, options);
   const condition = {
     type: 'DisruptionTarget',
     status: 'True',

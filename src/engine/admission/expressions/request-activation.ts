@@ -6,7 +6,7 @@ import type { CelMap, CelValue } from '#cel/value.ts';
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { admissionRequest, objectIn } from '#engine/admission/matching/admission-request.ts';
 import type { Authorizer } from '#engine/auth/authorize.ts';
-import { AUTHENTICATED } from '#engine/auth/groups.ts';
+import { serviceAccountUser } from '#engine/auth/service-accounts/user.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { UserInfo } from '#engine/request.ts';
 import type { KubeObject } from '#kube/meta.ts';
@@ -76,11 +76,7 @@ export class RequestValues {
     const { authorizer } = this.#parts;
     return {
       authorize: (wanted) => authorizer.authorize(user, wanted),
-      serviceAccount: (namespace, name) =>
-        this.#check({
-          name: `system:serviceaccount:${namespace}:${name}`,
-          groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, AUTHENTICATED],
-        }),
+      serviceAccount: (namespace, name) => this.#check(serviceAccountUser(namespace, { name, uid: '' })),
     };
   }
 }

@@ -6,7 +6,7 @@ import type { OwnerScale } from '#engine/controllers/disruption/expected-pods.ts
 import type { Budget, BudgetStatus } from '#engine/controllers/disruption/kinds.ts';
 import { LabelledPods } from '#engine/controllers/disruption/labelled-pods.ts';
 import { decideMarkedPod } from '#engine/controllers/disruption/stale-disruption.ts';
-import type { Pod } from '#engine/controllers/scheduler/kinds.ts';
+import type { Pod } from '#engine/controllers/kinds.ts';
 import { aPod, type PodWish, stored } from '#engine/controllers/scheduler/testing/builders.ts';
 import { parseLabelSelector } from '#kube/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';

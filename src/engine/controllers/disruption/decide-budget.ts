@@ -5,7 +5,7 @@
  */
 import type { Budget, BudgetStatus } from '#engine/controllers/disruption/kinds.ts';
 import { expectedOf, type Scales } from '#engine/controllers/disruption/expected-pods.ts';
-import type { Pod } from '#engine/controllers/scheduler/kinds.ts';
+import type { Pod } from '#engine/controllers/kinds.ts';
 import { isTrue, setCondition } from '#kube/conditions.ts';
 import { formatLabelSelector, labelRequirementsOf } from '#kube/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';

@@ -8,7 +8,7 @@ import { LabelledPods } from '#engine/controllers/disruption/labelled-pods.ts';
 import { ownerScales } from '#engine/controllers/disruption/owner-scales.ts';
 import { staleDisruption } from '#engine/controllers/disruption/stale-disruption.ts';
 import type { ControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
-import { type Pod, PODS } from '#engine/controllers/scheduler/kinds.ts';
+import { type Pod, PODS } from '#engine/controllers/kinds.ts';
 import { type LabelRequirement, labelRequirementsOf, matchesLabels } from '#kube/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';
 import { type ControllerDefinition, type Source, startController } from '#runtime/controller.ts';

@@ -1,6 +1,6 @@
 /** How many pods a budget expects and how many of them must be healthy, as Kubernetes counts. Pure. */
 import type { Budget } from '#engine/controllers/disruption/kinds.ts';
-import type { Pod } from '#engine/controllers/scheduler/kinds.ts';
+import type { Pod } from '#engine/controllers/kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
 /** What the controller of a pod wants: `missing` where it is gone, `none` where its kind has no scale. */

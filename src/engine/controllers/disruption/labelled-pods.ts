@@ -1,5 +1,5 @@
 /** Pods by namespace and label, so that a budget need not walk over all of them. */
-import type { Pod } from '#engine/controllers/scheduler/kinds.ts';
+import type { Pod } from '#engine/controllers/kinds.ts';
 import { type LabelRequirement, matchesLabels } from '#kube/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';
 

@@ -1,7 +1,7 @@
 /** Asks the controllers of pods how many they want: kinds with a scale subresource are read through the API. */
 import type { Reader } from '#client/client.ts';
 import { controllerOf, type OwnerScale, type Scales } from '#engine/controllers/disruption/expected-pods.ts';
-import type { Pod } from '#engine/controllers/scheduler/kinds.ts';
+import type { Pod } from '#engine/controllers/kinds.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { isApiError } from '#kube/api-error.ts';

@@ -1,6 +1,6 @@
 /** A pod that was marked for an eviction that never came is no target any more, after two minutes. Pure decision. */
 import type { Informer } from '#client/informer.ts';
-import { type Pod, PODS } from '#engine/controllers/scheduler/kinds.ts';
+import { type Pod, PODS } from '#engine/controllers/kinds.ts';
 import { findCondition } from '#kube/conditions.ts';
 import type { Stored } from '#kube/meta.ts';
 import { type Clock, timestamp } from '#lib/clock.ts';

@@ -3,7 +3,7 @@
  * since the last success. Pods may be gone before that time is over, so that the controller remembers their ends; after
  * a restart it learns them again from the pods that are still there.
  */
-import type { Pod } from '#engine/controllers/job/kinds.ts';
+import type { Pod } from '#engine/controllers/kinds.ts';
 import { finishedAtMs, hasFailed, hasSucceeded, isTracked } from '#engine/controllers/job/pod-state.ts';
 import type { JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
 import type { Stored } from '#kube/meta.ts';

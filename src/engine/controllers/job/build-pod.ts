@@ -3,7 +3,8 @@
  * Job's uid and the number of its turn: who decides twice on the same state names the same pod, and the second create
  * finds it there.
  */
-import { isIndexed, type Job, type Pod, TRACKING_FINALIZER } from '#engine/controllers/job/kinds.ts';
+import { type Pod } from '#engine/controllers/kinds.ts';
+import { isIndexed, type Job, TRACKING_FINALIZER } from '#engine/controllers/job/kinds.ts';
 import { INDEX_KEY } from '#engine/controllers/job/pod-state.ts';
 import type { Stored } from '#kube/meta.ts';
 

@@ -1,7 +1,8 @@
 /** Whose pod it is: a Job takes over pods that it selects and nobody controls, and lets go of those it does not select. */
 import { ownerReference } from '#engine/controllers/job/build-pod.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
-import { type Job, type Pod, PODS, TRACKING_FINALIZER } from '#engine/controllers/job/kinds.ts';
+import { type Pod, PODS } from '#engine/controllers/kinds.ts';
+import { type Job, TRACKING_FINALIZER } from '#engine/controllers/job/kinds.ts';
 import { isTracked } from '#engine/controllers/job/pod-state.ts';
 import { labelRequirementsOf, matchesLabels } from '#kube/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';

@@ -12,7 +12,7 @@ import { deadlineMs, decideEnding } from '#engine/controllers/job/ending.ts';
 import { lastFailedPods } from '#engine/controllers/job/index-failures.ts';
 import { decideStatus } from '#engine/controllers/job/job-status.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
-import { type Pod, PODS } from '#engine/controllers/job/kinds.ts';
+import { type Pod, PODS } from '#engine/controllers/kinds.ts';
 import { isTracked } from '#engine/controllers/job/pod-state.ts';
 import { tallyPods } from '#engine/controllers/job/tally.ts';
 import { decideTracking } from '#engine/controllers/job/tracking.ts';

@@ -1,5 +1,5 @@
 /** What a Job's podFailurePolicy says of a failed pod. Pure. */
-import type { Pod } from '#engine/controllers/job/kinds.ts';
+import type { Pod } from '#engine/controllers/kinds.ts';
 import type { JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
 
 type Policy = NonNullable<JobSpec['podFailurePolicy']>;

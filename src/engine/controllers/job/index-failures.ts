@@ -5,7 +5,7 @@
 import { countsAsFailure } from '#engine/controllers/job/failure-policy.ts';
 import { hasIndex } from '#engine/controllers/job/indexes.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
-import type { Pod } from '#engine/controllers/job/kinds.ts';
+import type { Pod } from '#engine/controllers/kinds.ts';
 import { completionIndex, finishedAtMs, hasFailed, indexesIn, isTracked } from '#engine/controllers/job/pod-state.ts';
 import { remainingAfter } from '#engine/controllers/job/backoff.ts';
 import type { Tally } from '#engine/controllers/job/tally.ts';

@@ -9,7 +9,8 @@ import { type FailureRecord, learnFailures } from '#engine/controllers/job/backo
 import { selects } from '#engine/controllers/job/claim.ts';
 import { decideJob } from '#engine/controllers/job/decide-job.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
-import { isFinished, isForeign, type Job, JOBS, type Pod, PODS } from '#engine/controllers/job/kinds.ts';
+import { type Pod, PODS } from '#engine/controllers/kinds.ts';
+import { isFinished, isForeign, type Job, JOBS } from '#engine/controllers/job/kinds.ts';
 import { controllerOf, ownerKey, PodIndex } from '#engine/controllers/job/pod-index.ts';
 import { strayPodController } from '#engine/controllers/job/stray-pods.ts';
 import { NAME_LABEL } from '#engine/registry/kinds/job/job-labels.ts';

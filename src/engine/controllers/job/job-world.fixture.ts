@@ -1,7 +1,8 @@
 /** Builders for tests of Job decisions: valid values that take overrides. */
 import { NO_FAILURES } from '#engine/controllers/job/backoff.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
-import { type Job, type Pod, TRACKING_FINALIZER } from '#engine/controllers/job/kinds.ts';
+import { type Pod } from '#engine/controllers/kinds.ts';
+import { type Job, TRACKING_FINALIZER } from '#engine/controllers/job/kinds.ts';
 import { INDEX_KEY } from '#engine/controllers/job/pod-state.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 

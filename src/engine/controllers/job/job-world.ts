@@ -1,6 +1,7 @@
 /** All that a decision about a Job may know. */
 import type { FailureRecord } from '#engine/controllers/job/backoff.ts';
-import type { Job, Pod } from '#engine/controllers/job/kinds.ts';
+import type { Pod } from '#engine/controllers/kinds.ts';
+import type { Job } from '#engine/controllers/job/kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
 export interface JobWorld {

@@ -1,13 +1,9 @@
 /** Jobs and their pods as the Job controllers see them. */
 import type { JobSpec, JobStatus } from '#engine/registry/kinds/job/job-schema.ts';
-import type { podStatus } from '#engine/registry/kinds/pod/pod-status.ts';
-import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { isTrue } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
-import type { Infer } from '#kube/schema-dsl.ts';
 
 export type Job = KubeObject & { spec: JobSpec; status?: JobStatus };
-export type Pod = KubeObject & { spec: PodSpec; status?: Infer<typeof podStatus> };
 
 export const JOBS: ResourceType<Job> = {
   group: 'batch',
@@ -16,8 +12,6 @@ export const JOBS: ResourceType<Job> = {
   plural: 'jobs',
   namespaced: true,
 };
-
-export const PODS: ResourceType<Pod> = { group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true };
 
 /** Holds a pod until it stands in its Job's status, so that none is lost; every pod that a Job makes carries it. */
 export const TRACKING_FINALIZER = 'batch.kubernetes.io/job-tracking';

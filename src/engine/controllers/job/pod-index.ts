@@ -4,7 +4,8 @@
  */
 import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';
-import type { Job, Pod } from '#engine/controllers/job/kinds.ts';
+import type { Pod } from '#engine/controllers/kinds.ts';
+import type { Job } from '#engine/controllers/job/kinds.ts';
 import { NAME_LABEL } from '#engine/registry/kinds/job/job-labels.ts';
 import type { OwnerReference, Stored } from '#kube/meta.ts';
 

@@ -1,6 +1,7 @@
 /** What a Job wants to know of a pod. Pure. */
 import { type Indexes, indexesOf } from '#engine/controllers/job/indexes.ts';
-import { type Pod, TRACKING_FINALIZER, waitsForEnd } from '#engine/controllers/job/kinds.ts';
+import { type Pod } from '#engine/controllers/kinds.ts';
+import { TRACKING_FINALIZER, waitsForEnd } from '#engine/controllers/job/kinds.ts';
 import type { JobSpec } from '#engine/registry/kinds/job/job-schema.ts';
 import { findCondition, isTrue } from '#kube/conditions.ts';
 

@@ -10,7 +10,8 @@ import { countsAsFailure, judgeFailure } from '#engine/controllers/job/failure-p
 import { failureCount } from '#engine/controllers/job/index-failures.ts';
 import { countIndexes, type Indexes, parseIndexes, unionOf } from '#engine/controllers/job/indexes.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
-import { isIndexed, type Pod } from '#engine/controllers/job/kinds.ts';
+import { type Pod } from '#engine/controllers/kinds.ts';
+import { isIndexed } from '#engine/controllers/job/kinds.ts';
 import {
   completionIndex,
   hasFailed,

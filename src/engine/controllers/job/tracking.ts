@@ -2,7 +2,8 @@
 import type { Ending } from '#engine/controllers/job/ending.ts';
 import { countsAsFailure } from '#engine/controllers/job/failure-policy.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
-import { isIndexed, type Pod } from '#engine/controllers/job/kinds.ts';
+import { type Pod } from '#engine/controllers/kinds.ts';
+import { isIndexed } from '#engine/controllers/job/kinds.ts';
 import { hasFailed, hasSucceeded, isTracked } from '#engine/controllers/job/pod-state.ts';
 import { type Books, isValid, type Tally } from '#engine/controllers/job/tally.ts';
 import type { Stored } from '#kube/meta.ts';

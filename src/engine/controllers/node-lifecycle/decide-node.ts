@@ -1,7 +1,7 @@
 /** What is done about one node: declared lost after its grace, and tainted as its conditions say. Pure. */
 import { graceMs, leftMs, type NodeHealth, type Outage, readyOf } from '#engine/controllers/node-lifecycle/health.ts';
 import { isLifecycleTaint, isSame, wantedTaints } from '#engine/controllers/node-lifecycle/node-taints.ts';
-import { type Node, NODES } from '#engine/controllers/scheduler/kinds.ts';
+import { type Node, NODES } from '#engine/controllers/kinds.ts';
 import { findCondition } from '#kube/conditions.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';

@@ -12,7 +12,8 @@ import {
   readyOf,
 } from '#engine/controllers/node-lifecycle/health.ts';
 import { isLifecycleTaint } from '#engine/controllers/node-lifecycle/node-taints.ts';
-import { type Node, type Pod, PODS, type Taint, type Toleration } from '#engine/controllers/scheduler/kinds.ts';
+import { type Node, type Pod, PODS } from '#engine/controllers/kinds.ts';
+import { type Taint, type Toleration } from '#engine/controllers/scheduler/kinds.ts';
 import { tolerates } from '#engine/controllers/scheduler/tolerations.ts';
 import { findCondition } from '#kube/conditions.ts';
 import type { Stored } from '#kube/meta.ts';

@@ -2,7 +2,7 @@
  * When a node last gave a sign of life: its Lease was renewed or its Ready condition was reported anew. Only our own clock
  * counts, and only what we saw change ourselves: whoever starts to watch gives every node a full grace period. Pure.
  */
-import type { Node } from '#engine/controllers/scheduler/kinds.ts';
+import type { Node } from '#engine/controllers/kinds.ts';
 import { findCondition } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 

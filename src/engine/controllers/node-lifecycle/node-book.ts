@@ -8,7 +8,8 @@ import {
   type Outage,
   outageOf,
 } from '#engine/controllers/node-lifecycle/health.ts';
-import type { Node, Taint } from '#engine/controllers/scheduler/kinds.ts';
+import type { Node } from '#engine/controllers/kinds.ts';
+import type { Taint } from '#engine/controllers/scheduler/kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
 interface NodeRecord {

@@ -13,7 +13,7 @@ import { decideNode, type NodeWorld } from '#engine/controllers/node-lifecycle/d
 import { decidePodOnNode, evictionMs, type PodOnNodeWorld } from '#engine/controllers/node-lifecycle/decide-pod.ts';
 import { LEASE_NAMESPACE, type Lease, LEASES, readyOf } from '#engine/controllers/node-lifecycle/health.ts';
 import { NodeBook } from '#engine/controllers/node-lifecycle/node-book.ts';
-import { type Node, NODES, type Pod, PODS } from '#engine/controllers/scheduler/kinds.ts';
+import { type Node, NODES, type Pod, PODS } from '#engine/controllers/kinds.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';

@@ -1,7 +1,8 @@
 /** The taints that follow from a node's conditions and from being cordoned. Pure. */
 import type { Outage } from '#engine/controllers/node-lifecycle/health.ts';
 import { readyOf } from '#engine/controllers/node-lifecycle/health.ts';
-import type { Node, Taint } from '#engine/controllers/scheduler/kinds.ts';
+import type { Node } from '#engine/controllers/kinds.ts';
+import type { Taint } from '#engine/controllers/scheduler/kinds.ts';
 import { NOT_READY, UNREACHABLE, UNSCHEDULABLE } from '#engine/controllers/scheduler/tolerations.ts';
 import { findCondition } from '#kube/conditions.ts';
 

@@ -2,7 +2,7 @@
  * Nodes with their pods, kept up to date by what informers tell, so that a decision need not walk over all pods. Pods that
  * were given a node a moment ago count at once (`assume`): also while their volumes are awaited.
  */
-import type { Node, Pod } from '#engine/controllers/scheduler/kinds.ts';
+import type { Node, Pod } from '#engine/controllers/kinds.ts';
 import { NodeRoom, type NodeView } from '#engine/controllers/scheduler/node-room.ts';
 import { type PodFacts, podFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import type { Stored } from '#kube/meta.ts';

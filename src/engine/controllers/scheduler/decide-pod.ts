@@ -1,7 +1,8 @@
 /** What is done about one pod that has no node yet. Pure. */
 import type { Cause, ClusterView } from '#engine/controllers/scheduler/filters/filter.ts';
 import { pendingClaims, SELECTED_NODE } from '#engine/controllers/scheduler/filters/volumes.ts';
-import { type Claim, CLAIMS, labelOf, type Pod, PODS } from '#engine/controllers/scheduler/kinds.ts';
+import { type Pod, PODS } from '#engine/controllers/kinds.ts';
+import { type Claim, CLAIMS, labelOf } from '#engine/controllers/scheduler/kinds.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import { type Outcome, schedulePod } from '#engine/controllers/scheduler/schedule-pod.ts';
 import { findCondition } from '#kube/conditions.ts';

@@ -1,24 +1,11 @@
 /** The kinds that scheduling looks at, as far as it does. */
 import type { NodeSelector } from '#engine/controllers/scheduler/node-selector.ts';
-import type { nodeStatus } from '#engine/registry/kinds/node-status.ts';
-import type { podStatus } from '#engine/registry/kinds/pod/pod-status.ts';
-import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import type { taint, toleration } from '#engine/registry/kinds/shared/scheduling.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import type { Infer } from '#kube/schema-dsl.ts';
 
 export type Taint = Infer<typeof taint>;
 export type Toleration = Infer<typeof toleration>;
-
-export interface Pod extends KubeObject {
-  spec: PodSpec;
-  status?: Infer<typeof podStatus>;
-}
-
-export interface Node extends KubeObject {
-  spec?: { taints?: Taint[]; unschedulable?: boolean };
-  status?: Infer<typeof nodeStatus>;
-}
 
 export interface Claim extends KubeObject {
   spec?: { volumeName?: string; storageClassName?: string };
@@ -36,8 +23,6 @@ export interface StorageClass extends KubeObject {
 
 const core = { group: '', version: 'v1' };
 
-export const PODS: ResourceType<Pod> = { ...core, kind: 'Pod', plural: 'pods', namespaced: true };
-export const NODES: ResourceType<Node> = { ...core, kind: 'Node', plural: 'nodes', namespaced: false };
 export const CLAIMS: ResourceType<Claim> = {
   ...core,
   kind: 'PersistentVolumeClaim',

@@ -1,5 +1,5 @@
 /** A node with the pods on it, and sums over them that are kept as pods come and go. */
-import type { Node } from '#engine/controllers/scheduler/kinds.ts';
+import type { Node } from '#engine/controllers/kinds.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import { add, type Amounts, amountsOf } from '#engine/controllers/scheduler/requests.ts';
 import type { Stored } from '#kube/meta.ts';

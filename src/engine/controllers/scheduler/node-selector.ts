@@ -1,5 +1,6 @@
 /** Node selectors of affinity and volumes, compiled once: terms of which one must hold. Pure. */
-import type { Labels, Node } from '#engine/controllers/scheduler/kinds.ts';
+import type { Node } from '#engine/controllers/kinds.ts';
+import type { Labels } from '#engine/controllers/scheduler/kinds.ts';
 import type { nodeSelector } from '#engine/registry/kinds/shared/node-affinity.ts';
 import { type LabelOperator, type LabelRequirement, matchesLabels } from '#kube/label-selector.ts';
 import type { Infer } from '#kube/schema-dsl.ts';

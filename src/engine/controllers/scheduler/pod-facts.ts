@@ -1,5 +1,6 @@
 /** What scheduling knows of a pod, read out of it once. */
-import type { Labels, Pod, Toleration } from '#engine/controllers/scheduler/kinds.ts';
+import type { Pod } from '#engine/controllers/kinds.ts';
+import type { Labels, Toleration } from '#engine/controllers/scheduler/kinds.ts';
 import {
   type PodTerm,
   preferredTerms,

@@ -1,5 +1,6 @@
 /** Pod affinity terms, compiled: which other pods a pod wants near or far. Pure. */
-import { labelOf, type Labels, type Pod } from '#engine/controllers/scheduler/kinds.ts';
+import { type Pod } from '#engine/controllers/kinds.ts';
+import { labelOf, type Labels } from '#engine/controllers/scheduler/kinds.ts';
 import type { podAffinity, podAffinityTerm } from '#engine/registry/kinds/shared/scheduling.ts';
 import { labelRequirementsOf, type LabelRequirement, matchesLabels } from '#kube/label-selector.ts';
 import type { Infer } from '#kube/schema-dsl.ts';

@@ -11,17 +11,13 @@ import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
 import type { ControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
 import { SCHEDULER } from '#engine/controllers/identities.ts';
-import { NAMESPACES, type Namespace } from '#engine/controllers/kinds.ts';
+import { NAMESPACES, type Namespace, type Node, NODES, type Pod, PODS } from '#engine/controllers/kinds.ts';
 import { ClusterState, hasEnded } from '#engine/controllers/scheduler/cluster-state.ts';
 import { decidePod, isWaiting, LOOK_AGAIN_MS, type PodWorld } from '#engine/controllers/scheduler/decide-pod.ts';
 import type { ClusterView } from '#engine/controllers/scheduler/filters/filter.ts';
 import {
   type Claim,
   CLAIMS,
-  type Node,
-  NODES,
-  type Pod,
-  PODS,
   STORAGE_CLASSES,
   type StorageClass,
   type Volume,

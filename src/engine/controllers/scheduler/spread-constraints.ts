@@ -1,6 +1,7 @@
 /** Topology spread constraints, compiled, and how pods are spread now. Pure. */
 import { requiredNodeMatch } from '#engine/controllers/scheduler/filters/node-affinity.ts';
-import { labelOf, type Node } from '#engine/controllers/scheduler/kinds.ts';
+import { type Node } from '#engine/controllers/kinds.ts';
+import { labelOf } from '#engine/controllers/scheduler/kinds.ts';
 import type { NodeView } from '#engine/controllers/scheduler/node-room.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import { sameAsOwn } from '#engine/controllers/scheduler/pod-terms.ts';

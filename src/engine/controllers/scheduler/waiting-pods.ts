@@ -1,5 +1,5 @@
 /** Pods that fit nowhere, or wait for their volumes, and what for. */
-import type { Pod } from '#engine/controllers/scheduler/kinds.ts';
+import type { Pod } from '#engine/controllers/kinds.ts';
 import { type Happening, mayHelp, type WaitingPod } from '#engine/controllers/scheduler/wake.ts';
 
 interface Kept extends WaitingPod {

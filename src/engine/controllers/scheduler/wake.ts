@@ -2,7 +2,7 @@
 import type { Cause } from '#engine/controllers/scheduler/filters/filter.ts';
 import { missingOn } from '#engine/controllers/scheduler/filters/resources.ts';
 import { claimsOf } from '#engine/controllers/scheduler/filters/volumes.ts';
-import type { Node, Pod } from '#engine/controllers/scheduler/kinds.ts';
+import type { Node, Pod } from '#engine/controllers/kinds.ts';
 import type { NodeView } from '#engine/controllers/scheduler/node-room.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import { deepEqual } from '#kube/deep.ts';

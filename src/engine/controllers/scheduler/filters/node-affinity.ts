@@ -1,6 +1,6 @@
 /** Which nodes the pod asks for: by name, by nodeSelector, by required node affinity. */
 import { type Filter, unresolvable } from '#engine/controllers/scheduler/filters/filter.ts';
-import type { Node, Pod } from '#engine/controllers/scheduler/kinds.ts';
+import type { Node, Pod } from '#engine/controllers/kinds.ts';
 import {
   compileNodeSelector,
   matchesNodeSelector,

@@ -4,7 +4,8 @@
  */
 import type { ClusterView, Filter, Nowhere } from '#engine/controllers/scheduler/filters/filter.ts';
 import { unresolvable } from '#engine/controllers/scheduler/filters/filter.ts';
-import { type Claim, labelOf, type Node, type Pod, type StorageClass } from '#engine/controllers/scheduler/kinds.ts';
+import { type Node, type Pod } from '#engine/controllers/kinds.ts';
+import { type Claim, labelOf, type StorageClass } from '#engine/controllers/scheduler/kinds.ts';
 import { compileNodeSelector } from '#engine/controllers/scheduler/node-selector.ts';
 import type { NodeView } from '#engine/controllers/scheduler/node-room.ts';
 

@@ -1,5 +1,5 @@
 /** How used a node is, and what the pod would like of it: preferred affinity, taints that it would rather avoid. */
-import type { Node } from '#engine/controllers/scheduler/kinds.ts';
+import type { Node } from '#engine/controllers/kinds.ts';
 import { compileTerm } from '#engine/controllers/scheduler/node-selector.ts';
 import { CPU, MEMORY } from '#engine/controllers/scheduler/requests.ts';
 import { BEST, normalized, reversed, type Score } from '#engine/controllers/scheduler/scores/score.ts';

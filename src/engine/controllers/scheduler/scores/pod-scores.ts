@@ -1,5 +1,6 @@
 /** Where other pods are: preferred (anti-)affinity both ways, spreading by constraint and by owner. */
-import { type Labels, labelOf, type Pod } from '#engine/controllers/scheduler/kinds.ts';
+import { type Pod } from '#engine/controllers/kinds.ts';
+import { type Labels, labelOf } from '#engine/controllers/scheduler/kinds.ts';
 import type { NodeView } from '#engine/controllers/scheduler/node-room.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';
 import { type PodTerm, termSelects } from '#engine/controllers/scheduler/pod-terms.ts';

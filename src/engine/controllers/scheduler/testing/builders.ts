@@ -1,7 +1,8 @@
 /** Nodes, pods and clusters of them for tests. */
 import { ClusterState } from '#engine/controllers/scheduler/cluster-state.ts';
 import type { ClusterView } from '#engine/controllers/scheduler/filters/filter.ts';
-import type { Claim, Labels, Node, Pod, StorageClass, Taint, Volume } from '#engine/controllers/scheduler/kinds.ts';
+import type { Node, Pod } from '#engine/controllers/kinds.ts';
+import type { Claim, Labels, StorageClass, Taint, Volume } from '#engine/controllers/scheduler/kinds.ts';
 import { objectKey } from '#client/object-key.ts';
 import type { KubeObject, ObjectMeta, Stored } from '#kube/meta.ts';
 
