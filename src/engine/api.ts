@@ -103,8 +103,9 @@ function serveResource(
   verb: string | undefined,
 ): ApiResponse | Promise<ApiResponse> {
   const { group, version, plural, subresource, namespace } = route;
-  // Who may see one object only may ask for a list of it.
-  const name = route.name === '' ? namedBySelector(request.query) : route.name;
+  // Who may see one object only may ask for a list of it, as in Kubernetes; a write is never named by its query.
+  const listing = verb === 'list' || verb === 'watch';
+  const name = listing && route.name === '' ? namedBySelector(request.query) : route.name;
   authorize(parts, request, {
     verb: verb ?? request.method.toLowerCase(),
     group,

@@ -3,7 +3,11 @@ import type { Call } from '#engine/handlers/call.ts';
 import type { Log } from '#lib/log.ts';
 
 export interface AuditRecord {
+  /** Who really asked. */
   readonly user: string;
+  readonly groups: readonly string[];
+  /** In whose name, where that is another. */
+  readonly impersonatedUser?: string;
   readonly verb: string;
   readonly group: string;
   readonly resource: string;
@@ -24,8 +28,12 @@ export function auditRecord(
   annotations: ReadonlyMap<string, string>,
 ): AuditRecord {
   const { group, plural, subresource, namespace, name } = route;
+  const { user, impersonator } = request;
+  const { name: asking, groups } = impersonator ?? user;
   return {
-    user: request.user.name,
+    user: asking,
+    groups,
+    ...(impersonator === undefined ? {} : { impersonatedUser: user.name }),
     verb,
     group,
     resource: plural,

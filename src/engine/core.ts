@@ -2,7 +2,7 @@
  * The API server without a network: store, kinds, access, admission and handlers, composed. What the HTTPS listener
  * serves and what tests run in one process.
  */
-import { admissionChain } from '#engine/admission/admission.ts';
+import { admissionChain, type ValidatingStep } from '#engine/admission/admission.ts';
 import { customKindLifecycle } from '#engine/admission/custom-kind-lifecycle.ts';
 import { namespaceLifecycle } from '#engine/admission/namespace-lifecycle.ts';
 import { taintNewNodes } from '#engine/admission/node-taints.ts';
@@ -20,6 +20,7 @@ import { rbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
 import { serviceAccountTokens } from '#engine/auth/service-accounts/authenticate-token.ts';
 import { newSigningKey, type SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { joinTokenLookups, type TokenLookup } from '#engine/auth/tokens.ts';
+import { BOOTSTRAP } from '#engine/controllers/identities.ts';
 import { healthChecks } from '#engine/health.ts';
 import { createMetrics } from '#engine/metrics.ts';
 import { Kubelets } from '#engine/node-proxy/kubelets.ts';
@@ -78,13 +79,13 @@ export function createCore(options: CoreOptions): Core {
   let started = false;
   const health = healthChecks(store, () => started);
 
-  const authorizer = rbacAuthorizer(store);
+  const authorizer = rbacAuthorizer(store, log);
   const tokens = joinTokenLookups([
     options.tokens ?? NO_TOKENS,
     serviceAccountTokens({ store, clock, key: signingKey }),
   ]);
 
-  const guards = [namespaceLifecycle(store), customKindLifecycle(store)];
+  const guards = [namespaceLifecycle(store), customKindLifecycle(store, registry)];
   const policies = validatingPolicies({ store, registry, authorizer, log, metrics });
   const webhooks = startWebhooks({ store, registry, services, authorizer, clock, log, metrics });
   const admission = admissionChain({
@@ -94,20 +95,27 @@ export function createCore(options: CoreOptions): Core {
       priorityAdmission(store),
       tolerateLostNodes,
       taintNewNodes,
-      webhooks.mutating,
+      exceptAtStart(webhooks.mutating),
     ],
     validating: [
       rbacEscalation(authorizer),
       serviceAccountValidation(store),
       priorityClassValidation(store),
-      policies.step,
-      webhooks.validating,
+      exceptAtStart(policies.step),
+      exceptAtStart(webhooks.validating),
     ],
     guards,
   });
 
   const { identity } = options;
-  const aggregation = startAggregation({ store, services, clock, log, frontProxy: identity?.frontProxy });
+  const aggregation = startAggregation({
+    store,
+    services,
+    clock,
+    log,
+    frontProxy: identity?.frontProxy,
+    ownGroups: new Set(builtInResources.map(({ group }) => group)),
+  });
   const kubelets = new Kubelets({ store, clock, identity });
 
   const handler = createApi({
@@ -148,4 +156,13 @@ export function createCore(options: CoreOptions): Core {
       stopTracking();
     },
   };
+}
+
+/**
+ * What everything else stands on (system namespaces, default roles) is made whatever webhooks and policies are stored:
+ * otherwise one whose server is down would keep the engine from starting, and nobody could mend it. The start is known
+ * by this very user, which no request from outside can be.
+ */
+function exceptAtStart(step: ValidatingStep): ValidatingStep {
+  return (attributes) => (attributes.user === BOOTSTRAP ? undefined : step(attributes));
 }

@@ -18,6 +18,8 @@ export interface ApiRequest {
   readonly path: string;
   readonly query: URLSearchParams;
   readonly user: UserInfo;
+  /** Who really asks, where that is another. */
+  readonly impersonator?: UserInfo | undefined;
   readonly accept: string;
   readonly contentType: string;
   readonly userAgent: string;
@@ -81,15 +83,17 @@ export type ApiHandler = (request: ApiRequest) => ApiResponse | Promise<ApiRespo
 /** The request as somebody else's, without the headers that were only for us. */
 export function handedOn(
   request: ApiRequest,
-  { user = request.user, keeps }: { readonly user?: UserInfo; keeps(header: string): boolean },
+  changes: { readonly user?: UserInfo; readonly impersonator?: UserInfo; keeps(header: string): boolean },
 ): ApiRequest {
   const { method, path, query, accept, contentType, userAgent, upgrade } = request;
+  const { user = request.user, impersonator = request.impersonator, keeps } = changes;
   // Not a spread: a request makes some of its parts only when they are looked at.
   return {
     method,
     path,
     query,
     user,
+    impersonator,
     accept,
     contentType,
     userAgent,

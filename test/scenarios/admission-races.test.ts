@@ -2,17 +2,20 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { LocalServices } from '#engine/services.ts';
+import { gadget, gadgetCrd, GADGETS, installCrd } from '#test/support/gadgets.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 const NAMESPACES = '/api/v1/namespaces';
+const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const HOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
 
 /** What the webhook does before it answers; set by each test. */
 let meanwhile: (review: Loose) => Promise<void> = async () => {};
 let api: TestApi;
 
+const services = new LocalServices();
+
 before(async () => {
-  const services = new LocalServices();
   services.register('kube-system', 'waiting', {
     async review(_, review) {
       const { request } = review as Loose;
@@ -116,4 +119,59 @@ test('a delete that was overtaken judges the new state', async () => {
   await api.ok('DELETE', url);
   meanwhile = async () => {};
   assert.deepEqual(seen, [undefined, { keep: 'yes' }]);
+});
+
+test('an object is not written in the shape of a definition that was replaced while a webhook was asked', async () => {
+  const crd = gadgetCrd();
+  await installCrd(api, crd);
+  await namespace('golden');
+  const hook = configuration();
+  hook.metadata.name = hook.webhooks[0].name = 'gadgets.golden.local';
+  hook.webhooks[0].rules[0] = { apiGroups: ['golden.local'], apiVersions: ['*'], operations: ['*'], resources: ['*'] };
+  await api.ok('POST', HOOKS, { body: hook });
+  meanwhile = async () => {
+    meanwhile = async () => {};
+    await api.ok('DELETE', `${CRDS}/gadgets.golden.local`);
+    await api.settle();
+    crd.spec.scope = 'Cluster';
+    await installCrd(api, crd);
+  };
+  const { status, body } = await api.call('POST', GADGETS, { body: gadget('late') });
+  assert.equal(status, 409, JSON.stringify(body));
+  assert.equal(api.store.count('gadgets.golden.local'), 0);
+});
+
+test('a webhook writes no more than the client could: not the status beside the spec, nor the spec beside the status', async () => {
+  const name = 'meddler';
+  services.register('kube-system', name, {
+    async review(_, review) {
+      const { uid, subResource = '' } = (review as Loose).request;
+      const path = subResource === 'status' ? '/spec' : '/status';
+      const patch = Buffer.from(JSON.stringify([{ op: 'add', path, value: { size: 9, meddled: true } }]));
+      const response = { uid, allowed: true, patchType: 'JSONPatch', patch: patch.toString('base64') };
+      return { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response };
+    },
+  });
+  const crd = gadgetCrd();
+  crd.spec.group = 'silver.local';
+  crd.metadata.name = 'gadgets.silver.local';
+  await installCrd(api, crd);
+  await namespace('silver');
+  const url = '/apis/silver.local/v1/namespaces/silver/gadgets';
+  const one = { ...gadget('one', { size: 1 }), apiVersion: 'silver.local/v1' };
+  await api.ok('POST', url, { body: one });
+  const hook = configuration();
+  hook.metadata.name = hook.webhooks[0].name = 'meddler.golden.local';
+  hook.webhooks[0].clientConfig.service.name = name;
+  hook.webhooks[0].rules[0] = {
+    apiGroups: ['silver.local'],
+    apiVersions: ['*'],
+    operations: ['UPDATE'],
+    resources: ['gadgets', 'gadgets/status'],
+  };
+  await api.ok('POST', HOOKS, { body: hook });
+  const changed = await api.ok('PATCH', `${url}/one`, { body: { spec: { size: 2 } } });
+  assert.deepEqual([changed.spec.size, changed.status], [2, undefined]);
+  const told = await api.ok('PATCH', `${url}/one/status`, { body: { status: { fine: true } } });
+  assert.deepEqual([told.spec.size, told.status, told.metadata.generation], [2, { fine: true }, 2]);
 });

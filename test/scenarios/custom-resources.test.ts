@@ -207,6 +207,12 @@ test('the scale subresource stands for fields of the object', async () => {
     409,
     'the Scale that was read is old',
   );
+  const now = await api.ok('GET', `${url}/f/scale`);
+  const refused = async (change: Loose) =>
+    (await api.call('PUT', `${url}/f/scale`, { body: { ...now, ...change } })).status;
+  assert.equal(await refused({ apiVersion: 'autoscaling/v9' }), 400);
+  assert.equal(await refused({ metadata: { ...now.metadata, name: 'other' } }), 400);
+  assert.equal(await refused({ metadata: { ...now.metadata, uid: 'other' } }), 409);
   const fleet = await api.ok('GET', `${url}/f`);
   assert.deepEqual([fleet.spec.size, fleet.metadata.generation, fleet.status], [5, 2, { size: 2 }]);
   assert.equal((await api.call('PATCH', `${url}/f/scale`, { body: { spec: { replicas: 11 } } })).status, 422);

@@ -196,3 +196,15 @@ test('who may impersonate acts as somebody else, with their rights only', async 
   const asNobody = await get('/api/v1/nodes', { user: ADMIN }, { 'impersonate-user': 'nobody' });
   assert.equal(asNobody.status, 403, 'an admin as nobody is nobody');
 });
+
+test('a name in the query of a write names nothing', async () => {
+  await made(role('writes-foo', [{ apiGroups: [''], resources: ['secrets'], verbs: ['*'], resourceNames: ['foo'] }]));
+  await made(binding('writes-foo', 'ClusterRole/writes-foo', ['eve'], 'a'));
+  const secrets = '/api/v1/namespaces/a/secrets';
+  const body = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'bar' } };
+  const query = '?fieldSelector=metadata.name=foo';
+  assert.equal((await api.call('POST', `${secrets}${query}`, { body, ...as('eve') })).status, 403);
+  assert.equal((await api.call('DELETE', `${secrets}${query}`, as('eve'))).status, 403);
+  assert.equal((await api.call('GET', `${secrets}${query}`, as('eve'))).status, 200, 'a list of the one is allowed');
+  assert.equal((await api.call('GET', secrets, as('eve'))).status, 403);
+});

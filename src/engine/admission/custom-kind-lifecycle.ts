@@ -1,17 +1,41 @@
-/** Nothing is created of a custom kind whose definition is going away: it would be left behind without its kind. */
+/**
+ * Custom kinds come and go while requests wait: nothing is created of one whose definition is going away (it would be
+ * left behind without its kind), and nothing is written in the shape of a definition that has been replaced.
+ */
 import type { Guard } from '#engine/admission/admission.ts';
 import { isTerminating } from '#engine/admission/is-terminating.ts';
 import { CRD_COLLECTION } from '#engine/registry/crd/definition.ts';
+import type { Registry } from '#engine/registry/registry.ts';
+import type { Resource } from '#engine/registry/resource.ts';
 import type { Store } from '#engine/store/store.ts';
-import { ApiError } from '#kube/api-error.ts';
+import { ApiError, conflict } from '#kube/api-error.ts';
+import { deepEqual } from '#kube/deep.ts';
 
-export function customKindLifecycle(store: Store): Guard {
-  return ({ operation, resource }) => {
-    if (operation !== 'CREATE' || resource.builtIn) return;
+export function customKindLifecycle(store: Store, registry: Registry): Guard {
+  return ({ operation, resource, name }) => {
+    if (resource.builtIn || operation === 'DELETE') return;
     // In flight counts: a create that passes here is in the log before the definition's deletion.
     const definition = store.latest(CRD_COLLECTION, resource.collection);
-    if (definition === undefined || isTerminating(definition)) throw refusal(resource);
+    const leaving = definition === undefined || isTerminating(definition);
+    if (operation === 'CREATE' && leaving) throw refusal(resource);
+    const now = registry.find(resource.group, resource.version, resource.plural)?.resource;
+    if (now !== undefined && !isSameShape(now, resource)) {
+      throw conflict(resource, name, 'the definition of its kind has changed meanwhile; please try again');
+    }
   };
+}
+
+/** A definition whose status changed makes new values of the same kind. */
+function isSameShape(now: Resource, before: Resource): boolean {
+  if (now === before) return true;
+  const shape = ({ namespaced, storageVersion, status, schema, storageSchema }: Resource) => ({
+    namespaced,
+    storageVersion,
+    status,
+    schema,
+    storageSchema,
+  });
+  return deepEqual(shape(now), shape(before));
 }
 
 function refusal({ group, plural }: { group: string; plural: string }): ApiError {

@@ -33,14 +33,14 @@ interface Spec {
   readonly insecureSkipTLSVerify?: boolean;
 }
 
-/** Without these nobody could mend anything, so that nobody else serves them. */
-const OWN_GROUPS: ReadonlySet<string> = new Set(['', 'apiregistration.k8s.io']);
-
-/** undefined = we serve it ourselves. */
-export function readRemoteApi(bytes: Buffer): RemoteApi | undefined {
+/**
+ * undefined = we serve it ourselves. That holds for all of our own groups, whatever somebody registers: without roles,
+ * leases or registrations nobody could mend anything.
+ */
+export function readRemoteApi(bytes: Buffer, ownGroups: ReadonlySet<string>): RemoteApi | undefined {
   const { metadata, spec, status } = decodeStored(bytes);
   const { group = '', version = '', service, caBundle = '', ...rest } = (spec ?? {}) as Spec;
-  if (service === undefined || OWN_GROUPS.has(group)) return undefined;
+  if (service === undefined || ownGroups.has(group)) return undefined;
   const { namespace = '', name = '', port = DEFAULT_PORT } = service;
   const conditions = isRecord(status) && Array.isArray(status['conditions']) ? status['conditions'] : [];
   return {

@@ -13,6 +13,8 @@ import type { Log } from '#lib/log.ts';
 
 export interface AggregationParts extends RemoteServiceParts {
   readonly log: Log;
+  /** Never handed to others. */
+  readonly ownGroups: ReadonlySet<string>;
 }
 
 export interface RunningAggregation extends Aggregation {
@@ -23,7 +25,7 @@ export interface RunningAggregation extends Aggregation {
 
 /** Right as soon as this returns, but for the documents, which come later. */
 export function startAggregation(parts: AggregationParts): RunningAggregation {
-  const { store, clock, log } = parts;
+  const { store, clock, log, ownGroups } = parts;
   const discovery = new RemoteDiscovery({ clock, log });
   const read = new WeakMap<Entry, RemoteApi | undefined>();
   const services = new Map<string, RemoteService>();
@@ -32,7 +34,7 @@ export function startAggregation(parts: AggregationParts): RunningAggregation {
   let byName = new Map<string, Served>();
 
   function apiOf(entry: Entry): RemoteApi | undefined {
-    if (!read.has(entry)) read.set(entry, readOrReport(entry, log));
+    if (!read.has(entry)) read.set(entry, readOrReport(entry, ownGroups, log));
     return read.get(entry);
   }
 
@@ -90,9 +92,9 @@ function handlerOf({ unavailable }: RemoteApi, service: RemoteService): ApiHandl
 }
 
 /** One that turns out to be impossible takes itself out of service, not the others. */
-function readOrReport(entry: Entry, log: Log): RemoteApi | undefined {
+function readOrReport(entry: Entry, ownGroups: ReadonlySet<string>, log: Log): RemoteApi | undefined {
   try {
-    return readRemoteApi(entry.bytes);
+    return readRemoteApi(entry.bytes, ownGroups);
   } catch (error) {
     log.error({ err: error, apiService: entry.id }, 'Cannot read an APIService');
     return undefined;

@@ -148,7 +148,7 @@ for (const [name, { headers, asked, user }] of Object.entries(cases)) {
 
 test('a request that impersonates nobody is itself', () => {
   const { authorizer, asked } = judge();
-  const plain = request({ 'x-other': 'a', 'impersonate-extra-scopes': 'view' });
+  const plain = request({ 'x-other': 'a', 'x-other': 'view' });
   assert.equal(impersonated(plain, authorizer), plain);
   const { header: _, ...bare } = plain;
   assert.equal(impersonated(bare, authorizer), bare);
@@ -213,3 +213,20 @@ for (const [name, [headers, shown]] of Object.entries(nobody)) {
     );
   });
 }
+
+test('extras without a user are refused, not taken for nothing', () => {
+  const { authorizer, asked } = judge();
+  assert.throws(() => impersonated(request({ 'impersonate-extra-scopes': 'view' }), authorizer), ApiError);
+  assert.deepEqual(asked, []);
+});
+
+test('an empty extra must be allowed like any other', () => {
+  const { authorizer, asked } = judge();
+  const { user, impersonator } = impersonated(
+    request({ 'impersonate-user': 'bob', 'impersonate-extra-scopes': '' }),
+    authorizer,
+  );
+  assert.deepEqual(asked, [':users bob', 'authentication.k8s.io:userextras/scopes ']);
+  assert.deepEqual(user.extra, { scopes: [''] });
+  assert.equal(impersonator, BOSS, 'the audit record knows who really asked');
+});

@@ -25,7 +25,7 @@ export function impersonated(request: ApiRequest, authorizer: Authorizer): ApiRe
     const { allowed, reason } = authorizer.authorize(request.user, attributes);
     if (!allowed) throw refusal(request.user, attributes, reason);
   }
-  return handedOn(request, { user: userOf(claim), keeps: (header) => !isClaim(header) });
+  return handedOn(request, { user: userOf(claim), impersonator: request.user, keeps: (header) => !isClaim(header) });
 }
 
 interface Claim {
@@ -35,17 +35,20 @@ interface Claim {
   readonly extra: ReadonlyMap<string, readonly string[]>;
 }
 
-/** Extras alone impersonate nobody and are not looked for: listing headers is not free, and every request comes here. */
+/** A claim without a user is refused: a proxy that lost the header must not act with its own rights. */
 function claimOf(request: ApiRequest): Claim | undefined {
   if (request.header === undefined) return undefined;
   const user = request.header(USER) ?? '';
   const group = request.header(GROUP);
   const uid = request.header(UID) ?? '';
-  if (user === '' && group === undefined && uid === '') return undefined;
-  const claim = { user, uid, groups: valuesOf(group), extra: extraOf(request) };
+  const extra = extraOf(request);
+  if (user === '' && group === undefined && uid === '' && extra.size === 0) return undefined;
+  const claim = { user, uid, groups: valuesOf(group), extra };
   if (user === '') throw withoutUser(request.path, claim);
   return claim;
 }
+
+const NO_EXTRA: Claim['extra'] = new Map();
 
 /** Headers that are sent several times arrive as one, with a comma and a space between the values. */
 function valuesOf(header: string | undefined): readonly string[] {
@@ -54,7 +57,11 @@ function valuesOf(header: string | undefined): readonly string[] {
 
 function extraOf(request: ApiRequest): Claim['extra'] {
   const names = request.headerNames?.().filter((name) => name.startsWith(EXTRA_PREFIX)) ?? [];
-  return new Map(names.map((name) => [unescaped(name.slice(EXTRA_PREFIX.length)), valuesOf(request.header?.(name))]));
+  if (names.length === 0) return NO_EXTRA;
+  // An empty value is a value, and must be allowed like any other.
+  return new Map(
+    names.map((name) => [unescaped(name.slice(EXTRA_PREFIX.length)), (request.header?.(name) ?? '').split(', ')]),
+  );
 }
 
 /** A key may have characters that a header's name cannot. */

@@ -84,7 +84,9 @@ async function attemptOnce(call: Call, modification: Modification, entry: Entry)
   const mutating = call.admission.mutate(asked(call, modification, shown, old));
   if (mutating instanceof Promise) await mutating;
   if (shownAs !== undefined) next = shownAs.into(next, shown);
+  // Whoever changed it may write no more than the client could.
   keepServerFields(next, old);
+  keepSubresourceFields(call, next, old);
   if (call.route.subresource === '') resource.strategy.prepareForUpdate?.(next, old);
   const sameWish = isSameWish(call, next, old);
   if (resource.generation) next.metadata.generation = (old.metadata.generation ?? 1) + (sameWish ? 0 : 1);

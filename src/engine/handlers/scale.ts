@@ -7,7 +7,7 @@ import { writeOptions, type WriteOptions } from '#engine/options.ts';
 import type { ScaleSubresource } from '#engine/registry/resource.ts';
 import { fieldsOf, valueAt } from '#engine/registry/scale-rules.ts';
 import type { ApiResponse } from '#engine/request.ts';
-import { badRequest, invalid, notFound } from '#kube/api-error.ts';
+import { badRequest, conflict, invalid, notFound } from '#kube/api-error.ts';
 import { requiredValue } from '#kube/field-error.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
@@ -77,13 +77,24 @@ function scaleOf({ served }: Call, object: KubeObject): KubeObject {
 
 /** The object with the wanted number of replicas, and with the revision that the Scale insists on. */
 function withScale(call: Call, object: KubeObject, scale: unknown): KubeObject {
-  if (!isRecord(scale) || scale['kind'] !== 'Scale')
+  if (!isRecord(scale) || scale['kind'] !== 'Scale' || scale['apiVersion'] !== 'autoscaling/v1')
     throw badRequest('the object provided is not a Scale of autoscaling/v1');
   const { metadata, spec } = scale as {
-    metadata?: { name?: string; resourceVersion?: string };
+    metadata?: { name?: string; namespace?: string; uid?: string; resourceVersion?: string };
     spec?: { replicas?: unknown };
   };
   const { resource } = call.served;
+  const { name, namespace } = call.route;
+  if (metadata?.name && metadata.name !== name) {
+    throw badRequest(`the name of the object (${metadata.name}) does not match the name on the URL (${name})`);
+  }
+  if (metadata?.namespace && metadata.namespace !== namespace) {
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
+  }
+  if (metadata?.uid && metadata.uid !== object.metadata.uid) {
+    const why = `Precondition failed: UID in precondition: ${metadata.uid}, UID in object meta: ${object.metadata.uid}`;
+    throw conflict(resource, name, why);
+  }
   if (typeof spec?.replicas !== 'number' || !Number.isInteger(spec.replicas)) {
     throw invalid({ group: 'autoscaling', kind: 'Scale' }, call.route.name, [
       requiredValue('spec.replicas', 'must be a whole number'),

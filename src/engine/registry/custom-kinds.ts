@@ -17,7 +17,8 @@ export function trackCustomKinds(store: Store, registry: Registry, log: Log): ()
   };
   const resources = (entry: Entry): readonly Resource[] => {
     let known = made.get(entry);
-    if (known === undefined) made.set(entry, (known = servedBy(entry, log)));
+    // A definition of a kind that is our own is never served, whatever its status says.
+    if (known === undefined) made.set(entry, (known = registry.isBuiltIn(entry.id) ? [] : servedBy(entry, log)));
     return known;
   };
   const stop = store.watch({ collection: CRD_COLLECTION, since: store.revision }, refresh);

@@ -43,6 +43,11 @@ export class Registry {
     return this.#byPath.get(`${group}/${version}/${plural}`);
   }
 
+  /** Whether a collection is one of a built-in kind. */
+  isBuiltIn(collection: string): boolean {
+    return this.#builtIn.some(({ resource }) => resource.collection === collection);
+  }
+
   /** Any served version of a stored collection: for walking what exists, whatever its version. */
   collections(): Resource[] {
     const seen = new Map<string, Resource>();

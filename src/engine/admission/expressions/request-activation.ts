@@ -5,6 +5,7 @@ import { adaptJson } from '#cel/evaluate/adapt-json.ts';
 import type { CelMap, CelValue } from '#cel/value.ts';
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { admissionRequest, objectIn } from '#engine/admission/matching/admission-request.ts';
+import { namespaceOf } from '#engine/admission/matching/match-resources.ts';
 import type { Authorizer } from '#engine/auth/authorize.ts';
 import { serviceAccountUser } from '#engine/auth/service-accounts/user.ts';
 import type { Resource } from '#engine/registry/resource.ts';
@@ -67,8 +68,9 @@ export class RequestValues {
   }
 
   #requestResource(): CelValue {
-    const { resource, subresource, namespace, name, user } = this.#parts.attributes;
+    const { resource, subresource, name, user } = this.#parts.attributes;
     const { group, plural } = resource;
+    const namespace = namespaceOf(this.#parts.attributes);
     return resourceCheckValue(this.#check(user), { group, resource: plural, subresource, namespace, name });
   }
 

@@ -41,7 +41,7 @@ function assertIdentity(webhook: string, before: KubeObject, after: unknown): as
   }
   // Kinds that are only asked for (TokenRequest) may come without.
   const known = before.metadata ?? {};
-  const metadata = after['metadata'] ?? {};
+  const metadata = after['metadata'] ?? (before.metadata === undefined ? {} : undefined);
   if (!isRecord(metadata)) throw refused(webhook, 'made metadata something else than an object');
   for (const field of IDENTITY) {
     if (known[field] !== undefined && known[field] !== '' && metadata[field] !== known[field]) {

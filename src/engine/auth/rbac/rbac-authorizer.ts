@@ -25,6 +25,7 @@ import { decodeStored } from '#engine/codec.ts';
 import type { UserInfo } from '#engine/request.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 import { groupResource, type ResourceType } from '#kube/meta.ts';
+import { silentLog, type Log } from '#lib/log.ts';
 
 /** The rules that somebody holds somewhere, and the roles that are bound but not there. */
 export interface HeldRules {
@@ -42,8 +43,8 @@ export interface RbacAuthorizer extends Authorizer {
 }
 
 /** Right as soon as this returns. */
-export function rbacAuthorizer(store: Store): RbacAuthorizer {
-  return new StoreAuthorizer(store);
+export function rbacAuthorizer(store: Store, log: Log = silentLog): RbacAuthorizer {
+  return new StoreAuthorizer(store, log);
 }
 
 const MASTER: Decision = { allowed: true };
@@ -57,9 +58,9 @@ class StoreAuthorizer implements RbacAuthorizer {
   readonly #bound = new Map<string, () => void>();
   readonly #stops: readonly (() => void)[];
 
-  constructor(store: Store) {
-    const takeRole = (id: string, entry: Entry | undefined) => this.#takeRole(id, entry);
-    const takeBinding = (id: string, entry: Entry | undefined) => this.#takeBinding(id, entry);
+  constructor(store: Store, log: Log) {
+    const takeRole = guarded(log, (id, entry) => this.#takeRole(id, entry));
+    const takeBinding = guarded(log, (id, entry) => this.#takeBinding(id, entry));
     this.#stops = [
       follow(store, ROLES, takeRole),
       follow(store, CLUSTER_ROLES, takeRole),
@@ -69,8 +70,8 @@ class StoreAuthorizer implements RbacAuthorizer {
   }
 
   #takeRole(id: string, entry: Entry | undefined): void {
-    if (entry === undefined) this.#roles.delete(id);
-    else this.#roles.set(id, new CompiledRole((decodeStored(entry.bytes) as Role).rules ?? []));
+    this.#roles.delete(id);
+    if (entry !== undefined) this.#roles.set(id, new CompiledRole((decodeStored(entry.bytes) as Role).rules ?? []));
   }
 
   #takeBinding(id: string, entry: Entry | undefined): void {
@@ -149,8 +150,21 @@ class StoreAuthorizer implements RbacAuthorizer {
   }
 }
 
+type Take = (id: string, entry: Entry | undefined) => void;
+
+/** An object that turns out to be impossible grants nothing; it must not take the store, or the start, with it. */
+function guarded(log: Log, take: Take): Take {
+  return (id, entry) => {
+    try {
+      take(id, entry);
+    } catch (error) {
+      log.error({ err: error, object: id }, 'Cannot read a role or binding; it grants nothing');
+    }
+  };
+}
+
 /** Tells of every object of the kind that is there now, and of each change from then on. */
-function follow(store: Store, type: ResourceType, take: (id: string, entry: Entry | undefined) => void): () => void {
+function follow(store: Store, type: ResourceType, take: Take): () => void {
   const collection = groupResource(type);
   for (const entry of store.list(collection).entries) take(entry.id, entry);
   return store.watch({ collection, since: store.revision }, (events) => {
