@@ -127,13 +127,12 @@ function serveResource(
   const representation = negotiateRepresentation(subresource === 'log' ? '' : request.accept);
   if (representation === 'not-acceptable') throw notAcceptable(ACCEPTED_TYPES);
   const { store, clock, log, admission, authorizer, tokens } = parts;
-  const call = { store, clock, log, admission, authorizer, tokens, request, route, served, representation };
-  if (verb === 'get' || verb === 'list' || verb === 'watch') {
-    return withDeprecation(served, handler({ ...call, notes: SILENT }));
-  }
-  const notes = new RequestNotes();
+  const reads = verb === 'get' || verb === 'list' || verb === 'watch';
+  const notes = reads ? SILENT : new RequestNotes();
+  const call = { store, clock, log, admission, authorizer, tokens, request, route, served, representation, notes };
+  if (reads) return withDeprecation(served, handler(call));
   if (served.resource.deprecationWarning !== undefined) notes.warn(served.resource.deprecationWarning);
-  return noted(parts, { ...call, notes }, verb ?? '', handler);
+  return noted(parts, call, verb ?? '', handler);
 }
 
 /** Reads are not admitted, so nobody notes anything. */

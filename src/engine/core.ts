@@ -5,9 +5,11 @@
 import { admissionChain, type ValidatingStep } from '#engine/admission/admission.ts';
 import { customKindLifecycle } from '#engine/admission/custom-kind-lifecycle.ts';
 import { namespaceLifecycle } from '#engine/admission/namespace-lifecycle.ts';
+import { nodeRestriction } from '#engine/admission/node-restriction.ts';
 import { taintNewNodes } from '#engine/admission/node-taints.ts';
 import { tolerateLostNodes } from '#engine/admission/pod-tolerations.ts';
 import { priorityAdmission, priorityClassValidation } from '#engine/admission/priority.ts';
+import { paramAccess } from '#engine/admission/policies/param-access.ts';
 import { validatingPolicies } from '#engine/admission/policies/validating-policies.ts';
 import { rbacEscalation } from '#engine/admission/rbac-escalation.ts';
 import { serviceAccountAdmission, serviceAccountValidation } from '#engine/admission/service-account.ts';
@@ -99,6 +101,8 @@ export function createCore(options: CoreOptions): Core {
     ],
     validating: [
       rbacEscalation(authorizer),
+      paramAccess({ store, registry, authorizer }),
+      nodeRestriction(store),
       serviceAccountValidation(store),
       priorityClassValidation(store),
       exceptAtStart(policies.step),

@@ -31,3 +31,24 @@ test('counts requests, times and watches in the text format of Prometheus', asyn
   assert.equal(lines.at(-1), '', 'the last line ends');
   await store.close();
 });
+
+test('webhooks and policies that came and went do not fill it without end', async () => {
+  const store = await openMemoryStore();
+  const metrics = createMetrics(store);
+  for (let i = 0; i < 3000; i++) {
+    metrics.webhookCalled('validating', `hook-${i}`, 'allowed', 0.002);
+    metrics.policyObjected(`policy-${i}`, 'binding', 'deny');
+  }
+  metrics.webhookCalled('validating', 'hook-0', 'allowed', 0.002);
+  const lines = metrics.text().split('\n');
+  for (const line of [
+    'apiserver_admission_webhook_request_total{type="validating",name="hook-0",outcome="allowed"} 2',
+    'apiserver_admission_webhook_request_total{type="validating",name="other",outcome="allowed"} 2000',
+    'apiserver_admission_webhook_admission_duration_seconds_count{type="validating",name="other"} 2000',
+    'apiserver_validating_admission_policy_check_total{policy="other",policy_binding="other",enforcement_action="deny"} 2000',
+  ]) {
+    assert.ok(lines.includes(line), line);
+  }
+  assert.equal(lines.filter((line) => line.startsWith('apiserver_admission_webhook_request_total{')).length, 1001);
+  await store.close();
+});

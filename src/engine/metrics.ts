@@ -1,6 +1,6 @@
 /**
  * What /metrics shows, in Prometheus' text format. Written for the hot path: a request costs two array increments.
- * Label sets are bounded: resources that are served, verbs, codes, and the names of webhooks and policies.
+ * Label sets are bounded: resources that are served, verbs, codes, and the names of so many webhooks and policies.
  */
 import type { Store } from '#engine/store/store.ts';
 
@@ -17,6 +17,10 @@ export interface Metrics {
 
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
+/** Webhooks and policies come and go, and what was counted of them stays: so many label sets in one family, then `other`. */
+const MAX_NAMED = 1000;
+const OTHER = 'other';
+
 interface Histogram {
   /** One for each bound, and one for what lies above all. */
   readonly counts: number[];
@@ -32,6 +36,8 @@ export function createMetrics(store: Store): Metrics {
   const objections = new Map<string, number>();
   const add = (counts: Map<string, number>, labels: string, by: number) =>
     counts.set(labels, (counts.get(labels) ?? 0) + by);
+  const addNamed = (counts: Map<string, number>, labels: string, others: string) =>
+    add(counts, within(counts, labels, others), 1);
   return {
     requestDone(verb, resource, code, seconds) {
       add(requests, `verb="${verb}",resource="${resource}",code="${code}"`, 1);
@@ -40,11 +46,14 @@ export function createMetrics(store: Store): Metrics {
     watchStarted: (resource) => void add(watches, `resource="${resource}"`, 1),
     watchEnded: (resource) => void add(watches, `resource="${resource}"`, -1),
     webhookCalled(kind, name, outcome, seconds) {
-      add(webhooks, `type="${kind}",name="${name}",outcome="${outcome}"`, 1);
-      observe(webhookDurations, `type="${kind}",name="${name}"`, seconds);
+      const [called, others] = [`type="${kind}",name="${name}"`, `type="${kind}",name="${OTHER}"`];
+      addNamed(webhooks, `${called},outcome="${outcome}"`, `${others},outcome="${outcome}"`);
+      observe(webhookDurations, within(webhookDurations, called, others), seconds);
     },
     policyObjected(policy, binding, action) {
-      add(objections, `policy="${policy}",policy_binding="${binding}",enforcement_action="${action}"`, 1);
+      const done = `enforcement_action="${action}"`;
+      const others = `policy="${OTHER}",policy_binding="${OTHER}",${done}`;
+      addNamed(objections, `policy="${policy}",policy_binding="${binding}",${done}`, others);
     },
     text() {
       return [
@@ -81,6 +90,11 @@ export function createMetrics(store: Store): Metrics {
     },
     contentType: 'text/plain; version=0.0.4; charset=utf-8',
   };
+}
+
+/** The labels, or those of all the rest where there are too many already. */
+function within(family: ReadonlyMap<string, unknown>, labels: string, others: string): string {
+  return family.size < MAX_NAMED || family.has(labels) ? labels : others;
 }
 
 function observe(histograms: Map<string, Histogram>, labels: string, seconds: number): void {

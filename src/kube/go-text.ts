@@ -58,6 +58,11 @@ function syntax(value: unknown, room: number): string {
   return `${text}}`;
 }
 
+/** `%q` of a list of strings: `["a" "b"]`. */
+export function goQuoted(texts: readonly string[]): string {
+  return `[${texts.map((text) => JSON.stringify(text)).join(' ')}]`;
+}
+
 /** `%T` of a value as encoding/json decodes it. */
 export function goType(value: unknown): string {
   if (value === null || value === undefined) return '%!s(<nil>)';

@@ -1,9 +1,9 @@
 /** A pod's priority is that of its PriorityClass, resolved once when it is made. Kubernetes' Priority plugin. */
 import type { AdmissionAttributes, MutatingStep, ValidatingStep } from '#engine/admission/admission.ts';
+import { refuse } from '#engine/admission/refuse.ts';
 import { decodeStored } from '#engine/codec.ts';
 import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import type { Store } from '#engine/store/store.ts';
-import { type ApiError, forbidden } from '#kube/api-error.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
 const COLLECTION = 'priorityclasses.scheduling.k8s.io';
@@ -90,8 +90,4 @@ function defaultClass(store: Store): PriorityClass | undefined {
     if (chosen === undefined || (candidate.value ?? 0) < (chosen.value ?? 0)) chosen = candidate;
   }
   return chosen;
-}
-
-function refuse({ resource, name, object }: AdmissionAttributes, why: string): ApiError {
-  return forbidden(resource, name || object?.metadata.generateName || 'Unknown', why);
 }

@@ -6,7 +6,8 @@
 import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
 import { uncovered } from '#engine/auth/rbac/covers.ts';
-import { describeRules, goQuoted } from '#engine/auth/rbac/describe-rules.ts';
+import { describeRules } from '#engine/auth/rbac/describe-rules.ts';
+import { missingRolesText } from '#engine/auth/rbac/missing-roles.ts';
 import {
   type Binding,
   CLUSTER_ROLE_BINDINGS,
@@ -21,6 +22,7 @@ import {
 import type { RbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
 import { forbidden, notFound } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
+import { goQuoted } from '#kube/go-text.ts';
 import { groupResource, type KubeObject } from '#kube/meta.ts';
 
 type Check = (authorizer: RbacAuthorizer, attributes: AdmissionAttributes, object: KubeObject) => void;
@@ -129,11 +131,7 @@ function assertHeld(
 
 function resolutionErrors(missing: readonly RoleRef[]): string {
   if (missing.length === 0) return '';
-  const texts = new Set(
-    missing.map(({ kind, name }) => `${groupResource(kind === 'Role' ? ROLES : CLUSTER_ROLES)} "${name}" not found`),
-  );
-  const text = [...texts].join(', ');
-  return `; resolution errors: [${texts.size === 1 ? text : `[${text}]`}]`;
+  return `; resolution errors: [${missingRolesText(missing, 'plural')}]`;
 }
 
 function nameOf(object: KubeObject | undefined): string {

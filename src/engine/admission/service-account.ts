@@ -3,12 +3,14 @@
  * containers find its token at the usual place. Kubernetes' ServiceAccount plugin.
  */
 import type { AdmissionAttributes, MutatingStep, ValidatingStep } from '#engine/admission/admission.ts';
+import { refuse } from '#engine/admission/refuse.ts';
+import { POD_TOKEN_SECONDS } from '#engine/auth/service-accounts/claims.ts';
 import { mountableFault, refersToSecrets, type ServiceAccount } from '#engine/auth/service-accounts/pod-secrets.ts';
 import { decodeStored } from '#engine/codec.ts';
 import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
 import { records } from '#engine/registry/kinds/shared/reading.ts';
 import type { Store } from '#engine/store/store.ts';
-import { forbidden, type ApiError } from '#kube/api-error.ts';
+import type { ApiError } from '#kube/api-error.ts';
 import { isRecord } from '#kube/meta.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import { generatedName } from '#lib/ids.ts';
@@ -17,11 +19,10 @@ const COLLECTION = 'serviceaccounts';
 const DEFAULT = 'default';
 /** A new namespace has no default account yet; its controller makes one within this time. */
 const ARRIVAL_MS = 2000;
-const MIRROR = 'kubernetes.io/config.mirror';
+/** Marks the image of a pod that a node runs on its own account. */
+export const MIRROR = 'kubernetes.io/config.mirror';
 const VOLUME_PREFIX = 'kube-api-access-';
 const MOUNT_PATH = '/var/run/secrets/kubernetes.io/serviceaccount';
-/** Kubernetes knows the token that every pod gets by this odd number. */
-const TOKEN_SECONDS = 60 * 60 + 7;
 
 /** Stands behind namespaceLifecycle: in a namespace that is not there, that is what is wrong. */
 export function serviceAccountAdmission(store: Store, clock: Clock = systemClock): MutatingStep {
@@ -123,7 +124,7 @@ function tokenVolume(name: string): NonNullable<PodSpec['volumes']>[number] {
     name,
     projected: {
       sources: [
-        { serviceAccountToken: { expirationSeconds: TOKEN_SECONDS, path: 'token' } },
+        { serviceAccountToken: { expirationSeconds: POD_TOKEN_SECONDS, path: 'token' } },
         { configMap: { name: 'kube-root-ca.crt', items: [{ key: 'ca.crt', path: 'ca.crt' }] } },
         { downwardAPI: { items: [{ path: 'namespace', fieldRef }] } },
       ],
@@ -137,7 +138,7 @@ function checkMountable(attributes: AdmissionAttributes, spec: PodSpec, account:
   if (fault !== undefined) throw refuse(attributes, fault);
 }
 
-/** The image of a pod that a node runs on its own account: it must stay as the node has it. */
+/** It must stay as the node has it. */
 function isMirror({ object }: AdmissionAttributes): boolean {
   return Object.hasOwn(object?.metadata.annotations ?? {}, MIRROR);
 }
@@ -157,8 +158,4 @@ function missing(attributes: AdmissionAttributes, name: string): ApiError {
   const { namespace } = attributes;
   const why = `error looking up service account ${namespace}/${name}: serviceaccount "${name}" not found`;
   return refuse(attributes, why);
-}
-
-function refuse({ resource, name, object }: AdmissionAttributes, why: string): ApiError {
-  return forbidden(resource, name || object?.metadata.generateName || 'Unknown', why);
 }

@@ -4,6 +4,7 @@ import { UpstreamError } from '#engine/remote/https-upstream.ts';
 import type { CuttableSink } from '#engine/remote/relay-answer.ts';
 import type { ApiRequest, ApiResponse, StreamResponse, UserInfo } from '#engine/request.ts';
 import type { Clock } from '#lib/clock.ts';
+import { raced } from '#lib/raced.ts';
 
 /** As kube-aggregator calls itself; whoever is asked about its discovery should not refuse. */
 const ASKER: UserInfo = { name: 'system:kube-aggregator', groups: [MASTERS, AUTHENTICATED] };
@@ -97,12 +98,3 @@ function collected(response: StreamResponse, signal: AbortSignal): Promise<Buffe
 }
 
 const tooLong = () => new UpstreamError(`the answer is larger than ${MAX_DOCUMENT_BYTES} bytes`);
-
-function raced<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const stop = () => reject(signal.reason as Error);
-    if (signal.aborted) stop();
-    signal.addEventListener('abort', stop, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
-  });
-}

@@ -1,5 +1,5 @@
 /** Who the engine's own parts are to its API. Their rights are roles like any others: auth/rbac/defaults/. */
-import { AUTHENTICATED, MASTERS } from '#engine/auth/groups.ts';
+import { AUTHENTICATED, CONTROLLER_MANAGER, MASTERS, SCHEDULER } from '#engine/auth/groups.ts';
 import { serviceAccountUser } from '#engine/auth/service-accounts/user.ts';
 import type { UserInfo } from '#engine/request.ts';
 
@@ -7,9 +7,7 @@ import type { UserInfo } from '#engine/request.ts';
 export const BOOTSTRAP: UserInfo = { name: 'system:apiserver', groups: [MASTERS, AUTHENTICATED] };
 
 /** Reads for all controllers, so that each kind is watched once. */
-export const INFORMERS: UserInfo = { name: 'system:kube-controller-manager', groups: [AUTHENTICATED] };
-
-export const SCHEDULER = 'system:kube-scheduler';
+export const INFORMERS: UserInfo = { name: CONTROLLER_MANAGER, groups: [AUTHENTICATED] };
 
 const NAMESPACE = 'kube-system';
 

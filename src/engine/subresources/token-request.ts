@@ -3,7 +3,7 @@
  * holds as long as its claims do (auth/service-accounts/authenticate-token.ts).
  */
 import { bindToken, storedObject } from '#engine/auth/service-accounts/bind-token.ts';
-import { API_AUDIENCES } from '#engine/auth/service-accounts/claims.ts';
+import { API_AUDIENCES, POD_TOKEN_SECONDS } from '#engine/auth/service-accounts/claims.ts';
 import { issueToken, type TokenWish } from '#engine/auth/service-accounts/issuer.ts';
 import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { credentialId, type Reference } from '#engine/auth/service-accounts/user.ts';
@@ -38,8 +38,7 @@ type Spec = Infer<typeof spec>;
 
 const MIN_SECONDS = 10 * 60;
 const MAX_SECONDS = 2 ** 32;
-/** What the admission of pods asks for, and what such a token gets: see `lifetimeOf`. */
-const PROJECTED_SECONDS = 60 * 60 + 7;
+/** What a pod's token gets: see `lifetimeOf`. */
 const EXTENDED_SECONDS = 365 * 24 * 60 * 60;
 
 export interface TokenRequestParts {
@@ -112,6 +111,6 @@ function lifetimeOf(
   { pod, audiences }: Pick<TokenWish, 'pod' | 'audiences'>,
 ): Pick<TokenWish, 'lifetimeSeconds' | 'warnAfterSeconds'> {
   const extended =
-    pod !== undefined && seconds === PROJECTED_SECONDS && audiences.every((one) => API_AUDIENCES.includes(one));
+    pod !== undefined && seconds === POD_TOKEN_SECONDS && audiences.every((one) => API_AUDIENCES.includes(one));
   return extended ? { lifetimeSeconds: EXTENDED_SECONDS, warnAfterSeconds: seconds } : { lifetimeSeconds: seconds };
 }

@@ -1,5 +1,6 @@
 /** What matching looks up: labels of namespaces in the store, versions of a collection in the registry. */
-import { NAMESPACE_COLLECTION, type Labels, type MatchParts } from '#engine/admission/matching/match-resources.ts';
+import type { Labels, MatchParts } from '#engine/admission/matching/match-resources.ts';
+import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
 import { decodeStored } from '#engine/codec.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { Entry, Store } from '#engine/store/store.ts';

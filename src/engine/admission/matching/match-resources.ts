@@ -6,6 +6,7 @@
  * The first step is cached by match-index.ts, so that a request that nobody asks for costs next to nothing.
  */
 import type { AdmissionAttributes, Operation } from '#engine/admission/admission.ts';
+import { NAMESPACE_COLLECTION, NAMESPACES } from '#engine/admission/namespace-lifecycle.ts';
 import { ruleMatches, type RuleLike, type RuleTarget } from '#engine/admission/matching/rule-patterns.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { notFound } from '#kube/api-error.ts';
@@ -105,9 +106,6 @@ function hit({ resourceNames = [] }: NamedRuleLike, version: Resource): Hit {
 function requirementsOf(selector: LabelSelector | undefined): readonly LabelRequirement[] {
   return selector === undefined ? [] : labelRequirementsOf(selector);
 }
-
-const NAMESPACES = { group: '', plural: 'namespaces' };
-export const NAMESPACE_COLLECTION = 'namespaces';
 
 /** The namespace that a request is about; for a Namespace that is itself, as Kubernetes has it. */
 export function namespaceOf({ resource, namespace, name }: AdmissionAttributes): string {

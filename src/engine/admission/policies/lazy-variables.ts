@@ -5,7 +5,7 @@ import { CelFault, CelMap, type CelValue } from '#cel/value.ts';
 
 export class LazyVariables extends CelMap {
   readonly #programs: ReadonlyMap<string, Program>;
-  readonly #known = new Map<string, CelValue | CelFault>();
+  #known: Map<string, CelValue | CelFault> | undefined;
   #activation: Activation = () => undefined;
   #budget: Budget | undefined;
 
@@ -26,7 +26,7 @@ export class LazyVariables extends CelMap {
 
   override get(key: CelValue): CelValue | CelFault | undefined {
     if (typeof key !== 'string') return undefined;
-    const known = this.#known.get(key);
+    const known = this.#known?.get(key);
     if (known !== undefined) return known;
     const program = this.#programs.get(key);
     if (program === undefined) return undefined;
@@ -35,7 +35,7 @@ export class LazyVariables extends CelMap {
       value instanceof CelFault
         ? new CelFault(`composited variable "${key}" fails to evaluate: ${value.message}`)
         : value;
-    this.#known.set(key, kept);
+    (this.#known ??= new Map()).set(key, kept);
     return kept;
   }
 

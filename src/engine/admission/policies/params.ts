@@ -1,10 +1,10 @@
 /** The parameters of a policy under a binding, read from the store as they are now. */
-import { decodeStored } from '#engine/codec.ts';
 import type { ParamKind, ParamRef } from '#engine/admission/policies/policy-spec.ts';
+import { entryFilter, peekObject } from '#engine/handlers/selection.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
-import { labelRequirementsOf, matchesLabels } from '#kube/label-selector.ts';
+import { labelRequirementsOf } from '#kube/label-selector.ts';
 import { apiVersionOf, parseApiVersion, type KubeObject } from '#kube/meta.ts';
 
 /** The policy cannot be asked under this binding; what that means is for its failurePolicy to say. */
@@ -23,7 +23,7 @@ export function collectParams(
   { store, registry }: { readonly store: Store; readonly registry: Registry },
 ): readonly (KubeObject | undefined)[] | ParamsFault {
   if (kind === undefined || ref === undefined) return [undefined];
-  const resource = resourceOf(kind, registry);
+  const resource = paramResource(kind, registry);
   if (resource === undefined) {
     return { fault: `paramKind kind \`${kind.apiVersion}, Kind=${kind.kind}\` not known` };
   }
@@ -42,7 +42,8 @@ export function collectParams(
   return found;
 }
 
-function resourceOf({ apiVersion = '', kind }: ParamKind, registry: Registry): Resource | undefined {
+/** undefined = nothing of that kind is served. */
+export function paramResource({ apiVersion = '', kind }: ParamKind, registry: Registry): Resource | undefined {
   const { group, version } = parseApiVersion(apiVersion);
   return registry.resources.find(
     (one) => one.group === group && one.version === version && one.kind === kind && one.verbs.includes('list'),
@@ -60,23 +61,19 @@ function selected(
   resource: Resource,
   store: Store,
 ): KubeObject[] | undefined {
-  const requirements = labelRequirementsOf(selector ?? {});
+  const matches = entryFilter(resource, { labels: labelRequirementsOf(selector ?? {}), fields: [] });
   const { entries } = store.list(resource.collection, resource.namespaced ? { prefix: `${namespace}/` } : {});
-  const found: KubeObject[] = [];
+  const found: Entry[] = [];
   for (const entry of entries) {
-    const object = decoded(entry, resource);
-    if (!matchesLabels(requirements, object.metadata.labels)) continue;
-    if (found.push(object) > MAX_PARAMS) return undefined;
+    if (matches !== undefined && !matches(entry)) continue;
+    if (found.push(entry) > MAX_PARAMS) return undefined;
   }
-  return found;
+  return found.map((entry) => decoded(entry, resource));
 }
 
-const known = new WeakMap<Entry, KubeObject>();
-
-/** Expressions only read, so that one decoded object serves all of them. */
+/** Expressions only read, so that they share what was parsed lately. */
 function decoded(entry: Entry, resource: Resource): KubeObject {
-  let object = known.get(entry);
-  if (object === undefined) known.set(entry, (object = decodeStored(entry.bytes)));
+  const object = peekObject(entry);
   const apiVersion = apiVersionOf(resource);
   return object.apiVersion === apiVersion ? object : { ...object, apiVersion };
 }

@@ -1,6 +1,6 @@
 /** The policies that are bound, in step with the store: effective as soon as policy and binding are durable. */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
-import { MatchIndex, type Candidate } from '#engine/admission/matching/match-index.ts';
+import { MatchIndex, type Candidate, type Indexed } from '#engine/admission/matching/match-index.ts';
 import { matchPartsOf } from '#engine/admission/matching/match-parts.ts';
 import {
   compileMatchResources,
@@ -27,14 +27,13 @@ export interface BoundPolicy {
   readonly compiled: CompiledPolicy;
   /** Expressions that once compiled and do not any more, or that came past validation. */
   readonly failure: string | undefined;
-  readonly bindings: readonly Binding[];
+  /** By name, each for where it binds. */
+  readonly bindings: MatchIndex<PolicyBindingRule>;
 }
 
-export interface Binding {
+export interface PolicyBindingRule {
   readonly name: string;
   readonly spec: BindingSpec;
-  /** undefined = wherever the policy matches. */
-  readonly match: CompiledMatch | undefined;
 }
 
 interface ReadPolicy {
@@ -56,7 +55,7 @@ export class PolicyList {
   readonly #match: MatchParts;
   readonly #index: MatchIndex<BoundPolicy>;
   readonly #policies = new WeakMap<Entry, ReadPolicy | undefined>();
-  readonly #bindings = new WeakMap<Entry, Binding | undefined>();
+  readonly #bindings = new WeakMap<Entry, Indexed<PolicyBindingRule> | undefined>();
   readonly #stops: readonly (() => void)[];
 
   /** Right as soon as this returns. */
@@ -85,22 +84,30 @@ export class PolicyList {
     const { store } = this.#parts;
     const bindings = Map.groupBy(
       store.list(BINDING_COLLECTION).entries.flatMap((entry) => this.#bindingOf(entry) ?? []),
-      ({ spec }) => spec.policyName,
+      ({ value }) => value.spec.policyName,
     );
     this.#index.replace(
       store.list(POLICY_COLLECTION).entries.flatMap((entry) => {
         const read = this.#policyOf(entry);
         const bound = read && bindings.get(read.policy.name);
-        return bound === undefined ? [] : [{ value: { ...read!.policy, bindings: bound }, match: read!.match }];
+        return bound === undefined
+          ? []
+          : [{ value: { ...read!.policy, bindings: this.#indexed(bound) }, match: read!.match }];
       }),
     );
+  }
+
+  #indexed(bindings: readonly Indexed<PolicyBindingRule>[]): MatchIndex<PolicyBindingRule> {
+    const index = new MatchIndex<PolicyBindingRule>(this.#parts.registry, { exempt: EXEMPT });
+    index.replace(bindings);
+    return index;
   }
 
   #policyOf(entry: Entry): ReadPolicy | undefined {
     return remembered(this.#policies, entry, () => this.#guarded(entry, readPolicy));
   }
 
-  #bindingOf(entry: Entry): Binding | undefined {
+  #bindingOf(entry: Entry): Indexed<PolicyBindingRule> | undefined {
     return remembered(this.#bindings, entry, () => this.#guarded(entry, readBinding));
   }
 
@@ -134,12 +141,11 @@ function readPolicy(entry: Entry, match: MatchParts): ReadPolicy {
   };
 }
 
-function readBinding(entry: Entry, match: MatchParts): Binding {
+function readBinding(entry: Entry, match: MatchParts): Indexed<PolicyBindingRule> {
   const { metadata, spec } = decodeStored(entry.bytes) as PolicyBinding;
-  const { matchResources } = spec;
+  // Without matchResources it binds wherever the policy matches.
   return {
-    name: metadata.name ?? '',
-    spec,
-    match: matchResources === undefined ? undefined : compileMatchResources(matchResources, match),
+    value: { name: metadata.name ?? '', spec },
+    match: compileMatchResources(spec.matchResources ?? {}, match),
   };
 }

@@ -5,9 +5,10 @@
 import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
 import { RequestValues } from '#engine/admission/expressions/request-activation.ts';
 import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
+import { namespaceOf } from '#engine/admission/matching/match-resources.ts';
 import { decide, type Denial } from '#engine/admission/policies/decide.ts';
 import { collectParams } from '#engine/admission/policies/params.ts';
-import { PolicyList, type Binding, type BoundPolicy } from '#engine/admission/policies/policy-list.ts';
+import { PolicyList, type BoundPolicy, type PolicyBindingRule } from '#engine/admission/policies/policy-list.ts';
 import { refusalOf } from '#engine/admission/policies/refusal.ts';
 import { inSlices, type Units } from '#engine/admission/policies/slices.ts';
 import { decodeStored } from '#engine/codec.ts';
@@ -87,8 +88,8 @@ function* judge(
       namespaceObject: () => namespaceObject(parts.store, attributes),
     });
     const annotations = new Map<string, Set<string>>();
-    for (const binding of policy.bindings) {
-      if (!binds(binding, attributes)) continue;
+    for (const { value: binding, select } of policy.bindings.candidates(attributes)) {
+      if (select(attributes) === undefined) continue;
       refusals.push(...(yield* judgeBinding(parts, { policy, binding, attributes, values, annotations })));
     }
     for (const [key, found] of annotations) attributes.notes.annotate(`${policy.name}/${key}`, [...found].join(', '));
@@ -96,15 +97,9 @@ function* judge(
   return refusals;
 }
 
-function binds({ match }: Binding, attributes: AdmissionAttributes): boolean {
-  if (match === undefined) return true;
-  const { resource, subresource, operation } = attributes;
-  return match.narrow(resource, subresource, operation)?.(attributes) !== undefined;
-}
-
 interface BoundQuestion {
   readonly policy: BoundPolicy;
-  readonly binding: Binding;
+  readonly binding: PolicyBindingRule;
   readonly attributes: AdmissionAttributes;
   readonly values: RequestValues;
   /** Gathers what all bindings note under one key. */
@@ -113,7 +108,7 @@ interface BoundQuestion {
 
 function* judgeBinding(parts: PolicyParts, question: BoundQuestion): Generator<Units, PolicyRefusal[]> {
   const { policy, binding, attributes, values, annotations } = question;
-  const params = collectParams(policy.spec.paramKind, binding.spec.paramRef, attributes.namespace, parts);
+  const params = collectParams(policy.spec.paramKind, binding.spec.paramRef, namespaceOf(attributes), parts);
   if ('fault' in params) return misconfigured(policy, binding, params.fault);
   const ignoresFailures = policy.spec.failurePolicy === 'Ignore';
   const refusals: PolicyRefusal[] = [];
@@ -157,7 +152,7 @@ function act(
   return actions.includes('Deny') ? [{ policy: policy.name, binding: binding.name, denial }] : [];
 }
 
-function misconfigured(policy: BoundPolicy, binding: Binding | undefined, why: string): PolicyRefusal[] {
+function misconfigured(policy: BoundPolicy, binding: PolicyBindingRule | undefined, why: string): PolicyRefusal[] {
   if (policy.spec.failurePolicy === 'Ignore') return [];
   const what = binding === undefined ? 'policy' : 'binding';
   const denial = { index: 0, message: `failed to configure ${what}: ${why}`, reason: undefined };

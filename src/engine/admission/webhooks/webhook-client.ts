@@ -20,6 +20,7 @@ import type { LocalService, LocalServices } from '#engine/services.ts';
 import type { Store } from '#engine/store/store.ts';
 import type { Clock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
+import { raced } from '#lib/raced.ts';
 
 export interface WebhookClientParts {
   readonly store: Store;
@@ -68,7 +69,7 @@ export class WebhookClient {
     }
   }
 
-  /** Calls under way end by their own deadline; nobody may ask any more. */
+  /** Lets go of its connections when no call is under way: those that are, or one more, end by their own deadline. */
   retire(): void {
     this.#retired = true;
     this.#closeIfDone();
@@ -126,13 +127,4 @@ async function callLocal(service: LocalService, path: string, text: string, sign
     throw new CallFailure(`the answer is larger than ${MAX_ANSWER_BYTES} bytes`);
   }
   return parseJson(answered);
-}
-
-/** A function that does not heed its signal keeps nobody waiting. */
-function raced<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const stop = () => reject(signal.reason as Error);
-    signal.addEventListener('abort', stop, { once: true });
-    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
-  });
 }

@@ -5,24 +5,27 @@ import { WebhookClient, type WebhookClientParts } from '#engine/admission/webhoo
 export class WebhookClients {
   readonly #parts: WebhookClientParts;
   readonly #known = new Map<string, WebhookClient>();
+  #used: ReadonlySet<string> = new Set();
 
   constructor(parts: WebhookClientParts) {
     this.#parts = parts;
   }
 
-  /** For a hook that is in use, or was a moment ago: then the client lives for this call. */
-  of(hook: Hook): WebhookClient {
-    const { key } = hook;
-    let client = this.#known.get(key);
-    if (client === undefined) this.#known.set(key, (client = new WebhookClient(hook.clientConfig, this.#parts)));
+  /** For a hook that is in use, or was a moment ago: then the client is for this call alone, and nobody keeps it. */
+  of({ key, clientConfig }: Hook): WebhookClient {
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    const client = new WebhookClient(clientConfig, this.#parts);
+    if (this.#used.has(key)) this.#known.set(key, client);
+    else client.retire();
     return client;
   }
 
-  /** Lets go of those that nobody in `hooks` needs; their calls under way go on. */
+  /** From now on these are in use. Lets go of clients that none of them needs; their calls under way go on. */
   keepOnly(hooks: readonly Hook[]): void {
-    const used = new Set(hooks.map(({ key }) => key));
+    this.#used = new Set(hooks.map(({ key }) => key));
     for (const [key, client] of this.#known) {
-      if (used.has(key)) continue;
+      if (this.#used.has(key)) continue;
       this.#known.delete(key);
       client.retire();
     }

@@ -1,5 +1,6 @@
 /** Permissions in the words of Kubernetes' refusals: `{APIGroups:[""], Resources:["secrets"], Verbs:["get" "list"]}`. */
 import type { PolicyRule } from '#engine/auth/rbac/policy.ts';
+import { goQuoted } from '#kube/go-text.ts';
 
 /** One line for each rule, sorted; single permissions that differ only in the verb share a line. */
 export function describeRules(rules: readonly PolicyRule[]): string {
@@ -28,9 +29,4 @@ function describeRule({ apiGroups, resources, nonResourceURLs, resourceNames, ve
   ];
   const told = parts.filter(([, values]) => values !== undefined && values.length > 0);
   return `{${told.map(([name, values = []]) => `${name}:${goQuoted(values)}`).join(', ')}}`;
-}
-
-/** Go's %q of a list: `["a" "b"]`. */
-export function goQuoted(values: readonly string[]): string {
-  return `[${values.map((value) => JSON.stringify(value)).join(' ')}]`;
 }

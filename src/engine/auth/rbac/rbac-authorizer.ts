@@ -9,12 +9,12 @@ import type { Attributes, Authorizer, Decision, RuleList } from '#engine/auth/au
 import { MASTERS } from '#engine/auth/groups.ts';
 import { CompiledRole } from '#engine/auth/rbac/compiled-role.ts';
 import { type Grant, GrantIndex, roleId } from '#engine/auth/rbac/grant-index.ts';
+import { missingRolesText } from '#engine/auth/rbac/missing-roles.ts';
 import {
   type Binding,
   CLUSTER_ROLE_BINDINGS,
   CLUSTER_ROLES,
   type PolicyRule,
-  RBAC_GROUP,
   ROLE_BINDINGS,
   ROLES,
   type Role,
@@ -119,8 +119,20 @@ class StoreAuthorizer implements RbacAuthorizer {
   }
 
   #refuse(user: UserInfo, namespace: string): Decision {
-    const { missing } = this.heldRules(user, namespace);
-    return missing.length === 0 ? REFUSED : { allowed: false, reason: `RBAC: ${notFoundText(missing)}` };
+    const missing = this.#missingRoles(user, namespace);
+    return missing === undefined
+      ? REFUSED
+      : { allowed: false, reason: `RBAC: ${missingRolesText(missing, 'singular')}` };
+  }
+
+  /** undefined = none, which is nearly always so: a refusal costs no more than a permission. */
+  #missingRoles(user: UserInfo, namespace: string): readonly RoleRef[] | undefined {
+    let missing: RoleRef[] | undefined;
+    this.#find(user, namespace, ({ roleRef, roleId: id }) => {
+      if (!this.#roles.has(id)) (missing ??= []).push(roleRef);
+      return false;
+    });
+    return missing;
   }
 
   heldRules(user: UserInfo, namespace: string): HeldRules {
@@ -137,7 +149,7 @@ class StoreAuthorizer implements RbacAuthorizer {
 
   rulesFor(user: UserInfo, namespace: string): RuleList {
     const { rules, missing } = this.heldRules(user, namespace);
-    const evaluationError = missing.length === 0 ? undefined : notFoundText(missing);
+    const evaluationError = missing.length === 0 ? undefined : missingRolesText(missing, 'singular');
     return listRules(rules, evaluationError);
   }
 
@@ -170,11 +182,4 @@ function follow(store: Store, type: ResourceType, take: Take): () => void {
   return store.watch({ collection, since: store.revision }, (events) => {
     for (const { type: change, entry } of events) take(entry.id, change === 'delete' ? undefined : entry);
   });
-}
-
-/** Kubernetes' list of errors: one as it is, several in brackets, none twice. */
-function notFoundText(missing: readonly RoleRef[]): string {
-  const texts = new Set(missing.map(({ kind, name }) => `${kind.toLowerCase()}.${RBAC_GROUP} "${name}" not found`));
-  const text = [...texts].join(', ');
-  return texts.size === 1 ? text : `[${text}]`;
 }

@@ -4,7 +4,7 @@
  */
 import { AUTOUPDATE } from '#engine/auth/rbac/defaults/build-policy.ts';
 import { uncovered } from '#engine/auth/rbac/covers.ts';
-import type { Binding, ClusterRole } from '#engine/auth/rbac/policy.ts';
+import type { Binding, ClusterRole, PolicyRule } from '#engine/auth/rbac/policy.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { KubeObject, ObjectMeta } from '#kube/meta.ts';
 
@@ -17,8 +17,7 @@ export function repairRole<T extends ClusterRole>(present: T, wanted: T): Repair
   const { rules } = present;
   // What a role gathers is the aggregation controller's.
   const own = wanted.aggregationRule === undefined ? (wanted.rules ?? []) : [];
-  // A role that is too large to compare was made so by somebody, and stays theirs.
-  const missing = uncovered(rules ?? [], own) ?? [];
+  const missing = own.flatMap((rule) => missingOf(rules ?? [], rule));
   const metadata = withMarks(present.metadata, wanted.metadata);
   const aggregationRule = repairAggregation(present, wanted);
   const right =
@@ -26,6 +25,11 @@ export function repairRole<T extends ClusterRole>(present: T, wanted: T): Repair
     deepEqual(metadata, present.metadata) &&
     deepEqual(aggregationRule, present.aggregationRule);
   return right ? 'none' : { update: { ...present, metadata, aggregationRule, rules: [...(rules ?? []), ...missing] } };
+}
+
+/** Rule by rule, because a large role may be too much to compare at once; if even that is, the rule itself must be there. */
+function missingOf(present: readonly PolicyRule[], rule: PolicyRule): readonly PolicyRule[] {
+  return uncovered(present, [rule]) ?? lacking(present, [rule]);
 }
 
 /** A role that must not be aggregated stops being so; one that must be gets the selectors that it lacks. */

@@ -15,6 +15,7 @@ import { serviceAccountUser, type Reference } from '#engine/auth/service-account
 import { sharedAudiences, type TokenLookup, type TokenVerdict } from '#engine/auth/tokens.ts';
 import type { UserInfo } from '#engine/request.ts';
 import type { Store } from '#engine/store/store.ts';
+import { goQuoted } from '#kube/go-text.ts';
 import { BoundedCache } from '#lib/bounded-cache.ts';
 import type { Clock } from '#lib/clock.ts';
 
@@ -63,7 +64,9 @@ export function serviceAccountTokens({ store, clock, key }: ServiceAccountTokenP
     const meant = claims.sort === 'issued' ? claims.audiences : API_AUDIENCES;
     const shared = sharedAudiences(meant, audiences);
     if (shared.length === 0) {
-      return { refused: `token audiences ${shown(meant)} is invalid for the target audiences ${shown(audiences)}` };
+      return {
+        refused: `token audiences ${goQuoted(meant)} is invalid for the target audiences ${goQuoted(audiences)}`,
+      };
     }
     const now = clock.now();
     const refused =
@@ -124,9 +127,4 @@ function boundFault(store: Store, at: [collection: string, id: string], bound: R
   if (life.uid === bound.uid) return undefined;
   const kind = KINDS[at[0]]!;
   return `${kind} UID (${life.uid}) does not match service account ${kind} ref claim (${bound.uid})`;
-}
-
-/** As Go prints a list of strings with %q. */
-function shown(texts: readonly string[]): string {
-  return `[${texts.map((text) => JSON.stringify(text)).join(' ')}]`;
 }

@@ -13,6 +13,8 @@ export const ISSUER = 'https://kubernetes.default.svc';
 export const SECRET_ISSUER = 'kubernetes/serviceaccount';
 /** Whom a token must be meant for, so that this API takes it. */
 export const API_AUDIENCES: readonly string[] = [ISSUER];
+/** Kubernetes knows the token that every pod gets by this odd time that it asks for. */
+export const POD_TOKEN_SECONDS = 60 * 60 + 7;
 
 export interface IssuedClaims {
   readonly sort: 'issued';

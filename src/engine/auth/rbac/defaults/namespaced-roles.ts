@@ -10,7 +10,7 @@ import {
   rule,
   user,
 } from '#engine/auth/rbac/defaults/build-policy.ts';
-import { CONTROLLER_MANAGER, NODES, SCHEDULER } from '#engine/auth/rbac/defaults/system-roles.ts';
+import { CONTROLLER_MANAGER, NODES, SCHEDULER } from '#engine/auth/groups.ts';
 
 const AUTHENTICATION_READER = 'extension-apiserver-authentication-reader';
 

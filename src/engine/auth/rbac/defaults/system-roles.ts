@@ -1,6 +1,6 @@
 /** What everybody may do, and the roles of the parts of a cluster that are no controllers. */
 import { KUBELET_CLIENT } from '#engine/auth/front-proxy.ts';
-import { AUTHENTICATED, MASTERS, UNAUTHENTICATED } from '#engine/auth/groups.ts';
+import { AUTHENTICATED, CONTROLLER_MANAGER, MASTERS, NODES, SCHEDULER, UNAUTHENTICATED } from '#engine/auth/groups.ts';
 import type { Binding, ClusterRole } from '#engine/auth/rbac/policy.ts';
 import { JWKS_PATH, OPENID_CONFIGURATION_PATH } from '#engine/auth/service-accounts/openid.ts';
 import { SERVICE_ACCOUNTS_GROUP } from '#engine/auth/service-accounts/user.ts';
@@ -20,10 +20,6 @@ import {
 
 const AUTHENTICATION = 'authentication.k8s.io';
 const AUTHORIZATION = 'authorization.k8s.io';
-
-export const CONTROLLER_MANAGER = 'system:kube-controller-manager';
-export const SCHEDULER = 'system:kube-scheduler';
-export const NODES = 'system:nodes';
 
 const HEALTH = ['/healthz', '/livez', '/readyz'] as const;
 const VERSION = ['/version', '/version/'] as const;
@@ -79,7 +75,8 @@ export const SYSTEM_ROLES: readonly ClusterRole[] = [
     rule(['proxy'], CORE, 'nodes'),
     rule(['*'], CORE, 'nodes/log', 'nodes/metrics', 'nodes/proxy', 'nodes/stats'),
   ]),
-  // There is no node authorizer: a node may read what any pod on any node needs. Its lease is in namespaced-roles.ts.
+  // There is no node authorizer: a node may read what any pod on any node needs. What it writes must be its own:
+  // admission/node-restriction.ts. Its lease is in namespaced-roles.ts.
   clusterRole('system:node', [
     RECORD_EVENTS,
     rule(READ, CORE, 'configmaps', 'nodes', 'persistentvolumeclaims', 'pods', 'secrets', 'services'),

@@ -1,0 +1,68 @@
+/**
+ * The pods that a node may make: mirrors of what it runs on its own account, bound to itself and owned by itself, that
+ * refer to no other object, because a node may read what its pods refer to. Pure.
+ */
+import { MIRROR } from '#engine/admission/service-account.ts';
+import { refersToSecrets } from '#engine/auth/service-accounts/pod-secrets.ts';
+import type { PodSpec } from '#engine/registry/kinds/shared/pod-spec.ts';
+import { records } from '#engine/registry/kinds/shared/reading.ts';
+import { isRecord, type KubeObject, type OwnerReference } from '#kube/meta.ts';
+
+/** Why the node may not make it; undefined where it may. `nodeUid` is that of its Node object. */
+export function mirrorPodFault(pod: KubeObject, nodeName: string, nodeUid: () => string): string | undefined {
+  const node = `node ${JSON.stringify(nodeName)}`;
+  if (!Object.hasOwn(pod.metadata.annotations ?? {}, MIRROR)) {
+    return `pod does not have ${JSON.stringify(MIRROR)} annotation, ${node} can only create mirror pods`;
+  }
+  const spec = (isRecord(pod['spec']) ? pod['spec'] : {}) as PodSpec;
+  if (spec.nodeName !== nodeName) return `${node} can only create pods with spec.nodeName set to itself`;
+  const owners = records(pod.metadata.ownerReferences);
+  return ownerFault(owners, nodeName, nodeUid) ?? referenceFault(spec, node);
+}
+
+function ownerFault(owners: readonly OwnerReference[], nodeName: string, nodeUid: () => string): string | undefined {
+  const node = `node ${JSON.stringify(nodeName)}`;
+  if (owners.length > 1) return `${node} can only create pods with a single owner reference set to itself`;
+  const [owner] = owners;
+  if (owner === undefined || owner.apiVersion !== 'v1' || owner.kind !== 'Node' || owner.name !== nodeName) {
+    return `${node} can only create pods with an owner reference set to itself`;
+  }
+  if (owner.controller !== true) {
+    return `${node} can only create pods with a controller owner reference set to itself`;
+  }
+  if (owner.blockOwnerDeletion === true) return `${node} must not set blockOwnerDeletion on an owner reference`;
+  const uid = nodeUid();
+  return owner.uid === uid ? undefined : `node ${nodeName} UID mismatch: expected ${owner.uid} got ${uid}`;
+}
+
+function referenceFault(spec: PodSpec, node: string): string | undefined {
+  const refuse = (what: string) => `${node} can not create pods that reference ${what}`;
+  if (spec.serviceAccountName) return refuse('a service account');
+  if (refersToSecrets(spec)) return refuse('secrets');
+  if (refersToConfigMaps(spec)) return refuse('configmaps');
+  const volumes = records(spec.volumes);
+  const projects = (source: string) =>
+    volumes.some(({ projected }) => records(projected?.sources).some((one) => Object.hasOwn(one, source)));
+  if (projects('clusterTrustBundle')) return refuse('clustertrustbundles');
+  if (volumes.some((volume) => volume.persistentVolumeClaim !== undefined)) return refuse('persistentvolumeclaims');
+  return records(spec.resourceClaims).length > 0 ? refuse('resourceclaims') : undefined;
+}
+
+function refersToConfigMaps(spec: PodSpec): boolean {
+  const containers = [
+    ...records(spec.initContainers),
+    ...records(spec.containers),
+    ...records(spec.ephemeralContainers),
+  ];
+  return (
+    containers.some(
+      ({ env, envFrom }) =>
+        records(env).some(({ valueFrom }) => isRecord(valueFrom?.configMapKeyRef)) ||
+        records(envFrom).some(({ configMapRef }) => isRecord(configMapRef)),
+    ) ||
+    records(spec.volumes).some(
+      ({ configMap, projected }) =>
+        isRecord(configMap) || records(projected?.sources).some((source) => isRecord(source.configMap)),
+    )
+  );
+}

@@ -1,0 +1,115 @@
+/**
+ * Nobody learns through a policy what they may not read: expressions see whole parameters and messages tell of them, so
+ * whoever writes a paramKind must be allowed to get all objects of that kind, and whoever writes a paramRef the objects
+ * that it refers to. Members of system:masters may read everything anyway.
+ */
+import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
+import { paramResource } from '#engine/admission/policies/params.ts';
+import {
+  BINDING_COLLECTION,
+  POLICY_COLLECTION,
+  type ParamKind,
+  type Policy,
+  type PolicyBinding,
+} from '#engine/admission/policies/policy-spec.ts';
+import type { Authorizer } from '#engine/auth/authorize.ts';
+import { MASTERS } from '#engine/auth/groups.ts';
+import { decodeStored } from '#engine/codec.ts';
+import type { Registry } from '#engine/registry/registry.ts';
+import type { UserInfo } from '#engine/request.ts';
+import type { Store } from '#engine/store/store.ts';
+import { invalid } from '#kube/api-error.ts';
+import { deepEqual } from '#kube/deep.ts';
+import { forbiddenField } from '#kube/field-error.ts';
+import { goText } from '#kube/go-text.ts';
+import { parseApiVersion } from '#kube/meta.ts';
+
+export interface ParamAccessParts {
+  readonly store: Store;
+  readonly registry: Registry;
+  readonly authorizer: Authorizer;
+}
+
+interface Target {
+  readonly group: string;
+  readonly version: string;
+  readonly resource: string;
+}
+
+/** What must be readable where nobody can tell what will be read. */
+const EVERYTHING: Target = { group: '*', version: '*', resource: '*' };
+
+export function paramAccess(parts: ParamAccessParts): ValidatingStep {
+  return (attributes) => {
+    const { operation, resource, subresource, user } = attributes;
+    if (operation !== 'CREATE' && operation !== 'UPDATE') return;
+    const { collection } = resource;
+    if (collection !== POLICY_COLLECTION && collection !== BINDING_COLLECTION) return;
+    if (subresource !== '' || user.groups.includes(MASTERS)) return;
+    if (collection === POLICY_COLLECTION) checkPolicy(parts, attributes);
+    else checkBinding(parts, attributes);
+  };
+}
+
+function checkPolicy({ authorizer, registry }: ParamAccessParts, attributes: AdmissionAttributes): void {
+  const kind = (attributes.object as Policy | undefined)?.spec?.paramKind;
+  const before = (attributes.oldObject as Policy | undefined)?.spec?.paramKind;
+  if (kind === undefined || deepEqual(kind, before)) return;
+  const { user } = attributes;
+  const all = { verb: 'get', subresource: '', namespace: '*', name: '*' };
+  if (authorizer.authorize(user, { ...targetOf(kind, registry), ...all }).allowed) return;
+  const shown = `(kind=${kind.kind ?? ''}, apiVersion=${kind.apiVersion ?? ''})`;
+  const why = `user ${userText(user)} must have "get" permission on all objects of the referenced paramKind ${shown}`;
+  throw refusal(attributes, 'spec.paramKind', why);
+}
+
+/** The policy says of which kind the parameters are; what is written of it later, its own author answers for. */
+function checkBinding({ store, authorizer, registry }: ParamAccessParts, attributes: AdmissionAttributes): void {
+  const spec = (attributes.object as PolicyBinding | undefined)?.spec;
+  const before = (attributes.oldObject as PolicyBinding | undefined)?.spec;
+  if (spec?.paramRef === undefined) return;
+  const { policyName, paramRef } = spec;
+  if (before?.policyName === policyName && deepEqual(paramRef, before.paramRef)) return;
+  const { user } = attributes;
+  const policy = storedPolicy(store, policyName);
+  const kind = policy?.spec?.paramKind;
+  const target = kind === undefined ? EVERYTHING : targetOf(kind, registry);
+  const { name = '', namespace = '' } = paramRef;
+  const verb = name === '' ? 'list' : 'get';
+  // Without a namespace it is that of whatever is judged: any of them.
+  if (authorizer.authorize(user, { ...target, verb, subresource: '', namespace, name }).allowed) return;
+  const unknown = unknownText(policyName, policy, target);
+  const why =
+    unknown === undefined
+      ? `user ${userText(user)} does not have "${verb}" permission on the object referenced by paramRef`
+      : `${unknown} to determine minimum required permissions and user ${userText(user)} does not have "${verb}" permission for all groups, versions and resources`;
+  throw refusal(attributes, 'spec.paramRef', why);
+}
+
+function unknownText(policyName: string, policy: Policy | undefined, { resource }: Target): string | undefined {
+  if (policy === undefined) return `unable to get policy ${policyName}`;
+  const kind = policy.spec?.paramKind;
+  if (kind === undefined || resource !== '*') return undefined;
+  return `unable to resolve paramKind &{${kind.apiVersion ?? ''} ${kind.kind ?? ''}}`;
+}
+
+/** A kind that is not served (yet) may be any resource of its group. */
+function targetOf(kind: ParamKind, registry: Registry): Target {
+  const resource = paramResource(kind, registry);
+  return { ...parseApiVersion(kind.apiVersion ?? ''), resource: resource?.plural ?? '*' };
+}
+
+/** In flight counts: the binding's write comes after it. */
+function storedPolicy(store: Store, name: string): Policy | undefined {
+  const entry = store.latest(POLICY_COLLECTION, name);
+  return entry && (decodeStored(entry.bytes) as Policy);
+}
+
+/** As Go prints the struct. */
+function userText({ name, uid = '', groups, extra = {} }: UserInfo): string {
+  return `&{${name} ${uid} ${goText(groups)} ${goText(extra)}}`;
+}
+
+function refusal({ resource, name, object }: AdmissionAttributes, field: string, why: string): Error {
+  return invalid(resource, name || (object?.metadata.name ?? ''), [forbiddenField(field, why)]);
+}
