@@ -69,6 +69,7 @@ export class EventRecorder implements EventSink {
   readonly #pending = new Set<Series>();
   #sending: Promise<void> | undefined;
   #dropped = 0;
+  #sequence = 0;
 
   constructor(options: EventRecorderOptions) {
     this.#options = options;
@@ -107,7 +108,7 @@ export class EventRecorder implements EventSink {
   }
 
   #newSeries(key: string, about: KubeObject, note: EventNote, now: number): Series {
-    const { component, instance = component } = this.#options;
+    const { component, instance = '' } = this.#options;
     const { name = '', namespace, uid, resourceVersion } = about.metadata;
     // Events about what has no namespace live in `default`, as client-go puts them.
     const home = namespace === undefined || namespace === '' ? 'default' : namespace;
@@ -115,7 +116,7 @@ export class EventRecorder implements EventSink {
     const object = {
       apiVersion: 'v1',
       kind: 'Event',
-      metadata: { name: `${base}.${randomSuffix(SUFFIX_LENGTH)}`, namespace: home },
+      metadata: { name: `${base}.${this.#suffix(now)}`, namespace: home },
       involvedObject: { apiVersion: about.apiVersion, kind: about.kind, namespace, name, uid, resourceVersion },
       type: note.type,
       reason: note.reason,
@@ -125,6 +126,13 @@ export class EventRecorder implements EventSink {
       reportingInstance: instance,
     };
     return { key, namespace: home, object, firstMs: now, lastMs: now, count: 1, created: false };
+  }
+
+  /** Nanoseconds in hex, as client-go has it: by name is by time. Below a millisecond they count, and keep others apart. */
+  #suffix(now: number): string {
+    this.#sequence = (this.#sequence + 1) % 1000;
+    const others = Number.parseInt(randomSuffix(2), 36) % 1000;
+    return (BigInt(Math.trunc(now)) * 1_000_000n + BigInt(this.#sequence * 1000 + others)).toString(16);
   }
 
   async #sendAll(): Promise<void> {

@@ -22,6 +22,17 @@ const cases: Record<string, { output: string; want: string }> = {
     output: 'pod/gen-x7k2p created\ngen-a-b-bcdfg',
     want: 'pod/gen-<suffix> created\ngen-a-b-<suffix>',
   },
+  'generated names before an age': {
+    output: 'NAME        AGE   NODE\ngen-x7k2p   5s    one',
+    want: 'NAME        AGE     NODE\ngen-<suffix>   <age>   one',
+  },
+  'volumes of tokens': { output: 'name: kube-api-access-9xlkb', want: 'name: kube-api-access-<suffix>' },
+  'names of events': {
+    output: 'sum.g2dhtl8dpbl966fb gen-x7k2p.h4529r7l2fsg8jh8',
+    want: 'sum.<suffix> gen-<suffix>.<suffix>',
+  },
+  tokens: { output: 'token:  eyJhbGciOi.eyJhdWQ_i.a-b_c', want: 'token:  <token>' },
+  'the size of a certificate': { output: 'ca.crt:     595 bytes', want: 'ca.crt:     <bytes> bytes' },
   'a given name is not taken for a generated one': { output: 'gen-hello x-bcdfg', want: 'gen-hello x-bcdfg' },
   'the address of the server': { output: 'https://127.0.0.1:34567/api', want: 'https://<server>/api' },
   'the version of kubectl': {
@@ -60,8 +71,13 @@ const cases: Record<string, { output: string; want: string }> = {
     want: 'NAME   AGE     USERS   GROUPS\na      <age>           staff\nb      <age>   ann',
   },
   'other columns stay': {
-    output: 'NAME   COMPLETIONS   DURATION   AGE\na      1/1           5s         9s',
-    want: 'NAME   COMPLETIONS   DURATION   AGE\na      1/1           5s         <age>',
+    output: 'NAME   LIMIT   AGE\na      5s      9s',
+    want: 'NAME   LIMIT   AGE\na      5s      <age>',
+  },
+  'how long a job took': {
+    output:
+      'NAME   STATUS      COMPLETIONS   DURATION   AGE\na      Complete    1/1           1m5s       9s\nb      Suspended   0/1                      9s\n\nDuration:   2m5s',
+    want: 'NAME   STATUS      COMPLETIONS   DURATION   AGE\na      Complete    1/1           <age>      <age>\nb      Suspended   0/1                      <age>\n\nDuration:   <age>',
   },
   'rows without a header': { output: 'a   1   5s\nb   1   6m', want: 'a   1   <age>\nb   1   <age>' },
   'rows of a watch that outgrew the header': {

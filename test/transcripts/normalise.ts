@@ -1,8 +1,9 @@
 /**
  * Makes the outputs of different runs alike: what varies becomes a placeholder, columns keep their shape. Pure.
  *
- *   <uid>  <time>  <rv> resource version  <age> in the columns AGE, LAST SEEN and FIRST SEEN
- *   <suffix> of names generated from a prefix that begins with "gen-"  <file> that kubectl made
+ *   <uid>  <time>  <rv> resource version  <age> in the columns AGE, DURATION, LAST SEEN and FIRST SEEN
+ *   <suffix> of names generated from a prefix that begins with "gen-", of token volumes and of events
+ *   <token>  <bytes> of what we made up  <file> that kubectl made
  *   <server> address  <version> of kubectl, of us and of Node  <platform>
  *
  * Spaces at the ends of lines go too, because tables pad with them and editors remove them; so do colours.
@@ -14,22 +15,27 @@ const RULES: readonly (readonly [RegExp, string])[] = [
   [/^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ (\S+):\d+\]/gm, '<time> $1]'],
   [/("?resourceVersion\\?"?: ?\\?"?)\d+/g, '$1<rv>'],
   [/^(\s*Resource Version: +)\d+/gm, '$1<rv>'],
-  [/\b(gen-(?:[a-z]+-)*)[bcdfghjklmnpqrstvwxz2456789]{5}\b/g, '$1<suffix>'],
+  [/\b((?:gen-(?:[a-z]+-)*|kube-api-access-))[bcdfghjklmnpqrstvwxz2456789]{5}\b/g, '$1<suffix>'],
+  [/(?<=[a-z\d>]\.)(?=[a-z]*\d)[a-z\d]{16}\b/g, '<suffix>'],
+  [/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, '<token>'],
+  [/^(ca\.crt: +)\d+ bytes/gm, '$1<bytes> bytes'],
+  [/^(Duration: +)(?:\d+[hms])+$/gm, '$1<age>'],
   [/\b127\.0\.0\.1:\d+\b/g, '<server>'],
   [/^(Client Version: version\.Info)\{.*\}/gm, '$1{<version>}'],
   [/^((?:Client|Kustomize) Version: )v\d\S*/gm, '$1<version>'],
   [/\+selfsame\.[\w.-]+/g, '+selfsame.<version>'],
   [/("?goVersion"?: ?)"[^"]*"/gi, '$1"<version>"'],
   [/("?platform"?: ?)"[^"]*"/gi, '$1"<platform>"'],
-  [/\u001b\[[\d;]*m/g, ''],
   [/[^\s"]*\/kubectl-edit-\w+\.(?:yaml|json)/g, '<file>'],
 ];
 
+const COLOUR = /\u001b\[[\d;]*m/g;
+
+/** Ages go first, while every cell still stands below its header. */
 export function normalise(output: string): string {
-  const text = RULES.reduce((result, [pattern, replacement]) => result.replace(pattern, replacement), output);
-  return withoutAges(text.split('\n'))
-    .map((line) => line.trimEnd())
-    .join('\n')
+  const ageless = withoutAges(output.replace(COLOUR, '').split('\n')).join('\n');
+  return RULES.reduce((result, [pattern, replacement]) => result.replace(pattern, replacement), ageless)
+    .replace(/[^\S\n]+$/gm, '')
     .trimEnd();
 }
 
@@ -42,7 +48,7 @@ interface AgeColumn {
 
 const PLACEHOLDER = '<age>';
 const AGE = /^(?:\d+[ydhms])+$/;
-const AGE_HEADER = /(?<=^| {2,})(AGE|Age|LAST SEEN|FIRST SEEN)(?: {2,}|$)/g;
+const AGE_HEADER = /(?<=^| {2,})(AGE|Age|DURATION|LAST SEEN|FIRST SEEN)(?: {2,}|$)/g;
 /** A row of a table whose header is elsewhere: separated by at least three spaces, and no "Key:   value". */
 const LOOSE_ROW = /^([^:]*[^:\s] {3,})(?:\d+[ydhms])+$/;
 

@@ -8,7 +8,7 @@
  * Every command has a time limit, so that a server that does not answer fails the step instead of the whole run.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { copyFile, mkdir, symlink } from 'node:fs/promises';
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
 import type { Output } from '#test/transcripts/transcript.ts';
@@ -19,7 +19,9 @@ const ROOT = join(import.meta.dirname, '../..');
 export interface SessionOptions {
   readonly dir: string;
   readonly kubectl: string;
+  /** A file to begin with; the session has its own. */
   readonly kubeconfig: string;
+  readonly namespace: string;
 }
 
 export class Session {
@@ -30,10 +32,11 @@ export class Session {
     this.#dir = dir;
   }
 
-  static async open({ dir, kubectl, kubeconfig }: SessionOptions): Promise<Session> {
+  static async open({ dir, kubectl, kubeconfig, namespace }: SessionOptions): Promise<Session> {
     await mkdir(join(dir, 'bin'), { recursive: true });
     await symlink(kubectl, join(dir, 'bin/kubectl'));
-    await copyFile(kubeconfig, join(dir, 'kubeconfig'));
+    const config = (await readFile(kubeconfig, 'utf8')).replace('namespace: default', `namespace: ${namespace}`);
+    await writeFile(join(dir, 'kubeconfig'), config, { mode: 0o600 });
     await mkdir(join(dir, 'work'));
     await symlink(join(ROOT, 'examples'), join(dir, 'work/examples'));
     await symlink(join(import.meta.dirname, 'manifests'), join(dir, 'work/manifests'));
@@ -72,6 +75,8 @@ export class Session {
         HOME: this.#dir,
         TMPDIR: this.#dir,
         KUBECONFIG: join(this.#dir, 'kubeconfig'),
+        // A kubectl does not live long enough to need its garbage collected; this saves a fifth of its time.
+        GOGC: 'off',
         LC_ALL: 'C',
         TZ: 'UTC',
       },

@@ -9,6 +9,7 @@ import { basename, join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { newKubectl, oldKubectl, type FoundKubectl } from '#test/support/kubectl.ts';
 import { startPlane, type Plane } from '#test/support/plane.ts';
+import { readyNamespace, removeNamespace } from '#test/transcripts/ready-namespace.ts';
 import { runTranscript } from '#test/transcripts/run-transcript.ts';
 import { Session } from '#test/transcripts/session.ts';
 import { parseTranscript, renderTranscript, type Version } from '#test/transcripts/transcript.ts';
@@ -46,13 +47,9 @@ async function proveTranscript(file: string, version: Version, kubectl: string, 
   const path = join(import.meta.dirname, file);
   const namespace = basename(file, '.txt');
   const dir = join(plane.dir, namespace);
-  const session = await Session.open({ dir, kubectl, kubeconfig: plane.kubeconfigPath });
+  await readyNamespace(namespace, plane.kubeconfigPath);
+  const session = await Session.open({ dir, kubectl, kubeconfig: plane.kubeconfigPath, namespace });
   try {
-    const manifest = `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"${namespace}"}}`;
-    const entered = await session.run(
-      `echo '${manifest}' | kubectl create -f - && kubectl config set-context --current --namespace=${namespace}`,
-    );
-    assert.equal(entered.exit, 0, entered.text);
     const { actual, differences } = await runTranscript(
       parseTranscript(readFileSync(path, 'utf8')),
       version,
@@ -62,5 +59,6 @@ async function proveTranscript(file: string, version: Version, kubectl: string, 
     else assert.equal(differences.length, 0, `${file} differs:\n\n${differences.join('\n\n')}`);
   } finally {
     session.close();
+    await removeNamespace(namespace, plane.kubeconfigPath);
   }
 }

@@ -47,6 +47,12 @@ export interface Strategy {
   graceSeconds?(object: KubeObject, requested: number | undefined): number;
   /** Marks an object whose deletion began (Namespace phase). */
   beginDeletion?(object: KubeObject): void;
+  /** What a delete without a propagation policy does with dependents, unless a finalizer says so; absent = Background. */
+  readonly defaultPropagation?: {
+    readonly policy: 'Orphan';
+    /** For those who rely on it. */
+    readonly warning: string;
+  };
   /** Whether something besides metadata.finalizers still holds an object under deletion (Namespace spec.finalizers). */
   heldBack?(object: KubeObject): boolean;
 }

@@ -39,6 +39,7 @@ const EVICTION = postedKind(
       preconditions: obj({ uid: str(), resourceVersion: str() }),
     }),
   }),
+  ['policy/v1beta1'],
 );
 
 interface Budget extends KubeObject {

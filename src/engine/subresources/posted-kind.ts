@@ -1,25 +1,28 @@
 /** Kinds that are only posted to a subresource (Binding, Eviction, TokenRequest): their shape, and their admission. */
 import type { AdmissionAttributes, GroupVersionKind } from '#engine/admission/admission.ts';
+import { parseBody } from '#engine/codec.ts';
 import { admissionAttributes } from '#engine/handlers/admit.ts';
 import type { Call } from '#engine/handlers/call.ts';
-import { readObject } from '#engine/handlers/read-object.ts';
+import { asObject } from '#engine/handlers/read-object.ts';
 import { shapeObject } from '#engine/handlers/shape.ts';
 import { writeOptions } from '#engine/options.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { Registry, type Served } from '#engine/registry/registry.ts';
-import type { KubeObject } from '#kube/meta.ts';
+import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 
 export interface PostedKind {
   readonly kind: GroupVersionKind;
   /** Not served by itself; it gives what is posted its shape. */
   readonly served: Served;
+  /** Older versions of the same form that clients still send: `policy/v1beta1`. */
+  readonly alsoFrom: readonly string[];
 }
 
-export function postedKind(kind: GroupVersionKind, schema: Schema): PostedKind {
+export function postedKind(kind: GroupVersionKind, schema: Schema, alsoFrom: readonly string[] = []): PostedKind {
   const plural = `${kind.kind.toLowerCase()}s`;
   const resource = defineKind({ ...kind, plural, namespaced: true, verbs: ['create'], columns: [], schema });
-  return { kind, served: new Registry([resource]).find(kind.group, kind.version, plural)! };
+  return { kind, served: new Registry([resource]).find(kind.group, kind.version, plural)!, alsoFrom };
 }
 
 export interface Posted {
@@ -33,10 +36,12 @@ export interface Posted {
 }
 
 /** Reads and shapes what was posted, and lets mutating admission change it. */
-export async function readPosted(call: Call, { kind, served }: PostedKind): Promise<Posted> {
+export async function readPosted(call: Call, { kind, served, alsoFrom }: PostedKind): Promise<Posted> {
   const { dryRun, sent, fieldValidation } = writeOptions(call.request.query, 'CreateOptions');
   const own: Call = { ...call, served };
-  const object = await readObject(own);
+  const value = parseBody(await call.request.body(), call.request.contentType, served.resource);
+  if (isRecord(value) && alsoFrom.includes(String(value['apiVersion']))) value['apiVersion'] = apiVersionOf(kind);
+  const object = asObject(own, value);
   const warnings = shapeObject(own, object, fieldValidation);
   const attributes = admissionAttributes(call, {
     operation: 'CREATE',

@@ -2,7 +2,7 @@
  * Checks a policy's validations against the schemas of the kinds that its rules name. It only warns: a policy works on
  * objects as they are, and a rule may be meant for versions that are not served yet.
  */
-import { schemaType } from '#cel/check/schema-type.ts';
+import { kindType } from '#cel/check/schema-type.ts';
 import type { CelType } from '#cel/type.ts';
 import { compilePolicy, failureText } from '#engine/admission/policies/compile-policy.ts';
 import type { PolicySpec } from '#engine/admission/policies/policy-spec.ts';
@@ -57,6 +57,6 @@ const known = new WeakMap<Resource, CelType>();
 
 function typeOfKind(resource: Resource): CelType {
   let type = known.get(resource);
-  if (type === undefined) known.set(resource, (type = schemaType(resource.schema, resource.kind)));
+  if (type === undefined) known.set(resource, (type = kindType(resource.schema, resource.kind)));
   return type;
 }

@@ -3,7 +3,7 @@ import { defineKind } from '#engine/registry/kinds/define-kind.ts';
 import { age, createdAt } from '#engine/registry/kinds/shared/columns.ts';
 import { checkImmutable, checkName, checkRequiredName } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
-import { type FieldError, invalidValue, requiredValue, unsupportedValue } from '#kube/field-error.ts';
+import { type FieldError, requiredValue, unsupportedValue } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
 import { type Infer, list, obj, str } from '#kube/schema-dsl.ts';
 
@@ -96,7 +96,7 @@ export const roleBindings = defineKind({
   columns: bindingColumns,
   defaults: defaultSubjects,
   validate: (object) => checkBinding(object, ['Role', 'ClusterRole'], true),
-  validateUpdate: (object, old) => checkImmutable('roleRef', object.roleRef, old.roleRef),
+  validateUpdate: (object, old) => checkSameRole(object.roleRef, old.roleRef),
 });
 
 export const clusterRoleBindings = defineKind({
@@ -109,7 +109,7 @@ export const clusterRoleBindings = defineKind({
   columns: bindingColumns,
   defaults: defaultSubjects,
   validate: (object) => checkBinding(object, ['ClusterRole'], false),
-  validateUpdate: (object, old) => checkImmutable('roleRef', object.roleRef, old.roleRef),
+  validateUpdate: (object, old) => checkSameRole(object.roleRef, old.roleRef),
 });
 
 function subjectsOf({ subjects = [] }: Binding, kind: string): string {
@@ -127,12 +127,26 @@ function defaultSubjects({ subjects }: Binding): void {
   }
 }
 
+/** A binding to another role would be another binding. Kubernetes prints the value as Go does. */
+function checkSameRole(ref: RoleRef, old: RoleRef): FieldError[] {
+  if (checkImmutable('roleRef', ref, old).length === 0) return [];
+  const { apiGroup, kind, name } = ref;
+  const shown = `rbac.RoleRef{APIGroup:${JSON.stringify(apiGroup)}, Kind:${JSON.stringify(kind)}, Name:${JSON.stringify(name)}}`;
+  return [{ reason: 'FieldValueInvalid', field: 'roleRef', message: `Invalid value: ${shown}: cannot change roleRef` }];
+}
+
 function checkRule(field: string, rule: Rule, namespaced: boolean): FieldError[] {
   const { verbs, nonResourceURLs = [], apiGroups = [], resources = [], resourceNames = [] } = rule;
   const errors: FieldError[] = [];
   if (verbs.length === 0) errors.push(requiredValue(`${field}.verbs`, 'verbs must contain at least one value'));
   if (nonResourceURLs.length > 0) {
-    const wrong = (text: string) => errors.push(invalidValue(`${field}.nonResourceURLs`, nonResourceURLs, text));
+    const shown = `[]string{${nonResourceURLs.map((url) => JSON.stringify(url)).join(', ')}}`;
+    const wrong = (text: string) =>
+      errors.push({
+        reason: 'FieldValueInvalid',
+        field: `${field}.nonResourceURLs`,
+        message: `Invalid value: ${shown}: ${text}`,
+      });
     if (namespaced) wrong('namespaced rules cannot apply to non-resource URLs');
     if (apiGroups.length + resources.length + resourceNames.length > 0) {
       wrong('rules cannot apply to both regular resources and non-resource URLs');

@@ -255,7 +255,9 @@ const cases: Record<string, [Resource, Fields, string[]]> = {
   'role: URLs are the cluster role\u2019s': [
     roles,
     { rules: [{ verbs: ['get'], nonResourceURLs: ['/metrics'] }] },
-    ['rules[0].nonResourceURLs: Invalid value: ["/metrics"]: namespaced rules cannot apply to non-resource URLs'],
+    [
+      'rules[0].nonResourceURLs: Invalid value: []string{"/metrics"}: namespaced rules cannot apply to non-resource URLs',
+    ],
   ],
   'cluster role: URLs are fine': [clusterRoles, { rules: [{ verbs: ['get'], nonResourceURLs: ['/metrics'] }] }, []],
   'cluster role binding: no role, and subjects without a home': [

@@ -126,7 +126,7 @@ const cases: Record<string, [Resource, before: Fields, after: Fields, (string | 
     roleBindings,
     { roleRef: { kind: 'Role', name: 'a' } },
     { roleRef: { kind: 'Role', name: 'b' } },
-    ['roleRef: Invalid value: {"kind":"Role","name":"b","apiGroup":"rbac.authorization.k8s.io"}: field is immutable'],
+    ['roleRef: Invalid value: rbac.RoleRef{APIGroup:"rbac.authorization.k8s.io", Kind:"Role", Name:"b"}: cannot change roleRef'],
   ],
   'a priority class of another value': [
     priorityClasses,

@@ -7,6 +7,7 @@ import { jobSpec, type JobSpec, jobStatus, type JobStatus } from '#engine/regist
 import { age, selectorText } from '#engine/registry/kinds/shared/columns.ts';
 import { INT32_MAX } from '#engine/registry/kinds/shared/formats.ts';
 import { defaultPodSpec } from '#engine/registry/kinds/shared/pod-defaults.ts';
+import type { Resource } from '#engine/registry/resource.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { humanDuration } from '#kube/human-duration.ts';
 import { isRecord, type KubeObject, type ObjectMeta } from '#kube/meta.ts';
@@ -22,7 +23,7 @@ const job = obj(
 
 type Job = KubeObject & Infer<typeof job>;
 
-export const jobs = defineKind({
+const defined = defineKind({
   group: 'batch',
   kind: 'Job',
   plural: 'jobs',
@@ -74,6 +75,15 @@ export const jobs = defineKind({
     ...checkJobStatus({ spec, status, old: old.status ?? {} }),
   ],
 });
+
+/** Kept from the days before there was garbage collection; kubectl always says what it wants. */
+const defaultPropagation = {
+  policy: 'Orphan',
+  warning:
+    'child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning',
+} as const;
+
+export const jobs: Resource = { ...defined, strategy: { ...defined.strategy, defaultPropagation } };
 
 const BACKOFF_LIMIT = 6;
 
