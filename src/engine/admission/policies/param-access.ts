@@ -52,8 +52,8 @@ export function paramAccess(parts: ParamAccessParts): ValidatingStep {
 }
 
 function checkPolicy({ authorizer, registry }: ParamAccessParts, attributes: AdmissionAttributes): void {
-  const kind = (attributes.object as Policy | undefined)?.spec?.paramKind;
-  const before = (attributes.oldObject as Policy | undefined)?.spec?.paramKind;
+  const kind = paramKindOf(attributes.object);
+  const before = paramKindOf(attributes.oldObject);
   if (kind === undefined || deepEqual(kind, before)) return;
   const { user } = attributes;
   const all = { verb: 'get', subresource: '', namespace: '*', name: '*' };
@@ -102,7 +102,7 @@ function targetOf(kind: ParamKind, registry: Registry): Target {
 /** In flight counts: the binding's write comes after it. */
 function storedPolicy(store: Store, name: string): Policy | undefined {
   const entry = store.latest(POLICY_COLLECTION, name);
-  return entry && (decodeStored(entry.bytes) as Policy);
+  return entry && decodeStored(entry.bytes);
 }
 
 /** As Go prints the struct. */
@@ -112,4 +112,8 @@ function userText({ name, uid = '', groups, extra = {} }: UserInfo): string {
 
 function refusal({ resource, name, object }: AdmissionAttributes, field: string, why: string): Error {
   return invalid(resource, name || (object?.metadata.name ?? ''), [forbiddenField(field, why)]);
+}
+
+function paramKindOf(policy: Policy | undefined): ParamKind | undefined {
+  return policy?.spec?.paramKind;
 }
