@@ -5,10 +5,10 @@ import { FakeApi } from '#client/testing/fake-api.ts';
 import { FakeClock, settle } from '#client/testing/fake-clock.ts';
 import { FakeLink } from '#client/testing/fake-link.ts';
 import { GADGETS, aGadget } from '#client/testing/gadgets.ts';
-import { ApiError, isApiError } from '#kube/api-error.ts';
+import { ApiError, conflict, isApiError, MODIFIED } from '#kube/api-error.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { silentLog } from '#lib/log.ts';
-import { applyPlan } from '#runtime/apply.ts';
+import { applyPlan, isStale, PlanFailure } from '#runtime/apply.ts';
 import type { EventNote } from '#runtime/events.ts';
 import { MAX_CHANGES } from '#runtime/plan.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
@@ -172,6 +172,33 @@ const cases: Record<string, Case> = {
     writes: ['POST'],
     events: ['owner Warning FailedCreate: Cannot create widgets.test.local default/other: quota exceeded'],
     size: undefined,
+  },
+  'a plan that is to go on tries all, then fails with all that went wrong': {
+    async run({ apply, owner, link }) {
+      link.failures.push(new ApiError(403, 'Forbidden', 'quota exceeded'), conflict(WIDGETS, 'third', MODIFIED));
+      const names = ['other', 'third'].map((name) => create(child(owner, { name })));
+      const plan = { changes: [...names, create(child(owner))], goOn: true };
+      await assert.rejects(apply(plan), (error: unknown) => {
+        assert.ok(error instanceof PlanFailure && !isStale(error));
+        assert.equal(error.message, 'Cannot make 2 of 3 changes: widgets.test.local default/other: quota exceeded');
+        assert.deepEqual(
+          error.failures.map(({ change }) => change),
+          names,
+        );
+        return true;
+      });
+    },
+    writes: ['POST', 'POST', 'POST'],
+    events: ['owner Warning FailedCreate: Cannot create widgets.test.local default/other: quota exceeded', CREATED],
+    size: 1,
+  },
+  'a plan that goes on and meets only old states is an old state': {
+    async run({ apply, owner, link }) {
+      link.failures.push(conflict(WIDGETS, 'other', MODIFIED));
+      const changes = [create(child(owner, { name: 'other' })), create(child(owner))];
+      await assert.rejects(apply({ changes, goOn: true }), isStale);
+    },
+    size: 1,
   },
   'the status is written when it differs, through its own path': {
     async run({ apply, api, link }) {

@@ -13,7 +13,7 @@ import { unreachable } from '#lib/invariant.ts';
 import type { Log } from '#lib/log.ts';
 import type { EventSink } from '#runtime/events.ts';
 import { checkPlan } from '#runtime/plan.ts';
-import type { Change, CreateChange, DeleteChange, PatchChange, Plan } from '#runtime/plan.ts';
+import type { Change, CreateChange, DeleteChange, Failure, PatchChange, Plan } from '#runtime/plan.ts';
 import { deepEqual } from '#kube/deep.ts';
 
 /** An informer, as far as it must show what was written. */
@@ -49,6 +49,22 @@ const REASONS = {
   delete: ['SuccessfulDelete', 'FailedDelete'],
 } as const;
 
+/** What a plan that was to go on could not do. */
+export class PlanFailure extends AggregateError {
+  override readonly name = 'PlanFailure';
+  readonly failures: readonly Failure[];
+
+  constructor(failures: readonly Failure[], tried: number) {
+    const [first] = failures;
+    const why = first === undefined ? '' : `: ${describe(first.change)}: ${textOf(first.error)}`;
+    super(
+      failures.map(({ error }) => error),
+      `Cannot make ${failures.length} of ${tried} changes${why}`,
+    );
+    this.failures = failures;
+  }
+}
+
 /** Throws what the API throws; Conflict and the like mean that the decision was made on an old state. */
 export async function applyPlan(plan: Plan, subject: Subject | undefined, context: ApplyContext): Promise<void> {
   checkPlan(plan);
@@ -59,7 +75,16 @@ export async function applyPlan(plan: Plan, subject: Subject | undefined, contex
       written.push(...(await applyStatus(plan.status, subject, context)));
     }
     if (subject !== undefined) for (const note of plan.events ?? []) context.events.record(subject.object, note);
-    for (const change of plan.changes) written.push(...(await applyChange(change, subject, context)));
+    const failures: Failure[] = [];
+    for (const change of plan.changes) {
+      try {
+        written.push(...(await applyChange(change, subject, context)));
+      } catch (error) {
+        if (plan.goOn !== true || context.signal.aborted) throw error;
+        failures.push({ change, error });
+      }
+    }
+    if (failures.length > 0) throw new PlanFailure(failures, plan.changes.length);
   } finally {
     await cachesShow(written, context);
   }
@@ -96,7 +121,7 @@ async function applyChange(change: Change, subject: Subject | undefined, context
     return written === undefined ? [] : [written];
   } catch (error) {
     if (subject !== undefined && !isStale(error) && !context.signal.aborted) {
-      const message = `Cannot ${change.do} ${describe(change)}: ${(error as Error).message}`;
+      const message = `Cannot ${change.do} ${describe(change)}: ${textOf(error)}`;
       events.record(subject.object, { type: 'Warning', reason: failed, message });
     }
     throw error;
@@ -229,7 +254,12 @@ function withUid(body: unknown, uid: string): unknown {
 
 /** The decision was made on a state that is no more: look again, there is nothing to report. */
 export function isStale(error: unknown): boolean {
+  if (error instanceof PlanFailure) return error.failures.every((failure) => isStale(failure.error));
   return isApiError(error, 'Conflict');
+}
+
+export function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function controllerUid({ metadata }: KubeObject): string | undefined {

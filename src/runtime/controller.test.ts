@@ -143,6 +143,19 @@ test('an error is logged once and tried again with rising delays', async () => {
   await stop();
 });
 
+test('what is due at a certain time is due then, also after a failure', async () => {
+  const { api, clock, link, looks, stop } = await setUp();
+  const broken = () => link.failures.push(new ApiError(403, 'Forbidden', 'quota exceeded'));
+  // The status of a gadget that wants nothing cannot be written; its plan asks for a look every minute.
+  for (let i = 0; i < 30; i++) broken();
+  api.put(GADGETS, aGadget('a', { spec: { size: 0 } }));
+  await clock.advance(600_000);
+  const before = looks.length;
+  await clock.advance(120_000);
+  assert.equal(looks.length, before + 2);
+  await stop();
+});
+
 test('a conflict is only a reason to look again', async () => {
   const { api, clock, link, errors, stop } = await setUp();
   link.failures.push(conflict(GADGETS, 'a', MODIFIED));

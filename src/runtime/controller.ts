@@ -8,11 +8,11 @@ import { keyOf } from '#client/object-key.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { applyPlan, isStale } from '#runtime/apply.ts';
-import type { ApplyContext, Cache } from '#runtime/apply.ts';
+import { applyPlan, isStale, PlanFailure } from '#runtime/apply.ts';
+import type { ApplyContext, Cache, Subject } from '#runtime/apply.ts';
 import { noEvents } from '#runtime/events.ts';
 import type { EventSink } from '#runtime/events.ts';
-import type { Plan } from '#runtime/plan.ts';
+import type { Failure, Plan } from '#runtime/plan.ts';
 import { WorkQueue } from '#runtime/work-queue.ts';
 import type { QueueMetrics, WorkResult } from '#runtime/work-queue.ts';
 
@@ -60,6 +60,11 @@ export interface ControllerDefinition<World> {
   observe(key: string, options: { signal: AbortSignal }): World | undefined | Promise<World | undefined>;
   /** Pure. */
   decide(world: World): Plan;
+  /**
+   * The subject's status in the light of what could not be done, written after the changes; absent leaves it as it is.
+   * Called after each plan that was to go on, mostly without failures.
+   */
+  conclude?(world: World, failures: readonly Failure[]): Plan['status'];
   /** Whose status the plan means, and what Events are about. */
   subject(world: World): Stored | undefined;
   /** How many names are worked on at a time. */
@@ -145,12 +150,34 @@ async function reconcile<World>(
   const object = definition.subject(world);
   const caches = definition.sources.map(({ cache }) => cache);
   const context: ApplyContext = { client, clock, log, events, caches, fieldManager: name, signal };
+  const subject = object === undefined ? undefined : { type, object };
+  // Also after a failure: what is due at a certain time is due then, however long the next try is put off.
+  const afterMs = plan.requeueAfterMs;
   try {
-    await applyPlan(plan, object === undefined ? undefined : { type, object }, context);
+    await applyAndConclude(definition, { world, plan, subject }, context);
   } catch (error) {
-    if (!isStale(error)) throw error;
+    if (!isStale(error)) return { failed: error, afterMs };
     log.debug({ err: error }, 'decided on an old state; looking again');
-    return { retry: true };
+    return { retry: true, afterMs };
   }
-  return { afterMs: plan.requeueAfterMs };
+  return { afterMs };
+}
+
+async function applyAndConclude<World>(
+  definition: ControllerDefinition<World>,
+  { world, plan, subject }: { world: World; plan: Plan; subject: Subject | undefined },
+  context: ApplyContext,
+): Promise<void> {
+  const failed = await applyPlan(plan, subject, context).then(
+    () => undefined,
+    (error: unknown) => {
+      if (error instanceof PlanFailure) return error;
+      throw error;
+    },
+  );
+  if (plan.goOn === true) {
+    const status = definition.conclude?.(world, failed?.failures ?? []);
+    await applyPlan({ changes: [], status }, subject, context);
+  }
+  if (failed !== undefined) throw failed;
 }

@@ -45,14 +45,22 @@ export interface DeleteChange extends Explained, Pick<DeleteOptions, 'propagatio
 export type Change = CreateChange | PatchChange | DeleteChange;
 
 export interface Plan {
-  /** Done in this order; the first that fails ends it. */
+  /** Done in this order; the first that fails ends it, unless the plan is to go on. */
   readonly changes: readonly Change[];
+  /** The changes have nothing to do with each other: all are tried, and the plan fails in the end (PlanFailure). */
+  readonly goOn?: boolean;
   /** The subject's whole status as it should be; absent leaves it as it is. Written before the changes. */
   readonly status?: Readonly<Record<string, unknown>>;
   /** Told of the subject before the changes are made; the same said again raises a count. */
   readonly events?: readonly EventNote[];
   /** Look again after this time, if nothing happens before. */
   readonly requeueAfterMs?: number;
+}
+
+/** A change that could not be made, and why. */
+export interface Failure {
+  readonly change: Change;
+  readonly error: unknown;
 }
 
 export const NOTHING: Plan = { changes: [] };

@@ -114,6 +114,57 @@ const cases: Record<
     },
     started: ['a', 'a', 'a'],
   },
+  'a turn that succeeds forgets the times asked for before, also later ones of its own': {
+    async run({ queue, clock, end }) {
+      queue.addAfter('a', 1000);
+      queue.addAfter('b', 1000);
+      queue.add('a');
+      queue.add('b');
+      await settle();
+      await end('a');
+      await end('b', { afterMs: 5000 });
+      assert.equal(queue.delayed, 1);
+      await clock.advance(4999);
+      assert.equal(queue.delayed, 1);
+      await clock.advance(1);
+    },
+    started: ['a', 'b', 'b'],
+  },
+  'a time that is asked for during the turn stays': {
+    async run({ queue, clock, end }) {
+      queue.add('a');
+      await settle();
+      queue.addAfter('a', 1000);
+      await end('a');
+      await clock.advance(1000);
+    },
+    started: ['a', 'a'],
+  },
+  'a turn that fails does not forget what is due before its next try': {
+    options: { backoff: { firstMs: 10_000, maxMs: 10_000 } },
+    async run({ queue, clock, end, fail, errors }) {
+      queue.addAfter('a', 1000);
+      queue.add('a');
+      await settle();
+      await fail('a');
+      await clock.advance(1000);
+      await end('a', { failed: new Error('boom'), afterMs: 300 });
+      await clock.advance(300);
+      assert.deepEqual(errors, ['a boom 1 10000', 'a boom 2 300']);
+    },
+    started: ['a', 'a', 'a'],
+  },
+  'a turn that fails and asks to be next at once waits all the same': {
+    options: { backoff: { firstMs: 10, maxMs: 10 } },
+    async run({ queue, clock, end, started }) {
+      queue.add('a');
+      await settle();
+      await end('a', { failed: new Error('boom'), afterMs: 0 });
+      assert.equal(started.length, 1);
+      await clock.advance(10);
+    },
+    started: ['a', 'a'],
+  },
   'after shutdown nothing starts, delayed names included': {
     async run({ queue, clock, end }) {
       queue.add('a');

@@ -8,7 +8,7 @@
  *     └─addAfter─► delayed ─┘ └──────────done──────── running, to be looked at again
  *
  * A name is ready at most once and never worked on twice at a time. Failures of a name delay its next turn ever more;
- * a success forgets them.
+ * a success forgets them, and also the times that were asked for before its turn: it has looked, and says when again.
  */
 import { backoffMs } from '#lib/backoff.ts';
 import type { BackoffOptions } from '#lib/backoff.ts';
@@ -20,6 +20,8 @@ export interface WorkResult {
   readonly afterMs?: number | undefined;
   /** Look again with the delay of a failure, although it is none to be told of. */
   readonly retry?: boolean;
+  /** What went wrong: the same as throwing it, but for `afterMs`, which counts where it comes before the delay. */
+  readonly failed?: unknown;
 }
 
 export interface QueueMetrics {
@@ -43,13 +45,18 @@ export interface WorkQueueOptions {
 /** client-go's: 5 ms, 10 ms, 20 ms ... but no longer than five minutes. */
 const BACKOFF: BackoffOptions = { firstMs: 5, maxMs: 300_000 };
 
+interface Delayed {
+  readonly atMs: number;
+  readonly cancel: () => void;
+}
+
 export class WorkQueue {
   readonly #options: WorkQueueOptions;
   readonly #concurrency: number;
   readonly #ready = new Set<string>();
   /** The value says whether the name was added again meanwhile. */
   readonly #running = new Map<string, boolean>();
-  readonly #delayed = new Map<string, { readonly atMs: number; readonly cancel: () => void }>();
+  readonly #delayed = new Map<string, Delayed>();
   readonly #failures = new Map<string, number>();
   readonly #idleWaiters = new Set<() => void>();
   #state: 'open' | 'draining' | 'closed' = 'open';
@@ -82,7 +89,7 @@ export class WorkQueue {
     });
   }
 
-  /** The earlier of two times counts; an `add` meanwhile takes neither away. */
+  /** The earlier of two times counts; an `add` meanwhile takes neither away, a turn that succeeds takes both. */
   addAfter(key: string, ms: number): void {
     if (this.#state !== 'open') return;
     if (ms <= 0) return this.add(key);
@@ -135,23 +142,34 @@ export class WorkQueue {
   async #turn(key: string): Promise<void> {
     const { clock, work, onError, metrics } = this.#options;
     const startedAt = clock.now();
+    const before = this.#delayed.get(key);
+    const result = await outcomeOf(work, key);
+    const failed = result.failed !== undefined;
+    metrics?.worked?.(clock.now() - startedAt, failed ? 'failed' : 'done');
     try {
-      const result = (await work(key)) ?? {};
-      metrics?.worked?.(clock.now() - startedAt, 'done');
-      if (result.retry) this.#retry(key);
-      else this.#failures.delete(key);
-      if (result.afterMs !== undefined) this.addAfter(key, result.afterMs);
-    } catch (error) {
-      metrics?.worked?.(clock.now() - startedAt, 'failed');
-      onError(key, error, this.#retry(key));
+      if (failed) onError(key, result.failed, this.#retry(key, result.afterMs));
+      else if (result.retry) this.#retry(key, result.afterMs);
+      else this.#succeeded(key, before, result.afterMs);
     } finally {
       this.#finish(key);
     }
   }
 
-  #retry(key: string): { failures: number; delayMs: number } {
+  /** What was asked for during the turn stays: the turn may have looked before. */
+  #succeeded(key: string, before: Delayed | undefined, afterMs: number | undefined): void {
+    this.#failures.delete(key);
+    if (before !== undefined && this.#delayed.get(key) === before) {
+      before.cancel();
+      this.#delayed.delete(key);
+    }
+    if (afterMs !== undefined) this.addAfter(key, afterMs);
+  }
+
+  /** `afterMs` of 0 does not count: it means right after a success, and a failure must not spin. */
+  #retry(key: string, afterMs = 0): { failures: number; delayMs: number } {
     const failures = (this.#failures.get(key) ?? 0) + 1;
-    const delayMs = backoffMs(failures, this.#options.backoff ?? BACKOFF);
+    const backoff = backoffMs(failures, this.#options.backoff ?? BACKOFF);
+    const delayMs = afterMs > 0 ? Math.min(afterMs, backoff) : backoff;
     if (this.#state === 'open') this.#failures.set(key, failures);
     this.#options.metrics?.retried?.();
     this.addAfter(key, delayMs);
@@ -174,5 +192,13 @@ export class WorkQueue {
 
   #measureDepth(): void {
     this.#options.metrics?.depth?.(this.#ready.size);
+  }
+}
+
+async function outcomeOf(work: WorkQueueOptions['work'], key: string): Promise<WorkResult> {
+  try {
+    return (await work(key)) ?? {};
+  } catch (error) {
+    return { failed: error ?? new Error('thrown without a reason') };
   }
 }

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
+import { makeBareNamespace } from '#test/support/bare-namespace.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 let api: TestApi;
@@ -56,6 +57,58 @@ test('a pod under graceful deletion: a second delete changes nothing, a shorter 
   assert.equal(shorter.metadata.deletionGracePeriodSeconds, 10);
   assert.equal(Date.parse(shorter.metadata.deletionTimestamp), begun + 10_000);
 });
+
+const PRESERVED =
+  'child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning';
+
+interface JobDelete {
+  readonly query?: string;
+  readonly finalizers?: string[];
+  readonly want: { readonly warnings: string[]; readonly finalizers: string[] | 'gone' };
+}
+
+const jobDeletes: Record<string, JobDelete> = {
+  'without a policy leaves the pods behind, with a warning': {
+    want: { warnings: [PRESERVED], finalizers: ['orphan'] },
+  },
+  'that says Orphan is not warned': {
+    query: '?propagationPolicy=Orphan',
+    want: { warnings: [], finalizers: ['orphan'] },
+  },
+  'that says Background takes the Job at once': {
+    query: '?propagationPolicy=Background',
+    want: { warnings: [], finalizers: 'gone' },
+  },
+  'by the old parameter takes the Job at once': {
+    query: '?orphanDependents=false',
+    want: { warnings: [], finalizers: 'gone' },
+  },
+  'without a policy does as a finalizer says': {
+    finalizers: ['foregroundDeletion'],
+    want: { warnings: [PRESERVED], finalizers: ['foregroundDeletion'] },
+  },
+};
+
+for (const [name, { query = '', finalizers = [], want }] of Object.entries(jobDeletes)) {
+  test(`the delete of a Job ${name}`, async () => {
+    const bare = await startTestApi({ controllers: false });
+    await makeBareNamespace(bare, 'default');
+    const jobs = '/apis/batch/v1/namespaces/default/jobs';
+    const template = { spec: { restartPolicy: 'Never', containers: [{ name: 'c', image: 'i' }] } };
+    for (const job of ['one', 'all']) {
+      const metadata = { name: job, finalizers };
+      await bare.ok('POST', jobs, { body: { apiVersion: 'batch/v1', kind: 'Job', metadata, spec: { template } } });
+    }
+    const one = await bare.call('DELETE', `${jobs}/one${query}`);
+    const all = await bare.call('DELETE', `${jobs}${query}`);
+    assert.deepEqual([one.warnings, all.warnings], [want.warnings, want.warnings]);
+    for (const job of ['one', 'all']) {
+      const { status, body } = await bare.call('GET', `${jobs}/${job}`);
+      assert.deepEqual(status === 404 ? 'gone' : body.metadata.finalizers, want.finalizers);
+    }
+    await bare.stop();
+  });
+}
 
 test('objects that finalizers hold do not keep the others of a namespace from being deleted', async () => {
   const real = await startTestApi();

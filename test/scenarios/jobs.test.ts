@@ -184,6 +184,18 @@ test('a Job that is active too long fails, and its pods go', async (t) => {
   assert.equal((await scene.events()).at(-1), 'Warning DeadlineExceeded Job was active longer than specified deadline');
 });
 
+test('a Job whose pods cannot be made is active too long at the same time', async (t) => {
+  const scene = await startScene(t, ({ method, path }) => {
+    if (method === 'POST' && path === PODS) throw new Error('exceeded quota');
+  });
+  await submit(scene, aJob({ activeDeadlineSeconds: 1000 }));
+  // Tries come ever later: the last before the deadline would be followed by one minutes after it.
+  for (let seconds = 0; seconds < 999; seconds += 27) await scene.advance(27);
+  assert.deepEqual(standing(await scene.job()), []);
+  await scene.advance(1);
+  assert.deepEqual(standing(await scene.job()), failedBy('DeadlineExceeded'));
+});
+
 test('suspended, a Job has no pods; resumed, its time starts anew', async (t) => {
   const scene = await startScene(t);
   await submit(scene, aJob({ parallelism: 2, completions: 2, activeDeadlineSeconds: 60 }));

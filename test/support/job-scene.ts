@@ -1,6 +1,7 @@
 /** The Job controllers on a test API with a fake clock and a stand-in for the node agent: what scenarios of Jobs share. */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
+import type { Client } from '#client/client.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
 import { FakeClock, settle } from '#client/testing/fake-clock.ts';
@@ -33,6 +34,8 @@ export interface Scene {
   /** Those that neither ended nor were told to go. */
   active(): Promise<Loose[]>;
   events(): Promise<string[]>;
+  /** The controllers hear nothing new of Jobs until the answer is called. */
+  holdJobs(): () => void;
   /** Other controllers take over; the old ones are stopped. */
   restart(gate?: Gate): Promise<void>;
 }
@@ -40,9 +43,12 @@ export interface Scene {
 export async function startScene(t: TestContext, gate?: Gate): Promise<Scene> {
   const clock = new FakeClock();
   const api = await startTestApi({ clock, controllers: false });
+  const news: News = { jobs: Promise.resolve() };
   await makeBareNamespace(api, 'default');
-  let running = await startJobControllers(api, clock, gate);
+  let running = await startJobControllers(api, { clock, news, gate });
+  let letGo = () => {};
   t.after(async () => {
+    letGo();
     await running.stop();
     await api.stop();
   });
@@ -76,15 +82,44 @@ export async function startScene(t: TestContext, gate?: Gate): Promise<Scene> {
       (await list(EVENTS))
         .sort((a, b) => a.metadata.resourceVersion - b.metadata.resourceVersion)
         .map(({ type, reason, message }) => `${type} ${reason} ${message}`),
+    holdJobs() {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      news.jobs = promise;
+      letGo = resolve;
+      return resolve;
+    },
     async restart(next) {
       await running.stop();
-      running = await startJobControllers(api, clock, next);
+      running = await startJobControllers(api, { clock, news, gate: next });
       await rest();
     },
   };
 }
 
-async function startJobControllers(api: TestApi, clock: FakeClock, gate: Gate = () => {}) {
+/** When the next event of a watch comes through. */
+interface News {
+  jobs: Promise<void>;
+}
+
+interface ControllerOptions {
+  readonly clock: FakeClock;
+  readonly news: News;
+  readonly gate?: Gate | undefined;
+}
+
+function delayed(client: Client, news: News): Client {
+  return {
+    ...client,
+    async *watch(type, options) {
+      for await (const event of client.watch(type, options)) {
+        if (type.plural === 'jobs') await news.jobs;
+        yield event;
+      }
+    },
+  };
+}
+
+async function startJobControllers(api: TestApi, { clock, news, gate = () => {} }: ControllerOptions) {
   const stopping = new AbortController();
   const { signal } = stopping;
   const log = silentLog;
@@ -92,7 +127,7 @@ async function startJobControllers(api: TestApi, clock: FakeClock, gate: Gate = 
     gate(request);
     return api.core.handler(request);
   };
-  const client = createClient(createInProcessTransport({ handler, user: ADMIN, userAgent: 'test' }));
+  const client = delayed(createClient(createInProcessTransport({ handler, user: ADMIN, userAgent: 'test' })), news);
   const informers = new SharedInformers({ reader: client, clock, log, signal });
   const events = new EventRecorder({ writer: client, clock, log, component: 'job-controller', signal });
   const registry = api.core.registry;

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decideCrd } from '#engine/controllers/custom-resource-definition.ts';
-import type { Leftovers } from '#engine/controllers/leftovers.ts';
+import { concludeCrd, decideCrd, type CrdWorld } from '#engine/controllers/custom-resource-definition.ts';
 import { aCrd, aVersion } from '#engine/registry/crd/a-crd.fixture.ts';
 import { CRD_CLEANUP_FINALIZER, type Crd, type CrdSpec } from '#engine/registry/crd/definition.ts';
 import { isTrue, type Condition } from '#kube/conditions.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 
 const NOW = '2026-01-01T00:01:00Z';
-const NOTHING: Leftovers = { toDelete: [], any: false };
-const HELD: Leftovers = { toDelete: [], any: true };
+type Objects = CrdWorld['objects'];
+const NOTHING: Objects = { toDelete: [], count: 0, complete: true };
+const HELD: Objects = { toDelete: [], count: 1, complete: true };
 
 const stored = (name: string, metadata: ObjectMeta = {}) => ({
   name,
@@ -23,13 +23,13 @@ function definition(metadata: ObjectMeta = {}, spec: Partial<CrdSpec> = {}): Sto
   return { ...aCrd(spec), metadata: stored('gadgets.golden.local', metadata) };
 }
 
-function gadgets(...names: string[]): Leftovers {
+function gadgets(...names: string[]): Objects {
   const toDelete = names.map((name) => ({
     apiVersion: 'golden.local/v1',
     kind: 'Gadget',
     metadata: stored(name, { namespace: 'ns' }),
   }));
-  return { toDelete, any: true };
+  return { toDelete, count: names.length, complete: true };
 }
 
 /** Whose names were accepted before. */
@@ -45,7 +45,7 @@ const HOLDING = { ...DELETING, finalizers: ['example.org/mine', CRD_CLEANUP_FINA
 interface Case {
   readonly crd: Stored<Crd>;
   readonly others?: Stored<Crd>[];
-  readonly objects?: Leftovers;
+  readonly objects?: Objects;
   /** Conditions that are True. */
   readonly standing: string[];
   readonly want?: string[];
@@ -93,7 +93,7 @@ for (const [name, { crd, others = [], objects = NOTHING, standing, want = [], ag
   cases,
 )) {
   test(name, () => {
-    const plan = decideCrd({ crd, all: [crd, ...others], builtIns: [], objects, now: NOW });
+    const plan = decideCrd({ crd, all: [crd, ...others], builtIns: [], objects, quiet: 0, now: NOW });
     const conditions = plan.status?.['conditions'] as Condition[];
     assert.deepEqual(
       conditions.filter(({ type }) => isTrue(conditions, type)).map(({ type }) => type),
@@ -111,4 +111,45 @@ function told(change: ReturnType<typeof decideCrd>['changes'][number]): string {
   const place = namespace === undefined ? name : `${namespace}/${name}`;
   const path = change.do === 'patch' ? ` ${(change.patch.body as { path: string }[])[0]?.path}` : '';
   return `${change.do} ${change.type.plural}/${change.type.version} ${place} ${change.uid}${path}`;
+}
+
+const FAILED = 'InstanceDeletionFailed: could not issue all deletes: ';
+const IN_PROGRESS = 'InstanceDeletionInProgress: CustomResource deletion is in progress';
+
+interface Ending {
+  readonly before?: string;
+  readonly refused?: string[];
+  readonly complete?: boolean;
+  /** The condition Terminating before the deletes and after them; undefined = the status is left alone. */
+  readonly want: [before: string, after: string | undefined];
+}
+
+const endings: Record<string, Ending> = {
+  'deletes in progress': { want: [IN_PROGRESS, IN_PROGRESS] },
+  'one refused': { refused: ['a stays'], want: [IN_PROGRESS, `${FAILED}a stays`] },
+  'several refused': { refused: ['a stays', 'b stays'], want: [IN_PROGRESS, `${FAILED}[a stays, b stays]`] },
+  'still refused': {
+    before: `${FAILED}a stays`,
+    refused: ['a stays'],
+    want: [`${FAILED}a stays`, `${FAILED}a stays`],
+  },
+  'not refused any more': { before: `${FAILED}a stays`, want: [`${FAILED}a stays`, IN_PROGRESS] },
+  'nothing is said before all were tried': { refused: ['a stays'], complete: false, want: [IN_PROGRESS, undefined] },
+};
+
+for (const [name, { before, refused = [], complete = true, want }] of Object.entries(endings)) {
+  test(`Terminating: ${name}`, () => {
+    const crd = definition(HOLDING);
+    const [, reason, message] = /^(\w+): (.*)$/.exec(before ?? '') ?? [];
+    if (before !== undefined) {
+      crd.status = { conditions: [{ type: 'Terminating', status: 'True', reason, message, lastTransitionTime: NOW }] };
+    }
+    const objects = { ...gadgets('a', 'b'), complete };
+    const world: CrdWorld = { crd, all: [crd], builtIns: [], objects, quiet: 0, now: NOW };
+    const said = (status: ReturnType<typeof concludeCrd>) => {
+      const found = (status?.['conditions'] as Condition[] | undefined)?.find(({ type }) => type === 'Terminating');
+      return found && `${found.reason}: ${found.message}`;
+    };
+    assert.deepEqual([said(decideCrd(world).status), said(concludeCrd(world, refused))], want);
+  });
 }

@@ -5,6 +5,8 @@
  *
  * Serving the kind is registry/custom-kinds.ts's, which looks at the same conditions.
  */
+import { objectKey } from '#client/object-key.ts';
+import { DeletionRounds, lookAgainMs } from '#engine/controllers/deletion-round.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
 import { CUSTOM_RESOURCE_DEFINITIONS } from '#engine/controllers/kinds.ts';
 import { leftovers, type Leftovers } from '#engine/controllers/leftovers.ts';
@@ -12,6 +14,7 @@ import { removeListItem } from '#engine/controllers/remove-list-item.ts';
 import { crdStatus, isEstablished } from '#engine/registry/crd/crd-status.ts';
 import { CRD_CLEANUP_FINALIZER, type Crd } from '#engine/registry/crd/definition.ts';
 import type { Resource } from '#engine/registry/resource.ts';
+import { findCondition, setCondition } from '#kube/conditions.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
@@ -23,23 +26,54 @@ export interface CrdWorld {
   readonly all: readonly Stored<Crd>[];
   readonly builtIns: readonly Resource[];
   /** Objects of the kind; looked up only under deletion. */
-  readonly objects: Leftovers;
+  readonly objects: Pick<Leftovers, 'toDelete' | 'count' | 'complete'>;
+  /** Looks that saw all objects and found as many as the one before. */
+  readonly quiet: number;
   readonly now: string;
 }
 
-const NONE: Leftovers = { toDelete: [], any: false };
-
-/** Objects that wait for their finalizers are looked at again after this time. */
-const LOOK_AGAIN_MS = 500;
+const NONE: CrdWorld['objects'] = { toDelete: [], count: 0, complete: true };
 
 /** Pure. */
-export function decideCrd({ crd, all, builtIns, objects, now }: CrdWorld): Plan {
-  const status = { ...crdStatus(crd, all, now, builtIns) };
-  if (crd.metadata.deletionTimestamp === undefined) return { status, changes: [] };
-  if (objects.any) {
-    return { status, changes: objects.toDelete.map((object) => deletion(crd, object)), requeueAfterMs: LOOK_AGAIN_MS };
-  }
-  return { status, changes: release(crd) };
+export function decideCrd(world: CrdWorld): Plan {
+  const { crd, objects, quiet } = world;
+  if (crd.metadata.deletionTimestamp === undefined) return { status: statusOf(world), changes: [] };
+  if (objects.count === 0) return { status: statusOf(world), changes: release(crd) };
+  // What was refused is told until a whole round has shown otherwise.
+  const known = findCondition(crd.status?.conditions, 'Terminating')?.reason === FAILED;
+  return {
+    status: known ? statusOf(world) : statusOf(world, IN_PROGRESS),
+    changes: objects.toDelete.map((object) => deletion(crd, object)),
+    goOn: true,
+    requeueAfterMs: lookAgainMs({ complete: objects.complete, quiet }),
+  };
+}
+
+/** The status after the deletes. Says nothing before all objects were seen. Pure. */
+export function concludeCrd(world: CrdWorld, refused: readonly string[]): Plan['status'] {
+  if (!world.objects.complete) return undefined;
+  if (refused.length === 0) return statusOf(world, IN_PROGRESS);
+  const [only = ''] = refused;
+  const why = refused.length === 1 ? only : `[${refused.join(', ')}]`;
+  return statusOf(world, { reason: FAILED, message: `could not issue all deletes: ${why}` });
+}
+
+interface Terminating {
+  readonly reason: string;
+  readonly message: string;
+}
+
+const FAILED = 'InstanceDeletionFailed';
+const IN_PROGRESS: Terminating = {
+  reason: 'InstanceDeletionInProgress',
+  message: 'CustomResource deletion is in progress',
+};
+
+function statusOf({ crd, all, builtIns, now }: CrdWorld, terminating?: Terminating): NonNullable<Plan['status']> {
+  const status = crdStatus(crd, all, now, builtIns);
+  if (terminating === undefined) return { ...status };
+  const next = { type: 'Terminating', status: 'True', ...terminating } as const;
+  return { ...status, conditions: setCondition(status.conditions, next, now) };
 }
 
 function deletion(crd: Crd, { metadata }: Stored): Change {
@@ -80,6 +114,8 @@ export const crdController: EngineController = {
   start(parts) {
     const { client, clock, registry } = parts;
     const informer = parts.informer(CUSTOM_RESOURCE_DEFINITIONS);
+    // As Kubernetes, which deletes them namespace by namespace.
+    const rounds = new DeletionRounds((change) => (change.do === 'delete' ? (change.name.namespace ?? '') : ''));
     const builtIns = () => registry.resources.filter(({ builtIn }) => builtIn);
     const controller = defineController<CrdWorld>({
       name: 'custom-resource-definition',
@@ -88,12 +124,22 @@ export const crdController: EngineController = {
       sources: [source(informer, () => informer.list().map(({ metadata }) => metadata.name))],
       async observe(key, { signal }) {
         const crd = informer.get(key);
-        if (crd === undefined) return undefined;
-        const leaving = crd.metadata.deletionTimestamp !== undefined && isEstablished(crd);
-        const objects = leaving ? await leftovers(client, servedType(crd), { atMost: MAX_CHANGES, signal }) : NONE;
-        return { crd, all: informer.list(), builtIns: builtIns(), objects, now: timestamp(clock.now()) };
+        const known = { all: informer.list(), builtIns: builtIns(), now: timestamp(clock.now()) };
+        if (crd?.metadata.deletionTimestamp === undefined || !isEstablished(crd)) {
+          rounds.forget(key);
+          return crd && { ...known, crd, objects: NONE, quiet: 0 };
+        }
+        const { uid } = crd.metadata;
+        const after = rounds.of(key, uid).after?.key;
+        const objects = await leftovers(client, servedType(crd), { atMost: MAX_CHANGES, after, signal });
+        const last = objects.toDelete.at(-1);
+        const place = last && { kind: key, key: objectKey(last) };
+        const { count, complete } = objects;
+        const { quiet } = rounds.looked(key, uid, { count, complete, last: place });
+        return { ...known, crd, objects, quiet };
       },
       decide: decideCrd,
+      conclude: (world, failures) => concludeCrd(world, rounds.learn(world.crd.metadata.name, failures)),
       subject: ({ crd }) => crd,
     });
     return startController(controller, { ...parts, events: noEvents });

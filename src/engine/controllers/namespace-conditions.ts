@@ -6,9 +6,13 @@ export interface Remaining {
   /** How many, by `configmaps.` or `gadgets.golden.local`. */
   readonly resources: ReadonlyMap<string, number>;
   readonly finalizers: ReadonlyMap<string, number>;
+  /** Why objects could not be deleted, one text for each kind. */
+  readonly refused: readonly string[];
 }
 
-// The first three tell of failures that we report otherwise: kinds are known here, and a delete that fails is retried.
+export const NOTHING_REMAINS: Remaining = { resources: new Map(), finalizers: new Map(), refused: [] };
+
+// The first two tell of failures that cannot be: all kinds are known here.
 const DISCOVERED: NextCondition = {
   type: 'NamespaceDeletionDiscoveryFailure',
   status: 'False',
@@ -31,11 +35,23 @@ const DELETED: NextCondition = {
 /** The list with these five in it, others untouched. */
 export function namespaceConditions(
   before: readonly Condition[] | undefined,
-  { resources, finalizers }: Remaining,
+  { resources, finalizers, refused }: Remaining,
   now: string,
 ): readonly Condition[] {
-  const all = [DISCOVERED, PARSED, DELETED, contentRemaining(resources), finalizersRemaining(finalizers)];
+  const all = [
+    DISCOVERED,
+    PARSED,
+    contentFailure(refused),
+    contentRemaining(resources),
+    finalizersRemaining(finalizers),
+  ];
   return all.reduce<readonly Condition[] | undefined>((list, next) => setCondition(list, next, now), before) ?? [];
+}
+
+function contentFailure(refused: Remaining['refused']): NextCondition {
+  if (refused.length === 0) return DELETED;
+  const message = `Failed to delete all resource types, ${refused.length} remaining: ${refused.join(', ')}`;
+  return { type: DELETED.type, status: 'True', reason: 'ContentDeletionFailed', message };
 }
 
 function contentRemaining(resources: Remaining['resources']): NextCondition {

@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { decideNamespace, type Content } from '#engine/controllers/namespace.ts';
+import {
+  concludeNamespace,
+  decideNamespace,
+  type Content,
+  type NamespaceWorld,
+} from '#engine/controllers/namespace.ts';
 import type { Namespace } from '#engine/controllers/kinds.ts';
-import type { Remaining } from '#engine/controllers/namespace-conditions.ts';
 import type { Condition } from '#kube/conditions.ts';
 import type { Stored } from '#kube/meta.ts';
+import type { Failure } from '#runtime/plan.ts';
 
 const NOW = '2026-01-01T00:01:00Z';
 const stored = (name: string, metadata: object = {}) => ({
@@ -25,20 +30,22 @@ function pod(name: string, metadata: object = {}): Content {
   return { type, object: { apiVersion: 'v1', kind: 'Pod', metadata: stored(name, { namespace: 'ns', ...metadata }) } };
 }
 
-const remaining = (resources: Record<string, number>, finalizers: Record<string, number> = {}): Remaining => ({
+type Seen = NamespaceWorld['seen'];
+
+const seen = (resources: Record<string, number>, finalizers: Record<string, number> = {}): Seen => ({
   resources: new Map(Object.entries(resources)),
   finalizers: new Map(Object.entries(finalizers)),
 });
-const NONE = remaining({});
 
 interface Case {
   readonly namespace: Stored<Namespace>;
   readonly content?: Content[];
-  readonly empty?: boolean;
-  readonly remaining?: Remaining | 'unknown';
+  readonly seen?: Seen;
+  readonly complete?: boolean;
+  readonly quiet?: number;
   readonly want: string[];
-  readonly again?: boolean;
-  /** Types of conditions that are True; absent = the status is left alone. */
+  readonly againMs?: number;
+  /** Types of conditions that are True after the plan; absent = the status is left alone. */
   readonly standing?: string[];
 }
 
@@ -48,31 +55,52 @@ const cases: Record<string, Case> = {
     namespace: namespace(DELETING),
     content: [pod('a'), pod('b')],
     want: ['delete a', 'delete b'],
-    again: true,
+    againMs: 500,
     standing: [],
   },
   'waits for what is held by finalizers, and says so': {
     namespace: namespace(DELETING),
-    empty: false,
-    remaining: remaining({ 'pods.': 1 }, { 'example.com/hold': 1 }),
+    seen: seen({ 'pods.': 1 }, { 'example.com/hold': 1 }),
     want: [],
-    again: true,
+    againMs: 500,
     standing: ['NamespaceContentRemaining', 'NamespaceFinalizersRemaining'],
   },
   'waits for what has its grace period': {
     namespace: namespace(DELETING),
-    empty: false,
-    remaining: remaining({ 'pods.': 1 }),
+    seen: seen({ 'pods.': 1 }),
     want: [],
-    again: true,
+    againMs: 500,
+    standing: ['NamespaceContentRemaining'],
+  },
+  'waits ever longer while nothing goes, but not for ever': {
+    namespace: namespace(DELETING),
+    seen: seen({ 'pods.': 1 }),
+    quiet: 2,
+    want: [],
+    againMs: 2000,
+    standing: ['NamespaceContentRemaining'],
+  },
+  'waits at most as long as Kubernetes does': {
+    namespace: namespace(DELETING),
+    seen: seen({ 'pods.': 1 }),
+    quiet: 1000,
+    want: [],
+    againMs: 15_000,
+    standing: ['NamespaceContentRemaining'],
+  },
+  'counts what a finalizer holds although it is deleted': {
+    namespace: namespace(DELETING),
+    content: [pod('a', { finalizers: ['example.com/hold'] })],
+    want: ['delete a'],
+    againMs: 500,
     standing: ['NamespaceContentRemaining'],
   },
   'says nothing while there is more than it has seen': {
     namespace: namespace(DELETING),
     content: [pod('a')],
-    remaining: 'unknown',
+    complete: false,
     want: ['delete a'],
-    again: true,
+    againMs: 100,
   },
   'lets go of an empty one': { namespace: namespace(DELETING), want: ['patch ns'], standing: [] },
   'leaves the finalizers of others': {
@@ -82,17 +110,16 @@ const cases: Record<string, Case> = {
   },
 };
 
-for (const [name, { namespace: subject, content = [], want, again = false, standing, ...rest }] of Object.entries(
-  cases,
-)) {
+for (const [name, { namespace: subject, content = [], want, againMs, standing, ...rest }] of Object.entries(cases)) {
   test(name, () => {
-    const { empty = content.length === 0, remaining: left = NONE } = rest;
-    const world = { namespace: subject, content, empty, remaining: left === 'unknown' ? undefined : left, now: NOW };
+    const found = seen(content.length === 0 ? {} : { 'pods.': content.length });
+    const world = { namespace: subject, content, seen: found, complete: true, quiet: 0, now: NOW, ...rest };
     const plan = decideNamespace(world);
     const told = plan.changes.map((change) => `${change.do} ${change.do === 'create' ? '' : change.name.name}`);
     assert.deepEqual(told, want);
-    assert.equal(plan.requeueAfterMs !== undefined, again);
-    const conditions = plan.status?.['conditions'] as Condition[] | undefined;
+    assert.equal(plan.requeueAfterMs, againMs);
+    const status = plan.goOn === true ? concludeNamespace(world, [], []) : plan.status;
+    const conditions = status?.['conditions'] as Condition[] | undefined;
     assert.deepEqual(
       conditions?.filter(({ status }) => status === 'True').map(({ type }) => type),
       standing,
@@ -111,8 +138,9 @@ test('the conditions are those of Kubernetes, and others stay', () => {
     lastTransitionTime: 'then',
   };
   subject.status = { phase: 'Terminating', conditions: [other, before] };
-  const left = remaining({ 'pods.': 2, 'gadgets.golden.local': 1 }, { 'b.example/x': 3, 'a.example/y': 1 });
-  const { status } = decideNamespace({ namespace: subject, content: [], empty: false, remaining: left, now: NOW });
+  const left = seen({ 'pods.': 2, 'gadgets.golden.local': 1 }, { 'b.example/x': 3, 'a.example/y': 1 });
+  const world = { namespace: subject, content: [], seen: left, complete: true, quiet: 0, now: NOW };
+  const status = concludeNamespace(world, [], []);
   const told = (status!['conditions'] as Condition[]).map(
     ({ type, status: is, reason, message, lastTransitionTime }) => [type, is, reason, message, lastTransitionTime],
   );
@@ -148,5 +176,34 @@ test('the conditions are those of Kubernetes, and others stay', () => {
       'Some content in the namespace has finalizers remaining: a.example/y in 1 resource instances, b.example/x in 3 resource instances',
       NOW,
     ],
+  ]);
+});
+
+test('what is refused is told and remains', () => {
+  const content = ['a', 'b', 'c'].map((name) => pod(name));
+  const world: NamespaceWorld = {
+    namespace: namespace(DELETING),
+    content,
+    seen: seen({ 'pods.': 4, 'secrets.': 2 }),
+    complete: true,
+    quiet: 0,
+    now: NOW,
+  };
+  const [, change] = decideNamespace(world).changes;
+  const failures: Failure[] = [{ change: change!, error: new Error('b stays') }];
+  const status = concludeNamespace(world, failures, ['b stays', 'secrets stay']);
+  const said = (type: string) => {
+    const found = (status!['conditions'] as Condition[]).find((condition) => condition.type === type)!;
+    return [found.status, found.reason, found.message];
+  };
+  assert.deepEqual(said('NamespaceDeletionContentFailure'), [
+    'True',
+    'ContentDeletionFailed',
+    'Failed to delete all resource types, 2 remaining: b stays, secrets stay',
+  ]);
+  assert.deepEqual(said('NamespaceContentRemaining'), [
+    'True',
+    'SomeResourcesRemain',
+    'Some resources are remaining: pods. has 2 resource instances, secrets. has 2 resource instances',
   ]);
 });

@@ -142,3 +142,34 @@ test('a node that comes within the quarantine keeps its pods', async () => {
   const { metadata } = await api.ok('GET', `${PODS}/early`);
   assert.equal(metadata.deletionTimestamp, undefined);
 });
+
+test('a node that no watch has shown keeps its pods: the API is asked', async () => {
+  await started.stop();
+  const asked: string[] = [];
+  const { promise: shown, resolve: show } = Promise.withResolvers<void>();
+  started = await startEngineController(podGarbageCollector, api, {
+    clock,
+    through: (client) => ({
+      ...client,
+      get(type, object, options) {
+        asked.push(object.name);
+        return client.get(type, object, options);
+      },
+      async *watch(type, options) {
+        for await (const event of client.watch(type, options)) {
+          if (type.plural === 'nodes') await shown;
+          yield event;
+        }
+      },
+    }),
+  });
+  await makeNode('unseen');
+  await makePod('on-unseen', 'unseen');
+  await rest();
+  await clock.advance(QUARANTINE_MS);
+  await rest();
+  assert.ok(asked.includes('unseen'));
+  const { metadata } = await api.ok('GET', `${PODS}/on-unseen`);
+  assert.equal(metadata.deletionTimestamp, undefined);
+  show();
+});

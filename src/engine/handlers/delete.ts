@@ -43,11 +43,16 @@ export async function deleteOne(call: Call): Promise<ApiResponse> {
 
 export async function readDeleteOptions(call: Call): Promise<DeleteOptions> {
   const bytes = await call.request.body();
-  if (bytes.length === 0) return deleteOptions(call.request.query, undefined);
-  return deleteOptions(
-    call.request.query,
-    parseBody(bytes, call.request.contentType, { kind: 'DeleteOptions', builtIn: true }),
-  );
+  const sent =
+    bytes.length === 0
+      ? undefined
+      : parseBody(bytes, call.request.contentType, { kind: 'DeleteOptions', builtIn: true });
+  const options = deleteOptions(call.request.query, sent);
+  const { defaultPropagation } = call.served.resource.strategy;
+  if (defaultPropagation !== undefined && options.propagationPolicy === undefined) {
+    call.notes.warn(defaultPropagation.warning);
+  }
+  return options;
 }
 
 export interface Deletion {
@@ -128,7 +133,11 @@ function withDeletion(call: Call, object: KubeObject, options: DeleteOptions): K
   const { strategy } = call.served.resource;
   const next = deepClone(object);
   const { metadata } = next;
-  const finalizers = withPolicy(metadata.finalizers ?? [], options.propagationPolicy);
+  const finalizers = withPolicy(
+    metadata.finalizers ?? [],
+    options.propagationPolicy,
+    strategy.defaultPropagation?.policy,
+  );
   if (finalizers.length > 0) metadata.finalizers = finalizers;
   else delete metadata.finalizers;
 
@@ -155,9 +164,15 @@ function shortenGrace(call: Call, object: KubeObject, requested: number | undefi
   metadata.deletionGracePeriodSeconds = grace;
 }
 
-function withPolicy(finalizers: readonly string[], policy: PropagationPolicy | undefined): string[] {
-  if (policy === undefined) return [...finalizers];
+function withPolicy(
+  finalizers: readonly string[],
+  asked: PropagationPolicy | undefined,
+  usual: PropagationPolicy | undefined,
+): string[] {
   const kept = finalizers.filter((name) => name !== ORPHAN_FINALIZER && name !== FOREGROUND_FINALIZER);
+  // A finalizer that is there already stands for a policy.
+  const policy = asked ?? (kept.length === finalizers.length ? usual : undefined);
+  if (policy === undefined) return [...finalizers];
   if (policy === 'Orphan') kept.push(ORPHAN_FINALIZER);
   if (policy === 'Foreground') kept.push(FOREGROUND_FINALIZER);
   return kept;

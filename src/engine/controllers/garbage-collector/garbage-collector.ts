@@ -146,11 +146,12 @@ class Collector implements RunningController {
   }
 
   async #do(duty: Duty, uid: string): Promise<WorkResult> {
-    // Dependents that are not listed yet must not be overlooked; when all are, everything is looked at again.
-    if (duty !== 'judge' && !this.#monitors.complete) return {};
     const found = await lookAgain(this.#look, this.#graph.get(uid)!);
     // Gone: the watch will say so.
     if (found === undefined) return {};
+    // After the look, during which kinds may have come: dependents that are not listed yet must not be overlooked. When
+    // all are, everything is looked at again.
+    if (duty !== 'judge' && !this.#monitors.complete) return {};
     switch (duty) {
       case 'judge':
         return this.#judge(found);

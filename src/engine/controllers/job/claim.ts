@@ -25,15 +25,24 @@ export function disowning({ job, pods }: JobWorld): Change[] {
   });
 }
 
-export function adoption(world: JobWorld): Change[] {
-  const { job, orphans } = world;
+/** Whether the Job would take over one of these pods. */
+export function wouldAdopt(job: Stored<Job>, orphans: readonly Stored<Pod>[]): boolean {
+  return adoptable(job, orphans).length > 0;
+}
+
+function adoptable(job: Stored<Job>, orphans: readonly Stored<Pod>[]): readonly Stored<Pod>[] {
   if (job.metadata.deletionTimestamp !== undefined) return [];
-  const wanted = orphans.filter((pod) => pod.metadata.deletionTimestamp === undefined);
-  return wanted.slice(0, MAX_CLAIMS).map((pod) => {
-    const ownerReferences = [...(pod.metadata.ownerReferences ?? []), ownerReference(job)];
-    const finalizers = [...withoutTracking(pod), TRACKING_FINALIZER];
-    return change(pod, { ownerReferences, finalizers }, 'the Job selects the pod, and nobody controls it');
-  });
+  return orphans.filter((pod) => pod.metadata.deletionTimestamp === undefined);
+}
+
+export function adoption({ job, orphans }: JobWorld): Change[] {
+  return adoptable(job, orphans)
+    .slice(0, MAX_CLAIMS)
+    .map((pod) => {
+      const ownerReferences = [...(pod.metadata.ownerReferences ?? []), ownerReference(job)];
+      const finalizers = [...withoutTracking(pod), TRACKING_FINALIZER];
+      return change(pod, { ownerReferences, finalizers }, 'the Job selects the pod, and nobody controls it');
+    });
 }
 
 /** Lists are replaced as a whole here, so that the pod must be as it was seen. */

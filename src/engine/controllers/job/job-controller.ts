@@ -2,11 +2,12 @@
  * batch/v1 Jobs: observes a Job and its pods, decides (decide-job.ts), and remembers how pods ended while it must wait.
  * Pods are run by others, who report in their status; Jobs with a `managedBy` of somebody else are left alone.
  */
+import type { Reader } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';
 import type { ControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
 import { type FailureRecord, learnFailures } from '#engine/controllers/job/backoff.ts';
-import { selects } from '#engine/controllers/job/claim.ts';
+import { selects, wouldAdopt } from '#engine/controllers/job/claim.ts';
 import { decideJob } from '#engine/controllers/job/decide-job.ts';
 import type { JobWorld } from '#engine/controllers/job/job-world.ts';
 import { type Pod, PODS } from '#engine/controllers/kinds.ts';
@@ -14,6 +15,7 @@ import { isFinished, isForeign, type Job, JOBS } from '#engine/controllers/job/k
 import { controllerOf, ownerKey, PodIndex } from '#engine/controllers/job/pod-index.ts';
 import { strayPodController } from '#engine/controllers/job/stray-pods.ts';
 import { NAME_LABEL } from '#engine/registry/kinds/job/job-labels.ts';
+import { isApiError } from '#kube/api-error.ts';
 import type { Stored } from '#kube/meta.ts';
 import { type ControllerDefinition, source, startController } from '#runtime/controller.ts';
 
@@ -30,7 +32,10 @@ export const jobController: EngineController = {
   },
 };
 
-function definition({ informer, clock, signal }: ControllerParts, index: PodIndex): ControllerDefinition<JobWorld> {
+function definition(
+  { client, informer, clock, signal }: ControllerParts,
+  index: PodIndex,
+): ControllerDefinition<JobWorld> {
   const jobs = informer(JOBS);
   const pods = informer(PODS);
   /** By key; a Job made anew under the name of another starts without a past. */
@@ -42,12 +47,15 @@ function definition({ informer, clock, signal }: ControllerParts, index: PodInde
     type: JOBS,
     concurrency: CONCURRENCY,
     sources: [source(jobs), source(pods, (pod) => keysFor(pod, selfSelecting))],
-    observe(key) {
+    async observe(key, options) {
       const job = jobs.get(key);
       if (job === undefined || isFinished(job) || isForeign(job)) {
         memory.delete(key);
         return undefined;
       }
+      const orphans = orphansOf(job, index);
+      // The cache is behind; what it will show makes the Job be looked at again.
+      if (wouldAdopt(job, orphans) && !(await isAlive(client, job, options))) return undefined;
       const { uid, namespace = '' } = job.metadata;
       const own = index.ownedBy(uid);
       const past = memory.get(key);
@@ -56,7 +64,7 @@ function definition({ informer, clock, signal }: ControllerParts, index: PodInde
       return {
         job,
         pods: own,
-        orphans: index.looseFor(job).filter((pod) => selects(job, pod)),
+        orphans,
         failures,
         isTaken: (name) => index.isTaken(namespace, name),
         nowMs: clock.now(),
@@ -65,6 +73,29 @@ function definition({ informer, clock, signal }: ControllerParts, index: PodInde
     decide: decideJob,
     subject: ({ job }) => job,
   };
+}
+
+function orphansOf(job: Stored<Job>, index: PodIndex): readonly Stored<Pod>[] {
+  return index.looseFor(job).filter((pod) => selects(job, pod));
+}
+
+/**
+ * Asked of the API before pods are taken over: those of a Job that was deleted with `Orphan` are nobody's on purpose,
+ * and would be collected with it if they got their owner back.
+ */
+async function isAlive(
+  reader: Pick<Reader, 'get'>,
+  job: Stored<Job>,
+  options: { signal: AbortSignal },
+): Promise<boolean> {
+  const { namespace, name, uid } = job.metadata;
+  try {
+    const { metadata } = await reader.get(JOBS, { namespace, name }, options);
+    return metadata.uid === uid && metadata.deletionTimestamp === undefined;
+  } catch (error) {
+    if (isApiError(error, 'NotFound') && error.details?.name === name) return false;
+    throw error;
+  }
 }
 
 /** Jobs whose selector is the wish of their maker: any pod without a controller may be theirs. */

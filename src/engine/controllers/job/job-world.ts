@@ -8,7 +8,7 @@ export interface JobWorld {
   readonly job: Stored<Job>;
   /** Those that the Job controls. */
   readonly pods: readonly Stored<Pod>[];
-  /** Controlled by nobody, and selected by the Job. */
+  /** Controlled by nobody, and selected by the Job, which the API knows to be alive if it may take them. */
   readonly orphans: readonly Stored<Pod>[];
   readonly failures: FailureRecord;
   /** Whether a pod of that name, of whomever, is in the namespace. */

@@ -10,7 +10,7 @@
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
 import type { ControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
-import { SCHEDULER } from '#engine/controllers/identities.ts';
+import { SCHEDULER } from '#engine/auth/groups.ts';
 import { NAMESPACES, type Namespace, type Node, NODES, type Pod, PODS } from '#engine/controllers/kinds.ts';
 import { ClusterState, hasEnded } from '#engine/controllers/scheduler/cluster-state.ts';
 import { decidePod, isWaiting, LOOK_AGAIN_MS, type PodWorld } from '#engine/controllers/scheduler/decide-pod.ts';

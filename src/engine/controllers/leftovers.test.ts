@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ListOptions, Reader } from '#client/client.ts';
+import { leftovers, type LeftoverRange } from '#engine/controllers/leftovers.ts';
+import type { Stored } from '#kube/meta.ts';
+
+const PODS = { group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true };
+
+function pod(name: string, metadata: object = {}): Stored {
+  const identity = { namespace: 'ns', name, uid: name, resourceVersion: '1', creationTimestamp: '' };
+  return { apiVersion: 'v1', kind: 'Pod', metadata: { ...identity, ...metadata } };
+}
+const held = (name: string) => pod(name, { deletionTimestamp: 'then', finalizers: ['example.org/hold'] });
+
+/** Gives these pages, one after the other, and counts how many were asked for. */
+function paged(...pages: Stored[][]) {
+  let asked = 0;
+  const list = async (_: unknown, { continue: at = '0' }: ListOptions = {}) => {
+    asked++;
+    const next = Number(at) + 1;
+    const metadata = { resourceVersion: '1', ...(next < pages.length ? { continue: String(next) } : {}) };
+    return { metadata, items: pages[Number(at)] ?? [] };
+  };
+  return { reader: { list } as unknown as Reader, asked: () => asked };
+}
+
+interface Case {
+  readonly pages: Stored[][];
+  readonly range?: Partial<LeftoverRange>;
+  readonly toDelete: string[];
+  readonly count: number;
+  readonly complete: boolean;
+  readonly asked: number;
+}
+
+const cases: Record<string, Case> = {
+  'nothing is left': { pages: [[]], toDelete: [], count: 0, complete: true, asked: 1 },
+  'looks past pages of what is under deletion': {
+    pages: [[held('a'), held('b')], [held('c')], [held('d'), pod('e')]],
+    toDelete: ['e'],
+    count: 5,
+    complete: true,
+    asked: 3,
+  },
+  'takes no more than asked for, and reads no further': {
+    pages: [[pod('a'), pod('b')], [pod('c')], [pod('d')]],
+    range: { atMost: 2 },
+    toDelete: ['a', 'b'],
+    count: 2,
+    complete: false,
+    asked: 1,
+  },
+  'has not seen everything when there is more on the page': {
+    pages: [[pod('a'), pod('b')]],
+    range: { atMost: 1 },
+    toDelete: ['a'],
+    count: 2,
+    complete: false,
+    asked: 1,
+  },
+  'goes on where it is told to, and counts the rest': {
+    pages: [[pod('a'), pod('b')], [pod('c')]],
+    range: { atMost: 1, after: 'ns/b' },
+    toDelete: ['c'],
+    count: 3,
+    complete: true,
+    asked: 2,
+  },
+};
+
+for (const [name, { pages, range, ...want }] of Object.entries(cases)) {
+  test(name, async () => {
+    const { reader, asked } = paged(...pages);
+    const { signal } = new AbortController();
+    const { toDelete, count, complete } = await leftovers(reader, PODS, { atMost: 100, signal, ...range });
+    const names = toDelete.map(({ metadata }) => metadata.name);
+    assert.deepEqual({ toDelete: names, count, complete, asked: asked() }, want);
+  });
+}
+
+test('counts by finalizer, whether under deletion or not', async () => {
+  const { reader } = paged([held('a')], [pod('b', { finalizers: ['example.org/hold', 'example.org/other'] })]);
+  const { finalizers } = await leftovers(reader, PODS, { atMost: 100, signal: new AbortController().signal });
+  assert.deepEqual(Object.fromEntries(finalizers), { 'example.org/hold': 2, 'example.org/other': 1 });
+});

@@ -1,0 +1,100 @@
+/** Whose pods they are, when the controllers know less than the API does; and Jobs under the accounts they run with. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { aJob, JOBS, PODS, startScene, standing, submit, SUCCEEDED } from '#test/support/job-scene.ts';
+import { startTestApi, type Loose } from '#test/support/test-api.ts';
+
+const ORPHANED = { metadata: { ownerReferences: null } };
+const nobodys = ({ metadata }: Loose) => [metadata.ownerReferences, metadata.deletionTimestamp, metadata.finalizers];
+
+test('pods that a Job leaves behind are not taken back by a controller that has not heard of it', async (t) => {
+  const scene = await startScene(t);
+  await submit(scene, aJob());
+  const [pod] = await scene.active();
+  await scene.node.run(pod);
+  await scene.settle();
+  const hear = scene.holdJobs();
+  await scene.api.ok('DELETE', `${JOBS}/work?propagationPolicy=Orphan`);
+  // As the garbage collector does it.
+  await scene.api.ok('PATCH', `${PODS}/${pod.metadata.name}`, { body: ORPHANED });
+  await scene.settle();
+  assert.deepEqual((await scene.pods()).map(nobodys), [[undefined, undefined, undefined]]);
+  await scene.api.ok('PATCH', `${JOBS}/work`, { body: { metadata: { finalizers: null } } });
+  const again = { metadata: { annotations: { look: 'again' } } };
+  await scene.api.ok('PATCH', `${PODS}/${pod.metadata.name}`, { body: again });
+  await scene.settle();
+  assert.deepEqual((await scene.pods()).map(nobodys), [[undefined, undefined, undefined]]);
+  hear();
+  await scene.settle();
+  assert.deepEqual((await scene.pods()).map(nobodys), [[undefined, undefined, undefined]]);
+});
+
+test('pods that lost their owner get it back while the Job lives', async (t) => {
+  const scene = await startScene(t);
+  const { metadata } = await submit(scene, aJob());
+  const [pod] = await scene.active();
+  await scene.api.ok('PATCH', `${PODS}/${pod.metadata.name}`, { body: ORPHANED });
+  await scene.settle();
+  const [kept, ...others] = await scene.active();
+  assert.deepEqual(others, []);
+  assert.equal(kept.metadata.ownerReferences[0].uid, metadata.uid);
+});
+
+test('a pod whose Job no watch has shown yet is not let go', async (t) => {
+  const scene = await startScene(t);
+  const hear = scene.holdJobs();
+  const { metadata } = await submit(scene, aJob());
+  const made = podOf(metadata);
+  await scene.api.ok('POST', PODS, { body: made });
+  await scene.settle();
+  const [pod] = await scene.pods();
+  assert.deepEqual(pod.metadata.finalizers, made.metadata.finalizers);
+  hear();
+});
+
+test('a pod of a Job that was made anew under its name is let go', async (t) => {
+  const scene = await startScene(t);
+  const { metadata } = await submit(scene, aJob({ suspend: true }));
+  await scene.api.ok('DELETE', `${JOBS}/work?propagationPolicy=Background`);
+  await submit(scene, aJob({ suspend: true }));
+  await scene.api.ok('POST', PODS, { body: podOf(metadata) });
+  await scene.settle();
+  const [pod] = await scene.pods();
+  assert.equal(pod.metadata.finalizers, undefined);
+});
+
+function podOf({ name, uid }: Loose): Loose {
+  const ownerReferences = [{ apiVersion: 'batch/v1', kind: 'Job', name, uid, controller: true }];
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'made-before', ownerReferences, finalizers: ['batch.kubernetes.io/job-tracking'] },
+    spec: { restartPolicy: 'Never', containers: [{ name: 'main', image: 'busybox' }] },
+  };
+}
+
+test('under the accounts of the controllers a Job takes pods over, completes, and takes its pods along', async () => {
+  const api = await startTestApi();
+  const pods = async (): Promise<Loose[]> => (await api.ok('GET', PODS)).items;
+  await api.settle();
+  const selector = { matchLabels: { app: 'x' } };
+  const metadata = { labels: { app: 'x' } };
+  const spec = { restartPolicy: 'Never', containers: [{ name: 'main', image: 'busybox' }] };
+  await api.ok('POST', PODS, {
+    body: { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'found', ...metadata }, spec },
+  });
+  const body = aJob({ completions: 2, parallelism: 2, manualSelector: true, selector }, { metadata });
+  const { metadata: job } = await api.ok('POST', JOBS, { body });
+  await api.settle();
+  const owners = (await pods()).map((pod) => pod.metadata.ownerReferences?.[0].uid);
+  assert.deepEqual(owners, [job.uid, job.uid], 'one was found, one was made');
+  for (const pod of await pods()) {
+    await api.ok('PATCH', `${PODS}/${pod.metadata.name}/status`, { body: { status: { phase: 'Succeeded' } } });
+  }
+  await api.settle();
+  assert.deepEqual(standing(await api.ok('GET', `${JOBS}/work`)), SUCCEEDED);
+  await api.ok('DELETE', `${JOBS}/work?propagationPolicy=Background`);
+  await api.settle();
+  assert.deepEqual(await pods(), []);
+  await api.stop();
+});
