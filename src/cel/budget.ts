@@ -33,6 +33,18 @@ export const CALL_COST = 2;
 export const LIST_COST = 10;
 export const MAP_COST = 30;
 
+/** Units for finding a value by a key that is computed. */
+export const LOOKUP_COST = 2;
+const FEW_KEYS = 64;
+
+/**
+ * Units for the keys of a map of that size, charged when they are known. V8 gathers those of large objects slowly, but
+ * not longer than 50 ms for what one request may hold.
+ */
+export function keysCost(size: number): number {
+  return size <= FEW_KEYS ? 0 : size * 5;
+}
+
 /** Units for walking over that many bytes or characters. */
 export function bytesCost(length: number): number {
   return Math.ceil(length / 10);

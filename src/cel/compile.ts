@@ -5,6 +5,7 @@
  */
 import type { Expr } from '#cel/ast.ts';
 import type { Budget } from '#cel/budget.ts';
+import type { CheckAllowance } from '#cel/check/allowance.ts';
 import { check } from '#cel/check/check.ts';
 import { typeString } from '#cel/check/format-type.ts';
 import type { Environment } from '#cel/environment.ts';
@@ -43,6 +44,8 @@ export interface CompileOptions {
   readonly expect?: readonly CelType[];
   /** May the elements of one list or map literal be of different types? Not in Kubernetes. */
   readonly mixedLiterals?: boolean;
+  /** Shared by expressions that are compiled at one go, so that they take bounded time together. */
+  readonly allowance?: CheckAllowance;
 }
 
 export function compile(
@@ -53,7 +56,7 @@ export function compile(
   const tree = parseOrFail(source, environment);
   if ('failure' in tree) return tree;
 
-  const { type, problems, more } = check(tree, environment, { mixedLiterals: options.mixedLiterals ?? false });
+  const { type, problems, more } = check(tree, environment, options);
   if (problems.length > 0) return { failure: describeProblems(source, problems, more), about: 'source' };
 
   const failure = resultFailure(type, options.expect);

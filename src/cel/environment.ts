@@ -1,11 +1,14 @@
-/** Where an expression is compiled: which functions it may call and which variables it may name. */
+/** Where an expression is compiled: which functions it may call and which variables and types it may name. */
 import type { Library, Macro, Overload } from '#cel/library.ts';
+import { typeNames } from '#cel/evaluate/type-of.ts';
 import type { CelType } from '#cel/type.ts';
+import { CelTypeValue } from '#cel/value.ts';
 
 export interface Environment {
   readonly functions: ReadonlyMap<string, readonly Overload[]>;
   readonly macros: readonly Macro[];
   readonly variables: ReadonlyMap<string, CelType>;
+  readonly types: ReadonlyMap<string, CelTypeValue>;
 }
 
 export function createEnvironment(
@@ -19,7 +22,11 @@ export function createEnvironment(
     }
   }
   const macros = libraries.flatMap((library) => library.macros ?? []);
-  return { functions, macros, variables: new Map(Object.entries(variables)) };
+  const types = new Map(typeNames);
+  for (const type of libraries.flatMap((library) => library.types ?? [])) {
+    types.set(type.name, new CelTypeValue(type.name, type));
+  }
+  return { functions, macros, variables: new Map(Object.entries(variables)), types };
 }
 
 /** The same functions with more (or other) variables. */

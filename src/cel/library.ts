@@ -1,7 +1,7 @@
 /** A library of CEL: functions with their types (for the checker) and their work (for the evaluator), in one value. */
 import type { Expr } from '#cel/ast.ts';
 import type { Budget } from '#cel/budget.ts';
-import type { CelType } from '#cel/type.ts';
+import type { CelType, OpaqueType } from '#cel/type.ts';
 import type { CelFault, CelValue } from '#cel/value.ts';
 
 export interface Overload {
@@ -44,4 +44,6 @@ export interface Library {
   /** Overloads of one function are tried in this order; several libraries may add to one name. */
   readonly functions?: Readonly<Record<string, readonly Overload[]>>;
   readonly macros?: readonly Macro[];
+  /** Those that expressions may name: `type(x) == net.IP`. */
+  readonly types?: readonly OpaqueType[];
 }

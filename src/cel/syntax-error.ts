@@ -20,14 +20,20 @@ export class CelSyntaxError extends Error {
 /** So many are told; the others are counted. */
 export const MAX_PROBLEMS = 100;
 
+/** Each problem shows its line: those of long lines are soon told. */
+const MAX_TEXT = 65_536;
 const MAX_SNIPPET_BYTES = 16_384;
 
 /** All problems in the order of the source, as cel-go prints them. `more` counts those that were not kept. */
 export function describeProblems(source: string, problems: readonly CelProblem[], more = 0): string {
-  const told = problems
-    .slice(0, MAX_PROBLEMS)
-    .toSorted((a, b) => a.at - b.at)
-    .map((problem) => describeProblem(source, problem));
+  const told: string[] = [];
+  let length = 0;
+  for (const problem of problems.slice(0, MAX_PROBLEMS).toSorted((a, b) => a.at - b.at)) {
+    if (length > MAX_TEXT) break;
+    const text = describeProblem(source, problem);
+    length += text.length;
+    told.push(text);
+  }
   const untold = problems.length - told.length + more;
   if (untold > 0) told.push(`${untold} more errors were truncated`);
   return told.join('\n');

@@ -9,6 +9,7 @@
  * An operation that fails gives a CelFault, which is a value too: `||` and `&&` go on past it. Only a spent budget is
  * thrown (budget.ts): nothing may go on past that.
  */
+import type { Budget } from '#cel/budget.ts';
 import type { CelType, OpaqueType } from '#cel/type.ts';
 
 export class CelUint {
@@ -67,7 +68,8 @@ export abstract class CelMap {
 
 export abstract class CelOpaque {
   abstract readonly type: OpaqueType;
-  abstract equals(other: CelOpaque): boolean;
+  /** Charges for what may be long. */
+  abstract equals(other: CelOpaque, budget: Budget): boolean;
 }
 
 export type CelValue =

@@ -5,6 +5,7 @@
  * Objects typed by a schema are checked by their fields here; at run time they are maps.
  */
 import type { CallExpr, ConstExpr, Expr, FoldExpr, ListExpr, MapExpr, MessageExpr, SelectExpr } from '#cel/ast.ts';
+import { CheckAllowance, TypeTooComplexError } from '#cel/check/allowance.ts';
 import { formatSignature, formatType, typeString } from '#cel/check/format-type.ts';
 import type { Element } from '#cel/check/literals.ts';
 import { literalProblems, mixedElements } from '#cel/check/literals.ts';
@@ -12,7 +13,7 @@ import { resolveOverload } from '#cel/check/resolve-overload.ts';
 import type { Scope } from '#cel/check/scope.ts';
 import { findLocal, findName } from '#cel/check/scope.ts';
 import { ERROR, isDyn, isDynOrError } from '#cel/check/type-relations.ts';
-import { TypeTooComplexError, Unifier } from '#cel/check/unifier.ts';
+import { Unifier } from '#cel/check/unifier.ts';
 import type { Environment } from '#cel/environment.ts';
 import { qualifiedName, rootName } from '#cel/parse/qualified-name.ts';
 import type { CelProblem } from '#cel/syntax-error.ts';
@@ -24,6 +25,8 @@ import { CelUint } from '#cel/value.ts';
 export interface CheckOptions {
   /** May the elements of one list or map literal be of different types? Kubernetes says no; CEL as such says yes. */
   readonly mixedLiterals?: boolean;
+  /** Shared with other expressions. */
+  readonly allowance?: CheckAllowance;
 }
 
 export interface Checked {
@@ -41,7 +44,8 @@ export function check(tree: Expr, environment: Environment, options: CheckOption
 class Checker {
   readonly #environment: Environment;
   readonly #options: CheckOptions;
-  readonly #unifier = new Unifier();
+  readonly #allowance: CheckAllowance;
+  readonly #unifier: Unifier;
   readonly #problems: CelProblem[] = [];
   #more = 0;
   #scope: Scope | undefined;
@@ -53,6 +57,8 @@ class Checker {
   constructor(environment: Environment, options: CheckOptions) {
     this.#environment = environment;
     this.#options = options;
+    this.#allowance = options.allowance ?? new CheckAllowance();
+    this.#unifier = new Unifier(this.#allowance);
   }
 
   run(tree: Expr): Checked {
@@ -171,11 +177,10 @@ class Checker {
     }
     const found = resolveOverload(this.#unifier, this.#environment.functions.get(name) ?? [], args, member);
     if (found) return found;
-    const signature = formatSignature(
-      args.map((arg) => this.#unifier.resolve(arg, 'dyn')),
-      member,
-    );
-    return this.#problem(expr.at, `found no matching overload for '${name}' applied to '${signature}'`);
+    return this.#problem(expr.at, () => {
+      const types = args.map((arg) => this.#unifier.resolve(arg, 'dyn'));
+      return `found no matching overload for '${name}' applied to '${formatSignature(types, member)}'`;
+    });
   }
 
   #checkList(expr: ListExpr): CelType {
@@ -265,7 +270,7 @@ class Checker {
   }
 
   #checkLiterals(): void {
-    for (const problem of literalProblems(this.#literalCalls, this.#environment)) {
+    for (const problem of literalProblems(this.#literalCalls, this.#environment, this.#allowance)) {
       this.#problem(problem.at, problem.message);
     }
     for (const elements of this.#literals) {
@@ -281,16 +286,17 @@ class Checker {
   }
 
   #mismatch(at: number, expected: CelType, found: CelType): CelType {
-    return this.#problem(at, `expected type '${formatType(expected)}' but found '${formatType(found)}'`);
+    return this.#problem(at, () => `expected type '${formatType(expected)}' but found '${formatType(found)}'`);
   }
 
   #undeclared(at: number, name: string): CelType {
     return this.#problem(at, `undeclared reference to '${name}' (in container '')`);
   }
 
-  #problem(at: number, message: string): CelType {
-    if (this.#problems.length < MAX_PROBLEMS) this.#problems.push({ at, message });
-    else this.#more += 1;
+  /** A message that takes work to write is written only if it is told. */
+  #problem(at: number, message: string | (() => string)): CelType {
+    if (this.#problems.length >= MAX_PROBLEMS) this.#more += 1;
+    else this.#problems.push({ at, message: typeof message === 'string' ? message : message() });
     return ERROR;
   }
 }

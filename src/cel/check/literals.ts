@@ -3,7 +3,8 @@
  * regular expression), and lists and maps whose elements differ in their types once all types are known.
  */
 import type { CallExpr } from '#cel/ast.ts';
-import { Budget, CostLimitError } from '#cel/budget.ts';
+import { CostLimitError } from '#cel/budget.ts';
+import type { CheckAllowance } from '#cel/check/allowance.ts';
 import { resolveOverload } from '#cel/check/resolve-overload.ts';
 import { Unifier } from '#cel/check/unifier.ts';
 import type { Environment } from '#cel/environment.ts';
@@ -18,16 +19,16 @@ export interface Element {
   readonly type: CelType;
 }
 
-/** What all literals of one expression may cost to try. What is too dear to try is left to the evaluation. */
-const TRIAL_UNITS = 500_000;
-
-export function literalProblems(calls: readonly CallExpr[], environment: Environment): CelProblem[] {
+export function literalProblems(
+  calls: readonly CallExpr[],
+  environment: Environment,
+  allowance: CheckAllowance,
+): CelProblem[] {
   const problems: CelProblem[] = [];
-  const budget = new Budget(TRIAL_UNITS);
   try {
     for (const call of calls) {
       const literal = call.args[0];
-      if (literal?.kind !== 'const' || !isKnownToFail(call, literal.value, environment, budget)) continue;
+      if (literal?.kind !== 'const' || !isKnownToFail(call, literal.value, environment, allowance)) continue;
       problems.push({ at: literal.at, message: `invalid ${call.name} argument` });
     }
   } catch (error) {
@@ -36,13 +37,18 @@ export function literalProblems(calls: readonly CallExpr[], environment: Environ
   return problems;
 }
 
-function isKnownToFail(call: CallExpr, literal: CelValue, environment: Environment, budget: Budget): boolean {
+function isKnownToFail(
+  call: CallExpr,
+  literal: CelValue,
+  environment: Environment,
+  allowance: CheckAllowance,
+): boolean {
   switch (call.name) {
     case 'duration':
     case 'timestamp':
-      return !call.target && fails(environment, call.name, [literal], false, budget);
+      return !call.target && fails(environment, call.name, [literal], false, allowance);
     case 'matches':
-      return call.target !== undefined && fails(environment, call.name, ['', literal], true, budget);
+      return call.target !== undefined && fails(environment, call.name, ['', literal], true, allowance);
     default:
       return false;
   }
@@ -53,14 +59,14 @@ function fails(
   name: string,
   args: readonly CelValue[],
   member: boolean,
-  budget: Budget,
+  allowance: CheckAllowance,
 ): boolean {
   const types = args.map((arg) => (typeof arg === 'bigint' ? INT : STRING));
   const overload = environment.functions
     .get(name)
-    ?.find((candidate) => resolveOverload(new Unifier(), [candidate], types, member) !== undefined);
-  budget.charge(10);
-  return overload !== undefined && overload.call(args, budget) instanceof CelFault;
+    ?.find((candidate) => resolveOverload(new Unifier(allowance), [candidate], types, member) !== undefined);
+  allowance.trials.charge(10);
+  return overload !== undefined && overload.call(args, allowance.trials) instanceof CelFault;
 }
 
 /** The first element that is not of the first one's type. */

@@ -1,6 +1,5 @@
 /** Which names are known at a place: the variables of the folds around it, then those of the environment, then types. */
 import type { Environment } from '#cel/environment.ts';
-import { typeNames } from '#cel/evaluate/type-of.ts';
 import type { CelType } from '#cel/type.ts';
 import { typeOf } from '#cel/type.ts';
 
@@ -22,6 +21,6 @@ export function findName(environment: Environment, scope: Scope | undefined, nam
   const local = absolute ? undefined : findLocal(scope, name);
   if (local) return local;
   const known = absolute ? name.slice(1) : name;
-  const type = typeNames.get(known);
+  const type = environment.types.get(known);
   return environment.variables.get(known) ?? (type && typeOf(type.type));
 }

@@ -7,21 +7,19 @@
  */
 import type { CelType, ParamType } from '#cel/type.ts';
 import { DYN, param } from '#cel/type.ts';
+import type { CheckAllowance } from '#cel/check/allowance.ts';
 import { isDyn, isDynOrError, isNullable, partsOf, sameHead, withParts } from '#cel/check/type-relations.ts';
-
-/** Types can double with each step of an expression; the work that goes into them is bounded, not their size. */
-const MAX_STEPS = 150_000;
-
-export class TypeTooComplexError extends Error {
-  override name = 'TypeTooComplexError';
-}
 
 export class Unifier {
   readonly #bound = new Map<string, CelType>();
   /** What to put back when an attempt fails. */
   #trail: { readonly name: string; readonly before: CelType | undefined }[] = [];
+  readonly #allowance: CheckAllowance;
   #fresh = 0;
-  #steps = 0;
+
+  constructor(allowance: CheckAllowance) {
+    this.#allowance = allowance;
+  }
 
   /** A type that is not known yet. */
   unknown(): ParamType {
@@ -139,8 +137,7 @@ export class Unifier {
   }
 
   #step(): void {
-    this.#steps += 1;
-    if (this.#steps > MAX_STEPS) throw new TypeTooComplexError();
+    this.#allowance.step();
   }
 }
 

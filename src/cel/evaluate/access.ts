@@ -1,5 +1,7 @@
 /** Looking into values: `a.b`, `has(a.b)`, `a[b]`, `a.?b`, `a[?b]`, `a in b`. */
+import { LOOKUP_COST } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
+import { unescapeFieldName } from '#cel/check/field-names.ts';
 import { equal } from '#cel/evaluate/equal.ts';
 import { NO_SUCH_OVERLOAD, noSuchKey, shown } from '#cel/evaluate/fault.ts';
 import { typeOfValue } from '#cel/evaluate/type-of.ts';
@@ -14,6 +16,19 @@ export function select(operand: CelValue, field: string): CelValue | CelFault {
   return noSuchKey(field);
 }
 
+/**
+ * `look` at the field that a name stands for. Names are escaped where CEL could not write them (`__namespace__`,
+ * `x__dash__y`); but a field that is named just so comes first.
+ */
+export function lookingAt<T>(look: (operand: CelValue, field: string) => T, written: string): (operand: CelValue) => T {
+  const meant = unescapeFieldName(written);
+  if (meant === undefined || meant === written) return (operand) => look(operand, written);
+  return (operand) => {
+    const isEscaped = hasField(operand, written) !== true && hasField(operand, meant) === true;
+    return look(operand, isEscaped ? meant : written);
+  };
+}
+
 function present(value: CelValue | CelFault | undefined, key: CelValue): CelValue | CelFault {
   return value === undefined ? noSuchKey(key) : value;
 }
@@ -24,9 +39,10 @@ export function hasField(operand: CelValue, field: string): boolean | CelFault {
   return noSuchKey(field);
 }
 
-export function index(operand: CelValue, key: CelValue): CelValue | CelFault {
+export function index(operand: CelValue, key: CelValue, budget: Budget): CelValue | CelFault {
+  budget.charge(LOOKUP_COST);
   if (operand instanceof CelMap) return present(operand.get(key), key);
-  if (operand instanceof CelOptional) return optionalIndex(operand, key);
+  if (operand instanceof CelOptional) return optionalIndex(operand, key, budget);
   if (!(operand instanceof CelList)) return NO_SUCH_OVERLOAD;
   const at = listIndex(key);
   if (at instanceof CelFault) return at;
@@ -48,7 +64,8 @@ export function optionalSelect(operand: CelValue, field: string): CelValue | Cel
   return found(value, field);
 }
 
-export function optionalIndex(operand: CelValue, key: CelValue): CelValue | CelFault {
+export function optionalIndex(operand: CelValue, key: CelValue, budget: Budget): CelValue | CelFault {
+  budget.charge(LOOKUP_COST);
   const value = operand instanceof CelOptional ? operand.value : operand;
   if (value === undefined) return NONE;
   if (value instanceof CelMap) return found(value, key);
@@ -65,7 +82,10 @@ function found(map: CelMap, key: CelValue): CelOptional | CelFault {
 }
 
 export function contains(element: CelValue, container: CelValue, budget: Budget): boolean | CelFault {
-  if (container instanceof CelMap) return container.has(element);
+  if (container instanceof CelMap) {
+    budget.charge(LOOKUP_COST);
+    return container.has(element);
+  }
   if (!(container instanceof CelList)) return NO_SUCH_OVERLOAD;
   const { size } = container;
   for (let at = 0; at < size; at += 1) {

@@ -45,12 +45,16 @@ function isCheap(value: unknown, schema: Schema | undefined): boolean {
   return typeof value !== 'object' || value === null;
 }
 
+const CHUNK_BITS = 8;
+const CHUNK_MASK = (1 << CHUNK_BITS) - 1;
+
 type JsonObject = Readonly<Record<string, unknown>>;
 
 class JsonList extends CelList {
   readonly #source: readonly unknown[];
   readonly #items: Schema | undefined;
-  #views: (CelValue | undefined)[] | undefined;
+  /** In chunks: an element of a long list is looked at without room being made for all the others. */
+  #views: (CelValue[] | undefined)[] | undefined;
 
   constructor(source: readonly unknown[], items: Schema | undefined) {
     super();
@@ -63,12 +67,15 @@ class JsonList extends CelList {
   }
 
   override at(index: number): CelValue {
-    // A number is kept too: a new bigint each time is what a search in a list would spend its time with.
-    this.#views ??= Array.from({ length: this.#source.length });
-    const known = this.#views[index];
+    const value = this.#source[index];
+    if (typeof value === 'string' && this.#items?.format === undefined) return value;
+    this.#views ??= [];
+    const chunk = (this.#views[index >>> CHUNK_BITS] ??= []);
+    const known = chunk[index & CHUNK_MASK];
     if (known !== undefined) return known;
-    const view = adaptJson(this.#source[index], this.#items);
-    this.#views[index] = view;
+    // A number is kept too: a new bigint each time is what a search in a list would spend its time with.
+    const view = adaptJson(value, this.#items);
+    chunk[index & CHUNK_MASK] = view;
     return view;
   }
 }
@@ -112,8 +119,10 @@ class JsonMap extends CelMap {
   }
 
   #ownKeys(): readonly string[] {
-    this.#keys ??= Object.keys(this.#source).filter((key) => this.#source[key] !== undefined);
-    return this.#keys;
+    if (this.#keys !== undefined) return this.#keys;
+    const keys = Object.keys(this.#source);
+    const isWhole = keys.every((key) => this.#source[key] !== undefined);
+    return (this.#keys = isWhole ? keys : keys.filter((key) => this.#source[key] !== undefined));
   }
 
   #schemaOf(key: string): Schema | undefined {

@@ -49,5 +49,8 @@ export class ArrayList extends CelList {
 export const EMPTY_LIST: CelList = new ArrayList([], true);
 
 export function itemsOf(list: CelList): CelValue[] {
-  return Array.from({ length: list.size }, (_, index) => list.at(index));
+  const items: CelValue[] = [];
+  const { size } = list;
+  for (let index = 0; index < size; index += 1) items.push(list.at(index));
+  return items;
 }

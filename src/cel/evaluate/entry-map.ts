@@ -1,16 +1,9 @@
 /** Maps whose entries are all there. */
 import { REPEATED_KEY } from '#cel/evaluate/fault.ts';
-import { CelFault, CelMap, CelUint } from '#cel/value.ts';
+import { canonical } from '#cel/evaluate/map-key.ts';
+import type { Canonical } from '#cel/evaluate/map-key.ts';
+import { CelFault, CelMap } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
-
-type Canonical = string | boolean | bigint;
-
-/** Keys that are equal have the same canonical form: 1, 1u and 1.0 find one entry. undefined = never a key. */
-function canonical(key: CelValue): Canonical | undefined {
-  if (typeof key === 'string' || typeof key === 'boolean' || typeof key === 'bigint') return key;
-  if (key instanceof CelUint) return key.value;
-  return typeof key === 'number' && Number.isInteger(key) ? BigInt(key) : undefined;
-}
 
 interface Entry {
   readonly key: CelValue;

@@ -2,7 +2,7 @@
  * Equality: numbers by their value whatever their type, lists and maps by their elements, values of different types
  * are unequal. Charges for what it walks over.
  */
-import { CostLimitError, bytesCost } from '#cel/budget.ts';
+import { CostLimitError, bytesCost, keysCost } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
 import { CelDuration, CelFault, CelList, CelMap, CelOpaque, CelOptional } from '#cel/value.ts';
 import { CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';
@@ -10,6 +10,10 @@ import type { CelValue } from '#cel/value.ts';
 
 /** No value that an expression makes is deeper; recursion must end before the stack does. */
 const MAX_DEPTH = 500;
+/** A list or map may have to be made first, from JSON. */
+const CONTAINER_UNITS = 6;
+/** The value of a key, twice. */
+const ENTRY_UNITS = 5;
 
 export function equal(a: CelValue, b: CelValue, budget: Budget, depth = 0): boolean {
   if (typeof a === 'string') return typeof b === 'string' && equalStrings(a, b, budget);
@@ -22,7 +26,7 @@ export function equal(a: CelValue, b: CelValue, budget: Budget, depth = 0): bool
   if (a instanceof CelDuration) return b instanceof CelDuration && a.nanos === b.nanos;
   if (a instanceof CelTypeValue) return b instanceof CelTypeValue && a.name === b.name;
   if (a instanceof CelOptional) return b instanceof CelOptional && equalOptionals(a, b, budget, depth);
-  return b instanceof CelOpaque && a.type.name === b.type.name && a.equals(b);
+  return b instanceof CelOpaque && a.type.name === b.type.name && a.equals(b, budget);
 }
 
 function equalStrings(a: string, b: string, budget: Budget): boolean {
@@ -59,6 +63,7 @@ function equalInside(a: CelValue, b: CelValue, budget: Budget, depth: number): b
 function equalLists(a: CelList, b: CelList, budget: Budget, depth: number): boolean {
   const { size } = a;
   if (size !== b.size) return false;
+  budget.charge(CONTAINER_UNITS);
   for (let index = 0; index < size; index += 1) {
     if (!equalInside(a.at(index), b.at(index), budget, depth)) return false;
   }
@@ -66,9 +71,12 @@ function equalLists(a: CelList, b: CelList, budget: Budget, depth: number): bool
 }
 
 function equalMaps(a: CelMap, b: CelMap, budget: Budget, depth: number): boolean {
-  if (a.size !== b.size) return false;
+  budget.charge(CONTAINER_UNITS);
+  const { size } = a;
+  budget.charge(keysCost(size));
+  if (size !== b.size) return false;
   for (const key of a.keys()) {
-    budget.charge(1);
+    budget.charge(ENTRY_UNITS);
     const left = a.get(key);
     const right = b.get(key);
     if (left === undefined || right === undefined) return false;

@@ -45,7 +45,7 @@ const BINARY: ReadonlyMap<string, BinaryOperator> = new Map<string, BinaryOperat
   ['_*_', multiply],
   ['_/_', divide],
   ['_%_', modulo],
-  ['_[_]', (a, b) => unlessUnknown(index(a, b))],
+  ['_[_]', (a, b, budget) => unlessUnknown(index(a, b, budget))],
   ['@in', (a, b, budget) => unlessUnknown(contains(a, b, budget))],
 ]);
 
@@ -53,14 +53,15 @@ export function planCall(expr: CallExpr, planner: Planner, scope: Scope | undefi
   const lazy = planLazy(expr, planner, scope);
   if (lazy !== undefined) return lazy;
   const { name, member, args } = resolve(expr, planner, scope);
+  // First, because nothing may be planned twice: nested maps would double the work at every level.
+  const appending = name === '_+_' ? planAppend(args, planner, scope) : undefined;
+  if (appending !== undefined) return appending;
   const steps = args.map((arg) => planner.plan(arg, scope));
   const overloads = (planner.environment.functions.get(name) ?? []).filter(
     (overload) => overload.member === member && overload.args.length === args.length,
   );
   const dispatch = planDispatch(overloads, args);
   const [first, second] = steps;
-  const appending = name === '_+_' ? planAppend(args, planner, scope) : undefined;
-  if (appending !== undefined) return appending;
   const operator = BINARY.get(name);
   if (operator !== undefined && first !== undefined && second !== undefined && steps.length === 2) {
     return binaryStep(operator, first, second, dispatch);

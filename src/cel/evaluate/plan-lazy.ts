@@ -1,7 +1,7 @@
 /** The calls that do not need all of their arguments: logic, conditions, and what is asked of optional values. */
 import type { CallExpr } from '#cel/ast.ts';
 import { CALL_COST } from '#cel/budget.ts';
-import { optionalSelect } from '#cel/evaluate/access.ts';
+import { lookingAt, optionalSelect } from '#cel/evaluate/access.ts';
 import { NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
 import type { Outcome, Planner, Scope, Step } from '#cel/evaluate/step.ts';
 import { CelFault, CelOptional } from '#cel/value.ts';
@@ -104,10 +104,11 @@ function conditionStep(condition: Step, yes: Step, no: Step): Step {
 }
 
 function optionalSelectStep(operand: Step, field: string): Step {
+  const look = lookingAt(optionalSelect, field);
   return (frame) => {
     frame.budget.charge(CALL_COST);
     const value = operand(frame);
-    return value instanceof CelFault ? value : optionalSelect(value, field);
+    return value instanceof CelFault ? value : look(value);
   };
 }
 

@@ -3,11 +3,11 @@
  * Only CostLimitError is thrown: every other failure is a fault, which is a value.
  */
 import type { Expr, IdentExpr, ListExpr, MapExpr, SelectExpr } from '#cel/ast.ts';
-import { LIST_COST, MAP_COST } from '#cel/budget.ts';
+import { CostLimitError, LIST_COST, MAP_COST } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
 import type { Activation } from '#cel/compile.ts';
 import type { Environment } from '#cel/environment.ts';
-import { hasField, select } from '#cel/evaluate/access.ts';
+import { hasField, lookingAt, select } from '#cel/evaluate/access.ts';
 import { ArrayList, EMPTY_LIST } from '#cel/evaluate/array-list.ts';
 import { EntryMap } from '#cel/evaluate/entry-map.ts';
 import { shown } from '#cel/evaluate/fault.ts';
@@ -15,7 +15,6 @@ import { planCall } from '#cel/evaluate/plan-call.ts';
 import { planFold } from '#cel/evaluate/plan-fold.ts';
 import { Frame, Scope } from '#cel/evaluate/step.ts';
 import type { Outcome, Planner, Step } from '#cel/evaluate/step.ts';
-import { typeNames } from '#cel/evaluate/type-of.ts';
 import { qualifiedName, rootName } from '#cel/parse/qualified-name.ts';
 import { CelFault, CelOptional } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
@@ -23,7 +22,14 @@ import type { CelValue } from '#cel/value.ts';
 export function plan(tree: Expr, environment: Environment): (activation: Activation, budget: Budget) => Outcome {
   const planner: Planner = { environment, plan: (expr, scope) => planExpr(expr, planner, scope) };
   const step = planner.plan(tree, undefined);
-  return (activation, budget) => step(new Frame(activation, budget));
+  return (activation, budget) => {
+    try {
+      return step(new Frame(activation, budget));
+    } catch (error) {
+      // Variables of variables may nest deeper than the stack, though each by itself is bounded.
+      throw error instanceof RangeError ? new CostLimitError() : error;
+    }
+  };
 }
 
 function planExpr(expr: Expr, planner: Planner, scope: Scope | undefined): Step {
@@ -63,7 +69,7 @@ function planIdent({ name }: IdentExpr, planner: Planner, scope: Scope | undefin
 }
 
 function planGlobal(name: string, environment: Environment): Step {
-  const type = environment.variables.has(name) ? undefined : typeNames.get(name);
+  const type = environment.variables.has(name) ? undefined : environment.types.get(name);
   if (type !== undefined) return () => type;
   const fault = new CelFault(`no such attribute(s): ${name}`);
   return (frame) => {
@@ -77,15 +83,15 @@ function planSelect(expr: SelectExpr, planner: Planner, scope: Scope | undefined
   const name = qualifiedName(expr);
   // Names with dots are few; a chain of selections is the rule.
   if (name !== undefined && Scope.slotOf(rootName(name), scope) === undefined) {
-    if (planner.environment.variables.has(name) || typeNames.has(name)) return planGlobal(name, planner.environment);
+    const { variables, types } = planner.environment;
+    if (variables.has(name) || types.has(name)) return planGlobal(name, planner.environment);
   }
   const operand = planner.plan(expr.operand, scope);
-  const { field } = expr;
-  const look = expr.test ? hasField : select;
+  const look = lookingAt<Outcome>(expr.test ? hasField : select, expr.field);
   return (frame) => {
     frame.budget.charge(1);
     const value = operand(frame);
-    return value instanceof CelFault ? value : look(value, field);
+    return value instanceof CelFault ? value : look(value);
   };
 }
 

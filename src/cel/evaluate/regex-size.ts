@@ -8,8 +8,13 @@ const PIECE =
   /\\Q[^]*?(?:\\E|$)|\\(?:[pP](?:\{[^}]{0,40}\}|.)|x\{[^}]{0,8}\}|x[0-9a-fA-F]{2}|[^])|\[\^?\]?(?:\[:\^?\w{1,10}:\]|\\[^]|[^\]\\])*\]?|\{(\d{1,5})(?:(,)(\d{0,5}))?\}|\(\?(?:P?<\w{0,64}>|[a-zA-Z-]{0,8}:)|[^]/gu;
 
 /** Measured, in instructions that take as long to compile. */
-const UNICODE_CLASS = 24;
-const FOLDED_RANGE = 1000;
+const UNICODE_CLASS = 80;
+/** Each place where one stands adds its ranges to the tables of the search. */
+const UNICODE_INSTRUCTION = 4;
+/** Without regard to case, each character of a range is looked up; behind the last, none has a case. */
+const CHARACTERS_PER_FOLD = 30;
+const LAST_WITH_CASE = 0x1e943;
+const RANGE = /(\\x\{[0-9a-fA-F]{1,6}\}|\\x[0-9a-fA-F]{2}|[^\\])-(\\x\{[0-9a-fA-F]{1,6}\}|\\x[0-9a-fA-F]{2}|[^\]\\])/gu;
 
 export interface RegexSize {
   /** About how many instructions. */
@@ -43,7 +48,7 @@ export function estimateSize(pattern: string): RegexSize {
       group.total += group.last * (times - 1);
       group.last *= times;
     } else {
-      addPiece(group, piece.startsWith('\\Q') ? piece.length : 1);
+      addPiece(group, pieceSize(piece));
       tables += tableSize(piece, folds);
     }
   }
@@ -55,10 +60,26 @@ function addPiece(group: Group, size: number): void {
   group.last = size;
 }
 
+function pieceSize(piece: string): number {
+  if (piece.startsWith('\\Q')) return piece.length;
+  return /\\[pP]/.test(piece) ? UNICODE_INSTRUCTION : 1;
+}
+
 function tableSize(piece: string, folds: boolean): number {
   if (!/^[[\\]/.test(piece)) return 0;
   const unicode = UNICODE_CLASS * (piece.match(/\\[pP]/g)?.length ?? 0);
-  // Without regard to case, every character of a range is looked up.
-  const folded = folds && /^\[[^]*(?:\\x|[^\0-\x7f])/.test(piece) ? FOLDED_RANGE : 0;
-  return unicode + folded + Math.ceil(piece.length / 2);
+  return unicode + (folds ? foldedSize(piece) : 0) + Math.ceil(piece.length / 2);
+}
+
+function foldedSize(piece: string): number {
+  let characters = 0;
+  for (const [, first = '', last = ''] of piece.matchAll(RANGE)) {
+    characters += Math.max(0, Math.min(codeOf(last), LAST_WITH_CASE) - codeOf(first));
+  }
+  return Math.ceil(characters / CHARACTERS_PER_FOLD);
+}
+
+function codeOf(character: string): number {
+  const hex = /^\\x\{?([0-9a-fA-F]+)/.exec(character)?.[1];
+  return hex === undefined ? (character.codePointAt(0) ?? 0) : Number.parseInt(hex, 16);
 }

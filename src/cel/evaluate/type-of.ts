@@ -23,7 +23,7 @@ const types = {
   optional: named('optional_type', optionalOf(DYN)),
 } as const;
 
-/** The identifiers that are types: `int`, `list`, `google.protobuf.Duration`. */
+/** The identifiers that are types everywhere: `int`, `list`, `google.protobuf.Duration`. Libraries add theirs. */
 export const typeNames: ReadonlyMap<string, CelTypeValue> = new Map(
   Object.values(types).map((type) => [type.name, type]),
 );

@@ -1,6 +1,7 @@
 /** `cel.bind(name, value, expression)`: a name for a value, as a fold that does not turn. */
 import type { Expr } from '#cel/ast.ts';
 import type { Library, MacroCall } from '#cel/library.ts';
+import { bind } from '#cel/parse/fold-parts.ts';
 import { CelSyntaxError } from '#cel/syntax-error.ts';
 
 export const bindLibrary: Library = { macros: [{ name: 'bind', member: true, arity: 3, expand }] };
@@ -12,16 +13,5 @@ function expand({ at, target, args: [name, value, result] }: MacroCall): Expr | 
     const message = 'cel.bind() variable names must be simple identifiers';
     throw new CelSyntaxError([{ at: name.at, message }]);
   }
-  return {
-    kind: 'fold',
-    at,
-    range: { kind: 'list', at, elements: [] },
-    variable: '#unused',
-    second: undefined,
-    accumulator: name.name,
-    start: value,
-    condition: { kind: 'const', at, value: false },
-    step: { kind: 'ident', at, name: name.name },
-    result,
-  };
+  return bind(at, name.name, value, result);
 }

@@ -1,9 +1,12 @@
 /**
- * Doubles as decimals with a given number of digits, exact and rounded half to even, as Go's strconv does. That takes
- * as long as ten ordinary steps: callers charge DIGITS_COST.
+ * Doubles as decimals with a given number of digits, exact and rounded half to even, as Go's strconv does. Callers
+ * charge digitsCost: numbers of hundreds of digits are made for what is far from 1.
  */
 
-export const DIGITS_COST = 10;
+export function digitsCost(value: number): number {
+  const power = Number.isFinite(value) && value !== 0 ? Math.abs(Math.log10(Math.abs(value))) : 0;
+  return 20 + Math.ceil(power * 1.2);
+}
 
 interface Exact {
   readonly mantissa: bigint;

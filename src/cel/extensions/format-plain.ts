@@ -1,6 +1,6 @@
 /** How `format` writes values by the specification (and cel-go from version 4 of its strings on): without quotes. */
 import { CostLimitError } from '#cel/budget.ts';
-import { DIGITS_COST, fixedText, plainText, scientificParts } from '#cel/extensions/decimal-text.ts';
+import { digitsCost, fixedText, plainText, scientificParts } from '#cel/extensions/decimal-text.ts';
 import type { FormatStyle, FormatText } from '#cel/extensions/format.ts';
 import { FormatError, given, integerOf } from '#cel/extensions/format.ts';
 import { MAX_DEPTH, notText, scalarText, sortedEntries } from '#cel/extensions/format-scalar.ts';
@@ -21,14 +21,14 @@ export const plainStyle: FormatStyle = {
   fixed(value, text, precision = DIGITS) {
     const number = numberOf(value);
     if (number === undefined) throw new FormatError(`fixed-point clause can only be used on doubles, ${given(value)}`);
-    text.budget.charge(DIGITS_COST);
+    text.budget.charge(digitsCost(number));
     text.add(Number.isFinite(number) ? fixedText(number, precision) : String(number));
   },
 
   scientific(value, text, precision = DIGITS) {
     const number = numberOf(value);
     if (number === undefined) throw new FormatError(`scientific clause can only be used on doubles, ${given(value)}`);
-    text.budget.charge(DIGITS_COST);
+    text.budget.charge(digitsCost(number));
     if (!Number.isFinite(number)) return text.add(String(number));
     const { mantissa, exponent } = scientificParts(number, precision);
     text.add(`${mantissa}e${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`);

@@ -5,11 +5,11 @@
 import { CostLimitError } from '#cel/budget.ts';
 import { formatDouble } from '#cel/evaluate/number-text.ts';
 import { typeOfValue } from '#cel/evaluate/type-of.ts';
-import { DIGITS_COST, fixedText, scientificParts } from '#cel/extensions/decimal-text.ts';
+import { digitsCost, fixedText, scientificParts } from '#cel/extensions/decimal-text.ts';
 import type { FormatStyle, FormatText } from '#cel/extensions/format.ts';
 import { FormatError, given, integerOf } from '#cel/extensions/format.ts';
 import { MAX_DEPTH, notText, scalarText, sortedEntries } from '#cel/extensions/format-scalar.ts';
-import { goQuote } from '#cel/extensions/go-quote.ts';
+import { goQuote, hasHidden } from '#cel/extensions/go-quote.ts';
 import { CelDuration, CelList, CelMap, CelTimestamp } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
@@ -32,7 +32,7 @@ export const quotedStyle: FormatStyle = {
   fixed(value, text, precision = DIGITS) {
     const number = numberOf(value);
     if (number === undefined) throw new FormatError(`fixed-point clause can only be used on doubles, ${given(value)}`);
-    text.budget.charge(DIGITS_COST);
+    text.budget.charge(digitsCost(number));
     text.add(special(number) ?? grouped(fixedText(number, precision)));
   },
 
@@ -40,7 +40,7 @@ export const quotedStyle: FormatStyle = {
   scientific(value, text, width = 0) {
     const number = numberOf(value);
     if (number === undefined) throw new FormatError(`scientific clause can only be used on doubles, ${given(value)}`);
-    text.budget.charge(DIGITS_COST);
+    text.budget.charge(digitsCost(number));
     text.add((special(number) ?? superscript(number)).padStart(width));
   },
 };
@@ -56,7 +56,10 @@ function special(number: number): string | undefined {
 }
 
 function grouped(text: string): string {
-  return text.replace(/^-?\d+/, (whole) => whole.replaceAll(/\B(?=(?:\d{3})+$)/g, ','));
+  const [sign = '', whole = ''] = /^(-?)(\d+)/.exec(text)?.slice(1) ?? [];
+  const groups: string[] = [];
+  for (let end = whole.length; end > 0; end -= 3) groups.push(whole.slice(Math.max(0, end - 3), end));
+  return `${sign}${groups.toReversed().join(',')}${text.slice(sign.length + whole.length)}`;
 }
 
 function superscript(number: number): string {
@@ -75,7 +78,7 @@ function addLiteral(value: CelValue, text: FormatText, depth: number): void {
 
 function scalarLiteral(value: CelValue, text: FormatText): string {
   if (typeof value === 'number') {
-    text.budget.charge(DIGITS_COST);
+    text.budget.charge(digitsCost(value));
     return Number.isFinite(value) ? fixedText(value, DIGITS) : goQuote(formatDouble(value));
   }
   const shown = scalarText(value, text);
@@ -83,8 +86,11 @@ function scalarLiteral(value: CelValue, text: FormatText): string {
   if (value instanceof CelTimestamp) return `timestamp(${goQuote(shown)})`;
   if (value instanceof CelDuration) return `duration(${goQuote(shown)})`;
   if (typeof value !== 'string' && !(value instanceof Uint8Array)) return shown;
-  text.charge(shown.length);
-  return typeof value === 'string' ? goQuote(shown) : `b${goQuote(shown)}`;
+  text.charge(shown.length * 6);
+  const hidden = hasHidden(shown);
+  if (hidden) text.budget.charge(2 * shown.length);
+  const quoted = hidden ? goQuote(shown) : `"${shown}"`;
+  return typeof value === 'string' ? quoted : `b${quoted}`;
 }
 
 function addList(list: CelList, text: FormatText, depth: number): void {

@@ -1,4 +1,6 @@
 /** Values that look the same in every style of format: as `string(value)` shows them. */
+import { isUtf8 } from 'node:buffer';
+import { keysCost } from '#cel/budget.ts';
 import { orderStrings } from '#cel/evaluate/order.ts';
 import { formatDuration, formatTimestamp } from '#cel/evaluate/time-text.ts';
 import type { FormatText } from '#cel/extensions/format.ts';
@@ -6,7 +8,12 @@ import { FormatError, given } from '#cel/extensions/format.ts';
 import { CelDuration, CelFault, CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';
 import type { CelMap, CelValue } from '#cel/value.ts';
 
-const utf8 = new TextDecoder('utf-8', { fatal: true });
+const utf8 = new TextDecoder();
+
+/** Units for one entry of a map, which is sorted among the others. */
+const ENTRY_COST = 12;
+/** Units for a timestamp or duration. */
+const TIME_COST = 60;
 
 /** undefined = not a scalar, or a double, which each style writes in its own way. */
 export function scalarText(value: CelValue, text: FormatText): string | undefined {
@@ -14,19 +21,18 @@ export function scalarText(value: CelValue, text: FormatText): string | undefine
   if (typeof value === 'boolean' || typeof value === 'bigint' || value === null) return String(value);
   if (value instanceof CelUint) return String(value.value);
   if (value instanceof Uint8Array) return bytesText(value, text);
-  if (value instanceof CelTimestamp) return formatTimestamp(value);
-  if (value instanceof CelDuration) return formatDuration(value);
+  if (value instanceof CelTimestamp || value instanceof CelDuration) {
+    text.budget.charge(TIME_COST);
+    return value instanceof CelTimestamp ? formatTimestamp(value) : formatDuration(value);
+  }
   if (value instanceof CelTypeValue) return value.name;
   return undefined;
 }
 
 function bytesText(bytes: Uint8Array, text: FormatText): string {
-  text.charge(bytes.length);
-  try {
-    return utf8.decode(bytes);
-  } catch {
-    throw new FormatError('could not convert argument "invalid UTF-8 in bytes, cannot convert to string" to string');
-  }
+  text.charge(bytes.length * 2);
+  if (isUtf8(bytes)) return utf8.decode(bytes);
+  throw new FormatError('could not convert argument "invalid UTF-8 in bytes, cannot convert to string" to string');
 }
 
 export function notText(value: CelValue): FormatError {
@@ -42,9 +48,10 @@ export interface TextEntry {
 
 /** The entries of a map in the order in which they are shown. */
 export function sortedEntries(map: CelMap, text: FormatText, keyText: (key: CelValue) => string): TextEntry[] {
+  text.budget.charge(keysCost(map.size));
   const entries: TextEntry[] = [];
   for (const key of map.keys()) {
-    text.charge(1);
+    text.budget.charge(ENTRY_COST);
     const value = map.get(key);
     if (value === undefined) continue;
     if (value instanceof CelFault) throw new FormatError(value.message);

@@ -38,7 +38,7 @@ export class FormatText {
   }
 
   add(piece: string): void {
-    this.charge(piece.length);
+    this.budget.charge(1 + bytesCost(piece.length));
     this.#text += piece;
   }
 
@@ -53,16 +53,19 @@ export class FormatText {
 }
 
 const MAX_PRECISION = 100;
+/** Units for a call, and for each clause. */
+const FORMAT_COST = 10;
 
 export function formatOverload(style: FormatStyle): Overload {
   const clauses = clausesOf(style);
   return method<[string, CelList]>('string_format', [STRING, listOf(DYN)], STRING, (budget, template, args) => {
+    budget.charge(FORMAT_COST);
     const text = new FormatText(budget);
     try {
       fill(template, args, clauses, text);
     } catch (error) {
       if (!(error instanceof FormatError)) throw error;
-      budget.charge(2 * THROW_COST); // Most are thrown again on the way.
+      budget.charge(3 * THROW_COST); // Most are thrown again on the way.
       return new CelFault(error.message);
     }
     return text.toString();
@@ -81,6 +84,7 @@ function fill(template: string, args: CelList, clauses: ReadonlyMap<string, Clau
     }
     if (next >= args.size) throw new FormatError(`index ${next} out of range`);
     if (at + 1 === template.length) throw new FormatError('unexpected end of string');
+    text.budget.charge(FORMAT_COST);
     const { precision, letter, end } = readClause(template, at + 1);
     const clause = clauses.get(letter);
     if (clause === undefined) throw unreadable(`unrecognized formatting clause "${letter}"`);

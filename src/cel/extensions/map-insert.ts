@@ -2,13 +2,19 @@
  * `cel.@mapInsert`, which only macros call: a map with one entry more, or with all of another map. A fold that builds
  * a map this way takes the time of its entries: the maps of its steps share one table, each sees its first entries.
  */
+import { keysCost } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
 import { shown } from '#cel/evaluate/fault.ts';
+import { canonical } from '#cel/evaluate/map-key.ts';
+import type { Canonical } from '#cel/evaluate/map-key.ts';
 import { func } from '#cel/extensions/overload.ts';
 import type { Overload } from '#cel/library.ts';
 import { mapOf, param } from '#cel/type.ts';
 import type { CelValue } from '#cel/value.ts';
-import { CelFault, CelMap, CelUint } from '#cel/value.ts';
+import { CelFault, CelMap } from '#cel/value.ts';
+
+/** Units for one entry of a table. */
+const ENTRY_COST = 10;
 
 const KEY = param('K');
 const VALUE = param('V');
@@ -18,15 +24,6 @@ export const insertOverloads: readonly Overload[] = [
   func<[CelMap, CelValue, CelValue]>('@mapInsert_map_key_value', [MAP, KEY, VALUE], MAP, insert),
   func<[CelMap, CelMap]>('@mapInsert_map_map', [MAP, MAP], MAP, insertAll),
 ];
-
-type Canonical = string | boolean | bigint;
-
-/** Keys that are equal have the same canonical form. undefined = cannot be a key. */
-function canonical(key: CelValue): Canonical | undefined {
-  if (typeof key === 'string' || typeof key === 'boolean' || typeof key === 'bigint') return key;
-  if (key instanceof CelUint) return key.value;
-  return typeof key === 'number' && Number.isInteger(key) ? BigInt(key) : undefined;
-}
 
 interface Entry {
   readonly key: CelValue;
@@ -82,12 +79,13 @@ function insert(budget: Budget, map: CelMap, key: CelValue, value: CelValue): Ce
   const id = canonical(key);
   if (id === undefined) return new CelFault('unsupported key type');
   if (map.has(key)) return new CelFault(`insert failed: key ${shown(key)} already exists`);
-  budget.charge(1);
+  budget.charge(ENTRY_COST);
   const own = map instanceof GrownMap && map.isNewest ? map : copyOf(budget, map);
   return own instanceof CelFault ? own : own.with(id, key, value);
 }
 
 function insertAll(budget: Budget, map: CelMap, more: CelMap): CelMap | CelFault {
+  budget.charge(keysCost(more.size));
   let result: CelMap | CelFault = map;
   for (const key of more.keys()) {
     const value = more.get(key);
@@ -100,7 +98,7 @@ function insertAll(budget: Budget, map: CelMap, more: CelMap): CelMap | CelFault
 }
 
 function copyOf(budget: Budget, map: CelMap): GrownMap | CelFault {
-  budget.charge(map.size);
+  budget.charge(keysCost(map.size) + ENTRY_COST * map.size);
   const table = new Map<Canonical, Entry>();
   for (const key of map.keys()) {
     const id = canonical(key);

@@ -36,7 +36,7 @@ function intersects(budget: Budget, a: CelList, b: CelList): boolean {
 
 function contains(budget: Budget, list: CelList, value: CelValue): boolean {
   for (let i = 0; i < list.size; i++) {
-    budget.charge(1);
+    budget.charge(2);
     if (equal(list.at(i), value, budget)) return true;
   }
   return false;

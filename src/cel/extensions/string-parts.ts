@@ -3,8 +3,8 @@ import type { Budget } from '#cel/budget.ts';
 import { bytesCost } from '#cel/budget.ts';
 import { ArrayList } from '#cel/evaluate/array-list.ts';
 import { shown } from '#cel/evaluate/fault.ts';
-import { codePointCount, nextUnit } from '#cel/extensions/code-points.ts';
-import { searchCost } from '#cel/extensions/search-cost.ts';
+import { codePointCount, nextUnit } from '#cel/evaluate/code-points.ts';
+import { searchCost } from '#cel/evaluate/search-cost.ts';
 import type { CelList } from '#cel/value.ts';
 import { CelFault } from '#cel/value.ts';
 
@@ -51,7 +51,7 @@ export function replace(budget: Budget, text: string, from: string, to: string, 
   budget.charge(searchCost(text, from));
   const places = from === '' ? Math.min(times, codePointCount(text) + 1) : countUpTo(text, from, times);
   if (places === 0) return text;
-  budget.charge(places + bytesCost(text.length + places * to.length));
+  budget.charge(2 * places + bytesCost(text.length + places * to.length));
 
   const parts: string[] = [];
   let start = 0;

@@ -4,12 +4,13 @@
  */
 import type { Budget } from '#cel/budget.ts';
 import { bytesCost } from '#cel/budget.ts';
-import { codePointCount, hasSurrogates, nextUnit, pointIndex, unitOffset } from '#cel/extensions/code-points.ts';
+import { codePointCount, hasSurrogates, nextUnit, pointIndex, unitOffset } from '#cel/evaluate/code-points.ts';
 import { formatOverload } from '#cel/extensions/format.ts';
 import { plainStyle } from '#cel/extensions/format-plain.ts';
 import { quotedStyle } from '#cel/extensions/format-quoted.ts';
+import { NAMED_ESCAPES } from '#cel/extensions/go-quote.ts';
 import { func, method } from '#cel/extensions/overload.ts';
-import { backwardSearchCost, searchCost } from '#cel/extensions/search-cost.ts';
+import { backwardSearchCost, searchCost } from '#cel/evaluate/search-cost.ts';
 import { join, replace, split } from '#cel/extensions/string-parts.ts';
 import type { Library } from '#cel/library.ts';
 import { INT, STRING, listOf } from '#cel/type.ts';
@@ -125,14 +126,17 @@ function substring(budget: Budget, text: string, start: bigint, end: bigint): st
 }
 
 function lowerAscii(budget: Budget, text: string): string {
-  budget.charge(bytesCost(text.length));
+  budget.charge(bytesCost(text.length * CASE_BYTES));
   return isAscii(text) ? text.toLowerCase() : mapAscii(text, 0x41, 0x5a, 0x20);
 }
 
 function upperAscii(budget: Budget, text: string): string {
-  budget.charge(bytesCost(text.length));
+  budget.charge(bytesCost(text.length * CASE_BYTES));
   return isAscii(text) ? text.toUpperCase() : mapAscii(text, 0x61, 0x7a, -0x20);
 }
+
+/** What one character takes where not all are ASCII, in bytes that are just walked over. */
+const CASE_BYTES = 3;
 
 function isAscii(text: string): boolean {
   return /^[\x00-\x7f]*$/.test(text);
@@ -163,24 +167,15 @@ function isWhite(unit: number): boolean {
   return /[\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/.test(String.fromCharCode(unit));
 }
 
-/** The backslash first: the others bring new ones. */
-const ESCAPES: readonly [string, string][] = [
-  ['\\', '\\\\'],
-  ['"', '\\"'],
-  ['\x07', '\\a'],
-  ['\b', '\\b'],
-  ['\f', '\\f'],
-  ['\n', '\\n'],
-  ['\r', '\\r'],
-  ['\t', '\\t'],
-  ['\v', '\\v'],
-];
+const ESCAPED = /[\\"\x07\b\f\n\r\t\v]/;
+const ALL_ESCAPED = new RegExp(ESCAPED, 'g');
 
 function quote(budget: Budget, text: string): string {
-  budget.charge(bytesCost(text.length * 2));
-  let escaped = text.toWellFormed();
-  for (const [sign, escape] of ESCAPES) escaped = escaped.replaceAll(sign, escape);
-  return `"${escaped}"`;
+  budget.charge(bytesCost(text.length * 3));
+  const whole = text.toWellFormed();
+  if (!ESCAPED.test(whole)) return `"${whole}"`;
+  budget.charge(2 * text.length);
+  return `"${whole.replaceAll(ALL_ESCAPED, (sign) => NAMED_ESCAPES.get(sign) ?? sign)}"`;
 }
 
 function reverse(budget: Budget, text: string): string {

@@ -2,25 +2,16 @@
  * cel-go's comprehensions with two variables: index and element of a list, key and value of a map.
  * `list.all(i, v, ...)`, `map.transformMap(k, v, filter, value)`.
  */
-import type { CallExpr, Expr, FoldExpr } from '#cel/ast.ts';
+import type { Expr, FoldExpr } from '#cel/ast.ts';
 import { insertOverloads } from '#cel/extensions/map-insert.ts';
 import type { Library, Macro, MacroCall } from '#cel/library.ts';
-import { ACCUMULATOR, variableName } from '#cel/parse/macros.ts';
+import { ACCUMULATOR, accumulator, all, collect, collectList } from '#cel/parse/fold-parts.ts';
+import { exists, existsOne, global } from '#cel/parse/fold-parts.ts';
+import type { FoldBody } from '#cel/parse/fold-parts.ts';
+import { variableName } from '#cel/parse/macros.ts';
 import { CelSyntaxError } from '#cel/syntax-error.ts';
 
 const INSERT = 'cel.@mapInsert';
-
-const accumulator = (at: number): Expr => ({ kind: 'ident', at, name: ACCUMULATOR });
-const constant = (at: number, value: boolean | bigint): Expr => ({ kind: 'const', at, value });
-const call = (at: number, name: string, ...args: Expr[]): CallExpr => ({
-  kind: 'call',
-  at,
-  name,
-  target: undefined,
-  args,
-});
-
-type Fold = Pick<FoldExpr, 'start' | 'condition' | 'step' | 'result'>;
 
 /** What one macro does with what follows the two names. */
 interface Body {
@@ -30,7 +21,7 @@ interface Body {
   readonly last: Expr;
 }
 
-function macro(name: string, arity: 3 | 4, fold: (body: Body) => Fold): Macro {
+function macro(name: string, arity: 3 | 4, fold: (body: Body) => FoldBody): Macro {
   const expand = ({ at, target, args }: MacroCall): FoldExpr | undefined => {
     const [first, other] = args;
     const last = args.at(-1);
@@ -46,67 +37,31 @@ function macro(name: string, arity: 3 | 4, fold: (body: Body) => Fold): Macro {
   return { name, member: true, arity, expand };
 }
 
-function all({ at, last }: Body): Fold {
-  return {
-    start: constant(at, true),
-    condition: call(at, '@not_strictly_false', accumulator(at)),
-    step: call(at, '_&&_', accumulator(at), last),
-    result: accumulator(at),
-  };
+function emptyMap(at: number): Expr {
+  return { kind: 'map', at, entries: [] };
 }
 
-function exists({ at, last }: Body): Fold {
-  return {
-    start: constant(at, false),
-    condition: call(at, '@not_strictly_false', call(at, '!_', accumulator(at))),
-    step: call(at, '_||_', accumulator(at), last),
-    result: accumulator(at),
-  };
+function transformMap({ at, key, filter, last }: Body): FoldBody {
+  return collect(at, filter, emptyMap(at), global(at, INSERT, accumulator(at), key, last));
 }
 
-function existsOne({ at, last }: Body): Fold {
-  const more = call(at, '_+_', accumulator(at), constant(at, 1n));
-  return {
-    start: constant(at, 0n),
-    condition: constant(at, true),
-    step: call(at, '_?_:_', last, more, accumulator(at)),
-    result: call(at, '_==_', accumulator(at), constant(at, 1n)),
-  };
+function transformMapEntry({ at, filter, last }: Body): FoldBody {
+  return collect(at, filter, emptyMap(at), global(at, INSERT, accumulator(at), last));
 }
 
-/** From `start`, one `more` for each turn in which the filter holds. */
-function collect({ at, filter }: Body, start: Expr, more: Expr): Fold {
-  return {
-    start,
-    condition: constant(at, true),
-    step: filter === undefined ? more : call(at, '_?_:_', filter, more, accumulator(at)),
-    result: accumulator(at),
-  };
-}
-
-function transformList(body: Body): Fold {
-  const { at, last } = body;
-  const element: Expr = { kind: 'list', at, elements: [{ value: last, optional: false }] };
-  return collect(body, { kind: 'list', at, elements: [] }, call(at, '_+_', accumulator(at), element));
-}
-
-function transformMap(body: Body): Fold {
-  const { at, key, last } = body;
-  return collect(body, { kind: 'map', at, entries: [] }, call(at, INSERT, accumulator(at), key, last));
-}
-
-function transformMapEntry(body: Body): Fold {
-  const { at, last } = body;
-  return collect(body, { kind: 'map', at, entries: [] }, call(at, INSERT, accumulator(at), last));
-}
+const quantifier =
+  (fold: (at: number, predicate: Expr) => FoldBody) =>
+  ({ at, last }: Body) =>
+    fold(at, last);
+const transformList = ({ at, filter, last }: Body) => collectList(at, filter, last);
 
 export const twoVariableLibrary: Library = {
   functions: { [INSERT]: insertOverloads },
   macros: [
-    macro('all', 3, all),
-    macro('exists', 3, exists),
-    macro('existsOne', 3, existsOne),
-    macro('exists_one', 3, existsOne),
+    macro('all', 3, quantifier(all)),
+    macro('exists', 3, quantifier(exists)),
+    macro('existsOne', 3, quantifier(existsOne)),
+    macro('exists_one', 3, quantifier(existsOne)),
     macro('transformList', 3, transformList),
     macro('transformList', 4, transformList),
     macro('transformMap', 3, transformMap),

@@ -2,16 +2,26 @@
 import type { Budget } from '#cel/budget.ts';
 import { bytesCost } from '#cel/budget.ts';
 import { func, method } from '#cel/extensions/overload.ts';
-import { quotedForMessage } from '#cel/extensions/go-quote.ts';
+import { quoteCost, quotedForMessage } from '#cel/extensions/go-quote.ts';
 import { THROW_COST } from '#cel/extensions/throw-cost.ts';
 import { CelIp, IP, isFourInSix, readIp } from '#cel/kubernetes/ip.ts';
 import type { IpAddress } from '#cel/kubernetes/ip-address.ts';
-import { IpAddressError, PARSE_COST, bitsOf, formatIpAddress, parseIpAddress } from '#cel/kubernetes/ip-address.ts';
+import {
+  FORMAT_COST,
+  IpAddressError,
+  PARSE_COST,
+  bitsOf,
+  formatIpAddress,
+  parseIpAddress,
+} from '#cel/kubernetes/ip-address.ts';
 import type { Library } from '#cel/library.ts';
 import { BOOL, INT, STRING, opaque } from '#cel/type.ts';
 import { CelFault, CelOpaque } from '#cel/value.ts';
 
 export const CIDR = opaque('net.CIDR');
+
+/** Units for shifting an address to and fro. */
+const MASK_COST = 10;
 
 /** The address as written, not masked. */
 export class CelCidr extends CelOpaque {
@@ -44,6 +54,7 @@ export class CelCidr extends CelOpaque {
 }
 
 export const cidrLibrary: Library = {
+  types: [CIDR],
   functions: {
     cidr: [func<[string]>('string_to_cidr', [STRING], CIDR, readCidr)],
     containsCIDR: [
@@ -66,15 +77,18 @@ export const cidrLibrary: Library = {
     ],
     ip: [method<[CelCidr]>('cidr_ip', [CIDR], IP, (_budget, cidr) => new CelIp(cidr.address))],
     isCIDR: [func<[string]>('is_cidr', [STRING], BOOL, (budget, text) => readCidr(budget, text) instanceof CelCidr)],
-    masked: [method<[CelCidr]>('cidr_masked', [CIDR], CIDR, (_budget, cidr) => cidr.masked())],
+    masked: [
+      method<[CelCidr]>('cidr_masked', [CIDR], CIDR, (budget, cidr) => {
+        budget.charge(MASK_COST);
+        return cidr.masked();
+      }),
+    ],
     prefixLength: [method<[CelCidr]>('cidr_prefix_length', [CIDR], INT, (_budget, cidr) => BigInt(cidr.prefix))],
     string: [
-      func<[CelCidr]>(
-        'cidr_to_string',
-        [CIDR],
-        STRING,
-        (_budget, cidr) => `${formatIpAddress(cidr.address)}/${cidr.prefix}`,
-      ),
+      func<[CelCidr]>('cidr_to_string', [CIDR], STRING, (budget, cidr) => {
+        budget.charge(FORMAT_COST);
+        return `${formatIpAddress(cidr.address)}/${cidr.prefix}`;
+      }),
     ],
   },
 };
@@ -90,7 +104,7 @@ function readCidr(budget: Budget, text: string): CelCidr | CelFault {
   budget.charge(PARSE_COST + bytesCost(text.length));
   const cidr = parsePrefix(text);
   if (typeof cidr === 'string') {
-    budget.charge(THROW_COST);
+    budget.charge(THROW_COST + quoteCost(text));
     return new CelFault(`${CONVERSION}${CONVERSION}netip.ParsePrefix(${quotedForMessage(text)}): ${cidr}`);
   }
   if (isFourInSix(cidr.address)) {

@@ -12,7 +12,9 @@ export class IpAddressError extends Error {
 }
 
 /** Units for reading one, beside its length. */
-export const PARSE_COST = 10;
+export const PARSE_COST = 50;
+/** Units for writing one. */
+export const FORMAT_COST = 50;
 
 export const bitsOf = (family: 4 | 6): number => (family === 4 ? 32 : 128);
 

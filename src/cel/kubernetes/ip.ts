@@ -2,10 +2,16 @@
 import type { Budget } from '#cel/budget.ts';
 import { bytesCost } from '#cel/budget.ts';
 import { func, method } from '#cel/extensions/overload.ts';
-import { quotedForMessage } from '#cel/extensions/go-quote.ts';
+import { quoteCost, quotedForMessage } from '#cel/extensions/go-quote.ts';
 import { THROW_COST } from '#cel/extensions/throw-cost.ts';
 import type { IpAddress } from '#cel/kubernetes/ip-address.ts';
-import { IpAddressError, PARSE_COST, formatIpAddress, parseIpAddress } from '#cel/kubernetes/ip-address.ts';
+import {
+  FORMAT_COST,
+  IpAddressError,
+  PARSE_COST,
+  formatIpAddress,
+  parseIpAddress,
+} from '#cel/kubernetes/ip-address.ts';
 import type { Library, Overload } from '#cel/library.ts';
 import { BOOL, INT, STRING, opaque } from '#cel/type.ts';
 import { CelFault, CelOpaque } from '#cel/value.ts';
@@ -28,6 +34,7 @@ export class CelIp extends CelOpaque {
 }
 
 export const ipLibrary: Library = {
+  types: [IP],
   functions: {
     family: [method<[CelIp]>('ip_family', [IP], INT, (_budget, ip) => BigInt(ip.address.family))],
     ip: [func<[string]>('string_to_ip', [STRING], IP, readIp)],
@@ -42,7 +49,12 @@ export const ipLibrary: Library = {
     isLinkLocalUnicast: [ask('ip_is_link_local_unicast', isLinkLocalUnicast)],
     isLoopback: [ask('ip_is_loopback', isLoopback)],
     isUnspecified: [ask('ip_is_unspecified', ({ value }) => value === 0n)],
-    string: [func<[CelIp]>('ip_to_string', [IP], STRING, (_budget, ip) => formatIpAddress(ip.address))],
+    string: [
+      func<[CelIp]>('ip_to_string', [IP], STRING, (budget, ip) => {
+        budget.charge(FORMAT_COST);
+        return formatIpAddress(ip.address);
+      }),
+    ],
   },
 };
 
@@ -55,13 +67,16 @@ export function readIp(budget: Budget, text: string): CelIp | CelFault {
   budget.charge(PARSE_COST + bytesCost(text.length));
   try {
     const { family, value, zone } = parseIpAddress(text);
-    if (zone !== '') return new CelFault(`IP address ${quotedForMessage(text)} with zone value is not allowed`);
+    if (zone !== '') {
+      budget.charge(quoteCost(text));
+      return new CelFault(`IP address ${quotedForMessage(text)} with zone value is not allowed`);
+    }
     if (isFourInSix({ family, value }))
       return new CelFault(`IPv4-mapped IPv6 address ${quotedForMessage(text)} is not allowed`);
     return new CelIp({ family, value });
   } catch (error) {
     if (!(error instanceof IpAddressError)) throw error;
-    budget.charge(THROW_COST);
+    budget.charge(THROW_COST + quoteCost(text));
     return new CelFault(
       `IP Address ${quotedForMessage(text)} parse error during conversion from string: ${error.message}`,
     );
@@ -75,7 +90,7 @@ export function isFourInSix({ family, value }: IpAddress): boolean {
 function isCanonical(budget: Budget, text: string): boolean | CelFault {
   const ip = readIp(budget, text);
   if (ip instanceof CelFault) return ip;
-  budget.charge(bytesCost(text.length));
+  budget.charge(FORMAT_COST + bytesCost(text.length));
   return formatIpAddress(ip.address) === text;
 }
 

@@ -62,13 +62,13 @@ export const listsLibrary: Library = {
 };
 
 function isAt(budget: Budget, list: CelList, index: number, item: CelValue): boolean {
-  budget.charge(1);
+  budget.charge(2);
   return equal(list.at(index), item, budget);
 }
 
 function isSorted(budget: Budget, list: CelList): boolean | CelFault {
   for (let i = 1; i < list.size; i++) {
-    budget.charge(1);
+    budget.charge(2);
     const result = order(list.at(i - 1), list.at(i), budget);
     if (result instanceof CelFault) return result;
     if (result > 0) return false;
@@ -82,7 +82,7 @@ function extreme(name: 'min' | 'max', sign: 1 | -1, typeName: string, type: CelT
     if (list.size === 0) return new CelFault(`${name} called on empty list`);
     let best = list.at(0);
     for (let i = 1; i < list.size; i++) {
-      budget.charge(1);
+      budget.charge(2);
       const result = order(list.at(i), best, budget);
       if (result instanceof CelFault) return result;
       if (result * sign > 0) best = list.at(i);

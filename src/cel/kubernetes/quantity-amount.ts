@@ -44,6 +44,8 @@ export function addAmounts(
   if (a === undefined || b === undefined) return undefined;
   if (b.value === 0n) return a;
   if (a.value === 0n) return { value: sign * b.value, scale: b.scale };
+  // What is shifted further does not fit, and is not worth to be computed.
+  if (Math.abs(a.scale - b.scale) > MAX_DIGITS + 1) return undefined;
   const scale = Math.min(a.scale, b.scale);
   const left = a.value * 10n ** BigInt(a.scale - scale);
   const right = b.value * 10n ** BigInt(b.scale - scale);
@@ -55,6 +57,7 @@ export function addAmounts(
 export function amountAsInteger(amount: QuantityAmount | undefined): bigint | undefined {
   if (amount === undefined || amount.scale < 0) return undefined;
   if (amount.value === 0n) return 0n;
+  if (amount.scale > MAX_DIGITS + 1) return undefined;
   const value = amount.value * 10n ** BigInt(amount.scale);
   return fits(value) ? value : undefined;
 }

@@ -17,7 +17,17 @@ export const QUANTITY = opaque('kubernetes.Quantity');
 
 const NANOS = 10n ** 9n;
 /** Units for reading one, beside its length. */
-const PARSE_COST = 10;
+const PARSE_COST = 40;
+/** And for one that may have hundreds of digits. */
+const LONG_PARSE_COST = 60;
+const MAX_SHORT_SCALE = 18;
+/** Longer ones are refused unread. */
+const MAX_TEXT = 256;
+/** Units for a sum or difference, whose numbers may have hundreds of digits. */
+const ADD_COST = 10;
+/** Units for a double: through text, which takes long for long numbers. */
+const FLOAT_COST = 20;
+const LONG_FLOAT_COST = 250;
 
 export class CelQuantity extends CelOpaque {
   override readonly type = QUANTITY;
@@ -39,14 +49,19 @@ export class CelQuantity extends CelOpaque {
 export const quantityLibrary: Library = {
   functions: {
     add: [
-      method<[CelQuantity, CelQuantity]>('quantity_add', [QUANTITY, QUANTITY], QUANTITY, (_budget, a, b) =>
-        add(a, b, 1n),
+      method<[CelQuantity, CelQuantity]>('quantity_add', [QUANTITY, QUANTITY], QUANTITY, (budget, a, b) =>
+        add(budget, a, b, 1n),
       ),
-      method<[CelQuantity, bigint]>('quantity_add_int', [QUANTITY, INT], QUANTITY, (_budget, a, b) =>
-        add(a, whole(b), 1n),
+      method<[CelQuantity, bigint]>('quantity_add_int', [QUANTITY, INT], QUANTITY, (budget, a, b) =>
+        add(budget, a, whole(b), 1n),
       ),
     ],
-    asApproximateFloat: [method<[CelQuantity]>('quantity_get_float', [QUANTITY], DOUBLE, (_budget, q) => asDouble(q))],
+    asApproximateFloat: [
+      method<[CelQuantity]>('quantity_get_float', [QUANTITY], DOUBLE, (budget, q) => {
+        budget.charge(q.amount === undefined ? LONG_FLOAT_COST : FLOAT_COST);
+        return asDouble(q);
+      }),
+    ],
     asInteger: [
       method<[CelQuantity]>('quantity_get_int', [QUANTITY], INT, (_budget, { amount }) => {
         return amountAsInteger(amount) ?? new CelFault('cannot convert value to integer');
@@ -87,20 +102,25 @@ export const quantityLibrary: Library = {
     // Not a method, unlike all others, though Kubernetes' documentation shows it as one.
     sign: [func<[CelQuantity]>('quantity_sign', [QUANTITY], INT, (_budget, q) => signOf(q.nanos))],
     sub: [
-      method<[CelQuantity, CelQuantity]>('quantity_sub', [QUANTITY, QUANTITY], QUANTITY, (_budget, a, b) =>
-        add(a, b, -1n),
+      method<[CelQuantity, CelQuantity]>('quantity_sub', [QUANTITY, QUANTITY], QUANTITY, (budget, a, b) =>
+        add(budget, a, b, -1n),
       ),
-      method<[CelQuantity, bigint]>('quantity_sub_int', [QUANTITY, INT], QUANTITY, (_budget, a, b) =>
-        add(a, whole(b), -1n),
+      method<[CelQuantity, bigint]>('quantity_sub_int', [QUANTITY, INT], QUANTITY, (budget, a, b) =>
+        add(budget, a, whole(b), -1n),
       ),
     ],
   },
 };
 
 function readQuantity(budget: Budget, text: string): CelQuantity | CelFault {
-  budget.charge(PARSE_COST + bytesCost(text.length));
+  // Long digits take their square.
+  budget.charge(PARSE_COST + bytesCost(5 * Math.min(text.length, MAX_TEXT)));
   try {
-    return new CelQuantity(parseQuantity(text).nanos, amountOf(text));
+    const { nanos } = parseQuantity(text);
+    const amount = amountOf(text);
+    const isLong = amount === undefined || amount.scale > MAX_SHORT_SCALE;
+    if (isLong) budget.charge(LONG_PARSE_COST);
+    return new CelQuantity(nanos, amount);
   } catch (error) {
     if (!(error instanceof QuantityError)) throw error;
     budget.charge(THROW_COST);
@@ -112,7 +132,8 @@ function whole(value: bigint): CelQuantity {
   return new CelQuantity(value * NANOS, { value, scale: 0 });
 }
 
-function add(a: CelQuantity, b: CelQuantity, sign: 1n | -1n): CelQuantity {
+function add(budget: Budget, a: CelQuantity, b: CelQuantity, sign: 1n | -1n): CelQuantity {
+  budget.charge(ADD_COST);
   return new CelQuantity(a.nanos + sign * b.nanos, addAmounts(a.amount, b.amount, sign));
 }
 

@@ -2,8 +2,8 @@
 import type { Budget } from '#cel/budget.ts';
 import { bytesCost } from '#cel/budget.ts';
 import { ArrayList } from '#cel/evaluate/array-list.ts';
-import type { Regex } from '#cel/evaluate/regex.ts';
 import { constantRegex, regexOf } from '#cel/evaluate/regex.ts';
+import type { Regex } from '#cel/evaluate/regex-search.ts';
 import type { Library, Overload } from '#cel/library.ts';
 import type { CelType } from '#cel/type.ts';
 import { INT, STRING, listOf } from '#cel/type.ts';
@@ -52,11 +52,11 @@ function searchOverload(id: string, args: readonly CelType[], result: CelType, s
 
 /** A match may have to look at all that is left to know where it ends; so that is charged for each. */
 function matches(budget: Budget, text: string, regex: Regex, most: number): string[] {
-  const matcher = regex.compiled.matcher(text);
+  const matcher = regex.matcher(text);
   const found: string[] = [];
   let last = 0;
   while (found.length < most) {
-    budget.charge(regex.matchCost(text.length - last));
+    budget.charge(regex.findCost(text.length - last));
     if (!matcher.find()) break;
     const start = matcher.start();
     const end = matcher.end();

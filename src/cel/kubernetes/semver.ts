@@ -26,7 +26,8 @@ export class CelSemver extends CelOpaque {
   }
 
   /** Build metadata makes no difference. */
-  override equals(other: CelOpaque): boolean {
+  override equals(other: CelOpaque, budget: Budget): boolean {
+    budget.charge(this.version.prerelease.length);
     return other instanceof CelSemver && compareVersions(this.version, other.version) === 0;
   }
 }

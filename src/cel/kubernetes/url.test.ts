@@ -1,7 +1,10 @@
+import { Budget } from '#cel/budget.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fault, made, plain, testCalls } from '#cel/extensions/call.fixture.ts';
 import { CelUrl, urlLibrary } from '#cel/kubernetes/url.ts';
+
+const budget = () => new Budget(1000);
 
 function url(text: string): CelUrl {
   const value = made(urlLibrary, 'url', [text]);
@@ -68,8 +71,8 @@ testCalls(urlLibrary, {
 });
 
 test('URLs are equal when they are written alike', () => {
-  assert.equal(url('HTTP://example.com/a').equals(url('http://example.com/a')), true);
-  assert.equal(url('http://example.com/a').equals(url('http://example.com/a?')), false);
-  assert.equal(url('http://example.com/a').equals(url('http://example.com/a#')), false);
+  assert.equal(url('HTTP://example.com/a').equals(url('http://example.com/a'), budget()), true);
+  assert.equal(url('http://example.com/a').equals(url('http://example.com/a?'), budget()), false);
+  assert.equal(url('http://example.com/a').equals(url('http://example.com/a#'), budget()), false);
   assert.equal(plain(url('/a').parts.query as undefined), undefined);
 });

@@ -4,6 +4,7 @@ import { bytesCost } from '#cel/budget.ts';
 import { ArrayList } from '#cel/evaluate/array-list.ts';
 import { EntryMap } from '#cel/evaluate/entry-map.ts';
 import { func, method } from '#cel/extensions/overload.ts';
+import { quoteCost } from '#cel/extensions/go-quote.ts';
 import { THROW_COST } from '#cel/extensions/throw-cost.ts';
 import type { ParsedUrl } from '#cel/kubernetes/parse-url.ts';
 import { parseUrl, urlFault } from '#cel/kubernetes/parse-url.ts';
@@ -16,9 +17,15 @@ import { CelFault, CelOpaque } from '#cel/value.ts';
 export const URL_TYPE = opaque('kubernetes.URL');
 
 /** Units for reading one, beside its length. */
-const PARSE_COST = 10;
+const PARSE_COST = 40;
+/** Each character is looked at by several checks, and may be escaped. */
+const CHARACTER_BYTES = 8;
+const HOST_COST = 5;
+const EQUAL_COST = 10;
 /** Units for one pair of a query that has escapes; bad ones are found by throwing. */
 const UNESCAPE_COST = 100;
+const PAIR_COST = 10;
+const QUERY_COST = 20;
 
 export class CelUrl extends CelOpaque {
   override readonly type = URL_TYPE;
@@ -29,10 +36,14 @@ export class CelUrl extends CelOpaque {
     this.parts = parts;
   }
 
-  override equals(other: CelOpaque): boolean {
+  override equals(other: CelOpaque, budget: Budget): boolean {
     if (!(other instanceof CelUrl)) return false;
     const [a, b] = [this.parts, other.parts];
-    return (Object.keys(a) as (keyof ParsedUrl)[]).every((part) => a[part] === b[part]);
+    budget.charge(EQUAL_COST);
+    return (Object.keys(a) as (keyof ParsedUrl)[]).every((part) => {
+      budget.charge(bytesCost(a[part]?.length ?? 0));
+      return a[part] === b[part];
+    });
   }
 }
 
@@ -40,24 +51,24 @@ export const urlLibrary: Library = {
   functions: {
     getEscapedPath: [part('url_get_escaped_path', ({ escapedPath }) => escapedPath)],
     getHost: [part('url_get_host', ({ host }) => host)],
-    getHostname: [part('url_get_hostname', ({ host }) => splitHost(host).name)],
-    getPort: [part('url_get_port', ({ host }) => splitHost(host).port)],
+    getHostname: [hostPart('url_get_hostname', ({ name }) => name)],
+    getPort: [hostPart('url_get_port', ({ port }) => port)],
     getQuery: [method<[CelUrl]>('url_get_query', [URL_TYPE], mapOf(STRING, listOf(STRING)), getQuery)],
     getScheme: [part('url_get_scheme', ({ scheme }) => scheme)],
     isURL: [
       func<[string]>('is_url_string', [STRING], BOOL, (budget, text) => {
-        budget.charge(PARSE_COST + bytesCost(text.length * 2));
+        budget.charge(PARSE_COST + bytesCost(text.length * CHARACTER_BYTES));
         const isUrl = urlFault(text) === undefined;
-        if (!isUrl) budget.charge(THROW_COST);
+        if (!isUrl) budget.charge(THROW_COST + quoteCost(text));
         return isUrl;
       }),
     ],
     url: [
       func<[string]>('string_to_url', [STRING], URL_TYPE, (budget, text) => {
-        budget.charge(PARSE_COST + bytesCost(text.length * 4));
+        budget.charge(2 * PARSE_COST + bytesCost(text.length * 2 * CHARACTER_BYTES));
         const parts = parseUrl(text);
         if (typeof parts !== 'string') return new CelUrl(parts);
-        budget.charge(THROW_COST);
+        budget.charge(THROW_COST + quoteCost(text));
         return new CelFault(`URL parse error during conversion from string: ${parts}`);
       }),
     ],
@@ -68,20 +79,34 @@ function part(id: string, read: (parts: ParsedUrl) => string): Overload {
   return method<[CelUrl]>(id, [URL_TYPE], STRING, (_budget, url) => read(url.parts));
 }
 
-function splitHost(host: string): { name: string; port: string } {
-  const [colon] = /:[0-9]*$/.exec(host) ?? [''];
-  const name = colon === '' ? host : host.slice(0, -colon.length);
+interface Host {
+  readonly name: string;
+  readonly port: string;
+}
+
+function hostPart(id: string, read: (host: Host) => string): Overload {
+  return method<[CelUrl]>(id, [URL_TYPE], STRING, (budget, { parts: { host } }) => {
+    budget.charge(HOST_COST + bytesCost(host.length));
+    return read(splitHost(host));
+  });
+}
+
+/** Looks from the end, once: a pattern with `$` would begin anew at every colon. */
+function splitHost(host: string): Host {
+  const colon = host.lastIndexOf(':');
+  const hasPort = colon >= 0 && /^[0-9]*$/.test(host.slice(colon + 1));
+  const name = hasPort ? host.slice(0, colon) : host;
   const isBracketed = name.startsWith('[') && name.endsWith(']');
-  return { name: isBracketed ? name.slice(1, -1) : name, port: colon.slice(1) };
+  return { name: isBracketed ? name.slice(1, -1) : name, port: hasPort ? host.slice(colon + 1) : '' };
 }
 
 /** What cannot be unescaped is left out, as Go does. */
 function getQuery(budget: Budget, url: CelUrl): CelMap | CelFault {
   const query = url.parts.query ?? '';
-  budget.charge(bytesCost(query.length * 2));
+  budget.charge(QUERY_COST + bytesCost(query.length * 2));
   const values = new Map<string, string[]>();
   for (const pair of query.split('&')) {
-    budget.charge(pair.includes('%') ? UNESCAPE_COST : 2);
+    budget.charge(pair.includes('%') ? UNESCAPE_COST : PAIR_COST);
     if (pair === '' || pair.includes(';')) continue;
     const equals = pair.indexOf('=');
     const key = unescaped(equals < 0 ? pair : pair.slice(0, equals));

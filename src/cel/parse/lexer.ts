@@ -14,6 +14,7 @@ const ESCAPED_IDENTIFIER = /`[A-Za-z0-9_.\-/ ]+`/y;
 /** The two-character ones first. */
 const OPERATOR = /==|!=|<=|>=|&&|\|\||[<>[\]{}().,\-!?:+*/%]/y;
 const STRING_START = /[bB]?[rR]?["']/y;
+const [QUOTE, APOSTROPHE, DOT, SLASH, UNDERSCORE, LETTER_B, LETTER_R] = [0x22, 0x27, 0x2e, 0x2f, 0x5f, 0x62, 0x72];
 const WORDS: ReadonlySet<string> = new Set(['in', 'true', 'false', 'null']);
 const KINDS: ReadonlySet<string> = new Set(TOKEN_ORDER);
 
@@ -37,7 +38,7 @@ export function lex(source: string): Lexed {
   const problems: CelProblem[] = [];
   let at = 0;
   while (at < source.length) {
-    const space = match(SPACE, source, at);
+    const space = mayBeSpace(source.charCodeAt(at)) ? match(SPACE, source, at) : undefined;
     if (space !== undefined) {
       at += space.length;
       continue;
@@ -56,15 +57,35 @@ export function lex(source: string): Lexed {
   return { tokens, problems };
 }
 
+/** The first character tells which patterns are worth a try. */
+function mayBeSpace(code: number): boolean {
+  return code <= 0x20 || code === SLASH;
+}
+
+function isDigit(code: number): boolean {
+  return code >= 0x30 && code <= 0x39;
+}
+
+function isLetter(code: number): boolean {
+  const lower = code | 0x20;
+  return (lower >= 0x61 && lower <= 0x7a) || code === UNDERSCORE;
+}
+
+function mayBeString(code: number): boolean {
+  const lower = code | 0x20;
+  return code === QUOTE || code === APOSTROPHE || lower === LETTER_B || lower === LETTER_R;
+}
+
 function tokenAt(source: string, at: number): Token | undefined {
-  const string = match(STRING_START, source, at);
+  const code = source.charCodeAt(at);
+  const string = mayBeString(code) ? match(STRING_START, source, at) : undefined;
   if (string !== undefined) {
     const { end, closed } = endOfString(source, at, string);
     if (closed) return { kind: /^b/i.test(string) ? 'BYTES' : 'STRING', at, text: source.slice(at, end) };
   }
-  const number = match(NUMBER, source, at);
+  const number = isDigit(code) || code === DOT ? match(NUMBER, source, at) : undefined;
   if (number !== undefined) return { kind: numberKind(number), at, text: number };
-  const word = match(IDENTIFIER, source, at);
+  const word = isLetter(code) ? match(IDENTIFIER, source, at) : undefined;
   if (word !== undefined) return { kind: WORDS.has(word) && isKind(word) ? word : 'IDENTIFIER', at, text: word };
   const operator = match(OPERATOR, source, at);
   if (operator !== undefined && isKind(operator)) return { kind: operator, at, text: operator };

@@ -1,14 +1,14 @@
 /** How large an expression may be, as source and as a tree. */
 import type { Expr } from '#cel/ast.ts';
 
-/** Characters, as in cel-go. */
-export const MAX_SOURCE = 100_000;
+/** Characters. cel-go takes 100,000, but compiling holds the process: this many take 30 ms at worst. */
+export const MAX_SOURCE_LENGTH = 10_000;
 /** Brackets within brackets, and links of one chain: cel-go's bound on recursion. */
 export const MAX_NESTING = 250;
 /** Levels of the tree after macros are expanded. Who walks the tree may recurse. */
 const MAX_TREE_DEPTH = 600;
 /** A macro may use an argument twice: then nested ones double the tree each. */
-const MAX_TREE_NODES = 200_000;
+const MAX_TREE_NODES = 50_000;
 
 /** What is wrong with the size of the tree; undefined = nothing. */
 export function sizeProblem(tree: Expr): string | undefined {

@@ -1,29 +1,12 @@
 /** The macros of the language: has, all, exists, exists_one, map and filter, as folds. */
-import type { CallExpr, Expr, FoldExpr } from '#cel/ast.ts';
+import type { Expr, FoldExpr } from '#cel/ast.ts';
 import type { Macro, MacroCall } from '#cel/library.ts';
+import { ACCUMULATOR, all, collectList, exists, existsOne } from '#cel/parse/fold-parts.ts';
+import type { FoldBody } from '#cel/parse/fold-parts.ts';
 import { CelSyntaxError } from '#cel/syntax-error.ts';
 
-/** No identifier of a source can be this. */
-export const ACCUMULATOR = '@result';
 /** What older sources of cel-go name it: refused as a variable, as there. */
 const OLD_ACCUMULATOR = '__result__';
-
-const accumulator = (at: number): Expr => ({ kind: 'ident', at, name: ACCUMULATOR });
-const constant = (at: number, value: boolean | bigint): Expr => ({ kind: 'const', at, value });
-const call = (at: number, name: string, ...args: Expr[]): CallExpr => ({
-  kind: 'call',
-  at,
-  name,
-  target: undefined,
-  args,
-});
-const list = (at: number, ...values: Expr[]): Expr => ({
-  kind: 'list',
-  at,
-  elements: values.map((value) => ({ value, optional: false })),
-});
-
-type Fold = Pick<FoldExpr, 'start' | 'condition' | 'step' | 'result'>;
 
 /** The name that the macro's first argument declares. */
 export function variableName(arg: Expr | undefined, problem: string): string {
@@ -38,7 +21,7 @@ function foldMacro(
   name: string,
   arity: number,
   problem: string,
-  fold: (at: number, args: readonly Expr[]) => Fold,
+  fold: (at: number, args: readonly Expr[]) => FoldBody,
 ): Macro {
   const expand = ({ at, target, args }: MacroCall): FoldExpr | undefined => {
     if (target === undefined) return undefined;
@@ -59,45 +42,6 @@ function foldMacro(
 const SIMPLE_NAME = 'argument must be a simple name';
 const IDENTIFIER = 'argument is not an identifier';
 
-function all(at: number, [, predicate]: readonly Expr[]): Fold {
-  return {
-    start: constant(at, true),
-    condition: call(at, '@not_strictly_false', accumulator(at)),
-    step: call(at, '_&&_', accumulator(at), predicate as Expr),
-    result: accumulator(at),
-  };
-}
-
-function exists(at: number, [, predicate]: readonly Expr[]): Fold {
-  return {
-    start: constant(at, false),
-    condition: call(at, '@not_strictly_false', call(at, '!_', accumulator(at))),
-    step: call(at, '_||_', accumulator(at), predicate as Expr),
-    result: accumulator(at),
-  };
-}
-
-function existsOne(at: number, [, predicate]: readonly Expr[]): Fold {
-  const more = call(at, '_+_', accumulator(at), constant(at, 1n));
-  return {
-    start: constant(at, 0n),
-    condition: constant(at, true),
-    step: call(at, '_?_:_', predicate as Expr, more, accumulator(at)),
-    result: call(at, '_==_', accumulator(at), constant(at, 1n)),
-  };
-}
-
-/** Adds to a list; only where `filter` holds. */
-function collect(at: number, filter: Expr | undefined, element: Expr): Fold {
-  const more = call(at, '_+_', accumulator(at), list(at, element));
-  return {
-    start: list(at),
-    condition: constant(at, true),
-    step: filter === undefined ? more : call(at, '_?_:_', filter, more, accumulator(at)),
-    result: accumulator(at),
-  };
-}
-
 const has: Macro = {
   name: 'has',
   member: false,
@@ -110,10 +54,10 @@ const has: Macro = {
 
 export const standardMacros: readonly Macro[] = [
   has,
-  foldMacro('all', 2, SIMPLE_NAME, all),
-  foldMacro('exists', 2, SIMPLE_NAME, exists),
-  foldMacro('exists_one', 2, SIMPLE_NAME, existsOne),
-  foldMacro('map', 2, IDENTIFIER, (at, [, element]) => collect(at, undefined, element as Expr)),
-  foldMacro('map', 3, IDENTIFIER, (at, [, filter, element]) => collect(at, filter, element as Expr)),
-  foldMacro('filter', 2, IDENTIFIER, (at, [element, filter]) => collect(at, filter, element as Expr)),
+  foldMacro('all', 2, SIMPLE_NAME, (at, [, predicate]) => all(at, predicate as Expr)),
+  foldMacro('exists', 2, SIMPLE_NAME, (at, [, predicate]) => exists(at, predicate as Expr)),
+  foldMacro('exists_one', 2, SIMPLE_NAME, (at, [, predicate]) => existsOne(at, predicate as Expr)),
+  foldMacro('map', 2, IDENTIFIER, (at, [, element]) => collectList(at, undefined, element as Expr)),
+  foldMacro('map', 3, IDENTIFIER, (at, [, filter, element]) => collectList(at, filter, element as Expr)),
+  foldMacro('filter', 2, IDENTIFIER, (at, [element, filter]) => collectList(at, filter, element as Expr)),
 ];

@@ -2,34 +2,15 @@
  * optMap and optFlatMap. cel-go's expansions evaluate the target twice, so nested ones double the tree each; here it
  * is bound to a name first, by a fold that does not turn.
  */
-import type { CallExpr, Expr, FoldExpr } from '#cel/ast.ts';
+import type { CallExpr, Expr } from '#cel/ast.ts';
 import type { Macro, MacroCall } from '#cel/library.ts';
+import { bind, global } from '#cel/parse/fold-parts.ts';
 import { CelSyntaxError } from '#cel/syntax-error.ts';
 
 const TARGET = '@target';
-const UNUSED = '#unused';
-
-function bind(at: number, name: string, value: Expr, result: Expr): FoldExpr {
-  return {
-    kind: 'fold',
-    at,
-    range: { kind: 'list', at, elements: [] },
-    variable: UNUSED,
-    second: undefined,
-    accumulator: name,
-    start: value,
-    condition: { kind: 'const', at, value: false },
-    step: { kind: 'ident', at, name },
-    result,
-  };
-}
 
 function onTarget(at: number, name: string): CallExpr {
   return { kind: 'call', at, name, target: { kind: 'ident', at, name: TARGET }, args: [] };
-}
-
-function global(at: number, name: string, ...args: Expr[]): CallExpr {
-  return { kind: 'call', at, name, target: undefined, args };
 }
 
 function optionalMacro(name: string, wrap: (at: number, mapped: Expr) => Expr): Macro {

@@ -87,10 +87,7 @@ const refused: Record<string, readonly [source: string, ...problems: string[]]> 
     '-1: max recursion depth exceeded',
   ],
   'macros too deep': ['[1].map(x, '.repeat(220) + '1' + ')'.repeat(220), '-1: max recursion depth exceeded'],
-  'too long a source': [
-    'a'.repeat(100_001),
-    '-1: expression code point size exceeds limit: size: 100001, limit 100000',
-  ],
+  'too long a source': ['a'.repeat(10_001), '-1: expression code point size exceeds limit: size: 10001, limit 10000'],
 };
 for (const [name, [source, ...want]] of Object.entries(refused)) {
   test(`refuses ${name}`, () => assert.deepEqual(problems(source), want));
@@ -124,7 +121,7 @@ for (const [name, [source, want]] of Object.entries(trees)) {
 }
 
 test('a thousand terms of logic are a shallow tree', () => {
-  assert.deepEqual(problems(Array.from({ length: 10_000 }, () => 'a').join(' || ')), []);
+  assert.deepEqual(problems(Array.from({ length: 1000 }, () => 'a').join(' || ')), []);
 });
 
 test('optMap does not use its target twice, so many in a row stay small', () => {

@@ -2,7 +2,7 @@
 import type { Expr } from '#cel/ast.ts';
 import type { Macro } from '#cel/library.ts';
 import { lex } from '#cel/parse/lexer.ts';
-import { MAX_SOURCE, sizeProblem } from '#cel/parse/limits.ts';
+import { MAX_SOURCE_LENGTH, sizeProblem } from '#cel/parse/limits.ts';
 import { Parser } from '#cel/parse/parser.ts';
 import { ParseStop, TokenReader } from '#cel/parse/token-reader.ts';
 import { CelSyntaxError } from '#cel/syntax-error.ts';
@@ -13,8 +13,8 @@ import type { CelProblem } from '#cel/syntax-error.ts';
  * (too long, too deep) has no place: `at` is -1.
  */
 export function parse(source: string, macros: readonly Macro[]): Expr {
-  if (source.length > MAX_SOURCE) {
-    const message = `expression code point size exceeds limit: size: ${source.length}, limit ${MAX_SOURCE}`;
+  if (source.length > MAX_SOURCE_LENGTH) {
+    const message = `expression code point size exceeds limit: size: ${source.length}, limit ${MAX_SOURCE_LENGTH}`;
     throw new CelSyntaxError([{ at: -1, message }]);
   }
   const { tokens, problems } = lex(source);

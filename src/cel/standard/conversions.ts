@@ -1,4 +1,5 @@
 /** int(), uint(), double(), string(), bytes(), bool(), timestamp(), duration(), type() and dyn(). */
+import { isUtf8 } from 'node:buffer';
 import { bytesCost } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
 import { int, timestamp, uint } from '#cel/evaluate/arithmetic.ts';
@@ -38,7 +39,7 @@ function parsing(
   units = TEXT_UNITS,
 ): Overload {
   return convert(id, STRING, result, (text: string, budget) => {
-    budget.charge(units + bytesCost(Math.min(text.length, MAX_TIME_TEXT)));
+    budget.charge(units + 2 * Math.min(text.length, MAX_TIME_TEXT));
     const value = parse(text);
     return value === undefined ? conversionFault('string', target) : value;
   });
@@ -61,19 +62,16 @@ function doubleToUint(value: number): CelUint | CelFault {
 }
 
 const utf8 = new TextEncoder();
-const strictUtf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const utf8Text = new TextDecoder('utf-8', { ignoreBOM: true });
 
 function bytesToString(bytes: Uint8Array, budget: Budget): string | CelFault {
-  budget.charge(TEXT_UNITS + bytesCost(bytes.length));
-  try {
-    return strictUtf8.decode(bytes);
-  } catch {
-    return new CelFault('invalid UTF-8 in bytes, cannot convert to string');
-  }
+  budget.charge(TEXT_UNITS + bytesCost(bytes.length * 2));
+  if (!isUtf8(bytes)) return new CelFault('invalid UTF-8 in bytes, cannot convert to string');
+  return utf8Text.decode(bytes);
 }
 
 function stringToBytes(text: string, budget: Budget): Uint8Array {
-  budget.charge(TEXT_UNITS + bytesCost(text.length));
+  budget.charge(TEXT_UNITS + bytesCost(text.length * 2));
   return utf8.encode(text);
 }
 

@@ -110,8 +110,10 @@ export const operators: Readonly<Record<string, readonly Overload[]>> = {
     overload('negate_int64', [INT], INT, ([a]) => negate(a as CelValue) ?? NO_SUCH_OVERLOAD),
   ],
   '_[_]': [
-    overload('index_list', [listOf(A), INT], A, ([list, at]) => index(list as CelValue, at as CelValue)),
-    overload('index_map', [mapOf(A, B), A], B, ([map, key]) => index(map as CelValue, key as CelValue)),
+    overload('index_list', [listOf(A), INT], A, ([list, at], budget) =>
+      index(list as CelValue, at as CelValue, budget),
+    ),
+    overload('index_map', [mapOf(A, B), A], B, ([map, key], budget) => index(map as CelValue, key as CelValue, budget)),
   ],
   '@in': [
     overload('in_list', [A, listOf(A)], BOOL, ([a, b], budget) => contains(a as CelValue, b as CelValue, budget)),

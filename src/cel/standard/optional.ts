@@ -36,7 +36,8 @@ function member(id: string, args: readonly CelType[], result: CelType, call: Ove
   return { id, member: true, args, result, call };
 }
 
-const byIndex: Overload['call'] = ([operand, key]) => optionalIndex(operand as CelValue, key as CelValue);
+const byIndex: Overload['call'] = ([operand, key], budget) =>
+  optionalIndex(operand as CelValue, key as CelValue, budget);
 
 export const optionalLibrary: Library = {
   functions: {

@@ -1,34 +1,28 @@
 /** size, contains, startsWith, endsWith and matches. */
-import { bytesCost } from '#cel/budget.ts';
+import { bytesCost, keysCost } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
+import { codePointCount } from '#cel/evaluate/code-points.ts';
 import { constantRegex, regexOf } from '#cel/evaluate/regex.ts';
-import type { Regex } from '#cel/evaluate/regex.ts';
+import type { Regex } from '#cel/evaluate/regex-search.ts';
+import { searchCost } from '#cel/evaluate/search-cost.ts';
 import type { Overload } from '#cel/library.ts';
 import { BOOL, BYTES, INT, STRING, listOf, mapOf, param } from '#cel/type.ts';
 import type { CelType } from '#cel/type.ts';
 import { CelFault } from '#cel/value.ts';
 import type { CelList, CelMap } from '#cel/value.ts';
 
-/** In code points. */
-export function stringSize(text: string): number {
-  let size = text.length;
-  for (let index = 1; index < text.length; index += 1) {
-    const unit = text.charCodeAt(index);
-    if (unit >= 0xdc00 && unit <= 0xdfff && isHighSurrogate(text.charCodeAt(index - 1))) size -= 1;
-  }
-  return size;
-}
-
-function isHighSurrogate(unit: number): boolean {
-  return unit >= 0xd800 && unit <= 0xdbff;
-}
-
 const sizeOfString: Overload['call'] = ([text], budget) => {
-  budget.charge(bytesCost((text as string).length));
-  return BigInt(stringSize(text as string));
+  budget.charge(bytesCost((text as string).length * 2));
+  return BigInt(codePointCount(text as string));
 };
 const sizeOfBytes: Overload['call'] = ([bytes]) => BigInt((bytes as Uint8Array).length);
-const sizeOfElements: Overload['call'] = ([container]) => BigInt((container as CelList | CelMap).size);
+const sizeOfList: Overload['call'] = ([list]) => BigInt((list as CelList).size);
+/** The keys of a map from JSON are gathered when they are first asked for. */
+const sizeOfMap: Overload['call'] = ([map], budget) => {
+  const { size } = map as CelMap;
+  budget.charge(keysCost(size));
+  return BigInt(size);
+};
 
 const MAP = mapOf(param('A'), param('B'));
 const LIST = listOf(param('A'));
@@ -76,18 +70,13 @@ function matches(id: string, member: boolean): Overload {
   };
 }
 
-/** V8 may compare the part at every place of the text. */
-function searchCost(text: string, part: string): number {
-  return bytesCost(text.length) * (1 + bytesCost(part.length));
-}
-
 const partCost = (_text: string, part: string) => bytesCost(part.length);
 
 export const strings: Readonly<Record<string, readonly Overload[]>> = {
   size: [
     ...size('size_bytes', 'bytes_size', BYTES, sizeOfBytes),
-    ...size('size_list', 'list_size', LIST, sizeOfElements),
-    ...size('size_map', 'map_size', MAP, sizeOfElements),
+    ...size('size_list', 'list_size', LIST, sizeOfList),
+    ...size('size_map', 'map_size', MAP, sizeOfMap),
     ...size('size_string', 'string_size', STRING, sizeOfString),
   ],
   contains: [test('contains_string', searchCost, (text, part) => text.includes(part))],

@@ -1,20 +1,25 @@
 /** Where the clocks of a zone stand. A zone is a name of the IANA database or an offset like `-08:00`. */
 import type { Budget } from '#cel/budget.ts';
 import { CelFault } from '#cel/value.ts';
+import { BoundedCache } from '#lib/bounded-cache.ts';
 
 const MAX_CACHED = 64;
+const MAX_ZONE = 64;
 /** Measured: making a formatter, and asking it. */
 const ZONE_UNITS = 5000;
 const LOOKUP_UNITS = 300;
 
-const formatters = new Map<string, Intl.DateTimeFormat | CelFault>();
+const formatters = new BoundedCache<string, Intl.DateTimeFormat | CelFault>({
+  maxEntries: MAX_CACHED,
+  maxWeight: MAX_CACHED,
+});
 
 /** How far the zone is ahead of UTC at that time. */
 export function zoneOffsetMillis(zone: string, utcMillis: number, budget: Budget): number | CelFault {
+  if (zone.length > MAX_ZONE) return unknownZone(zone);
   const colon = zone.indexOf(':');
   if (colon !== -1) return fixedOffset(zone, colon);
   if (zone === '' || zone === 'UTC') return 0;
-  if (zone.length > 64) return unknownZone(zone);
   const formatter = formatterOf(zone, budget);
   if (formatter instanceof CelFault) return formatter;
   budget.charge(LOOKUP_UNITS);
@@ -41,11 +46,7 @@ function formatterOf(zone: string, budget: Budget): Intl.DateTimeFormat | CelFau
   if (known !== undefined) return known;
   budget.charge(ZONE_UNITS);
   const made = makeFormatter(zone);
-  if (formatters.size >= MAX_CACHED) {
-    const [oldest] = formatters.keys();
-    if (oldest !== undefined) formatters.delete(oldest);
-  }
-  formatters.set(zone, made);
+  formatters.set(zone, made, 1);
   return made;
 }
 

@@ -2,13 +2,15 @@
  * A policy's expressions as programs. Compiled twice in a policy's life: when it is written, to refuse what cannot
  * work, and when it takes effect.
  */
+import type { CheckAllowance } from '#cel/check/allowance.ts';
 import { compile, type CompileFailure, type Program } from '#cel/compile.ts';
 import type { Environment } from '#cel/environment.ts';
 import { BOOL, DYN, NULL, STRING, type CelType } from '#cel/type.ts';
 import { expressionEnvironment } from '#engine/admission/expressions/expression-environment.ts';
 import { objectType } from '#engine/admission/expressions/expression-types.ts';
+import { sharedAllowance, sourcesFault } from '#engine/admission/expressions/source-limits.ts';
 import type { PolicySpec, Validation } from '#engine/admission/policies/policy-spec.ts';
-import { invalidValue, type FieldError } from '#kube/field-error.ts';
+import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
 
 export interface CompiledValidation {
   readonly validation: Validation;
@@ -23,25 +25,37 @@ export interface CompiledPolicy {
   readonly annotations: readonly { readonly key: string; readonly program: Program }[];
 }
 
-/** What the objects are, where a schema tells; for type checking. */
-export interface PolicyTypes {
+export interface PolicyCompileOptions {
+  /** What the objects are, where a schema tells; for type checking. */
   readonly object?: CelType;
   readonly params?: CelType;
+  /** What the check may take; by itself, what one policy may. */
+  readonly allowance?: CheckAllowance;
 }
+
+/** The field of what is wrong with all of them together. */
+const WHOLE = 'spec';
+
+const NOTHING: CompiledPolicy = { conditions: [], variables: new Map(), validations: [], annotations: [] };
 
 /** Gets each expression that does not compile, with the path of its field. */
 export type OnFailure = (field: string, source: string, failure: CompileFailure) => void;
 
 /** Expressions that do not compile are told and left out. Empty ones are another's business (they are required). */
-export function compilePolicy(spec: PolicySpec, onFailure: OnFailure, types: PolicyTypes = {}): CompiledPolicy {
-  const declared = {
-    params: spec.paramKind !== undefined,
-    objectType: types.object,
-    paramsType: types.params,
-  };
+export function compilePolicy(
+  spec: PolicySpec,
+  onFailure: OnFailure,
+  { object, params, allowance = sharedAllowance() }: PolicyCompileOptions = {},
+): CompiledPolicy {
+  const fault = sourcesFault(sourcesOf(spec), 'policy');
+  if (fault !== undefined) {
+    onFailure(WHOLE, '', { failure: fault, about: 'result' });
+    return NOTHING;
+  }
+  const declared = { params: spec.paramKind !== undefined, objectType: object, paramsType: params };
   const attempt = (field: string, source: string | undefined, environment: Environment, expect: readonly CelType[]) => {
     if (source === undefined || source.trim() === '') return undefined;
-    const compiled = compile(source, environment, { expect });
+    const compiled = compile(source, environment, { expect, allowance });
     if (!('failure' in compiled)) return compiled;
     onFailure(field, source, compiled);
     return undefined;
@@ -84,10 +98,22 @@ export function compilePolicy(spec: PolicySpec, onFailure: OnFailure, types: Pol
   return { conditions, variables, validations, annotations };
 }
 
+/** All its expressions. */
+export function sourcesOf({ matchConditions, variables, validations, auditAnnotations }: PolicySpec): string[] {
+  return [
+    ...[...(matchConditions ?? []), ...(variables ?? [])].map(({ expression }) => expression),
+    ...(validations ?? []).flatMap(({ expression, messageExpression = '' }) => [expression, messageExpression]),
+    ...(auditAnnotations ?? []).map(({ valueExpression }) => valueExpression),
+  ].filter((source) => source.trim() !== '');
+}
+
 /** What is wrong with the expressions of a policy that somebody wants to write. */
 export function checkExpressions(spec: PolicySpec): FieldError[] {
   const errors: FieldError[] = [];
-  compilePolicy(spec, (field, source, failure) => errors.push(invalidValue(field, source, failureText(failure))));
+  compilePolicy(spec, (field, source, failure) => {
+    const text = failureText(failure);
+    errors.push(field === WHOLE ? forbiddenField(field, text) : invalidValue(field, source, text));
+  });
   return errors;
 }
 

@@ -2,14 +2,14 @@
  * What one policy says about one request under one binding and one parameter. A generator: it hands over after each
  * expression, so that whoever drives it can let others have the process (slices.ts).
  */
-import { Budget, CostLimitError } from '#cel/budget.ts';
 import type { Program } from '#cel/compile.ts';
-import { CelFault, type CelValue } from '#cel/value.ts';
-import { CALL_UNITS, MATCH_UNITS, POLICY_UNITS } from '#engine/admission/expressions/cost.ts';
+import { CelFault } from '#cel/value.ts';
+import { MATCH_UNITS, POLICY_UNITS } from '#engine/admission/expressions/cost.ts';
+import { OUT_OF_BUDGET, Purse, SPENT, type Evaluated } from '#engine/admission/expressions/purse.ts';
 import type { RequestValues } from '#engine/admission/expressions/request-activation.ts';
+import type { Units } from '#engine/admission/expressions/slices.ts';
 import type { CompiledPolicy, CompiledValidation } from '#engine/admission/policies/compile-policy.ts';
 import { LazyVariables } from '#engine/admission/policies/lazy-variables.ts';
-import type { Units } from '#engine/admission/policies/slices.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 export interface Denial {
@@ -27,12 +27,8 @@ export interface PolicyVerdict {
   readonly faults: readonly Denial[];
 }
 
-/** No units are left. No value of CEL is a symbol. */
-const SPENT = Symbol('spent');
-
 const PASSED: PolicyVerdict = { denials: [], annotations: [], faults: [] };
 
-const OUT_OF_BUDGET = 'validation failed due to running out of cost budget, no further validation rules will be run';
 const MAX_MESSAGE_BYTES = 5 * 1024;
 
 export interface Question {
@@ -126,34 +122,23 @@ function resulted({ source }: Program, { message }: CelFault): string {
 class Evaluator {
   readonly #variables: LazyVariables;
   readonly #activation: ReturnType<RequestValues['activation']>;
-  #left: number;
-  /** What the last run has cost. */
-  spent = 0;
+  readonly #purse: Purse;
 
   constructor({ values, params, policy }: Pick<Question, 'values' | 'params' | 'policy'>, units: number) {
     this.#variables = new LazyVariables(policy.variables);
     this.#activation = values.activation({ params, variables: this.#variables });
-    this.#left = units;
+    this.#purse = new Purse(units);
   }
 
-  /** SPENT = the purse is empty; an expression that is too dear by itself is a fault. */
-  run(program: Program): CelValue | CelFault | typeof SPENT {
-    const allowed = Math.min(CALL_UNITS, this.#left);
-    const budget = new Budget(allowed);
-    this.#variables.use(this.#activation, budget);
-    try {
-      const result = program.evaluate(this.#activation, budget);
-      this.#pay(allowed - budget.left);
-      return result;
-    } catch (error) {
-      if (!(error instanceof CostLimitError)) throw error;
-      this.#pay(allowed);
-      return this.#left <= 0 ? SPENT : new CelFault(error.message);
-    }
+  /** What the last run has cost. */
+  get spent(): Units {
+    return this.#purse.spent;
   }
 
-  #pay(units: number): void {
-    this.spent = units;
-    this.#left -= units;
+  run(program: Program): Evaluated {
+    return this.#purse.run((budget) => {
+      this.#variables.use(this.#activation, budget);
+      return program.evaluate(this.#activation, budget);
+    });
   }
 }

@@ -4,7 +4,8 @@
  */
 import { kindType } from '#cel/check/schema-type.ts';
 import type { CelType } from '#cel/type.ts';
-import { compilePolicy, failureText } from '#engine/admission/policies/compile-policy.ts';
+import { MAX_TOTAL_LENGTH, sharedAllowance } from '#engine/admission/expressions/source-limits.ts';
+import { compilePolicy, failureText, sourcesOf } from '#engine/admission/policies/compile-policy.ts';
 import type { PolicySpec } from '#engine/admission/policies/policy-spec.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { parseApiVersion } from '#kube/meta.ts';
@@ -14,19 +15,28 @@ export interface ExpressionWarning {
   readonly warning: string;
 }
 
-/** A policy for everything is not checked against everything. */
+/** A policy for everything is not checked against everything, nor a long one against much. */
 const MAX_TYPES = 10;
+const MAX_CHECKED_LENGTH = MAX_TOTAL_LENGTH;
 
 export function checkTypes(spec: PolicySpec, resources: readonly Resource[]): ExpressionWarning[] {
   const warnings = new Map<string, string[]>();
   const params = paramsType(spec, resources);
+  const allowance = sharedAllowance();
   for (const resource of namedKinds(spec, resources)) {
     const { group, version, kind } = resource;
     const object = typeOfKind(resource);
-    const tell = (field: string, failure: string) => {
+    const found: [field: string, failure: string][] = [];
+    compilePolicy(spec, (field, _, failure) => found.push([field, failureText(failure)]), {
+      object,
+      params,
+      allowance,
+    });
+    // What it says then is not about the types.
+    if (allowance.isSpent) break;
+    for (const [field, failure] of found) {
       warnings.set(field, [...(warnings.get(field) ?? []), `${group}/${version}, Kind=${kind}: ${failure}\n`]);
-    };
-    compilePolicy(spec, (field, _, failure) => tell(field, failureText(failure)), { object, params });
+    }
   }
   return [...warnings]
     .filter(([field]) => field.startsWith('spec.validations['))
@@ -34,7 +44,10 @@ export function checkTypes(spec: PolicySpec, resources: readonly Resource[]): Ex
 }
 
 /** Kinds that the rules name outright; wildcards and subresources have no one type. In order. */
-function namedKinds({ matchConstraints }: PolicySpec, resources: readonly Resource[]): Resource[] {
+function namedKinds(spec: PolicySpec, resources: readonly Resource[]): Resource[] {
+  const { matchConstraints } = spec;
+  const length = sourcesOf(spec).join('').length;
+  const most = Math.min(MAX_TYPES, Math.floor(MAX_CHECKED_LENGTH / Math.max(length, 1)));
   const named = (values: readonly string[] | undefined, value: string) => values?.includes(value) === true;
   const rules = matchConstraints?.resourceRules ?? [];
   const kinds = resources.filter(({ group, version, plural }) =>
@@ -43,7 +56,7 @@ function namedKinds({ matchConstraints }: PolicySpec, resources: readonly Resour
     ),
   );
   const key = ({ group, version, kind }: Resource) => `${group}/${version}/${kind}`;
-  return kinds.sort((a, b) => (key(a) < key(b) ? -1 : 1)).slice(0, MAX_TYPES);
+  return kinds.sort((a, b) => (key(a) < key(b) ? -1 : 1)).slice(0, most);
 }
 
 function paramsType({ paramKind }: PolicySpec, resources: readonly Resource[]): CelType | undefined {

@@ -4,13 +4,13 @@
  */
 import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
 import { RequestValues } from '#engine/admission/expressions/request-activation.ts';
+import { inSlices, type Units } from '#engine/admission/expressions/slices.ts';
 import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
 import { namespaceOf } from '#engine/admission/matching/match-resources.ts';
 import { decide, type Denial } from '#engine/admission/policies/decide.ts';
 import { collectParams } from '#engine/admission/policies/params.ts';
 import { PolicyList, type BoundPolicy, type PolicyBindingRule } from '#engine/admission/policies/policy-list.ts';
 import { refusalOf } from '#engine/admission/policies/refusal.ts';
-import { inSlices, type Units } from '#engine/admission/policies/slices.ts';
 import { decodeStored } from '#engine/codec.ts';
 import type { Authorizer } from '#engine/auth/authorize.ts';
 import type { Registry } from '#engine/registry/registry.ts';
@@ -89,6 +89,7 @@ function* judge(
     });
     const annotations = new Map<string, Set<string>>();
     for (const { value: binding, select } of policy.bindings.candidates(attributes)) {
+      yield 0;
       if (select(attributes) === undefined) continue;
       refusals.push(...(yield* judgeBinding(parts, { policy, binding, attributes, values, annotations })));
     }

@@ -1,6 +1,7 @@
 /** One call of one webhook for one request: whether it is called at all, what is noted, and what a failure means. */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { RequestValues } from '#engine/admission/expressions/request-activation.ts';
+import type { Units } from '#engine/admission/expressions/slices.ts';
 import type { Candidate } from '#engine/admission/matching/match-index.ts';
 import { CallCanceled, CallFailure } from '#engine/admission/webhooks/call-failure.ts';
 import type { HookList, Placed, WebhookKind } from '#engine/admission/webhooks/hook-list.ts';
@@ -30,16 +31,19 @@ export interface InvocationParts {
   readonly metrics?: WebhookMetrics | undefined;
 }
 
-/** The version in which the webhook is to be asked; undefined = it is not. Throws where its conditions fail closed. */
-export function invited(
+/**
+ * The version in which the webhook is to be asked; undefined = it is not. Throws where its conditions fail closed. Its
+ * conditions may be dear: for slices.ts.
+ */
+export function* invited(
   { authorizer, log }: InvocationParts,
   { value: { hook }, select }: Candidate<Placed>,
   attributes: AdmissionAttributes,
-): Resource | undefined {
+): Generator<Units, Resource | undefined> {
   const version = select(attributes);
   if (version === undefined || hook.conditions.length === 0) return version;
   const values = new RequestValues({ attributes, version, authorizer, namespaceObject: () => undefined });
-  const result = evaluateConditions(hook.conditions, values.activation());
+  const result = yield* evaluateConditions(hook.conditions, values.activation());
   if (typeof result === 'boolean') return result ? version : undefined;
   log.warn({ webhook: hook.name, configuration: hook.configuration, reason: result.failure }, 'matchConditions failed');
   if (hook.ignoresFailures) return undefined;

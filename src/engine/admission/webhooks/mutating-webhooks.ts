@@ -5,6 +5,7 @@
  *   round 0: every webhook that matches ──changed──► round 1: only those marked, in the same order
  */
 import type { AdmissionAttributes, MutatingStep } from '#engine/admission/admission.ts';
+import { inSlices, type Units } from '#engine/admission/expressions/slices.ts';
 import type { Candidate } from '#engine/admission/matching/match-index.ts';
 import { applyWebhookPatch } from '#engine/admission/webhooks/apply-webhook-patch.ts';
 import type { Hook } from '#engine/admission/webhooks/hook.ts';
@@ -18,18 +19,35 @@ export function mutatingStep(parts: InvocationParts): MutatingStep {
   return (attributes) => {
     const candidates = parts.hooks.candidates(attributes);
     // Most requests match nobody, and then nothing is to wait for.
-    for (let i = 0; i < candidates.length; i++) {
-      const version = invited(parts, candidates[i]!, attributes);
-      if (version !== undefined) return askInTurn(parts, candidates.slice(i), attributes, version);
-    }
+    if (candidates.length === 0) return;
+    const first = inSlices(firstInvited(parts, candidates, attributes));
+    if (first instanceof Promise) return first.then((late) => late && askInTurn(parts, late, attributes));
+    if (first !== undefined) return askInTurn(parts, first, attributes);
   };
+}
+
+interface Invitations {
+  /** The first of them is invited, the others are still to be looked at. */
+  readonly candidates: readonly Candidate<Placed>[];
+  readonly version: Resource;
+}
+
+function* firstInvited(
+  parts: InvocationParts,
+  candidates: readonly Candidate<Placed>[],
+  attributes: AdmissionAttributes,
+): Generator<Units, Invitations | undefined> {
+  for (const [i, candidate] of candidates.entries()) {
+    const version = yield* invited(parts, candidate, attributes);
+    if (version !== undefined) return { candidates: candidates.slice(i), version };
+  }
+  return undefined;
 }
 
 async function askInTurn(
   parts: InvocationParts,
-  candidates: readonly Candidate<Placed>[],
+  { candidates, version: first }: Invitations,
   attributes: AdmissionAttributes,
-  first: Resource,
 ): Promise<void> {
   const asked = new Set<Hook>();
   const again = new Set<Hook>();
@@ -39,7 +57,7 @@ async function askInTurn(
       // One that did not match in the first round is not asked in the second, even if it would match by now.
       if (round === 1 && !again.has(hook)) continue;
       const isFirst = round === 0 && candidate === candidates[0];
-      const version = isFirst ? first : invited(parts, candidate, attributes);
+      const version = isFirst ? first : await inSlices(invited(parts, candidate, attributes));
       if (version === undefined) continue;
       const place = `round_${round}_index_${index}`;
       const verdict = await invoke(parts, candidate.value, attributes, version, place);

@@ -1,5 +1,7 @@
 /** Validating webhooks: all that match are asked at the same time, all are heard, and the first no in their order counts. */
 import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
+import { inSlices, type Units } from '#engine/admission/expressions/slices.ts';
+import type { Candidate } from '#engine/admission/matching/match-index.ts';
 import type { Placed } from '#engine/admission/webhooks/hook-list.ts';
 import { invited, invoke, type InvocationParts } from '#engine/admission/webhooks/invocation.ts';
 import type { Resource } from '#engine/registry/resource.ts';
@@ -14,13 +16,23 @@ export function validatingStep(parts: InvocationParts): ValidatingStep {
     const candidates = parts.hooks.candidates(attributes);
     // Most requests match nobody, and then nothing is to wait for.
     if (candidates.length === 0) return;
-    const invitations: Invitation[] = [];
-    for (const candidate of candidates) {
-      const version = invited(parts, candidate, attributes);
-      if (version !== undefined) invitations.push({ placed: candidate.value, version });
-    }
+    const invitations = inSlices(invitationsOf(parts, candidates, attributes));
+    if (invitations instanceof Promise) return invitations.then((late) => askAll(parts, late, attributes));
     if (invitations.length > 0) return askAll(parts, invitations, attributes);
   };
+}
+
+function* invitationsOf(
+  parts: InvocationParts,
+  candidates: readonly Candidate<Placed>[],
+  attributes: AdmissionAttributes,
+): Generator<Units, readonly Invitation[]> {
+  const invitations: Invitation[] = [];
+  for (const candidate of candidates) {
+    const version = yield* invited(parts, candidate, attributes);
+    if (version !== undefined) invitations.push({ placed: candidate.value, version });
+  }
+  return invitations;
 }
 
 async function askAll(

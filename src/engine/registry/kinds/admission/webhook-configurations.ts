@@ -1,4 +1,5 @@
 /** ValidatingWebhookConfiguration and MutatingWebhookConfiguration: who else is asked about writes. */
+import { sharedAllowance, sourcesFault } from '#engine/admission/expressions/source-limits.ts';
 import { conditionFailure } from '#engine/admission/webhooks/webhook-conditions.ts';
 import {
   checkMatchConditions,
@@ -11,7 +12,7 @@ import { age } from '#engine/registry/kinds/shared/columns.ts';
 import { checkName, checkUnique } from '#engine/registry/kinds/shared/formats.ts';
 import { checkLabelSelector, labelSelector } from '#engine/registry/kinds/shared/label-selector.ts';
 import { checkServiceReference, serviceReferenceFields } from '#engine/registry/kinds/shared/service-reference.ts';
-import { type FieldError, invalidValue, requiredValue } from '#kube/field-error.ts';
+import { type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
 import { bytes, type Infer, int32, list, noted, obj, oneOf, str } from '#kube/schema-dsl.ts';
 
 const serviceReference = obj({ ...serviceReferenceFields, path: str() }, { required: ['namespace', 'name'] });
@@ -92,6 +93,7 @@ function checkWebhooks(webhooks: readonly Webhook[]): FieldError[] {
   return [
     ...webhooks.flatMap((webhook, i) => checkWebhook(`webhooks[${i}]`, webhook)),
     ...checkUnique(webhooks.map(({ name }, i) => [`webhooks[${i}].name`, name] as const)),
+    ...checkExpressions(webhooks),
   ];
 }
 
@@ -108,18 +110,28 @@ function checkWebhook(field: string, webhook: Webhook): FieldError[] {
     ...checkLabelSelector(`${field}.objectSelector`, webhook.objectSelector),
     ...checkClientConfig(`${field}.clientConfig`, webhook.clientConfig),
     ...checkMatchConditions(`${field}.matchConditions`, webhook.matchConditions),
-    ...checkExpressions(`${field}.matchConditions`, webhook.matchConditions ?? []),
     ...checkReviewVersions(`${field}.admissionReviewVersions`, admissionReviewVersions),
   );
   return errors;
 }
 
 /** An expression that does not compile could only fail at each request. */
-function checkExpressions(field: string, conditions: readonly { expression: string }[]): FieldError[] {
-  return conditions.flatMap(({ expression }, i) => {
-    const text = expression.trim();
-    const failure = text === '' ? undefined : conditionFailure(text);
-    return failure === undefined ? [] : [invalidValue(`${field}[${i}].expression`, text, failure)];
+function checkExpressions(webhooks: readonly Webhook[]): FieldError[] {
+  const sources = webhooks.flatMap(({ matchConditions = [] }, i) =>
+    matchConditions.map(({ expression }, j) => ({
+      field: `webhooks[${i}].matchConditions[${j}].expression`,
+      text: expression.trim(),
+    })),
+  );
+  const fault = sourcesFault(
+    sources.map(({ text }) => text),
+    'configuration',
+  );
+  if (fault !== undefined) return [forbiddenField('webhooks', fault)];
+  const allowance = sharedAllowance();
+  return sources.flatMap(({ field, text }) => {
+    const failure = text === '' ? undefined : conditionFailure(text, allowance);
+    return failure === undefined ? [] : [invalidValue(field, text, failure)];
   });
 }
 
