@@ -34,7 +34,7 @@ export const LIST_COST = 10;
 export const MAP_COST = 30;
 
 /** Units for finding a value by a key that is computed. */
-export const LOOKUP_COST = 2;
+export const LOOKUP_COST = 4;
 const FEW_KEYS = 64;
 
 /**
@@ -42,7 +42,7 @@ const FEW_KEYS = 64;
  * not longer than 50 ms for what one request may hold.
  */
 export function keysCost(size: number): number {
-  return size <= FEW_KEYS ? 0 : size * 5;
+  return size <= FEW_KEYS ? 0 : size * 6;
 }
 
 /** Units for walking over that many bytes or characters. */

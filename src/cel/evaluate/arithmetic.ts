@@ -63,7 +63,7 @@ function joinLists(a: CelList, b: CelList, budget: Budget): CelList {
     budget.charge(b.size);
     return a.plus(b);
   }
-  budget.charge(LIST_COST + a.size + b.size);
+  budget.charge(LIST_COST + 2 * (a.size + b.size));
   return (a instanceof ArrayList ? a : new ArrayList(itemsOf(a))).plus(b);
 }
 

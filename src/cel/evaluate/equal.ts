@@ -13,7 +13,7 @@ const MAX_DEPTH = 500;
 /** A list or map may have to be made first, from JSON. */
 const CONTAINER_UNITS = 6;
 /** The value of a key, twice. */
-const ENTRY_UNITS = 5;
+const ENTRY_UNITS = 8;
 
 export function equal(a: CelValue, b: CelValue, budget: Budget, depth = 0): boolean {
   if (typeof a === 'string') return typeof b === 'string' && equalStrings(a, b, budget);

@@ -1,6 +1,6 @@
 /** Folds into closures: over the elements of a list, the keys of a map, or both sides of either. */
 import type { FoldExpr } from '#cel/ast.ts';
-import { CALL_COST, keysCost } from '#cel/budget.ts';
+import { CALL_COST, LOOKUP_COST, keysCost } from '#cel/budget.ts';
 import { Scope } from '#cel/evaluate/step.ts';
 import type { Frame, Outcome, Planner, Step } from '#cel/evaluate/step.ts';
 import { CelFault, CelList, CelMap } from '#cel/value.ts';
@@ -67,7 +67,10 @@ function overMap(fold: Fold, map: CelMap, frame: Frame): void {
   frame.budget.charge(keysCost(map.size));
   for (const key of map.keys()) {
     slots[fold.variable] = key;
-    if (fold.second !== -1) slots[fold.second] = map.get(key) ?? null;
+    if (fold.second !== -1) {
+      frame.budget.charge(LOOKUP_COST);
+      slots[fold.second] = map.get(key) ?? null;
+    }
     if (!turn(fold, frame)) return;
   }
 }

@@ -14,7 +14,7 @@ import type { CelValue } from '#cel/value.ts';
 import { CelFault, CelMap } from '#cel/value.ts';
 
 /** Units for one entry of a table. */
-const ENTRY_COST = 10;
+const ENTRY_COST = 15;
 
 const KEY = param('K');
 const VALUE = param('V');

@@ -39,7 +39,7 @@ function parsing(
   units = TEXT_UNITS,
 ): Overload {
   return convert(id, STRING, result, (text: string, budget) => {
-    budget.charge(units + 2 * Math.min(text.length, MAX_TIME_TEXT));
+    budget.charge(units + 3 * Math.min(text.length, MAX_TIME_TEXT));
     const value = parse(text);
     return value === undefined ? conversionFault('string', target) : value;
   });

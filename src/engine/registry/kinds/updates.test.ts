@@ -126,7 +126,9 @@ const cases: Record<string, [Resource, before: Fields, after: Fields, (string | 
     roleBindings,
     { roleRef: { kind: 'Role', name: 'a' } },
     { roleRef: { kind: 'Role', name: 'b' } },
-    ['roleRef: Invalid value: rbac.RoleRef{APIGroup:"rbac.authorization.k8s.io", Kind:"Role", Name:"b"}: cannot change roleRef'],
+    [
+      'roleRef: Invalid value: rbac.RoleRef{APIGroup:"rbac.authorization.k8s.io", Kind:"Role", Name:"b"}: cannot change roleRef',
+    ],
   ],
   'a priority class of another value': [
     priorityClasses,
