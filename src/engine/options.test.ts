@@ -6,7 +6,11 @@ import { ApiError } from '#kube/api-error.ts';
 const query = (text: string) => new URLSearchParams(text);
 
 test('no options mean a real write that warns', () => {
-  assert.deepEqual(writeOptions(query(''), 'CreateOptions'), { dryRun: false, fieldValidation: 'Warn' });
+  assert.deepEqual(writeOptions(query(''), 'CreateOptions'), {
+    dryRun: false,
+    fieldValidation: 'Warn',
+    sent: { kind: 'CreateOptions', apiVersion: 'meta.k8s.io/v1' },
+  });
 });
 
 test('a list at a version with a limit is a page of that very version', () => {

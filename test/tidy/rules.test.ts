@@ -154,7 +154,7 @@ test('a layer that is broken is told with the reason', () => {
   const [finding] = layers({ path: 'src/engine/x.ts', text: "import { a } from '#client/client.ts';" });
   assert.match(
     finding?.problem ?? '',
-    /engine may see only lib, kube, engine\/controllers, because the engine is a server/,
+    /engine may see only lib, kube, cel, engine\/controllers, because the engine is a server/,
   );
 });
 
