@@ -6,12 +6,14 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadKubeconfig } from '#client/kubeconfig.ts';
 import { JSON_FIELDS } from './operations.ts';
-import { COLLECTION, definition } from './parcel.ts';
+import { definitionOf, type ParcelKind } from './parcel.ts';
 import { pause } from './pause.ts';
 import { Program, type Command } from './program.ts';
 import { RawConnection, type Target } from './raw-h2.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
+/** As the launcher has them. */
+const LAUNCHER_FLAGS = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=8'];
 const ESTABLISHED_TIMEOUT_MS = 10_000;
 
 export interface EnginePlace {
@@ -19,18 +21,22 @@ export interface EnginePlace {
   readonly port: number;
   /** Where CPU profiles go, if they are wanted. */
   readonly profileDir?: string | undefined;
+  /** Another program than the real one; it is told data directory and port. */
+  readonly script?: string | undefined;
 }
 
 export function startEngineProgram(place: EnginePlace): Promise<Program> {
   return Program.start(engineCommand(place));
 }
 
-function engineCommand({ dataDir, port, profileDir }: EnginePlace): Command {
+function engineCommand({ dataDir, port, profileDir, script }: EnginePlace): Command {
   const args = ['up', '--data-dir', dataDir, '--port', String(port)];
   // Complaints are passed on to the reader, news are not.
   const env: Record<string, string> = { SELFSAME_LOG_LEVEL: 'warn' };
   if (profileDir !== undefined) env['NODE_OPTIONS'] = `--cpu-prof --cpu-prof-dir=${profileDir}`;
   const launcher = join(ROOT, 'selfsame');
+  if (script !== undefined)
+    return { file: process.execPath, args: [...LAUNCHER_FLAGS, join(ROOT, script), dataDir, String(port)], env };
   if (existsSync(launcher)) return { file: launcher, args, env };
   return { file: process.execPath, args: [join(ROOT, 'src/main.ts'), ...args], env };
 }
@@ -71,26 +77,33 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** The kind that is measured, served, and the namespaces for its objects. */
-export async function prepareEngine(target: Target, namespaces: readonly string[]): Promise<void> {
+/** The kinds that are measured, served, and the namespaces for their objects. */
+export async function prepareEngine(
+  target: Target,
+  kinds: readonly ParcelKind[],
+  namespaces: readonly string[],
+): Promise<void> {
   const connection = await RawConnection.connect(target, JSON_FIELDS);
-  const create = async (path: string, object: object) => {
-    const { status, body } = await connection.ask('POST', path, Buffer.from(JSON.stringify(object)));
-    if (status !== 201) throw new Error(`Cannot create at ${path}: answered with ${status}: ${body.toString()}`);
-  };
   const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
-  await create(definitions, definition);
+  for (const kind of kinds) await create(connection, definitions, definitionOf(kind));
   for (const name of namespaces) {
-    await create('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+    await create(connection, '/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
   }
   const deadline = performance.now() + ESTABLISHED_TIMEOUT_MS;
-  for (;;) {
-    const { body } = await connection.ask('GET', `${definitions}/${COLLECTION}`);
-    if (isEstablished(body)) break;
-    if (performance.now() > deadline) throw new Error(`Cannot go on: ${COLLECTION} is not Established`);
-    await pause(20);
+  for (const { metadata } of kinds.map(definitionOf)) {
+    for (;;) {
+      const { body } = await connection.ask('GET', `${definitions}/${metadata.name}`);
+      if (isEstablished(body)) break;
+      if (performance.now() > deadline) throw new Error(`Cannot go on: ${metadata.name} is not Established`);
+      await pause(20);
+    }
   }
   connection.close();
+}
+
+export async function create(connection: RawConnection, path: string, object: object): Promise<void> {
+  const { status, body } = await connection.ask('POST', path, Buffer.from(JSON.stringify(object)));
+  if (status !== 201) throw new Error(`Cannot create at ${path}: answered with ${status}: ${body.toString()}`);
 }
 
 function isEstablished(body: Buffer): boolean {

@@ -12,9 +12,9 @@ export interface FillJob {
 const CLIENTS = 16;
 
 export async function fill({ target, stock }: FillJob): Promise<void> {
-  const { namespace, prefix, count } = stock;
-  const path = collectionPath(namespace);
-  const bodies = new ParcelBodies(prefix);
+  const { namespace, prefix, count, kind } = stock;
+  const path = collectionPath(namespace, kind);
+  const bodies = new ParcelBodies(prefix, kind);
   let next = 0;
   const client = async () => {
     const connection = await RawConnection.connect(target, JSON_FIELDS);

@@ -14,6 +14,7 @@ import type { Stock } from './operations.ts';
 import { collectionPath, parcelPath } from './parcel.ts';
 import { Program } from './program.ts';
 import type { Target } from './raw-h2.ts';
+import type { WebhookServerJob } from './webhook-server.ts';
 
 /** 10,000 parcels in two namespaces: one is read and listed, the other patched. */
 export const READ_STOCK: Stock = { namespace: 'shelf-a', prefix: 'a', count: 5000 };
@@ -57,9 +58,10 @@ export class Ground {
     return engineTarget(this.dataDir, this.engine.pid);
   }
 
-  async startEngine({ profiled = false } = {}): Promise<Program> {
+  async startEngine({ profiled = false, script }: { profiled?: boolean; script?: string } = {}): Promise<Program> {
     const profileDir = profiled ? this.#profileDir : undefined;
-    return (this.#engine = await startEngineProgram({ dataDir: this.dataDir, port: this.#port, profileDir }));
+    const place = { dataDir: this.dataDir, port: this.#port, profileDir, script };
+    return (this.#engine = await startEngineProgram(place));
   }
 
   async stopEngine(): Promise<void> {
@@ -89,6 +91,13 @@ export class Ground {
     const port = await bare.ask<number>({ kind: 'start', ...(await engineCertificate(this.dataDir)) });
     await bare.ask({ kind: 'bodies', ...files });
     return { target: { ...engine, host: '127.0.0.1', port, pid: bare.pid }, objectBytes: object.length };
+  }
+
+  /** A webhook of another process, with the engine's own certificate; tells its port. */
+  async startWebhook(): Promise<number> {
+    const webhook = new JobProcess<WebhookServerJob>('./webhook-server.ts');
+    this.#ended.push(() => webhook.stop());
+    return webhook.ask<number>({ kind: 'start', ...(await engineCertificate(this.dataDir)) });
   }
 
   async startBareStore(): Promise<JobProcess<BareStoreJob>> {

@@ -1,10 +1,11 @@
 /** The load generator's process. */
 import { measureRate, type RateJob } from './closed-loop.ts';
+import { measureDeletes, type DeletesJob } from './delete-load.ts';
 import { fill, type FillJob } from './fill.ts';
 import { answerJobs } from './jobs.ts';
 import { measureWatch, type WatchJob } from './watch-load.ts';
 
-export type LoadJob = RateJob | WatchJob | FillJob;
+export type LoadJob = RateJob | WatchJob | FillJob | DeletesJob;
 
 answerJobs((job: LoadJob) => {
   switch (job.kind) {
@@ -14,5 +15,7 @@ answerJobs((job: LoadJob) => {
       return measureWatch(job);
     case 'fill':
       return fill(job);
+    case 'deletes':
+      return measureDeletes(job);
   }
 });

@@ -4,11 +4,12 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
+import { measureAdmission } from './measure-admission.ts';
 import { Ground } from './ground.ts';
 import { measureFootprint } from './measure-footprint.ts';
 import { measureWrites, Reads } from './measure-rates.ts';
 import { measureWatches } from './measure-watch.ts';
-import { parseOptions, USAGE, type Options } from './options.ts';
+import { parseOptions, USAGE, type Options, type Topic } from './options.ts';
 import { machineCpuMs, ownCpuMs } from './proc-files.ts';
 import { heading, rowText, verdict, type Row } from './report.ts';
 
@@ -19,6 +20,15 @@ const MAX_OTHERS_CORES = 0.2;
 async function* measure(ground: Ground, options: Options): AsyncGenerator<Row> {
   const { topics } = options;
   yield* await measureFootprint(ground, options);
+  if ([...topics].some((topic) => FLOORED.has(topic))) yield* measureBesideFloors(ground, options);
+  if (topics.has('admission')) yield* measureAdmission(ground, options);
+}
+
+/** Those whose floor is another server or store. */
+const FLOORED: ReadonlySet<Topic> = new Set(['get', 'list', 'create', 'patch', 'watch']);
+
+async function* measureBesideFloors(ground: Ground, options: Options): AsyncGenerator<Row> {
+  const { topics } = options;
   const bare = await ground.startBareHttp2();
   const reads = new Reads(ground, options, bare.target);
   if (topics.has('get')) yield* reads.get();
@@ -58,7 +68,9 @@ async function run(options: Options): Promise<void> {
   const othersCores = Math.max(0, machineCpuMs() - busyBefore - ownCpuMs()) / 1000 / seconds;
   const trust = othersCores > MAX_OTHERS_CORES ? ': too busy to trust these figures' : '';
   print(`\n${seconds.toFixed(0)} s in all; other programs used ${othersCores.toFixed(2)} cores meanwhile${trust}`);
-  print('floor: a bare node:http2 server (GET, LIST, watch), the bare store (the rest)');
+  print(
+    'floor: a bare node:http2 server (GET, LIST, watch), the same deletes unguarded (DELETE), the bare store (the rest)',
+  );
   if (options.jsonFile !== undefined) {
     const figures = rows.map((row) => ({ ...row, verdict: verdict(row) }));
     await writeFile(

@@ -2,6 +2,7 @@
 import { prepareEngine } from './engine-process.ts';
 import { NAMESPACES, PATCH_STOCK, READ_STOCK, type Ground } from './ground.ts';
 import type { Options } from './options.ts';
+import { PARCEL } from './parcel.ts';
 import { pause } from './pause.ts';
 import type { Row } from './report.ts';
 import { median } from './statistics.ts';
@@ -17,7 +18,7 @@ export async function measureFootprint(ground: Ground, { starts, topics, profile
   await ground.stopEngine();
   const empty = await ground.startEngine();
   const target = await ground.target();
-  await prepareEngine(target, NAMESPACES);
+  await prepareEngine(target, [PARCEL], NAMESPACES);
   for (const stock of [READ_STOCK, PATCH_STOCK]) await ground.load.ask({ kind: 'fill', target, stock });
   await pause(SETTLE_MS);
   const filled = { now: ground.engine.memory('VmRSS'), peak: ground.engine.memory('VmHWM') };

@@ -1,16 +1,18 @@
 /** What clients do in a closed loop: the request of each turn, ready to be sent. */
 import type { Fields, Method } from './hpack.ts';
-import { collectionPath, ParcelBodies, parcelPath } from './parcel.ts';
+import { collectionPath, ParcelBodies, parcelPath, type ParcelKind } from './parcel.ts';
 
 /** Parcels `prefix-0` to `prefix-(count-1)` of a namespace. */
 export interface Stock {
   readonly namespace: string;
   readonly prefix: string;
   readonly count: number;
+  /** Parcels, unless it says otherwise. */
+  readonly kind?: ParcelKind;
 }
 
 export type OperationSpec =
-  | { readonly verb: 'get' | 'patch'; readonly stock: Stock }
+  | { readonly verb: 'get' | 'patch' | 'dry delete'; readonly stock: Stock }
   | { readonly verb: 'list'; readonly namespace: string }
   | { readonly verb: 'create'; readonly namespace: string; readonly prefix: string };
 
@@ -34,6 +36,13 @@ export function operation(spec: OperationSpec, clients: number): Operation {
         fields: FIELDS,
         expect: 200,
         next: (client, turn) => ({ path: ownPath(spec.stock, clients, client, turn) }),
+      };
+    case 'dry delete':
+      return {
+        method: 'DELETE',
+        fields: FIELDS,
+        expect: 200,
+        next: (client, turn) => ({ path: `${ownPath(spec.stock, clients, client, turn)}?dryRun=All` }),
       };
     case 'list': {
       const path = collectionPath(spec.namespace);
@@ -62,7 +71,7 @@ export function operation(spec: OperationSpec, clients: number): Operation {
 }
 
 /** Each client walks over objects of its own, so that no two ever wait for the same one. */
-function ownPath({ namespace, prefix, count }: Stock, clients: number, client: number, turn: number): string {
+function ownPath({ namespace, prefix, count, kind }: Stock, clients: number, client: number, turn: number): string {
   const share = Math.floor(count / clients);
-  return parcelPath(namespace, prefix, client * share + (turn % share));
+  return parcelPath(namespace, prefix, client * share + (turn % share), kind);
 }

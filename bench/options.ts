@@ -1,7 +1,7 @@
 /** The command line of the benchmark, compiled into how long and how often everything is measured. */
 import { parseArgs } from 'node:util';
 
-export const TOPICS = ['footprint', 'get', 'list', 'create', 'patch', 'watch'] as const;
+export const TOPICS = ['footprint', 'get', 'list', 'create', 'patch', 'watch', 'admission'] as const;
 export type Topic = (typeof TOPICS)[number];
 
 export interface Options {
@@ -15,6 +15,8 @@ export interface Options {
   readonly measureMs: number;
   readonly starts: number;
   readonly watchWrites: number;
+  /** Each with 400 deletes of every sort, with many clients; half as many with one. */
+  readonly admissionRounds: number;
 }
 
 export const USAGE = `Usage: npm run bench -- [options]
@@ -43,8 +45,8 @@ export function parseOptions(args: readonly string[]): Options & { readonly help
     jsonFile: values.json,
     profileDir: values.profile,
     ...(values.quick
-      ? { rounds: 1, warmMs: 400, measureMs: 1000, starts: 1, watchWrites: 400 }
-      : { rounds: 3, warmMs: 700, measureMs: 1500, starts: 3, watchWrites: 800 }),
+      ? { rounds: 1, warmMs: 400, measureMs: 1000, starts: 1, watchWrites: 400, admissionRounds: 5 }
+      : { rounds: 3, warmMs: 700, measureMs: 1500, starts: 3, watchWrites: 800, admissionRounds: 24 }),
   };
 }
 

@@ -4,16 +4,25 @@
  */
 
 export const GROUP = 'bench.selfsame.io';
-export const COLLECTION = `parcels.${GROUP}`;
 const VERSION = 'v1';
 const DIGITS = 8;
 
-export function collectionPath(namespace: string): string {
-  return `/apis/${GROUP}/${VERSION}/namespaces/${namespace}/parcels`;
+/** Twins of one kind: the same schema under another name, for what is told apart by kind. */
+export interface ParcelKind {
+  readonly kind: string;
+  readonly plural: string;
+  /** Besides those that all parcels have. */
+  readonly labels?: Readonly<Record<string, string>>;
 }
 
-export function parcelPath(namespace: string, prefix: string, number: number): string {
-  return `${collectionPath(namespace)}/${parcelName(prefix, number)}`;
+export const PARCEL: ParcelKind = { kind: 'Parcel', plural: 'parcels' };
+
+export function collectionPath(namespace: string, { plural } = PARCEL): string {
+  return `/apis/${GROUP}/${VERSION}/namespaces/${namespace}/${plural}`;
+}
+
+export function parcelPath(namespace: string, prefix: string, number: number, kind = PARCEL): string {
+  return `${collectionPath(namespace, kind)}/${parcelName(prefix, number)}`;
 }
 
 export function parcelName(prefix: string, number: number): string {
@@ -37,9 +46,9 @@ export class ParcelBodies {
   readonly #template: Buffer;
   readonly #places: number[] = [];
 
-  constructor(prefix: string) {
+  constructor(prefix: string, kind = PARCEL) {
     const mark = '#'.repeat(DIGITS);
-    this.#template = Buffer.from(JSON.stringify(parcel(`${prefix}-${mark}`, mark)));
+    this.#template = Buffer.from(JSON.stringify(parcel(`${prefix}-${mark}`, mark, kind)));
     for (let at = -1; (at = this.#template.indexOf(mark, at + 1)) >= 0;) this.#places.push(at);
   }
 
@@ -51,7 +60,7 @@ export class ParcelBodies {
   }
 }
 
-function parcel(name: string, sequence: string): object {
+export function parcel(name: string, sequence: string, { kind, labels }: ParcelKind): object {
   const stop = (city: string, hour: number) => ({
     city,
     window: { from: `${hour}:00`, until: `${hour + 2}:30`, zone: 'Europe/Berlin' },
@@ -67,10 +76,10 @@ function parcel(name: string, sequence: string): object {
   });
   return {
     apiVersion: `${GROUP}/${VERSION}`,
-    kind: 'Parcel',
+    kind,
     metadata: {
       name,
-      labels: { app: 'bench', tier: 'standard', region: 'north', turn: '00000000' },
+      labels: { app: 'bench', tier: 'standard', region: 'north', turn: '00000000', ...labels },
       annotations: { sequence, 'bench.selfsame.io/owner': 'the benchmark of the embedded engine' },
     },
     spec: {
@@ -158,16 +167,24 @@ const schema = {
   },
 } as const;
 
-export const definition = {
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: COLLECTION },
-  spec: {
-    group: GROUP,
-    scope: 'Namespaced',
-    names: { plural: 'parcels', singular: 'parcel', kind: 'Parcel', listKind: 'ParcelList' },
-    versions: [
-      { name: VERSION, served: true, storage: true, subresources: { status: {} }, schema: { openAPIV3Schema: schema } },
-    ],
-  },
-} as const;
+export function definitionOf({ kind, plural }: ParcelKind) {
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${plural}.${GROUP}` },
+    spec: {
+      group: GROUP,
+      scope: 'Namespaced',
+      names: { plural, singular: kind.toLowerCase(), kind, listKind: `${kind}List` },
+      versions: [
+        {
+          name: VERSION,
+          served: true,
+          storage: true,
+          subresources: { status: {} },
+          schema: { openAPIV3Schema: schema },
+        },
+      ],
+    },
+  };
+}

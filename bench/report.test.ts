@@ -9,6 +9,10 @@ const verdicts: Record<string, { row: Omit<Row, 'what' | 'unit'>; want: Verdict 
     want: 'PASS',
   },
   'a rate short of its share is below': { row: { engine: 49, floor: 100, bar: { ratioAtLeast: 0.5 } }, want: 'below' },
+  'where pairs were measured, they count': {
+    row: { engine: 50, floor: 100, ratio: 0.98, bar: { ratioAtLeast: 0.97 } },
+    want: 'PASS',
+  },
   'an amount under its bound passes': { row: { engine: 2.9, floor: 1, bar: { below: 3 } }, want: 'PASS' },
   'an amount at its bound does not': { row: { engine: 3, floor: 1, bar: { below: 3 } }, want: 'below' },
   'nothing measured is no pass': { row: { engine: Number.NaN, floor: 1, bar: { below: 3 } }, want: 'below' },

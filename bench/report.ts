@@ -13,6 +13,8 @@ export interface Row {
   readonly unit: Unit;
   readonly engine: number;
   readonly floor: number;
+  /** Where both were measured in pairs: the median of the pairs, which drift cannot reach. Else engine over floor. */
+  readonly ratio?: number;
   readonly bar?: Bar | undefined;
   readonly p50Ms?: number;
   readonly p99Ms?: number;
@@ -27,10 +29,15 @@ export interface Row {
 
 export type Verdict = 'PASS' | 'below' | '';
 
-export function verdict({ engine, floor, bar }: Row): Verdict {
+export function verdict(row: Row): Verdict {
+  const { engine, bar } = row;
   if (bar === undefined) return '';
-  const passed = 'below' in bar ? engine < bar.below : engine / floor >= bar.ratioAtLeast;
+  const passed = 'below' in bar ? engine < bar.below : ratioOf(row) >= bar.ratioAtLeast;
   return passed ? 'PASS' : 'below';
+}
+
+function ratioOf({ engine, floor, ratio }: Row): number {
+  return ratio ?? engine / floor;
 }
 
 const COLUMNS = [
@@ -58,7 +65,7 @@ export function rowText(row: Row): string {
     what,
     amount(engine, unit),
     amount(floor, unit),
-    percent(engine / floor),
+    percent(ratioOf(row)),
     bar === undefined ? '' : barText(bar, unit),
     verdict(row),
     latency,
@@ -95,6 +102,6 @@ function short(ms: number): string {
   return ms < 10 ? ms.toFixed(2) : ms.toFixed(1);
 }
 
-function percent(share: number): string {
+export function percent(share: number): string {
   return `${Math.round(share * 100)} %`;
 }

@@ -1,0 +1,117 @@
+/** What it costs to guard deletes: by a policy, by a webhook in the engine's process, by one of another process. */
+import type { Rate } from './closed-loop.ts';
+import type { Deletes } from './delete-load.ts';
+import { GUARDED_KINDS, PROTECTED, registrations, type Guard } from './delete-guards.ts';
+import { create, engineCertificate, prepareEngine } from './engine-process.ts';
+import type { Ground } from './ground.ts';
+import { JSON_FIELDS, type Stock } from './operations.ts';
+import type { Options } from './options.ts';
+import { collectionPath, parcel } from './parcel.ts';
+import { RawConnection, type Target } from './raw-h2.ts';
+import { percent, type Row } from './report.ts';
+import { median, percentile } from './statistics.ts';
+
+const NAMESPACE = 'customs';
+const CLIENTS = [1, 16];
+/** Of each sort in each round; in turns of so few that all see the same machine. */
+const DELETES = 400;
+const BATCH = 100;
+/** A policy runs two to six times as long until the server's compiler has seen it ten thousand times. */
+const WARM_MS = 3000;
+const WARM_CLIENTS = 16;
+/** Deletes that do happen take other ways than those of the warm-up; these rounds do not count. */
+const WARM_ROUNDS = 2;
+const MIN_POLICY_RATIO = 0.97;
+
+const GUARDS = Object.keys(GUARDED_KINDS) as Guard[];
+
+export async function* measureAdmission(ground: Ground, { admissionRounds, profileDir }: Options): AsyncGenerator<Row> {
+  await ground.stopEngine();
+  await ground.startEngine({ profiled: profileDir !== undefined, script: 'bench/admission-engine.ts' });
+  const target = await ground.target();
+  await prepareEngine(target, Object.values(GUARDED_KINDS), [NAMESPACE]);
+  const { ca } = await engineCertificate(ground.dataDir);
+  await register(target, { ca, port: await ground.startWebhook() });
+
+  await warmUp(ground, target);
+
+  for (const clients of CLIENTS) {
+    const rounds: Record<Guard, Deletes>[] = [];
+    // One client waits for the disk anyway: it takes longer, and there is less to see.
+    const wanted = clients === 1 ? Math.ceil(admissionRounds / 2) : admissionRounds;
+    for (let round = -WARM_ROUNDS; round < wanted; round++) {
+      const stocks = GUARDS.map((guard): Stock => ({
+        namespace: NAMESPACE,
+        prefix: `c${clients}-r${round + WARM_ROUNDS}`,
+        count: DELETES,
+        kind: GUARDED_KINDS[guard],
+      }));
+      for (const stock of stocks) await ground.load.ask({ kind: 'fill', target, stock });
+      const deletes = await ground.load.ask<Deletes[]>({ kind: 'deletes', target, stocks, clients, batch: BATCH });
+      if (round < 0) continue;
+      rounds.push(Object.fromEntries(GUARDS.map((guard, at) => [guard, deletes[at]!])) as Record<Guard, Deletes>);
+    }
+    for (const guard of GUARDS.slice(1)) yield row(guard, clients, rounds);
+  }
+}
+
+/** Dry runs: all of admission, and the objects stay. */
+async function warmUp(ground: Ground, target: Target): Promise<void> {
+  for (const kind of Object.values(GUARDED_KINDS)) {
+    const stock: Stock = { namespace: NAMESPACE, prefix: 'warm', count: WARM_CLIENTS, kind };
+    await ground.load.ask({ kind: 'fill', target, stock });
+    const operation = { verb: 'dry delete', stock } as const;
+    await ground.load.ask<Rate>({
+      kind: 'rate',
+      target,
+      operation,
+      clients: WARM_CLIENTS,
+      warmMs: 0,
+      measureMs: WARM_MS,
+    });
+  }
+}
+
+async function register(target: Target, webhook: { port: number; ca: string }): Promise<void> {
+  const connection = await RawConnection.connect(target, JSON_FIELDS);
+  for (const { path, object } of registrations(webhook)) await create(connection, path, object);
+  // A guard that guards nothing would be the fastest of all.
+  for (const guard of GUARDS) {
+    const collection = collectionPath(NAMESPACE, GUARDED_KINDS[guard]);
+    await create(connection, collection, parcel('probe', '0', { ...GUARDED_KINDS[guard], labels: PROTECTED }));
+    const { status, body } = await connection.ask('DELETE', `${collection}/probe`);
+    const refused = body.toString().includes('cannot be deleted, remove the label');
+    if (refused !== (guard !== 'nobody')) {
+      throw new Error(
+        `Cannot measure: ${guard} was to guard a delete, which was answered with ${status}: ${body.toString()}`,
+      );
+    }
+  }
+  connection.close();
+}
+
+function row(guard: Guard, clients: number, rounds: readonly Record<Guard, Deletes>[]): Row {
+  const middle = (of: Guard, value: (deletes: Deletes) => number) => median(rounds.map((round) => value(round[of])));
+  const pairs = (value: (deletes: Deletes) => number) =>
+    rounds.map((round) => value(round[guard]) / value(round.nobody));
+  const ratios = pairs(perSecond);
+  const half = `${percent(percentile(ratios, 0.25))} to ${percent(percentile(ratios, 0.75))}`;
+  return {
+    what: `DELETE, ${guard}, ${clients === 1 ? '1 client' : `${clients} clients`}`,
+    unit: 'perSecond',
+    engine: middle(guard, perSecond),
+    floor: middle('nobody', perSecond),
+    ratio: median(ratios),
+    p50Ms: middle(guard, ({ p50Ms }) => p50Ms),
+    p99Ms: middle(guard, ({ p99Ms }) => p99Ms),
+    cpuUs: middle(guard, cpuUs),
+    floorCpuUs: middle('nobody', cpuUs),
+    serverCores: middle(guard, ({ serverCpuMs, ms }) => serverCpuMs / ms),
+    clientCores: middle(guard, ({ clientCpuMs, ms }) => clientCpuMs / ms),
+    note: `half of the rounds ${half}; ${percent(median(pairs(cpuUs)))} of the CPU time`,
+    ...(guard === 'policy' ? { bar: { ratioAtLeast: MIN_POLICY_RATIO } } : {}),
+  };
+}
+
+const perSecond = ({ count, ms }: Deletes) => (count / ms) * 1000;
+const cpuUs = ({ count, serverCpuMs }: Deletes) => (serverCpuMs / count) * 1000;
