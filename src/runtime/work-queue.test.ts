@@ -262,6 +262,18 @@ test('metrics follow depth, retries and durations', async () => {
   assert.deepEqual(worked, ['failed 7', 'done 0']);
 });
 
+test('a time that is asked for again during a turn outlives the turn', async () => {
+  const { queue, clock, end, started } = setUp();
+  queue.add('a');
+  queue.addAfter('a', 1000);
+  await clock.advance(0);
+  queue.addAfter('a', 2000);
+  await end('a');
+  await clock.advance(1000);
+  assert.deepEqual(started, ['a', 'a']);
+  await end('a');
+});
+
 test('whatever happens, no add is forgotten and no name runs twice at a time', async () => {
   const key = fc.constantFrom('a', 'b', 'c');
   const step = fc.oneof(

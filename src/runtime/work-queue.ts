@@ -96,7 +96,11 @@ export class WorkQueue {
     const { clock } = this.#options;
     const atMs = clock.now() + ms;
     const waiting = this.#delayed.get(key);
-    if (waiting !== undefined && waiting.atMs <= atMs) return;
+    if (waiting !== undefined && waiting.atMs <= atMs) {
+      // Asked for anew: the turn that runs must not take it away as one from before it.
+      this.#delayed.set(key, { ...waiting });
+      return;
+    }
     waiting?.cancel();
     const cancel = clock.after(ms, () => {
       this.#delayed.delete(key);
