@@ -79,7 +79,10 @@ export const hostileExpressions: Readonly<Record<string, HostileExpression>> = {
     on: 'short',
     expression: `[url('http://' + ${T}.replace('ab', ':1'))].all(u, ${again('u.getPort()')})`,
   },
-  'URLs, compared': { on: 'escapes', expression: `[url(object.spec.url)].all(u, ${again('u == u')})` },
+  'URLs, compared': {
+    on: 'escapes',
+    expression: `[url(object.spec.url)].all(u, [url(object.spec.url)].all(v, ${again('u == v')}))`,
+  },
   'queries, read': { on: 'escapes', expression: `[url(object.spec.url)].all(u, ${again('u.getQuery()')})` },
   'addresses that are none': { on: 'escapes', expression: again(`isIP(${T}) || isCIDR(${T})`) },
   'addresses, written': { on: 'short', expression: `[ip('2001:db8::1')].all(i, ${again('string(i)')})` },
@@ -96,4 +99,30 @@ export const hostileExpressions: Readonly<Record<string, HostileExpression>> = {
     on: 'numbers',
     expression: `${N}.all(a, ${N}.exists(b, a / 0 == b || dyn(a) + 'x' == 'y' || {}.missing == 1))`,
   },
+};
+
+const repeated = (part: (i: number) => string, join: string, length: number): string => {
+  const parts: string[] = [];
+  for (let i = 0, left = length; left > 0; i += 1) {
+    const next = part(i);
+    left -= next.length + join.length;
+    if (left > 0) parts.push(next);
+  }
+  return parts.join(join);
+};
+
+/** Sources that take long to compile for their length, or to say why they do not. */
+export const hostileSources: Readonly<Record<string, (length: number) => string>> = {
+  'folds in a row': (length) => repeated(() => '[].exists_one(a,true)', '||', length),
+  'optional values in a row': (length) => repeated(() => 'optional.none().optMap(a,a).hasValue()', '||', length),
+  'types to be found out': (length) => `[${repeated(() => '{}', ',', length - 20)}] == []`,
+  'types that grow': () =>
+    `[1]${Array.from({ length: 60 }, (_, i) => `.map(x${i}, {'a': [x${i}, x${i}]})`).join('')} == []`,
+  'numbers in a row': (length) => `[${repeated(() => '1', ',', length - 20)}] == []`,
+  'calls of unknown types': (length) => repeated(() => 'object+object', '==null||', length),
+  'problems in a row': (length) => repeated(() => '1+""', '||', length),
+  'no tokens at all': (length) => '$'.repeat(length),
+  'regexes in a row': (length) => repeated((i) => `''.matches('[a-z]{900}${i}')`, '||', length),
+  'regexes of all letters': (length) =>
+    repeated((i) => `''.matches('(?i)[a-\\\\x{1ffff}]\\\\pL{99}${i}')`, '||', length),
 };

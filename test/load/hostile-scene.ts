@@ -3,21 +3,38 @@
  * at the same time. Reports the longest turn of its event loop, in CPU time of this thread: a noisy machine makes turns
  * longer for the clock on the wall, but not for this one.
  */
+import assert from 'node:assert/strict';
 import { isMainThread, parentPort } from 'node:worker_threads';
-import { hostileExpressions, hostileSpecs } from '#cel/hostile.fixture.ts';
+import { Budget, CostLimitError } from '#cel/budget.ts';
+import { compile } from '#cel/compile.ts';
+import { withVariables } from '#cel/environment.ts';
+import { adaptJson } from '#cel/evaluate/adapt-json.ts';
+import { hostileExpressions, hostileSources, hostileSpecs } from '#cel/hostile.fixture.ts';
+import { kubernetesEnvironment } from '#cel/kubernetes-environment.ts';
+import { MAX_SOURCE_LENGTH } from '#cel/parse/limits.ts';
+import { DYN } from '#cel/type.ts';
+import { MAX_TOTAL_LENGTH } from '#engine/admission/expressions/source-limits.ts';
 import { installCrd } from '#test/support/gadgets.ts';
 import { startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 export interface Report {
-  /** By what was going on. */
-  readonly turns: Readonly<Record<string, LongestTurn>>;
-  /** The answers to the requests that the policies judged. */
-  readonly answers: Readonly<Record<string, string>>;
+  /** The longest turn while so many hostile expressions were compiled, and while they judged requests. */
+  readonly compiling: LongestTurn;
+  readonly judging: LongestTurn;
+  /** The answers to the requests that were judged. */
+  readonly answers: readonly Judged[];
+  /** What a million of the simplest units takes on this machine right now. */
+  readonly unitsMillis: number;
 }
 
 export interface LongestTurn {
   readonly cpuMillis: number;
   readonly turns: number;
+}
+
+export interface Judged {
+  readonly status: number;
+  readonly message: string;
 }
 
 const REGISTRATION = '/apis/admissionregistration.k8s.io/v1';
@@ -40,14 +57,14 @@ const crd: Loose = {
 const rule = { apiGroups: ['load.local'], apiVersions: ['v1'], operations: ['CREATE'], resources: ['loads'] };
 
 /** Each policy sees only the objects that its expression is meant for: all others would fault at once. */
-function policyOf(name: string, on: string, expression: string): Loose {
+function policyOf(name: string, on: string, expressions: readonly string[]): Loose {
   return {
     apiVersion: 'admissionregistration.k8s.io/v1',
     kind: 'ValidatingAdmissionPolicy',
     metadata: { name },
     spec: {
       matchConstraints: { resourceRules: [rule], objectSelector: { matchLabels: { on } } },
-      validations: [{ expression, message: 'no' }],
+      validations: expressions.map((expression) => ({ expression })),
     },
   };
 }
@@ -88,7 +105,7 @@ async function watched<T>(work: () => Promise<T>): Promise<{ readonly longest: L
   let longest = 0;
   let turns = 0;
   let isOver = false;
-  let before = cpuMillis();
+  let before = 0;
   const look = () => {
     const now = cpuMillis();
     longest = Math.max(longest, now - before);
@@ -96,62 +113,87 @@ async function watched<T>(work: () => Promise<T>): Promise<{ readonly longest: L
     turns += 1;
     if (!isOver) setImmediate(look);
   };
-  const ended = new Promise<void>((resolve) => setImmediate(() => resolve()));
-  await ended;
+  await nextTurn();
+  before = cpuMillis();
   setImmediate(look);
   const result = await work();
   isOver = true;
   return { longest: { cpuMillis: longest, turns }, result };
 }
 
-const shapes = Object.entries(hostileExpressions).map(([sentence, shape], i) => ({
-  ...shape,
-  sentence,
-  name: `h${i}`,
-}));
+const shapes = Object.entries(hostileExpressions).map(([, shape], i) => ({ ...shape, name: `h${i}` }));
 const kinds = Object.keys(hostileSpecs) as (keyof typeof hostileSpecs)[];
+/** So many policies stand for one webhook: what both do with expressions is the same. */
+const PER_WEBHOOK = 6;
 
 async function install(api: TestApi): Promise<void> {
   for (const { name, on, expression } of shapes) {
-    await api.ok('POST', `${REGISTRATION}/validatingadmissionpolicies`, { body: policyOf(name, on, expression) });
+    await api.ok('POST', `${REGISTRATION}/validatingadmissionpolicies`, { body: policyOf(name, on, [expression]) });
     await api.ok('POST', `${REGISTRATION}/validatingadmissionpolicybindings`, { body: bindingOf(name) });
   }
   for (const kind of ['Validating', 'Mutating']) {
+    const chosen = shapes.filter((_, i) => i % PER_WEBHOOK === (kind === 'Mutating' ? 0 : 1));
     await api.ok('POST', `${REGISTRATION}/${kind.toLowerCase()}webhookconfigurations`, {
       body: {
         apiVersion: 'admissionregistration.k8s.io/v1',
         kind: `${kind}WebhookConfiguration`,
         metadata: { name: 'hostile' },
-        webhooks: shapes.map(({ name, on, expression }) => webhookOf(name, on, expression)),
+        webhooks: chosen.map(({ name, on, expression }) => webhookOf(name, on, expression)),
       },
+    });
+  }
+  // As much as one policy may hold. Whether they are taken or refused does not matter here.
+  for (const [i, source] of Object.values(hostileSources).entries()) {
+    const expressions = [source(MAX_SOURCE_LENGTH - 1), source(MAX_TOTAL_LENGTH - MAX_SOURCE_LENGTH)];
+    await api.call('POST', `${REGISTRATION}/validatingadmissionpolicies`, {
+      body: policyOf(`s${i}`, 'none', expressions),
     });
   }
 }
 
-/** All at the same time. */
-function createAll(api: TestApi, loads: readonly Buffer[]): Promise<readonly Answer[]> {
-  return Promise.all(loads.map((body) => api.call('POST', LOADS, { body })));
+/** All of them are under way at the same time; but what it takes to read them must not add up to one turn. */
+async function createAll(api: TestApi, bodies: readonly Buffer[]): Promise<readonly Answer[]> {
+  const calls: Promise<Answer>[] = [];
+  for (const body of bodies) {
+    calls.push(api.call('POST', LOADS, { body }));
+    await nextTurn();
+  }
+  return Promise.all(calls);
+}
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+
+/** The middle one of several. */
+function unitsMillis(): number {
+  const environment = withVariables(kubernetesEnvironment, { n: DYN });
+  const program = compile('n.all(a, n.all(b, a + b >= 0))', environment);
+  if ('failure' in program) throw new Error(program.failure);
+  const numbers = adaptJson(hostileSpecs.numbers().n);
+  const times = Array.from({ length: 5 }, () => {
+    const before = cpuMillis();
+    assert.throws(() => program.evaluate(() => numbers, new Budget(1_000_000)), CostLimitError);
+    return cpuMillis() - before;
+  });
+  return times.toSorted((a, b) => a - b)[2]!;
 }
 
 async function run(): Promise<Report> {
+  const unitsMillisBefore = unitsMillis();
   const api = await startTestApi();
   await installCrd(api, crd);
   await api.settle();
-  const bodies = (round: string) => kinds.map((on) => Buffer.from(JSON.stringify(loadOf(`${on}-${round}`, on))));
-
-  const [unjudged, judged] = [bodies('unjudged'), bodies('judged')];
-  const before = await watched(() => createAll(api, unjudged));
-  const installed = await watched(async () => {
+  const compiled = await watched(async () => {
     await install(api);
     await api.settle();
   });
-  const after = await watched(() => createAll(api, judged));
+  const bodies = kinds.map((on) => Buffer.from(JSON.stringify(loadOf(on, on))));
+  const judged = await watched(() => createAll(api, bodies));
   await api.stop();
   return {
-    turns: { unjudged: before.longest, installed: installed.longest, judged: after.longest },
-    answers: Object.fromEntries(
-      after.result.map(({ status, body }, i) => [kinds[i]!, `${status} ${body.message ?? ''}`.slice(0, 300)]),
-    ),
+    compiling: compiled.longest,
+    judging: judged.longest,
+    answers: judged.result.map(({ status, body }) => ({ status, message: body.message })),
+    unitsMillis: Math.max(unitsMillisBefore, unitsMillis()),
   };
 }
 

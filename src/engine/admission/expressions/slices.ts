@@ -27,6 +27,14 @@ let spent = 0;
 let turns = 0;
 let isArmed = false;
 
+/** Work that cannot be cut: in a turn of its own if it is large. */
+export function* uncut<T>(units: Units, work: () => T): Generator<Units, T> {
+  yield units;
+  const result = work();
+  yield units;
+  return result;
+}
+
 /** Throws, or rejects with, what the work throws. */
 export function inSlices<T>(work: Generator<Units, T>): T | Promise<T> {
   const isFresh = spent >= SLICE_UNITS;

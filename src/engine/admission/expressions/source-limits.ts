@@ -5,9 +5,16 @@
 import { CheckAllowance } from '#cel/check/allowance.ts';
 
 export const MAX_EXPRESSIONS = 256;
-export const MAX_TOTAL_LENGTH = 30_000;
+export const MAX_TOTAL_LENGTH = 15_000;
 /** In what one expression may take. */
-const CHECK_TIMES = 3;
+const CHECK_TIMES = 2;
+
+/** What compiling takes, in the units of an evaluation: measured. */
+const COMPILE_UNITS_PER_CHARACTER = 50;
+
+export function compileUnits(sources: readonly string[]): number {
+  return COMPILE_UNITS_PER_CHARACTER * sources.reduce((sum, source) => sum + source.length, 0);
+}
 
 /** For all expressions of one object. */
 export function sharedAllowance(): CheckAllowance {

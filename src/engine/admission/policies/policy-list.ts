@@ -7,7 +7,14 @@ import {
   type CompiledMatch,
   type MatchParts,
 } from '#engine/admission/matching/match-resources.ts';
-import { compilePolicy, failureText, type CompiledPolicy } from '#engine/admission/policies/compile-policy.ts';
+import { uncut, type Units } from '#engine/admission/expressions/slices.ts';
+import { compileUnits } from '#engine/admission/expressions/source-limits.ts';
+import {
+  compilePolicy,
+  failureText,
+  sourcesOf,
+  type CompiledPolicy,
+} from '#engine/admission/policies/compile-policy.ts';
 import {
   BINDING_COLLECTION,
   POLICY_COLLECTION,
@@ -24,9 +31,7 @@ import type { Log } from '#lib/log.ts';
 export interface BoundPolicy {
   readonly name: string;
   readonly spec: PolicySpec;
-  readonly compiled: CompiledPolicy;
-  /** Expressions that once compiled and do not any more, or that came past validation. */
-  readonly failure: string | undefined;
+  readonly program: PolicyProgram;
   /** By name, each for where it binds. */
   readonly bindings: MatchIndex<PolicyBindingRule>;
 }
@@ -34,6 +39,29 @@ export interface BoundPolicy {
 export interface PolicyBindingRule {
   readonly name: string;
   readonly spec: BindingSpec;
+}
+
+export interface Compiled {
+  readonly policy: CompiledPolicy;
+  /** Expressions that once compiled and do not any more, or that came past validation. */
+  readonly failure: string | undefined;
+}
+
+/** Compiled by the first request that asks: not in the turn in which the policy was written, and compiled already. */
+export class PolicyProgram {
+  readonly #spec: PolicySpec;
+  #compiled: Compiled | undefined;
+
+  constructor(spec: PolicySpec) {
+    this.#spec = spec;
+  }
+
+  *get(): Generator<Units, Compiled> {
+    if (this.#compiled !== undefined) return this.#compiled;
+    const units = compileUnits(sourcesOf(this.#spec));
+    // Another request may have been faster meanwhile.
+    return yield* uncut(units, () => (this.#compiled ??= compiled(this.#spec)));
+  }
 }
 
 interface ReadPolicy {
@@ -130,13 +158,16 @@ function remembered<T>(known: WeakMap<Entry, T>, entry: Entry, make: () => T): T
   return known.get(entry) as T;
 }
 
+function compiled(spec: PolicySpec): Compiled {
+  const failures: string[] = [];
+  const policy = compilePolicy(spec, (_, __, failure) => failures.push(failureText(failure)));
+  return { policy, failure: failures.length === 0 ? undefined : failures.join('; ') };
+}
+
 function readPolicy(entry: Entry, match: MatchParts): ReadPolicy {
   const { metadata, spec = {} } = decodeStored(entry.bytes) as Policy;
-  const failures: string[] = [];
-  const compiled = compilePolicy(spec, (_, __, failure) => failures.push(failureText(failure)));
-  const failure = failures.length === 0 ? undefined : failures.join('; ');
   return {
-    policy: { name: metadata.name ?? '', spec, compiled, failure },
+    policy: { name: metadata.name ?? '', spec, program: new PolicyProgram(spec) },
     match: compileMatchResources(spec.matchConstraints ?? {}, match),
   };
 }

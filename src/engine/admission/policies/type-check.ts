@@ -4,7 +4,7 @@
  */
 import { kindType } from '#cel/check/schema-type.ts';
 import type { CelType } from '#cel/type.ts';
-import { MAX_TOTAL_LENGTH, sharedAllowance } from '#engine/admission/expressions/source-limits.ts';
+import { sharedAllowance } from '#engine/admission/expressions/source-limits.ts';
 import { compilePolicy, failureText, sourcesOf } from '#engine/admission/policies/compile-policy.ts';
 import type { PolicySpec } from '#engine/admission/policies/policy-spec.ts';
 import type { Resource } from '#engine/registry/resource.ts';
@@ -17,7 +17,7 @@ export interface ExpressionWarning {
 
 /** A policy for everything is not checked against everything, nor a long one against much. */
 const MAX_TYPES = 10;
-const MAX_CHECKED_LENGTH = MAX_TOTAL_LENGTH;
+const MAX_CHECKED_LENGTH = 10_000;
 
 export function checkTypes(spec: PolicySpec, resources: readonly Resource[]): ExpressionWarning[] {
   const warnings = new Map<string, string[]>();

@@ -7,6 +7,7 @@ import { RequestValues } from '#engine/admission/expressions/request-activation.
 import { inSlices, type Units } from '#engine/admission/expressions/slices.ts';
 import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
 import { namespaceOf } from '#engine/admission/matching/match-resources.ts';
+import type { CompiledPolicy } from '#engine/admission/policies/compile-policy.ts';
 import { decide, type Denial } from '#engine/admission/policies/decide.ts';
 import { collectParams } from '#engine/admission/policies/params.ts';
 import { PolicyList, type BoundPolicy, type PolicyBindingRule } from '#engine/admission/policies/policy-list.ts';
@@ -77,8 +78,9 @@ function* judge(
 ): Generator<Units, PolicyRefusal[]> {
   const refusals: PolicyRefusal[] = [];
   for (const { policy, version } of asked) {
-    if (policy.failure !== undefined) {
-      refusals.push(...misconfigured(policy, undefined, policy.failure));
+    const { policy: compiled, failure } = yield* policy.program.get();
+    if (failure !== undefined) {
+      refusals.push(...misconfigured(policy, undefined, failure));
       continue;
     }
     const values = new RequestValues({
@@ -91,7 +93,7 @@ function* judge(
     for (const { value: binding, select } of policy.bindings.candidates(attributes)) {
       yield 0;
       if (select(attributes) === undefined) continue;
-      refusals.push(...(yield* judgeBinding(parts, { policy, binding, attributes, values, annotations })));
+      refusals.push(...(yield* judgeBinding(parts, { policy, compiled, binding, attributes, values, annotations })));
     }
     for (const [key, found] of annotations) attributes.notes.annotate(`${policy.name}/${key}`, [...found].join(', '));
   }
@@ -100,6 +102,7 @@ function* judge(
 
 interface BoundQuestion {
   readonly policy: BoundPolicy;
+  readonly compiled: CompiledPolicy;
   readonly binding: PolicyBindingRule;
   readonly attributes: AdmissionAttributes;
   readonly values: RequestValues;
@@ -108,13 +111,13 @@ interface BoundQuestion {
 }
 
 function* judgeBinding(parts: PolicyParts, question: BoundQuestion): Generator<Units, PolicyRefusal[]> {
-  const { policy, binding, attributes, values, annotations } = question;
+  const { policy, compiled, binding, attributes, values, annotations } = question;
   const params = collectParams(policy.spec.paramKind, binding.spec.paramRef, namespaceOf(attributes), parts);
   if ('fault' in params) return misconfigured(policy, binding, params.fault);
   const ignoresFailures = policy.spec.failurePolicy === 'Ignore';
   const refusals: PolicyRefusal[] = [];
   for (const one of params) {
-    const verdict = yield* decide({ policy: policy.compiled, ignoresFailures, values, params: one });
+    const verdict = yield* decide({ policy: compiled, ignoresFailures, values, params: one });
     for (const denial of verdict.denials) refusals.push(...act(question, denial, parts.metrics));
     for (const denial of verdict.faults) refusals.push({ policy: policy.name, binding: binding.name, denial });
     for (const { key, value } of verdict.annotations) {

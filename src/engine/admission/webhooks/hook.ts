@@ -7,11 +7,7 @@ import {
 import type { RuleLike } from '#engine/admission/matching/rule-patterns.ts';
 import type { ClientConfig } from '#engine/admission/webhooks/endpoint.ts';
 import type { ReviewVersion } from '#engine/admission/webhooks/verdict.ts';
-import {
-  compileConditions,
-  type Conditions,
-  type MatchConditionLike,
-} from '#engine/admission/webhooks/webhook-conditions.ts';
+import { Conditions, type MatchConditionLike } from '#engine/admission/webhooks/webhook-conditions.ts';
 import type { LabelSelector } from '#kube/label-selector.ts';
 
 /** As it is stored: validation and defaults have seen it. */
@@ -66,7 +62,7 @@ export function compileHook(configuration: string, spec: WebhookSpec, parts: Mat
     ),
     // A policy without rules sees everything, a webhook without rules nothing.
     match: rules.length === 0 ? NEVER : compileMatchResources({ ...spec, resourceRules: rules }, parts),
-    conditions: compileConditions(matchConditions),
+    conditions: new Conditions(matchConditions),
   };
 }
 

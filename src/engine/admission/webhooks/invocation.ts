@@ -41,7 +41,7 @@ export function* invited(
   attributes: AdmissionAttributes,
 ): Generator<Units, Resource | undefined> {
   const version = select(attributes);
-  if (version === undefined || hook.conditions.length === 0) return version;
+  if (version === undefined || hook.conditions.isEmpty) return version;
   const values = new RequestValues({ attributes, version, authorizer, namespaceObject: () => undefined });
   const result = yield* evaluateConditions(hook.conditions, values.activation());
   if (typeof result === 'boolean') return result ? version : undefined;

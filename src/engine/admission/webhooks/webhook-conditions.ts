@@ -7,8 +7,8 @@ import { CelFault } from '#cel/value.ts';
 import { MATCH_UNITS } from '#engine/admission/expressions/cost.ts';
 import { expressionEnvironment } from '#engine/admission/expressions/expression-environment.ts';
 import { OUT_OF_BUDGET, Purse, SPENT } from '#engine/admission/expressions/purse.ts';
-import type { Units } from '#engine/admission/expressions/slices.ts';
-import { sharedAllowance } from '#engine/admission/expressions/source-limits.ts';
+import { uncut, type Units } from '#engine/admission/expressions/slices.ts';
+import { compileUnits, sharedAllowance } from '#engine/admission/expressions/source-limits.ts';
 
 export interface MatchConditionLike {
   readonly name: string;
@@ -18,15 +18,29 @@ export interface MatchConditionLike {
 /** The program, or why there is none. */
 type Condition = { readonly expression: string } & ({ readonly program: Program } | { readonly failure: string });
 
-export type Conditions = readonly Condition[];
+/** Compiled by the first request that asks: not in the turn in which they were written, and compiled already. */
+export class Conditions {
+  readonly #sources: readonly string[];
+  #compiled: readonly Condition[] | undefined;
+
+  constructor(conditions: readonly MatchConditionLike[]) {
+    this.#sources = conditions.map(({ expression }) => expression);
+  }
+
+  get isEmpty(): boolean {
+    return this.#sources.length === 0;
+  }
+
+  /** What is stored was compiled before; if it does not compile any more, it fails like an evaluation. */
+  *compiled(): Generator<Units, readonly Condition[]> {
+    if (this.#compiled !== undefined) return this.#compiled;
+    const allowance = sharedAllowance();
+    const compileAll = () => this.#sources.map((source) => compileCondition(source, allowance));
+    return yield* uncut(compileUnits(this.#sources), () => (this.#compiled ??= compileAll()));
+  }
+}
 
 let environment: Environment | undefined;
-
-/** What is stored was compiled before; if it does not compile any more, it fails like an evaluation. */
-export function compileConditions(conditions: readonly MatchConditionLike[]): Conditions {
-  const allowance = sharedAllowance();
-  return conditions.map(({ expression }) => compileCondition(expression, allowance));
-}
 
 function compileCondition(text: string, allowance: CheckAllowance): Condition {
   const expression = text.trim();
@@ -53,7 +67,7 @@ export function* evaluateConditions(
 ): Generator<Units, boolean | { failure: string }> {
   const failures: string[] = [];
   const purse = new Purse(MATCH_UNITS);
-  for (const condition of conditions) {
+  for (const condition of yield* conditions.compiled()) {
     if ('failure' in condition) {
       failures.push(condition.failure);
       continue;
