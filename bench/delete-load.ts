@@ -18,37 +18,41 @@ export interface DeletesJob {
   readonly batch: number;
 }
 
-/** For one stock, over all its turns. */
+/** What the deletes of one stock took. */
 export interface Deletes {
-  readonly count: number;
-  readonly ms: number;
+  readonly turns: readonly Turn[];
   readonly p50Ms: number;
   readonly p99Ms: number;
+}
+
+export interface Turn {
+  readonly count: number;
+  readonly ms: number;
   readonly serverCpuMs: number;
   readonly clientCpuMs: number;
 }
 
 export async function measureDeletes({ target, stocks, clients, batch }: DeletesJob): Promise<Deletes[]> {
   const connections = await Promise.all(Array.from({ length: clients }, () => RawConnection.connect(target, FIELDS)));
-  const tallies = stocks.map(() => ({ ms: 0, serverCpuMs: 0, clientCpuMs: 0, latencies: [] as number[] }));
+  const tallies = stocks.map(() => ({ turns: [] as Turn[], latencies: [] as number[] }));
   const { count } = stocks[0]!;
   for (let from = 0, turn = 0; from < count; from += batch, turn++) {
+    const until = Math.min(from + batch, count);
     for (let place = 0; place < stocks.length; place++) {
       const at = (turn + place) % stocks.length;
-      const tally = tallies[at]!;
+      const { turns, latencies } = tallies[at]!;
       const cpuBefore = threadsCpuMs(target.pid);
       const [ownBefore, start] = [process.cpuUsage(), performance.now()];
-      await deleteBatch(connections, stocks[at]!, from, Math.min(from + batch, count), tally.latencies);
-      tally.ms += performance.now() - start;
+      await deleteBatch(connections, stocks[at]!, from, until, latencies);
+      const ms = performance.now() - start;
       const own = process.cpuUsage(ownBefore);
-      tally.clientCpuMs += (own.user + own.system) / 1000;
-      tally.serverCpuMs += threadsCpuMs(target.pid) - cpuBefore;
+      const serverCpuMs = threadsCpuMs(target.pid) - cpuBefore;
+      turns.push({ count: until - from, ms, serverCpuMs, clientCpuMs: (own.user + own.system) / 1000 });
     }
   }
   for (const connection of connections) connection.close();
-  return tallies.map(({ latencies, ...sums }) => ({
-    count,
-    ...sums,
+  return tallies.map(({ turns, latencies }) => ({
+    turns,
     p50Ms: percentile(latencies, 0.5),
     p99Ms: percentile(latencies, 0.99),
   }));

@@ -1,6 +1,6 @@
 /** What it costs to guard deletes: by a policy, by a webhook in the engine's process, by one of another process. */
 import type { Rate } from './closed-loop.ts';
-import type { Deletes } from './delete-load.ts';
+import type { Deletes, Turn } from './delete-load.ts';
 import { GUARDED_KINDS, PROTECTED, registrations, type Guard } from './delete-guards.ts';
 import { create, engineCertificate, prepareEngine } from './engine-process.ts';
 import type { Ground } from './ground.ts';
@@ -91,27 +91,28 @@ async function register(target: Target, webhook: { port: number; ca: string }): 
 }
 
 function row(guard: Guard, clients: number, rounds: readonly Record<Guard, Deletes>[]): Row {
-  const middle = (of: Guard, value: (deletes: Deletes) => number) => median(rounds.map((round) => value(round[of])));
-  const pairs = (value: (deletes: Deletes) => number) =>
-    rounds.map((round) => value(round[guard]) / value(round.nobody));
+  const turns = rounds.flatMap((round) => round[guard].turns);
+  const unguarded = rounds.flatMap(({ nobody }) => nobody.turns);
+  const middle = (of: readonly Turn[], value: (turn: Turn) => number) => median(of.map(value));
+  const pairs = (value: (turn: Turn) => number) => turns.map((turn, at) => value(turn) / value(unguarded[at]!));
   const ratios = pairs(perSecond);
   const half = `${percent(percentile(ratios, 0.25))} to ${percent(percentile(ratios, 0.75))}`;
   return {
     what: `DELETE, ${guard}, ${clients === 1 ? '1 client' : `${clients} clients`}`,
     unit: 'perSecond',
-    engine: middle(guard, perSecond),
-    floor: middle('nobody', perSecond),
+    engine: middle(turns, perSecond),
+    floor: middle(unguarded, perSecond),
     ratio: median(ratios),
-    p50Ms: middle(guard, ({ p50Ms }) => p50Ms),
-    p99Ms: middle(guard, ({ p99Ms }) => p99Ms),
-    cpuUs: middle(guard, cpuUs),
-    floorCpuUs: middle('nobody', cpuUs),
-    serverCores: middle(guard, ({ serverCpuMs, ms }) => serverCpuMs / ms),
-    clientCores: middle(guard, ({ clientCpuMs, ms }) => clientCpuMs / ms),
-    note: `half of the rounds ${half}; ${percent(median(pairs(cpuUs)))} of the CPU time`,
+    p50Ms: median(rounds.map((round) => round[guard].p50Ms)),
+    p99Ms: median(rounds.map((round) => round[guard].p99Ms)),
+    cpuUs: middle(turns, cpuUs),
+    floorCpuUs: middle(unguarded, cpuUs),
+    serverCores: middle(turns, ({ serverCpuMs, ms }) => serverCpuMs / ms),
+    clientCores: middle(turns, ({ clientCpuMs, ms }) => clientCpuMs / ms),
+    note: `half of the turns ${half}; ${percent(median(pairs(cpuUs)))} of the CPU time`,
     ...(guard === 'policy' ? { bar: { ratioAtLeast: MIN_POLICY_RATIO } } : {}),
   };
 }
 
-const perSecond = ({ count, ms }: Deletes) => (count / ms) * 1000;
-const cpuUs = ({ count, serverCpuMs }: Deletes) => (serverCpuMs / count) * 1000;
+const perSecond = ({ count, ms }: Turn) => (count / ms) * 1000;
+const cpuUs = ({ count, serverCpuMs }: Turn) => (serverCpuMs / count) * 1000;

@@ -1,7 +1,16 @@
 /**
- * Source in, program out: parse, check, plan. The one door for everybody who uses CEL.
+ * Our own CEL (docs/adr/0008-own-cel.md). Source in, program out: the one door for everybody who uses it.
  *
- *   source ──parse──► tree ──check──► types (or problems) ──plan──► closures
+ *   source ──parse──► tree ──check──► types (or problems) ──plan──► closures ──evaluate(activation, budget)──► value
+ *
+ *   parse/       tokens, tree, macros            evaluate/     the planner and what the operators do
+ *   check/       types, in the words of cel-go   standard/     the functions of the language
+ *   extensions/  cel-go's own libraries          kubernetes/   those of Kubernetes
+ *
+ * Nobody can hold the process with it. Compiling is bounded by the length of the source (parse/limits.ts) and by what
+ * the check may take (check/allowance.ts); evaluating by units (budget.ts): each step pays before it works, and a
+ * million units are below 50 ms of CPU, whatever they are spent on. A new function must pay for whatever grows with its
+ * arguments; hostile.fixture.ts is where to try it.
  */
 import type { Expr } from '#cel/ast.ts';
 import type { Budget } from '#cel/budget.ts';

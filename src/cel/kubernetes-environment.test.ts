@@ -23,6 +23,9 @@ const pod = {
   spec: {
     replicas: 3,
     paused: false,
+    'host-network': true,
+    in: 'other',
+    __in__: 'own',
     containers: [
       { name: 'web', image: 'registry.example.com/web:1.2', resources: { limits: { memory: '512Mi' } } },
       { name: 'side', image: 'registry.example.com/side:2', resources: { limits: { memory: '1Gi' } } },
@@ -73,6 +76,20 @@ const cases: Record<string, { source: string; want: CelValue }> = {
   addresses: { source: "object.spec.hosts.all(h, cidr('10.0.0.0/16').containsIP(h))", want: true },
   'an address that is written as it should be': { source: "ip.isCanonical('10.0.0.1')", want: true },
   'a URL': { source: "url(object.spec.url).getHostname() == 'example.com'", want: true },
+  'the type of an address': {
+    source: "type(ip('10.0.0.1')) == net.IP && type(cidr('10.0.0.0/8')) == net.CIDR",
+    want: true,
+  },
+  'a field that is named like a word of the language': {
+    source: "object.metadata.__namespace__ == 'default' && has(object.metadata.__namespace__)",
+    want: true,
+  },
+  'a field with a dash in its name': { source: 'object.spec.host__dash__network == true', want: true },
+  'and one that may be missing': {
+    source: 'object.?spec.?host__dash__network.orValue(false) && !object.?spec.?x__dash__y.hasValue()',
+    want: true,
+  },
+  'a field that is named as another would be escaped': { source: "object.spec.__in__ == 'own'", want: true },
   'a list': { source: '[1, 2, 3].sum() == 6 && [3, 1].isSorted() == false', want: true },
   sets: { source: "sets.contains(request.userInfo.groups, ['dev'])", want: true },
   'a format': { source: '!format.dns1123Label().validate(object.metadata.name).hasValue()', want: true },

@@ -30,6 +30,8 @@ export interface PolicyVerdict {
 const PASSED: PolicyVerdict = { denials: [], annotations: [], faults: [] };
 
 const MAX_MESSAGE_BYTES = 5 * 1024;
+/** Longer ones are cut, as in Kubernetes. */
+const MAX_ANNOTATION = 10 * 1024;
 
 export interface Question {
   readonly policy: CompiledPolicy;
@@ -95,7 +97,8 @@ function* annotationsOf({
     const result = evaluator.run(program);
     yield evaluator.spent;
     if (typeof result === 'string') {
-      if (result.trim() !== '') annotations.push({ key, value: result.trim() });
+      const value = result.trim().slice(0, MAX_ANNOTATION);
+      if (value !== '') annotations.push({ key, value });
     } else if (result !== null && !ignoresFailures) {
       const message = result instanceof CelFault ? resulted(program, result) : OUT_OF_BUDGET;
       faults.push({ index, message, reason: undefined });

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Budget, CostLimitError } from '#cel/budget.ts';
+import { Regex } from '#cel/evaluate/regex-search.ts';
+import { RE2JS } from 're2js';
+import { SeededRandom } from '#test/support/seeded-random.ts';
+
+const regex = (pattern: string) => new Regex(RE2JS.compile(pattern));
+
+function costs(one: Regex, text: string, times = 1): number[] {
+  return Array.from({ length: times }, () => {
+    const budget = new Budget(1_000_000);
+    one.isFoundIn(text, budget);
+    return 1_000_000 - budget.left;
+  });
+}
+
+test('one pass is cheap from the beginning', () => {
+  assert.deepEqual(costs(regex('^(dev|prod)-[a-z0-9]+$'), 'dev-0123456789', 2), [62, 62]);
+});
+
+test('states are paid for when they are made, and then kept', () => {
+  const paid = costs(regex(String.raw`.*-[a-z]+\.example\.com`), 'a-b.example.com', 60);
+  assert.ok(paid[0]! > 500, `${paid[0]}`);
+  assert.equal(paid.at(-1), 35);
+});
+
+test('a search is not begun that could turn out too dear', () => {
+  const one = regex('(a|b)*a(a|b){12}$');
+  const budget = new Budget(10_000);
+  assert.throws(() => one.isFoundIn('ab'.repeat(1000), budget), CostLimitError);
+  assert.equal(budget.left < 0, true);
+});
+
+test('the states of a text that makes many are not kept', () => {
+  const one = regex('(a|b)*a(a|b){12}$');
+  const random = new SeededRandom(1);
+  const text = Array.from({ length: 3000 }, () => (random.next() < 0.5 ? 'a' : 'b')).join('');
+  const [first, second] = costs(one, text, 2);
+  assert.ok(second! > first! / 2, `${first} ${second}`);
+});
+
+test('where a match is costs the whole program at each character', () => {
+  assert.ok(regex('(a|b)*a(a|b){12}$').findCost(1000) > 40_000);
+  assert.ok(regex('^[a-z]+$').findCost(1000) < 5000);
+});
