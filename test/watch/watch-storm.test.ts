@@ -6,7 +6,7 @@ import { createClient } from '#client/rest-client.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { Connections, StormWatcher, type StormWatcherOptions } from '#test/watch/storm-watcher.ts';
 import type { Reader } from '#client/client.ts';
-import { CONFIG_MAPS } from '#test/support/kinds.ts';
+import { CONFIG_MAPS, ROOT_CA } from '#test/support/kinds.ts';
 import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
 import { startServer, temporaryDir, transportTo } from '#test/support/server-process.ts';
 
@@ -151,7 +151,8 @@ async function quietRevision(reader: Reader): Promise<number> {
   const spaces = await reader.list(NAMESPACE_KIND);
   for await (const { object } of reader.watch(CONFIG_MAPS, { sendInitialEvents: true, allowWatchBookmarks: true })) {
     const { items, metadata } = await reader.list(CONFIG_MAPS);
-    if (items.length === spaces.items.length) return Number(metadata.resourceVersion);
+    const published = items.filter((item) => item.metadata.name === ROOT_CA);
+    if (published.length === spaces.items.length) return Number(metadata.resourceVersion);
     assert.ok(object);
   }
   return assert.fail('the watch ended');
