@@ -103,6 +103,11 @@ export class Informer<T extends KubeObject> {
     return this.#cache.list();
   }
 
+  /** For those who share the informer: objects are found by it from now on. The name must mean the same to all. */
+  addIndex(name: string, values: IndexFunction<T>): void {
+    this.#cache.addIndex(name, values);
+  }
+
   /** Throws where there is no index of that name. */
   byIndex(name: string, value: string): Stored<T>[] {
     return this.#cache.byIndex(name, value);

@@ -11,12 +11,25 @@ export interface ObjectChange<T extends KubeObject> {
 /** The values under which an object is found. Pure: it is asked again when the object goes. */
 export type IndexFunction<T extends KubeObject> = (object: Stored<T>) => readonly string[];
 
+interface Index<T extends KubeObject> {
+  readonly values: IndexFunction<T>;
+  readonly keys: Map<string, Set<string>>;
+}
+
 export class ObjectCache<T extends KubeObject> {
   readonly #objects = new Map<string, Stored<T>>();
-  readonly #indexes = new Map<string, { values: IndexFunction<T>; keys: Map<string, Set<string>> }>();
+  readonly #indexes = new Map<string, Index<T>>();
 
   constructor(indexes: Readonly<Record<string, IndexFunction<T>>> = {}) {
     for (const [name, values] of Object.entries(indexes)) this.#indexes.set(name, { values, keys: new Map() });
+  }
+
+  /** From now on objects are found by it; one of this name that is there already stays. */
+  addIndex(name: string, values: IndexFunction<T>): void {
+    if (this.#indexes.has(name)) return;
+    const index = { values, keys: new Map<string, Set<string>>() };
+    this.#indexes.set(name, index);
+    for (const [key, object] of this.#objects) indexObject(index, key, object);
   }
 
   get size(): number {
@@ -75,13 +88,7 @@ export class ObjectCache<T extends KubeObject> {
   }
 
   #index(key: string, object: Stored<T>): void {
-    for (const { values, keys } of this.#indexes.values()) {
-      for (const value of values(object)) {
-        const held = keys.get(value);
-        if (held === undefined) keys.set(value, new Set([key]));
-        else held.add(key);
-      }
-    }
+    for (const index of this.#indexes.values()) indexObject(index, key, object);
   }
 
   #unindex(key: string, object: Stored<T>): void {
@@ -91,6 +98,14 @@ export class ObjectCache<T extends KubeObject> {
         if (held?.delete(key) && held.size === 0) keys.delete(value);
       }
     }
+  }
+}
+
+function indexObject<T extends KubeObject>({ values, keys }: Index<T>, key: string, object: Stored<T>): void {
+  for (const value of values(object)) {
+    const held = keys.get(value);
+    if (held === undefined) keys.set(value, new Set([key]));
+    else held.add(key);
   }
 }
 

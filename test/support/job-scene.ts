@@ -6,7 +6,7 @@ import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
 import { FakeClock, settle } from '#client/testing/fake-clock.ts';
 import { jobController } from '#engine/controllers/job/job-controller.ts';
-import { SharedInformers } from '#engine/controllers/shared-informers.ts';
+import { SharedInformers } from '#runtime/shared-informers.ts';
 import { ttlAfterFinishedController } from '#engine/controllers/ttl-after-finished.ts';
 import type { ApiHandler, ApiRequest } from '#engine/request.ts';
 import { silentLog } from '#lib/log.ts';

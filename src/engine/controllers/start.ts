@@ -23,7 +23,7 @@ import { namespaceController } from '#engine/controllers/namespace.ts';
 import { nodeLifecycleController } from '#engine/controllers/node-lifecycle/node-lifecycle.ts';
 import { podGarbageCollector } from '#engine/controllers/pod-garbage-collector.ts';
 import { schedulerController } from '#engine/controllers/scheduler/scheduler.ts';
-import { SharedInformers } from '#engine/controllers/shared-informers.ts';
+import { SharedInformers } from '#runtime/shared-informers.ts';
 import { ttlAfterFinishedController } from '#engine/controllers/ttl-after-finished.ts';
 import type { UserInfo } from '#engine/request.ts';
 import { isApiError } from '#kube/api-error.ts';

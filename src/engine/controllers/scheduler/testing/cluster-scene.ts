@@ -19,7 +19,7 @@ import { accountUser, INFORMERS } from '#engine/controllers/identities.ts';
 import { nodeLifecycleController } from '#engine/controllers/node-lifecycle/node-lifecycle.ts';
 import { ensureRbacDefaults } from '#engine/controllers/rbac-defaults.ts';
 import { schedulerController } from '#engine/controllers/scheduler/scheduler.ts';
-import { SharedInformers } from '#engine/controllers/shared-informers.ts';
+import { SharedInformers } from '#runtime/shared-informers.ts';
 import { createMetrics } from '#engine/metrics.ts';
 import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-definitions.ts';
 import { trackCustomKinds } from '#engine/registry/custom-kinds.ts';

@@ -1,0 +1,96 @@
+/** A kind of ours as one value, and the CustomResourceDefinition that tells any Kubernetes of it. */
+import { groupResource, type KubeObject, type ResourceType } from '#kube/meta.ts';
+import type { Schema } from '#kube/schema.ts';
+
+export interface Column {
+  readonly name: string;
+  readonly type: 'string' | 'integer' | 'boolean' | 'date';
+  readonly jsonPath: string;
+  readonly description?: string;
+  /** Shown only with -o wide. */
+  readonly wide?: boolean;
+}
+
+export interface CustomKind<T extends KubeObject = KubeObject> {
+  readonly type: ResourceType<T>;
+  readonly singular: string;
+  readonly shortNames: readonly string[];
+  readonly categories?: readonly string[];
+  readonly columns: readonly Column[];
+  /** What people write. Fields that it does not name are kept, for admission to refuse them by name: never pruned. */
+  readonly spec: Schema;
+  /** What our parts write, through the status subresource. */
+  readonly status?: Schema;
+  readonly specRequired?: boolean;
+  readonly description: string;
+}
+
+export function crdNameOf({ type }: CustomKind): string {
+  return groupResource(type);
+}
+
+/** The definition as the operator applies it; pure, so that tests and documents read the same. */
+export function crdOf(kind: CustomKind): KubeObject {
+  const { type, singular, shortNames, categories, columns } = kind;
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: crdNameOf(kind) },
+    spec: {
+      group: type.group,
+      scope: type.namespaced ? 'Namespaced' : 'Cluster',
+      names: {
+        kind: type.kind,
+        listKind: `${type.kind}List`,
+        plural: type.plural,
+        singular,
+        shortNames: [...shortNames],
+        ...(categories === undefined ? {} : { categories: [...categories] }),
+      },
+      versions: [
+        {
+          name: type.version,
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: rootSchema(kind) },
+          ...(kind.status === undefined ? {} : { subresources: { status: {} } }),
+          additionalPrinterColumns: columns.map(printerColumn),
+        },
+      ],
+    },
+  };
+}
+
+function rootSchema({ description, spec, status, specRequired = true }: CustomKind): Schema {
+  return {
+    type: 'object',
+    description,
+    properties: {
+      apiVersion: { type: 'string' },
+      kind: { type: 'string' },
+      metadata: { type: 'object' },
+      spec: opened(spec),
+      ...(status === undefined ? {} : { status }),
+    },
+    ...(specRequired ? { required: ['spec'] } : {}),
+  };
+}
+
+/** The schema in which no object loses fields that it does not know. */
+function opened(schema: Schema): Schema {
+  const { properties, items } = schema;
+  return {
+    ...schema,
+    ...(items === undefined ? {} : { items: opened(items) }),
+    ...(properties === undefined
+      ? {}
+      : {
+          'x-kubernetes-preserve-unknown-fields': true,
+          properties: Object.fromEntries(Object.entries(properties).map(([name, child]) => [name, opened(child)])),
+        }),
+  };
+}
+
+function printerColumn({ name, type, jsonPath, description, wide }: Column) {
+  return { name, type, jsonPath, ...(description && { description }), ...(wide === true ? { priority: 1 } : {}) };
+}

@@ -1,0 +1,21 @@
+import { disk } from '#api/domain/disk.ts';
+import { networkInterface } from '#api/domain/interface.ts';
+import { bool, list, obj, type Infer } from '#kube/schema-dsl.ts';
+
+export const devices = obj({
+  disks: list(disk, { maxItems: 256 }),
+  interfaces: list(networkInterface, { maxItems: 256 }),
+  tpm: obj({
+    enabled: bool({ description: 'On unless set to false.' }),
+    persistent: bool({ description: 'Whether its content outlives a restart.' }),
+  }),
+  rng: obj({}, { description: 'A source of entropy.' }),
+  autoattachSerialConsole: bool({ description: 'On unless set to false.' }),
+  autoattachMemBalloon: bool({ description: 'On unless set to false.' }),
+  autoattachGraphicsDevice: bool({ description: 'May be set to false, which is how it is.' }),
+  autoattachPodInterface: bool({
+    description: 'A masquerade interface where no interface and no network is named; on unless set to false.',
+  }),
+});
+
+export type Devices = Infer<typeof devices>;

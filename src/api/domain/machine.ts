@@ -1,0 +1,11 @@
+import { obj, str, type Infer } from '#kube/schema-dsl.ts';
+
+export const machine = obj({
+  type: str({
+    nullable: true,
+    description:
+      'A machine type such as pc-q35-7.2, or an alias such as q35. Empty: the default of the KubeVirt object, written here when the VM starts.',
+  }),
+});
+
+export type Machine = Infer<typeof machine>;

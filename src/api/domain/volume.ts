@@ -1,0 +1,40 @@
+import { bool, obj, oneOf, quantity, str, type Infer } from '#kube/schema-dsl.ts';
+
+const secretRef = obj({ name: str({ minLength: 1 }) }, { required: ['name'] });
+
+const claim = obj({ claimName: str({ minLength: 1 }), readOnly: bool() }, { required: ['claimName'] });
+
+export const cloudInitNoCloud = obj({
+  userData: str({ maxLength: 65_536 }),
+  userDataBase64: str({ maxLength: 131_072 }),
+  secretRef,
+  networkData: str({ maxLength: 65_536 }),
+  networkDataBase64: str({ maxLength: 131_072 }),
+  networkDataSecretRef: secretRef,
+});
+
+export const volume = obj(
+  {
+    name: str({ minLength: 1, maxLength: 63 }),
+    persistentVolumeClaim: claim,
+    ephemeral: obj(
+      { persistentVolumeClaim: claim },
+      { description: 'Reads from the claim; what is written is gone when the instance stops.' },
+    ),
+    emptyDisk: obj({ capacity: quantity() }, { required: ['capacity'], description: 'Empty at each start.' }),
+    hostDisk: obj(
+      {
+        path: str({ minLength: 1, maxLength: 4096 }),
+        type: oneOf(['Disk', 'DiskOrCreate']),
+        capacity: quantity({ description: 'How large it is made where it is not there.' }),
+        shared: bool(),
+      },
+      { required: ['path', 'type'] },
+    ),
+    cloudInitNoCloud,
+  },
+  { required: ['name'] },
+);
+
+export type Volume = Infer<typeof volume>;
+export type CloudInitNoCloud = Infer<typeof cloudInitNoCloud>;

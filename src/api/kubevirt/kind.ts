@@ -1,0 +1,61 @@
+import { condition } from '#api/condition.ts';
+import type { CustomKind } from '#api/custom-kind.ts';
+import { KUBEVIRT_GROUP } from '#api/names.ts';
+import type { KubeObject, ResourceType } from '#kube/meta.ts';
+import { list, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
+
+export const kubevirtSpec = obj({
+  configuration: obj({
+    machineType: str({
+      description: 'Deprecated: architectureConfiguration.amd64.machineType; wins where both are set.',
+    }),
+    emulatedMachines: list(str(), {
+      description: 'Deprecated: architectureConfiguration.amd64.emulatedMachines; wins where both are set.',
+    }),
+    architectureConfiguration: obj({
+      amd64: obj({
+        machineType: str({ description: 'For VMs that name none; q35 unless set.' }),
+        emulatedMachines: list(str(), {
+          description: 'Globs of the machine types that VMs may have; q35* and pc-q35* unless set.',
+        }),
+      }),
+    }),
+    evictionStrategy: oneOf(['None']),
+  }),
+});
+
+export const kubevirtStatus = obj({
+  phase: oneOf(['Deploying', 'Deployed', 'Deleting', 'Error']),
+  conditions: list(condition),
+  operatorVersion: str(),
+  observedKubeVirtVersion: str(),
+  targetKubeVirtVersion: str(),
+});
+
+export interface KubeVirt extends KubeObject {
+  spec?: Infer<typeof kubevirtSpec>;
+  status?: Infer<typeof kubevirtStatus>;
+}
+
+export const KUBEVIRTS: ResourceType<KubeVirt> = {
+  group: KUBEVIRT_GROUP,
+  version: 'v1',
+  kind: 'KubeVirt',
+  plural: 'kubevirts',
+  namespaced: true,
+};
+
+export const kubevirt: CustomKind<KubeVirt> = {
+  type: KUBEVIRTS,
+  singular: 'kubevirt',
+  shortNames: ['kv', 'kvs'],
+  categories: ['all'],
+  description: 'How VMs are run here. There is one, and the operator tells in its status how the installation is.',
+  spec: kubevirtSpec,
+  specRequired: false,
+  status: kubevirtStatus,
+  columns: [
+    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+    { name: 'Phase', type: 'string', jsonPath: '.status.phase' },
+  ],
+};

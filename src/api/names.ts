@@ -1,0 +1,45 @@
+/** The words by which our parts, KubeVirt's users and its tools know each other: groups, labels, annotations, finalizers. */
+
+export const KUBEVIRT_GROUP = 'kubevirt.io';
+export const SUBRESOURCES_GROUP = 'subresources.kubevirt.io';
+export const IDENTITY_GROUP = 'identity.selfsame.io';
+
+/** Where our own parts live. */
+export const SYSTEM_NAMESPACE = 'selfsame-system';
+/** The one KubeVirt object, in SYSTEM_NAMESPACE. */
+export const KUBEVIRT_NAME = 'kubevirt';
+
+/** On launcher pods: `virt-launcher`. */
+export const APP_LABEL = 'kubevirt.io';
+export const LAUNCHER_APP = 'virt-launcher';
+/** On launcher pods: the uid of their instance. */
+export const CREATED_BY_LABEL = 'kubevirt.io/created-by';
+/** On launcher pods: the name of their instance, as an annotation because names may be longer than labels. */
+export const DOMAIN_ANNOTATION = 'kubevirt.io/domain';
+/** On instances: the node that runs them. */
+export const NODE_NAME_LABEL = 'kubevirt.io/nodeName';
+/** On launcher pods and instances. */
+export const VM_NAME_LABEL = 'vm.kubevirt.io/name';
+/** On nodes: `true` for each machine type that the node can run. */
+export const MACHINE_TYPE_LABEL_PREFIX = 'machine-type.node.kubevirt.io/';
+/** On nodes that run VMs. */
+export const SCHEDULABLE_LABEL = 'kubevirt.io/schedulable';
+
+/** On VMs, and on their instances. */
+export const VM_FINALIZER = 'kubevirt.io/virtualMachineControllerFinalize';
+/** On instances: gone only when the guest is. */
+export const VMI_FINALIZER = 'kubevirt.io/foregroundDeleteVirtualMachine';
+
+/** The image of launcher pods, of Job pods that run this program, and of the built-in guest (kernelBoot). */
+export const LAUNCHER_IMAGE = 'selfsame/virt-launcher';
+export const PROGRAM_IMAGE = 'selfsame/selfsame';
+export const GUEST_IMAGE = 'selfsame/guest';
+/** The container in which the guest runs, and the one whose log is the guest's serial console. */
+export const COMPUTE_CONTAINER = 'compute';
+export const CONSOLE_CONTAINER = 'guest-console-log';
+
+export const LOCAL_PROVISIONER = 'selfsame.io/local';
+/** On PersistentVolumes of ours: the node on which the data lies; absent where every node reaches it. */
+export const VOLUME_NODE_ANNOTATION = 'selfsame.io/volume-node';
+/** On PersistentVolumes of ours: gone only when the data is. */
+export const VOLUME_DATA_FINALIZER = 'selfsame.io/volume-data';

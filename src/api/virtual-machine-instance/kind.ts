@@ -1,0 +1,42 @@
+import type { CustomKind } from '#api/custom-kind.ts';
+import { KUBEVIRT_GROUP } from '#api/names.ts';
+import { vmiSpec, type VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import { vmiStatus, type VmiStatus } from '#api/virtual-machine-instance/status.ts';
+import type { KubeObject, ResourceType } from '#kube/meta.ts';
+
+export interface VirtualMachineInstance extends KubeObject {
+  spec: VmiSpec;
+  status?: VmiStatus;
+}
+
+export const VIRTUAL_MACHINE_INSTANCES: ResourceType<VirtualMachineInstance> = {
+  group: KUBEVIRT_GROUP,
+  version: 'v1',
+  kind: 'VirtualMachineInstance',
+  plural: 'virtualmachineinstances',
+  namespaced: true,
+};
+
+export const virtualMachineInstance: CustomKind<VirtualMachineInstance> = {
+  type: VIRTUAL_MACHINE_INSTANCES,
+  singular: 'virtualmachineinstance',
+  shortNames: ['vmi', 'vmis'],
+  categories: ['all'],
+  description: 'A virtual machine that runs, or is about to.',
+  spec: vmiSpec,
+  status: vmiStatus,
+  columns: [
+    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+    { name: 'Phase', type: 'string', jsonPath: '.status.phase' },
+    { name: 'IP', type: 'string', jsonPath: '.status.interfaces[0].ipAddress' },
+    { name: 'NodeName', type: 'string', jsonPath: '.status.nodeName' },
+    { name: 'Ready', type: 'string', jsonPath: ".status.conditions[?(@.type=='Ready')].status" },
+    {
+      name: 'Live-Migratable',
+      type: 'string',
+      jsonPath: ".status.conditions[?(@.type=='LiveMigratable')].status",
+      wide: true,
+    },
+    { name: 'Paused', type: 'string', jsonPath: ".status.conditions[?(@.type=='Paused')].status", wide: true },
+  ],
+};

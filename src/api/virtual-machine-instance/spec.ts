@@ -1,0 +1,30 @@
+import { domain } from '#api/domain/domain.ts';
+import { network } from '#api/domain/interface.ts';
+import { volume } from '#api/domain/volume.ts';
+import { anything, int64, list, map, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
+
+export const vmiSpec = obj(
+  {
+    domain,
+    volumes: list(volume, { maxItems: 256 }),
+    networks: list(network, { maxItems: 256 }),
+    terminationGracePeriodSeconds: int64({
+      minimum: 0,
+      description: 'How long the guest may take to shut down before it is switched off; 30 unless set.',
+    }),
+    startStrategy: oneOf(['Paused']),
+    evictionStrategy: oneOf(['None']),
+    nodeSelector: map(str()),
+    affinity: anything({ description: 'As in a Pod.' }),
+    tolerations: list(anything(), { description: 'As in a Pod.' }),
+    priorityClassName: str(),
+    schedulerName: str(),
+    architecture: oneOf(['amd64']),
+    hostname: str({ maxLength: 63 }),
+    subdomain: str({ maxLength: 63 }),
+  },
+  { required: ['domain'] },
+);
+
+export type VmiSpec = Infer<typeof vmiSpec>;
+export const DEFAULT_GRACE_SECONDS = 30;

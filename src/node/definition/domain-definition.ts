@@ -1,0 +1,114 @@
+/**
+ * A guest as a hypervisor is to run it: complete, with every path, address and size decided. Made by define-domain.ts
+ * from a VMI, carried out by hypervisor/. What a guest can see of itself is all in here.
+ */
+import type { DiskBus, DiskCache } from '#api/domain/disk.ts';
+import type { InterfaceModel } from '#api/domain/interface.ts';
+import type { DeviceAddress } from '#api/learned-device.ts';
+
+export interface DomainDefinition {
+  /** The uid of the VMI: one start, one domain. */
+  readonly id: string;
+  /** `namespace/name`, for people. */
+  readonly name: string;
+  /** Canonical: pc-q35-7.2. */
+  readonly machine: string;
+  readonly cpu: {
+    readonly model: string;
+    readonly sockets: number;
+    readonly cores: number;
+    readonly threads: number;
+  };
+  /** What the guest really gets: whole MiB, less 8 KiB under TCG (facts: QEMU 7.2 corrupts migrating guests otherwise). */
+  readonly memoryKib: number;
+  readonly firmware: FirmwareDefinition;
+  /** Boots this kernel instead of a disk. */
+  readonly kernel?: { readonly kernelPath: string; readonly initrdPath?: string; readonly arguments: string };
+  readonly acpi: boolean;
+  readonly smm: boolean;
+  /** Controllers before what stands on them. Ids are unique. */
+  readonly devices: readonly Device[];
+}
+
+export interface FirmwareDefinition {
+  readonly uuid: string;
+  readonly serial?: string;
+  readonly loader: { readonly type: 'bios' } | { readonly type: 'efi'; readonly secureBoot: boolean };
+}
+
+interface DeviceBase {
+  /** Our own id and the id in QEMU: disk-<name>, nic-<name>, scsi0, rp3 ... */
+  readonly id: string;
+  /** Absent for what has no address (tpm, serial). In libvirt's shape. */
+  readonly address?: DeviceAddress;
+}
+
+/** An empty port is a place for a device that comes later. */
+export interface RootPort extends DeviceBase {
+  readonly type: 'root-port';
+  /** From 0 on; the guest sees what is behind it on bus index + 1. */
+  readonly index: number;
+}
+
+export interface ScsiController extends DeviceBase {
+  readonly type: 'scsi-controller';
+}
+
+export interface DiskSource {
+  /** Absolute; a file or a block device. */
+  readonly path: string;
+  readonly format: 'raw' | 'qcow2';
+}
+
+export interface DiskDevice extends DeviceBase {
+  readonly type: 'disk';
+  readonly name: string;
+  readonly media: 'disk' | 'cdrom';
+  readonly bus: DiskBus;
+  /** Absent: a drive without a medium. */
+  readonly source?: DiskSource;
+  readonly readonly: boolean;
+  readonly serial?: string;
+  readonly cache: DiskCache;
+  readonly bootOrder?: number;
+}
+
+export type InterfaceBackend = { readonly type: 'user' } | { readonly type: 'bridge'; readonly bridge: string };
+
+export interface InterfaceDevice extends DeviceBase {
+  readonly type: 'interface';
+  readonly name: string;
+  readonly model: InterfaceModel;
+  readonly macAddress: string;
+  readonly backend: InterfaceBackend;
+  readonly bootOrder?: number;
+}
+
+export interface TpmDevice extends DeviceBase {
+  readonly type: 'tpm';
+  readonly model: 'crb' | 'tis';
+}
+
+export interface RngDevice extends DeviceBase {
+  readonly type: 'rng';
+}
+
+export interface BalloonDevice extends DeviceBase {
+  readonly type: 'balloon';
+}
+
+export interface SerialDevice extends DeviceBase {
+  readonly type: 'serial';
+}
+
+export type Device =
+  | RootPort
+  | ScsiController
+  | DiskDevice
+  | InterfaceDevice
+  | TpmDevice
+  | RngDevice
+  | BalloonDevice
+  | SerialDevice;
+
+export type DeviceOf<T extends Device['type']> = Extract<Device, { type: T }>;

@@ -1,0 +1,99 @@
+/**
+ * The port to what runs guests. `qemu/` runs real ones, `fake/` simulates them; both pass conformance.ts.
+ *
+ *   (absent) ──create──► running ◄──resume── paused
+ *                          │  ▲────────────────▲
+ *                          │  └──── pause ─────┘
+ *                          ├─ the guest shuts down ──► ended: shutdown
+ *                          ├─ destroy ───────────────► ended: destroyed
+ *                          └─ the process dies ──────► ended: crashed
+ *   ended ──remove──► (absent)
+ *
+ * Domains outlive this process: a new one finds them again with `adopt`, in the state in which they are, also those that
+ * ended meanwhile. One caller at a time for each domain; calls for different domains run side by side.
+ */
+import type { Duplex } from 'node:stream';
+import type { LearnedDevice } from '#api/learned-device.ts';
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+
+export interface MachineType {
+  readonly name: string;
+  readonly alias?: string;
+  readonly deprecated: boolean;
+  readonly maxCpus: number;
+}
+
+export interface Capabilities {
+  readonly machines: readonly MachineType[];
+  readonly accelerator: 'kvm' | 'tcg' | 'simulated';
+  /** `QEMU 7.2.22`. */
+  readonly version: string;
+}
+
+export type DomainState =
+  | { readonly state: 'running' }
+  | { readonly state: 'paused' }
+  | { readonly state: 'ended'; readonly how: 'shutdown' | 'destroyed' | 'crashed'; readonly message?: string };
+
+export interface Domain {
+  readonly id: string;
+  readonly name: string;
+  readonly machine: string;
+  /** Milliseconds since the epoch. */
+  readonly startedAtMs: number;
+  readonly current: DomainState;
+  /** The process of the guest, where there is one. */
+  readonly pid?: number;
+}
+
+/** What went wrong at the edge to the hypervisor; worth another try unless `permanent`. */
+export class HypervisorError extends Error {
+  override readonly name = 'HypervisorError';
+  /** Trying again with the same definition will fail again. */
+  readonly permanent: boolean;
+
+  constructor(message: string, options: { cause?: unknown; permanent?: boolean } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.permanent = options.permanent ?? false;
+  }
+}
+
+export interface Hypervisor {
+  capabilities(): Promise<Capabilities>;
+  /** Finds the domains of earlier processes; called once, before anything else. Leaves guests untouched. */
+  adopt(): Promise<void>;
+  list(): readonly Domain[];
+  get(id: string): Domain | undefined;
+  /** Called with the id after each change of a domain's state; the result ends it. */
+  onChange(listener: (id: string) => void): () => void;
+
+  /**
+   * Starts the guest, or only prepares it with `paused`. Where a domain of this id is there already, nothing happens:
+   * it is never started twice. A start that fails leaves nothing behind.
+   */
+  create(definition: DomainDefinition, options?: { paused?: boolean; signal?: AbortSignal }): Promise<void>;
+  pause(id: string): Promise<void>;
+  resume(id: string): Promise<void>;
+  /** Presses the power button. The guest decides; the state changes when it has shut down. */
+  powerDown(id: string): Promise<void>;
+  /** Asks the guest to restart itself. */
+  softReboot(id: string): Promise<void>;
+  /** Presses the reset button: the same domain begins anew. */
+  reset(id: string): Promise<void>;
+  /** Switches it off; resolves when the guest is no more. Fine where it has ended or is absent. */
+  destroy(id: string): Promise<void>;
+  /** Clears away what an ended domain left behind; refuses where it still runs. Fine where it is absent. */
+  remove(id: string): Promise<void>;
+  /** Every device with the address that the hypervisor itself tells; throws while it cannot tell. */
+  learn(id: string): Promise<readonly LearnedDevice[]>;
+  /** Both directions of the serial console; several may be open at a time, all see the same. Ends with the domain. */
+  openConsole(id: string): Promise<Duplex>;
+  /** The last of what the serial console said, at most CONSOLE_LOG_BYTES, also of ended domains until `remove`. */
+  readConsoleLog(id: string): Promise<Buffer>;
+  /** The medium of a disk has grown; the guest is told. */
+  resizeDisk(id: string, deviceId: string, bytes: number): Promise<void>;
+  /** Lets go of everything without touching guests. */
+  close(): Promise<void>;
+}
+
+export const CONSOLE_LOG_BYTES = 1024 * 1024;
