@@ -13,9 +13,15 @@ cd "$root"
 
 NODE_MAJOR=24
 
-# command, Debian package that brings it, when it is needed (run: always, test: for tests only). One row each.
+# command or file, Debian package that brings it, when it is needed (run: always, test: for tests only). One row each.
 SYSTEM_PACKAGES='
-kubectl   kubernetes-client   run
+kubectl                              kubernetes-client   run
+qemu-system-x86_64                   qemu-system-x86     run
+qemu-img                             qemu-utils          run
+swtpm                                swtpm               run
+/usr/share/OVMF/OVMF_CODE_4M.fd      ovmf                run
+ip                                   iproute2            run
+losetup                              mount               run
 '
 
 purpose=run
@@ -75,12 +81,20 @@ root_prefix() {
   fi
 }
 
+# Whether a command or a file is there.
+has() {
+  case $1 in
+    /*) [ -e "$1" ] ;;
+    *) command -v "$1" >/dev/null ;;
+  esac
+}
+
 install_system_packages() {
   commands='' packages=''
   while read -r command package needed; do
     [ -n "$command" ] || continue
     [ "$needed" = run ] || [ "$purpose" = test ] || continue
-    command -v "$command" >/dev/null && continue
+    has "$command" && continue
     commands="$commands $command"
     packages="$packages $package"
   done <<EOF
@@ -91,10 +105,10 @@ EOF
   become=$(root_prefix)
   install="apt-get update && apt-get install -y --no-install-recommends$packages"
   if ! command -v apt-get >/dev/null; then
-    say "these commands are missing:$commands"
+    say "these are missing:$commands"
     fail "this system has no apt-get; install what Debian calls:$packages"
   elif [ "$become" = no ]; then
-    say "these commands are missing:$commands"
+    say "these are missing:$commands"
     say "they come with the packages:$packages"
     fail "this user may not install them; run as root:  $install"
   fi
@@ -107,33 +121,66 @@ EOF
   } >&2 || fail "Cannot install system packages; run as root:  $install"
 }
 
+# unpack_packages DIR PACKAGE...: downloads Debian packages and unpacks them below DIR/root, without installing them.
+unpack_packages() (
+  cd "$1"
+  shift
+  download='apt-get -qq -o APT::Sandbox::User=root download'
+  $download "$@" 2>/dev/null || { $(root_prefix | sed 's/^no$//') apt-get -qq update && $download "$@"; } || return 1
+  for package in *.deb; do dpkg-deb -x "$package" root || return 1; done
+) >&2
+
+can_unpack() { command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null; }
+
 # The oldest kubectl that we promise to serve. Unpacked beside, because its package collides with other kubectls.
 unpack_old_kubectl() {
   target=.cache/kubectl-1.20
   [ ! -x "$target/usr/bin/kubectl" ] || return 0
-  if ! command -v apt-get >/dev/null || ! command -v dpkg-deb >/dev/null; then
+  if ! can_unpack; then
     say 'kubectl 1.20 comes from Debian only; transcripts run with the other kubectl alone'
     return 0
   fi
   say 'unpacking kubectl 1.20'
   work=$(mktemp -d "$root/.cache/kubectl.XXXXXX")
-  if ! (
-    cd "$work"
-    { apt-get -qq -o APT::Sandbox::User=root download kubernetes-client 2>/dev/null ||
-      { $(root_prefix | sed 's/^no$//') apt-get -qq update && apt-get -qq -o APT::Sandbox::User=root download kubernetes-client; }; } &&
-      dpkg-deb -x kubernetes-client_*.deb unpacked
-  ) >&2; then
+  if ! unpack_packages "$work" kubernetes-client; then
     rm -rf "$work"
     fail 'Cannot unpack kubectl 1.20: apt-get download kubernetes-client failed'
   fi
-  case $("$work/unpacked/usr/bin/kubectl" version --client 2>/dev/null) in
+  case $("$work/root/usr/bin/kubectl" version --client 2>/dev/null) in
     *v1.20.*)
       rm -rf "$target"
-      mv "$work/unpacked" "$target"
+      mv "$work/root" "$target"
       ;;
     *) say "this Debian's kubernetes-client is not 1.20; transcripts run with the other kubectl alone" ;;
   esac
   rm -rf "$work"
+}
+
+# The built-in guest (kernelBoot image selfsame/guest): Debian's kernel and busybox with our init, in .cache/guest.
+build_guest() {
+  target=.cache/guest
+  wanted=$(cat guest/init guest/*.ts | sha256sum)
+  [ "$(cat "$target/stamp" 2>/dev/null || true)" != "$wanted" ] || return 0
+  if ! can_unpack || [ "$(uname -m)" != x86_64 ]; then
+    say 'the built-in guest is made from packages of Debian on x86_64; VMs with the image selfsame/guest cannot start here'
+    return 0
+  fi
+  say 'building the built-in guest (downloads a kernel, 70 MB)'
+  work=$(mktemp -d "$root/.cache/guest.XXXXXX")
+  kernel=$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^  Depends: //p' | head -n 1)
+  if [ -z "$kernel" ]; then
+    $(root_prefix | sed 's/^no$//') apt-get -qq update >&2 || true
+    kernel=$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^  Depends: //p' | head -n 1)
+  fi
+  if [ -n "$kernel" ] && unpack_packages "$work" "$kernel" busybox-static &&
+    node_modules/.bin/node guest/build.ts "$work/root" "$target" >&2; then
+    printf '%s\n' "$wanted" >"$target/stamp"
+    rm -rf "$work"
+    return 0
+  fi
+  rm -rf "$work"
+  [ "$purpose" = run ] || fail 'Cannot build the built-in guest: its packages linux-image-amd64 and busybox-static did not come'
+  say 'Cannot build the built-in guest: its packages did not come; VMs with the image selfsame/guest cannot start'
 }
 
 install_git_hooks() {
@@ -151,5 +198,6 @@ fi
 
 install_npm_packages
 install_system_packages
+build_guest
 [ "$purpose" = run ] || unpack_old_kubectl
 install_git_hooks

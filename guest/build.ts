@@ -1,0 +1,51 @@
+/**
+ * Builds the initramfs of the built-in guest from Debian's packages, without cpio or depmod:
+ *
+ *   node guest/build.ts ROOT OUT     ROOT: where `dpkg-deb -x` unpacked linux-image-*-amd64 and busybox-static
+ *
+ * Writes OUT/vmlinuz and OUT/initrd.gz.
+ */
+import { copyFileSync, mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { CpioArchive } from './cpio.ts';
+import { loadOrder } from './kernel-modules.ts';
+
+/** What the guest's hardware needs; what these stand on comes along. */
+const MODULES = [
+  ...['virtio_pci', 'virtio_net', 'virtio_blk', 'virtio_scsi', 'virtio_balloon', 'virtio-rng'],
+  ...['ahci', 'sd_mod', 'sr_mod', 'isofs', 'vfat', 'nls_ascii', 'nls_iso8859-1', 'nls_utf8', 'nls_cp437'],
+  ...['e1000e', 'button', 'evdev', 'efivarfs'],
+];
+
+const [root, out] = process.argv.slice(2);
+if (root === undefined || out === undefined) {
+  process.stderr.write('Usage: node guest/build.ts ROOT OUT\n');
+  process.exit(2);
+}
+
+mkdirSync(out, { recursive: true });
+const kernels = readdirSync(join(root, 'boot')).filter((name) => name.startsWith('vmlinuz-'));
+if (kernels.length !== 1) throw new Error(`Cannot build the guest: ${kernels.length} kernels in ${root}; expected one`);
+place('vmlinuz', (path) => copyFileSync(join(root, 'boot', kernels[0]!), path));
+place('initrd.gz', (path) => writeFileSync(path, gzipSync(initramfs(root), { level: 6 })));
+
+function initramfs(from: string): Buffer {
+  const archive = new CpioArchive();
+  for (const name of ['bin', 'm', 'dev', 'proc', 'sys', 'tmp', 'etc', 'mnt']) archive.directory(name);
+  archive.device('dev/console', 5, 1);
+  archive.device('dev/null', 1, 3);
+  archive.file('bin/busybox', readFileSync(join(from, 'bin/busybox')), 0o755);
+  archive.file('init', readFileSync(join(import.meta.dirname, 'init')), 0o755);
+  const order = loadOrder(join(from, 'lib/modules'), MODULES);
+  for (const path of order) archive.file(`m/${basename(path)}`, readFileSync(path), 0o644);
+  archive.file('m/order', Buffer.from(order.map((path) => basename(path, '.ko')).join('\n')), 0o644);
+  return archive.end();
+}
+
+/** A build that is cut short leaves nothing that looks whole. */
+function place(name: string, write: (path: string) => void): void {
+  const path = join(out!, name);
+  write(`${path}.new`);
+  renameSync(`${path}.new`, path);
+}
