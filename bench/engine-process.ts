@@ -30,7 +30,7 @@ export function startEngineProgram(place: EnginePlace): Promise<Program> {
 }
 
 function engineCommand({ dataDir, port, profileDir, script }: EnginePlace): Command {
-  const args = ['up', '--data-dir', dataDir, '--port', String(port)];
+  const args = ['engine', '--data-dir', dataDir, '--port', String(port)];
   // Complaints are passed on to the reader, news are not.
   const env: Record<string, string> = { SELFSAME_LOG_LEVEL: 'warn' };
   if (profileDir !== undefined) env['NODE_OPTIONS'] = `--cpu-prof --cpu-prof-dir=${profileDir}`;

@@ -9,7 +9,10 @@ const DEFAULTS: UpOptions = {
   host: '127.0.0.1',
   port: 6443,
   tokenAuthFile: undefined,
-  logLevel: 'info',
+  nodes: 2,
+  hypervisor: 'qemu',
+  accel: 'auto',
+  logLevel: 'warn',
 };
 
 interface UpCase {
@@ -41,6 +44,10 @@ const ups: Record<string, UpCase> = {
     args: ['--port', '7000'],
     env: { SELFSAME_PORT: 'nonsense' },
     want: { port: 7000 },
+  },
+  'takes how guests are run': {
+    args: ['--nodes', '0', '--hypervisor', 'fake', '--accel', 'tcg'],
+    want: { nodes: 0, hypervisor: 'fake', accel: 'tcg' },
   },
   'takes the last of a repeated flag': { args: ['--port', '1', '--port', '2'], want: { port: 2 } },
 };
@@ -89,6 +96,18 @@ const mistakes: Record<string, UsageCase> = {
     argv: ['up', '--log-level', 'loud'],
     error: '--log-level must be one of debug, info, warn, error, silent, not "loud"',
   },
+  'more nodes than one machine should have': {
+    argv: ['up', '--nodes', '101'],
+    error: '--nodes must be a number from 0 to 100, not "101"',
+  },
+  'an unknown hypervisor': {
+    argv: ['up', '--hypervisor', 'xen'],
+    error: '--hypervisor must be one of qemu, fake, not "xen"',
+  },
+  'a node name that is none': {
+    argv: ['node', '--name', '../etc'],
+    error: '--name must be a lower-case name of at most 63 characters, not "../etc"',
+  },
   'an empty data directory': { argv: ['up', '--data-dir', ''], error: '--data-dir must be a path, not ""' },
   'help about an unknown command': { argv: ['help', 'upp'], error: 'unknown command "upp"' },
 };
@@ -107,7 +126,8 @@ for (const [name, argv] of Object.entries(helps)) {
   test(`${name} and lists every command`, () => {
     const config = parseCommandLine(argv, {});
     assert.ok('command' in config && config.command === 'help');
-    for (const command of ['up', 'version', 'help']) assert.match(config.text, new RegExp(`^  ${command} `, 'm'));
+    for (const command of ['up', 'engine', 'node', 'version', 'help'])
+      assert.match(config.text, new RegExp(`^  ${command} `, 'm'));
   });
 }
 

@@ -11,6 +11,9 @@ import type { LogLevel } from '#lib/log.ts';
 const PROJECT_ROOT = join(import.meta.dirname, '..');
 const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
 const MAX_PORT = 65_535;
+/** On one machine; more belong to a cluster. */
+const MAX_NODES = 100;
+const NODE_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 export interface UsageError {
   /** What is wrong, as one sentence for people. */
@@ -31,7 +34,36 @@ interface Flag<T> {
 
 const flag = <T>(options: Flag<T>): Flag<T> => options;
 
-const upFlags = {
+const logLevel = flag<LogLevel>({
+  name: 'log-level',
+  value: 'LEVEL',
+  help: LOG_LEVELS.join(', '),
+  fallback: 'warn',
+  parse: wordOf(LOG_LEVELS),
+});
+
+const HYPERVISORS = ['qemu', 'fake'] as const;
+const ACCELERATORS = ['auto', 'kvm', 'tcg'] as const;
+
+/** How guests are run. */
+const guestFlags = {
+  hypervisor: flag<(typeof HYPERVISORS)[number]>({
+    name: 'hypervisor',
+    value: 'NAME',
+    help: 'qemu runs real guests, fake simulates them by the thousands',
+    fallback: 'qemu',
+    parse: wordOf(HYPERVISORS),
+  }),
+  accel: flag<(typeof ACCELERATORS)[number]>({
+    name: 'accel',
+    value: 'NAME',
+    help: 'auto takes kvm where it works, else tcg (software emulation)',
+    fallback: 'auto',
+    parse: wordOf(ACCELERATORS),
+  }),
+};
+
+const engineFlags = {
   dataDir: flag<string>({
     name: 'data-dir',
     value: 'DIR',
@@ -66,26 +98,64 @@ const upFlags = {
     fallbackText: 'none',
     parse: nonEmpty,
   }),
-  logLevel: flag<LogLevel>({
-    name: 'log-level',
-    value: 'LEVEL',
-    help: LOG_LEVELS.join(', '),
-    fallback: 'info',
+  logLevel,
+};
+
+const upFlags = {
+  ...engineFlags,
+  nodes: flag<number>({
+    name: 'nodes',
+    value: 'COUNT',
+    help: 'how many nodes run VMs on this machine',
+    fallback: 2,
     parse(text) {
-      const level = LOG_LEVELS.find((known) => known === text);
-      return level === undefined ? { mustBe: `one of ${LOG_LEVELS.join(', ')}` } : { ok: level };
+      const count = /^\d{1,3}$/.test(text) ? Number(text) : Number.NaN;
+      return count <= MAX_NODES ? { ok: count } : { mustBe: `a number from 0 to ${MAX_NODES}` };
     },
   }),
+  ...guestFlags,
+};
+
+const nodeFlags = {
+  name: flag<string>({
+    name: 'name',
+    value: 'NAME',
+    help: 'the name of the node',
+    fallback: 'node-1',
+    parse: (text) => (NODE_NAME.test(text) ? { ok: text } : { mustBe: 'a lower-case name of at most 63 characters' }),
+  }),
+  dataDir: flag<string>({
+    name: 'data-dir',
+    value: 'DIR',
+    help: 'where the guests and local volumes of the node live, with its kubeconfig and pki/',
+    fallback: join(PROJECT_ROOT, '.selfsame/nodes/node-1'),
+    fallbackText: '.selfsame/nodes/node-1 in the folder of the program',
+    parse: nonEmpty,
+  }),
+  sharedDir: flag<string>({
+    name: 'shared-dir',
+    value: 'DIR',
+    help: 'where volumes lie that every node reaches',
+    fallback: join(PROJECT_ROOT, '.selfsame/shared'),
+    fallbackText: '.selfsame/shared in the folder of the program',
+    parse: nonEmpty,
+  }),
+  ...guestFlags,
+  logLevel,
 };
 
 type FlagTable = Readonly<Record<string, Flag<unknown>>>;
 type Values<Table extends FlagTable> = {
   readonly [Key in keyof Table]: Table[Key] extends Flag<infer T> ? T : never;
 };
+export type EngineOptions = Values<typeof engineFlags>;
 export type UpOptions = Values<typeof upFlags>;
+export type NodeOptions = Values<typeof nodeFlags>;
 
 export type Config =
   | { readonly command: 'up'; readonly options: UpOptions }
+  | { readonly command: 'engine'; readonly options: EngineOptions }
+  | { readonly command: 'node'; readonly options: NodeOptions }
   | { readonly command: 'version' }
   | { readonly command: 'help'; readonly text: string };
 
@@ -104,6 +174,22 @@ const commands: Readonly<Record<Config['command'], Command>> = {
     parse(args, env) {
       const options = parseFlags(upFlags, args, env);
       return 'usageError' in options ? options : { command: 'up', options };
+    },
+  },
+  engine: {
+    summary: 'start the embedded engine alone, without VMs, for other operators',
+    flags: engineFlags,
+    parse(args, env) {
+      const options = parseFlags(engineFlags, args, env);
+      return 'usageError' in options ? options : { command: 'engine', options };
+    },
+  },
+  node: {
+    summary: 'run the agent of one node; selfsame up starts its nodes by itself',
+    flags: nodeFlags,
+    parse(args, env) {
+      const options = parseFlags(nodeFlags, args, env);
+      return 'usageError' in options ? options : { command: 'node', options };
     },
   },
   version: {
@@ -177,6 +263,13 @@ function readArguments(table: FlagTable, args: readonly string[]): { texts: Map<
     texts.set(name, text);
   }
   return { texts };
+}
+
+function wordOf<const W extends string>(words: readonly W[]): (text: string) => { ok: W } | { mustBe: string } {
+  return (text) => {
+    const word = words.find((known) => known === text);
+    return word === undefined ? { mustBe: `one of ${words.join(', ')}` } : { ok: word };
+  };
 }
 
 function nonEmpty(text: string): { ok: string } | { mustBe: string } {

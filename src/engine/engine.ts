@@ -18,6 +18,8 @@ import { loadTokenFile, tokenLookup } from '#engine/auth/tokens.ts';
 import { startControllers, type RunningControllers } from '#engine/controllers/start.ts';
 import { createCore } from '#engine/core.ts';
 import { HttpsListener } from '#engine/http/server.ts';
+import type { ApiHandler } from '#engine/request.ts';
+import type { LocalServices } from '#engine/services.ts';
 import { openSqliteStore } from '#engine/store/open-store.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
@@ -27,6 +29,8 @@ export interface EngineOptions {
   readonly host: string;
   readonly port: number;
   readonly tokenAuthFile?: string | undefined;
+  /** Webhooks and aggregated APIs of this process. */
+  readonly services?: LocalServices;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -34,6 +38,10 @@ export interface EngineOptions {
 export interface Engine {
   readonly url: string;
   readonly kubeconfigPath: string;
+  /** The API for clients of this process. */
+  readonly handler: ApiHandler;
+  /** Makes certificates for those who join. */
+  readonly pki: Pki;
   stop(): Promise<void>;
 }
 
@@ -58,6 +66,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     clock,
     log,
     tokens: tokenLookup(tokens),
+    services: options.services,
     signingKey: await ensureSigningKey(join(dataDir, 'pki')),
     identity: issueOutwardIdentity(pki),
     serverAddress: () => address(host, listener?.port ?? options.port),
@@ -84,7 +93,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     const url = `https://${address(host, listener.port)}`;
     const kubeconfigPath = await writeAdminKubeconfig(pki, dataDir, url);
     core.markStarted();
-    return { url, kubeconfigPath, stop };
+    return { url, kubeconfigPath, handler: core.handler, pki, stop };
   } catch (error) {
     await stop();
     throw error;

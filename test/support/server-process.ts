@@ -41,9 +41,9 @@ export interface ServerProcess {
   kill(signal: NodeJS.Signals): Promise<Outcome>;
 }
 
-/** Starts `selfsame up` and kills it at the end of the test at the latest. */
+/** Starts `selfsame engine` and kills it at the end of the test at the latest. */
 export function spawnServer(t: Scope, { dataDir, port = 0, tokenAuthFile }: ServerOptions): ServerProcess {
-  const args = ['up', '--data-dir', dataDir, '--port', String(port), '--log-level', 'warn'];
+  const args = ['engine', '--data-dir', dataDir, '--port', String(port), '--log-level', 'warn'];
   if (tokenAuthFile !== undefined) args.push('--token-auth-file', tokenAuthFile);
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', join(ROOT, 'src/main.ts'), ...args], {
     env: { ...process.env, NODE_COMPILE_CACHE: join(ROOT, '.cache/node-compile') },

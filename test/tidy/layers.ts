@@ -41,6 +41,23 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   formats: { sees: ['lib', 'kube', 'api'], why: 'codecs are pure' },
   subresources: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   operator: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
+  plane: {
+    sees: [
+      'lib',
+      'kube',
+      'engine',
+      'engine/controllers',
+      'client',
+      'runtime',
+      'api',
+      'admission',
+      'controllers',
+      'node',
+      'subresources',
+      'operator',
+    ],
+    why: 'the plane puts the parts together; what it decides itself is only who runs where, and as whom',
+  },
   cli: { sees: ['lib', 'kube', 'client', 'api', 'formats'], why: ABOVE_API },
 };
 

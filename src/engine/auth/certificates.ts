@@ -49,10 +49,19 @@ export interface ClientCertificateOptions {
   readonly days: number;
 }
 
+export interface ServerCertificateOptions {
+  readonly name: string;
+  /** DNS names and IP addresses under which it is reached. */
+  readonly hosts: readonly string[];
+  readonly days: number;
+}
+
 export interface Pki {
   readonly caPem: string;
   readonly server: IssuedCertificate;
   issueClientCertificate(options: ClientCertificateOptions): IssuedCertificate;
+  /** For servers behind this one: agents of nodes. */
+  issueServerCertificate(options: ServerCertificateOptions): IssuedCertificate;
 }
 
 interface Authority {
@@ -73,6 +82,10 @@ export async function ensurePki({ dir, hosts, now, log }: PkiOptions): Promise<P
       if (user === '') throw new PkiError('Cannot issue a client certificate: the user name is empty');
       const subject = { commonName: user, organizations: groups };
       return issue(authority, { subject, purpose: { kind: 'client' }, days, nowMs: now() });
+    },
+    issueServerCertificate({ name, hosts: reachedAs, days }) {
+      const purpose: Purpose = { kind: 'server', hosts: reachedAs };
+      return issue(authority, { subject: { commonName: name }, purpose, days, nowMs: now() });
     },
   };
 }

@@ -1,0 +1,131 @@
+/**
+ * The nodes of this machine, each a process of its own (`selfsame node`), so that none can take another or the server
+ * with it. A process that ends is started again after a while. One of an earlier server, which was killed, still runs:
+ * it is told to leave, and its successor takes over; the guests notice nothing of either.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { backoffMs } from '#lib/backoff.ts';
+import type { Clock } from '#lib/clock.ts';
+import { DataDirBusyError, acquireDataDir } from '#lib/data-dir-lock.ts';
+import type { Log } from '#lib/log.ts';
+
+export interface NodeCommand {
+  readonly name: string;
+  readonly dataDir: string;
+  readonly file: string;
+  readonly args: readonly string[];
+}
+
+export interface NodeProcessOptions {
+  readonly nodes: readonly NodeCommand[];
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const BACKOFF = { firstMs: 500, maxMs: 30_000 };
+/** A process that ran this long makes up for earlier failures. */
+const GOOD_RUN_MS = 60_000;
+const LEAVE_POLL_MS = 50;
+const LEAVE_LIMIT_MS = 10_000;
+
+export class NodeProcesses {
+  readonly #options: NodeProcessOptions;
+  readonly #running = new Map<string, ChildProcess>();
+  readonly #loops: Promise<void>[] = [];
+  readonly #stopping = new AbortController();
+
+  constructor(options: NodeProcessOptions) {
+    this.#options = options;
+    for (const node of options.nodes) this.#loops.push(this.#keepRunning(node));
+  }
+
+  /** Guests go on running. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    for (const child of this.#running.values()) child.kill('SIGTERM');
+    await Promise.all(this.#loops);
+  }
+
+  async #keepRunning(node: NodeCommand): Promise<void> {
+    const { clock, log } = this.#options;
+    const { signal } = this.#stopping;
+    for (let failures = 0; !signal.aborted;) {
+      await this.#predecessorLeft(node);
+      if (signal.aborted) return;
+      const startedAt = clock.now();
+      const outcome = await this.#run(node);
+      if (signal.aborted) return;
+      failures = clock.now() - startedAt >= GOOD_RUN_MS ? 1 : failures + 1;
+      const delayMs = backoffMs(failures, BACKOFF);
+      log.error({ node: node.name, ...outcome, delayMs }, 'The agent of a node ended; starting it again');
+      await this.#pause(delayMs);
+    }
+  }
+
+  async #run({ name, file, args }: NodeCommand): Promise<{ code: number | null; signal: string | null }> {
+    // A session of its own: Ctrl-C is for the server, which tells its nodes.
+    const child = spawn(file, args, { stdio: ['ignore', 'inherit', 'inherit'], detached: true });
+    this.#running.set(name, child);
+    try {
+      const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
+      return { code, signal };
+    } finally {
+      this.#running.delete(name);
+    }
+  }
+
+  /** Whoever holds the lock of the node's directory is asked to leave, and waited for. */
+  async #predecessorLeft({ name, dataDir }: NodeCommand): Promise<void> {
+    const { clock, log } = this.#options;
+    const until = clock.now() + LEAVE_LIMIT_MS;
+    let told = false;
+    while (!this.#stopping.signal.aborted) {
+      const holder = holderOf(dataDir);
+      if (holder === 'nobody') return;
+      const { pid } = holder;
+      if (pid === undefined) {
+        await this.#pause(LEAVE_POLL_MS);
+        continue;
+      }
+      if (!told) log.warn({ node: name, pid }, 'An agent of an earlier server still runs; it is told to leave');
+      const late = clock.now() > until;
+      if (!told || late) kill(pid, late ? 'SIGKILL' : 'SIGTERM');
+      told = true;
+      await this.#pause(LEAVE_POLL_MS);
+    }
+  }
+
+  #pause(ms: number): Promise<void> {
+    const { signal } = this.#stopping;
+    if (signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const cancel = this.#options.clock.after(ms, done);
+      signal.addEventListener('abort', done, { once: true });
+      function done() {
+        cancel();
+        signal.removeEventListener('abort', done);
+        resolve();
+      }
+    });
+  }
+}
+
+/** Who holds the directory; its pid is not known in the first moments. */
+function holderOf(dir: string): 'nobody' | { pid: number | undefined } {
+  try {
+    acquireDataDir(dir).release();
+    return 'nobody';
+  } catch (error) {
+    if (error instanceof DataDirBusyError) return { pid: error.pid };
+    throw error;
+  }
+}
+
+function kill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
