@@ -12,7 +12,7 @@ const ROOT = join(import.meta.dirname, '..', '..');
 
 /** A test, or whatever else has an end. */
 export interface Scope {
-  after(fn: () => void): void;
+  after(fn: () => unknown): void;
 }
 
 export interface ServerOptions {
@@ -20,6 +20,8 @@ export interface ServerOptions {
   /** 0, which is the default, takes a free one. */
   readonly port?: number;
   readonly tokenAuthFile?: string;
+  /** `engine` unless set; `up` with its flags brings the VMs. */
+  readonly command?: readonly string[];
 }
 
 export interface Outcome {
@@ -41,9 +43,10 @@ export interface ServerProcess {
   kill(signal: NodeJS.Signals): Promise<Outcome>;
 }
 
-/** Starts `selfsame engine` and kills it at the end of the test at the latest. */
-export function spawnServer(t: Scope, { dataDir, port = 0, tokenAuthFile }: ServerOptions): ServerProcess {
-  const args = ['engine', '--data-dir', dataDir, '--port', String(port), '--log-level', 'warn'];
+/** Starts the program and kills it at the end of the test at the latest. */
+export function spawnServer(t: Scope, options: ServerOptions): ServerProcess {
+  const { dataDir, port = 0, tokenAuthFile, command = ['engine'] } = options;
+  const args = [...command, '--data-dir', dataDir, '--port', String(port), '--log-level', 'warn'];
   if (tokenAuthFile !== undefined) args.push('--token-auth-file', tokenAuthFile);
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', join(ROOT, 'src/main.ts'), ...args], {
     env: { ...process.env, NODE_COMPILE_CACHE: join(ROOT, '.cache/node-compile') },
