@@ -1,0 +1,209 @@
+/** Real guests, end to end: what they see is what was asked for, and stays so. One plane for all; guests are shared. */
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { GUEST_IMAGE } from '#api/names.ts';
+import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { isTrue } from '#kube/conditions.ts';
+import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
+import { startRealPlane, type RealGuest, type RealPlane } from '#test/support/real-guests.ts';
+import type { GuestReport } from '#test/support/guest-report.ts';
+
+const UUID = '5d307ca9-b3ef-428c-8861-06e72d69f223';
+const MAC = '02:00:00:00:be:ef';
+const USER_DATA = '#cloud-config\nhostname: selfsame\n';
+
+const cleanUps: (() => unknown)[] = [];
+let plane: RealPlane;
+
+before(async () => {
+  plane = await startRealPlane({ after: (fn) => void cleanUps.unshift(fn) });
+});
+
+after(async () => {
+  for (const cleanUp of cleanUps) await cleanUp();
+});
+
+function aVm(name: string, spec: VirtualMachine['spec']['template'], runStrategy = 'Always'): VirtualMachine {
+  return {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachine',
+    metadata: { name, namespace: 'default' },
+    spec: { runStrategy, template: spec },
+  };
+}
+
+const kernelBoot = (kernelArgs: string) => ({ kernelArgs, container: { image: GUEST_IMAGE } });
+
+async function launch(vm: VirtualMachine): Promise<{ guest: RealGuest; report: GuestReport }> {
+  await plane.create(VIRTUAL_MACHINES, vm);
+  const guest = plane.guest(vm.metadata.name ?? '');
+  return { guest, report: await guest.boots() };
+}
+
+const bySerial = (report: GuestReport, serial: string) => report.disks.find((disk) => disk.serial === serial);
+
+test('a BIOS guest has the firmware, disks and NICs that were asked for, and keeps them', async (t) => {
+  await plane.create(PERSISTENT_VOLUME_CLAIMS, {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name: 'bios-root', namespace: 'default' },
+    spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '64Mi' } } },
+  });
+  const { guest, report } = await launch(
+    aVm('bios', {
+      spec: {
+        domain: {
+          cpu: { cores: 2 },
+          memory: { guest: '160Mi' },
+          firmware: { uuid: UUID, serial: 'SN-42', kernelBoot: kernelBoot('console=ttyS0 quiet guest.wait=5') },
+          devices: {
+            disks: [
+              { name: 'root', serial: 'ROOT', disk: { bus: 'virtio' }, bootOrder: 1 },
+              { name: 'scratch', serial: 'SCRATCH', disk: { bus: 'sata' } },
+              { name: 'scsi', serial: 'SCSI', disk: { bus: 'scsi', readonly: true } },
+              { name: 'overlay', serial: 'OVER', disk: { bus: 'virtio' } },
+              { name: 'cloudinit', cdrom: { bus: 'sata' } },
+            ],
+            interfaces: [
+              { name: 'first', masquerade: {}, macAddress: MAC },
+              { name: 'second', model: 'e1000e', masquerade: {} },
+            ],
+            rng: {},
+          },
+        },
+        networks: [
+          { name: 'first', pod: {} },
+          { name: 'second', pod: {} },
+        ],
+        volumes: [
+          { name: 'root', persistentVolumeClaim: { claimName: 'bios-root' } },
+          { name: 'scratch', emptyDisk: { capacity: '32Mi' } },
+          { name: 'scsi', emptyDisk: { capacity: '16Mi' } },
+          { name: 'overlay', ephemeral: { persistentVolumeClaim: { claimName: 'bios-root' } } },
+          { name: 'cloudinit', cloudInitNoCloud: { userData: USER_DATA } },
+        ],
+      },
+    }),
+  );
+
+  await t.test('what the guest sees', async () => {
+    assert.equal(report.facts['uuid'], UUID);
+    assert.equal(report.facts['serial'], 'SN-42');
+    assert.match(report.facts['bios'] ?? '', /^SeaBIOS/);
+    assert.equal(report.facts['cpus'], '2 sockets=1');
+    assert.equal(report.facts['efi'], 'absent');
+    assert.equal(report.facts['rng'], 'virtio_rng.0');
+    assert.equal(bySerial(report, 'ROOT')?.sectors, (64 * 1024 * 1024) / 512);
+    assert.equal(bySerial(report, 'SCRATCH')?.pci, '0000:00:1f.2');
+    assert.deepEqual([bySerial(report, 'SCSI')?.pci, bySerial(report, 'SCSI')?.readonly], ['0000:00:06.0', true]);
+    const nics = Object.fromEntries(report.nics.map(({ driver, mac }) => [driver, mac]));
+    assert.equal(nics['virtio_net'], MAC);
+    assert.match(nics['e1000e'] ?? '', /^02:/);
+    assert.equal(report.cloudInit['user-data'], createHash('sha256').update(USER_DATA).digest('hex'));
+  });
+
+  await t.test('the record tells the same', async () => {
+    const vmi = await guest.vmi();
+    assert.equal(vmi.status?.phase, 'Running');
+    assert.equal(vmi.status.machine?.type, report.facts['machine']);
+    assert.match(report.facts['machine'] ?? '', /^pc-q35-\d/);
+    const identity = await plane.client.get(VIRTUAL_MACHINE_IDENTITIES, { namespace: 'default', name: 'bios' });
+    const root = identity.status?.devices?.find(({ name }) => name === 'root');
+    const { bus = '' } = root?.address ?? {};
+    assert.equal(`0000:${bus.slice(2)}:00.0`, bySerial(report, 'ROOT')?.pci);
+    const second = identity.spec.interfaces?.find(({ name }) => name === 'second');
+    assert.equal(second?.macAddress, report.nics.find(({ driver }) => driver === 'e1000e')?.mac);
+  });
+
+  await t.test('the console, the network and the disk work', async () => {
+    assert.match(await guest.says('dhcp', /GUEST dhcp \S+/), /GUEST dhcp 10\.0\.2\.15/);
+    const { name } = bySerial(report, 'ROOT')!;
+    await guest.says(`write ${name} selfsame`, /GUEST wrote/);
+  });
+
+  await t.test('pause holds it, unpause lets it go on', async () => {
+    await put('virtualmachineinstances/bios/pause');
+    await guest.until('is paused', (vmi) => isTrue(vmi?.status?.conditions, 'Paused'));
+    await put('virtualmachineinstances/bios/unpause');
+    await guest.until('is not paused', (vmi) => !isTrue(vmi?.status?.conditions, 'Paused'));
+    await guest.says('probe after-pause', /GUEST END after-pause/);
+  });
+
+  await t.test('kill -9 of the agents and of the server leaves the guest running', async () => {
+    const agents = plane.processes().filter(({ command }) => command.endsWith('/node'));
+    assert.equal(agents.length, 2);
+    for (const { pid } of agents) process.kill(pid, 'SIGKILL');
+    await plane.server.kill('SIGKILL');
+    await plane.restart();
+    await guest.until('is ready again', (vmi) => isTrue(vmi?.status?.conditions, 'Ready'));
+    const text = await guest.says('probe after-kill', /GUEST END after-kill/);
+    assert.ok(text.includes(`GUEST bootid ${report.facts['bootid']}`), text);
+  });
+
+  await t.test('a restart through ACPI brings the selfsame machine', async () => {
+    const before = await guest.vmi();
+    await put('virtualmachines/bios/restart');
+    await guest.until('is another instance', (vmi) => vmi !== undefined && vmi.metadata.uid !== before.metadata.uid);
+    const again = await guest.boots();
+    assert.notEqual(again.facts['bootid'], report.facts['bootid']);
+    const identity = ({ facts, pci, disks, nics }: GuestReport) => ({
+      facts: { ...facts, bootid: '', memory: '' },
+      pci,
+      disks,
+      nics,
+    });
+    assert.deepEqual(identity(again), identity(report));
+    const { name } = bySerial(again, 'ROOT')!;
+    assert.match(await guest.says(`read ${name}`, /GUEST read \S+ \S+/), /GUEST read \S+ selfsame/);
+  });
+
+  await t.test('stop shuts it down, and nothing of it is left running', async () => {
+    await put('virtualmachines/bios/stop');
+    await guest.untilVm('is stopped', ({ status }) => status?.printableStatus === 'Stopped' && status.created !== true);
+    assert.deepEqual(
+      plane.processes().filter(({ command }) => command.includes('qemu')),
+      [],
+    );
+  });
+});
+
+test('an EFI guest with a TPM', async () => {
+  const { guest, report } = await launch(
+    aVm('efi', {
+      spec: {
+        domain: {
+          memory: { guest: '256Mi' },
+          firmware: { bootloader: { efi: { secureBoot: false } }, kernelBoot: kernelBoot('console=ttyS0 quiet') },
+          devices: { tpm: {} },
+        },
+      },
+    }),
+  );
+  assert.match(report.facts['efi'] ?? '', /^present/);
+  assert.equal(report.facts['tpm'], 'present v2');
+  const { uuid } = (await guest.vm()).spec.template.spec?.domain.firmware ?? {};
+  assert.equal(report.facts['uuid'], uuid);
+  // A guest that shuts down by itself under Always is started again.
+  await guest.says('poweroff', /GUEST poweroff/);
+  const again = await guest.boots({ afterBootId: report.facts['bootid'] ?? '' });
+  assert.equal(again.facts['uuid'], uuid);
+  await plane.client.delete(VIRTUAL_MACHINES, { namespace: 'default', name: 'efi' });
+  await guest.until('is gone', (vmi) => vmi === undefined);
+});
+
+async function put(path: string): Promise<void> {
+  const { createHttpTransport } = await import('#client/http.ts');
+  const { systemClock } = await import('#lib/clock.ts');
+  const transport = createHttpTransport(plane.server.access(), { userAgent: 'test', clock: systemClock });
+  try {
+    await transport.request({
+      method: 'PUT',
+      path: `/apis/subresources.kubevirt.io/v1/namespaces/default/${path}`,
+      body: {},
+    });
+  } finally {
+    transport.close();
+  }
+}
