@@ -7,12 +7,12 @@
  *
  * Standard output is for people and scripts (the last line of a start is `ready`), standard error for logs.
  */
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { parseCommandLine } from './config.ts';
-import type { UpOptions } from './config.ts';
-import { systemClock } from '#lib/clock.ts';
+import type { EngineOptions, NodeOptions, UpOptions } from './config.ts';
+import { systemClock, type Clock } from '#lib/clock.ts';
 import { DataDirError, acquireDataDir } from '#lib/data-dir-lock.ts';
-import { createLog } from '#lib/log.ts';
+import { createLog, type Log } from '#lib/log.ts';
 import { VERSION } from '#lib/version.ts';
 
 const OK = 0;
@@ -23,6 +23,9 @@ const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15 } as const;
 const SAME_SIGNAL_MS = 500;
 /** A stop that takes longer has gone wrong; what was acknowledged is on disk anyway. */
 const STOP_LIMIT_MS = 20_000;
+const PROJECT_ROOT = join(import.meta.dirname, '..');
+/** How this very program is started again, for nodes and Jobs. */
+const PROGRAM = { file: process.execPath, args: [...process.execArgv, join(PROJECT_ROOT, 'src/main.ts')] };
 /** Errors whose message says all to the operator; others are our own mistakes and keep their stack. */
 const PLAIN_ERRORS = new Set(['StoreDamagedError', 'StoreUnavailableError', 'PkiError', 'TokenFileError']);
 
@@ -41,34 +44,48 @@ async function main(): Promise<number> {
       return OK;
     case 'up':
       return await up(config.options);
+    case 'engine':
+      return await engine(config.options);
+    case 'node':
+      return await node(config.options);
   }
 }
 
 async function up(options: UpOptions): Promise<number> {
+  return await serve(options, async (parts) => {
+    // Loaded only here, so that help and version are quick.
+    const { startPlane } = await import('#plane/plane.ts');
+    const { hypervisor, accel, logLevel, nodes } = options;
+    const nodeFlags = ['--hypervisor', hypervisor, '--accel', accel, '--log-level', logLevel];
+    const plane = await startPlane({ ...parts, nodes, program: { ...PROGRAM, nodeFlags } });
+    return { stop: plane.stop, text: welcome(plane, nodes) };
+  });
+}
+
+async function engine(options: EngineOptions): Promise<number> {
+  return await serve(options, async (parts) => {
+    const { startEngine } = await import('#engine/engine.ts');
+    const started = await startEngine(parts);
+    return { stop: started.stop, text: engineWelcome(started) };
+  });
+}
+
+/** What `up` and `engine` share: the data directory is theirs from before the start until after the stop. */
+async function serve(
+  options: EngineOptions,
+  start: (parts: ServerParts) => Promise<{ stop(): Promise<void>; text: string }>,
+): Promise<number> {
   const dataDir = resolve(options.dataDir);
   const stopped = stopSignal();
   const lock = acquireDataDir(dataDir);
   try {
-    // Loaded only here, so that help and version are quick.
-    const { startEngine } = await import('#engine/engine.ts');
-    const engine = await startEngine({
-      dataDir,
-      host: options.host,
-      port: options.port,
-      tokenAuthFile: options.tokenAuthFile === undefined ? undefined : resolve(options.tokenAuthFile),
-      log: createLog(options.logLevel),
-      clock: systemClock,
-    });
-    try {
-      process.stdout.write(welcome(engine.url, engine.kubeconfigPath));
-      await stopped;
-    } finally {
-      systemClock.after(STOP_LIMIT_MS, () => {
-        process.stderr.write('selfsame: Cannot stop in time; leaving now\n');
-        process.exit(FAILED);
-      });
-      await engine.stop();
-    }
+    const { host, port, tokenAuthFile } = options;
+    const tokens = tokenAuthFile === undefined ? undefined : resolve(tokenAuthFile);
+    const parts = { dataDir, host, port, tokenAuthFile: tokens, log: createLog(options.logLevel), clock: systemClock };
+    const { stop, text } = await start(parts);
+    process.stdout.write(text);
+    await stopped;
+    await stopInTime(stop);
   } catch (error) {
     throw listenError(error, options) ?? error;
   } finally {
@@ -76,6 +93,51 @@ async function up(options: UpOptions): Promise<number> {
   }
   process.stdout.write('stopped\n');
   return OK;
+}
+
+interface ServerParts {
+  readonly dataDir: string;
+  readonly host: string;
+  readonly port: number;
+  readonly tokenAuthFile: string | undefined;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+async function node(options: NodeOptions): Promise<number> {
+  const nodeDir = resolve(options.dataDir);
+  const sharedDir = resolve(options.sharedDir);
+  const stopped = stopSignal();
+  const lock = acquireDataDir(nodeDir);
+  try {
+    // Whoever looks for the processes of a data directory finds the agent there, too.
+    process.chdir(nodeDir);
+    const { startNodeProgram } = await import('#plane/node-program.ts');
+    const { name, hypervisor, accel, logLevel } = options;
+    const program = await startNodeProgram({
+      ...{ name, nodeDir, sharedDir, hypervisor, accel },
+      guestDir: join(PROJECT_ROOT, '.cache/guest'),
+      isRoot: process.getuid?.() === 0,
+      program: PROGRAM,
+      clock: systemClock,
+      log: createLog(logLevel),
+    });
+    if (process.send === undefined) process.stdout.write('ready\n');
+    else process.send('ready', () => process.disconnect?.());
+    await stopped;
+    await stopInTime(program.stop);
+  } finally {
+    lock.release();
+  }
+  return OK;
+}
+
+async function stopInTime(stop: () => Promise<void>): Promise<void> {
+  systemClock.after(STOP_LIMIT_MS, () => {
+    process.stderr.write('selfsame: Cannot stop in time; leaving now\n');
+    process.exit(FAILED);
+  });
+  await stop();
 }
 
 /** Resolves at the first signal, also one that comes while the engine still starts; a second ends the process. */
@@ -95,17 +157,43 @@ function stopSignal(): Promise<void> {
   });
 }
 
-function welcome(url: string, kubeconfig: string): string {
+interface Serving {
+  readonly url: string;
+  readonly kubeconfigPath: string;
+}
+
+function welcome(
+  { url, kubeconfigPath, lateNodes }: Serving & { lateNodes: readonly string[] },
+  nodes: number,
+): string {
+  const late = lateNodes.length === 0 ? [] : [`Still starting: ${lateNodes.join(', ')}`, ''];
+  return [
+    `selfsame ${VERSION} serves ${url} with ${nodes === 1 ? 'one node' : `${nodes} nodes`}`,
+    '',
+    ...late,
+    'The kubeconfig of its administrator:',
+    `  export KUBECONFIG=${shellWord(kubeconfigPath)}`,
+    'Then try:',
+    '  kubectl apply -f examples/vm.yaml',
+    '  kubectl get vms,vmis,pods',
+    '  ./virtctl console hello        # Ctrl-] leaves',
+    '  ./virtctl restart hello',
+    '  kubectl get vmid hello -o yaml',
+    '',
+    'ready',
+    '',
+  ].join('\n');
+}
+
+function engineWelcome({ url, kubeconfigPath }: Serving): string {
   return [
     `selfsame ${VERSION} serves ${url}`,
     '',
     'The kubeconfig of its administrator:',
-    `  export KUBECONFIG=${shellWord(kubeconfig)}`,
+    `  export KUBECONFIG=${shellWord(kubeconfigPath)}`,
     'Then try:',
     '  kubectl get namespaces',
     '  kubectl api-resources',
-    '  kubectl create configmap hello --from-literal=who=world',
-    '  kubectl get configmap hello -o yaml',
     '',
     'ready',
     '',
@@ -117,7 +205,7 @@ function shellWord(text: string): string {
 }
 
 /** What the system says about an address, in words that help. */
-function listenError(error: unknown, { host, port }: UpOptions): Error | undefined {
+function listenError(error: unknown, { host, port }: EngineOptions): Error | undefined {
   if (!(error instanceof Error)) return undefined;
   const { code, syscall }: NodeJS.ErrnoException = error;
   if (syscall !== 'listen' && syscall !== 'bind') return undefined;

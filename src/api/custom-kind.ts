@@ -1,5 +1,6 @@
 /** A kind of ours as one value, and the CustomResourceDefinition that tells any Kubernetes of it. */
 import { groupResource, type KubeObject, type ResourceType } from '#kube/meta.ts';
+import { isQuantity } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 
 export interface Column {
@@ -69,24 +70,36 @@ function rootSchema({ description, spec, status, specRequired = true }: CustomKi
       apiVersion: { type: 'string' },
       kind: { type: 'string' },
       metadata: { type: 'object' },
-      spec: opened(spec),
-      ...(status === undefined ? {} : { status }),
+      spec: structural(spec, { open: true }),
+      ...(status === undefined ? {} : { status: structural(status, { open: false }) }),
     },
     ...(specRequired ? { required: ['spec'] } : {}),
   };
 }
 
-/** The schema in which no object loses fields that it does not know. */
-function opened(schema: Schema): Schema {
-  const { properties, items } = schema;
+/**
+ * The schema as a definition may have it. Quantities are strings or whole numbers there, without types in alternatives;
+ * admission checks their grammar. With `open` no object loses fields that the schema does not know.
+ */
+function structural(schema: Schema, how: { readonly open: boolean }): Schema {
+  if (isQuantity(schema)) {
+    const { oneOf: _, ...rest } = schema;
+    return { ...rest, 'x-kubernetes-int-or-string': true };
+  }
+  const { properties, items, additionalProperties } = schema;
   return {
     ...schema,
-    ...(items === undefined ? {} : { items: opened(items) }),
+    ...(items === undefined ? {} : { items: structural(items, how) }),
+    ...(typeof additionalProperties === 'object'
+      ? { additionalProperties: structural(additionalProperties, how) }
+      : {}),
     ...(properties === undefined
       ? {}
       : {
-          'x-kubernetes-preserve-unknown-fields': true,
-          properties: Object.fromEntries(Object.entries(properties).map(([name, child]) => [name, opened(child)])),
+          ...(how.open ? { 'x-kubernetes-preserve-unknown-fields': true } : {}),
+          properties: Object.fromEntries(
+            Object.entries(properties).map(([name, child]) => [name, structural(child, how)]),
+          ),
         }),
   };
 }

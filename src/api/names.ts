@@ -39,6 +39,8 @@ export const COMPUTE_CONTAINER = 'compute';
 export const CONSOLE_CONTAINER = 'guest-console-log';
 
 export const LOCAL_PROVISIONER = 'selfsame.io/local';
+/** The CSI driver that its PersistentVolumes name: drivers have no slash in their name. */
+export const LOCAL_DRIVER = 'local.selfsame.io';
 /** On PersistentVolumes of ours: the node on which the data lies; absent where every node reaches it. */
 export const VOLUME_NODE_ANNOTATION = 'selfsame.io/volume-node';
 /** On PersistentVolumes of ours: gone only when the data is. */

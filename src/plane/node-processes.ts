@@ -34,10 +34,21 @@ export class NodeProcesses {
   readonly #running = new Map<string, ChildProcess>();
   readonly #loops: Promise<void>[] = [];
   readonly #stopping = new AbortController();
+  readonly #waiting = new Set<string>();
+  #told: () => void = () => {};
+  readonly #ready: Promise<void>;
 
   constructor(options: NodeProcessOptions) {
     this.#options = options;
+    for (const { name } of options.nodes) this.#waiting.add(name);
+    this.#ready = new Promise((resolve) => (this.#told = resolve));
     for (const node of options.nodes) this.#loops.push(this.#keepRunning(node));
+  }
+
+  /** Waits until each node has said that it is ready, but not longer than that; the result names those that have not. */
+  async ready(limitMs: number): Promise<readonly string[]> {
+    if (this.#waiting.size > 0) await Promise.race([this.#ready, this.#pause(limitMs)]);
+    return [...this.#waiting];
   }
 
   /** Guests go on running. */
@@ -65,8 +76,12 @@ export class NodeProcesses {
 
   async #run({ name, file, args }: NodeCommand): Promise<{ code: number | null; signal: string | null }> {
     // A session of its own: Ctrl-C is for the server, which tells its nodes.
-    const child = spawn(file, args, { stdio: ['ignore', 'inherit', 'inherit'], detached: true });
+    const child = spawn(file, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], detached: true });
     this.#running.set(name, child);
+    child.once('message', () => {
+      this.#waiting.delete(name);
+      if (this.#waiting.size === 0) this.#told();
+    });
     try {
       const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
       return { code, signal };

@@ -47,7 +47,7 @@ function findings({ path }: SourceFile, text: string, pattern: RegExp, problem: 
   }));
 }
 
-const ENVIRONMENT_READERS = new Set(['src/main.ts', 'src/config.ts']);
+const ENVIRONMENT_READERS = new Set(['src/cli/main.ts', 'src/main.ts', 'src/config.ts']);
 
 export const environment = codeRule(
   /\bprocess\s*(?:\?\.|\.)\s*(?:env|argv)\b/,

@@ -1,0 +1,27 @@
+/** A machine gets its identity once, when it is made: a random uuid, and a serial likewise. Never on an update. */
+import type { PatchOperation } from '#admission/review.ts';
+import { isRecord } from '#kube/meta.ts';
+
+/**
+ * The patch that fills in what `firmware` below `domain` lacks. `path` is the pointer of the domain. What has not the
+ * right shape is left for the schema to refuse.
+ */
+export function fillFirmware(
+  domain: unknown,
+  path: string,
+  fields: readonly ('uuid' | 'serial')[],
+  newUuid: () => string,
+): PatchOperation[] {
+  if (!isRecord(domain)) return [];
+  const { firmware } = domain;
+  if (firmware === undefined || firmware === null) {
+    const value = Object.fromEntries(fields.map((field) => [field, newUuid()]));
+    return [{ op: 'add', path: `${path}/firmware`, value }];
+  }
+  if (!isRecord(firmware)) return [];
+  return fields
+    .filter((field) => isEmpty(firmware[field]))
+    .map((field) => ({ op: 'add', path: `${path}/firmware/${field}`, value: newUuid() }));
+}
+
+const isEmpty = (value: unknown) => value === undefined || value === null || value === '';

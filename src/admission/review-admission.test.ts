@@ -1,0 +1,156 @@
+/** The webhook by itself: reviews in, answers out. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { reviewAdmission } from '#admission/review-admission.ts';
+import type { PatchOperation } from '#admission/review.ts';
+import { aVm, aVmi, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
+import { applyJsonPatch } from '#kube/json-patch.ts';
+import { isRecord } from '#kube/meta.ts';
+
+const VM = '/mutate-virtualmachines';
+const VMI = '/mutate-virtualmachineinstances';
+const FINALIZER = 'kubevirt.io/foregroundDeleteVirtualMachine';
+const ADMIN = 'kubernetes-admin';
+const CONTROLLER = 'system:serviceaccount:selfsame-system:vmi-controller';
+
+interface Request {
+  readonly path: string;
+  readonly object?: unknown;
+  readonly oldObject?: unknown;
+  readonly operation?: string;
+  readonly user?: string;
+}
+
+async function ask({ path, object, oldObject, operation = 'CREATE', user = ADMIN }: Request) {
+  let count = 0;
+  const review = { request: { uid: 'u1', operation, userInfo: { username: user }, object, oldObject } };
+  const { response } = await reviewAdmission(path, review, {
+    newUuid: () => `uuid-${++count}`,
+    lookup: { configuration: () => CONFIGURATION, kubevirts: () => [] },
+  });
+  assert.equal(response['uid'], 'u1');
+  const { patch: encoded } = response;
+  const text = typeof encoded === 'string' ? Buffer.from(encoded, 'base64').toString() : '[]';
+  return { ...response, patch: JSON.parse(text) as PatchOperation[] } as {
+    allowed: boolean;
+    patch: PatchOperation[];
+    warnings?: string[];
+    status?: { code: number; reason: string; message: string; details: { causes: unknown[] } };
+  };
+}
+
+const vmFirmware = (firmware: unknown) => aVm({ spec: { template: { spec: { domain: { firmware } } } } });
+const vmiFirmware = (firmware: unknown, metadata: object = {}) => aVmi({ metadata, spec: { domain: { firmware } } });
+const AT_VM = '/spec/template/spec/domain/firmware';
+const AT_VMI = '/spec/domain/firmware';
+const finalizer = { op: 'add', path: '/metadata/finalizers', value: [FINALIZER] };
+
+const mutations: Record<string, Request & { want: unknown[] }> = {
+  'a VM without firmware gets uuid and serial': {
+    path: VM,
+    object: vmFirmware(null),
+    want: [{ op: 'add', path: AT_VM, value: { uuid: 'uuid-1', serial: 'uuid-2' } }],
+  },
+  'a VM that brings both keeps them': { path: VM, object: vmFirmware({ uuid: 'a', serial: 'b' }), want: [] },
+  'a VM that brings its uuid gets a serial': {
+    path: VM,
+    object: vmFirmware({ uuid: 'a', serial: null, bootloader: {} }),
+    want: [{ op: 'add', path: `${AT_VM}/serial`, value: 'uuid-1' }],
+  },
+  'an empty uuid is none': {
+    path: VM,
+    object: vmFirmware({ uuid: '', serial: 'b' }),
+    want: [{ op: 'add', path: `${AT_VM}/uuid`, value: 'uuid-1' }],
+  },
+  'an update adds nothing': {
+    path: VM,
+    operation: 'UPDATE',
+    object: vmFirmware(null),
+    oldObject: vmFirmware(null),
+    want: [],
+  },
+  'a VM that is being deleted stays as it is': {
+    path: VM,
+    object: { ...vmFirmware(null), metadata: { name: 'db', deletionTimestamp: '2026-01-01T00:00:00Z' } },
+    want: [],
+  },
+  'a VM without a domain is left to its schema': {
+    path: VM,
+    object: { metadata: {}, spec: { template: 3 } },
+    want: [],
+  },
+  'firmware of another type is left to its schema': { path: VM, object: vmFirmware('uefi'), want: [] },
+
+  'an instance gets a finalizer and a uuid, but no serial': {
+    path: VMI,
+    object: vmiFirmware(null),
+    want: [finalizer, { op: 'add', path: AT_VMI, value: { uuid: 'uuid-1' } }],
+  },
+  'an instance with finalizers gets one more': {
+    path: VMI,
+    object: vmiFirmware({ uuid: 'a' }, { finalizers: ['x/y'] }),
+    want: [{ op: 'add', path: '/metadata/finalizers/-', value: FINALIZER }],
+  },
+  'an instance that has everything gets nothing': {
+    path: VMI,
+    object: vmiFirmware({ uuid: 'a' }, { finalizers: [FINALIZER] }),
+    want: [],
+  },
+};
+
+for (const [name, { want, ...request }] of Object.entries(mutations)) {
+  test(name, async () => {
+    const { allowed, patch } = await ask(request);
+    assert.equal(allowed, true);
+    assert.deepEqual(patch, want);
+    // It applies to what it was made for.
+    assert.ok(isRecord(applyJsonPatch(request.object, patch)));
+  });
+}
+
+test('a valid VM is allowed', async () => {
+  const { allowed, warnings, status } = await ask({ path: '/validate-virtualmachines?timeout=10s', object: aVm() });
+  assert.deepEqual({ allowed, warnings, status }, { allowed: true, warnings: undefined, status: undefined });
+});
+
+test('a VM is refused with everything that is wrong, and warned of', async () => {
+  const object = aVm({ spec: { running: true, instancetype: {} } });
+  const { allowed, status, warnings } = await ask({ path: '/validate-virtualmachines', object });
+  assert.equal(allowed, false);
+  assert.deepEqual(warnings, ['spec.running is deprecated, please use spec.runStrategy instead.']);
+  assert.equal(status?.code, 422);
+  assert.equal(status.reason, 'Invalid');
+  assert.equal(
+    status.message,
+    'spec.instancetype: Forbidden: is not supported yet; write cpu and memory into spec.template.spec.domain, spec.running: Forbidden: Running and RunStrategy are mutually exclusive. Note that Running is deprecated, please use RunStrategy instead',
+  );
+  assert.equal(status.details.causes.length, 2);
+});
+
+test('a delete is allowed', async () => {
+  const request = { path: '/validate-virtualmachines', operation: 'DELETE', oldObject: aVm({ spec: { nonsense: 1 } }) };
+  assert.equal((await ask(request)).allowed, true);
+});
+
+for (const [user, want] of [
+  [ADMIN, false],
+  [CONTROLLER, true],
+] as const) {
+  test(`the grace period of an instance, changed by ${user}`, async () => {
+    const object = aVmi({ spec: { terminationGracePeriodSeconds: 0 } });
+    const path = '/validate-virtualmachineinstances';
+    const answer = await ask({ path, operation: 'UPDATE', object, oldObject: aVmi(), user });
+    assert.equal(answer.allowed, want);
+  });
+}
+
+for (const [name, path, review] of [
+  ['a path that is none', '/validate-nothing', { request: { uid: 'u', operation: 'CREATE' } }],
+  ['no request', VM, {}],
+  ['an operation that is none', VM, { request: { uid: 'u', operation: 'LOOK' } }],
+] as const) {
+  test(`cannot answer ${name}`, async () => {
+    const parts = { newUuid: () => '', lookup: { configuration: () => CONFIGURATION, kubevirts: () => [] } };
+    await assert.rejects(reviewAdmission(path, review, parts), { code: 400 });
+  });
+}

@@ -1,0 +1,37 @@
+/**
+ * Our webhook as a function: (path, review, what it may look up) → answer. Whoever serves it, in this process or over
+ * HTTPS, brings the lookup. The paths are those of the webhook configurations (operator/objects/).
+ */
+import { mutateVirtualMachine, mutateVirtualMachineInstance, type MutationParts } from '#admission/mutate.ts';
+import { readRequest, reviewOf } from '#admission/review.ts';
+import type { AdmissionRequest, AdmissionReview, Answer } from '#admission/review.ts';
+import {
+  reviewKubeVirt,
+  reviewVirtualMachine,
+  reviewVirtualMachineInstance,
+  type Lookup,
+} from '#admission/validate.ts';
+import { badRequest } from '#kube/api-error.ts';
+
+export interface AdmissionParts extends MutationParts {
+  readonly lookup: Lookup;
+}
+
+type Reviewer = (request: AdmissionRequest, parts: AdmissionParts) => Answer;
+
+const REVIEWERS: ReadonlyMap<string, Reviewer> = new Map<string, Reviewer>([
+  ['/mutate-virtualmachines', mutateVirtualMachine],
+  ['/mutate-virtualmachineinstances', mutateVirtualMachineInstance],
+  ['/validate-virtualmachines', (request, { lookup }) => reviewVirtualMachine(request, lookup)],
+  ['/validate-virtualmachineinstances', (request, { lookup }) => reviewVirtualMachineInstance(request, lookup)],
+  ['/validate-kubevirts', (request, { lookup }) => reviewKubeVirt(request, lookup)],
+]);
+
+/** Throws ApiError for what is no review, or a path that is none of ours. */
+export async function reviewAdmission(path: string, review: unknown, parts: AdmissionParts): Promise<AdmissionReview> {
+  const request = readRequest(review);
+  if (request === undefined) throw badRequest('expected an AdmissionReview of admission.k8s.io/v1 with a request');
+  const reviewer = REVIEWERS.get(path.split('?', 1)[0] ?? '');
+  if (reviewer === undefined) throw badRequest(`there is no webhook at ${path}`);
+  return reviewOf(request.uid, reviewer(request, parts));
+}

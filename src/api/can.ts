@@ -1,0 +1,310 @@
+/**
+ * Which verb is allowed when, and what it then does, as data: the subresources execute it, and whoever only wants to know
+ * (a CLI, a dashboard) asks the same table. Codes and messages are KubeVirt's own, because its clients look for them.
+ * Pure; reading the objects and writing are left to the caller.
+ */
+import { KUBEVIRT_GROUP } from '#api/names.ts';
+import { RUN_STRATEGIES, type RunStrategy, type StateChangeRequest } from '#api/virtual-machine/schema.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { badRequest, conflict, forbidden, internalError, notFound, type ApiError } from '#kube/api-error.ts';
+import { findCondition, isTrue } from '#kube/conditions.ts';
+import type { Stored } from '#kube/meta.ts';
+
+export const VM_VERBS = ['start', 'stop', 'restart'] as const;
+export const VMI_VERBS = ['pause', 'unpause', 'softreboot', 'reset', 'console'] as const;
+export type VmVerb = (typeof VM_VERBS)[number];
+export type VmiVerb = (typeof VMI_VERBS)[number];
+export type Verb = VmVerb | VmiVerb;
+
+export interface CanWorld {
+  /** Of the VM and of its instance. */
+  readonly name: string;
+  /** Absent where there is none of that name. The verbs of instances look at the instance only. */
+  readonly vm?: Stored<VirtualMachine>;
+  readonly vmi?: Stored<VirtualMachineInstance>;
+  readonly options?: VerbOptions;
+}
+
+/** What the bodies of all verbs may say; each verb looks at its own. dryRun is the caller's. */
+export interface VerbOptions {
+  /** start */
+  readonly paused?: boolean;
+  /** stop */
+  readonly gracePeriod?: number;
+  /** restart */
+  readonly gracePeriodSeconds?: number;
+}
+
+export interface JsonPatchOperation {
+  readonly op: 'add' | 'remove' | 'replace' | 'test';
+  readonly path: string;
+  readonly value?: unknown;
+}
+
+/** Done in this order. A JSON patch whose test fails is a conflict (409) for the client. With dryRun, nodes are not called. */
+export type Step =
+  | { readonly do: 'patchVm'; readonly uid: string; readonly patch: readonly JsonPatchOperation[] }
+  | { readonly do: 'patchVmStatus'; readonly uid: string; readonly patch: readonly JsonPatchOperation[] }
+  | { readonly do: 'patchVmi'; readonly uid: string; readonly patch: readonly JsonPatchOperation[] }
+  /** The running launcher pod of the instance (label CREATED_BY_LABEL); none is fine. */
+  | { readonly do: 'deletePod'; readonly vmiUid: string; readonly gracePeriodSeconds: number }
+  /** The agent of the node that `vmi.status.nodeName` names. */
+  | { readonly do: 'callNode'; readonly verb: VmiVerb; readonly nodeName: string };
+
+export interface Allowed {
+  readonly allowed: readonly Step[];
+  /** The HTTP code of the answer, whose body is empty. */
+  readonly code: 200 | 202;
+}
+
+export interface Denied {
+  readonly denied: Denial;
+}
+
+export interface Denial {
+  readonly code: 400 | 403 | 404 | 409 | 500;
+  /** As KubeVirt says it, without the words that Kubernetes puts around it. */
+  readonly message: string;
+  readonly on: 'virtualmachine' | 'virtualmachineinstance';
+  readonly name: string;
+}
+
+export type Answer = Allowed | Denied;
+
+export function can(verb: Verb, world: CanWorld): Answer {
+  return TABLE[verb](world);
+}
+
+/** The refusal as the API answers it. */
+export function denialError({ code, message, on, name }: Denial): ApiError {
+  // KubeVirt names the resources in the singular here.
+  const resource = { group: KUBEVIRT_GROUP, plural: on };
+  switch (code) {
+    case 400:
+      return badRequest(message);
+    case 403:
+      return forbidden(resource, name, message);
+    case 404:
+      return notFound(resource, name);
+    case 409:
+      return conflict(resource, name, message);
+    case 500:
+      return internalError(message);
+  }
+}
+
+/** What the VM wants; undefined where it says nothing, both at once, or a word that is none. */
+export function runStrategyOf({ spec }: Pick<VirtualMachine, 'spec'>): RunStrategy | undefined {
+  const { running, runStrategy } = spec;
+  if (running !== undefined && runStrategy !== undefined) return undefined;
+  if (running !== undefined) return running ? 'Always' : 'Halted';
+  return RUN_STRATEGIES.find((strategy) => strategy === runStrategy);
+}
+
+/** The instance has come to its end and will not run again. */
+export function isFinal(vmi: Pick<VirtualMachineInstance, 'status'>): boolean {
+  return vmi.status?.phase === 'Succeeded' || vmi.status?.phase === 'Failed';
+}
+
+/** Makes the VM want to run, or not to, in the field in which it says so today. */
+function runPatch({ spec }: Pick<VirtualMachine, 'spec'>, run: boolean): JsonPatchOperation[] {
+  const [path, from, to] =
+    spec.runStrategy === undefined
+      ? ['/spec/running', spec.running, run]
+      : ['/spec/runStrategy', spec.runStrategy, run ? 'Always' : 'Halted'];
+  return [
+    { op: 'test', path, value: from },
+    { op: 'replace', path, value: to },
+  ];
+}
+
+const TABLE: Readonly<Record<Verb, (world: CanWorld) => Answer>> = {
+  start: (world) => onVm(world, start),
+  stop: (world) => onVm(world, stop),
+  restart: (world) => badGrace(world) ?? onVm(world, restart),
+  pause: (world) => onVmi(world, 'pause', pause),
+  unpause: (world) => onVmi(world, 'unpause', unpause),
+  softreboot: (world) => onVmi(world, 'softreboot', softreboot),
+  reset: (world) => onVmi(world, 'reset', reset),
+  console: (world) => onVmi(world, 'console', console),
+};
+
+interface VmWorld extends CanWorld {
+  readonly vm: Stored<VirtualMachine>;
+  readonly strategy: RunStrategy;
+}
+
+function onVm(world: CanWorld, decide: (world: VmWorld) => Answer): Answer {
+  const { vm, name } = world;
+  if (vm === undefined) return { denied: { code: 404, message: 'not found', on: 'virtualmachine', name } };
+  const strategy = runStrategyOf(vm);
+  if (strategy === undefined) return vmDenied(world, 500, `Invalid RunStrategy (${vm.spec.runStrategy ?? ''})`);
+  return decide({ ...world, vm, strategy });
+}
+
+function start(world: VmWorld): Answer {
+  const { vm, vmi, strategy, options } = world;
+  const phase = vmi?.status?.phase;
+  if (vmi !== undefined && phase !== undefined && phase !== 'Unknown' && !isFinal(vmi)) {
+    return vmDenied(world, 409, 'VM is already running');
+  }
+  const request: StateChangeRequest =
+    options?.paused === true ? { action: 'Start', data: { paused: 'true' } } : { action: 'Start' };
+  switch (strategy) {
+    case 'Halted':
+      // A paused start needs a place to be remembered; the VM controller changes the strategy then.
+      return options?.paused === true ? ask(world, [request]) : flip(vm, true);
+    case 'Always':
+    case 'Once':
+      return vmDenied(world, 409, `${strategy} does not support manual start requests`);
+    case 'RerunOnFailure':
+      if (phase === 'Failed') return vmDenied(world, 409, `${strategy} does not support starting VM from failed state`);
+      return ask(world, restartOf(vmi, request));
+    case 'Manual':
+      return ask(world, restartOf(vmi, request));
+  }
+}
+
+/** A finished instance has the name: it goes first. */
+function restartOf(vmi: CanWorld['vmi'], request: StateChangeRequest): StateChangeRequest[] {
+  return vmi !== undefined && isFinal(vmi) ? [{ action: 'Stop', uid: vmi.metadata.uid }, request] : [request];
+}
+
+function stop(world: VmWorld): Answer {
+  const { vm, vmi, strategy, options } = world;
+  const runs = vmi !== undefined && !isFinal(vmi);
+  const shorter = runs && options?.gracePeriod !== undefined ? [gracePatch(vmi, options.gracePeriod)] : [];
+  if (strategy === 'Always' || strategy === 'Once') return then(shorter, flip(vm, false));
+  if (!runs) return vmDenied(world, 409, 'VM is not running');
+  if (strategy === 'Halted' && !isShorter(vmi, options?.gracePeriod)) {
+    return vmDenied(world, 409, `${strategy} only supports manual stop requests with a shorter graceperiod`);
+  }
+  return then(shorter, ask(world, [{ action: 'Stop', uid: vmi.metadata.uid }]));
+}
+
+function isShorter({ spec }: VirtualMachineInstance, seconds: number | undefined): boolean {
+  const now = spec.terminationGracePeriodSeconds;
+  return seconds !== undefined && (now === undefined || seconds < now);
+}
+
+function gracePatch(vmi: Stored<VirtualMachineInstance>, seconds: number): Step {
+  const path = '/spec/terminationGracePeriodSeconds';
+  const patch: JsonPatchOperation[] = [
+    { op: 'test', path, value: vmi.spec.terminationGracePeriodSeconds ?? null },
+    { op: 'replace', path, value: seconds },
+  ];
+  return { do: 'patchVmi', uid: vmi.metadata.uid, patch };
+}
+
+function badGrace(world: CanWorld): Denied | undefined {
+  const seconds = world.options?.gracePeriodSeconds ?? 0;
+  if (seconds > 0) return vmDenied(world, 400, 'For force restart, only gracePeriod=0 is supported for now');
+  return seconds < 0 ? vmDenied(world, 400, 'gracePeriod has to be greater or equal to 0') : undefined;
+}
+
+/** KubeVirt's shortest restart: the pod is given one second. */
+const FORCED_RESTART_GRACE_SECONDS = 1;
+
+function restart(world: VmWorld): Answer {
+  const { vmi, strategy, options } = world;
+  if (strategy === 'Halted' || strategy === 'Once') {
+    return vmDenied(world, 409, `RunStategy ${strategy} does not support manual restart requests`);
+  }
+  if (vmi === undefined) return vmDenied(world, 409, 'VM is not running: Halted');
+  const asked = ask(world, [{ action: 'Stop', uid: vmi.metadata.uid }, { action: 'Start' }]);
+  if ('denied' in asked || options?.gracePeriodSeconds === undefined) return asked;
+  const gracePeriodSeconds = FORCED_RESTART_GRACE_SECONDS;
+  const force: Step = { do: 'deletePod', vmiUid: vmi.metadata.uid, gracePeriodSeconds };
+  // Our agent takes the guest's time from the instance, as it does for a stop.
+  return { code: 202, allowed: [gracePatch(vmi, 0), ...asked.allowed, force] };
+}
+
+function flip(vm: Stored<VirtualMachine>, run: boolean): Allowed {
+  return { code: 202, allowed: [{ do: 'patchVm', uid: vm.metadata.uid, patch: runPatch(vm, run) }] };
+}
+
+/** Queues requests; a stop takes the place of what is queued, anything else has to wait. Asking ends a backoff. */
+function ask(world: VmWorld, requests: readonly StateChangeRequest[]): Answer {
+  const { vm } = world;
+  const { status } = vm;
+  const queued = status?.stateChangeRequests ?? [];
+  const stops = requests.length === 1 && requests[0]?.action === 'Stop';
+  if (queued.length > 0 && !stops) {
+    return vmDenied(world, 500, 'unable to complete request: stop/start already underway');
+  }
+  const path = '/status/stateChangeRequests';
+  const patch: JsonPatchOperation[] =
+    status === undefined
+      ? [
+          { op: 'test', path: '/status', value: null },
+          { op: 'add', path: '/status', value: { stateChangeRequests: requests } },
+        ]
+      : [
+          { op: 'test', path, value: status.stateChangeRequests ?? null },
+          { op: 'add', path, value: requests },
+          ...(status.startFailure === undefined ? [] : [{ op: 'remove', path: '/status/startFailure' } as const]),
+        ];
+  return { code: 202, allowed: [{ do: 'patchVmStatus', uid: vm.metadata.uid, patch }] };
+}
+
+function then(first: readonly Step[], next: Answer): Answer {
+  return 'denied' in next ? next : { ...next, allowed: [...first, ...next.allowed] };
+}
+
+function vmDenied({ name }: CanWorld, code: Denial['code'], message: string): Denied {
+  return { denied: { code, message, on: 'virtualmachine', name } };
+}
+
+type Refusal = Pick<Denial, 'code' | 'message'> | undefined;
+
+function onVmi(world: CanWorld, verb: VmiVerb, refuse: (vmi: VirtualMachineInstance) => Refusal): Answer {
+  const { vmi, name } = world;
+  const on = 'virtualmachineinstance';
+  if (vmi === undefined) return { denied: { code: 404, message: 'not found', on, name } };
+  const refusal = refuse(vmi);
+  if (refusal !== undefined) return { denied: { ...refusal, on, name } };
+  return { code: 200, allowed: [{ do: 'callNode', verb, nodeName: vmi.status?.nodeName ?? '' }] };
+}
+
+function pause({ status }: VirtualMachineInstance): Refusal {
+  if (status?.phase !== 'Running') return { code: 409, message: 'VM is not running' };
+  if (isPaused(status)) return { code: 409, message: 'VMI is already paused' };
+  return undefined;
+}
+
+function unpause({ status }: VirtualMachineInstance): Refusal {
+  if (status?.phase !== 'Running') return { code: 409, message: 'VMI is not running' };
+  if (!isPaused(status)) return { code: 409, message: 'VMI is not paused' };
+  return undefined;
+}
+
+function softreboot({ status, spec }: VirtualMachineInstance): Refusal {
+  if (status?.phase !== 'Running') return { code: 409, message: 'VM is not running' };
+  if (isPaused(status)) return { code: 409, message: 'VMI is paused' };
+  const agent = findCondition(status.conditions, 'AgentConnected') !== undefined;
+  if (!agent && spec.domain.features?.acpi?.enabled === false) {
+    return { code: 409, message: 'VMI neither have the agent connected nor the ACPI feature enabled' };
+  }
+  return undefined;
+}
+
+function reset({ status }: VirtualMachineInstance): Refusal {
+  const phase = status?.phase;
+  // A guest that is about to run is the node's business, which knows better.
+  if (phase === 'Running' || phase === 'Scheduled') return undefined;
+  const why = `Unable to connect to VirtualMachineInstance because phase is ${phase ?? ''} instead of Running or Scheduled`;
+  return { code: 400, message: `Failed to reset non-running VMI with phase ${phase ?? ''}: ${why}` };
+}
+
+function console({ status, spec }: VirtualMachineInstance): Refusal {
+  if (spec.domain.devices?.autoattachSerialConsole === false) {
+    return { code: 400, message: 'No serial consoles are present.' };
+  }
+  if (status?.phase === 'Failed') return { code: 409, message: 'VMI is in failed status' };
+  return status?.phase === 'Running' ? undefined : { code: 400, message: 'VMI is not running' };
+}
+
+function isPaused(status: VirtualMachineInstance['status']): boolean {
+  return isTrue(status?.conditions, 'Paused');
+}

@@ -1,0 +1,23 @@
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import { invalidValue, type FieldError } from '#kube/field-error.ts';
+
+/** What a q35 machine takes without an interrupt-remapping unit. */
+const MAX_VCPUS = 255;
+const MODEL = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
+
+export function checkCpu({ domain }: VmiSpec, path: string): FieldError[] {
+  const field = `${path}.domain.cpu`;
+  const { sockets = 1, cores = 1, threads = 1, model } = domain.cpu ?? {};
+  const vcpus = sockets * cores * threads;
+  const errors: FieldError[] = [];
+  if (vcpus > MAX_VCPUS) {
+    errors.push(invalidValue(field, vcpus, `sockets * cores * threads must be at most ${MAX_VCPUS}`));
+  }
+  // It becomes part of an option of QEMU, where a comma would begin the next one.
+  if (model !== undefined && model !== '' && !MODEL.test(model)) {
+    errors.push(
+      invalidValue(`${field}.model`, model, 'must be host-model, host-passthrough or the name of a CPU model'),
+    );
+  }
+  return errors;
+}

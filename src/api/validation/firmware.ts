@@ -1,0 +1,74 @@
+/** Identity in SMBIOS, the boot loader, and booting a kernel directly. */
+import type { Firmware, KernelBoot } from '#api/domain/firmware.ts';
+import { GUEST_IMAGE } from '#api/names.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import { forbiddenField, invalidValue, unsupportedValue, type FieldError } from '#kube/field-error.ts';
+
+const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
+const NIL_UUID = /^[0-]*$/;
+/** SMBIOS strings, and everything that goes into a command line. */
+// oxlint-disable-next-line no-control-regex
+const CONTROL_CHARACTERS = /[\u0000-\u001f\u007f]/;
+
+export function checkFirmware({ domain }: VmiSpec, path: string): FieldError[] {
+  const { firmware, features } = domain;
+  if (firmware === undefined) return [];
+  const field = `${path}.domain.firmware`;
+  return [
+    ...checkIdentity(firmware, field),
+    ...checkBootloader(firmware, field, features?.smm !== undefined && features.smm.enabled !== false),
+    ...checkKernelBoot(firmware.kernelBoot, `${field}.kernelBoot`),
+  ];
+}
+
+function checkIdentity({ uuid = '', serial = '' }: Firmware, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  if (uuid !== '' && (!UUID.test(uuid) || NIL_UUID.test(uuid))) {
+    const text = 'must be a UUID as of RFC 4122, other than the nil UUID (e.g. 5d307ca9-b3ef-428c-8861-06e72d69f223)';
+    errors.push(invalidValue(`${path}.uuid`, uuid, text));
+  }
+  if (CONTROL_CHARACTERS.test(serial)) {
+    errors.push(invalidValue(`${path}.serial`, serial, 'must not contain control characters'));
+  }
+  return errors;
+}
+
+function checkBootloader({ bootloader }: Firmware, path: string, smm: boolean): FieldError[] {
+  if (bootloader === undefined) return [];
+  const { bios, efi } = bootloader;
+  const field = `${path}.bootloader`;
+  const errors: FieldError[] = [];
+  if (bios !== undefined && efi !== undefined) {
+    errors.push(forbiddenField(`${field}.efi`, 'only one of bios and efi may be set'));
+  }
+  if (efi?.persistent === true) errors.push(forbiddenField(`${field}.efi.persistent`, 'is not supported yet'));
+  if (efi !== undefined && efi.secureBoot !== false && !smm) {
+    const text = `${field}.efi has EFI SecureBoot enabled. SecureBoot requires SMM, which is currently disabled.`;
+    errors.push(invalidValue(`${field}.efi.secureBoot`, efi.secureBoot ?? true, text));
+  }
+  return errors;
+}
+
+function checkKernelBoot(kernelBoot: KernelBoot | undefined, path: string): FieldError[] {
+  if (kernelBoot === undefined) return [];
+  const { container, kernelArgs = '' } = kernelBoot;
+  const errors: FieldError[] = [];
+  if (CONTROL_CHARACTERS.test(kernelArgs)) {
+    errors.push(invalidValue(`${path}.kernelArgs`, kernelArgs, 'must not contain control characters'));
+  }
+  if (container === undefined) {
+    if (kernelArgs !== '') {
+      const text = 'kernel arguments cannot be provided without an external kernel';
+      errors.push(invalidValue(`${path}.kernelArgs`, kernelArgs, text));
+    }
+    return errors;
+  }
+  if (container.image !== GUEST_IMAGE) {
+    errors.push(unsupportedValue(`${path}.container.image`, container.image, [GUEST_IMAGE]));
+  }
+  for (const part of ['kernelPath', 'initrdPath'] as const) {
+    if (container[part] === undefined) continue;
+    errors.push(forbiddenField(`${path}.container.${part}`, `${GUEST_IMAGE} brings its own kernel and initrd`));
+  }
+  return errors;
+}

@@ -1,0 +1,86 @@
+/** The globs of emulatedMachines: as Go's path.Match, for the whole text. Each character is looked at a bounded number of times. */
+
+type Piece =
+  | { readonly type: 'star' }
+  | { readonly type: 'any' }
+  | { readonly type: 'one'; readonly char: string }
+  | { readonly type: 'class'; readonly negated: boolean; readonly ranges: readonly (readonly [string, string])[] };
+
+export type Glob = readonly Piece[];
+
+/** undefined for a malformed one. */
+export function parseGlob(text: string): Glob | undefined {
+  const pieces: Piece[] = [];
+  const chars = [...text];
+  for (let at = 0; at < chars.length; at++) {
+    const char = chars[at]!;
+    if (char === '*') pieces.push({ type: 'star' });
+    else if (char === '?') pieces.push({ type: 'any' });
+    else if (char === '[') {
+      const parsed = parseClass(chars, at + 1);
+      if (parsed === undefined) return undefined;
+      pieces.push(parsed.piece);
+      at = parsed.end;
+    } else if (char === '\\') {
+      const escaped = chars[++at];
+      if (escaped === undefined) return undefined;
+      pieces.push({ type: 'one', char: escaped });
+    } else pieces.push({ type: 'one', char });
+  }
+  return pieces;
+}
+
+/** From behind `[` to `]`, at which `end` stands. */
+function parseClass(chars: readonly string[], from: number): { piece: Piece; end: number } | undefined {
+  let at = from;
+  const negated = chars[at] === '^';
+  if (negated) at++;
+  const ranges: [string, string][] = [];
+  while (chars[at] !== ']' || ranges.length === 0) {
+    const low = classChar(chars, at);
+    if (low === undefined) return undefined;
+    at = low.next;
+    if (chars[at] !== '-') {
+      ranges.push([low.char, low.char]);
+      continue;
+    }
+    const high = classChar(chars, at + 1);
+    if (high === undefined) return undefined;
+    ranges.push([low.char, high.char]);
+    at = high.next;
+  }
+  return { piece: { type: 'class', negated, ranges }, end: at };
+}
+
+function classChar(chars: readonly string[], at: number): { char: string; next: number } | undefined {
+  const escaped = chars[at] === '\\';
+  const char = chars[escaped ? at + 1 : at];
+  if (char === undefined || (!escaped && (char === '-' || char === ']'))) return undefined;
+  return { char, next: at + (escaped ? 2 : 1) };
+}
+
+/** Goes back only to the last star: one that came earlier could not do better. */
+export function matchesGlob(glob: Glob, text: string): boolean {
+  const chars = [...text];
+  let [piece, at] = [0, 0];
+  let star: { piece: number; at: number } | undefined;
+  while (at < chars.length) {
+    const wanted = glob[piece];
+    if (wanted?.type === 'star') star = { piece: ++piece, at };
+    else if (wanted !== undefined && fits(wanted, chars[at]!)) {
+      piece++;
+      at++;
+    } else if (star !== undefined && chars[star.at] !== '/') {
+      star = { piece: star.piece, at: star.at + 1 };
+      ({ piece, at } = star);
+    } else return false;
+  }
+  while (glob[piece]?.type === 'star') piece++;
+  return piece === glob.length;
+}
+
+function fits(piece: Exclude<Piece, { type: 'star' }>, char: string): boolean {
+  if (piece.type === 'one') return piece.char === char;
+  if (char === '/') return false;
+  return piece.type === 'any' || piece.ranges.some(([low, high]) => low <= char && char <= high) !== piece.negated;
+}

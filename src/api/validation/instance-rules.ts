@@ -1,0 +1,41 @@
+/**
+ * What holds for the spec of every instance, beyond what its schema says: one list of small rules, each in the file of
+ * its aspect. They run after the schema, so that types are right.
+ */
+import type { Configuration } from '#api/kubevirt/configuration.ts';
+import { checkBootOrder } from '#api/validation/boot-order.ts';
+import { checkCpu } from '#api/validation/cpu.ts';
+import { checkDevices } from '#api/validation/devices.ts';
+import { checkDisks } from '#api/validation/disks.ts';
+import { checkFirmware } from '#api/validation/firmware.ts';
+import { checkInterfaces } from '#api/validation/interfaces.ts';
+import { checkMachine } from '#api/validation/machine.ts';
+import { checkMemory } from '#api/validation/memory.ts';
+import { checkNetworks } from '#api/validation/networks.ts';
+import { checkPciAddresses } from '#api/validation/pci-addresses.ts';
+import { checkPlacement } from '#api/validation/placement.ts';
+import { checkVolumes } from '#api/validation/volumes.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import type { FieldError } from '#kube/field-error.ts';
+
+/** `path` is where the spec stands: `spec`, or `spec.template.spec` of a VM. */
+export type InstanceRule = (spec: VmiSpec, path: string, configuration: Configuration) => FieldError[];
+
+const RULES: readonly InstanceRule[] = [
+  checkCpu,
+  checkMemory,
+  checkMachine,
+  checkFirmware,
+  checkDevices,
+  checkDisks,
+  checkVolumes,
+  checkInterfaces,
+  checkNetworks,
+  checkBootOrder,
+  checkPciAddresses,
+  checkPlacement,
+];
+
+export function checkInstanceSpec(spec: VmiSpec, path: string, configuration: Configuration): FieldError[] {
+  return RULES.flatMap((rule) => rule(spec, path, configuration));
+}

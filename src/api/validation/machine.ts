@@ -1,0 +1,24 @@
+import type { Configuration } from '#api/kubevirt/configuration.ts';
+import { matchesGlob, parseGlob } from '#api/validation/glob.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import { invalidValue, type FieldError } from '#kube/field-error.ts';
+
+/** It becomes part of a label of nodes, and of an option of QEMU. */
+const MACHINE_TYPE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
+
+/** An empty one is filled in when the VM starts. */
+export function checkMachine({ domain }: VmiSpec, path: string, configuration: Configuration): FieldError[] {
+  const type = domain.machine?.type;
+  if (type === undefined || type === null || type === '') return [];
+  if (MACHINE_TYPE.test(type) && isEmulated(type, configuration)) return [];
+  const field = `${path}.domain.machine.type`;
+  const allowed = configuration.emulatedMachines.join(' ');
+  return [invalidValue(field, type, `${field} is not supported: ${type} (allowed values: [${allowed}])`)];
+}
+
+function isEmulated(type: string, { emulatedMachines }: Configuration): boolean {
+  return emulatedMachines.some((text) => {
+    const glob = parseGlob(text);
+    return glob !== undefined && matchesGlob(glob, type);
+  });
+}

@@ -1,0 +1,32 @@
+import { checkNames, setOf } from '#api/validation/names.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import { forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
+
+/** What the kernel takes as the name of a network device. */
+const BRIDGE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$/;
+
+/** Networks: each is for the interface of its name. */
+export function checkNetworks({ domain, networks = [] }: VmiSpec, path: string): FieldError[] {
+  const field = `${path}.networks`;
+  const used = new Set((domain.devices?.interfaces ?? []).map(({ name }) => name));
+  const errors = checkNames(networks, field);
+  let pods = 0;
+  for (const [i, network] of networks.entries()) {
+    const at = `${field}[${i}]`;
+    const sources = setOf(network, ['pod', 'multus']);
+    if (sources.length > 1) errors.push(forbiddenField(at, 'only one of pod, multus may be set'));
+    // One that we do not know has been refused by its name.
+    if (Object.keys(network).every((key) => key === 'name')) {
+      errors.push(requiredValue(at, 'one of pod, multus must be set'));
+    }
+    if (network.pod !== undefined && ++pods > 1) errors.push(forbiddenField(`${at}.pod`, 'more than one pod network'));
+    const bridge = network.multus?.networkName;
+    if (bridge !== undefined && !BRIDGE.test(bridge)) {
+      errors.push(invalidValue(`${at}.multus.networkName`, bridge, 'must be the name of a bridge of the node'));
+    }
+    if (used.has(network.name)) continue;
+    const text = `there is no interface of this name in ${path}.domain.devices.interfaces`;
+    errors.push(invalidValue(`${at}.name`, network.name, text));
+  }
+  return errors;
+}

@@ -1,0 +1,19 @@
+import { RUN_STRATEGIES, type VmSpec } from '#api/virtual-machine/schema.ts';
+import { forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
+
+const EXCLUSIVE =
+  'Running and RunStrategy are mutually exclusive. Note that Running is deprecated, please use RunStrategy instead';
+
+/** In KubeVirt's words. */
+export function checkRunStrategy({ running, runStrategy }: VmSpec): FieldError[] {
+  const named = runStrategy !== undefined && runStrategy !== '';
+  if (running !== undefined && named) return [forbiddenField('spec.running', EXCLUSIVE)];
+  if (running !== undefined) return [];
+  if (!named) return [requiredValue('spec.runStrategy', 'RunStrategy must be specified')];
+  if ((RUN_STRATEGIES as readonly string[]).includes(runStrategy)) return [];
+  return [invalidValue('spec.runStrategy', runStrategy, `Invalid RunStrategy (${runStrategy})`)];
+}
+
+export function runStrategyWarnings({ running }: VmSpec): string[] {
+  return running === undefined ? [] : ['spec.running is deprecated, please use spec.runStrategy instead.'];
+}

@@ -1,0 +1,70 @@
+/** Fields that we do not have: all refused, by their whole path, with what to do instead. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { aVm } from '#api/validation/testing/valid-objects.ts';
+import { unknownFields } from '#api/validation/unknown-fields.ts';
+import { vmSpec } from '#api/virtual-machine/schema.ts';
+
+const NOT_YET = 'Forbidden: is not supported yet';
+
+/** What is set at a path of a VM's spec, and what is said of it. */
+const cases: Record<string, { spec: unknown; want: string[] }> = {
+  'nothing is wrong': { spec: {}, want: [] },
+  'null is not set': { spec: { template: { metadata: { creationTimestamp: null } } }, want: [] },
+  'pods have what we do not look into': {
+    spec: { template: { spec: { affinity: { nodeAffinity: { x: 1 } }, tolerations: [{ any: 'thing' }] } } },
+    want: [],
+  },
+  'a field of the VM that comes later': {
+    spec: { instancetype: { name: 'u1.small' } },
+    want: ['spec.instancetype: Forbidden: is not supported yet; write cpu and memory into spec.template.spec.domain'],
+  },
+  'a device that comes later': {
+    spec: { template: { spec: { domain: { devices: { gpus: [{ name: 'a' }] } } } } },
+    want: [`spec.template.spec.domain.devices.gpus: ${NOT_YET}`],
+  },
+  'a container disk names the alternatives': {
+    spec: { template: { spec: { volumes: [{ name: 'root', containerDisk: { image: 'x' } }] } } },
+    want: [
+      'spec.template.spec.volumes[0].containerDisk: Forbidden: is not supported: disks do not come from container images here. Use one of persistentVolumeClaim, ephemeral, emptyDisk, hostDisk and cloudInitNoCloud, or firmware.kernelBoot with the image selfsame/guest for a guest to try things with',
+    ],
+  },
+  'fields of elements say which': {
+    spec: { template: { spec: { domain: { devices: { disks: [{ name: 'a' }, { name: 'b', io: 'native' }] } } } } },
+    want: [`spec.template.spec.domain.devices.disks[1].io: ${NOT_YET}`],
+  },
+  'typing errors, several at once': {
+    spec: { runStrategie: 'Always', template: { spec: { domain: { cpus: 1, cpu: { core: 2 } } } } },
+    want: [
+      'spec.template.spec.domain.cpu.core: Forbidden: unknown field',
+      'spec.template.spec.domain.cpus: Forbidden: unknown field',
+      'spec.runStrategie: Forbidden: unknown field',
+    ],
+  },
+  'names of every object are unknown all the same': {
+    spec: { template: { spec: { domain: { devices: { constructor: {}, toString: 1 } } } } },
+    want: [
+      'spec.template.spec.domain.devices.constructor: Forbidden: unknown field',
+      'spec.template.spec.domain.devices.toString: Forbidden: unknown field',
+    ],
+  },
+  'quantities that are none': {
+    spec: { template: { spec: { domain: { memory: { guest: '1 GB' }, resources: { limits: { cpu: 'x' } } } } } },
+    want: [
+      `spec.template.spec.domain.memory.guest: Invalid value: "1 GB": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`,
+      `spec.template.spec.domain.resources.limits[cpu]: Invalid value: "x": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'`,
+    ],
+  },
+};
+
+for (const [name, { spec, want }] of Object.entries(cases)) {
+  test(name, () => {
+    const errors = unknownFields(vmSpec, aVm({ spec }).spec, 'spec', 'spec.template.');
+    assert.deepEqual(errors.map(({ field, message }) => `${field}: ${message}`).toSorted(), want.toSorted());
+  });
+}
+
+test('says no more than anybody reads', () => {
+  const fields = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`x${i}`, 1]));
+  assert.equal(unknownFields(vmSpec, aVm({ spec: fields }).spec, 'spec', 'spec.template.').length, 50);
+});

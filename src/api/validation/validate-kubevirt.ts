@@ -1,0 +1,39 @@
+/** Whether a KubeVirt object may be stored: there is one, and its globs can be read. */
+import { kubevirtSpec, type KubeVirt } from '#api/kubevirt/kind.ts';
+import { newlyWrong } from '#api/validation/already-wrong.ts';
+import { parseGlob } from '#api/validation/glob.ts';
+import { unknownFields } from '#api/validation/unknown-fields.ts';
+import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
+
+export interface KubeVirtContext {
+  readonly old?: KubeVirt;
+  /** `namespace/name` of those that there are. */
+  readonly present: readonly string[];
+}
+
+export function validateKubeVirt(kubevirt: KubeVirt, { old, present }: KubeVirtContext): FieldError[] {
+  const { namespace = '', name = '' } = kubevirt.metadata;
+  const other = present.find((key) => key !== `${namespace}/${name}`);
+  const errors = newlyWrong(kubevirt.spec ?? {}, old?.spec ?? (old && {}), checkSpec);
+  if (old !== undefined || other === undefined) return errors;
+  return [...errors, forbiddenField('metadata.name', `there is a KubeVirt object already: ${other}`)];
+}
+
+function checkSpec(spec: NonNullable<KubeVirt['spec']>): FieldError[] {
+  const path = 'spec.configuration';
+  const { emulatedMachines, architectureConfiguration } = spec.configuration ?? {};
+  return [
+    ...unknownFields(kubevirtSpec, spec, 'spec', ''),
+    ...checkGlobs(emulatedMachines, `${path}.emulatedMachines`),
+    ...checkGlobs(
+      architectureConfiguration?.amd64?.emulatedMachines,
+      `${path}.architectureConfiguration.amd64.emulatedMachines`,
+    ),
+  ];
+}
+
+function checkGlobs(globs: readonly string[] | undefined, path: string): FieldError[] {
+  return (globs ?? []).flatMap((glob, i) =>
+    parseGlob(glob) === undefined ? [invalidValue(`${path}[${i}]`, glob, 'syntax error in pattern')] : [],
+  );
+}

@@ -1,0 +1,50 @@
+/** Whether a VirtualMachine may be stored. Pure; returns everything that is wrong. */
+import type { Configuration } from '#api/kubevirt/configuration.ts';
+import { newlyWrong } from '#api/validation/already-wrong.ts';
+import { checkInstanceSpec } from '#api/validation/instance-rules.ts';
+import { checkAnnotations, checkLabels } from '#api/validation/placement.ts';
+import { checkReservedLabels } from '#api/validation/reserved-labels.ts';
+import { checkRunStrategy, runStrategyWarnings } from '#api/validation/run-strategy.ts';
+import { unknownFields } from '#api/validation/unknown-fields.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { vmSpec, type VmSpec } from '#api/virtual-machine/schema.ts';
+import { invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
+import { labelValueErrors } from '#kube/names.ts';
+
+export interface ValidationContext<T> {
+  /** The object as it was; absent when it is created. */
+  readonly old?: T;
+  readonly configuration: Configuration;
+}
+
+export function validateVirtualMachine(
+  vm: VirtualMachine,
+  { old, configuration }: ValidationContext<VirtualMachine>,
+): FieldError[] {
+  const name = vm.metadata.name ?? '';
+  // Launcher pods carry it as a label.
+  const nameFaults = old === undefined ? labelValueErrors(name) : [];
+  return [
+    ...nameFaults.map((text) => invalidValue('metadata.name', name, text)),
+    ...newlyWrong(vm.spec, old?.spec, (spec) => checkSpec(spec, configuration)),
+  ];
+}
+
+function checkSpec(spec: VmSpec, configuration: Configuration): FieldError[] {
+  const template = spec.template;
+  const metadata = template?.metadata;
+  const errors = [
+    ...unknownFields(vmSpec, spec, 'spec', 'spec.template.'),
+    ...checkRunStrategy(spec),
+    ...checkLabels(metadata?.labels, 'spec.template.metadata.labels'),
+    ...checkReservedLabels(metadata?.labels, undefined, 'spec.template.metadata.labels'),
+    ...checkAnnotations(metadata?.annotations, 'spec.template.metadata.annotations'),
+  ];
+  // The schema of a VM cannot want it: KubeVirt's does not.
+  if (template?.spec?.domain === undefined) return [...errors, requiredValue('spec.template.spec.domain')];
+  return [...errors, ...checkInstanceSpec(template.spec, 'spec.template.spec', configuration)];
+}
+
+export function virtualMachineWarnings({ spec }: VirtualMachine): string[] {
+  return runStrategyWarnings(spec);
+}

@@ -1,0 +1,166 @@
+/** Whole objects: what is asked of them beside their spec, and what an update may leave wrong. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { configurationOf } from '#api/kubevirt/configuration.ts';
+import type { KubeVirt } from '#api/kubevirt/kind.ts';
+import { aVm, aVmi, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
+import { validateKubeVirt } from '#api/validation/validate-kubevirt.ts';
+import { validateVirtualMachineInstance } from '#api/validation/validate-virtual-machine-instance.ts';
+import { validateVirtualMachine, virtualMachineWarnings } from '#api/validation/validate-virtual-machine.ts';
+import type { FieldError } from '#kube/field-error.ts';
+
+const texts = (errors: FieldError[]) => errors.map(({ field, message }) => `${field}: ${message}`);
+const machine = (type: string) => ({ spec: { template: { spec: { domain: { machine: { type } } } } } });
+const LONG = 'x'.repeat(64);
+const RESERVED = 'of the following reserved kubevirt.io/ labels on a VMI object is prohibited: kubevirt.io/nodeName';
+
+const vms: Record<string, { vm: unknown; old?: unknown; want?: string[] }> = {
+  'a valid VM': { vm: {} },
+  'spec.running is enough': { vm: { spec: { running: true, runStrategy: null } } },
+  'both ways to say whether it runs': {
+    vm: { spec: { running: true } },
+    want: [
+      'spec.running: Forbidden: Running and RunStrategy are mutually exclusive. Note that Running is deprecated, please use RunStrategy instead',
+    ],
+  },
+  'no way to say whether it runs': {
+    vm: { spec: { runStrategy: null } },
+    want: ['spec.runStrategy: Required value: RunStrategy must be specified'],
+  },
+  'a strategy that nobody knows': {
+    vm: { spec: { runStrategy: 'Sometimes' } },
+    want: ['spec.runStrategy: Invalid value: "Sometimes": Invalid RunStrategy (Sometimes)'],
+  },
+  'a name that is no label': {
+    vm: { metadata: { name: LONG } },
+    want: [`metadata.name: Invalid value: "${LONG}": must be no more than 63 characters`],
+  },
+  'a template without a domain': {
+    vm: { spec: { template: { spec: null } } },
+    want: ['spec.template.spec.domain: Required value'],
+  },
+  'a template with a label of ours': {
+    vm: { spec: { template: { metadata: { labels: { 'kubevirt.io/nodeName': 'n1' } } } } },
+    want: [`spec.template.metadata.labels: Forbidden: creation ${RESERVED}`],
+  },
+  'what was wrong before may stay': { vm: { ...machine('pc'), metadata: { labels: { a: 'b' } } }, old: machine('pc') },
+  'what was wrong before does not hinder another change': {
+    vm: { spec: { ...machine('pc').spec, runStrategy: 'Halted' } },
+    old: machine('pc'),
+  },
+  'what was wrong before excuses nothing else': {
+    vm: { spec: { ...machine('pc').spec, runStrategy: 'Never' } },
+    old: machine('pc'),
+    want: ['spec.runStrategy: Invalid value: "Never": Invalid RunStrategy (Never)'],
+  },
+};
+
+for (const [name, { vm, old, want = [] }] of Object.entries(vms)) {
+  test(name, () => {
+    const context = { configuration: CONFIGURATION, old: old === undefined ? undefined : aVm(old) };
+    assert.deepEqual(texts(validateVirtualMachine(aVm(vm), context)), want);
+  });
+}
+
+test('spec.running is warned of', () => {
+  assert.deepEqual(virtualMachineWarnings(aVm()), []);
+  assert.deepEqual(virtualMachineWarnings(aVm({ spec: { running: false } })), [
+    'spec.running is deprecated, please use spec.runStrategy instead.',
+  ]);
+});
+
+test('machine types are those of the KubeVirt object', () => {
+  const kubevirt: KubeVirt = {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'KubeVirt',
+    metadata: {},
+    spec: { configuration: { emulatedMachines: ['pc-q35-8.*'] } },
+  };
+  const configuration = configurationOf(kubevirt);
+  assert.deepEqual(validateVirtualMachine(aVm(machine('pc-q35-8.1')), { configuration }), []);
+  assert.equal(validateVirtualMachine(aVm(machine('q35')), { configuration }).length, 1);
+});
+
+interface VmiCase {
+  readonly vmi: unknown;
+  readonly old?: unknown;
+  readonly trusted?: boolean;
+  readonly want?: string[];
+}
+
+const grace = { spec: { terminationGracePeriodSeconds: 0 } };
+const labelled = { metadata: { labels: { 'kubevirt.io/nodeName': 'n1' } } };
+
+const vmis: Record<string, VmiCase> = {
+  'a valid instance': { vmi: {} },
+  'an instance with a field that we do not have': {
+    vmi: { spec: { livenessProbe: {} } },
+    want: ['spec.livenessProbe: Forbidden: is not supported yet'],
+  },
+  'an instance without a domain': { vmi: { spec: { domain: null } }, want: ['spec.domain: Required value'] },
+  'a label of an instance changes': { vmi: { metadata: { labels: { a: 'b' } } }, old: {} },
+  'the spec of an instance changes': {
+    vmi: { spec: { domain: { cpu: { cores: 4 } } } },
+    old: {},
+    trusted: true,
+    want: ['spec: Forbidden: update of VMI object is restricted'],
+  },
+  'people change the grace period': {
+    vmi: grace,
+    old: {},
+    want: ['spec: Forbidden: update of VMI object is restricted'],
+  },
+  'we change the grace period': { vmi: grace, old: {}, trusted: true },
+  'people say where an instance runs': {
+    vmi: labelled,
+    old: {},
+    want: [`metadata.labels: Forbidden: modification ${RESERVED}`],
+  },
+  'people make one that runs somewhere': {
+    vmi: labelled,
+    want: [`metadata.labels: Forbidden: creation ${RESERVED}`],
+  },
+  'we say where an instance runs': { vmi: labelled, old: {}, trusted: true },
+  'people leave where an instance runs as it is': { vmi: labelled, old: labelled },
+};
+
+for (const [name, { vmi, old, trusted = false, want = [] }] of Object.entries(vmis)) {
+  test(name, () => {
+    const context = { configuration: CONFIGURATION, trusted, old: old === undefined ? undefined : aVmi(old) };
+    assert.deepEqual(texts(validateVirtualMachineInstance(aVmi(vmi), context)), want);
+  });
+}
+
+const aKubeVirt = (configuration: object = {}): KubeVirt => ({
+  apiVersion: 'kubevirt.io/v1',
+  kind: 'KubeVirt',
+  metadata: { namespace: 'selfsame-system', name: 'kubevirt' },
+  spec: { configuration },
+});
+
+const kubevirts: Record<string, { kubevirt?: KubeVirt; old?: KubeVirt; present?: string[]; want?: string[] }> = {
+  'the first KubeVirt object': {},
+  'a second KubeVirt object': {
+    present: ['kubevirt/kubevirt'],
+    want: ['metadata.name: Forbidden: there is a KubeVirt object already: kubevirt/kubevirt'],
+  },
+  'a change of one of two': { old: aKubeVirt(), present: ['kubevirt/kubevirt', 'selfsame-system/kubevirt'] },
+  'globs that cannot be read': {
+    kubevirt: aKubeVirt({
+      emulatedMachines: ['q35*', '[--'],
+      architectureConfiguration: { amd64: { emulatedMachines: ['['] } },
+    }),
+    want: [
+      'spec.configuration.emulatedMachines[1]: Invalid value: "[--": syntax error in pattern',
+      'spec.configuration.architectureConfiguration.amd64.emulatedMachines[0]: Invalid value: "[": syntax error in pattern',
+    ],
+  },
+  'a setting that we do not have': {
+    kubevirt: aKubeVirt({ migrations: {} }),
+    want: ['spec.configuration.migrations: Forbidden: is not supported yet'],
+  },
+};
+
+for (const [name, { kubevirt = aKubeVirt(), old, present = [], want = [] }] of Object.entries(kubevirts)) {
+  test(name, () => assert.deepEqual(texts(validateKubeVirt(kubevirt, { old, present })), want));
+}

@@ -1,0 +1,92 @@
+/** Volumes: the contents of disks, each from exactly one source. */
+import type { CloudInitNoCloud, Volume } from '#api/domain/volume.ts';
+import { checkNames, setOf } from '#api/validation/names.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import { forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
+import { nameErrors } from '#kube/names.ts';
+import { parseQuantity, quantityFault } from '#kube/quantity.ts';
+import type { IntOrString } from '#kube/schema-dsl.ts';
+
+const SOURCES = ['persistentVolumeClaim', 'ephemeral', 'emptyDisk', 'hostDisk', 'cloudInitNoCloud'] as const;
+const USER_DATA = ['userData', 'userDataBase64', 'secretRef'] as const;
+const NETWORK_DATA = ['networkData', 'networkDataBase64', 'networkDataSecretRef'] as const;
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+export function checkVolumes({ volumes = [], domain }: VmiSpec, path: string): FieldError[] {
+  const field = `${path}.volumes`;
+  const used = new Set((domain.devices?.disks ?? []).map(({ name }) => name));
+  const errors = checkNames(volumes, field);
+  for (const [i, volume] of volumes.entries()) {
+    errors.push(...checkVolume(volume, `${field}[${i}]`));
+    if (used.has(volume.name)) continue;
+    const text = `there is no disk of this name in ${path}.domain.devices.disks`;
+    errors.push(invalidValue(`${field}[${i}].name`, volume.name, text));
+  }
+  return errors;
+}
+
+function checkVolume(volume: Volume, path: string): FieldError[] {
+  const sources = setOf(volume, SOURCES);
+  if (sources.length > 1) return [forbiddenField(path, `only one of ${sources.join(', ')} may be set`)];
+  const { persistentVolumeClaim, ephemeral, emptyDisk, hostDisk, cloudInitNoCloud } = volume;
+  if (persistentVolumeClaim !== undefined) {
+    return checkClaimName(persistentVolumeClaim.claimName, `${path}.persistentVolumeClaim`);
+  }
+  if (ephemeral !== undefined) {
+    const field = `${path}.ephemeral.persistentVolumeClaim`;
+    const claim = ephemeral.persistentVolumeClaim;
+    return claim === undefined ? [requiredValue(field)] : checkClaimName(claim.claimName, field);
+  }
+  if (emptyDisk !== undefined) return checkCapacity(emptyDisk.capacity, `${path}.emptyDisk.capacity`);
+  if (hostDisk !== undefined) return checkHostDisk(hostDisk, `${path}.hostDisk`);
+  if (cloudInitNoCloud !== undefined) return checkCloudInit(cloudInitNoCloud, `${path}.cloudInitNoCloud`);
+  // A source that we do not know has been refused by its name; to ask for another one would only confuse.
+  const named = Object.keys(volume).some((key) => key !== 'name');
+  return named ? [] : [requiredValue(path, `one of ${SOURCES.join(', ')} must be set`)];
+}
+
+function checkClaimName(name: string, path: string): FieldError[] {
+  return nameErrors('subdomain', name).map((text) => invalidValue(`${path}.claimName`, name, text));
+}
+
+function checkCapacity(capacity: IntOrString, field: string): FieldError[] {
+  if (quantityFault(capacity) !== undefined || parseQuantity(String(capacity)).nanos > 0n) return [];
+  return [invalidValue(field, capacity, 'must be greater than zero')];
+}
+
+function checkHostDisk({ path, type, capacity }: NonNullable<Volume['hostDisk']>, field: string): FieldError[] {
+  const errors: FieldError[] = [];
+  if (!path.startsWith('/') || path.endsWith('/') || path.includes('\0')) {
+    errors.push(invalidValue(`${field}.path`, path, 'must be the absolute path of a file'));
+  } else if (path.split('/').includes('..')) {
+    errors.push(invalidValue(`${field}.path`, path, "must not contain '..'"));
+  }
+  if (type === 'DiskOrCreate' && capacity === undefined) {
+    errors.push(requiredValue(`${field}.capacity`, 'how large the file is made if it is not there'));
+  }
+  if (capacity !== undefined) errors.push(...checkCapacity(capacity, `${field}.capacity`));
+  return errors;
+}
+
+function checkCloudInit(source: CloudInitNoCloud, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const userData = setOf(source, USER_DATA);
+  const networkData = setOf(source, NETWORK_DATA);
+  if (userData.length > 1) errors.push(forbiddenField(path, `only one of ${userData.join(', ')} may be set`));
+  if (networkData.length > 1) errors.push(forbiddenField(path, `only one of ${networkData.join(', ')} may be set`));
+  if (userData.length + networkData.length === 0) {
+    errors.push(requiredValue(path, `one of ${USER_DATA.join(', ')} must be set`));
+  }
+  for (const field of ['userDataBase64', 'networkDataBase64'] as const) {
+    const text = source[field];
+    // The value itself may be a secret: it is not said again.
+    if (text !== undefined && !BASE64.test(text))
+      errors.push(invalidValue(`${path}.${field}`, '', 'is not valid base64'));
+  }
+  for (const field of ['secretRef', 'networkDataSecretRef'] as const) {
+    const name = source[field]?.name;
+    if (name === undefined) continue;
+    errors.push(...nameErrors('subdomain', name).map((text) => invalidValue(`${path}.${field}.name`, name, text)));
+  }
+  return errors;
+}

@@ -1,0 +1,152 @@
+/**
+ * The few requests that virtctl makes: objects in JSON, verbs whose answer is empty, WebSockets. Over HTTP/1.1, since
+ * that is what WebSockets come through; errors are what the API server says.
+ */
+import { Agent, request, type RequestOptions } from 'node:https';
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { CommandError } from '#cli/flags.ts';
+import type { ClusterAccess, ReadFile } from '#client/kubeconfig.ts';
+import { errorOfAnswer } from '#client/transport.ts';
+import type { Clock } from '#lib/clock.ts';
+import { clientHandshake, faultOfAnswer } from '#lib/websocket-handshake.ts';
+import { nonce, WebSocketStream } from '#lib/websocket.ts';
+
+const TIMEOUT_MS = 65_000;
+const KEEP_ALIVE_MS = 30_000;
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+
+export interface ApiConnection {
+  /** Where none is named. */
+  readonly namespace: string;
+  /** These throw ApiError for what the server refuses, CommandError where there is no answer. */
+  get(path: string): Promise<unknown>;
+  put(path: string, body: unknown): Promise<void>;
+  openWebSocket(path: string, protocols: readonly string[]): Promise<WebSocketStream>;
+  close(): void;
+}
+
+export interface ConnectionOptions {
+  readonly access: ClusterAccess;
+  readonly userAgent: string;
+  readonly clock: Clock;
+  readonly readFile: ReadFile;
+  /** Gets a line for each request. */
+  readonly trace?: (line: string) => void;
+}
+
+export function openConnection({ access, userAgent, clock, readFile, trace }: ConnectionOptions): ApiConnection {
+  const url = new URL(access.server);
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const { certificateAuthority: ca, clientCertificate: cert, clientKey: key, insecureSkipTlsVerify } = access;
+  const agent = new Agent({
+    ca,
+    cert,
+    key,
+    // An IP address is not a name to ask for; its certificate is then checked against the address.
+    servername: access.serverName ?? (isIP(host) === 0 ? host : ''),
+    rejectUnauthorized: !insecureSkipTlsVerify,
+    minVersion: 'TLSv1.2',
+    ALPNProtocols: ['http/1.1'],
+  });
+  const token = access.tokenFile === undefined ? access.token : readFile(access.tokenFile).trim();
+
+  async function send(method: string, path: string, extra: Record<string, string>, body?: string): Promise<Answered> {
+    const headers: Record<string, string> = { Accept: 'application/json', 'User-Agent': userAgent, ...extra };
+    if (token !== undefined) headers['Authorization'] = `Bearer ${token}`;
+    if (body !== undefined) headers['Content-Type'] = 'application/json';
+    const target = url.pathname.replace(/\/+$/, '') + path;
+    const options = { method, host, port: url.port === '' ? 443 : Number(url.port), path: target, headers, agent };
+    try {
+      const answer = await answered(options, body, clock);
+      trace?.(`${method} ${url.origin}${target} ${answer.incoming.statusCode ?? 0}`);
+      return answer;
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new CommandError(`Unable to connect to the server: ${why}`, { cause: error });
+    }
+  }
+
+  return {
+    namespace: access.namespace,
+
+    async get(path) {
+      const text = await readAnswer(await send('GET', path, {}));
+      try {
+        return JSON.parse(text) as unknown;
+      } catch (cause) {
+        throw new CommandError(`Cannot read the answer to GET ${path}: it is not JSON`, { cause });
+      }
+    },
+
+    async put(path, body) {
+      await readAnswer(await send('PUT', path, {}, JSON.stringify(body)));
+    },
+
+    async openWebSocket(path, protocols) {
+      const key16 = nonce();
+      const answer = await send('GET', path, clientHandshake(key16, protocols));
+      if (!('connection' in answer)) {
+        await readAnswer(answer);
+        throw new CommandError(`Cannot open ${path}: the server does not change to a WebSocket`);
+      }
+      const { incoming, connection, head } = answer;
+      const fault = faultOfAnswer(key16, protocols, (name) => headerOf(incoming, name));
+      if (fault === undefined) {
+        // A console may be silent for days: only the system can tell that the other side is gone.
+        incoming.socket.setKeepAlive(true, KEEP_ALIVE_MS);
+        return new WebSocketStream(connection, { role: 'client', head });
+      }
+      connection.destroy();
+      throw new CommandError(`Cannot open ${path}: ${fault}`);
+    },
+
+    close: () => agent.destroy(),
+  };
+}
+
+type Upgraded = { readonly connection: Duplex; readonly head: Buffer };
+type Answered = { readonly incoming: IncomingMessage } & (Upgraded | object);
+
+function answered(options: RequestOptions, body: string | undefined, clock: Clock): Promise<Answered> {
+  return new Promise((resolve, reject) => {
+    const outgoing: ClientRequest = request(options);
+    const late = new Error(`no answer within ${TIMEOUT_MS / 1000} seconds`);
+    const stopTimer = clock.after(TIMEOUT_MS, () => outgoing.destroy(late));
+    outgoing.on('error', (error) => {
+      stopTimer();
+      reject(error);
+    });
+    outgoing.once('response', (incoming) => {
+      stopTimer();
+      resolve({ incoming });
+    });
+    outgoing.once('upgrade', (incoming, connection, head) => {
+      stopTimer();
+      connection.on('error', () => {});
+      resolve({ incoming, connection, head });
+    });
+    outgoing.end(body);
+  });
+}
+
+/** Throws ApiError for what is no success. */
+async function readAnswer({ incoming }: Answered): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of incoming as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > MAX_ANSWER_BYTES) throw new CommandError(`the answer is longer than ${MAX_ANSWER_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  const text = Buffer.concat(chunks, bytes).toString('utf8');
+  const { statusCode: status = 500 } = incoming;
+  if (status < 200 || status > 299) throw errorOfAnswer(status, text);
+  return text;
+}
+
+function headerOf({ headers }: IncomingMessage, name: string): string | undefined {
+  const value = headers[name];
+  return Array.isArray(value) ? value.join(', ') : value;
+}

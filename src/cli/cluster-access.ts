@@ -1,0 +1,90 @@
+/** Which API server, and as whom: the flags, KUBECONFIG, ~/.kube/config or the pod around us, in this order. */
+import { dirname, join } from 'node:path';
+import { CommandError, textFlag } from '#cli/flags.ts';
+import {
+  inClusterAccess,
+  KubeconfigError,
+  loadKubeconfig,
+  type ClusterAccess,
+  type ReadFile,
+} from '#client/kubeconfig.ts';
+
+export const accessFlags = {
+  kubeconfig: textFlag({ name: 'kubeconfig', help: 'Path to the kubeconfig file to use for CLI requests.' }, 'string'),
+  context: textFlag({ name: 'context', help: 'The name of the kubeconfig context to use' }, 'string'),
+  namespace: textFlag(
+    { name: 'namespace', short: 'n', help: 'If present, the namespace scope for this CLI request' },
+    'string',
+  ),
+  server: textFlag({ name: 'server', short: 's', help: 'The address and port of the Kubernetes API server' }, 'string'),
+};
+
+export interface AccessChoice {
+  readonly kubeconfig?: string | undefined;
+  readonly context?: string | undefined;
+  readonly namespace?: string | undefined;
+  readonly server?: string | undefined;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface AccessSources {
+  readonly env: Environment;
+  readonly home: string;
+  readonly readFile: ReadFile;
+}
+
+/** Throws CommandError. */
+export function findAccess(choice: AccessChoice, sources: AccessSources): ClusterAccess {
+  const { namespace, server } = choice;
+  if (server !== undefined && (!URL.canParse(server) || new URL(server).protocol !== 'https:')) {
+    throw new CommandError(`Cannot use --server ${server}: expected an https URL`);
+  }
+  try {
+    const found = fromFiles(choice, sources) ?? fromPod(sources);
+    return { ...found, ...(namespace === undefined ? {} : { namespace }), ...(server === undefined ? {} : { server }) };
+  } catch (error) {
+    if (!(error instanceof KubeconfigError)) throw error;
+    throw new CommandError(error.message, { cause: error });
+  }
+}
+
+/** Where KUBECONFIG names several files, the first that has what is needed is taken; those that are missing are let be. */
+function fromFiles(choice: AccessChoice, { env, home, readFile }: AccessSources): ClusterAccess | undefined {
+  const { kubeconfig, context } = choice;
+  const listed = (env['KUBECONFIG'] ?? '').split(':').filter((path) => path !== '');
+  const paths = kubeconfig !== undefined ? [kubeconfig] : listed.length > 0 ? listed : [join(home, '.kube', 'config')];
+  let fault: Error | undefined;
+  for (const path of paths) {
+    const text = textAt(path, readFile, kubeconfig !== undefined || listed.length === 1);
+    if (text === undefined) continue;
+    try {
+      return loadKubeconfig(text, {
+        directory: dirname(path),
+        readFile,
+        ...(context === undefined ? {} : { context }),
+      });
+    } catch (error) {
+      fault ??= error as Error;
+    }
+  }
+  if (fault !== undefined) throw fault;
+  return undefined;
+}
+
+function textAt(path: string, readFile: ReadFile, required: boolean): string | undefined {
+  try {
+    return readFile(path);
+  } catch (error) {
+    if (!required && (error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new CommandError(`Cannot read the kubeconfig: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function fromPod({ env, readFile }: AccessSources): ClusterAccess {
+  const [host, port] = [env['KUBERNETES_SERVICE_HOST'], env['KUBERNETES_SERVICE_PORT']];
+  if (host === undefined) {
+    throw new CommandError('Cannot find a cluster: there is no kubeconfig; expected --kubeconfig or KUBECONFIG');
+  }
+  return inClusterAccess(readFile, { host, port });
+}

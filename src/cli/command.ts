@@ -1,0 +1,44 @@
+/** What a command of virtctl is: one value per command, in commands/. */
+import type { ApiConnection } from '#cli/api-connection.ts';
+import type { FlagTable, FlagValues } from '#cli/flags.ts';
+import type { Clock } from '#lib/clock.ts';
+
+/** The user's side. */
+export interface Terminal {
+  readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean; setRawMode?(raw: boolean): unknown };
+  readonly stdout: NodeJS.WritableStream;
+  readonly stderr: NodeJS.WritableStream;
+}
+
+export interface CommandContext<Values> {
+  readonly args: readonly string[];
+  readonly flags: Values;
+  /** Reads the kubeconfig and gets ready; throws CommandError. Every call gives the same. */
+  connect(): Promise<ApiConnection>;
+  /** Writes one line to stdout. */
+  print(line: string): void;
+  readonly terminal: Terminal;
+  readonly clock: Clock;
+}
+
+export interface CommandDefinition<Table extends FlagTable> {
+  readonly name: string;
+  /** What stands after the name: `(VM)`. */
+  readonly usage: string;
+  readonly summary: string;
+  /** Each with its `#` line; `virtctl` stands for the name of the program. */
+  readonly example: string;
+  readonly flags: Table;
+  /** How many arguments it takes. */
+  readonly args: number;
+  /** Rejects with what is to be shown. */
+  run(context: CommandContext<FlagValues<Table>>): Promise<void>;
+}
+
+export interface Command extends Omit<CommandDefinition<FlagTable>, 'run'> {
+  run(context: CommandContext<never>): Promise<void>;
+}
+
+export function defineCommand<Table extends FlagTable>(definition: CommandDefinition<Table>): Command {
+  return definition;
+}

@@ -1,0 +1,105 @@
+/** virtctl console: the user's terminal on the serial console of a guest. */
+import type { ApiConnection } from '#cli/api-connection.ts';
+import { defineCommand, type Terminal } from '#cli/command.ts';
+import { CommandError, integerFlag } from '#cli/flags.ts';
+import { messageOf } from '#cli/message-of.ts';
+import { verbPath } from '#cli/verb-path.ts';
+import { isApiError } from '#kube/api-error.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { WebSocketStream } from '#lib/websocket.ts';
+
+const PROTOCOL = 'plain.kubevirt.io';
+const RETRY_MS = 1000;
+/** Ctrl-] and, on many keyboards, Ctrl-5. */
+const ESCAPE = 0x1d;
+
+export const console = defineCommand({
+  name: 'console',
+  usage: '(VMI)',
+  summary: 'Connect to a console of a virtual machine instance.',
+  example: [
+    "  # Connect to the console on VirtualMachineInstance 'myvmi':",
+    '  virtctl console myvmi',
+    '  # Configure one minute timeout (default 5 minutes)',
+    '  virtctl console --timeout=1 myvmi',
+  ].join('\n'),
+  flags: {
+    timeout: integerFlag(
+      { name: 'timeout', help: 'The number of minutes to wait for the virtual machine instance to be ready.' },
+      5,
+    ),
+  },
+  args: 1,
+  async run({ args: [name = ''], flags, connect, terminal, clock }) {
+    const api = await connect();
+    const stream = await connectWhenReady(api, name, clock, flags.timeout * 60_000);
+    terminal.stderr.write(`Successfully connected to ${name} console. Press Ctrl+] or Ctrl+5 to exit console.\n`);
+    await attach(stream, terminal);
+  },
+});
+
+/** A guest that does not run yet is waited for: the server says 400 as long as that is so. */
+async function connectWhenReady(
+  api: ApiConnection,
+  name: string,
+  clock: Clock,
+  timeoutMs: number,
+): Promise<WebSocketStream> {
+  const path = verbPath('virtualmachineinstances', api.namespace, name, 'console');
+  const until = clock.now() + timeoutMs;
+  for (;;) {
+    try {
+      return await api.openWebSocket(path, [PROTOCOL]);
+    } catch (error) {
+      if (!isApiError(error, 'BadRequest')) throw error;
+      if (clock.now() + RETRY_MS > until) {
+        const why = `Timeout trying to connect to the virtual machine instance: ${error.message}`;
+        throw new CommandError(why, { cause: error });
+      }
+    }
+    // Not unref'd as the clock's own timers are: nothing else keeps the program waiting.
+    const alive = setInterval(() => {}, RETRY_MS);
+    await new Promise<void>((resolve) => void clock.after(RETRY_MS, resolve));
+    clearInterval(alive);
+  }
+}
+
+/** Until the guest's side ends, the user leaves or the input is over. */
+async function attach(stream: WebSocketStream, { stdin, stdout }: Terminal): Promise<void> {
+  const raw = stdin.isTTY === true;
+  if (raw) stdin.setRawMode?.(true);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      stream.on('data', (chunk: Buffer) => {
+        if (!stdout.write(chunk)) {
+          stream.pause();
+          stdout.once('drain', () => stream.resume());
+        }
+      });
+      stream.once('end', resolve);
+      stream.once('error', (error) => reject(disconnected(error)));
+      stdin.on('data', (chunk: Buffer) => {
+        const escape = chunk.indexOf(ESCAPE);
+        if (escape !== 0) writeSome(stream, stdin, escape < 0 ? chunk : chunk.subarray(0, escape));
+        if (escape >= 0) resolve();
+      });
+      stdin.once('end', resolve);
+      stdin.resume();
+    });
+  } finally {
+    if (raw) stdin.setRawMode?.(false);
+    stdin.pause();
+    stream.on('error', () => {});
+    stream.destroy();
+  }
+}
+
+function writeSome(stream: WebSocketStream, stdin: Terminal['stdin'], chunk: Buffer): void {
+  if (stream.write(chunk)) return;
+  stdin.pause();
+  stream.once('drain', () => stdin.resume());
+}
+
+function disconnected(cause: Error): CommandError {
+  return new CommandError(`You were disconnected from the console: ${messageOf(cause)}`, { cause });
+}

@@ -1,0 +1,14 @@
+/** `--dry-run`, which all verbs have. */
+import { switchFlag } from '#cli/flags.ts';
+
+export const dryRunFlag = switchFlag({
+  name: 'dry-run',
+  help: '--dry-run=false: Flag used to set whether to perform a dry run or not. If true the command will be executed without performing any changes.',
+});
+
+/** The field of the verb's options; tells the user. */
+export function dryRunOption(dryRun: boolean, print: (line: string) => void): { dryRun?: ['All'] } {
+  if (!dryRun) return {};
+  print('Dry Run execution');
+  return { dryRun: ['All'] };
+}

@@ -1,0 +1,120 @@
+/** Flags as cobra reads them, with its words for what is wrong: `--name value`, `--name=value`, `-n value`, `-nvalue`. Pure. */
+
+export interface Flag<T> {
+  readonly name: string;
+  /** One letter. */
+  readonly short?: string;
+  /** What stands for the value in the help; '' = a switch. */
+  readonly value: string;
+  readonly help: string;
+  readonly fallback: T;
+  /** Throws CommandError. */
+  parse(text: string, shown: string): T;
+}
+
+export type FlagTable = Readonly<Record<string, Flag<unknown>>>;
+export type FlagValues<Table extends FlagTable> = {
+  readonly [Key in keyof Table]: Table[Key] extends Flag<infer T> ? T : never;
+};
+
+/** What a command has to say when it fails; shown as it is. */
+export class CommandError extends Error {
+  override name = 'CommandError';
+}
+
+type Named = Pick<Flag<unknown>, 'name' | 'short' | 'help'>;
+
+const TRUE: ReadonlySet<string> = new Set(['1', 't', 'T', 'true', 'TRUE', 'True']);
+const FALSE: ReadonlySet<string> = new Set(['0', 'f', 'F', 'false', 'FALSE', 'False']);
+
+export function switchFlag(named: Named): Flag<boolean> {
+  return {
+    ...named,
+    value: '',
+    fallback: false,
+    parse(text, shown) {
+      if (TRUE.has(text) || FALSE.has(text)) return TRUE.has(text);
+      throw invalidArgument(text, shown, `strconv.ParseBool: parsing ${JSON.stringify(text)}: invalid syntax`);
+    },
+  };
+}
+
+export function textFlag(named: Named, value: string): Flag<string | undefined> {
+  return { ...named, value, fallback: undefined, parse: (text) => text };
+}
+
+export function integerFlag<F extends number | undefined>(named: Named, fallback: F): Flag<number | F> {
+  return {
+    ...named,
+    value: 'int',
+    fallback,
+    parse(text, shown) {
+      const number = /^[+-]?\d+$/.test(text) ? Number(text) : Number.NaN;
+      if (Number.isSafeInteger(number)) return number;
+      throw invalidArgument(text, shown, `strconv.ParseInt: parsing ${JSON.stringify(text)}: invalid syntax`);
+    },
+  };
+}
+
+function invalidArgument(text: string, shown: string, why: string): CommandError {
+  return new CommandError(`invalid argument ${JSON.stringify(text)} for ${JSON.stringify(shown)} flag: ${why}`);
+}
+
+export interface ParsedArgs<Table extends FlagTable> {
+  readonly flags: FlagValues<Table>;
+  readonly args: readonly string[];
+}
+
+/** Flags may stand anywhere, until `--`; the last of several wins. Throws CommandError. */
+export function parseArgs<Table extends FlagTable>(table: Table, argv: readonly string[]): ParsedArgs<Table> {
+  const values = new Map<string, unknown>();
+  const args: string[] = [];
+  const rest = [...argv];
+  for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
+    if (word === '--') {
+      args.push(...rest);
+      break;
+    }
+    if (word.startsWith('--')) takeLong(table, word, rest, values);
+    else if (word.startsWith('-') && word !== '-') takeShort(table, word, rest, values);
+    else args.push(word);
+  }
+  const flags = Object.entries(table).map(([key, flag]) => [key, values.has(key) ? values.get(key) : flag.fallback]);
+  return { flags: Object.fromEntries(flags) as FlagValues<Table>, args };
+}
+
+type Values = Map<string, unknown>;
+
+function takeLong(table: FlagTable, word: string, rest: string[], values: Values): void {
+  const equals = word.indexOf('=');
+  const name = word.slice(2, equals < 0 ? undefined : equals);
+  const [key, flag] = Object.entries(table).find(([, one]) => one.name === name) ?? [];
+  if (key === undefined || flag === undefined) throw new CommandError(`unknown flag: --${name}`);
+  const given = equals < 0 ? undefined : word.slice(equals + 1);
+  const text = given ?? (flag.value === '' ? 'true' : rest.shift());
+  if (text === undefined) throw new CommandError(`flag needs an argument: --${name}`);
+  values.set(key, flag.parse(text, shownFlag(flag)));
+}
+
+/** `-c`, `-cn value`, `-nvalue`, `-n=value`. */
+function takeShort(table: FlagTable, word: string, rest: string[], values: Values): void {
+  for (let letters = word.slice(1); letters !== '';) {
+    const letter = letters[0]!;
+    letters = letters.slice(1);
+    const [key, flag] = Object.entries(table).find(([, one]) => one.short === letter) ?? [];
+    if (key === undefined || flag === undefined) {
+      throw new CommandError(`unknown shorthand flag: '${letter}' in ${word}`);
+    }
+    let text: string | undefined;
+    if (letters.startsWith('=')) [text, letters] = [letters.slice(1), ''];
+    else if (flag.value === '') text = 'true';
+    else if (letters === '') text = rest.shift();
+    else [text, letters] = [letters, ''];
+    if (text === undefined) throw new CommandError(`flag needs an argument: '${letter}' in ${word}`);
+    values.set(key, flag.parse(text, shownFlag(flag)));
+  }
+}
+
+function shownFlag({ name, short }: Pick<Flag<unknown>, 'name' | 'short'>): string {
+  return short === undefined ? `--${name}` : `-${short}, --${name}`;
+}

@@ -1,0 +1,16 @@
+/** Where the verbs of VMs and of their instances are. Pure. */
+import { KUBEVIRT_GROUP, SUBRESOURCES_GROUP } from '#api/names.ts';
+
+type Kind = 'virtualmachines' | 'virtualmachineinstances';
+
+export function verbPath(kind: Kind, namespace: string, name: string, verb: string): string {
+  return `/apis/${SUBRESOURCES_GROUP}/v1/${named(kind, namespace, name)}/${verb}`;
+}
+
+export function objectPath(kind: Kind, namespace: string, name: string): string {
+  return `/apis/${KUBEVIRT_GROUP}/v1/${named(kind, namespace, name)}`;
+}
+
+function named(kind: Kind, namespace: string, name: string): string {
+  return `namespaces/${encodeURIComponent(namespace)}/${kind}/${encodeURIComponent(name)}`;
+}

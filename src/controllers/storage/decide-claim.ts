@@ -1,0 +1,131 @@
+/**
+ * What the provisioner does about one claim: makes its volume, and lets it grow. Pure.
+ *
+ *   waits for us ──node is known, or none is needed──► volume made ──bound by the cluster──► serves
+ *   serves ──asks for more──► volume's capacity raised ──nobody runs on it──► claim told the new size; the file follows
+ *                                   └──a pod uses it──► FileSystemResizePending, until the node has grown it
+ */
+import { buildVolume, isOurs, refusal, scopeOf, volumeNameFor } from '#controllers/storage/local-volume.ts';
+import { LOCAL_PROVISIONER } from '#api/names.ts';
+import { findCondition, setCondition } from '#kube/conditions.ts';
+import {
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  type StorageClass,
+} from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+import { compareQuantities, parseQuantity, type Quantity } from '#kube/quantity.ts';
+import { NOTHING, type Change, type Plan } from '#runtime/plan.ts';
+
+/** Set by the cluster's binder on claims that wait for somebody to make their volume. */
+const PROVISIONER_ANNOTATION = 'volume.kubernetes.io/storage-provisioner';
+/** Set by the cluster's scheduler on claims that wait for their first consumer. */
+export const SELECTED_NODE = 'volume.kubernetes.io/selected-node';
+const RESIZE_PENDING = 'FileSystemResizePending';
+
+export interface ClaimWorld {
+  readonly claim: Stored<PersistentVolumeClaim>;
+  readonly storageClass?: Stored<StorageClass>;
+  /** The volume that it names, else the one that was made for it. */
+  readonly volume?: Stored<PersistentVolume>;
+  /** Whether the node that was selected for it is still there. */
+  readonly selectedNodeExists: boolean;
+  /** The node of a pod that uses it. */
+  readonly consumerNode?: string;
+  readonly now: string;
+}
+
+export function decideClaim(world: ClaimWorld): Plan {
+  const { claim } = world;
+  if (claim.metadata.deletionTimestamp !== undefined) return NOTHING;
+  return claim.spec.volumeName ? grow(world) : provision(world);
+}
+
+function provision({ claim, storageClass, volume, consumerNode, selectedNodeExists }: ClaimWorld): Plan {
+  if (claim.metadata.annotations?.[PROVISIONER_ANNOTATION] !== LOCAL_PROVISIONER) return NOTHING;
+  if (storageClass?.provisioner !== LOCAL_PROVISIONER || volume !== undefined) return NOTHING;
+  const refused = refusal(claim, storageClass);
+  if (refused !== undefined) {
+    const { name } = storageClass.metadata;
+    const message = `failed to provision volume with StorageClass "${name}": ${refused}`;
+    return { changes: [], events: [{ type: 'Warning', reason: 'ProvisioningFailed', message }] };
+  }
+  const selected = claim.metadata.annotations?.[SELECTED_NODE];
+  if (selected !== undefined && !selectedNodeExists) return selectAgain(claim, selected);
+  const node = selected ?? consumerNode;
+  const needsNode = scopeOf(storageClass) === 'node' || storageClass.volumeBindingMode === 'WaitForFirstConsumer';
+  if (needsNode && node === undefined) return NOTHING;
+  const object = buildVolume(claim, storageClass, node);
+  const reason = 'ProvisioningSucceeded';
+  const why = `Successfully provisioned volume ${volumeNameFor(claim)}`;
+  return { changes: [{ do: 'create', type: PERSISTENT_VOLUMES, object, reason, why }] };
+}
+
+/** Whoever selected it does so again when the annotation is gone. */
+function selectAgain({ metadata }: ClaimWorld['claim'], node: string): Plan {
+  const { namespace, name, uid } = metadata;
+  const patch = { type: 'merge' as const, body: { metadata: { annotations: { [SELECTED_NODE]: null } } } };
+  const why = `the node ${node} that was selected for it no longer exists`;
+  const target = { type: PERSISTENT_VOLUME_CLAIMS, name: { namespace, name }, uid };
+  return { changes: [{ do: 'patch', ...target, patch, why, reason: 'NodeGone' }] };
+}
+
+function grow(world: ClaimWorld): Plan {
+  const { claim, volume, storageClass } = world;
+  if (volume === undefined || claim.status?.phase !== 'Bound' || !isOurs(volume)) return NOTHING;
+  if (volume.spec.claimRef?.uid !== claim.metadata.uid) return NOTHING;
+  const wanted = claim.spec.resources?.requests?.['storage'] ?? 0;
+  const larger = isLess(volume.spec.capacity['storage'], wanted);
+  if (larger && storageClass?.allowVolumeExpansion !== true) {
+    const message = `StorageClass "${claim.spec.storageClassName ?? ''}" does not allow volumes to grow`;
+    return { changes: [], events: [{ type: 'Warning', reason: 'VolumeResizeFailed', message }] };
+  }
+  const size = larger ? wanted : (volume.spec.capacity['storage'] ?? 0);
+  const changes = larger ? [resized(volume, size)] : [];
+  return { changes: [...changes, ...tellSize(world, size)] };
+}
+
+function resized({ metadata }: Stored<PersistentVolume>, storage: string | number): Change {
+  const patch = { type: 'merge' as const, body: { spec: { capacity: { storage } } } };
+  const { name, uid } = metadata;
+  return { do: 'patch', type: PERSISTENT_VOLUMES, name: { name }, uid, patch, why: 'its claim asks for more' };
+}
+
+/** Without a consumer nobody sees the file grow: it does at the next start, before the guest runs. */
+function tellSize({ claim, consumerNode, now }: ClaimWorld, size: string | number): Change[] {
+  const { status, metadata } = claim;
+  const behind = isLess(status?.capacity?.['storage'], size);
+  const pending = findCondition(status?.conditions, RESIZE_PENDING);
+  if (behind && consumerNode !== undefined) {
+    if (pending?.status === 'True') return [];
+    const message = 'Waiting for the node of its pod to grow the volume.';
+    const condition = { type: RESIZE_PENDING, status: 'True' as const, message };
+    const conditions = setCondition(status?.conditions, condition, now);
+    return [told(metadata, { conditions }, 'its volume has to grow on the node', 'FileSystemResizeRequired')];
+  }
+  if (!behind && pending === undefined) return [];
+  const conditions = (status?.conditions ?? []).filter(({ type }) => type !== RESIZE_PENDING);
+  const capacity = behind ? { capacity: { storage: size } } : {};
+  return [told(metadata, { ...capacity, conditions }, 'its volume has grown', 'VolumeResizeSuccessful')];
+}
+
+function told(
+  { namespace, name, uid }: ClaimWorld['claim']['metadata'],
+  status: object,
+  why: string,
+  reason: string,
+): Change {
+  const patch = { type: 'merge' as const, body: { status } };
+  const target = { type: PERSISTENT_VOLUME_CLAIMS, name: { namespace, name }, uid, subresource: 'status' };
+  return { do: 'patch', ...target, patch, why, reason };
+}
+
+function isLess(a: string | number | undefined, b: string | number): boolean {
+  return compareQuantities(quantityOf(a ?? 0), quantityOf(b)) < 0;
+}
+
+function quantityOf(value: string | number): Quantity {
+  return parseQuantity(String(value));
+}

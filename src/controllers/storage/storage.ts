@@ -1,0 +1,111 @@
+/**
+ * The provisioner `selfsame.io/local`: makes, grows and deletes PersistentVolumes, as an external provisioner of
+ * Kubernetes does. It writes objects only; files are made, grown and removed by the node agents, which see the volumes.
+ */
+import type { ControllerParts, PlaneController } from '#controllers/plane-controller.ts';
+import { LOCAL_PROVISIONER } from '#api/names.ts';
+import type { Informer } from '#client/informer.ts';
+import { keyOf, objectKey } from '#client/object-key.ts';
+import { type ClaimWorld, decideClaim, SELECTED_NODE } from '#controllers/storage/decide-claim.ts';
+import { decideVolume } from '#controllers/storage/decide-volume.ts';
+import { volumeNameFor } from '#controllers/storage/local-volume.ts';
+import {
+  NODES,
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  type PersistentVolume,
+  type Pod,
+  PODS,
+  STORAGE_CLASSES,
+} from '#kube/core-kinds.ts';
+import type { KubeObject, Stored } from '#kube/meta.ts';
+import { timestamp } from '#lib/clock.ts';
+import {
+  type ControllerDefinition,
+  defineController,
+  source,
+  type Source,
+  startController,
+} from '#runtime/controller.ts';
+
+const CONCURRENCY = 10;
+/** Pods that have a node and have not ended, by the key of each claim that they use. */
+const CONSUMERS = 'consumed-claim';
+/** Claims by the name of their class. */
+const BY_CLASS = 'storage-class';
+
+export const storageController: PlaneController = {
+  account: 'storage-controller',
+  eventSource: LOCAL_PROVISIONER,
+  start(parts) {
+    return [startController(claimDefinition(parts), parts), startController(volumeDefinition(parts), parts)];
+  },
+};
+
+function claimDefinition({ informer, clock }: ControllerParts): ControllerDefinition<ClaimWorld> {
+  const claims = informer(PERSISTENT_VOLUME_CLAIMS);
+  const volumes = informer(PERSISTENT_VOLUMES);
+  const classes = informer(STORAGE_CLASSES);
+  const pods = informer(PODS);
+  const nodes = informer(NODES);
+  pods.addIndex(CONSUMERS, consumedBy);
+  claims.addIndex(BY_CLASS, ({ spec }) => (spec.storageClassName ? [spec.storageClassName] : []));
+
+  return defineController<ClaimWorld>({
+    name: 'storage-claims',
+    type: PERSISTENT_VOLUME_CLAIMS,
+    concurrency: CONCURRENCY,
+    sources: [
+      source(claims),
+      source(volumes, ({ spec }) => {
+        const { namespace, name } = spec.claimRef ?? {};
+        return name === undefined ? [] : [keyOf({ namespace, name })];
+      }),
+      source(classes, ({ metadata }) => claims.byIndex(BY_CLASS, metadata.name).map(objectKey)),
+      source(pods, consumedBy),
+      lookedUp(nodes),
+    ],
+    observe(key) {
+      const claim = claims.get(key);
+      if (claim === undefined) return undefined;
+      const { storageClassName, volumeName } = claim.spec;
+      const [consumer] = pods.byIndex(CONSUMERS, key);
+      const selected = claim.metadata.annotations?.[SELECTED_NODE];
+      return {
+        claim,
+        storageClass: storageClassName ? classes.get(storageClassName) : undefined,
+        volume: volumes.get(volumeName || volumeNameFor(claim)),
+        selectedNodeExists: selected !== undefined && nodes.get(selected) !== undefined,
+        consumerNode: consumer?.spec.nodeName,
+        now: timestamp(clock.now()),
+      };
+    },
+    decide: decideClaim,
+    subject: ({ claim }) => claim,
+  });
+}
+
+function consumedBy({ metadata: { namespace }, spec, status }: Stored<Pod>): string[] {
+  if (!spec.nodeName || status?.phase === 'Succeeded' || status?.phase === 'Failed') return [];
+  return (spec.volumes ?? []).flatMap(({ persistentVolumeClaim: claim }) =>
+    claim === undefined ? [] : [keyOf({ namespace, name: claim.claimName })],
+  );
+}
+
+function volumeDefinition({ informer }: ControllerParts): ControllerDefinition<Stored<PersistentVolume>> {
+  const volumes: Informer<PersistentVolume> = informer(PERSISTENT_VOLUMES);
+  return defineController<Stored<PersistentVolume>>({
+    name: 'storage-volumes',
+    type: PERSISTENT_VOLUMES,
+    concurrency: CONCURRENCY,
+    sources: [source(volumes)],
+    observe: (key) => volumes.get(key),
+    decide: decideVolume,
+    subject: (volume) => volume,
+  });
+}
+
+/** Read, but not followed: nodes report every few seconds. */
+function lookedUp<T extends KubeObject>(informer: Informer<T>): Source {
+  return { cache: informer, subscribe: () => () => undefined };
+}

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import { buildVmi } from '#controllers/vm/build-vmi.ts';
+import { identityOf, macOf } from '#controllers/vm/identity.ts';
+import { legacyUuid } from '#controllers/vm/legacy-uuid.ts';
+import { observedGeneration, restartRequired } from '#controllers/vm/restart-required.ts';
+import { aRecord, aVm, aVmi, aWorld, CONFIGURATION, DELETED, UUID } from '#controllers/vm/vm-world.fixture.ts';
+
+function build(vm: ReturnType<typeof aVm>, options?: { paused?: boolean }) {
+  return buildVmi(vm, identityOf(vm, undefined), CONFIGURATION, options);
+}
+
+test('the instance has the name of the VM, what the template says of it, and both finalizers', () => {
+  const template = { metadata: { labels: { app: 'db' }, annotations: { note: 'x' } }, spec: { domain: {} } };
+  const { metadata } = build(aVm({ spec: { template }, metadata: { generation: 7 } }));
+  assert.deepEqual(metadata, {
+    name: 'db',
+    namespace: 'ns',
+    labels: { app: 'db', 'vm.kubevirt.io/name': 'db' },
+    annotations: { note: 'x', 'kubevirt.io/vm-generation': '7' },
+    ownerReferences: [
+      {
+        apiVersion: 'kubevirt.io/v1',
+        kind: 'VirtualMachine',
+        name: 'db',
+        uid: 'vm-uid',
+        controller: true,
+        blockOwnerDeletion: true,
+      },
+    ],
+    finalizers: ['kubevirt.io/foregroundDeleteVirtualMachine', 'kubevirt.io/virtualMachineControllerFinalize'],
+  });
+});
+
+test('a name that is no label is none', () => {
+  const vm = aVm({ metadata: { name: 'x'.repeat(64) } });
+  assert.deepEqual(build(vm).metadata.labels, {});
+});
+
+test('everything that a start decides is in the spec', () => {
+  const template: VmiSpec = {
+    domain: { machine: { type: '' }, memory: { guest: '64Mi' } },
+    volumes: [{ name: 'root', emptyDisk: { capacity: '1Gi' } }],
+  };
+  assert.deepEqual(build(aVm({ template })).spec, {
+    domain: {
+      machine: { type: 'q35' },
+      memory: { guest: '64Mi' },
+      firmware: { uuid: legacyUuid('db') },
+      devices: {
+        interfaces: [{ name: 'default', masquerade: {}, macAddress: macOf('vm-uid', 'default') }],
+      },
+    },
+    networks: [{ name: 'default', pod: {} }],
+    volumes: [{ name: 'root', emptyDisk: { capacity: '1Gi' } }],
+  });
+});
+
+test('a machine without devices stays one', () => {
+  const devices = { autoattachPodInterface: false };
+  const { spec } = build(aVm({ template: { domain: { devices } } }));
+  assert.deepEqual(spec.domain.devices, devices);
+  assert.equal(spec.networks, undefined);
+});
+
+test('a paused start is one of the instance only', () => {
+  assert.equal(build(aVm(), { paused: true }).spec.startStrategy, 'Paused');
+  assert.equal(build(aVm()).spec.startStrategy, undefined);
+});
+
+const grown = {
+  domain: { machine: { type: 'pc-q35-7.2' }, firmware: { uuid: UUID, serial: 's1' }, cpu: { cores: 4 } },
+};
+
+const restarts: Record<string, { world: ReturnType<typeof aWorld>; want: boolean }> = {
+  'no instance needs no restart': { world: aWorld({ vm: aVm({ template: grown }) }), want: false },
+  'an instance as the template has it needs none': { world: aWorld({ vmi: aVmi('Running') }), want: false },
+  'a change waits for a restart': {
+    world: aWorld({ vm: aVm({ template: grown }), vmi: aVmi('Running') }),
+    want: true,
+  },
+  'a change is over when the instance has it': {
+    world: aWorld({ vm: aVm({ template: grown }), vmi: aVmi('Running', { vm: aVm({ template: grown }) }) }),
+    want: false,
+  },
+  'another uuid waits for a restart': {
+    world: aWorld({ vm: aVm({ template: { domain: { firmware: { uuid: 'other' } } } }), vmi: aVmi('Running') }),
+    want: true,
+  },
+  'a uuid that is written down where there was none changes nothing': {
+    world: aWorld({
+      vm: aVm({ template: { domain: { firmware: { uuid: legacyUuid('db') } } } }),
+      vmi: aVmi('Running', { vm: aVm({ template: { domain: {} } }) }),
+      identity: aRecord(aVm({ template: { domain: {} } })),
+    }),
+    want: false,
+  },
+  'a machine type that was cleared is the default': {
+    world: aWorld({
+      vm: aVm({ template: { domain: { machine: { type: '' } } } }),
+      vmi: aVmi('Running', { vm: aVm({ template: { domain: { machine: { type: 'q35' } } } }) }),
+    }),
+    want: false,
+  },
+  'how an instance starts and stops is not the machine': {
+    world: aWorld({ vmi: aVmi('Running', { spec: { terminationGracePeriodSeconds: 0, startStrategy: 'Paused' } }) }),
+    want: false,
+  },
+  'an instance that goes needs none': {
+    world: aWorld({ vm: aVm({ template: grown }), vmi: aVmi('Running', { metadata: DELETED }) }),
+    want: false,
+  },
+};
+
+for (const [name, { world, want }] of Object.entries(restarts)) {
+  test(`restart required: ${name}`, () => assert.equal(restartRequired(world), want));
+}
+
+test('the observed generation is the one that the instance shows', () => {
+  const vm = aVm({ metadata: { generation: 5 } });
+  assert.equal(observedGeneration(aWorld({ vm })), 5);
+  assert.equal(observedGeneration(aWorld({ vm, vmi: aVmi('Running') })), 5);
+  const changed = aVm({ template: grown, metadata: { generation: 5 } });
+  assert.equal(observedGeneration(aWorld({ vm: changed, vmi: aVmi('Running') })), 1);
+});

@@ -1,0 +1,47 @@
+/** The conditions of a VM: what it says itself, and its instance's as they are. In KubeVirt's words. Pure. */
+import type { VmStatus } from '#api/virtual-machine/schema.ts';
+import { restartRequired } from '#controllers/vm/restart-required.ts';
+import type { VmWorld } from '#controllers/vm/vm-world.ts';
+import { findCondition, setCondition, type Condition, type NextCondition } from '#kube/conditions.ts';
+import { timestamp } from '#lib/clock.ts';
+
+export interface Trouble {
+  readonly reason: string;
+  readonly message: string;
+}
+
+type Conditions = NonNullable<VmStatus['conditions']>;
+
+/** What the VM says itself; everything else is mirrored. */
+const OWN: ReadonlySet<string> = new Set(['Ready', 'Failure', 'RestartRequired']);
+
+export function conditionsOf(world: VmWorld, trouble: Trouble | undefined): Conditions {
+  const { vm, vmi, now } = world;
+  const old = (vm.status?.conditions ?? []) as Condition[];
+  const stated = (next: NextCondition): Condition[] => {
+    const before = findCondition(old, next.type);
+    return [...setCondition(before === undefined ? [] : [before], next, timestamp(now))];
+  };
+  const mirrored = vmi?.status?.conditions ?? [];
+  const ready = mirrored.find(({ type }) => type === 'Ready');
+  return [
+    ...(ready === undefined ? stated(notReady(world)) : [ready]),
+    ...(trouble === undefined ? [] : stated({ type: 'Failure', status: 'True', ...trouble })),
+    ...(restartRequired(world) ? stated(RESTART_REQUIRED) : []),
+    ...mirrored.filter(({ type }) => !OWN.has(type)),
+  ] as Conditions;
+}
+
+function notReady({ vmi }: VmWorld): NextCondition {
+  const [reason, message] =
+    vmi === undefined
+      ? ['VMINotExists', 'VMI does not exist']
+      : ['VMIConditionMissing', 'VMI is missing the Ready condition'];
+  return { type: 'Ready', status: 'False', reason, message };
+}
+
+const RESTART_REQUIRED: NextCondition = {
+  type: 'RestartRequired',
+  status: 'True',
+  message: 'a non-live-updatable field was changed in the template spec',
+};

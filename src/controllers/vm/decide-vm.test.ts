@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { VM_FINALIZER } from '#api/names.ts';
+import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import { concludeVm, decideVm } from '#controllers/vm/decide-vm.ts';
+import { aRecord, aVm, aVmi, aWorld, DELETED, NOW_MS } from '#controllers/vm/vm-world.fixture.ts';
+import type { VmWorld } from '#controllers/vm/vm-world.ts';
+import { conflict } from '#kube/api-error.ts';
+import { timestamp } from '#lib/clock.ts';
+import type { Change } from '#runtime/plan.ts';
+
+const shown = (change: Change): string => `${change.do} ${change.type.kind}`;
+
+interface Case {
+  readonly world: Partial<VmWorld>;
+  readonly want: string[];
+  /** Whether the status is told in the same plan. */
+  readonly status?: boolean;
+}
+
+const FRESH = { finalizers: undefined };
+const bare = aVm({ metadata: FRESH, template: { domain: {} } });
+
+const cases: Record<string, Case> = {
+  'a start first holds the VM, gives it a machine type and records who it is': {
+    world: { vm: bare, identity: undefined },
+    want: ['patch VirtualMachine', 'create VirtualMachineIdentity'],
+    status: false,
+  },
+  'a start that lost its record write records again': {
+    world: { identity: undefined },
+    want: ['create VirtualMachineIdentity'],
+    status: false,
+  },
+  'a start makes the instance last': { world: {}, want: ['create VirtualMachineInstance'], status: false },
+  'a VM that nobody starts is not touched': {
+    world: { vm: aVm({ runStrategy: 'Halted', metadata: FRESH }), identity: undefined },
+    want: [],
+  },
+  'an instance that is there is left alone': { world: { vmi: aVmi('Running') }, want: [] },
+  'a record that somebody deleted is made again': {
+    world: { vmi: aVmi('Running'), identity: undefined },
+    want: ['create VirtualMachineIdentity'],
+  },
+  'but not for an instance that goes': {
+    world: { vmi: aVmi('Running', { metadata: { ...DELETED, finalizers: [] } }), identity: undefined },
+    want: [],
+  },
+  'a finished instance goes before another comes': {
+    world: { vmi: aVmi('Failed') },
+    want: ['delete VirtualMachineInstance'],
+  },
+  'an instance that goes is let go': {
+    world: { vmi: aVmi('Running', { metadata: DELETED }) },
+    want: ['patch VirtualMachineInstance'],
+  },
+  'an instance that was let go is waited for': {
+    world: { vmi: aVmi('Running', { metadata: { ...DELETED, finalizers: ['another'] } }) },
+    want: [],
+  },
+  'a paused start of a halted VM makes it run always': {
+    world: { vm: aVm({ runStrategy: 'Halted', status: { stateChangeRequests: [{ action: 'Start' }] } }) },
+    want: ['patch VirtualMachine'],
+    status: false,
+  },
+  'a deleted VM stops its instance': {
+    world: { vm: aVm({ metadata: DELETED }), vmi: aVmi('Running') },
+    want: ['delete VirtualMachineInstance'],
+  },
+  'a deleted VM waits for its instance': {
+    world: { vm: aVm({ metadata: DELETED }), vmi: aVmi('Running', { metadata: { ...DELETED, finalizers: [] } }) },
+    want: [],
+  },
+  'a deleted VM starts nothing': {
+    world: { vm: aVm({ metadata: DELETED }) },
+    want: ['patch VirtualMachine'],
+    status: false,
+  },
+  'a deleted VM that leaves its instance behind does not touch it': {
+    world: { vm: aVm({ metadata: { ...DELETED, finalizers: ['orphan', VM_FINALIZER] } }), vmi: aVmi('Running') },
+    want: ['patch VirtualMachine'],
+    status: false,
+  },
+  'an instance of somebody else is not touched': { world: { stranger: aVmi('Failed') }, want: [] },
+  'a deleted VM does not wait for an instance of somebody else': {
+    world: { vm: aVm({ metadata: DELETED }), stranger: aVmi('Running') },
+    want: ['patch VirtualMachine'],
+    status: false,
+  },
+  'the record of an earlier VM keeps a start back': {
+    world: { identity: aRecord(aVm({ metadata: { uid: 'earlier' } })) },
+    want: [],
+  },
+};
+
+for (const [name, { world, want, status = true }] of Object.entries(cases)) {
+  test(name, () => {
+    const plan = decideVm(aWorld(world));
+    assert.deepEqual(plan.changes.map(shown), want);
+    assert.equal(plan.status !== undefined, status);
+  });
+}
+
+test('the machine type is written with the finalizer, on the state that was seen', () => {
+  const [change] = decideVm(aWorld({ vm: bare })).changes;
+  assert.ok(change?.do === 'patch');
+  assert.deepEqual(change.patch.body, {
+    metadata: { resourceVersion: '1', finalizers: [VM_FINALIZER] },
+    spec: { template: { spec: { domain: { machine: { type: 'q35' } } } } },
+  });
+});
+
+test('a start that is put off is looked at again when it is due', () => {
+  const retryAfterTimestamp = timestamp(NOW_MS + 7000);
+  const vm = aVm({ status: { startFailure: { consecutiveFailCount: 1, retryAfterTimestamp } } });
+  const plan = decideVm(aWorld({ vm }));
+  assert.deepEqual(plan.changes, []);
+  assert.equal(plan.requeueAfterMs, 7000);
+});
+
+test('a failure under RerunOnFailure is written down with the delete', () => {
+  const vm = aVm({ runStrategy: 'RerunOnFailure' });
+  const { status } = decideVm(aWorld({ vm, vmi: aVmi('Failed', { vm }) }));
+  assert.deepEqual(status?.['stateChangeRequests'], [{ action: 'Start' }]);
+});
+
+test('an instance that cannot be made is told; one that was only looked at too late is not', () => {
+  const change = { do: 'create', type: VIRTUAL_MACHINE_INSTANCES, object: aVmi('Running'), why: 'x' } as const;
+  const world = aWorld();
+  const status = concludeVm(world, [{ change, error: new Error('no room') }]);
+  const conditions = (status?.['conditions'] ?? []) as { type: string; message?: string }[];
+  const failure = conditions.find(({ type }) => type === 'Failure');
+  assert.equal(failure?.message, 'Failure while starting VMI: no room');
+  assert.equal(concludeVm(world, []), undefined);
+  const stale = conflict(VIRTUAL_MACHINE_INSTANCES, 'db', 'the object of that name is still being deleted');
+  assert.equal(concludeVm(world, [{ change, error: stale }]), undefined);
+});

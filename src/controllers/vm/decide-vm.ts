@@ -1,0 +1,79 @@
+/** What is done about one VM. Pure. */
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { releaseInstance, removal, stop } from '#controllers/vm/delete.ts';
+import { recordIdentity } from '#controllers/vm/identity.ts';
+import { wantOf } from '#controllers/vm/run-strategy.ts';
+import { start } from '#controllers/vm/start.ts';
+import { FAILED_CREATE, troubleOf } from '#controllers/vm/trouble.ts';
+import { vmStatusOf } from '#controllers/vm/vm-status.ts';
+import { isDeleting, type VmWorld } from '#controllers/vm/vm-world.ts';
+import { isStale, textOf } from '#runtime/apply.ts';
+import type { Failure, Plan } from '#runtime/plan.ts';
+
+type Rule = (world: VmWorld) => Plan | undefined;
+
+/** The first that has something to do does it; the status is told by all but those whose own writes would outrun it. */
+const rules: readonly Rule[] = [
+  releaseStopping, // The end of an instance is seen once, whatever else is going on.
+  removeDeleted, // A VM under deletion stops its instance and does nothing else.
+  wakeHalted, // A paused start of a halted VM makes it one that is always to run.
+  stopUnwanted, // An instance that is finished, or not wanted, has to be gone before a new one may take its name.
+  startWanted,
+  recordAgain, // A record that somebody deleted is made again while the instance still knows what it said.
+];
+
+export function decideVm(world: VmWorld): Plan {
+  for (const rule of rules) {
+    const plan = rule(world);
+    if (plan !== undefined) return plan;
+  }
+  const want = wantOf(world);
+  return { changes: [], status: vmStatusOf(world), ...(want.to === 'wait' ? { requeueAfterMs: want.ms } : {}) };
+}
+
+/** An instance that could not be made is told in the status; one that could is told when it is seen. */
+export function concludeVm(world: VmWorld, failures: readonly Failure[]): Plan['status'] {
+  const failure = failures.find(({ error }) => !isStale(error));
+  if (failure === undefined) return undefined;
+  const message = `Failure while starting VMI: ${textOf(failure.error)}`;
+  return vmStatusOf(world, { reason: FAILED_CREATE, message });
+}
+
+function releaseStopping(world: VmWorld): Plan | undefined {
+  const change = releaseInstance(world.vmi) ?? releaseInstance(world.stranger);
+  return change === undefined ? undefined : { changes: [change], status: vmStatusOf(world) };
+}
+
+function removeDeleted(world: VmWorld): Plan | undefined {
+  if (!isDeleting(world.vm)) return undefined;
+  const change = removal(world);
+  if (change === undefined) return { changes: [], status: vmStatusOf(world) };
+  // With the last finalizer goes the VM: nobody would read its status.
+  return change.do === 'patch' ? { changes: [change] } : { changes: [change], status: vmStatusOf(world) };
+}
+
+function wakeHalted(world: VmWorld): Plan | undefined {
+  if (wantOf(world).to !== 'wake') return undefined;
+  const { metadata, spec } = world.vm;
+  const { name, namespace, uid, resourceVersion } = metadata;
+  const run = spec.runStrategy === undefined ? { running: true } : { runStrategy: 'Always' };
+  const patch = { type: 'merge', body: { metadata: { resourceVersion }, spec: run } } as const;
+  const why = 'a start was asked for';
+  return { changes: [{ do: 'patch', type: VIRTUAL_MACHINES, name: { name, namespace }, uid, patch, why }] };
+}
+
+/** The status goes first: what it says of the instance's end must last longer than the instance. */
+function stopUnwanted(world: VmWorld): Plan | undefined {
+  if (world.vmi === undefined || wantOf(world).to !== 'stop') return undefined;
+  return { changes: [stop(world.vmi)], status: vmStatusOf(world) };
+}
+
+function recordAgain(world: VmWorld): Plan | undefined {
+  const { vmi, identity } = world;
+  if (vmi === undefined || isDeleting(vmi) || identity !== undefined) return undefined;
+  return { changes: recordIdentity(world), status: vmStatusOf(world) };
+}
+
+function startWanted(world: VmWorld): Plan | undefined {
+  return wantOf(world).to === 'start' && troubleOf(world) === undefined ? start(world) : undefined;
+}

@@ -1,0 +1,94 @@
+/**
+ * Who a VM is: firmware uuid and serial, and the MAC addresses of interfaces that name none. What the template says
+ * counts, then what the record says, and only then something is made. What is made follows from the VM's uid, so that
+ * making it again after a lost write makes the same. Pure.
+ */
+import { createHash } from 'node:crypto';
+import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import {
+  type IdentitySpec,
+  VIRTUAL_MACHINE_IDENTITIES,
+  type VirtualMachineIdentity,
+} from '#api/virtual-machine-identity/kind.ts';
+import { interfacesOf } from '#controllers/vm/template-defaults.ts';
+import { legacyUuid } from '#controllers/vm/legacy-uuid.ts';
+import { controllerUid, isDeleting, templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
+import { deepEqual } from '#kube/deep.ts';
+import { apiVersionOf, type OwnerReference, type Stored } from '#kube/meta.ts';
+import type { Change } from '#runtime/plan.ts';
+
+export function identityOf(vm: Stored<VirtualMachine>, known: IdentitySpec | undefined): IdentitySpec {
+  const spec = templateSpec(vm);
+  const uuid = spec.domain.firmware?.uuid || known?.firmware?.uuid || legacyUuid(vm.metadata.name);
+  const serial = spec.domain.firmware?.serial || known?.firmware?.serial;
+  const macs = new Map(known?.interfaces?.map(({ name, macAddress }) => [name, macAddress]));
+  const interfaces = interfacesOf(spec)
+    .filter(({ macAddress }) => !macAddress)
+    .map(({ name }) => ({ name, macAddress: macs.get(name) ?? macOf(vm.metadata.uid, name) }));
+  return {
+    firmware: { uuid, ...(serial ? { serial } : {}) },
+    ...(interfaces.length === 0 ? {} : { interfaces }),
+  };
+}
+
+/** Of the range that everybody may use (02:), and no two alike but by chance of 2^-40. */
+export function macOf(vmUid: string, interfaceName: string): string {
+  const digest = createHash('sha256').update(`${vmUid}/${interfaceName}`).digest();
+  return ['02', ...[...digest.subarray(0, 5)].map((byte) => byte.toString(16).padStart(2, '0'))].join(':');
+}
+
+/** The record, where it is this VM's or can become it. */
+function ownRecord({ vm, identity }: VmWorld): Stored<VirtualMachineIdentity> | undefined {
+  return identity === undefined || isForeign(vm, identity) ? undefined : identity;
+}
+
+/** Who the VM was so far: on record, or, where somebody has deleted that, as the instance has it. */
+export function knownIdentity(world: VmWorld): IdentitySpec | undefined {
+  const { vmi } = world;
+  const record = ownRecord(world);
+  if (record !== undefined || vmi === undefined) return record?.spec;
+  const { uuid, serial } = vmi.spec.domain.firmware ?? {};
+  const interfaces = interfacesOf(vmi.spec).flatMap(({ name, macAddress }) =>
+    macAddress ? [{ name, macAddress }] : [],
+  );
+  return { firmware: { uuid, serial }, interfaces };
+}
+
+/** A record that another VM of this name has left behind: it goes with the next garbage collection. */
+export function isForeign(vm: Stored<VirtualMachine>, identity: VirtualMachineIdentity): boolean {
+  const owner = controllerUid(identity);
+  return isDeleting(identity) || (owner !== undefined && owner !== vm.metadata.uid);
+}
+
+/** The writes that make the record say who the VM is; none when it does already. */
+export function recordIdentity(world: VmWorld): Change[] {
+  const { vm } = world;
+  const type = VIRTUAL_MACHINE_IDENTITIES;
+  const { name, namespace } = vm.metadata;
+  const record = ownRecord(world);
+  const spec = identityOf(vm, knownIdentity(world));
+  if (record === undefined) {
+    const metadata = { name, namespace, ownerReferences: [ownedBy(vm)] };
+    const object = { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec };
+    const why = `Recorded the identity of the virtual machine with firmware uuid ${spec.firmware?.uuid}`;
+    return [{ do: 'create', type, object, reason: 'IdentityRecorded', why }];
+  }
+  const owned = controllerUid(record) === vm.metadata.uid;
+  if (owned && deepEqual(record.spec, spec)) return [];
+  const { uid, resourceVersion, ownerReferences = [] } = record.metadata;
+  const owners = owned ? {} : { ownerReferences: [...ownerReferences, ownedBy(vm)] };
+  const body = {
+    metadata: { resourceVersion, ...owners },
+    // A merge leaves what it does not name.
+    spec: { ...spec, interfaces: spec.interfaces ?? null },
+  };
+  const why = `Recorded a new identity of the virtual machine with firmware uuid ${spec.firmware?.uuid}`;
+  const patch = { type: 'merge', body } as const;
+  return [{ do: 'patch', type, name: { name, namespace }, uid, patch, reason: 'IdentityChanged', why }];
+}
+
+export function ownedBy({ metadata }: Stored<VirtualMachine>): OwnerReference {
+  const { name, uid } = metadata;
+  const apiVersion = apiVersionOf(VIRTUAL_MACHINES);
+  return { apiVersion, kind: VIRTUAL_MACHINES.kind, name, uid, controller: true, blockOwnerDeletion: true };
+}

@@ -1,0 +1,64 @@
+/** The one word for people; the first of PRINTABLE_STATUSES that applies. Pure. */
+import { isFinal } from '#api/can.ts';
+import { PRINTABLE_STATUSES, type PrintableStatus } from '#api/virtual-machine/schema.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { wantOf } from '#controllers/vm/run-strategy.ts';
+import { startFailureOf } from '#controllers/vm/start-failure.ts';
+import { isDeleting, type VmWorld } from '#controllers/vm/vm-world.ts';
+import { findCondition, isTrue } from '#kube/conditions.ts';
+
+export function printableStatusOf(world: VmWorld): PrintableStatus {
+  return PRINTABLE_STATUSES.find((status) => APPLIES[status](world)) ?? 'Unknown';
+}
+
+const never = (): boolean => false;
+
+const APPLIES: Readonly<Record<PrintableStatus, (world: VmWorld) => boolean>> = {
+  Terminating: ({ vm }) => isDeleting(vm),
+  Stopping: (world) => {
+    const { vmi } = world;
+    return vmi !== undefined && !isFinal(vmi) && (isDeleting(vmi) || wantOf(world).to === 'stop');
+  },
+  Migrating: never,
+  Paused: ({ vmi }) => vmi?.status?.phase === 'Running' && isTrue(vmi.status.conditions, 'Paused'),
+  Running: ({ vmi }) => vmi?.status?.phase === 'Running',
+  ErrorPvcNotFound: (world) => isStarting(world.vmi) && (isHeldUp(world, 'FailedPvcNotFound') || lacksClaim(world)),
+  DataVolumeError: never,
+  ErrorUnschedulable: ({ vmi }) => {
+    const scheduled = findCondition(vmi?.status?.conditions, 'PodScheduled');
+    return scheduled?.status === 'False' && scheduled.reason === 'Unschedulable';
+  },
+  Provisioning: never,
+  WaitingForVolumeBinding: (world) => (isStarting(world.vmi) || isToStart(world)) && hasUnboundClaim(world),
+  ErrImagePull: (world) => isHeldUp(world, 'ErrImagePull'),
+  ImagePullBackOff: (world) => isHeldUp(world, 'ImagePullBackOff'),
+  Starting: (world) => isStarting(world.vmi) || isToStart(world),
+  CrashLoopBackOff: (world) => (world.vmi === undefined || isFinal(world.vmi)) && startFailureOf(world) !== undefined,
+  Stopped: ({ vmi }) => vmi === undefined || isFinal(vmi),
+  WaitingForReceiver: never,
+  Unknown: () => true,
+};
+
+function isStarting(vmi: VirtualMachineInstance | undefined): boolean {
+  if (vmi === undefined) return false;
+  const { phase = 'Pending' } = vmi.status ?? {};
+  return phase === 'Pending' || phase === 'Scheduling' || phase === 'Scheduled';
+}
+
+function isToStart(world: VmWorld): boolean {
+  const { to } = wantOf(world);
+  return to === 'start' || to === 'wake';
+}
+
+function isHeldUp({ vmi }: VmWorld, reason: string): boolean {
+  const synchronized = findCondition(vmi?.status?.conditions, 'Synchronized');
+  return synchronized?.status === 'False' && synchronized.reason === reason;
+}
+
+function lacksClaim({ claims }: VmWorld): boolean {
+  return claims.some(({ claim }) => claim === undefined);
+}
+
+function hasUnboundClaim({ claims }: VmWorld): boolean {
+  return claims.some(({ claim }) => claim !== undefined && claim.status?.phase !== 'Bound');
+}

@@ -1,0 +1,53 @@
+/** What each run strategy wants done, with and without an instance. Pure. */
+import { isFinal, runStrategyOf } from '#api/can.ts';
+import type { RunStrategy } from '#api/virtual-machine/schema.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { backoffLeftMs } from '#controllers/vm/start-failure.ts';
+import { startIsNext, stopIsNext } from '#controllers/vm/state-change-requests.ts';
+import { isDeleting, type VmWorld } from '#controllers/vm/vm-world.ts';
+
+export type Want =
+  | { readonly to: 'start' }
+  /** To start after that time. */
+  | { readonly to: 'wait'; readonly ms: number }
+  | { readonly to: 'stop' }
+  /** To turn Halted into Always, because a start is asked for. */
+  | { readonly to: 'wake' }
+  | { readonly to: 'stay' };
+
+const START: Want = { to: 'start' };
+const STOP: Want = { to: 'stop' };
+const STAY: Want = { to: 'stay' };
+
+export function wantOf(world: VmWorld): Want {
+  const { vm, vmi, stranger } = world;
+  const strategy = runStrategyOf(vm);
+  if (strategy === undefined || stranger !== undefined) return STAY;
+  if (vmi === undefined) return WITHOUT_INSTANCE[strategy](world);
+  // It has to be gone before anything else can be done.
+  return isDeleting(vmi) ? STAY : WITH_INSTANCE[strategy](world, vmi);
+}
+
+const WITHOUT_INSTANCE: Readonly<Record<RunStrategy, (world: VmWorld) => Want>> = {
+  Always: startUnlessBackoff,
+  Halted: (world) => (startIsNext(world) ? { to: 'wake' } : STAY),
+  Manual: (world) => (startIsNext(world) ? START : STAY),
+  // status.runStrategy follows only when there is an instance, so a VM that never had one under it starts.
+  RerunOnFailure: (world) =>
+    startIsNext(world) || world.vm.status?.runStrategy !== 'RerunOnFailure' ? startUnlessBackoff(world) : STAY,
+  Once: () => START,
+};
+
+const WITH_INSTANCE: Readonly<Record<RunStrategy, (world: VmWorld, vmi: VirtualMachineInstance) => Want>> = {
+  Always: (world, vmi) => (stopIsNext(world) || isFinal(vmi) ? STOP : STAY),
+  Halted: () => STOP,
+  // A finished instance stays to be looked at, until a start needs its name.
+  Manual: (world, vmi) => (stopIsNext(world) || (isFinal(vmi) && startIsNext(world)) ? STOP : STAY),
+  RerunOnFailure: (world, vmi) => (stopIsNext(world) || isFinal(vmi) ? STOP : STAY),
+  Once: () => STAY,
+};
+
+function startUnlessBackoff(world: VmWorld): Want {
+  const ms = backoffLeftMs(world);
+  return ms > 0 ? { to: 'wait', ms } : START;
+}

@@ -1,0 +1,45 @@
+/**
+ * A start, in the order in which its writes must last: the VM is held by our finalizer and names its machine type, its
+ * identity is on record, and then the instance is made. Each write may be the last one: the next look goes on there.
+ */
+import { VM_FINALIZER } from '#api/names.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import { buildVmi } from '#controllers/vm/build-vmi.ts';
+import { identityOf, knownIdentity, recordIdentity } from '#controllers/vm/identity.ts';
+import { pausedStartIsNext } from '#controllers/vm/state-change-requests.ts';
+import { templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
+import type { Change, Plan } from '#runtime/plan.ts';
+
+/** For a VM that is to start and may. */
+export function start(world: VmWorld): Plan {
+  const preparations = [...prepareVm(world), ...recordIdentity(world)];
+  // Made by itself, so that only its failure is told as one of the start; all that comes before is tried again in silence.
+  return preparations.length > 0 ? { changes: preparations } : { changes: [create(world)], goOn: true };
+}
+
+function create(world: VmWorld): Change {
+  const { vm, configuration } = world;
+  const identity = identityOf(vm, knownIdentity(world));
+  const object = buildVmi(vm, identity, configuration, { paused: pausedStartIsNext(world) });
+  const why = `Started the virtual machine by creating the new virtual machine instance ${vm.metadata.name}`;
+  return { do: 'create', type: VIRTUAL_MACHINE_INSTANCES, object, why };
+}
+
+function prepareVm({ vm, configuration }: VmWorld): Change[] {
+  const { name, namespace, uid, resourceVersion, finalizers = [] } = vm.metadata;
+  const held = finalizers.includes(VM_FINALIZER);
+  const typed = Boolean(templateSpec(vm).domain.machine?.type);
+  if (held && typed) return [];
+  const body = {
+    metadata: { resourceVersion, ...(held ? {} : { finalizers: [...finalizers, VM_FINALIZER] }) },
+    ...(typed ? {} : { spec: machineType(configuration.defaultMachineType) }),
+  };
+  const why = 'it is about to start';
+  const patch = { type: 'merge', body } as const;
+  return [{ do: 'patch', type: VIRTUAL_MACHINES, name: { name, namespace }, uid, patch, why }];
+}
+
+function machineType(type: string): object {
+  return { template: { spec: { domain: { machine: { type } } } } };
+}

@@ -1,0 +1,27 @@
+/** What keeps a VM from being started at all, told in its condition Failure. Pure. */
+import { runStrategyOf } from '#api/can.ts';
+import type { Trouble } from '#controllers/vm/conditions.ts';
+import { isForeign } from '#controllers/vm/identity.ts';
+import { wantOf } from '#controllers/vm/run-strategy.ts';
+import { isDeleting, type VmWorld } from '#controllers/vm/vm-world.ts';
+
+export const FAILED_CREATE = 'FailedCreate';
+
+export function troubleOf(world: VmWorld): Trouble | undefined {
+  const { vm, stranger, identity } = world;
+  if (isDeleting(vm)) return undefined;
+  const { name } = vm.metadata;
+  const strategy = runStrategyOf(vm);
+  if (strategy === undefined) {
+    return { reason: FAILED_CREATE, message: `unknown runstrategy: ${vm.spec.runStrategy ?? ''}` };
+  }
+  if (stranger !== undefined) {
+    const message = `Cannot run the VM: the VirtualMachineInstance "${name}" belongs to somebody else; expected none of that name`;
+    return { reason: FAILED_CREATE, message };
+  }
+  if (wantOf(world).to === 'start' && identity !== undefined && isForeign(vm, identity)) {
+    const message = `Cannot start the VM: the VirtualMachineIdentity "${name}" of an earlier VM is still there; expected it to be gone`;
+    return { reason: FAILED_CREATE, message };
+  }
+  return undefined;
+}

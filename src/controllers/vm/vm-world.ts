@@ -1,0 +1,49 @@
+/** All that a decision about one VirtualMachine may know. */
+import type { Configuration } from '#api/kubevirt/configuration.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import type { KubeObject, Stored } from '#kube/meta.ts';
+
+export interface VmWorld {
+  readonly vm: Stored<VirtualMachine>;
+  /** The instance of the same name, if it is the VM's own. */
+  readonly vmi?: Stored<VirtualMachineInstance>;
+  /** The instance of the same name, if it is somebody else's: it is left alone. */
+  readonly stranger?: Stored<VirtualMachineInstance>;
+  /** The record of the same name, whoever owns it. */
+  readonly identity?: Stored<VirtualMachineIdentity>;
+  readonly configuration: Configuration;
+  /** The claims that the template names. */
+  readonly claims: readonly ClaimView[];
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+}
+
+export interface ClaimView {
+  readonly name: string;
+  readonly claim?: PersistentVolumeClaim;
+}
+
+export function controllerUid({ metadata }: KubeObject): string | undefined {
+  return metadata.ownerReferences?.find(({ controller }) => controller)?.uid;
+}
+
+export function isDeleting({ metadata }: KubeObject): boolean {
+  return metadata.deletionTimestamp !== undefined;
+}
+
+export function templateSpec({ spec }: Pick<VirtualMachine, 'spec'>): VmiSpec {
+  return spec.template.spec ?? { domain: {} };
+}
+
+export function claimNamesOf(vm: Pick<VirtualMachine, 'spec'>): string[] {
+  const names = new Set<string>();
+  for (const { persistentVolumeClaim, ephemeral } of templateSpec(vm).volumes ?? []) {
+    const claim = persistentVolumeClaim ?? ephemeral?.persistentVolumeClaim;
+    if (claim !== undefined) names.add(claim.claimName);
+  }
+  return [...names];
+}

@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { VMI_FINALIZER } from '#api/names.ts';
+import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.ts';
+import { concludeVmi, decideVmi } from '#controllers/vmi/decide-vmi.ts';
+import { phaseOf } from '#controllers/vmi/phase.ts';
+import { aClaim, aPod, aVmi, aWorld, NOW } from '#controllers/vmi/vmi-world.fixture.ts';
+import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import { findCondition, type Condition } from '#kube/conditions.ts';
+import type { Plan } from '#runtime/plan.ts';
+
+const LATER = '2030-01-01T00:01:00Z';
+const ready: Condition[] = [{ type: 'Ready', status: 'True' }];
+const evicted: Condition = { type: 'DisruptionTarget', status: 'True', reason: 'DeletionByTaintManager' };
+const running = () => aPod({ phase: 'Running', nodeName: 'node-1', conditions: ready });
+const inPhase = (phase: VmiPhase, more: VmiStatus = {}) => aVmi({ status: { phase, ...more } });
+const onClaim = { volumes: [{ name: 'root', persistentVolumeClaim: { claimName: 'disk' } }] };
+const statusOf = (plan: Plan) => plan.status as VmiStatus;
+const conditionOf = (plan: Plan, type: string) => findCondition(statusOf(plan).conditions, type);
+const deeds = ({ changes }: Plan) => changes.map((change) => `${change.do} ${change.type.kind}`);
+
+describe('the phase', () => {
+  const cases: Record<string, { world: Partial<VmiWorld>; want: [VmiPhase, string?] }> = {
+    'is Pending before there is a pod': { world: {}, want: ['Pending'] },
+    'is Scheduling while the pod has no node': { world: { pod: aPod() }, want: ['Scheduling'] },
+    'is Scheduled on a node': { world: { pod: aPod({ nodeName: 'a' }) }, want: ['Scheduled'] },
+    'is Running when the pod is ready': { world: { pod: running() }, want: ['Running'] },
+    'does not go back': {
+      world: { vmi: inPhase('Running'), pod: aPod({ phase: 'Running', nodeName: 'a' }) },
+      want: ['Running'],
+    },
+    'is Succeeded when the guest shut down': { world: { pod: aPod({ phase: 'Succeeded' }) }, want: ['Succeeded'] },
+    'is Failed for the reason of the pod': {
+      world: { pod: aPod({ phase: 'Failed', reason: 'Killed' }) },
+      want: ['Failed', 'Killed'],
+    },
+    'stays when it has ended, whatever comes': {
+      world: { vmi: inPhase('Succeeded'), pod: running() },
+      want: ['Succeeded'],
+    },
+    'keeps its reason when it has ended': {
+      world: { vmi: inPhase('Failed', { reason: 'GuestCrashed' }) },
+      want: ['Failed', 'GuestCrashed'],
+    },
+    'is Failed when the pod is gone': { world: { vmi: inPhase('Scheduling') }, want: ['Failed', 'PodGone'] },
+    'is that of the last pod when it had ended': {
+      world: { vmi: inPhase('Running'), lastPod: aPod({ phase: 'Succeeded' }) },
+      want: ['Succeeded'],
+    },
+    'is Failed when the pod has to leave a node that is silent': {
+      world: {
+        vmi: inPhase('Running'),
+        nodeAnswers: false,
+        pod: aPod({ phase: 'Running', nodeName: 'a', conditions: [evicted] }),
+      },
+      want: ['Failed', 'NodeLost'],
+    },
+    'stays while the pod has to leave a node that answers': {
+      world: { vmi: inPhase('Running'), pod: aPod({ phase: 'Running', nodeName: 'a', conditions: [evicted] }) },
+      want: ['Running'],
+    },
+    'stays while the node is silent and nobody gave it up': {
+      world: { vmi: inPhase('Running'), nodeAnswers: false, pod: aPod({ phase: 'Running', nodeName: 'a' }) },
+      want: ['Running'],
+    },
+    'is NodeLost when the pod was collected with its node': {
+      world: { pod: aPod({ phase: 'Failed', conditions: [{ ...evicted, reason: 'DeletionByPodGC' }] }) },
+      want: ['Failed', 'NodeLost'],
+    },
+  };
+  for (const [name, { world, want }] of Object.entries(cases)) {
+    it(name, () => {
+      const { phase, reason } = phaseOf(aWorld(world));
+      assert.deepEqual([phase, reason], [want[0], want[1]]);
+    });
+  }
+});
+
+describe('what is done', () => {
+  const going = { meta: { deletionTimestamp: NOW, finalizers: ['other', VMI_FINALIZER] } };
+  const cases: Record<string, { world: VmiWorld; want: string[] }> = {
+    'the pod is made': { world: aWorld(), want: ['create Pod'] },
+    'no pod is made while a claim is missing': {
+      world: aWorld({ vmi: aVmi({ spec: onClaim }), claims: new Map() }),
+      want: [],
+    },
+    'no pod is made for a claim that is to go': {
+      world: aWorld({
+        vmi: aVmi({ spec: onClaim }),
+        claims: new Map([['disk', { claim: aClaim('disk', { metadata: { deletionTimestamp: NOW } }) }]]),
+      }),
+      want: [],
+    },
+    'no pod is made before it is known where the data lies': {
+      world: aWorld({
+        vmi: aVmi({ spec: onClaim }),
+        claims: new Map([
+          ['disk', { claim: aClaim('disk', { spec: { volumeName: 'pv' }, status: { phase: 'Bound' } }) }],
+        ]),
+      }),
+      want: [],
+    },
+    'a pod is made for a claim that waits for it': {
+      world: aWorld({ vmi: aVmi({ spec: onClaim }) }),
+      want: ['create Pod'],
+    },
+    'no second pod is made after the first': { world: aWorld({ vmi: inPhase('Scheduling') }), want: [] },
+    'the node is told in a label': { world: aWorld({ pod: running() }), want: ['patch VirtualMachineInstance'] },
+    'the label is written once': {
+      world: aWorld({ vmi: aVmi({ meta: { labels: { 'kubevirt.io/nodeName': 'node-1' } } }), pod: running() }),
+      want: [],
+    },
+    'deletion takes the pod first': { world: aWorld({ vmi: aVmi(going), pod: running() }), want: ['delete Pod'] },
+    'and waits for it': {
+      world: aWorld({ vmi: aVmi(going), pod: aPod({ phase: 'Running' }, { deletionTimestamp: NOW }) }),
+      want: [],
+    },
+    'and lets the instance go then': { world: aWorld({ vmi: aVmi(going) }), want: ['patch VirtualMachineInstance'] },
+    'an instance that others hold is left to them': {
+      world: aWorld({ vmi: aVmi({ meta: { deletionTimestamp: NOW, finalizers: ['other'] } }) }),
+      want: [],
+    },
+  };
+  for (const [name, { world, want }] of Object.entries(cases)) {
+    it(name, () => assert.deepEqual(deeds(decideVmi(world)), want));
+  }
+  it('only our own finalizer is taken off, from where it stands', () => {
+    const [change] = decideVmi(aWorld({ vmi: aVmi(going) })).changes;
+    assert.ok(change?.do === 'patch');
+    assert.deepEqual(change.patch.body, [
+      { op: 'test', path: '/metadata/finalizers/1', value: VMI_FINALIZER },
+      { op: 'remove', path: '/metadata/finalizers/1' },
+    ]);
+  });
+});
+
+describe('the status', () => {
+  it('is the same when nothing has changed', () => {
+    const first = statusOf(decideVmi(aWorld({ pod: running() })));
+    const again = statusOf(decideVmi(aWorld({ vmi: aVmi({ status: first }), pod: running(), now: LATER })));
+    assert.deepEqual(again, first);
+  });
+  it('leaves what the agent says', () => {
+    const paused = { type: 'Paused', status: 'True' as const, lastTransitionTime: NOW };
+    const status: VmiStatus = { phase: 'Running', machine: { type: 'pc-q35-7.2' }, devices: [], conditions: [paused] };
+    const next = statusOf(decideVmi(aWorld({ vmi: aVmi({ status }), pod: running() })));
+    assert.deepEqual([next.machine, next.devices, next.conditions?.[0]], [{ type: 'pc-q35-7.2' }, [], paused]);
+  });
+  it('tells each phase and when it came', () => {
+    const first = statusOf(decideVmi(aWorld()));
+    const next = statusOf(decideVmi(aWorld({ vmi: aVmi({ status: first }), pod: running(), now: LATER })));
+    assert.deepEqual(next.phaseTransitionTimestamps, [
+      { phase: 'Pending', phaseTransitionTimestamp: NOW },
+      { phase: 'Running', phaseTransitionTimestamp: LATER },
+    ]);
+  });
+  it('drops the fault when it is over', () => {
+    const waiting = { reason: 'ErrImagePull', message: 'no such image' };
+    const compute = { name: 'compute', image: 'x', imageID: '', ready: false, restartCount: 0, state: { waiting } };
+    const plan = decideVmi(aWorld({ pod: aPod({ nodeName: 'a', containerStatuses: [compute] }) }));
+    assert.equal(conditionOf(plan, 'Synchronized')?.reason, 'ErrImagePull');
+    const next = decideVmi(aWorld({ vmi: aVmi({ status: statusOf(plan) }), pod: running() }));
+    assert.equal(conditionOf(next, 'Synchronized'), undefined);
+  });
+  it('takes a container that is being made for no fault', () => {
+    const state = { waiting: { reason: 'ContainerCreating' } };
+    const compute = { name: 'compute', image: 'x', imageID: '', ready: false, restartCount: 0, state };
+    const plan = decideVmi(aWorld({ pod: aPod({ nodeName: 'a', containerStatuses: [compute] }) }));
+    assert.equal(conditionOf(plan, 'Synchronized'), undefined);
+  });
+  it('keeps why no pod could be made, until there is one', () => {
+    const world = aWorld({ vmi: inPhase('Pending') });
+    const [change] = decideVmi(world).changes;
+    assert.ok(change !== undefined);
+    const failed = concludeVmi(world, [{ change, error: new Error('quota') }]) as VmiStatus;
+    const message = 'failed to create virtual machine pod: quota';
+    assert.equal(findCondition(failed.conditions, 'Synchronized')?.message, message);
+    const next = decideVmi(aWorld({ vmi: aVmi({ status: failed }) }));
+    assert.equal(conditionOf(next, 'Synchronized')?.message, message);
+    const made = decideVmi(aWorld({ vmi: aVmi({ status: failed }), pod: aPod() }));
+    assert.equal(conditionOf(made, 'Synchronized'), undefined);
+    assert.equal(concludeVmi(world, []), undefined);
+  });
+});
+
+describe('Events', () => {
+  const reasons = (world: VmiWorld) => decideVmi(world).events?.map(({ reason }) => reason);
+  it('tell of the end once', () => {
+    const pod = aPod({ phase: 'Failed', reason: 'Killed', message: 'it did not obey' });
+    assert.deepEqual(reasons(aWorld({ vmi: inPhase('Running'), pod })), ['Killed']);
+    assert.deepEqual(reasons(aWorld({ vmi: inPhase('Failed', { reason: 'Killed' }), pod })), []);
+  });
+  it('tell of a missing claim once', () => {
+    const world = aWorld({ vmi: aVmi({ spec: onClaim }), claims: new Map() });
+    const plan = decideVmi(world);
+    assert.deepEqual(reasons(world), ['FailedPvcNotFound']);
+    assert.deepEqual(reasons({ ...world, vmi: aVmi({ spec: onClaim, status: statusOf(plan) }) }), []);
+  });
+});

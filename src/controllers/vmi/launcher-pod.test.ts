@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Domain } from '#api/domain/domain.ts';
+import { buildLauncherPod, launcherPodName } from '#controllers/vmi/launcher-pod.ts';
+import { memoryOverheadBytes } from '#controllers/vmi/memory-overhead.ts';
+import { launcherResources } from '#controllers/vmi/launcher-resources.ts';
+import { aClaim, aVmi, aVolume, aWorld, POD_NAME, UID, type VmiWish } from '#controllers/vmi/vmi-world.fixture.ts';
+import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
+import type { PodSpec } from '#kube/core-kinds.ts';
+
+const MIB = 1024 * 1024;
+const LONG = 'a-very-long-name-of-a-virtual-machine-that-nobody-can-type-twice.example';
+
+function specOf(wish: VmiWish, claims?: Record<string, ClaimView>): PodSpec {
+  const vmi = aVmi(wish);
+  const views = claims === undefined ? aWorld({ vmi }).claims : new Map(Object.entries(claims));
+  return buildLauncherPod(vmi, views).spec;
+}
+
+describe('the name of the launcher pod', () => {
+  it('comes from the name and the uid of the instance', () => {
+    assert.equal(launcherPodName(aVmi()), POD_NAME);
+    assert.equal(launcherPodName(aVmi()), launcherPodName(aVmi({ meta: { resourceVersion: '2' } })));
+    assert.notEqual(launcherPodName(aVmi()), launcherPodName(aVmi({ meta: { uid: 'another' } })));
+  });
+  it('fits into 63 characters, and what is cut ends as a name may end', () => {
+    for (let length = 20; length <= LONG.length; length++) {
+      const name = launcherPodName(aVmi({ name: LONG.slice(0, length) }));
+      assert.ok(name.length <= 63, name);
+      assert.match(name, /^virt-launcher-[a-z0-9.-]*[a-z0-9]-[a-z0-9]{5}$/);
+    }
+  });
+});
+
+describe('the launcher pod', () => {
+  it('is known by its labels, and belongs to its instance', () => {
+    const meta = { labels: { team: 'a', 'kubevirt.io': 'mine' } };
+    const { metadata } = buildLauncherPod(aVmi({ meta }), new Map());
+    assert.deepEqual(metadata.labels, {
+      team: 'a',
+      'kubevirt.io': 'virt-launcher',
+      'kubevirt.io/created-by': UID,
+      'vm.kubevirt.io/name': 'db',
+    });
+    assert.equal(metadata.annotations?.['kubevirt.io/domain'], 'db');
+    const [owner] = metadata.ownerReferences ?? [];
+    assert.deepEqual(
+      [owner?.kind, owner?.uid, owner?.controller, owner?.blockOwnerDeletion],
+      ['VirtualMachineInstance', UID, true, true],
+    );
+  });
+
+  it('is not started again, knows no token, and may take longer to stop than its guest', () => {
+    const spec = specOf({ spec: { terminationGracePeriodSeconds: 100 } });
+    assert.deepEqual(
+      [spec.restartPolicy, spec.automountServiceAccountToken, spec.terminationGracePeriodSeconds],
+      ['Never', false, 115],
+    );
+    assert.equal(specOf({}).terminationGracePeriodSeconds, 45);
+  });
+
+  it('has a container for the console, unless there is none', () => {
+    const names = (wish: VmiWish) => specOf(wish).containers.map(({ name }) => name);
+    assert.deepEqual(names({}), ['compute', 'guest-console-log']);
+    assert.deepEqual(names({ spec: { domain: { devices: { autoattachSerialConsole: false } } } }), ['compute']);
+  });
+
+  it('asks for a node that can run the machine; people may ask for more but not for less', () => {
+    const nodeSelector = { disk: 'ssd', 'kubevirt.io/schedulable': 'false' };
+    assert.deepEqual(specOf({ spec: { nodeSelector, domain: { machine: { type: 'q35' } } } }).nodeSelector, {
+      disk: 'ssd',
+      'machine-type.node.kubevirt.io/q35': 'true',
+      'kubevirt.io/schedulable': 'true',
+    });
+  });
+
+  it('takes over what people say about scheduling, and nothing else', () => {
+    const wish = { tolerations: [{ key: 'a' }], priorityClassName: 'p', schedulerName: 's', hostname: 'h' };
+    const { tolerations, priorityClassName, schedulerName, hostname, ...rest } = specOf({ spec: wish });
+    assert.deepEqual({ tolerations, priorityClassName, schedulerName, hostname }, wish);
+    assert.equal('affinity' in rest, false);
+  });
+
+  it('mounts file systems, and attaches blocks as devices', () => {
+    const volumes = [
+      { name: 'root', persistentVolumeClaim: { claimName: 'one' } },
+      { name: 'data', persistentVolumeClaim: { claimName: 'two' } },
+      { name: 'base', ephemeral: { persistentVolumeClaim: { claimName: 'three', readOnly: true } } },
+      { name: 'seed', cloudInitNoCloud: { userData: 'x' } },
+    ];
+    const spec = specOf(
+      { spec: { volumes } },
+      {
+        one: { claim: aClaim('one') },
+        two: { claim: aClaim('two', { spec: { volumeMode: 'Block' } }) },
+        three: { claim: aClaim('three') },
+      },
+    );
+    assert.deepEqual(spec.volumes, [
+      { name: 'root', persistentVolumeClaim: { claimName: 'one' } },
+      { name: 'data', persistentVolumeClaim: { claimName: 'two' } },
+      { name: 'base', persistentVolumeClaim: { claimName: 'three', readOnly: true } },
+    ]);
+    assert.deepEqual(
+      spec.containers[0]?.volumeMounts?.map(({ name }) => name),
+      ['root', 'base'],
+    );
+    assert.deepEqual(spec.containers[0]?.volumeDevices, [{ name: 'data', devicePath: '/dev/data' }]);
+  });
+});
+
+describe('where the data lies', () => {
+  const volumes = [{ name: 'root', persistentVolumeClaim: { claimName: 'one' } }];
+  const onNode1 = { one: { claim: aClaim('one'), volume: aVolume('pv', { 'selfsame.io/volume-node': 'node-1' }) } };
+  const here = { key: 'kubernetes.io/hostname', operator: 'In', values: ['node-1'] };
+  const required = (nodeSelectorTerms: unknown[]) => ({
+    nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } },
+  });
+
+  it('is where the pod must go', () => {
+    assert.deepEqual(specOf({ spec: { volumes } }, onNode1).affinity, required([{ matchExpressions: [here] }]));
+  });
+  it('is said in each of the alternatives that people give, and leaves the rest of their wishes', () => {
+    const ssd = { key: 'disk', operator: 'In', values: ['ssd'] };
+    const field = { key: 'metadata.name', operator: 'In', values: ['node-1'] };
+    const affinity = {
+      podAntiAffinity: { a: 1 },
+      ...required([{ matchExpressions: [ssd] }, { matchFields: [field] }]),
+    };
+    assert.deepEqual(specOf({ spec: { volumes, affinity } }, onNode1).affinity, {
+      podAntiAffinity: { a: 1 },
+      ...required([{ matchExpressions: [ssd, here] }, { matchFields: [field], matchExpressions: [here] }]),
+    });
+  });
+  it('matters not where all nodes see it', () => {
+    const shared = { one: { claim: aClaim('one'), volume: aVolume('pv') } };
+    assert.equal(specOf({ spec: { volumes } }, shared).affinity, undefined);
+  });
+});
+
+describe('what the pod asks for', () => {
+  const cases: Record<string, { domain: Domain; want: ReturnType<typeof launcherResources> }> = {
+    'the memory of the guest and what it costs, and a tenth of each processor': {
+      domain: { memory: { guest: '512Mi' }, cpu: { sockets: 2, cores: 2 } },
+      want: { requests: { cpu: '400m', memory: '585Mi' } },
+    },
+    'the memory that people request in place of that of the guest': {
+      domain: { memory: { guest: '1Gi' }, resources: { requests: { memory: '512Mi', cpu: '2' } } },
+      want: { requests: { cpu: '2', memory: '580Mi' } },
+    },
+    'limits, raised by what the guest costs': {
+      domain: { resources: { limits: { memory: '512Mi', cpu: '1' } } },
+      want: { requests: { cpu: '1', memory: '579Mi' }, limits: { cpu: '1', memory: '579Mi' } },
+    },
+  };
+  for (const [name, { domain, want }] of Object.entries(cases)) {
+    it(name, () => assert.deepEqual(launcherResources(domain), want));
+  }
+  it('more with a TPM that is on', () => {
+    const plain = memoryOverheadBytes({}, 0);
+    assert.equal(plain, 66 * MIB);
+    assert.equal(memoryOverheadBytes({ devices: { tpm: {} } }, 0), plain + 8 * MIB);
+    assert.equal(memoryOverheadBytes({ devices: { tpm: { enabled: false } } }, 0), plain);
+  });
+});

@@ -1,0 +1,126 @@
+/**
+ * The launcher pod of an instance: what the scheduler places and the node agent runs. Its name is made from the
+ * instance's uid, so that making it twice makes one. Pure.
+ */
+import { createHash } from 'node:crypto';
+import type { Volume } from '#api/domain/volume.ts';
+import {
+  APP_LABEL,
+  COMPUTE_CONTAINER,
+  CONSOLE_CONTAINER,
+  CREATED_BY_LABEL,
+  DOMAIN_ANNOTATION,
+  LAUNCHER_APP,
+  LAUNCHER_IMAGE,
+  VM_NAME_LABEL,
+} from '#api/names.ts';
+import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { DEFAULT_GRACE_SECONDS } from '#api/virtual-machine-instance/spec.ts';
+import { dataNodesOf, launcherAffinity, launcherNodeSelector } from '#controllers/vmi/launcher-affinity.ts';
+import { launcherResources } from '#controllers/vmi/launcher-resources.ts';
+import { claimNameOf, type ClaimView } from '#controllers/vmi/vmi-world.ts';
+import type { Pod, PodContainer, PodSpec, PodVolume } from '#kube/core-kinds.ts';
+import { apiVersionOf, type Stored } from '#kube/meta.ts';
+
+type Vmi = Stored<VirtualMachineInstance>;
+
+const NAME_MAX = 63;
+const SUFFIX_LENGTH = 5;
+/** Kubernetes' alphabet for generated names; 27 letters, so that names look like those of KubeVirt's pods. */
+const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
+/** The agent stops the guest within the instance's own time; the pod as a whole gets this much more. */
+const GRACE_EXTRA_SECONDS = 15;
+const DISKS_PATH = '/var/run/kubevirt-private/vmi-disks';
+const DEFAULT_CONTAINER_ANNOTATION = 'kubectl.kubernetes.io/default-container';
+
+export function launcherPodName({ metadata: { name, uid } }: Vmi): string {
+  const prefix = `${LAUNCHER_APP}-`;
+  const room = NAME_MAX - prefix.length - SUFFIX_LENGTH - 1;
+  return `${prefix}${cut(name, room)}-${suffixOf(uid)}`;
+}
+
+export function buildLauncherPod(vmi: Vmi, claims: ReadonlyMap<string, ClaimView>): Pod {
+  const { metadata } = vmi;
+  const controller = {
+    apiVersion: apiVersionOf(VIRTUAL_MACHINE_INSTANCES),
+    kind: VIRTUAL_MACHINE_INSTANCES.kind,
+    name: metadata.name,
+    uid: metadata.uid,
+    controller: true,
+    blockOwnerDeletion: true,
+  };
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: launcherPodName(vmi),
+      namespace: metadata.namespace,
+      labels: {
+        ...metadata.labels,
+        [APP_LABEL]: LAUNCHER_APP,
+        [CREATED_BY_LABEL]: metadata.uid,
+        [VM_NAME_LABEL]: cut(metadata.name, NAME_MAX),
+      },
+      annotations: { [DOMAIN_ANNOTATION]: metadata.name, [DEFAULT_CONTAINER_ANNOTATION]: COMPUTE_CONTAINER },
+      ownerReferences: [controller],
+    },
+    spec: podSpec(vmi, claims),
+  };
+}
+
+function podSpec(vmi: Vmi, claims: ReadonlyMap<string, ClaimView>): PodSpec {
+  const { spec } = vmi;
+  const affinity = launcherAffinity(spec.affinity, dataNodesOf(claims.values()));
+  const claimed = (spec.volumes ?? []).filter((volume) => claimNameOf(volume) !== undefined);
+  const { hostname, subdomain, priorityClassName, schedulerName, tolerations } = spec;
+  const asked = { affinity, tolerations, hostname, subdomain, priorityClassName, schedulerName };
+  return {
+    ...withoutUndefined(asked),
+    restartPolicy: 'Never',
+    terminationGracePeriodSeconds: (spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS) + GRACE_EXTRA_SECONDS,
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
+    nodeSelector: launcherNodeSelector(vmi),
+    containers: containersOf(vmi, claimed, claims),
+    ...(claimed.length === 0 ? {} : { volumes: claimed.map(podVolume) }),
+  };
+}
+
+function containersOf({ spec }: Vmi, claimed: readonly Volume[], claims: ReadonlyMap<string, ClaimView>) {
+  const isBlock = (volume: Volume): boolean => claims.get(claimNameOf(volume) ?? '')?.claim.spec.volumeMode === 'Block';
+  const devices = claimed.filter(isBlock).map(({ name }) => ({ name, devicePath: `/dev/${name}` }));
+  const mounts = claimed
+    .filter((volume) => !isBlock(volume))
+    .map(({ name }) => ({ name, mountPath: `${DISKS_PATH}/${name}` }));
+  const compute: PodContainer = {
+    name: COMPUTE_CONTAINER,
+    image: LAUNCHER_IMAGE,
+    resources: launcherResources(spec.domain),
+    ...(mounts.length === 0 ? {} : { volumeMounts: mounts }),
+    ...(devices.length === 0 ? {} : { volumeDevices: devices }),
+  };
+  const hasConsole = spec.domain.devices?.autoattachSerialConsole !== false;
+  return hasConsole ? [compute, { name: CONSOLE_CONTAINER, image: LAUNCHER_IMAGE }] : [compute];
+}
+
+function podVolume(volume: Volume): PodVolume {
+  const { persistentVolumeClaim, ephemeral, name } = volume;
+  const { claimName = '', readOnly } = persistentVolumeClaim ?? ephemeral?.persistentVolumeClaim ?? {};
+  return { name, persistentVolumeClaim: { claimName, ...(readOnly === true ? { readOnly } : {}) } };
+}
+
+function withoutUndefined(fields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+/** What is left must not end in a character that a name may not end with. */
+function cut(name: string, length: number): string {
+  return name.slice(0, length).replace(/[^a-z0-9]+$/, '');
+}
+
+function suffixOf(uid: string): string {
+  const digest = createHash('sha256').update(uid).digest();
+  let suffix = '';
+  for (let i = 0; i < SUFFIX_LENGTH; i++) suffix += ALPHABET[digest.readUInt16BE(2 * i) % ALPHABET.length];
+  return suffix;
+}

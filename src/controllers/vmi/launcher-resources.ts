@@ -1,0 +1,33 @@
+/** What the launcher pod asks the scheduler for: the guest's memory and processors, and what it costs to run them. Pure. */
+import type { Domain } from '#api/domain/domain.ts';
+import { memoryOverheadBytes, vcpusOf } from '#controllers/vmi/memory-overhead.ts';
+import type { PodContainer, Quantities } from '#kube/core-kinds.ts';
+import { addQuantities, formatQuantity, parseQuantity, quantityToNumber, type Quantity } from '#kube/quantity.ts';
+
+/** Of a processor for each of the guest's, as KubeVirt's default cpuAllocationRatio of 10 has it. */
+const MILLI_CPU_PER_VCPU = 100;
+
+export function launcherResources(domain: Domain): NonNullable<PodContainer['resources']> {
+  const { requests = {}, limits = {} } = domain.resources ?? {};
+  const guest = domain.memory?.guest ?? requests['memory'] ?? limits['memory'] ?? 0;
+  const overhead = memoryOverheadBytes(domain, quantityToNumber(quantityOf(guest)));
+  const memory = requests['memory'] ?? limits['memory'] ?? guest;
+  const cpu = requests['cpu'] ?? limits['cpu'] ?? `${MILLI_CPU_PER_VCPU * vcpusOf(domain)}m`;
+  const bounds: Quantities = {
+    ...(limits['cpu'] === undefined ? {} : { cpu: limits['cpu'] }),
+    ...(limits['memory'] === undefined ? {} : { memory: plusBytes(limits['memory'], overhead) }),
+  };
+  return {
+    requests: { cpu, memory: plusBytes(memory, overhead) },
+    ...(Object.keys(bounds).length === 0 ? {} : { limits: bounds }),
+  };
+}
+
+function quantityOf(value: string | number): Quantity {
+  return parseQuantity(String(value));
+}
+
+function plusBytes(amount: string | number, bytes: number): string {
+  const sum = addQuantities(quantityOf(amount), parseQuantity(String(bytes)));
+  return formatQuantity({ nanos: sum.nanos, format: 'BinarySI' });
+}

@@ -1,0 +1,70 @@
+/**
+ * The phase of an instance, from its launcher pod. It only goes forward, and what has ended stays so.
+ *
+ *   Pending ──pod made──► Scheduling ──bound to a node──► Scheduled ──guest runs──► Running
+ *      claims are missing    └──────────────┴──────────────────┴─────┴──► Succeeded: the guest shut down
+ *                                                                    └──► Failed: crashed, killed, pod gone, node lost
+ */
+import type { VmiPhase } from '#api/virtual-machine-instance/status.ts';
+import { COMPUTE_CONTAINER } from '#api/names.ts';
+import { hasEnded, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import { findCondition, isTrue } from '#kube/conditions.ts';
+import type { Pod } from '#kube/core-kinds.ts';
+
+export interface PhaseView {
+  readonly phase: VmiPhase;
+  readonly reason?: string;
+  /** For people; told once, in an Event. */
+  readonly message?: string;
+}
+
+const RANK: Readonly<Record<string, number>> = { Pending: 0, Scheduling: 1, Scheduled: 2, Running: 3 };
+
+export function isFinal(phase: string | undefined): boolean {
+  return phase === 'Succeeded' || phase === 'Failed';
+}
+
+export function phaseOf(world: VmiWorld): PhaseView {
+  const { phase: before, reason } = world.vmi.status ?? {};
+  if (before === 'Succeeded' || before === 'Failed') return { phase: before, reason };
+  const pod = world.pod ?? world.lastPod;
+  if (pod === undefined) return withoutPod(before);
+  if (hasEnded(pod)) return endOf(pod);
+  if (isLost(world)) {
+    const node = pod.spec.nodeName ?? '';
+    return { phase: 'Failed', reason: 'NodeLost', message: `Node ${node} is lost, and the guest with it.` };
+  }
+  const now = aliveIn(pod);
+  return { phase: (RANK[before ?? ''] ?? -1) > RANK[now]! ? before! : now };
+}
+
+function withoutPod(before: VmiPhase | undefined): PhaseView {
+  if (before === undefined || before === 'Pending') return { phase: 'Pending' };
+  return { phase: 'Failed', reason: 'PodGone', message: 'The virt-launcher pod is gone, and the guest with it.' };
+}
+
+function endOf(pod: Pod): PhaseView {
+  const { phase, reason, message } = pod.status ?? {};
+  if (phase === 'Succeeded') return { phase };
+  if (disruptionReason(pod) === 'DeletionByPodGC') {
+    const node = pod.spec.nodeName ?? '';
+    return { phase: 'Failed', reason: 'NodeLost', message: `Node ${node} no longer exists, nor does the guest.` };
+  }
+  const ended = pod.status?.containerStatuses?.find(({ name }) => name === COMPUTE_CONTAINER)?.state?.terminated;
+  return { phase: 'Failed', reason: reason || ended?.reason, message: message || ended?.message };
+}
+
+/** Taken off a node that nobody answers for: no agent will ever tell how the guest ended. */
+function isLost({ pod, nodeAnswers }: VmiWorld): boolean {
+  return pod !== undefined && !nodeAnswers && disruptionReason(pod) !== undefined;
+}
+
+export function disruptionReason({ status }: Pod): string | undefined {
+  const condition = findCondition(status?.conditions, 'DisruptionTarget');
+  return condition?.status === 'True' ? (condition.reason ?? '') : undefined;
+}
+
+function aliveIn({ spec, status }: Pod): 'Scheduling' | 'Scheduled' | 'Running' {
+  if (!spec.nodeName) return 'Scheduling';
+  return status?.phase === 'Running' && isTrue(status.conditions, 'Ready') ? 'Running' : 'Scheduled';
+}

@@ -1,0 +1,119 @@
+/**
+ * VirtualMachineInstances: observes an instance, its launcher pod and the claims that it names, and decides
+ * (decide-vmi.ts). It makes and deletes the pod and tells the phase; the node agent runs the guest and reports in the
+ * pod's status and in its own fields of the instance's.
+ */
+import { CREATED_BY_LABEL } from '#api/names.ts';
+import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { Informer } from '#client/informer.ts';
+import { keyOf, objectKey } from '#client/object-key.ts';
+import type { ControllerParts, PlaneController } from '#controllers/plane-controller.ts';
+import { concludeVmi, decideVmi } from '#controllers/vmi/decide-vmi.ts';
+import { EndedPods } from '#controllers/vmi/ended-pods.ts';
+import { launcherPodName } from '#controllers/vmi/launcher-pod.ts';
+import { claimNamesOf, type ClaimView, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import { findCondition } from '#kube/conditions.ts';
+import {
+  NODES,
+  type Node,
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  type PersistentVolume,
+  PODS,
+  type Pod,
+} from '#kube/core-kinds.ts';
+import type { KubeObject, Stored } from '#kube/meta.ts';
+import { timestamp } from '#lib/clock.ts';
+import {
+  type ControllerDefinition,
+  controllerKeys,
+  defineController,
+  source,
+  type Source,
+  startController,
+} from '#runtime/controller.ts';
+
+const CONCURRENCY = 20;
+/** Instances by the key of each claim that they name. */
+const BY_CLAIM = 'vmi-of-claim';
+
+export const vmiController: PlaneController = {
+  account: 'vmi-controller',
+  eventSource: 'virtualmachineinstance-controller',
+  start: (parts) => [startController(definition(parts), parts)],
+};
+
+function definition({ informer, clock, signal }: ControllerParts): ControllerDefinition<VmiWorld> {
+  const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
+  const pods = informer(PODS);
+  const claims = informer(PERSISTENT_VOLUME_CLAIMS);
+  const volumes = informer(PERSISTENT_VOLUMES);
+  const nodes = informer(NODES);
+  vmis.addIndex(BY_CLAIM, claimKeysOf);
+  const ended = new EndedPods(pods, { signal });
+  const usersOf = (key: string): string[] => vmis.byIndex(BY_CLAIM, key).map(objectKey);
+
+  function claimsOf(vmi: Stored<VirtualMachineInstance>): Map<string, ClaimView> {
+    const views = new Map<string, ClaimView>();
+    for (const name of claimNamesOf(vmi)) {
+      const claim = claims.get(keyOf({ namespace: vmi.metadata.namespace, name }));
+      if (claim === undefined) continue;
+      const { volumeName } = claim.spec;
+      views.set(name, { claim, volume: volumeName ? volumes.get(volumeName) : undefined });
+    }
+    return views;
+  }
+
+  return defineController<VmiWorld>({
+    name: 'vmi-controller',
+    type: VIRTUAL_MACHINE_INSTANCES,
+    concurrency: CONCURRENCY,
+    sources: [
+      source(vmis),
+      source(pods, controllerKeys(VIRTUAL_MACHINE_INSTANCES)),
+      source(claims, (claim) => usersOf(objectKey(claim))),
+      source(volumes, (volume) => usersOf(claimKeyOf(volume))),
+      lookedUp(nodes),
+    ],
+    observe(key) {
+      const vmi = vmis.get(key);
+      if (vmi === undefined) return undefined;
+      const { uid, namespace } = vmi.metadata;
+      const pod = launcherOf(pods, keyOf({ namespace, name: launcherPodName(vmi) }), uid);
+      const lastPod = pod === undefined ? ended.of(uid) : undefined;
+      if (vmi.metadata.deletionTimestamp !== undefined) ended.forget(uid);
+      const node = pod?.spec.nodeName ? nodes.get(pod.spec.nodeName) : undefined;
+      return { vmi, pod, lastPod, claims: claimsOf(vmi), nodeAnswers: answers(node), now: timestamp(clock.now()) };
+    },
+    decide: decideVmi,
+    conclude: concludeVmi,
+    subject: ({ vmi }) => vmi,
+  });
+}
+
+function claimKeysOf(vmi: Stored<VirtualMachineInstance>): string[] {
+  const { namespace } = vmi.metadata;
+  return claimNamesOf(vmi).map((name) => keyOf({ namespace, name }));
+}
+
+function claimKeyOf({ spec }: PersistentVolume): string {
+  const { namespace, name = '' } = spec.claimRef ?? {};
+  return keyOf({ namespace, name });
+}
+
+/** By its label: it is the instance's also when somebody took its owner away. */
+function launcherOf(pods: Informer<Pod>, key: string, vmiUid: string): Stored<Pod> | undefined {
+  const pod = pods.get(key);
+  return pod?.metadata.labels?.[CREATED_BY_LABEL] === vmiUid ? pod : undefined;
+}
+
+/** Unknown is what the cluster says of nodes that it has not heard of for some time. */
+function answers(node: Node | undefined): boolean {
+  const ready = findCondition(node?.status?.conditions, 'Ready');
+  return ready !== undefined && ready.status !== 'Unknown';
+}
+
+/** Read, but not followed: nodes report every few seconds. */
+function lookedUp<T extends KubeObject>(informer: Informer<T>): Source {
+  return { cache: informer, subscribe: () => () => undefined };
+}

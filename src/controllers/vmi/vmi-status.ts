@@ -1,0 +1,46 @@
+/** The whole status of an instance: what this controller says, and what the node agent said, unchanged. Pure. */
+import { AGENT_FIELDS, type VmiPhase, type VmiStatus } from '#api/virtual-machine-instance/status.ts';
+import { COMPUTE_CONTAINER } from '#api/names.ts';
+import { conditionsOf } from '#controllers/vmi/conditions.ts';
+import type { PhaseView } from '#controllers/vmi/phase.ts';
+import { volumeStatusOf } from '#controllers/vmi/volume-status.ts';
+import { hasEnded, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
+
+export function vmiStatusOf(world: VmiWorld, { phase, reason }: PhaseView): VmiStatus {
+  const old = world.vmi.status ?? {};
+  const { pod } = world;
+  const nodeName = pod?.spec.nodeName || old.nodeName;
+  // Claims are mostly bound on the way to a node: told once that is over, it is told once.
+  const volumeStatus = phase === 'Pending' || phase === 'Scheduling' ? [] : volumeStatusOf(world);
+  const qosClass = pod?.status?.qosClass ?? old.qosClass;
+  const image = pod?.spec.containers.find(({ name }) => name === COMPUTE_CONTAINER)?.image;
+  const launcherContainerImageVersion = image ?? old.launcherContainerImageVersion;
+  return {
+    ...agentFields(old),
+    phase,
+    ...(reason ? { reason } : {}),
+    ...(nodeName ? { nodeName } : {}),
+    phaseTransitionTimestamps: transitions(old, phase, world.now),
+    conditions: conditionsOf(world, phase),
+    ...activePods(world),
+    ...(qosClass === undefined ? {} : { qosClass }),
+    ...(launcherContainerImageVersion === undefined ? {} : { launcherContainerImageVersion }),
+    ...(volumeStatus.length === 0 ? {} : { volumeStatus }),
+  };
+}
+
+function agentFields(old: VmiStatus): VmiStatus {
+  return Object.fromEntries(AGENT_FIELDS.filter((field) => field in old).map((field) => [field, old[field]]));
+}
+
+/** Each phase once: it only goes forward. */
+function transitions(old: VmiStatus, phase: VmiPhase, now: string): VmiStatus['phaseTransitionTimestamps'] {
+  const list = old.phaseTransitionTimestamps ?? [];
+  if (list.some((one) => one.phase === phase)) return list;
+  return [...list, { phase, phaseTransitionTimestamp: now }];
+}
+
+function activePods({ pod }: VmiWorld): Pick<VmiStatus, 'activePods'> {
+  if (pod === undefined || hasEnded(pod)) return {};
+  return { activePods: { [pod.metadata.uid]: pod.spec.nodeName ?? '' } };
+}

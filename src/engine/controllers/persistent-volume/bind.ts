@@ -1,0 +1,75 @@
+/** The writes that bind a claim and a volume to each other; what is there already is not written again. Pure. */
+import { annotationOf } from '#engine/controllers/persistent-volume/storage-class.ts';
+import {
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+} from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+import type { Change, PatchChange } from '#runtime/plan.ts';
+
+export const BIND_COMPLETED = 'pv.kubernetes.io/bind-completed';
+export const BOUND_BY_CONTROLLER = 'pv.kubernetes.io/bound-by-controller';
+
+type Volume = Stored<PersistentVolume>;
+type Claim = Stored<PersistentVolumeClaim>;
+
+/** The volume first: whoever dies in between leaves a volume that is reserved for the claim, which finds it again. */
+export function bind(claim: Claim, volume: Volume): Change[] {
+  return [...claimVolume(volume, claim), ...nameVolume(claim, volume), ...tellBound(claim, volume)];
+}
+
+function claimVolume(volume: Volume, { apiVersion, kind, metadata }: Claim): Change[] {
+  const { claimRef } = volume.spec;
+  if (claimRef?.uid === metadata.uid) return [];
+  const { namespace, name, uid, resourceVersion } = metadata;
+  const reference = { apiVersion, kind, namespace, name, uid, resourceVersion };
+  // Whoever reserved it keeps it when the binding is undone.
+  const annotations = claimRef === undefined ? { [BOUND_BY_CONTROLLER]: 'yes' } : undefined;
+  const body = {
+    metadata: { resourceVersion: volume.metadata.resourceVersion, ...(annotations ? { annotations } : {}) },
+    spec: { claimRef: reference },
+  };
+  return [patchVolume(volume, body, `it goes to the claim ${namespace}/${name}`)];
+}
+
+function nameVolume(claim: Claim, volume: Volume): Change[] {
+  const named = claim.spec.volumeName === volume.metadata.name;
+  const complete = annotationOf(claim, BIND_COMPLETED) !== undefined;
+  if (named && complete) return [];
+  const annotations = { [BIND_COMPLETED]: 'yes', ...(named ? {} : { [BOUND_BY_CONTROLLER]: 'yes' }) };
+  const body = { metadata: { annotations }, spec: { volumeName: volume.metadata.name } };
+  return [patchClaim(claim, body, `it got the volume ${volume.metadata.name}`)];
+}
+
+/** The size is told once: later it is for those who make volumes grow. */
+function tellBound(claim: Claim, { spec }: Volume): Change[] {
+  if (claim.status?.phase === 'Bound') return [];
+  const storage = spec.capacity['storage'];
+  const status = {
+    phase: 'Bound',
+    accessModes: spec.accessModes,
+    ...(storage === undefined ? {} : { capacity: { storage } }),
+  };
+  return [{ ...patchClaim(claim, { status }, 'it is bound'), subresource: 'status' }];
+}
+
+/** Gives a volume back; one that somebody reserved stays reserved for the name. */
+export function unbind(volume: Volume, why: string): Change[] {
+  const ours = annotationOf(volume, BOUND_BY_CONTROLLER) !== undefined;
+  const body = ours
+    ? { metadata: { annotations: { [BOUND_BY_CONTROLLER]: null } }, spec: { claimRef: null } }
+    : { spec: { claimRef: { uid: null, resourceVersion: null } } };
+  return [patchVolume(volume, body, why)];
+}
+
+export function patchVolume({ metadata: { name, uid } }: Volume, body: object, why: string): PatchChange {
+  return { do: 'patch', type: PERSISTENT_VOLUMES, name: { name }, uid, patch: { type: 'merge', body }, why };
+}
+
+export function patchClaim({ metadata }: Claim, body: object, why: string): PatchChange {
+  const { namespace, name, uid } = metadata;
+  const patch = { type: 'merge' as const, body };
+  return { do: 'patch', type: PERSISTENT_VOLUME_CLAIMS, name: { namespace, name }, uid, patch, why };
+}

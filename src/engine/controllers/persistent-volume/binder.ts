@@ -1,0 +1,168 @@
+/**
+ * Binds claims and volumes to each other, as Kubernetes' persistentvolume controller does. A volume is taken only in the
+ * state in which it was found free, so that no two claims get the same. Volumes are made, grown and deleted by
+ * provisioners, which are clients like any other.
+ */
+import type { Reader } from '#client/client.ts';
+import type { Informer } from '#client/informer.ts';
+import { keyOf, objectKey } from '#client/object-key.ts';
+import type { ControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
+import { NODES } from '#engine/controllers/kinds.ts';
+import { type ClaimWorld, decideClaim } from '#engine/controllers/persistent-volume/decide-claim.ts';
+import { decideVolume, type VolumeWorld } from '#engine/controllers/persistent-volume/decide-volume.ts';
+import {
+  annotationOf,
+  classNameOf,
+  defaultClassOf,
+  lacksClass,
+} from '#engine/controllers/persistent-volume/storage-class.ts';
+import { SELECTED_NODE } from '#engine/controllers/scheduler/filters/volumes.ts';
+import { isApiError } from '#kube/api-error.ts';
+import {
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  STORAGE_CLASSES,
+} from '#kube/core-kinds.ts';
+import type { KubeObject, Stored } from '#kube/meta.ts';
+import { timestamp } from '#lib/clock.ts';
+import {
+  type ControllerDefinition,
+  defineController,
+  source,
+  type Source,
+  startController,
+} from '#runtime/controller.ts';
+
+/** Volumes that nobody claims by class, those that are claimed by the key of the claim. */
+const BY_CLAIM = 'claim-or-class';
+/** Claims that have no volume yet, by the class that they name. */
+const WAITING = 'waiting-by-class';
+/** Claims by the volume that they name. */
+const BY_VOLUME = 'volume';
+const CONCURRENCY = 10;
+
+export const persistentVolumeBinder: EngineController = {
+  account: 'persistent-volume-binder',
+  eventSource: 'persistentvolume-controller',
+  start(parts) {
+    const claims = parts.informer(PERSISTENT_VOLUME_CLAIMS);
+    const volumes = parts.informer(PERSISTENT_VOLUMES);
+    volumes.addIndex(BY_CLAIM, (volume) => [claimPlace(volume)]);
+    claims.addIndex(WAITING, (claim) => (claim.spec.volumeName ? [] : [classNameOf(claim)]));
+    claims.addIndex(BY_VOLUME, ({ spec }) => (spec.volumeName ? [spec.volumeName] : []));
+    return [startController(claimDefinition(parts), parts), startController(volumeDefinition(parts), parts)];
+  },
+};
+
+function claimPlace(volume: Stored<PersistentVolume>): string {
+  const { claimRef } = volume.spec;
+  if (claimRef === undefined) return classPlace(classNameOf(volume));
+  return keyOf({ namespace: claimRef.namespace, name: claimRef.name ?? '' });
+}
+
+/** No key of a claim begins with a slash. */
+function classPlace(name: string): string {
+  return `/${name}`;
+}
+
+function claimDefinition({ informer }: ControllerParts): ControllerDefinition<ClaimWorld> {
+  const claims = informer(PERSISTENT_VOLUME_CLAIMS);
+  const volumes = informer(PERSISTENT_VOLUMES);
+  const classes = informer(STORAGE_CLASSES);
+  const nodes = informer(NODES);
+  const waitingFor = (className: string): string[] => claims.byIndex(WAITING, className).map(objectKey);
+
+  return defineController<ClaimWorld>({
+    name: 'persistent-volume-binder',
+    type: PERSISTENT_VOLUME_CLAIMS,
+    concurrency: CONCURRENCY,
+    sources: [
+      source(claims),
+      freeOrClaimed(volumes, claims),
+      source(classes, ({ metadata }) => [...waitingFor(metadata.name), ...waitingFor('')]),
+      lookedUp(nodes),
+    ],
+    observe(key) {
+      const claim = claims.get(key);
+      if (claim === undefined) return undefined;
+      const { volumeName } = claim.spec;
+      if (volumeName) return { claim, volume: volumes.get(volumeName), candidates: [] };
+      const className = classNameOf(claim);
+      const reserved = volumes.byIndex(BY_CLAIM, key);
+      const free = volumes.byIndex(BY_CLAIM, classPlace(className));
+      const node = annotationOf(claim, SELECTED_NODE);
+      return {
+        claim,
+        candidates: [...reserved, ...free],
+        storageClass: className === '' ? undefined : classes.get(className),
+        defaultClass: lacksClass(claim) ? defaultClassOf(classes.list()) : undefined,
+        node: node === undefined ? undefined : nodes.get(node),
+      };
+    },
+    decide: decideClaim,
+    subject: ({ claim }) => claim,
+  });
+}
+
+/** A volume that is free helps any claim of its class; one that is not, only those that it and they speak of. */
+function freeOrClaimed(volumes: Informer<PersistentVolume>, claims: Informer<PersistentVolumeClaim>): Source {
+  return {
+    cache: volumes,
+    subscribe: (add) =>
+      volumes.onChange((name, { old, new: next }) => {
+        for (const claim of claims.byIndex(BY_VOLUME, name)) add(objectKey(claim));
+        for (const volume of [old, next]) if (volume?.spec.claimRef !== undefined) add(claimPlace(volume));
+        if (next === undefined || next.spec.claimRef !== undefined || next.status?.phase !== 'Available') return;
+        for (const claim of claims.byIndex(WAITING, classNameOf(next))) add(objectKey(claim));
+      }),
+  };
+}
+
+function volumeDefinition({ client, informer, clock }: ControllerParts): ControllerDefinition<VolumeWorld> {
+  const claims = informer(PERSISTENT_VOLUME_CLAIMS);
+  const volumes = informer(PERSISTENT_VOLUMES);
+  return defineController<VolumeWorld>({
+    name: 'persistent-volume-phases',
+    type: PERSISTENT_VOLUMES,
+    concurrency: CONCURRENCY,
+    sources: [
+      source(volumes),
+      source(claims, (claim) => volumes.byIndex(BY_CLAIM, objectKey(claim)).map(({ metadata }) => metadata.name)),
+    ],
+    async observe(key, options) {
+      const volume = volumes.get(key);
+      if (volume === undefined) return undefined;
+      return { volume, claim: await claimOf(volume, claims, client, options), now: timestamp(clock.now()) };
+    },
+    decide: decideVolume,
+    subject: ({ volume }) => volume,
+  });
+}
+
+/** Before a volume is let go the API is asked: the cache of claims may be behind that of volumes. */
+async function claimOf(
+  { spec, status }: Stored<PersistentVolume>,
+  claims: Informer<PersistentVolumeClaim>,
+  reader: Pick<Reader, 'get'>,
+  options: { signal: AbortSignal },
+): Promise<Stored<PersistentVolumeClaim> | undefined> {
+  const { namespace, name = '', uid } = spec.claimRef ?? {};
+  if (!uid) return undefined;
+  const known = claims.get(keyOf({ namespace, name }));
+  if (known?.metadata.uid === uid) return known;
+  if (status?.phase === 'Released' || status?.phase === 'Failed') return undefined;
+  try {
+    const live = await reader.get(PERSISTENT_VOLUME_CLAIMS, { namespace, name }, options);
+    return live.metadata.uid === uid ? live : undefined;
+  } catch (error) {
+    if (isApiError(error, 'NotFound') && error.details?.name === name) return undefined;
+    throw error;
+  }
+}
+
+/** Read, but not followed: nodes report every few seconds. */
+function lookedUp<T extends KubeObject>(informer: Informer<T>): Source {
+  return { cache: informer, subscribe: () => () => undefined };
+}

@@ -1,0 +1,115 @@
+/**
+ * What is done about one PersistentVolumeClaim, with the rules and words of Kubernetes' binder. Pure.
+ *
+ *   Pending ──a volume fits, or was made for it──► Bound ──its volume is gone or another's──► Lost
+ *      └─ waits: for its first consumer, for whoever makes volumes of its class, for a volume at all
+ */
+import type { Node } from '#engine/controllers/kinds.ts';
+import { bind, BIND_COMPLETED, patchClaim } from '#engine/controllers/persistent-volume/bind.ts';
+import { findVolume, isReservedFor, mismatch } from '#engine/controllers/persistent-volume/match.ts';
+import { annotationOf, classNameOf, lacksClass } from '#engine/controllers/persistent-volume/storage-class.ts';
+import { SELECTED_NODE } from '#engine/controllers/scheduler/filters/volumes.ts';
+import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+import type { EventNote } from '#runtime/events.ts';
+import { NOTHING, type Plan } from '#runtime/plan.ts';
+
+const PROVISIONER_ANNOTATIONS = [
+  'volume.kubernetes.io/storage-provisioner',
+  'volume.beta.kubernetes.io/storage-provisioner',
+] as const;
+const NO_PROVISIONER = 'kubernetes.io/no-provisioner';
+
+export interface ClaimWorld {
+  readonly claim: Stored<PersistentVolumeClaim>;
+  /** The volume that it names. */
+  readonly volume?: Stored<PersistentVolume>;
+  /** Volumes of its class that nobody claims, and those that are reserved for it. */
+  readonly candidates: readonly Stored<PersistentVolume>[];
+  /** The class that it names. */
+  readonly storageClass?: Stored<StorageClass>;
+  readonly defaultClass?: Stored<StorageClass>;
+  /** The one that was selected for its first consumer. */
+  readonly node?: Node;
+}
+
+export function decideClaim(world: ClaimWorld): Plan {
+  const { claim } = world;
+  if (annotationOf(claim, BIND_COMPLETED) !== undefined) return onceBound(world);
+  if (claim.metadata.deletionTimestamp !== undefined) return NOTHING;
+  return claim.spec.volumeName ? named(world) : unnamed(world);
+}
+
+function onceBound({ claim, volume }: ClaimWorld): Plan {
+  if (!claim.spec.volumeName) {
+    return lost(claim, 'ClaimLost', 'Bound claim has lost reference to PersistentVolume. Data on the volume is lost!');
+  }
+  if (volume === undefined) {
+    return lost(claim, 'ClaimLost', 'Bound claim has lost its PersistentVolume. Data on the volume is lost!');
+  }
+  const { claimRef } = volume.spec;
+  if (claimRef === undefined || claimRef.uid === claim.metadata.uid) return { changes: bind(claim, volume) };
+  const message = 'Two claims are bound to the same volume, this one is bound incorrectly';
+  return lost(claim, 'ClaimMisbound', message);
+}
+
+function lost(claim: ClaimWorld['claim'], reason: string, message: string): Plan {
+  if (claim.status?.phase === 'Lost') return NOTHING;
+  const body = { status: { phase: 'Lost', accessModes: null, capacity: null } };
+  const change = { ...patchClaim(claim, body, message), subresource: 'status' };
+  return { changes: [change], events: [{ type: 'Warning', reason, message }] };
+}
+
+function named({ claim, volume }: ClaimWorld): Plan {
+  if (volume === undefined) return NOTHING;
+  const { name } = volume.metadata;
+  if (volume.spec.claimRef !== undefined && !isReservedFor(volume, claim)) {
+    return told('Warning', 'FailedBinding', `volume ${JSON.stringify(name)} already bound to a different claim.`);
+  }
+  const fault = volume.spec.claimRef === undefined ? mismatch(volume, claim) : undefined;
+  if (fault === undefined) return { changes: bind(claim, volume) };
+  return told('Warning', 'VolumeMismatch', `Cannot bind to requested volume ${JSON.stringify(name)}: ${fault}`);
+}
+
+function unnamed(world: ClaimWorld): Plan {
+  const { claim, candidates, storageClass, defaultClass, node } = world;
+  const waits = storageClass?.volumeBindingMode === 'WaitForFirstConsumer';
+  const volume = findVolume(claim, { candidates, waits, node });
+  if (volume !== undefined) return { changes: bind(claim, volume) };
+  if (lacksClass(claim) && defaultClass !== undefined) {
+    const body = { spec: { storageClassName: defaultClass.metadata.name } };
+    return { changes: [patchClaim(claim, body, 'it names no class, and this one is the default')] };
+  }
+  if (waits && annotationOf(claim, SELECTED_NODE) === undefined) {
+    return told('Normal', 'WaitForFirstConsumer', 'waiting for first consumer to be created before binding');
+  }
+  if (classNameOf(claim) !== '') return provision(world);
+  const message = 'no persistent volumes available for this claim and no storage class is set';
+  return told('Normal', 'FailedBinding', message);
+}
+
+/** Others make the volume: they find the claim by an annotation. */
+function provision({ claim, storageClass }: ClaimWorld): Plan {
+  if (storageClass === undefined) {
+    const message = `storageclass.storage.k8s.io ${JSON.stringify(classNameOf(claim))} not found`;
+    return told('Warning', 'ProvisioningFailed', message);
+  }
+  const { provisioner } = storageClass;
+  if (provisioner === NO_PROVISIONER) return told('Warning', 'ProvisioningFailed', 'no volume plugin matched');
+  const events = [waiting(provisioner)];
+  if (PROVISIONER_ANNOTATIONS.every((key) => annotationOf(claim, key) === provisioner)) return { changes: [], events };
+  const annotations = Object.fromEntries(PROVISIONER_ANNOTATIONS.map((key) => [key, provisioner]));
+  return { changes: [patchClaim(claim, { metadata: { annotations } }, `${provisioner} makes its volume`)], events };
+}
+
+function waiting(provisioner: string): EventNote {
+  const message =
+    `Waiting for a volume to be created either by the external provisioner '${provisioner}' ` +
+    'or manually by the system administrator. If volume creation is delayed, please verify that the provisioner is ' +
+    'running and correctly registered.';
+  return { type: 'Normal', reason: 'ExternalProvisioning', message };
+}
+
+function told(type: EventNote['type'], reason: string, message: string): Plan {
+  return { changes: [], events: [{ type, reason, message }] };
+}

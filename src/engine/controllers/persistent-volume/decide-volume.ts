@@ -1,0 +1,53 @@
+/**
+ * The phase of one PersistentVolume, with Kubernetes' rules; what happens to its data is for whoever made it. Pure.
+ *
+ *   Available ──bound to a claim──► Bound ──the claim is gone──► Released ──Delete: its maker deletes it
+ *       ▲                             │                            └─────── Retain: an administrator decides
+ *       └──the claim has another──────┘
+ */
+import { patchVolume, unbind } from '#engine/controllers/persistent-volume/bind.ts';
+import { annotationOf } from '#engine/controllers/persistent-volume/storage-class.ts';
+import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+import { NOTHING, type Plan } from '#runtime/plan.ts';
+
+export const PROVISIONED_BY = 'pv.kubernetes.io/provisioned-by';
+
+export interface VolumeWorld {
+  readonly volume: Stored<PersistentVolume>;
+  /** The claim that it refers to; undefined when it is gone or another one of the same name, also by a live look. */
+  readonly claim?: Stored<PersistentVolumeClaim>;
+  readonly now: string;
+}
+
+type Phase = NonNullable<NonNullable<PersistentVolume['status']>['phase']>;
+
+export function decideVolume(world: VolumeWorld): Plan {
+  const { volume, claim } = world;
+  const { claimRef, persistentVolumeReclaimPolicy } = volume.spec;
+  if (!claimRef?.uid) return turn(world, 'Available');
+  if (claim === undefined) return released(world);
+  if (claim.spec.volumeName === volume.metadata.name) return turn(world, 'Bound');
+  // The claim finds the volume that is reserved for it, and binds it.
+  if (!claim.spec.volumeName) return NOTHING;
+  if (annotationOf(volume, PROVISIONED_BY) !== undefined && persistentVolumeReclaimPolicy === 'Delete') {
+    return released(world);
+  }
+  return { changes: unbind(volume, 'its claim is bound to another volume') };
+}
+
+function released(world: VolumeWorld): Plan {
+  const { persistentVolumeReclaimPolicy } = world.volume.spec;
+  if (persistentVolumeReclaimPolicy !== 'Recycle') return turn(world, 'Released');
+  const message = 'No recycler plugin found for the volume!';
+  const plan = turn(world, 'Failed', message);
+  return { ...plan, events: [{ type: 'Warning', reason: 'VolumeFailedRecycle', message }] };
+}
+
+function turn({ volume, now }: VolumeWorld, phase: Phase, message?: string): Plan {
+  const before = volume.status?.phase;
+  // What failed stays so, for people to see.
+  if (before === phase || (before === 'Failed' && phase === 'Released')) return NOTHING;
+  const status = { phase, message: message ?? null, lastPhaseTransitionTime: now };
+  return { changes: [{ ...patchVolume(volume, { status }, `it is ${phase}`), subresource: 'status' }] };
+}

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { clientHandshake, faultOfAnswer, serverHandshake } from '#lib/websocket-handshake.ts';
+
+type Headers = Readonly<Record<string, string>>;
+const reading = (headers: Headers) => (name: string) => headers[name];
+const RFC_KEY = 'dGhlIHNhbXBsZSBub25jZQ==';
+const GOOD: Headers = { 'sec-websocket-key': RFC_KEY, 'sec-websocket-version': '13' };
+
+test('the accept key is that of RFC 6455 section 1.3', () => {
+  const answer = serverHandshake(reading(GOOD), []);
+  assert.ok('head' in answer);
+  assert.match(
+    answer.head.toString(),
+    /^HTTP\/1\.1 101 .*\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK\+xOo=\r\n\r\n$/s,
+  );
+});
+
+const servers: Record<string, { headers: Headers; known?: string[]; want: string | number | undefined }> = {
+  'a client without subprotocols is served': { headers: GOOD, known: ['a'], want: undefined },
+  'the first subprotocol of the client that is known': {
+    headers: { ...GOOD, 'sec-websocket-protocol': 'x, b ,a' },
+    known: ['a', 'b'],
+    want: 'b',
+  },
+  'only unknown subprotocols': { headers: { ...GOOD, 'sec-websocket-protocol': 'x' }, known: ['a'], want: 400 },
+  'no key': { headers: { 'sec-websocket-version': '13' }, want: 400 },
+  'a short key': { headers: { ...GOOD, 'sec-websocket-key': 'abc' }, want: 400 },
+  'an older version': { headers: { ...GOOD, 'sec-websocket-version': '8' }, want: 426 },
+};
+for (const [name, { headers, known = [], want }] of Object.entries(servers)) {
+  test(`server: ${name}`, () => {
+    const answer = serverHandshake(reading(headers), known);
+    assert.equal('refused' in answer ? answer.refused.status : answer.protocol, want);
+  });
+}
+
+const nonce = Buffer.from(RFC_KEY, 'base64');
+const ACCEPTED: Headers = { upgrade: 'WebSocket', 'sec-websocket-accept': 's3pPLMBiTxaQ9kYGzzhZRbK+xOo=' };
+
+test('client: asks with its key and subprotocols', () => {
+  const headers = clientHandshake(nonce, ['a', 'b']);
+  assert.equal(headers['Sec-WebSocket-Key'], RFC_KEY);
+  assert.equal(headers['Sec-WebSocket-Protocol'], 'a, b');
+  assert.ok(!('Sec-WebSocket-Protocol' in clientHandshake(nonce, [])));
+});
+
+const answers: Record<string, { headers: Headers; want: RegExp | undefined }> = {
+  'takes the right answer': { headers: ACCEPTED, want: undefined },
+  'takes one of its subprotocols': { headers: { ...ACCEPTED, 'sec-websocket-protocol': 'a' }, want: undefined },
+  'refuses a subprotocol that it did not ask for': {
+    headers: { ...ACCEPTED, 'sec-websocket-protocol': 'z' },
+    want: /chose subprotocol z/,
+  },
+  'refuses the answer to another key': {
+    headers: { ...ACCEPTED, 'sec-websocket-accept': 'AAAA' },
+    want: /took no WebSocket key/,
+  },
+  'refuses another protocol': { headers: { ...ACCEPTED, upgrade: 'SPDY/3.1' }, want: /another protocol/ },
+};
+for (const [name, { headers, want }] of Object.entries(answers)) {
+  test(`client: ${name}`, () => {
+    const fault = faultOfAnswer(nonce, ['a'], reading(headers));
+    if (want === undefined) assert.equal(fault, undefined);
+    else assert.match(fault ?? '', want);
+  });
+}

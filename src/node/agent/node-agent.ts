@@ -1,0 +1,171 @@
+/**
+ * The agent of one node: finds the guests that run already, registers the node, and tends pods, guests and volumes until it
+ * is stopped. Stopping it, or killing it, stops no guest.
+ *
+ * Order matters at the start: guests are found before anything is decided, and nothing is decided before every cache has
+ * synced. An agent that cannot read the API waits and leaves everything as it is.
+ */
+import { NODE_NAME_LABEL } from '#api/names.ts';
+import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { Client } from '#client/client.ts';
+import { Informer, type InformerOptions } from '#client/informer.ts';
+import { NODES, PERSISTENT_VOLUMES, PODS, type Pod } from '#kube/core-kinds.ts';
+import type { KubeObject } from '#kube/meta.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { Log } from '#lib/log.ts';
+import { containerLog } from '#node/agent/container-logs.ts';
+import { startVolumeKeeper } from '#node/agent/volume-keeper.ts';
+import { startDomainController } from '#node/domains/domain-controller.ts';
+import { DomainNotes } from '#node/domains/domain-notes.ts';
+import type { NodeFacts } from '#node/domains/domain-world.ts';
+import type { GuestKernel } from '#node/domains/start-domain.ts';
+import { Turns } from '#node/domains/turns.ts';
+import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
+import type { Domain, Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import { OwnWrites } from '#node/pods/own-writes.ts';
+import { ProgramPods } from '#node/pods/program-pods.ts';
+import type { RunProgram } from '#node/pods/program.ts';
+import { readHostFacts } from '#node/registration/host-facts.ts';
+import { register } from '#node/registration/registration.ts';
+import type { Volumes } from '#node/volumes-port.ts';
+import { EventRecorder } from '#runtime/events.ts';
+
+export interface NodeAgentOptions {
+  readonly name: string;
+  /** Acts as system:node:<name>. */
+  readonly client: Client;
+  readonly hypervisor: Hypervisor;
+  readonly volumes: Volumes;
+  /** The files of the built-in guest, where there are any. */
+  readonly guest: GuestKernel | undefined;
+  /** Where the node's HTTPS endpoint listens; it is told in the Node. */
+  readonly endpoint: { readonly address: string; readonly port: number } | undefined;
+  /** Under which user guests run, where that is not our own. */
+  readonly guestUser: { readonly uid: number; readonly gid: number } | undefined;
+  readonly runProgram?: RunProgram;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface RunningAgent extends EndpointAgent {
+  readonly name: string;
+  /** Every domain of this node. */
+  domains(): readonly Domain[];
+  /** Resolves when nothing is to be done right now; what is due later does not count. */
+  idle(): Promise<void>;
+  /** Lets go of everything; guests go on. The hypervisor is closed by whoever opened it. */
+  stop(): Promise<void>;
+}
+
+const LOCALHOST = '127.0.0.1';
+
+/** Resolves when the node is registered and tends what is bound to it. Rejects where it cannot; nothing is left then. */
+export async function startNodeAgent(options: NodeAgentOptions): Promise<RunningAgent> {
+  const stopping = new AbortController();
+  try {
+    return await start(options, stopping);
+  } catch (error) {
+    stopping.abort();
+    throw error;
+  }
+}
+
+async function start(options: NodeAgentOptions, stopping: AbortController): Promise<RunningAgent> {
+  const { name, client, hypervisor, volumes, endpoint, guestUser, clock } = options;
+  const { signal } = stopping;
+  const log = options.log.child({ node: name });
+  await hypervisor.adopt();
+  const capabilities = await hypervisor.capabilities();
+  const hostIp = endpoint?.address ?? LOCALHOST;
+  const node: NodeFacts = { name, hostIp, capabilities, guestUid: guestUser?.uid };
+
+  const caches = startCaches(options, log, signal);
+  const { pods, vmis, nodes, persistentVolumes } = caches;
+  await caches.synced();
+
+  const description = { name, host: await readHostFacts(), capabilities, address: hostIp, port: endpoint?.port };
+  const registration = await register({ client, nodes, description, clock, log, signal });
+  const events = new EventRecorder({ writer: client, clock, log, component: 'virt-handler', instance: name, signal });
+  const turns = new Turns();
+  const shared = { client, pods, vmis, hypervisor, volumes, turns, clock, log, signal };
+  const domains = startDomainController({
+    ...shared,
+    guest: options.guest,
+    node,
+    notes: new DomainNotes(),
+    ownPods: new OwnWrites<Pod>(),
+    ownVmis: new OwnWrites<VirtualMachineInstance>(),
+    events,
+  });
+  const programs = new ProgramPods({ ...shared, runProgram: options.runProgram ?? cannotRun, hostIp });
+  const keeper = startVolumeKeeper({ ...shared, node: name, persistentVolumes });
+  const parts = [registration, domains, programs, keeper];
+
+  return {
+    name,
+    domains: () => hypervisor.list(),
+    async idle() {
+      // One may give another something to do.
+      for (let round = 0; round < IDLE_ROUNDS; round++) for (const part of parts) await part.idle();
+      await events.idle();
+    },
+    async stop() {
+      stopping.abort();
+      await Promise.all([...parts.map((part) => part.stop()), caches.stopped()]);
+    },
+    ...endpointAgent(hypervisor, vmis, turns),
+    logs: (namespace, pod, container) => containerLog({ pods, programs, hypervisor }, { namespace, pod, container }),
+  };
+}
+
+const IDLE_ROUNDS = 2;
+
+function startCaches({ name, client, clock }: NodeAgentOptions, log: Log, signal: AbortSignal) {
+  const running: Promise<void>[] = [];
+  const cache = <T extends KubeObject>(options: Omit<InformerOptions<T>, 'reader' | 'clock' | 'log'>): Informer<T> => {
+    const informer = new Informer<T>({ reader: client, clock, log, ...options });
+    running.push(informer.start({ signal }));
+    return informer;
+  };
+  const pods = cache({ type: PODS, fieldSelector: `spec.nodeName=${name}` });
+  const vmis = cache({ type: VIRTUAL_MACHINE_INSTANCES, labelSelector: `${NODE_NAME_LABEL}=${name}` });
+  const nodes = cache({ type: NODES, fieldSelector: `metadata.name=${name}` });
+  const persistentVolumes = cache({ type: PERSISTENT_VOLUMES });
+  return {
+    pods,
+    vmis,
+    nodes,
+    persistentVolumes,
+    synced: () => Promise.all([pods.synced(), vmis.synced(), nodes.synced(), persistentVolumes.synced()]),
+    stopped: () => Promise.all(running),
+  };
+}
+
+/** What people ask of a guest takes its turn between what the agent does. */
+function endpointAgent(
+  hypervisor: Hypervisor,
+  vmis: Informer<VirtualMachineInstance>,
+  turns: Turns,
+): Omit<EndpointAgent, 'logs'> {
+  return {
+    find(namespace, vmiName) {
+      const name = `${namespace}/${vmiName}`;
+      const known = hypervisor.get(vmis.get(name)?.metadata.uid ?? '');
+      if (known !== undefined) return known;
+      // An ended one may still be there beside its successor of the same name.
+      const found = hypervisor.list().filter((domain) => domain.name === name);
+      return found.find(({ current }) => current.state !== 'ended') ?? found.at(-1);
+    },
+    pause: (id) => turns.take(id, () => hypervisor.pause(id)),
+    resume: (id) => turns.take(id, () => hypervisor.resume(id)),
+    softReboot: (id) => turns.take(id, () => hypervisor.softReboot(id)),
+    reset: (id) => turns.take(id, () => hypervisor.reset(id)),
+    openConsole: (id) => hypervisor.openConsole(id),
+  };
+}
+
+const cannotRun: RunProgram = () => ({
+  onOutput: (listener) => listener(Buffer.from('This node cannot run programs.\n')),
+  exited: Promise.resolve(127),
+  kill() {},
+});

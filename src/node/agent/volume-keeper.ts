@@ -1,0 +1,154 @@
+/**
+ * The loop over PersistentVolumes: removes the data of those that are deleted and lie here, and passes growth on to the
+ * guests of this node that have them. Guests that start later find their volumes grown.
+ */
+import type { Client } from '#client/client.ts';
+import type { Informer } from '#client/informer.ts';
+import { VOLUME_DATA_FINALIZER } from '#api/names.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { isApiError } from '#kube/api-error.ts';
+import {
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  type Pod,
+} from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { Log } from '#lib/log.ts';
+import { decideVolume, grownClaimStatus, hasGrown } from '#node/agent/decide-volume.ts';
+import { BY_UID, instanceOf } from '#node/domains/observe-domain.ts';
+import { getIfThere } from '#node/domains/start-domain.ts';
+import type { Turns } from '#node/domains/turns.ts';
+import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import type { Volumes } from '#node/volumes-port.ts';
+import { WorkQueue } from '#runtime/work-queue.ts';
+
+export interface VolumeKeeperParts {
+  readonly client: Client;
+  readonly node: string;
+  readonly persistentVolumes: Informer<PersistentVolume>;
+  readonly pods: Informer<Pod>;
+  readonly vmis: Informer<VirtualMachineInstance>;
+  readonly hypervisor: Hypervisor;
+  readonly turns: Turns;
+  readonly volumes: Volumes;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+export interface VolumeKeeper {
+  idle(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const BY_CLAIM = 'claim';
+const CONCURRENCY = 2;
+const BACKOFF = { firstMs: 500, maxMs: 60_000 };
+
+/** To be called when the informers have synced. */
+export function startVolumeKeeper(parts: VolumeKeeperParts): VolumeKeeper {
+  const { persistentVolumes, pods, clock, log, signal } = parts;
+  pods.addIndex(BY_CLAIM, claimsOf);
+  const queue = new WorkQueue({
+    clock,
+    concurrency: CONCURRENCY,
+    backoff: BACKOFF,
+    work: (name) => keep(name, parts),
+    onError: (name, error, { delayMs }) => {
+      if (!signal.aborted) log.error({ err: error, volume: name, delayMs }, 'Cannot tend a volume; trying again');
+    },
+  });
+  const leave = persistentVolumes.onChange((key) => queue.add(key));
+  return {
+    idle: () => queue.idle(),
+    async stop() {
+      leave();
+      await queue.shutdown();
+    },
+  };
+}
+
+function claimsOf({ metadata, spec }: Pod): string[] {
+  return (spec.volumes ?? []).flatMap(({ persistentVolumeClaim }) =>
+    persistentVolumeClaim === undefined ? [] : [`${metadata.namespace}/${persistentVolumeClaim.claimName}`],
+  );
+}
+
+async function keep(name: string, parts: VolumeKeeperParts): Promise<void> {
+  const { persistentVolumes, volumes, node } = parts;
+  const volume = persistentVolumes.get(name);
+  if (volume === undefined) return;
+  for (const action of decideVolume(volume, node)) {
+    if (action.do === 'removeData') await volumes.removeData(volume);
+    else await dropFinalizer(volume, parts);
+  }
+  if (volume.metadata.deletionTimestamp === undefined) await growGuests(volume, parts);
+}
+
+/** Of a volume that all nodes reach, each tries; the first one wins. */
+async function dropFinalizer(volume: Stored<PersistentVolume>, { client, signal }: VolumeKeeperParts): Promise<void> {
+  const { name, uid, finalizers = [] } = volume.metadata;
+  const kept = finalizers.filter((finalizer) => finalizer !== VOLUME_DATA_FINALIZER);
+  const body = [
+    { op: 'test', path: '/metadata/uid', value: uid },
+    { op: 'test', path: '/metadata/finalizers', value: finalizers },
+    { op: 'replace', path: '/metadata/finalizers', value: kept },
+  ];
+  try {
+    await client.patch(PERSISTENT_VOLUMES, { name }, { type: 'json', body }, { signal });
+  } catch (error) {
+    // Whoever changed it made news of it, which comes to us, too.
+    if (!isApiError(error, 'NotFound') && !isApiError(error, 'Invalid') && !isApiError(error, 'Conflict')) throw error;
+  }
+}
+
+async function growGuests(volume: Stored<PersistentVolume>, parts: VolumeKeeperParts): Promise<void> {
+  const { client, pods, hypervisor, turns, volumes, signal } = parts;
+  const { namespace, name = '' } = volume.spec.claimRef ?? {};
+  const users = pods.byIndex(BY_CLAIM, `${namespace}/${name}`).flatMap(instanceOf);
+  const running = users.filter((id) => isAlive(hypervisor, id));
+  if (running.length === 0) return;
+  const claim = await getIfThere(client, PERSISTENT_VOLUME_CLAIMS, { namespace, name }, signal);
+  if (claim === undefined || claim.spec.volumeName !== volume.metadata.name || !hasGrown(volume, claim)) return;
+  const bytes = await volumes.grow(volume);
+  for (const id of running) {
+    for (const disk of disksOf(id, name, parts)) {
+      await turns.take(id, async () => {
+        if (isAlive(hypervisor, id)) await hypervisor.resizeDisk(id, disk, bytes);
+      });
+    }
+  }
+  await tellClaim(volume, claim, parts);
+}
+
+function isAlive(hypervisor: Hypervisor, id: string): boolean {
+  const domain = hypervisor.get(id);
+  return domain !== undefined && domain.current.state !== 'ended';
+}
+
+/** Ids of the disks that stand on the claim. */
+function disksOf(id: string, claimName: string, { vmis }: VolumeKeeperParts): string[] {
+  const [vmi] = vmis.byIndex(BY_UID, id);
+  const names = (vmi?.spec.volumes ?? []).filter((volume) => volume.persistentVolumeClaim?.claimName === claimName);
+  const disks = new Set(vmi?.spec.domain.devices?.disks?.map(({ name }) => name));
+  return names.flatMap(({ name }) => (disks.has(name) ? [`disk-${name}`] : []));
+}
+
+async function tellClaim(
+  volume: Stored<PersistentVolume>,
+  claim: Stored<PersistentVolumeClaim>,
+  { client, signal }: VolumeKeeperParts,
+): Promise<void> {
+  const { name, namespace } = claim.metadata;
+  const { capacity, conditions } = grownClaimStatus(volume, claim);
+  const body = { metadata: { uid: claim.metadata.uid }, status: { capacity, conditions } };
+  await client.patch(
+    PERSISTENT_VOLUME_CLAIMS,
+    { name, namespace },
+    { type: 'merge', body },
+    { subresource: 'status', signal },
+  );
+}

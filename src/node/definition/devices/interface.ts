@@ -1,0 +1,97 @@
+/** Network interfaces, and what they are plugged into. */
+import { createHash } from 'node:crypto';
+import type { Interface, Network } from '#api/domain/interface.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
+import type { Unplaced } from '#node/definition/addresses/place-devices.ts';
+import { nameProblems } from '#node/definition/devices/device-name.ts';
+import type { InterfaceBackend, InterfaceDevice } from '#node/definition/domain-definition.ts';
+
+const FIELD = 'spec.domain.devices.interfaces';
+const MAC = /^[0-9a-f]{2}(?:([:-])[0-9a-f]{2})(?:\1[0-9a-f]{2}){4}$/;
+/** As Linux takes them; the name goes to commands of the node. */
+const BRIDGE = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$/;
+
+/**
+ * Each takes a window of 4 KiB in the 64 KiB of I/O ports. SeaBIOS gives up before it boots anything with 15 of them,
+ * OVMF leaves the tenth out (measured); virtio interfaces take none.
+ */
+const MAX_E1000E = 8;
+
+/** `ownerUid` is the VM's, or the instance's own: what a made-up MAC address is derived from. */
+export function defineInterfaces(spec: VmiSpec, ownerUid: string, problems: FieldError[]): Unplaced<InterfaceDevice>[] {
+  const { interfaces, networks } = plugged(spec);
+  const names = interfaces.map(({ name }) => name);
+  problems.push(...nameProblems(names, FIELD));
+  const ninth = interfaces.flatMap(({ model }, i) => (model === 'e1000e' ? [i] : []))[MAX_E1000E];
+  if (ninth !== undefined) {
+    const detail = `a guest has room for ${MAX_E1000E} of this model`;
+    problems.push(invalidValue(`${FIELD}[${ninth}].model`, 'e1000e', detail));
+  }
+  return interfaces.map((item, i) => {
+    const field = `${FIELD}[${i}]`;
+    const network = networks.find(({ name }) => name === item.name);
+    const device: InterfaceDevice = {
+      type: 'interface',
+      id: `nic-${item.name}`,
+      name: item.name,
+      model: item.model ?? 'virtio',
+      macAddress: macOf(item, ownerUid, field, problems),
+      backend: backendOf(item, network, field, problems),
+      ...(item.bootOrder !== undefined && { bootOrder: item.bootOrder }),
+    };
+    return { device, field, pciAddress: item.pciAddress };
+  });
+}
+
+function plugged({ domain, networks }: VmiSpec): { interfaces: readonly Interface[]; networks: readonly Network[] } {
+  const interfaces = domain.devices?.interfaces ?? [];
+  const isBare = interfaces.length === 0 && (networks ?? []).length === 0;
+  if (!isBare || domain.devices?.autoattachPodInterface === false) return { interfaces, networks: networks ?? [] };
+  return { interfaces: [{ name: 'default', masquerade: {} }], networks: [{ name: 'default', pod: {} }] };
+}
+
+function macOf({ name, macAddress }: Interface, ownerUid: string, field: string, problems: FieldError[]): string {
+  if (macAddress === undefined || macAddress === '') return derivedMac(ownerUid, name);
+  const mac = macAddress.toLowerCase();
+  const isUnicast = (Number.parseInt(mac.slice(0, 2), 16) & 1) === 0;
+  if (!MAC.test(mac) || !isUnicast) {
+    problems.push(invalidValue(`${field}.macAddress`, macAddress, 'is no MAC address of an interface'));
+  }
+  return mac.replaceAll('-', ':');
+}
+
+/**
+ * Only for interfaces for which nobody made one: of instances without a VM, and the one that is attached by itself.
+ * The same at each start.
+ */
+function derivedMac(ownerUid: string, name: string): string {
+  const bytes = createHash('sha256').update(`${ownerUid}/${name}`).digest().subarray(0, 5);
+  return ['02', ...[...bytes].map((byte) => byte.toString(16).padStart(2, '0'))].join(':');
+}
+
+function backendOf(
+  { name, masquerade, bridge }: Interface,
+  network: Network | undefined,
+  field: string,
+  problems: FieldError[],
+): InterfaceBackend {
+  const user: InterfaceBackend = { type: 'user' };
+  if (network === undefined) {
+    problems.push(invalidValue(`${field}.name`, name, 'there is no network of this name'));
+    return user;
+  }
+  if (masquerade !== undefined && bridge !== undefined) {
+    problems.push(forbiddenField(`${field}.bridge`, 'may not be set together with masquerade'));
+  }
+  if (network.multus === undefined) {
+    if (bridge !== undefined) problems.push(forbiddenField(`${field}.bridge`, 'needs a multus network'));
+    return user;
+  }
+  if (masquerade !== undefined) problems.push(forbiddenField(`${field}.masquerade`, 'needs the pod network'));
+  const { networkName } = network.multus;
+  if (!BRIDGE.test(networkName)) {
+    problems.push(invalidValue('spec.networks', networkName, `is no name of a bridge (network "${name}")`));
+  }
+  return { type: 'bridge', bridge: networkName };
+}

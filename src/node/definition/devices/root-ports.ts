@@ -1,0 +1,13 @@
+/** The ports into which everything is plugged that may come and go, used and spare ones. */
+import { rootPortAddress } from '#node/definition/addresses/layout-q35.ts';
+import { pciAddressToMap } from '#node/definition/addresses/pci-address.ts';
+import type { RootPort } from '#node/definition/domain-definition.ts';
+
+export function defineRootPorts(count: number): RootPort[] {
+  return Array.from({ length: count }, (_, index) => ({
+    type: 'root-port',
+    id: `rp${index}`,
+    index,
+    address: pciAddressToMap(rootPortAddress(index)),
+  }));
+}

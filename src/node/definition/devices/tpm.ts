@@ -1,0 +1,11 @@
+/**
+ * A TPM 2.0 behind the CRB interface, with either firmware (measured: SeaBIOS hands it to the guest as OVMF does), so
+ * that a change of firmware does not change the TPM.
+ */
+import type { Devices } from '#api/domain/devices.ts';
+import type { TpmDevice } from '#node/definition/domain-definition.ts';
+
+export function defineTpm({ tpm }: Devices): TpmDevice[] {
+  if (tpm === undefined || tpm.enabled === false) return [];
+  return [{ type: 'tpm', id: 'tpm0', model: 'crb' }];
+}

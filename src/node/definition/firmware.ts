@@ -1,0 +1,33 @@
+/** Firmware: what the guest reads in SMBIOS, and what boots it. */
+import type { Domain } from '#api/domain/domain.ts';
+import { forbiddenField, type FieldError } from '#kube/field-error.ts';
+import type { FirmwareDefinition } from '#node/definition/domain-definition.ts';
+
+/** `uid` stands in for the UUID of an instance that has none; a VM's always has one. */
+export function defineFirmware({ firmware }: Domain, uid: string): FirmwareDefinition {
+  const serial = firmware?.serial;
+  return {
+    uuid: firmware?.uuid || uid,
+    ...(serial !== undefined && serial !== '' && { serial }),
+    loader: loaderOf(firmware?.bootloader),
+  };
+}
+
+function loaderOf(bootloader: NonNullable<Domain['firmware']>['bootloader']): FirmwareDefinition['loader'] {
+  if (bootloader?.efi === undefined) return { type: 'bios' };
+  return { type: 'efi', secureBoot: bootloader.efi.secureBoot ?? true };
+}
+
+/** System management mode comes with secure boot, which stands on it. */
+export function defineSmm({ features }: Domain, { loader }: FirmwareDefinition, problems: FieldError[]): boolean {
+  const needed = loader.type === 'efi' && loader.secureBoot;
+  const enabled = features?.smm === undefined ? needed : (features.smm.enabled ?? true);
+  if (needed && !enabled) {
+    problems.push(forbiddenField('spec.domain.features.smm.enabled', 'may not be false: secure boot needs it'));
+  }
+  return enabled;
+}
+
+export function defineAcpi({ features }: Domain): boolean {
+  return features?.acpi?.enabled ?? true;
+}

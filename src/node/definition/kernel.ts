@@ -1,0 +1,26 @@
+/** Booting a kernel directly. Which files an image stands for is the caller's to know. */
+import type { Domain } from '#api/domain/domain.ts';
+import { GUEST_IMAGE } from '#api/names.ts';
+import { requiredValue, unsupportedValue, type FieldError } from '#kube/field-error.ts';
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+
+export interface KernelFiles {
+  readonly kernelPath: string;
+  readonly initrdPath?: string;
+}
+
+export function defineKernel(
+  { firmware }: Domain,
+  files: KernelFiles | undefined,
+  problems: FieldError[],
+): DomainDefinition['kernel'] {
+  const boot = firmware?.kernelBoot;
+  if (boot === undefined) return undefined;
+  const field = 'spec.domain.firmware.kernelBoot.container';
+  if (boot.container === undefined) {
+    problems.push(requiredValue(field, 'the image that has the kernel'));
+  } else if (files === undefined) {
+    problems.push(unsupportedValue(`${field}.image`, boot.container.image, [GUEST_IMAGE]));
+  }
+  return files === undefined ? undefined : { ...files, arguments: boot.kernelArgs ?? '' };
+}

@@ -1,0 +1,41 @@
+/** The devices of a definition as a report names them: what a hypervisor that follows it will tell. */
+import type { LearnedDevice } from '#api/learned-device.ts';
+import { unreachable } from '#lib/invariant.ts';
+import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
+
+export function learnedFrom({ devices }: DomainDefinition): LearnedDevice[] {
+  return devices.map((device) => ({
+    id: device.id,
+    ...kindOf(device),
+    ...(device.address !== undefined && { address: { ...device.address } }),
+  }));
+}
+
+type Kind = Pick<LearnedDevice, 'type' | 'device' | 'name' | 'bootOrder' | 'managed'>;
+
+function kindOf(device: Device): Kind {
+  switch (device.type) {
+    case 'root-port':
+      return { type: 'controller', device: 'pcie-root-port', managed: false };
+    case 'scsi-controller':
+      return { type: 'controller', device: 'virtio-scsi', managed: false };
+    case 'disk':
+      return { type: 'disk', device: device.media, ...named(device), managed: true };
+    case 'interface':
+      return { type: 'interface', device: device.model, ...named(device), managed: true };
+    case 'tpm':
+      return { type: 'tpm', device: device.model, managed: true };
+    case 'rng':
+      return { type: 'rng', device: 'virtio', managed: true };
+    case 'balloon':
+      return { type: 'balloon', device: 'memballoon', managed: true };
+    case 'serial':
+      return { type: 'console', device: 'serial', managed: true };
+    default:
+      return unreachable(device);
+  }
+}
+
+function named({ name, bootOrder }: { name: string; bootOrder?: number }): Pick<Kind, 'name' | 'bootOrder'> {
+  return bootOrder === undefined ? { name } : { name, bootOrder };
+}

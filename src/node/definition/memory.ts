@@ -1,0 +1,29 @@
+/** How much memory the guest gets. */
+import type { Domain } from '#api/domain/domain.ts';
+import { invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
+import { parseQuantity, quantityToNumber } from '#kube/quantity.ts';
+import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
+
+const MIB = 1024 * 1024;
+/** QEMU's TCG loses writes of a migrating guest whose memory is a multiple of 256 KiB (fixed in QEMU 9.0). */
+const TCG_SHORTFALL_KIB = 8;
+
+export function defineMemoryKib(domain: Domain, { accelerator }: Capabilities, problems: FieldError[]): number {
+  const [field, asked] = askedFor(domain);
+  if (asked === undefined) {
+    problems.push(requiredValue(field, 'how much memory the guest gets'));
+    return 0;
+  }
+  const mib = Math.floor(quantityToNumber(parseQuantity(String(asked))) / MIB);
+  if (mib < 1) problems.push(invalidValue(field, asked, 'must be at least 1Mi'));
+  return mib * 1024 - (accelerator === 'tcg' ? TCG_SHORTFALL_KIB : 0);
+}
+
+function askedFor({ memory, resources }: Domain): [string, string | number | undefined] {
+  if (memory?.guest !== undefined) return ['spec.domain.memory.guest', memory.guest];
+  const requested = resources?.requests?.['memory'];
+  if (requested !== undefined) return ['spec.domain.resources.requests.memory', requested];
+  const limit = resources?.limits?.['memory'];
+  if (limit !== undefined) return ['spec.domain.resources.limits.memory', limit];
+  return ['spec.domain.memory.guest', undefined];
+}

@@ -1,0 +1,52 @@
+/** A guest with every device that there is, on more than one slot of ports. */
+import { invariant } from '#lib/invariant.ts';
+import { defineDomain } from '#node/definition/define-domain.ts';
+import type { Medium } from '#node/definition/devices/disk.ts';
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import { anInput, aVmi, someCapabilities, someMedia } from '#node/definition/testing/a-vmi.ts';
+
+const VOLUMES = ['root', 'data', 'sata', 'iso', 'scsi', 'scsi-iso'];
+
+/** Without a bridge where the machine has none to offer. */
+export function everyDevice(
+  media: ReadonlyMap<string, Medium> = someMedia(VOLUMES),
+  options: { bridge?: boolean } = {},
+): DomainDefinition {
+  const hasBridge = options.bridge ?? true;
+  const vmi = aVmi(
+    {
+      memory: { guest: '256Mi' },
+      cpu: { cores: 2 },
+      firmware: { uuid: '5d307ca9-b3ef-428c-8861-06e72d69f223', serial: 'S-1' },
+      devices: {
+        disks: [
+          { name: 'root', serial: 'ROOT-1', disk: { bus: 'virtio', pciAddress: '0000:04:00.0' }, bootOrder: 1 },
+          { name: 'data', disk: { readonly: true } },
+          { name: 'sata', disk: { bus: 'sata' } },
+          { name: 'iso', cdrom: {} },
+          { name: 'tray', cdrom: {} },
+          { name: 'scsi', disk: { bus: 'scsi' }, cache: 'writethrough' },
+          { name: 'scsi-iso', cdrom: { bus: 'scsi' } },
+        ],
+        interfaces: [
+          { name: 'default', macAddress: '02:00:00:00:00:01' },
+          { name: 'old', model: 'e1000e', macAddress: '02:00:00:00:00:02', pciAddress: '0000:0c:00.0' },
+        ],
+        rng: {},
+        tpm: {},
+      },
+    },
+    {
+      volumes: VOLUMES.map((name) => ({ name, emptyDisk: { capacity: '1Mi' } })),
+      networks: [
+        { name: 'default', pod: {} },
+        hasBridge ? { name: 'old', multus: { networkName: 'br0' } } : { name: 'old', pod: {} },
+      ],
+    },
+  );
+  const { definition, problems } = defineDomain(
+    anInput(vmi, { volumes: media, capabilities: someCapabilities('tcg') }),
+  );
+  invariant(definition !== undefined, `every device is fine: ${JSON.stringify(problems)}`);
+  return definition;
+}

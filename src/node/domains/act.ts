@@ -1,0 +1,147 @@
+/** Carries out what decide-domain.ts asks for. It leaves nothing to choose: each action is one call, and what it means. */
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { Client } from '#client/client.ts';
+import type { Pod } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+import { invariant, unreachable } from '#lib/invariant.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { Log } from '#lib/log.ts';
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainAction } from '#node/domains/domain-action.ts';
+import type { DomainNotes } from '#node/domains/domain-notes.ts';
+import type { DomainWorld, NodeFacts } from '#node/domains/domain-world.ts';
+import { startDomain, type GuestKernel } from '#node/domains/start-domain.ts';
+import { writeVmiStatus } from '#node/domains/write-vmi-status.ts';
+import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import type { OwnWrites } from '#node/pods/own-writes.ts';
+import { podStatus, type PodView } from '#node/pods/pod-status.ts';
+import { removePod, reportPod } from '#node/pods/pod-writer.ts';
+import type { Volumes } from '#node/volumes-port.ts';
+import type { EventSink } from '#runtime/events.ts';
+
+export interface ActParts {
+  readonly client: Client;
+  readonly hypervisor: Hypervisor;
+  readonly volumes: Volumes;
+  readonly guest: GuestKernel | undefined;
+  readonly node: NodeFacts;
+  readonly notes: DomainNotes;
+  readonly ownPods: OwnWrites<Pod>;
+  readonly ownVmis: OwnWrites<VirtualMachineInstance>;
+  readonly events: EventSink;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+/** `changed`: the domain is not what the decision was made on. Otherwise when to look again, if at all. */
+export type ActResult = { readonly changed: true } | { readonly afterMs?: number };
+
+const CHANGED: ActResult = { changed: true };
+
+export async function act(id: string, action: DomainAction, world: DomainWorld, parts: ActParts): Promise<ActResult> {
+  const { hypervisor, volumes, notes, clock } = parts;
+  switch (action.do) {
+    case 'start':
+      await start(id, world, parts);
+      return CHANGED;
+    case 'resume':
+      await hypervisor.resume(id);
+      return {};
+    case 'powerDown':
+      notes.stopBegins(id, world.nowMs);
+      await hypervisor.powerDown(id);
+      if (world.stopping?.pressedAtMs === undefined) tell(world, parts, 'ShuttingDown', 'Signaled Graceful Shutdown');
+      notes.pressed(id, clock.now());
+      return {};
+    case 'destroy':
+      parts.log.info({ domain: id, why: action.why }, 'switching off a guest');
+      await hypervisor.destroy(id);
+      return hypervisor.get(id) === undefined ? {} : CHANGED;
+    case 'remove':
+      await hypervisor.remove(id);
+      await volumes.release(id);
+      if (world.pod === undefined || world.pod.metadata.deletionTimestamp !== undefined) notes.forget(id);
+      return {};
+    case 'reportPod':
+      await report(world, action.view, parts);
+      return {};
+    case 'reportVmi':
+      await reportVmi(id, world, action.learn, parts);
+      return {};
+    case 'removePod':
+      invariant(world.pod !== undefined, 'a pod that is removed is there');
+      await removePod(world.pod, parts);
+      return {};
+    case 'lookAgain':
+      return { afterMs: action.afterMs };
+    default:
+      return unreachable(action);
+  }
+}
+
+async function start(id: string, world: DomainWorld, parts: ActParts): Promise<void> {
+  const { vmi } = world;
+  invariant(vmi !== undefined, 'what is started is an instance');
+  const { notes, node, clock } = parts;
+  const outcome = await startDomain(vmi, { ...parts, capabilities: node.capabilities });
+  switch (outcome.is) {
+    case 'started':
+      notes.started(id, macsOf(outcome.definition));
+      return tell(world, parts, 'Started', 'VirtualMachineInstance started.');
+    case 'waiting':
+      notes.waiting(id, outcome.reason, outcome.message, clock.now());
+      if (outcome.reason === 'StartFailed') warn(vmi, parts, outcome);
+      return;
+    default:
+      notes.failed(id, outcome.reason, outcome.message);
+      return warn(vmi, parts, outcome);
+  }
+}
+
+function macsOf({ devices }: DomainDefinition): ReadonlyMap<string, string> {
+  return new Map(
+    devices.flatMap((device) => (device.type === 'interface' ? [[device.name, device.macAddress] as const] : [])),
+  );
+}
+
+async function report(world: DomainWorld, view: PodView, parts: ActParts): Promise<void> {
+  const { pod } = world;
+  invariant(pod !== undefined, 'a pod that is reported is there');
+  const { node, clock, ownPods } = parts;
+  const wasFinal = pod.status?.phase === view.phase;
+  const written = await reportPod(pod, podStatus(pod, view, { hostIp: node.hostIp, nowMs: clock.now() }), parts);
+  if (written !== pod) ownPods.wrote(written);
+  if (wasFinal) return;
+  if (view.phase === 'Succeeded') tell(world, parts, 'Stopped', 'The VirtualMachineInstance was shut down.');
+  if (view.reason === 'GuestCrashed') tell(world, parts, 'Stopped', 'The VirtualMachineInstance crashed.', 'Warning');
+}
+
+async function reportVmi(id: string, world: DomainWorld, learn: boolean, parts: ActParts): Promise<void> {
+  const { vmi, domain } = world;
+  invariant(vmi !== undefined && domain !== undefined, 'a guest that is reported is there');
+  const { hypervisor, notes, node, clock, ownVmis } = parts;
+  const devices = learn ? await hypervisor.learn(id) : (vmi.status?.devices ?? []);
+  const { macs } = notes.get(id);
+  const written = await writeVmiStatus(vmi, { domain, devices, macs, node, nowMs: clock.now() }, parts);
+  if (written !== undefined) ownVmis.wrote(written);
+  notes.told(id);
+}
+
+function tell(
+  { vmi }: DomainWorld,
+  { events }: ActParts,
+  reason: string,
+  message: string,
+  type: 'Normal' | 'Warning' = 'Normal',
+): void {
+  if (vmi !== undefined) events.record(vmi, { type, reason, message });
+}
+
+function warn(
+  vmi: Stored<VirtualMachineInstance>,
+  { events }: ActParts,
+  { reason, message }: { reason: string; message: string },
+): void {
+  events.record(vmi, { type: 'Warning', reason, message });
+}

@@ -1,0 +1,78 @@
+/**
+ * Decides what the agent does next for one guest. Pure: no clock, no I/O. Actions are done in order; the first that fails
+ * ends the turn, and after whatever changes the domain the world is looked at again.
+ *
+ *   pod bound ─► start ─► running ◄─► paused         pod deleted ─► power button ... destroy ─► ended ─► pod removed
+ *                  │          └─► ended: pod Succeeded or Failed, kept for its log until the pod is deleted
+ *                  └─ waiting: tried again    failed: pod Failed
+ */
+import { NODE_NAME_LABEL } from '#api/names.ts';
+import type { Pod } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+import { isFinal, refusedView, waitingView } from '#node/pods/pod-status.ts';
+import { decideStop } from '#node/domains/decide-stop.ts';
+import type { DomainAction } from '#node/domains/domain-action.ts';
+import { domainView, lostView } from '#node/domains/domain-view.ts';
+import type { DomainWorld } from '#node/domains/domain-world.ts';
+import { isActive } from '#node/domains/active-pod.ts';
+import { hasReport, needsLearning } from '#node/domains/vmi-report.ts';
+
+/** What is over in a moment is not worth a write: a claim is mostly bound within the first two. */
+const TRIES_BEFORE_TOLD = 3;
+/** In case that no news comes of an instance that does not know its pod. */
+const UNCLAIMED_MS = 10_000;
+
+export function decideDomain(world: DomainWorld): readonly DomainAction[] {
+  const { pod, domain } = world;
+  if (pod === undefined) return clearUnwanted(world, 'no pod wants the guest any more');
+  if (pod.metadata.deletionTimestamp !== undefined) return decideStop(world, pod);
+  if (domain !== undefined) return isFinal(pod) ? endLeftover(world) : reportDomain(world, domain);
+  if (isFinal(pod)) return [];
+  if (pod.status?.phase === 'Running') return [{ do: 'reportPod', view: lostView(world.nowMs) }];
+  return decideStart(world, pod);
+}
+
+function clearUnwanted({ domain, attempt }: DomainWorld, why: string): readonly DomainAction[] {
+  if (domain === undefined) return attempt === undefined ? [] : [{ do: 'remove' }];
+  return domain.current.state === 'ended' ? [{ do: 'remove' }] : [{ do: 'destroy', why }, { do: 'remove' }];
+}
+
+/** The pod has ended for good; an ended domain stays for its log until the pod goes. */
+function endLeftover({ domain }: DomainWorld): readonly DomainAction[] {
+  if (domain === undefined || domain.current.state === 'ended') return [];
+  return [{ do: 'destroy', why: 'its pod has ended already' }];
+}
+
+function reportDomain(world: DomainWorld, domain: NonNullable<DomainWorld['domain']>): readonly DomainAction[] {
+  const report: DomainAction = { do: 'reportPod', view: domainView(domain, world.nowMs) };
+  const { vmi, node } = world;
+  // Others may not let us write before the instance says that it is ours; that it does so is news that comes by itself.
+  if (vmi === undefined || !isOurs(vmi, node.name)) return [report];
+  const learn = domain.current.state !== 'ended' && needsLearning(vmi, domain);
+  if (!learn && hasReport(vmi, domain, node)) return [report];
+  return [report, { do: 'reportVmi', learn }];
+}
+
+function isOurs({ metadata, status }: NonNullable<DomainWorld['vmi']>, node: string): boolean {
+  return status?.nodeName === node || metadata.labels?.[NODE_NAME_LABEL] === node;
+}
+
+function decideStart({ vmi, attempt, nowMs }: DomainWorld, pod: Stored<Pod>): readonly DomainAction[] {
+  if (vmi === undefined) {
+    const message = 'The instance that this pod was made for is not there.';
+    return [{ do: 'reportPod', view: waitingView('InstanceMissing', message) }];
+  }
+  // The pod will be deleted next.
+  const { phase } = vmi.status ?? {};
+  if (vmi.metadata.deletionTimestamp !== undefined || phase === 'Succeeded' || phase === 'Failed') return [];
+  // Never two guests of one instance: it must know this very pod. Mostly it does already, or tells us in a moment.
+  if (!isActive(pod, vmi)) return [{ do: 'lookAgain', afterMs: UNCLAIMED_MS }];
+  if (attempt === undefined) return [{ do: 'start' }];
+  if (attempt.is === 'failed') {
+    return [{ do: 'remove' }, { do: 'reportPod', view: refusedView(attempt.reason, attempt.message) }];
+  }
+  if (nowMs >= attempt.dueAtMs) return [{ do: 'start' }];
+  const again: DomainAction = { do: 'lookAgain', afterMs: attempt.dueAtMs - nowMs };
+  if (attempt.tries < TRIES_BEFORE_TOLD) return [again];
+  return [{ do: 'reportPod', view: waitingView(attempt.reason, attempt.message) }, again];
+}

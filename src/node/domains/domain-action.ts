@@ -1,0 +1,39 @@
+/** All that the agent ever does for one guest. act.ts carries it out; decide-domain.ts says when. */
+import type { PodView } from '#node/pods/pod-status.ts';
+
+export type DomainAction =
+  /** Prepares the volumes, defines the domain and starts it. Only while there is no domain; what comes of it is an Attempt. */
+  | { readonly do: 'start' }
+  /** Only while it is paused. */
+  | { readonly do: 'resume' }
+  /** Presses the power button; only while it runs. */
+  | { readonly do: 'powerDown' }
+  /** Switches it off; only once its time is up or nobody wants it any more. */
+  | { readonly do: 'destroy'; readonly why: string }
+  /** Clears away an ended or absent domain and what its volumes left; only when its end has been reported. */
+  | { readonly do: 'remove' }
+  | { readonly do: 'reportPod'; readonly view: PodView }
+  /** Tells the instance what its guest is; asks the hypervisor for the devices first with `learn`. */
+  | { readonly do: 'reportVmi'; readonly learn: boolean }
+  /** Lets the pod object go; only when nothing of it is left here. */
+  | { readonly do: 'removePod' }
+  /** Looks again after this time, if nothing happens before. */
+  | { readonly do: 'lookAgain'; readonly afterMs: number };
+
+/** What came of the last try to start; kept until the domain runs or its pod is gone. */
+export type Attempt =
+  | {
+      readonly is: 'waiting';
+      readonly reason: string;
+      readonly message: string;
+      readonly tries: number;
+      /** The time of the next try. */
+      readonly dueAtMs: number;
+    }
+  | { readonly is: 'failed'; readonly reason: string; readonly message: string };
+
+/** Since when the guest is asked to stop, and when the power button was pressed last. */
+export interface Stopping {
+  readonly sinceMs: number;
+  readonly pressedAtMs?: number;
+}

@@ -1,0 +1,101 @@
+/**
+ * The loop over the guests of this node: one queue, keyed by the uid of the instance, which is the id of the domain. A turn
+ * is observe → decide → act, repeated while acting changed the domain. There are no timers for guests that just run.
+ *
+ * Nothing is decided before the caches have synced: an agent that cannot read the API leaves every guest as it is.
+ */
+import type { Informer } from '#client/informer.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { Pod } from '#kube/core-kinds.ts';
+import { act, type ActParts } from '#node/domains/act.ts';
+import { decideDomain } from '#node/domains/decide-domain.ts';
+import type { DomainWorld } from '#node/domains/domain-world.ts';
+import { BY_INSTANCE, BY_UID, instanceOf, observeObjects, type Seen } from '#node/domains/observe-domain.ts';
+import { refuseStranger } from '#node/domains/refuse-stranger.ts';
+import type { Turns } from '#node/domains/turns.ts';
+import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
+
+export interface DomainControllerParts extends ActParts {
+  readonly pods: Informer<Pod>;
+  readonly vmis: Informer<VirtualMachineInstance>;
+  readonly turns: Turns;
+  /** How many guests are started, stopped and reported at a time. */
+  readonly concurrency?: number;
+}
+
+export interface RunningDomains {
+  enqueue(id: string): void;
+  idle(): Promise<void>;
+  /** Ends the turns that run; guests go on. */
+  stop(): Promise<void>;
+}
+
+const CONCURRENCY = 8;
+/** A turn that goes on changing its domain ends all the same, and is taken up again later. */
+const MAX_ROUNDS = 6;
+const BACKOFF = { firstMs: 100, maxMs: 10_000 };
+
+/** To be called when the informers have synced; gives them the indexes that it needs. */
+export function startDomainController(parts: DomainControllerParts): RunningDomains {
+  const { pods, vmis, hypervisor, turns, clock, log, signal, ownPods, ownVmis } = parts;
+  pods.addIndex(BY_INSTANCE, instanceOf);
+  vmis.addIndex(BY_UID, ({ metadata }) => [metadata.uid]);
+  const queue = new WorkQueue({
+    clock,
+    concurrency: parts.concurrency ?? CONCURRENCY,
+    backoff: BACKOFF,
+    work: (id) => turns.take(id, () => turn(id, parts)),
+    onError: (id, error, { failures, delayMs }) => {
+      if (!signal.aborted)
+        log.error({ err: error, domain: id, failures, delayMs }, 'Cannot tend a guest; trying again');
+    },
+  });
+  const leave = [
+    ownPods.follow(pods),
+    ownVmis.follow(vmis),
+    pods.onChange((_, change) => {
+      for (const pod of [change.old, change.new])
+        if (pod !== undefined) for (const id of instanceOf(pod)) queue.add(id);
+    }),
+    vmis.onChange((_, change) => queue.add((change.new ?? change.old)!.metadata.uid)),
+    hypervisor.onChange((id) => queue.add(id)),
+  ];
+  // Also those that nobody wants any more.
+  for (const { id } of hypervisor.list()) queue.add(id);
+  return {
+    enqueue: (id) => queue.add(id),
+    idle: () => queue.idle(),
+    async stop() {
+      for (const end of leave) end();
+      await queue.shutdown();
+    },
+  };
+}
+
+async function turn(id: string, parts: DomainControllerParts): Promise<WorkResult> {
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    parts.signal.throwIfAborted();
+    const { strangers, ...world } = await observe(id, parts);
+    for (const pod of strangers) await refuseStranger(pod, parts);
+    const done = await actAll(id, world, parts);
+    if (!('changed' in done)) return { afterMs: done.afterMs };
+  }
+  return { retry: true };
+}
+
+async function actAll(id: string, world: DomainWorld, parts: DomainControllerParts) {
+  let afterMs: number | undefined;
+  for (const action of decideDomain(world)) {
+    const result = await act(id, action, world, parts);
+    if ('changed' in result) return result;
+    afterMs = result.afterMs ?? afterMs;
+  }
+  return { afterMs };
+}
+
+async function observe(id: string, parts: DomainControllerParts): Promise<DomainWorld & Pick<Seen, 'strangers'>> {
+  const { hypervisor, notes, node, clock } = parts;
+  const { strangers, pod, vmi } = await observeObjects(id, hypervisor.get(id), parts);
+  const { attempt, stopping } = notes.get(id);
+  return { strangers, pod, vmi, domain: hypervisor.get(id), attempt, stopping, node, nowMs: clock.now() };
+}

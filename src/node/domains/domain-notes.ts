@@ -1,0 +1,65 @@
+/**
+ * What the agent remembers of guests beside the objects: only of those that are being started or stopped, so that thousands
+ * that just run cost nothing. All of it may be forgotten: a new agent finds out again.
+ */
+import { backoffMs } from '#lib/backoff.ts';
+import type { Attempt, Stopping } from '#node/domains/domain-action.ts';
+
+/** The first are short: a claim is bound in a moment. */
+const BACKOFF = { firstMs: 50, maxMs: 10_000 };
+
+interface Note {
+  attempt?: Attempt;
+  stopping?: Stopping;
+  /** MAC addresses by interface, as defined; until the instance has been told. */
+  macs?: ReadonlyMap<string, string>;
+}
+
+export class DomainNotes {
+  readonly #notes = new Map<string, Note>();
+
+  get(id: string): Readonly<Note> {
+    return this.#notes.get(id) ?? {};
+  }
+
+  failed(id: string, reason: string, message: string): void {
+    this.#note(id).attempt = { is: 'failed', reason, message };
+  }
+
+  waiting(id: string, reason: string, message: string, nowMs: number): void {
+    const note = this.#note(id);
+    const tries = (note.attempt?.is === 'waiting' ? note.attempt.tries : 0) + 1;
+    note.attempt = { is: 'waiting', reason, message, tries, dueAtMs: nowMs + backoffMs(tries, BACKOFF) };
+  }
+
+  started(id: string, macs: ReadonlyMap<string, string>): void {
+    this.#notes.set(id, { macs });
+  }
+
+  /** The instance knows its guest now. */
+  told(id: string): void {
+    const { stopping } = this.get(id);
+    if (stopping === undefined) this.forget(id);
+    else this.#notes.set(id, { stopping });
+  }
+
+  /** The guest is asked to go from now on. */
+  stopBegins(id: string, nowMs: number): void {
+    this.#note(id).stopping ??= { sinceMs: nowMs };
+  }
+
+  pressed(id: string, nowMs: number): void {
+    const note = this.#note(id);
+    note.stopping = { sinceMs: note.stopping?.sinceMs ?? nowMs, pressedAtMs: nowMs };
+  }
+
+  forget(id: string): void {
+    this.#notes.delete(id);
+  }
+
+  #note(id: string): Note {
+    let note = this.#notes.get(id);
+    if (note === undefined) this.#notes.set(id, (note = {}));
+    return note;
+  }
+}

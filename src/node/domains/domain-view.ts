@@ -1,0 +1,47 @@
+/** What a launcher pod says of its guest. Pure. */
+import { timestamp } from '#lib/clock.ts';
+import type { Domain, DomainState } from '#node/hypervisor/hypervisor.ts';
+import { terminated, type PodView } from '#node/pods/pod-status.ts';
+
+/** The exit codes that QEMU's process would have had: fine, killed, failed. */
+const ENDINGS = {
+  shutdown: { phase: 'Succeeded', exitCode: 0, containerReason: 'Completed', reason: undefined },
+  destroyed: { phase: 'Failed', exitCode: 137, containerReason: 'Killed', reason: 'Killed' },
+  crashed: { phase: 'Failed', exitCode: 1, containerReason: 'Error', reason: 'GuestCrashed' },
+} as const;
+
+const MESSAGES = {
+  shutdown: undefined,
+  destroyed: 'The guest was switched off.',
+  crashed: 'The process of the guest ended unexpectedly.',
+} as const;
+
+export function domainView(domain: Domain, nowMs: number): PodView {
+  const { current, startedAtMs } = domain;
+  if (current.state === 'ended') return endedView(current, startedAtMs, nowMs);
+  return { phase: 'Running', state: { running: { startedAt: timestamp(startedAtMs) } }, startedAtMs };
+}
+
+function endedView(
+  ended: Extract<DomainState, { state: 'ended' }>,
+  startedAtMs: number,
+  finishedAtMs: number,
+): PodView {
+  const { phase, exitCode, containerReason, reason } = ENDINGS[ended.how];
+  const message = ended.message ?? MESSAGES[ended.how];
+  const state = terminated({ exitCode, reason: containerReason, message, startedAtMs, finishedAtMs });
+  return {
+    phase,
+    ...(reason === undefined ? {} : { reason }),
+    ...(message === undefined ? {} : { message }),
+    state,
+    startedAtMs,
+  };
+}
+
+/** A guest that was reported and is not there any more: the machine was restarted, or its files were lost. */
+export function lostView(nowMs: number): PodView {
+  const message = 'The guest ran on this node and is not there any more.';
+  const state = terminated({ exitCode: 137, reason: 'GuestLost', message, startedAtMs: nowMs, finishedAtMs: nowMs });
+  return { phase: 'Failed', reason: 'GuestLost', message, state };
+}

@@ -1,0 +1,28 @@
+/** All that a decision about one guest may know. Missing is undefined. */
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { Pod } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+import type { Attempt, Stopping } from '#node/domains/domain-action.ts';
+import type { Capabilities, Domain } from '#node/hypervisor/hypervisor.ts';
+
+export interface DomainWorld {
+  /** The launcher pod on this node. */
+  readonly pod: Stored<Pod> | undefined;
+  /** The very instance that the pod was made for; undefined where there is none of that uid any more. */
+  readonly vmi: Stored<VirtualMachineInstance> | undefined;
+  /** What the hypervisor has under the uid of the instance. */
+  readonly domain: Domain | undefined;
+  readonly attempt: Attempt | undefined;
+  readonly stopping: Stopping | undefined;
+  readonly node: NodeFacts;
+  readonly nowMs: number;
+}
+
+/** What does not change while the agent runs. */
+export interface NodeFacts {
+  readonly name: string;
+  readonly hostIp: string;
+  readonly capabilities: Capabilities;
+  /** Under which user guests run, where that is not our own. */
+  readonly guestUid?: number | undefined;
+}

@@ -1,0 +1,94 @@
+/**
+ * One try to start a guest: volumes, definition, hypervisor. What is expected to go wrong comes back as a value; what the API
+ * does wrong is thrown, for the queue to try again.
+ */
+import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
+import type { LearnedDevice } from '#api/learned-device.ts';
+import { GUEST_IMAGE } from '#api/names.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { ObjectName, Reader } from '#client/client.ts';
+import { isApiError } from '#kube/api-error.ts';
+import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SECRETS } from '#kube/core-kinds.ts';
+import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { defineDomain } from '#node/definition/define-domain.ts';
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import { HypervisorError, type Capabilities, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import type { VolumeLookups, Volumes } from '#node/volumes-port.ts';
+
+export interface GuestKernel {
+  readonly kernelPath: string;
+  readonly initrdPath: string;
+}
+
+export interface StartParts {
+  readonly client: Reader;
+  readonly hypervisor: Hypervisor;
+  readonly capabilities: Capabilities;
+  readonly volumes: Volumes;
+  /** The built-in guest. */
+  readonly guest: GuestKernel | undefined;
+  readonly signal: AbortSignal;
+}
+
+export type StartOutcome =
+  | { readonly is: 'started'; readonly definition: DomainDefinition }
+  | { readonly is: 'waiting' | 'failed'; readonly reason: string; readonly message: string };
+
+export async function startDomain(vmi: Stored<VirtualMachineInstance>, parts: StartParts): Promise<StartOutcome> {
+  const { client, hypervisor, capabilities, volumes, guest, signal } = parts;
+  const known = await knownDevices(vmi, client, signal);
+  const prepared = await volumes.prepare(vmi, lookups(vmi, client, signal), { signal });
+  if (prepared.is !== 'ready') return prepared;
+
+  const image = vmi.spec.domain.firmware?.kernelBoot?.container?.image;
+  const kernel = image?.split(':')[0] === GUEST_IMAGE ? guest : undefined;
+  const defined = defineDomain({ vmi, known, capabilities, volumes: prepared.volumes, kernel });
+  if (defined.problems !== undefined) {
+    const message = defined.problems.map((problem) => `${problem.field}: ${problem.message}`).join(', ');
+    return { is: 'failed', reason: 'InvalidDefinition', message };
+  }
+  try {
+    await hypervisor.create(defined.definition, { paused: vmi.spec.startStrategy === 'Paused', signal });
+  } catch (error) {
+    if (!(error instanceof HypervisorError)) throw error;
+    return { is: error.permanent ? 'failed' : 'waiting', reason: 'StartFailed', message: error.message };
+  }
+  return { is: 'started', definition: defined.definition };
+}
+
+/** Where the devices of the VM were at its last start; a stand-alone instance has no past. */
+async function knownDevices(
+  { metadata }: Stored<VirtualMachineInstance>,
+  client: Reader,
+  signal: AbortSignal,
+): Promise<readonly LearnedDevice[]> {
+  const owner = metadata.ownerReferences?.find(({ kind, controller }) => kind === 'VirtualMachine' && controller);
+  if (owner === undefined) return [];
+  const name = { namespace: metadata.namespace, name: owner.name };
+  const identity = await getIfThere(client, VIRTUAL_MACHINE_IDENTITIES, name, signal);
+  const isOfOwner = identity?.metadata.ownerReferences?.some(({ uid }) => uid === owner.uid);
+  return isOfOwner ? (identity?.status?.devices ?? []) : [];
+}
+
+function lookups({ metadata }: Stored<VirtualMachineInstance>, client: Reader, signal: AbortSignal): VolumeLookups {
+  const { namespace } = metadata;
+  return {
+    claim: (name) => getIfThere(client, PERSISTENT_VOLUME_CLAIMS, { namespace, name }, signal),
+    volume: (name) => getIfThere(client, PERSISTENT_VOLUMES, { name }, signal),
+    secret: (name) => getIfThere(client, SECRETS, { namespace, name }, signal),
+  };
+}
+
+export async function getIfThere<T extends KubeObject>(
+  client: Reader,
+  type: ResourceType<T>,
+  name: ObjectName,
+  signal: AbortSignal,
+): Promise<Stored<T> | undefined> {
+  try {
+    return await client.get(type, name, { signal });
+  } catch (error) {
+    if (isApiError(error, 'NotFound')) return undefined;
+    throw error;
+  }
+}

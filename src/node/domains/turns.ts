@@ -1,0 +1,15 @@
+/** One caller at a time for each domain, in the order in which they came; domains do not wait for each other. */
+export class Turns {
+  readonly #last = new Map<string, Promise<unknown>>();
+
+  async take<V>(id: string, work: () => Promise<V>): Promise<V> {
+    const before = this.#last.get(id);
+    const mine = before === undefined ? work() : before.then(work, work);
+    this.#last.set(id, mine);
+    try {
+      return await mine;
+    } finally {
+      if (this.#last.get(id) === mine) this.#last.delete(id);
+    }
+  }
+}

@@ -1,0 +1,26 @@
+/** What the node's HTTPS endpoint needs of the node agent: the agent keeps the order of calls for each domain. */
+import type { Duplex } from 'node:stream';
+import type { Domain } from '#node/hypervisor/hypervisor.ts';
+
+export interface EndpointAgent {
+  /** The domain of this instance on this node; undefined = there is none, or it was removed. */
+  find(namespace: string, vmiName: string): Domain | undefined;
+  /** These four take a Domain's id, act once its turn comes, and reject with HypervisorError. */
+  pause(id: string): Promise<void>;
+  resume(id: string): Promise<void>;
+  softReboot(id: string): Promise<void>;
+  reset(id: string): Promise<void>;
+  /** Both directions of the serial console; ends with the domain. */
+  openConsole(id: string): Promise<Duplex>;
+  /** undefined = no such pod on this node, or no such container in it. */
+  logs(namespace: string, pod: string, container: string): ContainerLog | undefined;
+}
+
+/** What a container has written; bounded by whoever keeps it. */
+export interface ContainerLog {
+  /** Whether each line begins with its time (RFC 3339) and a space. */
+  readonly timed: boolean;
+  read(): Promise<Buffer>;
+  /** First one chunk with what `read` would give (perhaps empty), then what comes; ends with the container or the signal. */
+  follow(signal: AbortSignal): AsyncIterable<Buffer>;
+}

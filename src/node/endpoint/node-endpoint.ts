@@ -1,0 +1,173 @@
+/**
+ * The HTTPS server of a node agent: logs for the API server, verbs and the console for subresources/. Only certificates
+ * of our CA come in; what each may is peer.ts's. Errors are Statuses, as everywhere.
+ */
+import { once } from 'node:events';
+import { createServer } from 'node:https';
+import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { TLSSocket } from 'node:tls';
+import { ApiError, badRequest, internalError, methodNotAllowed } from '#kube/api-error.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { Log } from '#lib/log.ts';
+import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
+import { readLogOptions } from '#node/endpoint/log-options.ts';
+import { refusal } from '#node/endpoint/peer.ts';
+import { parseEndpointPath, type EndpointRoute } from '#node/endpoint/route.ts';
+import { serveConsole } from '#node/endpoint/serve-console.ts';
+import { serveLogs } from '#node/endpoint/serve-logs.ts';
+import { serveVerb } from '#node/endpoint/serve-verb.ts';
+
+const MAX_CONNECTIONS = 2000;
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 60_000;
+
+export interface NodeEndpointOptions {
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** PEM. */
+  readonly cert: string;
+  readonly key: string;
+  /** Of whoever may come in. */
+  readonly ca: string;
+  readonly agent: EndpointAgent;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+export interface RunningEndpoint {
+  readonly port: number;
+  /** Ends every connection, consoles too; guests do not notice. */
+  stop(): Promise<void>;
+}
+
+/** Rejects where it cannot listen. */
+export async function startNodeEndpoint(options: NodeEndpointOptions): Promise<RunningEndpoint> {
+  const { host, port, cert, key, ca } = options;
+  const server = createServer({
+    cert,
+    key,
+    ca,
+    requestCert: true,
+    rejectUnauthorized: true,
+    minVersion: 'TLSv1.2',
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+  });
+  server.maxConnections = MAX_CONNECTIONS;
+  const sockets = new Set<Duplex>();
+  server.on('secureConnection', (socket: TLSSocket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  server.on('request', (request, response) => void answer(options, request, response));
+  server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+    socket.on('error', () => {});
+    void upgrade(options, request, socket, head);
+  });
+  server.listen(port, host);
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    async stop() {
+      const closed = once(server, 'close');
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}
+
+async function answer(options: NodeEndpointOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  // Bodies say nothing here.
+  request.resume();
+  try {
+    const { url, route } = admitted(request);
+    await serve(options, request.method ?? '', url, route, response);
+  } catch (error) {
+    const told = toldError(options, request, error);
+    if (response.headersSent) response.destroy();
+    else response.writeHead(told.code, { 'content-type': 'application/json' }).end(JSON.stringify(told.toStatus()));
+  }
+}
+
+async function serve(
+  { agent, clock }: NodeEndpointOptions,
+  method: string,
+  url: URL,
+  route: EndpointRoute,
+  response: ServerResponse,
+): Promise<void> {
+  switch (route.kind) {
+    case 'healthz':
+      expectMethod(method, 'GET');
+      response.writeHead(200, { 'content-type': 'text/plain' }).end('ok');
+      return;
+    case 'logs':
+      expectMethod(method, 'GET');
+      return await serveLogs(agent, route, readLogOptions(url.searchParams, clock.now()), response);
+    case 'verb':
+      expectMethod(method, 'PUT');
+      await serveVerb(agent, route);
+      response.writeHead(200).end();
+      return;
+    case 'console':
+      expectMethod(method, 'GET');
+      throw badRequest('a console is a WebSocket; the request does not ask to upgrade to one');
+    case 'unknown':
+      throw new ApiError(404, 'NotFound', 'the server could not find the requested resource', { details: {} });
+  }
+}
+
+async function upgrade(
+  options: NodeEndpointOptions,
+  request: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+): Promise<void> {
+  try {
+    const { route } = admitted(request);
+    if (route.kind !== 'console') throw badRequest('there is nothing to upgrade to');
+    await serveConsole(options.agent, route, { request, socket, head }, options.log);
+  } catch (error) {
+    const told = toldError(options, request, error);
+    const body = Buffer.from(JSON.stringify(told.toStatus()));
+    const lines = [
+      `HTTP/1.1 ${told.code} ${STATUS_CODES[told.code] ?? ''}`,
+      'Content-Type: application/json',
+      `Content-Length: ${body.length}`,
+      'Connection: close',
+    ];
+    socket.end(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), body]));
+  }
+}
+
+/** Throws ApiError where whoever asks may not. */
+function admitted(request: IncomingMessage): { readonly url: URL; readonly route: EndpointRoute } {
+  const target = request.url ?? '/';
+  const base = 'https://node.invalid';
+  if (!target.startsWith('/') || !URL.canParse(base + target)) throw badRequest('the path cannot be read');
+  const url = new URL(base + target);
+  const route = parseEndpointPath(url.pathname);
+  const refused = refusal(commonNameOf(request.socket as TLSSocket), route, request.method ?? '', url.pathname);
+  if (refused !== undefined) throw refused;
+  return { url, route };
+}
+
+function commonNameOf(socket: TLSSocket): string {
+  const name = socket.getPeerCertificate().subject?.CN;
+  // More than one name is none.
+  return typeof name === 'string' ? name : '';
+}
+
+function expectMethod(method: string, expected: string): void {
+  if (method !== expected) throw methodNotAllowed();
+}
+
+function toldError({ log }: NodeEndpointOptions, { method, url }: IncomingMessage, error: unknown): ApiError {
+  const told = error instanceof ApiError ? error : internalError((error as Error).message, error);
+  if (told.code >= 500) log.warn({ err: error, method, url }, 'Cannot answer a request to the node');
+  return told;
+}

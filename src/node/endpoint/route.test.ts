@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { LOG_READER, refusal, SUBRESOURCES } from '#node/endpoint/peer.ts';
+import { parseEndpointPath, type EndpointRoute } from '#node/endpoint/route.ts';
+
+const UNKNOWN: EndpointRoute = { kind: 'unknown' };
+const VMI = '/v1/namespaces/ns/virtualmachineinstances/db';
+
+const paths: Record<string, EndpointRoute> = {
+  '/healthz': { kind: 'healthz' },
+  '/containerLogs/ns/pod/compute': { kind: 'logs', namespace: 'ns', pod: 'pod', container: 'compute' },
+  [`${VMI}/pause`]: { kind: 'verb', verb: 'pause', namespace: 'ns', name: 'db' },
+  [`${VMI}/softreboot`]: { kind: 'verb', verb: 'softreboot', namespace: 'ns', name: 'db' },
+  [`${VMI}/console`]: { kind: 'console', namespace: 'ns', name: 'db' },
+  '/': UNKNOWN,
+  '/healthz/': UNKNOWN,
+  '/containerLogs/ns/pod': UNKNOWN,
+  '/containerLogs/ns//compute': UNKNOWN,
+  '/containerLogs/ns/pod/compute/more': UNKNOWN,
+  '/containerLogs/ns/a%2Fb/compute': UNKNOWN,
+  '/containerLogs/ns/%zz/compute': UNKNOWN,
+  [VMI]: UNKNOWN,
+  [`${VMI}/destroy`]: UNKNOWN,
+  [`${VMI}/toString`]: UNKNOWN,
+  [`${VMI}/pause/now`]: UNKNOWN,
+  '/v1/namespaces/ns/pods/db/pause': UNKNOWN,
+};
+for (const [path, want] of Object.entries(paths)) {
+  test(`${path} is ${want.kind}`, () => assert.deepEqual(parseEndpointPath(path), want));
+}
+
+const peers: Record<string, { peer: string; path: string; may: boolean }> = {
+  'the API server reads logs': { peer: LOG_READER, path: '/containerLogs/ns/pod/c', may: true },
+  'the API server pauses nobody': { peer: LOG_READER, path: `${VMI}/pause`, may: false },
+  'the API server opens no console': { peer: LOG_READER, path: `${VMI}/console`, may: false },
+  'subresources pauses': { peer: SUBRESOURCES, path: `${VMI}/pause`, may: true },
+  'subresources opens consoles': { peer: SUBRESOURCES, path: `${VMI}/console`, may: true },
+  'subresources reads logs': { peer: SUBRESOURCES, path: '/containerLogs/ns/pod/c', may: true },
+  'a node reads no logs': { peer: 'system:node:node-2', path: '/containerLogs/ns/pod/c', may: false },
+  'an administrator of the cluster comes through the API': { peer: 'admin', path: `${VMI}/pause`, may: false },
+  'nobody comes anywhere': { peer: '', path: '/nowhere', may: false },
+  'anybody of the CA may ask for health': { peer: 'admin', path: '/healthz', may: true },
+};
+for (const [name, { peer, path, may }] of Object.entries(peers)) {
+  test(name, () => {
+    assert.equal(refusal(peer, parseEndpointPath(path), 'GET', path)?.code, may ? undefined : 403);
+  });
+}

@@ -1,0 +1,53 @@
+/** PUT .../{pause,unpause,softreboot,reset}: what people do to a running guest. */
+import { KUBEVIRT_GROUP } from '#api/names.ts';
+import { conflict, internalError, notFound, type ApiError } from '#kube/api-error.ts';
+import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
+import type { EndpointRoute, InstanceVerb } from '#node/endpoint/route.ts';
+import { HypervisorError, type Domain, type DomainState } from '#node/hypervisor/hypervisor.ts';
+
+const INSTANCES = { group: KUBEVIRT_GROUP, plural: 'virtualmachineinstance' };
+
+type VerbRoute = Extract<EndpointRoute, { kind: 'verb' }>;
+
+/** Throws ApiError. A pause of what is paused, and an unpause of what runs, are done already. */
+export async function serveVerb(agent: EndpointAgent, { verb, namespace, name }: VerbRoute): Promise<void> {
+  const domain = liveDomain(agent, namespace, name);
+  const refusal = refusalOf(verb, domain.current);
+  if (refusal !== undefined) throw conflict(INSTANCES, name, refusal);
+  if (isDone(verb, domain.current)) return;
+  try {
+    await VERBS[verb](agent, domain.id);
+  } catch (error) {
+    throw verbFault(verb, name, error);
+  }
+}
+
+const VERBS: Readonly<Record<InstanceVerb, (agent: EndpointAgent, id: string) => Promise<void>>> = {
+  pause: (agent, id) => agent.pause(id),
+  unpause: (agent, id) => agent.resume(id),
+  softreboot: (agent, id) => agent.softReboot(id),
+  reset: (agent, id) => agent.reset(id),
+};
+
+/** The domain of an instance whose guest has not ended. Throws ApiError. */
+export function liveDomain(agent: EndpointAgent, namespace: string, name: string): Domain {
+  const domain = agent.find(namespace, name);
+  if (domain === undefined) throw notFound(INSTANCES, name);
+  if (domain.current.state === 'ended') throw conflict(INSTANCES, name, 'VMI is not running');
+  return domain;
+}
+
+function refusalOf(verb: InstanceVerb, { state }: DomainState): string | undefined {
+  return verb === 'softreboot' && state === 'paused' ? 'VMI is paused' : undefined;
+}
+
+function isDone(verb: InstanceVerb, { state }: DomainState): boolean {
+  return (verb === 'pause' && state === 'paused') || (verb === 'unpause' && state === 'running');
+}
+
+/** Also for what the endpoint does beside verbs. */
+export function verbFault(what: string, name: string, error: unknown): ApiError {
+  const why = error instanceof Error ? error.message : String(error);
+  if (error instanceof HypervisorError) return internalError(why, error);
+  return internalError(`Cannot ${what} "${name}": ${why}`, error);
+}

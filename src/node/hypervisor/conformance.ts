@@ -1,0 +1,30 @@
+/** What every hypervisor must do: each sentence of hypervisor.ts as a test, run for each that there is. */
+import { describe, it } from 'node:test';
+import { adoptCases } from './testing/adopt-cases.ts';
+import { consoleCases } from './testing/console-cases.ts';
+import { endCases } from './testing/end-cases.ts';
+import type { ConformanceScene } from './testing/scene.ts';
+import { startCases } from './testing/start-cases.ts';
+
+export type { ConformanceScene } from './testing/scene.ts';
+
+/** Generous: where it passes, nothing waits; where guests are real, the machine may be busy. */
+const TIMEOUT_MS = 60_000;
+
+export function hypervisorConformance(name: string, make: () => Promise<ConformanceScene>): void {
+  const suites = { start: startCases, end: endCases, console: consoleCases, adopt: adoptCases };
+  for (const [part, cases] of Object.entries(suites)) {
+    describe(`${name}: ${part}`, () => {
+      for (const [sentence, run] of Object.entries(cases)) {
+        it(sentence, { timeout: TIMEOUT_MS }, async () => {
+          const scene = await make();
+          try {
+            await run(scene);
+          } finally {
+            await scene.end();
+          }
+        });
+      }
+    });
+  }
+}

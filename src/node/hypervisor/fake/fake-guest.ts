@@ -1,0 +1,157 @@
+/**
+ * One simulated guest. It says a banner at each boot, gives back what its console is told, and shuts down when the power
+ * button is pressed, unless told to ignore that. A paused guest does nothing; a button that was pressed meanwhile takes
+ * effect when it goes on. Small while nothing happens: no timers, the definition as text, buffers only for open consoles.
+ */
+import { Duplex } from 'node:stream';
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { Domain, DomainState } from '../hypervisor.ts';
+
+/** All that is kept of a guest, also on disk. */
+export interface GuestRecord {
+  readonly id: string;
+  readonly name: string;
+  readonly machine: string;
+  readonly startedAtMs: number;
+  /** JSON of the DomainDefinition: a third of the memory of the parsed one. */
+  readonly definition: string;
+  current: DomainState;
+  /** What the serial console said, the last SAID_MAX characters, one for each byte. */
+  said: string;
+  ignoresPowerButton: boolean;
+  /** The power button was pressed while the guest was paused. */
+  pressed: boolean;
+}
+
+const SAID_MAX = 16 * 1024;
+
+export function newGuest(
+  definition: DomainDefinition,
+  { startedAtMs, paused }: { startedAtMs: number; paused: boolean },
+): GuestRecord {
+  const { id, name, machine } = definition;
+  return {
+    id,
+    name,
+    machine,
+    startedAtMs,
+    definition: JSON.stringify(definition),
+    current: { state: paused ? 'paused' : 'running' },
+    said: paused ? '' : banner(definition),
+    ignoresPowerButton: false,
+    pressed: false,
+  };
+}
+
+export class FakeGuest {
+  readonly record: GuestRecord;
+  /** After each change of the record; `stateChanged` when the state is another one. */
+  readonly #changed: (stateChanged: boolean) => void;
+  #consoles: Set<Duplex> | undefined;
+
+  constructor(record: GuestRecord, changed: (stateChanged: boolean) => void) {
+    this.record = record;
+    this.#changed = changed;
+  }
+
+  get domain(): Domain {
+    const { id, name, machine, startedAtMs, current } = this.record;
+    return { id, name, machine, startedAtMs, current };
+  }
+
+  get definition(): DomainDefinition {
+    return JSON.parse(this.record.definition) as DomainDefinition;
+  }
+
+  pause(): void {
+    if (this.record.current.state === 'running') this.#become({ state: 'paused' });
+  }
+
+  resume(): void {
+    if (this.record.current.state !== 'paused') return;
+    const firstTime = this.record.said === '';
+    this.#become({ state: 'running' });
+    if (firstTime) this.say(banner(this.definition));
+    if (this.record.pressed) this.powerDown();
+  }
+
+  powerDown(): void {
+    const { current, ignoresPowerButton } = this.record;
+    if (current.state === 'paused') {
+      this.record.pressed = true;
+      this.#changed(false);
+      return;
+    }
+    if (current.state === 'running' && !ignoresPowerButton) this.shutDown();
+  }
+
+  reboot(): void {
+    if (this.record.current.state === 'running') this.say(`\r\nRestarting\r\n${banner(this.definition)}`);
+  }
+
+  shutDown(): void {
+    if (this.record.current.state !== 'ended') this.say('\r\nPower down\r\n');
+    this.#end({ state: 'ended', how: 'shutdown' });
+  }
+
+  crash(message: string): void {
+    this.#end({ state: 'ended', how: 'crashed', message });
+  }
+
+  destroy(): void {
+    this.#end({ state: 'ended', how: 'destroyed' });
+  }
+
+  ignorePowerButton(): void {
+    this.record.ignoresPowerButton = true;
+    this.#changed(false);
+  }
+
+  say(text: string): void {
+    const bytes = Buffer.from(text);
+    this.record.said = (this.record.said + bytes.toString('latin1')).slice(-SAID_MAX);
+    this.#changed(false);
+    for (const console of this.#consoles ?? []) console.push(bytes);
+  }
+
+  openConsole(): Duplex {
+    const console: Duplex = new Duplex({
+      read: () => undefined,
+      write: (chunk: Buffer, _encoding, done) => {
+        if (this.record.current.state === 'running') this.say(chunk.toString().replaceAll('\r', '\r\n'));
+        done();
+      },
+      destroy: (error, done) => {
+        this.#consoles?.delete(console);
+        done(error);
+      },
+    });
+    (this.#consoles ??= new Set()).add(console);
+    return console;
+  }
+
+  /** The process that looks at it is gone; the guest does not notice. */
+  closeConsoles(): void {
+    for (const console of this.#consoles ?? []) console.destroy();
+    this.#consoles = undefined;
+  }
+
+  #end(ended: DomainState): void {
+    if (this.record.current.state === 'ended') return;
+    this.#become(ended);
+    for (const console of this.#consoles ?? []) {
+      console.push(null);
+      console.end();
+    }
+    this.#consoles = undefined;
+  }
+
+  #become(state: DomainState): void {
+    this.record.current = state;
+    this.#changed(true);
+  }
+}
+
+function banner({ firmware, machine, name }: DomainDefinition): string {
+  return `Simulated guest ${name} on ${machine}, uuid ${firmware.uuid}\r\nlogin: `;
+}

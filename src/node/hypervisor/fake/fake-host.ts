@@ -1,0 +1,99 @@
+/**
+ * The machine on which simulated guests live: it outlives the hypervisors that look at it, as QEMU processes outlive an
+ * agent. In memory it is shared by handing the same host to the next hypervisor; with a directory each guest has a small
+ * file there (<id>.json), and the host of the next process finds them all. One hypervisor holds it at a time.
+ */
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isRecord } from '#kube/meta.ts';
+import { invariant } from '#lib/invariant.ts';
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import { FakeGuest, newGuest, type GuestRecord } from './fake-guest.ts';
+
+const PRIVATE_DIR = 0o700;
+const PRIVATE_FILE = 0o600;
+const ID = /^[a-z0-9][a-z0-9-]{0,62}$/;
+
+export interface HostHolder {
+  changed(id: string): void;
+  /** Another hypervisor has taken the host. */
+  lost(): void;
+}
+
+export class FakeHost {
+  readonly #dir: string | undefined;
+  readonly #guests = new Map<string, FakeGuest>();
+  #holder: HostHolder | undefined;
+
+  constructor(dir?: string) {
+    this.#dir = dir;
+    if (dir === undefined) return;
+    mkdirSync(dir, { recursive: true, mode: PRIVATE_DIR });
+    for (const file of readdirSync(dir)) {
+      const record = file.endsWith('.json') ? readRecord(join(dir, file)) : undefined;
+      if (record !== undefined) this.#add(record);
+    }
+  }
+
+  /** From now on this one is told of changes, and whoever held it is not. */
+  hold(holder: HostHolder): void {
+    if (this.#holder === holder) return;
+    const before = this.#holder;
+    this.#holder = holder;
+    for (const guest of this.#guests.values()) guest.closeConsoles();
+    before?.lost();
+  }
+
+  release(holder: HostHolder): void {
+    if (this.#holder !== holder) return;
+    this.#holder = undefined;
+    for (const guest of this.#guests.values()) guest.closeConsoles();
+  }
+
+  guests(): Iterable<FakeGuest> {
+    return this.#guests.values();
+  }
+
+  guest(id: string): FakeGuest | undefined {
+    return this.#guests.get(id);
+  }
+
+  begin(definition: DomainDefinition, options: { startedAtMs: number; paused: boolean }): void {
+    invariant(ID.test(definition.id), `the id of a domain is a uid, not ${JSON.stringify(definition.id)}`);
+    const record = newGuest(definition, options);
+    this.#save(record);
+    this.#add(record);
+    this.#holder?.changed(record.id);
+  }
+
+  remove(id: string): void {
+    if (!this.#guests.delete(id)) return;
+    if (this.#dir !== undefined) rmSync(this.#fileOf(id), { force: true });
+  }
+
+  #add(record: GuestRecord): void {
+    const guest = new FakeGuest(record, (stateChanged) => {
+      this.#save(record);
+      if (stateChanged) this.#holder?.changed(record.id);
+    });
+    this.#guests.set(record.id, guest);
+  }
+
+  /** Renamed into its place, so that a process killed meanwhile leaves the old one or the new one. */
+  #save(record: GuestRecord): void {
+    if (this.#dir === undefined) return;
+    const file = this.#fileOf(record.id);
+    writeFileSync(`${file}.new`, JSON.stringify(record), { mode: PRIVATE_FILE });
+    renameSync(`${file}.new`, file);
+  }
+
+  #fileOf(id: string): string {
+    return join(this.#dir ?? '', `${id}.json`);
+  }
+}
+
+/** Undefined for what is not ours; what we wrote is whole, because it was renamed into its place. */
+function readRecord(file: string): GuestRecord | undefined {
+  const read: unknown = JSON.parse(readFileSync(file, 'utf8'));
+  return isRecord(read) && typeof read['definition'] === 'string' ? (read as unknown as GuestRecord) : undefined;
+}

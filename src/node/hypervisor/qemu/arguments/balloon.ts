@@ -1,0 +1,7 @@
+import type { BalloonDevice } from '#node/definition/domain-definition.ts';
+import { deviceArguments } from '#node/hypervisor/qemu/arguments/option-text.ts';
+import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
+
+export function balloonArguments(balloon: BalloonDevice): string[] {
+  return deviceArguments({ driver: 'virtio-balloon-pci', id: balloon.id, ...pciPlace(balloon) });
+}

@@ -1,0 +1,60 @@
+/** The machine without its devices: chipset, processors, memory, firmware and what it says of itself. */
+import { invariant } from '#lib/invariant.ts';
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import { blockdevArguments, optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
+import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
+
+const CODE_NODE = 'pflash-code';
+const VARS_NODE = 'pflash-vars';
+
+export function machineArguments(definition: DomainDefinition, host: QemuHost): string[] {
+  const { machine, cpu, memoryKib, acpi, smm, firmware } = definition;
+  const isEfi = firmware.loader.type === 'efi';
+  const cpus = cpu.sockets * cpu.cores * cpu.threads;
+  const flash = isEfi && { pflash0: CODE_NODE, pflash1: VARS_NODE };
+  return [
+    ...(isEfi ? flashArguments(definition, host) : []),
+    '-machine',
+    optionText('', {
+      type: machine,
+      accel: host.accelerator,
+      usb: false,
+      smm,
+      acpi,
+      'dump-guest-core': false,
+      ...flash,
+    }),
+    '-cpu',
+    cpu.model,
+    '-smp',
+    optionText('', { cpus, sockets: cpu.sockets, cores: cpu.cores, threads: cpu.threads, maxcpus: cpus }),
+    '-m',
+    optionText('', { size: `${memoryKib}k` }),
+    '-uuid',
+    firmware.uuid,
+    ...(firmware.serial === undefined ? [] : ['-smbios', optionText('', { type: 1, serial: firmware.serial })]),
+    ...kernelArguments(definition, host),
+  ];
+}
+
+function flashArguments({ firmware: { loader } }: DomainDefinition, { ovmfCode, nvram }: QemuHost): string[] {
+  invariant(ovmfCode !== undefined && nvram !== undefined, 'a guest with EFI has its firmware files');
+  const isSecure = loader.type === 'efi' && loader.secureBoot;
+  return [
+    ...blockdevArguments({ driver: 'file', 'node-name': CODE_NODE, filename: ovmfCode, 'read-only': true }),
+    ...blockdevArguments({ driver: 'file', 'node-name': VARS_NODE, filename: nvram, 'read-only': false }),
+    // Only code in system management mode may then write the variables.
+    ...(isSecure ? ['-global', optionText('', { driver: 'cfi.pflash01', property: 'secure', value: true })] : []),
+  ];
+}
+
+function kernelArguments({ kernel }: DomainDefinition, host: QemuHost): string[] {
+  if (kernel === undefined) return [];
+  const { kernelPath, initrdPath, arguments: text } = kernel;
+  return [
+    '-kernel',
+    host.pathOf(kernelPath),
+    ...(initrdPath === undefined ? [] : ['-initrd', host.pathOf(initrdPath)]),
+    ...(text === '' ? [] : ['-append', text]),
+  ];
+}

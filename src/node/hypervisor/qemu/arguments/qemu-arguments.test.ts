@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { DiskDevice, DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
+import { everyDevice } from '#node/definition/testing/every-device.ts';
+import { fileNodeName, formatNodeName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
+import { qemuArguments, type QemuHost } from '#node/hypervisor/qemu/arguments/qemu-arguments.ts';
+
+const host: QemuHost = {
+  accelerator: 'tcg',
+  qmpSocket: 'qmp.sock',
+  serialSocket: 'serial.sock',
+  tpmSocket: 'tpm/sock',
+  nvram: 'nvram.fd',
+  ovmfCode: '/usr/share/OVMF/OVMF_CODE_4M.fd',
+  pathOf: (absolute) => absolute.replace('/data/', '../../volumes/'),
+  tapOf: (deviceId) => `tap-${deviceId.slice(-4)}`,
+};
+
+const definition = everyDevice();
+
+/** What follows each of an option. */
+function valuesOf(args: readonly string[], option: string): string[] {
+  return args.flatMap((arg, i) => (arg === option ? [args[i + 1] ?? ''] : []));
+}
+
+function deviceIn(from: DomainDefinition, id: string): Record<string, unknown> {
+  const devices = valuesOf(qemuArguments(from, host), '-device').map((text) => JSON.parse(text) as { id: string });
+  const found = devices.find((device) => device.id === id);
+  assert.ok(found !== undefined, `${id} is there`);
+  return { ...found };
+}
+
+function blockdevIn(from: DomainDefinition, id: string): Record<string, unknown> {
+  const nodes = valuesOf(qemuArguments(from, host), '-blockdev').map((text) => JSON.parse(text) as object);
+  return { ...nodes.find((node) => 'node-name' in node && node['node-name'] === formatNodeName(id)) };
+}
+
+function withDisk(overrides: Partial<DiskDevice>): DomainDefinition {
+  const disk = definition.devices.find((device): device is DiskDevice => device.type === 'disk');
+  return { ...definition, devices: [{ ...disk!, ...overrides }] };
+}
+
+const devices: Record<string, { id: string; want: Record<string, unknown> }> = {
+  'the first port of a slot opens its other functions': {
+    id: 'rp8',
+    want: { driver: 'pcie-root-port', bus: 'pcie.0', addr: '0x3.0x0', chassis: 9, multifunction: true },
+  },
+  'the last port of a slot': {
+    id: 'rp7',
+    want: { driver: 'pcie-root-port', bus: 'pcie.0', addr: '0x2.0x7', chassis: 8 },
+  },
+  'the scsi controller': { id: 'scsi0', want: { driver: 'virtio-scsi-pci', bus: 'pcie.0', addr: '0x6.0x0' } },
+  'a virtio disk is behind its port': {
+    id: 'disk-root',
+    want: {
+      driver: 'virtio-blk-pci',
+      bus: 'rp3',
+      addr: '0x0.0x0',
+      drive: formatNodeName('disk-root'),
+      serial: 'ROOT-1',
+      bootindex: 1,
+      'write-cache': 'on',
+    },
+  },
+  'a sata disk is on its port of the chipset': {
+    id: 'disk-sata',
+    want: { driver: 'ide-hd', bus: 'ide.0', unit: 0, drive: formatNodeName('disk-sata'), 'write-cache': 'on' },
+  },
+  'a cdrom': {
+    id: 'disk-iso',
+    want: { driver: 'ide-cd', bus: 'ide.1', unit: 0, drive: formatNodeName('disk-iso') },
+  },
+  'a drive without a medium': { id: 'disk-tray', want: { driver: 'ide-cd', bus: 'ide.2', unit: 0 } },
+  'a scsi disk that writes through': {
+    id: 'disk-scsi',
+    want: {
+      driver: 'scsi-hd',
+      bus: 'scsi0.0',
+      channel: 0,
+      'scsi-id': 0,
+      lun: 0,
+      device_id: 'disk-scsi',
+      drive: formatNodeName('disk-scsi'),
+      'write-cache': 'off',
+    },
+  },
+  'a virtio interface': {
+    id: 'nic-default',
+    want: {
+      driver: 'virtio-net-pci',
+      bus: 'rp0',
+      addr: '0x0.0x0',
+      netdev: 'net-default',
+      mac: '02:00:00:00:00:01',
+    },
+  },
+  'an e1000e interface': {
+    id: 'nic-old',
+    want: { driver: 'e1000e', bus: 'rp11', addr: '0x0.0x0', netdev: 'net-old', mac: '02:00:00:00:00:02' },
+  },
+  'the TPM': { id: 'tpm0', want: { driver: 'tpm-crb', tpmdev: 'dev-tpm0' } },
+  'the rng': { id: 'rng0', want: { driver: 'virtio-rng-pci', bus: 'pcie.0', addr: '0x9.0x0', rng: 'obj-rng0' } },
+  'the balloon': { id: 'balloon0', want: { driver: 'virtio-balloon-pci', bus: 'pcie.0', addr: '0x8.0x0' } },
+  'the console': {
+    id: 'serial0',
+    want: { driver: 'isa-serial', bus: 'isa.0', index: 0, chardev: 'chr-serial0' },
+  },
+};
+for (const [name, { id, want }] of Object.entries(devices)) {
+  test(name, () => assert.deepEqual(deviceIn(definition, id), { id, ...want }));
+}
+
+const machine: Record<string, { given?: Partial<DomainDefinition>; option: string; want: string[] }> = {
+  'the machine': {
+    option: '-machine',
+    want: ['type=pc-q35-7.2,accel=tcg,usb=off,smm=off,acpi=on,dump-guest-core=off'],
+  },
+  'memory in KiB': { option: '-m', want: ['size=262136k'] },
+  'the topology': { option: '-smp', want: ['cpus=2,sockets=1,cores=2,threads=1,maxcpus=2'] },
+  'the serial of the machine keeps its commas': {
+    given: { firmware: { uuid: definition.firmware.uuid, serial: 'a,uuid=b', loader: { type: 'bios' } } },
+    option: '-smbios',
+    want: ['type=1,serial=a,,uuid=b'],
+  },
+  'no serial, no word about it': {
+    given: { firmware: { uuid: definition.firmware.uuid, loader: { type: 'bios' } } },
+    option: '-smbios',
+    want: [],
+  },
+  'EFI runs from flash': {
+    given: { firmware: { uuid: definition.firmware.uuid, loader: { type: 'efi', secureBoot: false } } },
+    option: '-machine',
+    want: [
+      'type=pc-q35-7.2,accel=tcg,usb=off,smm=off,acpi=on,dump-guest-core=off,pflash0=pflash-code,pflash1=pflash-vars',
+    ],
+  },
+  'secure boot locks the flash': {
+    given: { smm: true, firmware: { uuid: definition.firmware.uuid, loader: { type: 'efi', secureBoot: true } } },
+    option: '-global',
+    want: ['driver=cfi.pflash01,property=secure,value=on'],
+  },
+  'a kernel': {
+    given: { kernel: { kernelPath: '/data/k', initrdPath: '/data/i', arguments: 'a=1, b' } },
+    option: '-append',
+    want: ['a=1, b'],
+  },
+  'the name keeps its commas': { given: { name: 'ns/a,b' }, option: '-name', want: ['guest=ns/a,,b'] },
+  'user-mode and tap networks': {
+    option: '-netdev',
+    want: ['user,id=net-default', 'tap,id=net-old,ifname=tap--old,script=no,downscript=no,vhost=off'],
+  },
+};
+for (const [name, { given, option, want }] of Object.entries(machine)) {
+  test(name, () => assert.deepEqual(valuesOf(qemuArguments({ ...definition, ...given }, host), option), want));
+}
+
+test('the guest waits to be started, and QEMU stays when it has shut down', () => {
+  const args = qemuArguments(definition, host);
+  for (const flag of ['-S', '-no-shutdown', '-nodefaults', '-no-user-config']) assert.ok(args.includes(flag), flag);
+});
+
+test('a raw file past the page cache', () => {
+  const shared = { 'read-only': false, cache: { direct: true, 'no-flush': false }, discard: 'unmap' };
+  assert.deepEqual(blockdevIn(definition, 'disk-root'), {
+    driver: 'raw',
+    'node-name': formatNodeName('disk-root'),
+    ...shared,
+    file: {
+      driver: 'file',
+      'node-name': fileNodeName('disk-root'),
+      filename: '../../volumes/root.img',
+      ...shared,
+    },
+  });
+});
+
+const files: Record<string, { path: string; want: string }> = {
+  'a block device is one': { path: '/dev/loop3', want: 'host_device' },
+  'a file in shared memory is none': { path: '/dev/shm/disk.img', want: 'file' },
+};
+for (const [name, { path, want }] of Object.entries(files)) {
+  test(name, () => {
+    const { file } = blockdevIn(withDisk({ source: { path, format: 'raw' } }), 'disk-root');
+    assert.equal((file as { driver: string }).driver, want);
+  });
+}
+
+test('a hostile path stays a path', () => {
+  const path = '/data/x",driver=nbd,"';
+  const { file } = blockdevIn(withDisk({ source: { path, format: 'raw' } }), 'disk-root');
+  assert.equal((file as { filename: string }).filename, '../../volumes/x",driver=nbd,"');
+});
+
+test('block nodes have names that QEMU takes, however long the id is', () => {
+  const id = `disk-${'x'.repeat(63)}`;
+  for (const name of [formatNodeName(id), fileNodeName(id)]) assert.match(name, /^[a-z][a-z0-9-]{1,30}$/);
+  assert.notEqual(formatNodeName('disk-a'), formatNodeName('disk-b'));
+});
+
+test('ids, buses and addresses leave QEMU nothing to choose', () => {
+  const parsed = valuesOf(qemuArguments(definition, host), '-device').map((text) => JSON.parse(text) as object);
+  const ids = parsed.map((device) => ('id' in device ? device.id : undefined));
+  assert.deepEqual(
+    ids,
+    definition.devices.map(({ id }) => id),
+  );
+  for (const device of parsed) assert.ok('bus' in device || 'tpmdev' in device, JSON.stringify(device));
+});
+
+test('what is behind a port but not in its first slot is our own mistake', () => {
+  const nic = definition.devices.find((device): device is InterfaceDevice => device.type === 'interface');
+  const stray = { ...nic!, address: { ...nic!.address, slot: '0x01' } };
+  assert.throws(() => qemuArguments({ ...definition, devices: [stray] }, host), /is behind a root port/);
+});

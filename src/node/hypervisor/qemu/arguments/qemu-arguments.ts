@@ -1,0 +1,69 @@
+/**
+ * From a definition to QEMU's command line. Pure; one file per device. Every device has its id, bus and address here, so
+ * that QEMU has nothing left to choose. Starting it is process.ts's.
+ */
+import { unreachable } from '#lib/invariant.ts';
+import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
+import { balloonArguments } from '#node/hypervisor/qemu/arguments/balloon.ts';
+import { diskArguments } from '#node/hypervisor/qemu/arguments/disk.ts';
+import { interfaceArguments } from '#node/hypervisor/qemu/arguments/interface.ts';
+import { machineArguments } from '#node/hypervisor/qemu/arguments/machine.ts';
+import { optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
+import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
+import { rngArguments } from '#node/hypervisor/qemu/arguments/rng.ts';
+import { rootPortArguments } from '#node/hypervisor/qemu/arguments/root-port.ts';
+import { scsiControllerArguments } from '#node/hypervisor/qemu/arguments/scsi-controller.ts';
+import { serialArguments } from '#node/hypervisor/qemu/arguments/serial.ts';
+import { tpmArguments } from '#node/hypervisor/qemu/arguments/tpm.ts';
+
+export type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
+
+/** The guest waits (-S) until it is told to run, and QEMU stays when the guest has shut down, to be asked how. */
+export function qemuArguments(definition: DomainDefinition, host: QemuHost): string[] {
+  return [
+    '-name',
+    optionText('', { guest: definition.name }),
+    '-S',
+    '-no-shutdown',
+    '-no-user-config',
+    '-nodefaults',
+    '-sandbox',
+    'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny',
+    '-display',
+    'none',
+    ...machineArguments(definition, host),
+    '-rtc',
+    'base=utc',
+    // Only what has a boot order is booted from.
+    '-boot',
+    'strict=on',
+    '-chardev',
+    optionText('socket', { id: 'qmp', path: host.qmpSocket, server: true, wait: false }),
+    '-mon',
+    'chardev=qmp,mode=control',
+    ...definition.devices.flatMap((device) => argumentsOf(device, host)),
+  ];
+}
+
+function argumentsOf(device: Device, host: QemuHost): string[] {
+  switch (device.type) {
+    case 'root-port':
+      return rootPortArguments(device);
+    case 'scsi-controller':
+      return scsiControllerArguments(device);
+    case 'disk':
+      return diskArguments(device, host);
+    case 'interface':
+      return interfaceArguments(device, host);
+    case 'tpm':
+      return tpmArguments(device, host);
+    case 'rng':
+      return rngArguments(device);
+    case 'balloon':
+      return balloonArguments(device);
+    case 'serial':
+      return serialArguments(device, host);
+    default:
+      return unreachable(device);
+  }
+}

@@ -1,0 +1,15 @@
+import type { RootPort } from '#node/definition/domain-definition.ts';
+import { deviceArguments } from '#node/hypervisor/qemu/arguments/option-text.ts';
+import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
+
+/** `slot` stays 0 as in libvirt's guests: with numbers there, guests would name interfaces after them (ens1, not enp1s0). */
+export function rootPortArguments(port: RootPort): string[] {
+  const place = pciPlace(port);
+  return deviceArguments({
+    driver: 'pcie-root-port',
+    id: port.id,
+    ...place,
+    chassis: port.index + 1,
+    ...(place.addr.endsWith('.0x0') && { multifunction: true }),
+  });
+}

@@ -1,0 +1,53 @@
+/** What the installed QEMU offers, asked from a QEMU without a machine that lives for that long. */
+import { spawn } from 'node:child_process';
+import { Duplex } from 'node:stream';
+import type { Clock } from '#lib/clock.ts';
+import { HypervisorError, type Capabilities, type MachineType } from '../hypervisor.ts';
+import type { Accelerator } from './accelerator.ts';
+import { GUEST_ENVIRONMENT } from './process.ts';
+import { QmpClient } from './qmp.ts';
+
+const ARGUMENTS = ['-machine', 'none', '-S', '-nodefaults', '-no-user-config', '-display', 'none', '-qmp', 'stdio'];
+/** No machines for guests: the empty one, and one half of a split QEMU. */
+const NO_GUESTS = new Set(['none', 'x-remote']);
+
+export async function askCapabilities(binary: string, accelerator: Accelerator, clock: Clock): Promise<Capabilities> {
+  const child = spawn(binary, ARGUMENTS, { stdio: ['pipe', 'pipe', 'ignore'], cwd: '/', env: GUEST_ENVIRONMENT });
+  const failed = new Promise<never>((_resolve, reject) => {
+    child.on('error', (cause) =>
+      reject(new HypervisorError(`Cannot start ${binary}: ${cause.message}; expected QEMU to be installed`, { cause })),
+    );
+  });
+  try {
+    const stream = Duplex.from({ readable: child.stdout, writable: child.stdin });
+    const qmp = await Promise.race([QmpClient.open(stream, { clock }), failed]);
+    const [version, machines] = await Promise.all([qmp.execute('query-version'), qmp.execute('query-machines')]);
+    qmp.close();
+    return { accelerator, version: versionText(version), machines: machineTypes(machines) };
+  } finally {
+    child.kill('SIGKILL');
+  }
+}
+
+export function versionText(answer: unknown): string {
+  const { major, minor, micro } = (answer as { qemu: { major: number; minor: number; micro: number } }).qemu;
+  return `QEMU ${major}.${minor}.${micro}`;
+}
+
+interface MachineInfo {
+  readonly name: string;
+  readonly alias?: string;
+  readonly 'cpu-max': number;
+  readonly deprecated?: boolean;
+}
+
+export function machineTypes(answer: unknown): MachineType[] {
+  return (answer as MachineInfo[])
+    .filter(({ name }) => !NO_GUESTS.has(name))
+    .map((machine) => ({
+      name: machine.name,
+      ...(machine.alias === undefined ? {} : { alias: machine.alias }),
+      deprecated: machine.deprecated ?? false,
+      maxCpus: machine['cpu-max'],
+    }));
+}

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { firstComplaint, isPermanent } from './complaint.ts';
+
+const cases: Record<string, { log: string; want: string; permanent: boolean }> = {
+  'nothing said': { log: '\n', want: '', permanent: false },
+  'an unknown machine': {
+    log: 'qemu-system-x86_64: unsupported machine type\nUse -machine help to list supported machines\n',
+    want: 'unsupported machine type',
+    permanent: true,
+  },
+  'warnings are not the reason': {
+    log: 'qemu-system-x86_64: warning: nic has no peer\nqemu-system-x86_64: -blockdev x: Could not open: No such file\n',
+    want: '-blockdev x: Could not open: No such file',
+    permanent: false,
+  },
+  'a warning is better than nothing': {
+    log: 'qemu-system-x86_64: warning: odd\n',
+    want: 'warning: odd',
+    permanent: false,
+  },
+  'two devices at one address': {
+    log: 'qemu-system-x86_64: -device x: PCI: slot 0 function 0 not available for virtio-blk-pci, in use by virtio-blk-pci,id=disk0\n',
+    want: '-device x: PCI: slot 0 function 0 not available for virtio-blk-pci, in use by virtio-blk-pci,id=disk0',
+    permanent: true,
+  },
+  'a lock that another process holds': {
+    log: 'qemu-system-x86_64: -device x: Failed to get "write" lock\nIs another process using the image [disk.img]?\n',
+    want: '-device x: Failed to get "write" lock',
+    permanent: false,
+  },
+};
+
+for (const [name, { log, want, permanent }] of Object.entries(cases)) {
+  test(`complaint: ${name}`, () => {
+    const complaint = firstComplaint(log, 'qemu-system-x86_64');
+    assert.equal(complaint, want);
+    assert.equal(isPermanent(complaint), permanent);
+  });
+}
+
+test('a long complaint is cut', () => assert.equal(firstComplaint('x'.repeat(10_000), 'qemu').length, 403));

@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import type { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { duplexPair, type Duplex } from 'node:stream';
+import { test } from 'node:test';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+import { silentLog } from '#lib/log.ts';
+import { ConsoleLog, readConsoleLogFile } from './console-log.ts';
+import { SerialConsole } from './console.ts';
+
+interface Scene {
+  readonly console: SerialConsole;
+  readonly clock: FakeClock;
+  /** The guest's end of the newest connection. */
+  guest(): Duplex;
+  readonly lines: { refuse: boolean; count: number };
+  log(): Promise<string>;
+}
+
+async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
+  const dir = await mkdtemp(join(tmpdir(), 'selfsame-serial-'));
+  const path = join(dir, 'console.log');
+  const clock = new FakeClock();
+  const lines = { refuse: false, count: 0 };
+  let guest: Duplex | undefined;
+  const connect = async () => {
+    if (lines.refuse) throw new Error('refused');
+    lines.count++;
+    const [ours, theirs] = duplexPair();
+    guest = theirs;
+    return ours as Socket;
+  };
+  const console = new SerialConsole({ connect, log: new ConsoleLog(path), clock, report: silentLog });
+  try {
+    await console.connect();
+    await run({
+      console,
+      clock,
+      guest: () => guest as Duplex,
+      lines,
+      log: async () => (await readConsoleLogFile(path)).toString(),
+    });
+  } finally {
+    await console.close();
+    await rm(dir, { recursive: true });
+  }
+}
+
+test('all see what the guest says, and the log has it before they do', () =>
+  scene(async ({ console, guest, log }) => {
+    const viewers = [console.open(), console.open()];
+    const heard = viewers.map((viewer) => next(viewer));
+    guest().write('hello');
+    assert.deepEqual(await Promise.all(heard), ['hello', 'hello']);
+    assert.equal(await log(), 'hello');
+  }));
+
+test('the guest hears whoever types', () =>
+  scene(async ({ console, guest }) => {
+    const heard = next(guest());
+    console.open().write('root\n');
+    assert.equal(await heard, 'root\n');
+  }));
+
+test('who does not read is cut off, and the others go on', () =>
+  scene(async ({ console, guest, log }) => {
+    const asleep = console.open();
+    const failed = new Promise<Error>((resolve) => asleep.once('error', resolve));
+    const awake = console.open();
+    let bytes = 0;
+    const all = new Promise<void>((resolve) =>
+      awake.on('data', (chunk: Buffer) => {
+        bytes += chunk.length;
+        if (bytes === 20 * 65_536) resolve();
+      }),
+    );
+    for (let i = 0; i < 20; i++) guest().write(Buffer.alloc(65_536, 0x61));
+    await all;
+    assert.match((await failed).message, /left unread/);
+    assert.equal((await log()).length <= 1024 * 1024, true);
+  }));
+
+test('a connection that broke is made again, as often as it takes', () =>
+  scene(async ({ console, clock, guest, lines }) => {
+    const viewer = console.open();
+    const broken = guest();
+    lines.refuse = true;
+    const closed = new Promise((resolve) => broken.once('close', resolve));
+    broken.destroy();
+    await closed;
+    await clock.advance(3000);
+    assert.equal(lines.count, 1);
+    lines.refuse = false;
+    await clock.advance(1000);
+    assert.equal(lines.count, 2);
+    const heard = next(viewer);
+    guest().write('back');
+    assert.equal(await heard, 'back');
+  }));
+
+test('typing at a guest that is not connected is an error, not silence', () =>
+  scene(async ({ console, guest, clock, lines }) => {
+    lines.refuse = true;
+    const broken = guest();
+    const closed = new Promise((resolve) => broken.once('close', resolve));
+    broken.destroy();
+    await closed;
+    await clock.advance(0);
+    const viewer = console.open();
+    const failed = new Promise<Error>((resolve) => viewer.once('error', resolve));
+    viewer.write('x');
+    assert.match((await failed).message, /not connected/);
+  }));
+
+test('the last words of a guest are shown before its console ends', () =>
+  scene(async ({ console, guest, log }) => {
+    const viewer = console.open();
+    let said = '';
+    viewer.on('data', (chunk: Buffer) => (said += chunk.toString()));
+    const ended = new Promise((resolve) => viewer.once('close', resolve));
+    guest().end('bye');
+    await console.finish(1000);
+    await ended;
+    assert.equal(said, 'bye');
+    assert.equal(await log(), 'bye');
+    assert.throws(() => console.open(), /has ended/);
+  }));
+
+test('there are no more consoles than there may be', () =>
+  scene(async ({ console }) => {
+    const viewers = Array.from({ length: 32 }, () => console.open());
+    assert.throws(() => console.open(), /32 consoles/);
+    const closed = new Promise((resolve) => viewers[0]?.once('close', resolve));
+    viewers[0]?.destroy();
+    await closed;
+    console.open();
+  }));
+
+function next(stream: Duplex): Promise<string> {
+  return new Promise((resolve) => stream.once('data', (chunk: Buffer) => resolve(chunk.toString())));
+}

@@ -1,0 +1,137 @@
+/**
+ * The serial console of one domain: one connection to QEMU, which takes no second one, shared by all who look. What the
+ * guest says is written to the log first and shown then, so that nobody saw what the log does not have.
+ */
+import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import type { Clock } from '#lib/clock.ts';
+import type { Log } from '#lib/log.ts';
+import { HypervisorError } from '../hypervisor.ts';
+import type { ConsoleLog } from './console-log.ts';
+import { within } from './timing.ts';
+
+const MAX_VIEWERS = 32;
+/** Who has left more than that unread is cut off; the others do not wait. */
+const MAX_UNREAD_BYTES = 1024 * 1024;
+const RECONNECT_MS = 1000;
+
+export interface SerialConsoleOptions {
+  readonly connect: () => Promise<Socket>;
+  readonly log: ConsoleLog;
+  readonly clock: Clock;
+  readonly report: Log;
+}
+
+export class SerialConsole {
+  readonly #options: SerialConsoleOptions;
+  readonly #viewers = new Set<Duplex>();
+  #socket: Socket | undefined;
+  #reading: Promise<void> = Promise.resolve();
+  #cancelReconnect: (() => void) | undefined;
+  #closed = false;
+  #logFails = false;
+
+  constructor(options: SerialConsoleOptions) {
+    this.#options = options;
+  }
+
+  /** Once, before the guest runs where it is new: else its first words are lost. */
+  async connect(): Promise<void> {
+    const socket = await this.#options.connect();
+    if (this.#closed) {
+      socket.destroy();
+      return;
+    }
+    this.#socket = socket;
+    this.#reading = this.#read(socket);
+  }
+
+  /** Tries until it works or the console is closed; for guests that run already. */
+  async connectEventually(): Promise<void> {
+    await this.connect().catch(() => this.#connectLater());
+  }
+
+  open(): Duplex {
+    if (this.#closed) throw new HypervisorError('the console has ended');
+    if (this.#viewers.size >= MAX_VIEWERS) throw new HypervisorError(`${MAX_VIEWERS} consoles are open already`);
+    const viewer = new Duplex({
+      read: () => undefined,
+      write: (chunk: Buffer, _encoding, done) => this.#say(chunk, done),
+    });
+    this.#viewers.add(viewer);
+    viewer.once('close', () => this.#viewers.delete(viewer));
+    return viewer;
+  }
+
+  /** The guest is gone: waits for its last words, then ends all who look. */
+  async finish(timeoutMs: number): Promise<void> {
+    this.#closed = true;
+    this.#cancelReconnect?.();
+    await within(this.#options.clock, timeoutMs, this.#reading);
+    await this.#letGo();
+  }
+
+  /** Hangs up; the guest goes on. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#cancelReconnect?.();
+    await this.#letGo();
+  }
+
+  async #letGo(): Promise<void> {
+    this.#socket?.destroy();
+    await this.#reading;
+    for (const viewer of this.#viewers) {
+      viewer.push(null);
+      viewer.end();
+    }
+    await this.#options.log.close().catch(() => undefined);
+  }
+
+  /** One chunk at a time: a guest that shouts is slowed down by the socket, not by our memory. */
+  async #read(socket: Socket): Promise<void> {
+    try {
+      for await (const chunk of socket) {
+        await this.#remember(chunk as Buffer);
+        this.#show(chunk as Buffer);
+      }
+    } catch {
+      // Hung up on either side; what follows is the same.
+    }
+    this.#socket = undefined;
+    if (!this.#closed) this.#connectLater();
+  }
+
+  async #remember(chunk: Buffer): Promise<void> {
+    try {
+      await this.#options.log.append(chunk);
+      this.#logFails = false;
+    } catch (err) {
+      // A full disk is no reason to leave people without a console.
+      if (!this.#logFails) this.#options.report.warn({ err }, 'cannot write the console log');
+      this.#logFails = true;
+    }
+  }
+
+  #show(chunk: Buffer): void {
+    for (const viewer of this.#viewers) {
+      if (viewer.destroyed) continue;
+      viewer.push(chunk);
+      if (viewer.readableLength > MAX_UNREAD_BYTES) {
+        viewer.destroy(new HypervisorError('the console was cut off: too much of it was left unread'));
+      }
+    }
+  }
+
+  #say(chunk: Buffer, done: (error?: Error | null) => void): void {
+    if (this.#socket === undefined) done(new HypervisorError('the console is not connected to the guest'));
+    else this.#socket.write(chunk, done);
+  }
+
+  #connectLater(): void {
+    if (this.#closed) return;
+    this.#cancelReconnect = this.#options.clock.after(RECONNECT_MS, () => {
+      void this.connectEventually();
+    });
+  }
+}

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { fstatSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { DomainDir } from './domain-dir.ts';
+import { GuestPaths } from './guest-paths.ts';
+
+const dir = new DomainDir('/node/domains', 'a-uid');
+
+test('paths of the domain itself are relative to where QEMU works', () => {
+  const paths = new GuestPaths(dir, { inherit: true });
+  assert.equal(paths.of('/node/domains/a-uid/volumes/x.img'), '../volumes/x.img');
+  assert.equal(paths.of('/node/domains/a-uid/run/nvram.fd'), 'nvram.fd');
+});
+
+test('others go through their directory, each of which is inherited once', () => {
+  const paths = new GuestPaths(dir, { inherit: true });
+  assert.equal(paths.of('/node/volumes/a/disk.img'), '/proc/self/fd/3/disk.img');
+  assert.equal(paths.of('/dev/loop1'), '/proc/self/fd/4/loop1');
+  assert.equal(paths.of('/node/volumes/a/other.img'), '/proc/self/fd/3/other.img');
+  // Begins with the same letters only.
+  assert.equal(paths.of('/node/domains/a-uid-2/x.img'), '/proc/self/fd/5/x.img');
+});
+
+test('as ourselves, they stay what they are', () => {
+  const paths = new GuestPaths(dir, { inherit: false });
+  assert.equal(paths.of('/node/volumes/a/disk.img'), '/node/volumes/a/disk.img');
+});
+
+test('directories are opened in the order of their numbers, and closed again', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'selfsame-paths-'));
+  try {
+    await writeFile(join(root, 'disk.img'), 'content');
+    const paths = new GuestPaths(dir, { inherit: true });
+    paths.of('/dev/null');
+    paths.of(join(root, 'disk.img'));
+    const fds = await paths.open();
+    assert.equal(fds.length, 2);
+    assert.equal(readFileSync(`/proc/self/fd/${fds[1]}/disk.img`, 'utf8'), 'content');
+    await paths.close();
+    for (const fd of fds) assert.throws(() => fstatSync(fd), /EBADF/);
+  } finally {
+    await rm(root, { recursive: true });
+  }
+});
+
+test('a directory that is missing is an error', async () => {
+  const paths = new GuestPaths(dir, { inherit: true });
+  paths.of('/no/such/disk.img');
+  await assert.rejects(paths.open(), /ENOENT/);
+  await paths.close();
+});

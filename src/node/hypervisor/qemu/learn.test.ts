@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { addressOf, learnDevices, type QomDevice } from './learn.ts';
+
+const pci = (bus: string, slot: string, fn: string) => ({
+  type: 'pci',
+  domain: '0x0000',
+  bus,
+  slot,
+  function: fn,
+});
+const drive = (unit: string) => ({ type: 'drive', controller: '0', bus: '0', target: '0', unit });
+
+function device(bus: string, properties: Record<string, number> = {}): QomDevice {
+  return { id: 'x', type: 'virtio-blk-pci', bus, properties };
+}
+
+/** Paths as QEMU 7.2 tells them. */
+const addresses: Record<string, [QomDevice, object | undefined]> = {
+  'the first root port': [device('/machine/q35/pcie.0', { addr: 0x10 }), pci('0x00', '0x02', '0x0')],
+  'a root port that is no first function': [device('/machine/q35/pcie.0', { addr: 0x2f }), pci('0x00', '0x05', '0x7')],
+  'what stands behind the first root port': [
+    device('/machine/peripheral/rp0/rp0', { addr: 0 }),
+    pci('0x01', '0x00', '0x0'),
+  ],
+  'what stands behind the last one': [device('/machine/peripheral/rp31/rp31', { addr: 0 }), pci('0x20', '0x00', '0x0')],
+  'a sata disk': [device('/machine/unattached/device[15]/ide.2'), drive('2')],
+  'a scsi disk': [
+    device('/machine/peripheral/scsi0/virtio-backend/scsi0.0', { channel: 0, 'scsi-id': 0, lun: 255 }),
+    drive('255'),
+  ],
+  'a serial line': [device('/machine/unattached/device[9]/isa.0'), undefined],
+  'a TPM': [device(''), undefined],
+};
+
+for (const [name, [qom, want]] of Object.entries(addresses)) {
+  test(`address of ${name}`, () => assert.deepEqual(addressOf(qom), want));
+}
+
+test('what was asked for is told at the address that QEMU tells', () => {
+  const asked = [
+    {
+      id: 'disk-a',
+      type: 'disk',
+      device: 'disk',
+      name: 'a',
+      bootOrder: 1,
+      managed: true,
+      address: pci('0x01', '0x00', '0x0'),
+    },
+    { id: 'disk-gone', type: 'disk', device: 'disk', name: 'gone', address: pci('0x02', '0x00', '0x0') },
+  ];
+  const found = [
+    { id: 'disk-a', type: 'virtio-blk-pci', bus: '/machine/peripheral/rp4/rp4', properties: { addr: 0 } },
+    { id: 'usb9', type: 'qemu-xhci', bus: '/machine/q35/pcie.0', properties: { addr: 0x50 } },
+  ];
+  assert.deepEqual(learnDevices(asked, found), [
+    {
+      id: 'disk-a',
+      type: 'disk',
+      device: 'disk',
+      name: 'a',
+      bootOrder: 1,
+      managed: true,
+      address: pci('0x05', '0x00', '0x0'),
+    },
+    { id: 'usb9', type: 'unknown', device: 'qemu-xhci', managed: false, address: pci('0x00', '0x0a', '0x0') },
+  ]);
+});

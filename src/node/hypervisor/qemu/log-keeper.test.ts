@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict';
+import { appendFile, mkdtemp, rm, stat, truncate } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+import { LogKeeper } from './log-keeper.ts';
+
+const LIMIT = 4 * 1024 * 1024;
+
+test('a log that grew too long is cut off, each time, and others are left', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'selfsame-logs-'));
+  const [long, short] = [join(dir, 'long'), join(dir, 'short')];
+  const clock = new FakeClock();
+  const keeper = new LogKeeper(clock, () => [join(dir, 'gone'), long, short]);
+  try {
+    await appendFile(short, 'kept');
+    keeper.start();
+    for (let i = 0; i < 2; i++) {
+      await appendFile(long, 'x');
+      await truncate(long, LIMIT + 1);
+      await clock.advance(60_000);
+      while (clock.pendingTimers === 0) await clock.advance(0);
+      assert.equal((await stat(long)).size, 0);
+    }
+    assert.equal((await stat(short)).size, 4);
+    keeper.stop();
+    assert.equal(clock.pendingTimers, 0);
+  } finally {
+    await rm(dir, { recursive: true });
+  }
+});

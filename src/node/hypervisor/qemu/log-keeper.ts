@@ -1,0 +1,46 @@
+/**
+ * Keeps the logs of running processes small: a guest can make its QEMU complain for ever. They are opened for appending,
+ * so cutting them off from outside is safe.
+ */
+import { stat, truncate } from 'node:fs/promises';
+import type { Clock } from '#lib/clock.ts';
+
+const LOOK_EVERY_MS = 60_000;
+const MAX_BYTES = 4 * 1024 * 1024;
+
+export class LogKeeper {
+  readonly #clock: Clock;
+  readonly #paths: () => Iterable<string>;
+  #cancel: (() => void) | undefined;
+
+  constructor(clock: Clock, paths: () => Iterable<string>) {
+    this.#clock = clock;
+    this.#paths = paths;
+  }
+
+  start(): void {
+    this.#cancel ??= this.#later();
+  }
+
+  stop(): void {
+    this.#cancel?.();
+    this.#cancel = () => undefined;
+  }
+
+  #later(): () => void {
+    return this.#clock.after(LOOK_EVERY_MS, () => void this.#look());
+  }
+
+  async #look(): Promise<void> {
+    const before = this.#cancel;
+    for (const path of this.#paths()) {
+      // One that is not there has just been removed with its domain.
+      const size = await stat(path).then(
+        (stats) => stats.size,
+        () => 0,
+      );
+      if (size > MAX_BYTES) await truncate(path).catch(() => undefined);
+    }
+    if (this.#cancel === before) this.#cancel = this.#later();
+  }
+}

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { systemClock } from '#lib/clock.ts';
+import { findByArgument, isRunning, OutlivingProcess, parseStat, spawnOutliving } from './process.ts';
+
+const LONG_MS = 20_000;
+
+async function spawned(
+  command: string[],
+  run: (process: OutlivingProcess, log: () => Promise<string>) => Promise<void>,
+) {
+  const cwd = await mkdtemp(join(tmpdir(), 'selfsame-process-'));
+  const file = await open(join(cwd, 'log'), 'a');
+  const [program = '', ...args] = command;
+  const options = { command: program, args, cwd, user: undefined, logFd: file.fd };
+  const child = await spawnOutliving(options, systemClock);
+  await file.close();
+  try {
+    await run(child, () => readFile(join(cwd, 'log'), 'utf8'));
+  } finally {
+    await child.kill('SIGKILL');
+    await child.gone(LONG_MS);
+    await rm(cwd, { recursive: true });
+  }
+}
+
+test('a process is known by its pid and its beginning', () =>
+  spawned(['sleep', '60'], async (child) => {
+    const { identity } = child;
+    assert.equal(await isRunning(identity), true);
+    assert.equal(await isRunning({ ...identity, startTicks: '1' }), false);
+    assert.equal(await isRunning({ ...identity, bootId: 'another boot' }), false);
+    assert.notEqual(identity.startTicks, '');
+  }));
+
+test('a stranger with the pid of a dead process is not killed', () =>
+  spawned(['sleep', '60'], async (child) => {
+    const mistaken = new OutlivingProcess({ ...child.identity, startTicks: '1' }, systemClock);
+    await mistaken.kill('SIGKILL');
+    assert.equal(await child.alive(), true);
+  }));
+
+test('the end of a process is seen by who did not start it', () =>
+  spawned(['sleep', '60'], async (child) => {
+    const other = new OutlivingProcess(child.identity, systemClock);
+    assert.equal(await other.alive(), true);
+    assert.equal(await other.gone(0), false);
+    await other.kill('SIGKILL');
+    assert.equal(await other.gone(LONG_MS), true);
+    assert.equal(await child.gone(LONG_MS), true);
+    assert.equal(child.exitText(), 'was killed by SIGKILL');
+    assert.equal(other.exitText(), undefined);
+    await other.kill('SIGKILL');
+  }));
+
+test('what a process says goes to its log, and how it ended is known', () =>
+  spawned(['sh', '-c', 'echo out; echo err >&2; exit 3'], async (child, log) => {
+    assert.equal(await child.gone(LONG_MS), true);
+    assert.equal(child.exitText(), 'exited with code 3');
+    assert.equal(await log(), 'out\nerr\n');
+  }));
+
+test('a process gets nothing of our environment and a session of its own', () =>
+  spawned(['sh', '-c', 'env; cut -d" " -f6 /proc/self/stat; echo $$; exit 0'], async (child, log) => {
+    await child.gone(LONG_MS);
+    const lines = (await log()).trim().split('\n');
+    assert.deepEqual(
+      lines.filter((line) => /^[A-Z_]+=/.test(line) && !/^(?:PATH|LC_ALL|PWD|OLDPWD|SHLVL|_)=/.test(line)),
+      [],
+    );
+    assert.equal(lines.at(-2), lines.at(-1));
+  }));
+
+test('a program that is not there is an error', async () => {
+  const options = { command: 'no-such-program', args: [], cwd: '/', user: undefined, logFd: 2 };
+  await assert.rejects(spawnOutliving(options, systemClock), /ENOENT/);
+});
+
+test('a process is found by one of its words', () =>
+  spawned(['sleep', '60', '0.041904190419'], async (child) => {
+    assert.deepEqual(await findByArgument('0.041904190419'), [child.identity]);
+    assert.deepEqual(await findByArgument('0.0419041904'), []);
+  }));
+
+test('a program may be named so that it looks like more fields', () => {
+  const rest = `R ${Array.from({ length: 40 }, (_, i) => i + 4).join(' ')}`;
+  assert.deepEqual(parseStat(`7 (a) Z 1 2 (b)) ${rest}`), { state: 'R', startTicks: '22' });
+  assert.equal(parseStat(''), undefined);
+});

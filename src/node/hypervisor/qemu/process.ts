@@ -1,0 +1,156 @@
+/**
+ * Processes that outlive us: QEMU and swtpm. A pid alone may be somebody else's by now; together with the moment it
+ * began (and the boot of the machine) it is one process for ever. Zombies are dead: their parent may be an init that
+ * does not reap.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { readFile, readdir } from 'node:fs/promises';
+import type { Clock } from '#lib/clock.ts';
+import { poll, within } from './timing.ts';
+
+/** Which process, also after it is gone. */
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** Clock ticks since boot. */
+  readonly startTicks: string;
+  readonly bootId: string;
+}
+
+export interface User {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+export interface SpawnOptions {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly user: User | undefined;
+  /** For standard output and error. */
+  readonly logFd: number;
+  /** Become 3, 4 ... in the process. */
+  readonly fds?: readonly number[];
+}
+
+/** Nothing of our own environment: it may hold secrets, and a guest can take QEMU over. */
+export const GUEST_ENVIRONMENT = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
+const LOOK_EVERY_MS = 20;
+
+export class OutlivingProcess {
+  readonly identity: ProcessIdentity;
+  readonly #clock: Clock;
+  /** Only where we started it ourselves. */
+  readonly #child: ChildProcess | undefined;
+  readonly #exited: Promise<true> | undefined;
+
+  constructor(identity: ProcessIdentity, clock: Clock, child?: ChildProcess) {
+    this.identity = identity;
+    this.#clock = clock;
+    this.#child = child;
+    if (child === undefined) return;
+    this.#exited = hasExited(child)
+      ? Promise.resolve(true)
+      : new Promise((done) => child.once('exit', () => done(true)));
+  }
+
+  async alive(): Promise<boolean> {
+    if (this.#child !== undefined) return !hasExited(this.#child);
+    return isRunning(this.identity);
+  }
+
+  /** Fine where it is gone. */
+  async kill(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+    if (!(await this.alive())) return;
+    try {
+      process.kill(this.identity.pid, signal);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
+  }
+
+  /** Whether it is gone within that time. */
+  async gone(timeoutMs: number): Promise<boolean> {
+    if (this.#exited !== undefined) return (await within(this.#clock, timeoutMs, this.#exited)) === true;
+    const look = async () => ((await isRunning(this.identity)) ? undefined : true);
+    return (await poll(this.#clock, { timeoutMs, everyMs: LOOK_EVERY_MS }, look)) === true;
+  }
+
+  /** How it ended, where that is known: only its parent is told. */
+  exitText(): string | undefined {
+    if (this.#child === undefined) return undefined;
+    const { signalCode, exitCode } = this.#child;
+    if (signalCode !== null) return `was killed by ${signalCode}`;
+    return exitCode === null ? undefined : `exited with code ${exitCode}`;
+  }
+
+  /** Our event loop no longer waits for it. */
+  letGo(): void {
+    this.#child?.unref();
+  }
+}
+
+/** In a session of its own, so that nothing that is sent to us reaches it. Rejects where it cannot be executed. */
+export async function spawnOutliving(options: SpawnOptions, clock: Clock): Promise<OutlivingProcess> {
+  const { command, args, cwd, user, logFd, fds = [] } = options;
+  const child = spawn(command, args, {
+    cwd,
+    env: GUEST_ENVIRONMENT,
+    detached: true,
+    stdio: ['ignore', logFd, logFd, ...fds],
+    ...(user === undefined ? {} : { uid: user.uid, gid: user.gid }),
+  });
+  await new Promise<void>((resolve, reject) => {
+    child.once('spawn', resolve);
+    child.on('error', reject);
+  });
+  const pid = child.pid as number;
+  const stat = await readStat(pid);
+  // Gone and reaped before we could look: the exit code says the rest.
+  return new OutlivingProcess({ pid, startTicks: stat?.startTicks ?? '', bootId: await readBootId() }, clock, child);
+}
+
+export async function isRunning({ pid, startTicks, bootId }: ProcessIdentity): Promise<boolean> {
+  const stat = await readStat(pid);
+  if (stat === undefined || stat.startTicks !== startTicks || stat.state === 'Z' || stat.state === 'X') return false;
+  return bootId === (await readBootId());
+}
+
+/** Processes that have this word among their arguments. A walk over all processes: not for every day. */
+export async function findByArgument(argument: string): Promise<ProcessIdentity[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const bootId = await readBootId();
+  const found: ProcessIdentity[] = [];
+  for (const name of pids) {
+    const words = await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '');
+    if (!words.split('\0').includes(argument)) continue;
+    const stat = await readStat(Number(name));
+    if (stat !== undefined) found.push({ pid: Number(name), startTicks: stat.startTicks, bootId });
+  }
+  return found;
+}
+
+/** The name of the program is in parentheses and may hold anything, so the fields are counted from the last one on. */
+export function parseStat(text: string): { state: string; startTicks: string } | undefined {
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  const [state, startTicks] = [fields[0], fields[19]];
+  return state === undefined || startTicks === undefined ? undefined : { state, startTicks };
+}
+
+async function readStat(pid: number): Promise<ReturnType<typeof parseStat>> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined);
+  return text === undefined ? undefined : parseStat(text);
+}
+
+let bootId: Promise<string> | undefined;
+
+function readBootId(): Promise<string> {
+  bootId ??= readFile('/proc/sys/kernel/random/boot_id', 'utf8').then(
+    (text) => text.trim(),
+    () => 'unknown',
+  );
+  return bootId;
+}
+
+function hasExited(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null;
+}

@@ -1,0 +1,287 @@
+/**
+ * One domain from its first process to its last word: its state and its end. The line to QEMU is qemu-link.ts.
+ *
+ * Its state is what QEMU says, never what we asked for. It ends in one place (#end), whoever notices first. A guest that
+ * shut down is written down before QEMU quits, so that the next agent knows it too; the state changes after QEMU is gone
+ * and has let go of its disks.
+ */
+import type { Duplex } from 'node:stream';
+import type { LearnedDevice } from '#api/learned-device.ts';
+import type { Log } from '#lib/log.ts';
+import { learnedFrom } from '#node/definition/learned-from.ts';
+import { HypervisorError, type Domain, type DomainState } from '../hypervisor.ts';
+import { ConsoleLog, readConsoleLogFile } from './console-log.ts';
+import { SerialConsole } from './console.ts';
+import type { QemuContext } from './context.ts';
+import { SERIAL_SOCKET, type DomainDir } from './domain-dir.ts';
+import type { DomainRecord, EndedState, StartedProcesses } from './domain-record.ts';
+import { growDisk } from './disk-size.ts';
+import { learnDevices, readDevices } from './learn.ts';
+import { complaintOf, endText } from './monitor.ts';
+import type { OutlivingProcess } from './process.ts';
+import { QemuLink } from './qemu-link.ts';
+import type { QmpClient } from './qmp.ts';
+import { PAUSED, runState, RUNNING, STATE_EVENTS, type RunState } from './run-state.ts';
+import { removeTap, tapsOf } from './tap.ts';
+
+const QUIT_ANSWER_MS = 2000;
+const QUIT_MS = 10_000;
+const KILL_MS = 10_000;
+const SWTPM_MS = 1000;
+const LAST_WORDS_MS = 1000;
+
+export interface QemuDomainParts {
+  readonly dir: DomainDir;
+  readonly record: DomainRecord & { readonly started: StartedProcesses };
+  readonly qemu: OutlivingProcess;
+  readonly swtpm: OutlivingProcess | undefined;
+  readonly context: QemuContext;
+  /** Called after each change of the state. */
+  readonly changed: (id: string) => void;
+}
+
+export class QemuDomain {
+  readonly #parts: QemuDomainParts;
+  readonly #log: Log;
+  readonly #link: QemuLink;
+  readonly #console: SerialConsole | undefined;
+  #record: QemuDomainParts['record'];
+  /** Until QEMU said otherwise. */
+  #current: DomainState = PAUSED;
+  #destroying = false;
+  #quitting: Promise<void> | undefined;
+  #ending: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(parts: QemuDomainParts) {
+    this.#parts = parts;
+    this.#record = parts.record;
+    const { dir, qemu, context } = parts;
+    const { clock } = context;
+    this.#log = context.log.child({ domain: dir.id });
+    this.#link = new QemuLink({
+      ...{ dir, qemu, clock, log: this.#log },
+      onEvent: ({ name }) => {
+        // Where QEMU cannot be asked any more, its hanging up says the rest.
+        if (STATE_EVENTS.has(name)) this.#refresh().catch(() => undefined);
+      },
+      onBack: () => this.#back(),
+      onGone: () => this.#died(),
+    });
+    if (!parts.record.definition.devices.some(({ type }) => type === 'serial')) return;
+    this.#console = new SerialConsole({
+      connect: () => dir.connect(SERIAL_SOCKET),
+      log: new ConsoleLog(dir.consoleLog),
+      clock,
+      report: this.#log,
+    });
+  }
+
+  get view(): Domain {
+    const { definition, started } = this.#record;
+    const { id, name, machine } = definition;
+    const pid = this.#current.state === 'ended' ? {} : { pid: started.qemu.pid };
+    return { id, name, machine, startedAtMs: started.startedAtMs, current: this.#current, ...pid };
+  }
+
+  get logs(): string[] {
+    return this.#current.state === 'ended' ? [] : this.#parts.dir.logs;
+  }
+
+  /** Connects to a QEMU that has just been started; its guest waits. */
+  async attach(options: { timeoutMs: number; signal?: AbortSignal | undefined }): Promise<void> {
+    await this.#link.connect(options);
+    await this.#console?.connect();
+  }
+
+  /**
+   * Takes over what an earlier agent left, and says what it found: a start that was cut off before the guest ran is
+   * for the caller to clear away. A QEMU that does not answer now is asked again later; until then its guest counts as
+   * running, because it may well be.
+   */
+  async takeOver(options: { timeoutMs: number }): Promise<'domain' | 'never ran'> {
+    const { qemu } = this.#parts;
+    if (this.#record.ended !== undefined || !(await qemu.alive())) {
+      await this.#killQemu();
+      await this.#end({ state: 'ended', how: 'crashed', message: 'QEMU ended while no agent watched it' });
+      return 'domain';
+    }
+    try {
+      await this.#link.connect(options);
+      const found = await this.#refresh();
+      if (found.state === 'never ran' && !this.#record.paused) return 'never ran';
+    } catch (err) {
+      this.#log.warn({ err }, 'QEMU does not answer; trying again');
+      this.#current = RUNNING;
+      if (this.#link.qmp === undefined) this.#link.watch();
+    }
+    if (this.#ending === undefined) await this.#console?.connectEventually();
+    return 'domain';
+  }
+
+  async pause(): Promise<void> {
+    await this.#ask('pause', (qmp) => qmp.execute('stop'));
+    await this.#refresh();
+  }
+
+  async resume(): Promise<void> {
+    await this.#ask('resume', (qmp) => qmp.execute('cont'));
+    await this.#refresh();
+  }
+
+  async powerDown(): Promise<void> {
+    await this.#ask('shut down', (qmp) => qmp.execute('system_powerdown'));
+  }
+
+  /** QEMU has no button for that. What a guest does with the three keys is its own setting; Linux and firmware restart. */
+  async softReboot(): Promise<void> {
+    const keys = ['ctrl', 'alt', 'delete'].map((data) => ({ type: 'qcode', data }));
+    await this.#ask('restart', (qmp) => qmp.execute('send-key', { keys }));
+  }
+
+  async reset(): Promise<void> {
+    await this.#ask('reset', (qmp) => qmp.execute('system_reset'));
+  }
+
+  async destroy(): Promise<void> {
+    if (this.#current.state === 'ended') return;
+    this.#destroying = true;
+    await this.#quit();
+    await this.#end({ state: 'ended', how: 'destroyed' });
+  }
+
+  learn(): Promise<LearnedDevice[]> {
+    const asked = learnedFrom(this.#record.definition);
+    return this.#ask('learn', async (qmp) => learnDevices(asked, await readDevices(qmp)));
+  }
+
+  resizeDisk(deviceId: string, bytes: number): Promise<void> {
+    return this.#ask('resize', (qmp) => growDisk(qmp, deviceId, bytes));
+  }
+
+  openConsole(): Duplex {
+    if (this.#console === undefined) throw this.#cannot('open the console of', 'it has none');
+    if (this.#current.state === 'ended') throw this.#cannot('open the console of', 'it has ended');
+    return this.#console.open();
+  }
+
+  readConsoleLog(): Promise<Buffer> {
+    return readConsoleLogFile(this.#parts.dir.consoleLog);
+  }
+
+  async remove(): Promise<void> {
+    if (this.#current.state !== 'ended') throw this.#cannot('remove', `it is ${this.#current.state}`);
+    await this.#parts.dir.remove();
+  }
+
+  /** Leaves the guest as it is. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#link.close();
+    await this.#ending?.catch(() => undefined);
+    await this.#console?.close();
+    this.#parts.qemu.letGo();
+    this.#parts.swtpm?.letGo();
+  }
+
+  #cannot(verb: string, why: string, cause?: unknown): HypervisorError {
+    return new HypervisorError(`Cannot ${verb} domain "${this.#record.definition.name}": ${why}`, { cause });
+  }
+
+  async #ask<T>(verb: string, work: (qmp: QmpClient) => Promise<T>): Promise<T> {
+    if (this.#current.state === 'ended') throw this.#cannot(verb, 'it has ended');
+    const { qmp } = this.#link;
+    if (qmp === undefined) throw this.#cannot(verb, 'QEMU cannot be reached');
+    try {
+      return await work(qmp);
+    } catch (cause) {
+      throw this.#cannot(verb, (cause as Error).message, cause);
+    }
+  }
+
+  async #refresh(): Promise<RunState> {
+    const found = await this.#ask('look at', async (qmp) => runState(await qmp.execute('query-status')));
+    if (this.#destroying || this.#ending !== undefined) return found;
+    if (found.state === 'ended') await this.#endAfter(found);
+    else this.#set(found.state === 'never ran' ? PAUSED : found);
+    return found;
+  }
+
+  /** The guest is over, its QEMU not yet. */
+  async #endAfter(ended: EndedState): Promise<void> {
+    await this.#keep(ended);
+    await this.#quit();
+    await this.#end(ended);
+  }
+
+  async #back(): Promise<void> {
+    const found = await this.#refresh();
+    // A start that was cut off, noticed too late to clear it away: it counted as running already.
+    if (found.state === 'never ran' && !this.#record.paused) await this.resume();
+  }
+
+  async #died(): Promise<void> {
+    const { qemu, dir } = this.#parts;
+    const how = this.#destroying ? 'destroyed' : 'crashed';
+    const message = how === 'crashed' ? { message: endText(qemu, await complaintOf(dir)) } : {};
+    await this.#end({ state: 'ended', how, ...message });
+  }
+
+  /** Rather than with a signal: it writes out what its disks have in memory. */
+  #quit(): Promise<void> {
+    this.#quitting ??= this.#quitOrKill().finally(() => {
+      this.#quitting = undefined;
+    });
+    return this.#quitting;
+  }
+
+  async #quitOrKill(): Promise<void> {
+    const { qemu } = this.#parts;
+    const asked = this.#link.qmp?.execute('quit', undefined, { timeoutMs: QUIT_ANSWER_MS });
+    // It may hang up before it answers.
+    await asked?.catch(() => undefined);
+    if (asked !== undefined && (await qemu.gone(QUIT_MS))) return;
+    await this.#killQemu();
+  }
+
+  async #killQemu(): Promise<void> {
+    const { qemu } = this.#parts;
+    await qemu.kill('SIGKILL');
+    if (!(await qemu.gone(KILL_MS))) throw this.#cannot('end', `process ${qemu.identity.pid} does not die`);
+  }
+
+  #end(ended: EndedState): Promise<void> {
+    // The next agent, or who undoes a failed start, takes it from here.
+    if (this.#closed && this.#ending === undefined) return Promise.resolve();
+    this.#ending ??= this.#settle(this.#record.ended ?? ended);
+    return this.#ending;
+  }
+
+  async #settle(ended: EndedState): Promise<void> {
+    const { swtpm } = this.#parts;
+    this.#link.close();
+    await this.#console?.finish(LAST_WORDS_MS);
+    if (swtpm !== undefined && !(await swtpm.gone(SWTPM_MS))) await swtpm.kill('SIGKILL');
+    for (const { name } of tapsOf(this.#record.definition)) {
+      await removeTap(name).catch((err: unknown) => this.#log.warn({ err }, 'cannot remove a tap device'));
+    }
+    await this.#keep(ended);
+    this.#set(ended);
+  }
+
+  /** A full disk must not keep an ended guest among the living; the next agent finds out by itself. */
+  async #keep(ended: EndedState): Promise<void> {
+    if (this.#record.ended !== undefined) return;
+    this.#record = { ...this.#record, ended };
+    await this.#parts.dir
+      .writeRecord(this.#record, { durable: true })
+      .catch((err: unknown) => this.#log.error({ err }, 'cannot write down the end of a domain'));
+  }
+
+  #set(next: DomainState): void {
+    const before = this.#current;
+    if (before.state === 'ended' || before.state === next.state) return;
+    this.#current = next;
+    this.#parts.changed(this.#parts.dir.id);
+  }
+}

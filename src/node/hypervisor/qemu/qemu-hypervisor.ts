@@ -1,0 +1,200 @@
+/**
+ * Real guests: a QEMU (and a swtpm where there is a TPM) for each domain, driven over QMP. This file keeps the domains
+ * by their ids; what one does is in qemu-domain.ts, how one begins in start.ts, how one is found again in adopt.ts.
+ */
+import { resolve } from 'node:path';
+import type { Clock } from '#lib/clock.ts';
+import type { Log } from '#lib/log.ts';
+import { HypervisorError, type Capabilities, type Hypervisor } from '../hypervisor.ts';
+import { chooseAccelerator } from './accelerator.ts';
+import { adoptDomains } from './adopt.ts';
+import { askCapabilities } from './capabilities.ts';
+import type { QemuContext } from './context.ts';
+import { DomainDir } from './domain-dir.ts';
+import { DEFAULT_OVMF_DIR } from './firmware.ts';
+import { LogKeeper } from './log-keeper.ts';
+import type { User } from './process.ts';
+import type { QemuDomain } from './qemu-domain.ts';
+import { startDomain } from './start.ts';
+
+export interface QemuHypervisorOptions {
+  /** `<node dir>/domains`. */
+  readonly dir: string;
+  readonly accel: 'auto' | 'kvm' | 'tcg';
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly qemuBinary?: string;
+  readonly swtpmBinary?: string;
+  /** Whom QEMU and swtpm run as; needs root. Undefined: as we do. */
+  readonly guestUser?: User | undefined;
+  readonly ovmfDir?: string;
+}
+
+export function createQemuHypervisor(options: QemuHypervisorOptions): Hypervisor {
+  return new QemuHypervisor(options);
+}
+
+class QemuHypervisor implements Hypervisor {
+  readonly #options: QemuHypervisorOptions;
+  /** Absolute. */
+  readonly #dir: string;
+  readonly #logKeeper: LogKeeper;
+  readonly #domains = new Map<string, QemuDomain>();
+  readonly #starting = new Map<string, Promise<void>>();
+  readonly #listeners = new Set<(id: string) => void>();
+  #context: Promise<QemuContext> | undefined;
+  #capabilities: Promise<Capabilities> | undefined;
+
+  constructor(options: QemuHypervisorOptions) {
+    this.#options = options;
+    this.#dir = resolve(options.dir);
+    this.#logKeeper = new LogKeeper(options.clock, () => [...this.#domains.values()].flatMap(({ logs }) => logs));
+  }
+
+  capabilities(): Promise<Capabilities> {
+    this.#capabilities ??= this.#askCapabilities().catch((error: unknown) => {
+      this.#capabilities = undefined;
+      throw error;
+    });
+    return this.#capabilities;
+  }
+
+  async adopt(): Promise<void> {
+    const context = await this.#shared();
+    for (const domain of await adoptDomains(this.#dir, context, this.#changed)) {
+      this.#domains.set(domain.view.id, domain);
+    }
+    this.#logKeeper.start();
+  }
+
+  list() {
+    return [...this.#domains.values()].map(({ view }) => view);
+  }
+
+  get(id: string) {
+    return this.#domains.get(id)?.view;
+  }
+
+  onChange(listener: (id: string) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async create(
+    definition: Parameters<Hypervisor['create']>[0],
+    options: { paused?: boolean; signal?: AbortSignal } = {},
+  ): Promise<void> {
+    const { id } = definition;
+    if (this.#domains.has(id)) return;
+    let starting = this.#starting.get(id);
+    if (starting === undefined) {
+      starting = this.#start(definition, options).finally(() => this.#starting.delete(id));
+      this.#starting.set(id, starting);
+    }
+    await starting;
+  }
+
+  async pause(id: string): Promise<void> {
+    await this.#known(id, 'pause').pause();
+  }
+
+  async resume(id: string): Promise<void> {
+    await this.#known(id, 'resume').resume();
+  }
+
+  async powerDown(id: string): Promise<void> {
+    await this.#known(id, 'shut down').powerDown();
+  }
+
+  async softReboot(id: string): Promise<void> {
+    await this.#known(id, 'restart').softReboot();
+  }
+
+  async reset(id: string): Promise<void> {
+    await this.#known(id, 'reset').reset();
+  }
+
+  async destroy(id: string): Promise<void> {
+    await this.#domains.get(id)?.destroy();
+  }
+
+  async remove(id: string): Promise<void> {
+    const domain = this.#domains.get(id);
+    if (domain === undefined) return;
+    await domain.remove();
+    this.#domains.delete(id);
+    this.#tell(id);
+  }
+
+  async learn(id: string) {
+    return this.#known(id, 'learn').learn();
+  }
+
+  async openConsole(id: string) {
+    return this.#known(id, 'open the console of').openConsole();
+  }
+
+  async readConsoleLog(id: string): Promise<Buffer> {
+    return this.#known(id, 'read the console of').readConsoleLog();
+  }
+
+  async resizeDisk(id: string, deviceId: string, bytes: number): Promise<void> {
+    await this.#known(id, 'resize').resizeDisk(deviceId, bytes);
+  }
+
+  async close(): Promise<void> {
+    this.#listeners.clear();
+    this.#logKeeper.stop();
+    await Promise.allSettled(this.#starting.values());
+    await Promise.all([...this.#domains.values()].map((domain) => domain.close()));
+  }
+
+  async #start(
+    definition: Parameters<Hypervisor['create']>[0],
+    { paused = false, signal }: { paused?: boolean; signal?: AbortSignal },
+  ): Promise<void> {
+    const dir = new DomainDir(this.#dir, definition.id);
+    const options = { paused, signal, changed: this.#changed };
+    const domain = await startDomain(dir, definition, await this.#shared(), options);
+    this.#domains.set(definition.id, domain);
+    this.#tell(definition.id);
+  }
+
+  #known(id: string, verb: string): QemuDomain {
+    const domain = this.#domains.get(id);
+    if (domain === undefined) throw new HypervisorError(`Cannot ${verb} domain "${id}": there is none`);
+    return domain;
+  }
+
+  /** Domains that are still being started or taken over are nobody's business yet. */
+  readonly #changed = (id: string) => {
+    if (this.#domains.has(id)) this.#tell(id);
+  };
+
+  #tell(id: string): void {
+    for (const listener of [...this.#listeners]) listener(id);
+  }
+
+  async #askCapabilities(): Promise<Capabilities> {
+    const { qemuBinary, accelerator, clock } = await this.#shared();
+    return askCapabilities(qemuBinary, accelerator, clock);
+  }
+
+  #shared(): Promise<QemuContext> {
+    this.#context ??= this.#makeContext();
+    return this.#context;
+  }
+
+  async #makeContext(): Promise<QemuContext> {
+    const { accel, clock, log, guestUser, qemuBinary, swtpmBinary, ovmfDir } = this.#options;
+    return {
+      clock,
+      log,
+      user: guestUser,
+      qemuBinary: qemuBinary ?? 'qemu-system-x86_64',
+      swtpmBinary: swtpmBinary ?? 'swtpm',
+      ovmfDir: ovmfDir ?? DEFAULT_OVMF_DIR,
+      accelerator: await chooseAccelerator(accel, guestUser),
+    };
+  }
+}

@@ -1,0 +1,113 @@
+/** The line to a QEMU, with a server that only greets and a process that only lives. */
+import assert from 'node:assert/strict';
+import { mkdtemp, open, rm } from 'node:fs/promises';
+import { createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+import { silentLog } from '#lib/log.ts';
+import { DomainDir } from './domain-dir.ts';
+import { spawnOutliving, type OutlivingProcess } from './process.ts';
+import { QemuLink } from './qemu-link.ts';
+
+interface Scene {
+  readonly link: QemuLink;
+  readonly qemu: OutlivingProcess;
+  readonly seen: { back: number; gone: number };
+  /** All connections so far; the last one is the line. */
+  readonly sockets: Socket[];
+  /** Lets time pass until it is so; the time limit of the test is the limit. */
+  until(isSo: () => boolean): Promise<void>;
+}
+
+async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
+  const root = await mkdtemp(join(tmpdir(), 'selfsame-link-'));
+  const dir = new DomainDir(root, 'a-uid');
+  await dir.prepare(undefined);
+  const clock = new FakeClock();
+  const log = await open(join(root, 'log'), 'a');
+  const options = { command: 'sleep', args: ['60'], cwd: root, user: undefined, logFd: log.fd };
+  const qemu = await spawnOutliving(options, clock);
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => {
+    sockets.push(socket);
+    socket.on('error', () => undefined);
+    socket.write('{"QMP": {}}\n');
+    socket.on('data', (bytes: Buffer) => {
+      const { id } = JSON.parse(bytes.toString()) as { id: number };
+      socket.write(`${JSON.stringify({ return: {}, id })}\n`);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(join(dir.run, 'qmp.sock'), resolve));
+  const seen = { back: 0, gone: 0 };
+  const link = new QemuLink({
+    ...{ dir, qemu, clock, log: silentLog },
+    onEvent: () => undefined,
+    onBack: async () => void seen.back++,
+    onGone: async () => void seen.gone++,
+  });
+  const until = async (isSo: () => boolean) => {
+    while (!isSo()) await clock.advance(10);
+  };
+  try {
+    await run({ link, qemu, seen, sockets, until });
+  } finally {
+    link.close();
+    await qemu.kill('SIGKILL');
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+    await log.close();
+    await rm(root, { recursive: true });
+  }
+}
+
+const timeout = 20_000;
+
+test('a QEMU that hung up and lives is called again', { timeout }, () =>
+  scene(async ({ link, seen, sockets, until }) => {
+    await link.connect({ timeoutMs: 1000 });
+    assert.ok(link.qmp !== undefined);
+    for (const times of [1, 2]) {
+      sockets.at(-1)?.destroy();
+      await until(() => link.qmp === undefined);
+      await until(() => seen.back === times);
+      assert.ok(link.qmp !== undefined);
+    }
+    assert.equal(seen.gone, 0);
+  }),
+);
+
+test('a QEMU that hung up because it died is not', { timeout }, () =>
+  scene(async ({ link, qemu, seen, sockets, until }) => {
+    await link.connect({ timeoutMs: 1000 });
+    await qemu.kill('SIGKILL');
+    sockets.at(-1)?.destroy();
+    await until(() => seen.gone === 1);
+    assert.equal(link.qmp, undefined);
+    assert.equal(seen.back, 0);
+  }),
+);
+
+test('a QEMU that dies without hanging up first is noticed when it is called', { timeout }, () =>
+  scene(async ({ link, qemu, seen, until }) => {
+    await qemu.kill('SIGKILL');
+    assert.equal(await qemu.gone(1000), true);
+    await assert.rejects(link.connect({ timeoutMs: 1000 }), /QEMU was killed by SIGKILL/);
+    link.watch();
+    await until(() => seen.gone === 1);
+  }),
+);
+
+test('a line that we closed stays closed', { timeout }, () =>
+  scene(async ({ link, qemu, seen, sockets, until }) => {
+    await link.connect({ timeoutMs: 1000 });
+    link.close();
+    assert.equal(link.qmp, undefined);
+    await until(() => sockets[0]?.destroyed === true);
+    await qemu.kill('SIGKILL');
+    let turns = 0;
+    await until(() => ++turns > 500);
+    assert.deepEqual([seen, sockets.length], [{ back: 0, gone: 0 }, 1]);
+  }),
+);

@@ -1,0 +1,138 @@
+/**
+ * The start of a domain, step by step; whatever was begun is undone when a step fails. The record is on disk before the
+ * first process, and knows the processes before the guest runs: killed at any moment, the next agent can tell.
+ */
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import { HypervisorError } from '../hypervisor.ts';
+import { userWithKvm } from './accelerator.ts';
+import { qemuArguments } from './arguments/qemu-arguments.ts';
+import type { QemuContext } from './context.ts';
+import { NVRAM, QMP_SOCKET, SERIAL_SOCKET, TPM_SOCKET, type DomainDir } from './domain-dir.ts';
+import type { DomainRecord } from './domain-record.ts';
+import { findFirmware, type FirmwareFiles } from './firmware.ts';
+import { GuestPaths } from './guest-paths.ts';
+import { spawnOutliving, type OutlivingProcess } from './process.ts';
+import { QemuDomain } from './qemu-domain.ts';
+import { startSwtpm } from './swtpm.ts';
+import { addTap, removeTap, tapName, tapsOf } from './tap.ts';
+
+/** Emulated machines with much memory, on a busy host. */
+const MONITOR_TIMEOUT_MS = 60_000;
+const KILL_MS = 5000;
+
+export interface StartOptions {
+  readonly paused: boolean;
+  readonly signal: AbortSignal | undefined;
+  readonly changed: (id: string) => void;
+}
+
+export async function startDomain(
+  dir: DomainDir,
+  definition: DomainDefinition,
+  context: QemuContext,
+  options: StartOptions,
+): Promise<QemuDomain> {
+  const undo: (() => Promise<void>)[] = [];
+  try {
+    return await start(dir, definition, context, options, undo);
+  } catch (cause) {
+    for (const step of undo.reverse()) {
+      await step().catch((err: unknown) => context.log.error({ err, domain: dir.id }, 'cannot undo a failed start'));
+    }
+    if (options.signal?.aborted === true) throw cause;
+    const permanent = cause instanceof HypervisorError && cause.permanent;
+    const { message } = cause as Error;
+    throw new HypervisorError(`Cannot start domain "${definition.name}": ${message}`, { cause, permanent });
+  }
+}
+
+async function start(
+  dir: DomainDir,
+  definition: DomainDefinition,
+  context: QemuContext,
+  { paused, signal, changed }: StartOptions,
+  undo: (() => Promise<void>)[],
+): Promise<QemuDomain> {
+  signal?.throwIfAborted();
+  const firmware = await findFirmware(definition.firmware.loader, context.ovmfDir);
+  undo.push(() => dir.clear());
+  await dir.prepare(context.user);
+  const record: DomainRecord = { version: 1, definition, paused };
+  await dir.writeRecord(record, { durable: false });
+
+  for (const tap of tapsOf(definition)) {
+    await addTap(tap, context.user);
+    undo.push(() => removeTap(tap.name));
+  }
+  if (firmware !== undefined) await dir.copyIntoRun(firmware.variables, NVRAM, context.user);
+
+  const begun = (process: OutlivingProcess) => undo.push(() => end(process));
+  let swtpm: OutlivingProcess | undefined;
+  if (needsTpm(definition)) {
+    await startSwtpm(dir, { ...context, binary: context.swtpmBinary }, (process) => {
+      swtpm = process;
+      begun(process);
+    });
+  }
+  signal?.throwIfAborted();
+  const qemu = await spawnQemu(dir, definition, firmware, context);
+  begun(qemu);
+
+  const started = { startedAtMs: context.clock.now(), qemu: qemu.identity, swtpm: swtpm?.identity };
+  await dir.writeRecord({ ...record, started }, { durable: true });
+  const domain = new QemuDomain({ dir, record: { ...record, started }, qemu, swtpm, context, changed });
+  undo.push(() => domain.close());
+  await domain.attach({ timeoutMs: MONITOR_TIMEOUT_MS, signal });
+  signal?.throwIfAborted();
+  if (!paused) await domain.resume();
+  return domain;
+}
+
+async function spawnQemu(
+  dir: DomainDir,
+  definition: DomainDefinition,
+  firmware: FirmwareFiles | undefined,
+  { accelerator, user, qemuBinary, clock }: QemuContext,
+): Promise<OutlivingProcess> {
+  const paths = new GuestPaths(dir, { inherit: user !== undefined });
+  const args = qemuArguments(definition, {
+    accelerator,
+    qmpSocket: QMP_SOCKET,
+    serialSocket: SERIAL_SOCKET,
+    ...(needsTpm(definition) ? { tpmSocket: TPM_SOCKET } : {}),
+    ...(firmware === undefined ? {} : { nvram: NVRAM, ovmfCode: firmware.code }),
+    pathOf: (absolute) => paths.of(absolute),
+    tapOf: (deviceId) => tapName(definition.id, deviceId),
+  });
+  const log = await dir.openLog('qemu.log');
+  try {
+    return await spawnOutliving(
+      {
+        command: qemuBinary,
+        args: [...args, '-chardev', qemuMark(dir.id)],
+        cwd: dir.run,
+        user: await userWithKvm(user, accelerator),
+        logFd: log.fd,
+        fds: await paths.open(),
+      },
+      clock,
+    );
+  } finally {
+    await log.close();
+    await paths.close();
+  }
+}
+
+/** The word by which a QEMU is found whose pid nobody wrote down: a character device that nothing uses. */
+export function qemuMark(id: string): string {
+  return `null,id=domain-${id}`;
+}
+
+function needsTpm({ devices }: DomainDefinition): boolean {
+  return devices.some(({ type }) => type === 'tpm');
+}
+
+async function end(process: OutlivingProcess): Promise<void> {
+  await process.kill('SIGKILL');
+  await process.gone(KILL_MS);
+}

@@ -1,0 +1,54 @@
+/** The software TPM beside a QEMU. It ends by itself when QEMU hangs up; until then it is ours to end. */
+import type { Clock } from '#lib/clock.ts';
+import { HypervisorError } from '../hypervisor.ts';
+import { TPM_SOCKET, TPM_STATE, type DomainDir } from './domain-dir.ts';
+import { firstComplaint } from './complaint.ts';
+import { spawnOutliving, type OutlivingProcess, type User } from './process.ts';
+import { poll } from './timing.ts';
+
+const READY_TIMEOUT_MS = 10_000;
+const LOOK_EVERY_MS = 5;
+
+export interface SwtpmOptions {
+  readonly binary: string;
+  readonly user: User | undefined;
+  readonly clock: Clock;
+}
+
+/** All paths are relative to run/. */
+export function swtpmArguments(id: string): string[] {
+  return [
+    ...['socket', '--tpm2', '--tpmstate', `dir=${TPM_STATE},mode=0600`],
+    ...['--ctrl', `type=unixio,path=${TPM_SOCKET},mode=0600`],
+    ...['--flags', 'startup-clear', '--terminate', '--pid', swtpmMark(id)],
+  ];
+}
+
+/** Resolves when QEMU can connect to it. `started` is told before that, so that a failure can end it. */
+export async function startSwtpm(
+  dir: DomainDir,
+  { binary, user, clock }: SwtpmOptions,
+  started: (swtpm: OutlivingProcess) => void,
+): Promise<void> {
+  const log = await dir.openLog('swtpm.log');
+  let swtpm: OutlivingProcess;
+  try {
+    const args = swtpmArguments(dir.id);
+    swtpm = await spawnOutliving({ command: binary, args, cwd: dir.run, user, logFd: log.fd }, clock);
+  } finally {
+    await log.close();
+  }
+  started(swtpm);
+  const outcome = await poll(clock, { timeoutMs: READY_TIMEOUT_MS, everyMs: LOOK_EVERY_MS }, async () => {
+    if (await dir.hasSocket(TPM_SOCKET)) return 'ready';
+    return (await swtpm.alive()) ? undefined : 'ended';
+  });
+  if (outcome === 'ready') return;
+  const complaint = firstComplaint(await dir.readLog('swtpm.log'), 'swtpm');
+  throw new HypervisorError(`swtpm ${swtpm.exitText() ?? 'is not ready'}${complaint === '' ? '' : `: ${complaint}`}`);
+}
+
+/** The word by which a swtpm is found whose pid nobody wrote down. */
+export function swtpmMark(id: string): string {
+  return `file=${id}-swtpm.pid`;
+}

@@ -1,0 +1,67 @@
+/** Tap devices of interfaces that are ports of a bridge of this machine. Named by the domain and device, so that the next agent finds them. */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { access } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import { HypervisorError } from '../hypervisor.ts';
+import type { User } from './process.ts';
+
+const run = promisify(execFile);
+/** Never an option of `ip`, never a path. */
+const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$/;
+const TIMEOUT_MS = 10_000;
+const MAX_OUTPUT_BYTES = 64 * 1024;
+
+export interface Tap {
+  readonly name: string;
+  readonly bridge: string;
+}
+
+/** At most 15 characters: the kernel takes no more. */
+export function tapName(domainId: string, deviceId: string): string {
+  return `ss-${createHash('sha256').update(`${domainId}/${deviceId}`).digest('hex').slice(0, 12)}`;
+}
+
+export function tapsOf({ id, devices }: DomainDefinition): Tap[] {
+  return devices.flatMap((device) =>
+    device.type === 'interface' && device.backend.type === 'bridge'
+      ? [{ name: tapName(id, device.id), bridge: device.backend.bridge }]
+      : [],
+  );
+}
+
+/** Anew, where one of this name was left over. */
+export async function addTap({ name, bridge }: Tap, user: User | undefined): Promise<void> {
+  const found = NAME.test(bridge) && (await exists(`/sys/class/net/${bridge}/bridge`));
+  if (!found) throw new HypervisorError(`there is no bridge "${bridge}" on this node`);
+  await removeTap(name);
+  await ip(['tuntap', 'add', 'dev', name, 'mode', 'tap', ...(user === undefined ? [] : ['user', String(user.uid)])]);
+  try {
+    await ip(['link', 'set', 'dev', name, 'master', bridge, 'up']);
+  } catch (error) {
+    await removeTap(name);
+    throw error;
+  }
+}
+
+/** Fine where there is none. */
+export async function removeTap(name: string): Promise<void> {
+  if (await exists(`/sys/class/net/${name}`)) await ip(['link', 'delete', 'dev', name]);
+}
+
+function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function ip(args: string[]): Promise<void> {
+  try {
+    await run('ip', args, { timeout: TIMEOUT_MS, maxBuffer: MAX_OUTPUT_BYTES });
+  } catch (cause) {
+    const { stderr, message } = cause as Error & { stderr?: string };
+    throw new HypervisorError(`"ip ${args.join(' ')}" failed: ${(stderr ?? message).trim() || message}`, { cause });
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * The smallest guest that answers: a boot sector that says `echo guest ready`, repeats what its serial console is told,
+ * and shuts down when the power button is pressed or a `!` comes. Boots in about a second, also where it is emulated.
+ */
+import { writeFile } from 'node:fs/promises';
+import type { DiskDevice } from '#node/definition/domain-definition.ts';
+
+export const READY = 'echo guest ready\n';
+export const SHUT_DOWN = '!';
+
+const DISK_BYTES = 1024 * 1024;
+const SIGNATURE_AT = 510;
+
+/** 16-bit code at 0x7c00. The power management registers of q35 are at 0x600 (status), 0x602 (enable), 0x604 (control). */
+const CODE = [
+  ...[0x31, 0xc0, 0x8e, 0xd8], // ds = 0
+  ...[0xba, 0x02, 0x06, 0xb8, 0x00, 0x01, 0xef], // the power button counts
+  ...[0xbe, 0x3f, 0x7c, 0xba, 0xf8, 0x03], // si = READY, dx = COM1
+  ...[0xac, 0x84, 0xc0, 0x74, 0x03, 0xee, 0xeb, 0xf8], // say it
+  ...[0xba, 0x00, 0x06, 0xed, 0xf6, 0xc4, 0x01, 0x75, 0x14], // button pressed: off
+  ...[0xba, 0xfd, 0x03, 0xec, 0xa8, 0x01, 0x74, 0xef], // nothing came: look again
+  ...[0xba, 0xf8, 0x03, 0xec, 0x3c, 0x21, 0x74, 0x04], // `!`: off
+  ...[0xee, 0xeb, 0xe4, 0x90], // say it back, look again
+  ...[0xba, 0x04, 0x06, 0xb8, 0x00, 0x20, 0xef, 0xeb, 0xfe], // off: S5
+];
+
+export async function writeEchoDisk(path: string): Promise<void> {
+  const image = Buffer.alloc(DISK_BYTES);
+  Buffer.concat([Buffer.from(CODE), Buffer.from(READY)]).copy(image);
+  image.writeUInt16LE(0xaa55, SIGNATURE_AT);
+  await writeFile(path, image);
+}
+
+export function echoDisk(path: string): DiskDevice {
+  return {
+    type: 'disk',
+    id: 'disk-echo',
+    name: 'echo',
+    media: 'disk',
+    bus: 'virtio',
+    source: { path, format: 'raw' },
+    readonly: false,
+    cache: 'writeback',
+    bootOrder: 1,
+    address: { type: 'pci', domain: '0x0000', bus: '0x02', slot: '0x00', function: '0x0' },
+  };
+}

@@ -1,0 +1,91 @@
+/** A hypervisor of real guests in a directory of its own, and what a test does to its guests from outside. */
+import { accessSync, constants } from 'node:fs';
+import { chmod, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '#lib/clock.ts';
+import { silentLog } from '#lib/log.ts';
+import type { ConformanceScene } from '#node/hypervisor/conformance.ts';
+import type { DomainRecord, StartedProcesses } from '#node/hypervisor/qemu/domain-record.ts';
+import { OutlivingProcess } from '#node/hypervisor/qemu/process.ts';
+import { createQemuHypervisor } from '#node/hypervisor/qemu/qemu-hypervisor.ts';
+import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
+import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
+
+const GUEST_USER = { uid: 64_055, gid: 64_055 };
+const GONE_MS = 10_000;
+
+export const guestUser = process.getuid?.() === 0 ? GUEST_USER : undefined;
+
+/** Why real guests cannot be had here; false where they can. */
+export function whyNoQemu(): string | false {
+  for (const path of ['/usr/bin/qemu-system-x86_64', '/usr/bin/swtpm', '/usr/share/OVMF/OVMF_CODE_4M.fd']) {
+    try {
+      accessSync(path, constants.R_OK);
+    } catch {
+      return `${path} is not installed`;
+    }
+  }
+  return false;
+}
+
+export function openQemu(nodeDir: string): Hypervisor {
+  const dir = join(nodeDir, 'domains');
+  return createQemuHypervisor({ dir, accel: 'tcg', guestUser, clock: systemClock, log: silentLog });
+}
+
+export interface QemuScene extends ConformanceScene {
+  readonly nodeDir: string;
+  record(id: string): Promise<DomainRecord & { started: StartedProcesses }>;
+  /** Straight to the serial line, past any hypervisor. */
+  serialLine(id: string): Socket;
+}
+
+/** The node directory is closed to everybody else: guests must get at their files all the same. */
+export async function qemuScene(): Promise<QemuScene> {
+  const root = await mkdtemp(join(tmpdir(), 'selfsame-qemu-'));
+  await chmod(root, 0o700);
+  const nodeDir = join(root, 'node');
+  await mkdir(nodeDir, { mode: 0o711 });
+  const opened: Hypervisor[] = [openQemu(nodeDir)];
+  const ids = new Set<string>();
+  const hypervisor = opened[0] as Hypervisor;
+  await hypervisor.adopt();
+
+  const record = async (id: string) =>
+    JSON.parse(await readFile(join(nodeDir, 'domains', id, 'domain.json'), 'utf8')) as Awaited<
+      ReturnType<QemuScene['record']>
+    >;
+  const killGuest = async (id: string) => {
+    const qemu = new OutlivingProcess((await record(id)).started.qemu, systemClock);
+    await qemu.kill('SIGKILL');
+    await qemu.gone(GONE_MS);
+  };
+  return {
+    hypervisor,
+    nodeDir,
+    record,
+    killGuest,
+    obeys: false,
+    talks: false,
+    async reopen(meanwhile) {
+      await opened.at(-1)?.close();
+      await meanwhile?.();
+      const next = openQemu(nodeDir);
+      opened.push(next);
+      return next;
+    },
+    definition(overrides) {
+      const definition = aDefinition(overrides);
+      ids.add(definition.id);
+      return definition;
+    },
+    serialLine: (id) => connect(join(nodeDir, 'domains', id, 'run', 'serial.sock')),
+    async end() {
+      await opened.at(-1)?.close();
+      for (const id of ids) await killGuest(id).catch(() => undefined);
+      await rm(root, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,89 @@
+/** The serial console. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { Duplex } from 'node:stream';
+import { CONSOLE_LOG_BYTES } from '../hypervisor.ts';
+import { hasEnded, started, until, type Cases } from './scene.ts';
+
+export const consoleCases: Cases = {
+  'shows all that look at a console the same': async (scene) => {
+    const id = await started(scene);
+    const consoles = await Promise.all([scene.hypervisor.openConsole(id), scene.hypervisor.openConsole(id)]);
+    if (scene.talks) {
+      const heard = consoles.map((console) => hears(console, 'hello there'));
+      consoles[0].write('hello there\r');
+      await Promise.all(heard);
+    }
+    for (const console of consoles) console.destroy();
+  },
+
+  'keeps the guest and the other consoles when one is closed': async (scene) => {
+    const id = await started(scene);
+    const [left, stays] = await Promise.all([scene.hypervisor.openConsole(id), scene.hypervisor.openConsole(id)]);
+
+    left.destroy();
+    await once(left, 'close');
+
+    assert.equal(stays.destroyed, false);
+    if (scene.talks) {
+      const heard = hears(stays, 'still here');
+      stays.write('still here\r');
+      await heard;
+    }
+    assert.deepEqual(scene.hypervisor.get(id)?.current, { state: 'running' });
+    stays.destroy();
+  },
+
+  'ends consoles with the guest': async (scene) => {
+    const id = await started(scene);
+    const console = await scene.hypervisor.openConsole(id);
+    console.resume();
+    const closed = once(console, 'close');
+
+    await scene.hypervisor.destroy(id);
+
+    await closed;
+  },
+
+  'ends consoles when the guest dies': async (scene) => {
+    const id = await started(scene);
+    const console = await scene.hypervisor.openConsole(id);
+    // Some tell it as an error, some as the end.
+    console.on('error', () => undefined).resume();
+    const closed = new Promise((resolve) => console.once('close', resolve));
+
+    await scene.killGuest(id);
+
+    await closed;
+  },
+
+  'keeps what a guest said, until it is removed': async (scene) => {
+    const id = await started(scene);
+    if (scene.talks) {
+      const console = await scene.hypervisor.openConsole(id);
+      const heard = hears(console, 'remember me');
+      console.write('remember me\r');
+      await heard;
+    }
+
+    await scene.hypervisor.destroy(id);
+    await until(scene.hypervisor, id, hasEnded);
+
+    const log = await scene.hypervisor.readConsoleLog(id);
+    assert.ok(log.length <= CONSOLE_LOG_BYTES);
+    assert.equal(log.includes('remember me'), scene.talks);
+  },
+};
+
+/** Resolves when the text came; the time limit of the test is the limit. */
+function hears(console: Duplex, text: string): Promise<void> {
+  let all = '';
+  return new Promise((resolve, reject) => {
+    console.on('data', (bytes: Buffer) => {
+      all += bytes.toString('latin1');
+      if (all.includes(text)) resolve();
+    });
+    console.on('error', reject);
+    console.on('end', () => reject(new Error(`the console ended after ${JSON.stringify(all)}`)));
+  });
+}

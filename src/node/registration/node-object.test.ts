@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
+import {
+  labelChanges,
+  nodeLabels,
+  nodeStatus,
+  withoutHeartbeat,
+  type NodeDescription,
+} from '#node/registration/node-object.ts';
+
+const NOW = 1_900_000_000_000;
+
+function aDescription(accelerator: Capabilities['accelerator'] = 'tcg'): NodeDescription {
+  const machine = { deprecated: false, maxCpus: 288 };
+  return {
+    name: 'n1',
+    address: '127.0.0.1',
+    port: 10_250,
+    host: {
+      cpus: 2,
+      memoryBytes: 8 * 2 ** 30,
+      architecture: 'amd64',
+      kernelVersion: '6.1',
+      osImage: 'Debian',
+      machineId: 'm',
+      systemUuid: 's',
+      bootId: 'b',
+    },
+    capabilities: {
+      accelerator,
+      version: 'QEMU 7.2',
+      machines: [
+        { name: 'pc-q35-7.2', alias: 'q35', ...machine },
+        { name: 'pc-q35-6.2', ...machine },
+      ],
+    },
+  };
+}
+
+test('labels name every machine type, and its alias', () => {
+  assert.deepEqual(nodeLabels(aDescription()), {
+    'kubernetes.io/hostname': 'n1',
+    'kubernetes.io/os': 'linux',
+    'kubernetes.io/arch': 'amd64',
+    'kubevirt.io/schedulable': 'true',
+    'selfsame.io/hypervisor': 'qemu',
+    'machine-type.node.kubevirt.io/pc-q35-7.2': 'true',
+    'machine-type.node.kubevirt.io/q35': 'true',
+    'machine-type.node.kubevirt.io/pc-q35-6.2': 'true',
+  });
+});
+
+test('labels of others stay, machine types that are gone go', () => {
+  const wanted = nodeLabels(aDescription());
+  assert.equal(labelChanges({ ...wanted, rack: '7' }, wanted), undefined);
+  const old = {
+    rack: '7',
+    ...wanted,
+    'machine-type.node.kubevirt.io/pc-q35-2.8': 'true',
+    'kubernetes.io/hostname': 'x',
+  };
+  assert.deepEqual(labelChanges(old, wanted), {
+    'kubernetes.io/hostname': 'n1',
+    'machine-type.node.kubevirt.io/pc-q35-2.8': null,
+  });
+});
+
+test('a real node has what the machine has, a simulated one more than enough', () => {
+  assert.deepEqual(nodeStatus({}, aDescription(), NOW).capacity, { cpu: '2', memory: '8Gi', pods: '5k' });
+  assert.equal(nodeStatus({}, aDescription('simulated'), NOW).allocatable?.['memory'], '1Pi');
+});
+
+test('only the heartbeat changes by itself', () => {
+  const first = nodeStatus({}, aDescription(), NOW);
+  const later = nodeStatus(first, aDescription(), NOW + 60_000);
+  assert.notDeepEqual(later, first);
+  assert.deepEqual(withoutHeartbeat(later), withoutHeartbeat(first));
+});
+
+test('a node that was taken for lost is ready again, conditions of others stay', () => {
+  const lost = [
+    { type: 'Ready', status: 'Unknown', reason: 'NodeStatusUnknown' },
+    { type: 'Other', status: 'True' },
+  ] as const;
+  const { conditions } = nodeStatus({ conditions: [...lost] }, aDescription(), NOW);
+  assert.deepEqual(
+    conditions?.map(({ type, status }) => [type, status]),
+    [
+      ['Ready', 'True'],
+      ['Other', 'True'],
+      ['MemoryPressure', 'False'],
+      ['DiskPressure', 'False'],
+      ['PIDPressure', 'False'],
+    ],
+  );
+});

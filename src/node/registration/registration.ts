@@ -1,0 +1,147 @@
+/**
+ * Keeps the Node and its Lease. The Lease is the sign of life, renewed every few seconds; the Node is written when it does not
+ * say what it should (also when others took us for lost), and now and then for its heartbeat.
+ */
+import type { Client } from '#client/client.ts';
+import type { Informer } from '#client/informer.ts';
+import { isApiError } from '#kube/api-error.ts';
+import { LEASES, NODES, type Lease, type Node } from '#kube/core-kinds.ts';
+import { deepEqual } from '#kube/deep.ts';
+import type { Stored } from '#kube/meta.ts';
+import { microTimestamp, type Clock } from '#lib/clock.ts';
+import type { Log } from '#lib/log.ts';
+import {
+  labelChanges,
+  nodeLabels,
+  nodeStatus,
+  withoutHeartbeat,
+  type NodeDescription,
+} from '#node/registration/node-object.ts';
+import { WorkQueue } from '#runtime/work-queue.ts';
+
+export interface RegistrationParts {
+  readonly client: Client;
+  /** Of this one Node. */
+  readonly nodes: Informer<Node>;
+  readonly description: NodeDescription;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+export interface Registration {
+  idle(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const LEASE_NAMESPACE = 'kube-node-lease';
+const LEASE_SECONDS = 40;
+const RENEW_MS = 10_000;
+const HEARTBEAT_MS = 300_000;
+/** Others wait for our sign of life: tries are never far apart. */
+const BACKOFF = { firstMs: 200, maxMs: 7000 };
+
+/** To be called when the informer has synced. Resolves when the Node is there for the first time. */
+export async function register(parts: RegistrationParts): Promise<Registration> {
+  const { nodes, description, clock, log, signal } = parts;
+  const lease = new NodeLease(parts);
+  const work = {
+    node: async () => {
+      await keepNode(parts);
+      return { afterMs: HEARTBEAT_MS };
+    },
+    lease: async () => {
+      await lease.renew();
+      return { afterMs: RENEW_MS };
+    },
+  };
+  await keepNode(parts);
+  const queue = new WorkQueue({
+    clock,
+    concurrency: 2,
+    backoff: BACKOFF,
+    work: (key) => (key === 'lease' ? work.lease() : work.node()),
+    onError: (key, error, { delayMs }) => {
+      if (!signal.aborted) log.warn({ err: error, delayMs }, `Cannot write the ${key} of this node; trying again`);
+    },
+  });
+  const leave = nodes.onChange((key) => {
+    if (key === description.name) queue.add('node');
+  });
+  queue.add('node');
+  queue.add('lease');
+  return {
+    idle: () => queue.idle(),
+    async stop() {
+      leave();
+      await queue.shutdown();
+    },
+  };
+}
+
+/** Writes only what is not as it should be. */
+async function keepNode({ client, nodes, description, clock, signal }: RegistrationParts): Promise<void> {
+  const { name } = description;
+  const node = nodes.get(name) ?? (await getOrCreate(client, description, signal));
+  const labels = labelChanges(node.metadata.labels ?? {}, nodeLabels(description));
+  if (labels !== undefined) {
+    await client.patch(NODES, { name }, { type: 'merge', body: { metadata: { labels } } }, { signal });
+  }
+  const old = node.status ?? {};
+  const next = nodeStatus(old, description, clock.now());
+  const same = deepEqual(withoutHeartbeat(old), withoutHeartbeat(next));
+  if (same && heartbeatAgeMs(node, clock.now()) < HEARTBEAT_MS) return;
+  await client.patch(NODES, { name }, { type: 'strategic', body: { status: next } }, { subresource: 'status', signal });
+}
+
+function heartbeatAgeMs({ status }: Node, nowMs: number): number {
+  const heartbeat = status?.conditions?.find(({ type }) => type === 'Ready')?.lastHeartbeatTime;
+  return heartbeat === undefined ? Infinity : nowMs - Date.parse(heartbeat);
+}
+
+async function getOrCreate(client: Client, description: NodeDescription, signal: AbortSignal): Promise<Stored<Node>> {
+  const { name } = description;
+  const metadata = { name, labels: nodeLabels(description) };
+  try {
+    return await client.create(NODES, { apiVersion: 'v1', kind: 'Node', metadata }, { signal });
+  } catch (error) {
+    if (!isApiError(error, 'AlreadyExists')) throw error;
+    return client.get(NODES, { name }, { signal });
+  }
+}
+
+class NodeLease {
+  readonly #parts: RegistrationParts;
+  #known: Stored<Lease> | undefined;
+
+  constructor(parts: RegistrationParts) {
+    this.#parts = parts;
+  }
+
+  async renew(): Promise<void> {
+    const { client, description, clock, signal } = this.#parts;
+    const { name } = description;
+    const known = this.#known;
+    // Whatever goes wrong, the next try reads it anew.
+    this.#known = undefined;
+    const lease = known ?? (await this.#read());
+    const spec = { holderIdentity: name, leaseDurationSeconds: LEASE_SECONDS, renewTime: microTimestamp(clock.now()) };
+    if (lease === undefined) {
+      const metadata = { name, namespace: LEASE_NAMESPACE };
+      const object = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec };
+      this.#known = await client.create(LEASES, object, { signal });
+    } else {
+      this.#known = await client.update(LEASES, { ...lease, spec: { ...lease.spec, ...spec } }, { signal });
+    }
+  }
+
+  async #read(): Promise<Stored<Lease> | undefined> {
+    const { client, description, signal } = this.#parts;
+    try {
+      return await client.get(LEASES, { namespace: LEASE_NAMESPACE, name: description.name }, { signal });
+    } catch (error) {
+      if (isApiError(error, 'NotFound')) return undefined;
+      throw error;
+    }
+  }
+}

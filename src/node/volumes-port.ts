@@ -1,0 +1,42 @@
+/**
+ * What the agent needs of the disks of its guests. `volumes/` makes files, overlays and loop devices of this machine; the
+ * agent says for which domain, and looks up the objects that a volume names. Everything here may be repeated after a
+ * kill -9 at any point.
+ */
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { PersistentVolume, PersistentVolumeClaim, Secret } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+import type { DiskSource } from '#node/definition/domain-definition.ts';
+
+/** Objects as they are now; undefined where there is none. Names in the namespace of the instance. */
+export interface VolumeLookups {
+  claim(name: string): Promise<Stored<PersistentVolumeClaim> | undefined>;
+  volume(name: string): Promise<Stored<PersistentVolume> | undefined>;
+  secret(name: string): Promise<Stored<Secret> | undefined>;
+}
+
+export interface PreparedVolume {
+  readonly source: DiskSource;
+  readonly readonly: boolean;
+  readonly cacheNone?: boolean;
+}
+
+/** `waiting` is worth another look later; `failed` never becomes ready with this instance. */
+export type Preparation =
+  | { readonly is: 'ready'; readonly volumes: ReadonlyMap<string, PreparedVolume> }
+  | { readonly is: 'waiting' | 'failed'; readonly reason: string; readonly message: string };
+
+export interface Volumes {
+  /** Makes all volumes of the instance ready for its domain, whose id is the instance's uid. */
+  prepare(
+    vmi: Stored<VirtualMachineInstance>,
+    lookups: VolumeLookups,
+    options: { signal?: AbortSignal },
+  ): Promise<Preparation>;
+  /** The domain is no more: what was made for it alone goes, claims keep their data. Fine where there is nothing. */
+  release(domainId: string): Promise<void>;
+  /** Deletes the data of a volume of LOCAL_PROVISIONER. Fine where there is none. */
+  removeData(volume: Stored<PersistentVolume>): Promise<void>;
+  /** Makes the medium as large as the capacity of its PersistentVolume, never smaller; its size in bytes. */
+  grow(volume: Stored<PersistentVolume>): Promise<number>;
+}

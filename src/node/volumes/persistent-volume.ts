@@ -1,0 +1,134 @@
+/** The data of PersistentVolumes on this node: made, grown, given to a domain, removed. */
+import { chmod, chown, mkdir, realpath, stat } from 'node:fs/promises';
+import type { PersistentVolume } from '#kube/core-kinds.ts';
+import { Directory } from './directory.ts';
+import { ensureImage, type Image } from './disk-image.ts';
+import { attachLoop, growLoops } from './loop-device.ts';
+import { DISK_IMAGE, volumePlace, VOLUMES_DIR, type VolumePlace } from './volume-place.ts';
+import { failed, waiting, type Prepared, type Refusal, type VolumesHost } from './volumes-host.ts';
+
+/** Passable for QEMU, which runs as somebody else and is told the names; readable for nobody. */
+export const PASSABLE = 0o711;
+const PRIVATE_FILE = 0o600;
+const FORMAT_FILE = 'disk.format';
+
+type OwnPlace = Extract<VolumePlace, { is: 'own' }>;
+
+export async function prepareVolume(
+  volume: PersistentVolume,
+  { domainId, readonly }: { domainId: string; readonly: boolean },
+  host: VolumesHost,
+): Promise<Prepared> {
+  const place = volumePlace(volume, host);
+  switch (place.is) {
+    case 'own':
+      return place.block ? blockVolume(place, { domainId, readonly }, host) : imageVolume(place, readonly, host);
+    case 'directory': {
+      if (place.create) await mkdir(place.path, { recursive: true, mode: 0o755 });
+      await using directory = await Directory.open(place.path);
+      if (directory === undefined) {
+        return waiting(
+          'VolumePathMissing',
+          `PersistentVolume "${volume.metadata.name}": "${place.path}" does not exist`,
+        );
+      }
+      const wish = { name: DISK_IMAGE, createBytes: readonly ? undefined : place.bytes, readonly };
+      return preparedImage(await ensureImage(directory, wish, host), readonly);
+    }
+    case 'device':
+      return deviceVolume(place.path, readonly, host);
+    case 'waiting':
+    case 'failed':
+      return place;
+  }
+}
+
+/** The size of the medium as it is then; throws what it cannot do. */
+export async function growVolume(volume: PersistentVolume, host: VolumesHost): Promise<number> {
+  const place = volumePlace(volume, host);
+  if (place.is !== 'own') {
+    throw new Error(`Cannot grow PersistentVolume "${volume.metadata.name}": it is not one of ours on this node`);
+  }
+  await using directory = await ownDirectory(place);
+  const image = await ownImage(directory, place, { ...host, run: leaveToHypervisor });
+  if (image.is !== 'ready') throw new Error(image.message);
+  if (place.block) await growLoops(directory.path, host.run);
+  return image.bytes;
+}
+
+/** Fine where there is nothing. Throws for volumes that are not ours. */
+export async function removeVolume(volume: PersistentVolume, host: VolumesHost): Promise<void> {
+  const place = volumePlace(volume, host);
+  if (place.is !== 'own') {
+    const why = 'message' in place ? place.message : 'it is not one of ours';
+    throw new Error(`Cannot remove the data of PersistentVolume "${volume.metadata.name}": ${why}`);
+  }
+  await using root = await Directory.open(place.root);
+  await using volumes = await root?.child(VOLUMES_DIR);
+  await volumes?.removeChild(place.name);
+}
+
+async function imageVolume(place: OwnPlace, readonly: boolean, host: VolumesHost): Promise<Prepared> {
+  await using directory = await ownDirectory(place);
+  return preparedImage(await ownImage(directory, place, host), readonly);
+}
+
+async function blockVolume(
+  place: OwnPlace,
+  { domainId, readonly }: { domainId: string; readonly: boolean },
+  host: VolumesHost,
+): Promise<Prepared> {
+  if (!host.isRoot) {
+    return failed(
+      'VolumeUnsupported',
+      'Volumes of mode Block need loop devices, which only root may make; use Filesystem',
+    );
+  }
+  await using directory = await ownDirectory(place);
+  const image = await ownImage(directory, place, host);
+  if (image.is !== 'ready') return image;
+  const path = await attachLoop(directory, DISK_IMAGE, domainId, { run: host.run, readonly });
+  return deviceVolume(path, readonly, host);
+}
+
+async function deviceVolume(given: string, readonly: boolean, { guestUser }: VolumesHost): Promise<Prepared> {
+  const path = await realpath(given).catch(() => undefined);
+  if (path === undefined) return waiting('VolumePathMissing', `Cannot use block device "${given}": there is none`);
+  const { uid, mode, ...stats } = await stat(path);
+  if ((mode & 0o170000) !== 0o060000) {
+    return failed('VolumeUnsupported', `Cannot use "${given}" as a block device: it is none`);
+  }
+  if (guestUser !== undefined && uid !== guestUser.uid) {
+    await chown(path, guestUser.uid, stats.gid);
+    await chmod(path, PRIVATE_FILE);
+  }
+  return { is: 'ready', volume: { source: { path, format: 'raw' }, readonly, cacheNone: true } };
+}
+
+async function ownDirectory({ root: path, name }: OwnPlace): Promise<Directory> {
+  await using root = await Directory.open(path);
+  if (root === undefined) throw new Error(`Cannot use volumes: the directory "${path}" does not exist`);
+  await using volumes = await root.makeChild(VOLUMES_DIR, PASSABLE);
+  return await volumes.makeChild(name, PASSABLE);
+}
+
+function ownImage(
+  directory: Directory,
+  { block, bytes }: OwnPlace,
+  host: Pick<VolumesHost, 'guestUser' | 'run'>,
+): Promise<Image | Refusal> {
+  const size = { createBytes: bytes, growToBytes: bytes };
+  // A block volume is what its bytes are; only the loop device is given away.
+  return block
+    ? ensureImage(directory, { name: DISK_IMAGE, ...size, alwaysRaw: true }, { ...host, guestUser: undefined })
+    : ensureImage(directory, { name: DISK_IMAGE, ...size, formatFile: FORMAT_FILE }, host);
+}
+
+function preparedImage(image: Image | Refusal, readonly: boolean): Prepared {
+  if (image.is !== 'ready') return image;
+  const { source, cacheNone } = image;
+  return { is: 'ready', volume: { source, readonly, cacheNone } };
+}
+
+/** A qcow2 image that a guest has open is grown by the hypervisor and by nobody else. */
+const leaveToHypervisor: VolumesHost['run'] = async () => ({ stdout: '' });

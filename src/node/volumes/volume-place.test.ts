@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { PersistentVolume } from '#kube/core-kinds.ts';
+import { aLocalVolume, aVolume } from './testing/volumes-scene.ts';
+import { isReadOnlyVolume, volumePlace } from './volume-place.ts';
+
+const host = { nodeName: 'node-1', nodeDir: '/d', sharedDir: '/s' };
+
+function withHandle(volumeHandle: string): PersistentVolume {
+  const volume = aLocalVolume();
+  return { ...volume, spec: { ...volume.spec, csi: { ...volume.spec.csi!, volumeHandle } } };
+}
+
+const own = { is: 'own', root: '/d', name: 'pvc-1', block: false, bytes: 8 * 1024 * 1024 };
+
+const cases: Record<string, { volume: PersistentVolume; want: object }> = {
+  'finds ours below the directory of the node': { volume: aLocalVolume(), want: own },
+  'finds shared ones below the shared directory': {
+    volume: aLocalVolume({ scope: 'shared' }),
+    want: { ...own, root: '/s' },
+  },
+  'knows block volumes': { volume: aLocalVolume({ mode: 'Block' }), want: { ...own, block: true } },
+  'rounds odd sizes up to pages': { volume: aLocalVolume({ storage: '4097' }), want: { ...own, bytes: 8192 } },
+  'does not make an empty disk where the data is not': {
+    volume: aLocalVolume({ node: 'node-2' }),
+    want: { is: 'failed', reason: 'VolumeOnOtherNode' },
+  },
+  'takes no path for a handle': {
+    volume: withHandle('../../etc'),
+    want: { is: 'failed', reason: 'VolumeUnsupported' },
+  },
+  'takes no dots for a handle': { volume: withHandle('..'), want: { is: 'failed', reason: 'VolumeUnsupported' } },
+  'finds a directory of the machine': {
+    volume: aVolume({ hostPath: { path: '/data' } }),
+    want: { is: 'directory', path: '/data', bytes: own.bytes, create: false },
+  },
+  'makes a directory of the machine where it may': {
+    volume: aVolume({ hostPath: { path: '/data', type: 'DirectoryOrCreate' } }),
+    want: { is: 'directory', path: '/data', bytes: own.bytes, create: true },
+  },
+  'finds a local directory': {
+    volume: aVolume({ local: { path: '/mnt/a' } }),
+    want: { is: 'directory', path: '/mnt/a', bytes: own.bytes, create: false },
+  },
+  'finds a block device': {
+    volume: aVolume({ local: { path: '/dev/sdb' }, volumeMode: 'Block' }),
+    want: { is: 'device', path: '/dev/sdb' },
+  },
+  'cannot mount nfs': {
+    volume: aVolume({ nfs: { server: 'nas', path: '/x' } }),
+    want: { is: 'failed', reason: 'VolumeUnsupported' },
+  },
+  'cannot use drivers of others': {
+    volume: aVolume({ csi: { driver: 'ebs.csi.aws.com', volumeHandle: 'vol-1' } }),
+    want: { is: 'failed', reason: 'VolumeUnsupported' },
+  },
+};
+
+describe('volume place', () => {
+  for (const [sentence, { volume, want }] of Object.entries(cases)) {
+    it(sentence, () => {
+      const { message: _message, ...place } = { message: '', ...volumePlace(volume, host) };
+      assert.deepEqual(place, want);
+    });
+  }
+
+  it('names the sort that it cannot use', () => {
+    const place = volumePlace(aVolume({ nfs: { server: 'nas', path: '/x' } }), host);
+    assert.match('message' in place ? place.message : '', /\(nfs\)/);
+  });
+
+  it('knows which volumes may only be read', () => {
+    assert.equal(isReadOnlyVolume(aLocalVolume()), false);
+    assert.equal(isReadOnlyVolume(aVolume({ accessModes: ['ReadOnlyMany'] })), true);
+    assert.equal(isReadOnlyVolume(aVolume({ accessModes: ['ReadOnlyMany', 'ReadWriteOnce'] })), false);
+  });
+});

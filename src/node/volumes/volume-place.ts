@@ -1,0 +1,84 @@
+/** Where the data of a PersistentVolume is on this node. Pure. */
+import { LOCAL_DRIVER, LOCAL_PROVISIONER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import type { PersistentVolume } from '#kube/core-kinds.ts';
+import { isFileName } from './directory.ts';
+import { bytesOf, failed, type Refusal, type VolumesHost } from './volumes-host.ts';
+
+export const VOLUMES_DIR = 'volumes';
+export const DISK_IMAGE = 'disk.img';
+
+export type VolumePlace =
+  /** A directory `name` of our own in `<root>/volumes`. */
+  | {
+      readonly is: 'own';
+      readonly root: string;
+      readonly name: string;
+      readonly block: boolean;
+      readonly bytes: number;
+    }
+  /** A directory of an administrator with an image in it. */
+  | { readonly is: 'directory'; readonly path: string; readonly bytes: number; readonly create: boolean }
+  | { readonly is: 'device'; readonly path: string };
+
+/** As a PersistentVolume that we provision is named. */
+const HANDLE = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
+
+export function volumePlace(
+  volume: PersistentVolume,
+  { nodeName, nodeDir, sharedDir }: Pick<VolumesHost, 'nodeName' | 'nodeDir' | 'sharedDir'>,
+): VolumePlace | Refusal {
+  const { spec } = volume;
+  const name = volume.metadata.name ?? '';
+  const block = spec.volumeMode === 'Block';
+  const bytes = bytesOf(spec.capacity['storage'] ?? 0);
+
+  if (spec.csi?.driver === LOCAL_DRIVER) {
+    const { volumeHandle, volumeAttributes = {} } = spec.csi;
+    if (!HANDLE.test(volumeHandle) || !isFileName(volumeHandle)) {
+      return failed('VolumeUnsupported', `PersistentVolume "${name}" has the handle ${JSON.stringify(volumeHandle)}`);
+    }
+    const own = { is: 'own', name: volumeHandle, block, bytes } as const;
+    if (volumeAttributes['scope'] === 'shared') return { ...own, root: sharedDir };
+    // An empty disk on the wrong node would look as if the data were lost.
+    const holder = volume.metadata.annotations?.[VOLUME_NODE_ANNOTATION] ?? volumeAttributes['node'];
+    if (holder !== nodeName) {
+      return failed(
+        'VolumeOnOtherNode',
+        `The data of PersistentVolume "${name}" is on node "${holder ?? ''}"; this is node "${nodeName}"`,
+      );
+    }
+    return { ...own, root: nodeDir };
+  }
+
+  const path = spec.local?.path ?? spec.hostPath?.path;
+  if (path !== undefined && path.startsWith('/')) {
+    const create = spec.hostPath?.type === 'DirectoryOrCreate';
+    return block ? { is: 'device', path } : { is: 'directory', path, bytes, create };
+  }
+  return failed(
+    'VolumeUnsupported',
+    `PersistentVolume "${name}" is of a sort that this node cannot use (${sourceOf(volume)}); ` +
+      `it takes those of ${LOCAL_PROVISIONER}, local and hostPath`,
+  );
+}
+
+export function isReadOnlyVolume({ spec }: PersistentVolume): boolean {
+  return spec.csi?.readOnly === true || spec.accessModes.every((mode) => mode === 'ReadOnlyMany');
+}
+
+const NOT_A_SOURCE = new Set([
+  'capacity',
+  'accessModes',
+  'volumeMode',
+  'storageClassName',
+  'persistentVolumeReclaimPolicy',
+  'claimRef',
+  'nodeAffinity',
+  'mountOptions',
+  'volumeAttributesClassName',
+]);
+
+function sourceOf({ spec }: PersistentVolume): string {
+  if (spec.csi !== undefined) return `csi driver ${spec.csi.driver}`;
+  return Object.keys(spec).find((key) => !NOT_A_SOURCE.has(key)) ?? 'without a source';
+}

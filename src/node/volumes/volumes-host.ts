@@ -1,0 +1,52 @@
+/** What every part of volumes/ is given, and how it says that a volume is not ready. */
+import { parseQuantity, quantityToNumber } from '#kube/quantity.ts';
+import type { IntOrString } from '#kube/schema-dsl.ts';
+import type { PreparedVolume } from '#node/volumes-port.ts';
+import type { RunCommand } from './run-command.ts';
+
+/** `waiting` is worth another look later, `failed` is not. */
+export interface Refusal {
+  readonly is: 'waiting' | 'failed';
+  readonly reason: string;
+  readonly message: string;
+}
+
+export type Prepared = { readonly is: 'ready'; readonly volume: PreparedVolume } | Refusal;
+
+export function waiting(reason: string, message: string): Refusal {
+  return { is: 'waiting', reason, message };
+}
+
+export function failed(reason: string, message: string): Refusal {
+  return { is: 'failed', reason, message };
+}
+
+export function isRefusal(value: object | undefined): value is Refusal {
+  return value !== undefined && 'is' in value && (value.is === 'waiting' || value.is === 'failed');
+}
+
+export interface GuestUser {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** The machine as far as volumes are concerned. Directories without links in their paths. */
+export interface VolumesHost {
+  readonly nodeName: string;
+  readonly nodeDir: string;
+  readonly sharedDir: string;
+  /** Below these a hostDisk may lie. */
+  readonly hostDiskDirs: readonly string[];
+  /** Whom disks belong to; absent where we are not root and guests run as we do. */
+  readonly guestUser: GuestUser | undefined;
+  /** Whether we may make block devices of files. */
+  readonly isRoot: boolean;
+  readonly run: RunCommand;
+}
+
+/** QEMU counts media in sectors, file systems in pages. */
+const PAGE_BYTES = 4096;
+
+export function bytesOf(quantity: IntOrString): number {
+  return Math.ceil(quantityToNumber(parseQuantity(String(quantity))) / PAGE_BYTES) * PAGE_BYTES;
+}

@@ -1,0 +1,132 @@
+/**
+ * The volumes of guests on this machine: the port of the agent, carried out. One file for each sort of volume; here only
+ * who is asked, and what becomes of the faults of the machine.
+ */
+import { realpath } from 'node:fs/promises';
+import { posix } from 'node:path';
+import type { Volume } from '#api/domain/volume.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { PersistentVolume } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+import type { Log } from '#lib/log.ts';
+import type { Preparation, PreparedVolume, VolumeLookups, Volumes } from '#node/volumes-port.ts';
+import { volumeOfClaim } from './claim.ts';
+import { prepareCloudInit } from './cloud-init/cloud-init.ts';
+import { nameRefusal, removeDomainFiles } from './domain-files.ts';
+import { prepareEmptyDisk } from './empty-disk.ts';
+import { prepareOverlay } from './ephemeral.ts';
+import { prepareHostDisk } from './host-disk.ts';
+import { detachLoops } from './loop-device.ts';
+import { growVolume, prepareVolume, removeVolume } from './persistent-volume.ts';
+import { CommandError, runCommand, type RunCommand } from './run-command.ts';
+import { isReadOnlyVolume, VOLUMES_DIR } from './volume-place.ts';
+import { failed, waiting, type GuestUser, type Prepared, type VolumesHost } from './volumes-host.ts';
+
+export interface VolumesOptions {
+  readonly nodeName: string;
+  /** Both must exist. Volumes are in `volumes/` below each, what belongs to a domain in `domains/<id>/volumes/`. */
+  readonly nodeDir: string;
+  readonly sharedDir: string;
+  /** Where a hostDisk may lie; `host-disks/` of both directories unless set. */
+  readonly hostDiskDirs?: readonly string[];
+  /** Whom disks are given to; only root can. */
+  readonly guestUser?: GuestUser;
+  readonly run?: RunCommand;
+  readonly log: Log;
+}
+
+export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
+  const nodeDir = await realpath(options.nodeDir);
+  const sharedDir = await realpath(options.sharedDir);
+  const host: VolumesHost = {
+    nodeName: options.nodeName,
+    nodeDir,
+    sharedDir,
+    hostDiskDirs: options.hostDiskDirs ?? [nodeDir, sharedDir].map((dir) => posix.join(dir, 'host-disks')),
+    guestUser: options.guestUser,
+    isRoot: process.getuid?.() === 0,
+    run: options.run ?? runCommand,
+  };
+  const volumeDirs = [nodeDir, sharedDir].map((dir) => posix.join(dir, VOLUMES_DIR));
+  return {
+    prepare: (vmi, lookups, { signal }) => prepareAll(vmi, lookups, { host, log: options.log, signal }),
+    async release(domainId) {
+      if (host.isRoot) await detachLoops(domainId, volumeDirs, host.run);
+      await removeDomainFiles(host, domainId);
+    },
+    removeData: (volume: PersistentVolume) => removeVolume(volume, host),
+    grow: (volume: PersistentVolume) => growVolume(volume, host),
+  };
+}
+
+interface Scene {
+  readonly host: VolumesHost;
+  readonly log: Log;
+  readonly signal: AbortSignal | undefined;
+}
+
+async function prepareAll(
+  vmi: Stored<VirtualMachineInstance>,
+  lookups: VolumeLookups,
+  { host, log, signal }: Scene,
+): Promise<Preparation> {
+  const ready = new Map<string, PreparedVolume>();
+  for (const volume of vmi.spec.volumes ?? []) {
+    signal?.throwIfAborted();
+    const prepared = await prepareOne(volume, vmi, lookups, host).catch((error: unknown) =>
+      faultOf(volume.name, error, log),
+    );
+    if (prepared.is !== 'ready') return prepared;
+    ready.set(volume.name, prepared.volume);
+  }
+  return { is: 'ready', volumes: ready };
+}
+
+async function prepareOne(
+  volume: Volume,
+  vmi: Stored<VirtualMachineInstance>,
+  lookups: VolumeLookups,
+  host: VolumesHost,
+): Promise<Prepared> {
+  const refusal = nameRefusal(volume.name);
+  if (refusal !== undefined) return refusal;
+  const { name } = volume;
+  const domainId = vmi.metadata.uid;
+
+  if (volume.persistentVolumeClaim !== undefined) {
+    const { claimName, readOnly } = volume.persistentVolumeClaim;
+    return prepareClaim(claimName, { domainId, readonly: readOnly === true }, lookups, host);
+  }
+  const base = volume.ephemeral?.persistentVolumeClaim;
+  if (base !== undefined) {
+    const claim = await prepareClaim(base.claimName, { domainId, readonly: true }, lookups, host);
+    if (claim.is !== 'ready') return claim;
+    const { source, cacheNone = false } = claim.volume;
+    return prepareOverlay({ name, base: source, cacheNone }, domainId, host);
+  }
+  if (volume.emptyDisk !== undefined) return prepareEmptyDisk({ name, ...volume.emptyDisk }, domainId, host);
+  if (volume.hostDisk !== undefined) return prepareHostDisk(volume.hostDisk, host);
+  if (volume.cloudInitNoCloud !== undefined) {
+    return prepareCloudInit({ name, source: volume.cloudInitNoCloud }, vmi, lookups, host);
+  }
+  return failed('VolumeUnsupported', `Volume "${name}" is of a sort that this node does not know`);
+}
+
+async function prepareClaim(
+  claimName: string,
+  { domainId, readonly }: { domainId: string; readonly: boolean },
+  lookups: VolumeLookups,
+  host: VolumesHost,
+): Promise<Prepared> {
+  const found = await volumeOfClaim(claimName, lookups);
+  if (found.is !== 'bound') return found;
+  return prepareVolume(found.volume, { domainId, readonly: readonly || isReadOnlyVolume(found.volume) }, host);
+}
+
+/** A full disk or a program that fails may be better later; our own mistakes and faults of the API are thrown. */
+function faultOf(name: string, error: unknown, log: Log): Prepared {
+  const isSystemError = error instanceof Error && 'syscall' in error;
+  if (!isSystemError && !(error instanceof CommandError)) throw error;
+  log.warn({ volume: name, err: error }, 'a volume cannot be prepared');
+  return waiting('FailedMount', `Cannot prepare volume "${name}": ${error.message}`);
+}

@@ -1,0 +1,131 @@
+/** All that we install, as one value: names, order, rights; and how its state is told. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { KubeVirt } from '#api/kubevirt/kind.ts';
+import type { Stored } from '#kube/meta.ts';
+import { bootstrapObjects } from '#operator/bootstrap.ts';
+import { idOf, type Desired } from '#operator/desired.ts';
+import { decideInstallation } from '#operator/installation-controller.ts';
+import type { PolicyRule } from '#operator/kinds.ts';
+import { definitions } from '#operator/objects/definitions.ts';
+import { installation } from '#operator/objects/installation.ts';
+import { installationStatus } from '#operator/status.ts';
+import { MAX_CHANGES } from '#runtime/plan.ts';
+
+const everything = [...bootstrapObjects(), ...definitions, ...installation];
+const rulesOf = ({ object }: Desired) => (object['rules'] ?? []) as PolicyRule[];
+
+test('no object is there twice, and one plan makes them all', () => {
+  assert.equal(new Set(everything.map(idOf)).size, everything.length);
+  const present = installation.map((wanted) => [wanted, undefined] as const);
+  const { changes } = decideInstallation({ kubevirt: undefined, present, now: '' });
+  assert.equal(changes.length, installation.length);
+  assert.ok(changes.length <= MAX_CHANGES);
+});
+
+test('every binding follows the role that it binds', () => {
+  const seen = new Set<string>();
+  for (const wanted of everything) {
+    const { name } = (wanted.object['roleRef'] ?? {}) as { name?: string };
+    if (name !== undefined) assert.ok(seen.has(name), `${idOf(wanted)} binds ${name}, which is not there yet`);
+    if (wanted.type.kind.endsWith('Role')) seen.add(wanted.object.metadata.name ?? '');
+  }
+});
+
+test('nobody of ours may do everything, read secrets, or write roles, but the operator', () => {
+  for (const wanted of everything.filter(({ type }) => type.kind.endsWith('Role'))) {
+    for (const { apiGroups = [], resources = [], verbs } of rulesOf(wanted)) {
+      const words = [...apiGroups, ...resources, ...verbs];
+      assert.ok(!words.includes('*') && !resources.includes('secrets'), idOf(wanted));
+      const writesRoles =
+        apiGroups.includes('rbac.authorization.k8s.io') && verbs.some((verb) => verb !== 'list' && verb !== 'watch');
+      if (writesRoles) assert.match(idOf(wanted), /selfsame-operator$/);
+    }
+  }
+});
+
+test('the operator may bind and change only what is ours', () => {
+  const role = everything.find(
+    (wanted) => idOf(wanted) === 'clusterroles.rbac.authorization.k8s.io/selfsame:selfsame-operator',
+  );
+  assert.ok(role);
+  const rules = rulesOf(role).filter(({ verbs }) => verbs.includes('patch') || verbs.includes('bind'));
+  const unnamed = rules.filter(({ resourceNames }) => resourceNames === undefined);
+  assert.deepEqual(
+    unnamed.flatMap(({ resources }) => resources),
+    ['events'],
+  );
+  assert.ok(!rules.some(({ resourceNames = [] }) => resourceNames.includes('cluster-admin')));
+});
+
+const NOW = '2026-01-01T00:00:00Z';
+
+function aKubeVirt(status: KubeVirt['status'] = {}): Stored<KubeVirt> {
+  const metadata = { name: 'kubevirt', uid: 'u', resourceVersion: '1', creationTimestamp: NOW };
+  return { apiVersion: 'kubevirt.io/v1', kind: 'KubeVirt', metadata, status };
+}
+
+interface StatusCase {
+  readonly phase?: 'Deployed';
+  readonly failing?: boolean;
+  /** The status of an APIService of ours. */
+  readonly available?: 'True' | 'False';
+  readonly want: { phase: string; conditions: string[]; message?: RegExp };
+}
+
+const FINE = ['Available=True', 'Progressing=False', 'Degraded=False'];
+
+const statuses: Record<string, StatusCase> = {
+  'all is well': { available: 'True', want: { phase: 'Deployed', conditions: FINE } },
+  'a service was not asked yet': { want: { phase: 'Deployed', conditions: FINE } },
+  'a service does not answer': {
+    available: 'False',
+    want: {
+      phase: 'Deployed',
+      conditions: ['Available=True', 'Progressing=False', 'Degraded=True'],
+      message: /^apiservices\.apiregistration\.k8s\.io\/v1\.subresources\.kubevirt\.io is not Available: gone$/,
+    },
+  },
+  'the first time fails': {
+    failing: true,
+    want: {
+      phase: 'Deploying',
+      conditions: ['Available=False', 'Progressing=True', 'Degraded=True'],
+      message: /^cannot create: it is missing: forbidden$/,
+    },
+  },
+  'something fails that was there before': {
+    failing: true,
+    phase: 'Deployed',
+    want: { phase: 'Deployed', conditions: ['Available=True', 'Progressing=True', 'Degraded=True'] },
+  },
+};
+
+for (const [name, { phase, failing = false, available, want }] of Object.entries(statuses)) {
+  test(name, () => {
+    const wanted = installation.find(({ type }) => type.kind === 'APIService');
+    assert.ok(wanted);
+    const conditions = available && [{ type: 'Available', status: available, message: 'gone' }];
+    const service = { ...wanted.object, status: { conditions } } as unknown as Stored;
+    const change = { do: 'create', type: wanted.type, object: wanted.object, why: 'it is missing' } as const;
+    const failures = failing ? [{ change, error: new Error('forbidden') }] : [];
+    const status = installationStatus({
+      kubevirt: aKubeVirt({ phase }),
+      present: [[wanted, service]],
+      failures,
+      now: NOW,
+    });
+    assert.equal(status?.phase, want.phase);
+    assert.deepEqual(
+      status.conditions?.map(({ type, status: holds }) => `${type}=${holds}`),
+      want.conditions,
+    );
+    if (want.message !== undefined) assert.match(status.conditions?.[2]?.message ?? '', want.message);
+  });
+}
+
+test('the same state again is the same status', () => {
+  const first = installationStatus({ kubevirt: aKubeVirt(), present: [], failures: [], now: NOW });
+  const later = { kubevirt: aKubeVirt(first), present: [], failures: [], now: '2026-01-02T00:00:00Z' };
+  assert.deepEqual(installationStatus(later), first);
+});

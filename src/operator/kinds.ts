@@ -1,0 +1,60 @@
+/** The kinds of a cluster that the operator writes. */
+import type { Condition } from '#kube/conditions.ts';
+import type { KubeObject, ResourceType } from '#kube/meta.ts';
+
+export interface PolicyRule {
+  readonly apiGroups?: readonly string[];
+  readonly resources?: readonly string[];
+  readonly resourceNames?: readonly string[];
+  readonly verbs: readonly string[];
+}
+
+export interface Role extends KubeObject {
+  readonly rules: readonly PolicyRule[];
+}
+
+/** As far as the state of what we made can be read from it: definitions, API services. */
+export interface Reporting extends KubeObject {
+  readonly status?: { readonly conditions?: readonly Condition[]; readonly [field: string]: unknown };
+}
+
+const cluster = <T extends KubeObject = KubeObject>(group: string, kind: string, plural: string): ResourceType<T> => ({
+  group,
+  version: 'v1',
+  kind,
+  plural,
+  namespaced: false,
+});
+const namespaced = <T extends KubeObject = KubeObject>(
+  group: string,
+  kind: string,
+  plural: string,
+): ResourceType<T> => ({ group, version: 'v1', kind, plural, namespaced: true });
+
+const RBAC = 'rbac.authorization.k8s.io';
+const ADMISSION = 'admissionregistration.k8s.io';
+
+export const NAMESPACES = cluster('', 'Namespace', 'namespaces');
+export const SERVICE_ACCOUNTS = namespaced('', 'ServiceAccount', 'serviceaccounts');
+export const DEFINITIONS = cluster<Reporting>(
+  'apiextensions.k8s.io',
+  'CustomResourceDefinition',
+  'customresourcedefinitions',
+);
+export const CLUSTER_ROLES = cluster<Role>(RBAC, 'ClusterRole', 'clusterroles');
+export const CLUSTER_ROLE_BINDINGS = cluster(RBAC, 'ClusterRoleBinding', 'clusterrolebindings');
+export const ROLES = namespaced<Role>(RBAC, 'Role', 'roles');
+export const ROLE_BINDINGS = namespaced(RBAC, 'RoleBinding', 'rolebindings');
+export const MUTATING_WEBHOOKS = cluster(ADMISSION, 'MutatingWebhookConfiguration', 'mutatingwebhookconfigurations');
+export const VALIDATING_WEBHOOKS = cluster(
+  ADMISSION,
+  'ValidatingWebhookConfiguration',
+  'validatingwebhookconfigurations',
+);
+export const POLICIES = cluster<Reporting>(ADMISSION, 'ValidatingAdmissionPolicy', 'validatingadmissionpolicies');
+export const POLICY_BINDINGS = cluster(
+  ADMISSION,
+  'ValidatingAdmissionPolicyBinding',
+  'validatingadmissionpolicybindings',
+);
+export const API_SERVICES = cluster<Reporting>('apiregistration.k8s.io', 'APIService', 'apiservices');

@@ -1,0 +1,41 @@
+/** Our parts as users of the API: one account each, and a cluster role that gives it no more than it needs. */
+import { SYSTEM_NAMESPACE } from '#api/names.ts';
+import { desired, type Desired } from '#operator/desired.ts';
+import { CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, SERVICE_ACCOUNTS, type PolicyRule } from '#operator/kinds.ts';
+
+const RBAC = 'rbac.authorization.k8s.io';
+
+interface Subject {
+  readonly kind: 'ServiceAccount' | 'Group';
+  readonly name: string;
+  readonly namespace?: string;
+  readonly apiGroup?: string;
+}
+
+export const group = (name: string): Subject => ({ kind: 'Group', name, apiGroup: RBAC });
+
+/** Roles are of the whole cluster: their names say whose they are. */
+export const roleNameOf = (account: string) => `selfsame:${account}`;
+
+export function serviceAccount(name: string): Desired {
+  return desired(SERVICE_ACCOUNTS, { namespace: SYSTEM_NAMESPACE, name });
+}
+
+export function clusterRole(name: string, rules: readonly PolicyRule[], labels?: Record<string, string>): Desired {
+  return desired(CLUSTER_ROLES, { name, labels }, { rules });
+}
+
+export function clusterRoleBinding(role: string, ...subjects: readonly Subject[]): Desired {
+  return desired(
+    CLUSTER_ROLE_BINDINGS,
+    { name: role },
+    { roleRef: { apiGroup: RBAC, kind: 'ClusterRole', name: role }, subjects },
+  );
+}
+
+/** An account, its role, and the binding of the two. */
+export function account(name: string, rules: readonly PolicyRule[]): Desired[] {
+  const role = roleNameOf(name);
+  const subject: Subject = { kind: 'ServiceAccount', name, namespace: SYSTEM_NAMESPACE };
+  return [serviceAccount(name), clusterRole(role, rules), clusterRoleBinding(role, subject)];
+}

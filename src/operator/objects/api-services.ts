@@ -1,0 +1,24 @@
+/** The API that is served by subresources/: start, stop, console ... v1alpha3 is what old virtctls ask for. */
+import { SUBRESOURCES_GROUP, SYSTEM_NAMESPACE } from '#api/names.ts';
+import { desired, type Desired } from '#operator/desired.ts';
+import { API_SERVICES } from '#operator/kinds.ts';
+
+export const SUBRESOURCES_SERVICE = 'selfsame-subresources';
+
+const VERSIONS = { v1: 20, v1alpha3: 15 };
+
+export const apiServices: readonly Desired[] = Object.entries(VERSIONS).map(([version, versionPriority]) =>
+  desired(
+    API_SERVICES,
+    { name: `${version}.${SUBRESOURCES_GROUP}` },
+    {
+      spec: {
+        group: SUBRESOURCES_GROUP,
+        version,
+        groupPriorityMinimum: 1000,
+        versionPriority,
+        service: { namespace: SYSTEM_NAMESPACE, name: SUBRESOURCES_SERVICE, port: 443 },
+      },
+    },
+  ),
+);

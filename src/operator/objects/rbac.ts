@@ -1,0 +1,22 @@
+/** Who may do what: our own parts, nodes, people. Roles stand before the bindings that refer to them. */
+import { account, clusterRole, clusterRoleBinding, group } from '#operator/objects/accounts.ts';
+import type { Desired } from '#operator/desired.ts';
+import { controllerRoles } from '#operator/roles/controllers.ts';
+import { NODE_GROUP, nodeRules } from '#operator/roles/node.ts';
+import { everybodyRules, peopleRules } from '#operator/roles/people.ts';
+import { serviceRoles } from '#operator/roles/services.ts';
+
+const NODE_ROLE = 'selfsame:node';
+/** KubeVirt's names. */
+const EVERYBODY_ROLE = 'kubevirt.io:default';
+
+export const rbacObjects: readonly Desired[] = [
+  ...Object.entries({ ...controllerRoles, ...serviceRoles }).flatMap(([name, rules]) => account(name, rules)),
+  clusterRole(NODE_ROLE, nodeRules),
+  clusterRoleBinding(NODE_ROLE, group(NODE_GROUP)),
+  ...Object.entries(peopleRules).map(([role, rules]) =>
+    clusterRole(`kubevirt.io:${role}`, rules, { [`rbac.authorization.k8s.io/aggregate-to-${role}`]: 'true' }),
+  ),
+  clusterRole(EVERYBODY_ROLE, everybodyRules),
+  clusterRoleBinding(EVERYBODY_ROLE, group('system:authenticated')),
+];

@@ -1,0 +1,11 @@
+/** The KubeVirt object: made once with nothing in it, and then the administrator's. */
+import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
+import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
+import { desired, type Desired } from '#operator/desired.ts';
+
+export const settings: Desired = desired(
+  KUBEVIRTS,
+  { namespace: SYSTEM_NAMESPACE, name: KUBEVIRT_NAME },
+  { spec: { configuration: {} } },
+  { once: true },
+);

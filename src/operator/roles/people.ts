@@ -1,0 +1,43 @@
+/** What people may do with VMs who may do the like with the rest of a namespace: added to admin, edit and view. */
+import { SUBRESOURCES_GROUP } from '#api/names.ts';
+import type { PolicyRule } from '#operator/kinds.ts';
+import { identities, READ, rule, vms } from '#operator/roles/rules.ts';
+
+const ALL = [...READ, 'create', 'update', 'patch', 'delete', 'deletecollection'] as const;
+const KINDS = ['virtualmachines', 'virtualmachineinstances'] as const;
+
+const subresources = (verbs: readonly string[], kind: string, ...names: readonly string[]) =>
+  rule(verbs, SUBRESOURCES_GROUP, ...names.map((name) => `${kind}/${name}`));
+
+const LOOK: readonly PolicyRule[] = [
+  subresources(['get'], 'virtualmachines', 'expand-spec', 'objectgraph'),
+  subresources(['get'], 'virtualmachineinstances', 'guestosinfo', 'filesystemlist', 'userlist', 'objectgraph'),
+];
+
+const OPERATE: readonly PolicyRule[] = [
+  subresources(
+    ['update'],
+    'virtualmachines',
+    ...['start', 'stop', 'restart', 'migrate', 'addvolume', 'removevolume', 'memorydump', 'removememorydump'],
+  ),
+  subresources(['get'], 'virtualmachines', 'portforward'),
+  subresources(
+    ['update'],
+    'virtualmachineinstances',
+    ...['pause', 'unpause', 'freeze', 'unfreeze', 'softreboot', 'reset', 'addvolume', 'removevolume'],
+  ),
+  subresources(
+    ['get'],
+    'virtualmachineinstances',
+    ...['console', 'vnc', 'vnc/screenshot', 'portforward', 'usbredir', 'vsock'],
+  ),
+];
+
+const view = [vms(READ, ...KINDS), identities(READ, 'virtualmachineidentities'), ...LOOK];
+const edit = [vms(ALL, ...KINDS), identities(READ, 'virtualmachineidentities'), ...LOOK, ...OPERATE];
+
+/** Rules by the role of Kubernetes that they are added to. */
+export const peopleRules: Readonly<Record<string, readonly PolicyRule[]>> = { admin: edit, edit, view };
+
+/** Everybody who is somebody may ask for the version, as virtctl does before anything else. */
+export const everybodyRules: readonly PolicyRule[] = [rule(['get', 'list'], SUBRESOURCES_GROUP, 'version', 'healthz')];

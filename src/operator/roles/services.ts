@@ -1,0 +1,16 @@
+/** What our services may do: the webhook, and the aggregated API. */
+import type { PolicyRule } from '#operator/kinds.ts';
+import { CORE, READ, READ_SETTINGS, rule, vms } from '#operator/roles/rules.ts';
+
+export const serviceRoles: Readonly<Record<string, readonly PolicyRule[]>> = {
+  'selfsame-webhook': [READ_SETTINGS],
+  // Whoever asks it was allowed to by the API server; it then acts for them.
+  'selfsame-subresources': [
+    READ_SETTINGS,
+    vms([...READ, 'patch'], 'virtualmachines', 'virtualmachineinstances'),
+    vms(['patch'], 'virtualmachines/status'),
+    // A stop with force takes the launcher pod away.
+    rule([...READ, 'delete'], CORE, 'pods'),
+    rule(READ, CORE, 'nodes'),
+  ],
+};

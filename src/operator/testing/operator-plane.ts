@@ -1,0 +1,58 @@
+/** The engine with nothing of ours on it but the operator: scenarios bring the services that they need. */
+import { SYSTEM_NAMESPACE } from '#api/names.ts';
+import { createInProcessTransport } from '#client/in-process.ts';
+import type { Client } from '#client/client.ts';
+import { createClient } from '#client/rest-client.ts';
+import type { KubeObject, ResourceType } from '#kube/meta.ts';
+import { systemClock } from '#lib/clock.ts';
+import { silentLog } from '#lib/log.ts';
+import { applyBootstrap, INFORMERS_ACCOUNT } from '#operator/bootstrap.ts';
+import { operatorController, served } from '#operator/operator-controller.ts';
+import { noEvents } from '#runtime/events.ts';
+import { SharedInformers } from '#runtime/shared-informers.ts';
+import type { Informer } from '#client/informer.ts';
+import { ADMIN, type TestApi } from '#test/support/test-api.ts';
+
+export interface OperatorPlane {
+  informer<T extends KubeObject>(type: ResourceType<T>): Informer<T>;
+  /** Waits until neither the engine nor the operator has anything left to do now. */
+  settle(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** As a service account of ours, with no more rights than it has. */
+export function asAccount(name: string) {
+  const groups = ['system:serviceaccounts', `system:serviceaccounts:${SYSTEM_NAMESPACE}`, 'system:authenticated'];
+  return { name: `system:serviceaccount:${SYSTEM_NAMESPACE}:${name}`, groups };
+}
+
+/** `api` runs with its controllers, and is stopped by whoever started it. */
+export async function startOperator(api: TestApi): Promise<OperatorPlane> {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const clientOf = (user: typeof ADMIN): Client =>
+    createClient(createInProcessTransport({ handler: api.core.handler, user, userAgent: 'test' }));
+  await applyBootstrap(clientOf(ADMIN));
+  const shared = { clock: systemClock, log: silentLog, signal };
+  const informers = new SharedInformers({ ...shared, reader: clientOf(asAccount(INFORMERS_ACCOUNT)) });
+  const informer: OperatorPlane['informer'] = (type) => informers.of(type);
+  const parts = { ...shared, informer, client: clientOf(asAccount(operatorController.account)), events: noEvents };
+  const running = operatorController.start(parts);
+  await served(parts);
+  return {
+    informer,
+    async settle() {
+      for (let revision = -1; revision !== api.store.revision;) {
+        revision = api.store.revision;
+        await Promise.all(running.map((controller) => controller.idle()));
+        await api.settle();
+        await api.core.aggregation.settled();
+        await api.settle();
+      }
+    },
+    async stop() {
+      stopping.abort();
+      await Promise.all([...running.map(({ stopped }) => stopped), informers.stopped()]);
+    },
+  };
+}

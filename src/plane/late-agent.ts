@@ -1,0 +1,25 @@
+/** An agent for an endpoint that must listen before the agent is there: the agent tells the port in its Node. */
+import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+
+export function lateAgent(): { readonly agent: EndpointAgent; is(agent: EndpointAgent): void } {
+  let real: EndpointAgent | undefined;
+  const now = (): EndpointAgent => {
+    if (real === undefined) throw new HypervisorError('Cannot reach the guest: the agent of the node is starting');
+    return real;
+  };
+  return {
+    is(agent) {
+      real = agent;
+    },
+    agent: {
+      find: (namespace, name) => now().find(namespace, name),
+      pause: async (id) => await now().pause(id),
+      resume: async (id) => await now().resume(id),
+      softReboot: async (id) => await now().softReboot(id),
+      reset: async (id) => await now().reset(id),
+      openConsole: async (id) => await now().openConsole(id),
+      logs: (namespace, pod, container) => now().logs(namespace, pod, container),
+    },
+  };
+}

@@ -1,0 +1,94 @@
+/** `selfsame node`: one node agent on this machine, from its directory. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createHttpTransport } from '#client/http.ts';
+import { loadKubeconfig } from '#client/kubeconfig.ts';
+import { createClient } from '#client/rest-client.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { Log } from '#lib/log.ts';
+import { startNodeAgent } from '#node/agent/node-agent.ts';
+import { createFakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
+import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import { createQemuHypervisor } from '#node/hypervisor/qemu/qemu-hypervisor.ts';
+import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
+import { createVolumes } from '#node/volumes/volumes.ts';
+import { placeGuestFiles } from '#plane/guest-files.ts';
+import { lateAgent } from '#plane/late-agent.ts';
+import { ensureNodeDirs, readEndpointCertificate } from '#plane/node-dir.ts';
+import { runProgram } from '#plane/run-program.ts';
+
+export interface NodeProgramOptions {
+  readonly name: string;
+  /** Absolute. */
+  readonly nodeDir: string;
+  readonly sharedDir: string;
+  readonly hypervisor: 'qemu' | 'fake';
+  readonly accel: 'auto' | 'kvm' | 'tcg';
+  /** Where the files of the built-in guest are, when they were built. */
+  readonly guestDir: string;
+  /** Whether we may run guests as somebody else. */
+  readonly isRoot: boolean;
+  readonly program: { readonly file: string; readonly args: readonly string[] };
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface NodeProgram {
+  /** Guests go on running. */
+  stop(): Promise<void>;
+}
+
+const LOCALHOST = '127.0.0.1';
+/** The id that Debian keeps for unprivileged guests (libvirt-qemu); no account of that name is needed. */
+const GUEST_USER = { uid: 64_055, gid: 64_055 };
+
+export async function startNodeProgram(options: NodeProgramOptions): Promise<NodeProgram> {
+  const { name, nodeDir, sharedDir, guestDir, isRoot, clock, log } = options;
+  await ensureNodeDirs(nodeDir, sharedDir);
+  const readFile = (path: string) => readFileSync(path, 'utf8');
+  const access = loadKubeconfig(readFile(join(nodeDir, 'kubeconfig')), { directory: nodeDir, readFile });
+  const transport = createHttpTransport(access, { userAgent: `selfsame-node/${name}`, clock });
+  const guestUser = isRoot && options.hypervisor === 'qemu' ? GUEST_USER : undefined;
+  const hypervisor = createHypervisor(options, guestUser);
+  const ends: (() => Promise<void> | void)[] = [() => transport.close(), () => hypervisor.close()];
+  const stop = async () => {
+    for (let end = ends.pop(); end !== undefined; end = ends.pop()) await end();
+  };
+  try {
+    const late = lateAgent();
+    const certificate = await readEndpointCertificate(nodeDir);
+    const endpoint = await startNodeEndpoint({
+      host: LOCALHOST,
+      port: 0,
+      ...certificate,
+      agent: late.agent,
+      clock,
+      log,
+    });
+    ends.push(() => endpoint.stop());
+    const agent = await startNodeAgent({
+      name,
+      client: createClient(transport),
+      hypervisor,
+      volumes: await createVolumes({ nodeName: name, nodeDir, sharedDir, guestUser, log }),
+      guest: await placeGuestFiles(guestDir, nodeDir),
+      endpoint: { address: LOCALHOST, port: endpoint.port },
+      guestUser,
+      runProgram: runProgram(options.program),
+      clock,
+      log,
+    });
+    late.is(agent);
+    ends.push(() => agent.stop());
+    return { stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function createHypervisor(options: NodeProgramOptions, guestUser: typeof GUEST_USER | undefined): Hypervisor {
+  const { nodeDir, accel, clock, log } = options;
+  if (options.hypervisor === 'fake') return createFakeHypervisor({ clock, dir: join(nodeDir, 'simulated') });
+  return createQemuHypervisor({ dir: join(nodeDir, 'domains'), accel, guestUser, clock, log });
+}

@@ -1,0 +1,142 @@
+/**
+ * Does what can() allows, step by step. Each write names the object that was looked at, and what it looked like; where
+ * that is no more so before anything was written, the objects are read again.
+ */
+import { can, denialError, type CanWorld, type JsonPatchOperation, type Step, type Verb } from '#api/can.ts';
+import { CREATED_BY_LABEL, KUBEVIRT_GROUP } from '#api/names.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import type { Client } from '#client/client.ts';
+import { ApiError, conflict, isApiError, MODIFIED } from '#kube/api-error.ts';
+import { PODS } from '#kube/core-kinds.ts';
+import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { resourceOf } from '#subresources/route.ts';
+import type { NodeConnections, NodeRequest } from '#subresources/node-connections.ts';
+import type { AskedOptions } from '#subresources/read-options.ts';
+
+const MAX_TRIES = 4;
+
+export interface Asked {
+  readonly verb: Verb;
+  readonly namespace: string;
+  readonly name: string;
+  readonly options: AskedOptions;
+  readonly signal: AbortSignal;
+}
+
+export interface ActParts {
+  readonly client: Client;
+  readonly nodes: NodeConnections;
+}
+
+/** The HTTP code of the answer; throws ApiError. */
+export async function act(parts: ActParts, asked: Asked): Promise<number> {
+  for (let tries = 1; ; tries++) {
+    const answer = can(asked.verb, await observe(parts.client, asked));
+    if ('denied' in answer) throw denialError(answer.denied);
+    const progress = { steps: 0 };
+    try {
+      for (const step of answer.allowed) {
+        await perform(parts, asked, step);
+        progress.steps++;
+      }
+      return answer.code;
+    } catch (error) {
+      if (!isOutdated(error)) throw error;
+      if (progress.steps > 0 || tries === MAX_TRIES) throw changedMeanwhile(asked, error);
+    }
+  }
+}
+
+/** The node that a stream of the instance comes from; throws ApiError where there must be none. */
+export async function nodeRequestOf({ client }: ActParts, asked: Asked): Promise<NodeRequest> {
+  const answer = can(asked.verb, await observe(client, asked));
+  if ('denied' in answer) throw denialError(answer.denied);
+  const step = answer.allowed.find((one) => one.do === 'callNode');
+  return nodeRequest(asked, step?.nodeName ?? '');
+}
+
+async function observe(client: Client, { verb, namespace, name, options, signal }: Asked): Promise<CanWorld> {
+  const find = async <T extends KubeObject>(type: ResourceType<T>): Promise<Stored<T> | undefined> => {
+    try {
+      return await client.get(type, { namespace, name }, { signal });
+    } catch (error) {
+      if (isApiError(error, 'NotFound')) return undefined;
+      throw error;
+    }
+  };
+  const ofVm = resourceOf(verb) === VIRTUAL_MACHINES.plural;
+  const vm = ofVm ? await find(VIRTUAL_MACHINES) : undefined;
+  const vmi = await find(VIRTUAL_MACHINE_INSTANCES);
+  return { name, options, ...(vm === undefined ? {} : { vm }), ...(vmi === undefined ? {} : { vmi }) };
+}
+
+async function perform(parts: ActParts, asked: Asked, step: Step): Promise<void> {
+  switch (step.do) {
+    case 'patchVm':
+      return await patch(parts, asked, VIRTUAL_MACHINES, step);
+    case 'patchVmStatus':
+      return await patch(parts, asked, VIRTUAL_MACHINES, step, 'status');
+    case 'patchVmi':
+      return await patch(parts, asked, VIRTUAL_MACHINE_INSTANCES, step);
+    case 'deletePod':
+      return await deletePods(parts, asked, step);
+    case 'callNode':
+      if (!asked.options.dryRun) await parts.nodes.put(nodeRequest(asked, step.nodeName));
+  }
+}
+
+async function patch(
+  { client }: ActParts,
+  { namespace, name, options: { dryRun }, signal }: Asked,
+  type: ResourceType,
+  { uid, patch: operations }: { readonly uid: string; readonly patch: readonly JsonPatchOperation[] },
+  subresource?: 'status',
+): Promise<void> {
+  const body = [{ op: 'test', path: '/metadata/uid', value: uid }, ...operations];
+  const options = { dryRun, signal, ...(subresource === undefined ? {} : { subresource }) };
+  await client.patch(type, { namespace, name }, { type: 'json', body }, options);
+}
+
+type DeletePod = Extract<Step, { do: 'deletePod' }>;
+
+async function deletePods(
+  { client }: ActParts,
+  { namespace, options: { dryRun }, signal }: Asked,
+  { vmiUid, gracePeriodSeconds }: DeletePod,
+): Promise<void> {
+  const { items } = await client.list(PODS, { namespace, labelSelector: `${CREATED_BY_LABEL}=${vmiUid}`, signal });
+  for (const { metadata, status } of items) {
+    if (status?.phase !== 'Running') continue;
+    try {
+      await client.delete(
+        PODS,
+        { namespace, name: metadata.name },
+        { uid: metadata.uid, gracePeriodSeconds, dryRun, signal },
+      );
+    } catch (error) {
+      if (!isApiError(error, 'NotFound')) throw error;
+    }
+  }
+}
+
+function nodeRequest({ verb, namespace, name, signal }: Asked, node: string): NodeRequest {
+  const [inNamespace, named] = [encodeURIComponent(namespace), encodeURIComponent(name)];
+  return { node, path: `/v1/namespaces/${inNamespace}/virtualmachineinstances/${named}/${verb}`, signal };
+}
+
+/** All that the API server tells of a JSON patch whose `test` does not hold. */
+const TEST_FAILED = 'the server rejected our request due to an error in our request';
+
+function isOutdated(error: unknown): boolean {
+  return error instanceof ApiError && error.code === 422 && error.message === TEST_FAILED;
+}
+
+function changedMeanwhile({ name }: Asked, cause: unknown): ApiError {
+  const { code, reason, message, details } = conflict(
+    { group: KUBEVIRT_GROUP, plural: 'virtualmachine' },
+    name,
+    MODIFIED,
+  );
+  return new ApiError(code, reason, message, { ...(details === undefined ? {} : { details }), cause });
+}

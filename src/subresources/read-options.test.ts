@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Verb } from '#api/can.ts';
+import { readOptions, type AskedOptions } from '#subresources/read-options.ts';
+
+const good: Record<string, { verb: Verb; body: string; query?: string; want: AskedOptions }> = {
+  'no body': { verb: 'start', body: '', want: { dryRun: false } },
+  'an empty object': { verb: 'stop', body: '{}', want: { dryRun: false } },
+  null: { verb: 'stop', body: 'null', want: { dryRun: false } },
+  'a paused start': { verb: 'start', body: '{"paused":true}', want: { dryRun: false, paused: true } },
+  YAML: { verb: 'stop', body: 'gracePeriod: 0\n', want: { dryRun: false, gracePeriod: 0 } },
+  'a forced restart': {
+    verb: 'restart',
+    body: '{"gracePeriodSeconds":0,"kind":"RestartOptions"}',
+    want: { dryRun: false, gracePeriodSeconds: 0 },
+  },
+  'a dry run': { verb: 'pause', body: '{"dryRun":["All"]}', want: { dryRun: true } },
+  'a dry run by the query': { verb: 'pause', body: '', query: 'dryRun=All', want: { dryRun: true } },
+  'no dry run': { verb: 'pause', body: '{"dryRun":[]}', want: { dryRun: false } },
+  'what belongs to other verbs': { verb: 'pause', body: '{"gracePeriod":"x"}', want: { dryRun: false } },
+};
+for (const [name, { verb, body, query = '', want }] of Object.entries(good)) {
+  test(`reads ${name}`, () => assert.deepEqual(readOptions(verb, body, new URLSearchParams(query)), want));
+}
+
+const bad: Record<string, { verb: Verb; body: string; message: RegExp }> = {
+  'broken JSON': { verb: 'start', body: '{', message: /^Can not unmarshal Request body to struct, error: / },
+  'a list': { verb: 'start', body: '[]', message: /the body is no object/ },
+  'a text for a flag': {
+    verb: 'start',
+    body: '{"paused":"yes"}',
+    message: /cannot unmarshal string into Go struct field StartOptions.paused of type bool/,
+  },
+  'a fraction of a second': {
+    verb: 'stop',
+    body: '{"gracePeriod":0.5}',
+    message: /Go struct field StopOptions.gracePeriod of type int64/,
+  },
+  'another dry run': { verb: 'stop', body: '{"dryRun":["Some"]}', message: /Unsupported value: "Some"/ },
+  'a dry run that is no list': { verb: 'stop', body: '{"dryRun":"All"}', message: /dryRun is no list/ },
+};
+for (const [name, { verb, body, message }] of Object.entries(bad)) {
+  test(`refuses ${name}`, () => {
+    assert.throws(() => readOptions(verb, body, new URLSearchParams()), { code: 400, message });
+  });
+}

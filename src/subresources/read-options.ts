@@ -1,0 +1,77 @@
+/** The body of a verb: StartOptions, StopOptions, RestartOptions, PauseOptions ... Pure. Unknown fields are let be. */
+import { parse } from 'yaml';
+import type { Verb, VerbOptions } from '#api/can.ts';
+import { badRequest } from '#kube/api-error.ts';
+import { isRecord } from '#kube/meta.ts';
+
+export interface AskedOptions extends VerbOptions {
+  readonly dryRun: boolean;
+}
+
+const MAX_YAML_ALIASES = 10;
+
+/** Throws 400. An empty body says nothing, as JSON or YAML. */
+export function readOptions(verb: Verb, text: string, query: URLSearchParams): AskedOptions {
+  const body = parsed(text);
+  const dryRun = isDryRun(body['dryRun'] ?? query.getAll('dryRun'));
+  switch (verb) {
+    case 'start':
+      return { dryRun, ...given('paused', booleanIn(body, 'StartOptions.paused')) };
+    case 'stop':
+      return { dryRun, ...given('gracePeriod', integerIn(body, 'StopOptions.gracePeriod')) };
+    case 'restart':
+      return { dryRun, ...given('gracePeriodSeconds', integerIn(body, 'RestartOptions.gracePeriodSeconds')) };
+    default:
+      return { dryRun };
+  }
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function parsed(text: string): Fields {
+  if (text.trim() === '') return {};
+  let body: unknown;
+  try {
+    body = text.trimStart().startsWith('{') ? JSON.parse(text) : parse(text, { maxAliasCount: MAX_YAML_ALIASES });
+  } catch (error) {
+    throw unreadable((error as Error).message);
+  }
+  if (body === null) return {};
+  if (!isRecord(body)) throw unreadable('the body is no object');
+  return body;
+}
+
+function isDryRun(value: unknown): boolean {
+  if (value === null) return false;
+  if (!Array.isArray(value)) throw unreadable('dryRun is no list');
+  const wrong: unknown = value.find((item) => item !== 'All');
+  if (wrong !== undefined)
+    throw badRequest(`dryRun: Unsupported value: ${JSON.stringify(wrong)}: supported values: "All"`);
+  return value.length > 0;
+}
+
+const fieldOf = (where: string) => where.slice(where.indexOf('.') + 1);
+
+function booleanIn(body: Fields, where: string): boolean | undefined {
+  const value = body[fieldOf(where)] ?? undefined;
+  if (value === undefined || typeof value === 'boolean') return value;
+  throw wrongType(value, where, 'bool');
+}
+
+function integerIn(body: Fields, where: string): number | undefined {
+  const value = body[fieldOf(where)] ?? undefined;
+  if (value === undefined || (typeof value === 'number' && Number.isSafeInteger(value))) return value;
+  throw wrongType(value, where, 'int64');
+}
+
+function given<K extends string, T>(key: K, value: T | undefined): { [name in K]?: T } {
+  return (value === undefined ? {} : { [key]: value }) as { [name in K]?: T };
+}
+
+function wrongType(value: unknown, where: string, type: string) {
+  return unreadable(`json: cannot unmarshal ${typeof value} into Go struct field ${where} of type ${type}`);
+}
+
+function unreadable(why: string) {
+  return badRequest(`Can not unmarshal Request body to struct, error: ${why}`);
+}

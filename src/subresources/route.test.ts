@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { resourcesDocument } from '#subresources/discovery.ts';
+import { parseRoute, type Route } from '#subresources/route.ts';
+
+const GROUP = '/apis/subresources.kubevirt.io';
+const NS = `${GROUP}/v1/namespaces/ns`;
+const UNKNOWN: Route = { kind: 'unknown' };
+
+const paths: Record<string, Route> = {
+  [GROUP]: { kind: 'group' },
+  [`${GROUP}/v1`]: { kind: 'resources', version: 'v1' },
+  [`${GROUP}/v1alpha3`]: { kind: 'resources', version: 'v1alpha3' },
+  [`${GROUP}/v1/`]: { kind: 'resources', version: 'v1' },
+  [`${GROUP}/v1/version`]: { kind: 'version' },
+  [`${GROUP}/v1/healthz`]: { kind: 'healthz' },
+  [`${GROUP}/v1/guestfs`]: { kind: 'later', what: 'guestfs' },
+  [`${NS}/virtualmachines/db/start`]: { kind: 'verb', verb: 'start', method: 'PUT', namespace: 'ns', name: 'db' },
+  [`${NS}/virtualmachineinstances/db/console`]: {
+    kind: 'verb',
+    verb: 'console',
+    method: 'GET',
+    namespace: 'ns',
+    name: 'db',
+  },
+  [`${NS}/virtualmachines/db/migrate`]: { kind: 'later', what: 'virtualmachines/migrate' },
+  [`${NS}/virtualmachineinstances/db/vnc/screenshot`]: {
+    kind: 'later',
+    what: 'virtualmachineinstances/vnc/screenshot',
+  },
+  [`${NS}/expand-vm-spec`]: { kind: 'later', what: 'expand-vm-spec' },
+  // Verbs of one kind are none of the other.
+  [`${NS}/virtualmachines/db/pause`]: UNKNOWN,
+  [`${NS}/virtualmachineinstances/db/start`]: UNKNOWN,
+  [`${NS}/virtualmachines/db/start/now`]: UNKNOWN,
+  [`${NS}/virtualmachines/db/constructor`]: UNKNOWN,
+  [`${NS}/constructor/db/start`]: UNKNOWN,
+  [`${NS}/virtualmachines/db`]: UNKNOWN,
+  [`${NS}/virtualmachines//start`]: UNKNOWN,
+  [`${GROUP}/v2`]: UNKNOWN,
+  [`${GROUP}/v1/nothing`]: UNKNOWN,
+  '/apis': UNKNOWN,
+  '/openapi/v3': UNKNOWN,
+};
+for (const [path, want] of Object.entries(paths)) {
+  test(`${path} is ${want.kind}`, () => assert.deepEqual(parseRoute(path), want));
+}
+
+test('what discovery shows is served, with the verb by which it is authorized', () => {
+  const { resources } = resourcesDocument('v1');
+  assert.deepEqual(
+    resources.map(({ name, verbs }) => `${verbs.join()} ${name}`),
+    [
+      'update virtualmachines/start',
+      'update virtualmachines/stop',
+      'update virtualmachines/restart',
+      'update virtualmachineinstances/pause',
+      'update virtualmachineinstances/unpause',
+      'update virtualmachineinstances/softreboot',
+      'update virtualmachineinstances/reset',
+      'get virtualmachineinstances/console',
+    ],
+  );
+  for (const { name } of resources) {
+    assert.equal(parseRoute(`${NS}/${name.replace('/', '/db/')}`).kind, 'verb', name);
+  }
+});

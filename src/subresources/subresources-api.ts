@@ -1,0 +1,122 @@
+/**
+ * subresources.kubevirt.io: verbs of VMs and of their instances as an aggregated API. Who may ask was decided by the API
+ * server before a request comes here; what is allowed when is api/can.ts's, what runs a guest the node's.
+ */
+import { startAttempt } from '#client/abort.ts';
+import type { Client } from '#client/client.ts';
+import { ApiError, badRequest, internalError, methodNotAllowed, timeout, tooLarge } from '#kube/api-error.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { Log } from '#lib/log.ts';
+import { act, nodeRequestOf, type Asked } from '#subresources/act.ts';
+import { groupDocument, resourcesDocument, versionDocument } from '#subresources/discovery.ts';
+import {
+  emptyAnswer,
+  jsonAnswer,
+  type BytesAnswer,
+  type SubresourceAnswer,
+  type SubresourceHandler,
+  type SubresourceRequest,
+} from '#subresources/http-types.ts';
+import type { NodeConnections } from '#subresources/node-connections.ts';
+import { readOptions } from '#subresources/read-options.ts';
+import { relayUpgrade } from '#subresources/relay.ts';
+import { parseRoute, type Route } from '#subresources/route.ts';
+
+/** As long as kube-apiserver waits for anything; a stream only has to begin by then. */
+const VERB_TIMEOUT_MS = 60_000;
+const MAX_BODY_BYTES = 64 * 1024;
+
+export interface SubresourcesParts {
+  /** Reads VMs, instances and pods, patches VMs and instances, deletes pods. */
+  readonly client: Client;
+  readonly nodes: NodeConnections;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+/** Answers each request; never rejects. */
+export function createSubresourcesApi(parts: SubresourcesParts): SubresourceHandler {
+  return async (request) => {
+    try {
+      return await serve(parts, request, parseRoute(request.path));
+    } catch (error) {
+      return failure(parts, request, error);
+    }
+  };
+}
+
+async function serve(parts: SubresourcesParts, request: SubresourceRequest, route: Route): Promise<SubresourceAnswer> {
+  switch (route.kind) {
+    case 'group':
+      return document(request, groupDocument());
+    case 'resources':
+      return document(request, resourcesDocument(route.version));
+    case 'version':
+      return document(request, versionDocument());
+    case 'healthz':
+      return document(request, { apiserver: { connectivity: 'ok' } });
+    case 'verb':
+      return await verb(parts, request, route);
+    case 'later':
+      throw new ApiError(501, 'NotImplemented', `${route.what} is not supported yet`);
+    case 'unknown':
+      throw new ApiError(404, 'NotFound', 'the server could not find the requested resource', { details: {} });
+  }
+}
+
+function document({ method }: SubresourceRequest, value: unknown): BytesAnswer {
+  if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed();
+  return jsonAnswer(200, value);
+}
+
+async function verb(
+  parts: SubresourcesParts,
+  request: SubresourceRequest,
+  { verb: asksFor, method, namespace, name }: Extract<Route, { kind: 'verb' }>,
+): Promise<SubresourceAnswer> {
+  if (request.method !== method) throw methodNotAllowed();
+  const text = method === 'GET' ? '' : await bodyOf(request);
+  const options = readOptions(asksFor, text, request.query);
+  const error = () => timeout(`${asksFor} of "${name}" took too long`);
+  const attempt = startAttempt(parts.clock, { timeoutMs: VERB_TIMEOUT_MS, error, signal: request.signal });
+  const asked: Asked = { verb: asksFor, namespace, name, options, signal: attempt.signal };
+  try {
+    return method === 'GET' ? await stream(parts, request, asked) : emptyAnswer(await act(parts, asked));
+  } finally {
+    attempt.release();
+  }
+}
+
+async function bodyOf(request: SubresourceRequest): Promise<string> {
+  const body = await request.body();
+  if (body.length > MAX_BODY_BYTES) throw tooLarge(`the body is larger than ${MAX_BODY_BYTES} bytes`);
+  return body.toString('utf8');
+}
+
+const WEBSOCKET_HEADERS = [
+  'sec-websocket-key',
+  'sec-websocket-version',
+  'sec-websocket-protocol',
+  'sec-websocket-extensions',
+];
+
+/** The handshake itself is the client's and the node's. */
+async function stream(parts: SubresourcesParts, request: SubresourceRequest, asked: Asked): Promise<SubresourceAnswer> {
+  const target = await nodeRequestOf(parts, asked);
+  if (request.upgrade?.toLowerCase() !== 'websocket') {
+    throw badRequest(`${asked.verb} is a WebSocket; the request does not ask to upgrade to one`);
+  }
+  const headers: Record<string, string> = { Connection: 'Upgrade', Upgrade: 'websocket' };
+  for (const name of WEBSOCKET_HEADERS) {
+    const value = request.header?.(name);
+    if (value !== undefined) headers[name] = value;
+  }
+  return relayUpgrade(await parts.nodes.upgrade(target, headers));
+}
+
+function failure({ log }: SubresourcesParts, { method, path }: SubresourceRequest, error: unknown): BytesAnswer {
+  const told =
+    error instanceof ApiError ? error : internalError(error instanceof Error ? error.message : String(error));
+  if (told.code >= 500 && told.code !== 501) log.warn({ err: error, method, path }, 'Cannot serve a subresource');
+  return jsonAnswer(told.code, told.toStatus());
+}

@@ -1,0 +1,362 @@
+/** The port of hypervisors on real QEMU guests: its conformance, and what only real processes can show. */
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { accessSync } from 'node:fs';
+import { access, chown, mkdir, readdir, readFile, readlink, stat, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { describe, it } from 'node:test';
+import { systemClock } from '#lib/clock.ts';
+import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
+import { hypervisorConformance } from '#node/hypervisor/conformance.ts';
+import { isRunning, OutlivingProcess } from '#node/hypervisor/qemu/process.ts';
+import { echoDisk, READY, SHUT_DOWN, writeEchoDisk } from '#node/hypervisor/qemu/testing/echo-guest.ts';
+import { guestUser, qemuScene, whyNoQemu, type QemuScene } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
+import { addTap, removeTap, tapName } from '#node/hypervisor/qemu/tap.ts';
+import { hasEnded, stateOf, until } from '#node/hypervisor/testing/scene.ts';
+
+const skip = whyNoQemu();
+const GONE_MS = 10_000;
+const BRIDGE = 'ss-test-br';
+
+if (skip === false) hypervisorConformance('qemu', qemuScene);
+
+describe('qemu: guests that answer', { skip, timeout: 60_000 }, () => {
+  it('is heard and answered on the console, and obeys the power button', async () => {
+    await withScene(async (scene) => {
+      const definition = await echoGuest(scene);
+      const { hypervisor } = scene;
+      await hypervisor.create(definition, { paused: true });
+      const [first, second] = [
+        await hypervisor.openConsole(definition.id),
+        await hypervisor.openConsole(definition.id),
+      ];
+      const booted = Promise.all([hears(first, READY), hears(second, READY)]);
+      await hypervisor.resume(definition.id);
+      await booted;
+      const answered = hears(second, 'can you hear me');
+      first.write('can you hear me');
+      await answered;
+
+      const ended = until(hypervisor, definition.id, hasEnded);
+      await hypervisor.powerDown(definition.id);
+
+      assert.deepEqual((await ended).current, { state: 'ended', how: 'shutdown' });
+      assert.equal(await isRunning((await scene.record(definition.id)).started.qemu), false);
+      const log = await hypervisor.readConsoleLog(definition.id);
+      assert.ok(log.includes(READY) && log.includes('can you hear me'));
+    });
+  });
+
+  it('survives kill -9 of its agent, and answers the next one', async () => {
+    await withScene(async (scene) => {
+      const definition = await echoGuest(scene);
+      const agent = await agentOf(scene, definition);
+      agent.kill('SIGKILL');
+      await once(agent, 'exit');
+
+      const { hypervisor } = scene;
+      await hypervisor.adopt();
+
+      assert.equal(stateOf(hypervisor, definition.id), 'running');
+      const { started } = await scene.record(definition.id);
+      assert.equal(hypervisor.get(definition.id)?.pid, started.qemu.pid);
+      const console = await hypervisor.openConsole(definition.id);
+      // The first agent saw READY; said again it would mean that the guest began anew.
+      const heard = hears(console, 'same guest');
+      console.write('same guest');
+      assert.equal(await heard, 'same guest');
+      assert.ok((await hypervisor.readConsoleLog(definition.id)).includes(READY));
+      await hypervisor.destroy(definition.id);
+    });
+  });
+
+  it('tells later that a guest shut down while nobody looked', async () => {
+    await withScene(async (scene) => {
+      const definition = await echoGuest(scene);
+      await scene.hypervisor.create(definition);
+      await hears(await scene.hypervisor.openConsole(definition.id), READY);
+
+      const next = await scene.reopen(async () => {
+        const line = scene.serialLine(definition.id);
+        const heard = hears(line, 'x');
+        // What comes back was read, so the next byte has been read soon; its QEMU stays until it is asked.
+        line.write(`x${SHUT_DOWN}`);
+        await heard;
+        line.destroy();
+      });
+      await next.adopt();
+
+      const { current } = await until(next, definition.id, hasEnded);
+      assert.deepEqual(current, { state: 'ended', how: 'shutdown' });
+      await next.remove(definition.id);
+      assert.deepEqual(await readdir(join(scene.nodeDir, 'domains')), []);
+    });
+  });
+});
+
+describe('qemu: bridges', { skip, timeout: 60_000 }, () => {
+  const noBridge = whyNoBridge();
+
+  it('plugs an interface into a bridge, and takes it away again', { skip: noBridge }, async () => {
+    const tap = { name: tapName('a-uid', 'nic-lan'), bridge: BRIDGE };
+    ip('link', 'add', BRIDGE, 'type', 'bridge');
+    try {
+      await addTap(tap, guestUser);
+      assert.equal(await readlink(`/sys/class/net/${tap.name}/master`).then(basename), BRIDGE);
+      assert.equal((await readFile(`/sys/class/net/${tap.name}/owner`, 'utf8')).trim(), String(guestUser?.uid));
+      // As after a start that was cut off.
+      await addTap(tap, guestUser);
+      await removeTap(tap.name);
+      await removeTap(tap.name);
+      await assert.rejects(access(`/sys/class/net/${tap.name}`));
+    } finally {
+      ip('link', 'delete', BRIDGE);
+    }
+  });
+
+  it('says that a bridge is missing, and starts nothing', async () => {
+    await withScene(async (scene) => {
+      const plain = scene.definition();
+      const devices = plain.devices.map((device) =>
+        device.type === 'interface' ? { ...device, backend: { type: 'bridge', bridge: 'no-bridge' } as const } : device,
+      );
+      await assert.rejects(
+        scene.hypervisor.create({ ...plain, devices }),
+        /there is no bridge "no-bridge" on this node/,
+      );
+      assert.deepEqual(await readdir(join(scene.nodeDir, 'domains')), []);
+    });
+  });
+});
+
+describe('qemu: processes and files', { skip, timeout: 60_000 }, () => {
+  it('has every device where the definition wants it, with EFI, secure boot and a TPM', async () => {
+    await withScene(async (scene) => {
+      const [path, media] = [await imageFile(scene, 'data.img'), await imageFile(scene, 'media.img')];
+      const plain = scene.definition();
+      const definition: DomainDefinition = {
+        ...plain,
+        smm: true,
+        firmware: { ...plain.firmware, loader: { type: 'efi', secureBoot: true } },
+        devices: [...plain.devices, echoDisk(path), ...drives(media), { type: 'tpm', id: 'tpm0', model: 'crb' }],
+      };
+      await scene.hypervisor.create(definition, { paused: true });
+
+      const learned = new Map(
+        (await scene.hypervisor.learn(definition.id)).map((device) => [device.id, device.address]),
+      );
+      for (const { id, address } of definition.devices) assert.deepEqual(learned.get(id), address, id);
+
+      const { started } = await scene.record(definition.id);
+      assert.ok(started.swtpm !== undefined && (await isRunning(started.swtpm)));
+      await scene.hypervisor.destroy(definition.id);
+      assert.equal(await new OutlivingProcess(started.swtpm, systemClock).gone(GONE_MS), true);
+    });
+  });
+
+  it('runs guests as a user without rights', { skip: guestUser === undefined && 'only root can' }, async () => {
+    await withScene(async (scene) => {
+      const definition = await echoGuest(scene);
+      await scene.hypervisor.create(definition);
+      const status = await readFile(`/proc/${scene.hypervisor.get(definition.id)?.pid}/status`, 'utf8');
+      assert.match(status, /^Uid:\t64055\t64055\t64055\t64055$/m);
+      assert.match(status, /^Groups:\s*$/m);
+      const dir = await stat(join(scene.nodeDir, 'domains', definition.id));
+      assert.deepEqual([dir.uid, dir.mode & 0o777], [0, 0o711]);
+    });
+  });
+
+  it('tells the guest that a disk has grown, and never shrinks one', async () => {
+    await withScene(async (scene) => {
+      const definition = await echoGuest(scene);
+      const path = join(scene.nodeDir, 'volumes', 'echo.img');
+      await scene.hypervisor.create(definition);
+
+      await scene.hypervisor.resizeDisk(definition.id, 'disk-echo', 2 ** 21);
+      assert.equal((await stat(path)).size, 2 ** 21);
+      await scene.hypervisor.resizeDisk(definition.id, 'disk-echo', 2 ** 20);
+      assert.equal((await stat(path)).size, 2 ** 21);
+      await assert.rejects(scene.hypervisor.resizeDisk(definition.id, 'disk-tray', 2 ** 21), /no disk "disk-tray"/);
+    });
+  });
+
+  it('says what QEMU said when a guest cannot start, and leaves nothing but its volumes', async () => {
+    await withScene(async (scene) => {
+      const plain = scene.definition();
+      const missing = join(scene.nodeDir, 'missing.img');
+      const definition: DomainDefinition = {
+        ...plain,
+        devices: [...plain.devices, echoDisk(missing), { type: 'tpm', id: 'tpm0', model: 'crb' }],
+      };
+      const volume = join(scene.nodeDir, 'domains', definition.id, 'volumes', 'empty.img');
+      await mkdir(join(volume, '..'), { recursive: true });
+      await writeFile(volume, '');
+
+      await assert.rejects(scene.hypervisor.create(definition), /QEMU exited with code 1: .*missing\.img/);
+
+      assert.deepEqual(scene.hypervisor.list(), []);
+      assert.deepEqual(await readdir(join(scene.nodeDir, 'domains', definition.id)), ['volumes']);
+    });
+  });
+
+  it('clears a start away that was cut off before the pid was written down', async () => {
+    await withScene(async (scene) => {
+      const definition = scene.definition({});
+      const { id } = definition;
+      await scene.hypervisor.create({
+        ...definition,
+        devices: [...definition.devices, { type: 'tpm', id: 'tpm0', model: 'crb' }],
+      });
+      const { started, ...record } = await scene.record(id);
+
+      const next = await scene.reopen(() =>
+        writeFile(join(scene.nodeDir, 'domains', id, 'domain.json'), JSON.stringify(record)),
+      );
+      await next.adopt();
+
+      assert.deepEqual(next.list(), []);
+      assert.equal(await isRunning(started.qemu), false);
+      assert.ok(started.swtpm !== undefined);
+      assert.equal(await isRunning(started.swtpm), false);
+      await assert.rejects(access(join(scene.nodeDir, 'domains', id)));
+    });
+  });
+
+  it('clears a start away that was cut off before the guest ran', async () => {
+    await withScene(async (scene) => {
+      const { id } = await paused(scene);
+      const { started, ...record } = await scene.record(id);
+
+      const next = await scene.reopen(() =>
+        writeFile(
+          join(scene.nodeDir, 'domains', id, 'domain.json'),
+          JSON.stringify({ ...record, started, paused: false }),
+        ),
+      );
+      await next.adopt();
+
+      assert.deepEqual(next.list(), []);
+      assert.equal(await isRunning(started.qemu), false);
+    });
+  });
+
+  it('leaves a guest alone whose record cannot be read', async () => {
+    await withScene(async (scene) => {
+      const { id } = await paused(scene);
+      const path = join(scene.nodeDir, 'domains', id, 'domain.json');
+      const text = await readFile(path, 'utf8');
+      const { started } = await scene.record(id);
+
+      const next = await scene.reopen(() => writeFile(path, '{'));
+      await next.adopt();
+
+      assert.deepEqual(next.list(), []);
+      assert.equal(await isRunning(started.qemu), true);
+      await writeFile(path, text);
+    });
+  });
+});
+
+function ip(...args: string[]): void {
+  execFileSync('ip', args, { stdio: 'pipe' });
+}
+
+function whyNoBridge(): string | false {
+  if (guestUser === undefined) return 'only root can make bridges';
+  try {
+    ip('link', 'add', BRIDGE, 'type', 'bridge');
+    ip('link', 'delete', BRIDGE);
+    accessSync('/dev/net/tun');
+    return false;
+  } catch (error) {
+    return `bridges or tap devices cannot be made here: ${(error as Error).message}`;
+  }
+}
+
+async function withScene(run: (scene: QemuScene) => Promise<void>): Promise<void> {
+  const scene = await qemuScene();
+  try {
+    await run(scene);
+  } finally {
+    await scene.end();
+  }
+}
+
+async function paused(scene: QemuScene): Promise<DomainDefinition> {
+  const definition = scene.definition({});
+  await scene.hypervisor.create(definition, { paused: true });
+  return definition;
+}
+
+/** On a disk in a directory of volumes, which belongs to the guests' user. */
+async function echoGuest(scene: QemuScene): Promise<DomainDefinition> {
+  const path = await imageFile(scene, 'echo.img');
+  await writeEchoDisk(path);
+  const plain = scene.definition();
+  return { ...plain, devices: [...plain.devices.filter(({ type }) => type !== 'interface'), echoDisk(path)] };
+}
+
+async function imageFile(scene: QemuScene, name: string): Promise<string> {
+  const dir = join(scene.nodeDir, 'volumes');
+  await mkdir(dir, { recursive: true, mode: 0o711 });
+  const path = join(dir, name);
+  await writeFile(path, Buffer.alloc(2 ** 20));
+  if (guestUser !== undefined) await chown(path, guestUser.uid, guestUser.gid);
+  return path;
+}
+
+/** Read only, so that they may share the image. */
+function drives(path: string): Device[] {
+  const drive = (bus: 'sata' | 'scsi', media: 'disk' | 'cdrom', unit: string): Device => ({
+    type: 'disk',
+    id: `disk-${bus}${unit}`,
+    name: `${bus}${unit}`,
+    media,
+    bus,
+    source: { path, format: 'raw' },
+    readonly: true,
+    cache: 'writeback',
+    address: { type: 'drive', controller: '0', bus: '0', target: '0', unit },
+  });
+  return [drive('sata', 'cdrom', '5'), drive('scsi', 'cdrom', '0'), drive('scsi', 'disk', '9')];
+}
+
+/** A process of its own that starts the guest and says so once it has booted. */
+async function agentOf(scene: QemuScene, definition: DomainDefinition) {
+  const script = `
+    import { openQemu } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
+    const definition = ${JSON.stringify(definition)};
+    const hypervisor = openQemu(${JSON.stringify(scene.nodeDir)});
+    await hypervisor.create(definition, { paused: true });
+    const console = await hypervisor.openConsole(definition.id);
+    console.on('data', (bytes) => process.stdout.write(bytes));
+    await hypervisor.resume(definition.id);
+  `;
+  const agent = spawn(
+    process.execPath,
+    ['--disable-warning=ExperimentalWarning', '--input-type=module-typescript', '-e', script],
+    {
+      cwd: join(import.meta.dirname, '../..'),
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
+  await hears(agent.stdout, READY);
+  return agent;
+}
+
+/** All that came until the text did. */
+function hears(stream: Readable, text: string): Promise<string> {
+  let all = '';
+  return new Promise((resolve, reject) => {
+    const listen = (bytes: Buffer) => {
+      all += bytes.toString('latin1');
+      if (!all.includes(text)) return;
+      stream.off('data', listen);
+      resolve(all);
+    };
+    stream.on('data', listen);
+    stream.once('end', () => reject(new Error(`it ended after ${JSON.stringify(all)}`)));
+  });
+}

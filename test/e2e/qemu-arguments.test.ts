@@ -1,0 +1,172 @@
+/**
+ * The command line on a real QEMU, with every device at once: it starts under its sandbox, puts each device where the
+ * definition says, and the firmware numbers the buses as the layout expects.
+ */
+import assert from 'node:assert/strict';
+import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { after, before, suite, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { pciAddressToMap } from '#node/definition/addresses/pci-address.ts';
+import type { Medium } from '#node/definition/devices/disk.ts';
+import { learnedFrom } from '#node/definition/learned-from.ts';
+import { everyDevice } from '#node/definition/testing/every-device.ts';
+import { formatNodeName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
+import { qemuArguments } from '#node/hypervisor/qemu/arguments/qemu-arguments.ts';
+
+const QEMU = 'qemu-system-x86_64';
+const missing = [QEMU, 'swtpm', 'qemu-img'].filter((name) => spawnSync(name, ['--version']).error !== undefined);
+const skip = missing.length > 0 && `${missing.join(', ')} not installed`;
+const DEADLINE_MS = 20_000;
+
+interface PciDevice {
+  bus: number;
+  slot: number;
+  function: number;
+  qdev_id: string;
+  pci_bridge?: { bus: { secondary: number }; devices?: PciDevice[] };
+}
+
+suite('QEMU with every device', { skip, timeout: 60_000 }, () => {
+  const dir = mkdtempSync(join(tmpdir(), 'selfsame-arguments-'));
+  const children: ChildProcess[] = [];
+  const definition = everyDevice(mediaIn(dir), { bridge: false });
+  let qmp: Socket;
+  let execute: (command: string, args?: object) => Promise<unknown>;
+
+  before(async () => {
+    mkdirSync(join(dir, 'tpm'));
+    const control = { tpmstate: 'dir=tpm', ctrl: 'type=unixio,path=tpm.sock' };
+    const tpm = ['socket', '--tpm2', '--tpmstate', control.tpmstate, '--ctrl', control.ctrl, '--terminate'];
+    children.push(spawn('swtpm', tpm, { cwd: dir, stdio: 'inherit' }));
+    await until(() => connects(join(dir, 'tpm.sock')), 'swtpm listens');
+    const args = qemuArguments(definition, {
+      accelerator: 'tcg',
+      qmpSocket: 'qmp.sock',
+      serialSocket: 'serial.sock',
+      tpmSocket: 'tpm.sock',
+      pathOf: (absolute) => absolute.replace(`${dir}/`, ''),
+      tapOf: () => 'none',
+    });
+    const qemu = spawn(QEMU, args, { cwd: dir, stdio: 'inherit' });
+    children.push(qemu);
+    await until(async () => gone(qemu) || connects(join(dir, 'qmp.sock')), 'QEMU listens');
+    qmp = connect(join(dir, 'qmp.sock'));
+    const lines = createInterface({ input: qmp })[Symbol.asyncIterator]();
+    await lines.next();
+    execute = async (command, args_ = {}) => {
+      qmp.write(JSON.stringify({ execute: command, arguments: args_ }));
+      for (;;) {
+        const { value, done } = await lines.next();
+        assert.ok(done !== true, 'QEMU is there');
+        const answer = JSON.parse(value) as { return?: unknown; error?: { desc: string } };
+        assert.equal(answer.error, undefined, `${command}: ${answer.error?.desc}`);
+        if ('return' in answer) return answer.return;
+      }
+    };
+    await execute('qmp_capabilities');
+  });
+
+  after(async () => {
+    qmp?.destroy();
+    for (const child of children.reverse()) {
+      if (gone(child)) continue;
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }
+    rmSync(dir, { recursive: true });
+  });
+
+  const pciDevices = async () => {
+    const [root] = (await execute('query-pci')) as [{ devices: PciDevice[] }];
+    return root.devices.flatMap((device) => [device, ...(device.pci_bridge?.devices ?? [])]);
+  };
+
+  test('waits to be started', async () => {
+    const status = (await execute('query-status')) as { status: string };
+    assert.equal(status.status, 'prelaunch');
+  });
+
+  test('disks are the units that they were made', async () => {
+    const property = (id: string, name: string) =>
+      execute('qom-get', { path: `/machine/peripheral/${id}`, property: name });
+    assert.match(String(await property('disk-sata', 'parent_bus')), /\/ide\.0$/);
+    assert.match(String(await property('disk-iso', 'parent_bus')), /\/ide\.1$/);
+    assert.match(String(await property('disk-tray', 'parent_bus')), /\/ide\.2$/);
+    assert.deepEqual([await property('disk-scsi', 'lun'), await property('disk-scsi-iso', 'lun')], [0, 1]);
+  });
+
+  test('a disk can be resized by the name of its node', async () => {
+    await execute('block_resize', { 'node-name': formatNodeName('disk-root'), size: 2 * 1024 * 1024 });
+  });
+
+  test('the firmware finds every device at its address', async () => {
+    await execute('cont');
+    const ports = definition.devices.filter(({ type }) => type === 'root-port').length;
+    await until(async () => {
+      const bridges = (await pciDevices()).flatMap(({ pci_bridge }) => pci_bridge ?? []);
+      return bridges.filter(({ bus }) => bus.secondary > 0).length === ports;
+    }, 'the firmware has numbered the buses');
+    const found = await pciDevices();
+    for (const { id, address } of learnedFrom(definition)) {
+      if (address?.['type'] !== 'pci') continue;
+      const device = found.find(({ qdev_id }) => qdev_id === id);
+      assert.ok(device !== undefined, `${id} is there`);
+      const { bus, slot, function: fn } = device;
+      assert.deepEqual(pciAddressToMap({ domain: 0, bus, slot, function: fn }), address, id);
+    }
+  });
+
+  test('nothing else is on the buses but the chipset', async () => {
+    const ours = new Set(definition.devices.map(({ id }) => id));
+    const others = (await pciDevices()).filter(({ qdev_id }) => !ours.has(qdev_id));
+    const slots = others.map(({ bus, slot, function: fn }) => `${bus}:${slot.toString(16)}.${fn}`);
+    assert.deepEqual(slots, ['0:0.0', '0:1f.0', '0:1f.2', '0:1f.3']);
+  });
+});
+
+/** Disks of a MiB each; one of them an overlay on another, as ephemeral volumes are. */
+function mediaIn(dir: string): Map<string, Medium> {
+  if (skip !== false) return new Map();
+  const fileOf = (name: string) => {
+    const path = join(dir, `${name}, raw.img`);
+    writeFileSync(path, '');
+    truncateSync(path, 1024 * 1024);
+    return path;
+  };
+  const raw = (name: string): [string, Medium] => [
+    name,
+    { source: { path: fileOf(name), format: 'raw' }, readonly: name === 'data', cacheNone: false },
+  ];
+  const base = fileOf('base');
+  const overlay = join(dir, 'scsi.qcow2');
+  const made = spawnSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', base, '-F', 'raw', overlay]);
+  assert.equal(made.status, 0, made.stderr.toString());
+  return new Map<string, Medium>([
+    ...['root', 'data', 'sata', 'iso', 'scsi-iso'].map(raw),
+    ['scsi', { source: { path: overlay, format: 'qcow2' }, readonly: false, cacheNone: false }],
+  ]);
+}
+
+const gone = (child: ChildProcess) => child.exitCode !== null || child.signalCode !== null;
+
+async function connects(path: string): Promise<boolean> {
+  const socket = connect(path);
+  const connected = new Promise<boolean>((resolve) => {
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+  });
+  return connected.finally(() => socket.destroy());
+}
+
+async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  const deadline = AbortSignal.timeout(DEADLINE_MS);
+  while (!(await holds())) {
+    assert.ok(!deadline.aborted, `in time: ${what}`);
+    await delay(20);
+  }
+}

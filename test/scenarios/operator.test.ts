@@ -1,0 +1,288 @@
+/** The operator through the whole core: what it makes, what it puts right again, and what it leaves to others. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { LocalServices } from '#engine/services.ts';
+import { asAccount, startOperator, type OperatorPlane } from '#operator/testing/operator-plane.ts';
+import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
+
+const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+const RBAC = '/apis/rbac.authorization.k8s.io/v1';
+const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
+const CLASSES = '/apis/storage.k8s.io/v1/storageclasses';
+const KUBEVIRTS = '/apis/kubevirt.io/v1/namespaces/selfsame-system/kubevirts';
+const VMIS = '/apis/kubevirt.io/v1/namespaces/golden/virtualmachineinstances';
+const VMI_UUID = '5d307ca9-b3ef-428c-8861-06e72d69f223';
+
+let api: TestApi;
+let plane: OperatorPlane;
+const services = new LocalServices();
+
+before(async () => {
+  services.register('selfsame-system', 'selfsame-subresources', {
+    api: ({ path }) => {
+      const list = {
+        kind: 'APIResourceList',
+        apiVersion: 'v1',
+        groupVersion: path.slice('/apis/'.length),
+        resources: [],
+      };
+      return { status: 200, contentType: 'application/json', body: Buffer.from(JSON.stringify(list)) };
+    },
+  });
+  services.register('selfsame-system', 'selfsame-webhook', {
+    review: async (_, review) => ({
+      apiVersion: 'admission.k8s.io/v1',
+      kind: 'AdmissionReview',
+      response: { uid: (review as Loose).request.uid, allowed: true },
+    }),
+  });
+  api = await startTestApi({ services });
+  plane = await startOperator(api);
+  await plane.settle();
+  await api.ok('POST', '/api/v1/namespaces', {
+    body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'golden' } },
+  });
+});
+after(async () => {
+  await plane.stop();
+  await api.stop();
+});
+
+const kubevirt = (): Promise<Loose> => api.ok('GET', `${KUBEVIRTS}/kubevirt`);
+const told = (object: Loose): Record<string, string> =>
+  Object.fromEntries(object.status.conditions.map(({ type, status }: Loose) => [type, status]));
+
+test('everything is in place under rights of its own, and it says so', async () => {
+  const object = await kubevirt();
+  assert.deepEqual(told(object), { Available: 'True', Progressing: 'False', Degraded: 'False' });
+  assert.equal(object.status.phase, 'Deployed');
+  const { items } = await api.ok('GET', CRDS);
+  assert.deepEqual(
+    items.map(({ metadata }: Loose) => metadata.name),
+    [
+      'kubevirts.kubevirt.io',
+      'virtualmachineidentities.identity.selfsame.io',
+      'virtualmachineinstances.kubevirt.io',
+      'virtualmachines.kubevirt.io',
+    ],
+  );
+  for (const path of [
+    `${ADMISSION}/mutatingwebhookconfigurations/selfsame`,
+    `${ADMISSION}/validatingwebhookconfigurations/selfsame`,
+    `${ADMISSION}/validatingadmissionpolicybindings/selfsame-node-restriction`,
+    '/apis/apiregistration.k8s.io/v1/apiservices/v1alpha3.subresources.kubevirt.io',
+    '/api/v1/namespaces/selfsame-system/serviceaccounts/vm-controller',
+    `${CLASSES}/shared-block`,
+  ]) {
+    await api.ok('GET', path);
+  }
+});
+
+test('what is in place is left alone', async () => {
+  await plane.settle();
+  const { revision } = api.store;
+  await plane.stop();
+  plane = await startOperator(api);
+  await plane.settle();
+  assert.equal(api.store.revision, revision);
+});
+
+interface Drift {
+  readonly path: string;
+  /** A merge patch; none deletes it. */
+  readonly edit?: Loose;
+  readonly read: (object: Loose) => unknown;
+  readonly want: unknown;
+}
+
+const drifts: Record<string, Drift> = {
+  'a rule that somebody added to a role': {
+    path: `${RBAC}/clusterroles/selfsame:selfsame-webhook`,
+    edit: { rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }] },
+    read: ({ rules }) => rules,
+    want: [{ apiGroups: ['kubevirt.io'], resources: ['kubevirts'], verbs: ['get', 'list', 'watch'] }],
+  },
+  'a role that somebody deleted': {
+    path: `${RBAC}/clusterroles/selfsame:vm-controller`,
+    read: ({ rules }) => rules.length > 0,
+    want: true,
+  },
+  'a policy that was narrowed by a condition': {
+    path: `${ADMISSION}/validatingadmissionpolicies/selfsame-node-volumes`,
+    edit: { spec: { matchConditions: [{ name: 'is-a-node', expression: 'false' }] } },
+    read: ({ spec }) => spec.matchConditions.map(({ expression }: Loose) => expression),
+    want: ["'system:nodes' in request.userInfo.groups"],
+  },
+  'a binding that only warns': {
+    path: `${ADMISSION}/validatingadmissionpolicybindings/selfsame-node-restriction`,
+    edit: { spec: { validationActions: ['Warn'], matchResources: { namespaceSelector: { matchLabels: { a: 'b' } } } } },
+    read: ({ spec }) => [spec.validationActions, spec.matchResources?.namespaceSelector?.matchLabels],
+    want: [['Deny'], undefined],
+  },
+  'a class that cannot grow': {
+    path: `${CLASSES}/local`,
+    edit: { allowVolumeExpansion: false },
+    read: ({ allowVolumeExpansion, parameters }) => [allowVolumeExpansion, parameters],
+    want: [true, { scope: 'node' }],
+  },
+  'a column that was taken from a kind': {
+    path: `${CRDS}/kubevirts.kubevirt.io`,
+    edit: { spec: { names: { shortNames: ['kv'] } } },
+    read: ({ spec }) => spec.names.shortNames,
+    want: ['kv', 'kvs'],
+  },
+  'an API that was turned to another service': {
+    path: '/apis/apiregistration.k8s.io/v1/apiservices/v1.subresources.kubevirt.io',
+    edit: { spec: { service: { name: 'evil' } } },
+    read: ({ spec }) => spec.service.name,
+    want: 'selfsame-subresources',
+  },
+};
+
+for (const [name, { path, edit, read, want }] of Object.entries(drifts)) {
+  test(`puts right: ${name}`, async () => {
+    const { metadata } = await api.ok('GET', path);
+    if (edit === undefined) await api.ok('DELETE', path);
+    else await api.ok('PATCH', path, { body: edit });
+    await plane.settle();
+    const object = await api.ok('GET', path);
+    assert.deepEqual(read(object), want);
+    // Put right in its place; only what was deleted is another one.
+    assert.equal(object.metadata.uid === metadata.uid, edit !== undefined);
+  });
+}
+
+test('a webhook that was made to look away looks again', async () => {
+  const path = `${ADMISSION}/validatingwebhookconfigurations/selfsame`;
+  const { webhooks } = await api.ok('GET', path);
+  const blind = {
+    namespaceSelector: { matchLabels: { checked: 'yes' } },
+    matchConditions: [{ name: 'x', expression: 'false' }],
+  };
+  await api.ok('PATCH', path, { body: { webhooks: webhooks.map((webhook: Loose) => ({ ...webhook, ...blind })) } });
+  await plane.settle();
+  assert.deepEqual((await api.ok('GET', path)).webhooks, webhooks);
+});
+
+test('labels of others, settings and the choice of the default class are theirs', async () => {
+  const annotations = { 'storageclass.kubernetes.io/is-default-class': 'false' };
+  await api.ok('PATCH', `${CLASSES}/local`, { body: { metadata: { annotations, labels: { team: 'blue' } } } });
+  const configuration = { emulatedMachines: ['q35'] };
+  await api.ok('PATCH', `${KUBEVIRTS}/kubevirt`, { body: { spec: { configuration } } });
+  await plane.settle();
+  const { metadata } = await api.ok('GET', `${CLASSES}/local`);
+  assert.equal(metadata.annotations['storageclass.kubernetes.io/is-default-class'], 'false');
+  assert.equal(metadata.labels.team, 'blue');
+  assert.deepEqual((await kubevirt()).spec.configuration, configuration);
+});
+
+test('a KubeVirt object that was deleted comes again', async () => {
+  await api.ok('DELETE', `${KUBEVIRTS}/kubevirt`);
+  await plane.settle();
+  assert.equal((await kubevirt()).status.phase, 'Deployed');
+});
+
+test('what it cannot put right is told of', async () => {
+  const path = `${CLASSES}/shared`;
+  const { metadata: _, ...rest } = await api.ok('GET', path);
+  await plane.stop();
+  await api.ok('DELETE', path);
+  await api.ok('POST', CLASSES, { body: { ...rest, metadata: { name: 'shared' }, provisioner: 'example.com/nfs' } });
+  plane = await startOperator(api);
+  await plane.settle();
+  const object = await kubevirt();
+  assert.deepEqual(told(object), { Available: 'True', Progressing: 'True', Degraded: 'True' });
+  const degraded = object.status.conditions.find(({ type }: Loose) => type === 'Degraded');
+  assert.equal(degraded.reason, 'CannotKeepObjects');
+  assert.match(degraded.message, /storageclasses\.storage\.k8s\.io\/shared was not as it should be: .*immutable/);
+
+  await api.ok('DELETE', path);
+  await plane.settle();
+  assert.deepEqual(told(await kubevirt()), { Available: 'True', Progressing: 'False', Degraded: 'False' });
+});
+
+test('a second operator at the same time changes nothing', async () => {
+  const { revision } = api.store;
+  const second = await startOperator(api);
+  await second.settle();
+  await second.stop();
+  assert.equal(api.store.revision, revision);
+});
+
+const NODE = (name: string) => ({ name: `system:node:${name}`, groups: ['system:nodes', 'system:authenticated'] });
+
+test('a node writes the status of its own instances only', async () => {
+  const spec = { domain: { memory: { guest: '128Mi' }, firmware: { uuid: VMI_UUID } } };
+  const body = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', metadata: { name: 'db' }, spec };
+  await api.ok('POST', VMIS, { body });
+  const write = (status: Loose, node: string) =>
+    api.call('PATCH', `${VMIS}/db/status`, { body: { status }, user: NODE(node) });
+
+  assert.equal((await write({ runtimeUser: 1 }, 'node-1')).status, 403);
+  await api.ok('PATCH', `${VMIS}/db/status`, {
+    body: { status: { nodeName: 'node-1', phase: 'Scheduled' } },
+    user: asAccount('vmi-controller'),
+  });
+  assert.equal((await write({ runtimeUser: 1 }, 'node-1')).status, 200);
+  const stolen = await write({ runtimeUser: 2 }, 'node-2');
+  assert.equal(stolen.status, 403);
+  assert.match(stolen.body.message, /node node-2 can only update the status of instances that run on itself/);
+  assert.equal((await write({ nodeName: 'node-2' }, 'node-1')).status, 403);
+  assert.equal((await write({ nodeName: null }, 'node-1')).status, 403);
+  // Nothing but the status.
+  const patch = { body: { metadata: { labels: { a: 'b' } } }, user: NODE('node-1') };
+  assert.equal((await api.call('PATCH', `${VMIS}/db`, patch)).status, 403);
+});
+
+test('a node changes nothing but the finalizers of volumes that it holds', async () => {
+  const volumes = '/api/v1/persistentvolumes';
+  const make = (name: string, node?: string) => {
+    const annotations = node === undefined ? {} : { 'selfsame.io/volume-node': node };
+    const csi = { driver: 'local.selfsame.io', volumeHandle: name };
+    const spec = { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], csi };
+    const metadata = { name, annotations, finalizers: ['selfsame.io/volume-data'] };
+    return api.ok('POST', volumes, { body: { apiVersion: 'v1', kind: 'PersistentVolume', metadata, spec } });
+  };
+  await make('mine', 'node-1');
+  await make('other', 'node-2');
+  await make('everybodys');
+  const drop = async (name: string, body: Loose = { metadata: { finalizers: [] } }) =>
+    (await api.call('PATCH', `${volumes}/${name}`, { body, user: NODE('node-1') })).status;
+  assert.equal(await drop('mine', { spec: { capacity: { storage: '2Gi' } } }), 403);
+  assert.equal(await drop('everybodys', { metadata: { annotations: { 'selfsame.io/volume-node': 'node-1' } } }), 403);
+  assert.equal(await drop('mine'), 200);
+  assert.equal(await drop('everybodys'), 200);
+  assert.equal(await drop('other'), 403);
+});
+
+test('people of a namespace may do with VMs what they may with the rest of it', async () => {
+  const bind = (role: string) => ({
+    apiVersion: 'rbac.authorization.k8s.io/v1',
+    kind: 'RoleBinding',
+    metadata: { name: role },
+    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role },
+    subjects: [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: role }],
+  });
+  for (const role of ['edit', 'view'])
+    await api.ok('POST', `${RBAC}/namespaces/golden/rolebindings`, { body: bind(role) });
+  await plane.settle();
+  const may = async (user: string, verb: string, group: string, resource: string, subresource?: string) => {
+    const resourceAttributes = { namespace: 'golden', verb, group, resource, subresource, name: 'db' };
+    const body = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SubjectAccessReview',
+      spec: { user, groups: ['system:authenticated'], resourceAttributes },
+    };
+    return (await api.ok('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', { body })).status.allowed;
+  };
+  const subresources = 'subresources.kubevirt.io';
+  assert.equal(await may('edit', 'create', 'kubevirt.io', 'virtualmachines'), true);
+  assert.equal(await may('edit', 'update', subresources, 'virtualmachines', 'start'), true);
+  assert.equal(await may('edit', 'get', subresources, 'virtualmachineinstances', 'console'), true);
+  assert.equal(await may('edit', 'update', 'identity.selfsame.io', 'virtualmachineidentities'), false);
+  assert.equal(await may('view', 'list', 'kubevirt.io', 'virtualmachineinstances'), true);
+  assert.equal(await may('view', 'get', subresources, 'virtualmachineinstances', 'console'), false);
+  assert.equal(await may('view', 'delete', 'kubevirt.io', 'virtualmachines'), false);
+  assert.equal(await may('nobody', 'get', subresources, 'version'), true);
+  assert.equal(await may('nobody', 'get', 'kubevirt.io', 'virtualmachines'), false);
+});

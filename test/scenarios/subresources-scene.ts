@@ -1,0 +1,270 @@
+/** subresources.kubevirt.io on the real API behind TLS, with a real node endpoint whose guests are only pretended. */
+import { PassThrough, type Duplex, Readable, Writable } from 'node:stream';
+import { runVirtctl } from '#cli/run.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import { createInProcessTransport } from '#client/in-process.ts';
+import { createClient } from '#client/rest-client.ts';
+import type { Client } from '#client/client.ts';
+import type { ClusterAccess } from '#client/kubeconfig.ts';
+import { startControllers } from '#engine/controllers/start.ts';
+import { apiVersionOf, type ResourceType } from '#kube/meta.ts';
+import { silentLog } from '#lib/log.ts';
+import { systemClock } from '#lib/clock.ts';
+import type { ContainerLog, EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
+import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
+import type { Domain, DomainState } from '#node/hypervisor/hypervisor.ts';
+import { apiServices, SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
+import { definitions } from '#operator/objects/definitions.ts';
+import { serviceRoles } from '#operator/roles/services.ts';
+import { createNodeConnections } from '#subresources/node-connections.ts';
+import { createSubresourcesApi } from '#subresources/subresources-api.ts';
+import { issueServer } from '#test/support/extension-server.ts';
+import { startFront, type FrontServer } from '#test/support/front-server.ts';
+import { aNode, issuerOf } from '#test/support/kubelet-server.ts';
+import { http1Request } from '#test/support/raw-https.ts';
+import type { Scope } from '#test/support/server-process.ts';
+import type { Loose } from '#test/support/test-api.ts';
+
+export const NODE = 'node-1';
+const ACCOUNT = 'system:serviceaccount:selfsame-system:selfsame-subresources';
+
+export interface Answer {
+  readonly status: number;
+  readonly body: Loose;
+}
+
+export interface Scene {
+  readonly front: FrontServer;
+  readonly node: FakeNode;
+  readonly admin: Client;
+  /** Of the node, for whoever comes with this proof. */
+  endpoint(access: ClusterAccess): ClusterAccess;
+  /** Called before each request of ours reaches the API; for what happens in between. */
+  onRead?: (() => Promise<void>) | undefined;
+  /** Never used before. */
+  aName(): string;
+  aVm(name: string, spec: Loose, status?: Loose): Promise<void>;
+  /** On our node, unless told otherwise; `spec` goes to its spec, the rest to its status. */
+  aVmi(name: string, status: Loose): Promise<Loose>;
+  patchStatus(type: ResourceType, name: string, status: Loose): Promise<Loose>;
+  readVm(name: string): Promise<Loose>;
+  readVmi(name: string): Promise<Loose>;
+  call(method: string, path: string, options?: { body?: unknown; access?: ClusterAccess }): Promise<Answer>;
+  /** One call of virtctl. */
+  virtctl(...argv: string[]): Promise<{ code: number; out: string; err: string }>;
+  /** One call of virtctl with somebody at the keyboard. */
+  virtctlWith(stdin: Readable, stdout: Writable, ...argv: string[]): Promise<{ code: number; err: string }>;
+  stop(): Promise<void>;
+}
+
+export async function startScene(t: Scope): Promise<Scene> {
+  const front = await startFront(t);
+  const running = await startControllers({ core: front.core, caPem: front.caPem, clock: systemClock, log: silentLog });
+  const settle = async () => {
+    for (let i = 0; i < 20; i++) {
+      await Promise.all(running.controllers.map((controller) => controller.idle()));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await front.core.aggregation.settled();
+  };
+  const clientOf = (name: string, groups: string[]) => {
+    const user = { name, groups };
+    return createClient(createInProcessTransport({ handler: front.core.handler, user, userAgent: 'test' }));
+  };
+  await installKinds(front);
+  await settle();
+
+  const node = new FakeNode();
+  const served = issueServer(issuerOf(front.pkiDir), ['127.0.0.1']);
+  const endpoint = await startNodeEndpoint({
+    host: '127.0.0.1',
+    port: 0,
+    ...served,
+    ca: front.caPem,
+    agent: node,
+    log: silentLog,
+    clock: systemClock,
+  });
+  await front.put('/api/v1/nodes', aNode(NODE, endpoint.port));
+
+  const own = clientOf(ACCOUNT, ['system:serviceaccounts', 'system:authenticated']);
+  const watched: Client = {
+    ...own,
+    async get(type, name, options) {
+      const object = await own.get(type, name, options);
+      await scene.onRead?.();
+      return object;
+    },
+  };
+  const { clientCertificate: cert = '', clientKey: key = '' } = front.accessOf('selfsame-subresources');
+  const nodes = createNodeConnections({ client: own, cert, key, ca: front.caPem, clock: systemClock });
+  const api = createSubresourcesApi({ client: watched, nodes, log: silentLog, clock: systemClock });
+  front.services.register('selfsame-system', SUBRESOURCES_SERVICE, { api });
+  for (const { object } of apiServices) await front.put(API_SERVICES, object);
+  await settle();
+
+  const admin = clientOf('admin', ['system:masters', 'system:authenticated']);
+  const scene: Scene = {
+    front,
+    node,
+    admin,
+    ...builders(admin),
+    endpoint: (access) => ({ ...access, server: `https://127.0.0.1:${endpoint.port}` }),
+    async call(method, path, { body, access = front.admin } = {}) {
+      const headers = { 'content-type': 'application/json' };
+      const text = body === undefined ? {} : { body: JSON.stringify(body) };
+      const answer = await http1Request(access, { method, path, headers, ...text });
+      return { status: answer.status, body: answer.text === '' ? '' : JSON.parse(answer.text) };
+    },
+    async virtctl(...argv) {
+      const out = new Sink();
+      const { code, err } = await scene.virtctlWith(Readable.from([]), out, ...argv);
+      return { code, err, out: out.text };
+    },
+    async virtctlWith(stdin, stdout, ...argv) {
+      const stderr = new Sink();
+      const code = await runVirtctl({
+        argv: ['--kubeconfig', '/kubeconfig', ...argv],
+        program: 'virtctl',
+        env: {},
+        home: '/nowhere',
+        readFile: () => kubeconfigOf(front.admin),
+        terminal: { stdin, stdout, stderr },
+        clock: systemClock,
+      });
+      return { code, err: stderr.text };
+    },
+    async stop() {
+      nodes.close();
+      await endpoint.stop();
+      await running.stop();
+      await front.stop();
+    },
+  };
+  return scene;
+}
+
+type Builders = Pick<Scene, 'aName' | 'aVm' | 'aVmi' | 'patchStatus' | 'readVm' | 'readVmi'>;
+
+function builders(admin: Client): Builders {
+  let count = 0;
+  const domain = { devices: {} };
+  const named = (name: string) => ({ namespace: 'default', name });
+  const patchStatus: Scene['patchStatus'] = (type, name, status) =>
+    admin.patch(type, named(name), { type: 'merge', body: { status } }, { subresource: 'status' });
+  const create = (type: ResourceType, name: string, spec: Loose) =>
+    admin.create(type, { apiVersion: apiVersionOf(type), kind: type.kind, metadata: named(name), spec });
+  return {
+    patchStatus,
+    aName: () => `vm-${count++}`,
+    async aVm(name, spec, status) {
+      await create(VIRTUAL_MACHINES, name, { template: { spec: { domain } }, ...spec });
+      if (status !== undefined) await patchStatus(VIRTUAL_MACHINES, name, status);
+    },
+    async aVmi(name, { spec = {}, ...status }) {
+      await create(VIRTUAL_MACHINE_INSTANCES, name, { domain, ...spec });
+      return await patchStatus(VIRTUAL_MACHINE_INSTANCES, name, { nodeName: NODE, ...status });
+    },
+    readVm: (name) => admin.get(VIRTUAL_MACHINES, named(name)),
+    readVmi: (name) => admin.get(VIRTUAL_MACHINE_INSTANCES, named(name)),
+  };
+}
+
+const API_SERVICES = '/apis/apiregistration.k8s.io/v1/apiservices';
+
+async function installKinds(front: FrontServer): Promise<void> {
+  const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+  for (const { object } of definitions) await front.put(crds, object);
+  const rbac = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name: 'subresources' } };
+  const path = '/apis/rbac.authorization.k8s.io/v1';
+  await front.put(`${path}/clusterroles`, { ...rbac, kind: 'ClusterRole', rules: serviceRoles[SUBRESOURCES_SERVICE] });
+  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'subresources' };
+  const subjects = [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: ACCOUNT }];
+  await front.put(`${path}/clusterrolebindings`, { ...rbac, kind: 'ClusterRoleBinding', roleRef, subjects });
+}
+
+function kubeconfigOf({ server, certificateAuthority, clientCertificate, clientKey }: ClusterAccess): string {
+  const base64 = (text: string | undefined) => Buffer.from(text ?? '').toString('base64');
+  return JSON.stringify({
+    'current-context': 'test',
+    clusters: [{ name: 'test', cluster: { server, 'certificate-authority-data': base64(certificateAuthority) } }],
+    users: [
+      {
+        name: 'test',
+        user: { 'client-certificate-data': base64(clientCertificate), 'client-key-data': base64(clientKey) },
+      },
+    ],
+    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
+  });
+}
+
+/** Keeps what is written. */
+export class Sink extends Writable {
+  text = '';
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.text += chunk.toString();
+    this.emit('grown');
+    done();
+  }
+}
+
+/** The guests of one node, as far as the endpoint sees them; notes what is done to them. */
+export class FakeNode implements EndpointAgent {
+  readonly done: string[] = [];
+  readonly #states = new Map<string, DomainState>();
+  readonly consoles = new Map<string, Duplex>();
+  fault: Error | undefined;
+
+  run(name: string, state: DomainState = { state: 'running' }): void {
+    this.#states.set(name, state);
+  }
+
+  find(namespace: string, name: string): Domain | undefined {
+    const current = this.#states.get(name);
+    if (namespace !== 'default' || current === undefined) return undefined;
+    return { id: name, name, machine: 'pc-q35-7.2', startedAtMs: 0, current };
+  }
+
+  pause(id: string): Promise<void> {
+    return this.#note('pause', id, 'paused');
+  }
+
+  resume(id: string): Promise<void> {
+    return this.#note('resume', id, 'running');
+  }
+
+  softReboot(id: string): Promise<void> {
+    return this.#note('softReboot', id, 'running');
+  }
+
+  reset(id: string): Promise<void> {
+    return this.#note('reset', id, 'running');
+  }
+
+  /** A guest that echoes in capitals. */
+  async openConsole(id: string): Promise<Duplex> {
+    const guest = new PassThrough({ transform: (chunk, _, done) => done(null, String(chunk).toUpperCase()) });
+    guest.push('login: ');
+    this.consoles.set(id, guest);
+    return guest;
+  }
+
+  logs(namespace: string, pod: string, container: string): ContainerLog | undefined {
+    if (namespace !== 'default' || pod !== 'launcher' || container !== 'compute') return undefined;
+    return {
+      timed: false,
+      read: async () => Buffer.from('one\ntwo\nthree\n'),
+      async *follow() {
+        yield Buffer.from('one\ntwo\n');
+        yield Buffer.from('three\n');
+      },
+    };
+  }
+
+  async #note(what: string, id: string, state: 'running' | 'paused'): Promise<void> {
+    if (this.fault !== undefined) throw this.fault;
+    this.done.push(`${what} ${id}`);
+    this.#states.set(id, { state });
+  }
+}

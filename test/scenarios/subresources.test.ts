@@ -1,0 +1,469 @@
+/** Verbs of VMs and instances through the whole way: client, TLS, API server, subresources, TLS, node. */
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, suite, test } from 'node:test';
+import { CREATED_BY_LABEL } from '#api/names.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { PODS } from '#kube/core-kinds.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { NODE, startScene, type Answer, type Scene } from '#test/scenarios/subresources-scene.ts';
+import { http1Request, withoutProof } from '#test/support/raw-https.ts';
+import type { Loose } from '#test/support/test-api.ts';
+
+const ROOT = '/apis/subresources.kubevirt.io';
+const IN_NAMESPACE = `${ROOT}/v1/namespaces/default`;
+
+let scene: Scene;
+const cleanups: (() => unknown)[] = [];
+
+before(async () => {
+  scene = await startScene({ after: (fn) => cleanups.push(fn) });
+});
+after(async () => {
+  await scene?.stop();
+  for (const cleanup of cleanups) await cleanup();
+});
+beforeEach(() => {
+  scene.onRead = undefined;
+  scene.node.fault = undefined;
+  scene.node.done.length = 0;
+});
+
+const onVm = (name: string, verb: string, body?: unknown): Promise<Answer> =>
+  scene.call('PUT', `${IN_NAMESPACE}/virtualmachines/${name}/${verb}`, { body });
+const onVmi = (name: string, verb: string, body?: unknown): Promise<Answer> =>
+  scene.call('PUT', `${IN_NAMESPACE}/virtualmachineinstances/${name}/${verb}`, { body });
+
+interface VmCase {
+  readonly vm: Loose;
+  readonly status?: Loose;
+  readonly vmi?: Loose;
+  readonly verb: string;
+  readonly body?: Loose;
+  readonly code: number;
+  /** What the refusal says after the words of Kubernetes. */
+  readonly message?: string;
+  readonly runs?: Loose;
+  readonly requests?: readonly string[];
+  readonly grace?: number;
+}
+
+const RUNS = { phase: 'Running' };
+const SHORT = { ...RUNS, spec: { terminationGracePeriodSeconds: 30 } };
+
+const vmCases: Record<string, VmCase> = {
+  'start flips Halted': { vm: { runStrategy: 'Halted' }, verb: 'start', code: 202, runs: 'Always' },
+  'start flips running': { vm: { running: false }, verb: 'start', code: 202, runs: true },
+  'a paused start of Halted is a request': {
+    vm: { runStrategy: 'Halted' },
+    verb: 'start',
+    body: { paused: true },
+    code: 202,
+    runs: 'Halted',
+    requests: ['Start paused'],
+  },
+  'start of Manual is a request': {
+    vm: { runStrategy: 'Manual' },
+    status: { created: false },
+    verb: 'start',
+    code: 202,
+    requests: ['Start'],
+  },
+  'start of Manual goes over a finished instance': {
+    vm: { runStrategy: 'Manual' },
+    vmi: { phase: 'Succeeded' },
+    verb: 'start',
+    code: 202,
+    requests: ['Stop', 'Start'],
+  },
+  'start of what runs': {
+    vm: { runStrategy: 'Manual' },
+    vmi: RUNS,
+    verb: 'start',
+    code: 409,
+    message: 'VM is already running',
+  },
+  'start of Always': {
+    vm: { runStrategy: 'Always' },
+    verb: 'start',
+    code: 409,
+    message: 'Always does not support manual start requests',
+  },
+  'start while something is under way': {
+    vm: { runStrategy: 'Manual' },
+    status: { stateChangeRequests: [{ action: 'Start' }] },
+    verb: 'start',
+    code: 500,
+    message: 'unable to complete request: stop/start already underway',
+  },
+  'start of RerunOnFailure after a failure': {
+    vm: { runStrategy: 'RerunOnFailure' },
+    vmi: { phase: 'Failed' },
+    verb: 'start',
+    code: 409,
+    message: 'RerunOnFailure does not support starting VM from failed state',
+  },
+  'stop flips Always': { vm: { runStrategy: 'Always' }, vmi: RUNS, verb: 'stop', code: 202, runs: 'Halted' },
+  'stop flips running to false': { vm: { running: true }, vmi: RUNS, verb: 'stop', code: 202, runs: false },
+  'a forced stop shortens the time': {
+    vm: { runStrategy: 'Always' },
+    vmi: SHORT,
+    verb: 'stop',
+    body: { gracePeriod: 0 },
+    code: 202,
+    runs: 'Halted',
+    grace: 0,
+  },
+  'a forced stop gives a time to who had none': {
+    vm: { runStrategy: 'Manual' },
+    vmi: RUNS,
+    verb: 'stop',
+    body: { gracePeriod: 0 },
+    code: 202,
+    requests: ['Stop'],
+    grace: 0,
+  },
+  'a stop takes the place of what is queued': {
+    vm: { runStrategy: 'Manual' },
+    status: { stateChangeRequests: [{ action: 'Start' }] },
+    vmi: RUNS,
+    verb: 'stop',
+    code: 202,
+    requests: ['Stop'],
+  },
+  'stop of what does not run': {
+    vm: { runStrategy: 'Halted' },
+    verb: 'stop',
+    code: 409,
+    message: 'VM is not running',
+  },
+  'restart is two requests': {
+    vm: { runStrategy: 'Always' },
+    vmi: RUNS,
+    verb: 'restart',
+    code: 202,
+    requests: ['Stop', 'Start'],
+  },
+  'restart of Halted': {
+    vm: { runStrategy: 'Halted' },
+    verb: 'restart',
+    code: 409,
+    message: 'RunStategy Halted does not support manual restart requests',
+  },
+  'restart of what does not run': {
+    vm: { runStrategy: 'Manual' },
+    verb: 'restart',
+    code: 409,
+    message: 'VM is not running: Halted',
+  },
+  'restart with another time than none': {
+    vm: { runStrategy: 'Always' },
+    vmi: RUNS,
+    verb: 'restart',
+    body: { gracePeriodSeconds: 5 },
+    code: 400,
+    message: 'For force restart, only gracePeriod=0 is supported for now',
+  },
+};
+
+suite('verbs of VMs', () => {
+  for (const [title, wanted] of Object.entries(vmCases)) {
+    test(title, async () => {
+      const name = scene.aName();
+      await scene.aVm(name, wanted.vm, wanted.status);
+      if (wanted.vmi !== undefined) await scene.aVmi(name, wanted.vmi);
+      const dry = { ...wanted.body, dryRun: ['All'] };
+      const before = await scene.readVm(name);
+      const tried = await onVm(name, wanted.verb, dry);
+      assert.deepEqual(await scene.readVm(name), before, 'a dry run changes nothing');
+      const answer = await onVm(name, wanted.verb, wanted.body);
+      assert.equal(tried.status, answer.status, 'a dry run answers the same');
+      assert.equal(answer.status, wanted.code, JSON.stringify(answer.body));
+      if (wanted.code === 202) assert.equal(answer.body, '');
+      else assert.ok(answer.body.message.endsWith(wanted.message), answer.body.message);
+      if (wanted.code === 409) {
+        const words = `Operation cannot be fulfilled on virtualmachine.kubevirt.io "${name}": ${wanted.message}`;
+        assert.equal(answer.body.message, words);
+        assert.equal(answer.body.reason, 'Conflict');
+      }
+      const { spec, status } = await scene.readVm(name);
+      if (wanted.runs !== undefined) assert.equal(spec.runStrategy ?? spec.running, wanted.runs);
+      if (wanted.code !== 202) return;
+      const shown = (request: Loose) => request.action + (request.data?.paused === 'true' ? ' paused' : '');
+      assert.deepEqual((status?.stateChangeRequests ?? []).map(shown), wanted.requests ?? []);
+      if (wanted.grace !== undefined) {
+        assert.equal((await scene.readVmi(name)).spec.terminationGracePeriodSeconds, wanted.grace);
+      }
+    });
+  }
+
+  test('of a VM that is not there', async () => {
+    const { status, body } = await onVm('nobody', 'start');
+    assert.equal(status, 404);
+    assert.equal(body.message, 'virtualmachine.kubevirt.io "nobody" not found');
+  });
+
+  test('a forced restart deletes the running launcher of that instance, and no other', async () => {
+    const name = scene.aName();
+    await scene.aVm(name, { runStrategy: 'Always' });
+    const { metadata } = await scene.aVmi(name, RUNS);
+    const pods: Record<string, string> = { mine: metadata.uid, other: 'another-uid' };
+    for (const [pod, uid] of Object.entries(pods)) {
+      await scene.admin.create(PODS, {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { name: `${name}-${pod}`, namespace: 'default', labels: { [CREATED_BY_LABEL]: uid } },
+        spec: { containers: [{ name: 'compute', image: 'x' }], nodeName: NODE },
+      });
+      await scene.patchStatus(PODS, `${name}-${pod}`, { phase: 'Running' });
+    }
+    assert.equal((await onVm(name, 'restart', { gracePeriodSeconds: 0 })).status, 202);
+    const deleted = async (pod: string) => {
+      const { metadata: kept } = await scene.admin.get(PODS, { namespace: 'default', name: `${name}-${pod}` });
+      return kept.deletionTimestamp !== undefined;
+    };
+    assert.deepEqual([await deleted('mine'), await deleted('other')], [true, false]);
+  });
+
+  test('what changed between looking and writing is looked at again', async () => {
+    const name = scene.aName();
+    await scene.aVm(name, { runStrategy: 'Manual' }, { created: false });
+    const { metadata } = await scene.aVmi(name, RUNS);
+    let changes = 1;
+    scene.onRead = async () => {
+      if (changes-- <= 0) return;
+      await scene.patchStatus(VIRTUAL_MACHINES, name, { stateChangeRequests: [{ action: 'Start' }] });
+    };
+    assert.equal((await onVm(name, 'stop')).status, 202);
+    const { status } = await scene.readVm(name);
+    assert.deepEqual(status.stateChangeRequests, [{ action: 'Stop', uid: metadata.uid }]);
+  });
+
+  test('what changes for ever is a conflict', async () => {
+    const name = scene.aName();
+    await scene.aVm(name, { runStrategy: 'Manual' }, { created: false });
+    await scene.aVmi(name, RUNS);
+    let changes = 0;
+    scene.onRead = async () => {
+      await scene.patchStatus(VIRTUAL_MACHINES, name, {
+        stateChangeRequests: [{ action: 'Start', uid: String(changes++) }],
+      });
+    };
+    const { status, body } = await onVm(name, 'stop');
+    assert.equal(status, 409);
+    assert.match(body.message, /the object has been modified/);
+  });
+
+  test('only for those who may update the subresource', async () => {
+    const name = scene.aName();
+    await scene.aVm(name, { runStrategy: 'Halted' });
+    const access = scene.front.accessOf('operator');
+    const path = `${IN_NAMESPACE}/virtualmachines/${name}/start`;
+    const refused = await scene.call('PUT', path, { access });
+    assert.equal(refused.status, 403);
+    assert.match(refused.body.message, /cannot update resource "virtualmachines\/start" in API group "subresources/);
+    assert.equal((await scene.readVm(name)).spec.runStrategy, 'Halted');
+    const rules = [
+      { apiGroups: ['subresources.kubevirt.io'], resources: ['virtualmachines/start'], verbs: ['update'] },
+    ];
+    const rbac = { apiVersion: 'rbac.authorization.k8s.io/v1', metadata: { name: 'start', namespace: 'default' } };
+    const roles = '/apis/rbac.authorization.k8s.io/v1/namespaces/default';
+    await scene.front.put(`${roles}/roles`, { ...rbac, kind: 'Role', rules });
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'start' };
+    const subjects = [{ kind: 'User', apiGroup: 'rbac.authorization.k8s.io', name: 'operator' }];
+    await scene.front.put(`${roles}/rolebindings`, { ...rbac, kind: 'RoleBinding', roleRef, subjects });
+    assert.equal((await scene.call('PUT', path, { access })).status, 202);
+  });
+});
+
+interface VmiCase {
+  readonly vmi: Loose;
+  readonly verb: string;
+  readonly code: number;
+  readonly message?: string;
+  readonly done?: string;
+}
+
+const PAUSED = { phase: 'Running', conditions: [{ type: 'Paused', status: 'True' }] };
+const vmiCases: Record<string, VmiCase> = {
+  'pause reaches the guest': { vmi: RUNS, verb: 'pause', code: 200, done: 'pause' },
+  'unpause reaches the guest': { vmi: PAUSED, verb: 'unpause', code: 200, done: 'resume' },
+  'soft reboot reaches the guest': { vmi: RUNS, verb: 'softreboot', code: 200, done: 'softReboot' },
+  'reset reaches the guest': { vmi: RUNS, verb: 'reset', code: 200, done: 'reset' },
+  'pause of what is paused': { vmi: PAUSED, verb: 'pause', code: 409, message: 'VMI is already paused' },
+  'unpause of what runs': { vmi: RUNS, verb: 'unpause', code: 409, message: 'VMI is not paused' },
+  'pause of what is not there yet': {
+    vmi: { phase: 'Scheduling' },
+    verb: 'pause',
+    code: 409,
+    message: 'VM is not running',
+  },
+  'soft reboot of what is paused': { vmi: PAUSED, verb: 'softreboot', code: 409, message: 'VMI is paused' },
+};
+
+suite('verbs of instances', () => {
+  for (const [title, { vmi, verb, code, message, done }] of Object.entries(vmiCases)) {
+    test(title, async () => {
+      const name = scene.aName();
+      await scene.aVmi(name, vmi);
+      scene.node.run(name, { state: vmi === PAUSED ? 'paused' : 'running' });
+      assert.equal((await onVmi(name, verb, { dryRun: ['All'] })).status, code);
+      assert.deepEqual(scene.node.done, [], 'a dry run touches no guest');
+      const { status, body } = await onVmi(name, verb);
+      assert.equal(status, code, JSON.stringify(body));
+      assert.deepEqual(scene.node.done, done === undefined ? [] : [`${done} ${name}`]);
+      if (message !== undefined) assert.ok(body.message.endsWith(message), body.message);
+    });
+  }
+
+  test('the older version is served too', async () => {
+    const name = scene.aName();
+    await scene.aVmi(name, RUNS);
+    scene.node.run(name);
+    const path = `${ROOT}/v1alpha3/namespaces/default/virtualmachineinstances/${name}/pause`;
+    assert.equal((await scene.call('PUT', path)).status, 200);
+  });
+
+  test('what the node says comes back', async () => {
+    const name = scene.aName();
+    await scene.aVmi(name, RUNS);
+    const gone = await onVmi(name, 'pause');
+    assert.deepEqual([gone.status, gone.body.message], [404, `virtualmachineinstance.kubevirt.io "${name}" not found`]);
+    scene.node.run(name, { state: 'ended', how: 'shutdown' });
+    const ended = await onVmi(name, 'pause');
+    assert.equal(ended.status, 409);
+    scene.node.run(name);
+    scene.node.fault = new HypervisorError('Cannot pause domain: QEMU does not answer');
+    const failed = await onVmi(name, 'pause');
+    assert.equal(failed.status, 500);
+    assert.match(failed.body.message, /QEMU does not answer$/);
+  });
+
+  test('a node that nobody can reach is an error that names it', async () => {
+    const name = scene.aName();
+    await scene.aVmi(name, { ...RUNS, nodeName: 'nowhere' });
+    const { status, body } = await onVmi(name, 'pause');
+    assert.equal(status, 500);
+    assert.match(body.message, /Cannot reach the agent of node "nowhere": there is no such node/);
+  });
+});
+
+suite('the rest of the API', () => {
+  test('discovery names the group, its versions and verbs', async () => {
+    const group = await scene.call('GET', ROOT);
+    assert.equal(group.body.preferredVersion.version, 'v1');
+    const { body } = await scene.call('GET', `${ROOT}/v1`);
+    assert.equal(body.kind, 'APIResourceList');
+    assert.ok(body.resources.some(({ name }: Loose) => name === 'virtualmachines/start'));
+    const { body: service } = await scene.call(
+      'GET',
+      '/apis/apiregistration.k8s.io/v1/apiservices/v1.subresources.kubevirt.io',
+    );
+    assert.equal(service.status.conditions[0].status, 'True');
+  });
+
+  const refusals: Record<string, { method?: string; path: string; code: number; message: RegExp }> = {
+    'a verb that comes later': {
+      path: `${IN_NAMESPACE}/virtualmachines/db/migrate`,
+      code: 501,
+      message: /^virtualmachines\/migrate is not supported yet$/,
+    },
+    'a verb that nobody has': {
+      path: `${IN_NAMESPACE}/virtualmachines/db/explode`,
+      code: 404,
+      message: /could not find the requested resource/,
+    },
+    'another method': {
+      method: 'POST',
+      path: `${IN_NAMESPACE}/virtualmachines/db/start`,
+      code: 405,
+      message: /does not allow this method/,
+    },
+  };
+  for (const [title, { method = 'PUT', path, code, message }] of Object.entries(refusals)) {
+    test(`refuses ${title}`, async () => {
+      const { status, body } = await scene.call(method, path);
+      assert.equal(status, code);
+      assert.match(body.message, message);
+    });
+  }
+
+  test('a console without an upgrade', async () => {
+    const name = scene.aName();
+    await scene.aVmi(name, RUNS);
+    const { status, body } = await scene.call('GET', `${IN_NAMESPACE}/virtualmachineinstances/${name}/console`);
+    assert.equal(status, 400);
+    assert.match(body.message, /console is a WebSocket/);
+  });
+});
+
+suite('logs from the node', () => {
+  const log = async (query: string) => {
+    await launcher;
+    const path = `/api/v1/namespaces/default/pods/launcher/log?container=compute${query}`;
+    return await http1Request(scene.front.admin, { path });
+  };
+  let launcher: Promise<unknown>;
+  before(() => {
+    launcher = scene.admin.create(PODS, {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'launcher', namespace: 'default' },
+      spec: {
+        containers: [
+          { name: 'compute', image: 'x' },
+          { name: 'silent', image: 'x' },
+        ],
+        nodeName: NODE,
+      },
+    });
+  });
+
+  const cases: Record<string, { query: string; want: string }> = {
+    'all of it': { query: '', want: 'one\ntwo\nthree\n' },
+    'the end of it': { query: '&tailLines=1', want: 'three\n' },
+    'the beginning of it': { query: '&limitBytes=5', want: 'one\nt' },
+    'the end of it and what comes': { query: '&tailLines=1&follow=true', want: 'two\nthree\n' },
+  };
+  for (const [title, { query, want }] of Object.entries(cases)) {
+    test(title, async () => assert.equal((await log(query)).text, want));
+  }
+
+  test('of a guest that keeps no times', async () => {
+    const { status, text } = await log('&timestamps=true');
+    assert.equal(status, 400);
+    assert.match(text, /has no times/);
+  });
+});
+
+suite("the node's endpoint", () => {
+  const as = (user: string, path: string, method = 'GET') =>
+    http1Request(scene.endpoint(scene.front.accessOf(user)), { method, path });
+  const PAUSE = '/v1/namespaces/default/virtualmachineinstances/any/pause';
+
+  test('lets each do what is theirs only', async () => {
+    scene.node.run('any');
+    const codes = [
+      await as('kube-apiserver-kubelet-client', '/containerLogs/default/launcher/compute'),
+      await as('kube-apiserver-kubelet-client', PAUSE, 'PUT'),
+      await as('system:node:node-2', '/containerLogs/default/launcher/compute'),
+      await as('admin', PAUSE, 'PUT'),
+      await as('selfsame-subresources', PAUSE, 'PUT'),
+      await as('admin', '/healthz'),
+    ].map(({ status }) => status);
+    assert.deepEqual(codes, [200, 403, 403, 403, 200, 200]);
+    assert.deepEqual(scene.node.done, ['pause any']);
+  });
+
+  test('lets nobody in without a certificate of our CA', async () => {
+    const stranger = withoutProof(scene.endpoint(scene.front.admin));
+    await assert.rejects(http1Request(stranger, { path: '/healthz' }));
+  });
+
+  test('answers what it does not know with a Status', async () => {
+    const { status, text } = await as('selfsame-subresources', '/pods');
+    assert.equal(status, 404);
+    assert.equal(JSON.parse(text).kind, 'Status');
+    assert.equal((await as('selfsame-subresources', PAUSE)).status, 405);
+    assert.equal((await as('selfsame-subresources', '//evil.invalid/healthz')).status, 404);
+  });
+});

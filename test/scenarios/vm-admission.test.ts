@@ -1,0 +1,198 @@
+/** Our webhook through the whole core: kinds, configurations and service as the operator makes them. */
+import assert from 'node:assert/strict';
+import { readdir, readFile } from 'node:fs/promises';
+import { after, before, test } from 'node:test';
+import { parseAllDocuments } from 'yaml';
+import { reviewAdmission } from '#admission/review-admission.ts';
+import { configurationOf } from '#api/kubevirt/configuration.ts';
+import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
+import { aSpec, aVm, aVmi } from '#api/validation/testing/valid-objects.ts';
+import { objectKey } from '#client/object-key.ts';
+import { LocalServices } from '#engine/services.ts';
+import { newUid } from '#lib/ids.ts';
+import { asAccount, startOperator, type OperatorPlane } from '#operator/testing/operator-plane.ts';
+import { startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
+
+const VMS = '/apis/kubevirt.io/v1/namespaces/golden/virtualmachines';
+const VMIS = '/apis/kubevirt.io/v1/namespaces/golden/virtualmachineinstances';
+const KUBEVIRT = '/apis/kubevirt.io/v1/namespaces/selfsame-system/kubevirts/kubevirt';
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const EXAMPLES = new URL('../../examples/', import.meta.url);
+
+let api: TestApi;
+let plane: OperatorPlane;
+
+before(async () => {
+  const services = new LocalServices();
+  api = await startTestApi({ services });
+  services.register('selfsame-system', 'selfsame-webhook', {
+    review: (path, review) => {
+      const kubevirts = plane.informer(KUBEVIRTS);
+      const lookup = {
+        configuration: () => configurationOf(kubevirts.get('selfsame-system/kubevirt')),
+        kubevirts: () => kubevirts.list().map(objectKey),
+      };
+      return reviewAdmission(path, review, { lookup, newUuid: newUid });
+    },
+  });
+  plane = await startOperator(api);
+  await plane.settle();
+  await api.ok('POST', '/api/v1/namespaces', {
+    body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'golden' } },
+  });
+});
+after(async () => {
+  await plane.stop();
+  await api.stop();
+});
+
+let count = 0;
+const named = (object: Loose): Loose => ({ ...object, metadata: { ...object.metadata, name: `vm-${++count}` } });
+const create = (object: Loose) => api.call('POST', object.kind === 'VirtualMachine' ? VMS : VMIS, { body: object });
+const firmware = (value: unknown) => ({ spec: { template: { spec: { domain: { firmware: value } } } } });
+
+test('a VM gets an identity of its own when it is made', async () => {
+  const [a, b] = await Promise.all([create(named(aVm(firmware(null)))), create(named(aVm(firmware(null))))]);
+  const identities = [a, b].map(({ body }: Answer) => body.spec.template.spec.domain.firmware);
+  for (const { uuid, serial } of identities) assert.deepEqual([UUID.test(uuid), UUID.test(serial)], [true, true]);
+  assert.equal(new Set(identities.flatMap(({ uuid, serial }: Loose) => [uuid, serial])).size, 4);
+});
+
+test('an update neither adds nor changes it', async () => {
+  const { body: vm } = await create(named(aVm(firmware(null))));
+  const path = `${VMS}/${vm.metadata.name}`;
+  const labelled = await api.ok('PATCH', path, { body: { metadata: { labels: { a: 'b' } } } });
+  assert.deepEqual(labelled.spec, vm.spec);
+  const without = await api.ok('PATCH', path, { body: firmware(null) });
+  assert.equal(without.spec.template.spec.domain.firmware, undefined);
+});
+
+test('an instance that somebody makes gets a uuid and our finalizer', async () => {
+  const { body } = await create(named(aVmi({ spec: { domain: { firmware: null } } })));
+  assert.match(body.spec.domain.firmware.uuid, UUID);
+  assert.deepEqual(body.metadata.finalizers, ['kubevirt.io/foregroundDeleteVirtualMachine']);
+});
+
+interface Refusal {
+  readonly object: () => Loose;
+  readonly message: RegExp;
+  readonly warnings?: string[];
+}
+
+const devices = (fields: Loose) => ({ spec: { template: { spec: { domain: { devices: fields } } } } });
+const deprecated = ['spec.running is deprecated, please use spec.runStrategy instead.'];
+
+const refusals: Record<string, Refusal> = {
+  'a field that comes later': {
+    object: () => aVm(devices({ gpus: [] })),
+    message:
+      /^admission webhook "validate-virtualmachines\.selfsame\.io" denied the request: spec\.template\.spec\.domain\.devices\.gpus: Forbidden: is not supported yet$/,
+  },
+  'a field of an element that comes later': {
+    object: () =>
+      aVm({
+        spec: {
+          template: { spec: { volumes: [{ name: 'root', containerDisk: { image: 'x' } }, aSpec().volumes?.[1]] } },
+        },
+      }),
+    message: /spec\.template\.spec\.volumes\[0\]\.containerDisk: Forbidden: is not supported: .*persistentVolumeClaim/,
+  },
+  'a typing error': {
+    object: () => aVmi({ spec: { domain: { memery: 1 } } }),
+    message: /denied the request: spec\.domain\.memery: Forbidden: unknown field$/,
+  },
+  'both ways to say whether it runs': {
+    object: () => aVm({ spec: { running: true } }),
+    message:
+      /Running and RunStrategy are mutually exclusive\. Note that Running is deprecated, please use RunStrategy instead$/,
+    warnings: deprecated,
+  },
+  'no way to say whether it runs': {
+    object: () => aVm({ spec: { runStrategy: null } }),
+    message: /RunStrategy must be specified$/,
+  },
+  'a value that the schema knows to be wrong': {
+    object: () =>
+      aVm({ spec: { template: { spec: { domain: { devices: { disks: [{ name: 'a', disk: { bus: 'ide' } }] } } } } } }),
+    message: /Unsupported value: "ide": supported values: "virtio", "sata", "scsi"/,
+  },
+  'a quantity that is none': {
+    object: () => aVm({ spec: { template: { spec: { domain: { memory: { guest: '1 GB' } } } } } }),
+    message: /memory\.guest: Invalid value: "1 GB": quantities must match/,
+  },
+};
+
+for (const [name, { object, message, warnings = [] }] of Object.entries(refusals)) {
+  test(`refuses ${name}`, async () => {
+    const answer = await create(named(object()));
+    assert.equal(answer.status, 422, answer.text);
+    assert.match(answer.body.message, message);
+    assert.deepEqual(answer.warnings, warnings);
+  });
+}
+
+test('spec.running is allowed, and warned of', async () => {
+  const answer = await create(named(aVm({ spec: { runStrategy: null, running: false } })));
+  assert.equal(answer.status, 201);
+  assert.deepEqual(answer.warnings, deprecated);
+});
+
+test('machine types follow the KubeVirt object, and what is there already can still be stopped', async () => {
+  const { body: vm } = await create(named(aVm()));
+  await api.ok('PATCH', KUBEVIRT, { body: { spec: { configuration: { emulatedMachines: ['pc-q35-9.*'] } } } });
+  await plane.settle();
+  const refused = await create(named(aVm()));
+  assert.match(refused.body.message, /machine\.type is not supported: q35 \(allowed values: \[pc-q35-9\.\*\]\)$/);
+  await api.ok('PATCH', `${VMS}/${vm.metadata.name}`, { body: { spec: { runStrategy: 'Halted' } } });
+  await api.ok('PATCH', KUBEVIRT, { body: { spec: { configuration: { emulatedMachines: null } } } });
+  await plane.settle();
+  assert.equal((await create(named(aVm()))).status, 201);
+});
+
+test('there is one KubeVirt object, and its globs can be read', async () => {
+  const body = { apiVersion: 'kubevirt.io/v1', kind: 'KubeVirt', metadata: { name: 'another' }, spec: {} };
+  const second = await api.call('POST', '/apis/kubevirt.io/v1/namespaces/golden/kubevirts', { body });
+  assert.match(second.body.message, /there is a KubeVirt object already: selfsame-system\/kubevirt$/);
+  const edit = { body: { spec: { configuration: { emulatedMachines: ['[--'] } } } };
+  assert.match(
+    (await api.call('PATCH', KUBEVIRT, edit)).body.message,
+    /emulatedMachines\[0\].*syntax error in pattern$/,
+  );
+});
+
+test('nobody changes an instance, but our parts its grace period', async () => {
+  const { body: vmi } = await create(named(aVmi()));
+  const path = `${VMIS}/${vmi.metadata.name}`;
+  const cores = await api.call('PATCH', path, { body: { spec: { domain: { cpu: { cores: 4 } } } } });
+  assert.match(cores.body.message, /update of VMI object is restricted$/);
+  const grace = { body: { spec: { terminationGracePeriodSeconds: 0 } } };
+  assert.equal((await api.call('PATCH', path, grace)).status, 422);
+  assert.equal((await api.call('PATCH', path, { ...grace, user: asAccount('selfsame-subresources') })).status, 200);
+});
+
+test('what is being deleted can be let go', async () => {
+  const { body: vmi } = await create(named(aVmi()));
+  const path = `${VMIS}/${vmi.metadata.name}`;
+  await api.ok('DELETE', path);
+  await api.ok('PATCH', path, { body: { metadata: { finalizers: null } }, user: asAccount('vmi-controller') });
+  assert.equal((await api.call('GET', path)).status, 404);
+});
+
+const examples = (await readdir(EXAMPLES)).filter((file) => /^vm.*\.yaml$/.test(file));
+
+test('there are examples', () => {
+  assert.deepEqual(examples.toSorted(), ['vm-disks.yaml', 'vm-efi-tpm.yaml', 'vm.yaml']);
+});
+
+for (const file of examples) {
+  test(`examples/${file} is accepted as it is`, async () => {
+    const text = await readFile(new URL(file, EXAMPLES), 'utf8');
+    for (const document of parseAllDocuments(text)) {
+      const object: Loose = document.toJS();
+      const path = object.kind === 'VirtualMachine' ? VMS : '/api/v1/namespaces/golden/persistentvolumeclaims';
+      const answer = await api.call('POST', `${path}?fieldValidation=Strict`, { body: object });
+      assert.equal(answer.status, 201, answer.text);
+      assert.deepEqual(answer.warnings, []);
+    }
+  });
+}

@@ -1,0 +1,493 @@
+/**
+ * VMs through the whole API with only the controllers of VMs and of their records: the test plays everybody else, who
+ * run instances, report of them and take them away. Requests are what the subresources would write (api/can.ts).
+ */
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import { can, type Verb, type VerbOptions } from '#api/can.ts';
+import { VM_FINALIZER, VMI_FINALIZER } from '#api/names.ts';
+import type { RunStrategy } from '#api/virtual-machine/schema.ts';
+import { createInProcessTransport } from '#client/in-process.ts';
+import { createClient } from '#client/rest-client.ts';
+import { FakeClock, settle } from '#client/testing/fake-clock.ts';
+import { deviceMapController } from '#controllers/device-map/device-map.ts';
+import { vmController } from '#controllers/vm/vm-controller.ts';
+import type { ApiHandler, ApiRequest } from '#engine/request.ts';
+import { timestamp } from '#lib/clock.ts';
+import { silentLog } from '#lib/log.ts';
+import { definitions } from '#operator/objects/definitions.ts';
+import { EventRecorder } from '#runtime/events.ts';
+import { SharedInformers } from '#runtime/shared-informers.ts';
+import { ADMIN, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
+
+const VMS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';
+const VMIS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';
+const RECORDS = '/apis/identity.selfsame.io/v1/namespaces/default/virtualmachineidentities';
+const JSON_PATCH = 'application/json-patch+json';
+const DEVICES = [
+  { id: 'disk-root', type: 'disk', device: 'disk', name: 'root', address: { type: 'pci', bus: '0x01' } },
+];
+
+/** Stands between the controllers and the API: throws where their process is to be gone. */
+type Gate = (request: ApiRequest) => void;
+
+class Scene {
+  readonly clock = new FakeClock();
+  readonly #api: TestApi;
+  #own: Awaited<ReturnType<typeof startOwn>> | undefined;
+  /** Every instance that there was, by its uid. */
+  readonly #seen = new Map<string, string>();
+  /** VMs whose instances fail before they run. */
+  readonly broken = new Set<string>();
+
+  private constructor(api: TestApi, clock: FakeClock) {
+    this.#api = api;
+    this.clock = clock;
+  }
+
+  static async start(t: TestContext, gate?: Gate): Promise<Scene> {
+    const clock = new FakeClock();
+    const api = await startTestApi({ clock });
+    for (const { object } of definitions) {
+      await api.ok('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', { body: object });
+    }
+    await api.settle();
+    const scene = new Scene(api, clock);
+    scene.#own = await startOwn(api, clock, gate);
+    t.after(async () => {
+      await scene.#own?.stop();
+      await api.stop();
+    });
+    return scene;
+  }
+
+  /** Other controllers take over. */
+  async restart(): Promise<void> {
+    await this.#own?.stop();
+    this.#own = await startOwn(this.#api, this.clock);
+    await this.settle();
+  }
+
+  ok(method: string, url: string, body?: Loose): Promise<Loose> {
+    const contentType = Array.isArray(body) ? JSON_PATCH : undefined;
+    return this.#api.ok(method, url, { body, ...(contentType === undefined ? {} : { contentType }) });
+  }
+
+  /** Undefined where there is none. */
+  async find(url: string): Promise<Loose> {
+    const { status, body } = await this.#api.call('GET', url);
+    return status === 404 ? undefined : body;
+  }
+
+  /** Until neither the controllers nor those whom the test plays have anything to do. */
+  async settle(): Promise<void> {
+    for (let round = 0, quiet = 0; quiet < 2; round++) {
+      assert.ok(round < 300, 'the controllers do not come to rest');
+      const before = this.#api.store.revision;
+      await settle();
+      await this.#api.settle();
+      await this.#own?.idle();
+      await this.#play();
+      quiet = this.#api.store.revision === before ? quiet + 1 : 0;
+    }
+  }
+
+  async advance(seconds: number): Promise<void> {
+    await this.clock.advance(seconds * 1000);
+    await this.settle();
+  }
+
+  async #play(): Promise<void> {
+    const { items } = await this.ok('GET', VMIS);
+    for (const { metadata, status } of items) {
+      const { name, uid, finalizers, deletionTimestamp } = metadata;
+      this.#seen.set(uid, name);
+      if (deletionTimestamp !== undefined && finalizers.includes(VMI_FINALIZER)) {
+        const left = finalizers.filter((finalizer: string) => finalizer !== VMI_FINALIZER);
+        await this.ok('PATCH', `${VMIS}/${name}`, { metadata: { finalizers: left } });
+      } else if (deletionTimestamp === undefined && status?.phase === undefined) {
+        await this.report(name, this.broken.has(name) ? 'Failed' : 'Running');
+      }
+    }
+  }
+
+  async report(name: string, phase: string): Promise<void> {
+    const { status = {} } = await this.ok('GET', `${VMIS}/${name}`);
+    const { phaseTransitionTimestamps = [] } = status;
+    const transition = { phase, phaseTransitionTimestamp: timestamp(this.clock.now()) };
+    const ready = { type: 'Ready', status: phase === 'Running' ? 'True' : 'False' };
+    const body = {
+      phase,
+      phaseTransitionTimestamps: [...phaseTransitionTimestamps, transition],
+      conditions: [ready],
+      ...(phase === 'Running' ? { machine: { type: 'pc-q35-7.2' }, devices: DEVICES } : {}),
+    };
+    await this.ok('PATCH', `${VMIS}/${name}/status`, { status: body });
+  }
+
+  /** As the subresource does it; a refusal is told. */
+  async ask(verb: Verb, name: string, options?: VerbOptions): Promise<string> {
+    const [vm, vmi] = [await this.find(`${VMS}/${name}`), await this.find(`${VMIS}/${name}`)];
+    const answer = can(verb, { name, vm, vmi, options });
+    if ('denied' in answer) return `${answer.denied.code} ${answer.denied.message}`;
+    for (const step of answer.allowed) {
+      if (step.do === 'patchVm') await this.ok('PATCH', `${VMS}/${name}`, step.patch);
+      if (step.do === 'patchVmStatus') await this.ok('PATCH', `${VMS}/${name}/status`, step.patch);
+      if (step.do === 'patchVmi') await this.ok('PATCH', `${VMIS}/${name}`, step.patch);
+    }
+    await this.settle();
+    return '';
+  }
+
+  async create(name: string, runStrategy: RunStrategy, more: Loose = {}): Promise<Loose> {
+    const { spec = {}, template = { domain: {} } } = more;
+    const vm = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', metadata: { name } };
+    const made = await this.ok('POST', VMS, { ...vm, spec: { runStrategy, template: { spec: template }, ...spec } });
+    await this.settle();
+    return made;
+  }
+
+  vm(name: string): Promise<Loose> {
+    return this.ok('GET', `${VMS}/${name}`);
+  }
+
+  vmi(name: string): Promise<Loose> {
+    return this.ok('GET', `${VMIS}/${name}`);
+  }
+
+  instances(name: string): number {
+    return [...this.#seen.values()].filter((seen) => seen === name).length;
+  }
+
+  /** `Running, 2 instances, Always`: how the VM shows itself, with what is queued. */
+  async shown(name: string): Promise<string> {
+    const { spec, status } = await this.vm(name);
+    const queued = (status.stateChangeRequests ?? []).map(({ action }: Loose) => ` +${action}`).join('');
+    return `${status.printableStatus} ${this.instances(name)} ${spec.runStrategy}${queued}`;
+  }
+
+  async events(about: string): Promise<string[]> {
+    const { items } = await this.ok('GET', '/api/v1/namespaces/default/events');
+    return items
+      .filter(({ involvedObject }: Loose) => involvedObject.name === about)
+      .sort((a: Loose, b: Loose) => a.metadata.resourceVersion - b.metadata.resourceVersion)
+      .map(({ reason, message }: Loose) => `${reason} ${message}`);
+  }
+}
+
+async function startOwn({ core }: TestApi, clock: FakeClock, gate: Gate = () => {}) {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const log = silentLog;
+  const handler: ApiHandler = (request) => {
+    gate(request);
+    return core.handler(request);
+  };
+  const client = createClient(createInProcessTransport({ handler, user: ADMIN, userAgent: 'test' }));
+  const informers = new SharedInformers({ reader: client, clock, log, signal });
+  const events = new EventRecorder({ writer: client, clock, log, component: 'test', signal });
+  const parts = { client, informer: informers.of.bind(informers), clock, log, events, signal };
+  const running = [vmController, deviceMapController].flatMap((controller) => controller.start(parts));
+  await informers.synced();
+  return {
+    async idle() {
+      for (const controller of running) await controller.idle();
+      await events.idle();
+    },
+    async stop() {
+      stopping.abort();
+      await Promise.all([...running.map(({ stopped }) => stopped), informers.stopped()]);
+    },
+  };
+}
+
+type Happening = 'shuts down' | 'crashes' | 'is deleted' | 'start' | 'paused start' | 'stop' | 'restart';
+
+async function happen(scene: Scene, name: string, what: Happening): Promise<string> {
+  if (what === 'start' || what === 'stop' || what === 'restart') return scene.ask(what, name);
+  if (what === 'paused start') return scene.ask('start', name, { paused: true });
+  if (what === 'is deleted') await scene.ok('DELETE', `${VMIS}/${name}`);
+  else await scene.report(name, what === 'crashes' ? 'Failed' : 'Succeeded');
+  await scene.settle();
+  return '';
+}
+
+const RUNS = '409 VM is already running';
+const OFF = '409 VM is not running';
+const NO_RESTART = (strategy: string) => `409 RunStategy ${strategy} does not support manual restart requests`;
+const NO_START = (strategy: string) => `409 ${strategy} does not support manual start requests`;
+
+// From the first instance on (Halted: from none): what happens, and how the VM then shows itself.
+const strategies: Record<RunStrategy, [Happening[], string][]> = {
+  Always: [
+    [[], 'Running 1 Always'],
+    [['shuts down'], 'Running 2 Always'],
+    [['crashes'], 'Running 2 Always'],
+    [['is deleted'], 'Running 2 Always'],
+    [['start'], RUNS],
+    [['stop'], 'Stopped 1 Halted'],
+    [['stop', 'start'], 'Running 2 Always'],
+    [['restart'], 'Running 2 Always'],
+    [['restart', 'restart'], 'Running 3 Always'],
+  ],
+  Halted: [
+    [[], 'Stopped 0 Halted'],
+    [['start'], 'Running 1 Always'],
+    [['paused start'], 'Running 1 Always'],
+    [['stop'], OFF],
+    [['restart'], NO_RESTART('Halted')],
+  ],
+  Manual: [
+    [[], 'Running 1 Manual'],
+    [['shuts down'], 'Stopped 1 Manual'],
+    [['crashes'], 'Stopped 1 Manual'],
+    [['is deleted'], 'Stopped 1 Manual'],
+    [['start'], RUNS],
+    [['stop'], 'Stopped 1 Manual'],
+    [['stop', 'start'], 'Running 2 Manual'],
+    [['stop', 'restart'], '409 VM is not running: Halted'],
+    [['shuts down', 'start'], 'Running 2 Manual'],
+    [['crashes', 'start'], 'Running 2 Manual'],
+    [['shuts down', 'restart'], 'Running 2 Manual'],
+    [['restart'], 'Running 2 Manual'],
+  ],
+  RerunOnFailure: [
+    [[], 'Running 1 RerunOnFailure'],
+    [['shuts down'], 'Stopped 1 RerunOnFailure'],
+    [['crashes'], 'Running 2 RerunOnFailure'],
+    [['crashes', 'crashes'], 'Running 3 RerunOnFailure'],
+    [['is deleted'], 'Stopped 1 RerunOnFailure'],
+    [['start'], RUNS],
+    [['stop'], 'Stopped 1 RerunOnFailure'],
+    [['stop', 'start'], 'Running 2 RerunOnFailure'],
+    [['shuts down', 'start'], 'Running 2 RerunOnFailure'],
+    [['restart'], 'Running 2 RerunOnFailure'],
+  ],
+  Once: [
+    [[], 'Running 1 Once'],
+    [['shuts down'], 'Stopped 1 Once'],
+    [['crashes'], 'Stopped 1 Once'],
+    [['is deleted'], 'Running 2 Once'],
+    [['start'], RUNS],
+    [['shuts down', 'start'], NO_START('Once')],
+    [['stop'], 'Stopped 1 Halted'],
+    [['restart'], NO_RESTART('Once')],
+  ],
+};
+
+for (const [strategy, cells] of Object.entries(strategies) as [RunStrategy, [Happening[], string][]][]) {
+  test(`${strategy}: whatever happens to a VM`, async (t) => {
+    const scene = await Scene.start(t);
+    for (const [index, [happenings, want]] of cells.entries()) {
+      const name = `vm-${index}`;
+      await scene.create(name, strategy);
+      if (strategy === 'Manual') {
+        assert.equal(await scene.shown(name), 'Stopped 0 Manual');
+        await scene.ask('start', name);
+      }
+      let refusal = '';
+      for (const happening of happenings) refusal = await happen(scene, name, happening);
+      assert.equal(refusal || (await scene.shown(name)), want, happenings.join(', then '));
+    }
+  });
+}
+
+test('running: true and false are Always and Halted', async (t) => {
+  const scene = await Scene.start(t);
+  const running = (is: boolean) => ({ spec: { running: is, runStrategy: undefined } });
+  await scene.create('on', 'Always', running(true));
+  await scene.create('off', 'Halted', running(false));
+  assert.deepEqual([scene.instances('on'), scene.instances('off')], [1, 0]);
+  await scene.ask('stop', 'on');
+  await scene.ask('start', 'off', { paused: true });
+  assert.deepEqual([(await scene.vm('on')).spec.running, (await scene.vm('off')).spec.running], [false, true]);
+  assert.equal(await scene.find(`${VMIS}/on`), undefined);
+  assert.equal((await scene.vmi('off')).spec.startStrategy, 'Paused');
+});
+
+test('a start makes a record of who the VM is, and every later one gives it back', async (t) => {
+  const scene = await Scene.start(t);
+  const disks = [{ name: 'root', disk: { bus: 'virtio' } }];
+  await scene.create('db', 'Always', { template: { domain: { devices: { disks } } } });
+  const { metadata, spec } = await scene.vm('db');
+  assert.deepEqual(metadata.finalizers, [VM_FINALIZER]);
+  assert.equal(spec.template.spec.domain.machine.type, 'q35');
+  const record = await scene.ok('GET', `${RECORDS}/db`);
+  assert.deepEqual(record.status.devices, DEVICES);
+  assert.equal(record.status.machine.type, 'pc-q35-7.2');
+  const machineOf = ({ domain }: Loose) => [domain.firmware, domain.devices.interfaces];
+  const first = await scene.vmi('db');
+  assert.deepEqual(first.spec.domain.firmware, record.spec.firmware);
+  assert.equal(first.spec.domain.devices.interfaces[0].macAddress, record.spec.interfaces[0].macAddress);
+
+  await scene.ask('restart', 'db');
+  const second = await scene.vmi('db');
+  assert.notEqual(second.metadata.uid, first.metadata.uid);
+  assert.deepEqual(machineOf(second.spec), machineOf(first.spec));
+  const { status } = await scene.ok('GET', `${RECORDS}/db`);
+  assert.equal(status.instance, second.metadata.uid);
+  assert.equal(status.history.length, 1);
+  const uuid = record.spec.firmware.uuid;
+  const started = 'SuccessfulCreate Started the virtual machine by creating the new virtual machine instance db';
+  assert.deepEqual(await scene.events('db'), [
+    `IdentityRecorded Recorded the identity of the virtual machine with firmware uuid ${uuid}`,
+    `SuccessfulDelete Stopped the virtual machine by deleting the virtual machine instance ${first.metadata.uid}`,
+    // Said twice, counted: the last time is what it is sorted by.
+    started,
+  ]);
+});
+
+test('a change waits for a restart, and does not when it is taken back or the VM is restarted', async (t) => {
+  const scene = await Scene.start(t);
+  await scene.create('db', 'Always');
+  const cores = async (count: number | null) => {
+    await scene.ok('PATCH', `${VMS}/db`, { spec: { template: { spec: { domain: { cpu: { cores: count } } } } } });
+    await scene.settle();
+  };
+  const waits = async () => {
+    const { conditions, observedGeneration, desiredGeneration } = (await scene.vm('db')).status;
+    const waiting = conditions.find(({ type }: Loose) => type === 'RestartRequired');
+    assert.equal(waiting === undefined, observedGeneration === desiredGeneration);
+    return waiting?.message;
+  };
+  assert.equal(await waits(), undefined);
+  await cores(2);
+  assert.equal(await waits(), 'a non-live-updatable field was changed in the template spec');
+  await scene.ask('restart', 'db');
+  assert.equal(await waits(), undefined);
+  assert.equal((await scene.vmi('db')).spec.domain.cpu.cores, 2);
+  await cores(4);
+  assert.ok(await waits());
+  await cores(2);
+  assert.equal(await waits(), undefined);
+});
+
+test('a VM that fails to start is tried again ever later, until it runs', async (t) => {
+  const scene = await Scene.start(t);
+  scene.broken.add('db');
+  await scene.create('db', 'Always');
+  const failures = async () => (await scene.vm('db')).status.startFailure?.consecutiveFailCount;
+  assert.equal(await scene.shown('db'), 'CrashLoopBackOff 1 Always');
+  assert.equal(await failures(), 1);
+  await scene.advance(9);
+  assert.equal(scene.instances('db'), 1);
+  await scene.advance(7);
+  assert.deepEqual([scene.instances('db'), await failures()], [2, 2]);
+  await scene.advance(39);
+  assert.equal(scene.instances('db'), 2);
+  scene.broken.clear();
+  await scene.advance(22);
+  assert.equal(await scene.shown('db'), 'Running 3 Always');
+  assert.equal(await failures(), undefined);
+});
+
+test('an instance that the API refuses is told, until it does not', async (t) => {
+  let refuses = true;
+  const scene = await Scene.start(t, ({ method, path }) => {
+    if (refuses && method === 'POST' && path === VMIS) throw new Error('not today');
+  });
+  await scene.create('db', 'Always');
+  const failure = async () =>
+    (await scene.vm('db')).status.conditions.find(({ type }: Loose) => type === 'Failure')?.message;
+  assert.match(await failure(), /^Failure while starting VMI: .*not today/);
+  assert.equal(await scene.shown('db'), 'Starting 0 Always');
+  refuses = false;
+  await scene.advance(60);
+  assert.equal(await scene.shown('db'), 'Running 1 Always');
+  assert.equal(await failure(), undefined);
+});
+
+test('an instance of somebody else is not touched, and the VM says so', async (t) => {
+  const scene = await Scene.start(t);
+  const vmi = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', spec: { domain: {} } };
+  const { metadata } = await scene.ok('POST', VMIS, { ...vmi, metadata: { name: 'db' } });
+  await scene.create('db', 'Always');
+  const { status } = await scene.vm('db');
+  assert.match(status.conditions.find(({ type }: Loose) => type === 'Failure').message, /belongs to somebody else/);
+  assert.equal((await scene.vmi('db')).metadata.uid, metadata.uid);
+  await scene.ok('DELETE', `${VMIS}/db`);
+  await scene.settle();
+  assert.equal(await scene.shown('db'), 'Running 2 Always');
+});
+
+const deletions: Record<string, { policy: string; instance: boolean }> = {
+  'a deleted VM takes its instance and its record with it': { policy: 'Background', instance: false },
+  'in the foreground, too': { policy: 'Foreground', instance: false },
+  'an orphaned instance stays, and can go later': { policy: 'Orphan', instance: true },
+};
+
+for (const [name, { policy, instance }] of Object.entries(deletions)) {
+  test(name, async (t) => {
+    const scene = await Scene.start(t);
+    await scene.create('db', 'Always');
+    const { uid } = (await scene.vmi('db')).metadata;
+    const options = { apiVersion: 'v1', kind: 'DeleteOptions', propagationPolicy: policy };
+    await scene.ok('DELETE', `${VMS}/db`, options);
+    await scene.settle();
+    // The garbage collector looks again after a while at what others still hold.
+    await scene.advance(30);
+    assert.equal(await scene.find(`${VMS}/db`), undefined);
+    const left = [await scene.find(`${VMIS}/db`), await scene.find(`${RECORDS}/db`)];
+    assert.deepEqual([left[0]?.metadata.uid, left[1] !== undefined], instance ? [uid, true] : [undefined, false]);
+    if (!instance) return;
+    assert.equal(left[0].status.phase, 'Running');
+    await scene.ok('DELETE', `${VMIS}/db`);
+    await scene.settle();
+    assert.equal(await scene.find(`${VMIS}/db`), undefined);
+  });
+}
+
+interface Story {
+  readonly strategy: RunStrategy;
+  /** What happens to a VM that runs; nothing: only the start is told. */
+  readonly happening?: Happening;
+  readonly want: string;
+}
+
+const stories: Record<string, Story> = {
+  'a start': { strategy: 'Always', want: 'Running 1 Always' },
+  'a first start under RerunOnFailure': { strategy: 'RerunOnFailure', want: 'Running 1 RerunOnFailure' },
+  'a restart': { strategy: 'Manual', happening: 'restart', want: 'Running 2 Manual' },
+  'a crash under RerunOnFailure': {
+    strategy: 'RerunOnFailure',
+    happening: 'crashes',
+    want: 'Running 2 RerunOnFailure',
+  },
+  'a paused start of a halted VM': { strategy: 'Halted', happening: 'paused start', want: 'Running 1 Always' },
+  'a stop': { strategy: 'Always', happening: 'stop', want: 'Stopped 1 Halted' },
+};
+
+const isWrite = ({ method, path }: ApiRequest) => method !== 'GET' && !path.includes('/events');
+/** For the retries of whoever was cut off in the middle. */
+const RETRY_SECONDS = 5;
+
+for (const [name, { strategy, happening, want }] of Object.entries(stories)) {
+  test(`cut after any write, the next controller goes on as if nothing had been: ${name}`, async (t) => {
+    const tell = async (left: number): Promise<{ scene: Scene; writes: number }> => {
+      let writes = 0;
+      let counts = happening === undefined;
+      const scene = await Scene.start(t, (request) => {
+        if (!counts || !isWrite(request)) return;
+        if (writes >= left) throw new Error('the process is gone');
+        writes++;
+      });
+      await scene.create('db', strategy);
+      if (strategy === 'Manual') await scene.ask('start', 'db');
+      counts = true;
+      if (happening !== undefined) await happen(scene, 'db', happening);
+      return { scene, writes };
+    };
+    const { scene, writes } = await tell(Infinity);
+    assert.equal(await scene.shown('db'), want);
+    assert.ok(writes >= 3, `${writes} writes to cut after`);
+    const record = (await scene.find(`${RECORDS}/db`))?.spec;
+
+    for (let cut = 0; cut < writes; cut++) {
+      const { scene: again } = await tell(cut);
+      await again.restart();
+      await again.advance(RETRY_SECONDS);
+      assert.equal(await again.shown('db'), want, `cut after write ${cut}`);
+      assert.equal((await again.find(`${RECORDS}/db`))?.spec.firmware.uuid, record?.firmware.uuid);
+    }
+  });
+}

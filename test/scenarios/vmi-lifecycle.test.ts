@@ -1,0 +1,275 @@
+/** Instances from their first write to their last, with the test as the agent of the nodes. */
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import { VMI_FINALIZER } from '#api/names.ts';
+import { virtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { storageController } from '#controllers/storage/storage.ts';
+import { vmiController } from '#controllers/vmi/vmi-controller.ts';
+import type { Loose } from '#test/support/test-api.ts';
+import { CLAIMS, PODS, startVmiScene, VMIS, VOLUMES, type VmiScene } from '#test/support/vmi-scene.ts';
+
+const READY = [{ type: 'Ready', status: 'True' }];
+const RUNNING = { phase: 'Running', conditions: READY };
+const LOCAL = { volumeBindingMode: 'WaitForFirstConsumer', parameters: { scope: 'node' } };
+
+async function start(t: TestContext, ...nodes: string[]): Promise<VmiScene> {
+  const scene = await startVmiScene(t, [vmiController, storageController], [virtualMachineInstance]);
+  for (const node of nodes) await scene.node(node);
+  return scene;
+}
+
+async function create(scene: VmiScene, spec: Loose = {}): Promise<Loose> {
+  const { domain = {}, ...rest } = spec;
+  const body = {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachineInstance',
+    metadata: { name: 'db', finalizers: [VMI_FINALIZER] },
+    spec: { domain: { memory: { guest: '128Mi' }, machine: { type: 'q35' }, ...domain }, ...rest },
+  };
+  const vmi = await scene.ok('POST', VMIS, { body });
+  await scene.settle();
+  return vmi;
+}
+
+const get = (scene: VmiScene): Promise<Loose> => scene.ok('GET', `${VMIS}/db`);
+const condition = ({ status }: Loose, type: string) => status.conditions.find((one: Loose) => one.type === type);
+const onClaim = (claimName: string) => ({ volumes: [{ name: 'root', persistentVolumeClaim: { claimName } }] });
+
+async function thePod(scene: VmiScene): Promise<Loose> {
+  const { items } = await scene.ok('GET', PODS);
+  assert.equal(items.length, 1, 'there is one launcher pod');
+  return items[0];
+}
+
+async function runIt(scene: VmiScene): Promise<Loose> {
+  const pod = await thePod(scene);
+  await scene.report(pod.metadata.name, RUNNING);
+  return pod;
+}
+
+test('an instance gets a pod, a node and a guest, and says so at each step', async (t) => {
+  const scene = await start(t, 'node-1');
+  await create(scene);
+  const before = await get(scene);
+  assert.equal(before.status.phase, 'Scheduled');
+  assert.equal(condition(before, 'Ready').reason, 'GuestNotRunning');
+  const pod = await runIt(scene);
+  const { metadata, status } = await get(scene);
+  assert.match(pod.metadata.name, /^virt-launcher-db-[a-z0-9]{5}$/);
+  assert.deepEqual([status.phase, status.nodeName], ['Running', 'node-1']);
+  assert.equal(metadata.labels['kubevirt.io/nodeName'], 'node-1');
+  assert.deepEqual(status.activePods, { [pod.metadata.uid]: 'node-1' });
+  assert.equal(condition({ status }, 'Ready').status, 'True');
+  assert.equal(condition({ status }, 'LiveMigratable').reason, 'MigrationNotSupported');
+  const phases = status.phaseTransitionTimestamps.map(({ phase }: Loose) => phase);
+  assert.deepEqual([phases[0], phases.at(-2), phases.at(-1)], ['Pending', 'Scheduled', 'Running']);
+  assert.deepEqual(await scene.events('db'), [
+    `Normal SuccessfulCreate Created virtual machine pod ${pod.metadata.name}`,
+  ]);
+});
+
+test('what the agent reports stays, and its order too', async (t) => {
+  const scene = await start(t, 'node-1');
+  await create(scene);
+  const vmi = await get(scene);
+  const paused = { type: 'Paused', status: 'True', reason: 'PausedByUser' };
+  const status = { ...vmi.status, machine: { type: 'pc-q35-7.2' }, conditions: [paused, ...vmi.status.conditions] };
+  await scene.ok('PUT', `${VMIS}/db/status`, { body: { ...vmi, status } });
+  await runIt(scene);
+  const after = await get(scene);
+  assert.equal(after.status.phase, 'Running');
+  assert.deepEqual(after.status.machine, { type: 'pc-q35-7.2' });
+  assert.deepEqual(after.status.conditions[0], paused);
+  const revision = scene.revision;
+  await scene.settle();
+  assert.equal(scene.revision, revision);
+});
+
+test('a missing claim is told and awaited', async (t) => {
+  const scene = await start(t, 'node-1');
+  await scene.storageClass('local', LOCAL);
+  await create(scene, onClaim('disk'));
+  const vmi = await get(scene);
+  assert.equal(vmi.status.phase, 'Pending');
+  const { status, reason, message } = condition(vmi, 'Synchronized');
+  const text = 'PVC default/disk does not exist, waiting for it to appear';
+  assert.deepEqual([status, reason, message], ['False', 'FailedPvcNotFound', text]);
+  assert.deepEqual(await scene.events('db'), [`Warning FailedPvcNotFound ${text}`]);
+  assert.deepEqual((await scene.ok('GET', PODS)).items, []);
+
+  await scene.claim('disk', { storageClassName: 'local' });
+  const after = await get(scene);
+  assert.equal(after.status.phase, 'Scheduled');
+  assert.equal(condition(after, 'Synchronized'), undefined);
+  assert.deepEqual(after.status.volumeStatus, [
+    {
+      name: 'root',
+      persistentVolumeClaimInfo: {
+        claimName: 'disk',
+        accessModes: ['ReadWriteOnce'],
+        volumeMode: 'Filesystem',
+        capacity: { storage: '1Gi' },
+        requests: { storage: '1Gi' },
+      },
+    },
+  ]);
+});
+
+test('an instance goes where its data lies, and waits while that node takes nobody', async (t) => {
+  const scene = await start(t, 'node-1', 'node-2');
+  await scene.storageClass('local', LOCAL);
+  const { metadata } = await scene.claim('disk', { storageClassName: 'local' });
+  await create(scene, onClaim('disk'));
+  const first = await thePod(scene);
+  const home = first.spec.nodeName;
+  const volume = await scene.ok('GET', `${VOLUMES}/pvc-${metadata.uid}`);
+  assert.equal(volume.metadata.annotations['selfsame.io/volume-node'], home);
+  await scene.ok('DELETE', `${VMIS}/db`);
+  await scene.settle();
+  await scene.ok('DELETE', `${PODS}/${first.metadata.name}?gracePeriodSeconds=0`);
+  await scene.settle();
+
+  await scene.ok('PATCH', `/api/v1/nodes/${home}`, { body: { spec: { unschedulable: true } } });
+  await create(scene, onClaim('disk'));
+  const waiting = await get(scene);
+  assert.equal(waiting.status.phase, 'Scheduling');
+  assert.equal(condition(waiting, 'PodScheduled').reason, 'Unschedulable');
+  await scene.ok('PATCH', `/api/v1/nodes/${home}`, { body: { spec: { unschedulable: null } } });
+  await scene.settle();
+  const after = await get(scene);
+  assert.deepEqual([after.status.phase, after.status.nodeName], ['Scheduled', home]);
+  assert.equal(condition(after, 'PodScheduled'), undefined);
+  assert.equal((await scene.ok('GET', `${CLAIMS}/disk`)).status.phase, 'Bound');
+});
+
+test('a pod that is refused is told, until it is there', async (t) => {
+  const scene = await start(t, 'node-1');
+  await create(scene, { priorityClassName: 'urgent' });
+  const { reason, message } = condition(await get(scene), 'Synchronized');
+  assert.equal(reason, 'FailedCreate');
+  assert.match(message, /^failed to create virtual machine pod: .*no PriorityClass with name urgent was found/);
+  const body = {
+    apiVersion: 'scheduling.k8s.io/v1',
+    kind: 'PriorityClass',
+    metadata: { name: 'urgent' },
+    value: 10,
+  };
+  await scene.ok('POST', '/apis/scheduling.k8s.io/v1/priorityclasses', { body });
+  await scene.advance(60);
+  const vmi = await get(scene);
+  assert.deepEqual([vmi.status.phase, condition(vmi, 'Synchronized')], ['Scheduled', undefined]);
+});
+
+const terminated = (exitCode: number, reason: string, message = '') => ({
+  containerStatuses: [
+    {
+      name: 'compute',
+      image: 'x',
+      imageID: '',
+      ready: false,
+      restartCount: 0,
+      state: { terminated: { exitCode, reason, message } },
+    },
+  ],
+});
+
+test('a guest that shuts down has succeeded, and its pod stays for its log', async (t) => {
+  const scene = await start(t, 'node-1');
+  await create(scene);
+  const pod = await runIt(scene);
+  await scene.report(pod.metadata.name, { phase: 'Succeeded', ...terminated(0, 'Completed') });
+  const { status } = await get(scene);
+  assert.deepEqual([status.phase, status.reason, status.activePods], ['Succeeded', undefined, undefined]);
+  assert.equal(condition({ status }, 'Ready').reason, 'PodTerminating');
+  assert.equal((await thePod(scene)).metadata.deletionTimestamp, undefined);
+});
+
+test('a guest that crashes has failed, and the reason is told', async (t) => {
+  const scene = await start(t, 'node-1');
+  await create(scene);
+  const pod = await runIt(scene);
+  await scene.report(pod.metadata.name, { phase: 'Failed', ...terminated(1, 'GuestCrashed', 'QEMU exited with 1') });
+  const { status } = await get(scene);
+  assert.deepEqual([status.phase, status.reason], ['Failed', 'GuestCrashed']);
+  assert.ok((await scene.events('db')).includes('Warning GuestCrashed QEMU exited with 1'));
+});
+
+test('a fault of the node while it starts is told', async (t) => {
+  const scene = await start(t, 'node-1');
+  await create(scene);
+  const waiting = { reason: 'ImageMissing', message: 'there is no disk.img' };
+  const compute = { name: 'compute', image: 'x', imageID: '', ready: false, restartCount: 0, state: { waiting } };
+  await scene.report((await thePod(scene)).metadata.name, { containerStatuses: [compute] });
+  const { reason, message } = condition(await get(scene), 'Synchronized');
+  assert.deepEqual([reason, message], ['ImageMissing', 'there is no disk.img']);
+  await runIt(scene);
+  assert.equal((await get(scene)).status.phase, 'Running');
+});
+
+test('a deleted instance goes when its pod is gone', async (t) => {
+  const scene = await start(t, 'node-1');
+  await create(scene);
+  const pod = await runIt(scene);
+  await scene.ok('DELETE', `${VMIS}/db`);
+  await scene.settle();
+  assert.ok((await thePod(scene)).metadata.deletionTimestamp);
+  const { status } = await get(scene);
+  assert.deepEqual([status.phase, condition({ status }, 'Ready').reason], ['Running', 'PodTerminating']);
+  await scene.report(pod.metadata.name, { phase: 'Succeeded' });
+  assert.equal((await get(scene)).status.phase, 'Succeeded');
+  await scene.ok('DELETE', `${PODS}/${pod.metadata.name}?gracePeriodSeconds=0`);
+  await scene.settle();
+  assert.equal((await scene.call('GET', `${VMIS}/db`)).status, 404);
+});
+
+test('an instance that waits for a claim can be deleted', async (t) => {
+  const scene = await start(t);
+  await create(scene, onClaim('disk'));
+  await scene.ok('DELETE', `${VMIS}/db`);
+  await scene.settle();
+  assert.equal((await scene.call('GET', `${VMIS}/db`)).status, 404);
+});
+
+test('the end of an evicted guest is known also when its pod is gone at once', async (t) => {
+  const scene = await start(t, 'node-1');
+  await create(scene);
+  const { metadata } = await runIt(scene);
+  await scene.ok('DELETE', `${PODS}/${metadata.name}`);
+  await scene.settle();
+  assert.equal((await get(scene)).status.phase, 'Running');
+  const status = { phase: 'Succeeded' };
+  const reported = scene.ok('PATCH', `${PODS}/${metadata.name}/status`, { body: { status } });
+  await Promise.all([reported, scene.ok('DELETE', `${PODS}/${metadata.name}?gracePeriodSeconds=0`)]);
+  await scene.settle();
+  assert.equal((await get(scene)).status.phase, 'Succeeded');
+  assert.deepEqual((await scene.ok('GET', PODS)).items, [], 'no second pod');
+});
+
+test('a pod that is taken away by force fails its instance', async (t) => {
+  const scene = await start(t, 'node-1');
+  await create(scene);
+  const { metadata } = await runIt(scene);
+  await scene.ok('DELETE', `${PODS}/${metadata.name}?gracePeriodSeconds=0`);
+  await scene.settle();
+  const { status } = await get(scene);
+  assert.deepEqual([status.phase, status.reason], ['Failed', 'PodGone']);
+});
+
+test('an instance on a node that is lost has failed, and is not gone while its pod may still run', async (t) => {
+  const scene = await start(t, 'node-1', 'node-2');
+  await create(scene);
+  const home = (await runIt(scene)).spec.nodeName;
+  scene.die(home);
+  await scene.advance(60);
+  const silent = await get(scene);
+  assert.deepEqual([silent.status.phase, condition(silent, 'Ready').status], ['Running', 'False']);
+  await scene.advance(330);
+  const { status } = await get(scene);
+  assert.deepEqual([status.phase, status.reason], ['Failed', 'NodeLost']);
+  await scene.ok('DELETE', `${VMIS}/db`);
+  await scene.settle();
+  assert.equal((await scene.call('GET', `${VMIS}/db`)).status, 200);
+  await scene.ok('DELETE', `/api/v1/nodes/${home}`);
+  await scene.advance(90);
+  assert.equal((await scene.call('GET', `${VMIS}/db`)).status, 404);
+});

@@ -1,0 +1,252 @@
+/** A node agent with simulated guests on a test API, under a node's own rights; the test plays the controllers above it. */
+import assert from 'node:assert/strict';
+import type { TestContext } from 'node:test';
+import { crdOf } from '#api/custom-kind.ts';
+import { customKinds } from '#api/kinds.ts';
+import { createInProcessTransport } from '#client/in-process.ts';
+import { createClient } from '#client/rest-client.ts';
+import { FakeClock, settle } from '#client/testing/fake-clock.ts';
+import type { ApiRequest } from '#engine/request.ts';
+import { silentLog } from '#lib/log.ts';
+import { startNodeAgent, type RunningAgent } from '#node/agent/node-agent.ts';
+import { createFakeHypervisor, type FakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
+import type { RunProgram } from '#node/pods/program.ts';
+import type { Preparation, Volumes } from '#node/volumes-port.ts';
+import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
+
+export const NODE = 'n1';
+const STEP_SECONDS = 5;
+const USER = { name: `system:node:${NODE}`, groups: ['system:nodes', 'system:authenticated'] };
+export const PODS = '/api/v1/namespaces/default/pods';
+export const VMIS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';
+export const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims';
+export const VOLUMES = '/api/v1/persistentvolumes';
+
+/** Volumes that are ready at once, unless a test says otherwise; it keeps account of what was asked for. */
+export interface FakeVolumes extends Volumes {
+  next: Preparation;
+  readonly calls: string[];
+}
+
+export function fakeVolumes(): FakeVolumes {
+  const calls: string[] = [];
+  const volumes: FakeVolumes = {
+    next: { is: 'ready', volumes: new Map() },
+    calls,
+    prepare: async ({ metadata }) => {
+      calls.push(`prepare ${metadata.name}`);
+      return volumes.next;
+    },
+    release: async () => void calls.push('release'),
+    removeData: async ({ metadata }) => void calls.push(`removeData ${metadata.name}`),
+    grow: async ({ metadata }) => {
+      calls.push(`grow ${metadata.name}`);
+      return 2 ** 30;
+    },
+  };
+  return volumes;
+}
+
+export interface AgentScene {
+  readonly api: TestApi;
+  readonly clock: FakeClock;
+  readonly volumes: FakeVolumes;
+  readonly agent: () => RunningAgent;
+  readonly hypervisor: () => FakeHypervisor;
+  /** Every request of the agent that may change something: `PATCH /api/v1/...`. */
+  readonly writes: string[];
+  settle(): Promise<void>;
+  advance(seconds: number): Promise<void>;
+  /** The agent writes this many times more; from then on it reaches nobody, until the next one starts. */
+  cutAfter(writes: number): void;
+  /** How often a guest was started, over all agents. */
+  readonly starts: string[];
+  /** The agent is gone without a word; a new one finds its guests. */
+  restart(): Promise<void>;
+  /** A VMI on this node with its launcher pod. */
+  launch(name: string, spec?: Loose, podSpec?: Loose): Promise<{ vmi: Loose; pod: Loose; id: string }>;
+  pod(name: string): Promise<Loose>;
+  vmi(name: string): Promise<Loose>;
+}
+
+export interface SceneOptions {
+  readonly runProgram?: RunProgram;
+}
+
+export async function startAgentScene(t: TestContext, { runProgram }: SceneOptions = {}): Promise<AgentScene> {
+  const clock = new FakeClock();
+  const api = await startTestApi({ clock });
+  await prepare(api);
+  const volumes = fakeVolumes();
+  const writes: string[] = [];
+  const handler = (request: ApiRequest) => {
+    if (request.method !== 'GET') {
+      if (writesLeft-- <= 0) throw new Error('the agent is dead');
+      writes.push(`${request.method} ${request.path}`);
+    }
+    return api.core.handler(request);
+  };
+  let writesLeft = Infinity;
+  const starts: string[] = [];
+  const simulate = (host?: FakeHypervisor['host']): FakeHypervisor => {
+    const made = createFakeHypervisor({ clock, ...(host === undefined ? {} : { host }) });
+    const create = made.create.bind(made);
+    made.create = async (definition, options) => {
+      if (made.get(definition.id) === undefined) starts.push(definition.name);
+      await create(definition, options);
+    };
+    return made;
+  };
+  const client = createClient(createInProcessTransport({ handler, user: USER, userAgent: 'agent' }));
+  let hypervisor = simulate();
+  const start = () =>
+    startNodeAgent({
+      name: NODE,
+      client,
+      hypervisor,
+      volumes,
+      guest: undefined,
+      endpoint: { address: '127.0.0.1', port: 10_250 },
+      guestUser: undefined,
+      clock,
+      log: silentLog,
+      ...(runProgram === undefined ? {} : { runProgram }),
+    });
+  let agent = await start();
+  t.after(async () => {
+    await agent.stop();
+    await api.stop();
+  });
+
+  const scene: AgentScene = {
+    api,
+    clock,
+    volumes,
+    writes,
+    starts,
+    cutAfter: (count) => void (writesLeft = count),
+    agent: () => agent,
+    hypervisor: () => hypervisor,
+    async settle() {
+      for (let round = 0, quiet = 0; quiet < 3; round++) {
+        assert.ok(round < 200, 'the agent does not come to rest');
+        const before = api.store.revision;
+        await api.settle();
+        await agent.idle();
+        await settle();
+        quiet = api.store.revision === before ? quiet + 1 : 0;
+      }
+    },
+    async advance(seconds) {
+      // In steps, so that what is written every few seconds has come through before the next is due.
+      for (let left = seconds; left > 0; left -= STEP_SECONDS) {
+        await clock.advance(Math.min(left, STEP_SECONDS) * 1000);
+        await scene.settle();
+      }
+    },
+    async restart() {
+      await agent.stop();
+      writesLeft = Infinity;
+      hypervisor = simulate(hypervisor.host);
+      agent = await start();
+      await scene.settle();
+    },
+    async launch(name, spec = {}, podSpec = {}) {
+      const vmi = await api.ok('POST', VMIS, { body: aVmi(name, spec) });
+      const pod = await api.ok('POST', PODS, { body: aLauncher(vmi, podSpec) });
+      await scene.settle();
+      const status = { phase: 'Scheduled', nodeName: NODE, activePods: { [pod.metadata.uid]: NODE } };
+      await api.ok('PATCH', `${VMIS}/${name}/status`, { body: { status } });
+      await scene.settle();
+      return { vmi, pod, id: vmi.metadata.uid };
+    },
+    pod: (name) => api.ok('GET', `${PODS}/${name}`),
+    vmi: (name) => api.ok('GET', `${VMIS}/${name}`),
+  };
+  await scene.settle();
+  return scene;
+}
+
+export function aVmi(name: string, spec: Loose = {}): Loose {
+  const devices = { interfaces: [{ name: 'default', masquerade: {}, macAddress: '02:00:00:00:00:01' }] };
+  const domain = { memory: { guest: '128Mi' }, firmware: { uuid: UUID }, machine: { type: 'q35' }, devices };
+  return {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachineInstance',
+    metadata: {
+      name,
+      labels: { 'kubevirt.io/nodeName': NODE },
+      finalizers: ['kubevirt.io/foregroundDeleteVirtualMachine'],
+    },
+    spec: { domain, networks: [{ name: 'default', pod: {} }], terminationGracePeriodSeconds: 60, ...spec },
+  };
+}
+
+const UUID = '2c38d57e-5f5c-4f0c-8a3a-7f2f0b0a1c11';
+
+export function aLauncher(vmi: Loose, { name = `launcher-${vmi.metadata.name}`, ...spec }: Loose = {}): Loose {
+  const { apiVersion, kind } = vmi;
+  const owner = { apiVersion, kind, name: vmi.metadata.name, uid: vmi.metadata.uid, controller: true };
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name,
+      labels: { 'kubevirt.io': 'virt-launcher', 'kubevirt.io/created-by': vmi.metadata.uid },
+      annotations: { 'kubevirt.io/domain': vmi.metadata.name },
+      ownerReferences: [owner],
+    },
+    spec: {
+      nodeName: NODE,
+      restartPolicy: 'Never',
+      automountServiceAccountToken: false,
+      terminationGracePeriodSeconds: 75,
+      containers: ['compute', 'guest-console-log'].map((container) => ({
+        name: container,
+        image: 'selfsame/virt-launcher',
+      })),
+      ...spec,
+    },
+  };
+}
+
+/** Our kinds, and the rights that the operator gives to nodes. */
+async function prepare(api: TestApi): Promise<void> {
+  await api.settle();
+  for (const kind of customKinds) {
+    await api.ok('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', { body: structural(crdOf(kind)) });
+  }
+  const RBAC = '/apis/rbac.authorization.k8s.io/v1';
+  const read = ['get', 'list', 'watch'];
+  const rules = [
+    { apiGroups: ['kubevirt.io'], resources: ['virtualmachineinstances'], verbs: read },
+    { apiGroups: ['kubevirt.io'], resources: ['virtualmachineinstances/status'], verbs: ['update'] },
+    { apiGroups: ['identity.selfsame.io'], resources: ['virtualmachineidentities'], verbs: ['get'] },
+    { apiGroups: [''], resources: ['persistentvolumes'], verbs: [...read, 'patch'] },
+    { apiGroups: [''], resources: ['persistentvolumeclaims/status'], verbs: ['patch'] },
+  ];
+  const name = 'selfsame-node';
+  const apiGroup = 'rbac.authorization.k8s.io';
+  const apiVersion = `${apiGroup}/v1`;
+  await api.ok('POST', `${RBAC}/clusterroles`, {
+    body: { apiVersion, kind: 'ClusterRole', metadata: { name }, rules },
+  });
+  await api.ok('POST', `${RBAC}/clusterrolebindings`, {
+    body: {
+      apiVersion,
+      kind: 'ClusterRoleBinding',
+      metadata: { name },
+      roleRef: { apiGroup, kind: 'ClusterRole', name },
+      subjects: [{ apiGroup, kind: 'Group', name: 'system:nodes' }],
+    },
+  });
+  await api.settle();
+}
+
+/** Until crdOf prints quantities in a way that a structural schema allows. */
+export function structural(schema: Loose): Loose {
+  if (Array.isArray(schema)) return schema.map(structural);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  if (Array.isArray(schema.oneOf)) return { 'x-kubernetes-int-or-string': true };
+  return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, structural(value)]));
+}

@@ -1,0 +1,177 @@
+/**
+ * The engine with controllers of ours on a fake clock, and a test that plays the node agents: nodes that live until they
+ * die, launcher pods that report what the test says.
+ */
+import assert from 'node:assert/strict';
+import type { TestContext } from 'node:test';
+import { crdOf, type CustomKind } from '#api/custom-kind.ts';
+import { LOCAL_PROVISIONER, MACHINE_TYPE_LABEL_PREFIX, SCHEDULABLE_LABEL } from '#api/names.ts';
+import { createInProcessTransport } from '#client/in-process.ts';
+import { createClient } from '#client/rest-client.ts';
+import { FakeClock, settle } from '#client/testing/fake-clock.ts';
+import type { PlaneController } from '#controllers/plane-controller.ts';
+import { microTimestamp, timestamp } from '#lib/clock.ts';
+import { silentLog } from '#lib/log.ts';
+import { EventRecorder } from '#runtime/events.ts';
+import { SharedInformers } from '#runtime/shared-informers.ts';
+import { ADMIN, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
+
+export const PODS = '/api/v1/namespaces/default/pods';
+export const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims';
+export const VOLUMES = '/api/v1/persistentvolumes';
+export const VMIS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
+
+const Q35_LABEL = `${MACHINE_TYPE_LABEL_PREFIX}q35`;
+
+export interface VmiScene extends Pick<TestApi, 'ok' | 'call'> {
+  readonly clock: FakeClock;
+  readonly revision: number;
+  settle(): Promise<void>;
+  /** Nodes that are alive renew their Leases meanwhile. */
+  advance(seconds: number): Promise<void>;
+  /** One that can run q35. */
+  node(name: string): Promise<void>;
+  /** It says nothing from now on. */
+  die(name: string): void;
+  storageClass(name: string, more?: Loose): Promise<void>;
+  claim(name: string, spec: Loose): Promise<Loose>;
+  /** What the agent says of a pod. */
+  report(pod: string, status: Loose): Promise<void>;
+  /** `Type Reason Message` of each, oldest first. */
+  events(about: string): Promise<string[]>;
+}
+
+export async function startVmiScene(
+  t: TestContext,
+  controllers: readonly PlaneController[],
+  kinds: readonly CustomKind[] = [],
+): Promise<VmiScene> {
+  const clock = new FakeClock();
+  const api = await startTestApi({ clock });
+  for (const kind of kinds) {
+    await api.ok('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', { body: crdOf(kind) });
+  }
+  const own = await startOwn(api, clock, controllers);
+  t.after(async () => {
+    await own.stop();
+    await api.stop();
+  });
+  const alive = new Set<string>();
+
+  async function rest(): Promise<void> {
+    // More rounds than changes, so that controllers that fight are found out.
+    for (let round = 0, quiet = 0; quiet < 3; round++) {
+      assert.ok(round < 300, 'the controllers do not come to rest');
+      const before = api.store.revision;
+      await settle();
+      await api.settle();
+      await own.idle();
+      quiet = api.store.revision === before ? quiet + 1 : 0;
+    }
+  }
+
+  async function renew(): Promise<void> {
+    for (const name of alive) {
+      await api.ok('PATCH', `${LEASES}/${name}`, { body: { spec: { renewTime: microTimestamp(clock.now()) } } });
+    }
+  }
+
+  await own.ready();
+  await rest();
+  return {
+    clock,
+    ok: api.ok,
+    call: api.call,
+    get revision() {
+      return api.store.revision;
+    },
+    settle: rest,
+    async advance(seconds) {
+      for (let left = seconds; left > 0; left -= 10) {
+        await clock.advance(Math.min(left, 10) * 1000);
+        await renew();
+        await rest();
+      }
+    },
+    async node(name) {
+      const labels = { 'kubernetes.io/hostname': name, [SCHEDULABLE_LABEL]: 'true', [Q35_LABEL]: 'true' };
+      const now = timestamp(clock.now());
+      const ready = { type: 'Ready', status: 'True', lastHeartbeatTime: now, lastTransitionTime: now };
+      const status = { allocatable: { cpu: '4', memory: '8Gi', pods: '110' }, conditions: [ready] };
+      const spec = { holderIdentity: name, renewTime: microTimestamp(clock.now()) };
+      await api.ok('POST', '/api/v1/nodes', {
+        body: { apiVersion: 'v1', kind: 'Node', metadata: { name, labels }, status },
+      });
+      await api.ok('POST', LEASES, {
+        body: { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name }, spec },
+      });
+      await api.ok('PATCH', `/api/v1/nodes/${name}/status`, { body: { status } });
+      alive.add(name);
+      await rest();
+    },
+    die: (name) => void alive.delete(name),
+    async storageClass(name, more = {}) {
+      const { metadata = {}, ...rest_ } = more;
+      const body = {
+        apiVersion: 'storage.k8s.io/v1',
+        kind: 'StorageClass',
+        metadata: { name, ...metadata },
+        provisioner: LOCAL_PROVISIONER,
+        ...rest_,
+      };
+      await api.ok('POST', '/apis/storage.k8s.io/v1/storageclasses', { body });
+    },
+    async claim(name, spec) {
+      const whole = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec };
+      const body = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name }, spec: whole };
+      const claim = await api.ok('POST', CLAIMS, { body });
+      await rest();
+      return claim;
+    },
+    async report(pod, status) {
+      await api.ok('PATCH', `${PODS}/${pod}/status`, { body: { status } });
+      await rest();
+    },
+    async events(about) {
+      const { items } = await api.ok('GET', '/api/v1/namespaces/default/events');
+      return items
+        .filter(({ involvedObject }: Loose) => involvedObject.name === about)
+        .sort((a: Loose, b: Loose) => a.metadata.resourceVersion - b.metadata.resourceVersion)
+        .map(({ type, reason, message }: Loose) => `${type} ${reason} ${message}`);
+    },
+  };
+}
+
+async function startOwn({ core }: TestApi, clock: FakeClock, wanted: readonly PlaneController[]) {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const client = createClient(createInProcessTransport({ handler: core.handler, user: ADMIN, userAgent: 'test' }));
+  const informers = new SharedInformers({ reader: client, clock, log: silentLog, signal });
+  const recorders: EventRecorder[] = [];
+  const running = wanted.flatMap(({ eventSource, start }) => {
+    const events = new EventRecorder({ writer: client, clock, log: silentLog, component: eventSource, signal });
+    recorders.push(events);
+    return start({ client, informer: (type) => informers.of(type), clock, log: silentLog, events, signal });
+  });
+  return {
+    /** The definitions are served a little later: informers that came too early try again after a while. */
+    async ready() {
+      const synced = { is: false };
+      const all = informers.synced().then(() => (synced.is = true));
+      for (let round = 0; !synced.is && round < 100; round++) {
+        await settle();
+        await clock.advance(1000);
+      }
+      await all;
+    },
+    async idle() {
+      for (const controller of running) await controller.idle();
+      for (const recorder of recorders) await recorder.idle();
+    },
+    async stop() {
+      stopping.abort();
+      await Promise.all([...running.map(({ stopped }) => stopped), informers.stopped()]);
+    },
+  };
+}
