@@ -118,7 +118,7 @@ async function node(options: NodeOptions): Promise<number> {
       ...{ name, nodeDir, sharedDir, hypervisor, accel },
       guestDir: join(PROJECT_ROOT, '.cache/guest'),
       isRoot: process.getuid?.() === 0,
-      program: PROGRAM,
+      program: [PROGRAM.file, ...PROGRAM.args],
       clock: systemClock,
       log: createLog(logLevel),
     });

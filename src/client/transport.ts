@@ -77,6 +77,8 @@ function parseStatus(body: string): Partial<Status> | undefined {
 }
 
 export function parseAnswer(text: string, what: string): unknown {
+  // Subresources that have nothing to tell answer with nothing.
+  if (text === '') return undefined;
   try {
     return JSON.parse(text);
   } catch (cause) {

@@ -10,12 +10,12 @@ import { startNodeAgent } from '#node/agent/node-agent.ts';
 import { createFakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { createQemuHypervisor } from '#node/hypervisor/qemu/qemu-hypervisor.ts';
+import { nativeProgram } from '#node/pods/native-program.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
 import { createVolumes } from '#node/volumes/volumes.ts';
 import { placeGuestFiles } from '#plane/guest-files.ts';
 import { lateAgent } from '#plane/late-agent.ts';
 import { ensureNodeDirs, readEndpointCertificate } from '#plane/node-dir.ts';
-import { runProgram } from '#plane/run-program.ts';
 
 export interface NodeProgramOptions {
   readonly name: string;
@@ -28,7 +28,8 @@ export interface NodeProgramOptions {
   readonly guestDir: string;
   /** Whether we may run guests as somebody else. */
   readonly isRoot: boolean;
-  readonly program: { readonly file: string; readonly args: readonly string[] };
+  /** How this program is started again, for Jobs. */
+  readonly program: readonly [string, ...string[]];
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -74,7 +75,7 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
       guest: await placeGuestFiles(guestDir, nodeDir),
       endpoint: { address: LOCALHOST, port: endpoint.port },
       guestUser,
-      runProgram: runProgram(options.program),
+      runProgram: nativeProgram({ command: options.program, cwd: nodeDir }),
       clock,
       log,
     });

@@ -37,6 +37,11 @@ export function source<T extends KubeObject>(
   };
 }
 
+/** Read, but not followed: for kinds that change too often, or whose changes ask for nothing. */
+export function lookedUp<T extends KubeObject>(informer: Informer<T>): Source {
+  return { cache: informer, subscribe: () => () => undefined };
+}
+
 function ownKey({ metadata }: Stored): string[] {
   return [keyOf(metadata)];
 }

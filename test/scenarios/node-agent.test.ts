@@ -1,6 +1,11 @@
 /** The node agent through the whole core, on simulated guests: the life of a launcher pod and its guest. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { createInProcessTransport } from '#client/in-process.ts';
+import { createClient } from '#client/rest-client.ts';
+import { silentLog } from '#lib/log.ts';
+import { startNodeAgent } from '#node/agent/node-agent.ts';
+import { createFakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { NODE, PODS, VMIS, aLauncher, startAgentScene, type AgentScene } from '#test/support/agent-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
@@ -250,6 +255,37 @@ describe('an agent that comes back', () => {
     await scene.api.ok('DELETE', `${PODS}/launcher-db`, { body: { gracePeriodSeconds: 0 } });
     await scene.restart();
     assert.equal(scene.hypervisor().get(id), undefined);
+  });
+
+  it('waits for the API, and touches no guest before it has heard of every pod', async (t) => {
+    const scene = await startAgentScene(t);
+    const { id } = await scene.launch('db');
+    await scene.agent().stop();
+    const stopping = new AbortController();
+    const hypervisor = createFakeHypervisor({ clock: scene.clock, host: scene.hypervisor().host });
+    const handler = () => Promise.reject(new Error('nobody is there'));
+    const user = { name: `system:node:${NODE}`, groups: [] };
+    const starting = startNodeAgent({
+      name: NODE,
+      client: createClient(createInProcessTransport({ handler, user, userAgent: 'agent' })),
+      hypervisor,
+      volumes: scene.volumes,
+      guest: undefined,
+      endpoint: undefined,
+      guestUser: undefined,
+      clock: scene.clock,
+      log: silentLog,
+      signal: stopping.signal,
+    });
+    const outcome = starting.then(
+      () => 'started',
+      () => 'given up',
+    );
+    await scene.clock.advance(600_000);
+    assert.equal(hypervisor.get(id)?.current.state, 'running');
+    stopping.abort();
+    assert.equal(await outcome, 'given up');
+    assert.equal(hypervisor.get(id)?.current.state, 'running');
   });
 
   it('goes on with a stop, and gives the guest its time', async (t) => {

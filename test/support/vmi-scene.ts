@@ -112,15 +112,16 @@ export async function startVmiScene(
     },
     die: (name) => void alive.delete(name),
     async storageClass(name, more = {}) {
-      const { metadata = {}, ...rest_ } = more;
+      const { metadata = {}, ...fields } = more;
       const body = {
         apiVersion: 'storage.k8s.io/v1',
         kind: 'StorageClass',
         metadata: { name, ...metadata },
         provisioner: LOCAL_PROVISIONER,
-        ...rest_,
+        ...fields,
       };
       await api.ok('POST', '/apis/storage.k8s.io/v1/storageclasses', { body });
+      await rest();
     },
     async claim(name, spec) {
       const whole = { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } }, ...spec };

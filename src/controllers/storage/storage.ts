@@ -18,15 +18,9 @@ import {
   PODS,
   STORAGE_CLASSES,
 } from '#kube/core-kinds.ts';
-import type { KubeObject, Stored } from '#kube/meta.ts';
+import type { Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
-import {
-  type ControllerDefinition,
-  defineController,
-  source,
-  type Source,
-  startController,
-} from '#runtime/controller.ts';
+import { type ControllerDefinition, defineController, source, startController, lookedUp } from '#runtime/controller.ts';
 
 const CONCURRENCY = 10;
 /** Pods that have a node and have not ended, by the key of each claim that they use. */
@@ -103,9 +97,4 @@ function volumeDefinition({ informer }: ControllerParts): ControllerDefinition<S
     decide: decideVolume,
     subject: (volume) => volume,
   });
-}
-
-/** Read, but not followed: nodes report every few seconds. */
-function lookedUp<T extends KubeObject>(informer: Informer<T>): Source {
-  return { cache: informer, subscribe: () => () => undefined };
 }

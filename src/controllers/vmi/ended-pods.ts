@@ -8,13 +8,13 @@ import { hasEnded } from '#controllers/vmi/vmi-world.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
-const MAX_REMEMBERED = 1000;
+export const MAX_REMEMBERED = 1000;
 
 export class EndedPods {
   /** By the uid of their instance, oldest first. */
   readonly #pods = new Map<string, Stored<Pod>>();
 
-  constructor(pods: Informer<Pod>, { signal }: { signal: AbortSignal }) {
+  constructor(pods: Pick<Informer<Pod>, 'onChange'>, { signal }: { signal: AbortSignal }) {
     const leave = pods.onChange((_, change) => {
       if (change.new === undefined && change.old !== undefined) this.#remember(change.old);
     });

@@ -22,15 +22,15 @@ import {
   PODS,
   type Pod,
 } from '#kube/core-kinds.ts';
-import type { KubeObject, Stored } from '#kube/meta.ts';
+import type { Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import {
   type ControllerDefinition,
   controllerKeys,
   defineController,
   source,
-  type Source,
   startController,
+  lookedUp,
 } from '#runtime/controller.ts';
 
 const CONCURRENCY = 20;
@@ -111,9 +111,4 @@ function launcherOf(pods: Informer<Pod>, key: string, vmiUid: string): Stored<Po
 function answers(node: Node | undefined): boolean {
   const ready = findCondition(node?.status?.conditions, 'Ready');
   return ready !== undefined && ready.status !== 'Unknown';
-}
-
-/** Read, but not followed: nodes report every few seconds. */
-function lookedUp<T extends KubeObject>(informer: Informer<T>): Source {
-  return { cache: informer, subscribe: () => () => undefined };
 }

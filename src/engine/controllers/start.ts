@@ -21,6 +21,8 @@ import { jobController } from '#engine/controllers/job/job-controller.ts';
 import { NAMESPACES } from '#engine/controllers/kinds.ts';
 import { namespaceController } from '#engine/controllers/namespace.ts';
 import { nodeLifecycleController } from '#engine/controllers/node-lifecycle/node-lifecycle.ts';
+import { persistentVolumeBinder } from '#engine/controllers/persistent-volume/binder.ts';
+import { claimProtection, volumeProtection } from '#engine/controllers/persistent-volume/protection.ts';
 import { podGarbageCollector } from '#engine/controllers/pod-garbage-collector.ts';
 import { schedulerController } from '#engine/controllers/scheduler/scheduler.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
@@ -56,6 +58,9 @@ function controllersOf({ core, caPem }: ControllerOptions): readonly EngineContr
     schedulerController,
     nodeLifecycleController,
     disruptionController,
+    persistentVolumeBinder,
+    claimProtection,
+    volumeProtection,
     clusterRoleAggregation,
     policyStatusController,
     apiServiceController({ aggregation: core.aggregation }),

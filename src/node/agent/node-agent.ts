@@ -45,6 +45,8 @@ export interface NodeAgentOptions {
   readonly runProgram?: RunProgram;
   readonly clock: Clock;
   readonly log: Log;
+  /** Gives up a start that waits for the API, and ends what runs as `stop` does. */
+  readonly signal?: AbortSignal;
 }
 
 export interface RunningAgent extends EndpointAgent {
@@ -59,11 +61,15 @@ export interface RunningAgent extends EndpointAgent {
 
 const LOCALHOST = '127.0.0.1';
 
-/** Resolves when the node is registered and tends what is bound to it. Rejects where it cannot; nothing is left then. */
+/** Resolves when it tends what is bound to the node. Rejects where it cannot; nothing of it is left then. */
 export async function startNodeAgent(options: NodeAgentOptions): Promise<RunningAgent> {
+  options.signal?.throwIfAborted();
   const stopping = new AbortController();
+  options.signal?.addEventListener('abort', () => stopping.abort(), { once: true });
   try {
-    return await start(options, stopping);
+    const agent = await start(options, stopping);
+    options.signal?.addEventListener('abort', () => void agent.stop(), { once: true });
+    return agent;
   } catch (error) {
     stopping.abort();
     throw error;
@@ -84,7 +90,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   await caches.synced();
 
   const description = { name, host: await readHostFacts(), capabilities, address: hostIp, port: endpoint?.port };
-  const registration = await register({ client, nodes, description, clock, log, signal });
+  const registration = register({ client, nodes, description, clock, log, signal });
   const events = new EventRecorder({ writer: client, clock, log, component: 'virt-handler', instance: name, signal });
   const turns = new Turns();
   const shared = { client, pods, vmis, hypervisor, volumes, turns, clock, log, signal };

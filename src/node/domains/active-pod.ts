@@ -1,3 +1,4 @@
+/** Which pod is the one of an instance. Pure. */
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';

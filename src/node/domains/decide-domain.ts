@@ -54,7 +54,7 @@ function reportDomain(world: DomainWorld, domain: NonNullable<DomainWorld['domai
 }
 
 function isOurs({ metadata, status }: NonNullable<DomainWorld['vmi']>, node: string): boolean {
-  return status?.nodeName === node || metadata.labels?.[NODE_NAME_LABEL] === node;
+  return (status?.nodeName || metadata.labels?.[NODE_NAME_LABEL]) === node;
 }
 
 function decideStart({ vmi, attempt, nowMs }: DomainWorld, pod: Stored<Pod>): readonly DomainAction[] {

@@ -30,7 +30,7 @@ export interface RunningDomains {
   stop(): Promise<void>;
 }
 
-const CONCURRENCY = 8;
+const CONCURRENCY = 16;
 /** A turn that goes on changing its domain ends all the same, and is taken up again later. */
 const MAX_ROUNDS = 6;
 const BACKOFF = { firstMs: 100, maxMs: 10_000 };

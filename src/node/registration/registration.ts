@@ -41,8 +41,8 @@ const HEARTBEAT_MS = 300_000;
 /** Others wait for our sign of life: tries are never far apart. */
 const BACKOFF = { firstMs: 200, maxMs: 7000 };
 
-/** To be called when the informer has synced. Resolves when the Node is there for the first time. */
-export async function register(parts: RegistrationParts): Promise<Registration> {
+/** To be called when the informer has synced. */
+export function register(parts: RegistrationParts): Registration {
   const { nodes, description, clock, log, signal } = parts;
   const lease = new NodeLease(parts);
   const work = {
@@ -55,7 +55,6 @@ export async function register(parts: RegistrationParts): Promise<Registration> 
       return { afterMs: RENEW_MS };
     },
   };
-  await keepNode(parts);
   const queue = new WorkQueue({
     clock,
     concurrency: 2,

@@ -25,7 +25,7 @@ import {
   type PersistentVolumeClaim,
   STORAGE_CLASSES,
 } from '#kube/core-kinds.ts';
-import type { KubeObject, Stored } from '#kube/meta.ts';
+import type { Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import {
   type ControllerDefinition,
@@ -33,6 +33,7 @@ import {
   source,
   type Source,
   startController,
+  lookedUp,
 } from '#runtime/controller.ts';
 
 /** Volumes that nobody claims by class, those that are claimed by the key of the claim. */
@@ -160,9 +161,4 @@ async function claimOf(
     if (isApiError(error, 'NotFound') && error.details?.name === name) return undefined;
     throw error;
   }
-}
-
-/** Read, but not followed: nodes report every few seconds. */
-function lookedUp<T extends KubeObject>(informer: Informer<T>): Source {
-  return { cache: informer, subscribe: () => () => undefined };
 }

@@ -58,6 +58,12 @@ const RULES: Readonly<Record<string, readonly PolicyRule[]>> = {
     rule(CHANGE, CORE, 'pods/status'),
     rule(['get'], '*', '*/scale'),
   ],
+  'persistent-volume-binder': [
+    rule([...READ, ...CHANGE], CORE, 'persistentvolumes', 'persistentvolumeclaims'),
+    rule(CHANGE, CORE, 'persistentvolumes/status', 'persistentvolumeclaims/status'),
+  ],
+  'pvc-protection-controller': [rule([...READ, ...CHANGE], CORE, 'persistentvolumeclaims'), rule(READ, CORE, 'pods')],
+  'pv-protection-controller': [rule([...READ, ...CHANGE], CORE, 'persistentvolumes')],
   'service-account-controller': [rule(['create', 'get'], CORE, 'serviceaccounts')],
   'service-account-token-controller': [
     rule([...READ, ...CHANGE, 'delete'], CORE, 'secrets'),
