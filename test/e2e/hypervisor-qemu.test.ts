@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync } from 'node:fs';
-import { access, chown, mkdir, readdir, readFile, readlink, stat, writeFile } from 'node:fs/promises';
+import { access, chown, mkdir, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
@@ -255,6 +255,33 @@ describe('qemu: processes and files', { skip, timeout: 60_000 }, () => {
       assert.deepEqual(next.list(), []);
       assert.equal(await isRunning(started.qemu), true);
       await writeFile(path, text);
+    });
+  });
+
+  it('clears away what has no readable record and no process', async () => {
+    await withScene(async (scene) => {
+      const { id } = await paused(scene);
+
+      const next = await scene.reopen(async () => {
+        await scene.killGuest(id);
+        await writeFile(join(scene.nodeDir, 'domains', id, 'domain.json'), '');
+      });
+      await next.adopt();
+
+      assert.deepEqual(await readdir(join(scene.nodeDir, 'domains')), []);
+    });
+  });
+
+  it('ends a guest whose directory was removed, because nobody else can', async () => {
+    await withScene(async (scene) => {
+      const { id } = await paused(scene);
+      const { started } = await scene.record(id);
+
+      const next = await scene.reopen(() => rm(join(scene.nodeDir, 'domains', id), { recursive: true }));
+      await next.adopt();
+
+      assert.deepEqual(next.list(), []);
+      assert.equal(await isRunning(started.qemu), false);
     });
   });
 });

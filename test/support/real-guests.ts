@@ -76,9 +76,10 @@ export async function startRealPlane(
     processes: () => processesBelow(dataDir),
   };
   t.after(async () => {
-    // The server first: it would start the agents of its nodes again.
-    await plane.server.kill('SIGKILL');
+    // The server first: it would start the agents of its nodes again. They hold its output open: it ends with them.
+    const ended = plane.server.kill('SIGKILL');
     killBelow(dataDir);
+    await ended;
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 });
   });
   return plane;
