@@ -128,9 +128,9 @@ test('a BIOS guest has the firmware, disks and NICs that were asked for, and kee
   });
 
   await t.test('pause holds it, unpause lets it go on', async () => {
-    await put('virtualmachineinstances/bios/pause');
+    await plane.put('virtualmachineinstances/bios/pause');
     await guest.until('is paused', (vmi) => isTrue(vmi?.status?.conditions, 'Paused'));
-    await put('virtualmachineinstances/bios/unpause');
+    await plane.put('virtualmachineinstances/bios/unpause');
     await guest.until('is not paused', (vmi) => !isTrue(vmi?.status?.conditions, 'Paused'));
     await guest.says('probe after-pause', /GUEST END after-pause/);
   });
@@ -148,7 +148,7 @@ test('a BIOS guest has the firmware, disks and NICs that were asked for, and kee
 
   await t.test('a restart through ACPI brings the selfsame machine', async () => {
     const before = await guest.vmi();
-    await put('virtualmachines/bios/restart');
+    await plane.put('virtualmachines/bios/restart');
     await guest.until('is another instance', (vmi) => vmi !== undefined && vmi.metadata.uid !== before.metadata.uid);
     const again = await guest.boots();
     assert.notEqual(again.facts['bootid'], report.facts['bootid']);
@@ -158,7 +158,7 @@ test('a BIOS guest has the firmware, disks and NICs that were asked for, and kee
   });
 
   await t.test('stop shuts it down, and nothing of it is left running', async () => {
-    await put('virtualmachines/bios/stop');
+    await plane.put('virtualmachines/bios/stop');
     await guest.untilVm('is stopped', ({ status }) => status?.printableStatus === 'Stopped' && status.created !== true);
     assert.deepEqual(
       plane.processes().filter(({ command }) => command.includes('qemu')),
@@ -167,13 +167,14 @@ test('a BIOS guest has the firmware, disks and NICs that were asked for, and kee
   });
 });
 
-test('an EFI guest with a TPM', async () => {
+test('an EFI guest with secure boot and a TPM', async () => {
   const { guest, report } = await launch(
     aVm('efi', {
       spec: {
         domain: {
           memory: { guest: '256Mi' },
-          firmware: { bootloader: { efi: { secureBoot: false } }, kernelBoot: kernelBoot('console=ttyS0 quiet') },
+          features: { smm: { enabled: true } },
+          firmware: { bootloader: { efi: {} }, kernelBoot: kernelBoot('console=ttyS0 quiet') },
           devices: { tpm: {}, interfaces: [{ name: 'default', masquerade: {}, macAddress: MAC }] },
         },
         networks: [{ name: 'default', pod: {} }],
@@ -184,7 +185,7 @@ test('an EFI guest with a TPM', async () => {
     report.nics.map(({ driver, mac }) => [driver, mac]),
     [['virtio_net', MAC]],
   );
-  assert.match(report.facts['efi'] ?? '', /^present/);
+  assert.match(report.facts['efi'] ?? '', /^present .*secureboot=1/);
   assert.equal(report.facts['tpm'], 'present v2');
   const { uuid } = (await guest.vm()).spec.template.spec?.domain.firmware ?? {};
   assert.equal(report.facts['uuid'], uuid);
@@ -195,18 +196,3 @@ test('an EFI guest with a TPM', async () => {
   await plane.client.delete(VIRTUAL_MACHINES, { namespace: 'default', name: 'efi' });
   await guest.until('is gone', (vmi) => vmi === undefined);
 });
-
-async function put(path: string): Promise<void> {
-  const { createHttpTransport } = await import('#client/http.ts');
-  const { systemClock } = await import('#lib/clock.ts');
-  const transport = createHttpTransport(plane.server.access(), { userAgent: 'test', clock: systemClock });
-  try {
-    await transport.request({
-      method: 'PUT',
-      path: `/apis/subresources.kubevirt.io/v1/namespaces/default/${path}`,
-      body: {},
-    });
-  } finally {
-    transport.close();
-  }
-}

@@ -32,6 +32,8 @@ export interface RealPlane {
   client: Client;
   create<T extends KubeObject>(type: ResourceType<T>, object: T): Promise<Stored<T>>;
   guest(name: string): RealGuest;
+  /** A verb of the subresources API: `virtualmachines/NAME/restart`. */
+  put(path: string): Promise<void>;
   /** Starts the program again after it was killed. */
   restart(): Promise<void>;
   /** Processes that run below the data directory, by their command. */
@@ -61,7 +63,12 @@ export async function startRealPlane(
   const connect = async (port: number) => {
     const server = spawnServer(t, { dataDir, port, command });
     await server.ready;
-    return { server, client: createClient(transportTo(t, server.access())) };
+    const transport = transportTo(t, server.access());
+    const put = async (path: string) => {
+      const verb = `/apis/subresources.kubevirt.io/v1/namespaces/${NAMESPACE}/${path}`;
+      await transport.request({ method: 'PUT', path: verb, body: {} });
+    };
+    return { server, client: createClient(transport), put };
   };
   const plane: RealPlane = {
     dataDir,
