@@ -9,15 +9,46 @@ import { Ground } from './ground.ts';
 import { measureFootprint } from './measure-footprint.ts';
 import { measureWrites, Reads } from './measure-rates.ts';
 import { measureWatches } from './measure-watch.ts';
-import { parseOptions, USAGE, type Options, type Topic } from './options.ts';
+import { parseOptions, USAGE, VM_TOPICS, type Options, type Topic } from './options.ts';
 import { machineCpuMs, ownCpuMs } from './proc-files.ts';
 import { heading, rowText, verdict, type Row } from './report.ts';
+import { measureVms } from './vms/measure-vms.ts';
+import { VmGround } from './vms/vm-ground.ts';
 
 /** More than this makes rates and latencies those of somebody else. */
 const MAX_OTHERS_CORES = 0.2;
 
-/** Rows as they are measured. */
-async function* measure(ground: Ground, options: Options): AsyncGenerator<Row> {
+/** Ends what runs, when the benchmark ends before it is done. */
+const clears = new Set<() => Promise<void>>();
+
+/** Rows as they are measured. What each needs is gone when its rows are there. */
+async function* measure(options: Options): AsyncGenerator<Row> {
+  const { topics, profileDir } = options;
+  if ([...topics].some((topic) => !isVmTopic(topic))) {
+    const ground = await Ground.prepare(profileDir);
+    yield* cleared(ground, () => measureEngine(ground, options));
+  }
+  for (const topic of VM_TOPICS) {
+    if (!topics.has(topic)) continue;
+    const ground = await VmGround.prepare(profileDir);
+    yield* cleared(ground, () => measureVms(topic, ground, options));
+  }
+}
+
+const isVmTopic = (topic: Topic) => VM_TOPICS.some((known) => known === topic);
+
+async function* cleared(ground: { clear(): Promise<void> }, rows: () => AsyncIterable<Row>): AsyncGenerator<Row> {
+  const clear = () => ground.clear();
+  clears.add(clear);
+  try {
+    yield* rows();
+  } finally {
+    clears.delete(clear);
+    await clear();
+  }
+}
+
+async function* measureEngine(ground: Ground, options: Options): AsyncGenerator<Row> {
   const { topics } = options;
   yield* await measureFootprint(ground, options);
   if ([...topics].some((topic) => FLOORED.has(topic))) yield* measureBesideFloors(ground, options);
@@ -53,23 +84,28 @@ function machine(): string {
 async function run(options: Options): Promise<void> {
   const [start, busyBefore] = [performance.now(), machineCpuMs()];
   print(`${machine()}${options.quick ? ', quick' : ''}\n\n${heading()}`);
-  const ground = await Ground.prepare(options.profileDir);
-  process.once('SIGINT', () => void ground.clear().finally(() => process.exit(130)));
+  for (const [signal, number] of [
+    ['SIGINT', 2],
+    ['SIGTERM', 15],
+  ] as const) {
+    process.once(signal, () => {
+      void Promise.allSettled([...clears].map((clear) => clear())).finally(() => process.exit(128 + number));
+    });
+  }
   const rows: Row[] = [];
-  try {
-    for await (const row of measure(ground, options)) {
-      rows.push(row);
-      print(rowText(row));
-    }
-  } finally {
-    await ground.clear();
+  for await (const row of measure(options)) {
+    rows.push(row);
+    print(rowText(row));
   }
   const seconds = (performance.now() - start) / 1000;
   const othersCores = Math.max(0, machineCpuMs() - busyBefore - ownCpuMs()) / 1000 / seconds;
   const trust = othersCores > MAX_OTHERS_CORES ? ': too busy to trust these figures' : '';
   print(`\n${seconds.toFixed(0)} s in all; other programs used ${othersCores.toFixed(2)} cores meanwhile${trust}`);
   print(
-    'floor: a bare node:http2 server (GET, LIST, watch), the same deletes unguarded (DELETE), the bare store (the rest)',
+    [
+      'floor: a bare node:http2 server (GET, LIST, watch), the same deletes unguarded (DELETE), the bare store (the rest);',
+      'of VMs: the same QEMU command by hand (apply), the same plane without VMs (RSS, restart)',
+    ].join('\n'),
   );
   if (options.jsonFile !== undefined) {
     const figures = rows.map((row) => ({ ...row, verdict: verdict(row) }));

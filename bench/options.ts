@@ -1,8 +1,11 @@
 /** The command line of the benchmark, compiled into how long and how often everything is measured. */
 import { parseArgs } from 'node:util';
 
-export const TOPICS = ['footprint', 'get', 'list', 'create', 'patch', 'watch', 'admission'] as const;
-export type Topic = (typeof TOPICS)[number];
+const ENGINE_TOPICS = ['footprint', 'get', 'list', 'create', 'patch', 'watch', 'admission'] as const;
+export const VM_TOPICS = ['vm-start', 'vm-memory', 'vm-fleet'] as const;
+export type VmTopic = (typeof VM_TOPICS)[number];
+export type Topic = (typeof ENGINE_TOPICS)[number] | VmTopic;
+export const TOPICS: readonly Topic[] = [...ENGINE_TOPICS, ...VM_TOPICS];
 
 export interface Options {
   readonly quick: boolean;
@@ -17,11 +20,18 @@ export interface Options {
   readonly watchWrites: number;
   /** Each with 400 deletes of every sort, with many clients; half as many with one. */
   readonly admissionRounds: number;
+  /** Starts of a VM, by the plane and by hand. */
+  readonly vmStarts: number;
+  /** Real guests whose managers are measured. */
+  readonly guests: number;
+  /** Simulated VMs. */
+  readonly fleet: number;
 }
 
 export const USAGE = `Usage: npm run bench -- [options]
   --quick           one short round of everything, under a minute
-  --only TOPICS     a comma-separated choice of ${TOPICS.join(', ')}
+  --only TOPICS     a comma-separated choice of ${TOPICS.join(', ')};
+                    vms for all of VMs
   --json FILE       writes the figures to FILE too
   --profile DIR     writes CPU profiles of the engine to DIR (it is slower meanwhile); bench/top-functions.ts reads them
 `;
@@ -41,17 +51,19 @@ export function parseOptions(args: readonly string[]): Options & { readonly help
   return {
     help: values.help,
     quick: values.quick,
-    topics: new Set(values.only === undefined ? TOPICS : values.only.split(',').map(topic)),
+    topics: new Set(values.only === undefined ? TOPICS : values.only.split(',').flatMap(topicsOf)),
     jsonFile: values.json,
     profileDir: values.profile,
     ...(values.quick
       ? { rounds: 1, warmMs: 400, measureMs: 1000, starts: 1, watchWrites: 400, admissionRounds: 5 }
       : { rounds: 3, warmMs: 700, measureMs: 1500, starts: 3, watchWrites: 800, admissionRounds: 24 }),
+    ...(values.quick ? { vmStarts: 3, guests: 5, fleet: 500 } : { vmStarts: 8, guests: 20, fleet: 5000 }),
   };
 }
 
-function topic(name: string): Topic {
+function topicsOf(name: string): readonly Topic[] {
+  if (name === 'vms') return VM_TOPICS;
   const found = TOPICS.find((known) => known === name);
-  if (found === undefined) throw new Error(`Unknown topic "${name}"; expected one of ${TOPICS.join(', ')}`);
-  return found;
+  if (found === undefined) throw new Error(`Unknown topic "${name}"; expected one of ${TOPICS.join(', ')}, vms`);
+  return [found];
 }

@@ -38,3 +38,10 @@ export function memoryBytes(pid: number, field: 'VmRSS' | 'VmHWM'): number {
   if (found === null) throw new Error(`Cannot read ${field} of process ${pid}: /proc does not tell it`);
   return Number(found[1]) * 1024;
 }
+
+/** PSS: resident, and a page that several processes share counts for each only in part. */
+export function proportionalBytes(pid: number): number {
+  const found = /^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'latin1'));
+  if (found === null) throw new Error(`Cannot read the PSS of process ${pid}: /proc does not tell it`);
+  return Number(found[1]) * 1024;
+}

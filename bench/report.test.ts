@@ -16,6 +16,12 @@ const verdicts: Record<string, { row: Omit<Row, 'what' | 'unit'>; want: Verdict 
   'an amount under its bound passes': { row: { engine: 2.9, floor: 1, bar: { below: 3 } }, want: 'PASS' },
   'an amount at its bound does not': { row: { engine: 3, floor: 1, bar: { below: 3 } }, want: 'below' },
   'nothing measured is no pass': { row: { engine: Number.NaN, floor: 1, bar: { below: 3 } }, want: 'below' },
+  'a little more than the floor passes': { row: { engine: 4, floor: 1, bar: { moreThanFloor: 3 } }, want: 'PASS' },
+  'more than that does not': { row: { engine: 4.1, floor: 1, bar: { moreThanFloor: 3 } }, want: 'below' },
+  'more than a floor that was not measured is no pass': {
+    row: { engine: 1, bar: { moreThanFloor: 3 } },
+    want: 'below',
+  },
   'without a bar there is no verdict': { row: { engine: 1, floor: 1 }, want: '' },
 };
 for (const [what, { row, want }] of Object.entries(verdicts)) {

@@ -6,13 +6,16 @@ export type Bar =
   /** A share of the floor. */
   | { readonly ratioAtLeast: number }
   /** In the unit of the figure. */
-  | { readonly below: number };
+  | { readonly below: number }
+  /** In the unit of the figure: how much more than the floor it may be. */
+  | { readonly moreThanFloor: number };
 
 export interface Row {
   readonly what: string;
   readonly unit: Unit;
   readonly engine: number;
-  readonly floor: number;
+  /** Absent where nothing can be compared with it. */
+  readonly floor?: number;
   /** Where both were measured in pairs: the median of the pairs, which drift cannot reach. Else engine over floor. */
   readonly ratio?: number;
   readonly bar?: Bar | undefined;
@@ -30,13 +33,19 @@ export interface Row {
 export type Verdict = 'PASS' | 'below' | '';
 
 export function verdict(row: Row): Verdict {
-  const { engine, bar } = row;
-  if (bar === undefined) return '';
-  const passed = 'below' in bar ? engine < bar.below : ratioOf(row) >= bar.ratioAtLeast;
-  return passed ? 'PASS' : 'below';
+  if (row.bar === undefined) return '';
+  return passes(row, row.bar) ? 'PASS' : 'below';
 }
 
-function ratioOf({ engine, floor, ratio }: Row): number {
+/** Without a floor there is no ratio, and no bar above one is met. */
+function passes(row: Row, bar: Bar): boolean {
+  const { engine, floor = Number.NaN } = row;
+  if ('below' in bar) return engine < bar.below;
+  if ('moreThanFloor' in bar) return engine - floor <= bar.moreThanFloor;
+  return ratioOf(row) >= bar.ratioAtLeast;
+}
+
+function ratioOf({ engine, floor = Number.NaN, ratio }: Row): number {
   return ratio ?? engine / floor;
 }
 
@@ -64,8 +73,8 @@ export function rowText(row: Row): string {
   const cells = [
     what,
     amount(engine, unit),
-    amount(floor, unit),
-    percent(ratioOf(row)),
+    floor === undefined ? '' : amount(floor, unit),
+    floor === undefined ? '' : percent(ratioOf(row)),
     bar === undefined ? '' : barText(bar, unit),
     verdict(row),
     latency,
@@ -82,7 +91,9 @@ function line(cells: readonly string[]): string {
 }
 
 function barText(bar: Bar, unit: Unit): string {
-  return 'below' in bar ? `< ${amount(bar.below, unit)}` : `>= ${percent(bar.ratioAtLeast)}`;
+  if ('below' in bar) return `< ${amount(bar.below, unit)}`;
+  if ('moreThanFloor' in bar) return `<= +${amount(bar.moreThanFloor, unit)}`;
+  return `>= ${percent(bar.ratioAtLeast)}`;
 }
 
 export function amount(value: number, unit: Unit): string {
@@ -99,7 +110,7 @@ export function amount(value: number, unit: Unit): string {
 }
 
 function short(ms: number): string {
-  return ms < 10 ? ms.toFixed(2) : ms.toFixed(1);
+  return ms.toFixed(ms < 10 ? 2 : ms < 1000 ? 1 : 0);
 }
 
 export function percent(share: number): string {

@@ -56,3 +56,43 @@ for (const [name, { send, done }] of Object.entries(cases)) {
     assert.equal(done(await api.ok('GET', url)), true);
   });
 }
+
+/** Each is refused because of what a write before it, which is still in flight, has changed. */
+const refused: Record<string, { status: number; send(resourceVersion: string): Promise<{ status: number }> }> = {
+  'a PUT of an older revision': {
+    status: 409,
+    send: (resourceVersion) =>
+      api.call('PUT', url, {
+        body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'one', resourceVersion }, data: { a: 'mine' } },
+      }),
+  },
+  'a JSON patch whose test fails': {
+    status: 422,
+    send: () =>
+      api.call('PATCH', url, {
+        contentType: 'application/json-patch+json',
+        body: [
+          { op: 'test', path: '/data/a', value: 'old' },
+          { op: 'replace', path: '/data/a', value: 'mine' },
+        ],
+      }),
+  },
+};
+
+for (const [name, { status, send }] of Object.entries(refused)) {
+  test(`${name} is refused when that which refuses it can be read`, async () => {
+    const { resourceVersion } = (await api.ok('GET', url)).metadata;
+    const first = api.call('PATCH', url, { body: { data: { a: 'new' } } });
+    const answer = await send(resourceVersion);
+    const seen = await api.ok('GET', url);
+    assert.deepEqual([answer.status, seen.data.a], [status, 'new']);
+    assert.equal((await first).status, 200);
+  });
+
+  test(`${name} is not refused because of a write that fails`, async () => {
+    const { resourceVersion } = (await api.ok('GET', url)).metadata;
+    journal.failWith('the disk is full');
+    const first = api.call('PATCH', url, { body: { data: { a: 'new' } } });
+    assert.deepEqual([(await send(resourceVersion)).status, (await first).status], [500, 500]);
+  });
+}

@@ -31,6 +31,22 @@ test('pods go to the least used node, one after the other', async (t) => {
   assert.deepEqual(nodes.sort(), ['node-1', 'node-1', 'node-2', 'node-2', 'node-3', 'node-3']);
 });
 
+test('pods that come all at once get no more room than there is', async (t) => {
+  const scene = await startClusterScene(t);
+  for (const name of ['node-1', 'node-2']) await scene.node(name);
+  const bodies = Array.from({ length: 12 }, (_, at) => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: `pod-${at}` },
+    spec: { containers: [{ name: 'main', image: 'x', resources: { requests: { cpu: '1' } } }] },
+  }));
+  await Promise.all(bodies.map((body) => scene.ok('POST', PODS, body)));
+  await scene.settle();
+  const nodes = (await scene.places()).map((place) => place.split('@')[1] ?? '').sort();
+  const onEach = ['node-1', 'node-2'].map((name) => nodes.filter((node) => node === name).length);
+  assert.deepEqual(onEach, [4, 4]);
+});
+
 test('a pod that fits nowhere says why, is told of once, and is placed when there is room', async (t) => {
   const scene = await startClusterScene(t);
   await scene.node('node-1');

@@ -20,7 +20,7 @@ import { MAX_WRITE_ATTEMPTS } from '#engine/limits.ts';
 import { missingResourceVersion, type WriteOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import type { Entry } from '#engine/store/store.ts';
-import { type ApiError, badRequest, conflict, invalid, MODIFIED, notFound } from '#kube/api-error.ts';
+import { ApiError, badRequest, conflict, invalid, MODIFIED, notFound } from '#kube/api-error.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
@@ -62,10 +62,22 @@ export async function modifyObject(call: Call, modification: Modification): Prom
   for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
     const entry = call.store.latest(resource.collection, id);
     if (entry === undefined) throw notFound(resource, name);
-    const done = await attemptOnce(call, modification, entry);
-    if (done !== undefined) return done;
+    try {
+      const done = await attemptOnce(call, modification, entry);
+      if (done !== undefined) return done;
+    } catch (error) {
+      if (!isRefusal(error) || (await call.store.settled(entry))) throw error;
+    }
   }
   throw conflict(resource, name, MODIFIED);
+}
+
+/**
+ * Told only when what it refers to is on disk: who reads again after a conflict must see what it was in conflict with. A
+ * write that failed meanwhile refuses nothing.
+ */
+function isRefusal(error: unknown): boolean {
+  return error instanceof ApiError && error.code < 500;
 }
 
 /** undefined = another write came first, or one that this built on has failed. */

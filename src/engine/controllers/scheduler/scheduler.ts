@@ -1,5 +1,6 @@
 /**
  * The scheduler: gives each pod without a node the best one that it fits on, one pod at a time, or says why there is none.
+ * Bindings are written side by side: a decision takes the room at once (ClusterState.assume), the next one sees it.
  * Nothing is preempted; pods of other schedulers (spec.schedulerName) and behind gates are left alone.
  *
  *   waiting ──fits──► bound (pods/binding)
@@ -68,6 +69,9 @@ function informersOf({ informer }: Pick<ControllerParts, 'informer'>): Omit<Sche
 }
 
 type Add = (key: string) => void;
+
+/** Bindings on their way to the disk. */
+const CONCURRENCY = 32;
 
 export function schedulerDefinition(parts: SchedulerParts): ControllerDefinition<PodWorld> {
   const { pods, nodes, claims, volumes, storageClasses, namespaces, clock } = parts;
@@ -174,6 +178,7 @@ export function schedulerDefinition(parts: SchedulerParts): ControllerDefinition
       return plan;
     },
     subject: ({ facts }) => facts.pod,
+    concurrency: CONCURRENCY,
   };
 }
 

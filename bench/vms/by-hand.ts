@@ -1,0 +1,95 @@
+/**
+ * The floor of a start: the very command of a guest that the plane runs, typed again. Arguments, user and inherited
+ * folders come from /proc of that guest; the files that it needs are made before the time begins.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, readlinkSync } from 'node:fs';
+import { chown, mkdir, open, readdir, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { systemClock } from '#lib/clock.ts';
+import { DomainDir, QMP_SOCKET } from '#node/hypervisor/qemu/domain-dir.ts';
+import { GUEST_ENVIRONMENT, type User } from '#node/hypervisor/qemu/process.ts';
+import { QmpClient } from '#node/hypervisor/qemu/qmp.ts';
+import { poll } from '#node/hypervisor/qemu/timing.ts';
+
+const SOCKET_TIMEOUT_MS = 30_000;
+const LOOK_EVERY_MS = 1;
+
+export interface GuestCommand {
+  readonly words: readonly string[];
+  readonly user: User | undefined;
+  /** Folders that it has as descriptors 3, 4 ... */
+  readonly folders: readonly string[];
+  /** Disks that live as long as the guest: name to size. */
+  readonly volumes: ReadonlyMap<string, number>;
+}
+
+/** While the guest runs. */
+export async function commandOf(pid: number): Promise<GuestCommand> {
+  const proc = (name: string) => readFileSync(`/proc/${pid}/${name}`, 'utf8');
+  const words = proc('cmdline').split('\0').slice(0, -1);
+  const id = (name: string) => Number(new RegExp(`^${name}:\\t(\\d+)`, 'm').exec(proc('status'))?.[1]);
+  const user = { uid: id('Uid'), gid: id('Gid') };
+  const inherited = new Set([...words.join('\n').matchAll(/\/proc\/self\/fd\/(\d+)\//g)].map(([, fd]) => Number(fd)));
+  const volumesDir = join(dirname(readlinkSync(`/proc/${pid}/cwd`)), 'volumes');
+  const names = await readdir(volumesDir).catch(() => []);
+  const sizes = names.map(async (name) => [name, (await stat(join(volumesDir, name))).size] as const);
+  return {
+    words,
+    user: user.uid === process.getuid?.() ? undefined : user,
+    folders: [...inherited].sort((a, b) => a - b).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`)),
+    volumes: new Map(await Promise.all(sizes)),
+  };
+}
+
+/** From the call of the program until QEMU has answered `cont`, in milliseconds. The guest is killed then. */
+export async function startByHand(command: GuestCommand, root: string, name: string): Promise<number> {
+  const { words, user, folders, volumes } = command;
+  const dir = new DomainDir(root, name);
+  await dir.prepare(user);
+  await mkdir(join(dir.path, 'volumes'), { mode: 0o711 });
+  for (const [file, bytes] of volumes) await makeDisk(join(dir.path, 'volumes', file), bytes, user);
+  const log = await dir.openLog('qemu.log');
+  const handles = await Promise.all(folders.map((path) => open(path)));
+
+  const from = performance.now();
+  const child = spawn(words[0]!, words.slice(1), {
+    cwd: dir.run,
+    env: GUEST_ENVIRONMENT,
+    stdio: ['ignore', log.fd, log.fd, ...handles.map(({ fd }) => fd)],
+    ...user,
+  });
+  try {
+    const socket = await poll(systemClock, { timeoutMs: SOCKET_TIMEOUT_MS, everyMs: LOOK_EVERY_MS }, () =>
+      hasEnded(child) ? Promise.reject(new Error('QEMU ended')) : dir.connect(QMP_SOCKET).catch(() => undefined),
+    );
+    if (socket === undefined) throw new Error('QEMU did not open its monitor');
+    const qmp = await QmpClient.open(socket, { clock: systemClock });
+    await qmp.execute('cont');
+    const ms = performance.now() - from;
+    qmp.close();
+    return ms;
+  } catch (cause) {
+    throw new Error(`Cannot start a guest by hand; QEMU said: ${await dir.readLog('qemu.log')}`, { cause });
+  } finally {
+    if (!hasEnded(child)) {
+      const exited = once(child, 'exit');
+      child.kill('SIGKILL');
+      await exited;
+    }
+    for (const handle of [log, ...handles]) await handle.close();
+    await dir.remove();
+  }
+}
+
+async function makeDisk(path: string, bytes: number, user: User | undefined): Promise<void> {
+  const file = await open(path, 'wx', 0o600);
+  await file.truncate(bytes);
+  await file.close();
+  if (user !== undefined) await chown(path, user.uid, user.gid);
+}
+
+function hasEnded(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null;
+}

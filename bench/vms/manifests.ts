@@ -1,0 +1,33 @@
+/** The VMs that are measured. */
+import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+
+export const NAMESPACE = 'default';
+
+const EXAMPLE = new URL('../../examples/vm.yaml', import.meta.url);
+
+/** examples/vm.yaml under another name. It is killed when it is stopped, so that nobody waits for half a boot. */
+export function exampleVm(name: string): VirtualMachine {
+  const vm = parse(readFileSync(EXAMPLE, 'utf8')) as Example;
+  vm.metadata = { name, namespace: NAMESPACE };
+  vm.spec.template.spec.terminationGracePeriodSeconds = 0;
+  return vm as unknown as VirtualMachine;
+}
+
+interface Example {
+  metadata: { name: string; namespace?: string };
+  spec: { template: { spec: { terminationGracePeriodSeconds?: number } } };
+}
+
+/** The same, with as little memory as a guest may have; it waits to be started. */
+export function smallVm(name: string): VirtualMachine {
+  const vm = exampleVm(name) as unknown as SmallExample;
+  vm.spec.runStrategy = 'Manual';
+  vm.spec.template.spec.domain.memory.guest = '72Mi';
+  return vm as unknown as VirtualMachine;
+}
+
+interface SmallExample {
+  spec: { runStrategy: string; template: { spec: { domain: { memory: { guest: string } } } } };
+}
