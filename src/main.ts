@@ -114,6 +114,8 @@ async function node(options: NodeOptions): Promise<number> {
     process.chdir(nodeDir);
     const { startNodeProgram } = await import('#plane/node-program.ts');
     const { name, hypervisor, accel, logLevel } = options;
+    const leaving = new AbortController();
+    void stopped.then(() => leaving.abort());
     const program = await startNodeProgram({
       ...{ name, nodeDir, sharedDir, hypervisor, accel },
       guestDir: join(PROJECT_ROOT, '.cache/guest'),
@@ -121,7 +123,11 @@ async function node(options: NodeOptions): Promise<number> {
       program: [PROGRAM.file, ...PROGRAM.args],
       clock: systemClock,
       log: createLog(logLevel),
+      signal: leaving.signal,
+    }).catch((error: unknown) => {
+      if (!leaving.signal.aborted) throw error;
     });
+    if (program === undefined) return OK;
     if (process.send === undefined) process.stdout.write('ready\n');
     else process.send('ready', () => process.disconnect?.());
     await stopped;

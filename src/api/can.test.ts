@@ -11,6 +11,14 @@ import type { Stored } from '#kube/meta.ts';
 
 const metadata = { name: 'db', namespace: 'ns', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
 
+const VM_REFERENCE = {
+  apiVersion: 'kubevirt.io/v1',
+  kind: 'VirtualMachine',
+  name: 'db',
+  uid: 'vm-uid',
+  controller: true,
+};
+
 function aVm(spec: Partial<VirtualMachine['spec']>, status?: VmStatus): Stored<VirtualMachine> {
   return {
     apiVersion: 'kubevirt.io/v1',
@@ -29,10 +37,15 @@ function aVmi(
   return {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstance',
-    metadata: { ...metadata, uid: 'vmi-uid' },
+    metadata: { ...metadata, uid: 'vmi-uid', ownerReferences: [VM_REFERENCE] },
     spec: { domain: {}, ...spec },
     status: { ...(phase === undefined ? {} : { phase }), nodeName: 'node-1', conditions },
   };
+}
+
+function aStranger(): Stored<VirtualMachineInstance> {
+  const vmi = aVmi('Running');
+  return { ...vmi, metadata: { ...vmi.metadata, ownerReferences: [{ ...VM_REFERENCE, uid: 'another' }] } };
 }
 
 /** `->X` the strategy becomes X; `[..]` the queue; `grace n` of the instance; `pod`; `node`. */
@@ -40,7 +53,7 @@ function told(step: Step, { vm }: CanWorld): string {
   switch (step.do) {
     case 'patchVm': {
       const { spec } = applyJsonPatch(vm, step.patch) as VirtualMachine;
-      return `->${spec.runStrategy ?? spec.running}`;
+      return `->${spec.runStrategy || spec.running}`;
     }
     case 'patchVmStatus': {
       const { status } = applyJsonPatch(vm, step.patch) as VirtualMachine;
@@ -146,6 +159,25 @@ const cases: Record<string, Case> = {
   'running: true is always, and a stop says so in the same field': {
     verb: 'stop',
     spec: { running: true },
+    want: '202 ->false',
+  },
+  'a stop leaves an instance alone that only has the name': {
+    verb: 'stop',
+    spec: { runStrategy: 'Always' },
+    vmi: aStranger(),
+    options: { gracePeriod: 0 },
+    want: '202 ->Halted',
+  },
+  'a restart leaves an instance alone that only has the name': {
+    verb: 'restart',
+    spec: { runStrategy: 'Always' },
+    vmi: aStranger(),
+    options: { gracePeriodSeconds: 0 },
+    want: '409 VM is not running: Halted',
+  },
+  'an empty runStrategy says nothing beside running': {
+    verb: 'stop',
+    spec: { running: true, runStrategy: '' },
     want: '202 ->false',
   },
   'a VM that says both cannot be told anything': {

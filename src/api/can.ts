@@ -94,10 +94,10 @@ export function denialError({ code, message, on, name }: Denial): ApiError {
   }
 }
 
-/** What the VM wants; undefined where it says nothing, both at once, or a word that is none. */
+/** What the VM wants; undefined where it says nothing, both at once, or a word that is none. An empty word says nothing. */
 export function runStrategyOf({ spec }: Pick<VirtualMachine, 'spec'>): RunStrategy | undefined {
   const { running, runStrategy } = spec;
-  if (running !== undefined && runStrategy !== undefined) return undefined;
+  if (running !== undefined && runStrategy) return undefined;
   if (running !== undefined) return running ? 'Always' : 'Halted';
   return RUN_STRATEGIES.find((strategy) => strategy === runStrategy);
 }
@@ -109,10 +109,9 @@ export function isFinal(vmi: Pick<VirtualMachineInstance, 'status'>): boolean {
 
 /** Makes the VM want to run, or not to, in the field in which it says so today. */
 function runPatch({ spec }: Pick<VirtualMachine, 'spec'>, run: boolean): JsonPatchOperation[] {
-  const [path, from, to] =
-    spec.runStrategy === undefined
-      ? ['/spec/running', spec.running, run]
-      : ['/spec/runStrategy', spec.runStrategy, run ? 'Always' : 'Halted'];
+  const [path, from, to] = !spec.runStrategy
+    ? ['/spec/running', spec.running, run]
+    : ['/spec/runStrategy', spec.runStrategy, run ? 'Always' : 'Halted'];
   return [
     { op: 'test', path, value: from },
     { op: 'replace', path, value: to },
@@ -171,8 +170,15 @@ function restartOf(vmi: CanWorld['vmi'], request: StateChangeRequest): StateChan
   return vmi !== undefined && isFinal(vmi) ? [{ action: 'Stop', uid: vmi.metadata.uid }, request] : [request];
 }
 
+/** Undefined for one that only has the VM's name: whoever may stop the VM may not stop that. */
+function ownInstance({ vm, vmi }: VmWorld): CanWorld['vmi'] {
+  const owned = vmi?.metadata.ownerReferences?.some(({ controller, uid }) => controller && uid === vm.metadata.uid);
+  return owned === true ? vmi : undefined;
+}
+
 function stop(world: VmWorld): Answer {
-  const { vm, vmi, strategy, options } = world;
+  const { vm, strategy, options } = world;
+  const vmi = ownInstance(world);
   const runs = vmi !== undefined && !isFinal(vmi);
   const shorter = runs && options?.gracePeriod !== undefined ? [gracePatch(vmi, options.gracePeriod)] : [];
   if (strategy === 'Always' || strategy === 'Once') return then(shorter, flip(vm, false));
@@ -207,7 +213,8 @@ function badGrace(world: CanWorld): Denied | undefined {
 const FORCED_RESTART_GRACE_SECONDS = 1;
 
 function restart(world: VmWorld): Answer {
-  const { vmi, strategy, options } = world;
+  const { strategy, options } = world;
+  const vmi = ownInstance(world);
   if (strategy === 'Halted' || strategy === 'Once') {
     return vmDenied(world, 409, `RunStategy ${strategy} does not support manual restart requests`);
   }

@@ -32,11 +32,14 @@ export interface ConnectionOptions {
   readonly userAgent: string;
   readonly clock: Clock;
   readonly readFile: ReadFile;
+  /** Whom to act as, instead of who `access` is. */
+  readonly impersonate?: string | undefined;
   /** Gets a line for each request. */
   readonly trace?: (line: string) => void;
 }
 
-export function openConnection({ access, userAgent, clock, readFile, trace }: ConnectionOptions): ApiConnection {
+export function openConnection(options: ConnectionOptions): ApiConnection {
+  const { access, userAgent, clock, readFile, impersonate, trace } = options;
   const url = new URL(access.server);
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const { certificateAuthority: ca, clientCertificate: cert, clientKey: key, insecureSkipTlsVerify } = access;
@@ -55,11 +58,12 @@ export function openConnection({ access, userAgent, clock, readFile, trace }: Co
   async function send(method: string, path: string, extra: Record<string, string>, body?: string): Promise<Answered> {
     const headers: Record<string, string> = { Accept: 'application/json', 'User-Agent': userAgent, ...extra };
     if (token !== undefined) headers['Authorization'] = `Bearer ${token}`;
+    if (impersonate !== undefined) headers['Impersonate-User'] = impersonate;
     if (body !== undefined) headers['Content-Type'] = 'application/json';
     const target = url.pathname.replace(/\/+$/, '') + path;
-    const options = { method, host, port: url.port === '' ? 443 : Number(url.port), path: target, headers, agent };
+    const outgoing = { method, host, port: url.port === '' ? 443 : Number(url.port), path: target, headers, agent };
     try {
-      const answer = await answered(options, body, clock);
+      const answer = await answered(outgoing, body, clock);
       trace?.(`${method} ${url.origin}${target} ${answer.incoming.statusCode ?? 0}`);
       return answer;
     } catch (error) {

@@ -16,6 +16,7 @@ export const accessFlags = {
     { name: 'namespace', short: 'n', help: 'If present, the namespace scope for this CLI request' },
     'string',
   ),
+  as: textFlag({ name: 'as', help: 'Username to impersonate for the operation' }, 'string'),
   server: textFlag({ name: 'server', short: 's', help: 'The address and port of the Kubernetes API server' }, 'string'),
 };
 

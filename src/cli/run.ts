@@ -77,6 +77,7 @@ async function dispatch(call: Call, link: { api?: ApiConnection }): Promise<void
       userAgent: `virtctl/${VERSION}`,
       clock,
       readFile: call.readFile,
+      impersonate: flags.as,
       ...(flags.verbosity >= TRACE_LEVEL ? { trace: (line: string) => void terminal.stderr.write(`${line}\n`) } : {}),
     });
     return link.api;

@@ -3,6 +3,8 @@
 export interface Clock {
   /** Milliseconds since the epoch. */
   now(): number;
+  /** Milliseconds since some moment; for spans of time, because nobody can set it as the time of day can be set. */
+  elapsed(): number;
   /** Calls `fn` once after `ms`; the returned function cancels it. A pending timer never keeps the process alive. */
   after(ms: number, fn: () => void): () => void;
 }
@@ -12,6 +14,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => Date.now(),
+  elapsed: () => performance.now(),
   after(ms, fn) {
     const timer = setTimeout(fn, Math.min(ms, MAX_TIMER_MS));
     timer.unref();

@@ -27,14 +27,22 @@ export type Preparation =
   | { readonly is: 'waiting' | 'failed'; readonly reason: string; readonly message: string };
 
 export interface Volumes {
-  /** Makes all volumes of the instance ready for its domain, whose id is the instance's uid. */
+  /**
+   * Makes all volumes of the instance ready for its domain, whose id is the instance's uid. `hasEnded` tells of other
+   * domains of this node whether they still use what they were given; unless told, they do.
+   */
   prepare(
     vmi: Stored<VirtualMachineInstance>,
     lookups: VolumeLookups,
-    options: { signal?: AbortSignal },
+    options: { signal?: AbortSignal; hasEnded?: (domainId: string) => boolean },
   ): Promise<Preparation>;
   /** The domain is no more: what was made for it alone goes, claims keep their data. Fine where there is nothing. */
   release(domainId: string): Promise<void>;
+  /**
+   * The same for every domain of this node that is not wanted: of starts that were cut off and never taken up again.
+   * Only while nothing else is asked for.
+   */
+  releaseUnwanted(isWanted: (domainId: string) => boolean): Promise<void>;
   /** Deletes the data of a volume of LOCAL_PROVISIONER. Fine where there is none. */
   removeData(volume: Stored<PersistentVolume>): Promise<void>;
   /** Makes the medium as large as the capacity of its PersistentVolume, never smaller; its size in bytes. */

@@ -26,12 +26,22 @@ async function place(from: string, to: string): Promise<string | undefined> {
   if (present !== undefined && present.ino === source.ino && present.dev === source.dev) return to;
   const fresh = `${to}.new`;
   await rm(fresh, { force: true });
-  await link(from, fresh).catch(async () => {
+  // A link keeps the mode of the file, and some systems hide their kernels.
+  const isReadable = (source.mode & 0o004) !== 0;
+  if (!isReadable || !(await linked(from, fresh))) {
     await copyFile(from, fresh);
     await chmod(fresh, 0o644);
-  });
+  }
   await rename(fresh, to);
   return to;
+}
+
+/** False where the two are not on one file system, or we may not. */
+async function linked(from: string, to: string): Promise<boolean> {
+  return await link(from, to).then(
+    () => true,
+    () => false,
+  );
 }
 
 async function statOf(path: string) {

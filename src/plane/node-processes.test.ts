@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
+import { acquireDataDir } from '#lib/data-dir-lock.ts';
 import { silentLog } from '#lib/log.ts';
 import { NodeProcesses } from '#plane/node-processes.ts';
 
@@ -17,6 +18,7 @@ function agent(dir: string, { ends = false } = {}): string[] {
     import { appendFileSync } from 'node:fs';
     import { acquireDataDir } from '${LOCK}';
     const lock = acquireDataDir('${dir}');
+    process.chdir('${dir}');
     appendFileSync('${join(dir, 'pids')}', process.pid + '\\n');
     process.on('SIGTERM', () => { lock.release(); process.exit(0); });
     ${ends ? 'lock.release(); process.exit(3);' : 'setInterval(() => {}, 1000);'}`;
@@ -27,8 +29,8 @@ function scene(t: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), 'selfsame-nodes-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
   const pids = () => (existsSync(join(dir, 'pids')) ? readFileSync(join(dir, 'pids'), 'utf8').trim().split('\n') : []);
-  const start = (options?: { ends: boolean }) => {
-    const node = { name: 'node-1', dataDir: dir, file: process.execPath, args: agent(dir, options) };
+  const start = ({ ends = false, file = process.execPath, dataDir = dir } = {}) => {
+    const node = { name: 'node-1', dataDir, file, args: agent(dir, { ends }) };
     return new NodeProcesses({ nodes: [node], clock: systemClock, log: silentLog });
   };
   return { dir, pids, start };
@@ -71,4 +73,33 @@ test('an agent of an earlier server leaves first', async (t) => {
   await left;
   await until(() => pids().length === 2);
   await processes.stop();
+});
+
+test('a program that cannot be started ends no server', async (t) => {
+  const { dir, start } = scene(t);
+  const processes = start({ file: join(dir, 'no-such-program') });
+  assert.deepEqual(await processes.ready(100), ['node-1']);
+  await processes.stop();
+});
+
+test('a directory that cannot be used ends no server', async (t) => {
+  const { start } = scene(t);
+  const processes = start({ dataDir: '/proc/no/such/directory' });
+  assert.deepEqual(await processes.ready(100), ['node-1']);
+  await processes.stop();
+});
+
+test('a process that only has the pid of an earlier agent is left alone', async (t) => {
+  const { dir, start } = scene(t);
+  const lock = acquireDataDir(dir);
+  const stranger = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'ignore', cwd: '/' });
+  await once(stranger, 'spawn');
+  writeFileSync(join(dir, 'server.pid'), `${stranger.pid}\n`);
+  const processes = start();
+  await processes.ready(200);
+  await processes.stop();
+  assert.equal(stranger.exitCode ?? stranger.signalCode, null);
+  stranger.kill();
+  await once(stranger, 'exit');
+  lock.release();
 });

@@ -5,6 +5,7 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { readlinkSync, realpathSync } from 'node:fs';
 import { backoffMs } from '#lib/backoff.ts';
 import type { Clock } from '#lib/clock.ts';
 import { DataDirBusyError, acquireDataDir } from '#lib/data-dir-lock.ts';
@@ -62,16 +63,20 @@ export class NodeProcesses {
     const { clock, log } = this.#options;
     const { signal } = this.#stopping;
     for (let failures = 0; !signal.aborted;) {
-      await this.#predecessorLeft(node);
-      if (signal.aborted) return;
       const startedAt = clock.now();
-      const outcome = await this.#run(node);
+      // A full disk or too many processes end no server: they pass, and the node is tried again.
+      const outcome = await this.#runOnce(node).catch((err: unknown) => ({ err }));
       if (signal.aborted) return;
       failures = clock.now() - startedAt >= GOOD_RUN_MS ? 1 : failures + 1;
       const delayMs = backoffMs(failures, BACKOFF);
       log.error({ node: node.name, ...outcome, delayMs }, 'The agent of a node ended; starting it again');
       await this.#pause(delayMs);
     }
+  }
+
+  async #runOnce(node: NodeCommand): Promise<object> {
+    await this.#predecessorLeft(node);
+    return this.#stopping.signal.aborted ? {} : await this.#run(node);
   }
 
   async #run({ name, file, args }: NodeCommand): Promise<{ code: number | null; signal: string | null }> {
@@ -99,7 +104,7 @@ export class NodeProcesses {
       const holder = holderOf(dataDir);
       if (holder === 'nobody') return;
       const { pid } = holder;
-      if (pid === undefined) {
+      if (pid === undefined || !worksIn(pid, dataDir)) {
         await this.#pause(LEAVE_POLL_MS);
         continue;
       }
@@ -134,6 +139,15 @@ function holderOf(dir: string): 'nobody' | { pid: number | undefined } {
   } catch (error) {
     if (error instanceof DataDirBusyError) return { pid: error.pid };
     throw error;
+  }
+}
+
+/** The file with the pid may be an older one's, and that number somebody else's by now: an agent works in its directory. */
+function worksIn(pid: number, dir: string): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/cwd`) === realpathSync(dir);
+  } catch {
+    return false;
   }
 }
 

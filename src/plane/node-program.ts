@@ -32,6 +32,8 @@ export interface NodeProgramOptions {
   readonly program: readonly [string, ...string[]];
   readonly clock: Clock;
   readonly log: Log;
+  /** Gives up a start, which waits for the API for as long as that takes. */
+  readonly signal?: AbortSignal;
 }
 
 export interface NodeProgram {
@@ -43,6 +45,7 @@ const LOCALHOST = '127.0.0.1';
 /** The id that Debian keeps for unprivileged guests (libvirt-qemu); no account of that name is needed. */
 const GUEST_USER = { uid: 64_055, gid: 64_055 };
 
+/** Rejects where it cannot start or is told to give up; nothing of it is left then. */
 export async function startNodeProgram(options: NodeProgramOptions): Promise<NodeProgram> {
   const { name, nodeDir, sharedDir, guestDir, isRoot, clock, log } = options;
   await ensureNodeDirs(nodeDir, sharedDir);
@@ -78,6 +81,7 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
       runProgram: nativeProgram({ command: options.program, cwd: nodeDir }),
       clock,
       log,
+      ...(options.signal === undefined ? {} : { signal: options.signal }),
     });
     late.is(agent);
     ends.push(() => agent.stop());

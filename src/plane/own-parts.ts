@@ -52,6 +52,8 @@ export interface OwnParts {
 /** Every controller of ours, in one list. */
 const CONTROLLERS: readonly PlaneController[] = [vmController, vmiController, deviceMapController, storageController];
 
+const DEPLOY_WAIT_MS = 20_000;
+
 /** Who may do everything; used once, for what the operator stands on. */
 const ADMINISTRATOR: UserInfo = { name: 'selfsame-installer', groups: [MASTERS, AUTHENTICATED] };
 
@@ -86,11 +88,26 @@ export async function startOwnParts(options: OwnPartsOptions): Promise<OwnParts>
     settings.now = informer(KUBEVIRTS);
     for (const controller of CONTROLLERS) controllers.push(...start(controller));
     await informers.synced();
+    await deployed(settings.now, options, signal);
     return { controllers, stop };
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+/** Whoever is told that we are ready finds everything; what cannot be put in place is told in the KubeVirt object. */
+async function deployed(
+  settings: Informer<KubeVirt>,
+  { clock, log }: OwnPartsOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const late = new AbortController();
+  const cancel = clock.after(DEPLOY_WAIT_MS, () => late.abort());
+  const isDeployed = () => settings.list().some(({ status }) => status?.phase === 'Deployed');
+  const done = await settings.until(isDeployed, { signal: AbortSignal.any([signal, late.signal]) });
+  cancel();
+  if (!done && !signal.aborted) log.warn({}, 'Not everything is installed yet; kubectl describe kubevirt -A tells why');
 }
 
 function webhook(settings: { readonly now?: Informer<KubeVirt> }) {

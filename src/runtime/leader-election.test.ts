@@ -52,7 +52,11 @@ class Candidate {
     const { api, clock, leaders, history } = world;
     this.link = new FakeLink(api, [LEASES], latency && { clock, ms: latency.ms });
     // Its own clock: set wrongly, and a little fast or slow.
-    const own = { now: () => clock.now() + skewMs, after: (ms: number, fn: () => void) => clock.after(ms * rate, fn) };
+    const own = {
+      now: () => clock.now() + skewMs,
+      elapsed: () => clock.elapsed() / rate,
+      after: (ms: number, fn: () => void) => clock.after(ms * rate, fn),
+    };
     this.done = runWhileLeading({
       client: this.link.client,
       clock: own,

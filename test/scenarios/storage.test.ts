@@ -188,3 +188,24 @@ test('a claim grows: at once where nobody uses it, else when its node has done i
   await scene.settle();
   assert.deepEqual((await pending()) ?? [], []);
 });
+
+test('a volume that is to go says so when the node that holds its data is gone', async (t) => {
+  const scene = await startVmiScene(t, [storageController]);
+  await scene.node('node-1');
+  await scene.storageClass('local', LOCAL);
+  const { metadata } = await scene.claim('disk', { storageClassName: 'local' });
+  await addPod(scene, 'user', 'disk');
+  await scene.ok('DELETE', `${PODS}/user?gracePeriodSeconds=0`);
+  await scene.ok('DELETE', `${CLAIMS}/disk`);
+  await scene.settle();
+  const volume = `pvc-${metadata.uid}`;
+  const gone = async () => (await scene.events(volume)).filter((event) => event.includes('VolumeNodeGone'));
+  assert.deepEqual(await gone(), []);
+  await scene.ok('DELETE', '/api/v1/nodes/node-1');
+  await scene.settle();
+  const [event, ...more] = await gone();
+  assert.match(event ?? '', /node node-1 .* take the finalizer selfsame\.io\/volume-data off this volume$/);
+  assert.deepEqual(more, []);
+  const { finalizers } = (await scene.ok('GET', `${VOLUMES}/${volume}`)).metadata;
+  assert.deepEqual(finalizers, ['selfsame.io/volume-data']);
+});

@@ -8,7 +8,7 @@ import { createClient } from '#client/rest-client.ts';
 import type { Client } from '#client/client.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { startControllers } from '#engine/controllers/start.ts';
-import { apiVersionOf, type ResourceType } from '#kube/meta.ts';
+import { apiVersionOf, type ObjectMeta, type OwnerReference, type ResourceType } from '#kube/meta.ts';
 import { silentLog } from '#lib/log.ts';
 import { systemClock } from '#lib/clock.ts';
 import type { ContainerLog, EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
@@ -153,8 +153,21 @@ function builders(admin: Client): Builders {
   const named = (name: string) => ({ namespace: 'default', name });
   const patchStatus: Scene['patchStatus'] = (type, name, status) =>
     admin.patch(type, named(name), { type: 'merge', body: { status } }, { subresource: 'status' });
-  const create = (type: ResourceType, name: string, spec: Loose) =>
-    admin.create(type, { apiVersion: apiVersionOf(type), kind: type.kind, metadata: named(name), spec });
+  const create = (type: ResourceType, name: string, spec: Loose, metadata: ObjectMeta = {}) =>
+    admin.create(type, {
+      apiVersion: apiVersionOf(type),
+      kind: type.kind,
+      metadata: { ...named(name), ...metadata },
+      spec,
+    });
+  /** Of the VM of that name, where there is one. */
+  const ownerOf = async (name: string): Promise<OwnerReference[]> => {
+    const { items } = await admin.list(VIRTUAL_MACHINES, { namespace: 'default' });
+    const vm = items.find(({ metadata }) => metadata.name === name);
+    const { kind } = VIRTUAL_MACHINES;
+    const apiVersion = apiVersionOf(VIRTUAL_MACHINES);
+    return vm === undefined ? [] : [{ apiVersion, kind, name, uid: vm.metadata.uid, controller: true }];
+  };
   return {
     patchStatus,
     aName: () => `vm-${count++}`,
@@ -163,7 +176,7 @@ function builders(admin: Client): Builders {
       if (status !== undefined) await patchStatus(VIRTUAL_MACHINES, name, status);
     },
     async aVmi(name, { spec = {}, ...status }) {
-      await create(VIRTUAL_MACHINE_INSTANCES, name, { domain, ...spec });
+      await create(VIRTUAL_MACHINE_INSTANCES, name, { domain, ...spec }, { ownerReferences: await ownerOf(name) });
       return await patchStatus(VIRTUAL_MACHINE_INSTANCES, name, { nodeName: NODE, ...status });
     },
     readVm: (name) => admin.get(VIRTUAL_MACHINES, named(name)),

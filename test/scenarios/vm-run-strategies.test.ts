@@ -7,12 +7,14 @@ import { test, type TestContext } from 'node:test';
 import { can, type Verb, type VerbOptions } from '#api/can.ts';
 import { VM_FINALIZER, VMI_FINALIZER } from '#api/names.ts';
 import type { RunStrategy } from '#api/virtual-machine/schema.ts';
+import { VIRTUAL_MACHINE_IDENTITIES as RECORD_TYPE } from '#api/virtual-machine-identity/kind.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
 import { FakeClock, settle } from '#client/testing/fake-clock.ts';
 import { deviceMapController } from '#controllers/device-map/device-map.ts';
 import { vmController } from '#controllers/vm/vm-controller.ts';
 import type { ApiHandler, ApiRequest } from '#engine/request.ts';
+import { forbidden } from '#kube/api-error.ts';
 import { timestamp } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { definitions } from '#operator/objects/definitions.ts';
@@ -491,3 +493,51 @@ for (const [name, { strategy, happening, want }] of Object.entries(stories)) {
     }
   });
 }
+
+test('a VM that comes again adopts the instance that the earlier one left running', async (t) => {
+  const scene = await Scene.start(t);
+  await scene.create('db', 'Always');
+  const before = (await scene.vmi('db')).metadata.uid;
+  const options = { apiVersion: 'v1', kind: 'DeleteOptions', propagationPolicy: 'Orphan' };
+  await scene.ok('DELETE', `${VMS}/db`, options);
+  await scene.settle();
+  await scene.advance(30);
+  const { metadata } = await scene.create('db', 'Always');
+  const { uid, ownerReferences } = (await scene.vmi('db')).metadata;
+  assert.deepEqual([uid, ownerReferences.map((owner: Loose) => owner.uid)], [before, [metadata.uid]]);
+  assert.equal(await scene.shown('db'), 'Running 1 Always');
+  await scene.advance(60);
+  assert.equal((await scene.vmi('db')).metadata.uid, before);
+});
+
+test('a new default machine type waits for a restart of VMs whose own was taken away, and of no others', async (t) => {
+  const scene = await Scene.start(t);
+  const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'selfsame-system' } };
+  await scene.ok('POST', '/api/v1/namespaces', namespace);
+  const restarts = async (name: string) =>
+    (await scene.vm(name)).status.conditions.some(({ type }: Loose) => type === 'RestartRequired');
+  await scene.create('typed', 'Always');
+  await scene.create('cleared', 'Always');
+  await scene.ok('PATCH', `${VMS}/cleared`, { spec: { template: { spec: { domain: { machine: null } } } } });
+  await scene.settle();
+  assert.deepEqual([await restarts('typed'), await restarts('cleared')], [false, false]);
+
+  await scene.ok('POST', '/apis/kubevirt.io/v1/namespaces/selfsame-system/kubevirts', {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'KubeVirt',
+    metadata: { name: 'kubevirt' },
+    spec: { configuration: { machineType: 'pc-q35-7.2' } },
+  });
+  await scene.settle();
+  assert.deepEqual([await restarts('typed'), await restarts('cleared')], [false, true]);
+});
+
+test('a start that cannot even be prepared is told in the status', async (t) => {
+  const scene = await Scene.start(t, ({ method, path }) => {
+    if (method === 'POST' && path.endsWith('/virtualmachineidentities')) throw forbidden(RECORD_TYPE, 'db', 'no quota');
+  });
+  await scene.create('db', 'Always');
+  const { conditions } = (await scene.vm('db')).status;
+  const failure = conditions.find(({ type }: Loose) => type === 'Failure');
+  assert.match(failure.message, /^Failure while starting VMI: .*no quota/);
+});

@@ -38,6 +38,7 @@ export function fakeVolumes(): FakeVolumes {
       return volumes.next;
     },
     release: async () => void calls.push('release'),
+    releaseUnwanted: async () => undefined,
     removeData: async ({ metadata }) => void calls.push(`removeData ${metadata.name}`),
     grow: async ({ metadata }) => {
       calls.push(`grow ${metadata.name}`);

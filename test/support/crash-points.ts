@@ -13,13 +13,16 @@ import { systemClock, type Clock } from '#lib/clock.ts';
 /** A store that takes so many writes and no more. */
 export class CuttingStore implements Store {
   readonly #store: Store;
+  readonly #free: ReadonlySet<string>;
   #writes = 0;
   #left = Infinity;
   #cut: () => void = () => {};
   readonly #isCut = new Promise<'cut'>((resolve) => (this.#cut = () => resolve('cut')));
 
-  constructor(store: Store) {
+  /** `free`: collections whose writes are not counted, up to the cut. */
+  constructor(store: Store, { free = [] }: { readonly free?: readonly string[] } = {}) {
     this.#store = store;
+    this.#free = new Set(free);
   }
 
   /** How many writes it has taken. */
@@ -89,9 +92,10 @@ export class CuttingStore implements Store {
     // What the store refuses is no write.
     if ((this.#store.latest(collection, id)?.revision ?? 0) !== expected) return send(this.#store);
     if (this.#left <= 0) {
-      this.#cut();
+      if (!this.#free.has(collection)) this.#cut();
       return new Promise(() => {});
     }
+    if (this.#free.has(collection)) return send(this.#store);
     this.#left--;
     this.#writes++;
     return send(this.#store);
@@ -173,6 +177,7 @@ export function fastClock(factor: number): Clock {
   const start = systemClock.now();
   return {
     now: () => start + (systemClock.now() - start) * factor,
+    elapsed: () => systemClock.elapsed() * factor,
     after: (ms, fn) => systemClock.after(ms / factor, fn),
   };
 }

@@ -1,7 +1,7 @@
 /** The engine's core in this process on a memory store: requests in, parsed answers out. */
 import { createCore, type Core } from '#engine/core.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
-import type { ApiRequest, StreamSink, UserInfo } from '#engine/request.ts';
+import type { ApiHandler, ApiRequest, StreamSink, UserInfo } from '#engine/request.ts';
 import { openMemoryStore } from '#engine/store/open-store.ts';
 import type { AuditSink } from '#engine/audit.ts';
 import type { LocalServices } from '#engine/services.ts';
@@ -64,6 +64,8 @@ export interface TestApiOptions {
   /** Webhooks and aggregated APIs in this process. */
   readonly services?: LocalServices;
   readonly audit?: AuditSink;
+  /** Stands between everybody and the API. */
+  readonly gate?: (handler: ApiHandler) => ApiHandler;
 }
 
 export async function startTestApi({
@@ -73,9 +75,11 @@ export async function startTestApi({
   controllers = true,
   services,
   audit,
+  gate = (handler) => handler,
 }: TestApiOptions = {}): Promise<TestApi> {
   const open = store ?? (await openMemoryStore());
-  const core = createCore({ store: open, clock, log: silentLog, tokens, services, audit });
+  const made = createCore({ store: open, clock, log: silentLog, tokens, services, audit });
+  const core = { ...made, handler: gate(made.handler) };
   const running = controllers ? await startControllers({ core, caPem: TEST_CA, clock, log: silentLog }) : undefined;
   core.markStarted();
 
@@ -104,12 +108,11 @@ export async function startTestApi({
       return probe(response.stream);
     },
     async settle() {
-      let [quiet, revision] = [0, -1];
-      while (quiet < QUIET_TURNS) {
-        await Promise.all((running?.controllers ?? []).map((controller) => controller.idle()));
-        await new Promise((resolve) => setImmediate(resolve));
-        quiet = open.revision === revision ? quiet + 1 : 0;
+      for (let revision = -1; revision !== open.revision;) {
         revision = open.revision;
+        for (const controller of running?.controllers ?? []) await controller.idle();
+        for (let turn = 0; turn < QUIET_TURNS; turn++) await new Promise((resolve) => setImmediate(resolve));
+        for (const controller of running?.controllers ?? []) await controller.idle();
       }
     },
     async stop() {

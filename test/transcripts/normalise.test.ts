@@ -26,6 +26,14 @@ const cases: Record<string, { output: string; want: string }> = {
     output: 'NAME        AGE   NODE\ngen-x7k2p   5s    one',
     want: 'NAME        AGE     NODE\ngen-<suffix>   <age>   one',
   },
+  'names of launchers': {
+    output: 'pod/virt-launcher-web-two-x7k2p virt-launcher-web',
+    want: 'pod/virt-launcher-web-two-<suffix> virt-launcher-web',
+  },
+  'made-up MAC addresses, but not chosen ones': {
+    output: '02:10:c8:7e:71:42 02:00:00:00:00:01',
+    want: '<mac> 02:00:00:00:00:01',
+  },
   'volumes of tokens': { output: 'name: kube-api-access-9xlkb', want: 'name: kube-api-access-<suffix>' },
   'names of events': {
     output: 'sum.g2dhtl8dpbl966fb gen-x7k2p.h4529r7l2fsg8jh8',
@@ -39,6 +47,10 @@ const cases: Record<string, { output: string; want: string }> = {
     output:
       'Client Version: v1.32.4-x\nKustomize Version: v5.5.0\nClient Version: version.Info{Major:"1"}\nServer Version: v1.32.0+selfsame.0.1.0',
     want: 'Client Version: <version>\nKustomize Version: <version>\nClient Version: version.Info{<version>}\nServer Version: v1.32.0+selfsame.<version>',
+  },
+  'the versions of virtctl': {
+    output: 'Server Version: version.Info{GitVersion:"v0.1.0", Compiler:"node 24"}',
+    want: 'Server Version: version.Info{<version>}',
   },
   'what we run on': {
     output: '{"goVersion": "node24.1.0", "platform":"linux/amd64"}\nGoVersion:"node24.1.0", Platform:"linux/arm64"',

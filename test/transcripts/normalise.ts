@@ -1,8 +1,9 @@
 /**
  * Makes the outputs of different runs alike: what varies becomes a placeholder, columns keep their shape. Pure.
  *
- *   <uid>  <time>  <rv> resource version  <age> in the columns AGE, DURATION, LAST SEEN and FIRST SEEN
- *   <suffix> of names generated from a prefix that begins with "gen-", of token volumes and of events
+ *   <uid>  <time>  <rv> resource version  <age> in the columns AGE, DURATION, LEARNED, LAST SEEN and FIRST SEEN
+ *   <suffix> of names generated from a prefix that begins with "gen-", of launchers, token volumes and events
+ *   <mac> that we made up: one that does not begin with 02:00:00
  *   <token>  <bytes> of what we made up  <file> that kubectl made
  *   <server> address  <version> of kubectl, of us and of Node  <platform>
  *
@@ -15,13 +16,17 @@ const RULES: readonly (readonly [RegExp, string])[] = [
   [/^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ (\S+):\d+\]/gm, '<time> $1]'],
   [/("?resourceVersion\\?"?: ?\\?"?)\d+/g, '$1<rv>'],
   [/^(\s*Resource Version: +)\d+/gm, '$1<rv>'],
-  [/\b((?:gen-(?:[a-z]+-)*|kube-api-access-))[bcdfghjklmnpqrstvwxz2456789]{5}\b/g, '$1<suffix>'],
+  [
+    /\b((?:gen-(?:[a-z]+-)*|virt-launcher-(?:[a-z]+-)+|kube-api-access-))[bcdfghjklmnpqrstvwxz2456789]{5}\b/g,
+    '$1<suffix>',
+  ],
   [/(?<=[a-z\d>]\.)(?=[a-z]*\d)[a-z\d]{16}\b/g, '<suffix>'],
+  [/\b02:(?!00:00:)(?:[\da-f]{2}:){4}[\da-f]{2}\b/g, '<mac>'],
   [/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, '<token>'],
   [/^(ca\.crt: +)\d+ bytes/gm, '$1<bytes> bytes'],
   [/^(Duration: +)(?:\d+[hms])+$/gm, '$1<age>'],
   [/\b127\.0\.0\.1:\d+\b/g, '<server>'],
-  [/^(Client Version: version\.Info)\{.*\}/gm, '$1{<version>}'],
+  [/^(Client Version: version\.Info|Server Version: version\.Info(?=\{GitVersion))\{.*\}/gm, '$1{<version>}'],
   [/^((?:Client|Kustomize) Version: )v\d\S*/gm, '$1<version>'],
   [/\+selfsame\.[\w.-]+/g, '+selfsame.<version>'],
   [/("?goVersion"?: ?)"[^"]*"/gi, '$1"<version>"'],
@@ -48,7 +53,7 @@ interface AgeColumn {
 
 const PLACEHOLDER = '<age>';
 const AGE = /^(?:\d+[ydhms])+$/;
-const AGE_HEADER = /(?<=^| {2,})(AGE|Age|DURATION|LAST SEEN|FIRST SEEN)(?: {2,}|$)/g;
+const AGE_HEADER = /(?<=^| {2,})(AGE|Age|DURATION|LEARNED|LAST SEEN|FIRST SEEN)(?: {2,}|$)/g;
 /** A row of a table whose header is elsewhere: separated by at least three spaces, and no "Key:   value". */
 const LOOSE_ROW = /^([^:]*[^:\s] {3,})(?:\d+[ydhms])+$/;
 

@@ -1,6 +1,6 @@
 /**
- * One shell session of a transcript: a directory of its own with `examples` and `manifests` in it, a home so that
- * kubectl keeps its caches there, a kubeconfig of its own, and at most one command in the background.
+ * One shell session of a transcript: kubectl and virtctl, a directory of its own with `examples` and `manifests` in it,
+ * a home so that kubectl keeps its caches there, a kubeconfig of its own, and at most one command in the background.
  *
  *   run ─► output        "command &" ─► started, has written something ─► "fg N" ended after N lines ─► output
  *                                                                     └─► "fg" ended by itself ─► output
@@ -35,6 +35,7 @@ export class Session {
   static async open({ dir, kubectl, kubeconfig, namespace }: SessionOptions): Promise<Session> {
     await mkdir(join(dir, 'bin'), { recursive: true });
     await symlink(kubectl, join(dir, 'bin/kubectl'));
+    await symlink(join(ROOT, 'virtctl'), join(dir, 'bin/virtctl'));
     const config = (await readFile(kubeconfig, 'utf8')).replace('namespace: default', `namespace: ${namespace}`);
     await writeFile(join(dir, 'kubeconfig'), config, { mode: 0o600 });
     await mkdir(join(dir, 'work'));

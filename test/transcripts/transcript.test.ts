@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseTranscript, renderTranscript, type Step } from '#test/transcripts/transcript.ts';
+import { parseTranscript, planeKindOf, renderTranscript, type Step } from '#test/transcripts/transcript.ts';
 
 const both = (text: string, exit = 0) => ({ '1.20': { text, exit }, '1.32': { text, exit } });
 
@@ -87,3 +87,9 @@ const refused: Record<string, { text: string; message: RegExp }> = {
 for (const [name, { text, message }] of Object.entries(refused)) {
   test(`transcript format refuses ${name}`, () => assert.throws(() => parseTranscript(text), message));
 }
+
+test('the first line may ask for a plane with VMs', () => {
+  assert.equal(planeKindOf('# plane: fake\n# Prose.\n$ true\n'), 'fake');
+  assert.equal(planeKindOf('# Prose.\n# plane: fake\n$ true\n'), 'engine');
+  assert.throws(() => planeKindOf('# plane: lathe\n'), /unknown plane lathe/);
+});

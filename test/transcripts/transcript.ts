@@ -1,6 +1,7 @@
 /**
  * The transcript format: what a person typed and what they saw. Pure: text in, steps out, and back.
  *
+ *   # plane: fake                        first line: wants VMs, on simulated nodes; otherwise the engine is alone
  *   # Prose, for the reader.
  *   $ kubectl create -f - <<END          a command for sh; lines that begin with "> " continue it
  *   > kind: ConfigMap
@@ -29,6 +30,9 @@ export interface Output {
   readonly exit: number;
 }
 
+/** What a transcript runs against. */
+export type PlaneKind = 'engine' | 'fake';
+
 export interface Step {
   /** Comments and empty lines before it. */
   readonly prose: readonly string[];
@@ -50,6 +54,13 @@ const RESERVED = /^(?:\\|# |#$|> |\$ |\[1\.\d\d\]|\[exit \d+\])/;
 
 export class TranscriptError extends Error {
   override name = 'TranscriptError';
+}
+
+export function planeKindOf(text: string): PlaneKind {
+  const [, kind] = /^# plane: (.*)/.exec(text) ?? [];
+  if (kind === undefined) return 'engine';
+  if (kind === 'fake') return kind;
+  throw new TranscriptError(`line 1 asks for the unknown plane ${kind}; expected fake`);
 }
 
 export function parseTranscript(text: string): Transcript {

@@ -1,6 +1,6 @@
 /**
- * Real kubectl against a real server: every transcript (*.txt, format: transcript.ts) with each kubectl, in a namespace
- * named after it. One server for each kubectl. `UPDATE=1` writes what happened into the transcripts instead: read the
+ * Real kubectl and virtctl against a real server: every transcript (*.txt, format: transcript.ts) with each kubectl, in
+ * a namespace named after it. Each kubectl has its own servers: an engine alone, and a plane with simulated nodes. `UPDATE=1` writes what happened into the transcripts instead: read the
  * difference before you keep it, for what kube-apiserver would have said is right, not what we said.
  */
 import assert from 'node:assert/strict';
@@ -9,18 +9,32 @@ import { basename, join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { newKubectl, oldKubectl, type FoundKubectl } from '#test/support/kubectl.ts';
 import { startPlane, type Plane } from '#test/support/plane.ts';
+import { startSimulatedPlane } from '#test/support/simulated-plane.ts';
 import { readyNamespace, removeNamespace } from '#test/transcripts/ready-namespace.ts';
 import { runTranscript } from '#test/transcripts/run-transcript.ts';
 import { Session } from '#test/transcripts/session.ts';
-import { parseTranscript, renderTranscript, type Version } from '#test/transcripts/transcript.ts';
+import {
+  parseTranscript,
+  planeKindOf,
+  renderTranscript,
+  type PlaneKind,
+  type Version,
+} from '#test/transcripts/transcript.ts';
 
 const files = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.txt'));
+const pathOf = (file: string) => join(import.meta.dirname, file);
+const readTranscript = (file: string) => readFileSync(pathOf(file), 'utf8');
 /** A part of a file name: only those. */
 const chosen = process.env['TRANSCRIPT'] ?? '';
 
 test('there are transcripts', () => assert.ok(files.length > 10));
 
 const update = process.env['UPDATE'] === '1';
+
+const starts: Record<PlaneKind, () => Promise<Plane>> = {
+  engine: () => startPlane(),
+  fake: () => startSimulatedPlane({ nodes: 2 }),
+};
 
 const kubectls: Record<Version, FoundKubectl> = { '1.20': oldKubectl(), '1.32': newKubectl() };
 
@@ -33,29 +47,30 @@ suite('transcripts', { concurrency: update ? 1 : 2 }, () => {
 });
 
 function proveAll(version: Version, kubectl: string): void {
-  let plane: Plane;
-  before(async () => {
-    plane = await startPlane();
-  });
-  after(() => plane.stop());
-  for (const file of files.filter((name) => name.includes(chosen))) {
-    test(file, () => proveTranscript(file, version, kubectl, plane));
+  for (const [kind, start] of Object.entries(starts)) {
+    const wanted = files.filter((name) => name.includes(chosen) && planeKindOf(readTranscript(name)) === kind);
+    if (wanted.length === 0) continue;
+    suite(kind, { concurrency: 1 }, () => {
+      let plane: Plane;
+      before(async () => {
+        plane = await start();
+      });
+      after(() => plane.stop());
+      for (const file of wanted) test(file, () => proveTranscript(file, version, kubectl, plane));
+    });
   }
 }
 
 async function proveTranscript(file: string, version: Version, kubectl: string, plane: Plane): Promise<void> {
-  const path = join(import.meta.dirname, file);
   const namespace = basename(file, '.txt');
   const dir = join(plane.dir, namespace);
   await readyNamespace(namespace, plane.kubeconfigPath);
   const session = await Session.open({ dir, kubectl, kubeconfig: plane.kubeconfigPath, namespace });
   try {
-    const { actual, differences } = await runTranscript(
-      parseTranscript(readFileSync(path, 'utf8')),
-      version,
-      (command) => session.run(command),
+    const { actual, differences } = await runTranscript(parseTranscript(readTranscript(file)), version, (command) =>
+      session.run(command),
     );
-    if (update) writeFileSync(path, renderTranscript(actual));
+    if (update) writeFileSync(pathOf(file), renderTranscript(actual));
     else assert.equal(differences.length, 0, `${file} differs:\n\n${differences.join('\n\n')}`);
   } finally {
     session.close();

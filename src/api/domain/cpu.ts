@@ -1,3 +1,5 @@
+import type { Resources } from '#api/domain/memory.ts';
+import { parseQuantity, quantityFault, quantityToNumber } from '#kube/quantity.ts';
 import { int32, obj, str, type Infer } from '#kube/schema-dsl.ts';
 
 export const cpu = obj({
@@ -8,3 +10,34 @@ export const cpu = obj({
 });
 
 export type Cpu = Infer<typeof cpu>;
+
+export interface Topology {
+  readonly sockets: number;
+  readonly cores: number;
+  readonly threads: number;
+}
+
+interface Processors {
+  readonly cpu?: Cpu | undefined;
+  readonly resources?: Resources | undefined;
+}
+
+/** As in KubeVirt: where there is no topology, the CPUs that are asked of the scheduler become sockets. */
+export function topologyOf({ cpu: asked, resources }: Processors): Topology {
+  const { sockets, cores, threads } = asked ?? {};
+  const scheduled = resources?.limits?.['cpu'] ?? resources?.requests?.['cpu'];
+  const isOpen = (sockets ?? cores ?? threads) === undefined;
+  if (isOpen && scheduled !== undefined && quantityFault(scheduled) === undefined) {
+    return {
+      sockets: Math.max(1, Math.ceil(quantityToNumber(parseQuantity(String(scheduled))))),
+      cores: 1,
+      threads: 1,
+    };
+  }
+  return { sockets: sockets ?? 1, cores: cores ?? 1, threads: threads ?? 1 };
+}
+
+export function vcpusOf(processors: Processors): number {
+  const { sockets, cores, threads } = topologyOf(processors);
+  return sockets * cores * threads;
+}

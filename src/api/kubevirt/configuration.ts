@@ -8,7 +8,7 @@ export interface Configuration {
   readonly emulatedMachines: readonly string[];
 }
 
-export function configurationOf(kubevirt: KubeVirt | undefined): Configuration {
+export function configurationOf(kubevirt: Pick<KubeVirt, 'spec'> | undefined): Configuration {
   const { machineType, emulatedMachines, architectureConfiguration } = kubevirt?.spec?.configuration ?? {};
   const amd64 = architectureConfiguration?.amd64;
   return {

@@ -1,3 +1,4 @@
+import { vcpusOf } from '#api/domain/cpu.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
 
@@ -7,8 +8,8 @@ const MODEL = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
 
 export function checkCpu({ domain }: VmiSpec, path: string): FieldError[] {
   const field = `${path}.domain.cpu`;
-  const { sockets = 1, cores = 1, threads = 1, model } = domain.cpu ?? {};
-  const vcpus = sockets * cores * threads;
+  const { model } = domain.cpu ?? {};
+  const vcpus = vcpusOf(domain);
   const errors: FieldError[] = [];
   if (vcpus > MAX_VCPUS) {
     errors.push(invalidValue(field, vcpus, `sockets * cores * threads must be at most ${MAX_VCPUS}`));

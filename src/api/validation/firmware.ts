@@ -2,7 +2,7 @@
 import type { Firmware, KernelBoot } from '#api/domain/firmware.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
-import { forbiddenField, invalidValue, unsupportedValue, type FieldError } from '#kube/field-error.ts';
+import { forbiddenField, invalidValue, requiredValue, unsupportedValue, type FieldError } from '#kube/field-error.ts';
 
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 const NIL_UUID = /^[0-]*$/;
@@ -57,11 +57,9 @@ function checkKernelBoot(kernelBoot: KernelBoot | undefined, path: string): Fiel
     errors.push(invalidValue(`${path}.kernelArgs`, kernelArgs, 'must not contain control characters'));
   }
   if (container === undefined) {
-    if (kernelArgs !== '') {
-      const text = 'kernel arguments cannot be provided without an external kernel';
-      errors.push(invalidValue(`${path}.kernelArgs`, kernelArgs, text));
-    }
-    return errors;
+    const text = 'kernel arguments cannot be provided without an external kernel';
+    if (kernelArgs !== '') return [...errors, invalidValue(`${path}.kernelArgs`, kernelArgs, text)];
+    return [...errors, requiredValue(`${path}.container`, 'the image that has the kernel')];
   }
   if (container.image !== GUEST_IMAGE) {
     errors.push(unsupportedValue(`${path}.container.image`, container.image, [GUEST_IMAGE]));

@@ -26,12 +26,20 @@ const many = (count: number, disk: object) => {
     volumes: names.map((name) => ({ name, emptyDisk: { capacity: '1Mi' } })),
   };
 };
+const e1000e = (count: number) => {
+  const names = Array.from({ length: count }, (_, i) => `n${i}`);
+  return nics(
+    names.map((name) => ({ name, model: 'e1000e', bridge: {} })),
+    names.map((name) => ({ name, multus: { networkName: 'br0' } })),
+  );
+};
 const POD = { name: 'default', pod: {} };
 const MASQUERADE = { name: 'default', masquerade: {} };
 const PLACE = 'must be 0000:<bus>:00.0 with a bus from 01 to 20 (hexadecimal), which is behind a root port';
 const MODEL = 'must be host-model, host-passthrough or the name of a CPU model';
 const UUID = 'must be a UUID as of RFC 4122, other than the nil UUID (e.g. 5d307ca9-b3ef-428c-8861-06e72d69f223)';
 const MAC = 'must be a MAC address (e.g. 02:00:00:12:34:56)';
+const WRITTEN = 'sata disks can always be written; take virtio, scsi or a cdrom for what is read-only';
 const SECURE = 'has EFI SecureBoot enabled. SecureBoot requires SMM, which is currently disabled.';
 
 const cases: Record<string, Case> = {
@@ -44,6 +52,10 @@ const cases: Record<string, Case> = {
   },
   'too many CPUs': {
     spec: { domain: { cpu: { sockets: 16, cores: 16 } } },
+    want: ['cpu: Invalid value: 256: sockets * cores * threads must be at most 255'],
+  },
+  'too many CPUs by what is asked of the scheduler': {
+    spec: { domain: { cpu: null, resources: { requests: { cpu: '255500m' } } } },
     want: ['cpu: Invalid value: 256: sockets * cores * threads must be at most 255'],
   },
 
@@ -144,6 +156,11 @@ const cases: Record<string, Case> = {
     ],
   },
 
+  'a kernel of nothing': {
+    spec: { domain: { firmware: { kernelBoot: {} } } },
+    want: ['firmware.kernelBoot.container: Required value: the image that has the kernel'],
+  },
+
   'a TPM': { spec: devices({ tpm: {} }) },
   'a persistent TPM': {
     spec: devices({ tpm: { persistent: true } }),
@@ -192,6 +209,37 @@ const cases: Record<string, Case> = {
       'devices.disks[0].cdrom.readonly: Forbidden: a CD-ROM is always read-only',
     ],
   },
+  'an open tray': {
+    spec: {
+      ...devices({ disks: [{ name: 'a', cdrom: { tray: 'open' } }] }),
+      volumes: [{ name: 'a', emptyDisk: { capacity: 1 } }],
+    },
+    want: ['devices.disks[0].cdrom.tray: Forbidden: open is not supported yet'],
+  },
+  'disks on sata that are only read': {
+    spec: {
+      ...devices({
+        disks: [
+          { name: 'a', disk: { bus: 'sata', readonly: true } },
+          { name: 'b', disk: { bus: 'sata' } },
+        ],
+      }),
+      volumes: [
+        { name: 'a', emptyDisk: { capacity: 1 } },
+        { name: 'b', persistentVolumeClaim: { claimName: 'b', readOnly: true } },
+      ],
+    },
+    want: [
+      `devices.disks[0].disk.bus: Invalid value: "sata": ${WRITTEN}`,
+      `devices.disks[1].disk.bus: Invalid value: "sata": ${WRITTEN}`,
+    ],
+  },
+  'a CD-ROM on sata of a claim that is only read': {
+    spec: {
+      ...devices({ disks: [{ name: 'a', cdrom: { bus: 'sata' } }] }),
+      volumes: [{ name: 'a', persistentVolumeClaim: { claimName: 'a', readOnly: true } }],
+    },
+  },
   'six disks on sata': { spec: many(6, { bus: 'sata' }) },
   'seven disks on sata': {
     spec: many(7, { bus: 'sata' }),
@@ -231,6 +279,24 @@ const cases: Record<string, Case> = {
   'an empty disk of no size': {
     spec: volumes({ name: 'a', emptyDisk: { capacity: '0' } }),
     want: ['volumes[0].emptyDisk.capacity: Invalid value: "0": must be greater than zero'],
+  },
+  'a claim that two disks write': {
+    spec: volumes(
+      { name: 'a', persistentVolumeClaim: { claimName: 'c', readOnly: true } },
+      { name: 'b', persistentVolumeClaim: { claimName: 'c' } },
+    ),
+    want: ['volumes[1].persistentVolumeClaim.claimName: Duplicate value: "c"'],
+  },
+  'a claim that two disks read': {
+    spec: volumes(
+      { name: 'a', persistentVolumeClaim: { claimName: 'c', readOnly: true } },
+      { name: 'b', persistentVolumeClaim: { claimName: 'c', readOnly: true } },
+      { name: 'd', ephemeral: { persistentVolumeClaim: { claimName: 'c' } } },
+    ),
+  },
+  'a disk of the host that others share': {
+    spec: volumes({ name: 'a', hostDisk: { path: '/srv/a.img', type: 'Disk', shared: true } }),
+    want: ['volumes[0].hostDisk.shared: Forbidden: is not supported yet'],
   },
   'a disk of the host': { spec: volumes({ name: 'a', hostDisk: { path: '/srv/a.img', type: 'Disk' } }) },
   'a disk of the host somewhere': {
@@ -341,6 +407,31 @@ const cases: Record<string, Case> = {
     want: [
       `devices.interfaces[0].pciAddress: Invalid value: "0000:21:00.0": ${PLACE}`,
       `devices.interfaces[1].pciAddress: Invalid value: "0000:00:02.0": ${PLACE}`,
+    ],
+  },
+  'eight interfaces of model e1000e': { spec: e1000e(8) },
+  'nine interfaces of model e1000e': {
+    spec: e1000e(9),
+    want: ['devices.interfaces[8].model: Invalid value: "e1000e": a guest has room for 8 of this model'],
+  },
+  'ports of an interface': {
+    spec: nics([{ ...MASQUERADE, ports: [{ port: 80 }] }], [POD]),
+    want: [
+      'devices.interfaces[0].ports: Forbidden: is not supported yet: no port of the guest can be reached from outside',
+    ],
+  },
+  'a MAC address with dashes, and the same with colons': {
+    spec: nics(
+      [
+        { ...MASQUERADE, macAddress: '02-00-00-00-00-0a' },
+        { name: 'b', bridge: {}, macAddress: '02:00:00:00:00:0A' },
+        { name: 'c', bridge: {}, macAddress: '02-00:00-00:00-0b' },
+      ],
+      [POD, { name: 'b', multus: { networkName: 'br0' } }, { name: 'c', multus: { networkName: 'br0' } }],
+    ),
+    want: [
+      `devices.interfaces[2].macAddress: Invalid value: "02-00:00-00:00-0b": ${MAC}`,
+      'devices.interfaces[1].macAddress: Duplicate value: "02:00:00:00:00:0A"',
     ],
   },
   'one PCI address twice': {

@@ -5,7 +5,9 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { duplicateValue, forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
 
 const BINDINGS = ['masquerade', 'bridge'] as const;
-const MAC = /^[0-9a-f]{2}(?::[0-9a-f]{2}){5}$/i;
+const MAC = /^[0-9a-f]{2}([:-])[0-9a-f]{2}(?:\1[0-9a-f]{2}){4}$/i;
+/** What the I/O ports of a guest have room for (node/definition/devices/interface.ts). */
+const MAX_E1000E = 8;
 
 export function checkInterfaces({ domain, networks = [] }: VmiSpec, path: string): FieldError[] {
   const interfaces = domain.devices?.interfaces ?? [];
@@ -18,9 +20,14 @@ export function checkInterfaces({ domain, networks = [] }: VmiSpec, path: string
     if (network === undefined) {
       errors.push(invalidValue(`${at}.name`, nic.name, `there is no network of this name in ${path}.networks`));
     }
+    if ((nic.ports ?? []).length > 0) {
+      errors.push(
+        forbiddenField(`${at}.ports`, 'is not supported yet: no port of the guest can be reached from outside'),
+      );
+    }
     errors.push(...checkBinding(nic, network, at), ...checkMac(nic.macAddress, `${at}.macAddress`));
   }
-  return [...errors, ...duplicateMacs(interfaces, field)];
+  return [...errors, ...duplicateMacs(interfaces, field), ...tooManyE1000e(interfaces, field)];
 }
 
 function checkBinding(nic: Interface, network: Network | undefined, path: string): FieldError[] {
@@ -44,16 +51,22 @@ function checkMac(mac: string | undefined, field: string): FieldError[] {
   if ((Number.parseInt(mac.slice(0, 2), 16) & 1) === 1) {
     return [invalidValue(field, mac, 'must be a unicast MAC address: the first byte must be even')];
   }
-  return /^[0:]+$/.test(mac) ? [invalidValue(field, mac, 'must not be zero')] : [];
+  return /^[0:-]+$/.test(mac) ? [invalidValue(field, mac, 'must not be zero')] : [];
 }
 
 function duplicateMacs(interfaces: readonly Interface[], path: string): FieldError[] {
   const seen = new Set<string>();
   return interfaces.flatMap(({ macAddress }, i) => {
-    const mac = macAddress?.toLowerCase();
+    const mac = macAddress?.toLowerCase().replaceAll('-', ':');
     if (mac === undefined || mac === '') return [];
     if (seen.has(mac)) return [duplicateValue(`${path}[${i}].macAddress`, macAddress)];
     seen.add(mac);
     return [];
   });
+}
+
+function tooManyE1000e(interfaces: readonly Interface[], path: string): FieldError[] {
+  const ninth = interfaces.flatMap(({ model }, i) => (model === 'e1000e' ? [i] : []))[MAX_E1000E];
+  if (ninth === undefined) return [];
+  return [invalidValue(`${path}[${ninth}].model`, 'e1000e', `a guest has room for ${MAX_E1000E} of this model`)];
 }

@@ -10,8 +10,11 @@ const MACHINE_TYPE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
 export function checkMachine({ domain }: VmiSpec, path: string, configuration: Configuration): FieldError[] {
   const type = domain.machine?.type;
   if (type === undefined || type === null || type === '') return [];
+  return checkMachineType(type, `${path}.domain.machine.type`, configuration);
+}
+
+export function checkMachineType(type: string, field: string, configuration: Configuration): FieldError[] {
   if (MACHINE_TYPE.test(type) && isEmulated(type, configuration)) return [];
-  const field = `${path}.domain.machine.type`;
   const allowed = configuration.emulatedMachines.join(' ');
   return [invalidValue(field, type, `${field} is not supported: ${type} (allowed values: [${allowed}])`)];
 }

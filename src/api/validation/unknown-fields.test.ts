@@ -11,9 +11,12 @@ const NOT_YET = 'Forbidden: is not supported yet';
 const cases: Record<string, { spec: unknown; want: string[] }> = {
   'nothing is wrong': { spec: {}, want: [] },
   'null is not set': { spec: { template: { metadata: { creationTimestamp: null } } }, want: [] },
-  'pods have what we do not look into': {
-    spec: { template: { spec: { affinity: { nodeAffinity: { x: 1 } }, tolerations: [{ any: 'thing' }] } } },
-    want: [],
+  'what a pod does not know of where it may run': {
+    spec: { template: { spec: { affinity: { podAffinty: {} }, tolerations: [{ operator: 'Exists', for: 'ever' }] } } },
+    want: [
+      'spec.template.spec.affinity.podAffinty: Forbidden: unknown field',
+      'spec.template.spec.tolerations[0].for: Forbidden: unknown field',
+    ],
   },
   'a field of the VM that comes later': {
     spec: { instancetype: { name: 'u1.small' } },

@@ -1,7 +1,9 @@
 /** Whether a KubeVirt object may be stored: there is one, and its globs can be read. */
 import { kubevirtSpec, type KubeVirt } from '#api/kubevirt/kind.ts';
+import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { newlyWrong } from '#api/validation/already-wrong.ts';
 import { parseGlob } from '#api/validation/glob.ts';
+import { checkMachineType } from '#api/validation/machine.ts';
 import { unknownFields } from '#api/validation/unknown-fields.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
 
@@ -29,7 +31,21 @@ function checkSpec(spec: NonNullable<KubeVirt['spec']>): FieldError[] {
       architectureConfiguration?.amd64?.emulatedMachines,
       `${path}.architectureConfiguration.amd64.emulatedMachines`,
     ),
+    ...checkDefaultMachine(spec, path),
   ];
+}
+
+/**
+ * A default that VMs may not have would keep every VM that names none from starting. Who says nothing of it may narrow
+ * the list, as in KubeVirt.
+ */
+function checkDefaultMachine(spec: NonNullable<KubeVirt['spec']>, path: string): FieldError[] {
+  const { machineType, architectureConfiguration } = spec.configuration ?? {};
+  const configuration = configurationOf({ spec });
+  if (machineType) return checkMachineType(machineType, `${path}.machineType`, configuration);
+  const ofArchitecture = architectureConfiguration?.amd64?.machineType;
+  if (!ofArchitecture) return [];
+  return checkMachineType(ofArchitecture, `${path}.architectureConfiguration.amd64.machineType`, configuration);
 }
 
 function checkGlobs(globs: readonly string[] | undefined, path: string): FieldError[] {

@@ -8,7 +8,7 @@ import { checkRunStrategy, runStrategyWarnings } from '#api/validation/run-strat
 import { unknownFields } from '#api/validation/unknown-fields.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { vmSpec, type VmSpec } from '#api/virtual-machine/schema.ts';
-import { invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
+import { forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
 import { labelValueErrors } from '#kube/names.ts';
 
 export interface ValidationContext<T> {
@@ -26,8 +26,17 @@ export function validateVirtualMachine(
   const nameFaults = old === undefined ? labelValueErrors(name) : [];
   return [
     ...nameFaults.map((text) => invalidValue('metadata.name', name, text)),
-    ...newlyWrong(vm.spec, old?.spec, (spec) => checkSpec(spec, configuration)),
+    ...newlyWrong(vm.spec, old?.spec, (spec) => [...checkTemplateName(spec, vm), ...checkSpec(spec, configuration)]),
   ];
+}
+
+/** An instance has the name of its VM: a template cannot give it another. */
+function checkTemplateName({ template }: VmSpec, { metadata }: VirtualMachine): FieldError[] {
+  return (['name', 'namespace'] as const).flatMap((part) => {
+    const asked = template?.metadata?.[part];
+    if (!asked || asked === metadata[part]) return [];
+    return [forbiddenField(`spec.template.metadata.${part}`, `the instance has the ${part} of its VM`)];
+  });
 }
 
 function checkSpec(spec: VmSpec, configuration: Configuration): FieldError[] {

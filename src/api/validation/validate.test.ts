@@ -35,6 +35,17 @@ const vms: Record<string, { vm: unknown; old?: unknown; want?: string[] }> = {
     vm: { metadata: { name: LONG } },
     want: [`metadata.name: Invalid value: "${LONG}": must be no more than 63 characters`],
   },
+  'a template with the name of its VM': {
+    vm: { spec: { template: { metadata: { name: 'db', namespace: 'golden' } } } },
+  },
+  'a template with another name': {
+    vm: { spec: { template: { metadata: { name: 'web', namespace: 'other' } } } },
+    want: [
+      'spec.template.metadata.name: Forbidden: the instance has the name of its VM',
+      'spec.template.metadata.namespace: Forbidden: the instance has the namespace of its VM',
+    ],
+  },
+  'an empty strategy says nothing': { vm: { spec: { running: true, runStrategy: '' } } },
   'a template without a domain': {
     vm: { spec: { template: { spec: null } } },
     want: ['spec.template.spec.domain: Required value'],
@@ -154,6 +165,22 @@ const kubevirts: Record<string, { kubevirt?: KubeVirt; old?: KubeVirt; present?:
       'spec.configuration.emulatedMachines[1]: Invalid value: "[--": syntax error in pattern',
       'spec.configuration.architectureConfiguration.amd64.emulatedMachines[0]: Invalid value: "[": syntax error in pattern',
     ],
+  },
+  'a default machine type that VMs may not have': {
+    kubevirt: aKubeVirt({ architectureConfiguration: { amd64: { machineType: 'pc' } } }),
+    want: [
+      'spec.configuration.architectureConfiguration.amd64.machineType: Invalid value: "pc": spec.configuration.architectureConfiguration.amd64.machineType is not supported: pc (allowed values: [q35* pc-q35*])',
+    ],
+  },
+  'machine types without the default that nobody named': { kubevirt: aKubeVirt({ emulatedMachines: ['pc-q35-*'] }) },
+  'machine types without the default that was named': {
+    kubevirt: aKubeVirt({ machineType: 'q35', emulatedMachines: ['pc-q35-*'] }),
+    want: [
+      'spec.configuration.machineType: Invalid value: "q35": spec.configuration.machineType is not supported: q35 (allowed values: [pc-q35-*])',
+    ],
+  },
+  'machine types with a default of their own': {
+    kubevirt: aKubeVirt({ machineType: 'pc-q35-8.2', emulatedMachines: ['pc-q35-*'] }),
   },
   'a setting that we do not have': {
     kubevirt: aKubeVirt({ migrations: {} }),

@@ -2,7 +2,7 @@
 import type { CloudInitNoCloud, Volume } from '#api/domain/volume.ts';
 import { checkNames, setOf } from '#api/validation/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
-import { forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
+import { duplicateValue, forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
 import { nameErrors } from '#kube/names.ts';
 import { parseQuantity, quantityFault } from '#kube/quantity.ts';
 import type { IntOrString } from '#kube/schema-dsl.ts';
@@ -15,7 +15,7 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 export function checkVolumes({ volumes = [], domain }: VmiSpec, path: string): FieldError[] {
   const field = `${path}.volumes`;
   const used = new Set((domain.devices?.disks ?? []).map(({ name }) => name));
-  const errors = checkNames(volumes, field);
+  const errors = [...checkNames(volumes, field), ...checkSharedClaims(volumes, field)];
   for (const [i, volume] of volumes.entries()) {
     errors.push(...checkVolume(volume, `${field}[${i}]`));
     if (used.has(volume.name)) continue;
@@ -23,6 +23,19 @@ export function checkVolumes({ volumes = [], domain }: VmiSpec, path: string): F
     errors.push(invalidValue(`${field}[${i}].name`, volume.name, text));
   }
   return errors;
+}
+
+/** A claim that two disks write would be two guests' worth of trouble in one; QEMU locks it and does not start. */
+function checkSharedClaims(volumes: readonly Volume[], path: string): FieldError[] {
+  const seen = new Map<string, boolean>();
+  return volumes.flatMap(({ persistentVolumeClaim: claim }, i) => {
+    if (claim === undefined) return [];
+    const writes = claim.readOnly !== true;
+    const before = seen.get(claim.claimName);
+    seen.set(claim.claimName, writes || before === true);
+    if (before === undefined || (!before && !writes)) return [];
+    return [duplicateValue(`${path}[${i}].persistentVolumeClaim.claimName`, claim.claimName)];
+  });
 }
 
 function checkVolume(volume: Volume, path: string): FieldError[] {
@@ -54,8 +67,9 @@ function checkCapacity(capacity: IntOrString, field: string): FieldError[] {
   return [invalidValue(field, capacity, 'must be greater than zero')];
 }
 
-function checkHostDisk({ path, type, capacity }: NonNullable<Volume['hostDisk']>, field: string): FieldError[] {
+function checkHostDisk({ path, type, capacity, shared }: NonNullable<Volume['hostDisk']>, field: string): FieldError[] {
   const errors: FieldError[] = [];
+  if (shared === true) errors.push(forbiddenField(`${field}.shared`, 'is not supported yet'));
   if (!path.startsWith('/') || path.endsWith('/') || path.includes('\0')) {
     errors.push(invalidValue(`${field}.path`, path, 'must be the absolute path of a file'));
   } else if (path.split('/').includes('..')) {

@@ -1,7 +1,8 @@
 import { domain } from '#api/domain/domain.ts';
 import { network } from '#api/domain/interface.ts';
+import { affinity, toleration } from '#api/domain/placement.ts';
 import { volume } from '#api/domain/volume.ts';
-import { anything, int64, list, map, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
+import { int64, list, map, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
 
 export const vmiSpec = obj(
   {
@@ -15,15 +16,15 @@ export const vmiSpec = obj(
     startStrategy: oneOf(['Paused']),
     evictionStrategy: oneOf(['None']),
     nodeSelector: map(str()),
-    affinity: anything({ description: 'As in a Pod.' }),
-    tolerations: list(anything(), { description: 'As in a Pod.' }),
+    affinity,
+    tolerations: list(toleration, { description: 'As in a Pod.' }),
     priorityClassName: str(),
     schedulerName: str(),
     architecture: oneOf(['amd64']),
     hostname: str({ maxLength: 63 }),
     subdomain: str({ maxLength: 63 }),
   },
-  { required: ['domain'] },
+  { required: ['domain'], description: 'The machine, what it is plugged into, and where it may run.' },
 );
 
 export type VmiSpec = Infer<typeof vmiSpec>;

@@ -18,7 +18,7 @@ export const vmSpec = obj(
       { description: 'The instance that is made when the machine starts.' },
     ),
   },
-  { required: ['template'] },
+  { required: ['template'], description: 'Whether the machine is to run, and what it then is.' },
 );
 
 /** In the order in which the first that applies is shown. */

@@ -20,6 +20,10 @@ export class FakeClock implements Clock {
     return this.#wallOffsetMs + this.#elapsedMs;
   }
 
+  elapsed(): number {
+    return this.#elapsedMs;
+  }
+
   after(ms: number, fn: () => void): () => void {
     const timer = { atMs: this.#elapsedMs + Math.max(0, ms), order: this.#order++, fn };
     this.#timers.add(timer);

@@ -212,6 +212,28 @@ describe('a volume', () => {
     },
   };
   for (const [name, { volume, want }] of Object.entries(cases)) {
-    it(name, () => assert.deepEqual(deeds(decideVolume(volume)), want));
+    it(name, () => assert.deepEqual(deeds(decideVolume({ volume, homeExists: true })), want));
+  }
+
+  const metadata = (more: object = {}) => ({
+    deletionTimestamp: NOW,
+    finalizers: ['selfsame.io/volume-data'],
+    annotations: { ...aVolume().metadata.annotations, 'selfsame.io/volume-node': 'node-1' },
+    ...more,
+  });
+  const stranded: Record<string, { metadata: object; want: string[] }> = {
+    'says that the node is gone that would remove its data': { metadata: metadata(), want: ['VolumeNodeGone'] },
+    'says so only when it is to go': { metadata: metadata({ deletionTimestamp: undefined }), want: [] },
+    'says so only while the data are waited for': { metadata: metadata({ finalizers: ['other'] }), want: [] },
+  };
+  for (const [name, { metadata: changed, want }] of Object.entries(stranded)) {
+    it(name, () => {
+      const volume = aVolume('1Gi', { status: { phase: 'Released' }, metadata: changed });
+      const decided = deeds(decideVolume({ volume, homeExists: false }));
+      assert.deepEqual(
+        decided.filter((deed) => !deed.startsWith('delete')),
+        want,
+      );
+    });
   }
 });

@@ -7,10 +7,11 @@ import { LOCAL_PROVISIONER } from '#api/names.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { type ClaimWorld, decideClaim, SELECTED_NODE } from '#controllers/storage/decide-claim.ts';
-import { decideVolume } from '#controllers/storage/decide-volume.ts';
+import { awaitedHome, decideVolume, type VolumeWorld } from '#controllers/storage/decide-volume.ts';
 import { volumeNameFor } from '#controllers/storage/local-volume.ts';
 import {
   NODES,
+  type Node,
   PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,
   type PersistentVolume,
@@ -20,13 +21,22 @@ import {
 } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
-import { type ControllerDefinition, defineController, source, startController, lookedUp } from '#runtime/controller.ts';
+import {
+  type ControllerDefinition,
+  defineController,
+  lookedUp,
+  source,
+  type Source,
+  startController,
+} from '#runtime/controller.ts';
 
 const CONCURRENCY = 10;
 /** Pods that have a node and have not ended, by the key of each claim that they use. */
 const CONSUMERS = 'consumed-claim';
 /** Claims by the name of their class. */
 const BY_CLASS = 'storage-class';
+/** Volumes that are to go, by the node that has to remove their data. */
+const AWAITED_HOME = 'awaited-home';
 
 export const storageController: PlaneController = {
   account: 'storage-controller',
@@ -86,15 +96,37 @@ function consumedBy({ metadata: { namespace }, spec, status }: Stored<Pod>): str
   );
 }
 
-function volumeDefinition({ informer }: ControllerParts): ControllerDefinition<Stored<PersistentVolume>> {
-  const volumes: Informer<PersistentVolume> = informer(PERSISTENT_VOLUMES);
-  return defineController<Stored<PersistentVolume>>({
+function volumeDefinition({ informer }: ControllerParts): ControllerDefinition<VolumeWorld> {
+  const volumes = informer(PERSISTENT_VOLUMES);
+  const nodes = informer(NODES);
+  volumes.addIndex(AWAITED_HOME, (volume) => {
+    const home = awaitedHome(volume);
+    return home === undefined ? [] : [home];
+  });
+  return defineController<VolumeWorld>({
     name: 'storage-volumes',
     type: PERSISTENT_VOLUMES,
     concurrency: CONCURRENCY,
-    sources: [source(volumes)],
-    observe: (key) => volumes.get(key),
+    sources: [source(volumes), goneNodes(nodes, volumes)],
+    observe(key) {
+      const volume = volumes.get(key);
+      if (volume === undefined) return undefined;
+      const home = awaitedHome(volume);
+      return { volume, homeExists: home === undefined || nodes.get(home) !== undefined };
+    },
     decide: decideVolume,
-    subject: (volume) => volume,
+    subject: ({ volume }) => volume,
   });
+}
+
+/** Nodes report all the time; only that one is gone makes a difference, and only to volumes that wait for it. */
+function goneNodes(nodes: Informer<Node>, volumes: Informer<PersistentVolume>): Source {
+  return {
+    cache: nodes,
+    subscribe: (add) =>
+      nodes.onChange((name, { new: next }) => {
+        if (next !== undefined) return;
+        for (const { metadata } of volumes.byIndex(AWAITED_HOME, name)) add(metadata.name);
+      }),
+  };
 }

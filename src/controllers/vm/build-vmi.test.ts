@@ -73,6 +73,17 @@ const grown = {
   domain: { machine: { type: 'pc-q35-7.2' }, firmware: { uuid: UUID, serial: 's1' }, cpu: { cores: 4 } },
 };
 
+const sized = (size: string, uuid: string, macAddress: string): Partial<VmiSpec> => ({
+  domain: {
+    memory: { guest: size },
+    resources: { requests: { memory: size } },
+    firmware: { uuid },
+    devices: { interfaces: [{ name: 'default', macAddress, masquerade: {} }] },
+  },
+  networks: [{ name: 'default', pod: {} }],
+  volumes: [{ name: 'a', emptyDisk: { capacity: size } }],
+});
+
 const restarts: Record<string, { world: ReturnType<typeof aWorld>; want: boolean }> = {
   'no instance needs no restart': { world: aWorld({ vm: aVm({ template: grown }) }), want: false },
   'an instance as the template has it needs none': { world: aWorld({ vmi: aVmi('Running') }), want: false },
@@ -102,6 +113,28 @@ const restarts: Record<string, { world: ReturnType<typeof aWorld>; want: boolean
       vmi: aVmi('Running', { vm: aVm({ template: { domain: { machine: { type: 'q35' } } } }) }),
     }),
     want: false,
+  },
+  'a machine type that was cleared waits for a default that has changed since': {
+    world: aWorld({
+      vm: aVm({ template: { domain: { machine: { type: '' } } } }),
+      vmi: aVmi('Running', { vm: aVm({ template: { domain: { machine: { type: 'q35' } } } }) }),
+      configuration: { ...CONFIGURATION, defaultMachineType: 'pc-q35-8.2' },
+    }),
+    want: true,
+  },
+  'the same in other words is the same': {
+    world: aWorld({
+      vm: aVm({ template: sized('1024Mi', UUID.toUpperCase(), '02:00:00:00:00:AB') }),
+      vmi: aVmi('Running', { vm: aVm({ template: sized('1Gi', UUID, '02:00:00:00:00:ab') }) }),
+    }),
+    want: false,
+  },
+  'another size is another': {
+    world: aWorld({
+      vm: aVm({ template: sized('1025Mi', UUID, '02:00:00:00:00:ab') }),
+      vmi: aVmi('Running', { vm: aVm({ template: sized('1Gi', UUID, '02:00:00:00:00:ab') }) }),
+    }),
+    want: true,
   },
   'how an instance starts and stops is not the machine': {
     world: aWorld({ vmi: aVmi('Running', { spec: { terminationGracePeriodSeconds: 0, startStrategy: 'Paused' } }) }),

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { VM_FINALIZER } from '#api/names.ts';
+import { VM_FINALIZER, VMI_FINALIZER } from '#api/names.ts';
+import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { concludeVm, decideVm } from '#controllers/vm/decide-vm.ts';
 import { aRecord, aVm, aVmi, aWorld, DELETED, NOW_MS } from '#controllers/vm/vm-world.fixture.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { conflict } from '#kube/api-error.ts';
+import type { ObjectMeta } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import type { Change } from '#runtime/plan.ts';
 
@@ -18,6 +20,7 @@ interface Case {
   readonly status?: boolean;
 }
 
+const anOrphan = (metadata: ObjectMeta = {}) => aVmi('Running', { metadata: { ownerReferences: [], ...metadata } });
 const FRESH = { finalizers: undefined };
 const bare = aVm({ metadata: FRESH, template: { domain: {} } });
 
@@ -81,6 +84,27 @@ const cases: Record<string, Case> = {
     want: ['patch VirtualMachine'],
     status: false,
   },
+  'an instance that an earlier VM left behind is adopted': {
+    world: { stranger: anOrphan(), mayAdopt: true },
+    want: ['patch VirtualMachineInstance'],
+    status: false,
+  },
+  'by a VM that is held first': {
+    world: { vm: bare, stranger: anOrphan(), mayAdopt: true },
+    want: ['patch VirtualMachine', 'patch VirtualMachineInstance'],
+    status: false,
+  },
+  'but not by a VM that is gone already': { world: { stranger: anOrphan(), mayAdopt: false }, want: [] },
+  'nor one that people made themselves': {
+    world: { stranger: anOrphan({ finalizers: [VMI_FINALIZER] }), mayAdopt: true },
+    want: [],
+  },
+  'nor one that another VM has': { world: { stranger: aVmi('Running'), mayAdopt: true }, want: [] },
+  'nor by a VM that is to go': {
+    world: { vm: aVm({ metadata: DELETED }), stranger: anOrphan(), mayAdopt: true },
+    want: ['patch VirtualMachine'],
+    status: false,
+  },
   'an instance of somebody else is not touched': { world: { stranger: aVmi('Failed') }, want: [] },
   'a deleted VM does not wait for an instance of somebody else': {
     world: { vm: aVm({ metadata: DELETED }), stranger: aVmi('Running') },
@@ -122,6 +146,21 @@ test('a failure under RerunOnFailure is written down with the delete', () => {
   const vm = aVm({ runStrategy: 'RerunOnFailure' });
   const { status } = decideVm(aWorld({ vm, vmi: aVmi('Failed', { vm }) }));
   assert.deepEqual(status?.['stateChangeRequests'], [{ action: 'Start' }]);
+});
+
+test('what keeps a VM from running is told in an Event, once', () => {
+  const stranger = aVmi('Running', { metadata: { ownerReferences: [] } });
+  const { events, status } = decideVm(aWorld({ stranger }));
+  assert.deepEqual(
+    events?.map(({ type, reason }) => `${type} ${reason}`),
+    ['Warning FailedCreate'],
+  );
+  assert.deepEqual(decideVm(aWorld({ stranger, vm: aVm({ status: status as VmStatus }) })).events, []);
+});
+
+test('all of a start is told when it fails', () => {
+  assert.equal(decideVm(aWorld({ vm: bare, identity: undefined })).goOn, true);
+  assert.equal(decideVm(aWorld()).goOn, true);
 });
 
 test('an instance that cannot be made is told; one that was only looked at too late is not', () => {

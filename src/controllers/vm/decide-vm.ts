@@ -1,13 +1,16 @@
 /** What is done about one VM. Pure. */
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { adoption } from '#controllers/vm/adopt.ts';
 import { releaseInstance, removal, stop } from '#controllers/vm/delete.ts';
 import { recordIdentity } from '#controllers/vm/identity.ts';
 import { wantOf } from '#controllers/vm/run-strategy.ts';
-import { start } from '#controllers/vm/start.ts';
+import { prepareVm, start } from '#controllers/vm/start.ts';
 import { FAILED_CREATE, troubleOf } from '#controllers/vm/trouble.ts';
 import { vmStatusOf } from '#controllers/vm/vm-status.ts';
 import { isDeleting, type VmWorld } from '#controllers/vm/vm-world.ts';
+import { findCondition } from '#kube/conditions.ts';
 import { isStale, textOf } from '#runtime/apply.ts';
+import type { EventNote } from '#runtime/events.ts';
 import type { Failure, Plan } from '#runtime/plan.ts';
 
 type Rule = (world: VmWorld) => Plan | undefined;
@@ -16,6 +19,7 @@ type Rule = (world: VmWorld) => Plan | undefined;
 const rules: readonly Rule[] = [
   releaseStopping, // The end of an instance is seen once, whatever else is going on.
   removeDeleted, // A VM under deletion stops its instance and does nothing else.
+  adoptOrphan, // What an earlier VM of the name left running is the VM's own before anything is decided about it.
   wakeHalted, // A paused start of a halted VM makes it one that is always to run.
   stopUnwanted, // An instance that is finished, or not wanted, has to be gone before a new one may take its name.
   startWanted,
@@ -28,7 +32,15 @@ export function decideVm(world: VmWorld): Plan {
     if (plan !== undefined) return plan;
   }
   const want = wantOf(world);
-  return { changes: [], status: vmStatusOf(world), ...(want.to === 'wait' ? { requeueAfterMs: want.ms } : {}) };
+  const requeue = want.to === 'wait' ? { requeueAfterMs: want.ms } : {};
+  return { changes: [], status: vmStatusOf(world), events: eventsOf(world), ...requeue };
+}
+
+/** Each trouble once, when it is new. */
+function eventsOf(world: VmWorld): EventNote[] {
+  const trouble = troubleOf(world);
+  const told = findCondition(world.vm.status?.conditions, 'Failure')?.message;
+  return trouble === undefined || trouble.message === told ? [] : [{ type: 'Warning', ...trouble }];
 }
 
 /** An instance that could not be made is told in the status; one that could is told when it is seen. */
@@ -52,11 +64,17 @@ function removeDeleted(world: VmWorld): Plan | undefined {
   return change.do === 'patch' ? { changes: [change] } : { changes: [change], status: vmStatusOf(world) };
 }
 
+function adoptOrphan(world: VmWorld): Plan | undefined {
+  const change = adoption(world);
+  // It has an instance from then on, and is held as after a start.
+  return change === undefined ? undefined : { changes: [...prepareVm(world), change] };
+}
+
 function wakeHalted(world: VmWorld): Plan | undefined {
   if (wantOf(world).to !== 'wake') return undefined;
   const { metadata, spec } = world.vm;
   const { name, namespace, uid, resourceVersion } = metadata;
-  const run = spec.runStrategy === undefined ? { running: true } : { runStrategy: 'Always' };
+  const run = !spec.runStrategy ? { running: true } : { runStrategy: 'Always' };
   const patch = { type: 'merge', body: { metadata: { resourceVersion }, spec: run } } as const;
   const why = 'a start was asked for';
   return { changes: [{ do: 'patch', type: VIRTUAL_MACHINES, name: { name, namespace }, uid, patch, why }] };

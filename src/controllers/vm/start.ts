@@ -14,8 +14,8 @@ import type { Change, Plan } from '#runtime/plan.ts';
 /** For a VM that is to start and may. */
 export function start(world: VmWorld): Plan {
   const preparations = [...prepareVm(world), ...recordIdentity(world)];
-  // Made by itself, so that only its failure is told as one of the start; all that comes before is tried again in silence.
-  return preparations.length > 0 ? { changes: preparations } : { changes: [create(world)], goOn: true };
+  // Whatever keeps the VM from starting is told in its status (concludeVm).
+  return { changes: preparations.length > 0 ? preparations : [create(world)], goOn: true };
 }
 
 function create(world: VmWorld): Change {
@@ -26,7 +26,8 @@ function create(world: VmWorld): Change {
   return { do: 'create', type: VIRTUAL_MACHINE_INSTANCES, object, why };
 }
 
-function prepareVm({ vm, configuration }: VmWorld): Change[] {
+/** Holds the VM, and gives it a machine type; nothing where both are so. */
+export function prepareVm({ vm, configuration }: VmWorld): Change[] {
   const { name, namespace, uid, resourceVersion, finalizers = [] } = vm.metadata;
   const held = finalizers.includes(VM_FINALIZER);
   const typed = Boolean(templateSpec(vm).domain.machine?.type);

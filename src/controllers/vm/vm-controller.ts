@@ -10,9 +10,18 @@ import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.t
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import type { ControllerParts, PlaneController } from '#controllers/plane-controller.ts';
+import { isOrphan } from '#controllers/vm/adopt.ts';
 import { concludeVm, decideVm } from '#controllers/vm/decide-vm.ts';
 import { releaseInstance } from '#controllers/vm/delete.ts';
-import { claimNamesOf, controllerUid, type ClaimView, type VmWorld } from '#controllers/vm/vm-world.ts';
+import {
+  claimNamesOf,
+  controllerUid,
+  isDeleting,
+  templateSpec,
+  type ClaimView,
+  type VmWorld,
+} from '#controllers/vm/vm-world.ts';
+import { isApiError } from '#kube/api-error.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
@@ -21,6 +30,8 @@ import { NOTHING } from '#runtime/plan.ts';
 const CONCURRENCY = 10;
 /** VMs by the key of each claim that they name. */
 const BY_CLAIM = 'claim';
+/** VMs that name no machine type. */
+const UNTYPED = 'untyped';
 const CONFIGURATION_KEY = keyOf({ namespace: SYSTEM_NAMESPACE, name: KUBEVIRT_NAME });
 
 /** An instance whose VM is gone, and that still has our finalizer. */
@@ -34,17 +45,30 @@ export const vmController: PlaneController = {
   start: (parts) => [startController(definition(parts), parts)],
 };
 
-function definition({ informer, clock }: ControllerParts): ControllerDefinition<VmWorld | Leftover> {
+function definition({ client, informer, clock }: ControllerParts): ControllerDefinition<VmWorld | Leftover> {
   const vms = informer(VIRTUAL_MACHINES);
   const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
   const identities = informer(VIRTUAL_MACHINE_IDENTITIES);
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   const kubevirts = informer(KUBEVIRTS);
   vms.addIndex(BY_CLAIM, claimKeysOf);
+  vms.addIndex(UNTYPED, (vm) => (templateSpec(vm).domain.machine?.type ? [] : [UNTYPED]));
 
   function claimsOf(vm: Stored<VirtualMachine>): ClaimView[] {
     const { namespace } = vm.metadata;
     return claimNamesOf(vm).map((name) => ({ name, claim: claims.get(keyOf({ namespace, name })) }));
+  }
+
+  /** Asked before it becomes an owner: an instance whose owner is gone would be collected as garbage. */
+  async function isThere({ metadata }: Stored<VirtualMachine>, signal: AbortSignal): Promise<boolean> {
+    const { name, namespace, uid } = metadata;
+    try {
+      const live = await client.get(VIRTUAL_MACHINES, { name, namespace }, { signal });
+      return live.metadata.uid === uid && !isDeleting(live);
+    } catch (error) {
+      if (isApiError(error, 'NotFound')) return false;
+      throw error;
+    }
   }
 
   return defineController<VmWorld | Leftover>({
@@ -57,10 +81,10 @@ function definition({ informer, clock }: ControllerParts): ControllerDefinition<
       source(vmis),
       source(identities),
       source(claims, (claim) => vms.byIndex(BY_CLAIM, objectKey(claim)).map(objectKey)),
-      // Read at the next look: a new default is for VMs that start, not a reason to look at all of them.
-      source(kubevirts, () => []),
+      // A new default matters to those that have none of their own; one that runs may need a restart for it.
+      source(kubevirts, () => vms.byIndex(UNTYPED, UNTYPED).map(objectKey)),
     ],
-    observe(key) {
+    async observe(key, { signal }) {
       const vm = vms.get(key);
       const named = vmis.get(key);
       if (vm === undefined) return named === undefined ? undefined : { leftover: named };
@@ -68,6 +92,7 @@ function definition({ informer, clock }: ControllerParts): ControllerDefinition<
       return {
         vm,
         ...(own ? { vmi: named } : { stranger: named }),
+        ...(!own && named !== undefined && isOrphan(named) ? { mayAdopt: await isThere(vm, signal) } : {}),
         identity: identities.get(key),
         configuration: configurationOf(kubevirts.get(CONFIGURATION_KEY)),
         claims: claimsOf(vm),

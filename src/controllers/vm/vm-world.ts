@@ -13,6 +13,8 @@ export interface VmWorld {
   readonly vmi?: Stored<VirtualMachineInstance>;
   /** The instance of the same name, if it is somebody else's: it is left alone. */
   readonly stranger?: Stored<VirtualMachineInstance>;
+  /** Whether the VM is still there by a live look, for a stranger that nobody owns. */
+  readonly mayAdopt?: boolean;
   /** The record of the same name, whoever owns it. */
   readonly identity?: Stored<VirtualMachineIdentity>;
   readonly configuration: Configuration;

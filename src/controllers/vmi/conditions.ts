@@ -6,7 +6,7 @@ import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.t
 import { COMPUTE_CONTAINER } from '#api/names.ts';
 import { missingClaims } from '#controllers/vmi/missing-claims.ts';
 import { hasEnded, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
-import { findCondition, setCondition, type Condition, type NextCondition } from '#kube/conditions.ts';
+import { findCondition, isTrue, setCondition, type Condition, type NextCondition } from '#kube/conditions.ts';
 
 const OWN = ['Ready', 'PodScheduled', 'Synchronized', 'LiveMigratable'] as const;
 type OwnType = (typeof OWN)[number];
@@ -35,13 +35,15 @@ function isOwn(type: string): type is OwnType {
   return (OWN as readonly string[]).includes(type);
 }
 
-function readiness({ pod }: VmiWorld, phase: VmiPhase): NextCondition {
+function readiness({ pod, vmi }: VmiWorld, phase: VmiPhase): NextCondition {
   const not = (reason: string, message: string): NextCondition => ({ type: 'Ready', status: 'False', reason, message });
   if (pod === undefined) return not('PodNotExists', 'virt-launcher pod has not yet been scheduled');
   if (hasEnded(pod) || pod.metadata.deletionTimestamp !== undefined) {
     return not('PodTerminating', 'virt-launcher pod is terminating');
   }
   if (phase !== 'Running') return not('GuestNotRunning', 'Guest VM is not reported as running');
+  // As KubeVirt's readiness gate does: a guest that stands still serves nobody.
+  if (isTrue(vmi.status?.conditions, 'Paused')) return not('GuestNotRunning', 'Guest VM is paused');
   const ready = findCondition(pod.status?.conditions, 'Ready');
   if (ready === undefined) return not('PodConditionMissing', 'virt-launcher pod is missing the Ready condition');
   return said('Ready', ready);

@@ -146,6 +146,13 @@ describe('the status', () => {
     const next = statusOf(decideVmi(aWorld({ vmi: aVmi({ status }), pod: running() })));
     assert.deepEqual([next.machine, next.devices, next.conditions?.[0]], [{ type: 'pc-q35-7.2' }, [], paused]);
   });
+  it('is not ready while the guest is paused', () => {
+    const paused = { type: 'Paused', status: 'True' as const, lastTransitionTime: NOW };
+    const status: VmiStatus = { phase: 'Running', conditions: [paused] };
+    const { reason, message } =
+      conditionOf(decideVmi(aWorld({ vmi: aVmi({ status }), pod: running() })), 'Ready') ?? {};
+    assert.deepEqual([reason, message], ['GuestNotRunning', 'Guest VM is paused']);
+  });
   it('tells each phase and when it came', () => {
     const first = statusOf(decideVmi(aWorld()));
     const next = statusOf(decideVmi(aWorld({ vmi: aVmi({ status: first }), pod: running(), now: LATER })));

@@ -112,8 +112,9 @@ describe('the launcher pod', () => {
 describe('where the data lies', () => {
   const volumes = [{ name: 'root', persistentVolumeClaim: { claimName: 'one' } }];
   const onNode1 = { one: { claim: aClaim('one'), volume: aVolume('pv', { 'selfsame.io/volume-node': 'node-1' }) } };
-  const here = { key: 'kubernetes.io/hostname', operator: 'In', values: ['node-1'] };
-  const required = (nodeSelectorTerms: unknown[]) => ({
+  const within = (key: string, value: string) => ({ key, operator: 'In' as const, values: [value] });
+  const here = within('kubernetes.io/hostname', 'node-1');
+  const required = <T>(nodeSelectorTerms: T[]) => ({
     nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } },
   });
 
@@ -121,14 +122,15 @@ describe('where the data lies', () => {
     assert.deepEqual(specOf({ spec: { volumes } }, onNode1).affinity, required([{ matchExpressions: [here] }]));
   });
   it('is said in each of the alternatives that people give, and leaves the rest of their wishes', () => {
-    const ssd = { key: 'disk', operator: 'In', values: ['ssd'] };
-    const field = { key: 'metadata.name', operator: 'In', values: ['node-1'] };
+    const ssd = within('disk', 'ssd');
+    const field = within('metadata.name', 'node-1');
+    const podAntiAffinity = { requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: 'zone' }] };
     const affinity = {
-      podAntiAffinity: { a: 1 },
+      podAntiAffinity,
       ...required([{ matchExpressions: [ssd] }, { matchFields: [field] }]),
     };
     assert.deepEqual(specOf({ spec: { volumes, affinity } }, onNode1).affinity, {
-      podAntiAffinity: { a: 1 },
+      podAntiAffinity,
       ...required([{ matchExpressions: [ssd, here] }, { matchFields: [field], matchExpressions: [here] }]),
     });
   });
@@ -146,7 +148,7 @@ describe('what the pod asks for', () => {
     },
     'the memory that people request in place of that of the guest': {
       domain: { memory: { guest: '1Gi' }, resources: { requests: { memory: '512Mi', cpu: '2' } } },
-      want: { requests: { cpu: '2', memory: '580Mi' } },
+      want: { requests: { cpu: '2', memory: '582Mi' } },
     },
     'limits, raised by what the guest costs': {
       domain: { resources: { limits: { memory: '512Mi', cpu: '1' } } },

@@ -1,6 +1,7 @@
 /** What the launcher pod asks the scheduler for: the guest's memory and processors, and what it costs to run them. Pure. */
+import { vcpusOf } from '#api/domain/cpu.ts';
 import type { Domain } from '#api/domain/domain.ts';
-import { memoryOverheadBytes, vcpusOf } from '#controllers/vmi/memory-overhead.ts';
+import { memoryOverheadBytes } from '#controllers/vmi/memory-overhead.ts';
 import type { PodContainer, Quantities } from '#kube/core-kinds.ts';
 import { addQuantities, formatQuantity, parseQuantity, quantityToNumber, type Quantity } from '#kube/quantity.ts';
 

@@ -9,6 +9,7 @@
  *
  * Emulation without KVM needs up to 100 MiB more for translated code; it is for trying things out and does not count.
  */
+import { vcpusOf } from '#api/domain/cpu.ts';
 import type { Domain } from '#api/domain/domain.ts';
 
 const MIB = 1024 * 1024;
@@ -23,9 +24,4 @@ export function memoryOverheadBytes(domain: Domain, guestBytes: number): number 
   const hasTpm = tpm !== undefined && tpm.enabled !== false;
   const bytes = FIXED_BYTES + vcpusOf(domain) * VCPU_BYTES + guestBytes / PAGE_TABLE_SHARE + (hasTpm ? TPM_BYTES : 0);
   return Math.ceil(bytes / MIB) * MIB;
-}
-
-export function vcpusOf({ cpu }: Domain): number {
-  const { sockets = 1, cores = 1, threads = 1 } = cpu ?? {};
-  return sockets * cores * threads;
 }

@@ -1,4 +1,4 @@
-/** What containers of this node said: the serial console of guests, the output of our own program. */
+/** What containers of this node said: the serial console of guests, their hypervisor, the output of our own program. */
 import { COMPUTE_CONTAINER, CONSOLE_CONTAINER } from '#api/names.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';
@@ -23,8 +23,10 @@ export function containerLog(
   if (!pod?.spec.containers.some((candidate) => candidate.name === container)) return undefined;
   const role = podRole(pod);
   if (role.is === 'launcher') {
-    if (container === CONSOLE_CONTAINER) return consoleLog(hypervisor, role.uid);
-    return container === COMPUTE_CONTAINER ? NOTHING_SAID : undefined;
+    if (container !== CONSOLE_CONTAINER && container !== COMPUTE_CONTAINER) return undefined;
+    // Labels are anybody's to write: a pod tells of a guest of its own namespace only.
+    if (hypervisor.get(role.uid)?.name !== `${namespace}/${role.instance}`) return NOTHING_SAID;
+    return container === CONSOLE_CONTAINER ? consoleLog(hypervisor, role.uid) : hypervisorLog(hypervisor, role.uid);
   }
   const run = programs.run(pod);
   if (run === undefined) return NOTHING_SAID;
@@ -45,14 +47,15 @@ function consoleLog(hypervisor: Hypervisor, id: string): ContainerLog {
     timed: false,
     read,
     async *follow(signal) {
-      const domain = hypervisor.get(id);
-      if (domain === undefined || domain.current.state === 'ended') {
+      if (hasEnded(hypervisor, id)) {
         yield await read();
         return;
       }
       // Opened first, so that nothing is missed between the two; what is said meanwhile may come twice.
       const console = await hypervisor.openConsole(id);
       const end = () => void console.destroy();
+      // One that is cut off while its reader is still busy with the beginning must not end the agent; the loop tells.
+      console.on('error', () => undefined);
       signal.addEventListener('abort', end, { once: true });
       try {
         yield await read();
@@ -65,4 +68,40 @@ function consoleLog(hypervisor: Hypervisor, id: string): ContainerLog {
       }
     },
   };
+}
+
+/** Followed, it tells what was said meanwhile when the guest has ended: a hypervisor says little before that. */
+function hypervisorLog(hypervisor: Hypervisor, id: string): ContainerLog {
+  const read = async () => (hypervisor.get(id) === undefined ? Buffer.alloc(0) : hypervisor.readLog(id));
+  return {
+    timed: false,
+    read,
+    async *follow(signal) {
+      const before = await read();
+      yield before;
+      await ended(hypervisor, id, signal);
+      if (signal.aborted) return;
+      const after = await read();
+      yield after.subarray(after.indexOf(before) === 0 ? before.length : 0);
+    },
+  };
+}
+
+function hasEnded(hypervisor: Hypervisor, id: string): boolean {
+  const domain = hypervisor.get(id);
+  return domain === undefined || domain.current.state === 'ended';
+}
+
+function ended(hypervisor: Hypervisor, id: string, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const look = () => {
+      if (!signal.aborted && !hasEnded(hypervisor, id)) return;
+      leave();
+      signal.removeEventListener('abort', look);
+      resolve();
+    };
+    const leave = hypervisor.onChange(look);
+    signal.addEventListener('abort', look);
+    look();
+  });
 }

@@ -18,6 +18,7 @@ import { startVolumeKeeper } from '#node/agent/volume-keeper.ts';
 import { startDomainController } from '#node/domains/domain-controller.ts';
 import { DomainNotes } from '#node/domains/domain-notes.ts';
 import type { NodeFacts } from '#node/domains/domain-world.ts';
+import { instanceOf } from '#node/domains/observe-domain.ts';
 import type { GuestKernel } from '#node/domains/start-domain.ts';
 import { Turns } from '#node/domains/turns.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
@@ -88,6 +89,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   const caches = startCaches(options, log, signal);
   const { pods, vmis, nodes, persistentVolumes } = caches;
   await caches.synced();
+  await releaseLeftVolumes(options, pods, log);
 
   const description = { name, host: await readHostFacts(), capabilities, address: hostIp, port: endpoint?.port };
   const registration = register({ client, nodes, description, clock, log, signal });
@@ -125,6 +127,20 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
 }
 
 const IDLE_ROUNDS = 2;
+
+/** Before anything is prepared. What cannot be released now is there at the next start, too: no reason to tend nothing. */
+async function releaseLeftVolumes(
+  { hypervisor, volumes }: NodeAgentOptions,
+  pods: Informer<Pod>,
+  log: Log,
+): Promise<void> {
+  const wanted = new Set(pods.list().flatMap(instanceOf));
+  try {
+    await volumes.releaseUnwanted((id) => wanted.has(id) || hypervisor.get(id) !== undefined);
+  } catch (err) {
+    log.error({ err }, 'Cannot release what earlier guests left of their volumes');
+  }
+}
 
 function startCaches({ name, client, clock }: NodeAgentOptions, log: Log, signal: AbortSignal) {
   const running: Promise<void>[] = [];

@@ -23,7 +23,8 @@ import { getIfThere } from '#node/domains/start-domain.ts';
 import type { Turns } from '#node/domains/turns.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { Volumes } from '#node/volumes-port.ts';
-import { WorkQueue } from '#runtime/work-queue.ts';
+import { isFinal } from '#node/pods/pod-status.ts';
+import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 
 export interface VolumeKeeperParts {
   readonly client: Client;
@@ -46,6 +47,7 @@ export interface VolumeKeeper {
 
 const BY_CLAIM = 'claim';
 const CONCURRENCY = 2;
+const STARTING_MS = 5000;
 const BACKOFF = { firstMs: 500, maxMs: 60_000 };
 
 /** To be called when the informers have synced. */
@@ -77,15 +79,15 @@ function claimsOf({ metadata, spec }: Pod): string[] {
   );
 }
 
-async function keep(name: string, parts: VolumeKeeperParts): Promise<void> {
+async function keep(name: string, parts: VolumeKeeperParts): Promise<WorkResult> {
   const { persistentVolumes, volumes, node } = parts;
   const volume = persistentVolumes.get(name);
-  if (volume === undefined) return;
+  if (volume === undefined) return {};
   for (const action of decideVolume(volume, node)) {
     if (action.do === 'removeData') await volumes.removeData(volume);
     else await dropFinalizer(volume, parts);
   }
-  if (volume.metadata.deletionTimestamp === undefined) await growGuests(volume, parts);
+  return volume.metadata.deletionTimestamp === undefined ? await growGuests(volume, parts) : {};
 }
 
 /** Of a volume that all nodes reach, each tries; the first one wins. */
@@ -105,23 +107,26 @@ async function dropFinalizer(volume: Stored<PersistentVolume>, { client, signal 
   }
 }
 
-async function growGuests(volume: Stored<PersistentVolume>, parts: VolumeKeeperParts): Promise<void> {
+async function growGuests(volume: Stored<PersistentVolume>, parts: VolumeKeeperParts): Promise<WorkResult> {
   const { client, pods, hypervisor, turns, volumes, signal } = parts;
   const { namespace, name = '' } = volume.spec.claimRef ?? {};
-  const users = pods.byIndex(BY_CLAIM, `${namespace}/${name}`).flatMap(instanceOf);
-  const running = users.filter((id) => isAlive(hypervisor, id));
-  if (running.length === 0) return;
+  const users = pods.byIndex(BY_CLAIM, `${namespace}/${name}`).filter((pod) => !isFinal(pod));
+  if (users.length === 0) return {};
   const claim = await getIfThere(client, PERSISTENT_VOLUME_CLAIMS, { namespace, name }, signal);
-  if (claim === undefined || claim.spec.volumeName !== volume.metadata.name || !hasGrown(volume, claim)) return;
+  if (claim === undefined || claim.spec.volumeName !== volume.metadata.name || !hasGrown(volume, claim)) return {};
+  const running = users.flatMap(instanceOf).filter((id) => isAlive(hypervisor, id));
+  // One that is still to start finds its volume grown; the claim waits to be told all the same.
+  if (running.length === 0) return { afterMs: STARTING_MS };
   const bytes = await volumes.grow(volume);
   for (const id of running) {
-    for (const disk of disksOf(id, name, parts)) {
+    for (const disk of disksOf(id, { namespace, name }, parts)) {
       await turns.take(id, async () => {
         if (isAlive(hypervisor, id)) await hypervisor.resizeDisk(id, disk, bytes);
       });
     }
   }
   await tellClaim(volume, claim, parts);
+  return {};
 }
 
 function isAlive(hypervisor: Hypervisor, id: string): boolean {
@@ -129,9 +134,14 @@ function isAlive(hypervisor: Hypervisor, id: string): boolean {
   return domain !== undefined && domain.current.state !== 'ended';
 }
 
-/** Ids of the disks that stand on the claim. */
-function disksOf(id: string, claimName: string, { vmis }: VolumeKeeperParts): string[] {
+/** Ids of the disks that stand on the claim. Labels of pods are anybody's to write: only within the claim's namespace. */
+function disksOf(
+  id: string,
+  { namespace, name: claimName }: { namespace: string | undefined; name: string },
+  { vmis }: VolumeKeeperParts,
+): string[] {
   const [vmi] = vmis.byIndex(BY_UID, id);
+  if (vmi?.metadata.namespace !== namespace) return [];
   const names = (vmi?.spec.volumes ?? []).filter((volume) => volume.persistentVolumeClaim?.claimName === claimName);
   const disks = new Set(vmi?.spec.domain.devices?.disks?.map(({ name }) => name));
   return names.flatMap(({ name }) => (disks.has(name) ? [`disk-${name}`] : []));

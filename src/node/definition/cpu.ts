@@ -1,7 +1,7 @@
 /** Processors: how many, in which topology, of which model. */
+import { topologyOf } from '#api/domain/cpu.ts';
 import type { Domain } from '#api/domain/domain.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
-import { parseQuantity, quantityToNumber } from '#kube/quantity.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { Capabilities, MachineType } from '#node/hypervisor/hypervisor.ts';
 
@@ -21,19 +21,8 @@ export function defineCpu(
     const detail = `${machine.name} has at most ${machine.maxCpus} CPUs`;
     problems.push(invalidValue('spec.domain.cpu', count, detail));
   }
-  const model = domain.cpu?.model ?? 'host-model';
+  const model = domain.cpu?.model || 'host-model';
   if (!MODEL.test(model)) problems.push(invalidValue('spec.domain.cpu.model', model, 'is no name of a CPU model'));
   const hostModel = accelerator === 'kvm' ? 'host' : 'max';
   return { ...topology, model: HOST_MODELS.has(model) ? hostModel : model };
-}
-
-/** As in KubeVirt: where there is no topology, the CPUs that are asked of the scheduler become sockets. */
-function topologyOf({ cpu, resources }: Domain) {
-  const { sockets, cores, threads } = cpu ?? {};
-  const asked = resources?.limits?.['cpu'] ?? resources?.requests?.['cpu'];
-  const isOpen = sockets === undefined && cores === undefined && threads === undefined;
-  if (isOpen && asked !== undefined) {
-    return { sockets: Math.max(1, Math.ceil(quantityToNumber(parseQuantity(String(asked))))), cores: 1, threads: 1 };
-  }
-  return { sockets: sockets ?? 1, cores: cores ?? 1, threads: threads ?? 1 };
 }

@@ -117,6 +117,10 @@ const bad: Record<string, Given & { problem: string | RegExp }> = {
     domain: { firmware: { bootloader: { efi: {} } }, features: { smm: { enabled: false } } },
     problem: 'spec.domain.features.smm.enabled: Forbidden: may not be false: secure boot needs it',
   },
+  'a kernel of the built-in guest where its files are missing': {
+    domain: { firmware: { kernelBoot: { container: { image: `${GUEST_IMAGE}:1` } } } },
+    problem: /kernelBoot\.container\.image: Invalid value: "selfsame\/guest:1": the files of .* are not on this node$/,
+  },
   'a kernel of an unknown image': {
     domain: { firmware: { kernelBoot: { container: { image: 'registry/other' } } } },
     problem: /^spec\.domain\.firmware\.kernelBoot\.container\.image: Unsupported value: "registry\/other"/,

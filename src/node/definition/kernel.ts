@@ -1,7 +1,7 @@
 /** Booting a kernel directly. Which files an image stands for is the caller's to know. */
 import type { Domain } from '#api/domain/domain.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
-import { requiredValue, unsupportedValue, type FieldError } from '#kube/field-error.ts';
+import { invalidValue, requiredValue, unsupportedValue, type FieldError } from '#kube/field-error.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 
 export interface KernelFiles {
@@ -20,7 +20,13 @@ export function defineKernel(
   if (boot.container === undefined) {
     problems.push(requiredValue(field, 'the image that has the kernel'));
   } else if (files === undefined) {
-    problems.push(unsupportedValue(`${field}.image`, boot.container.image, [GUEST_IMAGE]));
+    problems.push(missingFiles(`${field}.image`, boot.container.image));
   }
   return files === undefined ? undefined : { ...files, arguments: boot.kernelArgs ?? '' };
+}
+
+/** The one image that there is may still not be on this node. */
+function missingFiles(field: string, image: string): FieldError {
+  if (image.split(':')[0] !== GUEST_IMAGE) return unsupportedValue(field, image, [GUEST_IMAGE]);
+  return invalidValue(field, image, 'the files of the built-in guest are not on this node');
 }

@@ -8,13 +8,18 @@ const DEFAULT_TYPE = 'q35';
 /** The only chipset that has a layout so far. */
 const CHIPSET = /^pc-q35-/;
 
+/** Whether guests can be defined on it; the hypervisor has more. */
+export function isDefinable({ name }: MachineType): boolean {
+  return CHIPSET.test(name);
+}
+
 export function defineMachine(
   domain: Domain,
   { machines }: Capabilities,
   problems: FieldError[],
 ): MachineType | undefined {
   const wanted = domain.machine?.type || DEFAULT_TYPE;
-  const offered = machines.filter(({ name }) => CHIPSET.test(name));
+  const offered = machines.filter(isDefinable);
   const found = offered.find(({ name }) => name === wanted) ?? offered.find(({ alias }) => alias === wanted);
   if (found === undefined) {
     const names = offered.flatMap(({ name, alias }) => (alias === undefined ? [name] : [alias, name]));

@@ -46,21 +46,24 @@ export async function act(id: string, action: DomainAction, world: DomainWorld, 
       await start(id, world, parts);
       return CHANGED;
     case 'resume':
+      // Its time runs also where it cannot: else a QEMU that hangs would never be switched off.
+      notes.stopBegins(id, world.elapsedMs);
       await hypervisor.resume(id);
       return {};
     case 'powerDown':
-      notes.stopBegins(id, world.nowMs);
+      notes.stopBegins(id, world.elapsedMs);
       await hypervisor.powerDown(id);
       if (world.stopping?.pressedAtMs === undefined) tell(world, parts, 'ShuttingDown', 'Signaled Graceful Shutdown');
-      notes.pressed(id, clock.now());
+      notes.pressed(id, clock.elapsed());
       return {};
     case 'destroy':
       parts.log.info({ domain: id, why: action.why }, 'switching off a guest');
       await hypervisor.destroy(id);
       return hypervisor.get(id) === undefined ? {} : CHANGED;
     case 'remove':
-      await hypervisor.remove(id);
+      // In this order: as long as the domain is known, what fails or is cut off here is done again.
       await volumes.release(id);
+      await hypervisor.remove(id);
       if (world.pod === undefined || world.pod.metadata.deletionTimestamp !== undefined) notes.forget(id);
       return {};
     case 'reportPod':
@@ -84,13 +87,17 @@ async function start(id: string, world: DomainWorld, parts: ActParts): Promise<v
   const { vmi } = world;
   invariant(vmi !== undefined, 'what is started is an instance');
   const { notes, node, clock } = parts;
-  const outcome = await startDomain(vmi, { ...parts, capabilities: node.capabilities });
+  const outcome = await startDomain(vmi, { ...parts, capabilities: node.capabilities }).catch((error: unknown) => {
+    // Volumes may have been made already: what was tried is cleared away when the pod goes.
+    notes.waiting(id, 'StartFailed', error instanceof Error ? error.message : String(error), clock.elapsed());
+    throw error;
+  });
   switch (outcome.is) {
     case 'started':
       notes.started(id, macsOf(outcome.definition));
       return tell(world, parts, 'Started', 'VirtualMachineInstance started.');
     case 'waiting':
-      notes.waiting(id, outcome.reason, outcome.message, clock.now());
+      notes.waiting(id, outcome.reason, outcome.message, clock.elapsed());
       if (outcome.reason === 'StartFailed') warn(vmi, parts, outcome);
       return;
     default:

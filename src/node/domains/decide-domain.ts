@@ -57,7 +57,7 @@ function isOurs({ metadata, status }: NonNullable<DomainWorld['vmi']>, node: str
   return (status?.nodeName || metadata.labels?.[NODE_NAME_LABEL]) === node;
 }
 
-function decideStart({ vmi, attempt, nowMs }: DomainWorld, pod: Stored<Pod>): readonly DomainAction[] {
+function decideStart({ vmi, attempt, elapsedMs }: DomainWorld, pod: Stored<Pod>): readonly DomainAction[] {
   if (vmi === undefined) {
     const message = 'The instance that this pod was made for is not there.';
     return [{ do: 'reportPod', view: waitingView('InstanceMissing', message) }];
@@ -71,8 +71,8 @@ function decideStart({ vmi, attempt, nowMs }: DomainWorld, pod: Stored<Pod>): re
   if (attempt.is === 'failed') {
     return [{ do: 'remove' }, { do: 'reportPod', view: refusedView(attempt.reason, attempt.message) }];
   }
-  if (nowMs >= attempt.dueAtMs) return [{ do: 'start' }];
-  const again: DomainAction = { do: 'lookAgain', afterMs: attempt.dueAtMs - nowMs };
+  if (elapsedMs >= attempt.dueAtMs) return [{ do: 'start' }];
+  const again: DomainAction = { do: 'lookAgain', afterMs: attempt.dueAtMs - elapsedMs };
   if (attempt.tries < TRIES_BEFORE_TOLD) return [again];
   return [{ do: 'reportPod', view: waitingView(attempt.reason, attempt.message) }, again];
 }

@@ -15,13 +15,13 @@ import { isFinal } from '#node/pods/pod-status.ts';
 export const PRESS_AGAIN_MS = 10_000;
 
 export function decideStop(world: DomainWorld, pod: Stored<Pod>): readonly DomainAction[] {
-  const { domain, nowMs } = world;
+  const { domain, elapsedMs } = world;
   if (domain === undefined || domain.current.state === 'ended') return finish(world, pod);
-  const { sinceMs, pressedAtMs } = world.stopping ?? { sinceMs: nowMs };
-  const leftMs = sinceMs + graceMs(world, pod) - nowMs;
+  const { sinceMs, pressedAtMs } = world.stopping ?? { sinceMs: elapsedMs };
+  const leftMs = sinceMs + graceMs(world, pod) - elapsedMs;
   if (leftMs <= 0) return [{ do: 'destroy', why: 'the guest did not shut down in time' }];
 
-  const dueMs = pressedAtMs === undefined ? 0 : pressedAtMs + PRESS_AGAIN_MS - nowMs;
+  const dueMs = pressedAtMs === undefined ? 0 : pressedAtMs + PRESS_AGAIN_MS - elapsedMs;
   if (dueMs > 0) return [{ do: 'lookAgain', afterMs: Math.min(dueMs, leftMs) }];
   const actions: DomainAction[] = [];
   // A guest that does not run cannot hear the button.

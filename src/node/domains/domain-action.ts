@@ -4,7 +4,7 @@ import type { PodView } from '#node/pods/pod-status.ts';
 export type DomainAction =
   /** Prepares the volumes, defines the domain and starts it. Only while there is no domain; what comes of it is an Attempt. */
   | { readonly do: 'start' }
-  /** Only while it is paused. */
+  /** Only while it is paused, and only for the power button to be heard. */
   | { readonly do: 'resume' }
   /** Presses the power button; only while it runs. */
   | { readonly do: 'powerDown' }

@@ -97,5 +97,15 @@ async function observe(id: string, parts: DomainControllerParts): Promise<Domain
   const { hypervisor, notes, node, clock } = parts;
   const { strangers, pod, vmi } = await observeObjects(id, hypervisor.get(id), parts);
   const { attempt, stopping } = notes.get(id);
-  return { strangers, pod, vmi, domain: hypervisor.get(id), attempt, stopping, node, nowMs: clock.now() };
+  return {
+    strangers,
+    pod,
+    vmi,
+    domain: hypervisor.get(id),
+    attempt,
+    stopping,
+    node,
+    nowMs: clock.now(),
+    elapsedMs: clock.elapsed(),
+  };
 }

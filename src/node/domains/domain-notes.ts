@@ -1,6 +1,6 @@
 /**
  * What the agent remembers of guests beside the objects: only of those that are being started or stopped, so that thousands
- * that just run cost nothing. All of it may be forgotten: a new agent finds out again.
+ * that just run cost nothing. All of it may be forgotten: a new agent finds out again. Times are those of Clock.elapsed.
  */
 import { backoffMs } from '#lib/backoff.ts';
 import type { Attempt, Stopping } from '#node/domains/domain-action.ts';
@@ -26,10 +26,10 @@ export class DomainNotes {
     this.#note(id).attempt = { is: 'failed', reason, message };
   }
 
-  waiting(id: string, reason: string, message: string, nowMs: number): void {
+  waiting(id: string, reason: string, message: string, elapsedMs: number): void {
     const note = this.#note(id);
     const tries = (note.attempt?.is === 'waiting' ? note.attempt.tries : 0) + 1;
-    note.attempt = { is: 'waiting', reason, message, tries, dueAtMs: nowMs + backoffMs(tries, BACKOFF) };
+    note.attempt = { is: 'waiting', reason, message, tries, dueAtMs: elapsedMs + backoffMs(tries, BACKOFF) };
   }
 
   started(id: string, macs: ReadonlyMap<string, string>): void {
@@ -44,13 +44,13 @@ export class DomainNotes {
   }
 
   /** The guest is asked to go from now on. */
-  stopBegins(id: string, nowMs: number): void {
-    this.#note(id).stopping ??= { sinceMs: nowMs };
+  stopBegins(id: string, elapsedMs: number): void {
+    this.#note(id).stopping ??= { sinceMs: elapsedMs };
   }
 
-  pressed(id: string, nowMs: number): void {
+  pressed(id: string, elapsedMs: number): void {
     const note = this.#note(id);
-    note.stopping = { sinceMs: note.stopping?.sinceMs ?? nowMs, pressedAtMs: nowMs };
+    note.stopping = { sinceMs: note.stopping?.sinceMs ?? elapsedMs, pressedAtMs: elapsedMs };
   }
 
   forget(id: string): void {

@@ -15,7 +15,10 @@ export interface DomainWorld {
   readonly attempt: Attempt | undefined;
   readonly stopping: Stopping | undefined;
   readonly node: NodeFacts;
+  /** The time of day. */
   readonly nowMs: number;
+  /** By Clock.elapsed, as the times of `attempt` and `stopping`: a clock that is set neither cuts a guest off nor keeps it. */
+  readonly elapsedMs: number;
 }
 
 /** What does not change while the agent runs. */

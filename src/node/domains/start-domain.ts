@@ -37,7 +37,8 @@ export type StartOutcome =
 export async function startDomain(vmi: Stored<VirtualMachineInstance>, parts: StartParts): Promise<StartOutcome> {
   const { client, hypervisor, capabilities, volumes, guest, signal } = parts;
   const known = await knownDevices(vmi, client, signal);
-  const prepared = await volumes.prepare(vmi, lookups(vmi, client, signal), { signal });
+  const hasEnded = (id: string) => hypervisor.get(id)?.current.state === 'ended';
+  const prepared = await volumes.prepare(vmi, lookups(vmi, client, signal), { signal, hasEnded });
   if (prepared.is !== 'ready') return prepared;
 
   const image = vmi.spec.domain.firmware?.kernelBoot?.container?.image;

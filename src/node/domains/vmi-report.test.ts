@@ -89,3 +89,9 @@ test('what was told once is not told again, at whatever time', () => {
   assert.equal(needsLearning(aVmi(status), { ...aDomain(), startedAtMs: NOW + 1000 }), true);
   assert.equal(needsLearning(aVmi(), aDomain()), true);
 });
+
+test('a guest that could not write its disk was not paused by anybody', () => {
+  const domain = aDomain({ state: 'paused', why: 'ioError' });
+  const paused = reportedStatus(aVmi(), { ...facts, domain }).conditions?.find(({ type }) => type === 'Paused');
+  assert.deepEqual([paused?.status, paused?.reason], ['True', 'PausedIOError']);
+});

@@ -9,7 +9,7 @@ import { setCondition, type Condition, type NextCondition } from '#kube/conditio
 import { deepEqual } from '#kube/deep.ts';
 import { timestamp } from '#lib/clock.ts';
 import type { NodeFacts } from '#node/domains/domain-world.ts';
-import type { Capabilities, Domain } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities, Domain, DomainState } from '#node/hypervisor/hypervisor.ts';
 
 export interface GuestFacts {
   readonly domain: Domain;
@@ -68,15 +68,19 @@ function interfacesOf({ spec, status }: VirtualMachineInstance, { devices, macs 
 function agentConditions(old: readonly Condition[] | undefined, { domain, node, nowMs }: GuestFacts) {
   const now = timestamp(nowMs);
   const others = (old ?? []).filter(({ type }) => type !== 'Paused' || domain.current.state === 'paused');
-  const paused: NextCondition = {
-    type: 'Paused',
-    status: 'True',
-    reason: 'PausedByUser',
-    message: 'VMI was paused by user',
-  };
-  const conditions = domain.current.state === 'paused' ? setCondition(others, paused, now) : others;
+  const { current } = domain;
+  const conditions = current.state === 'paused' ? setCondition(others, pausedCondition(current), now) : others;
   const emulation = softwareEmulation(node.capabilities);
   return emulation === undefined ? conditions : setCondition(conditions, emulation, now);
+}
+
+/** KubeVirt's words. */
+function pausedCondition({ why }: Extract<DomainState, { state: 'paused' }>): NextCondition {
+  const [reason, message] =
+    why === 'ioError'
+      ? ['PausedIOError', 'VMI was paused, low-level IO error detected']
+      : ['PausedByUser', 'VMI was paused by user'];
+  return { type: 'Paused', status: 'True', reason, message };
 }
 
 function softwareEmulation({ accelerator, version }: Capabilities): NextCondition | undefined {

@@ -58,7 +58,8 @@ export async function startNodeEndpoint(options: NodeEndpointOptions): Promise<R
   });
   server.maxConnections = MAX_CONNECTIONS;
   const sockets = new Set<Duplex>();
-  server.on('secureConnection', (socket: TLSSocket) => {
+  // Before TLS: who connects and says nothing would keep us from stopping.
+  server.on('connection', (socket: Duplex) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });

@@ -32,7 +32,8 @@ export interface Capabilities {
 
 export type DomainState =
   | { readonly state: 'running' }
-  | { readonly state: 'paused' }
+  /** `ioError`: by the hypervisor, because a disk could not be written (no space left, for one); resume tries again. */
+  | { readonly state: 'paused'; readonly why?: 'ioError' }
   | { readonly state: 'ended'; readonly how: 'shutdown' | 'destroyed' | 'crashed'; readonly message?: string };
 
 export interface Domain {
@@ -90,6 +91,8 @@ export interface Hypervisor {
   openConsole(id: string): Promise<Duplex>;
   /** The last of what the serial console said, at most CONSOLE_LOG_BYTES, also of ended domains until `remove`. */
   readConsoleLog(id: string): Promise<Buffer>;
+  /** The last of what the hypervisor itself said about the domain, at most LOG_BYTES, also of ended ones until `remove`. */
+  readLog(id: string): Promise<Buffer>;
   /** The medium of a disk has grown; the guest is told. */
   resizeDisk(id: string, deviceId: string, bytes: number): Promise<void>;
   /** Lets go of everything without touching guests. */
@@ -97,3 +100,4 @@ export interface Hypervisor {
 }
 
 export const CONSOLE_LOG_BYTES = 1024 * 1024;
+export const LOG_BYTES = 64 * 1024;

@@ -4,6 +4,7 @@ import type { ProgramProcess, RunProgram } from '#node/pods/program.ts';
 
 /** Older output is forgotten. */
 export const OUTPUT_BYTES = 256 * 1024;
+const MAX_UNREAD_BYTES = 1024 * 1024;
 
 export interface Exit {
   readonly code: number;
@@ -73,13 +74,17 @@ export class ProgramRun {
     return Buffer.concat(this.#chunks);
   }
 
-  /** What was said so far, then what comes, until the process has ended. */
+  /** What was said so far, then what comes, until the process has ended. Who has left too much unread is cut off. */
   async *follow(signal: AbortSignal): AsyncGenerator<Buffer> {
-    const news: (Buffer | undefined)[] = [this.read()];
+    const said = this.read();
+    const news: (Buffer | undefined)[] = [said];
     if (this.#process === undefined) news.push(undefined);
+    let unreadBytes = said.length;
     let wake = () => {};
     const listener = (chunk: Buffer | undefined): void => {
-      news.push(chunk);
+      unreadBytes += chunk?.length ?? 0;
+      if (unreadBytes > MAX_UNREAD_BYTES) this.#listeners.delete(listener);
+      news.push(unreadBytes > MAX_UNREAD_BYTES ? undefined : chunk);
       wake();
     };
     const abort = (): void => listener(undefined);
@@ -90,6 +95,7 @@ export class ProgramRun {
         if (news.length === 0) await new Promise<void>((resolve) => (wake = resolve));
         const chunk = news.shift();
         if (chunk === undefined) return;
+        unreadBytes -= chunk.length;
         yield chunk;
       }
     } finally {

@@ -33,12 +33,14 @@ function aDescription(accelerator: Capabilities['accelerator'] = 'tcg'): NodeDes
       machines: [
         { name: 'pc-q35-7.2', alias: 'q35', ...machine },
         { name: 'pc-q35-6.2', ...machine },
+        { name: 'pc-i440fx-7.2', alias: 'pc', ...machine },
+        { name: 'microvm', ...machine },
       ],
     },
   };
 }
 
-test('labels name every machine type, and its alias', () => {
+test('labels name every machine type that a guest can have, and its alias', () => {
   assert.deepEqual(nodeLabels(aDescription()), {
     'kubernetes.io/hostname': 'n1',
     'kubernetes.io/os': 'linux',
@@ -94,4 +96,10 @@ test('a node that was taken for lost is ready again, conditions of others stay',
       ['PIDPressure', 'False'],
     ],
   );
+});
+
+test('every condition says in words what it means', () => {
+  const conditions = nodeStatus({}, aDescription(), NOW).conditions ?? [];
+  assert.equal(conditions.length, 4);
+  for (const { type, message } of conditions) assert.ok(message, type);
 });

@@ -5,6 +5,7 @@ import type { Node, Quantities } from '#kube/core-kinds.ts';
 import { formatQuantity } from '#kube/quantity.ts';
 import { timestamp } from '#lib/clock.ts';
 import { VERSION } from '#lib/version.ts';
+import { isDefinable } from '#node/definition/machine.ts';
 import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
 import type { HostFacts } from '#node/registration/host-facts.ts';
 
@@ -29,9 +30,10 @@ const PODS = '5k';
 const SIMULATED: Quantities = { cpu: '1M', memory: '1Pi', pods: '20k' };
 
 export function nodeLabels({ name, host, capabilities }: NodeDescription): Record<string, string> {
-  const types = capabilities.machines.flatMap(({ name: type, alias }) =>
-    alias === undefined ? [type] : [type, alias],
-  );
+  // Only what a guest can have: a pod that needs another type would come here in vain.
+  const types = capabilities.machines
+    .filter(isDefinable)
+    .flatMap(({ name: type, alias }) => (alias === undefined ? [type] : [type, alias]));
   return {
     'kubernetes.io/hostname': name,
     'kubernetes.io/os': 'linux',
@@ -84,6 +86,12 @@ export function nodeStatus(old: NodeStatus, description: NodeDescription, nowMs:
   };
 }
 
+/**
+ * All of the machine. Where several nodes share one (`selfsame up`), each says so: people who try things out expect that a
+ * VM which fits the machine fits a node, and memory of guests is taken only as they touch it. The price is that the
+ * scheduler takes the machine for as many as there are nodes: it may fill the memory that often. One node on each
+ * machine, as on a cluster, counts right.
+ */
 function capacityOf({ cpus, memoryBytes }: HostFacts, { accelerator }: Capabilities): Quantities {
   if (accelerator === 'simulated') return SIMULATED;
   const memory = {
@@ -95,11 +103,12 @@ function capacityOf({ cpus, memoryBytes }: HostFacts, { accelerator }: Capabilit
 
 type Conditions = NonNullable<NodeStatus['conditions']>;
 
-/** What a kubelet tells; what is missing would be taken for unknown. Nothing here watches for pressure. */
+const NOT_WATCHED = 'the node agent does not watch for pressure';
+/** What a kubelet tells; what is missing would be taken for unknown. */
 const CONDITIONS = [
-  { type: 'MemoryPressure', status: 'False', reason: 'KubeletHasSufficientMemory' },
-  { type: 'DiskPressure', status: 'False', reason: 'KubeletHasNoDiskPressure' },
-  { type: 'PIDPressure', status: 'False', reason: 'KubeletHasSufficientPID' },
+  { type: 'MemoryPressure', status: 'False', reason: 'KubeletHasSufficientMemory', message: NOT_WATCHED },
+  { type: 'DiskPressure', status: 'False', reason: 'KubeletHasNoDiskPressure', message: NOT_WATCHED },
+  { type: 'PIDPressure', status: 'False', reason: 'KubeletHasSufficientPID', message: NOT_WATCHED },
   { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'the node agent is ready' },
 ] as const;
 const TYPES: ReadonlySet<string> = new Set(CONDITIONS.map(({ type }) => type));

@@ -1,6 +1,6 @@
 /** The disks that live only as long as their domain: `<node dir>/domains/<domain id>/volumes/`. */
 import { invariant } from '#lib/invariant.ts';
-import { Directory, isFileName } from './directory.ts';
+import { Directory, isErrorWithCode, isFileName } from './directory.ts';
 import { PASSABLE } from './persistent-volume.ts';
 import { VOLUMES_DIR } from './volume-place.ts';
 import { failed, type Refusal, type VolumesHost } from './volumes-host.ts';
@@ -28,6 +28,22 @@ export async function removeDomainFiles({ nodeDir }: VolumesHost, domainId: stri
   await domain?.removeChild(VOLUMES_DIR);
   // Whatever else is in the directory is the hypervisor's; a domain that never began has nothing else.
   if (domain !== undefined) await domains?.removeEmptyChild(domainId);
+}
+
+/** Domains that have disks here and nothing else: the hypervisor has none of them. */
+export async function domainsOfVolumesOnly({ nodeDir }: VolumesHost): Promise<string[]> {
+  await using root = await Directory.open(nodeDir);
+  await using domains = await root?.child(DOMAINS_DIR);
+  const found: string[] = [];
+  for (const name of (await domains?.names()) ?? []) {
+    await using domain = await domains?.child(name).catch((error: unknown) => {
+      if (isErrorWithCode(error, 'ENOTDIR')) return undefined;
+      throw error;
+    });
+    if (domain === undefined) continue;
+    if ((await domain.names()).every((file) => file === VOLUMES_DIR)) found.push(name);
+  }
+  return found;
 }
 
 export function nameRefusal(name: string): Refusal | undefined {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, linkSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import type { Stored } from '#kube/meta.ts';
@@ -36,24 +36,92 @@ describe('block volumes', { skip: whyNot() }, () => {
     const volumes = await scene.open({ guestUser: { uid: 64_055, gid: 64_055 } });
     try {
       const first = readyVolume(await volumes.prepare(aVmi(claimed), scene.lookups, {}), 'root').source;
-      const second = readyVolume(await volumes.prepare(other(), scene.lookups, {}), 'root').source;
+      const beside = await volumes.prepare(other(), scene.lookups, { hasEnded: (id) => id === DOMAIN_ID });
+      const second = readyVolume(beside, 'root').source;
 
       assert.equal(first.format, 'raw');
       assert.ok(statSync(first.path).isBlockDevice());
       assert.equal(statSync(first.path).uid, 64_055);
       assert.notEqual(second.path, first.path);
-      const again = await (await scene.open()).prepare(aVmi(claimed), scene.lookups, {});
+      const again = await (await scene.open()).prepare(aVmi(claimed), scene.lookups, { hasEnded: () => true });
       assert.deepEqual(readyVolume(again, 'root').source, first);
 
       await volumes.release(DOMAIN_ID);
-      assert.equal(backingFiles().includes(join(scene.dir, 'shared/volumes/pvc-1', `${DOMAIN_ID}.block`)), false);
-      assert.equal(backingFiles().includes(`${OTHER_ID}.block`), true);
+      assert.equal(
+        backingFiles().includes(join(scene.dir, 'shared/volumes/pvc-1', `${DOMAIN_ID}.node-1.block`)),
+        false,
+      );
+      assert.equal(backingFiles().includes(`${OTHER_ID}.node-1.block`), true);
       assert.equal(statSync(first.path).uid, 0);
     } finally {
       await volumes.release(DOMAIN_ID);
       await volumes.release(OTHER_ID);
     }
     assert.deepEqual(readdirSync(join(scene.dir, 'shared/volumes/pvc-1')), ['disk.img']);
+  });
+
+  it('are not written by two guests of a node at a time', async () => {
+    await using scene = aScene();
+    scene.bind('data', aLocalVolume({ mode: 'Block' }));
+    const volumes = await scene.open();
+    const reading = (vmi: Stored<VirtualMachineInstance>) => ({ ...vmi, spec: { ...vmi.spec, volumes: readers } });
+    const readers = [{ name: 'root', persistentVolumeClaim: { claimName: 'data', readOnly: true } }];
+    try {
+      await volumes.prepare(aVmi(claimed), scene.lookups, {});
+      for (const vmi of [other(), reading(other())]) {
+        const refused = await volumes.prepare(vmi, scene.lookups, {});
+        assert.equal(refused.is === 'waiting' && refused.reason, 'VolumeInUse');
+        assert.equal(backingFiles().includes(OTHER_ID), false);
+      }
+      await volumes.release(DOMAIN_ID);
+      for (const vmi of [aVmi(claimed), other()])
+        readyVolume(await volumes.prepare(reading(vmi), scene.lookups, {}), 'root');
+    } finally {
+      await volumes.release(DOMAIN_ID);
+      await volumes.release(OTHER_ID);
+    }
+  });
+
+  it('are let go when the data of the volume went first', async () => {
+    await using scene = aScene();
+    scene.bind('data', aLocalVolume({ mode: 'Block' }));
+    const volumes = await scene.open();
+    readyVolume(await volumes.prepare(aVmi(claimed), scene.lookups, {}), 'root');
+    await volumes.removeData(aLocalVolume({ mode: 'Block' }));
+
+    await volumes.release(DOMAIN_ID);
+
+    assert.equal(backingFiles().includes(scene.dir), false);
+  });
+
+  it('of domains that nobody wants are let go, those of other nodes stay', async () => {
+    await using scene = aScene();
+    scene.bind('data', aLocalVolume({ mode: 'Block', scope: 'shared' }));
+    const volumes = await scene.open();
+    const neighbour = await scene.open({ nodeName: 'node-2' });
+    const dir = join(scene.dir, 'shared/volumes/pvc-1');
+    try {
+      await volumes.prepare(aVmi(claimed), scene.lookups, {});
+      await volumes.prepare(other(), scene.lookups, { hasEnded: () => true });
+      await neighbour.prepare(other(), scene.lookups, {});
+      // As a restart of the machine leaves it: the name without its device.
+      linkSync(join(dir, 'disk.img'), join(dir, 'a-lost-one.node-1.block'));
+
+      await volumes.releaseUnwanted((id) => id === DOMAIN_ID);
+
+      const kept = [`${DOMAIN_ID}.node-1.block`, `${OTHER_ID}.node-2.block`];
+      assert.deepEqual(readdirSync(dir).sort(), [...kept, 'disk.img'].sort());
+      assert.equal(
+        backingFiles()
+          .split('\n')
+          .filter((file) => file.startsWith(scene.dir)).length,
+        2,
+      );
+    } finally {
+      await volumes.releaseUnwanted(() => false);
+      await neighbour.releaseUnwanted(() => false);
+    }
+    assert.deepEqual(readdirSync(dir), ['disk.img']);
   });
 
   it('grow while they are in use', async () => {

@@ -1,8 +1,8 @@
 /**
  * Block devices made of image files. Each domain has its own device for each of its volumes, and the kernel is the only
- * one that remembers: a domain's device stands on a second name of the image, `<domain id>.block` beside it, and the
- * kernel tells for each device on which name it stands. So nothing is lost when we are killed at any point, and a volume
- * that two domains share is let go by one without the other noticing. Only root may do this.
+ * one that remembers: a domain's device stands on a second name of the image, `<domain id>.<node>.block` beside it, and
+ * the kernel tells for each device on which name it stands. So nothing is lost when we are killed at any point, and a
+ * volume that two domains or two nodes share is let go by one without the other noticing. Only root may do this.
  */
 import { chown, link, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -12,20 +12,37 @@ import type { RunCommand } from './run-command.ts';
 const SUFFIX = '.block';
 const DEVICE = /^loop\d{1,5}$/;
 
+/** Whose devices: a domain on a node. */
+export interface LoopOwner {
+  readonly domainId: string;
+  readonly nodeName: string;
+}
+
 interface LoopDevice {
   /** /dev/loop3 */
   readonly path: string;
   readonly backingFile: string;
 }
 
+function nameOf({ domainId, nodeName }: LoopOwner): string {
+  return `${domainId}.${nodeName}${SUFFIX}`;
+}
+
+/** Undefined for whatever is not of that node. Ids have no dots. */
+function domainOf(name: string, nodeName: string): string | undefined {
+  const end = name.indexOf('.');
+  const domainId = name.slice(0, Math.max(0, end));
+  return domainId !== '' && name === nameOf({ domainId, nodeName }) ? domainId : undefined;
+}
+
 /** The device of this domain over the image; the same one when asked again, as large as the image is now. */
 export async function attachLoop(
   directory: Directory,
   image: string,
-  domainId: string,
+  owner: LoopOwner,
   { run, readonly }: { run: RunCommand; readonly: boolean },
 ): Promise<string> {
-  const name = join(directory.path, domainId + SUFFIX);
+  const name = join(directory.path, nameOf(owner));
   const attached = (await loopDevices()).find(({ backingFile }) => backingFile === name);
   if (attached !== undefined) {
     await run('losetup', ['--set-capacity', attached.path]);
@@ -41,17 +58,62 @@ export async function attachLoop(
   return path;
 }
 
-/** Detaches every device of the domain that stands on a volume in one of these directories. Fine where there is none. */
-export async function detachLoops(domainId: string, volumeDirs: readonly string[], run: RunCommand): Promise<void> {
+/** Other domains of the node that have a device over the same image. */
+export async function usersBeside(
+  directory: Directory,
+  { domainId, nodeName }: LoopOwner,
+): Promise<{ domainId: string; readonly: boolean }[]> {
+  const users = [];
   for (const { path, backingFile } of await loopDevices()) {
-    const volumeDir = dirname(dirname(backingFile));
-    if (basename(backingFile) !== domainId + SUFFIX || !volumeDirs.includes(volumeDir)) continue;
-    // The kernel uses the device again for anybody's file.
-    const { gid } = await stat(path);
-    await chown(path, 0, gid);
-    await run('losetup', ['--detach', path]);
-    await rm(backingFile, { force: true });
+    const user = dirname(backingFile) === directory.path ? domainOf(basename(backingFile), nodeName) : undefined;
+    if (user === undefined || user === domainId) continue;
+    const readonly = (await readFile(`/sys/block/${basename(path)}/ro`, 'utf8').catch(() => '')).trim() === '1';
+    users.push({ domainId: user, readonly });
   }
+  return users;
+}
+
+/** Detaches every device of the domain that stands on a volume in one of these directories. Fine where there is none. */
+export async function detachLoops(owner: LoopOwner, volumeDirs: readonly string[], run: RunCommand): Promise<void> {
+  for (const device of await loopDevices()) {
+    if (basename(device.backingFile) === nameOf(owner) && isBelow(device, volumeDirs)) await detach(device, run);
+  }
+}
+
+/** The same for every domain of the node that is not wanted, with the names that are left of devices that are gone. */
+export async function detachUnwanted(
+  nodeName: string,
+  isWanted: (domainId: string) => boolean,
+  volumeDirs: readonly string[],
+  run: RunCommand,
+): Promise<void> {
+  const isLeft = (name: string) => {
+    const domainId = domainOf(name, nodeName);
+    return domainId !== undefined && !isWanted(domainId);
+  };
+  for (const device of await loopDevices()) {
+    if (isLeft(basename(device.backingFile)) && isBelow(device, volumeDirs)) await detach(device, run);
+  }
+  for (const volume of (await Promise.all(volumeDirs.map(directoriesIn))).flat()) {
+    for (const name of await readdir(volume)) if (isLeft(name)) await rm(join(volume, name), { force: true });
+  }
+}
+
+function isBelow({ backingFile }: LoopDevice, volumeDirs: readonly string[]): boolean {
+  return volumeDirs.includes(dirname(dirname(backingFile)));
+}
+
+async function detach({ path, backingFile }: LoopDevice, run: RunCommand): Promise<void> {
+  // The kernel uses the device again for anybody's file.
+  const { gid } = await stat(path);
+  await chown(path, 0, gid);
+  await run('losetup', ['--detach', path]);
+  await rm(backingFile, { force: true });
+}
+
+async function directoriesIn(path: string): Promise<string[]> {
+  const entries = await readdir(path, { withFileTypes: true }).catch(() => []);
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(path, name));
 }
 
 /** Tells the devices over an image that it has grown. */
@@ -68,8 +130,10 @@ async function loopDevices(): Promise<LoopDevice[]> {
     names
       .filter((name) => DEVICE.test(name))
       .map(async (name) => {
-        const backingFile = await readFile(`/sys/block/${name}/loop/backing_file`, 'utf8').catch(() => undefined);
-        return backingFile === undefined ? undefined : { path: `/dev/${name}`, backingFile: backingFile.trimEnd() };
+        const told = await readFile(`/sys/block/${name}/loop/backing_file`, 'utf8').catch(() => undefined);
+        // The kernel says so of a name that is gone: the data of the volume were removed before its device.
+        const backingFile = told?.trimEnd().replace(/ \(deleted\)$/, '');
+        return backingFile === undefined ? undefined : { path: `/dev/${name}`, backingFile };
       }),
   );
   return found.filter((device) => device !== undefined);

@@ -1,9 +1,10 @@
 /** The data of PersistentVolumes on this node: made, grown, given to a domain, removed. */
 import { chmod, chown, mkdir, realpath, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import { Directory } from './directory.ts';
 import { ensureImage, type Image } from './disk-image.ts';
-import { attachLoop, growLoops } from './loop-device.ts';
+import { attachLoop, detachLoops, growLoops, usersBeside } from './loop-device.ts';
 import { DISK_IMAGE, volumePlace, VOLUMES_DIR, type VolumePlace } from './volume-place.ts';
 import { failed, waiting, type Prepared, type Refusal, type VolumesHost } from './volumes-host.ts';
 
@@ -14,15 +15,20 @@ const FORMAT_FILE = 'disk.format';
 
 type OwnPlace = Extract<VolumePlace, { is: 'own' }>;
 
-export async function prepareVolume(
-  volume: PersistentVolume,
-  { domainId, readonly }: { domainId: string; readonly: boolean },
-  host: VolumesHost,
-): Promise<Prepared> {
+/** For whom a volume is prepared. */
+export interface VolumeUser {
+  readonly domainId: string;
+  readonly readonly: boolean;
+  /** Whether another domain of this node still uses it. */
+  readonly hasEnded: (domainId: string) => boolean;
+}
+
+export async function prepareVolume(volume: PersistentVolume, user: VolumeUser, host: VolumesHost): Promise<Prepared> {
+  const { readonly } = user;
   const place = volumePlace(volume, host);
   switch (place.is) {
     case 'own':
-      return place.block ? blockVolume(place, { domainId, readonly }, host) : imageVolume(place, readonly, host);
+      return place.block ? blockVolume(place, user, host) : imageVolume(place, readonly, host);
     case 'directory': {
       if (place.create) await mkdir(place.path, { recursive: true, mode: 0o755 });
       await using directory = await Directory.open(place.path);
@@ -75,7 +81,7 @@ async function imageVolume(place: OwnPlace, readonly: boolean, host: VolumesHost
 
 async function blockVolume(
   place: OwnPlace,
-  { domainId, readonly }: { domainId: string; readonly: boolean },
+  { domainId, readonly, hasEnded }: VolumeUser,
   host: VolumesHost,
 ): Promise<Prepared> {
   if (!host.isRoot) {
@@ -87,7 +93,14 @@ async function blockVolume(
   await using directory = await ownDirectory(place);
   const image = await ownImage(directory, place, host);
   if (image.is !== 'ready') return image;
-  const path = await attachLoop(directory, DISK_IMAGE, domainId, { run: host.run, readonly });
+  const owner = { domainId, nodeName: host.nodeName };
+  const path = await attachLoop(directory, DISK_IMAGE, owner, { run: host.run, readonly });
+  // QEMU locks its images, but here each guest has a device of its own. Looked at afterwards, so that of two none is missed.
+  const others = (await usersBeside(directory, owner)).filter((other) => !hasEnded(other.domainId));
+  if (others.some((other) => !readonly || !other.readonly)) {
+    await detachLoops(owner, [dirname(directory.path)], host.run);
+    return waiting('VolumeInUse', `Volume "${place.name}" is in use by another guest of this node`);
+  }
   return deviceVolume(path, readonly, host);
 }
 

@@ -256,4 +256,20 @@ describe('volumes of domains', () => {
     const prepared = await (await scene.open()).prepare(aVmi([{ name: 'x' }]), scene.lookups, {});
     assert.equal(prepared.is === 'failed' && prepared.reason, 'VolumeUnsupported');
   });
+
+  it('lets go of what unwanted domains left, where the hypervisor has nothing of them', async () => {
+    await using scene = aScene();
+    const volumes = await scene.open();
+    await volumes.prepare(aVmi([{ name: 'x', emptyDisk: { capacity: '1Mi' } }]), scene.lookups, {});
+    const domains = join(scene.host.nodeDir, 'domains');
+    for (const id of ['left', 'of-the-hypervisor']) mkdirSync(join(domains, id, 'volumes'), { recursive: true });
+    writeFileSync(join(domains, 'left', 'volumes', 'x.img'), '');
+    writeFileSync(join(domains, 'of-the-hypervisor', 'domain.json'), '');
+    writeFileSync(join(domains, 'a-file'), '');
+
+    await volumes.releaseUnwanted((id) => id === DOMAIN_ID);
+
+    assert.deepEqual(readdirSync(domains).sort(), [DOMAIN_ID, 'a-file', 'of-the-hypervisor'].sort());
+    assert.equal(existsSync(join(domains, DOMAIN_ID, 'volumes', 'x.img')), true);
+  });
 });

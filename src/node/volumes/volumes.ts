@@ -12,11 +12,11 @@ import type { Log } from '#lib/log.ts';
 import type { Preparation, PreparedVolume, VolumeLookups, Volumes } from '#node/volumes-port.ts';
 import { volumeOfClaim } from './claim.ts';
 import { prepareCloudInit } from './cloud-init/cloud-init.ts';
-import { nameRefusal, removeDomainFiles } from './domain-files.ts';
+import { domainsOfVolumesOnly, nameRefusal, removeDomainFiles } from './domain-files.ts';
 import { prepareEmptyDisk } from './empty-disk.ts';
 import { prepareOverlay } from './ephemeral.ts';
 import { prepareHostDisk } from './host-disk.ts';
-import { detachLoops } from './loop-device.ts';
+import { detachLoops, detachUnwanted } from './loop-device.ts';
 import { growVolume, prepareVolume, removeVolume } from './persistent-volume.ts';
 import { CommandError, runCommand, type RunCommand } from './run-command.ts';
 import { isReadOnlyVolume, VOLUMES_DIR } from './volume-place.ts';
@@ -49,10 +49,17 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
   };
   const volumeDirs = [nodeDir, sharedDir].map((dir) => posix.join(dir, VOLUMES_DIR));
   return {
-    prepare: (vmi, lookups, { signal }) => prepareAll(vmi, lookups, { host, log: options.log, signal }),
+    prepare: (vmi, lookups, { signal, hasEnded = () => false }) =>
+      prepareAll(vmi, lookups, { host, log: options.log, signal, hasEnded }),
     async release(domainId) {
-      if (host.isRoot) await detachLoops(domainId, volumeDirs, host.run);
+      if (host.isRoot) await detachLoops({ domainId, nodeName: host.nodeName }, volumeDirs, host.run);
       await removeDomainFiles(host, domainId);
+    },
+    async releaseUnwanted(isWanted) {
+      if (host.isRoot) await detachUnwanted(host.nodeName, isWanted, volumeDirs, host.run);
+      for (const domainId of await domainsOfVolumesOnly(host)) {
+        if (!isWanted(domainId)) await removeDomainFiles(host, domainId);
+      }
     },
     removeData: (volume: PersistentVolume) => removeVolume(volume, host),
     grow: (volume: PersistentVolume) => growVolume(volume, host),
@@ -63,17 +70,18 @@ interface Scene {
   readonly host: VolumesHost;
   readonly log: Log;
   readonly signal: AbortSignal | undefined;
+  readonly hasEnded: (domainId: string) => boolean;
 }
 
 async function prepareAll(
   vmi: Stored<VirtualMachineInstance>,
   lookups: VolumeLookups,
-  { host, log, signal }: Scene,
+  { host, log, signal, hasEnded }: Scene,
 ): Promise<Preparation> {
   const ready = new Map<string, PreparedVolume>();
   for (const volume of vmi.spec.volumes ?? []) {
     signal?.throwIfAborted();
-    const prepared = await prepareOne(volume, vmi, lookups, host).catch((error: unknown) =>
+    const prepared = await prepareOne(volume, vmi, lookups, { host, hasEnded }).catch((error: unknown) =>
       faultOf(volume.name, error, log),
     );
     if (prepared.is !== 'ready') return prepared;
@@ -86,8 +94,9 @@ async function prepareOne(
   volume: Volume,
   vmi: Stored<VirtualMachineInstance>,
   lookups: VolumeLookups,
-  host: VolumesHost,
+  scene: Pick<Scene, 'host' | 'hasEnded'>,
 ): Promise<Prepared> {
+  const { host } = scene;
   const refusal = nameRefusal(volume.name);
   if (refusal !== undefined) return refusal;
   const { name } = volume;
@@ -95,11 +104,11 @@ async function prepareOne(
 
   if (volume.persistentVolumeClaim !== undefined) {
     const { claimName, readOnly } = volume.persistentVolumeClaim;
-    return prepareClaim(claimName, { domainId, readonly: readOnly === true }, lookups, host);
+    return prepareClaim(claimName, { domainId, readonly: readOnly === true }, lookups, scene);
   }
   const base = volume.ephemeral?.persistentVolumeClaim;
   if (base !== undefined) {
-    const claim = await prepareClaim(base.claimName, { domainId, readonly: true }, lookups, host);
+    const claim = await prepareClaim(base.claimName, { domainId, readonly: true }, lookups, scene);
     if (claim.is !== 'ready') return claim;
     const { source, cacheNone = false } = claim.volume;
     return prepareOverlay({ name, base: source, cacheNone }, domainId, host);
@@ -116,11 +125,12 @@ async function prepareClaim(
   claimName: string,
   { domainId, readonly }: { domainId: string; readonly: boolean },
   lookups: VolumeLookups,
-  host: VolumesHost,
+  { host, hasEnded }: Pick<Scene, 'host' | 'hasEnded'>,
 ): Promise<Prepared> {
   const found = await volumeOfClaim(claimName, lookups);
   if (found.is !== 'bound') return found;
-  return prepareVolume(found.volume, { domainId, readonly: readonly || isReadOnlyVolume(found.volume) }, host);
+  const user = { domainId, readonly: readonly || isReadOnlyVolume(found.volume), hasEnded };
+  return prepareVolume(found.volume, user, host);
 }
 
 /** A full disk or a program that fails may be better later; our own mistakes and faults of the API are thrown. */

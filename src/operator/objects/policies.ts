@@ -1,5 +1,12 @@
 /** Rules that the API server itself keeps. */
-import { KUBEVIRT_GROUP, NODE_NAME_LABEL, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import {
+  KUBEVIRT_GROUP,
+  LOCAL_DRIVER,
+  LOCAL_PROVISIONER,
+  NODE_NAME_LABEL,
+  VOLUME_DATA_FINALIZER,
+  VOLUME_NODE_ANNOTATION,
+} from '#api/names.ts';
 import { desired, type Desired } from '#operator/desired.ts';
 import { POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
 import { NODE_GROUP } from '#operator/roles/node.ts';
@@ -13,14 +20,20 @@ interface Policy {
 
 /** The policy, and that it holds for everything. */
 function policy(name: string, { resourceRules, matchConditions = [], variables = [], validations }: Policy): Desired[] {
-  const matchConstraints = { resourceRules, namespaceSelector: {}, objectSelector: {}, matchPolicy: 'Equivalent' };
+  // As the server fills it in, or the operator would never find it as it should be.
+  const everywhere = { namespaceSelector: {}, objectSelector: {}, matchPolicy: 'Equivalent' };
+  const matchConstraints = { resourceRules, ...everywhere };
   return [
     desired(
       POLICIES,
       { name },
       { spec: { failurePolicy: 'Fail', matchConstraints, matchConditions, variables, validations } },
     ),
-    desired(POLICY_BINDINGS, { name }, { spec: { policyName: name, validationActions: ['Deny'], matchResources: {} } }),
+    desired(
+      POLICY_BINDINGS,
+      { name },
+      { spec: { policyName: name, validationActions: ['Deny'], matchResources: everywhere } },
+    ),
   ];
 }
 
@@ -39,7 +52,12 @@ const nodeNameOf = (object: string) =>
 const noteOf = (notes: string, key: string, otherwise: string) =>
   `has(oldObject.metadata.${notes}) && '${key}' in oldObject.metadata.${notes} ? oldObject.metadata.${notes}['${key}'] : ${otherwise}`;
 
-const annotationsOf = (object: string) => `(has(${object}.metadata.annotations) ? ${object}.metadata.annotations : {})`;
+const notesOf = (notes: string, object: string) =>
+  `(has(${object}.metadata.${notes}) ? ${object}.metadata.${notes} : {})`;
+const unchanged = (notes: string) => `${notesOf(notes, 'object')} == ${notesOf(notes, 'oldObject')}`;
+/** All but the one that stands for the data. */
+const finalizersOf = (object: string) =>
+  `(has(${object}.metadata.finalizers) ? ${object}.metadata.finalizers.filter(f, f != '${VOLUME_DATA_FINALIZER}') : [])`;
 
 export const policyObjects: readonly Desired[] = [
   // The role of nodes is one for all; this is what tells them apart.
@@ -96,8 +114,13 @@ export const policyObjects: readonly Desired[] = [
         reason: 'Forbidden',
       },
       {
-        expression: `object.spec == oldObject.spec && ${annotationsOf('object')} == ${annotationsOf('oldObject')}`,
-        message: 'a node can only change the finalizers of a volume',
+        expression: `has(oldObject.spec.csi) && oldObject.spec.csi.driver == '${LOCAL_DRIVER}'`,
+        message: `a node can only change volumes of ${LOCAL_PROVISIONER}`,
+        reason: 'Forbidden',
+      },
+      {
+        expression: `object.spec == oldObject.spec && ${unchanged('annotations')} && ${unchanged('labels')} && ${finalizersOf('object')} == ${finalizersOf('oldObject')}`,
+        message: `a node can only take off the finalizer ${VOLUME_DATA_FINALIZER} of a volume`,
         reason: 'Forbidden',
       },
     ],

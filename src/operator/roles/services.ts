@@ -6,7 +6,6 @@ export const serviceRoles: Readonly<Record<string, readonly PolicyRule[]>> = {
   'selfsame-webhook': [READ_SETTINGS],
   // Whoever asks it was allowed to by the API server; it then acts for them.
   'selfsame-subresources': [
-    READ_SETTINGS,
     vms([...READ, 'patch'], 'virtualmachines', 'virtualmachineinstances'),
     vms(['patch'], 'virtualmachines/status'),
     // A stop with force takes the launcher pod away.

@@ -58,6 +58,7 @@ async function put(id: string, spec: Record<string, unknown>): Promise<void> {
 class HandClock implements Clock {
   readonly timers = new Map<() => void, number>();
   now = () => 0;
+  elapsed = () => 0;
   after(ms: number, fn: () => void): () => void {
     this.timers.set(fn, ms);
     return () => void this.timers.delete(fn);

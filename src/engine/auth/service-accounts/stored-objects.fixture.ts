@@ -52,6 +52,10 @@ export class SetClock implements Clock {
     return this.#nowMs;
   }
 
+  elapsed(): number {
+    return this.#nowMs;
+  }
+
   after(_ms: number, fn: () => void): () => void {
     this.#timers.add(fn);
     return () => void this.#timers.delete(fn);

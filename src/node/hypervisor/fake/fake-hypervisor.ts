@@ -152,6 +152,11 @@ class SimulatedHypervisor implements FakeHypervisor {
     return Buffer.from(this.#known(id, 'read the console log of').record.said, 'latin1');
   }
 
+  async readLog(id: string): Promise<Buffer> {
+    const { name, machine, current } = this.#known(id, 'read the log of').record;
+    return Buffer.from(`simulating "${name}" on ${machine}\nit is ${current.state}\n`);
+  }
+
   async resizeDisk(id: string, deviceId: string): Promise<void> {
     const guest = this.#alive(id, 'resize a disk of');
     const isDisk = guest.definition.devices.some((device) => device.type === 'disk' && device.id === deviceId);

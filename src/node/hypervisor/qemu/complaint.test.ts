@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { firstComplaint, isPermanent } from './complaint.ts';
+import { firstComplaint, isPermanent, startLine } from './complaint.ts';
 
 const cases: Record<string, { log: string; want: string; permanent: boolean }> = {
   'nothing said': { log: '\n', want: '', permanent: false },
@@ -18,6 +18,11 @@ const cases: Record<string, { log: string; want: string; permanent: boolean }> =
     log: 'qemu-system-x86_64: warning: odd\n',
     want: 'warning: odd',
     permanent: false,
+  },
+  'what we wrote ourselves is not the reason': {
+    log: `${startLine('qemu', ['-append', "it's quiet"])}qemu-system-x86_64: unsupported machine type\n`,
+    want: 'unsupported machine type',
+    permanent: true,
   },
   'two devices at one address': {
     log: 'qemu-system-x86_64: -device x: PCI: slot 0 function 0 not available for virtio-blk-pci, in use by virtio-blk-pci,id=disk0\n',
@@ -40,3 +45,8 @@ for (const [name, { log, want, permanent }] of Object.entries(cases)) {
 }
 
 test('a long complaint is cut', () => assert.equal(firstComplaint('x'.repeat(10_000), 'qemu').length, 403));
+
+test('a log begins with a line for a shell', () => {
+  const line = startLine('qemu', ['-name', 'default/a,b=c', '-append', "it's quiet"]);
+  assert.equal(line, `selfsame: qemu -name default/a,b=c -append 'it'\\''s quiet'\n`);
+});

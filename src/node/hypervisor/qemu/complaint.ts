@@ -1,13 +1,25 @@
-/** What a process that could not start said about it, for a message of ours. Pure. */
+/** What is in the log of a process: how it was started, and what it said when it could not. Pure. */
 
 const MAX_LENGTH = 400;
+
+/** Begins the one line of a log that is ours. */
+const OURS = 'selfsame: ';
+
+/** The first line of the log of a process: how it was started. Nothing secret is among its words. */
+export function startLine(command: string, args: readonly string[]): string {
+  return `${OURS}${[command, ...args].map(shellWord).join(' ')}\n`;
+}
+
+function shellWord(text: string): string {
+  return /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
 
 /** The first line that is no mere warning, without the name of the program. */
 export function firstComplaint(log: string, program: string): string {
   const lines = log
     .split('\n')
     .map((line) => line.trim())
-    .filter((line) => line !== '');
+    .filter((line) => line !== '' && !line.startsWith(OURS));
   const line = lines.find((text) => !/\bwarning:/.test(text)) ?? lines[0] ?? '';
   const own = line.startsWith(`${program}: `) ? line.slice(program.length + 2) : line;
   return own.length > MAX_LENGTH ? `${own.slice(0, MAX_LENGTH)}...` : own;

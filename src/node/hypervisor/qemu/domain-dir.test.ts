@@ -86,17 +86,19 @@ test('after a failed start only volumes are left, and nothing where there are no
     assert.deepEqual(await readdir(root), []);
   }));
 
-test('a log begins anew, and its beginning is read', () =>
+test('a log begins anew, and its beginning and its end are read', () =>
   inRoot(async (root) => {
     const dir = new DomainDir(root, 'a-uid');
     await dir.prepare(undefined);
     assert.equal(await dir.readLog('qemu.log'), '');
-    for (const text of ['first', 'x'.repeat(100_000)]) {
+    assert.equal((await dir.readLogEnd('qemu.log', 10)).length, 0);
+    for (const text of ['first', `${'x'.repeat(100_000)}the end`]) {
       const log = await dir.openLog('qemu.log');
       await log.write(text);
       await log.close();
     }
-    assert.equal(await dir.readLog('qemu.log'), 'x'.repeat(16 * 1024));
+    assert.equal(await dir.readLog('qemu.log'), 'x'.repeat(64 * 1024));
+    assert.equal((await dir.readLogEnd('qemu.log', 10)).toString(), 'xxxthe end');
   }));
 
 test('a socket is reached however deep the directory is', () =>

@@ -28,9 +28,12 @@ const OWN_FILES = [RECORD, `${RECORD}.tmp`, 'qemu.log', 'swtpm.log', 'console.lo
 const PASSABLE = 0o711;
 const PRIVATE_DIR = 0o700;
 const PRIVATE_FILE = 0o600;
-const MAX_LOG_READ_BYTES = 16 * 1024;
+/** Holds the longest command line, which comes first, and the complaint behind it. */
+const MAX_LOG_READ_BYTES = 64 * 1024;
 /** The uid of a VMI; never a path. */
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+
+type LogName = 'qemu.log' | 'swtpm.log';
 
 export class DomainDir {
   readonly id: string;
@@ -101,18 +104,29 @@ export class DomainDir {
   }
 
   /** For standard error of a process; begins anew. The caller closes it. */
-  openLog(name: 'qemu.log' | 'swtpm.log'): ReturnType<typeof open> {
+  openLog(name: LogName): ReturnType<typeof open> {
     const { O_APPEND, O_CREAT, O_TRUNC, O_WRONLY } = constants;
     return open(join(this.path, name), O_APPEND | O_CREAT | O_TRUNC | O_WRONLY, PRIVATE_FILE);
   }
 
   /** The beginning of it: that is where a process that cannot start says why. */
-  async readLog(name: 'qemu.log' | 'swtpm.log'): Promise<string> {
+  async readLog(name: LogName): Promise<string> {
+    return (await this.#readPart(name, MAX_LOG_READ_BYTES, () => 0)).toString('utf8');
+  }
+
+  /** The last of it, at most so much. */
+  readLogEnd(name: LogName, maxBytes: number): Promise<Buffer> {
+    return this.#readPart(name, maxBytes, (size) => Math.max(0, size - maxBytes));
+  }
+
+  /** Empty where there is none. */
+  async #readPart(name: LogName, maxBytes: number, from: (size: number) => number): Promise<Buffer> {
     const file = await open(join(this.path, name), 'r').catch(() => undefined);
-    if (file === undefined) return '';
+    if (file === undefined) return Buffer.alloc(0);
     try {
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(MAX_LOG_READ_BYTES), 0, MAX_LOG_READ_BYTES, 0);
-      return buffer.toString('utf8', 0, bytesRead);
+      const { size } = await file.stat();
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(Math.min(maxBytes, size)), 0, null, from(size));
+      return buffer.subarray(0, bytesRead);
     } finally {
       await file.close();
     }

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, open, readFile, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
-import { findByArgument, isRunning, OutlivingProcess, parseStat, spawnOutliving } from './process.ts';
+import { isRunning, OutlivingProcess, parseStat, processesBelow, spawnOutliving } from './process.ts';
 
 const LONG_MS = 20_000;
 
 async function spawned(
   command: string[],
-  run: (process: OutlivingProcess, log: () => Promise<string>) => Promise<void>,
+  run: (process: OutlivingProcess, log: () => Promise<string>, cwd: string) => Promise<void>,
 ) {
   const cwd = await mkdtemp(join(tmpdir(), 'selfsame-process-'));
   const file = await open(join(cwd, 'log'), 'a');
@@ -19,11 +19,11 @@ async function spawned(
   const child = await spawnOutliving(options, systemClock);
   await file.close();
   try {
-    await run(child, () => readFile(join(cwd, 'log'), 'utf8'));
+    await run(child, () => readFile(join(cwd, 'log'), 'utf8'), cwd);
   } finally {
     await child.kill('SIGKILL');
     await child.gone(LONG_MS);
-    await rm(cwd, { recursive: true });
+    await rm(cwd, { recursive: true, force: true });
   }
 }
 
@@ -79,10 +79,16 @@ test('a program that is not there is an error', async () => {
   await assert.rejects(spawnOutliving(options, systemClock), /ENOENT/);
 });
 
-test('a process is found by one of its words', () =>
-  spawned(['sleep', '60', '0.041904190419'], async (child) => {
-    assert.deepEqual(await findByArgument('0.041904190419'), [child.identity]);
-    assert.deepEqual(await findByArgument('0.0419041904'), []);
+test('a process is found by where it works, also when that is gone', () =>
+  spawned(['sleep', '60', '0.0419'], async (child, _log, cwd) => {
+    const [root, words] = [await realpath(tmpdir()), ['sleep', '60', '0.0419', '']];
+    const found = async () =>
+      (await processesBelow(root)).filter(({ identity }) => identity.pid === child.identity.pid);
+    const want = [{ identity: child.identity, cwd: await realpath(cwd), words }];
+    assert.deepEqual(await found(), want);
+    assert.deepEqual(await processesBelow(join(cwd, 'deeper')), []);
+    await rm(cwd, { recursive: true });
+    assert.deepEqual(await found(), want);
   }));
 
 test('a program may be named so that it looks like more fields', () => {

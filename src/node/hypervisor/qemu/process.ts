@@ -4,7 +4,7 @@
  * does not reap.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { readFile, readdir } from 'node:fs/promises';
+import { readFile, readdir, readlink } from 'node:fs/promises';
 import type { Clock } from '#lib/clock.ts';
 import { poll, within } from './timing.ts';
 
@@ -115,16 +115,25 @@ export async function isRunning({ pid, startTicks, bootId }: ProcessIdentity): P
   return bootId === (await readBootId());
 }
 
-/** Processes that have this word among their arguments. A walk over all processes: not for every day. */
-export async function findByArgument(argument: string): Promise<ProcessIdentity[]> {
+export interface FoundProcess {
+  readonly identity: ProcessIdentity;
+  /** Its working directory, as it was named while it was there. */
+  readonly cwd: string;
+  readonly words: readonly string[];
+}
+
+/** Processes that work below a directory (its real path). A walk over all processes: not for every day. */
+export async function processesBelow(directory: string): Promise<FoundProcess[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const bootId = await readBootId();
-  const found: ProcessIdentity[] = [];
+  const found: FoundProcess[] = [];
   for (const name of pids) {
+    const cwd = (await readlink(`/proc/${name}/cwd`).catch(() => '')).replace(/ \(deleted\)$/, '');
+    if (!cwd.startsWith(`${directory}/`)) continue;
     const words = await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '');
-    if (!words.split('\0').includes(argument)) continue;
     const stat = await readStat(Number(name));
-    if (stat !== undefined) found.push({ pid: Number(name), startTicks: stat.startTicks, bootId });
+    if (stat === undefined || stat.state === 'Z') continue;
+    found.push({ identity: { pid: Number(name), startTicks: stat.startTicks, bootId }, cwd, words: words.split('\0') });
   }
   return found;
 }

@@ -7,9 +7,10 @@
  */
 import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/learned-device.ts';
+import { deepEqual } from '#kube/deep.ts';
 import type { Log } from '#lib/log.ts';
 import { learnedFrom } from '#node/definition/learned-from.ts';
-import { HypervisorError, type Domain, type DomainState } from '../hypervisor.ts';
+import { HypervisorError, LOG_BYTES, type Domain, type DomainState } from '../hypervisor.ts';
 import { ConsoleLog, readConsoleLogFile } from './console-log.ts';
 import { SerialConsole } from './console.ts';
 import type { QemuContext } from './context.ts';
@@ -29,6 +30,7 @@ const QUIT_MS = 10_000;
 const KILL_MS = 10_000;
 const SWTPM_MS = 1000;
 const LAST_WORDS_MS = 1000;
+const LOOK_AGAIN_MS = 1000;
 
 export interface QemuDomainParts {
   readonly dir: DomainDir;
@@ -51,6 +53,7 @@ export class QemuDomain {
   #destroying = false;
   #quitting: Promise<void> | undefined;
   #ending: Promise<void> | undefined;
+  #looksLater = false;
   #closed = false;
 
   constructor(parts: QemuDomainParts) {
@@ -62,8 +65,7 @@ export class QemuDomain {
     this.#link = new QemuLink({
       ...{ dir, qemu, clock, log: this.#log },
       onEvent: ({ name }) => {
-        // Where QEMU cannot be asked any more, its hanging up says the rest.
-        if (STATE_EVENTS.has(name)) this.#refresh().catch(() => undefined);
+        if (STATE_EVENTS.has(name)) void this.#eventually(() => this.#refresh());
       },
       onBack: () => this.#back(),
       onGone: () => this.#died(),
@@ -114,6 +116,7 @@ export class QemuDomain {
       this.#log.warn({ err }, 'QEMU does not answer; trying again');
       this.#current = RUNNING;
       if (this.#link.qmp === undefined) this.#link.watch();
+      else this.#later(() => this.#back());
     }
     if (this.#ending === undefined) await this.#console?.connectEventually();
     return 'domain';
@@ -169,6 +172,10 @@ export class QemuDomain {
     return readConsoleLogFile(this.#parts.dir.consoleLog);
   }
 
+  readLog(): Promise<Buffer> {
+    return this.#parts.dir.readLogEnd('qemu.log', LOG_BYTES);
+  }
+
   async remove(): Promise<void> {
     if (this.#current.state !== 'ended') throw this.#cannot('remove', `it is ${this.#current.state}`);
     await this.#parts.dir.remove();
@@ -205,6 +212,25 @@ export class QemuDomain {
     if (found.state === 'ended') await this.#endAfter(found);
     else this.#set(found.state === 'never ran' ? PAUSED : found);
     return found;
+  }
+
+  /** What an event tells is told once: a QEMU that is too busy to answer now is asked until it does. */
+  async #eventually(look: () => Promise<unknown>): Promise<void> {
+    try {
+      await look();
+    } catch {
+      this.#later(look);
+    }
+  }
+
+  #later(look: () => Promise<unknown>): void {
+    // Where QEMU cannot be reached any more, its hanging up says the rest. One look tells all that was missed.
+    if (this.#closed || this.#looksLater || this.#link.qmp === undefined) return;
+    this.#looksLater = true;
+    this.#parts.context.clock.after(LOOK_AGAIN_MS, () => {
+      this.#looksLater = false;
+      void this.#eventually(look);
+    });
   }
 
   /** The guest is over, its QEMU not yet. */
@@ -280,7 +306,7 @@ export class QemuDomain {
 
   #set(next: DomainState): void {
     const before = this.#current;
-    if (before.state === 'ended' || before.state === next.state) return;
+    if (before.state === 'ended' || deepEqual(before, next)) return;
     this.#current = next;
     this.#parts.changed(this.#parts.dir.id);
   }

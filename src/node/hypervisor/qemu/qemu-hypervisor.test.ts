@@ -1,6 +1,6 @@
 /** Starts that fail, with programs that only pretend to be QEMU. Real guests are in test/e2e/hypervisor-qemu.test.ts. */
 import assert from 'node:assert/strict';
-import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -11,11 +11,9 @@ import { HypervisorError } from '../hypervisor.ts';
 import { aDefinition } from '../testing/a-definition.ts';
 import { machineTypes, versionText } from './capabilities.ts';
 import { firmwareFiles } from './firmware.ts';
-import { findByArgument } from './process.ts';
+import { processesBelow } from './process.ts';
 import { createQemuHypervisor } from './qemu-hypervisor.ts';
 import { runState } from './run-state.ts';
-import { qemuMark } from './start.ts';
-import { swtpmMark } from './swtpm.ts';
 import { tapName, tapsOf } from './tap.ts';
 
 interface FailedStart {
@@ -85,9 +83,7 @@ for (const [name, { qemu, swtpm, change, want, permanent = false }] of Object.en
 
       assert.deepEqual(hypervisor.list(), []);
       assert.deepEqual(await readdir(dir), []);
-      for (const mark of [qemuMark(definition.id), swtpmMark(definition.id)]) {
-        assert.deepEqual(await findByArgument(mark), []);
-      }
+      assert.deepEqual(await processesBelow(await realpath(dir)), []);
     } finally {
       await hypervisor.close();
       await rm(root, { recursive: true });
@@ -118,7 +114,7 @@ const runStates: Record<string, object> = {
   running: { state: 'running' },
   suspended: { state: 'running' },
   paused: { state: 'paused' },
-  'io-error': { state: 'paused' },
+  'io-error': { state: 'paused', why: 'ioError' },
   prelaunch: { state: 'never ran' },
   shutdown: { state: 'ended', how: 'shutdown' },
   'internal-error': { state: 'ended', how: 'crashed', message: 'QEMU met an internal error' },

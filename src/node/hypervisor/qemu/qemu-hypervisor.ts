@@ -138,6 +138,10 @@ class QemuHypervisor implements Hypervisor {
     return this.#known(id, 'read the console of').readConsoleLog();
   }
 
+  async readLog(id: string): Promise<Buffer> {
+    return this.#known(id, 'read the log of').readLog();
+  }
+
   async resizeDisk(id: string, deviceId: string, bytes: number): Promise<void> {
     await this.#known(id, 'resize').resizeDisk(deviceId, bytes);
   }

@@ -25,8 +25,10 @@ export function runState(answer: unknown): RunState {
       return { state: 'ended', how: 'crashed', message: 'the guest panicked' };
     case 'internal-error':
       return { state: 'ended', how: 'crashed', message: 'QEMU met an internal error' };
+    case 'io-error':
+      return { state: 'paused', why: 'ioError' };
     default:
-      // io-error (no space left, for one) and watchdog among them: resume goes on from there.
+      // watchdog among them: resume goes on from there.
       return PAUSED;
   }
 }

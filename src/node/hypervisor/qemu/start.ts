@@ -6,6 +6,7 @@ import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import { userWithKvm } from './accelerator.ts';
 import { qemuArguments } from './arguments/qemu-arguments.ts';
+import { startLine } from './complaint.ts';
 import type { QemuContext } from './context.ts';
 import { NVRAM, QMP_SOCKET, SERIAL_SOCKET, TPM_SOCKET, type DomainDir } from './domain-dir.ts';
 import type { DomainRecord } from './domain-record.ts';
@@ -106,10 +107,12 @@ async function spawnQemu(
   });
   const log = await dir.openLog('qemu.log');
   try {
+    const words = [...args, '-chardev', qemuMark(dir.id)];
+    await log.write(startLine(qemuBinary, words));
     return await spawnOutliving(
       {
         command: qemuBinary,
-        args: [...args, '-chardev', qemuMark(dir.id)],
+        args: words,
         cwd: dir.run,
         user: await userWithKvm(user, accelerator),
         logFd: log.fd,

@@ -21,11 +21,11 @@ export async function poll<T>(
   { timeoutMs, everyMs }: { timeoutMs: number; everyMs: number },
   look: () => Promise<T | undefined> | T | undefined,
 ): Promise<T | undefined> {
-  const deadline = clock.now() + timeoutMs;
+  const deadline = clock.elapsed() + timeoutMs;
   for (;;) {
     const found = await look();
     if (found !== undefined) return found;
-    if (clock.now() >= deadline) return undefined;
+    if (clock.elapsed() >= deadline) return undefined;
     await delay(clock, everyMs);
   }
 }

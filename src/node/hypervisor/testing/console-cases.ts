@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
-import { CONSOLE_LOG_BYTES } from '../hypervisor.ts';
+import { CONSOLE_LOG_BYTES, HypervisorError, LOG_BYTES } from '../hypervisor.ts';
 import { hasEnded, started, until, type Cases } from './scene.ts';
 
 export const consoleCases: Cases = {
@@ -72,6 +72,17 @@ export const consoleCases: Cases = {
     const log = await scene.hypervisor.readConsoleLog(id);
     assert.ok(log.length <= CONSOLE_LOG_BYTES);
     assert.equal(log.includes('remember me'), scene.talks);
+  },
+
+  'tells what the hypervisor itself said, within its bounds, until the domain is removed': async (scene) => {
+    const id = await started(scene);
+    assert.ok((await scene.hypervisor.readLog(id)).length <= LOG_BYTES);
+
+    await scene.hypervisor.destroy(id);
+    await scene.hypervisor.readLog(id);
+    await scene.hypervisor.remove(id);
+
+    await assert.rejects(scene.hypervisor.readLog(id), HypervisorError);
   },
 };
 

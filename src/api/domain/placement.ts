@@ -1,0 +1,69 @@
+/** Where an instance may run, as in a Pod; handed on to the launcher pod. A word that a Pod does not know is refused. */
+import { int32, int64, list, map, obj, oneOf, str } from '#kube/schema-dsl.ts';
+
+const nodeRequirement = obj(
+  {
+    key: str(),
+    operator: oneOf(['In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt']),
+    values: list(str()),
+  },
+  { required: ['key', 'operator'] },
+);
+
+const nodeTerm = obj({ matchExpressions: list(nodeRequirement), matchFields: list(nodeRequirement) });
+
+const labelSelector = obj({
+  matchLabels: map(str()),
+  matchExpressions: list(
+    obj(
+      { key: str(), operator: oneOf(['In', 'NotIn', 'Exists', 'DoesNotExist']), values: list(str()) },
+      { required: ['key', 'operator'] },
+    ),
+  ),
+});
+
+const podTerm = obj(
+  {
+    labelSelector,
+    namespaceSelector: labelSelector,
+    namespaces: list(str()),
+    topologyKey: str({ minLength: 1 }),
+    matchLabelKeys: list(str()),
+    mismatchLabelKeys: list(str()),
+  },
+  { required: ['topologyKey'] },
+);
+
+const weight = int32({ minimum: 1, maximum: 100 });
+
+const podRules = obj({
+  requiredDuringSchedulingIgnoredDuringExecution: list(podTerm),
+  preferredDuringSchedulingIgnoredDuringExecution: list(
+    obj({ weight, podAffinityTerm: podTerm }, { required: ['weight', 'podAffinityTerm'] }),
+  ),
+});
+
+export const affinity = obj(
+  {
+    nodeAffinity: obj({
+      requiredDuringSchedulingIgnoredDuringExecution: obj(
+        { nodeSelectorTerms: list(nodeTerm, { minItems: 1 }) },
+        { required: ['nodeSelectorTerms'] },
+      ),
+      preferredDuringSchedulingIgnoredDuringExecution: list(
+        obj({ weight, preference: nodeTerm }, { required: ['weight', 'preference'] }),
+      ),
+    }),
+    podAffinity: podRules,
+    podAntiAffinity: podRules,
+  },
+  { description: 'As in a Pod.' },
+);
+
+export const toleration = obj({
+  key: str(),
+  operator: oneOf(['Exists', 'Equal']),
+  value: str(),
+  effect: oneOf(['NoSchedule', 'PreferNoSchedule', 'NoExecute']),
+  tolerationSeconds: int64(),
+});

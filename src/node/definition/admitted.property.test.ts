@@ -1,0 +1,145 @@
+/** What admission lets in can be run: nothing passes there only to be refused at the start, on the node. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import type { Disk } from '#api/domain/disk.ts';
+import type { Domain } from '#api/domain/domain.ts';
+import type { Interface, Network } from '#api/domain/interface.ts';
+import type { Volume } from '#api/domain/volume.ts';
+import { configurationOf } from '#api/kubevirt/configuration.ts';
+import { GUEST_IMAGE } from '#api/names.ts';
+import { checkInstanceSpec } from '#api/validation/instance-rules.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import { defineDomain } from '#node/definition/define-domain.ts';
+import { anInput, aVmi, someMedia } from '#node/definition/testing/a-vmi.ts';
+
+const CONFIGURATION = configurationOf(undefined);
+const RUNS = 2000;
+
+/** Mostly the first one, so that a fair share of what is made is let in. */
+const mostly = <T>(usual: T, ...others: readonly T[]): fc.Arbitrary<T> =>
+  fc.oneof({ weight: 12, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: fc.constantFrom(usual, ...others) });
+
+const diskArb: fc.Arbitrary<Omit<Disk, 'name'>> = fc.oneof(
+  fc.record({
+    disk: fc.record(
+      {
+        bus: fc.constantFrom('virtio' as const, 'sata' as const, 'scsi' as const),
+        readonly: mostly(false, true),
+        pciAddress: mostly('', '0000:05:00.0', '0000:00:02.0', '0000:20:00.0'),
+      },
+      { requiredKeys: [] },
+    ),
+  }),
+  fc.record({
+    cdrom: fc.record(
+      {
+        bus: fc.constantFrom('sata' as const, 'scsi' as const),
+        readonly: mostly(true, false),
+        tray: mostly('closed' as const, 'open' as const),
+      },
+      { requiredKeys: [] },
+    ),
+  }),
+  fc.constant({}),
+);
+
+const contentArb: fc.Arbitrary<Omit<Volume, 'name'>> = fc.oneof(
+  fc.constant({ emptyDisk: { capacity: '1Gi' } }),
+  fc.record({
+    persistentVolumeClaim: fc.record({ claimName: fc.constantFrom('a', 'b', 'c', 'd'), readOnly: mostly(false, true) }),
+  }),
+  fc.constant({ cloudInitNoCloud: { userData: 'x' } }),
+);
+
+const nicArb: fc.Arbitrary<{ nic: Omit<Interface, 'name'>; network: Omit<Network, 'name'> }> = fc.record({
+  nic: fc
+    .tuple(
+      mostly('virtio' as const, 'e1000e' as const),
+      mostly('', '02:00:00:00:00:01', '02-00-00-00-00-02', '03:00:00:00:00:01', '02-00:00-00:00:01'),
+      mostly('bridge' as const, 'masquerade' as const),
+      mostly(undefined, 1, 2),
+    )
+    .map(([model, macAddress, binding, bootOrder]) => ({
+      model,
+      macAddress,
+      [binding]: {},
+      ...(bootOrder === undefined ? {} : { bootOrder }),
+    })),
+  network: mostly<Omit<Network, 'name'>>({ multus: { networkName: 'br0' } }, { pod: {} }),
+});
+
+const e1000esArb = fc.nat({ max: 10 }).map((count) =>
+  Array.from({ length: count }, () => ({
+    nic: { model: 'e1000e' as const, bridge: {} },
+    network: { multus: { networkName: 'br0' } },
+  })),
+);
+
+const domainArb: fc.Arbitrary<Domain> = fc.record(
+  {
+    cpu: fc.record(
+      { model: mostly('', 'host-model', 'Skylake-Client-v1', 'a,b'), sockets: mostly(1, 16), cores: mostly(2, 32) },
+      { requiredKeys: [] },
+    ),
+    resources: mostly<NonNullable<Domain['resources']>>(
+      { requests: { cpu: '1500m', memory: '512Mi' } },
+      { requests: { cpu: '1000' } },
+      { limits: { cpu: 300 } },
+    ),
+    machine: mostly({ type: 'q35' }, { type: '' }, { type: 'pc-q35-6.2' }, { type: 'pc-i440fx-7.2' }),
+    firmware: mostly<NonNullable<Domain['firmware']>>(
+      { bootloader: { bios: {} } },
+      { kernelBoot: {} },
+      { kernelBoot: { container: { image: GUEST_IMAGE } } },
+      { bootloader: { efi: {} } },
+      { bootloader: { efi: { secureBoot: false } } },
+    ),
+    features: mostly<NonNullable<Domain['features']>>({}, { smm: {} }, { smm: { enabled: false } }),
+  },
+  { requiredKeys: [] },
+);
+
+const specArb: fc.Arbitrary<VmiSpec> = fc
+  .tuple(
+    domainArb,
+    fc.array(fc.tuple(diskArb, contentArb), { maxLength: 5 }),
+    fc.oneof({ weight: 4, arbitrary: fc.array(nicArb, { maxLength: 3 }) }, { weight: 1, arbitrary: e1000esArb }),
+  )
+  .map(([domain, disks, nics]) => ({
+    domain: {
+      memory: { guest: '512Mi' },
+      ...domain,
+      devices: {
+        disks: disks.map(([disk], i) => ({ ...disk, name: `d${i}` })),
+        interfaces: nics.map(({ nic }, i) => ({ ...nic, name: `n${i}` })),
+      },
+    },
+    volumes: disks.map(([, content], i) => ({ ...content, name: `d${i}` })),
+    networks: nics.map(({ network }, i) => ({ ...network, name: `n${i}` })),
+  }));
+
+/** As volumes/ prepares them. */
+function mediaOf({ volumes = [] }: VmiSpec) {
+  return new Map(
+    volumes.flatMap(({ name, persistentVolumeClaim }) => [
+      ...someMedia([name], { readonly: persistentVolumeClaim?.readOnly === true }),
+    ]),
+  );
+}
+
+test('what admission lets in, a node can define', () => {
+  let admitted = 0;
+  fc.assert(
+    fc.property(specArb, (spec) => {
+      if (checkInstanceSpec(spec, 'spec', CONFIGURATION).length > 0) return;
+      admitted++;
+      const { domain, ...rest } = spec;
+      const kernel = domain.firmware?.kernelBoot === undefined ? undefined : { kernelPath: '/k' };
+      const { problems } = defineDomain(anInput(aVmi(domain, rest), { volumes: mediaOf(spec), kernel }));
+      assert.deepEqual(problems, undefined);
+    }),
+    { numRuns: RUNS },
+  );
+  assert.ok(admitted > RUNS / 10, `only ${admitted} of ${RUNS} were let in`);
+});

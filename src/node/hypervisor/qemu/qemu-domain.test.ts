@@ -1,0 +1,126 @@
+/** One domain over a monitor that a test answers itself, and a process that only lives. */
+import assert from 'node:assert/strict';
+import { mkdtemp, open, rm } from 'node:fs/promises';
+import { createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+import { silentLog } from '#lib/log.ts';
+import { aDefinition } from '../testing/a-definition.ts';
+import { DomainDir } from './domain-dir.ts';
+import { spawnOutliving } from './process.ts';
+import { QemuDomain } from './qemu-domain.ts';
+
+interface Scene {
+  readonly domain: QemuDomain;
+  /** What query-status answers; undefined: it does not answer. */
+  status: string | undefined;
+  readonly asked: string[];
+  say(event: string): void;
+  /** Lets time pass until it is so; the time limit of the test is the limit. */
+  until(isSo: () => boolean): Promise<void>;
+}
+
+async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
+  const root = await mkdtemp(join(tmpdir(), 'selfsame-domain-'));
+  const dir = new DomainDir(root, 'a-uid');
+  await dir.prepare(undefined);
+  const clock = new FakeClock();
+  const log = await open(join(root, 'log'), 'a');
+  const qemu = await spawnOutliving(
+    { command: 'sleep', args: ['60'], cwd: root, user: undefined, logFd: log.fd },
+    clock,
+  );
+  const sockets: Socket[] = [];
+  const answer = (socket: Socket, command: string, id: number) => {
+    made.asked.push(command);
+    if (command === 'quit') void qemu.kill('SIGKILL');
+    if (command === 'query-status' && made.status === undefined) return;
+    socket.write(`${JSON.stringify({ return: { status: made.status }, id })}\n`);
+  };
+  const server = createServer((socket) => {
+    sockets.push(socket);
+    socket.on('error', () => undefined);
+    socket.write('{"QMP": {}}\n');
+    socket.on('data', (bytes: Buffer) => {
+      for (const line of bytes.toString().trim().split('\n')) {
+        const { execute, id } = JSON.parse(line) as { execute: string; id: number };
+        answer(socket, execute, id);
+      }
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(join(dir.run, 'qmp.sock'), resolve));
+  const definition = aDefinition({ id: 'a-uid', devices: [] });
+  const started = { startedAtMs: 0, qemu: qemu.identity };
+  const domain = new QemuDomain({
+    ...{ dir, qemu, swtpm: undefined, changed: () => undefined },
+    record: { version: 1, definition, paused: false, started },
+    context: {
+      ...{ clock, log: silentLog, user: undefined, accelerator: 'tcg' },
+      ...{ qemuBinary: 'sleep', swtpmBinary: 'sleep', ovmfDir: '/' },
+    },
+  });
+  const made: Scene = {
+    domain,
+    status: 'running',
+    asked: [],
+    say: (event) => void sockets.at(-1)?.write(`${JSON.stringify({ event })}\n`),
+    async until(isSo) {
+      while (!isSo()) await clock.advance(10);
+    },
+  };
+  try {
+    await run(made);
+  } finally {
+    await domain.close();
+    await qemu.kill('SIGKILL');
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+    await log.close();
+    await rm(root, { recursive: true });
+  }
+}
+
+const timeout = 20_000;
+
+test('the end of a guest is noticed also where its QEMU was too busy to tell', { timeout }, () =>
+  scene(async (it) => {
+    await it.domain.takeOver({ timeoutMs: 1000 });
+    assert.deepEqual(it.domain.view.current, { state: 'running' });
+    it.status = undefined;
+    it.asked.length = 0;
+    it.say('SHUTDOWN');
+    await it.until(() => it.asked.length >= 2);
+    it.status = 'shutdown';
+    await it.until(() => it.domain.view.current.state === 'ended');
+    assert.deepEqual(it.domain.view.current, { state: 'ended', how: 'shutdown' });
+  }),
+);
+
+test('a guest whose QEMU is too busy when it is taken over counts as running until it tells', { timeout }, () =>
+  scene(async (it) => {
+    it.status = undefined;
+    const taken = it.domain.takeOver({ timeoutMs: 1000 });
+    let done = false;
+    void taken.then(() => (done = true));
+    await it.until(() => done);
+    assert.deepEqual(it.domain.view.current, { state: 'running' });
+    it.status = 'paused';
+    await it.until(() => it.domain.view.current.state === 'paused');
+  }),
+);
+
+test('a guest that cannot write its disk is paused for that reason, and for another one later', { timeout }, () =>
+  scene(async (it) => {
+    await it.domain.takeOver({ timeoutMs: 1000 });
+    for (const [status, want] of [
+      ['io-error', { state: 'paused', why: 'ioError' }],
+      ['paused', { state: 'paused' }],
+    ] as const) {
+      it.status = status;
+      it.say('STOP');
+      await it.until(() => JSON.stringify(it.domain.view.current) === JSON.stringify(want));
+    }
+  }),
+);

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
+import { test } from 'node:test';
+import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { lateAgent } from '#plane/late-agent.ts';
+
+/** Says what it was asked. */
+function noting(asked: string[]): EndpointAgent {
+  const verb = (name: string) => async (id: string) => void asked.push(`${name} ${id}`);
+  return {
+    find: (namespace, name) => void asked.push(`find ${namespace}/${name}`),
+    pause: verb('pause'),
+    resume: verb('resume'),
+    softReboot: verb('softReboot'),
+    reset: verb('reset'),
+    async openConsole(id) {
+      asked.push(`openConsole ${id}`);
+      return new PassThrough();
+    },
+    logs: (namespace, pod, container) => void asked.push(`logs ${namespace}/${pod}/${container}`),
+  };
+}
+
+const calls: Record<string, (agent: EndpointAgent) => unknown> = {
+  'find ns/db': (agent) => agent.find('ns', 'db'),
+  'pause u': (agent) => agent.pause('u'),
+  'resume u': (agent) => agent.resume('u'),
+  'softReboot u': (agent) => agent.softReboot('u'),
+  'reset u': (agent) => agent.reset('u'),
+  'openConsole u': (agent) => agent.openConsole('u'),
+  'logs ns/pod/compute': (agent) => agent.logs('ns', 'pod', 'compute'),
+};
+
+for (const [name, call] of Object.entries(calls)) {
+  test(`"${name}" is refused before the agent is there, and its from then on`, async () => {
+    const late = lateAgent();
+    await assert.rejects(async () => await call(late.agent), HypervisorError);
+    const asked: string[] = [];
+    late.is(noting(asked));
+    await call(late.agent);
+    assert.deepEqual(asked, [name]);
+  });
+}

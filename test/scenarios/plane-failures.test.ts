@@ -1,0 +1,136 @@
+/** Starts that do not go well, on the whole plane: what the VM shows meanwhile, and how it goes on. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import type { Loose } from '#test/support/test-api.ts';
+import { aClaim, aVm, aVmOnClaim, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
+
+const ALWAYS = { runStrategy: 'Always' };
+const RUNNING = 'Running, VMI Running, running, 1';
+
+const statusOf = async (plane: VmPlane, vm: string): Promise<Loose> => (await plane.get('VirtualMachine', vm)).status;
+const conditionOf = async (plane: VmPlane, kind: string, name: string, type: string): Promise<Loose> =>
+  (await plane.get(kind, name)).status.conditions.find((one: Loose) => one.type === type);
+
+const aVolume = (name: string, spec: Loose): Loose => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolume',
+  metadata: { name },
+  spec: {
+    capacity: { storage: '64Mi' },
+    accessModes: ['ReadWriteOnce'],
+    hostPath: { path: `/simulated/${name}` },
+    ...spec,
+  },
+});
+
+test('starts that do not go well', async (t) => {
+  const plane = await startVmPlane(t);
+
+  await t.test('a claim that is missing is told, and awaited', async () => {
+    await plane.apply(aVmOnClaim('lost-claim', 'later', ALWAYS));
+    assert.equal(await plane.shown('lost-claim'), 'ErrorPvcNotFound, VMI Pending, no guest, 0');
+    assert.deepEqual(await plane.list('Pod'), []);
+    await plane.apply(aClaim('later'));
+    assert.equal(await plane.shown('lost-claim'), RUNNING);
+  });
+
+  await t.test('a claim whose volume is made for its first user is awaited', async () => {
+    await plane.apply({
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'StorageClass',
+      metadata: { name: 'elsewhere' },
+      provisioner: 'example.org/slow',
+      volumeBindingMode: 'WaitForFirstConsumer',
+    });
+    await plane.apply(aClaim('slow', { storageClassName: 'elsewhere' }));
+    await plane.apply(aVmOnClaim('first-user', 'slow', ALWAYS));
+    assert.equal(await plane.shown('first-user'), 'WaitingForVolumeBinding, VMI Scheduling, no guest, 0');
+    const { metadata } = await plane.get('PersistentVolumeClaim', 'slow');
+    assert.match(metadata.annotations['volume.kubernetes.io/selected-node'], /^node-[12]$/);
+    await plane.apply(aVolume('made-at-last', { storageClassName: 'elsewhere' }));
+    await plane.advance(15_000);
+    assert.equal(await plane.shown('first-user'), RUNNING);
+  });
+
+  await t.test('a claim that has no volume and waits for no user leaves the VM without a place', async () => {
+    await plane.apply(aClaim('stuck', { storageClassName: 'by-hand' }));
+    await plane.apply(aVmOnClaim('waits', 'stuck', ALWAYS));
+    assert.equal(await plane.shown('waits'), 'ErrorUnschedulable, VMI Scheduling, no guest, 0');
+    const { message } = await conditionOf(plane, 'VirtualMachine', 'waits', 'PodScheduled');
+    assert.match(message, /pod has unbound immediate PersistentVolumeClaims/);
+    await plane.apply(aVolume('by-hand', { storageClassName: 'by-hand' }));
+    await plane.advance(15_000);
+    assert.equal(await plane.shown('waits'), RUNNING);
+  });
+
+  await t.test('a machine type that no node has leaves the VM without a place', async () => {
+    await plane.apply(aVm('future', ALWAYS, { domain: { machine: { type: 'pc-q35-99.0' } } }));
+    assert.equal(await plane.shown('future'), 'ErrorUnschedulable, VMI Scheduling, no guest, 0');
+    const { reason, message } = await conditionOf(plane, 'VirtualMachine', 'future', 'PodScheduled');
+    assert.equal(reason, 'Unschedulable');
+    assert.match(message, /^0\/2 nodes are available: 2 node\(s\) didn't match Pod's node affinity\/selector/);
+    await plane.delete('VirtualMachine', 'future');
+    assert.equal(await plane.find('VirtualMachineInstance', 'future'), undefined);
+  });
+
+  await t.test('a definition that the hypervisor refuses is tried again ever later', async () => {
+    plane.refuse('refused', new HypervisorError('Cannot start domain: no such CPU', { permanent: true }));
+    await plane.apply(aVm('refused', ALWAYS));
+    for (const failures of [1, 2, 3]) {
+      assert.equal(await plane.shown('refused'), 'CrashLoopBackOff, no VMI, no guest, 0');
+      const { startFailure } = await statusOf(plane, 'refused');
+      assert.equal(startFailure.consecutiveFailCount, failures);
+      const leftMs = Date.parse(startFailure.retryAfterTimestamp) - plane.clock.now();
+      const least = 10_000 * failures ** 2;
+      assert.ok(leftMs > least - 5000 && leftMs <= least * 1.5, `${leftMs} ms after ${failures} failures`);
+      if (failures === 3) plane.refuse('refused');
+      await plane.advance(leftMs + 1000);
+    }
+    assert.equal(await plane.shown('refused'), RUNNING);
+    assert.equal((await statusOf(plane, 'refused')).startFailure, undefined);
+  });
+
+  await t.test('a start that may work later is tried again with the same instance', async () => {
+    plane.refuse('busy', new HypervisorError('Cannot start domain: no memory'));
+    await plane.apply(aVm('busy', ALWAYS));
+    const { metadata } = await plane.get('VirtualMachineInstance', 'busy');
+    await plane.advance(10_000);
+    assert.equal(await plane.shown('busy'), 'Starting, VMI Scheduled, no guest, 0');
+    const { reason, message } = await conditionOf(plane, 'VirtualMachineInstance', 'busy', 'Synchronized');
+    assert.deepEqual([reason, message], ['StartFailed', 'Cannot start domain: no memory']);
+    plane.refuse('busy');
+    await plane.advance(15_000);
+    assert.equal(await plane.shown('busy'), RUNNING);
+    assert.equal((await plane.get('VirtualMachineInstance', 'busy')).metadata.uid, metadata.uid);
+    assert.equal(await conditionOf(plane, 'VirtualMachineInstance', 'busy', 'Synchronized'), undefined);
+  });
+
+  await t.test('a guest that crashes after it ran is started again at once, however often', async () => {
+    await plane.apply(aVm('crashes', ALWAYS));
+    for (let starts = 2; starts <= 4; starts++) {
+      plane.guest('crashes').crash('QEMU was killed by signal 11');
+      await plane.settle();
+      assert.equal(await plane.shown('crashes'), `Running, VMI Running, running, ${starts}`);
+    }
+    assert.equal((await statusOf(plane, 'crashes')).startFailure, undefined);
+  });
+
+  await t.test('a start without the files of the built-in guest fails, and says so', async () => {
+    const files = plane.nodes.map(({ guest }) => guest);
+    for (const node of plane.nodes) {
+      node.guest = undefined;
+      await plane.restartAgent(node.name);
+    }
+    await plane.apply(aVm('no-image', ALWAYS));
+    assert.equal(await plane.shown('no-image'), 'CrashLoopBackOff, no VMI, no guest, 0');
+    const why = /^InvalidDefinition .*image: Invalid value: "selfsame\/guest": the files of .* are not on this node$/;
+    assert.ok((await plane.events('no-image')).some((event) => why.test(event)));
+    for (const [index, node] of plane.nodes.entries()) {
+      node.guest = files[index];
+      await plane.restartAgent(node.name);
+    }
+    await plane.advance(15_000);
+    assert.equal(await plane.shown('no-image'), RUNNING);
+  });
+});

@@ -1,0 +1,193 @@
+/** The life of VMs on the whole plane: who they are from start to start, how they stop, are changed and go. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Loose } from '#test/support/test-api.ts';
+import { aClaim, aVm, aVmOnClaim, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
+
+const ALWAYS = { runStrategy: 'Always' };
+const RUNNING = 'Running, VMI Running, running, 1';
+const STOPPED = 'Stopped, no VMI, no guest, 1';
+
+const conditionOf = async (plane: VmPlane, kind: string, name: string, type: string): Promise<Loose> =>
+  (await plane.get(kind, name)).status.conditions.find((one: Loose) => one.type === type);
+
+/** What the guest would notice. */
+function machineOf(plane: VmPlane, vm: string, start: number): Loose {
+  return plane.startsOf(vm)[start]!.machine;
+}
+
+test('the life of VMs', async (t) => {
+  const plane = await startVmPlane(t);
+
+  await t.test('a VM is the same machine at every start', async () => {
+    await plane.apply(aClaim('db-data'));
+    await plane.apply(aVmOnClaim('db', 'db-data', ALWAYS));
+    const record = await plane.get('VirtualMachineIdentity', 'db');
+    await plane.ask('restart', 'db');
+    plane.guest('db').crash('QEMU exited with code 1');
+    await plane.settle();
+    await plane.ask('stop', 'db');
+    await plane.ask('start', 'db');
+    assert.equal(await plane.shown('db'), 'Running, VMI Running, running, 4');
+    for (const start of [1, 2, 3]) assert.deepEqual(machineOf(plane, 'db', start), machineOf(plane, 'db', 0));
+    const { firmware, devices } = machineOf(plane, 'db', 3);
+    assert.equal(firmware.uuid, record.spec.firmware.uuid);
+    const nic = devices.find(({ type }: Loose) => type === 'interface');
+    assert.equal(nic.macAddress, record.spec.interfaces[0].macAddress);
+    const { spec, status } = await plane.get('VirtualMachineIdentity', 'db');
+    assert.deepEqual(spec, record.spec);
+    assert.deepEqual(status.devices, record.status.devices);
+    const vmi = await plane.get('VirtualMachineInstance', 'db');
+    assert.equal(status.instance, vmi.metadata.uid);
+    assert.deepEqual(vmi.status.devices, record.status.devices);
+  });
+
+  await t.test('a device that comes takes no place of another, also when one goes', async () => {
+    const nics = (...names: string[]) => ({
+      domain: { devices: { interfaces: names.map((name) => ({ name, masquerade: {} })) } },
+      networks: names.map((name) => ({ name, pod: {} })),
+    });
+    const placeOf = async (name: string): Promise<Loose> => {
+      const { status } = await plane.get('VirtualMachineInstance', 'nics');
+      return status.devices.find(({ id }: Loose) => id === `nic-${name}`)?.address;
+    };
+    const change = async (template: Loose) => {
+      await plane.apply(aVm('nics', ALWAYS, template));
+      await plane.ask('restart', 'nics');
+    };
+    const disk = (name: string) => ({ name, disk: { bus: 'virtio' } });
+    const disks = (...names: string[]): Loose => ({
+      domain: { devices: { disks: names.map(disk) } },
+      volumes: names.map((name) => ({ name, emptyDisk: { capacity: '1Mi' } })),
+    });
+    const diskAt = async (name: string): Promise<Loose> => {
+      const { status } = await plane.get('VirtualMachineInstance', 'nics');
+      return status.devices.find(({ id }: Loose) => id === `disk-${name}`)?.address;
+    };
+    await plane.apply(aVm('nics', ALWAYS, { ...nics('default'), ...disks('a', 'b') }));
+    const [nic, a, b] = [await placeOf('default'), await diskAt('a'), await diskAt('b')];
+    await change(disks('c', 'b'));
+    assert.deepEqual([await placeOf('default'), await diskAt('b'), await diskAt('a')], [nic, b, undefined]);
+    const c = await diskAt('c');
+    assert.ok(c !== undefined && ![nic, a, b].some(({ bus }) => bus === c.bus), JSON.stringify(c));
+    await change(disks('a', 'c', 'b'));
+    assert.deepEqual([await diskAt('a'), await diskAt('b'), await diskAt('c')], [a, b, c]);
+  });
+
+  await t.test('a change waits for a restart, and says so until then', async () => {
+    await plane.apply(aVm('changed', ALWAYS));
+    const memory = (guest: string) => ({
+      kind: 'VirtualMachine',
+      metadata: { name: 'changed' },
+      spec: { template: { spec: { domain: { memory: { guest } } } } },
+    });
+    const required = async () => (await conditionOf(plane, 'VirtualMachine', 'changed', 'RestartRequired'))?.status;
+    await plane.apply(memory('256Mi'));
+    assert.equal(await required(), 'True');
+    await plane.apply(memory('128Mi'));
+    assert.equal(await required(), undefined);
+    await plane.apply(memory('256Mi'));
+    await plane.ask('restart', 'changed');
+    assert.equal(await required(), undefined);
+    assert.equal(machineOf(plane, 'changed', 1).memoryKib, 256 * 1024);
+  });
+
+  await t.test('verbs reach the guest, and what it is shows', async () => {
+    await plane.apply(aVm('verbs', ALWAYS));
+    const say = async (verb: string) => [await plane.ask(verb, 'verbs'), plane.guest('verbs').record.current.state];
+    const refused = (message: string) =>
+      `409 Operation cannot be fulfilled on virtualmachineinstance.kubevirt.io "verbs": ${message}`;
+    assert.deepEqual(await say('unpause'), [refused('VMI is not paused'), 'running']);
+    assert.deepEqual(await say('pause'), ['200', 'paused']);
+    assert.equal(await plane.shown('verbs'), 'Paused, VMI Running, paused, 1');
+    assert.deepEqual(await say('pause'), [refused('VMI is already paused'), 'paused']);
+    assert.deepEqual(await say('softreboot'), [refused('VMI is paused'), 'paused']);
+    assert.deepEqual(await say('unpause'), ['200', 'running']);
+    assert.equal(await plane.shown('verbs'), RUNNING);
+    for (const verb of ['softreboot', 'reset']) assert.deepEqual(await say(verb), ['200', 'running']);
+    assert.equal(plane.guest('verbs').record.said.match(/Restarting/g)?.length, 2);
+    assert.equal(await plane.shown('verbs'), RUNNING);
+  });
+
+  await t.test('a guest that ignores the power button is switched off when its time is up', async () => {
+    await plane.apply(aVm('stubborn', ALWAYS, { terminationGracePeriodSeconds: 60 }));
+    const guest = plane.guest('stubborn');
+    guest.ignorePowerButton();
+    await plane.ask('stop', 'stubborn');
+    await plane.advance(55_000);
+    assert.equal(await plane.shown('stubborn'), 'Stopping, VMI Running, running, 1');
+    await plane.advance(10_000);
+    assert.equal(await plane.shown('stubborn'), STOPPED);
+    assert.deepEqual(guest.record.current, { state: 'ended', how: 'destroyed' });
+  });
+
+  await t.test('a stop by force takes no time, also when one is under way', async () => {
+    await plane.apply(aVm('forced', ALWAYS, { terminationGracePeriodSeconds: 600 }));
+    const guest = plane.guest('forced');
+    guest.ignorePowerButton();
+    await plane.ask('stop', 'forced');
+    assert.equal(await plane.shown('forced'), 'Stopping, VMI Running, running, 1');
+    assert.equal(await plane.ask('stop', 'forced', { gracePeriod: 0 }), '202');
+    assert.equal(await plane.shown('forced'), STOPPED);
+    assert.deepEqual(guest.record.current, { state: 'ended', how: 'destroyed' });
+  });
+
+  await t.test('a restart by force switches the guest off', async () => {
+    await plane.apply(aVm('again', ALWAYS));
+    const guest = plane.guest('again');
+    guest.ignorePowerButton();
+    assert.equal(await plane.ask('restart', 'again', { gracePeriodSeconds: 0 }), '202');
+    assert.equal(await plane.shown('again'), 'Running, VMI Running, running, 2');
+    assert.equal(guest.record.current.state, 'ended');
+  });
+
+  for (const propagationPolicy of ['Background', 'Foreground']) {
+    await t.test(`a VM that is deleted (${propagationPolicy}) goes after its guest`, async () => {
+      const vm = `gone-${propagationPolicy}`.toLowerCase();
+      await plane.apply(aVm(vm, ALWAYS));
+      const guest = plane.guest(vm);
+      guest.ignorePowerButton();
+      await plane.delete('VirtualMachine', vm, { propagationPolicy });
+      assert.equal(await plane.shown(vm), 'Terminating, VMI Running, running, 1');
+      guest.shutDown();
+      await plane.settle();
+      for (const kind of ['VirtualMachine', 'VirtualMachineInstance', 'VirtualMachineIdentity']) {
+        assert.equal(await plane.find(kind, vm), undefined, kind);
+      }
+      assert.equal((await plane.list('Pod')).filter(({ metadata }) => metadata.name.includes(vm)).length, 0);
+    });
+  }
+
+  await t.test('a VM that is deleted as an orphan leaves its guest running', async () => {
+    await plane.apply(aVm('left', ALWAYS));
+    const guest = plane.guest('left');
+    await plane.delete('VirtualMachine', 'left', { propagationPolicy: 'Orphan' });
+    assert.equal(await plane.find('VirtualMachine', 'left'), undefined);
+    const { metadata, status } = await plane.get('VirtualMachineInstance', 'left');
+    assert.deepEqual([metadata.ownerReferences, status.phase], [undefined, 'Running']);
+    assert.equal(plane.guest('left'), guest);
+    await plane.delete('VirtualMachineInstance', 'left');
+    assert.equal(await plane.find('VirtualMachineInstance', 'left'), undefined);
+    assert.deepEqual(guest.record.current, { state: 'ended', how: 'shutdown' });
+  });
+
+  await t.test('agents and servers come and go; guests do not notice', async () => {
+    await plane.apply(aVm('steady', ALWAYS));
+    const before = plane.nodes.flatMap((node) => node.living().map(({ record }) => [record.id, record.startedAtMs]));
+    assert.ok(before.length > 3);
+    const { length } = plane.starts;
+    const pods = async () => new Set((await plane.list('Pod')).map(({ metadata }) => metadata.uid));
+    const podsBefore = await pods();
+    for (const node of plane.nodes) await plane.restartAgent(node.name);
+    await plane.restartServer();
+    assert.deepEqual(
+      plane.nodes.flatMap((node) => node.living().map(({ record }) => [record.id, record.startedAtMs])),
+      before,
+    );
+    assert.equal(plane.starts.length, length);
+    assert.deepEqual(await pods(), podsBefore);
+    assert.equal(await plane.shown('steady'), RUNNING);
+    await plane.ask('stop', 'steady');
+    assert.equal(await plane.shown('steady'), STOPPED);
+  });
+});

@@ -1,0 +1,105 @@
+/**
+ * Nodes that nobody hears of any more. Whether their guests run on, nobody knows: so that no VM ever runs twice, its
+ * instance stays until its pod is gone, and the pod until its agent, or somebody who knows, says that it is. That no two
+ * guests of one VM run at a time is asserted by the plane itself whenever it settles.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Loose } from '#test/support/test-api.ts';
+import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
+
+const ALWAYS = { runStrategy: 'Always' };
+/** Longer than pods tolerate a node that is lost. */
+const OUTAGE_MS = 400_000;
+
+const nodeOf = (plane: VmPlane, vm: string): string => plane.startsOf(vm).at(-1)!.node;
+const readyOf = async (plane: VmPlane, kind: string, name: string): Promise<string> =>
+  (await plane.get(kind, name)).status.conditions.find((one: Loose) => one.type === 'Ready').status;
+
+test('lost nodes', async (t) => {
+  const plane = await startVmPlane(t);
+  await plane.apply(aVm('db', ALWAYS));
+  const guest = plane.guest('db');
+  const lost = nodeOf(plane, 'db');
+
+  await t.test('a node that is away for a moment keeps its guests', async () => {
+    await plane.killNode(lost);
+    await plane.advance(60_000);
+    assert.equal(await readyOf(plane, 'Node', lost), 'Unknown');
+    assert.equal(await readyOf(plane, 'VirtualMachine', 'db'), 'False');
+    assert.equal(await plane.shown('db'), 'Running, VMI Running, running, 1');
+    await plane.startAgent(lost);
+    assert.equal(await readyOf(plane, 'Node', lost), 'True');
+    assert.equal(await readyOf(plane, 'VirtualMachine', 'db'), 'True');
+    assert.equal(plane.guest('db'), guest);
+  });
+
+  await t.test(
+    'an agent that reaches nobody leaves its guests alone, and tells later what became of them',
+    async () => {
+      const [node, second] = [plane.node(lost), aVm('web', { runStrategy: 'RerunOnFailure' })];
+      second.spec.template.spec.nodeSelector = { 'kubernetes.io/hostname': lost };
+      await plane.apply(second);
+      node.isolate();
+      await plane.advance(120_000);
+      assert.equal(await readyOf(plane, 'Node', lost), 'Unknown');
+      assert.equal(plane.guest('db'), guest);
+      plane.guest('web').shutDown();
+      await plane.advance(30_000);
+      assert.equal(await plane.shown('web'), 'Running, VMI Running, no guest, 1');
+      node.rejoin();
+      await plane.advance(60_000);
+      assert.equal(await readyOf(plane, 'Node', lost), 'True');
+      assert.equal(plane.guest('db'), guest);
+      assert.equal(await plane.shown('db'), 'Running, VMI Running, running, 1');
+      assert.equal(await plane.shown('web'), 'Stopped, no VMI, no guest, 1');
+    },
+  );
+
+  await t.test('a VM on a lost node is not started elsewhere', async () => {
+    await plane.killNode(lost);
+    await plane.advance(OUTAGE_MS);
+    assert.equal(await plane.shown('db'), 'Stopped, VMI Failed, running, 1');
+    const { metadata, status } = await plane.get('VirtualMachineInstance', 'db');
+    assert.equal(status.reason, 'NodeLost');
+    // It waits for its pod, which only the agent takes away.
+    assert.ok(metadata.deletionTimestamp !== undefined);
+    assert.equal((await plane.list('Pod')).length, 1);
+  });
+
+  await t.test('it starts again when the node is back and has stopped the old guest', async () => {
+    await plane.startAgent(lost);
+    assert.equal(guest.record.current.state, 'ended');
+    assert.equal(await plane.shown('db'), 'Running, VMI Running, running, 2');
+    assert.notEqual(plane.guest('db'), guest);
+  });
+
+  await t.test('it starts elsewhere when the node was switched off and its Node deleted', async () => {
+    const gone = nodeOf(plane, 'db');
+    await plane.killNode(gone);
+    plane.guest('db').crash('power lost');
+    await plane.delete('Node', gone);
+    await plane.advance(60_000);
+    assert.equal(await plane.shown('db'), 'Running, VMI Running, running, 3');
+    assert.notEqual(nodeOf(plane, 'db'), gone);
+    await plane.startAgent(gone);
+    assert.deepEqual([...plane.node(gone).host.guests()], [], 'what is left of the old guest is cleared away');
+    assert.equal(await readyOf(plane, 'Node', gone), 'True');
+    assert.equal(await plane.shown('db'), 'Running, VMI Running, running, 3');
+  });
+
+  await t.test('a stop waits for the node, and a pod that is taken away by force does not', async () => {
+    const silent = nodeOf(plane, 'db');
+    const last = plane.guest('db');
+    await plane.killNode(silent);
+    assert.equal(await plane.ask('stop', 'db'), '202');
+    await plane.advance(60_000);
+    assert.equal(await plane.shown('db'), 'Stopping, VMI Running, running, 3');
+    const [pod] = await plane.list('Pod');
+    await plane.delete('Pod', pod.metadata.name, { gracePeriodSeconds: 0 });
+    assert.equal(await plane.shown('db'), 'Stopped, no VMI, running, 3');
+    await plane.startAgent(silent);
+    assert.deepEqual(last.record.current, { state: 'ended', how: 'destroyed' });
+    assert.equal(await plane.shown('db'), 'Stopped, no VMI, no guest, 3');
+  });
+});

@@ -1,0 +1,33 @@
+/** The real program with VMs on simulated nodes, each node a process of its own, as `selfsame up` starts them. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Plane } from '#test/support/plane.ts';
+import { startServer } from '#test/support/server-process.ts';
+
+export async function startSimulatedPlane({ nodes }: { readonly nodes: number }): Promise<Plane> {
+  const dir = await mkdtemp(join(tmpdir(), 'selfsame-plane-'));
+  const ends: (() => unknown)[] = [];
+  const cleanUp = async () => {
+    for (const end of ends) end();
+    await rm(dir, { recursive: true, force: true });
+  };
+  try {
+    const dataDir = join(dir, 'data');
+    const command = ['up', '--hypervisor', 'fake', '--nodes', String(nodes)];
+    const server = await startServer({ after: (end) => ends.push(end) }, { dataDir, command });
+    return {
+      url: server.access().server,
+      kubeconfigPath: join(dataDir, 'kubeconfig'),
+      dir,
+      async stop() {
+        // Not killed: it takes its nodes with it.
+        await server.kill('SIGTERM');
+        await cleanUp();
+      },
+    };
+  } catch (error) {
+    await cleanUp();
+    throw error;
+  }
+}

@@ -1,0 +1,178 @@
+/**
+ * Simulated nodes of a plane in this process: real agents under the rights of their nodes, on hosts that outlive them.
+ * A ledger sees every guest that is started anywhere, and whether another of the same VM ran at that time.
+ */
+import { createInProcessTransport } from '#client/in-process.ts';
+import { createClient } from '#client/rest-client.ts';
+import type { FakeClock } from '#client/testing/fake-clock.ts';
+import type { ApiHandler } from '#engine/request.ts';
+import { internalError, notFound } from '#kube/api-error.ts';
+import { silentLog } from '#lib/log.ts';
+import { startNodeAgent, type RunningAgent } from '#node/agent/node-agent.ts';
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { GuestKernel } from '#node/domains/start-domain.ts';
+import { parseEndpointPath } from '#node/endpoint/route.ts';
+import { serveVerb } from '#node/endpoint/serve-verb.ts';
+import type { FakeGuest } from '#node/hypervisor/fake/fake-guest.ts';
+import { FakeHost } from '#node/hypervisor/fake/fake-host.ts';
+import { createFakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
+import type { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { volumeOfClaim } from '#node/volumes/claim.ts';
+import type { PreparedVolume, Volumes } from '#node/volumes-port.ts';
+import type { NodeConnections } from '#subresources/node-connections.ts';
+import { Connections } from '#test/support/connections.ts';
+
+/** Every start of a guest, in order. */
+export interface Start {
+  readonly node: string;
+  readonly id: string;
+  /** `<namespace>/<name>` of its instance. */
+  readonly name: string;
+  /** What the guest can notice of it. */
+  readonly machine: Omit<DomainDefinition, 'id'>;
+  /** Nodes on which a guest of the same name ran already. */
+  readonly beside: readonly string[];
+}
+
+export interface SimulatedNodeOptions {
+  readonly name: string;
+  readonly clock: FakeClock;
+  readonly handler: ApiHandler;
+  readonly guest: GuestKernel | undefined;
+  /** Of all nodes. */
+  readonly ledger: Start[];
+  readonly others: () => readonly SimulatedNode[];
+}
+
+export class SimulatedNode {
+  readonly name: string;
+  readonly host: FakeHost;
+  /** Volumes whose data is on this node, by the name of the PersistentVolume. */
+  readonly data = new Set<string>();
+  /** Why a guest of this name does not start, by `<namespace>/<name>`; not known means that it does. */
+  readonly refusals = new Map<string, HypervisorError>();
+  /** The files of the built-in guest that the next agent finds. */
+  guest: GuestKernel | undefined;
+  readonly #options: SimulatedNodeOptions;
+  #agent: RunningAgent | undefined;
+  #connections = new Connections();
+
+  constructor(options: SimulatedNodeOptions) {
+    this.#options = options;
+    this.name = options.name;
+    this.guest = options.guest;
+    this.host = new WatchedHost((definition) => this.#begins(definition));
+  }
+
+  /** Undefined while it is away. */
+  get agent(): RunningAgent | undefined {
+    return this.#agent;
+  }
+
+  async start(): Promise<void> {
+    const { name, clock } = this.#options;
+    const handler: ApiHandler = (request) => this.#connections.through(this.#options.handler)(request);
+    const user = { name: `system:node:${name}`, groups: ['system:nodes', 'system:authenticated'] };
+    this.#agent = await startNodeAgent({
+      name,
+      client: createClient(createInProcessTransport({ handler, user, userAgent: 'agent' })),
+      hypervisor: createFakeHypervisor({ clock, host: this.host }),
+      volumes: standInVolumes(this.data),
+      guest: this.guest,
+      endpoint: { address: '127.0.0.1', port: 10_250 },
+      guestUser: undefined,
+      clock,
+      log: silentLog,
+    });
+  }
+
+  /** The agent is gone; its guests go on. */
+  async stop(): Promise<void> {
+    const agent = this.#agent;
+    this.#agent = undefined;
+    await agent?.stop();
+  }
+
+  /** The agent goes on, and reaches nobody until it rejoins. */
+  isolate(): void {
+    this.#connections.lose();
+  }
+
+  get isIsolated(): boolean {
+    return this.#connections.isLost;
+  }
+
+  rejoin(): void {
+    this.#connections = new Connections();
+  }
+
+  /** Guests that have not ended. */
+  living(name?: string): FakeGuest[] {
+    return [...this.host.guests()].filter(
+      ({ record }) => record.current.state !== 'ended' && (name === undefined || record.name === name),
+    );
+  }
+
+  #begins(definition: DomainDefinition): void {
+    const { ledger, others } = this.#options;
+    const { id, ...machine } = definition;
+    const { name } = machine;
+    const refusal = this.refusals.get(name);
+    if (refusal !== undefined) throw refusal;
+    const beside = others().flatMap((node) => (node.living(name).length > 0 ? [node.name] : []));
+    ledger.push({ node: this.name, id, name, machine, beside });
+  }
+}
+
+class WatchedHost extends FakeHost {
+  readonly #begins: (definition: DomainDefinition) => void;
+
+  constructor(begins: (definition: DomainDefinition) => void) {
+    super();
+    this.#begins = begins;
+  }
+
+  override begin(definition: DomainDefinition, options: { startedAtMs: number; paused: boolean }): void {
+    this.#begins(definition);
+    super.begin(definition, options);
+  }
+}
+
+/** Nothing is on a disk; claims must be bound all the same. */
+function standInVolumes(data: Set<string>): Volumes {
+  return {
+    async prepare({ spec }, lookups) {
+      const volumes = new Map<string, PreparedVolume>();
+      for (const { name, persistentVolumeClaim } of spec.volumes ?? []) {
+        let path = `/simulated/${name}`;
+        if (persistentVolumeClaim !== undefined) {
+          const found = await volumeOfClaim(persistentVolumeClaim.claimName, lookups);
+          if (found.is !== 'bound') return found;
+          path = `/simulated/${found.volume.metadata.name}`;
+          data.add(found.volume.metadata.name ?? '');
+        }
+        volumes.set(name, { source: { path, format: 'raw' }, readonly: false });
+      }
+      return { is: 'ready', volumes };
+    },
+    release: async () => {},
+    releaseUnwanted: async () => {},
+    removeData: async ({ metadata }) => void data.delete(metadata.name),
+    grow: async () => 2 ** 30,
+  };
+}
+
+/** Calls the agents as functions: the same paths as over HTTPS. Consoles are not carried. */
+export function directConnections(nodes: () => readonly SimulatedNode[]): NodeConnections {
+  return {
+    async put({ node, path }) {
+      const agent = nodes().find(({ name }) => name === node)?.agent;
+      if (agent === undefined) throw internalError(`Cannot reach the agent of node "${node}": no connection in time`);
+      const route = parseEndpointPath(path);
+      if (route.kind !== 'verb') throw notFound({ group: '', plural: 'paths' }, path);
+      await serveVerb(agent, route);
+    },
+    upgrade: () => Promise.reject(internalError('nodes of this plane have no consoles')),
+    close() {},
+  };
+}
