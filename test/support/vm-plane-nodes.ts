@@ -166,7 +166,8 @@ function standInVolumes(data: Set<string>): Volumes {
 export function directConnections(nodes: () => readonly SimulatedNode[]): NodeConnections {
   return {
     async put({ node, path }) {
-      const agent = nodes().find(({ name }) => name === node)?.agent;
+      const found = nodes().find(({ name }) => name === node);
+      const agent = found?.isIsolated === true ? undefined : found?.agent;
       if (agent === undefined) throw internalError(`Cannot reach the agent of node "${node}": no connection in time`);
       const route = parseEndpointPath(path);
       if (route.kind !== 'verb') throw notFound({ group: '', plural: 'paths' }, path);

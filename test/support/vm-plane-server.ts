@@ -54,16 +54,17 @@ export async function startVmPlaneServer({ journal, clock, nodes }: VmPlaneServe
   };
 }
 
-/** What is started may have to try again after a moment. */
-export async function passingTime<T>(clock: FakeClock, starting: Promise<T>): Promise<T> {
+/** What is waited for may have to try again after a moment: time passes when it takes longer than so many turns. */
+export async function passingTime<T>(clock: FakeClock, waited: Promise<T>, { turns = 0 } = {}): Promise<T> {
   let over = false;
-  const started = starting.finally(() => (over = true));
-  started.catch(() => {});
+  const ended = waited.finally(() => (over = true));
+  ended.catch(() => {});
+  for (let turn = 0; turn < turns && !over; turn++) await new Promise((resolve) => setImmediate(resolve));
   for (let moment = 0; !over; moment++) {
-    assert.ok(moment < MAX_MOMENTS, 'the start does not come to its end');
+    assert.ok(moment < MAX_MOMENTS, 'it does not come to its end');
     await clock.advance(MOMENT_MS);
   }
-  return await started;
+  return await ended;
 }
 
 const MOMENT_MS = 20;

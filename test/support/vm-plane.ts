@@ -38,6 +38,8 @@ const GUEST_FILES = { kernelPath: '/simulated/vmlinuz', initrdPath: '/simulated/
 /** Longer than the first tries of what was decided on an old state. */
 const PAUSE_MS = 100;
 const QUIET_ROUNDS = 2;
+/** More than it takes where nobody waits for the clock. */
+const PATIENCE_TURNS = 150;
 const MAX_ROUNDS = 150;
 const STEP_MS = 5000;
 
@@ -146,9 +148,13 @@ export class VmPlane {
 
   async #idle(): Promise<void> {
     const { api, parts } = this.server;
-    await api.settle();
-    for (const controller of parts.controllers) await controller.idle();
-    for (const { agent } of this.nodes) await agent?.idle();
+    // One that reaches nobody is never done; what it could not tell, it tells after a while.
+    const agents = this.nodes.flatMap(({ isIsolated, agent }) => (isIsolated || agent === undefined ? [] : [agent]));
+    const idle = async () => {
+      await api.settle();
+      for (const part of [...parts.controllers, ...agents]) await part.idle();
+    };
+    await passingTime(this.clock, idle(), { turns: PATIENCE_TURNS });
   }
 
   /** In steps, so that what happens every few seconds has come through before the next is due. */
