@@ -44,6 +44,8 @@ export class HttpConnections {
   readonly #clock: Clock;
   readonly #sessions = new Set<Session>();
   #connecting: Promise<Session | Agent> | undefined;
+  /** The socket of #connecting, until it is a session's. */
+  #opening: TLSSocket | undefined;
   #http1: Agent | undefined;
   #closed = false;
 
@@ -81,9 +83,10 @@ export class HttpConnections {
     }
   }
 
-  /** Ends every connection and every request on it. */
+  /** Ends every connection and every request on it, also those that are only being opened. */
   close(): void {
     this.#closed = true;
+    this.#opening?.destroy();
     for (const { http2 } of this.#sessions) http2.destroy();
     this.#http1?.destroy();
   }
@@ -148,6 +151,7 @@ export class HttpConnections {
     return new Promise((resolve, reject) => {
       const [host, port] = [this.#host, this.#port];
       const socket = connectTls({ ...this.#tls, host, port, ALPNProtocols: ['h2', 'http/1.1'] });
+      this.#opening = socket;
       const cancel = this.#clock.after(CONNECT_TIMEOUT_MS, () => {
         socket.destroy(new TransportError(`no connection within ${CONNECT_TIMEOUT_MS / 1000} seconds`));
       });

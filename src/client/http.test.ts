@@ -362,6 +362,24 @@ test('a request that is not answered in time fails; a stream may be silent for l
   await assert.rejects(last, (error: Error) => !error.message.includes('within'));
 });
 
+test('closing ends a connection that is only being opened', async () => {
+  const { createServer } = await import('node:net');
+  const silent = createServer().listen(0, '127.0.0.1');
+  cleanUp.push(() => silent.close());
+  const left = new Promise<void>((resolve) => {
+    silent.on('connection', (socket) => {
+      socket.on('error', () => {});
+      socket.on('close', () => resolve());
+      socket.resume();
+      transport.close();
+    });
+  });
+  await new Promise((resolve) => silent.once('listening', resolve));
+  const transport = transportTo((silent.address() as { port: number }).port);
+  await assert.rejects(transport.request({ method: 'GET', path: '/' }), TransportError);
+  await left;
+});
+
 test('a closed transport takes no more requests', async () => {
   const server = await serve(echo);
   const transport = transportTo(server.port);

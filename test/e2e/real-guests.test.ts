@@ -53,7 +53,9 @@ async function launch(vm: VirtualMachine): Promise<{ guest: RealGuest; report: G
 
 /** What makes it the selfsame machine. Linux names disks in the order in which it finds them: that is not ours. */
 function identityOf({ facts, pci, disks, nics }: GuestReport): object {
-  const found = disks.map(({ name: _, ...disk }) => disk).sort((a, b) => (a.serial < b.serial ? -1 : 1));
+  const found = disks
+    .map(({ pci: at, serial, sectors, readonly }) => ({ at, serial, sectors, readonly }))
+    .sort((a, b) => (a.serial < b.serial ? -1 : 1));
   return { facts: { ...facts, bootid: '', memory: '' }, pci, disks: found, nics };
 }
 

@@ -13,7 +13,7 @@ import { test } from 'node:test';
 import type { TestContext } from 'node:test';
 import { acquireDataDir } from '#lib/data-dir-lock.ts';
 
-const LAUNCHER = join(import.meta.dirname, '..', 'selfsame');
+const LAUNCHER = join(import.meta.dirname, '../..', 'selfsame');
 
 function aDir(t: TestContext): string {
   const dir = mkdtempSync(join(tmpdir(), 'main-'));
