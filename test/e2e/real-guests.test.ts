@@ -159,6 +159,16 @@ test('a BIOS guest has the firmware, disks and NICs that were asked for, and kee
     assert.match(await guest.says(`read ${name}`, /GUEST read \S+ \S+/), /GUEST read \S+ selfsame/);
   });
 
+  await t.test('soft reboot and reset begin anew in the same instance', async () => {
+    const { uid } = (await guest.vmi()).metadata;
+    for (const verb of ['softreboot', 'reset']) {
+      const { bootid = '' } = (await guest.boots()).facts;
+      await plane.put(`virtualmachineinstances/bios/${verb}`);
+      assert.deepEqual(identityOf(await guest.boots({ afterBootId: bootid })), identityOf(report), verb);
+    }
+    assert.equal((await guest.vmi()).metadata.uid, uid);
+  });
+
   await t.test('stop shuts it down, and nothing of it is left running', async () => {
     await plane.put('virtualmachines/bios/stop');
     await guest.untilVm('is stopped', ({ status }) => status?.printableStatus === 'Stopped' && status.created !== true);
