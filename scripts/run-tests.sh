@@ -43,15 +43,19 @@ export NODE_COMPILE_CACHE="$PWD/.cache/node-compile"
 # Inherited from an outer node:test it would make this run report in that one's binary format.
 unset NODE_TEST_CONTEXT
 
+# Far more than all of them take: a shared process that does not end must not block the run.
+SHARED_LIMIT_S=600
+
 # run OPTION FILE...
 run() {
-  node_modules/.bin/node --disable-warning=ExperimentalWarning --test --test-timeout="$TEST_TIMEOUT_MS" \
+  timeout -k 10 "${limit:-0}" node_modules/.bin/node --disable-warning=ExperimentalWarning --test --test-timeout="$TEST_TIMEOUT_MS" \
     --test-reporter=./scripts/report.ts --test-reporter-destination=stdout "$@"
 }
 
 status=0
 # shellcheck disable=SC2086 # Our file names have no spaces.
 if [ -n "$unit$scenarios" ]; then
+  limit=$SHARED_LIMIT_S
   run --test-isolation=none $unit &
   units=$!
   run --test-isolation=none $scenarios || status=1

@@ -2,6 +2,7 @@
  * Places on PCI: behind each root port there is one, which the guest sees as bus 0x01 to 0x20, slot 0, function 0.
  * Which device stands where is decided by node/definition; here only what can never work is refused.
  */
+import { interfacesOf } from '#api/attached-interfaces.ts';
 import { busOf } from '#api/validation/disks.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { duplicateValue, forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
@@ -13,8 +14,8 @@ const MAX_PCI_DEVICES = MAX_ROOT_PORTS - SPARE_ROOT_PORTS;
 
 const PCI_ADDRESS = /^([0-9a-f]{4}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])$/i;
 
-export function checkPciAddresses({ domain, networks = [] }: VmiSpec, path: string): FieldError[] {
-  const { disks = [], interfaces = [], autoattachPodInterface } = domain.devices ?? {};
+export function checkPciAddresses(spec: VmiSpec, path: string): FieldError[] {
+  const { disks = [], interfaces = [] } = spec.domain.devices ?? {};
   const field = `${path}.domain.devices`;
   const asked = [
     ...interfaces.map(({ pciAddress }, i) => ({ address: pciAddress, at: `${field}.interfaces[${i}].pciAddress` })),
@@ -32,8 +33,7 @@ export function checkPciAddresses({ domain, networks = [] }: VmiSpec, path: stri
     seen.add(key);
   }
   const virtio = disks.filter((disk) => busOf(disk) === 'virtio').length;
-  const attached = interfaces.length + networks.length === 0 && autoattachPodInterface !== false ? 1 : 0;
-  const count = interfaces.length + attached + virtio;
+  const count = interfacesOf(spec).length + virtio;
   if (count > MAX_PCI_DEVICES) {
     const text = `interfaces and disks on the bus virtio are ${count}, more than ${MAX_PCI_DEVICES}; use the bus scsi`;
     errors.push(forbiddenField(field, text));

@@ -4,7 +4,7 @@
  */
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { interfacesOf } from '#controllers/vm/template-defaults.ts';
+import { interfacesOf } from '#api/attached-interfaces.ts';
 import { templateSpec } from '#controllers/vm/vm-world.ts';
 
 export function learnDevices(

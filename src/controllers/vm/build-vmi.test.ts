@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { buildVmi } from '#controllers/vm/build-vmi.ts';
-import { identityOf, macOf } from '#controllers/vm/identity.ts';
+import { derivedMac } from '#api/derived-mac.ts';
+import { identityOf } from '#controllers/vm/identity.ts';
 import { legacyUuid } from '#controllers/vm/legacy-uuid.ts';
 import { observedGeneration, restartRequired } from '#controllers/vm/restart-required.ts';
 import { aRecord, aVm, aVmi, aWorld, CONFIGURATION, DELETED, UUID } from '#controllers/vm/vm-world.fixture.ts';
@@ -49,7 +50,7 @@ test('everything that a start decides is in the spec', () => {
       memory: { guest: '64Mi' },
       firmware: { uuid: legacyUuid('db') },
       devices: {
-        interfaces: [{ name: 'default', masquerade: {}, macAddress: macOf('vm-uid', 'default') }],
+        interfaces: [{ name: 'default', masquerade: {}, macAddress: derivedMac('vm-uid', 'default') }],
       },
     },
     networks: [{ name: 'default', pod: {} }],

@@ -6,7 +6,7 @@ import type { IdentitySpec } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { ownedBy } from '#controllers/vm/identity.ts';
-import { interfacesOf, networksOf } from '#controllers/vm/template-defaults.ts';
+import { interfacesOf, networksOf } from '#api/attached-interfaces.ts';
 import { templateSpec } from '#controllers/vm/vm-world.ts';
 import { apiVersionOf, type Stored } from '#kube/meta.ts';
 

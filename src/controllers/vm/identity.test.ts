@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
+import { derivedMac } from '#api/derived-mac.ts';
 import { test } from 'node:test';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { IdentitySpec } from '#api/virtual-machine-identity/kind.ts';
-import { identityOf, macOf, recordIdentity } from '#controllers/vm/identity.ts';
+import { identityOf, recordIdentity } from '#controllers/vm/identity.ts';
 import { legacyUuid } from '#controllers/vm/legacy-uuid.ts';
 import { aRecord, aVm, aVmi, aWorld, DELETED, UUID } from '#controllers/vm/vm-world.fixture.ts';
 
@@ -20,10 +21,10 @@ test('the legacy uuid is the one that KubeVirt makes', () => {
 });
 
 test('a made MAC address is of the local range, and depends on the VM and the interface only', () => {
-  assert.match(macOf('vm-uid', 'a'), /^02(:[0-9a-f]{2}){5}$/);
-  assert.equal(macOf('vm-uid', 'a'), macOf('vm-uid', 'a'));
-  assert.notEqual(macOf('vm-uid', 'a'), macOf('vm-uid', 'b'));
-  assert.notEqual(macOf('vm-uid', 'a'), macOf('other', 'a'));
+  assert.match(derivedMac('vm-uid', 'a'), /^02(:[0-9a-f]{2}){5}$/);
+  assert.equal(derivedMac('vm-uid', 'a'), derivedMac('vm-uid', 'a'));
+  assert.notEqual(derivedMac('vm-uid', 'a'), derivedMac('vm-uid', 'b'));
+  assert.notEqual(derivedMac('vm-uid', 'a'), derivedMac('other', 'a'));
 });
 
 interface Case {
@@ -34,7 +35,7 @@ interface Case {
 
 const noInterface = { autoattachPodInterface: false };
 const nics = { interfaces: [{ name: 'a' }, { name: 'b', macAddress: 'de:ad:00:00:be:ef' }] };
-const MADE = [{ name: 'a', macAddress: macOf('vm-uid', 'a') }];
+const MADE = [{ name: 'a', macAddress: derivedMac('vm-uid', 'a') }];
 
 const cases: Record<string, Case> = {
   'what the template says counts': {
@@ -62,7 +63,7 @@ const cases: Record<string, Case> = {
   },
   'the interface that comes by itself has one, too': {
     template: { domain: { firmware: { uuid: UUID } } },
-    want: { firmware: { uuid: UUID }, interfaces: [{ name: 'default', macAddress: macOf('vm-uid', 'default') }] },
+    want: { firmware: { uuid: UUID }, interfaces: [{ name: 'default', macAddress: derivedMac('vm-uid', 'default') }] },
   },
 };
 

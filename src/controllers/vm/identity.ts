@@ -3,14 +3,14 @@
  * counts, then what the record says, and only then something is made. What is made follows from the VM's uid, so that
  * making it again after a lost write makes the same. Pure.
  */
-import { createHash } from 'node:crypto';
+import { derivedMac } from '#api/derived-mac.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import {
   type IdentitySpec,
   VIRTUAL_MACHINE_IDENTITIES,
   type VirtualMachineIdentity,
 } from '#api/virtual-machine-identity/kind.ts';
-import { interfacesOf } from '#controllers/vm/template-defaults.ts';
+import { interfacesOf } from '#api/attached-interfaces.ts';
 import { legacyUuid } from '#controllers/vm/legacy-uuid.ts';
 import { controllerUid, isDeleting, templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
 import { deepEqual } from '#kube/deep.ts';
@@ -24,17 +24,11 @@ export function identityOf(vm: Stored<VirtualMachine>, known: IdentitySpec | und
   const macs = new Map(known?.interfaces?.map(({ name, macAddress }) => [name, macAddress]));
   const interfaces = interfacesOf(spec)
     .filter(({ macAddress }) => !macAddress)
-    .map(({ name }) => ({ name, macAddress: macs.get(name) ?? macOf(vm.metadata.uid, name) }));
+    .map(({ name }) => ({ name, macAddress: macs.get(name) ?? derivedMac(vm.metadata.uid, name) }));
   return {
     firmware: { uuid, ...(serial ? { serial } : {}) },
     ...(interfaces.length === 0 ? {} : { interfaces }),
   };
-}
-
-/** Of the range that everybody may use (02:), and no two alike but by chance of 2^-40. */
-export function macOf(vmUid: string, interfaceName: string): string {
-  const digest = createHash('sha256').update(`${vmUid}/${interfaceName}`).digest();
-  return ['02', ...[...digest.subarray(0, 5)].map((byte) => byte.toString(16).padStart(2, '0'))].join(':');
 }
 
 /** The record, where it is this VM's or can become it. */

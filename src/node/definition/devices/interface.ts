@@ -1,5 +1,6 @@
 /** Network interfaces, and what they are plugged into. */
-import { createHash } from 'node:crypto';
+import { interfacesOf, networksOf } from '#api/attached-interfaces.ts';
+import { derivedMac } from '#api/derived-mac.ts';
 import type { Interface, Network } from '#api/domain/interface.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
@@ -20,7 +21,7 @@ const MAX_E1000E = 8;
 
 /** `ownerUid` is the VM's, or the instance's own: what a made-up MAC address is derived from. */
 export function defineInterfaces(spec: VmiSpec, ownerUid: string, problems: FieldError[]): Unplaced<InterfaceDevice>[] {
-  const { interfaces, networks } = plugged(spec);
+  const [interfaces, networks] = [interfacesOf(spec), networksOf(spec)];
   const names = interfaces.map(({ name }) => name);
   problems.push(...nameProblems(names, FIELD));
   const ninth = interfaces.flatMap(({ model }, i) => (model === 'e1000e' ? [i] : []))[MAX_E1000E];
@@ -44,13 +45,6 @@ export function defineInterfaces(spec: VmiSpec, ownerUid: string, problems: Fiel
   });
 }
 
-function plugged({ domain, networks }: VmiSpec): { interfaces: readonly Interface[]; networks: readonly Network[] } {
-  const interfaces = domain.devices?.interfaces ?? [];
-  const isBare = interfaces.length === 0 && (networks ?? []).length === 0;
-  if (!isBare || domain.devices?.autoattachPodInterface === false) return { interfaces, networks: networks ?? [] };
-  return { interfaces: [{ name: 'default', masquerade: {} }], networks: [{ name: 'default', pod: {} }] };
-}
-
 function macOf({ name, macAddress }: Interface, ownerUid: string, field: string, problems: FieldError[]): string {
   if (macAddress === undefined || macAddress === '') return derivedMac(ownerUid, name);
   const mac = macAddress.toLowerCase();
@@ -59,15 +53,6 @@ function macOf({ name, macAddress }: Interface, ownerUid: string, field: string,
     problems.push(invalidValue(`${field}.macAddress`, macAddress, 'is no MAC address of an interface'));
   }
   return mac.replaceAll('-', ':');
-}
-
-/**
- * Only for interfaces for which nobody made one: of instances without a VM, and the one that is attached by itself.
- * The same at each start.
- */
-function derivedMac(ownerUid: string, name: string): string {
-  const bytes = createHash('sha256').update(`${ownerUid}/${name}`).digest().subarray(0, 5);
-  return ['02', ...[...bytes].map((byte) => byte.toString(16).padStart(2, '0'))].join(':');
 }
 
 function backendOf(

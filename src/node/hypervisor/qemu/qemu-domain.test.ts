@@ -10,6 +10,7 @@ import { silentLog } from '#lib/log.ts';
 import { aDefinition } from '../testing/a-definition.ts';
 import { DomainDir } from './domain-dir.ts';
 import { spawnOutliving } from './process.ts';
+import { untilWith } from './testing/until.ts';
 import { QemuDomain } from './qemu-domain.ts';
 
 interface Scene {
@@ -66,9 +67,7 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
     status: 'running',
     asked: [],
     say: (event) => void sockets.at(-1)?.write(`${JSON.stringify({ event })}\n`),
-    async until(isSo) {
-      while (!isSo()) await clock.advance(10);
-    },
+    until: untilWith(clock),
   };
   try {
     await run(made);

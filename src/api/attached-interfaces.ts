@@ -1,4 +1,4 @@
-/** What a template leaves out and every instance has: a first interface. Pure. */
+/** The interfaces of an instance: those that its spec names, or the one that is attached where it names none. Pure. */
 import type { Interface, Network } from '#api/domain/interface.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 
