@@ -1,4 +1,5 @@
 /** How the installation is, for the status of the KubeVirt object. Pure; computed whole. */
+import { textOf } from '#runtime/apply.ts';
 import type { KubeVirt } from '#api/kubevirt/kind.ts';
 import { findCondition, setCondition, type Condition } from '#kube/conditions.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -71,8 +72,4 @@ function ailments(wanted: Desired, object: Stored<Reporting> | undefined): strin
 function toldOf(problems: readonly string[]): string {
   const more = problems.length - MAX_TOLD;
   return [...problems.slice(0, MAX_TOLD), ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

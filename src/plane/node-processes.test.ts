@@ -36,8 +36,11 @@ function scene(t: TestContext) {
   return { dir, pids, start };
 }
 
+/** Ends by itself, so that a test that fails does not keep others waiting. */
 async function until(ready: () => boolean): Promise<void> {
-  while (!ready()) await new Promise((resolve) => setTimeout(resolve, 20));
+  const end = performance.now() + 30_000;
+  while (!ready() && performance.now() < end) await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.ok(ready(), 'it became so in time');
 }
 
 const isAlive = (pid: number) => {

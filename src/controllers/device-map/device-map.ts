@@ -6,7 +6,8 @@ import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { decideDeviceMap, type DeviceMapWorld } from '#controllers/device-map/decide-device-map.ts';
-import type { ControllerParts, PlaneController } from '#controllers/plane-controller.ts';
+import type { PlaneController } from '#controllers/plane-controller.ts';
+import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { timestamp } from '#lib/clock.ts';
 import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
 

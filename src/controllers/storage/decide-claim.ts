@@ -5,6 +5,7 @@
  *   serves ──asks for more──► volume's capacity raised ──nobody runs on it──► claim told the new size; the file follows
  *                                   └──a pod uses it──► FileSystemResizePending, until the node has grown it
  */
+import { SELECTED_NODE, STORAGE_PROVISIONER } from '#kube/volume-keys.ts';
 import { buildVolume, isOurs, refusal, scopeOf, volumeNameFor } from '#controllers/storage/local-volume.ts';
 import { LOCAL_PROVISIONER } from '#api/names.ts';
 import { findCondition, setCondition } from '#kube/conditions.ts';
@@ -19,10 +20,6 @@ import type { Stored } from '#kube/meta.ts';
 import { compareQuantities, parseQuantity, type Quantity } from '#kube/quantity.ts';
 import { NOTHING, type Change, type Plan } from '#runtime/plan.ts';
 
-/** Set by the cluster's binder on claims that wait for somebody to make their volume. */
-const PROVISIONER_ANNOTATION = 'volume.kubernetes.io/storage-provisioner';
-/** Set by the cluster's scheduler on claims that wait for their first consumer. */
-export const SELECTED_NODE = 'volume.kubernetes.io/selected-node';
 const RESIZE_PENDING = 'FileSystemResizePending';
 
 export interface ClaimWorld {
@@ -44,7 +41,7 @@ export function decideClaim(world: ClaimWorld): Plan {
 }
 
 function provision({ claim, storageClass, volume, consumerNode, selectedNodeExists }: ClaimWorld): Plan {
-  if (claim.metadata.annotations?.[PROVISIONER_ANNOTATION] !== LOCAL_PROVISIONER) return NOTHING;
+  if (claim.metadata.annotations?.[STORAGE_PROVISIONER] !== LOCAL_PROVISIONER) return NOTHING;
   if (storageClass?.provisioner !== LOCAL_PROVISIONER || volume !== undefined) return NOTHING;
   const refused = refusal(claim, storageClass);
   if (refused !== undefined) {

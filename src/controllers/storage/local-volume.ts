@@ -1,15 +1,11 @@
 /** PersistentVolumes of `selfsame.io/local`: what they are made of, and which claims they can serve. Pure. */
+import { PROVISIONED_BY, VOLUME_PROTECTION } from '#kube/volume-keys.ts';
 import { LOCAL_DRIVER, LOCAL_PROVISIONER, VOLUME_DATA_FINALIZER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
 /** `node`: the data lies on one node. `shared`: in a directory that all nodes see. */
 export type Scope = 'node' | 'shared';
-
-export const PROVISIONED_BY = 'pv.kubernetes.io/provisioned-by';
-
-/** The cluster gives it to every volume; it is there from the start, so that nobody has to write it. */
-const PROTECTION_FINALIZER = 'kubernetes.io/pv-protection';
 
 type Claim = Stored<PersistentVolumeClaim>;
 
@@ -70,7 +66,8 @@ export function buildVolume(
         [PROVISIONED_BY]: LOCAL_PROVISIONER,
         ...(place === undefined ? {} : { [VOLUME_NODE_ANNOTATION]: place }),
       },
-      finalizers: [VOLUME_DATA_FINALIZER, PROTECTION_FINALIZER],
+      // The cluster gives its own to every volume; there from the start, nobody has to write it.
+      finalizers: [VOLUME_DATA_FINALIZER, VOLUME_PROTECTION],
     },
     spec: {
       capacity: { storage: spec.resources?.requests?.['storage'] ?? 0 },

@@ -2,11 +2,13 @@
  * The provisioner `selfsame.io/local`: makes, grows and deletes PersistentVolumes, as an external provisioner of
  * Kubernetes does. It writes objects only; files are made, grown and removed by the node agents, which see the volumes.
  */
-import type { ControllerParts, PlaneController } from '#controllers/plane-controller.ts';
+import type { PlaneController } from '#controllers/plane-controller.ts';
+import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { LOCAL_PROVISIONER } from '#api/names.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { type ClaimWorld, decideClaim, SELECTED_NODE } from '#controllers/storage/decide-claim.ts';
+import { type ClaimWorld, decideClaim } from '#controllers/storage/decide-claim.ts';
+import { SELECTED_NODE } from '#kube/volume-keys.ts';
 import { awaitedHome, decideVolume, type VolumeWorld } from '#controllers/storage/decide-volume.ts';
 import { volumeNameFor } from '#controllers/storage/local-volume.ts';
 import {

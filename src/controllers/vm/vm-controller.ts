@@ -9,18 +9,13 @@ import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import type { ControllerParts, PlaneController } from '#controllers/plane-controller.ts';
+import type { PlaneController } from '#controllers/plane-controller.ts';
+import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { isOrphan } from '#controllers/vm/adopt.ts';
 import { concludeVm, decideVm } from '#controllers/vm/decide-vm.ts';
 import { releaseInstance } from '#controllers/vm/delete.ts';
-import {
-  claimNamesOf,
-  controllerUid,
-  isDeleting,
-  templateSpec,
-  type ClaimView,
-  type VmWorld,
-} from '#controllers/vm/vm-world.ts';
+import { claimNamesOf } from '#api/claim-names.ts';
+import { controllerUid, isDeleting, templateSpec, type ClaimView, type VmWorld } from '#controllers/vm/vm-world.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -56,7 +51,7 @@ function definition({ client, informer, clock }: ControllerParts): ControllerDef
 
   function claimsOf(vm: Stored<VirtualMachine>): ClaimView[] {
     const { namespace } = vm.metadata;
-    return claimNamesOf(vm).map((name) => ({ name, claim: claims.get(keyOf({ namespace, name })) }));
+    return claimNamesOf(templateSpec(vm)).map((name) => ({ name, claim: claims.get(keyOf({ namespace, name })) }));
   }
 
   /** Asked before it becomes an owner: an instance whose owner is gone would be collected as garbage. */
@@ -111,5 +106,5 @@ function definition({ client, informer, clock }: ControllerParts): ControllerDef
 
 function claimKeysOf(vm: Stored<VirtualMachine>): string[] {
   const { namespace } = vm.metadata;
-  return claimNamesOf(vm).map((name) => keyOf({ namespace, name }));
+  return claimNamesOf(templateSpec(vm)).map((name) => keyOf({ namespace, name }));
 }

@@ -40,12 +40,3 @@ export function isDeleting({ metadata }: KubeObject): boolean {
 export function templateSpec({ spec }: Pick<VirtualMachine, 'spec'>): VmiSpec {
   return spec.template.spec ?? { domain: {} };
 }
-
-export function claimNamesOf(vm: Pick<VirtualMachine, 'spec'>): string[] {
-  const names = new Set<string>();
-  for (const { persistentVolumeClaim, ephemeral } of templateSpec(vm).volumes ?? []) {
-    const claim = persistentVolumeClaim ?? ephemeral?.persistentVolumeClaim;
-    if (claim !== undefined) names.add(claim.claimName);
-  }
-  return [...names];
-}

@@ -5,7 +5,8 @@
 import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { COMPUTE_CONTAINER } from '#api/names.ts';
 import { missingClaims } from '#controllers/vmi/missing-claims.ts';
-import { hasEnded, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import { type VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import { hasEnded } from '#kube/pod-phase.ts';
 import { findCondition, isTrue, setCondition, type Condition, type NextCondition } from '#kube/conditions.ts';
 
 const OWN = ['Ready', 'PodScheduled', 'Synchronized', 'LiveMigratable'] as const;

@@ -4,7 +4,7 @@
  */
 import { APP_LABEL, CREATED_BY_LABEL, LAUNCHER_APP } from '#api/names.ts';
 import type { Informer } from '#client/informer.ts';
-import { hasEnded } from '#controllers/vmi/vmi-world.ts';
+import { hasEnded } from '#kube/pod-phase.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 

@@ -18,7 +18,8 @@ import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/vir
 import { DEFAULT_GRACE_SECONDS } from '#api/virtual-machine-instance/spec.ts';
 import { dataNodesOf, launcherAffinity, launcherNodeSelector } from '#controllers/vmi/launcher-affinity.ts';
 import { launcherResources } from '#controllers/vmi/launcher-resources.ts';
-import { claimNameOf, type ClaimView } from '#controllers/vmi/vmi-world.ts';
+import { claimNameOf } from '#api/claim-names.ts';
+import { type ClaimView } from '#controllers/vmi/vmi-world.ts';
 import type { Pod, PodContainer, PodSpec, PodVolume } from '#kube/core-kinds.ts';
 import { apiVersionOf, type Stored } from '#kube/meta.ts';
 

@@ -1,5 +1,6 @@
 /** Claims that keep the launcher pod from being made. Pure. */
-import { claimNamesOf, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import { claimNamesOf } from '#api/claim-names.ts';
+import { type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 
 export interface Missing {
   readonly reason: string;
@@ -8,7 +9,7 @@ export interface Missing {
 
 /** undefined when the pod can be made: claims may still be unbound, which the scheduler and the node wait for. */
 export function missingClaims({ vmi, claims }: Pick<VmiWorld, 'vmi' | 'claims'>): Missing | undefined {
-  for (const name of claimNamesOf(vmi)) {
+  for (const name of claimNamesOf(vmi.spec)) {
     const view = claims.get(name);
     if (view !== undefined && view.claim.metadata.deletionTimestamp === undefined) continue;
     const state = view === undefined ? 'does not exist, waiting for it to appear' : 'is being deleted';

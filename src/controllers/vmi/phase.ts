@@ -7,7 +7,8 @@
  */
 import type { VmiPhase } from '#api/virtual-machine-instance/status.ts';
 import { COMPUTE_CONTAINER } from '#api/names.ts';
-import { hasEnded, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import { type VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import { hasEnded } from '#kube/pod-phase.ts';
 import { findCondition, isTrue } from '#kube/conditions.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 

@@ -7,11 +7,13 @@ import { CREATED_BY_LABEL } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import type { ControllerParts, PlaneController } from '#controllers/plane-controller.ts';
+import type { PlaneController } from '#controllers/plane-controller.ts';
+import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { concludeVmi, decideVmi } from '#controllers/vmi/decide-vmi.ts';
 import { EndedPods } from '#controllers/vmi/ended-pods.ts';
 import { launcherPodName } from '#controllers/vmi/launcher-pod.ts';
-import { claimNamesOf, type ClaimView, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import { claimNamesOf } from '#api/claim-names.ts';
+import { type ClaimView, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { findCondition } from '#kube/conditions.ts';
 import {
   NODES,
@@ -55,7 +57,7 @@ function definition({ informer, clock, signal }: ControllerParts): ControllerDef
 
   function claimsOf(vmi: Stored<VirtualMachineInstance>): Map<string, ClaimView> {
     const views = new Map<string, ClaimView>();
-    for (const name of claimNamesOf(vmi)) {
+    for (const name of claimNamesOf(vmi.spec)) {
       const claim = claims.get(keyOf({ namespace: vmi.metadata.namespace, name }));
       if (claim === undefined) continue;
       const { volumeName } = claim.spec;
@@ -93,7 +95,7 @@ function definition({ informer, clock, signal }: ControllerParts): ControllerDef
 
 function claimKeysOf(vmi: Stored<VirtualMachineInstance>): string[] {
   const { namespace } = vmi.metadata;
-  return claimNamesOf(vmi).map((name) => keyOf({ namespace, name }));
+  return claimNamesOf(vmi.spec).map((name) => keyOf({ namespace, name }));
 }
 
 function claimKeyOf({ spec }: PersistentVolume): string {

@@ -4,7 +4,8 @@ import { COMPUTE_CONTAINER } from '#api/names.ts';
 import { conditionsOf } from '#controllers/vmi/conditions.ts';
 import type { PhaseView } from '#controllers/vmi/phase.ts';
 import { volumeStatusOf } from '#controllers/vmi/volume-status.ts';
-import { hasEnded, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import { type VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import { hasEnded } from '#kube/pod-phase.ts';
 
 export function vmiStatusOf(world: VmiWorld, { phase, reason }: PhaseView): VmiStatus {
   const old = world.vmi.status ?? {};

@@ -3,7 +3,8 @@ import { CREATED_BY_LABEL } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
-import { claimNamesOf, type ClaimView, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import { claimNamesOf } from '#api/claim-names.ts';
+import { type ClaimView, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 
@@ -70,6 +71,6 @@ export function aVolume(name: string, annotations: Record<string, string> = {}):
 
 /** Claims that the instance names are there unless `claims` says otherwise. */
 export function aWorld({ vmi = aVmi(), ...more }: Partial<VmiWorld> = {}): VmiWorld {
-  const claims = new Map<string, ClaimView>(claimNamesOf(vmi).map((name) => [name, { claim: aClaim(name) }]));
+  const claims = new Map<string, ClaimView>(claimNamesOf(vmi.spec).map((name) => [name, { claim: aClaim(name) }]));
   return { vmi, claims, nodeAnswers: true, now: NOW, ...more };
 }

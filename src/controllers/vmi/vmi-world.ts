@@ -1,5 +1,4 @@
 /** All that a decision about one VirtualMachineInstance may know. */
-import type { Volume } from '#api/domain/volume.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -22,22 +21,4 @@ export interface VmiWorld {
   /** Whether somebody answers for the pod's node. */
   readonly nodeAnswers: boolean;
   readonly now: string;
-}
-
-export function claimNameOf({ persistentVolumeClaim, ephemeral }: Volume): string | undefined {
-  return persistentVolumeClaim?.claimName ?? ephemeral?.persistentVolumeClaim?.claimName;
-}
-
-/** Each once, in the order of the volumes. */
-export function claimNamesOf({ spec }: VirtualMachineInstance): string[] {
-  const names = new Set<string>();
-  for (const volume of spec.volumes ?? []) {
-    const name = claimNameOf(volume);
-    if (name !== undefined) names.add(name);
-  }
-  return [...names];
-}
-
-export function hasEnded({ status }: Pod): boolean {
-  return status?.phase === 'Succeeded' || status?.phase === 'Failed';
 }

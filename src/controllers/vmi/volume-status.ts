@@ -1,6 +1,7 @@
 /** What an instance's status tells of its volumes. Pure. */
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
-import { claimNameOf, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import { claimNameOf } from '#api/claim-names.ts';
+import { type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 
 type VolumeStatus = NonNullable<VmiStatus['volumeStatus']>[number];
 

@@ -1,4 +1,5 @@
 /** What is to be done here for one PersistentVolume: its data go with it, and it grows with its capacity. Pure. */
+import { PROVISIONED_BY, VOLUME_PROTECTION } from '#kube/volume-keys.ts';
 import { LOCAL_PROVISIONER, VOLUME_DATA_FINALIZER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import { type PersistentVolume, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -9,17 +10,13 @@ export type VolumeAction =
   /** Lets the object go. */
   | { readonly do: 'dropFinalizer' };
 
-const PROVISIONED_BY = 'pv.kubernetes.io/provisioned-by';
-/** Kubernetes' own, there while a claim is bound to the volume. */
-const IN_USE_FINALIZER = 'kubernetes.io/pv-protection';
-
 export function decideVolume(volume: Stored<PersistentVolume>, node: string): readonly VolumeAction[] {
   const { metadata, spec, status } = volume;
   const { deletionTimestamp, finalizers = [], annotations = {} } = metadata;
   if (annotations[PROVISIONED_BY] !== LOCAL_PROVISIONER || deletionTimestamp === undefined) return [];
   if (!finalizers.includes(VOLUME_DATA_FINALIZER)) return [];
   // Somebody deleted it under a claim: the data stay for as long as that is bound.
-  if (finalizers.includes(IN_USE_FINALIZER) || status?.phase === 'Bound') return [];
+  if (finalizers.includes(VOLUME_PROTECTION) || status?.phase === 'Bound') return [];
   const home = annotations[VOLUME_NODE_ANNOTATION];
   if (home !== undefined && home !== node) return [];
   // Who wants to retain the data gets rid of the object only.

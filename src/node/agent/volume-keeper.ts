@@ -23,7 +23,7 @@ import { getIfThere } from '#node/domains/start-domain.ts';
 import type { Turns } from '#node/domains/turns.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { Volumes } from '#node/volumes-port.ts';
-import { isFinal } from '#node/pods/pod-status.ts';
+import { hasEnded } from '#kube/pod-phase.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 
 export interface VolumeKeeperParts {
@@ -110,7 +110,7 @@ async function dropFinalizer(volume: Stored<PersistentVolume>, { client, signal 
 async function growGuests(volume: Stored<PersistentVolume>, parts: VolumeKeeperParts): Promise<WorkResult> {
   const { client, pods, hypervisor, turns, volumes, signal } = parts;
   const { namespace, name = '' } = volume.spec.claimRef ?? {};
-  const users = pods.byIndex(BY_CLAIM, `${namespace}/${name}`).filter((pod) => !isFinal(pod));
+  const users = pods.byIndex(BY_CLAIM, `${namespace}/${name}`).filter((pod) => !hasEnded(pod));
   if (users.length === 0) return {};
   const claim = await getIfThere(client, PERSISTENT_VOLUME_CLAIMS, { namespace, name }, signal);
   if (claim === undefined || claim.spec.volumeName !== volume.metadata.name || !hasGrown(volume, claim)) return {};

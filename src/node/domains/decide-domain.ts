@@ -9,7 +9,8 @@
 import { NODE_NAME_LABEL } from '#api/names.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import { isFinal, refusedView, waitingView } from '#node/pods/pod-status.ts';
+import { hasEnded } from '#kube/pod-phase.ts';
+import { refusedView, waitingView } from '#node/pods/pod-status.ts';
 import { decideStop } from '#node/domains/decide-stop.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import { domainView, lostView } from '#node/domains/domain-view.ts';
@@ -26,8 +27,8 @@ export function decideDomain(world: DomainWorld): readonly DomainAction[] {
   const { pod, domain } = world;
   if (pod === undefined) return clearUnwanted(world, 'no pod wants the guest any more');
   if (pod.metadata.deletionTimestamp !== undefined) return decideStop(world, pod);
-  if (domain !== undefined) return isFinal(pod) ? endLeftover(world) : reportDomain(world, domain);
-  if (isFinal(pod)) return [];
+  if (domain !== undefined) return hasEnded(pod) ? endLeftover(world) : reportDomain(world, domain);
+  if (hasEnded(pod)) return [];
   if (pod.status?.phase === 'Running') return [{ do: 'reportPod', view: lostView(world.nowMs) }];
   return decideStart(world, pod);
 }

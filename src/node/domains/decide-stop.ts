@@ -9,7 +9,7 @@ import type { Stored } from '#kube/meta.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import { domainView } from '#node/domains/domain-view.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
-import { isFinal } from '#node/pods/pod-status.ts';
+import { hasEnded } from '#kube/pod-phase.ts';
 
 /** Guests miss the button while they boot. */
 export const PRESS_AGAIN_MS = 10_000;
@@ -32,7 +32,7 @@ export function decideStop(world: DomainWorld, pod: Stored<Pod>): readonly Domai
 
 function finish({ domain, nowMs }: DomainWorld, pod: Stored<Pod>): readonly DomainAction[] {
   const actions: DomainAction[] = [];
-  if (domain !== undefined && !isFinal(pod)) actions.push({ do: 'reportPod', view: domainView(domain, nowMs) });
+  if (domain !== undefined && !hasEnded(pod)) actions.push({ do: 'reportPod', view: domainView(domain, nowMs) });
   actions.push({ do: 'remove' });
   // Once asked for, it is held by somebody's finalizer alone.
   if (pod.metadata.deletionGracePeriodSeconds !== 0) actions.push({ do: 'removePod' });

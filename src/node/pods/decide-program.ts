@@ -11,7 +11,8 @@ import { timestamp } from '#lib/clock.ts';
 import { commandFault } from '#node/pods/program.ts';
 import type { Exit, RunState } from '#node/pods/program-run.ts';
 import { podRole, type PodRole } from '#node/pods/pod-role.ts';
-import { isFinal, refusedView, terminated, waitingView, type PodView } from '#node/pods/pod-status.ts';
+import { hasEnded } from '#kube/pod-phase.ts';
+import { refusedView, terminated, waitingView, type PodView } from '#node/pods/pod-status.ts';
 
 export type ProgramAction =
   | { readonly do: 'start' }
@@ -34,7 +35,7 @@ const DEFAULT_GRACE_SECONDS = 30;
 export function decideProgram(world: ProgramWorld): readonly ProgramAction[] {
   const { pod, run, nowMs } = world;
   if (pod.metadata.deletionTimestamp !== undefined) return decideEnd(world);
-  if (isFinal(pod)) return [];
+  if (hasEnded(pod)) return [];
   const refusal = refusalOf(pod, podRole(pod));
   if (refusal !== undefined) return [{ do: 'report', view: refusal }];
   if (run?.runningSinceMs !== undefined) return [{ do: 'report', view: runningView(run, run.runningSinceMs) }];
@@ -68,7 +69,7 @@ function decideAfter({ pod, run, nowMs }: ProgramWorld, exit: Exit): readonly Pr
 function decideEnd({ pod, run, nowMs }: ProgramWorld): readonly ProgramAction[] {
   if (run?.runningSinceMs === undefined) {
     const actions: ProgramAction[] = [];
-    if (run?.lastExit !== undefined && !isFinal(pod)) {
+    if (run?.lastExit !== undefined && !hasEnded(pod)) {
       const phase = run.lastExit.code === 0 ? 'Succeeded' : 'Failed';
       const view: PodView = { phase, state: endedState(run.lastExit), restarts: Math.max(0, run.starts - 1) };
       actions.push({ do: 'report', view });

@@ -68,10 +68,6 @@ function notReady(phase: PodPhase) {
   return { status: 'False', reason: 'ContainersNotReady' } as const;
 }
 
-export function isFinal({ status }: Pod): boolean {
-  return status?.phase === 'Succeeded' || status?.phase === 'Failed';
-}
-
 /** Containers that wait for something, with a word for programs and a sentence for people. */
 export function waitingView(reason: string, message: string): PodView {
   return { phase: 'Pending', state: { waiting: { reason, message: message.slice(0, MAX_MESSAGE) } } };

@@ -57,7 +57,7 @@ export function labelChanges(
   return Object.keys(changes).length === 0 ? undefined : changes;
 }
 
-/** The heartbeat is the one field that changes by itself; see `saysTheSame`. */
+/** The heartbeat is the one field that changes by itself; see `withoutHeartbeat`. */
 export function nodeStatus(old: NodeStatus, description: NodeDescription, nowMs: number): NodeStatus {
   const { name, host, capabilities, address, port } = description;
   const capacity = capacityOf(host, capabilities);

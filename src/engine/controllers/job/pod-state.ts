@@ -1,4 +1,5 @@
 /** What a Job wants to know of a pod. Pure. */
+import { hasEnded } from '#kube/pod-phase.ts';
 import { type Indexes, indexesOf } from '#engine/controllers/job/indexes.ts';
 import { type Pod } from '#engine/controllers/kinds.ts';
 import { TRACKING_FINALIZER, waitsForEnd } from '#engine/controllers/job/kinds.ts';
@@ -14,10 +15,6 @@ export function isTracked({ metadata }: Pod): boolean {
 
 export function hasSucceeded({ status }: Pod): boolean {
   return status?.phase === 'Succeeded';
-}
-
-export function hasEnded(pod: Pod): boolean {
-  return hasSucceeded(pod) || pod.status?.phase === 'Failed';
 }
 
 function isLeaving({ metadata }: Pod): boolean {

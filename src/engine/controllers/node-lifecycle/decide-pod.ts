@@ -4,6 +4,7 @@
  *   node lost: Ready=False at once ──tolerated for tolerationSeconds──► DisruptionTarget, deleted
  *                                  └─node is back before: nothing more
  */
+import { hasEnded } from '#kube/pod-phase.ts';
 import {
   isWatchedLongEnough,
   GRACE_MS,
@@ -119,8 +120,4 @@ function cancelled({ pod, wasDoomed }: PodOnNodeWorld): EventNote[] {
   const { namespace, name, deletionTimestamp } = pod.metadata;
   if (!wasDoomed || deletionTimestamp !== undefined) return [];
   return [{ type: 'Normal', reason: EVICTION, message: `Cancelling deletion of Pod ${namespace}/${name}` }];
-}
-
-function hasEnded({ status }: Pod): boolean {
-  return status?.phase === 'Succeeded' || status?.phase === 'Failed';
 }

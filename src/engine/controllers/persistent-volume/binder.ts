@@ -16,7 +16,7 @@ import {
   defaultClassOf,
   lacksClass,
 } from '#engine/controllers/persistent-volume/storage-class.ts';
-import { SELECTED_NODE } from '#engine/controllers/scheduler/filters/volumes.ts';
+import { SELECTED_NODE } from '#kube/volume-keys.ts';
 import { isApiError } from '#kube/api-error.ts';
 import {
   PERSISTENT_VOLUME_CLAIMS,

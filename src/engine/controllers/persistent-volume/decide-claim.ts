@@ -4,20 +4,17 @@
  *   Pending ──a volume fits, or was made for it──► Bound ──its volume is gone or another's──► Lost
  *      └─ waits: for its first consumer, for whoever makes volumes of its class, for a volume at all
  */
+import { SELECTED_NODE, STORAGE_PROVISIONER } from '#kube/volume-keys.ts';
 import type { Node } from '#engine/controllers/kinds.ts';
 import { bind, BIND_COMPLETED, patchClaim } from '#engine/controllers/persistent-volume/bind.ts';
 import { findVolume, isReservedFor, mismatch } from '#engine/controllers/persistent-volume/match.ts';
 import { annotationOf, classNameOf, lacksClass } from '#engine/controllers/persistent-volume/storage-class.ts';
-import { SELECTED_NODE } from '#engine/controllers/scheduler/filters/volumes.ts';
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { EventNote } from '#runtime/events.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
 
-const PROVISIONER_ANNOTATIONS = [
-  'volume.kubernetes.io/storage-provisioner',
-  'volume.beta.kubernetes.io/storage-provisioner',
-] as const;
+const PROVISIONER_ANNOTATIONS = [STORAGE_PROVISIONER, 'volume.beta.kubernetes.io/storage-provisioner'] as const;
 const NO_PROVISIONER = 'kubernetes.io/no-provisioner';
 
 export interface ClaimWorld {

@@ -5,13 +5,12 @@
  *       ▲                             │                            └─────── Retain: an administrator decides
  *       └──the claim has another──────┘
  */
+import { PROVISIONED_BY } from '#kube/volume-keys.ts';
 import { patchVolume, unbind } from '#engine/controllers/persistent-volume/bind.ts';
 import { annotationOf } from '#engine/controllers/persistent-volume/storage-class.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
-
-export const PROVISIONED_BY = 'pv.kubernetes.io/provisioned-by';
 
 export interface VolumeWorld {
   readonly volume: Stored<PersistentVolume>;

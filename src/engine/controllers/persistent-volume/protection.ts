@@ -2,6 +2,7 @@
  * Claims that a pod uses, and volumes that are bound, do not go while they are needed: finalizers of Kubernetes' own
  * hold them. In Kubernetes admission sets them; here the controllers do, which Kubernetes' do as well.
  */
+import { VOLUME_PROTECTION } from '#kube/volume-keys.ts';
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
 import { PODS } from '#engine/controllers/kinds.ts';
 import { claimKeysOf, ClaimUse } from '#engine/controllers/persistent-volume/claim-use.ts';
@@ -12,7 +13,6 @@ import { defineController, source, startController } from '#runtime/controller.t
 import { NOTHING, type Plan } from '#runtime/plan.ts';
 
 export const CLAIM_FINALIZER = 'kubernetes.io/pvc-protection';
-export const VOLUME_FINALIZER = 'kubernetes.io/pv-protection';
 const CONCURRENCY = 10;
 
 export interface ProtectedWorld {
@@ -75,7 +75,7 @@ export const volumeProtection: EngineController = {
       observe(key) {
         const object = volumes.get(key);
         if (object === undefined) return undefined;
-        return { object, type: PERSISTENT_VOLUMES, finalizer: VOLUME_FINALIZER, used: isBound(object) };
+        return { object, type: PERSISTENT_VOLUMES, finalizer: VOLUME_PROTECTION, used: isBound(object) };
       },
       decide: decideProtection,
       subject: ({ object }) => object,

@@ -2,6 +2,7 @@
  * Nodes with their pods, kept up to date by what informers tell, so that a decision need not walk over all pods. Pods that
  * were given a node a moment ago count at once (`assume`): also while their volumes are awaited.
  */
+import { hasEnded } from '#kube/pod-phase.ts';
 import type { Node, Pod } from '#engine/controllers/kinds.ts';
 import { NodeRoom, type NodeView } from '#engine/controllers/scheduler/node-room.ts';
 import { type PodFacts, podFacts } from '#engine/controllers/scheduler/pod-facts.ts';
@@ -102,8 +103,4 @@ export class ClusterState {
   #tidy(room: NodeRoom): void {
     if (room.node === undefined && room.pods.size === 0) this.#rooms.delete(room.name);
   }
-}
-
-export function hasEnded({ status }: Pod): boolean {
-  return status?.phase === 'Succeeded' || status?.phase === 'Failed';
 }

@@ -1,6 +1,7 @@
 /** What is done about one pod that has no node yet. Pure. */
 import type { Cause, ClusterView } from '#engine/controllers/scheduler/filters/filter.ts';
-import { pendingClaims, SELECTED_NODE } from '#engine/controllers/scheduler/filters/volumes.ts';
+import { pendingClaims } from '#engine/controllers/scheduler/filters/volumes.ts';
+import { SELECTED_NODE } from '#kube/volume-keys.ts';
 import { type Pod, PODS } from '#engine/controllers/kinds.ts';
 import { type Claim, CLAIMS, labelOf } from '#engine/controllers/scheduler/kinds.ts';
 import type { PodFacts } from '#engine/controllers/scheduler/pod-facts.ts';

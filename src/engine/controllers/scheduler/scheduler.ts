@@ -13,7 +13,8 @@ import { objectKey } from '#client/object-key.ts';
 import type { ControllerParts, EngineController } from '#engine/controllers/engine-controller.ts';
 import { SCHEDULER } from '#engine/auth/groups.ts';
 import { NAMESPACES, type Namespace, type Node, NODES, type Pod, PODS } from '#engine/controllers/kinds.ts';
-import { ClusterState, hasEnded } from '#engine/controllers/scheduler/cluster-state.ts';
+import { ClusterState } from '#engine/controllers/scheduler/cluster-state.ts';
+import { hasEnded } from '#kube/pod-phase.ts';
 import { decidePod, isWaiting, LOOK_AGAIN_MS, type PodWorld } from '#engine/controllers/scheduler/decide-pod.ts';
 import type { ClusterView } from '#engine/controllers/scheduler/filters/filter.ts';
 import {

@@ -2,6 +2,7 @@
  * The pod's claims: they must be there, bound where their class binds at once, and their volumes reachable from the node.
  * Claims of classes that wait for their first consumer are told which node it is (pendingClaims), and awaited.
  */
+import { SELECTED_NODE } from '#kube/volume-keys.ts';
 import type { ClusterView, Filter, Nowhere } from '#engine/controllers/scheduler/filters/filter.ts';
 import { unresolvable } from '#engine/controllers/scheduler/filters/filter.ts';
 import { type Node, type Pod } from '#engine/controllers/kinds.ts';
@@ -9,7 +10,6 @@ import { type Claim, labelOf, type StorageClass } from '#engine/controllers/sche
 import { compileNodeSelector } from '#engine/controllers/scheduler/node-selector.ts';
 import type { NodeView } from '#engine/controllers/scheduler/node-room.ts';
 
-export const SELECTED_NODE = 'volume.kubernetes.io/selected-node';
 const CLASS_ANNOTATION = 'volume.beta.kubernetes.io/storage-class';
 const BIND_COMPLETED = 'pv.kubernetes.io/bind-completed';
 

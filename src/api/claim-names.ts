@@ -1,0 +1,12 @@
+/** The claims that the volumes of an instance name. Pure. */
+import type { Volume } from '#api/domain/volume.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+
+export function claimNameOf({ persistentVolumeClaim, ephemeral }: Volume): string | undefined {
+  return persistentVolumeClaim?.claimName ?? ephemeral?.persistentVolumeClaim?.claimName;
+}
+
+/** Each once, in the order of the volumes. */
+export function claimNamesOf({ volumes = [] }: Pick<VmiSpec, 'volumes'>): string[] {
+  return [...new Set(volumes.map(claimNameOf).filter((name) => name !== undefined))];
+}
