@@ -1,4 +1,5 @@
 /** The port of hypervisors on real QEMU guests: its conformance, and what only real processes can show. */
+import type { Duplex } from 'node:stream';
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -78,17 +79,20 @@ describe('qemu: guests that answer', { skip, timeout: 60_000 }, () => {
       await scene.hypervisor.create(definition);
       await hears(await scene.hypervisor.openConsole(definition.id), READY);
 
+      // Left open until the end: QEMU would drop what the guest has not read yet.
+      const lines: Duplex[] = [];
       const next = await scene.reopen(async () => {
         const line = scene.serialLine(definition.id);
+        lines.push(line);
         const heard = hears(line, 'x');
-        // What comes back was read, so the next byte has been read soon; its QEMU stays until it is asked.
+        // What comes back was read, so the next byte is read soon; its QEMU stays until it is asked.
         line.write(`x${SHUT_DOWN}`);
         await heard;
-        line.destroy();
       });
       await next.adopt();
 
       const { current } = await until(next, definition.id, hasEnded);
+      for (const line of lines) line.destroy();
       assert.deepEqual(current, { state: 'ended', how: 'shutdown' });
       await next.remove(definition.id);
       assert.deepEqual(await readdir(join(scene.nodeDir, 'domains')), []);
