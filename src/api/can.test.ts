@@ -133,6 +133,30 @@ for (const [verb, strategies] of Object.entries(TABLE) as [keyof typeof TABLE, (
   });
 }
 
+const BY_SNAPSHOT = '409 Cannot update vm running state until snapshot "s1" completes';
+const BY_RESTORE = '409 Cannot update VM runStrategy until restore "r1" completes';
+
+// Per verb: held by a snapshot, by a restore; of every strategy, whether it changes the spec or only asks in the status.
+for (const [verb, bySnapshot, byRestore] of [
+  ['start', BY_SNAPSHOT, BY_RESTORE],
+  ['restart', BY_SNAPSHOT, BY_RESTORE],
+  ['stop', BY_SNAPSHOT, undefined],
+] as const) {
+  test(`${verb}: of a VM that a snapshot or a restore holds`, () => {
+    for (const [runStrategy, cells] of Object.entries(TABLE[verb])) {
+      for (const [index, instance] of (Object.keys(INSTANCES) as Instance[]).entries()) {
+        const world = (status: VmStatus) => ({
+          name: 'db',
+          vm: aVm({ runStrategy }, status),
+          vmi: INSTANCES[instance],
+        });
+        assert.equal(outcome(verb, world({ snapshotInProgress: 's1' })), bySnapshot);
+        assert.equal(outcome(verb, world({ restoreInProgress: 'r1' })), byRestore ?? cells[index]);
+      }
+    }
+  });
+}
+
 interface Case {
   readonly verb: Verb;
   readonly spec?: Partial<VirtualMachine['spec']>;

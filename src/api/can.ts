@@ -107,6 +107,14 @@ export function isFinal(vmi: Pick<VirtualMachineInstance, 'status'>): boolean {
   return vmi.status?.phase === 'Succeeded' || vmi.status?.phase === 'Failed';
 }
 
+/** Why something cannot be done to a VM now, given the snapshot or restore that holds it. */
+export const HELD = {
+  runStateBySnapshot: (name: string) => `Cannot update vm running state until snapshot "${name}" completes`,
+  disks: (name: string) => `Cannot update vm disks or volumes until snapshot "${name}" completes`,
+  runStateByRestore: (name: string) => `Cannot update VM runStrategy until restore "${name}" completes`,
+  template: (name: string) => `Cannot update VM template until restore "${name}" completes`,
+} as const;
+
 /** Makes the VM want to run, or not to, in the field in which it says so today. */
 function runPatch({ spec }: Pick<VirtualMachine, 'spec'>, run: boolean): JsonPatchOperation[] {
   const [path, from, to] = !spec.runStrategy
@@ -119,9 +127,9 @@ function runPatch({ spec }: Pick<VirtualMachine, 'spec'>, run: boolean): JsonPat
 }
 
 const TABLE: Readonly<Record<Verb, (world: CanWorld) => Answer>> = {
-  start: (world) => onVm(world, start),
-  stop: (world) => onVm(world, stop),
-  restart: (world) => badGrace(world) ?? onVm(world, restart),
+  start: (world) => held(world, { stops: false }) ?? onVm(world, start),
+  stop: (world) => held(world, { stops: true }) ?? onVm(world, stop),
+  restart: (world) => badGrace(world) ?? held(world, { stops: false }) ?? onVm(world, restart),
   pause: (world) => onVmi(world, 'pause', pause),
   unpause: (world) => onVmi(world, 'unpause', unpause),
   softreboot: (world) => onVmi(world, 'softreboot', softreboot),
@@ -140,6 +148,13 @@ function onVm(world: CanWorld, decide: (world: VmWorld) => Answer): Answer {
   const strategy = runStrategyOf(vm);
   if (strategy === undefined) return vmDenied(world, 500, `Invalid RunStrategy (${vm.spec.runStrategy ?? ''})`);
   return decide({ ...world, vm, strategy });
+}
+
+/** A snapshot holds the VM as it is; a restore keeps it from running, for it may wait until somebody stops it. */
+function held(world: CanWorld, { stops }: { readonly stops: boolean }): Denied | undefined {
+  const { snapshotInProgress, restoreInProgress } = world.vm?.status ?? {};
+  if (snapshotInProgress) return vmDenied(world, 409, HELD.runStateBySnapshot(snapshotInProgress));
+  return restoreInProgress && !stops ? vmDenied(world, 409, HELD.runStateByRestore(restoreInProgress)) : undefined;
 }
 
 function start(world: VmWorld): Answer {

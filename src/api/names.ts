@@ -3,6 +3,7 @@
 export const KUBEVIRT_GROUP = 'kubevirt.io';
 export const SUBRESOURCES_GROUP = 'subresources.kubevirt.io';
 export const IDENTITY_GROUP = 'identity.selfsame.io';
+export const SNAPSHOT_GROUP = 'snapshot.kubevirt.io';
 
 /** Where our own parts live. */
 export const SYSTEM_NAMESPACE = 'selfsame-system';
@@ -45,3 +46,24 @@ export const LOCAL_DRIVER = 'local.selfsame.io';
 export const VOLUME_NODE_ANNOTATION = 'selfsame.io/volume-node';
 /** On PersistentVolumes of ours: gone only when the data is. */
 export const VOLUME_DATA_FINALIZER = 'selfsame.io/volume-data';
+/** On PersistentVolumes of ours that are made from a snapshot: gone when the data has been copied into them. */
+export const VOLUME_COPY_FINALIZER = 'selfsame.io/volume-copy';
+/** On such PersistentVolumes: the node that copies. */
+export const COPY_NODE_ANNOTATION = 'selfsame.io/volume-copy-node';
+
+/** On VolumeSnapshotContents of ours: gone only when the data is. */
+export const SNAPSHOT_DATA_FINALIZER = 'selfsame.io/snapshot-data';
+/** On VolumeSnapshots and their contents: disks that are to be copied as they are at one and the same moment. */
+export const SNAPSHOT_SET_ANNOTATION = 'selfsame.io/snapshot-set';
+/** How many belong to the set. */
+export const SNAPSHOT_SET_SIZE_ANNOTATION = 'selfsame.io/snapshot-set-size';
+/** The uid of the instance whose guest has the disk open; absent where nobody has. */
+export const SNAPSHOT_INSTANCE_ANNOTATION = 'selfsame.io/snapshot-instance';
+/** On VolumeSnapshotContents of ours: the node that makes the copy. */
+export const SNAPSHOT_NODE_ANNOTATION = 'selfsame.io/snapshot-node';
+
+export const VM_SNAPSHOT_FINALIZER = 'snapshot.kubevirt.io/vmsnapshot-protection';
+export const VM_SNAPSHOT_CONTENT_FINALIZER = 'snapshot.kubevirt.io/vmsnapshotcontent-protection';
+export const VM_RESTORE_FINALIZER = 'snapshot.kubevirt.io/vmrestore-protection';
+/** On VMs: `<name>-<uid>` of the restore that last made them what they are. */
+export const LAST_RESTORE_ANNOTATION = 'restore.kubevirt.io/lastRestoreUID';

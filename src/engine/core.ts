@@ -131,7 +131,15 @@ export function createCore(options: CoreOptions): Core {
     tokens,
     metrics,
     admission,
-    paths: createPaths({ registry, metrics, health, signingKey, aggregation, serverAddress }),
+    paths: createPaths({
+      registry,
+      metrics,
+      moreMetrics: () => services.metricsText(),
+      health,
+      signingKey,
+      aggregation,
+      serverAddress,
+    }),
     subresources: {
       'pods/binding': podBinding,
       'pods/eviction': podEviction(registry),

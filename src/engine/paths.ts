@@ -18,6 +18,8 @@ export type PathHandler = (request: ApiRequest) => Promise<ApiResponse>;
 export interface PathParts {
   readonly registry: Registry;
   readonly metrics: Metrics;
+  /** What others in this process count, in the same format. */
+  moreMetrics?(): string;
   readonly health: HealthChecks;
   /** Whose public half /openid/v1/jwks tells. */
   readonly signingKey: SigningKey;
@@ -50,6 +52,8 @@ export function createPaths(parts: PathParts): PathHandler {
     openapi = new OpenApiDocuments(own, versions);
   }
 
+  const allMetrics = (): string => `${metrics.text()}${parts.moreMetrics?.() ?? ''}`;
+
   /** Whoever answers for this document; only for the very path, because what is below was not authorized here. */
   function remote({ method, path }: ApiRequest): ApiHandler | undefined {
     const [, group, version] = (method === 'GET' && REMOTE_DOCUMENT.exec(path)) || [];
@@ -75,7 +79,7 @@ export function createPaths(parts: PathParts): PathHandler {
         case 'version':
           return { status: 200, contentType: JSON_TYPE, body: Buffer.from(JSON.stringify(versionInfo, null, 2)) };
         case 'metrics':
-          return { status: 200, contentType: metrics.contentType, body: Buffer.from(metrics.text()) };
+          return { status: 200, contentType: metrics.contentType, body: Buffer.from(allMetrics()) };
         case '.well-known':
         case 'openid':
           return openIdDocument(path, signingKey, serverAddress());

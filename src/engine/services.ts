@@ -13,6 +13,7 @@ export interface LocalService {
 
 export class LocalServices {
   readonly #services = new Map<string, LocalService>();
+  readonly #metrics = new Set<() => string>();
 
   /** The result takes it away again. */
   register(namespace: string, name: string, service: LocalService): () => void {
@@ -20,6 +21,16 @@ export class LocalServices {
     if (this.#services.has(key)) throw new Error(`Cannot register service ${key}: there is one already`);
     this.#services.set(key, service);
     return () => void this.#services.delete(key);
+  }
+
+  /** What they count, in Prometheus' text format; the result takes it away again. */
+  addMetrics(text: () => string): () => void {
+    this.#metrics.add(text);
+    return () => void this.#metrics.delete(text);
+  }
+
+  metricsText(): string {
+    return [...this.#metrics].map((text) => text()).join('');
   }
 
   find(namespace: string, name: string): LocalService | undefined {

@@ -38,6 +38,8 @@ export interface ApplyContext {
   readonly caches: readonly Cache[];
   readonly fieldManager: string;
   readonly signal: AbortSignal;
+  /** Told of each change that was made and had not been made before. */
+  readonly onApplied?: (change: Change) => void;
 }
 
 /** Past it we look again with what we have: a cache that hangs must not hold up the queue. */
@@ -112,7 +114,10 @@ async function applyChange(change: Change, subject: Subject | undefined, context
   const [succeeded, failed] = REASONS[change.do];
   try {
     const { written, already } = await write(change, context);
-    if (!already) log.info({ change: change.do, object: describe(change) }, change.why);
+    if (!already) {
+      log.info({ change: change.do, object: describe(change) }, change.why);
+      context.onApplied?.(change);
+    }
     // Patches are mostly bookkeeping; one that people should hear of names its reason.
     const news = change.do !== 'patch' || change.reason !== undefined;
     if (!already && news && subject !== undefined) {

@@ -5,6 +5,7 @@ import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import type { EventSink } from '#runtime/events.ts';
+import type { Metrics } from '#runtime/metrics.ts';
 
 export interface ControllerParts {
   /** Acts under the controller's own account, with no more rights than its role gives. */
@@ -14,5 +15,7 @@ export interface ControllerParts {
   readonly clock: Clock;
   readonly log: Log;
   readonly events: EventSink;
+  /** One for all. */
+  readonly metrics: Metrics;
   readonly signal: AbortSignal;
 }

@@ -12,7 +12,7 @@ import { applyPlan, isStale, PlanFailure } from '#runtime/apply.ts';
 import type { ApplyContext, Cache, Subject } from '#runtime/apply.ts';
 import { noEvents } from '#runtime/events.ts';
 import type { EventSink } from '#runtime/events.ts';
-import type { Failure, Plan } from '#runtime/plan.ts';
+import type { Change, Failure, Plan } from '#runtime/plan.ts';
 import { WorkQueue } from '#runtime/work-queue.ts';
 import type { QueueMetrics, WorkResult } from '#runtime/work-queue.ts';
 
@@ -70,6 +70,8 @@ export interface ControllerDefinition<World> {
    * Called after each plan that was to go on, mostly without failures.
    */
   conclude?(world: World, failures: readonly Failure[]): Plan['status'];
+  /** Told of each change that was made and had not been made before. */
+  applied?(change: Change): void;
   /** Whose status the plan means, and what Events are about. */
   subject(world: World): Stored | undefined;
   /** How many names are worked on at a time. */
@@ -81,7 +83,7 @@ export interface ControllerRuntime {
   readonly clock: Clock;
   readonly log: Log;
   readonly events?: EventSink;
-  readonly metrics?: QueueMetrics;
+  readonly queueMetrics?: QueueMetrics;
   readonly signal: AbortSignal;
 }
 
@@ -106,7 +108,7 @@ export function startController<World>(
   runtime: ControllerRuntime,
 ): RunningController {
   const { name, sources, concurrency } = definition;
-  const { clock, metrics, signal } = runtime;
+  const { clock, queueMetrics: metrics, signal } = runtime;
   const log = runtime.log.child({ controller: name });
   const queue = new WorkQueue({
     clock,
@@ -154,7 +156,8 @@ async function reconcile<World>(
   const plan = definition.decide(world);
   const object = definition.subject(world);
   const caches = definition.sources.map(({ cache }) => cache);
-  const context: ApplyContext = { client, clock, log, events, caches, fieldManager: name, signal };
+  const onApplied = (change: Change) => definition.applied?.(change);
+  const context: ApplyContext = { client, clock, log, events, caches, fieldManager: name, signal, onApplied };
   const subject = object === undefined ? undefined : { type, object };
   // Also after a failure: what is due at a certain time is due then, however long the next try is put off.
   const afterMs = plan.requeueAfterMs;

@@ -6,6 +6,7 @@ import { forbiddenField, invalidValue, requiredValue, unsupportedValue, type Fie
 
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i;
 const NIL_UUID = /^[0-]*$/;
+const EXAMPLE = '5d307ca9-b3ef-428c-8861-06e72d69f223';
 /** SMBIOS strings, and everything that goes into a command line. */
 // oxlint-disable-next-line no-control-regex
 const CONTROL_CHARACTERS = /[\u0000-\u001f\u007f]/;
@@ -23,14 +24,29 @@ export function checkFirmware({ domain }: VmiSpec, path: string): FieldError[] {
 
 function checkIdentity({ uuid = '', serial = '' }: Firmware, path: string): FieldError[] {
   const errors: FieldError[] = [];
-  if (uuid !== '' && (!UUID.test(uuid) || NIL_UUID.test(uuid))) {
-    const text = 'must be a UUID as of RFC 4122, other than the nil UUID (e.g. 5d307ca9-b3ef-428c-8861-06e72d69f223)';
-    errors.push(invalidValue(`${path}.uuid`, uuid, text));
-  }
+  if (uuid !== '' && !isUuid(uuid)) errors.push(invalidValue(`${path}.uuid`, uuid, uuidFault(uuid)));
   if (CONTROL_CHARACTERS.test(serial)) {
     errors.push(invalidValue(`${path}.serial`, serial, 'must not contain control characters'));
   }
   return errors;
+}
+
+/** One that can tell machines apart. */
+export function isUuid(value: unknown): boolean {
+  return typeof value === 'string' && UUID.test(value) && !NIL_UUID.test(value);
+}
+
+/** What would be right, and what is wrong. */
+function uuidFault(uuid: string): string {
+  return `must be a UUID as of RFC 4122, other than the nil UUID (e.g. ${EXAMPLE}), but ${whatIsWrong(uuid)}`;
+}
+
+function whatIsWrong(uuid: string): string {
+  if (UUID.test(uuid)) return 'is the nil UUID';
+  const strange = /[^0-9a-f-]/iu.exec(uuid)?.[0];
+  if (strange !== undefined) return `contains ${JSON.stringify(strange)}, which is no hexadecimal digit`;
+  const digits = uuid.replaceAll('-', '').length;
+  return digits === 32 ? 'has its dashes elsewhere' : `has ${digits} hexadecimal digits instead of 32`;
 }
 
 function checkBootloader({ bootloader }: Firmware, path: string, smm: boolean): FieldError[] {

@@ -37,7 +37,7 @@ const POD = { name: 'default', pod: {} };
 const MASQUERADE = { name: 'default', masquerade: {} };
 const PLACE = 'must be 0000:<bus>:00.0 with a bus from 01 to 20 (hexadecimal), which is behind a root port';
 const MODEL = 'must be host-model, host-passthrough or the name of a CPU model';
-const UUID = 'must be a UUID as of RFC 4122, other than the nil UUID (e.g. 5d307ca9-b3ef-428c-8861-06e72d69f223)';
+const UUID = 'must be a UUID as of RFC 4122, other than the nil UUID (e.g. 5d307ca9-b3ef-428c-8861-06e72d69f223), but';
 const MAC = 'must be a MAC address (e.g. 02:00:00:12:34:56)';
 const WRITTEN = 'sata disks can always be written; take virtio, scsi or a cdrom for what is read-only';
 const SECURE = 'has EFI SecureBoot enabled. SecureBoot requires SMM, which is currently disabled.';
@@ -112,11 +112,22 @@ const cases: Record<string, Case> = {
   'no firmware': { spec: { domain: { firmware: null } } },
   'a uuid that is none': {
     spec: { domain: { firmware: { uuid: 'db' } } },
-    want: [`firmware.uuid: Invalid value: "db": ${UUID}`],
+    want: [`firmware.uuid: Invalid value: "db": ${UUID} has 2 hexadecimal digits instead of 32`],
   },
+  'a uuid with a letter that is no digit': {
+    spec: { domain: { firmware: { uuid: '5d307ca9-b3ef-428c-8861-06e72d69f22g' } } },
+    want: [
+      `firmware.uuid: Invalid value: "5d307ca9-b3ef-428c-8861-06e72d69f22g": ${UUID} contains "g", which is no hexadecimal digit`,
+    ],
+  },
+  'a uuid without dashes': {
+    spec: { domain: { firmware: { uuid: '5d307ca9b3ef428c886106e72d69f223' } } },
+    want: [`firmware.uuid: Invalid value: "5d307ca9b3ef428c886106e72d69f223": ${UUID} has its dashes elsewhere`],
+  },
+  'a uuid in capitals': { spec: { domain: { firmware: { uuid: '5D307CA9-B3EF-428C-8861-06E72D69F223' } } } },
   'the nil uuid': {
     spec: { domain: { firmware: { uuid: '00000000-0000-0000-0000-000000000000' } } },
-    want: [`firmware.uuid: Invalid value: "00000000-0000-0000-0000-000000000000": ${UUID}`],
+    want: [`firmware.uuid: Invalid value: "00000000-0000-0000-0000-000000000000": ${UUID} is the nil UUID`],
   },
   'a serial of two lines': {
     spec: { domain: { firmware: { serial: 'a\nb' } } },

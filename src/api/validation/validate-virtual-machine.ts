@@ -1,6 +1,7 @@
 /** Whether a VirtualMachine may be stored. Pure; returns everything that is wrong. */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { newlyWrong } from '#api/validation/already-wrong.ts';
+import { checkHeld, type OwnWriter } from '#api/validation/held.ts';
 import { checkInstanceSpec } from '#api/validation/instance-rules.ts';
 import { checkAnnotations, checkLabels } from '#api/validation/placement.ts';
 import { checkReservedLabels } from '#api/validation/reserved-labels.ts';
@@ -17,15 +18,18 @@ export interface ValidationContext<T> {
   readonly configuration: Configuration;
 }
 
-export function validateVirtualMachine(
-  vm: VirtualMachine,
-  { old, configuration }: ValidationContext<VirtualMachine>,
-): FieldError[] {
+export interface VmContext extends ValidationContext<VirtualMachine> {
+  /** The part of ours that asks; absent for anybody else. */
+  readonly writer?: OwnWriter;
+}
+
+export function validateVirtualMachine(vm: VirtualMachine, { old, configuration, writer }: VmContext): FieldError[] {
   const name = vm.metadata.name ?? '';
   // Launcher pods carry it as a label.
   const nameFaults = old === undefined ? labelValueErrors(name) : [];
   return [
     ...nameFaults.map((text) => invalidValue('metadata.name', name, text)),
+    ...(old === undefined ? [] : checkHeld(vm, old, writer)),
     ...newlyWrong(vm.spec, old?.spec, (spec) => [...checkTemplateName(spec, vm), ...checkSpec(spec, configuration)]),
   ];
 }

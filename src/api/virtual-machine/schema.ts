@@ -68,6 +68,12 @@ export const vmStatus = obj({
   observedGeneration: int64(),
   desiredGeneration: int64(),
   runStrategy: str(),
+  snapshotInProgress: str({
+    description: 'The VirtualMachineSnapshot that is being taken; run state and disks are held.',
+  }),
+  restoreInProgress: str({
+    description: 'The VirtualMachineRestore that changes the machine; it does not start meanwhile.',
+  }),
 });
 
 export type VmSpec = Infer<typeof vmSpec>;

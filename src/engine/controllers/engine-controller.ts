@@ -3,7 +3,7 @@ import type { ControllerParts as CommonParts } from '#runtime/controller-parts.t
 import type { Registry } from '#engine/registry/registry.ts';
 import type { RunningController } from '#runtime/controller.ts';
 
-export interface ControllerParts extends CommonParts {
+export interface ControllerParts extends Omit<CommonParts, 'metrics'> {
   /** Which kinds are served now. */
   readonly registry: Registry;
 }

@@ -2,6 +2,8 @@
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
+import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { applyMergePatch } from '#kube/merge-patch.ts';
 
@@ -50,4 +52,27 @@ export function aVmi(patch: unknown = {}): VirtualMachineInstance {
     spec: aSpec(),
   };
   return applyMergePatch(vmi, patch) as VirtualMachineInstance;
+}
+
+export function aSnapshot(patch: unknown = {}): VirtualMachineSnapshot {
+  const snapshot = {
+    apiVersion: 'snapshot.kubevirt.io/v1beta1',
+    kind: 'VirtualMachineSnapshot',
+    metadata: { name: 's1', namespace: 'golden' },
+    spec: { source: { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: 'db' } },
+  };
+  return applyMergePatch(snapshot, patch) as VirtualMachineSnapshot;
+}
+
+export function aRestore(patch: unknown = {}): VirtualMachineRestore {
+  const restore = {
+    apiVersion: 'snapshot.kubevirt.io/v1beta1',
+    kind: 'VirtualMachineRestore',
+    metadata: { name: 'r1', namespace: 'golden' },
+    spec: {
+      target: { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: 'db' },
+      virtualMachineSnapshotName: 's1',
+    },
+  };
+  return applyMergePatch(restore, patch) as VirtualMachineRestore;
 }

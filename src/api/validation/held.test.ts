@@ -1,0 +1,121 @@
+/** What cannot be changed on a VM that a snapshot or a restore holds, and by whom. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { OwnWriter } from '#api/validation/held.ts';
+import { aSpec, aVm, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
+import { validateVirtualMachine } from '#api/validation/validate-virtual-machine.ts';
+import { applyMergePatch } from '#kube/merge-patch.ts';
+
+const SNAPSHOT = { snapshotInProgress: 's1' };
+const RESTORE = { restoreInProgress: 'r1' };
+
+const STATE_BY_SNAPSHOT = 'spec.runStrategy: Forbidden: Cannot update vm running state until snapshot "s1" completes';
+const DISKS = 'spec.template.spec: Forbidden: Cannot update vm disks or volumes until snapshot "s1" completes';
+const STATE_BY_RESTORE = 'spec.runStrategy: Forbidden: Cannot update VM runStrategy until restore "r1" completes';
+const TEMPLATE = 'spec.template: Forbidden: Cannot update VM template until restore "r1" completes';
+
+interface Case {
+  readonly status?: object;
+  /** Merge patches of the spec: as it was, and what is changed then. */
+  readonly was?: object;
+  readonly change: object;
+  readonly writer?: OwnWriter;
+  readonly want?: string[];
+}
+
+const domain = (fields: object) => ({ template: { spec: { domain: fields } } });
+const cores = domain({ cpu: { cores: 4 } });
+const anonymous = domain({ firmware: null, machine: null });
+const named = domain({
+  firmware: { uuid: '5d307ca9-b3ef-428c-8861-06e72d69f223', serial: 'x' },
+  machine: { type: 'q35' },
+});
+const [root, seed] = aSpec().volumes ?? [];
+const volumes = { template: { spec: { volumes: [{ ...root, persistentVolumeClaim: { claimName: 'other' } }, seed] } } };
+const bus = domain({
+  devices: {
+    disks: [
+      { name: 'root', disk: { bus: 'scsi' } },
+      { name: 'seed', cdrom: {} },
+    ],
+  },
+});
+
+const cases: Record<string, Case> = {
+  'nothing holds it': { change: { runStrategy: 'Halted', ...cores } },
+
+  'a snapshot: it is stopped': { status: SNAPSHOT, change: { runStrategy: 'Halted' }, want: [STATE_BY_SNAPSHOT] },
+  'a snapshot: it is started': {
+    status: SNAPSHOT,
+    was: { runStrategy: null, running: false },
+    change: { running: true },
+    want: [STATE_BY_SNAPSHOT],
+  },
+  'a snapshot: the same in the other field': {
+    status: SNAPSHOT,
+    was: { runStrategy: null, running: true },
+    change: { running: null, runStrategy: 'Always' },
+  },
+  'a snapshot: another volume': { status: SNAPSHOT, change: volumes, want: [DISKS] },
+  'a snapshot: another bus of a disk': { status: SNAPSHOT, change: bus, want: [DISKS] },
+  'a snapshot: both at once': {
+    status: SNAPSHOT,
+    change: { runStrategy: 'Manual', ...volumes },
+    want: [STATE_BY_SNAPSHOT, DISKS],
+  },
+  'a snapshot: nobody is asked who it is': {
+    status: SNAPSHOT,
+    change: volumes,
+    writer: 'restore-controller',
+    want: [DISKS],
+  },
+  'a snapshot: something else': { status: SNAPSHOT, change: cores },
+  'a snapshot: nothing': { status: SNAPSHOT, change: {} },
+
+  'a restore: it is started': {
+    status: RESTORE,
+    was: { runStrategy: 'Halted' },
+    change: { runStrategy: 'Always' },
+    want: [STATE_BY_RESTORE],
+  },
+  'a restore: another way to run': { status: RESTORE, change: { runStrategy: 'Manual' }, want: [STATE_BY_RESTORE] },
+  'a restore: it is stopped, which the restore may wait for': { status: RESTORE, change: { runStrategy: 'Halted' } },
+  'a restore: the template': { status: RESTORE, change: cores, want: [TEMPLATE] },
+  'a restore: its own controller': {
+    status: RESTORE,
+    was: { runStrategy: 'Halted' },
+    change: { runStrategy: 'Always', ...cores },
+    writer: 'restore-controller',
+  },
+  'a restore: somebody fills in who it is': { status: RESTORE, was: anonymous, change: named, want: [TEMPLATE] },
+  'a restore: the VM controller fills in who it is': {
+    status: RESTORE,
+    was: anonymous,
+    change: named,
+    writer: 'vm-controller',
+  },
+  'a restore: the VM controller changes something else': {
+    status: RESTORE,
+    was: anonymous,
+    change: applyMergePatch(named, cores) as object,
+    writer: 'vm-controller',
+    want: [TEMPLATE],
+  },
+};
+
+for (const [name, { status, was = {}, change, writer, want = [] }] of Object.entries(cases)) {
+  test(name, () => {
+    const old = aVm({ spec: was, status });
+    const vm = applyMergePatch(structuredClone(old), { spec: change }) as typeof old;
+    const errors = validateVirtualMachine(vm, { configuration: CONFIGURATION, old, writer });
+    assert.deepEqual(
+      errors.map(({ field, message }) => `${field}: ${message}`),
+      want,
+    );
+  });
+}
+
+test('what the object says of itself does not matter: only what is stored holds it', () => {
+  const vm = aVm({ status: SNAPSHOT, spec: { runStrategy: 'Halted' } });
+  assert.deepEqual(validateVirtualMachine(vm, { configuration: CONFIGURATION, old: aVm() }), []);
+});

@@ -1,0 +1,63 @@
+/**
+ * The patches of a restore: one operation each, as JSON text, done to the VM that is made. They may change what it is,
+ * but not take its firmware uuid away: an empty one asks for a new one, as in KubeVirt.
+ */
+import { isUuid } from '#api/validation/firmware.ts';
+import { invalidValue, tooMany, unsupportedValue, type FieldError } from '#kube/field-error.ts';
+import { parsePointer } from '#kube/json-pointer.ts';
+import { isRecord } from '#kube/meta.ts';
+
+const MAX_PATCHES = 100;
+const OPERATIONS = ['add', 'replace', 'remove', 'test'];
+const FIELDS = new Set(['op', 'path', 'value']);
+const UUID_PATH = ['spec', 'template', 'spec', 'domain', 'firmware', 'uuid'];
+
+export function checkPatches(patches: readonly string[], path: string): FieldError[] {
+  if (patches.length > MAX_PATCHES) return [tooMany(path, patches.length, MAX_PATCHES)];
+  return patches.flatMap((text, i) => checkPatch(text, `${path}[${i}]`));
+}
+
+function checkPatch(text: string, field: string): FieldError[] {
+  const patch = parsed(text);
+  const wrong = (detail: string) => [invalidValue(field, text, detail)];
+  if (patch === undefined) {
+    return wrong('must be a JSON object like {"op": "replace", "path": "/spec/runStrategy", "value": "Halted"}');
+  }
+  const { op, path, value } = patch;
+  const unknown = Object.keys(patch).find((key) => !FIELDS.has(key));
+  if (typeof op !== 'string' || !OPERATIONS.includes(op)) return [unsupportedValue(`${field}.op`, op, OPERATIONS)];
+  if (unknown !== undefined) return wrong(`has the unknown field ${JSON.stringify(unknown)}`);
+  const tokens = typeof path === 'string' ? parsePointer(path) : undefined;
+  if (tokens === undefined) return wrong('path must be a JSON pointer');
+  if (!isOpen(tokens)) return wrong('path must be in /metadata/labels, /metadata/annotations or /spec/');
+  if (op !== 'remove' && value === undefined) return wrong(`${op} needs a value`);
+  return op === 'test' ? [] : checkUuid(tokens, value, wrong);
+}
+
+function parsed(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isOpen([first, second]: readonly string[]): boolean {
+  if (first === 'spec') return second !== undefined;
+  return first === 'metadata' && (second === 'labels' || second === 'annotations');
+}
+
+/** Of a patch of the uuid, or of something that it is part of. */
+function checkUuid(tokens: readonly string[], value: unknown, wrong: (detail: string) => FieldError[]): FieldError[] {
+  if (tokens.length > UUID_PATH.length || tokens.some((token, i) => token !== UUID_PATH[i])) return [];
+  let uuid = value;
+  for (const key of UUID_PATH.slice(tokens.length)) {
+    uuid = isRecord(uuid) && Object.hasOwn(uuid, key) ? uuid[key] : undefined;
+  }
+  if (uuid === undefined || uuid === null) {
+    return wrong('removes the firmware uuid; replace it with another one, or with "" for a new one');
+  }
+  if (uuid === '' || isUuid(uuid)) return [];
+  return wrong('the firmware uuid must be a UUID as of RFC 4122, or "" for a new one');
+}

@@ -1,0 +1,56 @@
+/** Whether a VirtualMachineRestore may be stored. Pure; returns everything that is wrong. */
+import { checkImmutable } from '#api/validation/immutable.ts';
+import { checkAnnotations, checkLabels } from '#api/validation/placement.ts';
+import { checkPatches } from '#api/validation/restore-patches.ts';
+import { unknownFields } from '#api/validation/unknown-fields.ts';
+import { checkObjectName, checkVmReference } from '#api/validation/vm-reference.ts';
+import { restoreSpec, type RestoreSpec, type VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
+import { duplicateValue, forbiddenField, requiredValue, tooMany, type FieldError } from '#kube/field-error.ts';
+
+export interface RestoreContext {
+  readonly old?: VirtualMachineRestore;
+  /** Those of the same target that are not finished. */
+  readonly unfinished: readonly { readonly name: string }[];
+}
+
+/** More disks no VM has. */
+const MAX_OVERRIDES = 100;
+
+export function validateVirtualMachineRestore(
+  { metadata, spec }: VirtualMachineRestore,
+  { old, unfinished }: RestoreContext,
+): FieldError[] {
+  if (old !== undefined) return checkImmutable(spec, old.spec);
+  const other = unfinished.find(({ name }) => name !== metadata.name);
+  return [
+    ...unknownFields(restoreSpec, spec, 'spec', ''),
+    ...checkVmReference(spec.target, 'spec.target'),
+    ...checkObjectName(spec.virtualMachineSnapshotName, 'spec.virtualMachineSnapshotName'),
+    ...checkOverrides(spec.volumeRestoreOverrides ?? [], 'spec.volumeRestoreOverrides'),
+    ...checkPatches(spec.patches ?? [], 'spec.patches'),
+    ...(other === undefined
+      ? []
+      : [forbiddenField('spec.target', `VirtualMachineRestore "${other.name}" in progress`)]),
+  ];
+}
+
+/** Each volume once, and no two volumes in one claim. */
+function checkOverrides(overrides: NonNullable<RestoreSpec['volumeRestoreOverrides']>, path: string): FieldError[] {
+  if (overrides.length > MAX_OVERRIDES) return [tooMany(path, overrides.length, MAX_OVERRIDES)];
+  const volumes = new Set<string>();
+  const claims = new Set<string>();
+  return overrides.flatMap(({ volumeName, restoreName, labels, annotations }, i) => {
+    const at = `${path}[${i}]`;
+    const errors = [
+      ...(volumeName === '' ? [requiredValue(`${at}.volumeName`)] : []),
+      ...(volumes.has(volumeName) ? [duplicateValue(`${at}.volumeName`, volumeName)] : []),
+      ...(restoreName ? checkObjectName(restoreName, `${at}.restoreName`) : []),
+      ...(restoreName && claims.has(restoreName) ? [duplicateValue(`${at}.restoreName`, restoreName)] : []),
+      ...checkLabels(labels, `${at}.labels`),
+      ...checkAnnotations(annotations, `${at}.annotations`),
+    ];
+    volumes.add(volumeName);
+    if (restoreName) claims.add(restoreName);
+    return errors;
+  });
+}

@@ -1,0 +1,96 @@
+/**
+ * The wish for a snapshot of a VM, and how it went. What was taken is in its VirtualMachineSnapshotContent.
+ *
+ *   (new) ─► InProgress ─► Succeeded ─► Deleting
+ *                └────────► Failed
+ */
+import { condition } from '#api/condition.ts';
+import type { CustomKind } from '#api/custom-kind.ts';
+import { SNAPSHOT_GROUP } from '#api/names.ts';
+import type { KubeObject, ResourceType } from '#kube/meta.ts';
+import { bool, list, obj, oneOf, str, time, type Infer } from '#kube/schema-dsl.ts';
+
+/** A VM of the same namespace. */
+export const vmReference = obj(
+  { apiGroup: str({ description: 'kubevirt.io' }), kind: str({ description: 'VirtualMachine' }), name: str() },
+  { required: ['kind', 'name'] },
+);
+
+export const SNAPSHOT_PHASES = ['InProgress', 'Succeeded', 'Failed', 'Deleting', 'Unknown'] as const;
+export const INDICATIONS = [
+  'Online',
+  'NoGuestAgent',
+  'GuestAgent',
+  'QuiesceTimeout',
+  'Paused',
+  'PartialSnapshot',
+] as const;
+
+export const snapshotSpec = obj(
+  {
+    source: vmReference,
+    deletionPolicy: oneOf(['Delete', 'Retain'], {
+      description: 'Whether the content goes with the snapshot (Delete, the default) or stays (Retain).',
+    }),
+    failureDeadline: str({ description: 'How long it may take, as 5m (the default); 0 is for ever.' }),
+  },
+  { required: ['source'] },
+);
+
+export const snapshotError = obj({ time: time(), message: str() });
+
+/** Written by controllers/snapshot. */
+export const snapshotStatus = obj({
+  sourceUID: str({ description: 'Of the VM that it was taken of.' }),
+  virtualMachineSnapshotContentName: str(),
+  creationTime: time({ description: 'When the disks were as they are in it.' }),
+  phase: oneOf(SNAPSHOT_PHASES),
+  readyToUse: bool(),
+  error: snapshotError,
+  conditions: list(condition),
+  indications: list(oneOf(INDICATIONS), { set: true }),
+  sourceIndications: list(obj({ indication: oneOf(INDICATIONS), message: str() }), { atomic: true }),
+  snapshotVolumes: obj({
+    includedVolumes: list(str(), { set: true }),
+    excludedVolumes: list(str(), { set: true }),
+  }),
+});
+
+export type SnapshotSpec = Infer<typeof snapshotSpec>;
+export type SnapshotStatus = Infer<typeof snapshotStatus>;
+
+export interface VirtualMachineSnapshot extends KubeObject {
+  spec: SnapshotSpec;
+  status?: SnapshotStatus;
+}
+
+export const VIRTUAL_MACHINE_SNAPSHOTS: ResourceType<VirtualMachineSnapshot> = {
+  group: SNAPSHOT_GROUP,
+  version: 'v1beta1',
+  kind: 'VirtualMachineSnapshot',
+  plural: 'virtualmachinesnapshots',
+  namespaced: true,
+};
+
+export const virtualMachineSnapshot: CustomKind<VirtualMachineSnapshot> = {
+  type: VIRTUAL_MACHINE_SNAPSHOTS,
+  singular: 'virtualmachinesnapshot',
+  shortNames: ['vmsnapshot', 'vmsnapshots'],
+  categories: ['all'],
+  description: 'A VM as it was at one moment: what it was to be, who it was, and its disks.',
+  spec: snapshotSpec,
+  status: snapshotStatus,
+  columns: [
+    { name: 'SourceKind', type: 'string', jsonPath: '.spec.source.kind' },
+    { name: 'SourceName', type: 'string', jsonPath: '.spec.source.name' },
+    { name: 'Phase', type: 'string', jsonPath: '.status.phase' },
+    { name: 'ReadyToUse', type: 'boolean', jsonPath: '.status.readyToUse' },
+    { name: 'CreationTime', type: 'date', jsonPath: '.status.creationTime' },
+    { name: 'Error', type: 'string', jsonPath: '.status.error.message' },
+  ],
+};
+
+/** Nothing is done for it any more, and the VM is free again. */
+export function isSnapshotFinished({ status }: Pick<VirtualMachineSnapshot, 'status'>): boolean {
+  return status?.phase === 'Succeeded' || status?.phase === 'Failed';
+}
