@@ -6,6 +6,7 @@
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Secret } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
+import type { SnapshotPlace } from '#api/snapshot-handle.ts';
 import type { DiskSource } from '#node/definition/domain-definition.ts';
 
 /** Objects as they are now; undefined where there is none. Names in the namespace of the instance. */
@@ -47,4 +48,24 @@ export interface Volumes {
   removeData(volume: Stored<PersistentVolume>): Promise<void>;
   /** Makes the medium as large as the capacity of its PersistentVolume, never smaller; its size in bytes. */
   grow(volume: Stored<PersistentVolume>): Promise<number>;
+  /**
+   * A file for a copy of the volume, made by the hypervisor of a guest that has it open: empty, and the hypervisor's to
+   * write. A repeated call empties it: only while no copy goes on.
+   */
+  makeSnapshotFile(place: SnapshotPlace): Promise<string>;
+  /** Copies the medium of a volume that no guest has open. What an earlier try left is made anew. */
+  takeSnapshot(
+    volume: Stored<PersistentVolume>,
+    place: SnapshotPlace,
+    options: { signal?: AbortSignal },
+  ): Promise<void>;
+  /** The copy is complete and stays: it is on disk when this resolves. How large a volume from it is, in bytes. */
+  sealSnapshot(place: SnapshotPlace): Promise<number>;
+  /** Fine where there is none. */
+  removeSnapshot(place: SnapshotPlace): Promise<void>;
+  /**
+   * Fills a volume that is made from a sealed snapshot (csi.volumeAttributes.snapshot is its handle). Until it resolves,
+   * the volume is not there for guests (prepare says `waiting`); fine where it is filled already.
+   */
+  fill(volume: Stored<PersistentVolume>, options: { signal?: AbortSignal }): Promise<void>;
 }

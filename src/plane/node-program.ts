@@ -7,6 +7,7 @@ import { createClient } from '#client/rest-client.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { startNodeAgent } from '#node/agent/node-agent.ts';
+import { copyImages } from '#node/hypervisor/fake/copy-images.ts';
 import { createFakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { createQemuHypervisor } from '#node/hypervisor/qemu/qemu-hypervisor.ts';
@@ -94,6 +95,7 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
 
 function createHypervisor(options: NodeProgramOptions, guestUser: typeof GUEST_USER | undefined): Hypervisor {
   const { nodeDir, accel, clock, log } = options;
-  if (options.hypervisor === 'fake') return createFakeHypervisor({ clock, dir: join(nodeDir, 'simulated') });
+  if (options.hypervisor === 'fake')
+    return createFakeHypervisor({ clock, dir: join(nodeDir, 'simulated'), copyImages });
   return createQemuHypervisor({ dir: join(nodeDir, 'domains'), accel, guestUser, clock, log });
 }

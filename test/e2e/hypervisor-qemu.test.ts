@@ -4,22 +4,42 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync } from 'node:fs';
-import { access, chown, mkdir, readdir, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises';
+import {
+  access,
+  chmod,
+  chown,
+  mkdir,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  stat,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
+import { connect } from 'node:net';
 import { basename, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { describe, it } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
+import { newUid } from '#lib/ids.ts';
 import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
 import { hypervisorConformance } from '#node/hypervisor/conformance.ts';
+import { copyName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
 import { isRunning, OutlivingProcess } from '#node/hypervisor/qemu/process.ts';
+import { QmpClient } from '#node/hypervisor/qemu/qmp.ts';
 import { echoDisk, READY, SHUT_DOWN, writeEchoDisk } from '#node/hypervisor/qemu/testing/echo-guest.ts';
 import { guestUser, qemuScene, whyNoQemu, type QemuScene } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
 import { addTap, removeTap, tapName } from '#node/hypervisor/qemu/tap.ts';
+import { aDisk } from '#node/hypervisor/testing/a-definition.ts';
+import { copyEnd } from '#node/hypervisor/testing/copy-cases.ts';
 import { hasEnded, stateOf, until } from '#node/hypervisor/testing/scene.ts';
 
 const skip = whyNoQemu();
 const GONE_MS = 10_000;
 const BRIDGE = 'ss-test-br';
+const IMAGE_BYTES = 32 * 2 ** 20;
+const WRITTEN_AT = 4 * 2 ** 20;
 
 if (skip === false) hypervisorConformance('qemu', qemuScene);
 
@@ -96,6 +116,84 @@ describe('qemu: guests that answer', { skip, timeout: 60_000 }, () => {
       assert.deepEqual(current, { state: 'ended', how: 'shutdown' });
       await next.remove(definition.id);
       assert.deepEqual(await readdir(join(scene.nodeDir, 'domains')), []);
+    });
+  });
+});
+
+describe('qemu: copies of disks', { skip, timeout: 60_000 }, () => {
+  it('are the same bit by bit the moment they are done, and have holes where the disks have', async () => {
+    await withScene(async (scene) => {
+      const definition = await guestWithImages(scene);
+      await scene.hypervisor.create(definition);
+      const copies = await copiesOf(scene, definition);
+
+      await scene.hypervisor.startCopies(definition.id, copies);
+
+      for (const { copyId, path, source } of copies) {
+        assert.deepEqual(await copyEnd(scene.hypervisor, definition.id, copyId), { state: 'done' });
+        qemuImg('check', '-f', 'qcow2', path);
+        qemuImg('compare', '--force-share', '-f', source.format, '-F', 'qcow2', source.path, path);
+        assert.deepEqual(virtualBytes(path), virtualBytes(source.path));
+        assert.ok((await stat(path)).blocks * 512 < IMAGE_BYTES / 4);
+      }
+      assert.equal(stateOf(scene.hypervisor, definition.id), 'running');
+    });
+  });
+
+  it(
+    'reach files in places that are closed to guests',
+    { skip: guestUser === undefined && 'only root can' },
+    async () => {
+      await withScene(async (scene) => {
+        const definition = await scene.definitionWithDisks();
+        await scene.hypervisor.create(definition);
+        const copies = await copiesOf(scene, definition);
+        await chmod(join(scene.nodeDir, 'snapshots'), 0o700);
+        const run = join(scene.nodeDir, 'domains', definition.id, 'run');
+        const before = await readdir(run);
+
+        await scene.hypervisor.startCopies(definition.id, copies);
+
+        for (const { copyId, path, source } of copies) {
+          assert.deepEqual(await copyEnd(scene.hypervisor, definition.id, copyId), { state: 'done' });
+          qemuImg('compare', '--force-share', '-f', source.format, '-F', 'qcow2', source.path, path);
+        }
+        assert.deepEqual(await readdir(run), before);
+      });
+    },
+  );
+
+  it('show the moment at which they began, whatever is written afterwards', async () => {
+    await withScene(async (scene) => {
+      const definition = await scene.definitionWithDisks();
+      await scene.hypervisor.create(definition);
+      const copies = await copiesOf(scene, definition);
+      const before = await Promise.all(copies.map(({ source }) => readFile(source.path)));
+      const slow = await scene.reopenSlow();
+      await slow.adopt();
+      await slow.startCopies(definition.id, copies);
+
+      // What a guest writes takes the same way. There is one line to QEMU, so nobody else may hold it.
+      const next = await scene.reopen(async () => {
+        const line = connect(join(scene.nodeDir, 'domains', definition.id, 'run', 'qmp.sock'));
+        const qmp = await QmpClient.open(line, { clock: systemClock });
+        for (const { deviceId } of copies) {
+          const command = `qemu-io -d /machine/peripheral/${deviceId}/virtio-backend "write -P 1 ${WRITTEN_AT} 1M"`;
+          await qmp.execute('human-monitor-command', { 'command-line': command });
+        }
+        for (const { copyId } of copies) {
+          await qmp.execute('block-job-set-speed', { device: copyName(copyId), speed: 0 });
+        }
+        qmp.close();
+      });
+      await next.adopt();
+
+      for (const [i, { copyId, path, source }] of copies.entries()) {
+        assert.deepEqual(await copyEnd(next, definition.id, copyId), { state: 'done' });
+        assert.equal((await readFile(source.path))[WRITTEN_AT], 1);
+        qemuImg('convert', '-f', 'qcow2', '-O', 'raw', path, `${path}.raw`);
+        assert.ok((await readFile(`${path}.raw`)).equals(before[i]!));
+      }
     });
   });
 });
@@ -336,6 +434,46 @@ async function imageFile(scene: QemuScene, name: string): Promise<string> {
   await writeFile(path, Buffer.alloc(2 ** 20));
   if (guestUser !== undefined) await chown(path, guestUser.uid, guestUser.gid);
   return path;
+}
+
+/** A raw disk with holes, a layer above it that has something of its own, and a medium that cannot be written. */
+async function guestWithImages(scene: QemuScene): Promise<DomainDefinition> {
+  const [raw, base, media] = await Promise.all(
+    ['raw.img', 'base.img', 'media.img'].map((name) => imageFile(scene, name)),
+  );
+  for (const path of [raw!, base!, media!]) {
+    await truncate(path, 0);
+    await truncate(path, IMAGE_BYTES);
+    execFileSync('qemu-io', ['-f', 'raw', '-c', 'write -P 5 0 1M', '-c', 'write -P 6 20M 192k', path]);
+  }
+  const layer = await imageFile(scene, 'layer.qcow2');
+  qemuImg('create', '-f', 'qcow2', '-F', 'raw', '-b', 'base.img', layer);
+  execFileSync('qemu-io', ['-f', 'qcow2', '-c', 'write -P 7 10M 1M', '-c', 'write -z 20M 64k', layer]);
+  const plain = scene.definition();
+  const disks = [
+    aDisk('raw', 2, { path: raw!, format: 'raw' }),
+    aDisk('layer', 3, { path: layer, format: 'qcow2' }),
+    { ...aDisk('media', 4, { path: media!, format: 'raw' }), readonly: true },
+  ];
+  return { ...plain, devices: [...plain.devices, ...disks] };
+}
+
+/** One of each disk that has a medium, which is told too. */
+async function copiesOf(scene: QemuScene, { devices }: DomainDefinition) {
+  const disks = devices.flatMap((device) =>
+    device.type === 'disk' && device.source !== undefined ? [{ deviceId: device.id, source: device.source }] : [],
+  );
+  return Promise.all(disks.map(async (disk) => ({ ...disk, copyId: newUid(), path: await scene.copyFile() })));
+}
+
+function qemuImg(...args: string[]): string {
+  return execFileSync('qemu-img', args, { encoding: 'utf8', stdio: 'pipe' });
+}
+
+function virtualBytes(path: string): unknown {
+  return (JSON.parse(qemuImg('info', '--force-share', '--output', 'json', path)) as Record<string, unknown>)[
+    'virtual-size'
+  ];
 }
 
 /** Read only, so that they may share the image. */

@@ -12,6 +12,7 @@ import { startNodeAgent, type RunningAgent } from '#node/agent/node-agent.ts';
 import { createFakeHypervisor, type FakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import type { RunProgram } from '#node/pods/program.ts';
 import type { Preparation, Volumes } from '#node/volumes-port.ts';
+import { volumeSnapshotDefinitions } from '#operator/objects/volume-snapshot-definitions.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 export const NODE = 'n1';
@@ -21,6 +22,8 @@ export const PODS = '/api/v1/namespaces/default/pods';
 export const VMIS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';
 export const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims';
 export const VOLUMES = '/api/v1/persistentvolumes';
+const SNAPSHOTS = 'snapshot.storage.k8s.io';
+export const CONTENTS = `/apis/${SNAPSHOTS}/v1/volumesnapshotcontents`;
 
 /** Volumes that are ready at once, unless a test says otherwise; it keeps account of what was asked for. */
 export interface FakeVolumes extends Volumes {
@@ -44,6 +47,17 @@ export function fakeVolumes(): FakeVolumes {
       calls.push(`grow ${metadata.name}`);
       return 2 ** 30;
     },
+    makeSnapshotFile: async ({ id }) => {
+      calls.push(`makeSnapshotFile ${id}`);
+      return `/simulated/snapshots/${id}`;
+    },
+    takeSnapshot: async ({ metadata }, { id }) => void calls.push(`takeSnapshot ${metadata.name} ${id}`),
+    sealSnapshot: async ({ id }) => {
+      calls.push(`sealSnapshot ${id}`);
+      return 2 ** 30;
+    },
+    removeSnapshot: async ({ id }) => void calls.push(`removeSnapshot ${id}`),
+    fill: async ({ metadata }) => void calls.push(`fill ${metadata.name}`),
   };
   return volumes;
 }
@@ -220,8 +234,9 @@ export function aLauncher(vmi: Loose, { name = `launcher-${vmi.metadata.name}`, 
 /** Our kinds, and the rights that the operator gives to nodes. */
 async function prepare(api: TestApi): Promise<void> {
   await api.settle();
-  for (const kind of customKinds) {
-    await api.ok('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', { body: crdOf(kind) });
+  const definitions = [...customKinds.map(crdOf), ...volumeSnapshotDefinitions.map(({ object }) => object)];
+  for (const body of definitions) {
+    await api.ok('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', { body });
   }
   const RBAC = '/apis/rbac.authorization.k8s.io/v1';
   const read = ['get', 'list', 'watch'];
@@ -231,6 +246,8 @@ async function prepare(api: TestApi): Promise<void> {
     { apiGroups: ['identity.selfsame.io'], resources: ['virtualmachineidentities'], verbs: ['get'] },
     { apiGroups: [''], resources: ['persistentvolumes'], verbs: [...read, 'patch'] },
     { apiGroups: [''], resources: ['persistentvolumeclaims/status'], verbs: ['patch'] },
+    { apiGroups: [SNAPSHOTS], resources: ['volumesnapshotcontents'], verbs: [...read, 'patch'] },
+    { apiGroups: [SNAPSHOTS], resources: ['volumesnapshotcontents/status'], verbs: ['patch'] },
   ];
   const name = 'selfsame-node';
   const apiGroup = 'rbac.authorization.k8s.io';

@@ -17,10 +17,9 @@ import type { FakeGuest } from '#node/hypervisor/fake/fake-guest.ts';
 import { FakeHost } from '#node/hypervisor/fake/fake-host.ts';
 import { createFakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import type { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import { volumeOfClaim } from '#node/volumes/claim.ts';
-import type { PreparedVolume, Volumes } from '#node/volumes-port.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
 import { Connections } from '#test/support/connections.ts';
+import { SimulatedDisks, type SimulatedStorage } from '#test/support/simulated-disks.ts';
 
 /** Every start of a guest, in order. */
 export interface Start {
@@ -42,13 +41,14 @@ export interface SimulatedNodeOptions {
   /** Of all nodes. */
   readonly ledger: Start[];
   readonly others: () => readonly SimulatedNode[];
+  /** What every node reaches. */
+  readonly shared: SimulatedStorage;
 }
 
 export class SimulatedNode {
   readonly name: string;
   readonly host: FakeHost;
-  /** Volumes whose data is on this node, by the name of the PersistentVolume. */
-  readonly data = new Set<string>();
+  readonly disks: SimulatedDisks;
   /** Why a guest of this name does not start, by `<namespace>/<name>`; not known means that it does. */
   readonly refusals = new Map<string, HypervisorError>();
   /** The files of the built-in guest that the next agent finds. */
@@ -61,7 +61,25 @@ export class SimulatedNode {
     this.#options = options;
     this.name = options.name;
     this.guest = options.guest;
+    this.disks = new SimulatedDisks(options.shared);
     this.host = new WatchedHost((definition) => this.#begins(definition));
+    this.host.onCopy = (copies) => this.disks.copied(copies);
+  }
+
+  /** Volumes whose data this node reaches, by the name of the PersistentVolume. */
+  get data(): ReadonlySet<string> {
+    const { own, shared } = this.disks;
+    return new Set([...own.contents.keys(), ...shared.contents.keys()]);
+  }
+
+  /** What is on the disk of a PersistentVolume; undefined where there is none. */
+  read(volume: string): string | undefined {
+    return this.disks.read(volume);
+  }
+
+  /** As a guest would. */
+  write(volume: string, text: string): void {
+    this.disks.write(volume, text);
   }
 
   /** Undefined while it is away. */
@@ -77,7 +95,7 @@ export class SimulatedNode {
       name,
       client: createClient(createInProcessTransport({ handler, user, userAgent: 'agent' })),
       hypervisor: createFakeHypervisor({ clock, host: this.host }),
-      volumes: standInVolumes(this.data),
+      volumes: this.disks.volumes(),
       guest: this.guest,
       endpoint: { address: '127.0.0.1', port: 10_250 },
       guestUser: undefined,
@@ -136,30 +154,6 @@ class WatchedHost extends FakeHost {
     this.#begins(definition);
     super.begin(definition, options);
   }
-}
-
-/** Nothing is on a disk; claims must be bound all the same. */
-function standInVolumes(data: Set<string>): Volumes {
-  return {
-    async prepare({ spec }, lookups) {
-      const volumes = new Map<string, PreparedVolume>();
-      for (const { name, persistentVolumeClaim } of spec.volumes ?? []) {
-        let path = `/simulated/${name}`;
-        if (persistentVolumeClaim !== undefined) {
-          const found = await volumeOfClaim(persistentVolumeClaim.claimName, lookups);
-          if (found.is !== 'bound') return found;
-          path = `/simulated/${found.volume.metadata.name}`;
-          data.add(found.volume.metadata.name ?? '');
-        }
-        volumes.set(name, { source: { path, format: 'raw' }, readonly: false });
-      }
-      return { is: 'ready', volumes };
-    },
-    release: async () => {},
-    releaseUnwanted: async () => {},
-    removeData: async ({ metadata }) => void data.delete(metadata.name),
-    grow: async () => 2 ** 30,
-  };
 }
 
 /** Calls the agents as functions: the same paths as over HTTPS. Consoles are not carried. */

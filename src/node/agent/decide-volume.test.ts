@@ -45,6 +45,10 @@ const cases: Record<string, { volume: Stored<PersistentVolume>; want: string[] }
     volume: aVolume({ metadata: { ...DELETED, finalizers: [...DELETED.finalizers, 'kubernetes.io/pv-protection'] } }),
     want: [],
   },
+  'a deleted one that is still being filled': {
+    volume: aVolume({ metadata: { ...DELETED, finalizers: [...DELETED.finalizers, 'selfsame.io/volume-copy'] } }),
+    want: [],
+  },
   'a deleted one whose data are to be retained': {
     volume: aVolume({ metadata: DELETED, spec: { persistentVolumeReclaimPolicy: 'Retain' } }),
     want: ['dropFinalizer'],

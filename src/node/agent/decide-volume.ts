@@ -1,6 +1,6 @@
 /** What is to be done here for one PersistentVolume: its data go with it, and it grows with its capacity. Pure. */
 import { PROVISIONED_BY, VOLUME_PROTECTION } from '#kube/volume-keys.ts';
-import { LOCAL_PROVISIONER, VOLUME_DATA_FINALIZER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import { LOCAL_PROVISIONER, VOLUME_COPY_FINALIZER, VOLUME_DATA_FINALIZER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import { type PersistentVolume, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { compareQuantities, parseQuantity } from '#kube/quantity.ts';
@@ -15,6 +15,8 @@ export function decideVolume(volume: Stored<PersistentVolume>, node: string): re
   const { deletionTimestamp, finalizers = [], annotations = {} } = metadata;
   if (annotations[PROVISIONED_BY] !== LOCAL_PROVISIONER || deletionTimestamp === undefined) return [];
   if (!finalizers.includes(VOLUME_DATA_FINALIZER)) return [];
+  // Whoever fills it must have let go of it.
+  if (finalizers.includes(VOLUME_COPY_FINALIZER)) return [];
   // Somebody deleted it under a claim: the data stay for as long as that is bound.
   if (finalizers.includes(VOLUME_PROTECTION) || status?.phase === 'Bound') return [];
   const home = annotations[VOLUME_NODE_ANNOTATION];

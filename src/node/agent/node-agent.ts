@@ -1,6 +1,6 @@
 /**
- * The agent of one node: finds the guests that run already, registers the node, and tends pods, guests and volumes until it
- * is stopped. Stopping it, or killing it, stops no guest.
+ * The agent of one node: finds the guests that run already, registers the node, and tends pods, guests, volumes and their
+ * snapshots until it is stopped. Stopping it, or killing it, stops no guest.
  *
  * Order matters at the start: guests are found before anything is decided, and nothing is decided before every cache has
  * synced. An agent that cannot read the API waits and leaves everything as it is.
@@ -11,9 +11,12 @@ import type { Client } from '#client/client.ts';
 import { Informer, type InformerOptions } from '#client/informer.ts';
 import { NODES, PERSISTENT_VOLUMES, PODS, type Pod } from '#kube/core-kinds.ts';
 import type { KubeObject } from '#kube/meta.ts';
+import { VOLUME_SNAPSHOT_CONTENTS } from '#kube/volume-snapshot-kinds.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { containerLog } from '#node/agent/container-logs.ts';
+import { startFillKeeper } from '#node/agent/fill-keeper.ts';
+import { startSnapshotKeeper } from '#node/agent/snapshot-keeper.ts';
 import { startVolumeKeeper } from '#node/agent/volume-keeper.ts';
 import { startDomainController } from '#node/domains/domain-controller.ts';
 import { DomainNotes } from '#node/domains/domain-notes.ts';
@@ -87,7 +90,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   const node: NodeFacts = { name, hostIp, capabilities, guestUid: guestUser?.uid };
 
   const caches = startCaches(options, log, signal);
-  const { pods, vmis, nodes, persistentVolumes } = caches;
+  const { pods, vmis, nodes, persistentVolumes, contents } = caches;
   await caches.synced();
   await releaseLeftVolumes(options, pods, log);
 
@@ -106,8 +109,9 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     events,
   });
   const programs = new ProgramPods({ ...shared, runProgram: options.runProgram ?? cannotRun, hostIp });
-  const keeper = startVolumeKeeper({ ...shared, node: name, persistentVolumes });
-  const parts = [registration, domains, programs, keeper];
+  const keeping = { ...shared, node: name, persistentVolumes, contents, events };
+  const keepers = [startVolumeKeeper(keeping), startFillKeeper(keeping), startSnapshotKeeper(keeping)];
+  const parts = [registration, domains, programs, ...keepers];
 
   return {
     name,
@@ -153,11 +157,14 @@ function startCaches({ name, client, clock }: NodeAgentOptions, log: Log, signal
   const vmis = cache({ type: VIRTUAL_MACHINE_INSTANCES, labelSelector: `${NODE_NAME_LABEL}=${name}` });
   const nodes = cache({ type: NODES, fieldSelector: `metadata.name=${name}` });
   const persistentVolumes = cache({ type: PERSISTENT_VOLUMES });
+  const contents = cache({ type: VOLUME_SNAPSHOT_CONTENTS });
   return {
     pods,
     vmis,
     nodes,
     persistentVolumes,
+    contents,
+    // Guests are tended also where nobody has brought the kinds of snapshots along: whoever works on those waits for them.
     synced: () => Promise.all([pods.synced(), vmis.synced(), nodes.synced(), persistentVolumes.synced()]),
     stopped: () => Promise.all(running),
   };

@@ -6,7 +6,6 @@ import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { VOLUME_DATA_FINALIZER } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { isApiError } from '#kube/api-error.ts';
 import {
   PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,
@@ -17,13 +16,14 @@ import {
 import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import { claimOf, disksOf, indexClaims, isAlive, usersOf } from '#node/agent/claim-users.ts';
 import { decideVolume, grownClaimStatus, hasGrown } from '#node/agent/decide-volume.ts';
-import { BY_UID, instanceOf } from '#node/domains/observe-domain.ts';
+import { dropFinalizer } from '#node/agent/drop-finalizer.ts';
+import { instanceOf } from '#node/domains/observe-domain.ts';
 import { getIfThere } from '#node/domains/start-domain.ts';
 import type { Turns } from '#node/domains/turns.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { Volumes } from '#node/volumes-port.ts';
-import { hasEnded } from '#kube/pod-phase.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 
 export interface VolumeKeeperParts {
@@ -45,7 +45,6 @@ export interface VolumeKeeper {
   stop(): Promise<void>;
 }
 
-const BY_CLAIM = 'claim';
 const CONCURRENCY = 2;
 const STARTING_MS = 5000;
 const BACKOFF = { firstMs: 500, maxMs: 60_000 };
@@ -53,7 +52,7 @@ const BACKOFF = { firstMs: 500, maxMs: 60_000 };
 /** To be called when the informers have synced. */
 export function startVolumeKeeper(parts: VolumeKeeperParts): VolumeKeeper {
   const { persistentVolumes, pods, clock, log, signal } = parts;
-  pods.addIndex(BY_CLAIM, claimsOf);
+  indexClaims(pods);
   const queue = new WorkQueue({
     clock,
     concurrency: CONCURRENCY,
@@ -73,44 +72,22 @@ export function startVolumeKeeper(parts: VolumeKeeperParts): VolumeKeeper {
   };
 }
 
-function claimsOf({ metadata, spec }: Pod): string[] {
-  return (spec.volumes ?? []).flatMap(({ persistentVolumeClaim }) =>
-    persistentVolumeClaim === undefined ? [] : [`${metadata.namespace}/${persistentVolumeClaim.claimName}`],
-  );
-}
-
 async function keep(name: string, parts: VolumeKeeperParts): Promise<WorkResult> {
   const { persistentVolumes, volumes, node } = parts;
   const volume = persistentVolumes.get(name);
   if (volume === undefined) return {};
   for (const action of decideVolume(volume, node)) {
     if (action.do === 'removeData') await volumes.removeData(volume);
-    else await dropFinalizer(volume, parts);
+    // Of a volume that all nodes reach, each tries; the first one wins.
+    else await dropFinalizer(PERSISTENT_VOLUMES, volume, VOLUME_DATA_FINALIZER, parts);
   }
   return volume.metadata.deletionTimestamp === undefined ? await growGuests(volume, parts) : {};
 }
 
-/** Of a volume that all nodes reach, each tries; the first one wins. */
-async function dropFinalizer(volume: Stored<PersistentVolume>, { client, signal }: VolumeKeeperParts): Promise<void> {
-  const { name, uid, finalizers = [] } = volume.metadata;
-  const kept = finalizers.filter((finalizer) => finalizer !== VOLUME_DATA_FINALIZER);
-  const body = [
-    { op: 'test', path: '/metadata/uid', value: uid },
-    { op: 'test', path: '/metadata/finalizers', value: finalizers },
-    { op: 'replace', path: '/metadata/finalizers', value: kept },
-  ];
-  try {
-    await client.patch(PERSISTENT_VOLUMES, { name }, { type: 'json', body }, { signal });
-  } catch (error) {
-    // Whoever changed it made news of it, which comes to us, too.
-    if (!isApiError(error, 'NotFound') && !isApiError(error, 'Invalid') && !isApiError(error, 'Conflict')) throw error;
-  }
-}
-
 async function growGuests(volume: Stored<PersistentVolume>, parts: VolumeKeeperParts): Promise<WorkResult> {
-  const { client, pods, hypervisor, turns, volumes, signal } = parts;
-  const { namespace, name = '' } = volume.spec.claimRef ?? {};
-  const users = pods.byIndex(BY_CLAIM, `${namespace}/${name}`).filter((pod) => !hasEnded(pod));
+  const { client, pods, vmis, hypervisor, turns, volumes, signal } = parts;
+  const { namespace, name } = claimOf(volume);
+  const users = usersOf({ namespace, name }, pods);
   if (users.length === 0) return {};
   const claim = await getIfThere(client, PERSISTENT_VOLUME_CLAIMS, { namespace, name }, signal);
   if (claim === undefined || claim.spec.volumeName !== volume.metadata.name || !hasGrown(volume, claim)) return {};
@@ -119,7 +96,7 @@ async function growGuests(volume: Stored<PersistentVolume>, parts: VolumeKeeperP
   if (running.length === 0) return { afterMs: STARTING_MS };
   const bytes = await volumes.grow(volume);
   for (const id of running) {
-    for (const disk of disksOf(id, { namespace, name }, parts)) {
+    for (const disk of disksOf(id, { namespace, name }, vmis)) {
       await turns.take(id, async () => {
         if (isAlive(hypervisor, id)) await hypervisor.resizeDisk(id, disk, bytes);
       });
@@ -127,24 +104,6 @@ async function growGuests(volume: Stored<PersistentVolume>, parts: VolumeKeeperP
   }
   await tellClaim(volume, claim, parts);
   return {};
-}
-
-function isAlive(hypervisor: Hypervisor, id: string): boolean {
-  const domain = hypervisor.get(id);
-  return domain !== undefined && domain.current.state !== 'ended';
-}
-
-/** Ids of the disks that stand on the claim. Labels of pods are anybody's to write: only within the claim's namespace. */
-function disksOf(
-  id: string,
-  { namespace, name: claimName }: { namespace: string | undefined; name: string },
-  { vmis }: VolumeKeeperParts,
-): string[] {
-  const [vmi] = vmis.byIndex(BY_UID, id);
-  if (vmi?.metadata.namespace !== namespace) return [];
-  const names = (vmi?.spec.volumes ?? []).filter((volume) => volume.persistentVolumeClaim?.claimName === claimName);
-  const disks = new Set(vmi?.spec.domain.devices?.disks?.map(({ name }) => name));
-  return names.flatMap(({ name }) => (disks.has(name) ? [`disk-${name}`] : []));
 }
 
 async function tellClaim(

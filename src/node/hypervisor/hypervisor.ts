@@ -59,6 +59,20 @@ export class HypervisorError extends Error {
   }
 }
 
+export interface DiskCopy {
+  /** Ours to choose: the same one is the same copy, also for the next process. */
+  readonly copyId: string;
+  readonly deviceId: string;
+  /** A file that the hypervisor may write; it becomes a qcow2 image, complete in itself. */
+  readonly path: string;
+}
+
+export type CopyState =
+  | { readonly state: 'copying'; readonly doneBytes: number; readonly totalBytes: number }
+  | { readonly state: 'done' }
+  /** Also where the guest ended meanwhile. */
+  | { readonly state: 'failed'; readonly message: string };
+
 export interface Hypervisor {
   capabilities(): Promise<Capabilities>;
   /** Finds the domains of earlier processes; called once, before anything else. Leaves guests untouched. */
@@ -95,6 +109,15 @@ export interface Hypervisor {
   readLog(id: string): Promise<Buffer>;
   /** The medium of a disk has grown; the guest is told. */
   resizeDisk(id: string, deviceId: string, bytes: number): Promise<void>;
+  /**
+   * Copies disks as they are at one and the same moment, while the guest goes on. Where all of them have begun already,
+   * nothing happens. When one has come to its end, listeners of onChange are called.
+   */
+  startCopies(id: string, copies: readonly DiskCopy[]): Promise<void>;
+  /** Undefined where there is none, or no such domain. What has ended is told until endCopy. */
+  copyState(id: string, copyId: string): Promise<CopyState | undefined>;
+  /** Gives it up where it still goes on, and forgets it. Fine where there is none, or no such domain. */
+  endCopy(id: string, copyId: string): Promise<void>;
   /** Lets go of everything without touching guests. */
   close(): Promise<void>;
 }

@@ -73,6 +73,12 @@ export class Directory implements AsyncDisposable {
     await this.#named(unlink(this.#below(name)));
   }
 
+  /** Which names there are is on disk when this resolves. */
+  async sync(): Promise<void> {
+    invariant(this.#isOpen, 'a directory is used only while it is open');
+    await this.#handle.sync();
+  }
+
   names(): Promise<string[]> {
     invariant(this.#isOpen, 'a directory is used only while it is open');
     return readdir(`/proc/self/fd/${this.#handle.fd}`);

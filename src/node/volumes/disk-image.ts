@@ -13,7 +13,7 @@ import { failed, isRefusal, waiting, type GuestUser, type Refusal, type VolumesH
 
 const { O_CREAT, O_DIRECT, O_EXCL, O_RDONLY, O_RDWR } = constants;
 
-const PRIVATE_FILE = 0o600;
+export const PRIVATE_FILE = 0o600;
 const REMEMBERED_MAX_BYTES = 64;
 
 export interface ImageWish {
@@ -99,9 +99,7 @@ async function formatOf(
   path: string,
 ): Promise<ImageFormat | Refusal> {
   if (alwaysRaw === true) return { is: 'raw' };
-  const header = Buffer.alloc(HEADER_BYTES);
-  const { bytesRead } = await file.read(header, 0, HEADER_BYTES, 0);
-  const looks = imageFormat(header.subarray(0, bytesRead), path);
+  const looks = await looksLike(file, path);
   if (formatFile === undefined) return looks;
 
   const remembered = await remember(
@@ -120,6 +118,25 @@ async function formatOf(
   return looks;
 }
 
+export async function looksLike(file: FileHandle, path: string): Promise<ImageFormat | Refusal> {
+  const header = Buffer.alloc(HEADER_BYTES);
+  const { bytesRead } = await file.read(header, 0, HEADER_BYTES, 0);
+  return imageFormat(header.subarray(0, bytesRead), path);
+}
+
+/** The one word in a file that we wrote beside an image; undefined where there is none. */
+export async function readNote(directory: Directory, name: string): Promise<string | undefined> {
+  await using note = await directory.open(name, O_RDONLY);
+  if (note === undefined) return undefined;
+  const { buffer, bytesRead } = await note.read(Buffer.alloc(REMEMBERED_MAX_BYTES), 0, REMEMBERED_MAX_BYTES, 0);
+  return buffer.toString('utf8', 0, bytesRead).trim();
+}
+
+/** On disk when it resolves, but for the name of it (Directory.sync). */
+export async function writeNote(directory: Directory, name: string, word: string): Promise<void> {
+  await replaceFile(directory, name, Buffer.from(`${word}\n`), undefined);
+}
+
 /** What was written at the first time, which is now where nothing was written yet. */
 async function remember(
   directory: Directory,
@@ -127,17 +144,14 @@ async function remember(
   looks: string,
   isUsable: boolean,
 ): Promise<string | undefined> {
-  await using known = await directory.open(name, O_RDONLY);
-  if (known !== undefined) {
-    const { buffer, bytesRead } = await known.read(Buffer.alloc(REMEMBERED_MAX_BYTES), 0, REMEMBERED_MAX_BYTES, 0);
-    return buffer.toString('utf8', 0, bytesRead).trim();
-  }
+  const known = await readNote(directory, name);
+  if (known !== undefined) return known;
   if (!isUsable) return undefined;
-  await replaceFile(directory, name, Buffer.from(`${looks}\n`), undefined);
+  await writeNote(directory, name, looks);
   return looks;
 }
 
-/** The old content or the new one, whenever we are killed. */
+/** The old content or the new one, whenever we are killed, and whenever the machine is. */
 export async function replaceFile(
   directory: Directory,
   name: string,
@@ -150,6 +164,7 @@ export async function replaceFile(
     await using file = await directory.open(temporary, O_RDWR | O_CREAT | O_EXCL, PRIVATE_FILE);
     await file?.writeFile(content);
     if (file !== undefined) await giveTo(file, owner);
+    await file?.sync();
   }
   await directory.rename(temporary, name);
 }

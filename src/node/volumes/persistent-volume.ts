@@ -1,19 +1,22 @@
 /** The data of PersistentVolumes on this node: made, grown, given to a domain, removed. */
+import { constants } from 'node:fs';
 import { chmod, chown, mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import { Directory } from './directory.ts';
-import { ensureImage, type Image } from './disk-image.ts';
+import { ensureImage, PRIVATE_FILE, type Image } from './disk-image.ts';
 import { attachLoop, detachLoops, growLoops, usersBeside } from './loop-device.ts';
-import { DISK_IMAGE, volumePlace, VOLUMES_DIR, type VolumePlace } from './volume-place.ts';
+import { DISK_IMAGE, snapshotHandleOf, volumePlace, VOLUMES_DIR, type VolumePlace } from './volume-place.ts';
 import { failed, waiting, type Prepared, type Refusal, type VolumesHost } from './volumes-host.ts';
+
+const { O_RDONLY } = constants;
 
 /** Passable for QEMU, which runs as somebody else and is told the names; readable for nobody. */
 export const PASSABLE = 0o711;
-const PRIVATE_FILE = 0o600;
-const FORMAT_FILE = 'disk.format';
+/** Beside images of ours: what they are. */
+export const FORMAT_FILE = 'disk.format';
 
-type OwnPlace = Extract<VolumePlace, { is: 'own' }>;
+export type OwnPlace = Extract<VolumePlace, { is: 'own' }>;
 
 /** For whom a volume is prepared. */
 export interface VolumeUser {
@@ -28,7 +31,7 @@ export async function prepareVolume(volume: PersistentVolume, user: VolumeUser, 
   const place = volumePlace(volume, host);
   switch (place.is) {
     case 'own':
-      return place.block ? blockVolume(place, user, host) : imageVolume(place, readonly, host);
+      return (await copyPending(volume, place)) ?? (await ownVolume(place, user, host));
     case 'directory': {
       if (place.create) await mkdir(place.path, { recursive: true, mode: 0o755 });
       await using directory = await Directory.open(place.path);
@@ -55,6 +58,8 @@ export async function growVolume(volume: PersistentVolume, host: VolumesHost): P
   if (place.is !== 'own') {
     throw new Error(`Cannot grow PersistentVolume "${volume.metadata.name}": it is not one of ours on this node`);
   }
+  const pending = await copyPending(volume, place);
+  if (pending !== undefined) throw new Error(pending.message);
   await using directory = await ownDirectory(place);
   const image = await ownImage(directory, place, { ...host, run: leaveToHypervisor });
   if (image.is !== 'ready') throw new Error(image.message);
@@ -74,9 +79,22 @@ export async function removeVolume(volume: PersistentVolume, host: VolumesHost):
   await volumes?.removeChild(place.name);
 }
 
-async function imageVolume(place: OwnPlace, readonly: boolean, host: VolumesHost): Promise<Prepared> {
+/** A volume that is made from a snapshot is there when it is filled; until then nobody may make an empty one of it. */
+export async function copyPending(volume: PersistentVolume, place: OwnPlace): Promise<Refusal | undefined> {
+  if (snapshotHandleOf(volume) === undefined) return undefined;
   await using directory = await ownDirectory(place);
-  return preparedImage(await ownImage(directory, place, host), readonly);
+  await using image = await directory.open(DISK_IMAGE, O_RDONLY);
+  if (image !== undefined) return undefined;
+  return waiting(
+    'VolumeCopyPending',
+    `The data of PersistentVolume "${volume.metadata.name}" is still being copied from its snapshot`,
+  );
+}
+
+async function ownVolume(place: OwnPlace, user: VolumeUser, host: VolumesHost): Promise<Prepared> {
+  if (place.block) return blockVolume(place, user, host);
+  await using directory = await ownDirectory(place);
+  return preparedImage(await ownImage(directory, place, host), user.readonly);
 }
 
 async function blockVolume(
@@ -118,14 +136,15 @@ async function deviceVolume(given: string, readonly: boolean, { guestUser }: Vol
   return { is: 'ready', volume: { source: { path, format: 'raw' }, readonly, cacheNone: true } };
 }
 
-async function ownDirectory({ root: path, name }: OwnPlace): Promise<Directory> {
+export async function ownDirectory({ root: path, name }: OwnPlace): Promise<Directory> {
   await using root = await Directory.open(path);
   if (root === undefined) throw new Error(`Cannot use volumes: the directory "${path}" does not exist`);
   await using volumes = await root.makeChild(VOLUMES_DIR, PASSABLE);
   return await volumes.makeChild(name, PASSABLE);
 }
 
-function ownImage(
+/** Found, or made empty; as large as the capacity. */
+export function ownImage(
   directory: Directory,
   { block, bytes }: OwnPlace,
   host: Pick<VolumesHost, 'guestUser' | 'run'>,

@@ -26,6 +26,18 @@ describe('run command', () => {
     assert.deepEqual(new Set(names), new Set(['LC_ALL', 'PATH']));
   });
 
+  it('stops a program that nobody waits for any more', async () => {
+    const giveUp = new AbortController();
+    const asked = runCommand('sleep', ['600'], { signal: giveUp.signal });
+    giveUp.abort(new Error('no longer wanted'));
+    await assert.rejects(asked, /no longer wanted/);
+    await assert.rejects(runCommand('true', [], { signal: giveUp.signal }), /no longer wanted/);
+  });
+
+  it('stops a program that takes too long', async () => {
+    await assert.rejects(runCommand('sleep', ['600'], { timeoutMs: 20 }), /it took too long/);
+  });
+
   it('stops a program that says too much', async () => {
     await assert.rejects(runCommand('yes', []), CommandError);
   });

@@ -62,6 +62,11 @@ export function volumePlace(
   );
 }
 
+/** Of the snapshot that the volume is made from. */
+export function snapshotHandleOf({ spec }: PersistentVolume): string | undefined {
+  return spec.csi?.volumeAttributes?.['snapshot'];
+}
+
 export function isReadOnlyVolume({ spec }: PersistentVolume): boolean {
   return spec.csi?.readOnly === true || spec.accessModes.every((mode) => mode === 'ReadOnlyMany');
 }

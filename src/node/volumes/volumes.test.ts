@@ -13,21 +13,21 @@ import {
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { CommandError } from './run-command.ts';
-import { aLocalVolume, aScene, aVmi, aVolume, DOMAIN_ID, isRoot, readyVolume } from './testing/volumes-scene.ts';
+import {
+  aLocalVolume,
+  aScene,
+  aVmi,
+  aVolume,
+  DOMAIN_ID,
+  hasProgram,
+  isRoot,
+  readyVolume,
+} from './testing/volumes-scene.ts';
 
 const MI = 1024 * 1024;
 const claimed = [{ name: 'root', persistentVolumeClaim: { claimName: 'data' } }];
 const needsRoot = { skip: isRoot ? false : 'only root may give files away and make loop devices' };
 const qemuImg = hasProgram('qemu-img') ? {} : { skip: 'qemu-img is not installed' };
-
-function hasProgram(name: string): boolean {
-  try {
-    execFileSync(name, ['--version'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 describe('volumes of claims', () => {
   it('makes a sparse raw image of the capacity, once', async () => {

@@ -15,16 +15,19 @@ import { prepareCloudInit } from './cloud-init/cloud-init.ts';
 import { domainsOfVolumesOnly, nameRefusal, removeDomainFiles } from './domain-files.ts';
 import { prepareEmptyDisk } from './empty-disk.ts';
 import { prepareOverlay } from './ephemeral.ts';
+import { fillVolume } from './fill-volume.ts';
 import { prepareHostDisk } from './host-disk.ts';
 import { detachLoops, detachUnwanted } from './loop-device.ts';
 import { growVolume, prepareVolume, removeVolume } from './persistent-volume.ts';
 import { CommandError, runCommand, type RunCommand } from './run-command.ts';
+import { makeSnapshotFile, removeSnapshot, sealSnapshot } from './snapshot-files.ts';
+import { takeSnapshot } from './take-snapshot.ts';
 import { isReadOnlyVolume, VOLUMES_DIR } from './volume-place.ts';
 import { failed, waiting, type GuestUser, type Prepared, type VolumesHost } from './volumes-host.ts';
 
 export interface VolumesOptions {
   readonly nodeName: string;
-  /** Both must exist. Volumes are in `volumes/` below each, what belongs to a domain in `domains/<id>/volumes/`. */
+  /** Both must exist. Volumes are in `volumes/` below each, snapshots of them in `snapshots/`, what belongs to a domain in `domains/<id>/volumes/`. */
   readonly nodeDir: string;
   readonly sharedDir: string;
   /** Where a hostDisk may lie; `host-disks/` of both directories unless set. */
@@ -63,6 +66,11 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
     },
     removeData: (volume: PersistentVolume) => removeVolume(volume, host),
     grow: (volume: PersistentVolume) => growVolume(volume, host),
+    makeSnapshotFile: (place) => makeSnapshotFile(place, host),
+    takeSnapshot: (volume, place, { signal }) => takeSnapshot(volume, place, host, { signal }),
+    sealSnapshot: (place) => sealSnapshot(place, host),
+    removeSnapshot: (place) => removeSnapshot(place, host),
+    fill: (volume, { signal }) => fillVolume(volume, host, { signal }),
   };
 }
 

@@ -5,7 +5,8 @@
  */
 import { Duplex } from 'node:stream';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import type { Domain, DomainState } from '../hypervisor.ts';
+import { HypervisorError, type CopyState, type DiskCopy, type Domain, type DomainState } from '../hypervisor.ts';
+import { copiedDisks, COPYING, type CopiedDisk, type FakeCopy } from './fake-copies.ts';
 
 /** All that is kept of a guest, also on disk. */
 export interface GuestRecord {
@@ -21,6 +22,8 @@ export interface GuestRecord {
   ignoresPowerButton: boolean;
   /** The power button was pressed while the guest was paused. */
   pressed: boolean;
+  /** Of its disks; those that have ended too, until they are forgotten. */
+  copies?: FakeCopy[];
 }
 
 const SAID_MAX = 16 * 1024;
@@ -114,6 +117,43 @@ export class FakeGuest {
     for (const console of this.#consoles ?? []) console.push(bytes);
   }
 
+  /** `copied` is called before anybody is told, and not at all where they have begun already. */
+  startCopies(
+    copies: readonly DiskCopy[],
+    { hold, copied }: { hold: boolean; copied: (disks: readonly CopiedDisk[]) => void },
+  ): void {
+    const { name, copies: known = [] } = this.record;
+    const begun = copies.filter(({ copyId }) => known.some((copy) => copy.copyId === copyId));
+    if (begun.length === copies.length) return;
+    const [first] = begun;
+    if (first !== undefined) {
+      throw new HypervisorError(
+        `Cannot copy disks of domain "${name}": copy "${first.copyId}" has begun already, others have not`,
+      );
+    }
+    copied(copiedDisks(this.definition, copies));
+    const state: CopyState = hold ? COPYING : { state: 'done' };
+    this.record.copies = [...known, ...copies.map((copy) => ({ ...copy, state }))];
+    this.#changed(!hold);
+  }
+
+  copyState(copyId: string): CopyState | undefined {
+    return this.record.copies?.find((copy) => copy.copyId === copyId)?.state;
+  }
+
+  endCopy(copyId: string): void {
+    const { copies = [] } = this.record;
+    const left = copies.filter((copy) => copy.copyId !== copyId);
+    if (left.length === copies.length) return;
+    this.record.copies = left;
+    this.#changed(false);
+  }
+
+  /** All that go on come to this end. */
+  finishCopies(end: CopyState): void {
+    if (this.#settleCopies(end)) this.#changed(true);
+  }
+
   openConsole(): Duplex {
     const console: Duplex = new Duplex({
       read: () => undefined,
@@ -138,12 +178,19 @@ export class FakeGuest {
 
   #end(ended: DomainState): void {
     if (this.record.current.state === 'ended') return;
+    this.#settleCopies({ state: 'failed', message: 'the guest ended before the copy was complete' });
     this.#become(ended);
     for (const console of this.#consoles ?? []) {
       console.push(null);
       console.end();
     }
     this.#consoles = undefined;
+  }
+
+  #settleCopies(end: CopyState): boolean {
+    const unfinished = (this.record.copies ?? []).filter(({ state }) => state.state === 'copying');
+    for (const copy of unfinished) copy.state = end;
+    return unfinished.length > 0;
   }
 
   #become(state: DomainState): void {

@@ -8,6 +8,8 @@ import { join } from 'node:path';
 import { isRecord } from '#kube/meta.ts';
 import { invariant } from '#lib/invariant.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { CopyState, DiskCopy } from '../hypervisor.ts';
+import type { CopiedDisk } from './fake-copies.ts';
 import { FakeGuest, newGuest, type GuestRecord } from './fake-guest.ts';
 
 const PRIVATE_DIR = 0o700;
@@ -21,6 +23,10 @@ export interface HostHolder {
 }
 
 export class FakeHost {
+  /** Copies of disks that begin while it is set go on until finishCopies or failCopies; others are done at once. */
+  holdCopies = false;
+  /** Called at the moment of which disks are copied, with all of one set. */
+  onCopy: ((copies: readonly CopiedDisk[]) => void) | undefined;
   readonly #dir: string | undefined;
   readonly #guests = new Map<string, FakeGuest>();
   #holder: HostHolder | undefined;
@@ -66,9 +72,27 @@ export class FakeHost {
     this.#holder?.changed(record.id);
   }
 
+  startCopies(guest: FakeGuest, copies: readonly DiskCopy[]): void {
+    guest.startCopies(copies, { hold: this.holdCopies, copied: (disks) => this.onCopy?.(disks) });
+  }
+
+  /** All copies that go on are complete. */
+  finishCopies(): void {
+    this.#endCopies({ state: 'done' });
+  }
+
+  /** All copies that go on end with this message. */
+  failCopies(message: string): void {
+    this.#endCopies({ state: 'failed', message });
+  }
+
   remove(id: string): void {
     if (!this.#guests.delete(id)) return;
     if (this.#dir !== undefined) rmSync(this.#fileOf(id), { force: true });
+  }
+
+  #endCopies(end: CopyState): void {
+    for (const guest of this.#guests.values()) guest.finishCopies(end);
   }
 
   #add(record: GuestRecord): void {

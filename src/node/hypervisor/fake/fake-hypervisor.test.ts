@@ -7,7 +7,7 @@ import { FakeClock } from '#client/testing/fake-clock.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { hypervisorConformance, type ConformanceScene } from '../conformance.ts';
 import { HypervisorError } from '../hypervisor.ts';
-import { aDefinition } from '../testing/a-definition.ts';
+import { aDefinition, aDisk } from '../testing/a-definition.ts';
 import { FakeHost } from './fake-host.ts';
 import { createFakeHypervisor, type FakeHypervisor } from './fake-hypervisor.ts';
 
@@ -44,18 +44,32 @@ async function sceneOf(
 ): Promise<ConformanceScene> {
   const hypervisor = open();
   await hypervisor.adopt();
+  let copies = 0;
   return {
     hypervisor,
     async reopen(meanwhile) {
       await meanwhile?.();
       return open();
     },
+    async reopenSlow() {
+      const next = open();
+      next.host.holdCopies = true;
+      return next;
+    },
     definition: (overrides?: Partial<DomainDefinition>) => aDefinition(overrides),
+    definitionWithDisks: async () => definitionWithDisks(),
+    copyFile: async () => `/copies/${copies++}`,
     killGuest: crash,
     obeys: true,
     talks: true,
     end: async () => undefined,
   };
+}
+
+function definitionWithDisks(): DomainDefinition {
+  const { devices } = aDefinition();
+  const disks = ['first', 'second'].map((name, i) => aDisk(name, 2 + i, { path: `/disks/${name}`, format: 'raw' }));
+  return aDefinition({ devices: [...devices, ...disks] });
 }
 
 hypervisorConformance('fake in memory', inMemory);
@@ -136,6 +150,65 @@ describe('fake hypervisor', () => {
     await create;
     assert.equal(hypervisor.list().length, 1);
     assert.equal(clock.pendingTimers, 0);
+  });
+
+  describe('copies of disks', () => {
+    const FIRST = { copyId: 'a', deviceId: 'disk-first', path: '/copies/a' };
+    const SECOND = { copyId: 'b', deviceId: 'disk-second', path: '/copies/b' };
+
+    async function aCopier({ hold }: { hold: boolean }) {
+      const { hypervisor } = await aGuest();
+      hypervisor.host.holdCopies = hold;
+      const definition = definitionWithDisks();
+      await hypervisor.create(definition);
+      return { hypervisor, id: definition.id };
+    }
+
+    it('tells once what was copied at one moment, before anybody hears that it is done', async () => {
+      const { hypervisor, id } = await aCopier({ hold: false });
+      const seen: unknown[] = [];
+      hypervisor.host.onCopy = (copies) => seen.push(copies);
+      hypervisor.onChange(() => seen.push('changed'));
+
+      await hypervisor.startCopies(id, [FIRST, SECOND]);
+      await hypervisor.startCopies(id, [FIRST, SECOND]);
+
+      const copied = [
+        { path: '/copies/a', source: '/disks/first', format: 'raw' },
+        { path: '/copies/b', source: '/disks/second', format: 'raw' },
+      ];
+      assert.deepEqual(seen, [copied, 'changed']);
+    });
+
+    it('makes files of them where it is to, and begins none where that fails', async () => {
+      const definition = definitionWithDisks();
+      const made: string[] = [];
+      const copyImages = async (copies: readonly { path: string }[]) => {
+        if (made.length === 0) made.push(...copies.map(({ path }) => path));
+        else throw new HypervisorError('no such image');
+      };
+      const hypervisor = createFakeHypervisor({ clock: new FakeClock(), copyImages });
+      await hypervisor.adopt();
+      await hypervisor.create(definition);
+
+      await hypervisor.startCopies(definition.id, [FIRST]);
+      await assert.rejects(hypervisor.startCopies(definition.id, [SECOND]), /no such image/);
+
+      assert.deepEqual(made, ['/copies/a']);
+      assert.equal(await hypervisor.copyState(definition.id, 'b'), undefined);
+    });
+
+    it('holds them until told that they are complete, or why not', async () => {
+      const { hypervisor, id } = await aCopier({ hold: true });
+      await hypervisor.startCopies(id, [FIRST]);
+      assert.equal((await hypervisor.copyState(id, 'a'))?.state, 'copying');
+      hypervisor.host.finishCopies();
+      await hypervisor.startCopies(id, [SECOND]);
+      hypervisor.host.failCopies('no space left');
+
+      assert.deepEqual(await hypervisor.copyState(id, 'a'), { state: 'done' });
+      assert.deepEqual(await hypervisor.copyState(id, 'b'), { state: 'failed', message: 'no space left' });
+    });
   });
 
   it('belongs to the last that adopted it', async () => {

@@ -8,7 +8,16 @@ import type { LearnedDevice } from '#api/learned-device.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { learnedFrom } from '#node/definition/learned-from.ts';
-import { HypervisorError, type Capabilities, type Domain, type Hypervisor, type MachineType } from '../hypervisor.ts';
+import {
+  HypervisorError,
+  type Capabilities,
+  type CopyState,
+  type DiskCopy,
+  type Domain,
+  type Hypervisor,
+  type MachineType,
+} from '../hypervisor.ts';
+import { copiedDisks, type CopiedDisk } from './fake-copies.ts';
 import type { FakeGuest } from './fake-guest.ts';
 import { FakeHost } from './fake-host.ts';
 import { FAKE_MACHINES } from './fake-machines.ts';
@@ -22,6 +31,8 @@ export interface FakeHypervisorOptions {
   readonly machines?: readonly MachineType[];
   /** How long a start takes; no time unless set. */
   readonly latencyMs?: number;
+  /** Makes the files of copies of disks (copy-images.ts); otherwise they stay as they are. */
+  readonly copyImages?: (copies: readonly CopiedDisk[]) => Promise<void>;
 }
 
 /** What a guest does by itself. */
@@ -48,6 +59,7 @@ class SimulatedHypervisor implements FakeHypervisor {
   readonly #clock: Clock;
   readonly #machines: readonly MachineType[];
   readonly #latencyMs: number;
+  readonly #copyImages: FakeHypervisorOptions['copyImages'];
   readonly #listeners = new Set<(id: string) => void>();
   readonly #failures: HypervisorError[] = [];
   #held = false;
@@ -58,11 +70,12 @@ class SimulatedHypervisor implements FakeHypervisor {
     lost: () => this.#letGo(),
   };
 
-  constructor({ clock, dir, host, machines, latencyMs }: FakeHypervisorOptions) {
+  constructor({ clock, dir, host, machines, latencyMs, copyImages }: FakeHypervisorOptions) {
     this.host = host ?? new FakeHost(dir);
     this.#clock = clock;
     this.#machines = machines ?? FAKE_MACHINES;
     this.#latencyMs = latencyMs ?? 0;
+    this.#copyImages = copyImages;
   }
 
   async capabilities(): Promise<Capabilities> {
@@ -162,6 +175,24 @@ class SimulatedHypervisor implements FakeHypervisor {
     const isDisk = guest.definition.devices.some((device) => device.type === 'disk' && device.id === deviceId);
     if (isDisk) return;
     throw new HypervisorError(`Cannot resize disk "${deviceId}" of domain "${guest.record.name}": it has no such disk`);
+  }
+
+  async startCopies(id: string, copies: readonly DiskCopy[]): Promise<void> {
+    const known = this.#known(id, 'copy disks of');
+    if (copies.every(({ copyId }) => known.copyState(copyId) !== undefined)) return;
+    const guest = this.#alive(id, 'copy disks of');
+    if (this.#copyImages !== undefined) await this.#copyImages(copiedDisks(guest.definition, copies));
+    this.host.startCopies(guest, copies);
+  }
+
+  async copyState(id: string, copyId: string): Promise<CopyState | undefined> {
+    this.#checkHeld(`look at a copy of domain ${id}`);
+    return this.host.guest(id)?.copyState(copyId);
+  }
+
+  async endCopy(id: string, copyId: string): Promise<void> {
+    this.#checkHeld(`end a copy of domain ${id}`);
+    this.host.guest(id)?.endCopy(copyId);
   }
 
   async close(): Promise<void> {

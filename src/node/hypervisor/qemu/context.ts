@@ -13,4 +13,6 @@ export interface QemuContext {
   readonly swtpmBinary: string;
   readonly ovmfDir: string;
   readonly accelerator: Accelerator;
+  /** Of each copy of a disk; unlimited where undefined. */
+  readonly copyBytesPerSecond?: number | undefined;
 }

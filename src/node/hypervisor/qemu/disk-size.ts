@@ -1,19 +1,46 @@
-/** A disk of a running guest that has grown. */
+/** The medium of a disk of a running guest: how large it is, and that it has grown. */
 import { HypervisorError } from '../hypervisor.ts';
 import type { QmpClient } from './qmp.ts';
 
 interface BlockInfo {
   readonly qdev?: string;
-  readonly inserted?: { readonly 'node-name': string; readonly image: { readonly 'virtual-size': number } };
+  readonly inserted?: { readonly 'node-name': string; readonly image: ImageInfo };
+}
+
+interface ImageInfo {
+  readonly 'virtual-size': number;
+  readonly 'actual-size'?: number;
+  readonly 'backing-image'?: ImageInfo;
+}
+
+export interface Medium {
+  readonly node: string;
+  readonly bytes: number;
+  /** On the host, in all layers together; 0 for block devices. */
+  readonly allocatedBytes: number;
+}
+
+/** Throws where the guest has no such disk, or nothing is in it. */
+export async function readMedium(qmp: QmpClient, deviceId: string): Promise<Medium> {
+  const blocks = (await qmp.execute('query-block')) as BlockInfo[];
+  const inserted = blocks.find((block) => isDevice(block, deviceId))?.inserted;
+  if (inserted === undefined) throw new HypervisorError(`it has no disk "${deviceId}" with a medium`);
+  const { image } = inserted;
+  return { node: inserted['node-name'], bytes: image['virtual-size'], allocatedBytes: allocatedBytes(image) };
+}
+
+function allocatedBytes(image: ImageInfo): number {
+  let sum = 0;
+  for (let layer: ImageInfo | undefined = image; layer !== undefined; layer = layer['backing-image']) {
+    sum += layer['actual-size'] ?? 0;
+  }
+  return sum;
 }
 
 /** Never shrinks: QEMU would cut the medium off. */
 export async function growDisk(qmp: QmpClient, deviceId: string, bytes: number): Promise<void> {
-  const blocks = (await qmp.execute('query-block')) as BlockInfo[];
-  const inserted = blocks.find((block) => isDevice(block, deviceId))?.inserted;
-  if (inserted === undefined) throw new HypervisorError(`it has no disk "${deviceId}" with a medium`);
-  if (bytes <= inserted.image['virtual-size']) return;
-  await qmp.execute('block_resize', { 'node-name': inserted['node-name'], size: bytes });
+  const medium = await readMedium(qmp, deviceId);
+  if (bytes > medium.bytes) await qmp.execute('block_resize', { 'node-name': medium.node, size: bytes });
 }
 
 /** The id itself, or the path of what it is made of. */

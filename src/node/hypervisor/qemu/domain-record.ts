@@ -4,9 +4,10 @@
  *   before QEMU is started      definition                    a start that was cut off: nothing of it ran yet
  *   after it, before it runs    + startedAtMs, qemu, swtpm    QEMU knows whether the guest ran
  *   once it ends                + ended                       final; QEMU may still have to quit
+ *   while disks are copied      + copies                      QEMU knows how far those without an outcome are
  */
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import type { DomainState } from '../hypervisor.ts';
+import type { CopyState, DiskCopy, DomainState } from '../hypervisor.ts';
 import type { ProcessIdentity } from './process.ts';
 
 export type EndedState = Extract<DomainState, { state: 'ended' }>;
@@ -18,6 +19,10 @@ export interface StartedProcesses {
   readonly swtpm?: ProcessIdentity;
 }
 
+export interface CopyRecord extends DiskCopy {
+  readonly outcome?: Exclude<CopyState, { state: 'copying' }>;
+}
+
 export interface DomainRecord {
   readonly version: 1;
   readonly definition: DomainDefinition;
@@ -25,6 +30,7 @@ export interface DomainRecord {
   readonly paused: boolean;
   readonly started?: StartedProcesses;
   readonly ended?: EndedState;
+  readonly copies?: readonly CopyRecord[];
 }
 
 /** Undefined for what is no record of ours. It was written whole by an agent, in a place where no guest can write. */

@@ -11,9 +11,12 @@ import { deepEqual } from '#kube/deep.ts';
 import type { Log } from '#lib/log.ts';
 import { learnedFrom } from '#node/definition/learned-from.ts';
 import { HypervisorError, LOG_BYTES, type Domain, type DomainState } from '../hypervisor.ts';
+import { isCopyName } from './arguments/block-nodes.ts';
 import { ConsoleLog, readConsoleLogFile } from './console-log.ts';
 import { SerialConsole } from './console.ts';
 import type { QemuContext } from './context.ts';
+import { copyPath, forgetCopyPath } from './copy-path.ts';
+import { DiskCopies } from './disk-copies.ts';
 import { SERIAL_SOCKET, type DomainDir } from './domain-dir.ts';
 import type { DomainRecord, EndedState, StartedProcesses } from './domain-record.ts';
 import { growDisk } from './disk-size.ts';
@@ -21,7 +24,7 @@ import { learnDevices, readDevices } from './learn.ts';
 import { complaintOf, endText } from './monitor.ts';
 import type { OutlivingProcess } from './process.ts';
 import { QemuLink } from './qemu-link.ts';
-import type { QmpClient } from './qmp.ts';
+import type { QmpClient, QmpEvent } from './qmp.ts';
 import { PAUSED, runState, RUNNING, STATE_EVENTS, type RunState } from './run-state.ts';
 import { removeTap, tapsOf } from './tap.ts';
 
@@ -43,6 +46,7 @@ export interface QemuDomainParts {
 }
 
 export class QemuDomain {
+  readonly copies: DiskCopies;
   readonly #parts: QemuDomainParts;
   readonly #log: Log;
   readonly #link: QemuLink;
@@ -54,6 +58,7 @@ export class QemuDomain {
   #quitting: Promise<void> | undefined;
   #ending: Promise<void> | undefined;
   #looksLater = false;
+  #writing: Promise<void> = Promise.resolve();
   #closed = false;
 
   constructor(parts: QemuDomainParts) {
@@ -64,11 +69,22 @@ export class QemuDomain {
     this.#log = context.log.child({ domain: dir.id });
     this.#link = new QemuLink({
       ...{ dir, qemu, clock, log: this.#log },
-      onEvent: ({ name }) => {
-        if (STATE_EVENTS.has(name)) void this.#eventually(() => this.#refresh());
-      },
+      onEvent: (event) => this.#heard(event),
       onBack: () => this.#back(),
       onGone: () => this.#died(),
+    });
+    this.copies = new DiskCopies({
+      ...{ clock, bytesPerSecond: context.copyBytesPerSecond },
+      hasEnded: () => this.#current.state === 'ended',
+      ask: (verb, work) => this.#ask(verb, work),
+      pathOf: async (copyId, path) => {
+        const { user } = context;
+        return user === undefined ? path : copyPath(copyId, path, { user, run: dir.run, pid: qemu.identity.pid });
+      },
+      forgetPath: (copyId) => forgetCopyPath(copyId, dir.run),
+      failed: () => this.#goOnAfterCopy(),
+      records: () => this.#record.copies ?? [],
+      write: (copies) => this.#write({ copies }),
     });
     if (!parts.record.definition.devices.some(({ type }) => type === 'serial')) return;
     this.#console = new SerialConsole({
@@ -206,6 +222,12 @@ export class QemuDomain {
     }
   }
 
+  #heard({ name, data }: QmpEvent): void {
+    if (STATE_EVENTS.has(name)) void this.#eventually(() => this.#refresh());
+    if (name !== 'JOB_STATUS_CHANGE' || data['status'] !== 'concluded') return;
+    if (isCopyName(String(data['id']))) this.#parts.changed(this.#parts.dir.id);
+  }
+
   async #refresh(): Promise<RunState> {
     const found = await this.#ask('look at', async (qmp) => runState(await qmp.execute('query-status')));
     if (this.#destroying || this.#ending !== undefined) return found;
@@ -240,10 +262,18 @@ export class QemuDomain {
     await this.#end(ended);
   }
 
+  /** A guest whose write failed with a copy waits; now that the copy is given up, the write may succeed. */
+  async #goOnAfterCopy(): Promise<void> {
+    const found = await this.#refresh();
+    if (found.state === 'paused' && found.why === 'ioError') await this.resume();
+  }
+
   async #back(): Promise<void> {
     const found = await this.#refresh();
     // A start that was cut off, noticed too late to clear it away: it counted as running already.
     if (found.state === 'never ran' && !this.#record.paused) await this.resume();
+    const mayHaveEnded = this.#record.copies?.some(({ outcome }) => outcome === undefined) === true;
+    if (mayHaveEnded) this.#parts.changed(this.#parts.dir.id);
   }
 
   async #died(): Promise<void> {
@@ -298,10 +328,17 @@ export class QemuDomain {
   /** A full disk must not keep an ended guest among the living; the next agent finds out by itself. */
   async #keep(ended: EndedState): Promise<void> {
     if (this.#record.ended !== undefined) return;
-    this.#record = { ...this.#record, ended };
-    await this.#parts.dir
-      .writeRecord(this.#record, { durable: true })
-      .catch((err: unknown) => this.#log.error({ err }, 'cannot write down the end of a domain'));
+    await this.#write({ ended }).catch((err: unknown) =>
+      this.#log.error({ err }, 'cannot write down the end of a domain'),
+    );
+  }
+
+  /** One after the other, each time all of it: whatever the order, nothing is lost. */
+  #write(change: Pick<DomainRecord, 'ended' | 'copies'>): Promise<void> {
+    this.#record = { ...this.#record, ...change };
+    const written = this.#writing.then(() => this.#parts.dir.writeRecord(this.#record, { durable: true }));
+    this.#writing = written.catch(() => undefined);
+    return written;
   }
 
   #set(next: DomainState): void {

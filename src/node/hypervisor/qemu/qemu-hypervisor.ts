@@ -5,7 +5,7 @@
 import { resolve } from 'node:path';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { HypervisorError, type Capabilities, type Hypervisor } from '../hypervisor.ts';
+import { HypervisorError, type Capabilities, type CopyState, type DiskCopy, type Hypervisor } from '../hypervisor.ts';
 import { chooseAccelerator } from './accelerator.ts';
 import { adoptDomains } from './adopt.ts';
 import { askCapabilities } from './capabilities.ts';
@@ -28,6 +28,8 @@ export interface QemuHypervisorOptions {
   /** Whom QEMU and swtpm run as; needs root. Undefined: as we do. */
   readonly guestUser?: User | undefined;
   readonly ovmfDir?: string;
+  /** How fast each copy of a disk may go; unlimited unless set. */
+  readonly copyBytesPerSecond?: number;
 }
 
 export function createQemuHypervisor(options: QemuHypervisorOptions): Hypervisor {
@@ -146,6 +148,18 @@ class QemuHypervisor implements Hypervisor {
     await this.#known(id, 'resize').resizeDisk(deviceId, bytes);
   }
 
+  async startCopies(id: string, copies: readonly DiskCopy[]): Promise<void> {
+    await this.#known(id, 'copy disks of').copies.start(copies);
+  }
+
+  async copyState(id: string, copyId: string): Promise<CopyState | undefined> {
+    return this.#domains.get(id)?.copies.state(copyId);
+  }
+
+  async endCopy(id: string, copyId: string): Promise<void> {
+    await this.#domains.get(id)?.copies.end(copyId);
+  }
+
   async close(): Promise<void> {
     this.#listeners.clear();
     this.#logKeeper.stop();
@@ -190,7 +204,7 @@ class QemuHypervisor implements Hypervisor {
   }
 
   async #makeContext(): Promise<QemuContext> {
-    const { accel, clock, log, guestUser, qemuBinary, swtpmBinary, ovmfDir } = this.#options;
+    const { accel, clock, log, guestUser, qemuBinary, swtpmBinary, ovmfDir, copyBytesPerSecond } = this.#options;
     return {
       clock,
       log,
@@ -199,6 +213,7 @@ class QemuHypervisor implements Hypervisor {
       swtpmBinary: swtpmBinary ?? 'swtpm',
       ovmfDir: ovmfDir ?? DEFAULT_OVMF_DIR,
       accelerator: await chooseAccelerator(accel, guestUser),
+      copyBytesPerSecond,
     };
   }
 }

@@ -1,7 +1,7 @@
 /** A small guest with one device of most sorts, at the addresses of our layout. */
 import type { DeviceAddress } from '#api/learned-device.ts';
 import { newUid } from '#lib/ids.ts';
-import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { Device, DiskSource, DomainDefinition } from '#node/definition/domain-definition.ts';
 
 export function aDefinition(overrides: Partial<DomainDefinition> = {}): DomainDefinition {
   return {
@@ -15,6 +15,21 @@ export function aDefinition(overrides: Partial<DomainDefinition> = {}): DomainDe
     smm: false,
     devices: [...rootPorts(), ...devices],
     ...overrides,
+  };
+}
+
+/** A disk on virtio with this medium; `port` from 2 on, below 8. */
+export function aDisk(name: string, port: number, source: DiskSource): Device {
+  return {
+    type: 'disk',
+    id: `disk-${name}`,
+    name,
+    media: 'disk',
+    bus: 'virtio',
+    source,
+    readonly: false,
+    cache: 'writeback',
+    address: pci(`0x0${port}`, '0x00'),
   };
 }
 

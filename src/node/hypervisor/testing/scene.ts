@@ -12,6 +12,12 @@ export interface ConformanceScene {
   reopen(meanwhile?: () => Promise<void>): Promise<Hypervisor>;
   /** One that works here, with at least a disk, an interface and a serial console. */
   definition(overrides?: Partial<DomainDefinition>): DomainDefinition;
+  /** The same with two disks that have a medium, `disk-first` and `disk-second`. */
+  definitionWithDisks(): Promise<DomainDefinition>;
+  /** An empty file that the hypervisor may write. */
+  copyFile(): Promise<string>;
+  /** As reopen; copies that the new one begins go on and on. */
+  reopenSlow(): Promise<Hypervisor>;
   /** The guest dies without a word, also while no hypervisor is open. */
   killGuest(id: string): Promise<void>;
   /** Whether the guests of `definition` shut down when the power button is pressed; others ignore it. */

@@ -1,4 +1,5 @@
 /** Volumes over temporary directories, and the objects that they are asked for. */
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,6 +16,15 @@ import type { VolumesHost } from '../volumes-host.ts';
 
 export const DOMAIN_ID = '0b7a8f52-7f5d-4c8e-9d0c-2f1a3c1f2a55';
 export const isRoot = process.getuid?.() === 0;
+
+export function hasProgram(name: string): boolean {
+  try {
+    execFileSync(name, ['--version'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 export interface VolumesScene extends AsyncDisposable {
   readonly dir: string;

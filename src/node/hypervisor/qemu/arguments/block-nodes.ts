@@ -11,6 +11,22 @@ export function fileNodeName(deviceId: string): string {
   return `file-${digest(deviceId)}`;
 }
 
-function digest(deviceId: string): string {
-  return createHash('sha256').update(deviceId).digest('hex').slice(0, 20);
+/** The node that a copy of a disk is written to, and the job that writes it. */
+export function copyName(copyId: string): string {
+  return `${COPY_PREFIX}${digest(copyId)}`;
+}
+
+export function isCopyName(name: string): boolean {
+  return name.startsWith(COPY_PREFIX);
+}
+
+/** The node below: the file of the copy. */
+export function copyFileName(copyId: string): string {
+  return `copyfile-${digest(copyId)}`;
+}
+
+const COPY_PREFIX = 'copy-';
+
+function digest(id: string): string {
+  return createHash('sha256').update(id).digest('hex').slice(0, 20);
 }

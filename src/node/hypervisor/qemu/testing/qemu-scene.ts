@@ -1,20 +1,23 @@
 /** A hypervisor of real guests in a directory of its own, and what a test does to its guests from outside. */
 import { accessSync, constants } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { ConformanceScene } from '#node/hypervisor/conformance.ts';
 import type { DomainRecord, StartedProcesses } from '#node/hypervisor/qemu/domain-record.ts';
 import { OutlivingProcess } from '#node/hypervisor/qemu/process.ts';
-import { createQemuHypervisor } from '#node/hypervisor/qemu/qemu-hypervisor.ts';
-import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
+import { createQemuHypervisor, type QemuHypervisorOptions } from '#node/hypervisor/qemu/qemu-hypervisor.ts';
+import { aDefinition, aDisk } from '#node/hypervisor/testing/a-definition.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
 const GUEST_USER = { uid: 64_055, gid: 64_055 };
 const GONE_MS = 10_000;
+/** More than QEMU copies in one go, however slowly. */
+const DISK_BYTES = 8 * 2 ** 20;
 
 export const guestUser = process.getuid?.() === 0 ? GUEST_USER : undefined;
 
@@ -30,9 +33,9 @@ export function whyNoQemu(): string | false {
   return false;
 }
 
-export function openQemu(nodeDir: string): Hypervisor {
+export function openQemu(nodeDir: string, options: Partial<QemuHypervisorOptions> = {}): Hypervisor {
   const dir = join(nodeDir, 'domains');
-  return createQemuHypervisor({ dir, accel: 'tcg', guestUser, clock: systemClock, log: silentLog });
+  return createQemuHypervisor({ dir, accel: 'tcg', guestUser, clock: systemClock, log: silentLog, ...options });
 }
 
 export interface QemuScene extends ConformanceScene {
@@ -62,6 +65,19 @@ export async function qemuScene(): Promise<QemuScene> {
     await qemu.kill('SIGKILL');
     await qemu.gone(GONE_MS);
   };
+  const reopen = async (meanwhile?: () => Promise<void>, options: Partial<QemuHypervisorOptions> = {}) => {
+    await opened.at(-1)?.close();
+    await meanwhile?.();
+    const next = openQemu(nodeDir, options);
+    opened.push(next);
+    return next;
+  };
+  const definition = (overrides?: Partial<DomainDefinition>) => {
+    const made = aDefinition(overrides);
+    ids.add(made.id);
+    return made;
+  };
+  let copies = 0;
   return {
     hypervisor,
     nodeDir,
@@ -69,18 +85,17 @@ export async function qemuScene(): Promise<QemuScene> {
     killGuest,
     obeys: false,
     talks: false,
-    async reopen(meanwhile) {
-      await opened.at(-1)?.close();
-      await meanwhile?.();
-      const next = openQemu(nodeDir);
-      opened.push(next);
-      return next;
+    reopen,
+    reopenSlow: () => reopen(undefined, { copyBytesPerSecond: 1 }),
+    definition,
+    async definitionWithDisks() {
+      const disks = ['first', 'second'].map(async (name, i) => {
+        const path = await guestFile(nodeDir, `volumes/${name}/disk.img`, Buffer.alloc(DISK_BYTES, name));
+        return aDisk(name, 2 + i, { path, format: 'raw' });
+      });
+      return definition({ devices: [...aDefinition().devices, ...(await Promise.all(disks))] });
     },
-    definition(overrides) {
-      const definition = aDefinition(overrides);
-      ids.add(definition.id);
-      return definition;
-    },
+    copyFile: () => guestFile(nodeDir, `snapshots/${copies++}/disk.img`, Buffer.alloc(0)),
     serialLine: (id) => {
       const line = connect(join(nodeDir, 'domains', id, 'run', 'serial.sock'));
       // It breaks when the guest ends; the one who listens sees that from what it heard.
@@ -93,4 +108,13 @@ export async function qemuScene(): Promise<QemuScene> {
       await rm(root, { recursive: true, force: true });
     },
   };
+}
+
+/** In directories that guests may pass; it belongs to their user. */
+async function guestFile(nodeDir: string, name: string, content: Buffer): Promise<string> {
+  const path = join(nodeDir, name);
+  await mkdir(dirname(path), { recursive: true, mode: 0o711 });
+  await writeFile(path, content, { mode: 0o600 });
+  if (guestUser !== undefined) await chown(path, guestUser.uid, guestUser.gid);
+  return path;
 }

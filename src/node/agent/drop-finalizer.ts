@@ -1,0 +1,26 @@
+/** Takes a finalizer off an object, and touches nothing else of it. */
+import type { Writer } from '#client/client.ts';
+import { isApiError } from '#kube/api-error.ts';
+import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+
+/** Fine where it is gone, or where somebody was first: whoever changed it made news of it, which comes to us, too. */
+export async function dropFinalizer<T extends KubeObject>(
+  type: ResourceType<T>,
+  object: Stored<T>,
+  finalizer: string,
+  { client, signal }: { readonly client: Writer; readonly signal: AbortSignal },
+): Promise<void> {
+  const { name, uid, finalizers = [] } = object.metadata;
+  const kept = finalizers.filter((one) => one !== finalizer);
+  if (kept.length === finalizers.length) return;
+  const body = [
+    { op: 'test', path: '/metadata/uid', value: uid },
+    { op: 'test', path: '/metadata/finalizers', value: finalizers },
+    { op: 'replace', path: '/metadata/finalizers', value: kept },
+  ];
+  try {
+    await client.patch(type, { name }, { type: 'json', body }, { signal });
+  } catch (error) {
+    if (!isApiError(error, 'NotFound') && !isApiError(error, 'Invalid') && !isApiError(error, 'Conflict')) throw error;
+  }
+}

@@ -1,0 +1,193 @@
+/** Carries out what decide-snapshot.ts has decided: copies, files and what is told of them. All of it may be repeated. */
+import { SNAPSHOT_DATA_FINALIZER } from '#api/names.ts';
+import { formatSnapshotHandle, parseSnapshotHandle, type SnapshotPlace } from '#api/snapshot-handle.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { Client } from '#client/client.ts';
+import type { Informer } from '#client/informer.ts';
+import { isApiError } from '#kube/api-error.ts';
+import type { PersistentVolume, Pod } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+import { VOLUME_SNAPSHOT_CONTENTS, type VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
+import { timestamp, type Clock } from '#lib/clock.ts';
+import type { Log } from '#lib/log.ts';
+import type { CancellableWork } from '#node/agent/cancellable-work.ts';
+import { claimOf, isAlive, usersOf } from '#node/agent/claim-users.ts';
+import { instanceOfContent, type DiskWorld } from '#node/agent/decide-snapshot.ts';
+import { dropFinalizer } from '#node/agent/drop-finalizer.ts';
+import { instanceOf } from '#node/domains/observe-domain.ts';
+import type { Turns } from '#node/domains/turns.ts';
+import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import type { OwnWrites } from '#node/pods/own-writes.ts';
+import type { Volumes } from '#node/volumes-port.ts';
+import type { WorkResult } from '#runtime/work-queue.ts';
+
+export interface SnapshotParts {
+  readonly client: Client;
+  readonly node: string;
+  readonly contents: Informer<VolumeSnapshotContent>;
+  readonly persistentVolumes: Informer<PersistentVolume>;
+  readonly pods: Informer<Pod>;
+  readonly vmis: Informer<VirtualMachineInstance>;
+  readonly hypervisor: Hypervisor;
+  readonly turns: Turns;
+  readonly volumes: Volumes;
+  readonly own: OwnWrites<VolumeSnapshotContent>;
+  /** Copies of disks that nobody has open. */
+  readonly taking: CancellableWork;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+type Content = Stored<VolumeSnapshotContent>;
+type Status = NonNullable<VolumeSnapshotContent['status']>;
+
+const NS_PER_MS = 1_000_000;
+
+/** The volume that it is a snapshot of. */
+export function volumeOf({ spec }: VolumeSnapshotContent, parts: SnapshotParts): Stored<PersistentVolume> | undefined {
+  const volume = parts.persistentVolumes.get(spec.source.volumeHandle ?? '');
+  return volume?.spec.csi?.driver === spec.driver && volume.spec.csi.volumeHandle === spec.source.volumeHandle
+    ? volume
+    : undefined;
+}
+
+/** All of them at once, and then what moment it was. */
+export async function startSet(instance: string, disks: readonly DiskWorld[], parts: SnapshotParts): Promise<void> {
+  const { hypervisor, turns, volumes, clock } = parts;
+  const atMs = await turns.take(instance, async () => {
+    if (!isAlive(hypervisor, instance)) return undefined;
+    const copies = [];
+    for (const { content, deviceId = '' } of disks) {
+      const path = await volumes.makeSnapshotFile(placeOf(content, parts));
+      copies.push({ copyId: content.metadata.name, deviceId, path });
+    }
+    const now = clock.now();
+    await hypervisor.startCopies(instance, copies);
+    return now;
+  });
+  if (atMs === undefined) return;
+  const contents = disks.map(({ content }) => content);
+  await tellBegun(contents, atMs * NS_PER_MS, parts);
+}
+
+/** What is not known is said to be now: it was not long ago. */
+export async function tellBegun(
+  contents: readonly Content[],
+  creationTime: number | undefined,
+  parts: SnapshotParts,
+): Promise<void> {
+  const moment = creationTime ?? parts.clock.now() * NS_PER_MS;
+  for (const content of contents) {
+    const snapshotHandle = formatSnapshotHandle(placeOf(content, parts));
+    await tell(content, { creationTime: moment, snapshotHandle, readyToUse: false }, parts);
+  }
+}
+
+export async function finishCopy(content: Content, parts: SnapshotParts): Promise<void> {
+  await endCopy(content, parts);
+  const restoreSize = await parts.volumes.sealSnapshot(placeOf(content, parts));
+  await tell(content, { readyToUse: true, restoreSize }, parts);
+}
+
+/** Told first: a copy that is gone without a word counts as complete. */
+export async function failSet(contents: readonly Content[], message: string, parts: SnapshotParts): Promise<void> {
+  for (const content of contents) await tellError(content, message, parts);
+  for (const content of contents) await discard(content, parts);
+}
+
+export async function discard(content: Content, parts: SnapshotParts): Promise<void> {
+  await endCopy(content, parts);
+  for (const place of placesOf(content, parts)) await parts.volumes.removeSnapshot(place);
+}
+
+export async function remove(content: Content, data: boolean, parts: SnapshotParts): Promise<void> {
+  if (data) await discard(content, parts);
+  else await endCopy(content, parts);
+  await dropFinalizer(VOLUME_SNAPSHOT_CONTENTS, content, SNAPSHOT_DATA_FINALIZER, parts);
+}
+
+/** Of a disk that nobody has open; what goes wrong is told and tried again. */
+export async function take(content: Content, parts: SnapshotParts): Promise<WorkResult> {
+  const { volumes, taking, clock, log, signal } = parts;
+  const volume = volumeOf(content, parts);
+  if (volume === undefined) {
+    return trouble(content, `persistentvolume "${content.spec.source.volumeHandle}" not found`, parts);
+  }
+  const atMs = clock.now();
+  const place = placeOf(content, parts);
+  let restoreSize = 0;
+  try {
+    throwIfInUse(volume, parts);
+    const outcome = await taking.run(content.metadata.name, signal, async (given) => {
+      await volumes.takeSnapshot(volume, place, { signal: given });
+      // One that has come meanwhile has written into the middle of the copy.
+      throwIfInUse(volume, parts);
+      restoreSize = await volumes.sealSnapshot(place);
+    });
+    // Its deletion is news, and on the queue.
+    if (outcome === 'cancelled') return {};
+  } catch (error) {
+    signal.throwIfAborted();
+    log.warn({ err: error, snapshot: content.metadata.name }, 'a snapshot cannot be taken');
+    return await trouble(content, error instanceof Error ? error.message : String(error), parts);
+  }
+  const snapshotHandle = formatSnapshotHandle(place);
+  await tell(content, { creationTime: atMs * NS_PER_MS, snapshotHandle, readyToUse: true, restoreSize }, parts);
+  return {};
+}
+
+function throwIfInUse(volume: Stored<PersistentVolume>, { pods }: SnapshotParts): void {
+  // Also one that is still to start: it would begin in the middle of the copy.
+  const user = usersOf(claimOf(volume), pods).find((pod) => instanceOf(pod).length > 0);
+  if (user === undefined) return;
+  throw new Error(`PersistentVolume "${volume.metadata.name}" is in use by pod "${user.metadata.name}"`);
+}
+
+async function trouble(content: Content, message: string, parts: SnapshotParts): Promise<WorkResult> {
+  await tellError(content, message, parts);
+  return { retry: true };
+}
+
+async function endCopy(content: Content, { hypervisor, turns }: SnapshotParts): Promise<void> {
+  const instance = instanceOfContent(content);
+  if (instance === undefined) return;
+  await turns.take(instance, () => hypervisor.endCopy(instance, content.metadata.name));
+}
+
+/** Beside the volume: where all reach that, all reach its snapshots. */
+function placeOf(content: Content, parts: SnapshotParts): SnapshotPlace {
+  const id = content.metadata.name;
+  const told = parseSnapshotHandle(content.status?.snapshotHandle ?? '')?.scope;
+  const scope = told ?? volumeOf(content, parts)?.spec.csi?.volumeAttributes?.['scope'];
+  return scope === 'shared' ? { scope, id } : { scope: 'node', node: parts.node, id };
+}
+
+/** Where data of it may lie: its volume may be gone, and nothing told yet. Its name is its own. */
+function placesOf(content: Content, parts: SnapshotParts): readonly SnapshotPlace[] {
+  const isKnown = content.status?.snapshotHandle !== undefined || volumeOf(content, parts) !== undefined;
+  const here = placeOf(content, parts);
+  return isKnown ? [here] : [here, { scope: 'shared', id: here.id }];
+}
+
+async function tellError(content: Content, message: string, parts: SnapshotParts): Promise<void> {
+  if (parts.own.newest(content).status?.error?.message === message) return;
+  const error = { time: timestamp(parts.clock.now()), message };
+  await tell(content, { readyToUse: false, error }, parts);
+}
+
+/** Only where it differs. Without an error, none is left of an earlier try. */
+async function tell(content: Content, { error, ...status }: Status, parts: SnapshotParts): Promise<void> {
+  const { client, contents, own, signal } = parts;
+  const { name, uid } = content.metadata;
+  const known: Status = own.newest(contents.get(name) ?? content).status ?? {};
+  const keys = Object.keys(status) as (keyof typeof status)[];
+  if (error === undefined && known.error === undefined && keys.every((key) => known[key] === status[key])) return;
+  const body = { metadata: { uid }, status: { ...status, error: error ?? null } };
+  try {
+    const patch = { type: 'merge', body } as const;
+    own.wrote(await client.patch(VOLUME_SNAPSHOT_CONTENTS, { name }, patch, { subresource: 'status', signal }));
+  } catch (fault) {
+    if (!isApiError(fault, 'NotFound')) throw fault;
+  }
+}

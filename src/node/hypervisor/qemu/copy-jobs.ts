@@ -1,0 +1,149 @@
+/**
+ * Copies of disks as QEMU makes them: for each a new qcow2 image (two block nodes) and a backup job. All jobs of a set
+ * begin in one transaction, between two requests of the guest, so that they show the same moment.
+ *
+ *   (nothing) ──addTarget──► image ──startJobs──► job runs ──► job concluded ──closeTarget──► file complete
+ *                                                                        └──── clear, from anywhere ────► (nothing)
+ *
+ * Names are derived from the id of the copy: whoever comes later finds its jobs again. QEMU keeps concluded jobs until
+ * they are dismissed. While a job runs, what the guest overwrites is copied first: its writes wait for that, and QEMU 7.2
+ * fails them where the copy cannot be written (later ones may be told to fail the copy alone).
+ */
+import type { Clock } from '#lib/clock.ts';
+import { HypervisorError } from '../hypervisor.ts';
+import { copyFileName, copyName } from './arguments/block-nodes.ts';
+import { QmpError, type QmpClient } from './qmp.ts';
+import { poll } from './timing.ts';
+
+/** Until all requests that were under way have ended. */
+const TRANSACTION_MS = 60_000;
+const CREATE_MS = 30_000;
+const CANCEL_MS = 30_000;
+const LOOK_EVERY_MS = 10;
+
+export interface CopyTarget {
+  readonly copyId: string;
+  /** As QEMU sees it; there, and empty. */
+  readonly filename: string;
+  readonly bytes: number;
+}
+
+export interface CopyJob {
+  readonly copyId: string;
+  /** The block node of the disk. */
+  readonly source: string;
+}
+
+export interface JobInfo {
+  readonly id: string;
+  readonly status: string;
+  readonly 'current-progress': number;
+  readonly 'total-progress': number;
+  readonly error?: string;
+}
+
+export async function readJobs(qmp: QmpClient): Promise<ReadonlyMap<string, JobInfo>> {
+  const jobs = (await qmp.execute('query-jobs')) as JobInfo[];
+  return new Map(jobs.map((job) => [job.id, job]));
+}
+
+/** Makes an empty image of that size in the file, and opens it. */
+export async function addTarget(qmp: QmpClient, clock: Clock, { copyId, filename, bytes }: CopyTarget): Promise<void> {
+  const file = copyFileName(copyId);
+  await qmp.execute('blockdev-add', { driver: 'file', 'node-name': file, filename });
+  const job = createJob(copyId);
+  await qmp.execute('blockdev-create', { 'job-id': job, options: { driver: 'qcow2', file, size: bytes } });
+  const created = await concluded(qmp, clock, job, CREATE_MS);
+  await qmp.execute('job-dismiss', { id: job });
+  if (created.error !== undefined) throw new HypervisorError(`QEMU cannot make an image: ${created.error}`);
+  await qmp.execute('blockdev-add', targetOptions(copyId));
+}
+
+/** All at one moment, or none. */
+export async function startJobs(
+  qmp: QmpClient,
+  jobs: readonly CopyJob[],
+  { bytesPerSecond }: { bytesPerSecond: number | undefined },
+): Promise<void> {
+  const actions = jobs.map(({ copyId, source }) => ({
+    type: 'blockdev-backup',
+    data: {
+      'job-id': copyName(copyId),
+      device: source,
+      target: copyName(copyId),
+      sync: 'full',
+      'auto-dismiss': false,
+      ...(bytesPerSecond !== undefined && { speed: bytesPerSecond }),
+    },
+  }));
+  await qmp.execute('transaction', { actions }, { timeoutMs: TRANSACTION_MS });
+}
+
+/** After its job has concluded: all that QEMU still has in memory is on disk when this resolves. May be repeated. */
+export async function closeTarget(qmp: QmpClient, copyId: string): Promise<void> {
+  const nodes = await readNodes(qmp);
+  // Only this says whether writing out has failed: closing alone keeps it to itself.
+  if (nodes.has(copyName(copyId))) {
+    await qmp.execute('blockdev-reopen', { options: [{ ...targetOptions(copyId), 'read-only': true }] });
+  }
+  await removeNodes(qmp, copyId, nodes);
+}
+
+/** Whatever there is of it, also where it still goes on. */
+export async function clear(qmp: QmpClient, clock: Clock, copyId: string): Promise<void> {
+  const jobs = await readJobs(qmp);
+  for (const id of [createJob(copyId), copyName(copyId)]) {
+    const job = jobs.get(id);
+    if (job === undefined) continue;
+    if (job.status !== 'concluded') {
+      // It may conclude in the same moment, and is then past cancelling.
+      await qmp.execute('job-cancel', { id }).catch(unlessLost);
+      await concluded(qmp, clock, id, CANCEL_MS);
+    }
+    await qmp.execute('job-dismiss', { id });
+  }
+  await removeNodes(qmp, copyId, await readNodes(qmp));
+}
+
+/** Whether QEMU has refused: otherwise nobody knows what it did. */
+export function isRefused(error: unknown): boolean {
+  return !(error instanceof QmpError) || !['Disconnected', 'Timeout', 'Busy'].includes(error.class);
+}
+
+function unlessLost(error: unknown): void {
+  if (!isRefused(error)) throw error;
+}
+
+async function concluded(qmp: QmpClient, clock: Clock, id: string, timeoutMs: number): Promise<JobInfo> {
+  const job = await poll(clock, { timeoutMs, everyMs: LOOK_EVERY_MS }, async () => {
+    const found = (await readJobs(qmp)).get(id);
+    return found?.status === 'concluded' ? found : undefined;
+  });
+  if (job === undefined) throw new HypervisorError(`job "${id}" of QEMU did not end within ${timeoutMs} ms`);
+  return job;
+}
+
+async function readNodes(qmp: QmpClient): Promise<ReadonlySet<string>> {
+  const nodes = (await qmp.execute('query-named-block-nodes', { flat: true })) as { 'node-name': string }[];
+  return new Set(nodes.map((node) => node['node-name']));
+}
+
+async function removeNodes(qmp: QmpClient, copyId: string, nodes: ReadonlySet<string>): Promise<void> {
+  for (const name of [copyName(copyId), copyFileName(copyId)]) {
+    if (nodes.has(name)) await qmp.execute('blockdev-del', { 'node-name': name });
+  }
+}
+
+/** Block devices and files without holes are copied whole: zeros are looked for, so that the copy has holes. */
+function targetOptions(copyId: string): object {
+  return {
+    driver: 'qcow2',
+    'node-name': copyName(copyId),
+    file: copyFileName(copyId),
+    'detect-zeroes': 'on',
+  };
+}
+
+function createJob(copyId: string): string {
+  return `create-${copyName(copyId)}`;
+}

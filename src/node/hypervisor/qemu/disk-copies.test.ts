@@ -1,0 +1,190 @@
+/** Copies that go wrong, with a QEMU that only keeps its books. Real ones are in test/e2e/hypervisor-qemu.test.ts. */
+import assert from 'node:assert/strict';
+import { duplexPair } from 'node:stream';
+import { test } from 'node:test';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+import { HypervisorError, type DiskCopy } from '../hypervisor.ts';
+import { copyName } from './arguments/block-nodes.ts';
+import { checkRoom, roomFor } from './copy-room.ts';
+import { DiskCopies } from './disk-copies.ts';
+import type { CopyRecord } from './domain-record.ts';
+import { QmpClient } from './qmp.ts';
+
+/** There, and never written: the QEMU here opens nothing. */
+const path = import.meta.filename;
+const COPIES: readonly DiskCopy[] = [
+  { copyId: 'a', deviceId: 'disk-a', path },
+  { copyId: 'b', deviceId: 'disk-b', path },
+];
+
+interface Command {
+  readonly execute: string;
+  readonly id: number;
+  readonly arguments?: Readonly<Record<string, unknown>>;
+}
+
+interface Job {
+  readonly id: string;
+  status: string;
+  error?: string;
+}
+
+class BookQemu {
+  readonly nodes = new Set<string>();
+  readonly jobs = new Map<string, Job>();
+  /** Commands that are refused, with the reason. */
+  readonly refused = new Map<string, string>();
+
+  answer({ execute, arguments: args = {} }: Command): unknown {
+    switch (execute) {
+      case 'query-jobs':
+        return [...this.jobs.values()].map((job) => ({ ...job, 'current-progress': 1, 'total-progress': 2 }));
+      case 'query-named-block-nodes':
+        return [...this.nodes].map((name) => ({ 'node-name': name }));
+      case 'query-block':
+        return COPIES.map(({ deviceId }) => ({
+          qdev: deviceId,
+          inserted: { 'node-name': `of-${deviceId}`, image: { 'virtual-size': 4096, 'actual-size': 4096 } },
+        }));
+      case 'blockdev-add':
+        this.nodes.add(String(args['node-name']));
+        return {};
+      case 'blockdev-del':
+        this.nodes.delete(String(args['node-name']));
+        return {};
+      case 'blockdev-create':
+        this.jobs.set(String(args['job-id']), { id: String(args['job-id']), status: 'concluded' });
+        return {};
+      case 'transaction':
+        for (const { data } of args['actions'] as { data: { 'job-id': string } }[]) {
+          this.jobs.set(data['job-id'], { id: data['job-id'], status: 'running' });
+        }
+        return {};
+      case 'job-cancel':
+        this.conclude(String(args['id']), 'cancelled');
+        return {};
+      case 'job-dismiss':
+        this.jobs.delete(String(args['id']));
+        return {};
+      default:
+        return {};
+    }
+  }
+
+  conclude(id: string, error?: string): void {
+    const job = this.jobs.get(id);
+    if (job !== undefined) Object.assign(job, { status: 'concluded', ...(error !== undefined && { error }) });
+  }
+}
+
+async function scene() {
+  const clock = new FakeClock();
+  const qemu = new BookQemu();
+  const [ours, theirs] = duplexPair();
+  theirs.on('data', (bytes: Buffer) => {
+    for (const line of bytes.toString().trim().split('\n')) {
+      const command = JSON.parse(line) as Command;
+      const desc = qemu.refused.get(command.execute);
+      const said = desc === undefined ? { return: qemu.answer(command) } : { error: { class: 'GenericError', desc } };
+      theirs.write(`${JSON.stringify({ ...said, id: command.id })}\n`);
+    }
+  });
+  theirs.write('{"QMP": {}}\n');
+  const qmp = await QmpClient.open(ours, { clock });
+  const told = { failures: 0, ended: false };
+  let records: readonly CopyRecord[] = [];
+  const copies = new DiskCopies({
+    ...{ clock, bytesPerSecond: undefined },
+    hasEnded: () => told.ended,
+    ask: (_verb, work) => work(qmp),
+    pathOf: async (_copyId, file) => file,
+    forgetPath: async () => undefined,
+    failed: async () => void told.failures++,
+    records: () => records,
+    write: async (next) => void (records = next),
+  });
+  return { qemu, copies, told, records: () => records };
+}
+
+for (const command of ['blockdev-add', 'blockdev-create', 'transaction']) {
+  test(`a set of copies that cannot begin leaves nothing behind: ${command}`, async () => {
+    const { qemu, copies, records } = await scene();
+    qemu.refused.set(command, 'not today');
+
+    await assert.rejects(copies.start(COPIES), /not today/);
+
+    assert.deepEqual([[...qemu.nodes], [...qemu.jobs], records()], [[], [], []]);
+    qemu.refused.clear();
+    await copies.start(COPIES);
+    assert.equal((await copies.state('b'))?.state, 'copying');
+  });
+}
+
+test('a copy that fails says why, and the guest may go on', async () => {
+  const { qemu, copies, told } = await scene();
+  await copies.start(COPIES);
+  qemu.conclude(copyName('a'), 'No space left on device');
+
+  assert.deepEqual(await copies.state('a'), { state: 'failed', message: 'No space left on device' });
+  assert.equal(told.failures, 1);
+  assert.equal((await copies.state('b'))?.state, 'copying');
+});
+
+test('a copy that cannot be written out has failed, although its job has not', async () => {
+  const { qemu, copies } = await scene();
+  await copies.start(COPIES);
+  qemu.conclude(copyName('a'));
+  qemu.refused.set('blockdev-reopen', 'Error flushing drive');
+
+  const state = await copies.state('a');
+
+  assert.ok(state?.state === 'failed' && state.message.includes('Error flushing drive'));
+});
+
+test('the file of a copy is closed before it is told as done', async () => {
+  const { qemu, copies } = await scene();
+  await copies.start(COPIES);
+  qemu.conclude(copyName('a'));
+  assert.ok(qemu.nodes.has(copyName('a')));
+
+  assert.deepEqual(await copies.state('a'), { state: 'done' });
+
+  assert.ok(!qemu.nodes.has(copyName('a')));
+});
+
+test('what was written down and never begun is no copy, and may begin', async () => {
+  const { qemu, copies } = await scene();
+  await copies.start(COPIES);
+  // As after a kill between writing down and beginning.
+  qemu.jobs.clear();
+
+  assert.equal(await copies.state('a'), undefined);
+  await copies.start(COPIES);
+  assert.equal((await copies.state('a'))?.state, 'copying');
+});
+
+test('looks and ends side by side do not get in each other’s way', async () => {
+  const { qemu, copies, records } = await scene();
+  await copies.start(COPIES);
+  for (const { copyId } of COPIES) qemu.conclude(copyName(copyId));
+
+  const looks = COPIES.flatMap(({ copyId }) => [copies.state(copyId), copies.state(copyId)]);
+  const ends = COPIES.map(({ copyId }) => copies.end(copyId));
+
+  for (const look of looks) assert.deepEqual(await look, { state: 'done' });
+  await Promise.all(ends);
+  assert.deepEqual([[...qemu.nodes], [...qemu.jobs], records()], [[], [], []]);
+});
+
+test('copies have a bound', async () => {
+  const { copies } = await scene();
+  const many = Array.from({ length: 257 }, (_, i) => ({ copyId: String(i), deviceId: 'disk-a', path }));
+  await assert.rejects(copies.start(many), HypervisorError);
+});
+
+test('room is counted for all copies of a file system together', async () => {
+  const half = { path, bytes: Number.MAX_SAFE_INTEGER / 2 };
+  await assert.rejects(checkRoom([half, half]), /no room for/);
+  await checkRoom([{ path, bytes: 1 }]);
+  assert.equal(roomFor({ bytes: 2 ** 30, allocatedBytes: 5 }), 5 + 1024 * 256 + 2 ** 20);
+});

@@ -1,0 +1,157 @@
+/**
+ * The copies of one domain's disks: which there are, and how they ended. QEMU makes them (copy-jobs.ts); what must be
+ * known after its end is written down with the domain.
+ *
+ *   written down ──► QEMU has its job ──► the job concluded ──► file complete, outcome written down ──endCopy──► forgotten
+ *        │ QEMU has none: never begun           └────────── the guest ends before: failed
+ *
+ * `done` is told only after QEMU has written the file out and closed it.
+ */
+import type { Clock } from '#lib/clock.ts';
+import { HypervisorError, type CopyState, type DiskCopy } from '../hypervisor.ts';
+import { copyName, formatNodeName } from './arguments/block-nodes.ts';
+import { addTarget, clear, closeTarget, isRefused, readJobs, startJobs, type JobInfo } from './copy-jobs.ts';
+import { checkRoom, roomFor } from './copy-room.ts';
+import { readMedium } from './disk-size.ts';
+import type { CopyRecord } from './domain-record.ts';
+import type { QmpClient } from './qmp.ts';
+
+/** Far more than a guest has disks. */
+const MAX_COPIES = 256;
+
+export interface DiskCopiesParts {
+  readonly clock: Clock;
+  /** Unlimited where undefined. */
+  readonly bytesPerSecond: number | undefined;
+  readonly hasEnded: () => boolean;
+  /** Rejects where QEMU cannot be asked, or refuses. */
+  readonly ask: <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => Promise<T>;
+  /** The path of a file as QEMU can open it, until the file is forgotten. */
+  readonly pathOf: (copyId: string, path: string) => Promise<string>;
+  readonly forgetPath: (copyId: string) => Promise<void>;
+  /** A copy has failed, and with it perhaps a write of the guest. */
+  readonly failed: () => Promise<void>;
+  readonly records: () => readonly CopyRecord[];
+  /** They are on disk when it resolves. */
+  readonly write: (records: readonly CopyRecord[]) => Promise<void>;
+}
+
+export class DiskCopies {
+  readonly #parts: DiskCopiesParts;
+  /** Steps of several copies would get in each other's way. */
+  #queue: Promise<unknown> = Promise.resolve();
+
+  constructor(parts: DiskCopiesParts) {
+    this.#parts = parts;
+  }
+
+  start(copies: readonly DiskCopy[]): Promise<void> {
+    return this.#oneByOne(() => this.#start(copies));
+  }
+
+  state(copyId: string): Promise<CopyState | undefined> {
+    return this.#oneByOne(() => this.#state(copyId));
+  }
+
+  end(copyId: string): Promise<void> {
+    return this.#oneByOne(async () => {
+      const { hasEnded, ask, clock, forgetPath } = this.#parts;
+      if (this.#find(copyId) === undefined) return;
+      if (!hasEnded()) await ask('end a copy of', (qmp) => clear(qmp, clock, copyId));
+      await forgetPath(copyId);
+      await this.#forget([copyId]);
+    });
+  }
+
+  async #start(copies: readonly DiskCopy[]): Promise<void> {
+    const { ask, clock, bytesPerSecond, pathOf, records, write } = this.#parts;
+    const ids = copies.map(({ copyId }) => copyId);
+    if (this.#parts.hasEnded() && ids.every((id) => this.#find(id) !== undefined)) return;
+    await ask('copy disks of', async (qmp) => {
+      const jobs = await readJobs(qmp);
+      const begun = ids.filter((id) => this.#hasBegun(id, jobs));
+      if (begun.length === ids.length) return;
+      if (begun.length > 0) throw new HypervisorError(`copy "${begun[0]}" has begun already, others have not`);
+      if (records().length + ids.length > MAX_COPIES) throw new HypervisorError('it has too many copies already');
+      const media = await Promise.all(copies.map(({ deviceId }) => readMedium(qmp, deviceId)));
+      await checkRoom(copies.map(({ path }, i) => ({ path, bytes: roomFor(media[i]!) })));
+      // Written down first: a job of which nobody knows would go on for ever.
+      await write([...records().filter(({ copyId }) => !ids.includes(copyId)), ...copies]);
+      try {
+        for (const [i, { copyId, path }] of copies.entries()) {
+          await clear(qmp, clock, copyId);
+          await addTarget(qmp, clock, { copyId, filename: await pathOf(copyId, path), bytes: media[i]!.bytes });
+        }
+        const wanted = copies.map(({ copyId, deviceId }) => ({ copyId, source: formatNodeName(deviceId) }));
+        await startJobs(qmp, wanted, { bytesPerSecond });
+      } catch (error) {
+        // Where it is not known what became of them, the next look at its jobs tells.
+        if (isRefused(error)) await this.#undo(qmp, ids);
+        throw error;
+      }
+    });
+  }
+
+  async #state(copyId: string): Promise<CopyState | undefined> {
+    const { hasEnded, ask } = this.#parts;
+    const record = this.#find(copyId);
+    if (record === undefined || record.outcome !== undefined) return record?.outcome;
+    if (hasEnded()) return { state: 'failed', message: 'the guest ended before the copy was complete' };
+    return ask('look at a copy of', async (qmp) => {
+      const job = (await readJobs(qmp)).get(copyName(copyId));
+      if (job === undefined) return undefined;
+      if (job.status !== 'concluded') {
+        return { state: 'copying', doneBytes: job['current-progress'], totalBytes: job['total-progress'] };
+      }
+      const outcome = await this.#conclude(qmp, copyId, job);
+      await this.#parts.write(this.#parts.records().map((one) => (one.copyId === copyId ? { ...one, outcome } : one)));
+      return outcome;
+    });
+  }
+
+  async #conclude(qmp: QmpClient, copyId: string, { error }: JobInfo): Promise<NonNullable<CopyRecord['outcome']>> {
+    const { forgetPath, failed } = this.#parts;
+    try {
+      if (error !== undefined) throw new HypervisorError(error);
+      await closeTarget(qmp, copyId);
+      await forgetPath(copyId);
+      return { state: 'done' };
+    } catch (cause) {
+      if (!isRefused(cause)) throw cause;
+      await failed();
+      return { state: 'failed', message: (cause as Error).message };
+    }
+  }
+
+  #hasBegun(copyId: string, jobs: ReadonlyMap<string, JobInfo>): boolean {
+    const record = this.#find(copyId);
+    return record !== undefined && (record.outcome !== undefined || jobs.has(copyName(copyId)));
+  }
+
+  /** What cannot be cleared away now is, when they are started again or ended. */
+  async #undo(qmp: QmpClient, ids: readonly string[]): Promise<void> {
+    try {
+      for (const id of ids) {
+        await clear(qmp, this.#parts.clock, id);
+        await this.#parts.forgetPath(id);
+      }
+      await this.#forget(ids);
+    } catch {
+      // The caller is told why they could not begin.
+    }
+  }
+
+  #find(copyId: string): CopyRecord | undefined {
+    return this.#parts.records().find((record) => record.copyId === copyId);
+  }
+
+  async #forget(ids: readonly string[]): Promise<void> {
+    await this.#parts.write(this.#parts.records().filter(({ copyId }) => !ids.includes(copyId)));
+  }
+
+  #oneByOne<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#queue.then(work);
+    this.#queue = done.catch(() => undefined);
+    return done;
+  }
+}

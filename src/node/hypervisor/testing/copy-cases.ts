@@ -1,0 +1,219 @@
+/** Copies of disks of a guest that goes on. */
+import assert from 'node:assert/strict';
+import { newUid } from '#lib/ids.ts';
+import { HypervisorError, type CopyState, type DiskCopy, type Hypervisor } from '../hypervisor.ts';
+import { hasEnded, stateOf, until, type Cases, type ConformanceScene } from './scene.ts';
+
+export const copyCases: Cases = {
+  'copies several disks while the guest goes on, and tells when they are done': async (scene) => {
+    const { hypervisor } = scene;
+    const { id, copies, ids } = await aGuest(scene);
+
+    await hypervisor.startCopies(id, copies);
+
+    for (const copyId of ids) assert.deepEqual(await copyEnd(hypervisor, id, copyId), { state: 'done' });
+    assert.equal(stateOf(hypervisor, id), 'running');
+  },
+
+  'copies disks of a paused guest': async (scene) => {
+    const { id, copies, ids } = await aGuest(scene, { paused: true });
+    await scene.hypervisor.startCopies(id, copies);
+    assert.deepEqual(await copyEnd(scene.hypervisor, id, ids[0]), { state: 'done' });
+    assert.equal(stateOf(scene.hypervisor, id), 'paused');
+  },
+
+  'starts no copy twice': async (scene) => {
+    const { id, copies, ids } = await aGuest(scene);
+    const hypervisor = await slow(scene);
+    await hypervisor.startCopies(id, copies);
+
+    await hypervisor.startCopies(id, copies);
+    await hypervisor.startCopies(id, copies.slice(0, 1));
+
+    for (const copyId of ids) assert.equal((await hypervisor.copyState(id, copyId))?.state, 'copying');
+  },
+
+  'starts no copy twice that is done': async (scene) => {
+    const { hypervisor } = scene;
+    const { id, copies, ids } = await aGuest(scene);
+    await hypervisor.startCopies(id, copies);
+    for (const copyId of ids) await copyEnd(hypervisor, id, copyId);
+
+    await hypervisor.startCopies(id, copies);
+
+    for (const copyId of ids) assert.deepEqual(await hypervisor.copyState(id, copyId), { state: 'done' });
+  },
+
+  'adds no copy to others that belong to an earlier moment': async (scene) => {
+    const { hypervisor } = scene;
+    const { id, copies, ids } = await aGuest(scene);
+    await hypervisor.startCopies(id, copies.slice(0, 1));
+    await copyEnd(hypervisor, id, ids[0]);
+
+    await assert.rejects(hypervisor.startCopies(id, copies), HypervisorError);
+
+    assert.equal(await hypervisor.copyState(id, ids[1]), undefined);
+  },
+
+  'tells of a copy until it is ended, and may then make it anew': async (scene) => {
+    const { hypervisor } = scene;
+    const { id, copies, ids } = await aGuest(scene);
+    await hypervisor.startCopies(id, copies);
+    await copyEnd(hypervisor, id, ids[0]);
+    assert.deepEqual(await hypervisor.copyState(id, ids[0]), { state: 'done' });
+
+    for (const copyId of ids) {
+      await hypervisor.endCopy(id, copyId);
+      await hypervisor.endCopy(id, copyId);
+      assert.equal(await hypervisor.copyState(id, copyId), undefined);
+    }
+
+    const again = await Promise.all(copies.map(async (copy) => ({ ...copy, path: await scene.copyFile() })));
+    await hypervisor.startCopies(id, again);
+    assert.deepEqual(await copyEnd(hypervisor, id, ids[1]), { state: 'done' });
+  },
+
+  'gives a copy up that goes on, and leaves the others': async (scene) => {
+    const { id, copies, ids } = await aGuest(scene);
+    const hypervisor = await slow(scene);
+    await hypervisor.startCopies(id, copies);
+
+    await hypervisor.endCopy(id, ids[0]);
+
+    assert.equal(await hypervisor.copyState(id, ids[0]), undefined);
+    const left = await hypervisor.copyState(id, ids[1]);
+    assert.ok(left?.state === 'copying' && left.doneBytes < left.totalBytes);
+    assert.equal(stateOf(hypervisor, id), 'running');
+  },
+
+  'names a disk that it cannot copy, and copies none of the set': async (scene) => {
+    const { hypervisor } = scene;
+    const { id, copies, ids } = await aGuest(scene);
+    for (const deviceId of ['disk-missing', 'disk-tray', 'nic-default']) {
+      const impossible = copies.map((copy, i) => (i === 1 ? { ...copy, deviceId } : copy));
+      await assert.rejects(
+        hypervisor.startCopies(id, impossible),
+        (error) => error instanceof HypervisorError && error.message.includes(deviceId),
+      );
+      for (const copyId of ids) assert.equal(await hypervisor.copyState(id, copyId), undefined);
+    }
+    await hypervisor.startCopies(id, copies);
+    assert.deepEqual(await copyEnd(hypervisor, id, ids[0]), { state: 'done' });
+  },
+
+  'knows no copies of guests that nobody started': async ({ hypervisor, copyFile }) => {
+    const [id, path] = [newUid(), await copyFile()];
+    const copies = [{ copyId: 'a', deviceId: 'disk-first', path }];
+    await assert.rejects(hypervisor.startCopies(id, copies), HypervisorError);
+    assert.equal(await hypervisor.copyState(id, 'a'), undefined);
+    await hypervisor.endCopy(id, 'a');
+  },
+
+  'finds copies again that an earlier process began': async (scene) => {
+    const { id, copies, ids } = await aGuest(scene);
+    const before = await slow(scene);
+    await before.startCopies(id, copies);
+
+    const next = await scene.reopen();
+    await next.adopt();
+
+    await next.startCopies(id, copies);
+    for (const copyId of ids) assert.equal((await next.copyState(id, copyId))?.state, 'copying');
+    await next.endCopy(id, ids[0]);
+    assert.equal(await next.copyState(id, ids[0]), undefined);
+  },
+
+  'finds again that copies are done': async (scene) => {
+    const { id, copies, ids } = await aGuest(scene);
+    await scene.hypervisor.startCopies(id, copies);
+    await copyEnd(scene.hypervisor, id, ids[0]);
+
+    const next = await scene.reopen();
+    await next.adopt();
+
+    for (const copyId of ids) assert.deepEqual(await copyEnd(next, id, copyId), { state: 'done' });
+  },
+
+  'calls a copy failed whose guest ended before it was complete': async (scene) => {
+    const { id, copies, ids } = await aGuest(scene);
+    const hypervisor = await slow(scene);
+    await hypervisor.startCopies(id, copies);
+
+    await scene.killGuest(id);
+    await until(hypervisor, id, hasEnded);
+
+    for (const copyId of ids) assert.equal((await hypervisor.copyState(id, copyId))?.state, 'failed');
+    const next = await scene.reopen();
+    await next.adopt();
+    assert.equal((await next.copyState(id, ids[0]))?.state, 'failed');
+    await next.endCopy(id, ids[0]);
+    assert.equal(await next.copyState(id, ids[0]), undefined);
+    await next.remove(id);
+    assert.equal(await next.copyState(id, ids[1]), undefined);
+  },
+
+  'switches a guest off whose disks are being copied': async (scene) => {
+    const { id, copies, ids } = await aGuest(scene);
+    const hypervisor = await slow(scene);
+    await hypervisor.startCopies(id, copies);
+
+    await hypervisor.destroy(id);
+
+    const current = hypervisor.get(id)?.current;
+    assert.equal(current?.state === 'ended' && current.how, 'destroyed');
+    assert.equal((await hypervisor.copyState(id, ids[0]))?.state, 'failed');
+  },
+
+  'keeps that a copy is done when its guest ends': async (scene) => {
+    const { hypervisor } = scene;
+    const { id, copies, ids } = await aGuest(scene);
+    await hypervisor.startCopies(id, copies);
+    await copyEnd(hypervisor, id, ids[0]);
+
+    await hypervisor.destroy(id);
+
+    assert.deepEqual(await hypervisor.copyState(id, ids[0]), { state: 'done' });
+    await assert.rejects(
+      hypervisor.startCopies(id, [{ copyId: newUid(), deviceId: 'disk-first', path: await scene.copyFile() }]),
+      HypervisorError,
+    );
+  },
+};
+
+/** With a copy of each of its two disks to be made. */
+async function aGuest(
+  scene: ConformanceScene,
+  options: { paused?: boolean } = {},
+): Promise<{ id: string; copies: readonly DiskCopy[]; ids: readonly [string, string] }> {
+  const definition = await scene.definitionWithDisks();
+  await scene.hypervisor.create(definition, options);
+  const ids = [newUid(), newUid()] as const;
+  const copies = [
+    { copyId: ids[0], deviceId: 'disk-first', path: await scene.copyFile() },
+    { copyId: ids[1], deviceId: 'disk-second', path: await scene.copyFile() },
+  ];
+  return { id: definition.id, copies, ids };
+}
+
+async function slow(scene: ConformanceScene): Promise<Hypervisor> {
+  const hypervisor = await scene.reopenSlow();
+  await hypervisor.adopt();
+  return hypervisor;
+}
+
+/** Looks after each change; how long is up to the time limit of the test. */
+export function copyEnd(hypervisor: Hypervisor, id: string, copyId: string): Promise<CopyState> {
+  return new Promise((resolve, reject) => {
+    const look = async () => {
+      const state = await hypervisor.copyState(id, copyId);
+      if (state?.state === 'copying') return;
+      stop();
+      if (state === undefined) throw new Error(`there is no copy ${copyId}`);
+      resolve(state);
+    };
+    const stop = hypervisor.onChange((changed) => {
+      if (changed === id) look().catch(reject);
+    });
+    look().catch(reject);
+  });
+}

@@ -1,0 +1,139 @@
+/**
+ * Snapshots of volumes as files: `<root>/snapshots/<id>/`, on this node or where all nodes reach it.
+ *
+ *   disk.img       the copy
+ *   disk.format    raw or qcow2, decided by whoever made it and never by how the bytes look: a guest writes those
+ *   sealed         its size in bytes; written last, so that where it is, the copy is complete and on disk
+ *
+ * A copy belongs to the user of guests only while the hypervisor writes it, and to us from then on.
+ */
+import { constants } from 'node:fs';
+import { join } from 'node:path';
+import type { SnapshotPlace } from '#api/snapshot-handle.ts';
+import { Directory } from './directory.ts';
+import { giveTo, looksLike, PRIVATE_FILE, readNote, writeNote } from './disk-image.ts';
+import { FORMAT_FILE, PASSABLE } from './persistent-volume.ts';
+import { DISK_IMAGE } from './volume-place.ts';
+import { isRefusal, type GuestUser, type VolumesHost } from './volumes-host.ts';
+
+const { O_CREAT, O_EXCL, O_RDWR } = constants;
+
+const SNAPSHOTS_DIR = 'snapshots';
+const SEAL_FILE = 'sealed';
+
+export interface SealedSnapshot {
+  readonly path: string;
+  readonly format: 'raw' | 'qcow2';
+}
+
+/** Empty, and the hypervisor's to write as qcow2. */
+export async function makeSnapshotFile(place: SnapshotPlace, host: VolumesHost): Promise<string> {
+  await using directory = await emptySnapshot(place, host);
+  await writeNote(directory, FORMAT_FILE, 'qcow2');
+  await using file = await directory.open(DISK_IMAGE, O_RDWR | O_CREAT | O_EXCL, PRIVATE_FILE);
+  if (file !== undefined) await giveTo(file, host.guestUser);
+  return join(directory.path, DISK_IMAGE);
+}
+
+/** The directory of the snapshot with nothing in it, whatever was. */
+export async function emptySnapshot(place: SnapshotPlace, host: VolumesHost): Promise<Directory> {
+  await removeSnapshot(place, host);
+  await using root = await Directory.open(rootOf(place, host));
+  if (root === undefined) throw new Error(`Cannot use snapshots: "${rootOf(place, host)}" does not exist`);
+  await using snapshots = await root.makeChild(SNAPSHOTS_DIR, PASSABLE);
+  return await snapshots.makeChild(place.id, PASSABLE);
+}
+
+/** How large a volume from it is, in bytes. Throws where there is no usable copy. */
+export function sealSnapshot(place: SnapshotPlace, host: VolumesHost): Promise<number> {
+  return within(place, host, async ({ directory, above }) => {
+    if (directory === undefined) throw new Error(`Cannot seal snapshot "${place.id}": there is none`);
+    let bytes = sizeIn(await readNote(directory, SEAL_FILE));
+    if (bytes === undefined) {
+      bytes = await checkedBytes(directory, place, host);
+      await writeNote(directory, SEAL_FILE, String(bytes));
+    }
+    // From the inside out, and also where an earlier call was cut off: it may have got no further than the seal.
+    for (const one of [directory, ...above]) await one.sync();
+    return bytes;
+  });
+}
+
+async function checkedBytes(directory: Directory, { id }: SnapshotPlace, host: VolumesHost): Promise<number> {
+  await using file = await directory.open(DISK_IMAGE, O_RDWR);
+  const stats = await file?.stat();
+  if (file === undefined || stats?.isFile() !== true) throw new Error(`Cannot seal snapshot "${id}": it has no image`);
+  // First taken from the hypervisor, then looked at: nobody else changes it in between.
+  await giveTo(file, ourselves(host));
+  const format = await readNote(directory, FORMAT_FILE);
+  let { size: bytes } = stats;
+  if (format === 'qcow2') {
+    const looks = await looksLike(file, join(directory.path, DISK_IMAGE));
+    if (isRefusal(looks)) throw new Error(looks.message);
+    if (looks.is !== 'qcow2') throw new Error(`Cannot seal snapshot "${id}": its image is raw; expected qcow2`);
+    bytes = looks.virtualBytes;
+  } else if (format !== 'raw') {
+    throw new Error(`Cannot seal snapshot "${id}": its format is not known`);
+  }
+  await file.sync();
+  return bytes;
+}
+
+/** Fine where there is none. */
+export function removeSnapshot(place: SnapshotPlace, host: VolumesHost): Promise<void> {
+  return within(place, host, async ({ directory, above: [snapshots] }) => {
+    // Whoever is killed in the middle must leave nothing that looks complete.
+    await directory?.unlink(SEAL_FILE);
+    await snapshots?.removeChild(place.id);
+  });
+}
+
+/** Throws where it is not sealed. */
+export function withSealed<T>(
+  place: SnapshotPlace,
+  host: VolumesHost,
+  use: (snapshot: SealedSnapshot) => Promise<T>,
+): Promise<T> {
+  return within(place, host, async ({ directory }) => {
+    const isSealed = directory && sizeIn(await readNote(directory, SEAL_FILE)) !== undefined;
+    const format = directory && (await readNote(directory, FORMAT_FILE));
+    if (directory === undefined || isSealed !== true || (format !== 'raw' && format !== 'qcow2')) {
+      const now = directory === undefined ? 'there is none' : 'it is not complete';
+      throw new Error(`Cannot use snapshot "${place.id}": ${now}; expected a sealed one`);
+    }
+    return await use({ path: join(directory.path, DISK_IMAGE), format });
+  });
+}
+
+interface OpenSnapshot {
+  readonly directory: Directory | undefined;
+  /** The directory of all snapshots, and the one above it; as far as they are there. */
+  readonly above: readonly Directory[];
+}
+
+async function within<T>(
+  place: SnapshotPlace,
+  host: VolumesHost,
+  use: (snapshot: OpenSnapshot) => Promise<T>,
+): Promise<T> {
+  await using root = await Directory.open(rootOf(place, host));
+  await using snapshots = await root?.child(SNAPSHOTS_DIR);
+  await using directory = await snapshots?.child(place.id);
+  const above = root === undefined || snapshots === undefined ? [] : [snapshots, root];
+  return await use({ directory, above });
+}
+
+function rootOf(place: SnapshotPlace, { nodeName, nodeDir, sharedDir }: VolumesHost): string {
+  if (place.scope === 'shared') return sharedDir;
+  if (place.node === nodeName) return nodeDir;
+  throw new Error(`Cannot use snapshot "${place.id}": its data is on node "${place.node}"; this is node "${nodeName}"`);
+}
+
+function sizeIn(note: string | undefined): number | undefined {
+  return note !== undefined && /^\d{1,16}$/.test(note) ? Number(note) : undefined;
+}
+
+/** Where guests run as we do, there is nobody to take it from. */
+function ourselves({ guestUser }: VolumesHost): GuestUser | undefined {
+  return guestUser && { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
+}

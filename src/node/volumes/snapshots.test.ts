@@ -1,0 +1,292 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { formatSnapshotHandle, type SnapshotPlace } from '#api/snapshot-handle.ts';
+import type { PersistentVolume } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+import {
+  aLocalVolume,
+  aScene,
+  aVmi,
+  aVolume,
+  hasProgram,
+  isRoot,
+  readyVolume,
+  type VolumesScene,
+} from './testing/volumes-scene.ts';
+
+const MI = 1024 * 1024;
+const HERE: SnapshotPlace = { scope: 'node', node: 'node-1', id: 'snapcontent-1' };
+const SHARED: SnapshotPlace = { scope: 'shared', id: 'snapcontent-1' };
+const GUEST_UID = 65_534;
+const qemuImg = hasProgram('qemu-img') ? {} : { skip: 'qemu-img is not installed' };
+const needsRoot = { skip: isRoot ? false : 'only root may give files away' };
+const claimed = [{ name: 'root', persistentVolumeClaim: { claimName: 'data' } }];
+
+function diskOf(scene: VolumesScene, name = 'pvc-1', root = scene.host.nodeDir): string {
+  return join(root, 'volumes', name, 'disk.img');
+}
+
+function snapshotDir(scene: VolumesScene, root = scene.host.nodeDir): string {
+  return join(root, 'snapshots', HERE.id);
+}
+
+/** A volume with something on it. */
+function write(scene: VolumesScene, text: string, name = 'pvc-1', bytes = 8 * MI): void {
+  mkdirSync(join(scene.host.nodeDir, 'volumes', name), { recursive: true });
+  writeFileSync(diskOf(scene, name), text);
+  truncateSync(diskOf(scene, name), bytes);
+}
+
+/** As the hypervisor leaves it. */
+function writeQcow2(path: string, text: string, extra: string[] = []): void {
+  writeFileSync(`${path}.raw`, text);
+  truncateSync(`${path}.raw`, 2 * MI);
+  execFileSync('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', ...extra, `${path}.raw`, `${path}.qcow2`]);
+  writeFileSync(path, readFileSync(`${path}.qcow2`), { flag: 'r+' });
+}
+
+function madeFrom(place: SnapshotPlace, options: Parameters<typeof aLocalVolume>[0] = {}): Stored<PersistentVolume> {
+  const volume = aLocalVolume({ name: 'pvc-2', ...options });
+  Object.assign(volume.spec.csi!.volumeAttributes!, { snapshot: formatSnapshotHandle(place) });
+  return volume;
+}
+
+function begins(path: string, text: string): void {
+  assert.equal(readFileSync(path).toString('latin1', 0, text.length), text);
+}
+
+describe('snapshots of volumes that nobody has open', () => {
+  for (const place of [HERE, SHARED]) {
+    it(`keeps the medium as it was and makes another volume of it (${place.scope})`, async () => {
+      await using scene = aScene();
+      const volumes = await scene.open();
+      write(scene, 'before');
+
+      await volumes.takeSnapshot(aLocalVolume(), place, {});
+      assert.equal(await volumes.sealSnapshot(place), 8 * MI);
+      assert.equal(await volumes.sealSnapshot(place), 8 * MI);
+      write(scene, 'after!');
+      await volumes.fill(madeFrom(place, { storage: '16Mi' }), {});
+
+      begins(diskOf(scene, 'pvc-2'), 'before');
+      begins(diskOf(scene), 'after!');
+      assert.equal(statSync(diskOf(scene, 'pvc-2')).size, 16 * MI);
+      assert.ok(statSync(diskOf(scene, 'pvc-2')).blocks * 512 < MI, 'holes stay holes');
+      scene.bind('data', madeFrom(place, { storage: '16Mi' }));
+      const { source } = readyVolume(await volumes.prepare(aVmi(claimed), scene.lookups, {}), 'root');
+      assert.deepEqual(source, { path: diskOf(scene, 'pvc-2'), format: 'raw' });
+    });
+  }
+
+  it('takes a volume that was never used for an empty one', async () => {
+    await using scene = aScene();
+    const volumes = await scene.open();
+    await volumes.takeSnapshot(aLocalVolume(), HERE, {});
+    assert.equal(await volumes.sealSnapshot(HERE), 8 * MI);
+  });
+
+  it('makes anew what an earlier try has left', async () => {
+    await using scene = aScene();
+    const volumes = await scene.open();
+    mkdirSync(snapshotDir(scene), { recursive: true });
+    for (const name of ['disk.img', 'sealed', 'disk.img.new']) writeFileSync(join(snapshotDir(scene), name), '7');
+    write(scene, 'now');
+
+    await volumes.takeSnapshot(aLocalVolume(), HERE, {});
+
+    begins(join(snapshotDir(scene), 'disk.img'), 'now');
+    assert.deepEqual(readdirSync(snapshotDir(scene)).sort(), ['disk.format', 'disk.img']);
+  });
+
+  it('does not take the bytes of a guest for an image', qemuImg, async () => {
+    await using scene = aScene();
+    const volumes = await scene.open();
+    const block = aLocalVolume({ mode: 'Block' });
+    write(scene, '');
+    execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', diskOf(scene), '64M']);
+    truncateSync(diskOf(scene), 8 * MI);
+
+    await volumes.takeSnapshot(block, HERE, {});
+    assert.equal(await volumes.sealSnapshot(HERE), 8 * MI);
+    await volumes.fill(madeFrom(HERE, { mode: 'Block' }), {});
+
+    assert.deepEqual(readFileSync(diskOf(scene, 'pvc-2')), readFileSync(diskOf(scene)));
+  });
+
+  it('keeps what is a qcow2 image one, and makes a raw volume of it', qemuImg, async () => {
+    await using scene = aScene();
+    const volumes = await scene.open();
+    write(scene, '', 'pvc-1', 0);
+    writeQcow2(diskOf(scene), 'inside');
+
+    await volumes.takeSnapshot(aLocalVolume({ storage: '2Mi' }), HERE, {});
+    assert.equal(await volumes.sealSnapshot(HERE), 2 * MI);
+    await volumes.fill(madeFrom(HERE), {});
+
+    begins(diskOf(scene, 'pvc-2'), 'inside');
+    assert.equal(statSync(diskOf(scene, 'pvc-2')).size, 8 * MI);
+  });
+
+  const refused: Record<string, { volume: Stored<PersistentVolume>; place?: SnapshotPlace; why: RegExp }> = {
+    'of an administrator': { volume: aVolume({ hostPath: { path: '/data' } }), why: /not one of ours/ },
+    'of another node': { volume: aLocalVolume({ node: 'node-2' }), why: /on node "node-2"/ },
+    'into another node': {
+      volume: aLocalVolume(),
+      place: { scope: 'node', node: 'node-2', id: 'a' },
+      why: /data is on node "node-2"; this is node "node-1"/,
+    },
+    'that is still to be filled': { volume: madeFrom(SHARED), why: /still being copied/ },
+  };
+  for (const [sentence, { volume, place = HERE, why }] of Object.entries(refused)) {
+    it(`takes none ${sentence}`, async () => {
+      await using scene = aScene();
+      const volumes = await scene.open();
+      await assert.rejects(volumes.takeSnapshot(volume, place, {}), why);
+      assert.equal(existsSync(snapshotDir(scene)), false);
+    });
+  }
+});
+
+describe('snapshots that a hypervisor writes', () => {
+  it('are raw volumes again when they are filled', qemuImg, async () => {
+    await using scene = aScene();
+    const volumes = await scene.open();
+    const path = await volumes.makeSnapshotFile(HERE);
+    assert.equal(path, join(snapshotDir(scene), 'disk.img'));
+    writeQcow2(path, 'running');
+
+    assert.equal(await volumes.sealSnapshot(HERE), 2 * MI);
+    await volumes.fill(madeFrom(HERE), {});
+
+    begins(diskOf(scene, 'pvc-2'), 'running');
+    assert.equal(readFileSync(join(diskOf(scene, 'pvc-2'), '..', 'disk.format'), 'utf8'), 'raw\n');
+  });
+
+  it('belong to the guests while they are written, and to us afterwards', { ...qemuImg, ...needsRoot }, async () => {
+    await using scene = aScene();
+    const volumes = await scene.open({ guestUser: { uid: GUEST_UID, gid: GUEST_UID } });
+    const path = await volumes.makeSnapshotFile(HERE);
+    const owners = [statSync(path).uid];
+    writeQcow2(path, 'running');
+    await volumes.sealSnapshot(HERE);
+    owners.push(statSync(path).uid);
+    await volumes.fill(madeFrom(HERE), {});
+    owners.push(statSync(diskOf(scene, 'pvc-2')).uid);
+
+    assert.deepEqual(owners, [GUEST_UID, 0, GUEST_UID]);
+    assert.equal(statSync(path).mode & 0o777, 0o600);
+    assert.equal(statSync(snapshotDir(scene)).mode & 0o777, 0o711);
+  });
+
+  it('are emptied when they begin again', async () => {
+    await using scene = aScene();
+    const volumes = await scene.open();
+    const path = await volumes.makeSnapshotFile(HERE);
+    writeFileSync(path, 'half');
+    assert.equal(await volumes.makeSnapshotFile(HERE), path);
+    assert.equal(statSync(path).size, 0);
+  });
+
+  it('are not trusted: no other files, and nothing but qcow2', qemuImg, async () => {
+    await using scene = aScene();
+    const volumes = await scene.open();
+    const path = await volumes.makeSnapshotFile(HERE);
+    await assert.rejects(volumes.sealSnapshot(HERE), /its image is raw; expected qcow2/);
+    execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', '/etc/passwd', '-F', 'raw', path]);
+    await assert.rejects(volumes.sealSnapshot(HERE), /names a backing file/);
+    await assert.rejects(volumes.fill(madeFrom(HERE), {}), /is not complete; expected a sealed one/);
+  });
+});
+
+describe('volumes from snapshots', () => {
+  it('are not there for guests before they are filled', async () => {
+    await using scene = aScene();
+    const volumes = await scene.open();
+    scene.bind('data', madeFrom(HERE));
+    await assert.rejects(volumes.fill(madeFrom(HERE), {}), /there is none; expected a sealed one/);
+
+    const prepared = await volumes.prepare(aVmi(claimed), scene.lookups, {});
+
+    assert.equal(prepared.is === 'waiting' && prepared.reason, 'VolumeCopyPending');
+    await assert.rejects(volumes.grow(madeFrom(HERE)), /still being copied/);
+    assert.equal(existsSync(diskOf(scene, 'pvc-2')), false);
+  });
+
+  it('are filled once', async () => {
+    await using scene = aScene();
+    const volumes = await scene.open();
+    write(scene, 'one');
+    await volumes.takeSnapshot(aLocalVolume(), HERE, {});
+    await volumes.sealSnapshot(HERE);
+    await volumes.fill(madeFrom(HERE), {});
+    write(scene, 'two', 'pvc-2');
+    await volumes.fill(madeFrom(HERE), {});
+    begins(diskOf(scene, 'pvc-2'), 'two');
+  });
+
+  it('leave nothing when they are removed half filled', async () => {
+    await using scene = aScene();
+    const volumes = await scene.open();
+    mkdirSync(snapshotDir(scene), { recursive: true });
+    for (const [name, text] of Object.entries({ 'disk.img': '1', 'disk.format': 'raw\n', sealed: '1\n' })) {
+      writeFileSync(join(snapshotDir(scene), name), text);
+    }
+    const signal = AbortSignal.abort(new Error('no longer wanted'));
+
+    await assert.rejects(volumes.fill(madeFrom(HERE), { signal }), /no longer wanted/);
+    writeFileSync(`${diskOf(scene, 'pvc-2')}.new`, 'half');
+    await volumes.removeData(madeFrom(HERE));
+
+    assert.equal(existsSync(join(diskOf(scene, 'pvc-2'), '..')), false);
+  });
+
+  it('are of snapshots of ours only', async () => {
+    await using scene = aScene();
+    const volumes = await scene.open();
+    const volume = madeFrom(HERE);
+    volume.spec.csi!.volumeAttributes!['snapshot'] = 'node/node-1/../../etc';
+    await assert.rejects(volumes.fill(volume, {}), /is no snapshot of ours/);
+  });
+
+  it('do not follow where links lead', async () => {
+    await using scene = aScene();
+    const volumes = await scene.open();
+    mkdirSync(join(scene.dir, 'elsewhere'));
+    writeFileSync(join(scene.dir, 'elsewhere', 'disk.img'), 'secret');
+    mkdirSync(join(scene.host.nodeDir, 'snapshots'));
+    symlinkSync(join(scene.dir, 'elsewhere'), snapshotDir(scene));
+
+    await assert.rejects(volumes.sealSnapshot(HERE), { code: 'ENOTDIR' });
+    await assert.rejects(volumes.fill(madeFrom(HERE), {}), { code: 'ENOTDIR' });
+    await assert.rejects(volumes.removeSnapshot(HERE), { code: 'ENOTDIR' });
+    assert.equal(existsSync(join(scene.dir, 'elsewhere', 'disk.img')), true);
+  });
+
+  it('go on when their snapshot is removed', async () => {
+    await using scene = aScene();
+    const volumes = await scene.open();
+    write(scene, 'one');
+    await volumes.takeSnapshot(aLocalVolume(), HERE, {});
+    await volumes.sealSnapshot(HERE);
+    await volumes.fill(madeFrom(HERE), {});
+
+    await volumes.removeSnapshot(HERE);
+    await volumes.removeSnapshot(HERE);
+
+    assert.equal(existsSync(snapshotDir(scene)), false);
+    begins(diskOf(scene, 'pvc-2'), 'one');
+    await assert.rejects(volumes.sealSnapshot(HERE), /there is none/);
+  });
+});

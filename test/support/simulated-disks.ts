@@ -1,0 +1,124 @@
+/**
+ * The disks of a simulated node: what is on each of them is a text. Those that all nodes reach are one storage for all
+ * of them. They outlive agents, as files do.
+ */
+import { formatSnapshotHandle, parseSnapshotHandle, type SnapshotPlace } from '#api/snapshot-handle.ts';
+import type { PersistentVolume } from '#kube/core-kinds.ts';
+import { volumeOfClaim } from '#node/volumes/claim.ts';
+import type { PreparedVolume, Volumes } from '#node/volumes-port.ts';
+
+/** As large as the claims of tests are. */
+const SNAPSHOT_BYTES = 64 * 2 ** 20;
+const DISKS = '/simulated/';
+const SNAPSHOTS = '/simulated/snapshots/';
+
+export class SimulatedStorage {
+  /** What is on a disk, by the name of its PersistentVolume; '' when it is new. */
+  readonly contents = new Map<string, string>();
+  /** By handle. */
+  readonly snapshots = new Map<string, { text: string; isSealed: boolean }>();
+}
+
+export class SimulatedDisks {
+  readonly own = new SimulatedStorage();
+  readonly shared: SimulatedStorage;
+
+  constructor(shared: SimulatedStorage) {
+    this.shared = shared;
+  }
+
+  read(volume: string): string | undefined {
+    return this.own.contents.get(volume) ?? this.shared.contents.get(volume);
+  }
+
+  write(volume: string, text: string): void {
+    const { contents } = this.shared.contents.has(volume) ? this.shared : this.own;
+    contents.set(volume, text);
+  }
+
+  /** Guests go on; what is on their disks at this moment is in the copies. */
+  copied(copies: readonly { path: string; source: string }[]): void {
+    for (const { path, source } of copies) {
+      const place = parseSnapshotHandle(path.slice(SNAPSHOTS.length));
+      if (place !== undefined) this.#snapshot(place, this.read(source.slice(DISKS.length)) ?? '');
+    }
+  }
+
+  /** Claims must be bound, and volumes from snapshots filled, as on a real node. */
+  volumes(): Volumes {
+    return {
+      prepare: async ({ spec }, lookups) => {
+        const volumes = new Map<string, PreparedVolume>();
+        for (const { name, persistentVolumeClaim } of spec.volumes ?? []) {
+          let path = `${DISKS}${name}`;
+          if (persistentVolumeClaim !== undefined) {
+            const found = await volumeOfClaim(persistentVolumeClaim.claimName, lookups);
+            if (found.is !== 'bound') return found;
+            const pending = this.#make(found.volume);
+            if (pending) return { is: 'waiting', reason: 'VolumeCopyPending', message: 'it is not filled yet' };
+            path = `${DISKS}${found.volume.metadata.name}`;
+          }
+          volumes.set(name, { source: { path, format: 'raw' }, readonly: false });
+        }
+        return { is: 'ready', volumes };
+      },
+      release: async () => {},
+      releaseUnwanted: async () => {},
+      removeData: async (volume) => void this.#storageOf(volume).contents.delete(volume.metadata.name),
+      grow: async () => 2 ** 30,
+      makeSnapshotFile: async (place) => {
+        this.#snapshot(place, '');
+        return `${SNAPSHOTS}${formatSnapshotHandle(place)}`;
+      },
+      takeSnapshot: async (volume, place) => {
+        if (this.#make(volume)) throw new Error('Cannot take a snapshot: the volume is not filled yet');
+        this.#snapshot(place, this.read(volume.metadata.name) ?? '');
+      },
+      sealSnapshot: async (place) => {
+        const snapshot = this.#storageAt(place).snapshots.get(formatSnapshotHandle(place));
+        if (snapshot === undefined) throw new Error(`Cannot seal snapshot "${place.id}": there is none`);
+        snapshot.isSealed = true;
+        return SNAPSHOT_BYTES;
+      },
+      removeSnapshot: async (place) => void this.#storageAt(place).snapshots.delete(formatSnapshotHandle(place)),
+      fill: async (volume) => this.#fill(volume),
+    };
+  }
+
+  /** Whether it is still to be filled; where it is not, it is there now. */
+  #make(volume: PersistentVolume): boolean {
+    const { contents } = this.#storageOf(volume);
+    const { name = '' } = volume.metadata;
+    if (contents.has(name)) return false;
+    if (handleOf(volume) !== undefined) return true;
+    contents.set(name, '');
+    return false;
+  }
+
+  #fill(volume: PersistentVolume): void {
+    const { contents } = this.#storageOf(volume);
+    const { name = '' } = volume.metadata;
+    if (contents.has(name)) return;
+    const handle = handleOf(volume) ?? '';
+    const place = parseSnapshotHandle(handle);
+    const snapshot = place && this.#storageAt(place).snapshots.get(handle);
+    if (snapshot?.isSealed !== true) throw new Error(`Cannot use snapshot "${handle}": it is not complete`);
+    contents.set(name, snapshot.text);
+  }
+
+  #snapshot(place: SnapshotPlace, text: string): void {
+    this.#storageAt(place).snapshots.set(formatSnapshotHandle(place), { text, isSealed: false });
+  }
+
+  #storageAt({ scope }: SnapshotPlace): SimulatedStorage {
+    return scope === 'shared' ? this.shared : this.own;
+  }
+
+  #storageOf({ spec }: PersistentVolume): SimulatedStorage {
+    return spec.csi?.volumeAttributes?.['scope'] === 'shared' ? this.shared : this.own;
+  }
+}
+
+function handleOf({ spec }: PersistentVolume): string | undefined {
+  return spec.csi?.volumeAttributes?.['snapshot'];
+}
