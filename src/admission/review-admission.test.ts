@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { reviewAdmission } from '#admission/review-admission.ts';
 import type { PatchOperation } from '#admission/review.ts';
-import { aVm, aVmi, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
+import type { Lookup } from '#admission/validate.ts';
+import { aRestore, aSnapshot, aVm, aVmi, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';
 import { isRecord } from '#kube/meta.ts';
 
@@ -13,20 +14,28 @@ const FINALIZER = 'kubevirt.io/foregroundDeleteVirtualMachine';
 const ADMIN = 'kubernetes-admin';
 const CONTROLLER = 'system:serviceaccount:selfsame-system:vmi-controller';
 
+const LOOKUP: Lookup = {
+  configuration: () => CONFIGURATION,
+  kubevirts: () => [],
+  vmsWithUuid: () => [],
+  restoresOf: () => [],
+};
+
 interface Request {
   readonly path: string;
   readonly object?: unknown;
   readonly oldObject?: unknown;
   readonly operation?: string;
   readonly user?: string;
+  readonly lookup?: Partial<Lookup>;
 }
 
-async function ask({ path, object, oldObject, operation = 'CREATE', user = ADMIN }: Request) {
+async function ask({ path, object, oldObject, operation = 'CREATE', user = ADMIN, lookup }: Request) {
   let count = 0;
   const review = { request: { uid: 'u1', operation, userInfo: { username: user }, object, oldObject } };
   const { response } = await reviewAdmission(path, review, {
     newUuid: () => `uuid-${++count}`,
-    lookup: { configuration: () => CONFIGURATION, kubevirts: () => [] },
+    lookup: { ...LOOKUP, ...lookup },
   });
   assert.equal(response['uid'], 'u1');
   const { patch: encoded } = response;
@@ -144,13 +153,90 @@ for (const [user, want] of [
   });
 }
 
+const UUID = '5d307ca9-b3ef-428c-8861-06e72d69f223';
+const SHARED = `firmware uuid ${UUID} is also that of`;
+const ELSEWHERE = `${SHARED} a VirtualMachine in another namespace`;
+const others = (...keys: string[]) =>
+  keys.map((key) => {
+    const [namespace = '', name = ''] = key.split('/');
+    return { namespace, name };
+  });
+
+/** By `namespace/name` of those that have the uuid; the VM is golden/db. */
+const duplicates: Record<string, { same: string[]; vm?: unknown; want?: string[] }> = {
+  'nobody else has its uuid': { same: [] },
+  'it has its uuid itself': { same: ['golden/db'] },
+  'another of the namespace has it': { same: ['golden/db', 'golden/web'], want: [`${SHARED} VirtualMachine "web"`] },
+  'one of the same name elsewhere has it': { same: ['golden/db', 'blue/db'], want: [ELSEWHERE] },
+  'many have it': {
+    same: ['golden/d', 'golden/c', 'blue/x', 'red/y', 'golden/b', 'golden/a'],
+    want: [...['a', 'b', 'c'].map((name) => `${SHARED} VirtualMachine "${name}"`), ELSEWHERE],
+  },
+  'it has none': { same: ['golden/web'], vm: { spec: { template: { spec: { domain: { firmware: null } } } } } },
+  'it is being deleted': { same: ['golden/web'], vm: { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } } },
+};
+
+for (const [name, { same, vm = {}, want }] of Object.entries(duplicates)) {
+  for (const operation of ['CREATE', 'UPDATE']) {
+    test(`${operation} of a VM: ${name}`, async () => {
+      const lookup: Partial<Lookup> = { vmsWithUuid: (uuid) => (uuid === UUID ? others(...same) : []) };
+      const request = { path: '/validate-virtualmachines', object: aVm(vm), operation, lookup };
+      const { allowed, warnings } = await ask(operation === 'UPDATE' ? { ...request, oldObject: aVm(vm) } : request);
+      assert.deepEqual({ allowed, warnings }, { allowed: true, warnings: want });
+    });
+  }
+}
+
+const accountOf = (name: string) => `system:serviceaccount:selfsame-system:${name}`;
+
+for (const [user, want] of [
+  [ADMIN, false],
+  [accountOf('vm-controller'), false],
+  [accountOf('restore-controller'), true],
+] as const) {
+  test(`the template of a VM that is being restored, changed by ${user}`, async () => {
+    const status = { restoreInProgress: 'r1' };
+    const object = aVm({ status, spec: { template: { spec: { domain: { cpu: { cores: 4 } } } } } });
+    const path = '/validate-virtualmachines';
+    const { allowed, status: refusal } = await ask({
+      path,
+      operation: 'UPDATE',
+      object,
+      oldObject: aVm({ status }),
+      user,
+    });
+    assert.equal(allowed, want);
+    if (!want) assert.match(refusal?.message ?? '', /Cannot update VM template until restore "r1" completes$/);
+  });
+}
+
+test('a restore is refused while another one of its target is not finished; it may be the one itself', async () => {
+  const path = '/validate-virtualmachinerestores';
+  const lookup = (name: string): Partial<Lookup> => ({
+    restoresOf: (namespace, vm) => (namespace === 'golden' && vm === 'db' ? [{ name }] : []),
+  });
+  const { allowed, status } = await ask({ path, object: aRestore(), lookup: lookup('r0') });
+  assert.equal(allowed, false);
+  assert.equal(status?.message, 'spec.target: Forbidden: VirtualMachineRestore "r0" in progress');
+  assert.equal((await ask({ path, object: aRestore(), lookup: lookup('r1') })).allowed, true);
+  const elsewhere = aRestore({ metadata: { namespace: 'blue' } });
+  assert.equal((await ask({ path, object: elsewhere, lookup: lookup('r0') })).allowed, true);
+});
+
+test('a snapshot that is wrong is refused', async () => {
+  const path = '/validate-virtualmachinesnapshots';
+  assert.equal((await ask({ path, object: aSnapshot() })).allowed, true);
+  const object = aSnapshot({ spec: { failureDeadline: 'soon' } });
+  assert.equal((await ask({ path, object })).status?.code, 422);
+});
+
 for (const [name, path, review] of [
   ['a path that is none', '/validate-nothing', { request: { uid: 'u', operation: 'CREATE' } }],
   ['no request', VM, {}],
   ['an operation that is none', VM, { request: { uid: 'u', operation: 'LOOK' } }],
 ] as const) {
   test(`cannot answer ${name}`, async () => {
-    const parts = { newUuid: () => '', lookup: { configuration: () => CONFIGURATION, kubevirts: () => [] } };
+    const parts = { newUuid: () => '', lookup: LOOKUP };
     await assert.rejects(reviewAdmission(path, review, parts), { code: 400 });
   });
 }

@@ -9,6 +9,8 @@ import {
   reviewKubeVirt,
   reviewVirtualMachine,
   reviewVirtualMachineInstance,
+  reviewVirtualMachineRestore,
+  reviewVirtualMachineSnapshot,
   type Lookup,
 } from '#admission/validate.ts';
 import { badRequest } from '#kube/api-error.ts';
@@ -24,6 +26,8 @@ const REVIEWERS: ReadonlyMap<string, Reviewer> = new Map<string, Reviewer>([
   ['/mutate-virtualmachineinstances', mutateVirtualMachineInstance],
   ['/validate-virtualmachines', (request, { lookup }) => reviewVirtualMachine(request, lookup)],
   ['/validate-virtualmachineinstances', (request, { lookup }) => reviewVirtualMachineInstance(request, lookup)],
+  ['/validate-virtualmachinesnapshots', reviewVirtualMachineSnapshot],
+  ['/validate-virtualmachinerestores', (request, { lookup }) => reviewVirtualMachineRestore(request, lookup)],
   ['/validate-kubevirts', (request, { lookup }) => reviewKubeVirt(request, lookup)],
 ]);
 

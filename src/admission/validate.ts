@@ -1,13 +1,18 @@
 /** What we refuse. Objects come after their schema was asked: they have the shape of their kind. */
+import { duplicateWarnings, type VmName } from '#admission/duplicate-uuid.ts';
 import type { AdmissionRequest, Answer } from '#admission/review.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import type { KubeVirt } from '#api/kubevirt/kind.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { validateKubeVirt } from '#api/validation/validate-kubevirt.ts';
 import { validateVirtualMachineInstance } from '#api/validation/validate-virtual-machine-instance.ts';
+import { validateVirtualMachineRestore } from '#api/validation/validate-virtual-machine-restore.ts';
+import { validateVirtualMachineSnapshot } from '#api/validation/validate-virtual-machine-snapshot.ts';
 import { validateVirtualMachine, virtualMachineWarnings } from '#api/validation/validate-virtual-machine.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
+import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 /** What the answers depend on beside the review; the server reads it. */
@@ -15,20 +20,39 @@ export interface Lookup {
   configuration(): Configuration;
   /** `namespace/name` of every KubeVirt object. */
   kubevirts(): readonly string[];
+  /** VMs of all namespaces that have this firmware uuid, in whatever case, and are not being deleted. */
+  vmsWithUuid(uuid: string): readonly VmName[];
+  /** The VirtualMachineRestores of that VM that are not finished. */
+  restoresOf(namespace: string, vmName: string): readonly { readonly name: string }[];
 }
 
+const accountOf = (name: string) => `system:serviceaccount:${SYSTEM_NAMESPACE}:${name}`;
+
 /** Who may do to instances what people may not. */
-const TRUSTED = new Set(
-  ['vm-controller', 'vmi-controller', 'selfsame-subresources'].map(
-    (account) => `system:serviceaccount:${SYSTEM_NAMESPACE}:${account}`,
-  ),
-);
+const TRUSTED = new Set(['vm-controller', 'vmi-controller', 'selfsame-subresources'].map(accountOf));
+
+/** Who may do to VMs that are held what people may not. */
+const WRITERS = ['vm-controller', 'restore-controller'] as const;
 
 export function reviewVirtualMachine(request: AdmissionRequest, lookup: Lookup): Answer {
   const { object: vm, old } = written<VirtualMachine>(request);
   if (vm === undefined) return {};
-  const errors = validateVirtualMachine(vm, { old, configuration: lookup.configuration() });
-  return { errors, warnings: virtualMachineWarnings(vm) };
+  const writer = WRITERS.find((account) => accountOf(account) === request.user);
+  const errors = validateVirtualMachine(vm, { old, configuration: lookup.configuration(), writer });
+  return { errors, warnings: [...virtualMachineWarnings(vm), ...duplicateWarnings(vm, lookup)] };
+}
+
+export function reviewVirtualMachineSnapshot(request: AdmissionRequest): Answer {
+  const { object: snapshot, old } = written<VirtualMachineSnapshot>(request);
+  return snapshot === undefined ? {} : { errors: validateVirtualMachineSnapshot(snapshot, { old }) };
+}
+
+export function reviewVirtualMachineRestore(request: AdmissionRequest, lookup: Lookup): Answer {
+  const { object: restore, old } = written<VirtualMachineRestore>(request);
+  if (restore === undefined) return {};
+  const { metadata, spec } = restore;
+  const unfinished = old === undefined ? lookup.restoresOf(metadata.namespace ?? '', spec.target.name) : [];
+  return { errors: validateVirtualMachineRestore(restore, { old, unfinished }) };
 }
 
 export function reviewVirtualMachineInstance(request: AdmissionRequest, lookup: Lookup): Answer {

@@ -13,7 +13,7 @@ import { account } from '#operator/objects/accounts.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { installation } from '#operator/objects/installation.ts';
 import { OPERATOR_ACCOUNT } from '#operator/operator-controller.ts';
-import { CORE, READ, RECORD_EVENTS, rule, STORAGE, vms } from '#operator/roles/rules.ts';
+import { CORE, READ, RECORD_EVENTS, rule, STORAGE, vms, vmSnapshots, volumeSnapshots } from '#operator/roles/rules.ts';
 
 /** Reads for all of our controllers in one process, so that each kind is watched once. */
 export const INFORMERS_ACCOUNT = 'selfsame-informers';
@@ -59,6 +59,9 @@ function informerRules(): PolicyRule[] {
     rule(look, IDENTITY_GROUP, 'virtualmachineidentities'),
     rule(look, CORE, 'pods', 'nodes', 'persistentvolumes', 'persistentvolumeclaims', 'namespaces'),
     rule(look, STORAGE, 'storageclasses'),
+    vmSnapshots(look, 'virtualmachinesnapshots', 'virtualmachinesnapshotcontents', 'virtualmachinerestores'),
+    // Their classes are among what the operator keeps.
+    volumeSnapshots(look, 'volumesnapshots', 'volumesnapshotcontents'),
   ];
 }
 
@@ -67,7 +70,8 @@ function patching(type: { readonly group: string; readonly plural: string }): Po
 }
 
 function namesOf(kind: { readonly group: string; readonly plural: string }): string[] {
-  const mine = objects.filter(({ type }) => groupResource(type) === groupResource(kind));
+  // What is made only where it is missing belongs to others afterwards.
+  const mine = objects.filter(({ type, once }) => once !== true && groupResource(type) === groupResource(kind));
   return [...new Set(mine.map(({ object }) => object.metadata.name ?? ''))];
 }
 

@@ -56,6 +56,19 @@ test('the operator may bind and change only what is ours', () => {
     ['events'],
   );
   assert.ok(!rules.some(({ resourceNames = [] }) => resourceNames.includes('cluster-admin')));
+  // No names at all would be all names.
+  assert.ok(!rules.some(({ resourceNames }) => resourceNames?.length === 0));
+  // What others may have brought along.
+  assert.ok(!rules.some(({ resourceNames = [] }) => resourceNames.includes('volumesnapshots.snapshot.storage.k8s.io')));
+});
+
+test('definitions in the groups of Kubernetes say who agreed to them, or a server would refuse them', () => {
+  const theirs = definitions.filter(({ object }) => object.metadata.name?.endsWith('.k8s.io'));
+  assert.equal(theirs.length, 3);
+  for (const { object, once } of theirs) {
+    assert.match(object.metadata.annotations?.['api-approved.kubernetes.io'] ?? '', /^https:\/\//);
+    assert.equal(once, true);
+  }
 });
 
 const NOW = '2026-01-01T00:00:00Z';

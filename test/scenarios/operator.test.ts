@@ -14,6 +14,7 @@ const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 const CLASSES = '/apis/storage.k8s.io/v1/storageclasses';
+const SNAPSHOTS = '/apis/snapshot.storage.k8s.io/v1';
 const KUBEVIRTS = '/apis/kubevirt.io/v1/namespaces/selfsame-system/kubevirts';
 const VMIS = '/apis/kubevirt.io/v1/namespaces/golden/virtualmachineinstances';
 const VMI_UUID = '5d307ca9-b3ef-428c-8861-06e72d69f223';
@@ -68,7 +69,13 @@ test('everything is in place under rights of its own, and it says so', async () 
       'kubevirts.kubevirt.io',
       'virtualmachineidentities.identity.selfsame.io',
       'virtualmachineinstances.kubevirt.io',
+      'virtualmachinerestores.snapshot.kubevirt.io',
       'virtualmachines.kubevirt.io',
+      'virtualmachinesnapshotcontents.snapshot.kubevirt.io',
+      'virtualmachinesnapshots.snapshot.kubevirt.io',
+      'volumesnapshotclasses.snapshot.storage.k8s.io',
+      'volumesnapshotcontents.snapshot.storage.k8s.io',
+      'volumesnapshots.snapshot.storage.k8s.io',
     ],
   );
   for (const path of [
@@ -78,9 +85,18 @@ test('everything is in place under rights of its own, and it says so', async () 
     '/apis/apiregistration.k8s.io/v1/apiservices/v1alpha3.subresources.kubevirt.io',
     '/api/v1/namespaces/selfsame-system/serviceaccounts/vm-controller',
     `${CLASSES}/shared-block`,
+    `${SNAPSHOTS}/volumesnapshotclasses/selfsame-local`,
+    `${ADMISSION}/validatingadmissionpolicybindings/selfsame-node-snapshots`,
+    `${ADMISSION}/validatingadmissionpolicybindings/selfsame-firmware-identity`,
   ]) {
     await api.ok('GET', path);
   }
+});
+
+test('no policy has anything that its types warn of', async () => {
+  const { items } = await api.ok('GET', `${ADMISSION}/validatingadmissionpolicies`);
+  assert.ok(items.length >= 4);
+  for (const { metadata, status } of items) assert.deepEqual(status.typeChecking, {}, metadata.name);
 });
 
 test('what is in place is left alone', async () => {
@@ -109,7 +125,11 @@ const drifts: Record<string, Drift> = {
     path: `${RBAC}/clusterroles/selfsame:selfsame-webhook`,
     edit: { rules: [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }] },
     read: ({ rules }) => rules,
-    want: [{ apiGroups: ['kubevirt.io'], resources: ['kubevirts'], verbs: ['get', 'list', 'watch'] }],
+    want: [
+      { apiGroups: ['kubevirt.io'], resources: ['kubevirts'], verbs: ['get', 'list', 'watch'] },
+      { apiGroups: ['kubevirt.io'], resources: ['virtualmachines'], verbs: ['get', 'list', 'watch'] },
+      { apiGroups: ['snapshot.kubevirt.io'], resources: ['virtualmachinerestores'], verbs: ['get', 'list', 'watch'] },
+    ],
   },
   'a role that somebody deleted': {
     path: `${RBAC}/clusterroles/selfsame:vm-controller`,
@@ -277,6 +297,110 @@ test('a node changes nothing but the finalizers of volumes that it holds', async
   assert.equal(await drop('other', others), 403);
 });
 
+test('a node finishes only the copies that it makes', async () => {
+  const volumes = '/api/v1/persistentvolumes';
+  const PROTECTION = 'kubernetes.io/pv-protection';
+  const [DATA, COPY] = ['selfsame.io/volume-data', 'selfsame.io/volume-copy'];
+  const make = (name: string, annotations: Loose) => {
+    const csi = { driver: 'local.selfsame.io', volumeHandle: name };
+    const spec = { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], csi };
+    const metadata = { name, annotations, finalizers: [DATA, COPY, PROTECTION] };
+    return api.ok('POST', volumes, { body: { apiVersion: 'v1', kind: 'PersistentVolume', metadata, spec } });
+  };
+  const [home, copier] = ['selfsame.io/volume-node', 'selfsame.io/volume-copy-node'];
+  await make('copy-mine', { [home]: 'node-1', [copier]: 'node-1' });
+  await make('copy-shared', { [copier]: 'node-1' });
+  await make('copy-odd', { [home]: 'node-2', [copier]: 'node-1' });
+  const keep = async (node: string, name: string, ...finalizers: (string | undefined)[]) =>
+    (await api.call('PATCH', `${volumes}/${name}`, { body: { metadata: { finalizers } }, user: NODE(node) })).status;
+
+  assert.equal(await keep('node-2', 'copy-mine', DATA, PROTECTION), 403);
+  assert.equal(await keep('node-1', 'copy-mine', DATA, PROTECTION), 200);
+  assert.equal(await keep('node-1', 'copy-mine', DATA, COPY, PROTECTION), 403, 'none is put on');
+  // Everybody reaches the data, but one node writes it.
+  assert.equal(await keep('node-2', 'copy-shared', DATA, PROTECTION), 403);
+  assert.equal(await keep('node-2', 'copy-shared', COPY, PROTECTION), 200);
+  assert.equal(await keep('node-1', 'copy-shared', PROTECTION), 200);
+  assert.equal(await keep('node-1', 'copy-odd', COPY, PROTECTION), 403, 'the data is with the other node');
+  assert.equal(await keep('node-1', 'copy-odd', DATA), 403, 'the finalizers of others stay');
+  assert.equal(await keep('node-1', 'copy-odd', DATA, PROTECTION), 200);
+});
+
+test('a node changes nothing but the status of snapshots that it makes, and their finalizer', async () => {
+  const contents = `${SNAPSHOTS}/volumesnapshotcontents`;
+  const make = (name: string, node?: string, driver = 'local.selfsame.io') => {
+    const annotations = node === undefined ? {} : { 'selfsame.io/snapshot-node': node };
+    const metadata = { name, annotations, finalizers: ['selfsame.io/snapshot-data', 'example.com/a'] };
+    const volumeSnapshotRef = { namespace: 'golden', name: 'x' };
+    const spec = { deletionPolicy: 'Delete', driver, source: { volumeHandle: 'v' }, volumeSnapshotRef };
+    const body = { apiVersion: 'snapshot.storage.k8s.io/v1', kind: 'VolumeSnapshotContent', metadata, spec };
+    return api.ok('POST', contents, { body, user: asAccount('volume-snapshot-controller') });
+  };
+  await make('mine', 'node-1');
+  await make('others', 'node-2');
+  await make('nobodys');
+  await make('foreign', 'node-1', 'example.com');
+  const patch = async (path: string, body: Loose) =>
+    (await api.call('PATCH', `${contents}/${path}`, { body, user: NODE('node-1') })).status;
+  const status = { status: { readyToUse: true, creationTime: 1, restoreSize: 5, snapshotHandle: 'h' } };
+  const done = { metadata: { finalizers: ['example.com/a'] } };
+  const want: [name: string, code: number][] = [
+    ['mine', 200],
+    ['others', 403],
+    ['nobodys', 403],
+    ['foreign', 403],
+  ];
+  for (const [name, code] of want) assert.equal(await patch(`${name}/status`, status), code, name);
+  for (const body of [
+    { spec: { deletionPolicy: 'Retain' } },
+    { metadata: { annotations: { 'selfsame.io/snapshot-node': 'node-2' } } },
+    { metadata: { labels: { a: 'b' } } },
+    { metadata: { finalizers: [] } },
+    { metadata: { finalizers: ['selfsame.io/snapshot-data', 'example.com/a', 'example.com/b'] } },
+    { metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Pod', name: 'gone', uid: 'u' }] } },
+  ]) {
+    assert.equal(await patch('mine', body), 403, JSON.stringify(body));
+  }
+  for (const [name, code] of want) assert.equal(await patch(name, done), code, name);
+  const { metadata, status: told } = await api.ok('GET', `${contents}/mine`);
+  assert.deepEqual([metadata.finalizers, told], [['example.com/a'], status.status]);
+});
+
+test('definitions of volume snapshots that somebody brought along are theirs', async () => {
+  const path = `${CRDS}/volumesnapshots.snapshot.storage.k8s.io`;
+  const { spec } = await api.ok('GET', path);
+  const versions = spec.versions.map((version: Loose) => ({ ...version, additionalPrinterColumns: [] }));
+  await api.ok('PATCH', path, { body: { spec: { versions } } });
+  await plane.settle();
+  const { spec: now } = await api.ok('GET', path);
+  assert.deepEqual(
+    now.versions.map(({ additionalPrinterColumns }: Loose) => additionalPrinterColumns ?? []),
+    [[]],
+  );
+  // But one that is gone comes again.
+  await api.ok('DELETE', path);
+  await plane.settle();
+  const again = await api.ok('GET', path);
+  assert.equal(again.spec.versions[0].additionalPrinterColumns.length, 8);
+  const table = await api.ok('GET', `${SNAPSHOTS}/namespaces/golden/volumesnapshots`, {
+    accept: 'application/json;as=Table;g=meta.k8s.io;v=v1',
+  });
+  assert.deepEqual(
+    table.columnDefinitions.map(({ name }: Loose) => name),
+    [
+      'Name',
+      'ReadyToUse',
+      'SourcePVC',
+      'SourceSnapshotContent',
+      'RestoreSize',
+      'SnapshotClass',
+      'SnapshotContent',
+      'CreationTime',
+      'Age',
+    ],
+  );
+});
+
 test('people of a namespace may do with VMs what they may with the rest of it', async () => {
   const bind = (role: string) => ({
     apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -302,6 +426,12 @@ test('people of a namespace may do with VMs what they may with the rest of it', 
   assert.equal(await may('edit', 'update', subresources, 'virtualmachines', 'start'), true);
   assert.equal(await may('edit', 'get', subresources, 'virtualmachineinstances', 'console'), true);
   assert.equal(await may('edit', 'update', 'identity.selfsame.io', 'virtualmachineidentities'), false);
+  assert.equal(await may('edit', 'create', 'snapshot.kubevirt.io', 'virtualmachinesnapshots'), true);
+  assert.equal(await may('edit', 'create', 'snapshot.kubevirt.io', 'virtualmachinerestores'), true);
+  assert.equal(await may('edit', 'delete', 'snapshot.storage.k8s.io', 'volumesnapshots'), true);
+  assert.equal(await may('edit', 'get', 'snapshot.storage.k8s.io', 'volumesnapshotcontents'), false);
+  assert.equal(await may('view', 'watch', 'snapshot.kubevirt.io', 'virtualmachinesnapshotcontents'), true);
+  assert.equal(await may('view', 'create', 'snapshot.kubevirt.io', 'virtualmachinesnapshots'), false);
   assert.equal(await may('view', 'list', 'kubevirt.io', 'virtualmachineinstances'), true);
   assert.equal(await may('view', 'get', subresources, 'virtualmachineinstances', 'console'), false);
   assert.equal(await may('view', 'delete', 'kubevirt.io', 'virtualmachines'), false);

@@ -3,48 +3,28 @@ import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
-import { reviewAdmission } from '#admission/review-admission.ts';
-import { configurationOf } from '#api/kubevirt/configuration.ts';
-import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { aSpec, aVm, aVmi } from '#api/validation/testing/valid-objects.ts';
-import { objectKey } from '#client/object-key.ts';
-import { LocalServices } from '#engine/services.ts';
 import { newUid } from '#lib/ids.ts';
-import { asAccount, startOperator, type OperatorPlane } from '#operator/testing/operator-plane.ts';
-import { startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
+import { asAccount, type OperatorPlane } from '#operator/testing/operator-plane.ts';
+import { startAdmissionScene, type AdmissionScene } from '#test/scenarios/admission-scene.ts';
+import type { Answer, Loose, TestApi } from '#test/support/test-api.ts';
 
 const VMS = '/apis/kubevirt.io/v1/namespaces/golden/virtualmachines';
+const BLUE = '/apis/kubevirt.io/v1/namespaces/blue/virtualmachines';
 const VMIS = '/apis/kubevirt.io/v1/namespaces/golden/virtualmachineinstances';
 const KUBEVIRT = '/apis/kubevirt.io/v1/namespaces/selfsame-system/kubevirts/kubevirt';
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const EXAMPLES = new URL('../../examples/', import.meta.url);
 
+let scene: AdmissionScene;
 let api: TestApi;
 let plane: OperatorPlane;
 
 before(async () => {
-  const services = new LocalServices();
-  api = await startTestApi({ services });
-  services.register('selfsame-system', 'selfsame-webhook', {
-    review: (path, review) => {
-      const kubevirts = plane.informer(KUBEVIRTS);
-      const lookup = {
-        configuration: () => configurationOf(kubevirts.get('selfsame-system/kubevirt')),
-        kubevirts: () => kubevirts.list().map(objectKey),
-      };
-      return reviewAdmission(path, review, { lookup, newUuid: newUid });
-    },
-  });
-  plane = await startOperator(api);
-  await plane.settle();
-  await api.ok('POST', '/api/v1/namespaces', {
-    body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'golden' } },
-  });
+  scene = await startAdmissionScene('golden', 'blue');
+  ({ api, plane } = scene);
 });
-after(async () => {
-  await plane.stop();
-  await api.stop();
-});
+after(() => scene.stop());
 
 let count = 0;
 const named = (object: Loose): Loose => ({ ...object, metadata: { ...object.metadata, name: `vm-${++count}` } });
@@ -63,8 +43,26 @@ test('an update neither adds nor changes it', async () => {
   const path = `${VMS}/${vm.metadata.name}`;
   const labelled = await api.ok('PATCH', path, { body: { metadata: { labels: { a: 'b' } } } });
   assert.deepEqual(labelled.spec, vm.spec);
-  const without = await api.ok('PATCH', path, { body: firmware(null) });
-  assert.equal(without.spec.template.spec.domain.firmware, undefined);
+});
+
+test('a uuid that another VM has is warned of, when it is made and when it is changed', async () => {
+  const uuid = newUid();
+  const shared = `firmware uuid ${uuid} is also that of`;
+  const [first, second] = [named(aVm(firmware({ uuid }))), named(aVm(firmware({ uuid: uuid.toUpperCase() })))];
+  assert.deepEqual((await create(first)).warnings, []);
+  await plane.settle();
+  const made = await create(second);
+  assert.deepEqual(
+    [made.status, made.warnings],
+    [201, [`firmware uuid ${uuid.toUpperCase()} is also that of VirtualMachine "${first.metadata.name}"`]],
+  );
+  await api.ok('DELETE', `${VMS}/${second.metadata.name}`);
+  await plane.settle();
+
+  const elsewhere = named(aVm({ ...firmware(null), metadata: { namespace: 'blue' } }));
+  await api.ok('POST', BLUE, { body: elsewhere });
+  const changed = await api.call('PATCH', `${BLUE}/${elsewhere.metadata.name}`, { body: firmware({ uuid }) });
+  assert.deepEqual([changed.status, changed.warnings], [200, [`${shared} a VirtualMachine in another namespace`]]);
 });
 
 test('an instance that somebody makes gets a uuid and our finalizer', async () => {

@@ -1,10 +1,13 @@
-/** Our kinds as CustomResourceDefinitions. */
+/** The kinds that we cannot do without, as CustomResourceDefinitions: ours, and those of volume snapshots. */
 import { crdOf } from '#api/custom-kind.ts';
 import { customKinds } from '#api/kinds.ts';
 import { desired, type Desired } from '#operator/desired.ts';
 import { DEFINITIONS } from '#operator/kinds.ts';
+import { volumeSnapshotDefinitions } from '#operator/objects/volume-snapshot-definitions.ts';
 
-export const definitions: readonly Desired[] = customKinds.map((kind) => {
+const ours: readonly Desired[] = customKinds.map((kind) => {
   const { metadata, spec } = crdOf(kind);
   return desired(DEFINITIONS, { ...metadata, name: metadata.name ?? '' }, { spec });
 });
+
+export const definitions: readonly Desired[] = [...ours, ...volumeSnapshotDefinitions];

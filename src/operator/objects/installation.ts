@@ -1,16 +1,20 @@
 /** All that the operator keeps in place, but for the definitions of our kinds, which come first. In the order in which it is made. */
 import type { Desired } from '#operator/desired.ts';
 import { apiServices } from '#operator/objects/api-services.ts';
-import { policyObjects } from '#operator/objects/policies.ts';
+import { firmwarePolicy } from '#operator/objects/firmware-policy.ts';
+import { nodePolicies } from '#operator/objects/node-policies.ts';
 import { rbacObjects } from '#operator/objects/rbac.ts';
 import { settings } from '#operator/objects/settings.ts';
 import { storageClasses } from '#operator/objects/storage-classes.ts';
+import { volumeSnapshotClasses } from '#operator/objects/volume-snapshot-classes.ts';
 import { webhookObjects } from '#operator/objects/webhooks.ts';
 
 export const installation: readonly Desired[] = [
   ...rbacObjects,
   ...storageClasses,
-  ...policyObjects,
+  ...volumeSnapshotClasses,
+  ...nodePolicies,
+  ...firmwarePolicy,
   // Before the webhooks, one of which would be asked about it.
   settings,
   ...webhookObjects,

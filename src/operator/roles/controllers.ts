@@ -1,12 +1,23 @@
 /** What each controller may do, after the table of who writes what (ARCHITECTURE.md). */
 import type { PolicyRule } from '#operator/kinds.ts';
-import { CORE, identities, READ, READ_SETTINGS, RECORD_EVENTS, rule, STORAGE, vms } from '#operator/roles/rules.ts';
+import {
+  CORE,
+  identities,
+  READ,
+  READ_SETTINGS,
+  RECORD_EVENTS,
+  rule,
+  STORAGE,
+  vms,
+  vmSnapshots,
+  volumeSnapshots,
+} from '#operator/roles/rules.ts';
 
 export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = {
   'vm-controller': [
     RECORD_EVENTS,
     READ_SETTINGS,
-    // The machine type of the first start, and its finalizer.
+    // The machine type of the first start, a firmware uuid where there is none, and its finalizer.
     vms([...READ, 'patch'], 'virtualmachines'),
     vms(['update'], 'virtualmachines/status'),
     // Owners that block their deletion may only be named by who may change their finalizers.
@@ -14,6 +25,8 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     vms([...READ, 'create', 'patch', 'delete'], 'virtualmachineinstances'),
     identities([...READ, 'create', 'patch'], 'virtualmachineidentities'),
     rule(READ, CORE, 'persistentvolumeclaims'),
+    // Who holds the VM.
+    vmSnapshots(READ, 'virtualmachinesnapshots', 'virtualmachinerestores'),
   ],
   'vmi-controller': [
     RECORD_EVENTS,
@@ -31,6 +44,49 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     rule(['patch'], CORE, 'persistentvolumeclaims/status'),
     rule(READ, CORE, 'nodes', 'pods'),
     rule(READ, STORAGE, 'storageclasses'),
+    // What a claim is to be filled from.
+    volumeSnapshots(READ, 'volumesnapshots', 'volumesnapshotcontents'),
+  ],
+  'snapshot-controller': [
+    RECORD_EVENTS,
+    vmSnapshots([...READ, 'patch'], 'virtualmachinesnapshots'),
+    vmSnapshots([...READ, 'create', 'patch', 'delete'], 'virtualmachinesnapshotcontents'),
+    vmSnapshots(['patch', 'update'], 'virtualmachinesnapshots/status', 'virtualmachinesnapshotcontents/status'),
+    vmSnapshots(['update'], 'virtualmachinesnapshots/finalizers', 'virtualmachinesnapshotcontents/finalizers'),
+    // Contents that a restore still needs stay.
+    vmSnapshots(READ, 'virtualmachinerestores'),
+    volumeSnapshots([...READ, 'create', 'delete'], 'volumesnapshots'),
+    volumeSnapshots(READ, 'volumesnapshotclasses'),
+    vms(READ, 'virtualmachines', 'virtualmachineinstances'),
+    identities(READ, 'virtualmachineidentities'),
+    rule(READ, CORE, 'persistentvolumeclaims', 'persistentvolumes'),
+  ],
+  'restore-controller': [
+    RECORD_EVENTS,
+    READ_SETTINGS,
+    vmSnapshots([...READ, 'patch'], 'virtualmachinerestores'),
+    vmSnapshots(['patch', 'update'], 'virtualmachinerestores/status'),
+    vmSnapshots(['update'], 'virtualmachinerestores/finalizers'),
+    vmSnapshots(READ, 'virtualmachinesnapshots', 'virtualmachinesnapshotcontents'),
+    volumeSnapshots(READ, 'volumesnapshots'),
+    vms([...READ, 'create', 'patch'], 'virtualmachines'),
+    vms(['update'], 'virtualmachines/finalizers'),
+    vms(READ, 'virtualmachineinstances'),
+    // Of a VM that is made, or held and does not run; what was made in vain goes.
+    identities([...READ, 'create', 'patch', 'delete'], 'virtualmachineidentities'),
+    identities(['patch', 'update'], 'virtualmachineidentities/status'),
+    rule([...READ, 'create', 'patch', 'delete'], CORE, 'persistentvolumeclaims'),
+    rule(READ, CORE, 'persistentvolumes'),
+    rule(READ, STORAGE, 'storageclasses'),
+  ],
+  'volume-snapshot-controller': [
+    RECORD_EVENTS,
+    volumeSnapshots([...READ, 'patch'], 'volumesnapshots'),
+    volumeSnapshots(['patch', 'update'], 'volumesnapshots/status'),
+    volumeSnapshots(['update'], 'volumesnapshots/finalizers'),
+    volumeSnapshots([...READ, 'create', 'patch', 'delete'], 'volumesnapshotcontents'),
+    volumeSnapshots(READ, 'volumesnapshotclasses'),
+    rule(READ, CORE, 'persistentvolumeclaims', 'persistentvolumes', 'pods', 'nodes'),
   ],
   'device-map-controller': [
     RECORD_EVENTS,

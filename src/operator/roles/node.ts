@@ -1,9 +1,9 @@
 /**
- * What nodes may do with our kinds, beside what every node may. The role is one for all nodes; which instances and
- * volumes are whose is told by the policy selfsame-node-restriction.
+ * What nodes may do with our kinds, beside what every node may. The role is one for all nodes; which instances,
+ * volumes and snapshots are whose is told by the policies selfsame-node-… (objects/node-policies.ts).
  */
 import type { PolicyRule } from '#operator/kinds.ts';
-import { CORE, identities, READ, RECORD_EVENTS, rule, vms } from '#operator/roles/rules.ts';
+import { CORE, identities, READ, RECORD_EVENTS, rule, vms, volumeSnapshots } from '#operator/roles/rules.ts';
 
 export const NODE_GROUP = 'system:nodes';
 
@@ -12,7 +12,9 @@ export const nodeRules: readonly PolicyRule[] = [
   vms(READ, 'virtualmachineinstances'),
   vms(['patch', 'update'], 'virtualmachineinstances/status'),
   identities(['get'], 'virtualmachineidentities'),
-  // The finalizer that stands for the data.
+  // The finalizers that stand for the data.
   rule([...READ, 'patch'], CORE, 'persistentvolumes'),
   rule(['patch'], CORE, 'persistentvolumeclaims/status'),
+  volumeSnapshots([...READ, 'patch'], 'volumesnapshotcontents'),
+  volumeSnapshots(['patch'], 'volumesnapshotcontents/status'),
 ];

@@ -1,10 +1,11 @@
 /** What people may do with VMs who may do the like with the rest of a namespace: added to admin, edit and view. */
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import type { PolicyRule } from '#operator/kinds.ts';
-import { identities, READ, rule, vms } from '#operator/roles/rules.ts';
+import { identities, READ, rule, vms, vmSnapshots, volumeSnapshots } from '#operator/roles/rules.ts';
 
 const ALL = [...READ, 'create', 'update', 'patch', 'delete', 'deletecollection'] as const;
 const KINDS = ['virtualmachines', 'virtualmachineinstances'] as const;
+const SNAPSHOTS = ['virtualmachinesnapshots', 'virtualmachinesnapshotcontents', 'virtualmachinerestores'] as const;
 
 const subresources = (verbs: readonly string[], kind: string, ...names: readonly string[]) =>
   rule(verbs, SUBRESOURCES_GROUP, ...names.map((name) => `${kind}/${name}`));
@@ -33,8 +34,13 @@ const OPERATE: readonly PolicyRule[] = [
   ),
 ];
 
-const view = [vms(READ, ...KINDS), identities(READ, 'virtualmachineidentities'), ...LOOK];
-const edit = [vms(ALL, ...KINDS), identities(READ, 'virtualmachineidentities'), ...LOOK, ...OPERATE];
+const snapshots = (verbs: readonly string[]) => [
+  vmSnapshots(verbs, ...SNAPSHOTS),
+  volumeSnapshots(verbs, 'volumesnapshots'),
+];
+
+const view = [vms(READ, ...KINDS), identities(READ, 'virtualmachineidentities'), ...snapshots(READ), ...LOOK];
+const edit = [vms(ALL, ...KINDS), identities(READ, 'virtualmachineidentities'), ...snapshots(ALL), ...LOOK, ...OPERATE];
 
 /** Rules by the role of Kubernetes that they are added to. */
 export const peopleRules: Readonly<Record<string, readonly PolicyRule[]>> = { admin: edit, edit, view };

@@ -1,5 +1,6 @@
 /** A small vocabulary for roles. */
-import { IDENTITY_GROUP, KUBEVIRT_GROUP } from '#api/names.ts';
+import { IDENTITY_GROUP, KUBEVIRT_GROUP, SNAPSHOT_GROUP } from '#api/names.ts';
+import { VOLUME_SNAPSHOT_GROUP } from '#kube/volume-snapshot-kinds.ts';
 import type { PolicyRule } from '#operator/kinds.ts';
 
 export const READ = ['get', 'list', 'watch'] as const;
@@ -14,6 +15,12 @@ export const vms = (verbs: readonly string[], ...resources: readonly string[]) =
   rule(verbs, KUBEVIRT_GROUP, ...resources);
 export const identities = (verbs: readonly string[], ...resources: readonly string[]) =>
   rule(verbs, IDENTITY_GROUP, ...resources);
+/** Of VMs. */
+export const vmSnapshots = (verbs: readonly string[], ...resources: readonly string[]) =>
+  rule(verbs, SNAPSHOT_GROUP, ...resources);
+/** Of volumes. */
+export const volumeSnapshots = (verbs: readonly string[], ...resources: readonly string[]) =>
+  rule(verbs, VOLUME_SNAPSHOT_GROUP, ...resources);
 
 export const RECORD_EVENTS: PolicyRule = {
   apiGroups: ['', 'events.k8s.io'],

@@ -9,6 +9,7 @@ import { silentLog } from '#lib/log.ts';
 import { applyBootstrap, INFORMERS_ACCOUNT } from '#operator/bootstrap.ts';
 import { operatorController, served } from '#operator/operator-controller.ts';
 import { noEvents } from '#runtime/events.ts';
+import { Metrics } from '#runtime/metrics.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import type { Informer } from '#client/informer.ts';
 import { ADMIN, type TestApi } from '#test/support/test-api.ts';
@@ -36,7 +37,13 @@ export async function startOperator(api: TestApi): Promise<OperatorPlane> {
   const shared = { clock: systemClock, log: silentLog, signal };
   const informers = new SharedInformers({ ...shared, reader: clientOf(asAccount(INFORMERS_ACCOUNT)) });
   const informer: OperatorPlane['informer'] = (type) => informers.of(type);
-  const parts = { ...shared, informer, client: clientOf(asAccount(operatorController.account)), events: noEvents };
+  const parts = {
+    ...shared,
+    informer,
+    client: clientOf(asAccount(operatorController.account)),
+    events: noEvents,
+    metrics: new Metrics(),
+  };
   const running = operatorController.start(parts);
   await served(parts);
   return {

@@ -1,0 +1,141 @@
+/** The role of nodes is one for all; these rules tell them apart: each node changes only what is its own. */
+import {
+  COPY_NODE_ANNOTATION,
+  KUBEVIRT_GROUP,
+  LOCAL_DRIVER,
+  LOCAL_PROVISIONER,
+  NODE_NAME_LABEL,
+  SNAPSHOT_DATA_FINALIZER,
+  SNAPSHOT_NODE_ANNOTATION,
+  VOLUME_COPY_FINALIZER,
+  VOLUME_DATA_FINALIZER,
+  VOLUME_NODE_ANNOTATION,
+} from '#api/names.ts';
+import { VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOT_GROUP } from '#kube/volume-snapshot-kinds.ts';
+import type { Desired } from '#operator/desired.ts';
+import { policy, whenUpdated } from '#operator/objects/policy.ts';
+import { NODE_GROUP } from '#operator/roles/node.ts';
+
+const isNode = { name: 'is-a-node', expression: `'${NODE_GROUP}' in request.userInfo.groups` };
+const USER_PREFIX = 'system:node:';
+const user = 'request.userInfo.username';
+/** '' for one whose name does not say which node it is; such a one may write nothing. */
+const node = {
+  name: 'node',
+  expression: `${user}.startsWith('${USER_PREFIX}') ? ${user}.substring(${USER_PREFIX.length}) : ''`,
+};
+
+const nodeNameOf = (object: string) =>
+  `(has(${object}.status) && has(${object}.status.nodeName) ? ${object}.status.nodeName : '')`;
+/** A label or annotation of the object as it was, or `otherwise`. */
+const noteOf = (notes: string, key: string, otherwise: string) =>
+  `has(oldObject.metadata.${notes}) && '${key}' in oldObject.metadata.${notes} ? oldObject.metadata.${notes}['${key}'] : ${otherwise}`;
+
+const metaOf = (field: string, object: string, none: string) =>
+  `(has(${object}.metadata.${field}) ? ${object}.metadata.${field} : ${none})`;
+const unchanged = (field: string, none: string) =>
+  `${metaOf(field, 'object', none)} == ${metaOf(field, 'oldObject', none)}`;
+
+/** The finalizers that there are and were, and those that the request takes off. */
+const finalizers = [
+  { name: 'is', expression: metaOf('finalizers', 'object', '[]') },
+  { name: 'was', expression: metaOf('finalizers', 'oldObject', '[]') },
+  { name: 'taken', expression: 'variables.was.filter(f, !(f in variables.is))' },
+];
+
+/** Nothing is changed but that some of these finalizers are gone. Who is owned by nobody that there is gets deleted. */
+const onlyTakesOff = (...names: readonly string[]) =>
+  [
+    'object.spec == oldObject.spec',
+    unchanged('annotations', '{}'),
+    unchanged('labels', '{}'),
+    unchanged('ownerReferences', '[]'),
+    'variables.is == variables.was.filter(f, f in variables.is)',
+    `variables.taken.all(f, f in [${names.map((name) => `'${name}'`).join(', ')}])`,
+  ].join(' && ');
+
+export const nodePolicies: readonly Desired[] = [
+  ...policy('selfsame-node-restriction', {
+    resourceRules: [whenUpdated(KUBEVIRT_GROUP, 'virtualmachineinstances/status')],
+    matchConditions: [isNode],
+    variables: [
+      node,
+      { name: 'was', expression: nodeNameOf('oldObject') },
+      // Set with the status, by the same controller; nobody else may.
+      { name: 'label', expression: noteOf('labels', NODE_NAME_LABEL, "''") },
+    ],
+    validations: [
+      {
+        expression: "variables.node != '' && (variables.was == '' ? variables.label : variables.was) == variables.node",
+        messageExpression: "'node ' + variables.node + ' can only update the status of instances that run on itself'",
+        reason: 'Forbidden',
+      },
+      {
+        expression: `${nodeNameOf('object')} == variables.was`,
+        message: 'a node must not say where an instance runs',
+        reason: 'Forbidden',
+      },
+    ],
+  }),
+  ...policy('selfsame-node-volumes', {
+    resourceRules: [whenUpdated('', 'persistentvolumes')],
+    matchConditions: [isNode],
+    variables: [
+      node,
+      // Volumes that all nodes reach have none.
+      { name: 'home', expression: noteOf('annotations', VOLUME_NODE_ANNOTATION, 'variables.node') },
+      { name: 'copier', expression: noteOf('annotations', COPY_NODE_ANNOTATION, "''") },
+      ...finalizers,
+    ],
+    validations: [
+      {
+        expression: `variables.node != '' && (variables.home == variables.node || (variables.copier == variables.node && !('${VOLUME_DATA_FINALIZER}' in variables.taken)))`,
+        messageExpression: "'node ' + variables.node + ' can only change volumes whose data it holds'",
+        reason: 'Forbidden',
+      },
+      {
+        expression: `!('${VOLUME_COPY_FINALIZER}' in variables.taken) || variables.copier == variables.node`,
+        messageExpression: "'node ' + variables.node + ' can only finish copies that it makes itself'",
+        reason: 'Forbidden',
+      },
+      {
+        expression: `has(oldObject.spec.csi) && oldObject.spec.csi.driver == '${LOCAL_DRIVER}'`,
+        message: `a node can only change volumes of ${LOCAL_PROVISIONER}`,
+        reason: 'Forbidden',
+      },
+      {
+        expression: onlyTakesOff(VOLUME_DATA_FINALIZER, VOLUME_COPY_FINALIZER),
+        message: `a node can only take off the finalizers ${VOLUME_DATA_FINALIZER} and ${VOLUME_COPY_FINALIZER} of a volume`,
+        reason: 'Forbidden',
+      },
+    ],
+  }),
+  ...policy('selfsame-node-snapshots', {
+    resourceRules: [
+      whenUpdated(VOLUME_SNAPSHOT_GROUP, VOLUME_SNAPSHOT_CONTENTS.plural, `${VOLUME_SNAPSHOT_CONTENTS.plural}/status`),
+    ],
+    matchConditions: [isNode],
+    variables: [
+      node,
+      { name: 'home', expression: noteOf('annotations', SNAPSHOT_NODE_ANNOTATION, "''") },
+      ...finalizers,
+    ],
+    validations: [
+      {
+        expression: "variables.node != '' && variables.home == variables.node",
+        messageExpression: "'node ' + variables.node + ' can only change snapshots that it makes itself'",
+        reason: 'Forbidden',
+      },
+      {
+        expression: `oldObject.spec.driver == '${LOCAL_DRIVER}'`,
+        message: `a node can only change snapshots of ${LOCAL_DRIVER}`,
+        reason: 'Forbidden',
+      },
+      {
+        expression: onlyTakesOff(SNAPSHOT_DATA_FINALIZER),
+        message: `a node can only change the status of a snapshot, and take off its finalizer ${SNAPSHOT_DATA_FINALIZER}`,
+        reason: 'Forbidden',
+      },
+    ],
+  }),
+];

@@ -1,0 +1,172 @@
+/**
+ * The kinds of volume snapshots, for clusters that do not have them: installed only where they are absent, and never
+ * changed, for whoever has a storage of their own brought them along and keeps them. Fields, columns and names are those
+ * of the Kubernetes CSI project, so that anybody's tools and drivers find what they know.
+ */
+import type { Column } from '#api/custom-kind.ts';
+import { groupResource, type ResourceType } from '#kube/meta.ts';
+import { bool, int64, intOrString, map, obj, oneOf, str, time } from '#kube/schema-dsl.ts';
+import type { Schema } from '#kube/schema.ts';
+import { VOLUME_SNAPSHOT_CLASSES, VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';
+import { desired, type Desired } from '#operator/desired.ts';
+import { DEFINITIONS } from '#operator/kinds.ts';
+
+/** Groups of k8s.io are the community's: without a word of who agreed to the kind, a server refuses it. */
+const APPROVED = {
+  'api-approved.kubernetes.io': 'https://github.com/kubernetes-csi/external-snapshotter/pull/814',
+};
+
+const AGE: Column = { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' };
+const QUANTITY =
+  '^(\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\\+|-)?(([0-9]+(\\.[0-9]*)?)|(\\.[0-9]+))))?$';
+
+const deletionPolicy = oneOf(['Delete', 'Retain']);
+const error = obj({ time: time(), message: str() });
+
+/** Exactly one of the two is set. */
+const eitherOf = (a: string, b: string): Schema => ({
+  ...obj({ [a]: str(), [b]: str() }),
+  oneOf: [{ required: [a] }, { required: [b] }],
+});
+
+interface Kind {
+  readonly type: ResourceType;
+  readonly shortNames: readonly string[];
+  readonly description: string;
+  /** Beside apiVersion, kind and metadata. */
+  readonly properties: Readonly<Record<string, Schema>>;
+  readonly required: readonly string[];
+  readonly columns: readonly Column[];
+}
+
+const volumeSnapshot: Kind = {
+  type: VOLUME_SNAPSHOTS,
+  shortNames: ['vs'],
+  description: 'The wish for a snapshot of a volume, or the claim to one that exists.',
+  properties: {
+    spec: obj(
+      {
+        source: eitherOf('persistentVolumeClaimName', 'volumeSnapshotContentName'),
+        volumeSnapshotClassName: str({ description: 'The default class of the driver where none is named.' }),
+      },
+      { required: ['source'] },
+    ),
+    status: obj({
+      boundVolumeSnapshotContentName: str(),
+      creationTime: time({ description: 'When the volume was as it is in the snapshot.' }),
+      error,
+      readyToUse: bool(),
+      restoreSize: {
+        ...intOrString({ description: 'A volume that is made from it is at least so large.' }),
+        pattern: QUANTITY,
+      },
+      volumeGroupSnapshotName: str(),
+    }),
+  },
+  required: ['spec'],
+  columns: [
+    { name: 'ReadyToUse', type: 'boolean', jsonPath: '.status.readyToUse' },
+    { name: 'SourcePVC', type: 'string', jsonPath: '.spec.source.persistentVolumeClaimName' },
+    { name: 'SourceSnapshotContent', type: 'string', jsonPath: '.spec.source.volumeSnapshotContentName' },
+    { name: 'RestoreSize', type: 'string', jsonPath: '.status.restoreSize' },
+    { name: 'SnapshotClass', type: 'string', jsonPath: '.spec.volumeSnapshotClassName' },
+    { name: 'SnapshotContent', type: 'string', jsonPath: '.status.boundVolumeSnapshotContentName' },
+    { name: 'CreationTime', type: 'date', jsonPath: '.status.creationTime' },
+    AGE,
+  ],
+};
+
+const volumeSnapshotContent: Kind = {
+  type: VOLUME_SNAPSHOT_CONTENTS,
+  shortNames: ['vsc', 'vscs'],
+  description: 'A snapshot of a volume as it lies in the storage.',
+  properties: {
+    spec: obj(
+      {
+        deletionPolicy,
+        driver: str(),
+        source: eitherOf('snapshotHandle', 'volumeHandle'),
+        sourceVolumeMode: str(),
+        volumeSnapshotClassName: str(),
+        volumeSnapshotRef: obj(
+          {
+            apiVersion: str(),
+            fieldPath: str(),
+            kind: str(),
+            name: str(),
+            namespace: str(),
+            resourceVersion: str(),
+            uid: str(),
+          },
+          { atomic: true },
+        ),
+      },
+      { required: ['deletionPolicy', 'driver', 'source', 'volumeSnapshotRef'] },
+    ),
+    status: obj({
+      creationTime: int64({ description: 'In nanoseconds since 1970.' }),
+      error,
+      readyToUse: bool(),
+      restoreSize: int64({ minimum: 0, description: 'In bytes.' }),
+      snapshotHandle: str(),
+      volumeGroupSnapshotHandle: str(),
+    }),
+  },
+  required: ['spec'],
+  columns: [
+    { name: 'ReadyToUse', type: 'boolean', jsonPath: '.status.readyToUse' },
+    { name: 'RestoreSize', type: 'integer', jsonPath: '.status.restoreSize' },
+    { name: 'DeletionPolicy', type: 'string', jsonPath: '.spec.deletionPolicy' },
+    { name: 'Driver', type: 'string', jsonPath: '.spec.driver' },
+    { name: 'VolumeSnapshotClass', type: 'string', jsonPath: '.spec.volumeSnapshotClassName' },
+    { name: 'VolumeSnapshot', type: 'string', jsonPath: '.spec.volumeSnapshotRef.name' },
+    { name: 'VolumeSnapshotNamespace', type: 'string', jsonPath: '.spec.volumeSnapshotRef.namespace' },
+    AGE,
+  ],
+};
+
+const volumeSnapshotClass: Kind = {
+  type: VOLUME_SNAPSHOT_CLASSES,
+  shortNames: ['vsclass', 'vsclasses'],
+  description: 'How snapshots of volumes are made: by which driver, and with what.',
+  properties: { deletionPolicy, driver: str(), parameters: map(str()) },
+  required: ['deletionPolicy', 'driver'],
+  columns: [
+    { name: 'Driver', type: 'string', jsonPath: '.driver' },
+    { name: 'DeletionPolicy', type: 'string', jsonPath: '.deletionPolicy' },
+    AGE,
+  ],
+};
+
+function definition({ type, shortNames, description, properties, required, columns }: Kind): Desired {
+  const { group, version, kind, plural, namespaced } = type;
+  const base: Record<string, Schema> = { apiVersion: str(), kind: str(), metadata: { type: 'object' } };
+  const openAPIV3Schema: Schema = {
+    type: 'object',
+    description,
+    properties: { ...base, ...properties },
+    required: [...required],
+  };
+  const spec = {
+    group,
+    scope: namespaced ? 'Namespaced' : 'Cluster',
+    names: { kind, listKind: `${kind}List`, plural, singular: kind.toLowerCase(), shortNames },
+    versions: [
+      {
+        name: version,
+        served: true,
+        storage: true,
+        schema: { openAPIV3Schema },
+        ...(Object.hasOwn(properties, 'status') ? { subresources: { status: {} } } : {}),
+        additionalPrinterColumns: columns,
+      },
+    ],
+  };
+  return desired(DEFINITIONS, { name: groupResource(type), annotations: APPROVED }, { spec }, { once: true });
+}
+
+export const volumeSnapshotDefinitions: readonly Desired[] = [
+  volumeSnapshot,
+  volumeSnapshotContent,
+  volumeSnapshotClass,
+].map(definition);

@@ -1,0 +1,65 @@
+/** The API with all that the operator installs and our webhook, which looks things up in the objects that there are. */
+import { reviewAdmission } from '#admission/review-admission.ts';
+import type { Lookup } from '#admission/validate.ts';
+import { configurationOf } from '#api/kubevirt/configuration.ts';
+import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { isRestoreFinished, VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
+import { objectKey } from '#client/object-key.ts';
+import { LocalServices } from '#engine/services.ts';
+import { newUid } from '#lib/ids.ts';
+import { startOperator, type OperatorPlane } from '#operator/testing/operator-plane.ts';
+import { startTestApi, type TestApi } from '#test/support/test-api.ts';
+
+export interface AdmissionScene {
+  readonly api: TestApi;
+  readonly plane: OperatorPlane;
+  stop(): Promise<void>;
+}
+
+export async function startAdmissionScene(...namespaces: readonly string[]): Promise<AdmissionScene> {
+  const services = new LocalServices();
+  const api = await startTestApi({ services });
+  const running: { plane?: OperatorPlane } = {};
+  services.register('selfsame-system', 'selfsame-webhook', {
+    review: (path, review) => reviewAdmission(path, review, { lookup: lookupOf(running.plane), newUuid: newUid }),
+  });
+  const plane = await startOperator(api);
+  running.plane = plane;
+  await Promise.all(
+    [KUBEVIRTS, VIRTUAL_MACHINES, VIRTUAL_MACHINE_RESTORES].map((type) => plane.informer(type).synced()),
+  );
+  await plane.settle();
+  for (const name of namespaces) {
+    await api.ok('POST', '/api/v1/namespaces', { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name } } });
+  }
+  return {
+    api,
+    plane,
+    async stop() {
+      await plane.stop();
+      await api.stop();
+    },
+  };
+}
+
+/** By looking at everything: there is little of it here. */
+function lookupOf(plane: OperatorPlane | undefined): Lookup {
+  return {
+    configuration: () => configurationOf(plane?.informer(KUBEVIRTS).get('selfsame-system/kubevirt')),
+    kubevirts: () => (plane?.informer(KUBEVIRTS).list() ?? []).map(objectKey),
+    vmsWithUuid(uuid) {
+      const vms = plane?.informer(VIRTUAL_MACHINES).list() ?? [];
+      const has = (other: string | undefined) => other?.toLowerCase() === uuid.toLowerCase();
+      return vms
+        .filter(({ spec }) => has(spec.template.spec?.domain?.firmware?.uuid))
+        .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+        .map(({ metadata: { namespace = '', name } }) => ({ namespace, name }));
+    },
+    restoresOf: (namespace, vmName) =>
+      (plane?.informer(VIRTUAL_MACHINE_RESTORES).list() ?? [])
+        .filter(({ metadata, spec }) => metadata.namespace === namespace && spec.target.name === vmName)
+        .filter((restore) => !isRestoreFinished(restore))
+        .map(({ metadata: { name } }) => ({ name })),
+  };
+}

@@ -1,0 +1,266 @@
+/** A VM never loses its firmware uuid or serial, whichever way somebody writes it; but they may be changed. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { aSpec, aVm } from '#api/validation/testing/valid-objects.ts';
+import { asAccount } from '#operator/testing/operator-plane.ts';
+import { startAdmissionScene, type AdmissionScene } from '#test/scenarios/admission-scene.ts';
+import type { Answer, CallOptions, Loose, TestApi } from '#test/support/test-api.ts';
+
+const VMS = '/apis/kubevirt.io/v1/namespaces/golden/virtualmachines';
+const POLICIES = '/apis/admissionregistration.k8s.io/v1';
+const UUID = '5d307ca9-b3ef-428c-8861-06e72d69f223';
+const OTHER = 'aaaaaaaa-b3ef-428c-8861-06e72d69f223';
+const SERIAL = 'A-1';
+const AT = '/spec/template/spec/domain/firmware';
+
+let scene: AdmissionScene;
+let api: TestApi;
+
+before(async () => {
+  scene = await startAdmissionScene('golden');
+  ({ api } = scene);
+});
+after(() => scene.stop());
+
+let count = 0;
+const nextName = () => `vm-${++count}`;
+const firmware = (value: unknown) => ({ spec: { template: { spec: { domain: { firmware: value } } } } });
+const manifest = (name: string, patch: object = {}): Loose => aVm({ ...patch, metadata: { name } });
+/** As people write them: nothing that says who the machine is. */
+const anonymous = (name: string): Loose => manifest(name, firmware(null));
+const identity = (vm: Loose): Loose => vm.spec.template.spec.domain.firmware;
+
+const json = (...operations: Loose[]): CallOptions => ({
+  body: operations,
+  contentType: 'application/json-patch+json',
+});
+const merge = (body: Loose): CallOptions => ({ body });
+
+const refusal = (name: string, field: string, value: string) =>
+  `the firmware ${field} of VirtualMachine "${name}" cannot be removed: it is "${value}"; keep it in spec.template.spec.domain.firmware.${field}, or set another one there`;
+
+type Write = (path: string, vm: Loose) => Promise<Answer>;
+const patch =
+  (options: CallOptions): Write =>
+  (path) =>
+    api.call('PATCH', path, options);
+/** The whole object again, changed. */
+const replace =
+  (change: (vm: Loose) => void): Write =>
+  (path, vm) => {
+    const body = structuredClone(vm);
+    change(body);
+    return api.call('PUT', path, { body });
+  };
+
+const removals: Record<string, { write: Write; field?: 'uuid' | 'serial' }> = {
+  'replace without the uuid': { write: replace((vm) => delete identity(vm).uuid) },
+  'replace with an empty uuid': { write: replace((vm) => (identity(vm).uuid = '')) },
+  'replace with a null uuid': { write: replace((vm) => (identity(vm).uuid = null)) },
+  'replace without firmware': { write: replace((vm) => delete vm.spec.template.spec.domain.firmware) },
+  'replace with null for firmware': { write: replace((vm) => (vm.spec.template.spec.domain.firmware = null)) },
+  'replace with the original manifest': {
+    write: (path, { metadata: { name, resourceVersion } }) => {
+      const original = anonymous(name);
+      return api.call('PUT', path, { body: { ...original, metadata: { ...original.metadata, resourceVersion } } });
+    },
+  },
+  'merge patch to null': { write: patch(merge(firmware({ uuid: null }))) },
+  'merge patch to an empty text': { write: patch(merge(firmware({ uuid: '' }))) },
+  'merge patch of firmware to null': { write: patch(merge(firmware(null))) },
+  'JSON patch that removes the uuid': { write: patch(json({ op: 'remove', path: `${AT}/uuid` })) },
+  'JSON patch that empties the uuid': { write: patch(json({ op: 'replace', path: `${AT}/uuid`, value: '' })) },
+  'JSON patch that sets it to null': { write: patch(json({ op: 'replace', path: `${AT}/uuid`, value: null })) },
+  'JSON patch that removes firmware': { write: patch(json({ op: 'remove', path: AT })) },
+  'JSON patch that replaces firmware': {
+    write: patch(json({ op: 'replace', path: AT, value: { serial: SERIAL, bootloader: { bios: {} } } })),
+  },
+  'JSON patch that moves it away': {
+    write: patch(json({ op: 'move', from: `${AT}/uuid`, path: `${AT}/serial` })),
+  },
+  'JSON patch that replaces the domain': {
+    write: patch(
+      json({ op: 'replace', path: '/spec/template/spec/domain', value: { ...aSpec().domain, firmware: undefined } }),
+    ),
+  },
+  'replace without the serial': { write: replace((vm) => delete identity(vm).serial), field: 'serial' },
+  'merge patch of the serial to null': { write: patch(merge(firmware({ serial: null }))), field: 'serial' },
+  'merge patch of the serial to an empty text': { write: patch(merge(firmware({ serial: '' }))), field: 'serial' },
+  'JSON patch that removes the serial': { write: patch(json({ op: 'remove', path: `${AT}/serial` })), field: 'serial' },
+  'our own VM controller': {
+    write: (path) => api.call('PATCH', path, { ...merge(firmware({ uuid: null })), user: asAccount('vm-controller') }),
+  },
+};
+
+for (const [route, { write, field = 'uuid' }] of Object.entries(removals)) {
+  test(`refuses: ${route}`, async () => {
+    const name = nextName();
+    const path = `${VMS}/${name}`;
+    const vm = await api.ok('POST', VMS, { body: manifest(name) });
+    for (const at of [`${path}?dryRun=All`, path]) {
+      const answer = await write(at, vm);
+      assert.equal(answer.status, 422, answer.text);
+      assert.equal(answer.body.reason, 'Invalid');
+      assert.match(answer.body.message, /denied request: /);
+      const said = answer.body.message.slice(answer.body.message.indexOf('denied request: ') + 16);
+      assert.equal(said, refusal(name, field, field === 'uuid' ? UUID : SERIAL));
+    }
+    assert.deepEqual(await api.ok('GET', path), vm);
+  });
+}
+
+const gone: Record<string, (vm: Loose) => void> = {
+  domain: (vm) => delete vm.spec.template.spec.domain,
+  'the spec of the template': (vm) => delete vm.spec.template.spec,
+  'all of the template': (vm) => (vm.spec.template = {}),
+};
+
+for (const [what, change] of Object.entries(gone)) {
+  test(`refuses: replace without ${what}`, async () => {
+    const name = nextName();
+    const vm = await api.ok('POST', VMS, { body: manifest(name) });
+    const answer = await replace(change)(`${VMS}/${name}`, vm);
+    assert.equal(answer.status, 422, answer.text);
+    assert.deepEqual(await api.ok('GET', `${VMS}/${name}`), vm);
+  });
+}
+
+const APPLIED = 'kubectl.kubernetes.io/last-applied-configuration';
+
+/** As kubectl applies a manifest: fields that it applied before and that are not in the manifest any more become null. */
+function apply(name: string, wanted: Loose, gone: Loose = {}): Promise<Answer> {
+  const annotations = { [APPLIED]: JSON.stringify(wanted) };
+  const body = withNulls({ metadata: { annotations }, spec: wanted.spec }, gone);
+  return api.call('PATCH', `${VMS}/${name}`, { body });
+}
+
+function withNulls(body: Loose, gone: Loose): Loose {
+  const nulls = Object.entries(gone).map(([key, value]) => [
+    key,
+    value === null ? null : withNulls(body[key] ?? {}, value),
+  ]);
+  return { ...body, ...Object.fromEntries(nulls) };
+}
+
+test('apply of the manifest without a uuid, again and again, keeps it', async () => {
+  const name = nextName();
+  const vm = await api.ok('POST', VMS, { body: anonymous(name) });
+  for (const cores of [2, 2, 4]) {
+    const wanted = anonymous(name);
+    wanted.spec.template.spec.domain.cpu.cores = cores;
+    const answer = await apply(name, wanted);
+    assert.equal(answer.status, 200, answer.text);
+    assert.deepEqual(identity(answer.body), identity(vm));
+    assert.equal(answer.body.spec.template.spec.domain.cpu.cores, cores);
+  }
+});
+
+test('apply by whoever had applied it before does not take it away', async () => {
+  const name = nextName();
+  await api.ok('POST', VMS, { body: manifest(name) });
+  const { body: vm } = await apply(name, manifest(name));
+  for (const gone of [firmware(null), firmware({ uuid: null })]) {
+    const answer = await apply(name, anonymous(name), gone);
+    assert.equal(answer.status, 422, answer.text);
+    assert.ok(answer.body.message.endsWith(refusal(name, 'uuid', UUID)), answer.body.message);
+  }
+  assert.deepEqual(await api.ok('GET', `${VMS}/${name}`), vm);
+});
+
+const allowed: Record<string, { write: Write; want: Loose }> = {
+  'another uuid by merge patch': {
+    write: patch(merge(firmware({ uuid: OTHER }))),
+    want: { uuid: OTHER, serial: SERIAL },
+  },
+  'another uuid by JSON patch': {
+    write: patch(json({ op: 'replace', path: `${AT}/uuid`, value: OTHER })),
+    want: { uuid: OTHER, serial: SERIAL },
+  },
+  'another serial by replace': {
+    write: replace((vm) => (identity(vm).serial = 'B-2')),
+    want: { uuid: UUID, serial: 'B-2' },
+  },
+  'another firmware that has both': {
+    write: patch(json({ op: 'replace', path: AT, value: { uuid: OTHER, serial: 'B-2' } })),
+    want: { uuid: OTHER, serial: 'B-2' },
+  },
+  'something else': {
+    write: patch(merge({ spec: { runStrategy: 'Halted' } })),
+    want: { uuid: UUID, serial: SERIAL },
+  },
+};
+
+for (const [change, { write, want }] of Object.entries(allowed)) {
+  test(`allows: ${change}`, async () => {
+    const name = nextName();
+    const vm = await api.ok('POST', VMS, { body: manifest(name) });
+    const answer = await write(`${VMS}/${name}`, vm);
+    assert.equal(answer.status, 200, answer.text);
+    assert.deepEqual(identity(await api.ok('GET', `${VMS}/${name}`)), want);
+  });
+}
+
+/** As one that is stored since before there was a webhook. */
+async function storedWithout(name: string): Promise<Loose> {
+  const path = `${POLICIES}/mutatingwebhookconfigurations/selfsame`;
+  await scene.plane.stop();
+  const configuration = await api.ok('GET', path);
+  await api.ok('DELETE', path);
+  await api.settle();
+  const vm = await api.ok('POST', VMS, { body: anonymous(name) });
+  const { resourceVersion: _v, uid: _u, ...metadata } = configuration.metadata;
+  await api.ok('POST', `${POLICIES}/mutatingwebhookconfigurations`, { body: { ...configuration, metadata } });
+  await api.settle();
+  return vm;
+}
+
+test('a VM that never had one may be changed, and given one', async () => {
+  const name = nextName();
+  const vm = await storedWithout(name);
+  assert.equal(identity(vm), undefined);
+  const path = `${VMS}/${name}`;
+  const labelled = await api.ok('PATCH', path, merge({ metadata: { labels: { a: 'b' } } }));
+  assert.equal(identity(labelled), undefined);
+  const bios = await api.ok('PATCH', path, merge(firmware({ bootloader: { bios: {} } })));
+  assert.deepEqual(identity(bios), { bootloader: { bios: {} } });
+  await api.ok('PATCH', path, merge(firmware({ uuid: UUID })));
+  // From then on it has one.
+  assert.equal((await api.call('PATCH', path, merge(firmware({ uuid: null })))).status, 422);
+});
+
+test('a VM that has it may be deleted, and let go', async () => {
+  const name = nextName();
+  const body = manifest(name);
+  body.metadata.finalizers = ['example.com/a'];
+  await api.ok('POST', VMS, { body });
+  await api.ok('DELETE', `${VMS}/${name}`);
+  await api.ok('PATCH', `${VMS}/${name}`, merge({ metadata: { finalizers: null } }));
+  assert.equal((await api.call('GET', `${VMS}/${name}`)).status, 404);
+});
+
+const malformed: Record<string, string> = {
+  nope: 'contains "n", which is no hexadecimal digit',
+  '5d307ca9-b3ef-428c-8861-06e72d69f22': 'has 31 hexadecimal digits instead of 32',
+  '{5d307ca9-b3ef-428c-8861-06e72d69f223}': 'contains "{", which is no hexadecimal digit',
+  '5d307ca9b3ef428c886106e72d69f223': 'has its dashes elsewhere',
+  '00000000-0000-0000-0000-000000000000': 'is the nil UUID',
+};
+
+for (const [uuid, wrong] of Object.entries(malformed)) {
+  test(`refuses the uuid ${uuid}, which ${wrong}`, async () => {
+    const name = nextName();
+    const want = `spec.template.spec.domain.firmware.uuid: Invalid value: "${uuid}": must be a UUID as of RFC 4122, other than the nil UUID (e.g. ${UUID}), but ${wrong}`;
+    const made = await api.call('POST', VMS, { body: manifest(name, firmware({ uuid })) });
+    assert.equal(made.status, 422);
+    assert.ok(made.body.message.endsWith(want), made.body.message);
+    await api.ok('POST', VMS, { body: manifest(name) });
+    const changed = await api.call('PATCH', `${VMS}/${name}`, merge(firmware({ uuid })));
+    assert.equal(changed.status, 422);
+    assert.ok(changed.body.message.endsWith(want), changed.body.message);
+  });
+}
+
+test('the policy has no type errors', async () => {
+  const { status } = await api.ok('GET', `${POLICIES}/validatingadmissionpolicies/selfsame-firmware-identity`);
+  assert.deepEqual(status.typeChecking, {});
+});
