@@ -6,18 +6,25 @@
  */
 import { reviewAdmission } from '#admission/review-admission.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
+import { BY_FIRMWARE_UUID, firmwareUuidOf } from '#api/firmware-uuid-index.ts';
 import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINE_RESTORES, type VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import type { Client } from '#client/client.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import type { Informer } from '#client/informer.ts';
-import { objectKey } from '#client/object-key.ts';
+import { keyOf, objectKey } from '#client/object-key.ts';
 import { createClient } from '#client/rest-client.ts';
 import { deviceMapController } from '#controllers/device-map/device-map.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
+import { restoreController } from '#controllers/restore/restore-controller.ts';
+import { snapshotController } from '#controllers/snapshot/snapshot-controller.ts';
 import { storageController } from '#controllers/storage/storage.ts';
+import { UNFINISHED_BY_VM, unfinishedRestoreOf } from '#controllers/vm/lock.ts';
 import { vmController } from '#controllers/vm/vm-controller.ts';
 import { vmiController } from '#controllers/vmi/vmi-controller.ts';
+import { volumeSnapshotController } from '#controllers/volume-snapshot/volume-snapshot-controller.ts';
 import { AUTHENTICATED, MASTERS } from '#engine/auth/groups.ts';
 import { serviceAccountUser } from '#engine/auth/service-accounts/user.ts';
 import type { ApiHandler, UserInfo } from '#engine/request.ts';
@@ -31,6 +38,7 @@ import { WEBHOOK_SERVICE } from '#operator/objects/webhooks.ts';
 import { operatorController, served } from '#operator/operator-controller.ts';
 import type { RunningController } from '#runtime/controller.ts';
 import { EventRecorder } from '#runtime/events.ts';
+import { Metrics } from '#runtime/metrics.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
 import { createSubresourcesApi } from '#subresources/subresources-api.ts';
@@ -50,7 +58,15 @@ export interface OwnParts {
 }
 
 /** Every controller of ours, in one list. */
-const CONTROLLERS: readonly PlaneController[] = [vmController, vmiController, deviceMapController, storageController];
+const CONTROLLERS: readonly PlaneController[] = [
+  vmController,
+  vmiController,
+  deviceMapController,
+  storageController,
+  volumeSnapshotController,
+  snapshotController,
+  restoreController,
+];
 
 const DEPLOY_WAIT_MS = 20_000;
 
@@ -64,10 +80,11 @@ export async function startOwnParts(options: OwnPartsOptions): Promise<OwnParts>
   const { signal } = stopping;
   const informers = new SharedInformers({ reader: accountClient(options, INFORMERS_ACCOUNT), clock, log, signal });
   const informer: SharedInformers['of'] = (type) => informers.of(type);
+  const metrics = new Metrics();
   const start = ({ account, eventSource, start: run }: PlaneController): readonly RunningController[] => {
     const client = accountClient(options, account);
     const events = new EventRecorder({ writer: client, clock, log, component: eventSource, signal });
-    return run({ client, informer, clock, log, events, signal });
+    return run({ client, informer, clock, log, events, metrics, signal });
   };
 
   const controllers: RunningController[] = [];
@@ -79,16 +96,17 @@ export async function startOwnParts(options: OwnPartsOptions): Promise<OwnParts>
   };
   try {
     await applyBootstrap(clientOf(options, ADMINISTRATOR));
+    leave.push(services.addMetrics(() => metrics.text()));
     // The webhook answers before its configuration is there, and goes on without the settings until they are.
-    const settings: { now?: Informer<KubeVirt> } = {};
-    leave.push(services.register(SYSTEM_NAMESPACE, WEBHOOK_SERVICE, webhook(settings)));
+    const known: { now?: Known } = {};
+    leave.push(services.register(SYSTEM_NAMESPACE, WEBHOOK_SERVICE, webhook(known)));
     leave.push(services.register(SYSTEM_NAMESPACE, SUBRESOURCES_SERVICE, { api: subresources(options) }));
     controllers.push(...start(operatorController));
     await served({ informer, signal });
-    settings.now = informer(KUBEVIRTS);
+    known.now = knownTo(informer);
     for (const controller of CONTROLLERS) controllers.push(...start(controller));
     await informers.synced();
-    await deployed(settings.now, options, signal);
+    await deployed(known.now.kubevirts, options, signal);
     return { controllers, stop };
   } catch (error) {
     await stop();
@@ -110,10 +128,38 @@ async function deployed(
   if (!done && !signal.aborted) log.warn({}, 'Not everything is installed yet; kubectl describe kubevirt -A tells why');
 }
 
-function webhook(settings: { readonly now?: Informer<KubeVirt> }) {
+/** What the webhook looks up. */
+interface Known {
+  readonly kubevirts: Informer<KubeVirt>;
+  readonly vms: Informer<VirtualMachine>;
+  readonly restores: Informer<VirtualMachineRestore>;
+}
+
+function knownTo(informer: SharedInformers['of']): Known {
+  const [kubevirts, vms, restores] = [
+    informer(KUBEVIRTS),
+    informer(VIRTUAL_MACHINES),
+    informer(VIRTUAL_MACHINE_RESTORES),
+  ];
+  vms.addIndex(BY_FIRMWARE_UUID, (vm) => {
+    const uuid = firmwareUuidOf(vm);
+    return uuid === undefined ? [] : [uuid];
+  });
+  restores.addIndex(UNFINISHED_BY_VM, unfinishedRestoreOf);
+  return { kubevirts, vms, restores };
+}
+
+function webhook(known: { readonly now?: Known }) {
   const lookup = {
-    configuration: () => configurationOf(settings.now?.get(`${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`)),
-    kubevirts: () => (settings.now?.list() ?? []).map((object) => objectKey(object)),
+    configuration: () => configurationOf(known.now?.kubevirts.get(`${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`)),
+    kubevirts: () => (known.now?.kubevirts.list() ?? []).map((object) => objectKey(object)),
+    vmsWithUuid: (uuid: string) =>
+      (known.now?.vms.byIndex(BY_FIRMWARE_UUID, uuid.toLowerCase()) ?? []).map(({ metadata }) => ({
+        namespace: metadata.namespace ?? '',
+        name: metadata.name,
+      })),
+    restoresOf: (namespace: string, name: string) =>
+      (known.now?.restores.byIndex(UNFINISHED_BY_VM, keyOf({ namespace, name })) ?? []).map(({ metadata }) => metadata),
   };
   return {
     review: (path: string, review: unknown) => reviewAdmission(path, review, { lookup, newUuid: newUid }),

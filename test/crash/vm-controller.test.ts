@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { can, type Verb, type VerbOptions } from '#api/can.ts';
+import { legacyUuid } from '#api/legacy-uuid.ts';
 import { VM_FINALIZER, VMI_FINALIZER } from '#api/names.ts';
 import type { RunStrategy } from '#api/virtual-machine/schema.ts';
 import { VIRTUAL_MACHINE_IDENTITIES as RECORD_TYPE } from '#api/virtual-machine-identity/kind.ts';
@@ -19,12 +20,14 @@ import { timestamp } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { EventRecorder } from '#runtime/events.ts';
+import { Metrics } from '#runtime/metrics.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import { ADMIN, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 const VMS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';
 const VMIS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';
 const RECORDS = '/apis/identity.selfsame.io/v1/namespaces/default/virtualmachineidentities';
+const SNAPSHOTS = '/apis/snapshot.kubevirt.io/v1beta1/namespaces/default';
 const JSON_PATCH = 'application/json-patch+json';
 const DEVICES = [
   { id: 'disk-root', type: 'disk', device: 'disk', name: 'root', address: { type: 'pci', bus: '0x01' } },
@@ -188,7 +191,8 @@ async function startOwn({ core }: TestApi, clock: FakeClock, gate: Gate = () => 
   const client = createClient(createInProcessTransport({ handler, user: ADMIN, userAgent: 'test' }));
   const informers = new SharedInformers({ reader: client, clock, log, signal });
   const events = new EventRecorder({ writer: client, clock, log, component: 'test', signal });
-  const parts = { client, informer: informers.of.bind(informers), clock, log, events, signal };
+  const metrics = new Metrics();
+  const parts = { client, informer: informers.of.bind(informers), clock, log, events, metrics, signal };
   const running = [vmController, deviceMapController].flatMap((controller) => controller.start(parts));
   await informers.synced();
   return {
@@ -331,7 +335,9 @@ test('a start makes a record of who the VM is, and every later one gives it back
   assert.equal(status.history.length, 1);
   const uuid = record.spec.firmware.uuid;
   const started = 'SuccessfulCreate Started the virtual machine by creating the new virtual machine instance db';
+  assert.equal(spec.template.spec.domain.firmware.uuid, uuid);
   assert.deepEqual(await scene.events('db'), [
+    `FirmwareUUIDPersisted Persisted the firmware uuid ${uuid}, which follows from its name as in older versions`,
     `IdentityRecorded Recorded the identity of the virtual machine with firmware uuid ${uuid}`,
     `SuccessfulDelete Stopped the virtual machine by deleting the virtual machine instance ${first.metadata.uid}`,
     // Said twice, counted: the last time is what it is sorted by.
@@ -397,6 +403,53 @@ test('an instance that the API refuses is told, until it does not', async (t) =>
   await scene.advance(60);
   assert.equal(await scene.shown('db'), 'Running 1 Always');
   assert.equal(await failure(), undefined);
+});
+
+test('U7: a firmware uuid that the API refuses is told, and until it does not nothing starts', async (t) => {
+  let refuses = true;
+  const scene = await Scene.start(t, ({ method, path }) => {
+    if (refuses && method === 'PATCH' && path.startsWith(VMS)) throw new Error('not today');
+  });
+  for (const [name, strategy] of Object.entries({ db: 'Always', web: 'Halted' } as const)) {
+    refuses = true;
+    await scene.create(name, strategy);
+    const failure = async () => (await scene.vm(name)).status.conditions.find(({ type }: Loose) => type === 'Failure');
+    const { reason, message } = await failure();
+    assert.equal(reason, 'FirmwareUUIDError');
+    assert.match(message, /^Failure while persisting the firmware uuid: .*not today/);
+    assert.equal(await scene.find(`${VMIS}/${name}`), undefined);
+    assert.equal((await scene.vm(name)).spec.template.spec.domain.firmware, undefined);
+    refuses = false;
+    await scene.advance(60);
+    assert.equal(await failure(), undefined);
+    assert.equal((await scene.vm(name)).spec.template.spec.domain.firmware.uuid, legacyUuid(name));
+  }
+  assert.equal(await scene.shown('db'), 'Running 1 Always');
+});
+
+test('a VM starts when the last snapshot or restore lets it go', async (t) => {
+  const scene = await Scene.start(t);
+  const make = (plural: string, kind: string, name: string, spec: Loose) => {
+    const body = { apiVersion: 'snapshot.kubevirt.io/v1beta1', kind, metadata: { name }, spec };
+    return scene.ok('POST', `${SNAPSHOTS}/${plural}`, body);
+  };
+  const vm = { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: 'db' };
+  const restore = { target: vm, virtualMachineSnapshotName: 's' };
+  await make('virtualmachinesnapshots', 'VirtualMachineSnapshot', 's', { source: vm });
+  await scene.advance(1);
+  await make('virtualmachinerestores', 'VirtualMachineRestore', 'r', restore);
+  const held = async () => {
+    const { snapshotInProgress = '-', restoreInProgress = '-' } = (await scene.vm('db')).status;
+    return `${snapshotInProgress} ${restoreInProgress} ${await scene.shown('db')}`;
+  };
+  await scene.create('db', 'Always');
+  assert.equal(await held(), 's - Stopped 0 Always');
+  await scene.ok('PATCH', `${SNAPSHOTS}/virtualmachinesnapshots/s/status`, { status: { phase: 'Succeeded' } });
+  await scene.settle();
+  assert.equal(await held(), '- r Stopped 0 Always');
+  await scene.ok('DELETE', `${SNAPSHOTS}/virtualmachinerestores/r`);
+  await scene.settle();
+  assert.equal(await held(), '- - Running 1 Always');
 });
 
 test('an instance of somebody else is not touched, and the VM says so', async (t) => {

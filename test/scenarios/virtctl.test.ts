@@ -3,7 +3,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { after, before, beforeEach, suite, test } from 'node:test';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { apiVersionOf } from '#kube/meta.ts';
 import { Sink, startScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import type { Loose } from '#test/support/test-api.ts';
 
 const RUNS = { phase: 'Running' };
 
@@ -65,6 +68,20 @@ suite('virtctl', () => {
       err: 'unsupported resource type "pod"; expected vm or vmi\n',
     },
     'an unknown command': { argv: ['explode'], err: 'unknown command "explode" for "virtctl"\n' },
+    'an unknown command of a group': {
+      argv: ['identity', 'explode'],
+      err: 'unknown command "explode" for "virtctl identity"; expected duplicates\n',
+    },
+    'an output that it has not': {
+      argv: ['identity', 'duplicates', '-o', 'yaml'],
+      err: 'unable to match a printer suitable for the output format "yaml", expected json\n',
+    },
+    'duplicates for who may not see all namespaces': {
+      argv: ['identity', 'duplicates', '--as', 'nobody'],
+      err:
+        'virtualmachines.kubevirt.io is forbidden: User "nobody" cannot list resource "virtualmachines" in API group "kubevirt.io" at the cluster scope\n' +
+        'Duplicates are looked for in all namespaces: this needs the permission to list virtualmachines.kubevirt.io there.\n',
+    },
     'an unknown flag': { argv: ['start', 'db', '--now'], err: 'unknown flag: --now\n' },
     'too few words': { argv: ['pause', 'vm'], err: 'accepts 2 arg(s), received 1\n' },
   };
@@ -96,6 +113,54 @@ suite('virtctl', () => {
       /^Client Version: version.Info\{GitVersion:"v.*\nServer Version: version.Info\{GitVersion:"v.*\n$/,
     );
     assert.doesNotMatch((await scene.virtctl('version', '-c')).out, /Server/);
+  });
+
+  test('lists who shares a firmware uuid', async () => {
+    const uuid = '5a9fc181-957e-5c32-9e5a-2de5e9673531';
+    const withUuid = (text: string, finalizers: string[] = []) => ({
+      metadata: { finalizers },
+      spec: { runStrategy: 'Halted', template: { spec: { domain: { devices: {}, firmware: { uuid: text } } } } },
+    });
+    const create = async (namespace: string, name: string, vm: Loose) => {
+      const { kind } = VIRTUAL_MACHINES;
+      const metadata = { ...vm.metadata, namespace, name };
+      await scene.admin.create(VIRTUAL_MACHINES, { apiVersion: apiVersionOf(VIRTUAL_MACHINES), kind, ...vm, metadata });
+    };
+    for (const name of ['team-a', 'team-b', 'team-c']) {
+      await scene.front.put('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+    }
+    await create('team-a', 'db', withUuid(uuid));
+    const none = 'No two VirtualMachines have the same firmware uuid.\n';
+    assert.deepEqual(await scene.virtctl('identity', 'duplicates'), { code: 0, out: none, err: '' });
+    assert.equal((await scene.virtctl('identity', 'duplicates', '-o', 'json')).out, '[]\n');
+
+    await create('team-b', 'copy-of-db', withUuid(uuid.toUpperCase()));
+    await create('team-c', 'gone', withUuid(uuid, ['test.selfsame.io/kept']));
+    await scene.admin.delete(VIRTUAL_MACHINES, { namespace: 'team-c', name: 'gone' });
+    const table =
+      'UUID                                   NAMESPACE   NAME         STATUS\n' +
+      `${uuid}   team-a      db           <none>\n` +
+      `${uuid}   team-b      copy-of-db   <none>\n`;
+    assert.deepEqual(await scene.virtctl('identity', 'duplicates'), { code: 0, out: table, err: '' });
+    assert.equal((await scene.virtctl('identity', 'duplicates', '-n', 'team-b')).out, table);
+    assert.equal(
+      (await scene.virtctl('-n', 'team-c', 'identity', 'duplicates')).out,
+      'No VirtualMachine of namespace team-c has the firmware uuid of another one.\n',
+    );
+    const { out } = await scene.virtctl('identity', 'duplicates', '--output=json');
+    const virtualMachines = [
+      { namespace: 'team-a', name: 'db' },
+      { namespace: 'team-b', name: 'copy-of-db' },
+    ];
+    assert.deepEqual(JSON.parse(out), [{ uuid, virtualMachines }]);
+  });
+
+  test('tells of the commands of a group', async () => {
+    const { out } = await scene.virtctl('identity');
+    assert.match(out, /^Look at the identities of virtual machines\.\n\nAvailable Commands:\n {2}duplicates {3}List /);
+    assert.equal((await scene.virtctl('identity', '--help')).out, out);
+    const help = await scene.virtctl('help', 'identity', 'duplicates');
+    assert.match(help.out, /\nUsage:\n {2}virtctl identity duplicates \[flags\]\n/);
   });
 
   async function attached(name: string) {

@@ -31,6 +31,12 @@ export interface RealPlane {
   server: ServerProcess;
   client: Client;
   create<T extends KubeObject>(type: ResourceType<T>, object: T): Promise<Stored<T>>;
+  /** Resolves when it is as wanted, or with undefined when it is to be gone and is. */
+  until<T extends KubeObject>(
+    type: ResourceType<T>,
+    name: string,
+    ready: (object: Stored<T> | undefined) => boolean,
+  ): Promise<Stored<T> | undefined>;
   guest(name: string): RealGuest;
   /** A verb of the subresources API: `virtualmachines/NAME/restart`. */
   put(path: string): Promise<void>;
@@ -74,6 +80,11 @@ export async function startRealPlane(
     dataDir,
     ...(await connect(0)),
     create: (type, object) => plane.client.create(type, object),
+    until: (type, name, ready) =>
+      eventually(`${type.kind} ${name}`, async () => {
+        const object = await getIfThere(plane.client, type, name);
+        return ready(object) ? done(object) : waiting(object?.['status']);
+      }),
     guest: (name) => realGuest(() => plane, name),
     async restart() {
       // The same port: the agents of the nodes know no other.
@@ -97,15 +108,22 @@ export function documentsOf(text: string): KubeObject[] {
   return parseAllDocuments(text).map((document) => document.toJS() as KubeObject);
 }
 
+async function getIfThere<T extends KubeObject>(
+  client: Client,
+  type: ResourceType<T>,
+  name: string,
+): Promise<Stored<T> | undefined> {
+  try {
+    return await client.get(type, { namespace: NAMESPACE, name });
+  } catch (error) {
+    if (isApiError(error, 'NotFound')) return undefined;
+    throw error;
+  }
+}
+
 function realGuest(planeNow: () => RealPlane, name: string): RealGuest {
   const at = { namespace: NAMESPACE, name };
-  const found = async () =>
-    await planeNow()
-      .client.get(VIRTUAL_MACHINE_INSTANCES, at)
-      .catch((error: unknown) => {
-        if (isApiError(error, 'NotFound')) return undefined;
-        throw error;
-      });
+  const found = () => getIfThere(planeNow().client, VIRTUAL_MACHINE_INSTANCES, name);
   const guest: RealGuest = {
     vmi: () => planeNow().client.get(VIRTUAL_MACHINE_INSTANCES, at),
     vm: () => planeNow().client.get(VIRTUAL_MACHINES, at),

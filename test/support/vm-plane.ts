@@ -14,6 +14,7 @@ import { FakeClock } from '#client/testing/fake-clock.ts';
 import { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
 import type { FakeGuest } from '#node/hypervisor/fake/fake-guest.ts';
 import type { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { SimulatedStorage } from '#test/support/simulated-disks.ts';
 import type { Answer, CallOptions, Loose } from '#test/support/test-api.ts';
 import { directConnections, SimulatedNode, type Start } from '#test/support/vm-plane-nodes.ts';
 import { passingTime, startVmPlaneServer, type VmPlaneServer } from '#test/support/vm-plane-server.ts';
@@ -29,6 +30,11 @@ const URLS: Readonly<Record<string, string>> = {
   StorageClass: '/apis/storage.k8s.io/v1/storageclasses',
   Node: '/api/v1/nodes',
   Event: `/api/v1/${NAMESPACED}/events`,
+  VirtualMachineSnapshot: `/apis/snapshot.kubevirt.io/v1beta1/${NAMESPACED}/virtualmachinesnapshots`,
+  VirtualMachineSnapshotContent: `/apis/snapshot.kubevirt.io/v1beta1/${NAMESPACED}/virtualmachinesnapshotcontents`,
+  VirtualMachineRestore: `/apis/snapshot.kubevirt.io/v1beta1/${NAMESPACED}/virtualmachinerestores`,
+  VolumeSnapshot: `/apis/snapshot.storage.k8s.io/v1/${NAMESPACED}/volumesnapshots`,
+  VolumeSnapshotContent: '/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents',
 };
 const SUBRESOURCES = `/apis/subresources.kubevirt.io/v1/${NAMESPACED}`;
 const GUEST_VERBS: ReadonlySet<string> = new Set(['pause', 'unpause', 'softreboot', 'reset']);
@@ -64,10 +70,12 @@ export class VmPlane {
 
   constructor({ nodes = 2 }: VmPlaneOptions) {
     const { clock, starts: ledger } = this;
+    const shared = new SimulatedStorage();
     this.nodes = Array.from({ length: nodes }, (_, index): SimulatedNode => {
       const others = () => this.nodes;
       const handler = async (request: Loose) => await this.server.api.core.handler(request);
-      return new SimulatedNode({ name: `node-${index + 1}`, clock, handler, guest: GUEST_FILES, ledger, others });
+      const name = `node-${index + 1}`;
+      return new SimulatedNode({ name, clock, handler, guest: GUEST_FILES, ledger, others, shared });
     });
   }
 

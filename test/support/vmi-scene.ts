@@ -12,7 +12,9 @@ import { FakeClock, settle } from '#client/testing/fake-clock.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import { microTimestamp, timestamp } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
+import { volumeSnapshotDefinitions } from '#operator/objects/volume-snapshot-definitions.ts';
 import { EventRecorder } from '#runtime/events.ts';
+import { Metrics } from '#runtime/metrics.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import { ADMIN, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
@@ -49,8 +51,10 @@ export async function startVmiScene(
 ): Promise<VmiScene> {
   const clock = new FakeClock();
   const api = await startTestApi({ clock });
-  for (const kind of kinds) {
-    await api.ok('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', { body: crdOf(kind) });
+  // As the operator brings them: the storage controller looks at snapshots of volumes.
+  const definitions = [...kinds.map(crdOf), ...volumeSnapshotDefinitions.map(({ object }) => object)];
+  for (const body of definitions) {
+    await api.ok('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', { body });
   }
   const own = await startOwn(api, clock, controllers);
   t.after(async () => {
@@ -149,11 +153,12 @@ async function startOwn({ core }: TestApi, clock: FakeClock, wanted: readonly Pl
   const { signal } = stopping;
   const client = createClient(createInProcessTransport({ handler: core.handler, user: ADMIN, userAgent: 'test' }));
   const informers = new SharedInformers({ reader: client, clock, log: silentLog, signal });
+  const metrics = new Metrics();
   const recorders: EventRecorder[] = [];
   const running = wanted.flatMap(({ eventSource, start }) => {
     const events = new EventRecorder({ writer: client, clock, log: silentLog, component: eventSource, signal });
     recorders.push(events);
-    return start({ client, informer: (type) => informers.of(type), clock, log: silentLog, events, signal });
+    return start({ client, informer: (type) => informers.of(type), clock, log: silentLog, events, metrics, signal });
   });
   return {
     /** The definitions are served a little later: informers that came too early try again after a while. */

@@ -1,86 +1,44 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type ClaimWorld, decideClaim } from '#controllers/storage/decide-claim.ts';
-import { decideVolume } from '#controllers/storage/decide-volume.ts';
 import { buildVolume } from '#controllers/storage/local-volume.ts';
-import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
-import type { Stored } from '#kube/meta.ts';
-import type { Plan } from '#runtime/plan.ts';
+import {
+  aClaim,
+  aClass,
+  aContent,
+  ASKED,
+  aSnapshot,
+  aVolume,
+  deedsOf,
+  GIB,
+  NOW,
+  SHARED,
+} from '#controllers/storage/storage.fixture.ts';
+import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import type { ObjectMeta } from '#kube/meta.ts';
+import type { VolumeSnapshot, VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
 
-const NOW = '2030-01-01T00:00:00Z';
-const PROVISIONER = 'volume.kubernetes.io/storage-provisioner';
 const SELECTED = 'volume.kubernetes.io/selected-node';
-
-type Claim = Stored<PersistentVolumeClaim>;
-
-interface ClaimWish {
-  readonly spec?: Partial<PersistentVolumeClaim['spec']>;
-  readonly status?: PersistentVolumeClaim['status'];
-  readonly annotations?: Record<string, string>;
-}
-
-function aClaim({ spec, status, annotations = { [PROVISIONER]: 'selfsame.io/local' } }: ClaimWish = {}): Claim {
-  const resources = { requests: { storage: '1Gi' } };
-  return {
-    apiVersion: 'v1',
-    kind: 'PersistentVolumeClaim',
-    metadata: {
-      namespace: 'default',
-      name: 'disk',
-      uid: 'u1',
-      resourceVersion: '5',
-      creationTimestamp: NOW,
-      annotations,
-    },
-    spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'local', resources, ...spec },
-    status: status ?? { phase: 'Pending' },
-  };
-}
-
-function aClass(more: Partial<StorageClass> = {}): Stored<StorageClass> {
-  return {
-    apiVersion: 'storage.k8s.io/v1',
-    kind: 'StorageClass',
-    provisioner: 'selfsame.io/local',
-    volumeBindingMode: 'WaitForFirstConsumer',
-    allowVolumeExpansion: true,
-    parameters: { scope: 'node' },
-    ...more,
-    metadata: { name: 'local', uid: 'c', resourceVersion: '1', creationTimestamp: NOW },
-  };
-}
-
-const SHARED = aClass({ volumeBindingMode: 'Immediate', parameters: { scope: 'shared' } });
-
-function aVolume(storage = '1Gi', more: Partial<PersistentVolume> = {}): Stored<PersistentVolume> {
-  const { metadata, ...rest } = buildVolume(aClaim(), aClass(), 'node-1');
-  rest.spec.capacity = { storage };
-  const stored = { name: 'pvc-u1', uid: 'v', resourceVersion: '1', creationTimestamp: NOW };
-  return { ...rest, ...more, metadata: { ...metadata, ...stored, ...more.metadata } };
-}
 
 const aWorld = (more: Partial<ClaimWorld> = {}): ClaimWorld => ({
   claim: aClaim(),
   storageClass: aClass(),
   selectedNodeExists: true,
+  source: {},
+  sourceNodeExists: true,
   now: NOW,
   ...more,
 });
-const deeds = ({ changes, events = [] }: Plan) => [
-  ...changes.map((change) => `${change.do} ${change.type.kind}`),
-  ...events.map(({ reason }) => reason),
-];
-
 describe('a claim without a volume', () => {
   const cases: Record<string, { world: ClaimWorld; want: string[] }> = {
     'waits while it has no consumer': { world: aWorld(), want: [] },
     'gets one on the node that was selected': {
-      world: aWorld({ claim: aClaim({ annotations: { [PROVISIONER]: 'selfsame.io/local', [SELECTED]: 'node-1' } }) }),
+      world: aWorld({ claim: aClaim({ annotations: { ...ASKED, [SELECTED]: 'node-1' } }) }),
       want: ['create PersistentVolume'],
     },
     'waits for another node when the one that was selected is gone': {
       world: aWorld({
-        claim: aClaim({ annotations: { [PROVISIONER]: 'selfsame.io/local', [SELECTED]: 'node-1' } }),
+        claim: aClaim({ annotations: { ...ASKED, [SELECTED]: 'node-1' } }),
         selectedNodeExists: false,
       }),
       want: ['patch PersistentVolumeClaim'],
@@ -117,7 +75,7 @@ describe('a claim without a volume', () => {
     },
   };
   for (const [name, { world, want }] of Object.entries(cases)) {
-    it(name, () => assert.deepEqual(deeds(decideClaim(world)), want));
+    it(name, () => assert.deepEqual(deedsOf(decideClaim(world)), want));
   }
 });
 
@@ -162,15 +120,23 @@ describe('a claim that asks for more', () => {
       want: [VOLUME, CLAIM],
     },
     'is told once that it waits': {
-      world: { claim: bound('2Gi', '1Gi', pending), volume: aVolume('2Gi'), consumerNode: 'node-1' },
+      world: {
+        claim: bound('2Gi', '1Gi', pending),
+        volume: aVolume({ spec: { capacity: { storage: '2Gi' } } }),
+        consumerNode: 'node-1',
+      },
       want: [],
     },
     'is done when its node says so': {
-      world: { claim: bound('2Gi', '2Gi', pending), volume: aVolume('2Gi'), consumerNode: 'node-1' },
+      world: {
+        claim: bound('2Gi', '2Gi', pending),
+        volume: aVolume({ spec: { capacity: { storage: '2Gi' } } }),
+        consumerNode: 'node-1',
+      },
       want: [CLAIM],
     },
     'is done when its pod is gone': {
-      world: { claim: bound('2Gi', '1Gi', pending), volume: aVolume('2Gi') },
+      world: { claim: bound('2Gi', '1Gi', pending), volume: aVolume({ spec: { capacity: { storage: '2Gi' } } }) },
       want: [CLAIM],
     },
     'needs a class that allows it': {
@@ -179,61 +145,172 @@ describe('a claim that asks for more', () => {
     },
     'asks for nothing that it has': { world: { claim: bound('1Gi', '1Gi'), volume: aVolume() }, want: [] },
     'gets nothing from the volume of another': {
-      world: { claim: bound('2Gi', '1Gi'), volume: aVolume('1Gi', { metadata: { annotations: {} } }) },
+      world: { claim: bound('2Gi', '1Gi'), volume: aVolume({ metadata: { annotations: {} } }) },
       want: [],
     },
   };
   for (const [name, { world, want }] of Object.entries(cases)) {
-    it(name, () => assert.deepEqual(deeds(decideClaim(aWorld(world))), want));
+    it(name, () => assert.deepEqual(deedsOf(decideClaim(aWorld(world))), want));
   }
 });
 
-describe('a volume', () => {
-  const cases: Record<string, { volume: Stored<PersistentVolume>; want: string[] }> = {
-    'is deleted when its claim let it go': {
-      volume: aVolume('1Gi', { status: { phase: 'Released' } }),
-      want: ['delete PersistentVolume'],
-    },
-    'is deleted once': {
-      volume: aVolume('1Gi', { status: { phase: 'Released' }, metadata: { deletionTimestamp: NOW } }),
-      want: [],
-    },
-    'stays while it is bound': { volume: aVolume('1Gi', { status: { phase: 'Bound' } }), want: [] },
-    'stays where somebody wants to keep it': {
-      volume: aVolume('1Gi', {
-        status: { phase: 'Released' },
-        spec: { ...aVolume().spec, persistentVolumeReclaimPolicy: 'Retain' },
-      }),
-      want: [],
-    },
-    'of others is left to them': {
-      volume: aVolume('1Gi', { status: { phase: 'Released' }, metadata: { annotations: {} } }),
-      want: [],
-    },
-  };
-  for (const [name, { volume, want }] of Object.entries(cases)) {
-    it(name, () => assert.deepEqual(deeds(decideVolume({ volume, homeExists: true })), want));
+describe('a claim that is made from a VolumeSnapshot', () => {
+  const HERE = 'node/node-2/snapcontent-s1';
+  const ANYWHERE = 'shared/snapcontent-s1';
+  const dataSource = { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'snap' };
+  const bound = { boundVolumeSnapshotContentName: 'snapcontent-s1', readyToUse: true };
+  const taken = { snapshotHandle: HERE, readyToUse: true, creationTime: 1, restoreSize: GIB };
+
+  interface Wish {
+    readonly claim?: Partial<PersistentVolumeClaim['spec']>;
+    readonly annotations?: Record<string, string>;
+    readonly snapshot?: { status?: VolumeSnapshot['status']; metadata?: Partial<ObjectMeta> } | null;
+    readonly content?: {
+      status?: VolumeSnapshotContent['status'];
+      spec?: Partial<VolumeSnapshotContent['spec']>;
+    } | null;
+    readonly world?: Partial<ClaimWorld>;
   }
 
-  const metadata = (more: object = {}) => ({
-    deletionTimestamp: NOW,
-    finalizers: ['selfsame.io/volume-data'],
-    annotations: { ...aVolume().metadata.annotations, 'selfsame.io/volume-node': 'node-1' },
-    ...more,
-  });
-  const stranded: Record<string, { metadata: object; want: string[] }> = {
-    'says that the node is gone that would remove its data': { metadata: metadata(), want: ['VolumeNodeGone'] },
-    'says so only when it is to go': { metadata: metadata({ deletionTimestamp: undefined }), want: [] },
-    'says so only while the data are waited for': { metadata: metadata({ finalizers: ['other'] }), want: [] },
+  const worldOf = ({ claim, annotations = {}, snapshot = {}, content = {}, world }: Wish): ClaimWorld =>
+    aWorld({
+      claim: aClaim({ spec: { dataSource, dataSourceRef: dataSource, ...claim }, annotations }),
+      source: {
+        ...(snapshot === null ? {} : { snapshot: aSnapshot({ status: bound, ...snapshot }) }),
+        ...(content === null ? {} : { content: aContent({ status: taken, ...content }) }),
+      },
+      copier: 'node-9',
+      ...world,
+    });
+
+  const made: Record<string, { wish: Wish; want: { node?: string; copyNode?: string; handle: string } | undefined }> = {
+    'lies where the snapshot lies, before anybody uses it': {
+      wish: {},
+      want: { node: 'node-2', copyNode: 'node-2', handle: HERE },
+    },
+    'lies where the snapshot lies, whatever node was selected': {
+      wish: { annotations: { ...ASKED, [SELECTED]: 'node-1' } },
+      want: { node: 'node-2', copyNode: 'node-2', handle: HERE },
+    },
+    'is shared where its class says so, and copied where the snapshot lies': {
+      wish: { annotations: ASKED, world: { storageClass: SHARED } },
+      want: { copyNode: 'node-2', handle: HERE },
+    },
+    'is copied by any node where all reach both': {
+      wish: {
+        annotations: ASKED,
+        content: { status: { ...taken, snapshotHandle: ANYWHERE } },
+        world: { storageClass: SHARED },
+      },
+      want: { copyNode: 'node-9', handle: ANYWHERE },
+    },
+    'is made also where no node can copy yet': {
+      wish: {
+        annotations: ASKED,
+        content: { status: { ...taken, snapshotHandle: ANYWHERE } },
+        world: { storageClass: SHARED, copier: undefined },
+      },
+      want: { handle: ANYWHERE },
+    },
+    'waits for its consumer where the snapshot can be read everywhere': {
+      wish: { content: { status: { ...taken, snapshotHandle: ANYWHERE } } },
+      want: undefined,
+    },
+    'is copied on the node of its consumer then': {
+      wish: {
+        annotations: { ...ASKED, [SELECTED]: 'node-1' },
+        content: { status: { ...taken, snapshotHandle: ANYWHERE } },
+      },
+      want: { node: 'node-1', copyNode: 'node-1', handle: ANYWHERE },
+    },
+    'may be larger than the snapshot': {
+      wish: { claim: { resources: { requests: { storage: '2Gi' } } } },
+      want: { node: 'node-2', copyNode: 'node-2', handle: HERE },
+    },
+    'waits while the snapshot is not ready': { wish: { snapshot: { status: { readyToUse: false } } }, want: undefined },
+    'waits while the content is not seen': { wish: { content: null }, want: undefined },
+    'waits while the content says that it is not ready': {
+      wish: { content: { status: { ...taken, readyToUse: false } } },
+      want: undefined,
+    },
+    'is made also from one that is to go, when it was claimed before': {
+      wish: {
+        snapshot: {
+          metadata: {
+            deletionTimestamp: NOW,
+            finalizers: ['snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection'],
+          },
+        },
+      },
+      want: { node: 'node-2', copyNode: 'node-2', handle: HERE },
+    },
   };
-  for (const [name, { metadata: changed, want }] of Object.entries(stranded)) {
+  for (const [name, { wish, want }] of Object.entries(made)) {
     it(name, () => {
-      const volume = aVolume('1Gi', { status: { phase: 'Released' }, metadata: changed });
-      const decided = deeds(decideVolume({ volume, homeExists: false }));
+      const { changes, events } = decideClaim(worldOf(wish));
+      assert.deepEqual(events ?? [], []);
+      const [change] = changes;
+      if (want === undefined) return assert.equal(change, undefined);
+      assert.ok(change?.do === 'create');
+      const { metadata, spec } = change.object as PersistentVolume;
+      const { volumeAttributes } = spec.csi ?? {};
       assert.deepEqual(
-        decided.filter((deed) => !deed.startsWith('delete')),
-        want,
+        {
+          node: volumeAttributes?.['node'],
+          copyNode: metadata.annotations?.['selfsame.io/volume-copy-node'],
+          handle: volumeAttributes?.['snapshot'],
+        },
+        { node: undefined, copyNode: undefined, ...want },
       );
+      assert.ok(metadata.finalizers?.includes('selfsame.io/volume-copy'));
+    });
+  }
+
+  const refused: Record<string, { wish: Wish; want: RegExp }> = {
+    'is refused from another claim': {
+      wish: { claim: { dataSource: { kind: 'PersistentVolumeClaim', name: 'x' }, dataSourceRef: undefined } },
+      want: /claim\.spec\.dataSource "PersistentVolumeClaim\/x" is not supported; only VolumeSnapshots$/,
+    },
+    'is refused from another namespace': {
+      wish: { claim: { dataSource: undefined, dataSourceRef: { ...dataSource, namespace: 'other' } } },
+      want: /VolumeSnapshot\/other\/snap" is not supported/,
+    },
+    'is refused from what is not there': { wish: { snapshot: null, content: null }, want: /"snap" not found$/ },
+    'is refused from what is to go': {
+      wish: { snapshot: { metadata: { deletionTimestamp: NOW } } },
+      want: /"snap" is currently being deleted$/,
+    },
+    'is refused from the content of another': {
+      wish: { content: { spec: { volumeSnapshotRef: { namespace: 'default', name: 'snap', uid: 'other' } } } },
+      want: /"snapcontent-s1" is not the one of VolumeSnapshot "snap"$/,
+    },
+    'is refused from another driver': { wish: { content: { spec: { driver: 'x' } } }, want: /is not the one of/ },
+    'is refused from a handle that leads elsewhere': {
+      wish: { content: { status: { ...taken, snapshotHandle: 'shared/../../etc' } } },
+      want: /has no handle of local\.selfsame\.io$/,
+    },
+    'is refused when it is smaller': {
+      wish: { content: { status: { ...taken, restoreSize: GIB + 1 } } },
+      want: /requested volume size 1Gi is less than the size 1073741825 for the source snapshot "snap"$/,
+    },
+    'is refused in another mode': {
+      wish: { claim: { volumeMode: 'Block' } },
+      want: /volumeMode is Block, but VolumeSnapshot "snap" is of a volume of mode Filesystem$/,
+    },
+    'waits for the node that holds the snapshot': {
+      wish: { world: { sourceNodeExists: false } },
+      want: /node node-2 that holds the snapshot no longer exists$/,
+    },
+  };
+  for (const [name, { wish, want }] of Object.entries(refused)) {
+    it(name, () => {
+      const { changes, events = [] } = decideClaim(worldOf(wish));
+      assert.deepEqual(changes, []);
+      assert.deepEqual(
+        events.map(({ reason }) => reason),
+        ['ProvisioningFailed'],
+      );
+      assert.match(events[0]?.message ?? '', want);
     });
   }
 });

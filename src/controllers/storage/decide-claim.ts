@@ -2,11 +2,20 @@
  * What the provisioner does about one claim: makes its volume, and lets it grow. Pure.
  *
  *   waits for us ──node is known, or none is needed──► volume made ──bound by the cluster──► serves
+ *        └──from a snapshot: when that is ready; one that lies on a node decides where the volume lies
  *   serves ──asks for more──► volume's capacity raised ──nobody runs on it──► claim told the new size; the file follows
  *                                   └──a pod uses it──► FileSystemResizePending, until the node has grown it
  */
 import { SELECTED_NODE, STORAGE_PROVISIONER } from '#kube/volume-keys.ts';
-import { buildVolume, isOurs, refusal, scopeOf, volumeNameFor } from '#controllers/storage/local-volume.ts';
+import {
+  buildVolume,
+  isOurs,
+  refusal,
+  scopeOf,
+  type VolumeCopy,
+  volumeNameFor,
+} from '#controllers/storage/local-volume.ts';
+import { type Origin, originOf, type SnapshotSource } from '#controllers/storage/snapshot-source.ts';
 import { LOCAL_PROVISIONER } from '#api/names.ts';
 import { findCondition, setCondition } from '#kube/conditions.ts';
 import {
@@ -21,6 +30,8 @@ import { compareQuantities, parseQuantity, type Quantity } from '#kube/quantity.
 import { NOTHING, type Change, type Plan } from '#runtime/plan.ts';
 
 const RESIZE_PENDING = 'FileSystemResizePending';
+/** A node that is gone may come back, with the data; nobody tells us. */
+const NODE_GONE_RETRY_MS = 30_000;
 
 export interface ClaimWorld {
   readonly claim: Stored<PersistentVolumeClaim>;
@@ -31,6 +42,12 @@ export interface ClaimWorld {
   readonly selectedNodeExists: boolean;
   /** The node of a pod that uses it. */
   readonly consumerNode?: string;
+  /** What it is made from, where that is a VolumeSnapshot. */
+  readonly source: SnapshotSource;
+  /** Whether the node is there on which that snapshot lies; true where every node reaches it. */
+  readonly sourceNodeExists: boolean;
+  /** A node that can copy what every node reaches. */
+  readonly copier?: string;
   readonly now: string;
 }
 
@@ -40,24 +57,59 @@ export function decideClaim(world: ClaimWorld): Plan {
   return claim.spec.volumeName ? grow(world) : provision(world);
 }
 
-function provision({ claim, storageClass, volume, consumerNode, selectedNodeExists }: ClaimWorld): Plan {
-  if (claim.metadata.annotations?.[STORAGE_PROVISIONER] !== LOCAL_PROVISIONER) return NOTHING;
+function provision(world: ClaimWorld): Plan {
+  const { claim, storageClass, volume, selectedNodeExists } = world;
   if (storageClass?.provisioner !== LOCAL_PROVISIONER || volume !== undefined) return NOTHING;
-  const refused = refusal(claim, storageClass);
-  if (refused !== undefined) {
-    const { name } = storageClass.metadata;
-    const message = `failed to provision volume with StorageClass "${name}": ${refused}`;
-    return { changes: [], events: [{ type: 'Warning', reason: 'ProvisioningFailed', message }] };
-  }
+  const asked = claim.metadata.annotations?.[STORAGE_PROVISIONER] === LOCAL_PROVISIONER;
+  const waits = storageClass.volumeBindingMode === 'WaitForFirstConsumer';
+  const origin = originOf(claim, world.source);
+  // Before there is a consumer nobody asks; but the data of a snapshot lies where it lies, whoever comes.
+  if (!asked && (!waits || origin.is === 'empty')) return NOTHING;
+  const refused = refusal(claim, storageClass) ?? (origin.is === 'refused' ? origin.why : undefined);
+  if (refused !== undefined) return failed(storageClass, refused);
+  if (origin.is === 'waiting') return NOTHING;
+  if (!world.sourceNodeExists)
+    return { ...failed(storageClass, sourceGone(origin)), requeueAfterMs: NODE_GONE_RETRY_MS };
+  const fixed = scopeOf(storageClass) === 'node' ? nodeOf(origin) : undefined;
+  if (fixed !== undefined) return made(world, storageClass, fixed, copyOf(world, origin, fixed));
+  if (!asked) return NOTHING;
   const selected = claim.metadata.annotations?.[SELECTED_NODE];
   if (selected !== undefined && !selectedNodeExists) return selectAgain(claim, selected);
-  const node = selected ?? consumerNode;
-  const needsNode = scopeOf(storageClass) === 'node' || storageClass.volumeBindingMode === 'WaitForFirstConsumer';
-  if (needsNode && node === undefined) return NOTHING;
-  const object = buildVolume(claim, storageClass, node);
+  const node = selected ?? world.consumerNode;
+  if ((waits || scopeOf(storageClass) === 'node') && node === undefined) return NOTHING;
+  const target = scopeOf(storageClass) === 'node' ? node : undefined;
+  return made(world, storageClass, node, copyOf(world, origin, target));
+}
+
+function made(
+  { claim }: ClaimWorld,
+  storageClass: Stored<StorageClass>,
+  node: string | undefined,
+  copy: VolumeCopy | undefined,
+): Plan {
+  const object = buildVolume(claim, storageClass, node, copy);
   const reason = 'ProvisioningSucceeded';
   const why = `Successfully provisioned volume ${volumeNameFor(claim)}`;
   return { changes: [{ do: 'create', type: PERSISTENT_VOLUMES, object, reason, why }] };
+}
+
+/** Where both sides are reached from everywhere any node copies; one that is gone is replaced later (decide-volume.ts). */
+function copyOf({ copier }: ClaimWorld, origin: Origin, target: string | undefined): VolumeCopy | undefined {
+  if (origin.is !== 'ready') return undefined;
+  return { handle: origin.handle, node: nodeOf(origin) ?? target ?? copier };
+}
+
+function nodeOf(origin: Origin): string | undefined {
+  return origin.is === 'ready' && origin.place.scope === 'node' ? origin.place.node : undefined;
+}
+
+function sourceGone(origin: Origin): string {
+  return `node ${nodeOf(origin)} that holds the snapshot no longer exists`;
+}
+
+function failed({ metadata }: Stored<StorageClass>, why: string): Plan {
+  const message = `failed to provision volume with StorageClass "${metadata.name}": ${why}`;
+  return { changes: [], events: [{ type: 'Warning', reason: 'ProvisioningFailed', message }] };
 }
 
 /** Whoever selected it does so again when the annotation is gone. */

@@ -1,9 +1,17 @@
 /**
  * What the provisioner does about one of its volumes: deletes it when its claim let it go and it is not to be kept. The
  * object stays until the agent of the node has removed the data and taken its finalizer off. Where that node no longer
- * exists nobody does: it is said, and left to people, as a node that comes back brings the data with it. Pure.
+ * exists nobody does: it is said, and left to people, as a node that comes back brings the data with it. A copy into a
+ * volume that every node reaches goes to another node when the one that was to make it is gone. Pure.
  */
-import { VOLUME_DATA_FINALIZER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import {
+  COPY_NODE_ANNOTATION,
+  VOLUME_COPY_FINALIZER,
+  VOLUME_DATA_FINALIZER,
+  VOLUME_NODE_ANNOTATION,
+} from '#api/names.ts';
+import { parseSnapshotHandle } from '#api/snapshot-handle.ts';
+import { NO_COPIER_RETRY_MS } from '#controllers/storage/copy-node.ts';
 import { isOurs } from '#controllers/storage/local-volume.ts';
 import { PERSISTENT_VOLUMES, type PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -13,14 +21,23 @@ export interface VolumeWorld {
   readonly volume: Stored<PersistentVolume>;
   /** Whether the node that holds its data exists; true where every node reaches them. */
   readonly homeExists: boolean;
+  /** Whether the node exists that is to fill it. */
+  readonly copyNodeExists: boolean;
+  /** A node that can copy what every node reaches. */
+  readonly copier?: string;
+  /** A snapshot of it was asked for and is not complete. */
+  readonly isBeingTaken: boolean;
 }
 
-export function decideVolume({ volume, homeExists }: VolumeWorld): Plan {
+export function decideVolume(world: VolumeWorld): Plan {
+  const { volume, homeExists, copyNodeExists, isBeingTaken } = world;
   const { name, uid, deletionTimestamp } = volume.metadata;
   if (!isOurs(volume)) return NOTHING;
-  if (deletionTimestamp !== undefined) return homeExists ? NOTHING : stranded(volume);
+  if (deletionTimestamp !== undefined && !homeExists) return stranded(volume);
+  if (!copyNodeExists && isFilledAnywhere(volume)) return copyElsewhere(world);
   const released = volume.status?.phase === 'Released' && volume.spec.persistentVolumeReclaimPolicy === 'Delete';
-  if (!released) return NOTHING;
+  // Whoever took a snapshot and then let go of the claim wants the snapshot.
+  if (!released || deletionTimestamp !== undefined || isBeingTaken) return NOTHING;
   const why = 'its claim is gone, and the reclaim policy is Delete';
   return { changes: [{ do: 'delete', type: PERSISTENT_VOLUMES, name: { name }, uid, why }] };
 }
@@ -32,11 +49,41 @@ export function awaitedHome({ metadata }: PersistentVolume): string | undefined 
   return waits ? annotations?.[VOLUME_NODE_ANNOTATION] : undefined;
 }
 
+/** The node that is to fill it; undefined where nothing is to be filled, or nobody is to do it yet. */
+export function awaitedCopyNode({ metadata }: PersistentVolume): string | undefined {
+  return metadata.finalizers?.includes(VOLUME_COPY_FINALIZER)
+    ? metadata.annotations?.[COPY_NODE_ANNOTATION]
+    : undefined;
+}
+
+/**
+ * Whether any node can do what is left to do before the volume is filled. One that is to go is filled with nothing any
+ * more.
+ */
+export function isFilledAnywhere({ metadata, spec }: PersistentVolume): boolean {
+  const { finalizers = [], annotations, deletionTimestamp } = metadata;
+  if (!finalizers.includes(VOLUME_COPY_FINALIZER) || annotations?.[VOLUME_NODE_ANNOTATION] !== undefined) return false;
+  const place = parseSnapshotHandle(spec.csi?.volumeAttributes?.['snapshot'] ?? '');
+  return deletionTimestamp !== undefined || place?.scope === 'shared';
+}
+
+function copyElsewhere({ volume, copier }: VolumeWorld): Plan {
+  if (copier === undefined) return { changes: [], requeueAfterMs: NO_COPIER_RETRY_MS };
+  const { name, uid } = volume.metadata;
+  const patch = { type: 'merge' as const, body: { metadata: { annotations: { [COPY_NODE_ANNOTATION]: copier } } } };
+  const why = `no node is there to fill it; ${copier} can`;
+  return { changes: [{ do: 'patch', type: PERSISTENT_VOLUMES, name: { name }, uid, patch, why }] };
+}
+
 function stranded(volume: Stored<PersistentVolume>): Plan {
   const node = awaitedHome(volume);
   if (node === undefined) return NOTHING;
+  const copying = volume.metadata.finalizers?.includes(VOLUME_COPY_FINALIZER) === true;
+  const which = copying
+    ? `finalizers ${VOLUME_COPY_FINALIZER} and ${VOLUME_DATA_FINALIZER}`
+    : `finalizer ${VOLUME_DATA_FINALIZER}`;
   const message =
     `Cannot remove the data: node ${node} that holds them no longer exists. They are removed when it comes back; ` +
-    `to give them up, take the finalizer ${VOLUME_DATA_FINALIZER} off this volume`;
+    `to give them up, take the ${which} off this volume`;
   return { changes: [], events: [{ type: 'Warning', reason: 'VolumeNodeGone', message }] };
 }

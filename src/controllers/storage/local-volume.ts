@@ -1,6 +1,13 @@
 /** PersistentVolumes of `selfsame.io/local`: what they are made of, and which claims they can serve. Pure. */
 import { PROVISIONED_BY, VOLUME_PROTECTION } from '#kube/volume-keys.ts';
-import { LOCAL_DRIVER, LOCAL_PROVISIONER, VOLUME_DATA_FINALIZER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import {
+  COPY_NODE_ANNOTATION,
+  LOCAL_DRIVER,
+  LOCAL_PROVISIONER,
+  VOLUME_COPY_FINALIZER,
+  VOLUME_DATA_FINALIZER,
+  VOLUME_NODE_ANNOTATION,
+} from '#api/names.ts';
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
@@ -37,12 +44,15 @@ export function refusal(claim: Claim, storageClass: Stored<StorageClass>): strin
     return `StorageClass "${name}" keeps a volume on one node and cannot give ${many}; a class with scope "shared" can`;
   }
   if (spec.selector !== undefined) return 'claim.spec.selector is not supported';
-  if (spec.dataSource !== undefined || spec.dataSourceRef !== undefined) {
-    return 'claim.spec.dataSource is not supported yet';
-  }
   return spec.resources?.requests?.['storage'] === undefined
     ? 'claim.spec.resources.requests.storage is not set'
     : undefined;
+}
+
+/** What a volume is filled with, and by which node, once that is known. */
+export interface VolumeCopy {
+  readonly handle: string;
+  readonly node?: string;
 }
 
 /** `node`: where a claim of scope `node` gets its data. */
@@ -50,6 +60,7 @@ export function buildVolume(
   claim: Claim,
   storageClass: Stored<StorageClass>,
   node: string | undefined,
+  copy?: VolumeCopy,
 ): PersistentVolume {
   const scope = scopeOf(storageClass) ?? 'node';
   const place = scope === 'node' ? node : undefined;
@@ -65,9 +76,10 @@ export function buildVolume(
       annotations: {
         [PROVISIONED_BY]: LOCAL_PROVISIONER,
         ...(place === undefined ? {} : { [VOLUME_NODE_ANNOTATION]: place }),
+        ...(copy?.node === undefined ? {} : { [COPY_NODE_ANNOTATION]: copy.node }),
       },
       // The cluster gives its own to every volume; there from the start, nobody has to write it.
-      finalizers: [VOLUME_DATA_FINALIZER, VOLUME_PROTECTION],
+      finalizers: [VOLUME_DATA_FINALIZER, ...(copy === undefined ? [] : [VOLUME_COPY_FINALIZER]), VOLUME_PROTECTION],
     },
     spec: {
       capacity: { storage: spec.resources?.requests?.['storage'] ?? 0 },
@@ -86,7 +98,11 @@ export function buildVolume(
       csi: {
         driver: LOCAL_DRIVER,
         volumeHandle: name,
-        volumeAttributes: { scope, ...(place === undefined ? {} : { node: place }) },
+        volumeAttributes: {
+          scope,
+          ...(place === undefined ? {} : { node: place }),
+          ...(copy === undefined ? {} : { snapshot: copy.handle }),
+        },
       },
     },
   };

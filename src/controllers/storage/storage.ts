@@ -4,24 +4,33 @@
  */
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
-import { LOCAL_PROVISIONER } from '#api/names.ts';
+import { LOCAL_DRIVER, LOCAL_PROVISIONER } from '#api/names.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { type ClaimWorld, decideClaim } from '#controllers/storage/decide-claim.ts';
 import { SELECTED_NODE } from '#kube/volume-keys.ts';
-import { awaitedHome, decideVolume, type VolumeWorld } from '#controllers/storage/decide-volume.ts';
+import { consumedBy, consumerNode, indexConsumers } from '#controllers/storage/consumers.ts';
+import { firstCopier, indexCopiers } from '#controllers/storage/copy-node.ts';
+import {
+  awaitedCopyNode,
+  awaitedHome,
+  decideVolume,
+  isFilledAnywhere,
+  type VolumeWorld,
+} from '#controllers/storage/decide-volume.ts';
 import { volumeNameFor } from '#controllers/storage/local-volume.ts';
+import { CLAIMS_BY_SOURCE, type SnapshotSource, sourceSnapshotKeys } from '#controllers/storage/snapshot-source.ts';
+import { parseSnapshotHandle } from '#api/snapshot-handle.ts';
 import {
   NODES,
   type Node,
   PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,
   type PersistentVolume,
-  type Pod,
   PODS,
   STORAGE_CLASSES,
 } from '#kube/core-kinds.ts';
-import type { Stored } from '#kube/meta.ts';
+import { VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS, type VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
 import { timestamp } from '#lib/clock.ts';
 import {
   type ControllerDefinition,
@@ -33,12 +42,14 @@ import {
 } from '#runtime/controller.ts';
 
 const CONCURRENCY = 10;
-/** Pods that have a node and have not ended, by the key of each claim that they use. */
-const CONSUMERS = 'consumed-claim';
 /** Claims by the name of their class. */
 const BY_CLASS = 'storage-class';
 /** Volumes that are to go, by the node that has to remove their data. */
 const AWAITED_HOME = 'awaited-home';
+/** Contents of snapshots that are not complete, by the volume. */
+const UNFINISHED_BY_VOLUME = 'unfinished-by-volume';
+/** Volumes that are to be filled, by the node that is to do it. */
+const AWAITED_COPY_NODE = 'awaited-copy-node';
 
 export const storageController: PlaneController = {
   account: 'storage-controller',
@@ -54,8 +65,29 @@ function claimDefinition({ informer, clock }: ControllerParts): ControllerDefini
   const classes = informer(STORAGE_CLASSES);
   const pods = informer(PODS);
   const nodes = informer(NODES);
-  pods.addIndex(CONSUMERS, consumedBy);
+  const snapshots = informer(VOLUME_SNAPSHOTS);
+  const contents = informer(VOLUME_SNAPSHOT_CONTENTS);
+  indexConsumers(pods);
+  indexCopiers(nodes);
+  claims.addIndex(CLAIMS_BY_SOURCE, sourceSnapshotKeys);
   claims.addIndex(BY_CLASS, ({ spec }) => (spec.storageClassName ? [spec.storageClassName] : []));
+
+  /** Claims that have their volume are through with their source. */
+  function madeFrom(snapshotKey: string): string[] {
+    const waiting = claims.byIndex(CLAIMS_BY_SOURCE, snapshotKey).filter(({ spec }) => !spec.volumeName);
+    return waiting.map(objectKey);
+  }
+
+  function sourceOf([snapshotKey]: readonly string[]): SnapshotSource {
+    const snapshot = snapshotKey === undefined ? undefined : snapshots.get(snapshotKey);
+    const content = snapshot?.status?.boundVolumeSnapshotContentName;
+    return { snapshot, content: content === undefined ? undefined : contents.get(content) };
+  }
+
+  function homeExists({ content }: SnapshotSource): boolean {
+    const place = parseSnapshotHandle(content?.status?.snapshotHandle ?? '');
+    return place?.scope !== 'node' || nodes.get(place.node) !== undefined;
+  }
 
   return defineController<ClaimWorld>({
     name: 'storage-claims',
@@ -69,20 +101,32 @@ function claimDefinition({ informer, clock }: ControllerParts): ControllerDefini
       }),
       source(classes, ({ metadata }) => claims.byIndex(BY_CLASS, metadata.name).map(objectKey)),
       source(pods, consumedBy),
+      source(snapshots, (snapshot) => madeFrom(objectKey(snapshot))),
+      source(
+        contents,
+        ({
+          spec: {
+            volumeSnapshotRef: { namespace, name },
+          },
+        }) => (name === undefined ? [] : madeFrom(keyOf({ namespace, name }))),
+      ),
       lookedUp(nodes),
     ],
     observe(key) {
       const claim = claims.get(key);
       if (claim === undefined) return undefined;
       const { storageClassName, volumeName } = claim.spec;
-      const [consumer] = pods.byIndex(CONSUMERS, key);
+      const snapshotSource = sourceOf(volumeName ? [] : sourceSnapshotKeys(claim));
       const selected = claim.metadata.annotations?.[SELECTED_NODE];
       return {
         claim,
         storageClass: storageClassName ? classes.get(storageClassName) : undefined,
         volume: volumes.get(volumeName || volumeNameFor(claim)),
         selectedNodeExists: selected !== undefined && nodes.get(selected) !== undefined,
-        consumerNode: consumer?.spec.nodeName,
+        consumerNode: consumerNode(pods, key),
+        source: snapshotSource,
+        sourceNodeExists: homeExists(snapshotSource),
+        ...(snapshotSource.content === undefined ? {} : { copier: firstCopier(nodes) }),
         now: timestamp(clock.now()),
       };
     },
@@ -91,30 +135,32 @@ function claimDefinition({ informer, clock }: ControllerParts): ControllerDefini
   });
 }
 
-function consumedBy({ metadata: { namespace }, spec, status }: Stored<Pod>): string[] {
-  if (!spec.nodeName || status?.phase === 'Succeeded' || status?.phase === 'Failed') return [];
-  return (spec.volumes ?? []).flatMap(({ persistentVolumeClaim: claim }) =>
-    claim === undefined ? [] : [keyOf({ namespace, name: claim.claimName })],
-  );
-}
-
 function volumeDefinition({ informer }: ControllerParts): ControllerDefinition<VolumeWorld> {
   const volumes = informer(PERSISTENT_VOLUMES);
   const nodes = informer(NODES);
-  volumes.addIndex(AWAITED_HOME, (volume) => {
-    const home = awaitedHome(volume);
-    return home === undefined ? [] : [home];
-  });
+  const contents = informer(VOLUME_SNAPSHOT_CONTENTS);
+  indexCopiers(nodes);
+  contents.addIndex(UNFINISHED_BY_VOLUME, (content) => (isUnfinished(content) ? volumeNames(content) : []));
+  volumes.addIndex(AWAITED_HOME, (volume) => listed(awaitedHome(volume)));
+  volumes.addIndex(AWAITED_COPY_NODE, (volume) => listed(awaitedCopyNode(volume)));
   return defineController<VolumeWorld>({
     name: 'storage-volumes',
     type: PERSISTENT_VOLUMES,
     concurrency: CONCURRENCY,
-    sources: [source(volumes), goneNodes(nodes, volumes)],
+    sources: [source(volumes), source(contents, volumeNames), goneNodes(nodes, volumes)],
     observe(key) {
       const volume = volumes.get(key);
       if (volume === undefined) return undefined;
       const home = awaitedHome(volume);
-      return { volume, homeExists: home === undefined || nodes.get(home) !== undefined };
+      const copyNode = awaitedCopyNode(volume);
+      const copyNodeExists = copyNode !== undefined && nodes.get(copyNode) !== undefined;
+      return {
+        volume,
+        homeExists: home === undefined || nodes.get(home) !== undefined,
+        copyNodeExists,
+        isBeingTaken: contents.byIndex(UNFINISHED_BY_VOLUME, key).length > 0,
+        ...(isFilledAnywhere(volume) && !copyNodeExists ? { copier: firstCopier(nodes) } : {}),
+      };
     },
     decide: decideVolume,
     subject: ({ volume }) => volume,
@@ -128,7 +174,22 @@ function goneNodes(nodes: Informer<Node>, volumes: Informer<PersistentVolume>): 
     subscribe: (add) =>
       nodes.onChange((name, { new: next }) => {
         if (next !== undefined) return;
-        for (const { metadata } of volumes.byIndex(AWAITED_HOME, name)) add(metadata.name);
+        for (const index of [AWAITED_HOME, AWAITED_COPY_NODE]) {
+          for (const { metadata } of volumes.byIndex(index, name)) add(metadata.name);
+        }
       }),
   };
+}
+
+function isUnfinished({ metadata, spec, status }: VolumeSnapshotContent): boolean {
+  return spec.driver === LOCAL_DRIVER && status?.readyToUse !== true && metadata.deletionTimestamp === undefined;
+}
+
+/** Volumes of ours have the name of their handle. */
+function volumeNames({ spec }: VolumeSnapshotContent): string[] {
+  return listed(spec.source.volumeHandle);
+}
+
+function listed(name: string | undefined): string[] {
+  return name === undefined ? [] : [name];
 }

@@ -16,8 +16,9 @@ export function isOrphan(vmi: Stored<VirtualMachineInstance>): boolean {
 }
 
 /** Undefined where there is nothing to adopt. */
-export function adoption({ vm, stranger, mayAdopt }: VmWorld): Change | undefined {
-  if (stranger === undefined || mayAdopt !== true || !isOrphan(stranger)) return undefined;
+export function adoption({ vm, stranger, mayAdopt, lock }: VmWorld): Change | undefined {
+  // Whoever holds the VM has been told that it has no instance.
+  if (stranger === undefined || lock !== undefined || mayAdopt !== true || !isOrphan(stranger)) return undefined;
   const { name, namespace, uid, resourceVersion, ownerReferences = [] } = stranger.metadata;
   const body = { metadata: { resourceVersion, ownerReferences: [...ownerReferences, ownedBy(vm)] } };
   const why = `Adopted the virtual machine instance ${uid}, which an earlier virtual machine of this name left behind`;

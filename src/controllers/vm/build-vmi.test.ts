@@ -4,7 +4,7 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { buildVmi } from '#controllers/vm/build-vmi.ts';
 import { derivedMac } from '#api/derived-mac.ts';
 import { identityOf } from '#controllers/vm/identity.ts';
-import { legacyUuid } from '#controllers/vm/legacy-uuid.ts';
+import { legacyUuid } from '#api/legacy-uuid.ts';
 import { observedGeneration, restartRequired } from '#controllers/vm/restart-required.ts';
 import { aRecord, aVm, aVmi, aWorld, CONFIGURATION, DELETED, UUID } from '#controllers/vm/vm-world.fixture.ts';
 

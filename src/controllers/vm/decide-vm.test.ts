@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { legacyUuid } from '#api/legacy-uuid.ts';
 import { VM_FINALIZER, VMI_FINALIZER } from '#api/names.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
@@ -21,6 +22,7 @@ interface Case {
 }
 
 const anOrphan = (metadata: ObjectMeta = {}) => aVmi('Running', { metadata: { ownerReferences: [], ...metadata } });
+const lock = { kind: 'snapshot', name: 'nightly' } as const;
 const FRESH = { finalizers: undefined };
 const bare = aVm({ metadata: FRESH, template: { domain: {} } });
 
@@ -94,6 +96,7 @@ const cases: Record<string, Case> = {
     want: ['patch VirtualMachine', 'patch VirtualMachineInstance'],
     status: false,
   },
+  'nor by a VM that somebody holds': { world: { stranger: anOrphan(), mayAdopt: true, lock }, want: [] },
   'but not by a VM that is gone already': { world: { stranger: anOrphan(), mayAdopt: false }, want: [] },
   'nor one that people made themselves': {
     world: { stranger: anOrphan({ finalizers: [VMI_FINALIZER] }), mayAdopt: true },
@@ -111,6 +114,17 @@ const cases: Record<string, Case> = {
     want: ['patch VirtualMachine'],
     status: false,
   },
+  'a VM that somebody holds is not started': { world: { lock }, want: [] },
+  'nor prepared for it': { world: { lock, vm: aVm({ metadata: FRESH }), identity: undefined }, want: [] },
+  'nor woken': {
+    world: { lock, vm: aVm({ runStrategy: 'Halted', status: { stateChangeRequests: [{ action: 'Start' }] } }) },
+    want: [],
+  },
+  'it is still stopped': {
+    world: { lock, vm: aVm({ runStrategy: 'Halted' }), vmi: aVmi('Running') },
+    want: ['delete VirtualMachineInstance'],
+  },
+  'and let go': { world: { lock, vm: aVm({ metadata: DELETED }) }, want: ['patch VirtualMachine'], status: false },
   'the record of an earlier VM keeps a start back': {
     world: { identity: aRecord(aVm({ metadata: { uid: 'earlier' } })) },
     want: [],
@@ -125,12 +139,12 @@ for (const [name, { world, want, status = true }] of Object.entries(cases)) {
   });
 }
 
-test('the machine type is written with the finalizer, on the state that was seen', () => {
-  const [change] = decideVm(aWorld({ vm: bare })).changes;
+test('machine type and firmware uuid are written with the finalizer, on the state that was seen', () => {
+  const [change] = decideVm(aWorld({ vm: bare, identity: undefined })).changes;
   assert.ok(change?.do === 'patch');
   assert.deepEqual(change.patch.body, {
     metadata: { resourceVersion: '1', finalizers: [VM_FINALIZER] },
-    spec: { template: { spec: { domain: { machine: { type: 'q35' } } } } },
+    spec: { template: { spec: { domain: { machine: { type: 'q35' }, firmware: { uuid: legacyUuid('db') } } } } },
   });
 });
 

@@ -3,6 +3,7 @@ import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { adoption } from '#controllers/vm/adopt.ts';
 import { releaseInstance, removal, stop } from '#controllers/vm/delete.ts';
 import { recordIdentity } from '#controllers/vm/identity.ts';
+import { firmwareTrouble, missingFirmware, patchVm } from '#controllers/vm/persist-firmware.ts';
 import { wantOf } from '#controllers/vm/run-strategy.ts';
 import { prepareVm, start } from '#controllers/vm/start.ts';
 import { FAILED_CREATE, troubleOf } from '#controllers/vm/trouble.ts';
@@ -22,8 +23,9 @@ const rules: readonly Rule[] = [
   adoptOrphan, // What an earlier VM of the name left running is the VM's own before anything is decided about it.
   wakeHalted, // A paused start of a halted VM makes it one that is always to run.
   stopUnwanted, // An instance that is finished, or not wanted, has to be gone before a new one may take its name.
-  startWanted,
   recordAgain, // A record that somebody deleted is made again while the instance still knows what it said.
+  persistFirmware, // A VM of old gets the uuid that it has always had, also when it is not about to start.
+  startWanted,
 ];
 
 export function decideVm(world: VmWorld): Plan {
@@ -43,12 +45,13 @@ function eventsOf(world: VmWorld): EventNote[] {
   return trouble === undefined || trouble.message === told ? [] : [{ type: 'Warning', ...trouble }];
 }
 
-/** An instance that could not be made is told in the status; one that could is told when it is seen. */
+/** What could not be made is told in the status; what could is told when it is seen. */
 export function concludeVm(world: VmWorld, failures: readonly Failure[]): Plan['status'] {
   const failure = failures.find(({ error }) => !isStale(error));
   if (failure === undefined) return undefined;
-  const message = `Failure while starting VMI: ${textOf(failure.error)}`;
-  return vmStatusOf(world, { reason: FAILED_CREATE, message });
+  const cause = textOf(failure.error);
+  const start = { reason: FAILED_CREATE, message: `Failure while starting VMI: ${cause}` };
+  return vmStatusOf(world, firmwareTrouble(failure.change, cause) ?? start);
 }
 
 function releaseStopping(world: VmWorld): Plan | undefined {
@@ -92,6 +95,18 @@ function recordAgain(world: VmWorld): Plan | undefined {
   return { changes: recordIdentity(world), status: vmStatusOf(world) };
 }
 
+/** A start does it with its own first write. */
+function persistFirmware(world: VmWorld): Plan | undefined {
+  const firmware = missingFirmware(world);
+  if (firmware === undefined || mayStart(world)) return undefined;
+  // Told in the status where it fails (concludeVm); otherwise the next look tells all.
+  return { changes: [patchVm(world.vm, { firmware }, 'it lacks its firmware uuid')], goOn: true };
+}
+
 function startWanted(world: VmWorld): Plan | undefined {
-  return wantOf(world).to === 'start' && troubleOf(world) === undefined ? start(world) : undefined;
+  return mayStart(world) ? start(world) : undefined;
+}
+
+function mayStart(world: VmWorld): boolean {
+  return wantOf(world).to === 'start' && troubleOf(world) === undefined;
 }

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { IdentitySpec } from '#api/virtual-machine-identity/kind.ts';
 import { identityOf, recordIdentity } from '#controllers/vm/identity.ts';
-import { legacyUuid } from '#controllers/vm/legacy-uuid.ts';
+import { legacyUuid } from '#api/legacy-uuid.ts';
 import { aRecord, aVm, aVmi, aWorld, DELETED, UUID } from '#controllers/vm/vm-world.fixture.ts';
 
 test('the legacy uuid is the one that KubeVirt makes', () => {

@@ -1,6 +1,6 @@
 /**
  * Who a VM is: firmware uuid and serial, and the MAC addresses of interfaces that name none. What the template says
- * counts, then what the record says, and only then something is made. What is made follows from the VM's uid, so that
+ * counts, then what the record says, then what the instance has, and only then something is made. What is made follows from the VM's uid, so that
  * making it again after a lost write makes the same. Pure.
  */
 import { derivedMac } from '#api/derived-mac.ts';
@@ -11,7 +11,7 @@ import {
   type VirtualMachineIdentity,
 } from '#api/virtual-machine-identity/kind.ts';
 import { interfacesOf } from '#api/attached-interfaces.ts';
-import { legacyUuid } from '#controllers/vm/legacy-uuid.ts';
+import { legacyUuid } from '#api/legacy-uuid.ts';
 import { controllerUid, isDeleting, templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { apiVersionOf, type OwnerReference, type Stored } from '#kube/meta.ts';
@@ -32,20 +32,25 @@ export function identityOf(vm: Stored<VirtualMachine>, known: IdentitySpec | und
 }
 
 /** The record, where it is this VM's or can become it. */
-function ownRecord({ vm, identity }: VmWorld): Stored<VirtualMachineIdentity> | undefined {
+export function ownRecord({ vm, identity }: VmWorld): Stored<VirtualMachineIdentity> | undefined {
   return identity === undefined || isForeign(vm, identity) ? undefined : identity;
 }
 
-/** Who the VM was so far: on record, or, where somebody has deleted that, as the instance has it. */
+/**
+ * Who the VM was so far: on record, or, where that says nothing, as the instance has it. MAC addresses count as a whole:
+ * one that the record leaves out was the template's own at the start.
+ */
 export function knownIdentity(world: VmWorld): IdentitySpec | undefined {
   const { vmi } = world;
-  const record = ownRecord(world);
-  if (record !== undefined || vmi === undefined) return record?.spec;
+  const recorded: IdentitySpec | undefined = ownRecord(world)?.spec;
+  if (vmi === undefined) return recorded;
   const { uuid, serial } = vmi.spec.domain.firmware ?? {};
+  const firmware = { uuid: recorded?.firmware?.uuid || uuid, serial: recorded?.firmware?.serial || serial };
+  if (recorded !== undefined) return { ...recorded, firmware };
   const interfaces = interfacesOf(vmi.spec).flatMap(({ name, macAddress }) =>
     macAddress ? [{ name, macAddress }] : [],
   );
-  return { firmware: { uuid, serial }, interfaces };
+  return { firmware, interfaces };
 }
 
 /** A record that another VM of this name has left behind: it goes with the next garbage collection. */

@@ -48,6 +48,18 @@ for (const [name, [stateChangeRequests, table]] of Object.entries(tables)) {
   });
 }
 
+test('a VM that somebody holds is stopped as ever, and nothing else is done', () => {
+  for (const [stateChangeRequests, table] of Object.values(tables)) {
+    for (const [strategy, cells] of Object.entries(table) as [RunStrategy, string[]][]) {
+      const vm = aVm({ runStrategy: strategy, status: { stateChangeRequests, runStrategy: strategy } });
+      const instances = [undefined, ...PHASES.map((phase) => aVmi(phase))];
+      const wants = instances.map((vmi) => wantOf(aWorld({ vm, vmi, lock: { kind: 'restore', name: 'r' } })).to);
+      const want = cells.map((cell) => (cell === 'stop' ? 'stop' : 'stay'));
+      assert.deepEqual(wants, want, strategy);
+    }
+  }
+});
+
 test('an instance that is on its way out is waited for', () => {
   for (const runStrategy of Object.keys(QUIET) as RunStrategy[]) {
     const vmi = aVmi('Failed', { metadata: DELETED });

@@ -20,6 +20,12 @@ const STOP: Want = { to: 'stop' };
 const STAY: Want = { to: 'stay' };
 
 export function wantOf(world: VmWorld): Want {
+  const want = freeWantOf(world);
+  // Whoever holds the VM reads or changes its disks: it may stop, but nothing starts until it is let go.
+  return world.lock === undefined || want.to === 'stop' ? want : STAY;
+}
+
+function freeWantOf(world: VmWorld): Want {
   const { vm, vmi, stranger } = world;
   const strategy = runStrategyOf(vm);
   if (strategy === undefined || stranger !== undefined) return STAY;

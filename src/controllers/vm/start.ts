@@ -1,11 +1,12 @@
 /**
- * A start, in the order in which its writes must last: the VM is held by our finalizer and names its machine type, its
- * identity is on record, and then the instance is made. Each write may be the last one: the next look goes on there.
+ * A start, in the order in which its writes must last: the VM is held by our finalizer and names its machine type and
+ * its firmware uuid, its identity is on record, and then the instance is made. Each write may be the last one: the next
+ * look goes on there.
  */
 import { VM_FINALIZER } from '#api/names.ts';
-import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { buildVmi } from '#controllers/vm/build-vmi.ts';
+import { missingFirmware, patchVm } from '#controllers/vm/persist-firmware.ts';
 import { identityOf, knownIdentity, recordIdentity } from '#controllers/vm/identity.ts';
 import { pausedStartIsNext } from '#controllers/vm/state-change-requests.ts';
 import { templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
@@ -26,21 +27,15 @@ function create(world: VmWorld): Change {
   return { do: 'create', type: VIRTUAL_MACHINE_INSTANCES, object, why };
 }
 
-/** Holds the VM, and gives it a machine type; nothing where both are so. */
-export function prepareVm({ vm, configuration }: VmWorld): Change[] {
-  const { name, namespace, uid, resourceVersion, finalizers = [] } = vm.metadata;
+/** Holds the VM, and gives it a machine type and the firmware uuid that it lacks; nothing where all is so. */
+export function prepareVm(world: VmWorld): Change[] {
+  const { vm, configuration } = world;
+  const { finalizers = [] } = vm.metadata;
   const held = finalizers.includes(VM_FINALIZER);
-  const typed = Boolean(templateSpec(vm).domain.machine?.type);
-  if (held && typed) return [];
-  const body = {
-    metadata: { resourceVersion, ...(held ? {} : { finalizers: [...finalizers, VM_FINALIZER] }) },
-    ...(typed ? {} : { spec: machineType(configuration.defaultMachineType) }),
-  };
-  const why = 'it is about to start';
-  const patch = { type: 'merge', body } as const;
-  return [{ do: 'patch', type: VIRTUAL_MACHINES, name: { name, namespace }, uid, patch, why }];
-}
-
-function machineType(type: string): object {
-  return { template: { spec: { domain: { machine: { type } } } } };
+  const type = templateSpec(vm).domain.machine?.type ? undefined : configuration.defaultMachineType;
+  const firmware = missingFirmware(world);
+  if (held && type === undefined && firmware === undefined) return [];
+  const metadata = held ? {} : { finalizers: [...finalizers, VM_FINALIZER] };
+  const domain = type === undefined ? {} : { machine: { type } };
+  return [patchVm(vm, { metadata, domain, firmware }, 'it is about to start')];
 }

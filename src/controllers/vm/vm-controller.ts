@@ -1,19 +1,26 @@
 /**
- * VirtualMachines: observes a VM, its instance, its identity record and the claims that its template names, and decides
- * (decide-vm.ts). It makes and deletes the instance; running it is left to controllers/vmi and the node agent.
+ * VirtualMachines: observes a VM, its instance, its identity record, the claims that its template names, who wants to
+ * hold it (lock.ts) and who has the same firmware uuid, and decides (decide-vm.ts). It makes and deletes the instance; running it is left to controllers/vmi and the node agent.
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
+import { firmwareUuidOf } from '#api/firmware-uuid-index.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
+import { LEGACY_UUID_METRIC } from '#api/legacy-uuid.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
+import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { isOrphan } from '#controllers/vm/adopt.ts';
 import { concludeVm, decideVm } from '#controllers/vm/decide-vm.ts';
 import { releaseInstance } from '#controllers/vm/delete.ts';
+import { lockOf, UNFINISHED_BY_VM, unfinishedRestoreOf, unfinishedSnapshotOf } from '#controllers/vm/lock.ts';
+import { persistsLegacyUuid } from '#controllers/vm/persist-firmware.ts';
+import { UuidHolders, vmSource, type UuidSharers } from '#controllers/vm/uuid-holders.ts';
 import { claimNamesOf } from '#api/claim-names.ts';
 import { controllerUid, isDeleting, templateSpec, type ClaimView, type VmWorld } from '#controllers/vm/vm-world.ts';
 import { isApiError } from '#kube/api-error.ts';
@@ -29,6 +36,8 @@ const BY_CLAIM = 'claim';
 const UNTYPED = 'untyped';
 const CONFIGURATION_KEY = keyOf({ namespace: SYSTEM_NAMESPACE, name: KUBEVIRT_NAME });
 
+const LEGACY_USE = { use: 'vm' };
+
 /** An instance whose VM is gone, and that still has our finalizer. */
 interface Leftover {
   readonly leftover: Stored<VirtualMachineInstance>;
@@ -40,18 +49,31 @@ export const vmController: PlaneController = {
   start: (parts) => [startController(definition(parts), parts)],
 };
 
-function definition({ client, informer, clock }: ControllerParts): ControllerDefinition<VmWorld | Leftover> {
+function definition({ client, informer, clock, metrics }: ControllerParts): ControllerDefinition<VmWorld | Leftover> {
   const vms = informer(VIRTUAL_MACHINES);
   const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
   const identities = informer(VIRTUAL_MACHINE_IDENTITIES);
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   const kubevirts = informer(KUBEVIRTS);
+  const snapshots = informer(VIRTUAL_MACHINE_SNAPSHOTS);
+  const restores = informer(VIRTUAL_MACHINE_RESTORES);
   vms.addIndex(BY_CLAIM, claimKeysOf);
   vms.addIndex(UNTYPED, (vm) => (templateSpec(vm).domain.machine?.type ? [] : [UNTYPED]));
+  snapshots.addIndex(UNFINISHED_BY_VM, unfinishedSnapshotOf);
+  restores.addIndex(UNFINISHED_BY_VM, unfinishedRestoreOf);
+  const holders = new UuidHolders();
+  const legacyUuids = metrics.counter(LEGACY_UUID_METRIC.name, LEGACY_UUID_METRIC.help);
+  legacyUuids.add(LEGACY_USE, 0);
+  metrics.gauge('selfsame_duplicate_firmware_uuids', 'VMs that share their firmware uuid.', () => holders.sharing);
 
   function claimsOf(vm: Stored<VirtualMachine>): ClaimView[] {
     const { namespace } = vm.metadata;
     return claimNamesOf(templateSpec(vm)).map((name) => ({ name, claim: claims.get(keyOf({ namespace, name })) }));
+  }
+
+  function sharersOf(vm: Stored<VirtualMachine>): UuidSharers | undefined {
+    const uuid = firmwareUuidOf(vm);
+    return uuid === undefined ? undefined : holders.sharersOf(uuid, objectKey(vm));
   }
 
   /** Asked before it becomes an owner: an instance whose owner is gone would be collected as garbage. */
@@ -71,11 +93,13 @@ function definition({ client, informer, clock }: ControllerParts): ControllerDef
     type: VIRTUAL_MACHINES,
     concurrency: CONCURRENCY,
     sources: [
-      source(vms),
+      vmSource(vms, holders),
       // Instances and records have the name of their VM.
       source(vmis),
       source(identities),
       source(claims, (claim) => vms.byIndex(BY_CLAIM, objectKey(claim)).map(objectKey)),
+      source(snapshots, unfinishedSnapshotOf),
+      source(restores, unfinishedRestoreOf),
       // A new default matters to those that have none of their own; one that runs may need a restart for it.
       source(kubevirts, () => vms.byIndex(UNTYPED, UNTYPED).map(objectKey)),
     ],
@@ -90,6 +114,11 @@ function definition({ client, informer, clock }: ControllerParts): ControllerDef
         ...(!own && named !== undefined && isOrphan(named) ? { mayAdopt: await isThere(vm, signal) } : {}),
         identity: identities.get(key),
         configuration: configurationOf(kubevirts.get(CONFIGURATION_KEY)),
+        lock: lockOf(vm, {
+          snapshots: snapshots.byIndex(UNFINISHED_BY_VM, key),
+          restores: restores.byIndex(UNFINISHED_BY_VM, key),
+        }),
+        sharers: sharersOf(vm),
         claims: claimsOf(vm),
         now: clock.now(),
       };
@@ -100,6 +129,9 @@ function definition({ client, informer, clock }: ControllerParts): ControllerDef
       return change === undefined ? NOTHING : { changes: [change] };
     },
     conclude: (world, failures) => ('vm' in world ? concludeVm(world, failures) : undefined),
+    applied(change) {
+      if (persistsLegacyUuid(change)) legacyUuids.add(LEGACY_USE);
+    },
     subject: (world) => ('vm' in world ? world.vm : undefined),
   });
 }

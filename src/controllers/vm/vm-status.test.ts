@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { PrintableStatus } from '#api/virtual-machine/schema.ts';
+import type { PrintableStatus, VmStatus } from '#api/virtual-machine/schema.ts';
 import { backoffSeconds, startFailureOf } from '#controllers/vm/start-failure.ts';
-import { aRecord, aVm, aVmi, aWorld, DELETED, NOW, NOW_MS, RAN } from '#controllers/vm/vm-world.fixture.ts';
+import { aRecord, aVm, aVmi, aWorld, DELETED, NOW, NOW_MS, RAN, UUID } from '#controllers/vm/vm-world.fixture.ts';
+import type { UuidSharers } from '#controllers/vm/uuid-holders.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { vmStatusOf } from '#controllers/vm/vm-status.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
@@ -73,6 +74,49 @@ const words: Record<string, [PrintableStatus, Partial<VmWorld>]> = {
 
 for (const [name, [want, overrides]] of Object.entries(words)) {
   test(`${name}: ${want}`, () => assert.equal(vmStatusOf(aWorld(overrides)).printableStatus, want));
+}
+
+test('who holds the VM is told, and a start that is put off for it is none', () => {
+  const held = (kind: 'snapshot' | 'restore') => vmStatusOf(aWorld({ lock: { kind, name: 'nightly' } }));
+  const told = ({ snapshotInProgress, restoreInProgress, printableStatus }: VmStatus) =>
+    [snapshotInProgress, restoreInProgress, printableStatus].join();
+  assert.equal(told(held('snapshot')), 'nightly,,Stopped');
+  assert.equal(told(held('restore')), ',nightly,Stopped');
+  const vm = aVm({ status: { snapshotInProgress: 'nightly', restoreInProgress: 'nightly' } });
+  assert.equal(told(vmStatusOf(aWorld({ vm }))), ',,Starting');
+});
+
+const sharers: Record<string, [UuidSharers | undefined, string | undefined]> = {
+  'a uuid of its own is nothing to tell': [undefined, undefined],
+  'another VM of the same uuid is named': [{ names: ['ns/x'], more: false }, 'VirtualMachine "x"'],
+  'several are': [{ names: ['ns/x', 'ns/y', 'ns/z'], more: false }, 'VirtualMachine "x", "y", "z"'],
+  'the rest are not': [{ names: ['ns/x', 'ns/y', 'ns/z'], more: true }, 'VirtualMachine "x", "y", "z" and others'],
+  'nor are those of others': [
+    { names: ['ns/x', 'other/x'], more: false },
+    'VirtualMachine "x" and VirtualMachines in other namespaces',
+  ],
+};
+
+for (const [name, [others, want]] of Object.entries(sharers)) {
+  test(`DuplicateFirmwareUUID: ${name}`, () => {
+    const mirrored = [{ type: 'DuplicateFirmwareUUID', status: 'True' as const, message: 'not for it to say' }];
+    const vm = aVm({ status: { conditions: mirrored } });
+    const vmi = aVmi('Running', { status: { conditions: mirrored } });
+    const { conditions = [] } = vmStatusOf(aWorld({ vm, vmi, sharers: others }));
+    const told = conditions.filter(({ type }) => type === 'DuplicateFirmwareUUID');
+    assert.deepEqual(
+      told.map(({ status, reason, message }) => [status, reason, message]),
+      want === undefined
+        ? []
+        : [
+            [
+              'True',
+              'DuplicateFirmwareUUID',
+              `Firmware uuid ${UUID} is also that of ${want}; give one of them another one`,
+            ],
+          ],
+    );
+  });
 }
 
 test('a VM without an instance is not ready, since when it is not', () => {

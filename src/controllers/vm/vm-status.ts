@@ -11,7 +11,7 @@ import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { isTrue } from '#kube/conditions.ts';
 
 export function vmStatusOf(world: VmWorld, trouble: Trouble | undefined = troubleOf(world)): VmStatus {
-  const { vm, vmi } = world;
+  const { vm, vmi, lock } = world;
   const requests = requestsOf(world);
   const startFailure = startFailureOf(world);
   const runStrategy = rememberedStrategy(world);
@@ -25,6 +25,8 @@ export function vmStatusOf(world: VmWorld, trouble: Trouble | undefined = troubl
     observedGeneration: observedGeneration(world),
     desiredGeneration: vm.metadata.generation,
     ...(runStrategy === undefined ? {} : { runStrategy }),
+    ...(lock?.kind === 'snapshot' ? { snapshotInProgress: lock.name } : {}),
+    ...(lock?.kind === 'restore' ? { restoreInProgress: lock.name } : {}),
   };
 }
 

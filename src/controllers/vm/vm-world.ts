@@ -1,4 +1,6 @@
 /** All that a decision about one VirtualMachine may know. */
+import type { VmLock } from '#controllers/vm/lock.ts';
+import type { UuidSharers } from '#controllers/vm/uuid-holders.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
@@ -18,6 +20,10 @@ export interface VmWorld {
   /** The record of the same name, whoever owns it. */
   readonly identity?: Stored<VirtualMachineIdentity>;
   readonly configuration: Configuration;
+  /** Who holds the VM, so that it starts nothing. */
+  readonly lock?: VmLock;
+  /** Other VMs of the same firmware uuid. */
+  readonly sharers?: UuidSharers;
   /** The claims that the template names. */
   readonly claims: readonly ClaimView[];
   /** Milliseconds since the epoch. */

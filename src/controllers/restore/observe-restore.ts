@@ -1,0 +1,140 @@
+/** Reads the world of a restore: from caches, but for the target and its instance, at which it looks itself. */
+import { claimNamesOf } from '#api/claim-names.ts';
+import { firmwareUuidOf } from '#api/firmware-uuid-index.ts';
+import { legacyUuid } from '#api/legacy-uuid.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
+import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import {
+  isRestoreFinished,
+  VIRTUAL_MACHINE_RESTORES,
+  type VirtualMachineRestore,
+} from '#api/virtual-machine-restore/kind.ts';
+import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
+import {
+  VIRTUAL_MACHINE_SNAPSHOT_CONTENTS,
+  type VirtualMachineSnapshotContent,
+} from '#api/virtual-machine-snapshot-content/kind.ts';
+import type { ObjectName } from '#client/client.ts';
+import { keyOf, objectKey } from '#client/object-key.ts';
+import { plannedRestores } from '#controllers/restore/build-claim.ts';
+import { uuidOf } from '#controllers/restore/build-restored-vm.ts';
+import { isDeleting, type RestoreWorld, type VolumeView } from '#controllers/restore/restore-world.ts';
+import { isApiError } from '#kube/api-error.ts';
+import {
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  type PersistentVolume,
+  STORAGE_CLASSES,
+} from '#kube/core-kinds.ts';
+import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';
+import type { ControllerParts } from '#runtime/controller-parts.ts';
+
+/** VMs by the key of each claim that their templates name. */
+const USERS_OF_CLAIM = 'users-of-claim';
+/** VMs by the uuid that their guests see, also where it is not written down yet. */
+const BY_EFFECTIVE_UUID = 'effective-firmware-uuid';
+/** Volumes by the key of the claim that they are for. */
+const BY_CLAIM_REF = 'claim-ref';
+
+type Observe = (key: string, options: { signal: AbortSignal }) => Promise<RestoreWorld | undefined>;
+
+export function restoreObserver({ client, informer, clock }: ControllerParts): Observe {
+  const restores = informer(VIRTUAL_MACHINE_RESTORES);
+  const snapshots = informer(VIRTUAL_MACHINE_SNAPSHOTS);
+  const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
+  const vms = informer(VIRTUAL_MACHINES);
+  const records = informer(VIRTUAL_MACHINE_IDENTITIES);
+  const claims = informer(PERSISTENT_VOLUME_CLAIMS);
+  const volumes = informer(PERSISTENT_VOLUMES);
+  const classes = informer(STORAGE_CLASSES);
+  const volumeSnapshots = informer(VOLUME_SNAPSHOTS);
+  vms.addIndex(USERS_OF_CLAIM, claimKeysOf);
+  vms.addIndex(BY_EFFECTIVE_UUID, effectiveUuidsOf);
+  volumes.addIndex(BY_CLAIM_REF, claimRefKeysOf);
+
+  function viewsOf(restore: Stored<VirtualMachineRestore>, content?: VirtualMachineSnapshotContent): VolumeView[] {
+    const { namespace } = restore.metadata;
+    const planned = restore.status?.restores ?? (content === undefined ? [] : plannedRestores(restore, content));
+    const backups = new Map(content?.spec.volumeBackups?.map((backup) => [backup.volumeName, backup]));
+    return planned.map(({ volumeName, persistentVolumeClaim: claimName, volumeSnapshotName: snapshotName }) => {
+      const claimKey = keyOf({ namespace, name: claimName });
+      const claim = claims.get(claimKey);
+      const className = claim?.spec.storageClassName;
+      return {
+        volumeName,
+        claimName,
+        snapshotName,
+        backup: backups.get(volumeName),
+        claim,
+        volume: volumes.byIndex(BY_CLAIM_REF, claimKey).find(({ spec }) => spec.claimRef?.uid === claim?.metadata.uid),
+        storageClass: className ? classes.get(className) : undefined,
+        snapshot: volumeSnapshots.get(keyOf({ namespace, name: snapshotName })),
+        users: usersOf(claimKey, restore.spec.target.name),
+      };
+    });
+  }
+
+  function usersOf(claimKey: string, target: string): string[] {
+    const names = vms.byIndex(USERS_OF_CLAIM, claimKey).map(({ metadata }) => metadata.name);
+    return names.filter((name) => name !== target).sort();
+  }
+
+  /** The first by name, so that the same is told each time. */
+  function holderOf(content: VirtualMachineSnapshotContent, targetKey: string): string | undefined {
+    const holders = vms.byIndex(BY_EFFECTIVE_UUID, uuidOf(content.spec).uuid.toLowerCase());
+    return holders
+      .map(objectKey)
+      .filter((key) => key !== targetKey)
+      .sort()[0];
+  }
+
+  async function look<T extends KubeObject>(type: ResourceType<T>, name: ObjectName, options: { signal: AbortSignal }) {
+    try {
+      return await client.get(type, name, options);
+    } catch (error) {
+      if (isApiError(error, 'NotFound')) return undefined;
+      throw error;
+    }
+  }
+
+  return async (key, options) => {
+    const restore = restores.get(key);
+    if (restore === undefined) return undefined;
+    const { namespace } = restore.metadata;
+    const target = { namespace, name: restore.spec.target.name };
+    const snapshot = snapshots.get(keyOf({ namespace, name: restore.spec.virtualMachineSnapshotName }));
+    const contentName = snapshot?.status?.virtualMachineSnapshotContentName;
+    const content = contentName ? contents.get(keyOf({ namespace, name: contentName })) : undefined;
+    const finished = isRestoreFinished(restore);
+    // In this order: the VM controller makes no instance of a VM that it holds for us.
+    const vm = finished ? undefined : await look(VIRTUAL_MACHINES, target, options);
+    const vmi = vm === undefined ? undefined : await look(VIRTUAL_MACHINE_INSTANCES, target, options);
+    return {
+      restore,
+      snapshot,
+      content,
+      vm,
+      vmi,
+      record: records.get(keyOf(target)),
+      volumes: viewsOf(restore, content),
+      uuidHolder: content === undefined ? undefined : holderOf(content, keyOf(target)),
+      now: clock.now(),
+    };
+  };
+}
+
+export function claimRefKeysOf({ spec }: Stored<PersistentVolume>): string[] {
+  const { namespace, name } = spec.claimRef ?? {};
+  return name === undefined ? [] : [keyOf({ namespace, name })];
+}
+
+function claimKeysOf({ metadata: { namespace }, spec }: Stored<VirtualMachine>): string[] {
+  return claimNamesOf(spec.template.spec ?? {}).map((name) => keyOf({ namespace, name }));
+}
+
+/** A VM of old gets its uuid from its name sooner or later: it counts from now on. */
+function effectiveUuidsOf(vm: Stored<VirtualMachine>): string[] {
+  return isDeleting(vm) ? [] : [firmwareUuidOf(vm) ?? legacyUuid(vm.metadata.name)];
+}

@@ -1,0 +1,92 @@
+/** The controller as it is started: what wakes it, what it counts, and of whom it tells. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
+import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
+import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
+import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
+import { FakeApi } from '#client/testing/fake-api.ts';
+import { FakeClock, settle } from '#client/testing/fake-clock.ts';
+import { FakeLink } from '#client/testing/fake-link.ts';
+import { restoreController } from '#controllers/restore/restore-controller.ts';
+import { aContent, aRestore, aSnapshot, aVolumeSnapshot } from '#controllers/restore/restore-world.fixture.ts';
+import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES } from '#kube/core-kinds.ts';
+import type { KubeObject } from '#kube/meta.ts';
+import { VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';
+import { createLog } from '#lib/log.ts';
+import type { EventNote } from '#runtime/events.ts';
+import { Metrics } from '#runtime/metrics.ts';
+import { SharedInformers } from '#runtime/shared-informers.ts';
+
+const KINDS = [
+  VIRTUAL_MACHINES,
+  VIRTUAL_MACHINE_IDENTITIES,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINE_RESTORES,
+  VIRTUAL_MACHINE_SNAPSHOTS,
+  VIRTUAL_MACHINE_SNAPSHOT_CONTENTS,
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  STORAGE_CLASSES,
+  VOLUME_SNAPSHOTS,
+];
+
+test('each thing that it waits for wakes it; a legacy uuid is counted once, and the VM is told', async () => {
+  const api = new FakeApi();
+  const { client } = new FakeLink(api, KINDS);
+  const clock = new FakeClock();
+  const log = createLog('error', { write: () => undefined });
+  const abort = new AbortController();
+  const { signal } = abort;
+  const told: string[] = [];
+  const events = { record: ({ kind }: KubeObject, { reason }: EventNote) => void told.push(`${kind} ${reason}`) };
+  const metrics = new Metrics();
+  const informers = new SharedInformers({ reader: client, clock, log, signal });
+  const informer: typeof informers.of = (type) => informers.of(type);
+  const [running] = restoreController.start({ client, informer, clock, log, events, metrics, signal });
+  await running?.idle();
+
+  const { resourceVersion: _, finalizers: _finalizers, ...metadata } = aRestore().metadata;
+  api.put(VIRTUAL_MACHINE_RESTORES, { ...aRestore(), metadata });
+  await settle();
+  const said = () => {
+    const { conditions = [] } = api.peek(VIRTUAL_MACHINE_RESTORES, 'ns/back')?.status ?? {};
+    return conditions.find(({ type }) => type === 'Progressing')?.message;
+  };
+  assert.equal(said(), 'VirtualMachineSnapshot before does not exist');
+
+  api.put(VIRTUAL_MACHINE_SNAPSHOTS, unversioned(aSnapshot()));
+  await settle();
+  assert.equal(said(), 'the content of VirtualMachineSnapshot before does not exist');
+
+  api.put(VOLUME_SNAPSHOTS, unversioned(aVolumeSnapshot()));
+  await settle();
+  api.put(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS, unversioned(aContent({ vm: { firmware: {} }, identity: 'none' })));
+  await settle();
+  const [claim] = api.all(PERSISTENT_VOLUME_CLAIMS);
+  assert.ok(claim !== undefined);
+  assert.equal(said(), `Waiting for new PVCs: ${claim.metadata.name}`);
+
+  const { name, namespace, uid } = claim.metadata;
+  const spec = { capacity: {}, accessModes: [], claimRef: { name, namespace, uid } };
+  api.update(PERSISTENT_VOLUME_CLAIMS, { ...claim, status: { phase: 'Bound' } }, { subresource: 'status' });
+  await settle();
+  assert.equal(api.all(VIRTUAL_MACHINES).length, 0, 'its volume is not known yet');
+  api.put(PERSISTENT_VOLUMES, { apiVersion: 'v1', kind: 'PersistentVolume', metadata: { name: 'pv' }, spec });
+  await settle();
+  assert.equal(said(), 'Operation complete');
+
+  assert.match(metrics.text(), /^selfsame_legacy_firmware_uuid_total\{use="restore"\} 1$/m);
+  const last = (kind: string) => told.findLast((word) => word.startsWith(`${kind} `));
+  assert.equal(last('VirtualMachine'), 'VirtualMachine VirtualMachineRestoreComplete');
+  assert.equal(last('VirtualMachineRestore'), 'VirtualMachineRestore VirtualMachineRestoreComplete');
+  abort.abort();
+  await running?.stopped;
+});
+
+function unversioned<T extends KubeObject>(object: T): T {
+  const { resourceVersion: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}

@@ -1,0 +1,149 @@
+/**
+ * The identity record of a restored VM: who it was (spec), and where its devices were (status), as the snapshot has it.
+ * A target that is made finds it there at its first start; that of a target that is there is set back after its spec, so
+ * that a restore that is given up has changed nothing. Snapshots without a record leave the target's as it is. Pure.
+ */
+import {
+  type IdentitySpec,
+  type IdentityStatus,
+  MAX_HISTORY,
+  VIRTUAL_MACHINE_IDENTITIES,
+  type VirtualMachineIdentity,
+} from '#api/virtual-machine-identity/kind.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { ContentSpec, SnapshotIdentity } from '#api/virtual-machine-snapshot-content/kind.ts';
+import { ownedByRestore } from '#controllers/restore/build-claim.ts';
+import { firmwareOf, uuidOf } from '#controllers/restore/build-restored-vm.ts';
+import { controllerOf, isDeleting, type RestoreWorld, sameState } from '#controllers/restore/restore-world.ts';
+import { deepEqual } from '#kube/deep.ts';
+import { apiVersionOf, type OwnerReference, type Stored } from '#kube/meta.ts';
+import { timestamp } from '#lib/clock.ts';
+import type { Change } from '#runtime/plan.ts';
+
+type Step = { readonly change: Change } | { readonly wait: string };
+
+const TYPE = VIRTUAL_MACHINE_IDENTITIES;
+
+/** The next write before the VM is made as `made`; undefined when the record is as it should be. */
+export function recordBeforeVm(world: RestoreWorld, content: ContentSpec, made: VirtualMachine): Step | undefined {
+  const { record, restore } = world;
+  const { virtualMachineIdentity: identity } = content.source;
+  if (identity === undefined) return undefined;
+  const spec = specFor(world, content, made);
+  // The VM is not there: whoever controls a record of its name is an earlier one.
+  if (record !== undefined && (isDeleting(record) || controllerOf(record) !== undefined)) return leftOver(record);
+  if (record === undefined) return { change: create(world, spec, ownedByRestore(restore, { controller: false })) };
+  if (!deepEqual(record.spec, spec)) return { change: patchSpec(record, spec) };
+  if (isRestored(world, record)) return undefined;
+  return { change: patchStatus(world, record, identity, identity.status?.history) };
+}
+
+/** The next write after the VM was written. */
+export function recordAfterVm(
+  world: RestoreWorld,
+  content: ContentSpec | undefined,
+  vm: Stored<VirtualMachine>,
+): Step | undefined {
+  const { record } = world;
+  const identity = content?.source.virtualMachineIdentity;
+  if (content === undefined || identity === undefined || isDeleting(vm)) return undefined;
+  const spec = specFor(world, content, vm);
+  if (record === undefined) return { change: create(world, spec, ownedByVm(vm)) };
+  const owner = controllerOf(record);
+  if (isDeleting(record) || (owner !== undefined && owner.uid !== vm.metadata.uid)) return leftOver(record);
+  // Its spec is the VM controller's again as soon as this entry is in.
+  if (isRestored(world, record)) return undefined;
+  if (!deepEqual(record.spec, spec)) return { change: patchSpec(record, spec) };
+  // What happened to this VM since the snapshot has happened.
+  return { change: patchStatus(world, record, identity, record.status?.history ?? identity.status?.history) };
+}
+
+/** The record that was made for a VM, or found without an owner and restored, becomes the VM's own and goes with it. */
+export function handOverRecord(world: RestoreWorld, vm: Stored<VirtualMachine>): Change[] {
+  const { record, restore } = world;
+  if (record === undefined || isDeleting(record) || isDeleting(vm) || controllerOf(record) !== undefined) return [];
+  if (!isOwnedBy(record, restore) && !isRestored(world, record)) return [];
+  const { name, namespace, uid } = record.metadata;
+  const body = [sameState(record), { op: 'add', path: '/metadata/ownerReferences', value: [ownedByVm(vm)] }];
+  const why = 'the record goes with the restored VM';
+  return [{ do: 'patch', type: TYPE, name: { name, namespace }, uid, patch: { type: 'json', body }, why }];
+}
+
+/** What a restore that failed made for a VM that never came. */
+export function dropRecord({ record, restore }: RestoreWorld): Change[] {
+  if (record === undefined || isDeleting(record) || !isOwnedBy(record, restore)) return [];
+  if (controllerOf(record) !== undefined) return [];
+  const { name, namespace, uid } = record.metadata;
+  return [{ do: 'delete', type: TYPE, name: { name, namespace }, uid, why: 'the restore has failed' }];
+}
+
+export function ownedByVm({ metadata }: Stored<VirtualMachine>): OwnerReference {
+  const { name, uid } = metadata;
+  const apiVersion = apiVersionOf(VIRTUAL_MACHINES);
+  return { apiVersion, kind: VIRTUAL_MACHINES.kind, name, uid, controller: true, blockOwnerDeletion: true };
+}
+
+function isOwnedBy({ metadata }: VirtualMachineIdentity, { metadata: { uid } }: Stored): boolean {
+  return metadata.ownerReferences?.some((owner) => owner.uid === uid) === true;
+}
+
+function leftOver({ metadata }: Stored): Step {
+  return { wait: `Waiting for the identity record ${metadata.name} of an earlier VirtualMachine to go` };
+}
+
+/** Who gets another uuid than the snapshot has gets other MACs, too. */
+function specFor({ restore }: RestoreWorld, content: ContentSpec, vm: VirtualMachine): IdentitySpec {
+  const { virtualMachine: source, virtualMachineIdentity: identity } = content.source;
+  const { uuid, serial } = firmwareOf(vm);
+  const renewed = restore.spec.target.name !== source.metadata.name && uuid !== uuidOf(content).uuid;
+  const known: IdentitySpec = renewed ? {} : (identity?.spec ?? {});
+  const kept = serial || known.firmware?.serial;
+  return {
+    ...(uuid ? { firmware: { uuid, ...(kept ? { serial: kept } : {}) } } : {}),
+    ...(known.interfaces === undefined ? {} : { interfaces: known.interfaces }),
+  };
+}
+
+function create({ restore }: RestoreWorld, spec: IdentitySpec, owner: OwnerReference): Change {
+  const { namespace } = restore.metadata;
+  const metadata = { name: restore.spec.target.name, namespace, ownerReferences: [owner] };
+  const object = { apiVersion: apiVersionOf(TYPE), kind: TYPE.kind, metadata, spec };
+  const why = `Recorded the identity of the virtual machine as snapshot ${restore.spec.virtualMachineSnapshotName} has it`;
+  return { do: 'create', type: TYPE, object, reason: 'IdentityRecorded', why };
+}
+
+function patchSpec(record: Stored<VirtualMachineIdentity>, spec: IdentitySpec): Change {
+  const { name, namespace, uid } = record.metadata;
+  const body = [sameState(record), { op: 'add', path: '/spec', value: spec }];
+  const why = 'the VM is who it was in the snapshot';
+  return { do: 'patch', type: TYPE, name: { name, namespace }, uid, patch: { type: 'json', body }, why };
+}
+
+function patchStatus(
+  { restore, now }: RestoreWorld,
+  record: Stored<VirtualMachineIdentity>,
+  { status }: SnapshotIdentity,
+  past: IdentityStatus['history'] = [],
+): Change {
+  const { name, namespace, uid } = record.metadata;
+  const what = `restored from snapshot ${restore.spec.virtualMachineSnapshotName}`;
+  const entry = { at: timestamp(now), what, cause: causeOf(restore) };
+  const value: IdentityStatus = { ...status, history: [...past, entry].slice(-MAX_HISTORY) };
+  const body = [sameState(record), { op: 'add', path: '/status', value }];
+  const target = { type: TYPE, name: { name, namespace }, uid, subresource: 'status' };
+  return {
+    do: 'patch',
+    ...target,
+    patch: { type: 'json', body },
+    why: 'its devices are where they were in the snapshot',
+  };
+}
+
+/** The entry in the history is the last write: who finds it has nothing left to do. */
+function isRestored({ restore }: RestoreWorld, { status }: VirtualMachineIdentity): boolean {
+  return status?.history?.some(({ cause }) => cause === causeOf(restore)) === true;
+}
+
+function causeOf({ metadata }: Stored): string {
+  return `VirtualMachineRestore ${metadata.name} (${metadata.uid})`;
+}

@@ -1,0 +1,22 @@
+/** A look at an object as the server has it now, for decisions that a cache which lags behind must not make. */
+import type { ObjectName, Reader } from '#client/client.ts';
+import { isApiError } from '#kube/api-error.ts';
+import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+
+/** Undefined where it does not exist. */
+export type LiveLook = <T extends KubeObject>(
+  type: ResourceType<T>,
+  name: ObjectName,
+  options: { signal: AbortSignal },
+) => Promise<Stored<T> | undefined>;
+
+export function liveLook(client: Pick<Reader, 'get'>): LiveLook {
+  return async (type, name, options) => {
+    try {
+      return await client.get(type, name, options);
+    } catch (error) {
+      if (isApiError(error, 'NotFound')) return undefined;
+      throw error;
+    }
+  };
+}

@@ -1,0 +1,84 @@
+/**
+ * Gathers what is known of one VirtualMachineSnapshot. While it is being taken the VM, its instance and its record are
+ * looked at live: what goes into the content is what is there, and nobody starts the VM after it was seen to be held.
+ */
+import { VIRTUAL_MACHINE_SNAPSHOTS, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
+import {
+  VIRTUAL_MACHINE_SNAPSHOT_CONTENTS,
+  type VirtualMachineSnapshotContent,
+} from '#api/virtual-machine-snapshot-content/kind.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
+import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import { keyOf } from '#client/object-key.ts';
+import { liveLook } from '#controllers/snapshot/live-look.ts';
+import {
+  contentNameOf,
+  isBeingTaken,
+  isDeleting,
+  type HeldVm,
+  type SnapshotWorld,
+  type VolumeView,
+} from '#controllers/snapshot/snapshot-world.ts';
+import { snapshotClassFor } from '#controllers/snapshot/source-volumes.ts';
+import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+import { VOLUME_SNAPSHOT_CLASSES } from '#kube/volume-snapshot-kinds.ts';
+import type { ControllerDefinition } from '#runtime/controller.ts';
+import type { ControllerParts } from '#runtime/controller-parts.ts';
+
+/** What an observer looks with. */
+export type Looks = Pick<ControllerParts, 'client' | 'informer' | 'clock'>;
+
+type Observe = ControllerDefinition<SnapshotWorld>['observe'];
+
+export function snapshotObserver({ client, informer, clock }: Looks): Observe {
+  const snapshots = informer(VIRTUAL_MACHINE_SNAPSHOTS);
+  const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
+  const claims = informer(PERSISTENT_VOLUME_CLAIMS);
+  const persistentVolumes = informer(PERSISTENT_VOLUMES);
+  const classes = informer(VOLUME_SNAPSHOT_CLASSES);
+  const look = liveLook(client);
+
+  async function contentOf(
+    snapshot: Stored<VirtualMachineSnapshot>,
+    options: { signal: AbortSignal },
+  ): Promise<Stored<VirtualMachineSnapshotContent> | undefined> {
+    const name = { namespace: snapshot.metadata.namespace, name: contentNameOf(snapshot) };
+    const cached = contents.get(keyOf(name));
+    // One that failed has time: should its content still come to the cache, it is looked at again.
+    const hasTime = snapshot.status?.phase === 'Failed' && !isDeleting(snapshot);
+    return cached !== undefined || hasTime ? cached : look(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS, name, options);
+  }
+
+  async function heldBy(vm: Stored<VirtualMachine>, options: { signal: AbortSignal }): Promise<HeldVm> {
+    const { namespace, name } = vm.metadata;
+    const [vmi, identity] = await Promise.all([
+      look(VIRTUAL_MACHINE_INSTANCES, { namespace, name }, options),
+      look(VIRTUAL_MACHINE_IDENTITIES, { namespace, name }, options),
+    ]);
+    return { vm, vmi, identity, volumes: volumesOf(vm) };
+  }
+
+  function volumesOf({ metadata: { namespace }, spec }: Stored<VirtualMachine>): VolumeView[] {
+    const known = classes.list();
+    return (spec.template.spec?.volumes ?? []).map((volume): VolumeView => {
+      const name = volume.persistentVolumeClaim?.claimName;
+      const claim = name === undefined ? undefined : claims.get(keyOf({ namespace, name }));
+      const persistentVolume = claim?.spec.volumeName ? persistentVolumes.get(claim.spec.volumeName) : undefined;
+      return { volume, claim, persistentVolume, snapshotClass: snapshotClassFor(persistentVolume, known) };
+    });
+  }
+
+  return async (key, options) => {
+    const snapshot = snapshots.get(key);
+    if (snapshot === undefined) return undefined;
+    const content = await contentOf(snapshot, options);
+    const now = clock.now();
+    if (!isBeingTaken(snapshot)) return { snapshot, content, now };
+    const { namespace, name } = snapshot.metadata;
+    const vm = await look(VIRTUAL_MACHINES, { namespace, name: snapshot.spec.source.name }, options);
+    const mayMake = content === undefined && vm?.status?.snapshotInProgress === name;
+    return { snapshot, content, vm, ...(mayMake ? { held: await heldBy(vm, options) } : {}), now };
+  };
+}

@@ -1,0 +1,114 @@
+/**
+ * VirtualMachineSnapshots and their contents. A snapshot waits until controllers/vm holds its VM, writes down the VM as
+ * it is (VirtualMachineSnapshotContent) and asks for a copy of each disk (VolumeSnapshot). Copying is left to the
+ * VolumeSnapshots' own controller and the node agents, collecting copies of contents that are gone to the garbage
+ * collector.
+ */
+import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
+import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
+import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import { objectKey } from '#client/object-key.ts';
+import type { PlaneController } from '#controllers/plane-controller.ts';
+import type { ContentWorld } from '#controllers/snapshot/content-world.ts';
+import { decideContent } from '#controllers/snapshot/decide-content.ts';
+import { decideSnapshot } from '#controllers/snapshot/decide-snapshot.ts';
+import { contentObserver } from '#controllers/snapshot/observe-content.ts';
+import { snapshotObserver } from '#controllers/snapshot/observe-snapshot.ts';
+import type { SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
+import {
+  claimKeyOf,
+  claimSource,
+  CONTENT_BY_SNAPSHOT,
+  HELD_BY_CLAIM,
+  heldClaimKeysOf,
+  restoredSnapshotKeysOf,
+  snapshotKeysOf,
+  UNFINISHED_BY_SNAPSHOT,
+  UNFINISHED_BY_VM,
+  vmiSource,
+  vmKeysOf,
+  vmSource,
+} from '#controllers/snapshot/sources.ts';
+import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from '#kube/core-kinds.ts';
+import { VOLUME_SNAPSHOT_CLASSES, VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';
+import {
+  controllerKeys,
+  defineController,
+  lookedUp,
+  source,
+  startController,
+  type ControllerDefinition,
+} from '#runtime/controller.ts';
+import type { ControllerParts } from '#runtime/controller-parts.ts';
+
+const CONCURRENCY = 10;
+
+export const snapshotController: PlaneController = {
+  account: 'snapshot-controller',
+  eventSource: 'snapshot-controller',
+  start: (parts) => [
+    startController(snapshotDefinition(parts), parts),
+    startController(contentDefinition(parts), parts),
+  ],
+};
+
+function snapshotDefinition(parts: ControllerParts): ControllerDefinition<SnapshotWorld> {
+  const { informer } = parts;
+  const snapshots = informer(VIRTUAL_MACHINE_SNAPSHOTS);
+  const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
+  const vms = informer(VIRTUAL_MACHINES);
+  const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
+  const claims = informer(PERSISTENT_VOLUME_CLAIMS);
+  const persistentVolumes = informer(PERSISTENT_VOLUMES);
+  const classes = informer(VOLUME_SNAPSHOT_CLASSES);
+  snapshots.addIndex(UNFINISHED_BY_VM, vmKeysOf);
+  vms.addIndex(HELD_BY_CLAIM, heldClaimKeysOf);
+
+  return defineController<SnapshotWorld>({
+    name: 'vm-snapshots',
+    type: VIRTUAL_MACHINE_SNAPSHOTS,
+    concurrency: CONCURRENCY,
+    sources: [
+      source(snapshots),
+      source(contents, snapshotKeysOf),
+      vmSource(vms, snapshots),
+      vmiSource(vmis, snapshots),
+      claimSource(claims, vms, objectKey),
+      claimSource(persistentVolumes, vms, claimKeyOf),
+      lookedUp(classes),
+    ],
+    observe: snapshotObserver(parts),
+    decide: decideSnapshot,
+    subject: ({ snapshot }) => snapshot,
+  });
+}
+
+function contentDefinition(parts: ControllerParts): ControllerDefinition<ContentWorld> {
+  const { informer } = parts;
+  const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
+  const snapshots = informer(VIRTUAL_MACHINE_SNAPSHOTS);
+  const restores = informer(VIRTUAL_MACHINE_RESTORES);
+  const volumeSnapshots = informer(VOLUME_SNAPSHOTS);
+  contents.addIndex(CONTENT_BY_SNAPSHOT, snapshotKeysOf);
+  restores.addIndex(UNFINISHED_BY_SNAPSHOT, restoredSnapshotKeysOf);
+  const contentsOf = (snapshotKey: string) => contents.byIndex(CONTENT_BY_SNAPSHOT, snapshotKey).map(objectKey);
+
+  return defineController<ContentWorld>({
+    name: 'vm-snapshot-contents',
+    type: VIRTUAL_MACHINE_SNAPSHOT_CONTENTS,
+    concurrency: CONCURRENCY,
+    sources: [
+      source(contents),
+      source(snapshots, (snapshot) => contentsOf(objectKey(snapshot))),
+      source(restores, (restore) => restoredSnapshotKeysOf(restore).flatMap(contentsOf)),
+      source(volumeSnapshots, controllerKeys(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS)),
+      lookedUp(informer(PERSISTENT_VOLUMES)),
+      lookedUp(informer(VOLUME_SNAPSHOT_CLASSES)),
+    ],
+    observe: contentObserver(parts),
+    decide: decideContent,
+    subject: ({ content }) => content,
+  });
+}

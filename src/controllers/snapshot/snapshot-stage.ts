@@ -1,0 +1,76 @@
+/**
+ * How far one VirtualMachineSnapshot is, read from the world alone. Pure.
+ *
+ *   waiting ──held, nothing in the way──► ready to make ──content──► copying ──content ready──► taken
+ *      └───────────────────┴───────────────────────────────────────────┴──► failed: late, source or content lost
+ */
+import { instanceOf } from '#controllers/snapshot/build-content.ts';
+import {
+  isDeleting,
+  remainingMs,
+  wasTaken,
+  type HeldVm,
+  type SnapshotWorld,
+} from '#controllers/snapshot/snapshot-world.ts';
+import { obstacleOf } from '#controllers/snapshot/source-volumes.ts';
+
+export interface Said {
+  /** CamelCase, for programs. */
+  readonly reason: string;
+  /** For people. */
+  readonly message: string;
+}
+
+export type Stage =
+  | ({ readonly is: 'waiting' | 'copying' | 'failed' } & Said)
+  | { readonly is: 'ready to make'; readonly held: HeldVm }
+  | { readonly is: 'taken' };
+
+export const CONTENT_GONE = 'VirtualMachineSnapshotContent does not exist';
+
+/** For a snapshot that neither has failed before nor is being deleted. */
+export function stageOf(world: SnapshotWorld): Stage {
+  const { snapshot, content, now } = world;
+  if (wasTaken(snapshot) || (content?.status?.readyToUse === true && !isDeleting(content))) return { is: 'taken' };
+  const lost = lossOf(world);
+  if (lost !== undefined) return { is: 'failed', ...lost };
+  const stage = unfinishedStage(world);
+  const leftMs = remainingMs(snapshot, now);
+  if (leftMs === undefined || leftMs > 0) return stage;
+  const message = 'snapshot deadline exceeded' + ('message' in stage ? `: ${stage.message}` : '');
+  return { is: 'failed', reason: 'DeadlineExceeded', message };
+}
+
+/** What no waiting brings back. */
+function lossOf({ snapshot, content, vm }: SnapshotWorld): Said | undefined {
+  const { sourceUID, virtualMachineSnapshotContentName: made } = snapshot.status ?? {};
+  if (content === undefined && made) return { reason: 'ContentLost', message: CONTENT_GONE };
+  if (content !== undefined && isDeleting(content)) {
+    return { reason: 'ContentLost', message: 'VirtualMachineSnapshotContent was deleted' };
+  }
+  if (sourceUID && vm !== undefined && vm.metadata.uid !== sourceUID) {
+    return { reason: 'SourceReplaced', message: 'Source was replaced by another VirtualMachine of the same name' };
+  }
+  // Once there is a content, all that matters of the VM is in it.
+  if (sourceUID && vm === undefined && content === undefined) {
+    return { reason: 'SourceLost', message: 'Source does not exist any more' };
+  }
+  const error = content?.status?.error;
+  // The moment at which all disks of the guest were to be copied is gone.
+  if (content === undefined || error === undefined || instanceOf(content) === undefined) return undefined;
+  return { reason: 'CopyFailed', message: error.message ?? 'a disk could not be copied' };
+}
+
+function unfinishedStage({ content, vm, held }: SnapshotWorld): Stage {
+  if (content !== undefined) {
+    const message = content.status?.error?.message ?? 'Source locked and operation in progress';
+    return { is: 'copying', reason: 'Copying', message };
+  }
+  if (vm === undefined) return { is: 'waiting', reason: 'SourceNotFound', message: 'Source does not exist' };
+  if (held === undefined) {
+    return { is: 'waiting', reason: 'SourceNotLocked', message: 'Source not locked and prepared' };
+  }
+  const obstacle = obstacleOf(held);
+  if (obstacle !== undefined) return { is: 'waiting', reason: 'SourceNotReady', message: obstacle };
+  return { is: 'ready to make', held };
+}

@@ -1,0 +1,78 @@
+/** All that a decision about one VirtualMachineSnapshot may know, and what is said of it in more than one place. Pure. */
+import type { Volume } from '#api/domain/volume.ts';
+import { isSnapshotFinished, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
+import type { VirtualMachineSnapshotContent } from '#api/virtual-machine-snapshot-content/kind.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { findCondition } from '#kube/conditions.ts';
+import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import { parseGoDuration } from '#kube/go-duration.ts';
+import type { KubeObject, Stored } from '#kube/meta.ts';
+
+export interface SnapshotWorld {
+  readonly snapshot: Stored<VirtualMachineSnapshot>;
+  /** What was made for it. */
+  readonly content?: Stored<VirtualMachineSnapshotContent>;
+  /** By a live look, for a snapshot that is being taken. */
+  readonly vm?: Stored<VirtualMachine>;
+  /** The VM is held for this very snapshot, and nothing was made for it yet. */
+  readonly held?: HeldVm;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+}
+
+/** What belongs to a VM that is held, by live looks: nobody makes an instance of it meanwhile. */
+export interface HeldVm {
+  readonly vm: Stored<VirtualMachine>;
+  /** The instance of the same name, whoever owns it. */
+  readonly vmi?: Stored<VirtualMachineInstance>;
+  /** The record of the same name, whoever owns it. */
+  readonly identity?: Stored<VirtualMachineIdentity>;
+  /** Those of the template, in its order. */
+  readonly volumes: readonly VolumeView[];
+}
+
+export interface VolumeView {
+  readonly volume: Volume;
+  /** The claim that it names as its own. */
+  readonly claim?: Stored<PersistentVolumeClaim>;
+  /** To which the claim is bound. */
+  readonly persistentVolume?: Stored<PersistentVolume>;
+  /** The name of the VolumeSnapshotClass by which it can be copied. */
+  readonly snapshotClass?: string;
+}
+
+/** The reason of Progressing from the moment on at which a snapshot is whole; it stays also while that is deleted. */
+export const COMPLETED = 'Completed';
+
+const DEFAULT_DEADLINE = '5m';
+
+export function contentNameOf({ metadata }: Stored<VirtualMachineSnapshot>): string {
+  return `vmsnapshot-content-${metadata.uid}`;
+}
+
+/** Whether it is, or was until its deletion began, a whole snapshot. */
+export function wasTaken({ status }: VirtualMachineSnapshot): boolean {
+  return status?.phase === 'Succeeded' || findCondition(status?.conditions, 'Progressing')?.reason === COMPLETED;
+}
+
+/** Something is still to be made for it. */
+export function isBeingTaken(snapshot: VirtualMachineSnapshot): boolean {
+  return !isSnapshotFinished(snapshot) && !wasTaken(snapshot) && !isDeleting(snapshot);
+}
+
+/** How long it may still take, which is less than nothing when it is late; undefined for ever. */
+export function remainingMs({ metadata, spec }: Stored<VirtualMachineSnapshot>, now: number): number | undefined {
+  const deadlineMs = parseGoDuration(spec.failureDeadline || DEFAULT_DEADLINE) ?? parseGoDuration(DEFAULT_DEADLINE);
+  if (deadlineMs === undefined || deadlineMs <= 0) return undefined;
+  return Date.parse(metadata.creationTimestamp) + deadlineMs - now;
+}
+
+export function isDeleting({ metadata }: KubeObject): boolean {
+  return metadata.deletionTimestamp !== undefined;
+}
+
+export function controllerUid({ metadata }: KubeObject): string | undefined {
+  return metadata.ownerReferences?.find(({ controller }) => controller)?.uid;
+}

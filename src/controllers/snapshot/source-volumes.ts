@@ -1,0 +1,70 @@
+/** Which volumes of a VM a snapshot can hold, and what has to be waited for before it is taken. Pure. */
+import { controllerUid, isDeleting, type HeldVm, type VolumeView } from '#controllers/snapshot/snapshot-world.ts';
+import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+import { DEFAULT_SNAPSHOT_CLASS, type VolumeSnapshotClass } from '#kube/volume-snapshot-kinds.ts';
+
+/** The class by which a volume is copied: the default one of its driver, else the first by name. */
+export function snapshotClassFor(
+  volume: PersistentVolume | undefined,
+  classes: readonly Stored<VolumeSnapshotClass>[],
+): string | undefined {
+  const driver = volume?.spec.csi?.driver;
+  if (driver === undefined) return undefined;
+  const names = (fit: readonly Stored<VolumeSnapshotClass>[]) => fit.map(({ metadata }) => metadata.name).sort();
+  const fitting = classes.filter((candidate) => candidate.driver === driver);
+  const defaults = fitting.filter(({ metadata }) => metadata.annotations?.[DEFAULT_SNAPSHOT_CLASS] === 'true');
+  return names(defaults)[0] ?? names(fitting)[0];
+}
+
+export interface IncludedVolume {
+  readonly name: string;
+  readonly claim: Stored<PersistentVolumeClaim>;
+}
+
+export function includedVolumes({ volumes }: HeldVm): IncludedVolume[] {
+  return volumes.flatMap(({ volume, claim, snapshotClass }) =>
+    claim === undefined || snapshotClass === undefined ? [] : [{ name: volume.name, claim }],
+  );
+}
+
+/** Whether data of the VM stays behind. What is read by all, or made anew at each start, is none of its own. */
+export function leavesData({ volumes }: HeldVm): boolean {
+  return volumes.some(
+    ({ volume, snapshotClass }) =>
+      snapshotClass === undefined && (volume.persistentVolumeClaim !== undefined || volume.hostDisk !== undefined),
+  );
+}
+
+/** Why the snapshot cannot be taken right now; undefined when nothing is in its way. */
+export function obstacleOf(held: HeldVm): string | undefined {
+  const instance = instanceObstacle(held);
+  if (instance !== undefined) return instance;
+  for (const view of held.volumes) {
+    const obstacle = claimObstacle(view);
+    if (obstacle !== undefined) return obstacle;
+  }
+  return undefined;
+}
+
+/** While an instance starts or stops, its disks are neither open in a guest that could be asked nor at rest. */
+function instanceObstacle({ vm, vmi }: HeldVm): string | undefined {
+  if (vmi === undefined || hasEnded(vmi)) return undefined;
+  const { phase } = vmi.status ?? {};
+  if (controllerUid(vmi) !== vm.metadata.uid) return 'A VirtualMachineInstance of this name belongs to somebody else';
+  if (isDeleting(vmi)) return 'The VirtualMachineInstance is stopping';
+  return phase === 'Running' ? undefined : `The VirtualMachineInstance is ${phase ?? 'new'}, not yet Running`;
+}
+
+function claimObstacle({ volume, claim, persistentVolume }: VolumeView): string | undefined {
+  const name = volume.persistentVolumeClaim?.claimName;
+  if (name === undefined) return undefined;
+  if (claim === undefined) return `PersistentVolumeClaim "${name}" does not exist`;
+  const bound = claim.status?.phase === 'Bound' && persistentVolume !== undefined;
+  return bound ? undefined : `PersistentVolumeClaim "${name}" is not bound`;
+}
+
+/** The guest is gone for good: its disks are nobody's. */
+export function hasEnded({ status }: { readonly status?: { phase?: string } }): boolean {
+  return status?.phase === 'Succeeded' || status?.phase === 'Failed';
+}

@@ -1,0 +1,29 @@
+/** Which node copies or removes data that every node reaches. Pure. */
+import { SCHEDULABLE_LABEL } from '#api/names.ts';
+import type { Informer } from '#client/informer.ts';
+import { isTrue } from '#kube/conditions.ts';
+import type { Node } from '#kube/core-kinds.ts';
+
+/** Nodes that can copy, all under the one value COPIER. */
+const COPIERS = 'copier';
+const COPIER = 'yes';
+/** How long to wait where there is no such node: nodes say too much for each word of theirs to be followed. */
+export const NO_COPIER_RETRY_MS = 10_000;
+
+export function indexCopiers(nodes: Informer<Node>): void {
+  nodes.addIndex(COPIERS, (node) => (canCopy(node) ? [COPIER] : []));
+}
+
+/** The same for everybody who asks at the same time. */
+export function firstCopier(nodes: Pick<Informer<Node>, 'byIndex'>): string | undefined {
+  let first: string | undefined;
+  for (const { metadata } of nodes.byIndex(COPIERS, COPIER)) {
+    if (first === undefined || metadata.name < first) first = metadata.name;
+  }
+  return first;
+}
+
+function canCopy({ metadata, status }: Node): boolean {
+  const runs = metadata.labels?.[SCHEDULABLE_LABEL] === 'true' && metadata.deletionTimestamp === undefined;
+  return runs && isTrue(status?.conditions, 'Ready');
+}

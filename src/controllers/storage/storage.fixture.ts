@@ -1,0 +1,118 @@
+/** Claims, classes, volumes and snapshots as tests of the provisioner want them: valid, with what matters changed. */
+import { LOCAL_DRIVER } from '#api/names.ts';
+import { buildVolume, type VolumeCopy } from '#controllers/storage/local-volume.ts';
+import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
+import type { ObjectMeta, Stored } from '#kube/meta.ts';
+import type { VolumeSnapshot, VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
+import type { Plan } from '#runtime/plan.ts';
+
+export const NOW = '2030-01-01T00:00:00Z';
+export const ASKED = { 'volume.kubernetes.io/storage-provisioner': 'selfsame.io/local' };
+export const GIB = 2 ** 30;
+
+interface ClaimWish {
+  readonly spec?: Partial<PersistentVolumeClaim['spec']>;
+  readonly status?: PersistentVolumeClaim['status'];
+  readonly annotations?: Record<string, string>;
+}
+
+export function aClaim({ spec, status, annotations = ASKED }: ClaimWish = {}): Stored<PersistentVolumeClaim> {
+  const resources = { requests: { storage: '1Gi' } };
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { ...stored('disk', 'u1'), namespace: 'default', resourceVersion: '5', annotations },
+    spec: { accessModes: ['ReadWriteOnce'], storageClassName: 'local', resources, ...spec },
+    status: status ?? { phase: 'Pending' },
+  };
+}
+
+export function aClass(more: Partial<StorageClass> = {}): Stored<StorageClass> {
+  return {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'StorageClass',
+    provisioner: 'selfsame.io/local',
+    volumeBindingMode: 'WaitForFirstConsumer',
+    allowVolumeExpansion: true,
+    parameters: { scope: 'node' },
+    ...more,
+    metadata: stored('local', 'c'),
+  };
+}
+
+export const SHARED = aClass({ volumeBindingMode: 'Immediate', parameters: { scope: 'shared' } });
+
+interface VolumeWish {
+  readonly storageClass?: Stored<StorageClass>;
+  readonly copy?: VolumeCopy;
+  readonly metadata?: Partial<ObjectMeta>;
+  readonly spec?: Partial<PersistentVolume['spec']>;
+  readonly status?: PersistentVolume['status'];
+}
+
+/** Of aClaim(), on node-1 where the class has it on a node. */
+export function aVolume(wish: VolumeWish = {}): Stored<PersistentVolume> {
+  const { storageClass = aClass(), copy, metadata, spec, status } = wish;
+  const built = buildVolume(aClaim(), storageClass, 'node-1', copy);
+  return {
+    ...built,
+    metadata: { ...built.metadata, ...stored('pvc-u1', 'v'), ...metadata },
+    spec: { ...built.spec, ...spec },
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+interface SnapshotWish {
+  readonly metadata?: Partial<ObjectMeta>;
+  readonly spec?: VolumeSnapshot['spec'];
+  readonly status?: VolumeSnapshot['status'];
+}
+
+export function aSnapshot({ metadata, spec, status }: SnapshotWish = {}): Stored<VolumeSnapshot> {
+  return {
+    apiVersion: 'snapshot.storage.k8s.io/v1',
+    kind: 'VolumeSnapshot',
+    metadata: { ...stored('snap', 's1'), namespace: 'default', ...metadata },
+    spec: spec ?? { source: { persistentVolumeClaimName: 'disk' }, volumeSnapshotClassName: 'local' },
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+interface ContentWish {
+  readonly metadata?: Partial<ObjectMeta>;
+  readonly spec?: Partial<VolumeSnapshotContent['spec']>;
+  readonly status?: VolumeSnapshotContent['status'];
+}
+
+/** The one of aSnapshot(). */
+export function aContent({ metadata, spec, status }: ContentWish = {}): Stored<VolumeSnapshotContent> {
+  return {
+    apiVersion: 'snapshot.storage.k8s.io/v1',
+    kind: 'VolumeSnapshotContent',
+    metadata: {
+      ...stored('snapcontent-s1', 'c1'),
+      annotations: { 'selfsame.io/snapshot-node': 'node-1' },
+      finalizers: ['selfsame.io/snapshot-data'],
+      ...metadata,
+    },
+    spec: {
+      deletionPolicy: 'Delete',
+      driver: LOCAL_DRIVER,
+      source: { volumeHandle: 'pvc-u1' },
+      sourceVolumeMode: 'Filesystem',
+      volumeSnapshotClassName: 'local',
+      volumeSnapshotRef: { kind: 'VolumeSnapshot', namespace: 'default', name: 'snap', uid: 's1' },
+      ...spec,
+    },
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+/** `create PersistentVolume`, and the reasons of Events. */
+export function deedsOf({ changes, events = [] }: Plan): string[] {
+  return [...changes.map((change) => `${change.do} ${change.type.kind}`), ...events.map(({ reason }) => reason)];
+}
+
+function stored(name: string, uid: string): Stored['metadata'] {
+  return { name, uid, resourceVersion: '1', creationTimestamp: NOW };
+}

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { VM_RESTORE_FINALIZER, VM_SNAPSHOT_FINALIZER } from '#api/names.ts';
+import type { VmStatus } from '#api/virtual-machine/schema.ts';
+import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
+import type { SnapshotStatus, VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
+import { lockOf, unfinishedRestoreOf, unfinishedSnapshotOf } from '#controllers/vm/lock.ts';
+import { aVm, DELETED } from '#controllers/vm/vm-world.fixture.ts';
+import type { ObjectMeta, Stored } from '#kube/meta.ts';
+
+const reference = { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: 'db' };
+const stored = (name: string, minute: number, metadata: ObjectMeta) => ({
+  namespace: 'ns',
+  name,
+  uid: `${name}-uid`,
+  resourceVersion: '1',
+  creationTimestamp: `2026-01-01T12:0${minute}:00Z`,
+  ...metadata,
+});
+
+function aSnapshot(
+  name: string,
+  minute: number,
+  metadata: ObjectMeta = {},
+  status?: SnapshotStatus,
+): Stored<VirtualMachineSnapshot> {
+  return {
+    apiVersion: 'snapshot.kubevirt.io/v1beta1',
+    kind: 'VirtualMachineSnapshot',
+    metadata: stored(name, minute, metadata),
+    spec: { source: reference },
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+function aRestore(name: string, minute: number, metadata: ObjectMeta = {}): Stored<VirtualMachineRestore> {
+  return {
+    apiVersion: 'snapshot.kubevirt.io/v1beta1',
+    kind: 'VirtualMachineRestore',
+    metadata: stored(name, minute, metadata),
+    spec: { target: reference, virtualMachineSnapshotName: 's' },
+  };
+}
+
+interface Case {
+  readonly snapshots?: Stored<VirtualMachineSnapshot>[];
+  readonly restores?: Stored<VirtualMachineRestore>[];
+  readonly status?: VmStatus;
+  readonly metadata?: ObjectMeta;
+  readonly want: string | undefined;
+}
+
+const going = { ...DELETED, finalizers: [VM_SNAPSHOT_FINALIZER] };
+const restoreGoing = { ...DELETED, finalizers: [VM_RESTORE_FINALIZER] };
+
+const cases: Record<string, Case> = {
+  'a VM that nobody wants is free': { want: undefined },
+  'a VM is free when its holder is finished or gone': { status: { snapshotInProgress: 'a' }, want: undefined },
+  'a snapshot holds its VM': { snapshots: [aSnapshot('a', 1)], want: 'snapshot a' },
+  'so does a restore': { restores: [aRestore('r', 1)], want: 'restore r' },
+  'the oldest comes first': { snapshots: [aSnapshot('a', 2), aSnapshot('b', 1)], want: 'snapshot b' },
+  'of one age, the first by name': { snapshots: [aSnapshot('b', 1), aSnapshot('a', 1)], want: 'snapshot a' },
+  'whatever it wants: the restore was first': {
+    snapshots: [aSnapshot('a', 2)],
+    restores: [aRestore('r', 1)],
+    want: 'restore r',
+  },
+  'whatever it wants: the snapshot was first': {
+    snapshots: [aSnapshot('a', 1)],
+    restores: [aRestore('r', 2)],
+    want: 'snapshot a',
+  },
+  'who holds it keeps it, although an older one turns up': {
+    snapshots: [aSnapshot('a', 2)],
+    restores: [aRestore('r', 1)],
+    status: { snapshotInProgress: 'a' },
+    want: 'snapshot a',
+  },
+  'the name of a snapshot is not that of a restore': {
+    snapshots: [aSnapshot('x', 2)],
+    restores: [aRestore('x', 1)],
+    status: { snapshotInProgress: 'x' },
+    want: 'snapshot x',
+  },
+  'the next gets it when its holder is finished': {
+    snapshots: [aSnapshot('b', 2)],
+    restores: [aRestore('r', 3)],
+    status: { snapshotInProgress: 'a' },
+    want: 'snapshot b',
+  },
+  'a holder that is being deleted keeps it while its controller cleans up': {
+    snapshots: [aSnapshot('a', 2, going), aSnapshot('b', 1)],
+    status: { snapshotInProgress: 'a' },
+    want: 'snapshot a',
+  },
+  'so does a restore that is being deleted': {
+    restores: [aRestore('r', 2, restoreGoing)],
+    status: { restoreInProgress: 'r' },
+    want: 'restore r',
+  },
+  'but no longer than that': {
+    snapshots: [aSnapshot('a', 1, { ...DELETED, finalizers: ['another'] }), aSnapshot('b', 2)],
+    status: { snapshotInProgress: 'a' },
+    want: 'snapshot b',
+  },
+  'one that is being deleted does not come to hold it': { snapshots: [aSnapshot('a', 1, going)], want: undefined },
+  'nothing begins with a VM that is being deleted': {
+    snapshots: [aSnapshot('a', 1)],
+    restores: [aRestore('r', 1)],
+    metadata: DELETED,
+    want: undefined,
+  },
+  'what has begun goes on while the VM is being deleted': {
+    snapshots: [aSnapshot('a', 1)],
+    metadata: DELETED,
+    status: { snapshotInProgress: 'a' },
+    want: 'snapshot a',
+  },
+};
+
+for (const [name, { snapshots = [], restores = [], status, metadata, want }] of Object.entries(cases)) {
+  test(name, () => {
+    const lock = lockOf(aVm({ status, metadata }), { snapshots, restores });
+    assert.equal(lock && `${lock.kind} ${lock.name}`, want);
+  });
+}
+
+test('only what is not finished, and names a VM, is looked at', () => {
+  assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1)), ['ns/db']);
+  assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, {}, { phase: 'InProgress' })), ['ns/db']);
+  assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, {}, { phase: 'Succeeded' })), []);
+  assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, {}, { phase: 'Failed' })), []);
+  const other = { ...aSnapshot('a', 1), spec: { source: { kind: 'VirtualMachinePool', name: 'db' } } };
+  assert.deepEqual(unfinishedSnapshotOf(other), []);
+  const restore = aRestore('r', 1);
+  assert.deepEqual(unfinishedRestoreOf(restore), ['ns/db']);
+  assert.deepEqual(unfinishedRestoreOf({ ...restore, status: { complete: false } }), ['ns/db']);
+  assert.deepEqual(unfinishedRestoreOf({ ...restore, status: { complete: true } }), []);
+  const failed = { conditions: [{ type: 'Failure', status: 'True' as const }] };
+  assert.deepEqual(unfinishedRestoreOf({ ...restore, status: failed }), []);
+});

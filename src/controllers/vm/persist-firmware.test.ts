@@ -1,0 +1,273 @@
+/** Rows of the seed's table (000) and cases U3 to U11 of KubeVirt's acceptance list, as far as this controller decides. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Firmware } from '#api/domain/firmware.ts';
+import { legacyUuid } from '#api/legacy-uuid.ts';
+import { VM_FINALIZER } from '#api/names.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { RunStrategy } from '#api/virtual-machine/schema.ts';
+import type { IdentitySpec } from '#api/virtual-machine-identity/kind.ts';
+import { buildVmi } from '#controllers/vm/build-vmi.ts';
+import { concludeVm, decideVm } from '#controllers/vm/decide-vm.ts';
+import { identityOf } from '#controllers/vm/identity.ts';
+import { persistsLegacyUuid } from '#controllers/vm/persist-firmware.ts';
+import { aRecord, aVm, aVmi, aWorld, CONFIGURATION, DELETED, UUID } from '#controllers/vm/vm-world.fixture.ts';
+import { vmStatusOf } from '#controllers/vm/vm-status.ts';
+import type { VmWorld } from '#controllers/vm/vm-world.ts';
+import { conflict } from '#kube/api-error.ts';
+import type { ObjectMeta, Stored } from '#kube/meta.ts';
+import type { Change, PatchChange } from '#runtime/plan.ts';
+
+const LEGACY = legacyUuid('db');
+const OTHER = 'ffffffff-8ce6-44d9-9e1b-6b1a0a3b2a10';
+const machine = { type: 'pc-q35-7.2' };
+
+function vmWith(firmware: Firmware | undefined, runStrategy: RunStrategy = 'Halted', metadata: ObjectMeta = {}) {
+  const domain = firmware === undefined ? { machine } : { machine, firmware };
+  return aVm({ runStrategy, template: { domain }, metadata });
+}
+
+function recordOf(vm: Stored<VirtualMachine>, firmware: IdentitySpec['firmware']) {
+  return { ...aRecord(vm), spec: { ...aRecord(vm).spec, firmware } };
+}
+
+const running = (firmware: Firmware) => aVmi('Running', { vm: vmWith(firmware, 'Always') });
+
+function vmPatches(changes: readonly Change[]): PatchChange[] {
+  return changes.filter((change) => change.do === 'patch').filter(({ type }) => type === VIRTUAL_MACHINES);
+}
+
+/** What the VM's firmware is patched with, and where it is said to come from. */
+function persisted(world: Partial<VmWorld>): [unknown, string] | undefined {
+  const patches = vmPatches(decideVm(aWorld({ identity: undefined, ...world })).changes);
+  assert.ok(patches.length <= 1, 'one write');
+  const [patch] = patches;
+  if (patch?.reason === undefined) return undefined;
+  assert.ok(patch.uid === 'vm-uid' && patch.patch.type === 'merge');
+  const body = patch.patch.body as VirtualMachine;
+  assert.equal(body.metadata.resourceVersion, '1');
+  const { firmware } = body.spec.template.spec?.domain ?? {};
+  if (patch.reason === 'FirmwareUUIDPersisted') assert.ok(patch.why.includes(firmware?.uuid ?? '?'), patch.why);
+  return [firmware, `${patch.reason} ${/record|instance|name|has had/.exec(patch.why)?.[0]}`];
+}
+
+interface Case {
+  readonly world: Partial<VmWorld>;
+  readonly want: [Firmware, string] | undefined;
+}
+
+const bare = vmWith(undefined);
+const alwaysBare = vmWith(undefined, 'Always');
+const [BY_NAME, BY_RECORD, BY_INSTANCE] = ['name', 'record', 'instance'].map((from) => `FirmwareUUIDPersisted ${from}`);
+
+const cases: Record<string, Case> = {
+  'row 1: a stopped VM without a uuid gets the legacy one': {
+    world: { vm: bare },
+    want: [{ uuid: LEGACY }, BY_NAME!],
+  },
+  'row 2: a stopped VM that has one is left alone': { world: { vm: vmWith({ uuid: UUID }) }, want: undefined },
+  'row 3: a running VM without a uuid gets that of its instance': {
+    world: { vm: alwaysBare, identity: recordOf(alwaysBare, {}), vmi: running({ uuid: LEGACY }) },
+    want: [{ uuid: LEGACY }, BY_INSTANCE!],
+  },
+  'row 3: a running VM whose instance has none either gets the legacy one': {
+    world: { vm: alwaysBare, identity: recordOf(alwaysBare, {}), vmi: aVmi('Running', { spec: { domain: {} } }) },
+    want: [{ uuid: LEGACY }, BY_NAME!],
+  },
+  'row 9: a uuid that was changed is left alone': {
+    world: {
+      vm: vmWith({ uuid: OTHER }, 'Always'),
+      identity: aRecord(vmWith({ uuid: UUID })),
+      vmi: running({ uuid: UUID }),
+    },
+    want: undefined,
+  },
+  'U3: a VM that was changed before it had one gets the same one': {
+    world: { vm: vmWith({ serial: 's1' }, 'Halted', { generation: 7 }) },
+    want: [{ uuid: LEGACY }, BY_NAME!],
+  },
+  'U6: without firmware': { world: { vm: bare }, want: [{ uuid: LEGACY }, BY_NAME!] },
+  'U6: with an empty uuid; what else the firmware says is not touched': {
+    world: { vm: vmWith({ uuid: '', bootloader: { bios: {} } }) },
+    want: [{ uuid: LEGACY }, BY_NAME!],
+  },
+  'U6: the second look finds nothing to do': { world: { vm: vmWith({ uuid: LEGACY }) }, want: undefined },
+  'what is on record counts before the instance and the name, and brings its serial': {
+    world: {
+      vm: alwaysBare,
+      identity: recordOf(alwaysBare, { uuid: UUID, serial: 's1' }),
+      vmi: running({ uuid: OTHER, serial: 's2' }),
+    },
+    want: [{ uuid: UUID, serial: 's1' }, BY_RECORD!],
+  },
+  'the instance has the serial that the record lacks': {
+    world: {
+      vm: alwaysBare,
+      identity: recordOf(alwaysBare, { uuid: UUID }),
+      vmi: running({ uuid: UUID, serial: 's2' }),
+    },
+    want: [{ uuid: UUID, serial: 's2' }, BY_RECORD!],
+  },
+  'the record of an earlier VM does not count': {
+    world: { vm: bare, identity: aRecord(aVm({ metadata: { uid: 'earlier' } })) },
+    want: [{ uuid: LEGACY }, BY_NAME!],
+  },
+  'nor does the instance of somebody else': {
+    world: { vm: bare, stranger: aVmi('Running') },
+    want: [{ uuid: LEGACY }, BY_NAME!],
+  },
+  'a serial of its own stays': {
+    world: { vm: vmWith({ serial: 'own' }), identity: recordOf(bare, { uuid: UUID, serial: 's1' }) },
+    want: [{ uuid: UUID }, BY_RECORD!],
+  },
+  'a serial alone comes back, too': {
+    world: { vm: vmWith({ uuid: UUID }), identity: recordOf(bare, { uuid: UUID, serial: 's1' }) },
+    want: [{ serial: 's1' }, 'FirmwareSerialPersisted has had'],
+  },
+  'a VM that somebody holds gets it, too': {
+    world: { vm: alwaysBare, lock: { kind: 'snapshot', name: 's' } },
+    want: [{ uuid: LEGACY }, BY_NAME!],
+  },
+  'a VM that may not start gets it, too': {
+    world: { vm: alwaysBare, identity: aRecord(aVm({ metadata: { uid: 'earlier' } })) },
+    want: [{ uuid: LEGACY }, BY_NAME!],
+  },
+  'a VM that is being deleted does not': { world: { vm: vmWith(undefined, 'Halted', DELETED) }, want: undefined },
+  'a VM waits for the instance that it is about to adopt': {
+    world: { vm: alwaysBare, stranger: aVmi('Running', { metadata: { ownerReferences: [] } }), mayAdopt: true },
+    want: undefined,
+  },
+  'also while somebody holds it': {
+    world: {
+      vm: alwaysBare,
+      stranger: aVmi('Running', { metadata: { ownerReferences: [] } }),
+      mayAdopt: true,
+      lock: { kind: 'restore', name: 'r' },
+    },
+    want: undefined,
+  },
+};
+
+for (const [name, { world, want }] of Object.entries(cases)) {
+  test(name, () => assert.deepEqual(persisted(world), want));
+}
+
+test('a start writes it with what else it prepares, and makes no instance before that', () => {
+  const vm = aVm({ template: { domain: {} }, metadata: { finalizers: undefined } });
+  const { changes, goOn } = decideVm(aWorld({ vm, identity: undefined }));
+  assert.deepEqual(
+    changes.map((change) => `${change.do} ${change.type.kind}`),
+    ['patch VirtualMachine', 'create VirtualMachineIdentity'],
+  );
+  const [patch] = vmPatches(changes);
+  assert.deepEqual(patch?.patch.body, {
+    metadata: { resourceVersion: '1', finalizers: [VM_FINALIZER] },
+    spec: { template: { spec: { domain: { machine: { type: 'q35' }, firmware: { uuid: LEGACY } } } } },
+  });
+  assert.ok(patch.reason === 'FirmwareUUIDPersisted' && goOn === true);
+});
+
+test('a start that lacks nothing else waits for it, too', () => {
+  const plan = decideVm(aWorld({ vm: alwaysBare, identity: aRecord(alwaysBare) }));
+  assert.deepEqual(
+    plan.changes.map((change) => `${change.do} ${change.type.kind}`),
+    ['patch VirtualMachine'],
+  );
+});
+
+test('an instance that is not wanted is stopped first, and a lost record is made first', () => {
+  const vmi = running({ uuid: LEGACY });
+  const first = (world: Partial<VmWorld>) => {
+    const [change] = decideVm(aWorld(world)).changes;
+    return change && `${change.do} ${change.type.kind}`;
+  };
+  assert.equal(first({ vm: bare, vmi }), 'delete VirtualMachineInstance');
+  assert.equal(first({ vm: alwaysBare, vmi, identity: undefined }), 'create VirtualMachineIdentity');
+});
+
+const failureOf = (status: ReturnType<typeof concludeVm>) =>
+  ((status?.['conditions'] ?? []) as { type: string; reason?: string; message?: string }[]).find(
+    ({ type }) => type === 'Failure',
+  );
+
+test('U7: a patch that fails is told with its cause, and a look at an old state is not', () => {
+  for (const vm of [bare, alwaysBare]) {
+    const world = aWorld({ vm, identity: aRecord(vm) });
+    const { changes, goOn } = decideVm(world);
+    const change = changes[0]!;
+    assert.equal(goOn, true);
+    assert.deepEqual(
+      { ...failureOf(concludeVm(world, [{ change, error: new Error('no room') }])), lastTransitionTime: undefined },
+      {
+        type: 'Failure',
+        status: 'True',
+        reason: 'FirmwareUUIDError',
+        message: 'Failure while persisting the firmware uuid: no room',
+        lastTransitionTime: undefined,
+      },
+    );
+    assert.equal(concludeVm(world, [{ change, error: conflict(VIRTUAL_MACHINES, 'db', 'changed') }]), undefined);
+  }
+});
+
+test('U7: what fails of a start beside it is told as such', () => {
+  const world = aWorld({ identity: undefined });
+  const change = decideVm(world).changes[0]!;
+  const failure = failureOf(concludeVm(world, [{ change, error: new Error('no room') }]));
+  assert.deepEqual([failure?.reason, failure?.message], ['FailedCreate', 'Failure while starting VMI: no room']);
+});
+
+test('U8, U9: an instance has the uuid of the template, or else the one of the name', () => {
+  const uuidOf = (name: string, firmware?: Firmware) => {
+    const vm = vmWith(firmware, 'Always', { name });
+    return buildVmi(vm, identityOf(vm, undefined), CONFIGURATION).spec.domain.firmware?.uuid;
+  };
+  assert.equal(uuidOf('testvm'), '5a9fc181-957e-5c32-9e5a-2de5e9673531');
+  assert.equal(uuidOf('testvm'), uuidOf('testvm'));
+  assert.notEqual(uuidOf('testvm'), uuidOf('testvm1'));
+  assert.equal(uuidOf('testvm', { uuid: UUID }), UUID);
+});
+
+const restarts: Record<string, [VmWorld, boolean]> = {
+  'U10: none before the uuid is written': [aWorld({ vm: alwaysBare, vmi: running({ uuid: LEGACY }) }), false],
+  'U10: none after it, and an old one is gone': [
+    aWorld({
+      vm: {
+        ...vmWith({ uuid: LEGACY }, 'Always', { generation: 2 }),
+        status: { conditions: [{ type: 'RestartRequired', status: 'True' }] },
+      },
+      vmi: running({ uuid: LEGACY }),
+    }),
+    false,
+  ],
+  'U10: none for a uuid that only the instance has': [
+    aWorld({ vm: alwaysBare, identity: recordOf(alwaysBare, {}), vmi: running({ uuid: UUID, serial: 's1' }) }),
+    false,
+  ],
+  'U10: none for the same uuid in capitals': [
+    aWorld({ vm: vmWith({ uuid: UUID.toUpperCase() }, 'Always'), vmi: running({ uuid: UUID }) }),
+    false,
+  ],
+  'U11: one for another uuid': [aWorld({ vm: vmWith({ uuid: OTHER }, 'Always'), vmi: running({ uuid: UUID }) }), true],
+};
+
+for (const [name, [world, want]] of Object.entries(restarts)) {
+  test(name, () => {
+    const { conditions = [] } = vmStatusOf(world);
+    assert.equal(
+      conditions.some(({ type, status }) => type === 'RestartRequired' && status === 'True'),
+      want,
+    );
+  });
+}
+
+test('uses of the legacy rule are known by what was written', () => {
+  const first = (world: Partial<VmWorld>) => decideVm(aWorld(world)).changes[0]!;
+  assert.equal(persistsLegacyUuid(first({ vm: bare, identity: undefined })), true);
+  assert.equal(persistsLegacyUuid(first({ vm: alwaysBare, identity: undefined })), true);
+  assert.equal(persistsLegacyUuid(first({ vm: bare, identity: recordOf(bare, { uuid: UUID }) })), false);
+  const serial = { vm: vmWith({ uuid: LEGACY }), identity: recordOf(bare, { uuid: LEGACY, serial: 's1' }) };
+  assert.equal(persistsLegacyUuid(first(serial)), false);
+  assert.equal(persistsLegacyUuid(first({ vm: aVm({ metadata: { finalizers: undefined } }) })), false);
+  assert.equal(persistsLegacyUuid(first({})), false);
+});

@@ -1,0 +1,238 @@
+/**
+ * A random walk over everything that could cost a VM its firmware uuid: made, changed, replaced, patched, applied,
+ * snapshotted, restored, deleted, with the server lost after any write. A ledger knows which uuids somebody has decided
+ * on; no VM ever has another one, or none, once everything has come to rest.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { legacyUuid } from '#api/legacy-uuid.ts';
+import { isRestoreFinished } from '#api/virtual-machine-restore/kind.ts';
+import { storeAsIs, withoutFirmwareUuid } from '#test/support/old-objects.ts';
+import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
+import { aRestore, aSnapshot } from '#test/support/snapshots.ts';
+import type { Answer, Loose } from '#test/support/test-api.ts';
+import { aClaim, aVmOnClaim, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
+
+const STEPS = 40;
+const MAX_WRITES = 16;
+const STORAGE: Readonly<Record<string, string>> = { one: 'shared', two: 'local' };
+const NAMES = Object.keys(STORAGE);
+const VMS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';
+/** Longer than any wait for a target that runs. */
+const WHILE_MS = 330_000;
+
+/** What is known of one VM: the uuids of which it may have any, as somebody decided. Empty: it may be absent only. */
+class Ledger {
+  readonly #decided = new Map<string, Set<string>>();
+  readonly #ever = new Map<string, Set<string>>();
+  readonly #mayBeAbsent = new Set<string>(NAMES);
+  count = 0;
+
+  decide(vm: string, uuid: string): void {
+    const known = this.#decided.get(vm) ?? new Set();
+    this.#decided.set(vm, known.add(uuid));
+    this.#ever.set(vm, (this.#ever.get(vm) ?? new Set()).add(uuid.toLowerCase()));
+  }
+
+  /** Guests keep theirs until they start again. */
+  everDecided(vm: string, uuid: string): boolean {
+    return this.#ever.get(vm)?.has(uuid.toLowerCase()) === true;
+  }
+
+  mayGo(vm: string): void {
+    this.#mayBeAbsent.add(vm);
+  }
+
+  /** Settled: this is what it is, and nothing else is open. */
+  see(vm: string, uuid: string | undefined): void {
+    if (uuid === undefined) {
+      assert.ok(this.#mayBeAbsent.has(vm), `${vm} is gone, and nobody deleted it`);
+      this.#decided.set(vm, new Set());
+      return;
+    }
+    const known = [...(this.#decided.get(vm) ?? [])];
+    assert.ok(known.includes(uuid), `${vm} has the uuid ${uuid}; decided were ${known.join(', ') || 'none'}`);
+    this.#decided.set(vm, new Set([uuid]));
+    this.#mayBeAbsent.delete(vm);
+  }
+}
+
+interface Walk {
+  readonly plane: VmPlane;
+  readonly random: SeededRandom;
+  readonly ledger: Ledger;
+  /** What each snapshot holds, by its name. */
+  readonly taken: Map<string, { readonly vm: string; readonly uuid: string }>;
+}
+
+type StepName =
+  | 'create'
+  | 'createWithUuid'
+  | 'leftByAnOlderVersion'
+  | 'change'
+  | 'takeAway'
+  | 'replaceWithout'
+  | 'applyManifest'
+  | 'power'
+  | 'snapshot'
+  | 'restore'
+  | 'remove';
+
+type Step = (walk: Walk, vm: string) => Promise<string>;
+
+const uuidOf = (vm: Loose): string | undefined => vm?.spec.template.spec.domain.firmware?.uuid || undefined;
+const onClaim = (vm: string, spec: Loose) => aVmOnClaim(vm, `${vm}-data`, spec);
+const newUuid = (random: SeededRandom) =>
+  `00000000-0000-4000-8000-${String(random.between(0, 999_999_999)).padStart(12, '0')}`;
+/** What cannot be told from an answer that did not come. */
+const answered = ({ status }: Answer) => (status < 300 ? 'done' : `refused ${status}`);
+
+const firmware = (value: Loose) => ({ spec: { template: { spec: { domain: { firmware: value } } } } });
+
+/** Each says what it did. Whatever it may have decided is in the ledger before it is asked for. */
+const steps: Readonly<Record<StepName, Step>> = {
+  async create({ plane, random, ledger }, vm) {
+    const body = onClaim(vm, { runStrategy: random.pick(['Always', 'Halted', 'Manual']) });
+    const made = await plane.call('POST', VMS, { body });
+    if (made.status === 201) ledger.decide(vm, uuidOf(made.body) ?? '');
+    return `create ${vm}: ${answered(made)}`;
+  },
+  async createWithUuid({ plane, random, ledger }, vm) {
+    const uuid = newUuid(random);
+    const body = onClaim(vm, { runStrategy: 'Halted' });
+    Object.assign(body.spec.template.spec.domain.firmware, { uuid });
+    ledger.decide(vm, uuid);
+    return `create ${vm} with ${uuid}: ${answered(await plane.call('POST', VMS, { body }))}`;
+  },
+  async leftByAnOlderVersion({ plane, ledger }, vm) {
+    ledger.decide(vm, legacyUuid(vm));
+    await storeAsIs(plane, withoutFirmwareUuid(onClaim(vm, { runStrategy: 'Halted' })));
+    return `old ${vm} without uuid`;
+  },
+  async change({ plane, random, ledger }, vm) {
+    const uuid = newUuid(random);
+    ledger.decide(vm, uuid);
+    return `change ${vm} to ${uuid}: ${answered(await plane.call('PATCH', `${VMS}/${vm}`, { body: firmware({ uuid }) }))}`;
+  },
+  async takeAway({ plane, random }, vm) {
+    const body = firmware(random.pick([null, { uuid: null }, { uuid: '' }, { serial: null }]));
+    const answer = await plane.call('PATCH', `${VMS}/${vm}`, { body });
+    // One that an older version left, and nobody has looked at yet, has none to lose.
+    return `take away ${JSON.stringify(body)} of ${vm}: ${answered(answer)}`;
+  },
+  async replaceWithout({ plane }, vm) {
+    const there = await plane.get('VirtualMachine', vm);
+    const answer = await plane.call('PUT', `${VMS}/${vm}`, { body: withoutFirmwareUuid(there) });
+    return `replace ${vm} without uuid: ${answered(answer)}`;
+  },
+  async applyManifest({ plane }, vm) {
+    const { spec } = onClaim(vm, {});
+    return `apply ${vm}: ${answered(await plane.call('PATCH', `${VMS}/${vm}`, { body: { spec } }))}`;
+  },
+  async power({ plane, random }, vm) {
+    const verb = random.pick(['start', 'stop', 'restart', 'start']);
+    return `${verb} ${vm}: ${await plane.tell(verb, vm)}`;
+  },
+  async snapshot({ plane, ledger }, vm) {
+    const name = `shot-${++ledger.count}`;
+    return `snapshot ${name} of ${vm}: ${(await plane.put(aSnapshot(name, vm))).kind}`;
+  },
+  async restore({ plane, random, ledger, taken }, vm) {
+    const own = [...taken].filter(([, shot]) => shot.vm === vm);
+    if (own.length === 0) return await steps.snapshot({ plane, random, ledger, taken }, vm);
+    const [from, { uuid }] = random.pick(own);
+    ledger.decide(vm, uuid);
+    const policy = { targetReadinessPolicy: random.pick(['StopTarget', 'WaitGracePeriod', 'FailImmediate']) };
+    const name = `restore-${++ledger.count}`;
+    await plane.put(aRestore(name, vm, from, policy));
+    return `restore ${name} of ${vm} from ${from} (${policy.targetReadinessPolicy})`;
+  },
+  async remove({ plane, ledger }, vm) {
+    ledger.mayGo(vm);
+    return `delete ${vm}: ${answered(await plane.call('DELETE', `${VMS}/${vm}`))}`;
+  },
+};
+
+/** What is worth trying; what matters most stands more than once. */
+const WHEN_ABSENT: readonly StepName[] = ['create', 'createWithUuid', 'leftByAnOlderVersion', 'restore', 'restore'];
+const WHEN_THERE: readonly StepName[] = [
+  'change',
+  'takeAway',
+  'replaceWithout',
+  'applyManifest',
+  'power',
+  'power',
+  'snapshot',
+  'restore',
+  'restore',
+  'remove',
+];
+
+/** One step, with the server lost after so many writes, or not. */
+async function walkOn(walk: Walk): Promise<string> {
+  const { plane, random } = walk;
+  const vm = random.pick(NAMES);
+  const isAbsent = (await plane.find('VirtualMachine', vm)) === undefined;
+  const name = random.pick(isAbsent ? WHEN_ABSENT : WHEN_THERE);
+  const step: Step = steps[name];
+  if (random.chance(0.4)) return await step(walk, vm);
+  const writes = random.between(0, MAX_WRITES);
+  const cut = plane.cutAfter(writes);
+  const run = async () => {
+    const said = await step(walk, vm);
+    await plane.settle();
+    return said;
+  };
+  const running = run().catch((error: unknown) => `${name} ${vm}: ${String(error).split('\n', 1)[0]}`);
+  const said = await Promise.race([running, cut]);
+  const missing = name === 'create' && said === 'cut';
+  await plane.restartServer({ agents: random.chance(0.3) });
+  if (missing) await hearOfCreated(walk, vm);
+  return `${said === 'cut' ? `${name} ${vm}` : said}, server lost after ${writes} writes`;
+}
+
+/** A create whose answer never came has made a uuid that nobody has heard of. */
+async function hearOfCreated({ plane, ledger }: Walk, vm: string): Promise<void> {
+  const there = await plane.find('VirtualMachine', vm);
+  if (there !== undefined) ledger.decide(vm, uuidOf(there) ?? '');
+}
+
+async function look({ plane, ledger, taken }: Walk): Promise<void> {
+  for (const vm of NAMES) {
+    const there = await plane.find('VirtualMachine', vm);
+    ledger.see(vm, there === undefined ? undefined : (uuidOf(there) ?? 'none'));
+  }
+  for (const { metadata, status } of await plane.list('VirtualMachineSnapshot')) {
+    if (status?.phase !== 'Succeeded' || taken.has(metadata.name)) continue;
+    const content = await plane.get('VirtualMachineSnapshotContent', status.virtualMachineSnapshotContentName);
+    const vm = content.spec.source.virtualMachine;
+    taken.set(metadata.name, { vm: vm.metadata.name, uuid: uuidOf(vm) ?? '' });
+  }
+}
+
+test('no VM ever loses its uuid, or gets one that nobody decided on', async (t) => {
+  const random = seededRandom(t);
+  const plane = await startVmPlane(t);
+  const walk: Walk = { plane, random, ledger: new Ledger(), taken: new Map() };
+  for (const vm of NAMES) await plane.apply(aClaim(`${vm}-data`, { storageClassName: STORAGE[vm] }));
+  const done: string[] = [];
+  try {
+    for (let step = 0; step < STEPS; step++) {
+      done.push(await walkOn(walk));
+      await plane.advance(WHILE_MS);
+      await look(walk);
+    }
+    const restores = await plane.list('VirtualMachineRestore');
+    const complete = restores.filter(({ status }) => status?.complete === true).length;
+    t.diagnostic(`${walk.taken.size} snapshots, ${restores.length} restores of which ${complete} complete`);
+    assert.deepEqual(
+      restores.filter((restore) => !isRestoreFinished(restore)).map(({ metadata }) => metadata.name),
+      [],
+    );
+    for (const vm of NAMES) {
+      for (const { machine } of plane.startsOf(vm)) assert.ok(walk.ledger.everDecided(vm, machine.firmware.uuid));
+    }
+  } catch (error) {
+    throw new Error(`${(error as Error).message}\nafter:\n${done.join('\n')}`, { cause: error });
+  }
+});

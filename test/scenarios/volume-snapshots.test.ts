@@ -1,0 +1,250 @@
+/** Snapshots of volumes and volumes from them, as objects; the test plays the agents that copy and remove the data. */
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import { storageController } from '#controllers/storage/storage.ts';
+import { volumeSnapshotController } from '#controllers/volume-snapshot/volume-snapshot-controller.ts';
+import type { Loose } from '#test/support/test-api.ts';
+import { CLAIMS, PODS, startVmiScene, VOLUMES, type VmiScene } from '#test/support/vmi-scene.ts';
+
+const GROUP = '/apis/snapshot.storage.k8s.io/v1';
+const SNAPSHOTS = `${GROUP}/namespaces/default/volumesnapshots`;
+const CONTENTS = `${GROUP}/volumesnapshotcontents`;
+const DEFAULT = { 'snapshot.storage.kubernetes.io/is-default-class': 'true' };
+const BOUND = 'snapshot.storage.kubernetes.io/volumesnapshot-bound-protection';
+const SOURCE = 'snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection';
+const GIB = 2 ** 30;
+/** 2030-01-01 in nanoseconds. */
+const MOMENT = 1_893_456_000_000_000_000;
+
+async function startScene(t: TestContext, deletionPolicy = 'Delete'): Promise<VmiScene> {
+  const scene = await startVmiScene(t, [storageController, volumeSnapshotController]);
+  await scene.node('node-1');
+  await scene.node('node-2');
+  await scene.storageClass('local', { volumeBindingMode: 'WaitForFirstConsumer', parameters: { scope: 'node' } });
+  await scene.storageClass('shared', { volumeBindingMode: 'Immediate', parameters: { scope: 'shared' } });
+  await scene.ok('POST', `${GROUP}/volumesnapshotclasses`, {
+    body: {
+      apiVersion: 'snapshot.storage.k8s.io/v1',
+      kind: 'VolumeSnapshotClass',
+      metadata: { name: 'copies', annotations: DEFAULT },
+      driver: 'local.selfsame.io',
+      deletionPolicy,
+    },
+  });
+  return scene;
+}
+
+/** A claim of the class local, whose volume lies on node-2. */
+async function claimOnNode2(scene: VmiScene): Promise<Loose> {
+  const claim = await scene.claim('disk', { storageClassName: 'local' });
+  const volumes = [{ name: 'disk', persistentVolumeClaim: { claimName: 'disk' } }];
+  const nodeSelector = { 'kubernetes.io/hostname': 'node-2' };
+  const spec = { containers: [{ name: 'main', image: 'x' }], volumes, nodeSelector };
+  await scene.ok('POST', PODS, { body: { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'user' }, spec } });
+  await scene.settle();
+  return claim;
+}
+
+async function snapshot(scene: VmiScene, spec: Loose = {}): Promise<Loose> {
+  const source = { persistentVolumeClaimName: 'disk' };
+  const metadata = { name: 'snap', annotations: { 'selfsame.io/snapshot-set': 'set' } };
+  const body = {
+    apiVersion: 'snapshot.storage.k8s.io/v1',
+    kind: 'VolumeSnapshot',
+    metadata,
+    spec: { source, ...spec },
+  };
+  const made = await scene.ok('POST', SNAPSHOTS, { body });
+  await scene.settle();
+  return made;
+}
+
+const seen = (scene: VmiScene) => scene.ok('GET', `${SNAPSHOTS}/snap`);
+
+/** What the agent says when it has copied. */
+async function copied(scene: VmiScene, content: string, snapshotHandle: string): Promise<void> {
+  const status = { snapshotHandle, creationTime: MOMENT, readyToUse: true, restoreSize: GIB };
+  await patch(scene, `${CONTENTS}/${content}/status`, { status });
+}
+
+async function patch(scene: VmiScene, url: string, body: Loose): Promise<void> {
+  await scene.ok('PATCH', url, { body });
+  await scene.settle();
+}
+
+async function remove(scene: VmiScene, url: string): Promise<void> {
+  await scene.ok('DELETE', url);
+  await scene.settle();
+}
+
+async function claimFrom(scene: VmiScene, name: string, spec: Loose = {}): Promise<Loose> {
+  const dataSource = { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'snap' };
+  return await scene.claim(name, { storageClassName: 'local', dataSource, ...spec });
+}
+
+test('a snapshot is taken where the volume lies, becomes a volume there, and goes with its data', async (t) => {
+  const scene = await startScene(t);
+  const claim = await claimOnNode2(scene);
+  const { metadata } = await snapshot(scene);
+  const name = `snapcontent-${metadata.uid}`;
+  const content = await scene.ok('GET', `${CONTENTS}/${name}`);
+  assert.equal(content.spec.source.volumeHandle, `pvc-${claim.metadata.uid}`);
+  assert.equal(content.spec.volumeSnapshotClassName, 'copies');
+  assert.deepEqual(content.metadata.annotations, {
+    'selfsame.io/snapshot-node': 'node-2',
+    'selfsame.io/snapshot-set': 'set',
+  });
+  const waiting = await seen(scene);
+  assert.equal(waiting.spec.volumeSnapshotClassName, 'copies');
+  assert.deepEqual(waiting.metadata.finalizers, [BOUND]);
+  assert.deepEqual(waiting.status, { boundVolumeSnapshotContentName: name, readyToUse: false });
+
+  const handle = `node/node-2/${name}`;
+  await copied(scene, name, handle);
+  assert.deepEqual((await seen(scene)).status, {
+    boundVolumeSnapshotContentName: name,
+    creationTime: '2030-01-01T00:00:00Z',
+    readyToUse: true,
+    restoreSize: '1Gi',
+  });
+
+  // Its class waits for a consumer, but the data is where it is.
+  const { uid } = (await claimFrom(scene, 'copy')).metadata;
+  const bound = await scene.ok('GET', `${CLAIMS}/copy`);
+  assert.deepEqual([bound.status.phase, bound.spec.volumeName], ['Bound', `pvc-${uid}`]);
+  const volume = await scene.ok('GET', `${VOLUMES}/pvc-${uid}`);
+  assert.equal(volume.metadata.annotations['selfsame.io/volume-node'], 'node-2');
+  assert.equal(volume.metadata.annotations['selfsame.io/volume-copy-node'], 'node-2');
+  assert.deepEqual(volume.spec.csi.volumeAttributes, { scope: 'node', node: 'node-2', snapshot: handle });
+  assert.deepEqual((await seen(scene)).metadata.finalizers, [BOUND, SOURCE]);
+
+  await remove(scene, `${SNAPSHOTS}/snap`);
+  assert.equal(
+    (await scene.ok('GET', `${CONTENTS}/${name}`)).metadata.deletionTimestamp,
+    undefined,
+    'it is being read',
+  );
+  const finalizers = volume.metadata.finalizers.filter((one: string) => one !== 'selfsame.io/volume-copy');
+  await patch(scene, `${VOLUMES}/pvc-${uid}`, { metadata: { finalizers } });
+  assert.ok((await scene.ok('GET', `${CONTENTS}/${name}`)).metadata.deletionTimestamp);
+  assert.ok(await seen(scene), 'it waits for its data to go');
+  await patch(scene, `${CONTENTS}/${name}`, { metadata: { finalizers: null } });
+  assert.equal((await scene.call('GET', `${SNAPSHOTS}/snap`)).status, 404);
+});
+
+test('a snapshot that cannot be taken yet says why, and is taken when it can be', async (t) => {
+  const scene = await startScene(t);
+  const message = async () => (await seen(scene)).status.error?.message;
+  await snapshot(scene, { volumeSnapshotClassName: 'copies' });
+  assert.equal(await message(), 'failed to take snapshot: PersistentVolumeClaim "disk" not found');
+  await scene.claim('disk', { storageClassName: 'local' });
+  assert.equal(await message(), 'failed to take snapshot: PersistentVolumeClaim "disk" is not bound to a volume');
+  await remove(scene, `${CLAIMS}/disk`);
+  await claimOnNode2(scene);
+  const { status } = await seen(scene);
+  assert.deepEqual([status.error, typeof status.boundVolumeSnapshotContentName], [undefined, 'string']);
+});
+
+test('what every node reaches is copied by another node when the first is gone', async (t) => {
+  const scene = await startScene(t);
+  await scene.claim('disk', { storageClassName: 'shared' });
+  const { metadata } = await snapshot(scene);
+  const name = `snapcontent-${metadata.uid}`;
+  const nodeOf = async (url: string, key: string) => (await scene.ok('GET', url)).metadata.annotations[key];
+  const copier = () => nodeOf(`${CONTENTS}/${name}`, 'selfsame.io/snapshot-node');
+  assert.equal(await copier(), 'node-1');
+  await remove(scene, '/api/v1/nodes/node-1');
+  assert.equal(await copier(), 'node-2');
+
+  await copied(scene, name, `shared/${name}`);
+  const { uid } = (await claimFrom(scene, 'copy', { storageClassName: 'shared' })).metadata;
+  const filler = () => nodeOf(`${VOLUMES}/pvc-${uid}`, 'selfsame.io/volume-copy-node');
+  assert.equal(await filler(), 'node-2');
+  await remove(scene, '/api/v1/nodes/node-2');
+  await scene.node('node-3');
+  await scene.advance(10);
+  assert.equal(await filler(), 'node-3');
+});
+
+test('a claim waits until its snapshot is ready, and is refused what does not fit', async (t) => {
+  const scene = await startScene(t);
+  await claimOnNode2(scene);
+  const { metadata } = await snapshot(scene);
+  const name = `snapcontent-${metadata.uid}`;
+  await claimFrom(scene, 'early');
+  await claimFrom(scene, 'small', { resources: { requests: { storage: '1Mi' } } });
+  const phase = async (claim: string) => (await scene.ok('GET', `${CLAIMS}/${claim}`)).status.phase;
+  assert.equal(await phase('early'), 'Pending');
+  await copied(scene, name, `node/node-2/${name}`);
+  assert.deepEqual([await phase('early'), await phase('small')], ['Bound', 'Pending']);
+  const events = (await scene.events('small')).join('\n');
+  assert.match(events, /ProvisioningFailed .*requested volume size 1Mi is less than the size 1Gi for .* "snap"/);
+});
+
+test('a content that is to be retained stays, and serves a VolumeSnapshot that is made for it', async (t) => {
+  const scene = await startScene(t, 'Retain');
+  await claimOnNode2(scene);
+  const { metadata } = await snapshot(scene);
+  const name = `snapcontent-${metadata.uid}`;
+  await copied(scene, name, `node/node-2/${name}`);
+  await remove(scene, `${SNAPSHOTS}/snap`);
+  assert.equal((await scene.call('GET', `${SNAPSHOTS}/snap`)).status, 404);
+  const kept = await scene.ok('GET', `${CONTENTS}/${name}`);
+  assert.deepEqual([kept.spec.volumeSnapshotRef.uid, kept.metadata.deletionTimestamp], [metadata.uid, undefined]);
+
+  const source = { volumeSnapshotContentName: name, persistentVolumeClaimName: undefined };
+  const next = await snapshot(scene, { source });
+  const state = async () => (await seen(scene)).status;
+  assert.match((await state()).error.message, /refers to another VolumeSnapshot$/);
+  await patch(scene, `${CONTENTS}/${name}`, { spec: { volumeSnapshotRef: { uid: null } } });
+  const { error, readyToUse } = await state();
+  assert.deepEqual([error, readyToUse], [undefined, true]);
+  assert.equal((await scene.ok('GET', `${CONTENTS}/${name}`)).spec.volumeSnapshotRef.uid, next.metadata.uid);
+});
+
+test('a volume whose claim is gone stays until the snapshot of it is complete', async (t) => {
+  const scene = await startScene(t);
+  const claim = await scene.claim('disk', { storageClassName: 'shared' });
+  const { metadata } = await snapshot(scene);
+  const name = `snapcontent-${metadata.uid}`;
+  await remove(scene, `${CLAIMS}/disk`);
+  const going = async () => (await scene.ok('GET', `${VOLUMES}/pvc-${claim.metadata.uid}`)).metadata.deletionTimestamp;
+  assert.equal(await going(), undefined);
+  await copied(scene, name, `shared/${name}`);
+  assert.ok(await going());
+});
+
+test('a snapshot whose node is gone for good says so when it is to go', async (t) => {
+  const scene = await startScene(t);
+  await claimOnNode2(scene);
+  const { metadata } = await snapshot(scene);
+  const name = `snapcontent-${metadata.uid}`;
+  await copied(scene, name, `node/node-2/${name}`);
+  await remove(scene, '/api/v1/nodes/node-2');
+  assert.deepEqual(await scene.events(name), []);
+  await remove(scene, `${SNAPSHOTS}/snap`);
+  const [event, ...more] = await scene.events(name);
+  assert.match(
+    event ?? '',
+    /^Warning SnapshotNodeGone .*node node-2 .* take the finalizer selfsame\.io\/snapshot-data off/,
+  );
+  assert.deepEqual(more, []);
+});
+
+test('a content goes after a VolumeSnapshot that somebody took away by force, and never comes back', async (t) => {
+  const scene = await startScene(t);
+  await claimOnNode2(scene);
+  const first = await snapshot(scene);
+  const name = `snapcontent-${first.metadata.uid}`;
+  await patch(scene, `${CONTENTS}/${name}`, { metadata: { finalizers: null } });
+  await remove(scene, `${CONTENTS}/${name}`);
+  assert.equal((await seen(scene)).status.error.message, 'VolumeSnapshotContent is missing');
+  assert.equal((await scene.call('GET', `${CONTENTS}/${name}`)).status, 404);
+  await remove(scene, `${SNAPSHOTS}/snap`);
+
+  const second = await snapshot(scene);
+  await scene.ok('PATCH', `${SNAPSHOTS}/snap`, { body: { metadata: { finalizers: null } } });
+  await remove(scene, `${SNAPSHOTS}/snap`);
+  const left = await scene.call('GET', `${CONTENTS}/snapcontent-${second.metadata.uid}`);
+  assert.ok(left.status === 404 || left.body.metadata.deletionTimestamp);
+});
