@@ -17,6 +17,11 @@ const TIMEOUT_MS = 65_000;
 const KEEP_ALIVE_MS = 30_000;
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 
+/** More than we are willing to keep; a shorter page of a list may do. */
+export class AnswerTooLong extends CommandError {
+  override name = 'AnswerTooLong';
+}
+
 export interface ApiConnection {
   /** Where none is named. */
   readonly namespace: string;
@@ -141,7 +146,7 @@ async function readAnswer({ incoming }: Answered): Promise<string> {
   let bytes = 0;
   for await (const chunk of incoming as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > MAX_ANSWER_BYTES) throw new CommandError(`the answer is longer than ${MAX_ANSWER_BYTES} bytes`);
+    if (bytes > MAX_ANSWER_BYTES) throw new AnswerTooLong(`the answer is longer than ${MAX_ANSWER_BYTES} bytes`);
     chunks.push(chunk);
   }
   const text = Buffer.concat(chunks, bytes).toString('utf8');

@@ -1,4 +1,4 @@
-/** What a command of virtctl is: one value per command, in commands/. */
+/** What a command of virtctl is: one value per command, in commands/; a group of them is a value, too. */
 import type { ApiConnection } from '#cli/api-connection.ts';
 import type { FlagTable, FlagValues } from '#cli/flags.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -15,6 +15,8 @@ export interface CommandContext<Values> {
   readonly flags: Values;
   /** Reads the kubeconfig and gets ready; throws CommandError. Every call gives the same. */
   connect(): Promise<ApiConnection>;
+  /** As named by the flag of this very call; undefined where it is not given, whatever the kubeconfig says. */
+  readonly namespace: string | undefined;
   /** Writes one line to stdout. */
   print(line: string): void;
   readonly terminal: Terminal;
@@ -26,6 +28,8 @@ export interface CommandDefinition<Table extends FlagTable> {
   /** What stands after the name: `(VM)`. */
   readonly usage: string;
   readonly summary: string;
+  /** What the help says besides. */
+  readonly details?: string;
   /** Each with its `#` line; `virtctl` stands for the name of the program. */
   readonly example: string;
   readonly flags: Table;
@@ -41,4 +45,17 @@ export interface Command extends Omit<CommandDefinition<FlagTable>, 'run'> {
 
 export function defineCommand<Table extends FlagTable>(definition: CommandDefinition<Table>): Command {
   return definition;
+}
+
+/** Commands of two words: `virtctl identity duplicates`. */
+export interface CommandGroup {
+  readonly name: string;
+  readonly summary: string;
+  readonly commands: readonly Command[];
+}
+
+export type CommandEntry = Command | CommandGroup;
+
+export function isGroup(entry: CommandEntry): entry is CommandGroup {
+  return 'commands' in entry;
 }

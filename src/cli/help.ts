@@ -1,27 +1,30 @@
 /** What virtctl says about itself. Pure. */
-import type { Command } from '#cli/command.ts';
+import type { Command, CommandEntry } from '#cli/command.ts';
 import type { Flag, FlagTable } from '#cli/flags.ts';
 
-export function overview(program: string, commands: readonly Command[]): string {
-  const width = Math.max(...commands.map(({ name }) => name.length));
+/** Of virtctl itself, or of a group: `path` is what the user types before the next word. */
+export function overview(path: string, intro: string, entries: readonly CommandEntry[]): string {
+  const width = Math.max(...entries.map(({ name }) => name.length));
   return [
-    `${program} controls virtual machine related operations on your kubernetes cluster.`,
+    intro,
     '',
     'Available Commands:',
-    ...commands.map(({ name, summary }) => `  ${name.padEnd(width)}   ${summary}`),
+    ...entries.map(({ name, summary }) => `  ${name.padEnd(width)}   ${summary}`),
     '',
-    `Use "${program} <command> --help" for more information about a given command.`,
+    `Use "${path} <command> --help" for more information about a given command.`,
     '',
   ].join('\n');
 }
 
-export function commandHelp(program: string, command: Command, shared: FlagTable): string {
-  const { name, usage, summary, example, flags } = command;
+/** `path` is what the user types for it: `virtctl identity duplicates`. */
+export function commandHelp(program: string, path: string, command: Command, shared: FlagTable): string {
+  const { usage, summary, details, example, flags } = command;
   return [
     summary,
+    ...(details === undefined ? [] : ['', details]),
     '',
     'Usage:',
-    `  ${[program, name, usage].filter((part) => part !== '').join(' ')} [flags]`,
+    `  ${[path, usage].filter((part) => part !== '').join(' ')} [flags]`,
     '',
     'Examples:',
     example.replaceAll('virtctl', program),

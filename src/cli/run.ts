@@ -1,8 +1,9 @@
 /** One call of virtctl, from its words to its exit code. The process itself is main.ts's. */
 import { openConnection, type ApiConnection } from '#cli/api-connection.ts';
 import { accessFlags, findAccess, type AccessSources } from '#cli/cluster-access.ts';
-import type { Command, CommandContext, Terminal } from '#cli/command.ts';
+import type { CommandContext, CommandEntry, Terminal } from '#cli/command.ts';
 import { console } from '#cli/commands/console.ts';
+import { identity } from '#cli/commands/identity.ts';
 import { pause } from '#cli/commands/pause.ts';
 import { reset } from '#cli/commands/reset.ts';
 import { restart } from '#cli/commands/restart.ts';
@@ -11,15 +12,27 @@ import { start } from '#cli/commands/start.ts';
 import { stop } from '#cli/commands/stop.ts';
 import { unpause } from '#cli/commands/unpause.ts';
 import { version } from '#cli/commands/version.ts';
+import { findCommand } from '#cli/find-command.ts';
 import { CommandError, integerFlag, parseArgs, switchFlag } from '#cli/flags.ts';
-import { commandHelp, overview } from '#cli/help.ts';
+import { commandHelp } from '#cli/help.ts';
 import { messageOf } from '#cli/message-of.ts';
 import { clientVersion, mismatchText, serverVersion } from '#cli/server-version.ts';
 import type { Clock } from '#lib/clock.ts';
 import { raced } from '#lib/raced.ts';
 import { VERSION } from '#lib/version.ts';
 
-export const commands: readonly Command[] = [console, pause, reset, restart, softReboot, start, stop, unpause, version];
+export const commands: readonly CommandEntry[] = [
+  console,
+  identity,
+  pause,
+  reset,
+  restart,
+  softReboot,
+  start,
+  stop,
+  unpause,
+  version,
+];
 
 const sharedFlags = {
   ...accessFlags,
@@ -58,14 +71,15 @@ export async function runVirtctl(call: Call): Promise<number> {
 
 async function dispatch(call: Call, link: { api?: ApiConnection }): Promise<void> {
   const { program, terminal, clock } = call;
-  const { command, rest } = chosen(call);
-  if (command === undefined) {
-    terminal.stdout.write(overview(program, commands));
+  const found = findCommand(commands, sharedFlags, call);
+  if ('overview' in found) {
+    terminal.stdout.write(found.overview);
     return;
   }
+  const { command, path, rest } = found;
   const { flags, args } = parseArgs({ ...command.flags, ...sharedFlags }, rest);
   if (flags.help) {
-    terminal.stdout.write(commandHelp(program, command, sharedFlags));
+    terminal.stdout.write(commandHelp(program, path, command, sharedFlags));
     return;
   }
   if (args.length !== command.args) {
@@ -83,47 +97,16 @@ async function dispatch(call: Call, link: { api?: ApiConnection }): Promise<void
     return link.api;
   };
   const print = (line: string) => void terminal.stdout.write(`${line}\n`);
-  const context: CommandContext<unknown> = { args, flags, connect, print, terminal, clock };
+  const context: CommandContext<unknown> = {
+    args,
+    flags,
+    connect,
+    namespace: flags.namespace,
+    print,
+    terminal,
+    clock,
+  };
   await command.run(context as CommandContext<never>);
-}
-
-/** The command, and the words without it; undefined = the user wants the overview. Throws CommandError. */
-function chosen({ argv, program }: Call): { readonly command: Command | undefined; readonly rest: readonly string[] } {
-  const at = commandIndex(argv);
-  const name = at < 0 ? undefined : argv[at];
-  const rest = argv.toSpliced(at < 0 ? argv.length : at, 1);
-  if (name === 'help') {
-    const topic = rest.find((word) => !word.startsWith('-'));
-    if (topic === undefined) return { command: undefined, rest };
-    return { command: known(topic, program), rest: ['--help'] };
-  }
-  if (name !== undefined) return { command: known(name, program), rest };
-  // Says what is wrong with flags that stand alone.
-  parseArgs(sharedFlags, argv);
-  return { command: undefined, rest };
-}
-
-/** Words after which the next one is their value. */
-const BEFORE_VALUE: ReadonlySet<string> = new Set(
-  Object.values(sharedFlags).flatMap(({ name, short, value }) =>
-    value === '' ? [] : [`--${name}`, ...(short === undefined ? [] : [`-${short}`])],
-  ),
-);
-
-/** Global flags may stand before the command; their values are not it. */
-function commandIndex(argv: readonly string[]): number {
-  for (let i = 0; i < argv.length; i++) {
-    const word = argv[i]!;
-    if (BEFORE_VALUE.has(word)) i++;
-    else if (!word.startsWith('-')) return i;
-  }
-  return -1;
-}
-
-function known(name: string, program: string): Command {
-  const command = commands.find((one) => one.name === name);
-  if (command !== undefined) return command;
-  throw new CommandError(`unknown command ${JSON.stringify(name)} for ${JSON.stringify(program)}`);
 }
 
 /** A server that does not tell its version soon has nothing to say about it. */

@@ -11,6 +11,11 @@ export function objectPath(kind: Kind, namespace: string, name: string): string 
   return `/apis/${KUBEVIRT_GROUP}/v1/${named(kind, namespace, name)}`;
 }
 
+/** Those of all namespaces. */
+export function collectionPath(kind: Kind): string {
+  return `/apis/${KUBEVIRT_GROUP}/v1/${kind}`;
+}
+
 function named(kind: Kind, namespace: string, name: string): string {
   return `namespaces/${encodeURIComponent(namespace)}/${kind}/${encodeURIComponent(name)}`;
 }

@@ -5,8 +5,15 @@ import { after, before, test } from 'node:test';
 import { GUEST_IMAGE } from '#api/names.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { isRestoreFinished, VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
+import {
+  isSnapshotFinished,
+  VIRTUAL_MACHINE_SNAPSHOTS,
+  type VirtualMachineSnapshot,
+} from '#api/virtual-machine-snapshot/kind.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import { apiVersionOf } from '#kube/meta.ts';
 import { startRealPlane, type RealGuest, type RealPlane } from '#test/support/real-guests.ts';
 import type { GuestReport } from '#test/support/guest-report.ts';
 
@@ -57,6 +64,39 @@ function identityOf({ facts, pci, disks, nics }: GuestReport): object {
     .map(({ pci: at, serial, sectors, readonly }) => ({ at, serial, sectors, readonly }))
     .sort((a, b) => (a.serial < b.serial ? -1 : 1));
   return { facts: { ...facts, bootid: '', memory: '' }, pci, disks: found, nics };
+}
+
+const vmNamed = (name: string) => ({ apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name });
+
+async function snapshotOf(vm: string): Promise<VirtualMachineSnapshot> {
+  const metadata = { name: `${vm}-snapshot`, namespace: 'default' };
+  const kind = 'VirtualMachineSnapshot';
+  const spec = { source: vmNamed(vm) };
+  const made = { apiVersion: apiVersionOf(VIRTUAL_MACHINE_SNAPSHOTS), kind, metadata, spec };
+  await plane.create(VIRTUAL_MACHINE_SNAPSHOTS, made);
+  const taken = await plane.until(
+    VIRTUAL_MACHINE_SNAPSHOTS,
+    metadata.name,
+    (snapshot) => snapshot !== undefined && isSnapshotFinished(snapshot),
+  );
+  assert.equal(taken?.status?.phase, 'Succeeded', JSON.stringify(taken?.status));
+  return taken;
+}
+
+/** From the snapshot of snapshotOf. */
+async function restoreOf(vm: string, name: string): Promise<void> {
+  const kind = 'VirtualMachineRestore';
+  const from = { virtualMachineSnapshotName: `${vm}-snapshot`, targetReadinessPolicy: 'StopTarget' } as const;
+  const made = { apiVersion: apiVersionOf(VIRTUAL_MACHINE_RESTORES), kind, metadata: { name, namespace: 'default' } };
+  await plane.create(VIRTUAL_MACHINE_RESTORES, { ...made, spec: { target: vmNamed(vm), ...from } });
+  const restore = await plane.until(
+    VIRTUAL_MACHINE_RESTORES,
+    name,
+    (one) => one !== undefined && isRestoreFinished(one),
+  );
+  assert.equal(restore?.status?.complete, true, JSON.stringify(restore?.status));
+  // The VM may start as soon as it says that nobody holds it any more.
+  await plane.until(VIRTUAL_MACHINES, vm, (one) => one?.status?.restoreInProgress === undefined);
 }
 
 const bySerial = (report: GuestReport, serial: string) => report.disks.find((disk) => disk.serial === serial);
@@ -167,6 +207,39 @@ test('a BIOS guest has the firmware, disks and NICs that were asked for, and kee
       assert.deepEqual(identityOf(await guest.boots({ afterBootId: bootid })), identityOf(report), verb);
     }
     assert.equal((await guest.vmi()).metadata.uid, uid);
+  });
+
+  await t.test('a snapshot while it runs, and a restore after its disk was wiped', async () => {
+    const { bootid = '' } = (await guest.boots()).facts;
+    const { name } = bySerial(await guest.boots(), 'ROOT')!;
+    const taken = await snapshotOf('bios');
+    assert.deepEqual(taken.status?.indications, ['Online', 'NoGuestAgent']);
+    assert.deepEqual(taken.status.snapshotVolumes?.includedVolumes, ['root']);
+    await guest.says(`write ${name} wiped`, /GUEST wrote/);
+    assert.match(await guest.says(`read ${name}`, /GUEST read \S+ \S+/), /GUEST read \S+ wiped/);
+    assert.match(await guest.says('probe after-snapshot', /GUEST END after-snapshot/), new RegExp(`bootid ${bootid}`));
+
+    await restoreOf('bios', 'in-place');
+    await plane.put('virtualmachines/bios/start');
+    const again = await guest.boots({ afterBootId: bootid });
+    assert.deepEqual(identityOf(again), identityOf(report));
+    const disk = bySerial(again, 'ROOT')!.name;
+    assert.match(await guest.says(`read ${disk}`, /GUEST read \S+ \S+/), /GUEST read \S+ selfsame/);
+  });
+
+  await t.test('deleted with its disks, and made again from the snapshot', async () => {
+    const { bootid = '' } = (await guest.boots()).facts;
+    await plane.client.delete(VIRTUAL_MACHINES, { namespace: 'default', name: 'bios' });
+    await plane.until(VIRTUAL_MACHINES, 'bios', (vm) => vm === undefined);
+    await plane.client.delete(PERSISTENT_VOLUME_CLAIMS, { namespace: 'default', name: 'bios-root' });
+    await plane.until(VIRTUAL_MACHINE_IDENTITIES, 'bios', (record) => record === undefined);
+
+    await restoreOf('bios', 'anew');
+    await plane.put('virtualmachines/bios/start');
+    const again = await guest.boots({ afterBootId: bootid });
+    assert.deepEqual(identityOf(again), identityOf(report));
+    const disk = bySerial(again, 'ROOT')!.name;
+    assert.match(await guest.says(`read ${disk}`, /GUEST read \S+ \S+/), /GUEST read \S+ selfsame/);
   });
 
   await t.test('stop shuts it down, and nothing of it is left running', async () => {

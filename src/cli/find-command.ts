@@ -1,0 +1,72 @@
+/** Which command the words of a call name, or whose overview they ask for. Pure. */
+import { isGroup, type Command, type CommandEntry, type CommandGroup } from '#cli/command.ts';
+import { CommandError, parseArgs, type FlagTable } from '#cli/flags.ts';
+import { overview } from '#cli/help.ts';
+
+export type Found =
+  | {
+      readonly command: Command;
+      /** What the user types for it: `virtctl identity duplicates`. */
+      readonly path: string;
+      /** The words without it. */
+      readonly rest: readonly string[];
+    }
+  | { readonly overview: string };
+
+interface Words {
+  readonly argv: readonly string[];
+  readonly program: string;
+}
+
+/** Throws CommandError. */
+export function findCommand(entries: readonly CommandEntry[], shared: FlagTable, { argv, program }: Words): Found {
+  const intro = `${program} controls virtual machine related operations on your kubernetes cluster.`;
+  const top: Level = { path: program, intro, entries, expected: '' };
+  const { word, rest } = takeWord(argv, shared);
+  return descend(top, shared, word === 'help' ? [...rest, '--help'] : argv);
+}
+
+interface Level {
+  readonly path: string;
+  readonly intro: string;
+  readonly entries: readonly CommandEntry[];
+  /** The end of what is said about a word that names none of them. */
+  readonly expected: string;
+}
+
+function descend(level: Level, shared: FlagTable, argv: readonly string[]): Found {
+  const { path, intro, entries, expected } = level;
+  const { word, rest } = takeWord(argv, shared);
+  if (word === undefined) {
+    // Says what is wrong with flags that stand alone.
+    parseArgs(shared, argv);
+    return { overview: overview(path, intro, entries) };
+  }
+  const entry = entries.find(({ name }) => name === word);
+  if (entry === undefined) {
+    throw new CommandError(`unknown command ${JSON.stringify(word)} for ${JSON.stringify(path)}${expected}`);
+  }
+  const longer = `${path} ${word}`;
+  return isGroup(entry) ? descend(levelOf(entry, longer), shared, rest) : { command: entry, path: longer, rest };
+}
+
+function levelOf({ summary, commands }: CommandGroup, path: string): Level {
+  const names = commands.map(({ name }) => name);
+  return { path, intro: summary, entries: commands, expected: `; expected ${names.join(' or ')}` };
+}
+
+/** The first word that is no flag. Flags of all commands may stand before it; their values are not it. */
+function takeWord(argv: readonly string[], shared: FlagTable) {
+  for (let i = 0; i < argv.length; i++) {
+    const word = argv[i]!;
+    if (hasValueNext(word, shared)) i++;
+    else if (!word.startsWith('-')) return { word, rest: argv.toSpliced(i, 1) };
+  }
+  return { word: undefined, rest: argv };
+}
+
+function hasValueNext(word: string, shared: FlagTable): boolean {
+  return Object.values(shared).some(
+    ({ name, short, value }) => value !== '' && (word === `--${name}` || (short !== undefined && word === `-${short}`)),
+  );
+}
