@@ -110,3 +110,16 @@ export function groupKind({ group, kind }: { group: string; kind: string }): str
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
+
+export function isDeleting({ metadata }: KubeObject): boolean {
+  return metadata.deletionTimestamp !== undefined;
+}
+
+/** The one of its owners that looks after it. */
+export function controllerOf({ metadata }: KubeObject): OwnerReference | undefined {
+  return metadata.ownerReferences?.find(({ controller }) => controller);
+}
+
+export function controllerUid(object: KubeObject): string | undefined {
+  return controllerOf(object)?.uid;
+}

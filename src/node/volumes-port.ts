@@ -27,6 +27,11 @@ export type Preparation =
   | { readonly is: 'ready'; readonly volumes: ReadonlyMap<string, PreparedVolume> }
   | { readonly is: 'waiting' | 'failed'; readonly reason: string; readonly message: string };
 
+/** What is there is no complete copy, and never will be. */
+export class SnapshotUnusable extends Error {
+  override readonly name = 'SnapshotUnusable';
+}
+
 export interface Volumes {
   /**
    * Makes all volumes of the instance ready for its domain, whose id is the instance's uid. `hasEnded` tells of other
@@ -59,7 +64,10 @@ export interface Volumes {
     place: SnapshotPlace,
     options: { signal?: AbortSignal },
   ): Promise<void>;
-  /** The copy is complete and stays: it is on disk when this resolves. How large a volume from it is, in bytes. */
+  /**
+   * The copy is complete and stays: it is on disk when this resolves. How large a volume from it is, in bytes. Throws
+   * SnapshotUnusable where there is none, or it is no good; trying again helps only with other errors.
+   */
   sealSnapshot(place: SnapshotPlace): Promise<number>;
   /** Fine where there is none. */
   removeSnapshot(place: SnapshotPlace): Promise<void>;

@@ -6,8 +6,8 @@ import { startAttempt } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { conflict, isApiError } from '#kube/api-error.ts';
-import { groupResource, isRecord } from '#kube/meta.ts';
-import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { controllerUid, groupResource, isRecord } from '#kube/meta.ts';
+import type { ResourceType, Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import { unreachable } from '#lib/invariant.ts';
 import type { Log } from '#lib/log.ts';
@@ -265,10 +265,6 @@ export function isStale(error: unknown): boolean {
 
 export function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-function controllerUid({ metadata }: KubeObject): string | undefined {
-  return metadata.ownerReferences?.find(({ controller }) => controller)?.uid;
 }
 
 function sameResource(a: ResourceType, b: ResourceType): boolean {

@@ -42,6 +42,18 @@ export function lookedUp<T extends KubeObject>(informer: Informer<T>): Source {
   return { cache: informer, subscribe: () => () => undefined };
 }
 
+/** For kinds that change often, or whose changes are others' business: only that one is gone makes a difference. */
+export function goneOnes<T extends KubeObject>(informer: Informer<T>, keysOf: (gone: Stored<T>) => string[]): Source {
+  return {
+    cache: informer,
+    subscribe: (add) =>
+      informer.onChange((_, { old, new: next }) => {
+        if (old === undefined || next !== undefined) return;
+        for (const key of keysOf(old)) add(key);
+      }),
+  };
+}
+
 function ownKey({ metadata }: Stored): string[] {
   return [keyOf(metadata)];
 }

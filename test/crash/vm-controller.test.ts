@@ -438,6 +438,8 @@ test('a VM starts when the last snapshot or restore lets it go', async (t) => {
   await make('virtualmachinesnapshots', 'VirtualMachineSnapshot', 's', { source: vm });
   await scene.advance(1);
   await make('virtualmachinerestores', 'VirtualMachineRestore', 'r', restore);
+  // Its own controller says so once the snapshot is whole.
+  await scene.ok('PATCH', `${SNAPSHOTS}/virtualmachinerestores/r/status`, { status: { restores: [] } });
   const held = async () => {
     const { snapshotInProgress = '-', restoreInProgress = '-' } = (await scene.vm('db')).status;
     return `${snapshotInProgress} ${restoreInProgress} ${await scene.shown('db')}`;

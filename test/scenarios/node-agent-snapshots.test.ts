@@ -1,13 +1,17 @@
 /** The node agent through the whole core: snapshots of volumes, and volumes from snapshots. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { settle } from '#client/testing/fake-clock.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { SnapshotUnusable } from '#node/volumes-port.ts';
 import { CONTENTS, NODE, PODS, startAgentScene, VOLUMES, type AgentScene } from '#test/support/agent-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
+const READY = { readyToUse: true, creationTime: 1, restoreSize: 1 };
 const OURS = { 'pv.kubernetes.io/provisioned-by': 'selfsame.io/local', 'selfsame.io/volume-node': NODE };
 const DISKS = ['root', 'data'];
 
-async function addVolume({ api }: AgentScene, name: string, { metadata = {}, attributes = {} }: Loose = {}) {
+async function addVolume({ api }: AgentScene, name: string, { metadata = {}, attributes = {}, claim }: Loose = {}) {
   const { annotations, ...meta } = metadata;
   const body = {
     apiVersion: 'v1',
@@ -17,7 +21,7 @@ async function addVolume({ api }: AgentScene, name: string, { metadata = {}, att
       capacity: { storage: '1Gi' },
       accessModes: ['ReadWriteOnce'],
       persistentVolumeReclaimPolicy: 'Delete',
-      claimRef: { namespace: 'default', name: `claim-${name}`, uid: `uid-${name}` },
+      claimRef: { namespace: 'default', name: `claim-${name}`, uid: `uid-${name}`, ...claim },
       csi: { driver: 'local.selfsame.io', volumeHandle: name, volumeAttributes: { scope: 'node', ...attributes } },
     },
   };
@@ -25,6 +29,12 @@ async function addVolume({ api }: AgentScene, name: string, { metadata = {}, att
 }
 
 async function snapshot(scene: AgentScene, volume: string, annotations: Loose = {}, spec: Loose = {}): Promise<string> {
+  const name = await addContent(scene, volume, annotations, spec);
+  await scene.settle();
+  return name;
+}
+
+async function addContent({ api }: AgentScene, volume: string, annotations: Loose, spec: Loose): Promise<string> {
   const name = `snap-${volume}`;
   const body = {
     apiVersion: 'snapshot.storage.k8s.io/v1',
@@ -42,8 +52,7 @@ async function snapshot(scene: AgentScene, volume: string, annotations: Loose = 
       ...spec,
     },
   };
-  await scene.api.ok('POST', CONTENTS, { body });
-  await scene.settle();
+  await api.ok('POST', CONTENTS, { body });
   return name;
 }
 
@@ -131,6 +140,78 @@ describe('a volume that nobody has open', () => {
     assert.equal((await statusOf(scene, name)).readyToUse, true);
   });
 
+  it('is not copied while a guest has it whose pod is gone already', async (t) => {
+    const scene = await startAgentScene(t);
+    const id = await launch(scene);
+    const { destroy } = scene.hypervisor();
+    scene.hypervisor().destroy = () => Promise.reject(new HypervisorError('not yet'));
+    await scene.api.ok('DELETE', `${PODS}/launcher-db`, { body: { gracePeriodSeconds: 0 } });
+    await scene.settle();
+    const name = await snapshot(scene, 'root');
+    assert.equal(scene.hypervisor().get(id)?.current.state, 'running');
+    assert.match((await statusOf(scene, name)).error.message, /in use by VirtualMachineInstance "db"/);
+    scene.hypervisor().destroy = destroy;
+    await scene.advance(120);
+    assert.equal((await statusOf(scene, name)).readyToUse, true);
+  });
+
+  it('is not made anew, empty, when it is about to go', async (t) => {
+    const scene = await startAgentScene(t);
+    await addVolume(scene, 'pv', { metadata: { finalizers: ['example.com/a'] } });
+    await scene.api.ok('DELETE', `${VOLUMES}/pv`);
+    const name = await snapshot(scene, 'pv');
+    assert.match((await statusOf(scene, name)).error.message, /"pv" is being deleted/);
+    assert.deepEqual(asked(scene), []);
+  });
+
+  it('is copied once although nobody can be told for a while', async (t) => {
+    const scene = await startAgentScene(t);
+    await addVolume(scene, 'pv');
+    scene.cutAfter(0);
+    const name = await snapshot(scene, 'pv');
+    await scene.advance(30);
+    assert.equal(await statusOf(scene, name), undefined);
+    scene.cutAfter(Infinity);
+    await scene.advance(30);
+    assert.equal((await statusOf(scene, name)).readyToUse, true);
+    assert.deepEqual(asked(scene), [`takeSnapshot pv ${name}`, `sealSnapshot ${name}`]);
+  });
+
+  it('is not told to have failed when it was told to be ready', async (t) => {
+    const scene = await startAgentScene(t);
+    scene.volumes.takeSnapshot = async (_, { id }) => {
+      // As where our own write came through, and its answer did not.
+      await scene.api.ok('PATCH', `${CONTENTS}/${id}/status`, { body: { status: READY } });
+      throw new Error('no space left');
+    };
+    await addVolume(scene, 'pv');
+    const name = await snapshot(scene, 'pv');
+    await scene.advance(30);
+    assert.deepEqual(await statusOf(scene, name), READY);
+  });
+
+  it('goes without waiting for the copies of others', async (t) => {
+    const scene = await startAgentScene(t);
+    for (const name of ['pv', 'long-1', 'long-2']) await addVolume(scene, name);
+    const name = await snapshot(scene, 'pv');
+    const begun = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    scene.volumes.takeSnapshot = async ({ metadata }, _, { signal }) => {
+      begun[metadata.name === 'long-1' ? 0 : 1]?.resolve();
+      await new Promise((resolve) => signal?.addEventListener('abort', resolve));
+      signal?.throwIfAborted();
+    };
+    const long = [await addContent(scene, 'long-1', {}, {}), await addContent(scene, 'long-2', {}, {})];
+    await Promise.all(begun.map(({ promise }) => promise));
+
+    await scene.api.ok('DELETE', `${CONTENTS}/${name}`);
+    for (let turns = 0; turns < 500 && !(await isGone(scene, `${CONTENTS}/${name}`)); turns++) await settle();
+    assert.ok(await isGone(scene, `${CONTENTS}/${name}`));
+
+    for (const one of long) await scene.api.ok('DELETE', `${CONTENTS}/${one}`);
+    await scene.settle();
+    for (const one of long) assert.ok(await isGone(scene, `${CONTENTS}/${one}`));
+  });
+
   it('is no business of ours where another node or another driver has it', async (t) => {
     const scene = await startAgentScene(t);
     await addVolume(scene, 'pv');
@@ -193,6 +274,41 @@ describe('disks that a guest has open', () => {
     await addVolume(scene, 'root');
     const name = await snapshot(scene, 'root', { ...online('nobody'), 'selfsame.io/snapshot-set-size': '1' });
     assert.equal((await statusOf(scene, name)).error.message, 'the guest ended before its disks were copied');
+  });
+
+  it('are not mixed up with those of another namespace, whatever that says of itself', async (t) => {
+    const scene = await startAgentScene(t);
+    const id = await launch(scene);
+    await addVolume(scene, 'theirs', { claim: { namespace: 'other' } });
+    const first = await snapshot(scene, 'root', online(id));
+    const ref = { volumeSnapshotRef: { namespace: 'other', name: 'snap', uid: 'u' } };
+    const foreign = await snapshot(scene, 'theirs', { ...online(id), 'selfsame.io/snapshot-set-size': '1' }, ref);
+    assert.equal((await statusOf(scene, foreign)).error.message, 'the guest has no disk on this volume');
+    const second = await snapshot(scene, 'data', online(id));
+    for (const name of [first, second]) assert.equal((await statusOf(scene, name)).readyToUse, true);
+  });
+
+  it('fail at once where the hypervisor says that it is no use', async (t) => {
+    const scene = await startAgentScene(t);
+    const id = await launch(scene);
+    scene.hypervisor().startCopies = () => Promise.reject(new HypervisorError('no room', { permanent: true }));
+    const names = [await snapshot(scene, 'root', online(id)), await snapshot(scene, 'data', online(id))];
+    for (const name of names) assert.equal((await statusOf(scene, name)).error.message, 'no room');
+  });
+
+  it('fail where a copy is no good, and are tried again where it only cannot be looked at', async (t) => {
+    const scene = await startAgentScene(t);
+    const id = await launch(scene);
+    scene.volumes.sealSnapshot = () => Promise.reject(new Error('EIO'));
+    const names = [await snapshot(scene, 'root', online(id)), await snapshot(scene, 'data', online(id))];
+    await scene.advance(20);
+    assert.equal((await statusOf(scene, names[0]!)).error, undefined);
+    scene.volumes.sealSnapshot = () => Promise.reject(new SnapshotUnusable('it is raw; expected qcow2'));
+    await scene.advance(20);
+    for (const name of names) {
+      assert.equal((await statusOf(scene, name)).error.message, 'it is raw; expected qcow2');
+      assert.ok(asked(scene).includes(`removeSnapshot ${name}`));
+    }
   });
 
   it('are given up when they are deleted', async (t) => {
@@ -269,16 +385,34 @@ describe('volumes from snapshots', () => {
     assert.deepEqual(asked(scene), []);
   });
 
-  it('are given up when they are deleted meanwhile, and then their data goes', async (t) => {
-    const scene = await startAgentScene(t);
-    const begun = Promise.withResolvers<void>();
+  /** A volume that is being filled, until that is given up. */
+  async function filling(scene: AgentScene): Promise<{ ended: Promise<void> }> {
+    const [begun, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     scene.volumes.fill = async (_, { signal }) => {
       begun.resolve();
       await new Promise((resolve) => signal?.addEventListener('abort', resolve));
+      ended.resolve();
       signal?.throwIfAborted();
     };
     await addVolume(scene, 'pv', toFill);
     await begun.promise;
+    return { ended: ended.promise };
+  }
+
+  it('are left to another node when they name that one', { timeout: 20_000 }, async (t) => {
+    const scene = await startAgentScene(t);
+    const { ended } = await filling(scene);
+    const body = { metadata: { annotations: { 'selfsame.io/volume-copy-node': 'n2' } } };
+    await scene.api.ok('PATCH', `${VOLUMES}/pv`, { body });
+    await ended;
+    await scene.settle();
+    const { finalizers } = (await scene.api.ok('GET', `${VOLUMES}/pv`)).metadata;
+    assert.ok(finalizers.includes('selfsame.io/volume-copy'));
+  });
+
+  it('are given up when they are deleted meanwhile, and then their data goes', async (t) => {
+    const scene = await startAgentScene(t);
+    await filling(scene);
     await scene.api.ok('DELETE', `${VOLUMES}/pv`);
     await scene.settle();
     assert.ok(await isGone(scene, `${VOLUMES}/pv`));

@@ -342,7 +342,8 @@ test('a node changes nothing but the status of snapshots that it makes, and thei
   await make('foreign', 'node-1', 'example.com');
   const patch = async (path: string, body: Loose) =>
     (await api.call('PATCH', `${contents}/${path}`, { body, user: NODE('node-1') })).status;
-  const status = { status: { readyToUse: true, creationTime: 1, restoreSize: 5, snapshotHandle: 'h' } };
+  const told = (snapshotHandle: string) => ({ readyToUse: true, creationTime: 1, restoreSize: 5, snapshotHandle });
+  const status = { status: told('node/node-1/mine') };
   const done = { metadata: { finalizers: ['example.com/a'] } };
   const want: [name: string, code: number][] = [
     ['mine', 200],
@@ -350,6 +351,10 @@ test('a node changes nothing but the status of snapshots that it makes, and thei
     ['nobodys', 403],
     ['foreign', 403],
   ];
+  for (const handle of ['node/node-2/mine', 'node/node-1/others', 'shared/others', 'h']) {
+    assert.equal(await patch('mine/status', { status: told(handle) }), 403, `${handle} is the data of others`);
+  }
+  assert.equal(await patch('mine/status', { status: told('shared/mine') }), 200);
   for (const [name, code] of want) assert.equal(await patch(`${name}/status`, status), code, name);
   for (const body of [
     { spec: { deletionPolicy: 'Retain' } },
@@ -362,8 +367,8 @@ test('a node changes nothing but the status of snapshots that it makes, and thei
     assert.equal(await patch('mine', body), 403, JSON.stringify(body));
   }
   for (const [name, code] of want) assert.equal(await patch(name, done), code, name);
-  const { metadata, status: told } = await api.ok('GET', `${contents}/mine`);
-  assert.deepEqual([metadata.finalizers, told], [['example.com/a'], status.status]);
+  const mine = await api.ok('GET', `${contents}/mine`);
+  assert.deepEqual([mine.metadata.finalizers, mine.status], [['example.com/a'], status.status]);
 });
 
 test('definitions of volume snapshots that somebody brought along are theirs', async () => {

@@ -186,6 +186,31 @@ test('snapshots and restores', async (t) => {
     assert.equal(await snapshots(), 0);
   });
 
+  await t.test(
+    'a restore that is there before its snapshot waits for it, and does not keep the VM from it',
+    async () => {
+      await made(plane, 'early', HALTED);
+      const policy = { targetReadinessPolicy: 'StopTarget' };
+      await plane.apply(aRestore('a-restore', 'early', 'b-snapshot', policy));
+      assert.equal((await plane.get('VirtualMachine', 'early')).status.restoreInProgress, undefined);
+      assert.equal(await plane.ask('start', 'early'), '202');
+      await plane.apply(aSnapshot('b-snapshot', 'early'));
+      await succeeded(plane, 'b-snapshot');
+      await complete(plane, 'a-restore');
+    },
+  );
+
+  await t.test('a snapshot that is to be kept can be deleted while it is restored', async () => {
+    await made(plane, 'keep');
+    await plane.apply(aSnapshot('keep-1', 'keep', { deletionPolicy: 'Retain' }));
+    await succeeded(plane, 'keep-1');
+    await plane.apply(aRestore('keep-back', 'keep', 'keep-1', { volumeRestorePolicy: 'InPlace' }));
+    await plane.delete('VirtualMachineSnapshot', 'keep-1');
+    assert.equal(await plane.ask('stop', 'keep'), '202');
+    await complete(plane, 'keep-back');
+    assert.equal(await plane.find('VirtualMachineSnapshot', 'keep-1'), undefined);
+  });
+
   await t.test('a snapshot of a VM that never comes fails after its deadline', async () => {
     await plane.apply(aSnapshot('nobody', 'no-such-vm', { failureDeadline: '1m' }));
     assert.equal((await plane.get('VirtualMachineSnapshot', 'nobody')).status.phase, 'InProgress');

@@ -36,6 +36,11 @@ export class SimulatedDisks {
     contents.set(volume, text);
   }
 
+  /** What a snapshot holds, by its handle, where this node reaches it. */
+  snapshot(handle: string): Readonly<{ text: string; isSealed: boolean }> | undefined {
+    return this.own.snapshots.get(handle) ?? this.shared.snapshots.get(handle);
+  }
+
   /** Guests go on; what is on their disks at this moment is in the copies. */
   copied(copies: readonly { path: string; source: string }[]): void {
     for (const { path, source } of copies) {

@@ -134,6 +134,13 @@ export class VmPlane {
     await this.node(name).stop();
   }
 
+  /** Whichever way it was away, if it was. */
+  async bringBack(name: string): Promise<void> {
+    const node = this.node(name);
+    if (node.isIsolated) node.rejoin();
+    if (node.agent === undefined) await this.startAgent(name);
+  }
+
   node(name: string): SimulatedNode {
     const node = this.nodes.find((one) => one.name === name);
     if (node === undefined) throw new Error(`there is no node ${name}`);
@@ -194,6 +201,11 @@ export class VmPlane {
     return await this.server.api.ok(method, target, { body: object });
   }
 
+  /** Asks for it to be made; may be refused. */
+  post(object: Loose): Promise<Answer> {
+    return this.call('POST', urlOf(object.kind), { body: object });
+  }
+
   async find(kind: string, name: string): Promise<Loose> {
     const { status, body } = await this.call('GET', `${urlOf(kind)}/${name}`);
     if (status === 404) return undefined;
@@ -209,9 +221,18 @@ export class VmPlane {
     return (await this.server.api.ok('GET', urlOf(kind))).items;
   }
 
+  async names(kind: string): Promise<string[]> {
+    return (await this.list(kind)).map(({ metadata }) => metadata.name);
+  }
+
   async delete(kind: string, name: string, body: Loose = {}): Promise<void> {
-    await this.server.api.ok('DELETE', `${urlOf(kind)}/${name}`, { body });
+    await this.drop(kind, name, body);
     await this.settle();
+  }
+
+  /** As `delete`, but leaves things in motion. */
+  async drop(kind: string, name: string, body: Loose = {}): Promise<void> {
+    await this.server.api.ok('DELETE', `${urlOf(kind)}/${name}`, { body });
   }
 
   /** As virtctl: `202`, or the code and what the API says. */

@@ -91,6 +91,11 @@ const cases: Record<string, { output: string; want: string }> = {
       'NAME   STATUS      COMPLETIONS   DURATION   AGE\na      Complete    1/1           1m5s       9s\nb      Suspended   0/1                      9s\n\nDuration:   2m5s',
     want: 'NAME   STATUS      COMPLETIONS   DURATION   AGE\na      Complete    1/1           <age>      <age>\nb      Suspended   0/1                      <age>\n\nDuration:   <age>',
   },
+  'when a snapshot was taken': {
+    output:
+      'NAME   READYTOUSE   CREATIONTIME   ERROR\na      true         2m5s           \nb      false                       late',
+    want: 'NAME   READYTOUSE   CREATIONTIME   ERROR\na      true         <age>\nb      false                       late',
+  },
   'rows without a header': { output: 'a   1   5s\nb   1   6m', want: 'a   1   <age>\nb   1   <age>' },
   'rows of a watch that outgrew the header': {
     output: 'NAME   DATA   AGE\nlong-name   1     5s',

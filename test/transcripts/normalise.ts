@@ -1,7 +1,8 @@
 /**
  * Makes the outputs of different runs alike: what varies becomes a placeholder, columns keep their shape. Pure.
  *
- *   <uid>  <time>  <rv> resource version  <age> in the columns AGE, DURATION, LEARNED, LAST SEEN and FIRST SEEN
+ *   <uid>  <time>  <rv> resource version
+ *   <age> in the columns AGE, DURATION, LEARNED, CREATIONTIME, RESTORETIME, LAST SEEN and FIRST SEEN
  *   <suffix> of names generated from a prefix that begins with "gen-", of launchers, token volumes and events
  *   <mac> that we made up: one that does not begin with 02:00:00
  *   <token>  <bytes> of what we made up  <file> that kubectl made
@@ -53,7 +54,7 @@ interface AgeColumn {
 
 const PLACEHOLDER = '<age>';
 const AGE = /^(?:\d+[ydhms])+$/;
-const AGE_HEADER = /(?<=^| {2,})(AGE|Age|DURATION|LEARNED|LAST SEEN|FIRST SEEN)(?: {2,}|$)/g;
+const AGE_HEADER = /(?<=^| {2,})(AGE|Age|DURATION|LEARNED|CREATIONTIME|RESTORETIME|LAST SEEN|FIRST SEEN)(?: {2,}|$)/g;
 /** A row of a table whose header is elsewhere: separated by at least three spaces, and no "Key:   value". */
 const LOOSE_ROW = /^([^:]*[^:\s] {3,})(?:\d+[ydhms])+$/;
 

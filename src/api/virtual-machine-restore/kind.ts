@@ -85,6 +85,11 @@ export const virtualMachineRestore: CustomKind<VirtualMachineRestore> = {
   ],
 };
 
+/** It has found its snapshot whole: what it needs next is the target, be that there or to be made. */
+export function hasRestoreBegun({ status }: Pick<VirtualMachineRestore, 'status'>): boolean {
+  return status?.targetUID !== undefined || status?.restores !== undefined;
+}
+
 /** Nothing is done for it any more, and the VM is free again. */
 export function isRestoreFinished({ status }: Pick<VirtualMachineRestore, 'status'>): boolean {
   return status?.complete === true || isTrue(status?.conditions, 'Failure');

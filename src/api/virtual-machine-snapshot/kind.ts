@@ -7,6 +7,7 @@
 import { condition } from '#api/condition.ts';
 import type { CustomKind } from '#api/custom-kind.ts';
 import { SNAPSHOT_GROUP } from '#api/names.ts';
+import { findCondition } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { bool, list, obj, oneOf, str, time, type Infer } from '#kube/schema-dsl.ts';
 
@@ -90,7 +91,19 @@ export const virtualMachineSnapshot: CustomKind<VirtualMachineSnapshot> = {
   ],
 };
 
-/** Nothing is done for it any more, and the VM is free again. */
-export function isSnapshotFinished({ status }: Pick<VirtualMachineSnapshot, 'status'>): boolean {
-  return status?.phase === 'Succeeded' || status?.phase === 'Failed';
+/** The reason of Progressing from the moment on at which a snapshot is whole; it stays also while that is deleted. */
+export const SNAPSHOT_COMPLETED = 'Completed';
+
+/** Whether it is, or was until its deletion began, a whole snapshot. */
+export function wasTaken({ status }: Pick<VirtualMachineSnapshot, 'status'>): boolean {
+  const { reason } = findCondition(status?.conditions, 'Progressing') ?? {};
+  return status?.phase === 'Succeeded' || reason === SNAPSHOT_COMPLETED;
+}
+
+/**
+ * Nothing is taken for it any more, and the VM is free again. That holds also while a whole one is being deleted, which
+ * may wait for a restore that waits for the VM.
+ */
+export function isSnapshotFinished(snapshot: Pick<VirtualMachineSnapshot, 'status'>): boolean {
+  return snapshot.status?.phase === 'Failed' || wasTaken(snapshot);
 }

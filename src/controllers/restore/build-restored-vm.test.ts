@@ -160,3 +160,13 @@ test('a patch that leaves next to nothing does not throw', () => {
   const { object } = made(NONE, { patches: [{ op: 'remove', path: '/spec/template' }] });
   assert.deepEqual(firmwareOf(object), {});
 });
+
+test('a template that names its VM does not keep it from another name', () => {
+  const { spec } = aContent();
+  const { virtualMachine: vm } = spec.source;
+  const template = { ...vm.spec.template, metadata: { name: 'db', labels: { app: 'db' } } };
+  const source = { ...spec.source, virtualMachine: { ...vm, spec: { ...vm.spec, template } } };
+  const built = buildNewVm(aWorld({ restore: aRestore({ target: 'copy' }), vm: undefined }), { ...spec, source });
+  assert.ok('object' in built);
+  assert.deepEqual(built.object.spec.template.metadata, { labels: { app: 'db' } });
+});

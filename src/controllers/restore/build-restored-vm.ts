@@ -79,7 +79,7 @@ export function buildNewVm(world: RestoreWorld, content: ContentSpec): RestoredV
       labels: labels ?? {},
       annotations: annotations ?? {},
     },
-    spec: { ...stopped, ...spec },
+    spec: { ...stopped, ...spec, template: nameless(spec.template) },
   };
   const patched = withPatches(asked, restore.spec.patches ?? []);
   if ('refused' in patched) return patched;
@@ -96,6 +96,13 @@ export function buildNewVm(world: RestoreWorld, content: ContentSpec): RestoredV
   };
   const { uuid, legacy } = uuidOf(content);
   return { object, legacy: legacy && firmwareOf(object).uuid === uuid };
+}
+
+/** A template may name the VM that it is of, and only that one. */
+function nameless({ metadata, ...template }: VmSpec['template']): VmSpec['template'] {
+  if (metadata === undefined) return template;
+  const { name: _name, ...kept } = metadata;
+  return { metadata: kept, ...template };
 }
 
 function restoredSpec(world: RestoreWorld, content: ContentSpec): VmSpec {

@@ -2,21 +2,16 @@
  * The claims of a restore: named, made from the volume snapshots, waited for, and in the end the VM's. A claim of another
  * is never touched, but for one that InPlace replaces: by its uid, and only while nobody runs on it. Pure.
  */
+import { claimNamesOf } from '#api/claim-names.ts';
 import { VOLUME_COPY_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { ownedByVm } from '#api/virtual-machine/owner.ts';
 import type { ContentSpec } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { buildClaim, isInPlace } from '#controllers/restore/build-claim.ts';
-import {
-  controllerOf,
-  hasMark,
-  isDeleting,
-  type RestoreWorld,
-  type VolumeView,
-} from '#controllers/restore/restore-world.ts';
-import { ownedByVm } from '#controllers/restore/restored-identity.ts';
+import { hasMark, type RestoreWorld, type VolumeView } from '#controllers/restore/restore-world.ts';
 import { fails, goesOn, tries } from '#controllers/restore/restore-status.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
-import type { Stored } from '#kube/meta.ts';
+import { controllerOf, controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
 
 /** In one plan; the rest follows. */
@@ -44,7 +39,11 @@ export function makeClaims(world: RestoreWorld, content: ContentSpec): Plan | un
   // All of them first: nothing is deleted for a restore that cannot go on.
   for (const view of volumes) {
     const fault = faultOf(world, content, view);
-    if (fault !== undefined) return fails(world, 'ClaimConflict', fault);
+    if (fault === undefined) continue;
+    const reason = 'ClaimConflict';
+    // A VM with some of its disks replaced must not run: whoever is in the way may still go.
+    if (hasReplaced(world)) return goesOn(world, { reason, message: fault, requeueAfterMs: LOOK_AGAIN_MS });
+    return fails(world, reason, fault);
   }
   const changes: Change[] = [];
   const missing: string[] = [];
@@ -81,42 +80,69 @@ export function hasReplaced({ restore, volumes }: RestoreWorld): boolean {
 }
 
 /** From now on they go with the VM, or with nobody. */
-export function handOverClaims({ restore, volumes }: RestoreWorld, vm: Stored<VirtualMachine>): Change[] {
-  const ownerReferences = restore.spec.volumeOwnershipPolicy === 'None' ? [] : [ownedByVm(vm)];
-  const claims = own({ restore, volumes }).slice(0, MAX_AT_ONCE);
-  return claims.map(({ metadata }) => {
-    const { name, namespace, uid, resourceVersion } = metadata;
-    const patch = { type: 'merge', body: { metadata: { resourceVersion, ownerReferences } } } as const;
-    const why = 'the restored VM has it now';
-    return { do: 'patch', type: PERSISTENT_VOLUME_CLAIMS, name: { name, namespace }, uid, patch, why };
-  });
+export function handOverClaims(world: RestoreWorld, vm: Stored<VirtualMachine>): Change[] {
+  return own(world)
+    .slice(0, MAX_AT_ONCE)
+    .map(({ claim }) => handOver(world, claim, vm.metadata.uid, 'the restored VM has it now'));
 }
 
-/** What a restore that failed has made and nobody got. */
-export function dropClaims(world: RestoreWorld): Change[] {
+/**
+ * What a restore that failed has made and nobody got. But what has taken the place of a disk of the target stays its
+ * disk: there is no other any more.
+ */
+export function leaveClaims(world: RestoreWorld): Change[] {
+  const { targetUID } = world.restore.status ?? {};
   return own(world)
-    .filter((claim) => !isDeleting(claim))
-    .slice(0, MAX_AT_ONCE)
-    .map((claim) => remove(claim, 'the restore has failed'));
+    .flatMap(({ volumeName, claim }) => {
+      if (targetUID !== undefined && isInPlace(world.restore, volumeName))
+        return [handOver(world, claim, targetUID, 'the VM has no other, though the restore has failed')];
+      return isDeleting(claim) ? [] : [remove(claim, 'the restore has failed')];
+    })
+    .slice(0, MAX_AT_ONCE);
+}
+
+interface OwnClaim {
+  readonly volumeName: string;
+  readonly claim: Stored<PersistentVolumeClaim>;
 }
 
 /** Those that this restore made and has not handed over. */
-function own({ restore, volumes }: Pick<RestoreWorld, 'restore' | 'volumes'>): Stored<PersistentVolumeClaim>[] {
-  const claims = volumes.map(({ claim }) => claim).filter((claim) => claim !== undefined);
-  return claims.filter((claim) => controllerOf(claim)?.uid === restore.metadata.uid);
+function own({ restore, volumes }: RestoreWorld): OwnClaim[] {
+  return volumes.flatMap(({ volumeName, claim }) =>
+    claim !== undefined && controllerUid(claim) === restore.metadata.uid ? [{ volumeName, claim }] : [],
+  );
 }
 
-function faultOf({ restore }: RestoreWorld, { source }: ContentSpec, view: VolumeView): string | undefined {
+function handOver({ restore }: RestoreWorld, { metadata }: OwnClaim['claim'], vmUid: string, why: string): Change {
+  const { name, namespace, uid, resourceVersion } = metadata;
+  const { target, volumeOwnershipPolicy } = restore.spec;
+  const owner = ownedByVm({ metadata: { name: target.name, uid: vmUid } });
+  const ownerReferences = volumeOwnershipPolicy === 'None' ? [] : [owner];
+  const patch = { type: 'merge', body: { metadata: { resourceVersion, ownerReferences } } } as const;
+  return { do: 'patch', type: PERSISTENT_VOLUME_CLAIMS, name: { name, namespace }, uid, patch, why };
+}
+
+function faultOf(world: RestoreWorld, { source }: ContentSpec, view: VolumeView): string | undefined {
+  const { restore } = world;
   const { claim, claimName, volumeName, users } = view;
-  if (claim === undefined || hasMark(claim, restore)) return undefined;
+  // One that goes is waited for, whoever had it.
+  if (claim === undefined || hasMark(claim, restore) || isDeleting(claim)) return undefined;
   const { name } = restore.spec.target;
   const there = `the claim ${claimName} exists already and was not made by this restore`;
   if (!isInPlace(restore, volumeName) || source.virtualMachine.metadata.name !== name) return there;
   const [user] = users;
-  if (user !== undefined) return `the claim ${claimName} cannot be replaced: VirtualMachine ${user} uses it, too`;
+  const kept = `the claim ${claimName} cannot be replaced`;
+  if (user !== undefined) return `${kept}: ${user} uses it, too`;
   const owner = controllerOf(claim);
-  const isTargets = owner === undefined || (owner.kind === VIRTUAL_MACHINES.kind && owner.name === name);
-  return isTargets ? undefined : `the claim ${claimName} cannot be replaced: it belongs to ${owner.kind} ${owner.name}`;
+  if (owner === undefined) return isTargets(world, view, claim) ? undefined : `${kept}: it is not that of the VM`;
+  const isVms = owner.kind === VIRTUAL_MACHINES.kind && owner.name === name;
+  return isVms ? undefined : `${kept}: it belongs to ${owner.kind} ${owner.name}`;
+}
+
+/** Of claims that nobody controls: the very one of which the snapshot was taken, or one that the VM has now. */
+function isTargets({ vm }: RestoreWorld, { backup, claimName }: VolumeView, { metadata }: OwnClaim['claim']): boolean {
+  if (backup?.persistentVolumeClaim.metadata.uid === metadata.uid) return true;
+  return claimNamesOf(vm?.spec.template.spec ?? {}).includes(claimName);
 }
 
 /** A claim that waits for its first consumer gets its data when the VM starts. */

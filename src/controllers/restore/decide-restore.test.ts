@@ -61,9 +61,11 @@ const inPlace = (claim?: ReturnType<typeof aClaim>, users: string[] = []): Parti
   volumes: [aView({ claimName: 'db-root', users, ...(claim === undefined ? {} : { claim }) })],
 });
 const OLD = aClaim({ name: 'db-root', uid: 'old', annotations: {}, ownerReferences: undefined });
+const OF_SNAPSHOT = aClaim({ ...OLD.metadata, uid: 'root-claim-uid' });
 const WRITTEN = aVm({ status: HELD, metadata: { annotations: MARK } });
 const DONE = [{ at: CREATED, what: 'restored', cause: 'VirtualMachineRestore back (restore-uid)' }];
 const RESTORED = { ...aRecord(), status: { history: DONE } };
+const FAILED = { conditions: [{ type: 'Failure', status: 'True' as const }] };
 const making = aRestore({ status: { restores: RESTORES } });
 const waitsForConsumer = { volumeBindingMode: 'WaitForFirstConsumer' } as StorageClass;
 
@@ -122,11 +124,25 @@ const steps: Record<string, [Partial<RestoreWorld>, string[]]> = {
     { ...running('WaitGracePeriod'), now: NOW_MS + 240_000 },
     ['Failure: VirtualMachine db was not stopped within 5m0s'],
   ],
+  'the five minutes begin when the snapshot is whole': [
+    {
+      ...running('WaitGracePeriod'),
+      snapshot: aSnapshot({
+        conditions: [{ type: 'Ready', status: 'True', lastTransitionTime: '2030-01-01T00:04:00Z' }],
+      }),
+      now: NOW_MS + 240_000,
+    },
+    ['Waiting for target to be stopped (virtctl stop db) within 5m0s'],
+  ],
   'WaitEventually waits for ever': [
     { ...running('WaitEventually'), now: NOW_MS + 1e9 },
     ['Waiting for target to be stopped (virtctl stop db)'],
   ],
   'FailImmediate does not wait': [running('FailImmediate'), ['Failure: VirtualMachine db is not stopped']],
+  'FailImmediate has nothing against a guest that has ended': [
+    { ...running('FailImmediate', { runStrategy: 'Manual' }), vmi: { ...aVmi(), status: { phase: 'Succeeded' } } },
+    ['Waiting for target to be stopped'],
+  ],
   'StopTarget stops it': [running('StopTarget'), ['patch VirtualMachine', 'Waiting for target to be stopped']],
   'StopTarget stops it once': [running('StopTarget', { runStrategy: 'Halted' }), ['Waiting for target to be stopped']],
   'the claims are named before they are made': [
@@ -153,8 +169,30 @@ const steps: Record<string, [Partial<RestoreWorld>, string[]]> = {
   ],
   'InPlace: then it is made anew': [inPlace(), ['create PersistentVolumeClaim']],
   'InPlace: a claim that others use too is kept': [
-    inPlace(OLD, ['web']),
+    inPlace(OLD, ['VirtualMachine web', 'VirtualMachineInstance web']),
     ['Failure: the claim db-root cannot be replaced: VirtualMachine web uses it, too'],
+  ],
+  'InPlace: a claim that only has the name of the old one is kept': [
+    { ...inPlace(OLD), vm: aVm({ claimName: 'another', status: HELD }) },
+    ['Failure: the claim db-root cannot be replaced: it is not that of the VM'],
+  ],
+  'InPlace: the very claim of the snapshot is replaced, whatever the VM names now': [
+    { ...inPlace(OF_SNAPSHOT), vm: aVm({ claimName: 'another', status: HELD }) },
+    ['delete PersistentVolumeClaim'],
+  ],
+  'InPlace: once a disk was replaced, a claim that is in the way is waited for': [
+    {
+      ...inPlace(),
+      volumes: [
+        aView({ claimName: 'db-root', claim: aClaim({ name: 'db-root' }) }),
+        aView({ volumeName: 'data', claimName: 'db-data', claim: OLD, users: ['VirtualMachine web'] }),
+      ],
+    },
+    ['the claim db-data cannot be replaced: VirtualMachine web uses it, too'],
+  ],
+  'a claim of that name that goes is waited for': [
+    { volumes: [aView({ claim: aClaim({ annotations: {}, ...DELETED }) })] },
+    [`Waiting for new PVCs: ${CLAIM}`],
   ],
   'InPlace: a claim of another restore is kept': [
     inPlace(aClaim({ name: 'db-root', annotations: {} })),
@@ -221,14 +259,38 @@ const steps: Record<string, [Partial<RestoreWorld>, string[]]> = {
   'one that is complete is left alone': [{ restore: known({ status: { complete: true } }), vm: undefined }, []],
   'one that failed takes its claims and its record away': [
     {
-      restore: known({ status: { conditions: [{ type: 'Failure', status: 'True' }] } }),
+      restore: known({ status: FAILED }),
       record: aRecord({ ownerReferences: [{ apiVersion: 'v', kind: 'k', name: 'back', uid: 'restore-uid' }] }),
     },
     ['delete PersistentVolumeClaim', 'delete VirtualMachineIdentity'],
   ],
+  'one that failed in place leaves the VM the only disks that it has': [
+    {
+      restore: known({ spec: IN_PLACE, status: FAILED }),
+      vm: undefined,
+      volumes: [aView({ claimName: 'db-root', claim: aClaim({ name: 'db-root' }) })],
+    },
+    ['patch PersistentVolumeClaim'],
+  ],
+  'so it does before it goes': [
+    {
+      restore: known({ spec: IN_PLACE, status: FAILED, metadata: DELETED }),
+      vm: undefined,
+      volumes: [aView({ claimName: 'db-root', claim: aClaim({ name: 'db-root' }) })],
+    },
+    ['patch PersistentVolumeClaim'],
+  ],
+  'and then it goes': [
+    {
+      restore: known({ spec: IN_PLACE, status: FAILED, metadata: DELETED }),
+      vm: undefined,
+      volumes: [aView({ claimName: 'db-root', claim: aClaim({ name: 'db-root', ownerReferences: undefined }) })],
+    },
+    ['patch VirtualMachineRestore'],
+  ],
   'one that failed touches nothing of others': [
     {
-      restore: known({ status: { conditions: [{ type: 'Failure', status: 'True' }] } }),
+      restore: known({ status: FAILED }),
       volumes: [aView({ claim: aClaim({ ownerReferences: undefined }) })],
     },
     [],
@@ -313,6 +375,16 @@ test('nobody gets another uuid without being told who has the old one', () => {
   const [event] = decideRestore(aWorld({ restore, vm, uuidHolder: 'ns/db' })).events ?? [];
   assert.equal(event?.reason, 'FirmwareUUIDRenewed');
   assert.match(event?.message ?? '', /^VirtualMachine copy has the new firmware uuid f2a0.*VirtualMachine db has/);
+});
+
+test('nor when the other one is gone meanwhile; but who asked for another uuid knows', () => {
+  const vm = aVm({ name: 'copy', firmware: { uuid: OTHER_UUID }, metadata: { annotations: MARK } });
+  const eventsOf = (patches?: string[]) => {
+    const restore = aRestore({ target: 'copy', spec: { patches }, status: { restores: RESTORES } });
+    return decideRestore(aWorld({ restore, vm })).events ?? [];
+  };
+  assert.match(eventsOf()[0]?.message ?? '', /another VirtualMachine had the uuid 0c53/);
+  assert.deepEqual(eventsOf(['{"op":"replace","path":"/spec/template/spec/domain/firmware/uuid","value":""}']), []);
 });
 
 test('what the API finds invalid fails it, and everything else is tried again', () => {

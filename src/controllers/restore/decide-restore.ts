@@ -4,21 +4,22 @@ import { isRestoreFinished, VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machin
 import { firmwareOf, uuidOf } from '#controllers/restore/build-restored-vm.ts';
 import {
   awaitClaims,
-  dropClaims,
   handOverClaims,
   hasReplaced,
+  leaveClaims,
   makeClaims,
   nameClaims,
 } from '#controllers/restore/claims.ts';
-import { isDeleting, isWritten, type RestoreWorld } from '#controllers/restore/restore-world.ts';
+import { isWritten, type RestoreWorld } from '#controllers/restore/restore-world.ts';
 import { completes, failed, fails, goesOn, progressing, tries } from '#controllers/restore/restore-status.ts';
 import { dropRecord, handOverRecord, recordAfterVm } from '#controllers/restore/restored-identity.ts';
 import { awaitHold, awaitStop, knowTarget, refuseTarget } from '#controllers/restore/target.ts';
 import { writeVm } from '#controllers/restore/write-vm.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { isApiError } from '#kube/api-error.ts';
-import type { Stored } from '#kube/meta.ts';
+import { isDeleting, type Stored } from '#kube/meta.ts';
 import { isStale, textOf } from '#runtime/apply.ts';
+import { holdBy, releaseFrom } from '#runtime/finalizer.ts';
 import type { EventNote } from '#runtime/events.ts';
 import { NOTHING, type Change, type Failure, type Plan } from '#runtime/plan.ts';
 
@@ -63,30 +64,28 @@ export function concludeRestore(world: RestoreWorld, failures: readonly Failure[
 function release(world: RestoreWorld): Plan | undefined {
   const { restore } = world;
   if (!isDeleting(restore)) return undefined;
-  const { finalizers = [] } = restore.metadata;
-  if (!finalizers.includes(VM_RESTORE_FINALIZER)) return NOTHING;
-  if (!isRestoreFinished(restore) && (isWritten(world) || hasReplaced(world))) return undefined;
-  const left = finalizers.filter((finalizer) => finalizer !== VM_RESTORE_FINALIZER);
-  return { changes: [setFinalizers(world, left, 'nothing is left to be done for it')] };
+  const why = 'nothing is left to be done for it';
+  const change = releaseFrom(VM_RESTORE_FINALIZER, VIRTUAL_MACHINE_RESTORES, restore, why);
+  if (change === undefined) return NOTHING;
+  if (!isRestoreFinished(restore)) return isWritten(world) || hasReplaced(world) ? undefined : { changes: [change] };
+  // What it leaves to the VM would otherwise go with it.
+  const left = leftovers(world);
+  return { changes: left.length > 0 ? left : [change] };
 }
 
 function cleanUp(world: RestoreWorld): Plan | undefined {
   const { restore } = world;
   if (!isRestoreFinished(restore)) return undefined;
-  if (restore.status?.complete === true) return NOTHING;
-  return { changes: [...dropClaims(world), ...dropRecord(world)] };
+  return { changes: leftovers(world) };
+}
+
+function leftovers(world: RestoreWorld): Change[] {
+  return world.restore.status?.complete === true ? [] : [...leaveClaims(world), ...dropRecord(world)];
 }
 
 function hold(world: RestoreWorld): Plan | undefined {
-  const { finalizers = [] } = world.restore.metadata;
-  if (finalizers.includes(VM_RESTORE_FINALIZER)) return undefined;
-  return { changes: [setFinalizers(world, [...finalizers, VM_RESTORE_FINALIZER], 'it is about to begin')] };
-}
-
-function setFinalizers({ restore }: RestoreWorld, finalizers: readonly string[], why: string): Change {
-  const { name, namespace, uid, resourceVersion } = restore.metadata;
-  const patch = { type: 'merge', body: { metadata: { resourceVersion, finalizers } } } as const;
-  return { do: 'patch', type: VIRTUAL_MACHINE_RESTORES, name: { name, namespace }, uid, patch, why };
+  const change = holdBy(VM_RESTORE_FINALIZER, VIRTUAL_MACHINE_RESTORES, world.restore);
+  return change === undefined ? undefined : { changes: [change] };
 }
 
 function awaitSnapshot(world: RestoreWorld): Plan | undefined {
@@ -121,11 +120,13 @@ function renewal({ vm, content, uuidHolder, restore }: RestoreWorld): EventNote[
   if (vm === undefined || content === undefined) return [];
   const { uuid } = uuidOf(content.spec);
   const now = firmwareOf(vm).uuid;
-  if (now === uuid || uuidHolder === undefined) return [];
-  const { virtualMachineSnapshotName: snapshot } = restore.spec;
+  const { virtualMachineSnapshotName: snapshot, patches = [] } = restore.spec;
+  // Where nobody has it any more, it was renewed for somebody who had it, unless a patch asked for another.
+  if (now === uuid || (uuidHolder === undefined && patches.length > 0)) return [];
   const message =
     `VirtualMachine ${vm.metadata.name} has the new firmware uuid ${now ?? ''} and new MAC addresses: ` +
-    `${holderOf(uuidHolder, vm)} has the uuid ${uuid} of snapshot ${snapshot}`;
+    `${uuidHolder === undefined ? 'another VirtualMachine had' : `${holderOf(uuidHolder, vm)} has`} ` +
+    `the uuid ${uuid} of snapshot ${snapshot}`;
   return [{ type: 'Warning', reason: RENEWED, message }];
 }
 

@@ -1,5 +1,4 @@
 /** Reads the world of a restore: from caches, but for the target and its instance, at which it looks itself. */
-import { claimNamesOf } from '#api/claim-names.ts';
 import { firmwareUuidOf } from '#api/firmware-uuid-index.ts';
 import { legacyUuid } from '#api/legacy-uuid.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -15,24 +14,19 @@ import {
   VIRTUAL_MACHINE_SNAPSHOT_CONTENTS,
   type VirtualMachineSnapshotContent,
 } from '#api/virtual-machine-snapshot-content/kind.ts';
-import type { ObjectName } from '#client/client.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
+import { claimKeysOfInstance, claimKeysOfVm, claimKeysOfVolume, VMS_BY_CLAIM } from '#controllers/claim-keys.ts';
 import { plannedRestores } from '#controllers/restore/build-claim.ts';
 import { uuidOf } from '#controllers/restore/build-restored-vm.ts';
-import { isDeleting, type RestoreWorld, type VolumeView } from '#controllers/restore/restore-world.ts';
-import { isApiError } from '#kube/api-error.ts';
-import {
-  PERSISTENT_VOLUME_CLAIMS,
-  PERSISTENT_VOLUMES,
-  type PersistentVolume,
-  STORAGE_CLASSES,
-} from '#kube/core-kinds.ts';
-import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import type { RestoreWorld, VolumeView } from '#controllers/restore/restore-world.ts';
+import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES } from '#kube/core-kinds.ts';
+import { isDeleting, type ResourceType, type Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
+import { liveLook } from '#runtime/live-look.ts';
 
-/** VMs by the key of each claim that their templates name. */
-const USERS_OF_CLAIM = 'users-of-claim';
+/** Instances by the key of each claim that they run on, whatever the templates of their VMs say by now. */
+const INSTANCES_BY_CLAIM = 'claim';
 /** VMs by the uuid that their guests see, also where it is not written down yet. */
 const BY_EFFECTIVE_UUID = 'effective-firmware-uuid';
 /** Volumes by the key of the claim that they are for. */
@@ -45,14 +39,17 @@ export function restoreObserver({ client, informer, clock }: ControllerParts): O
   const snapshots = informer(VIRTUAL_MACHINE_SNAPSHOTS);
   const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
   const vms = informer(VIRTUAL_MACHINES);
+  const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
   const records = informer(VIRTUAL_MACHINE_IDENTITIES);
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   const volumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(STORAGE_CLASSES);
   const volumeSnapshots = informer(VOLUME_SNAPSHOTS);
-  vms.addIndex(USERS_OF_CLAIM, claimKeysOf);
+  vms.addIndex(VMS_BY_CLAIM, claimKeysOfVm);
+  vmis.addIndex(INSTANCES_BY_CLAIM, claimKeysOfInstance);
   vms.addIndex(BY_EFFECTIVE_UUID, effectiveUuidsOf);
-  volumes.addIndex(BY_CLAIM_REF, claimRefKeysOf);
+  volumes.addIndex(BY_CLAIM_REF, claimKeysOfVolume);
+  const look = liveLook(client);
 
   function viewsOf(restore: Stored<VirtualMachineRestore>, content?: VirtualMachineSnapshotContent): VolumeView[] {
     const { namespace } = restore.metadata;
@@ -77,8 +74,12 @@ export function restoreObserver({ client, informer, clock }: ControllerParts): O
   }
 
   function usersOf(claimKey: string, target: string): string[] {
-    const names = vms.byIndex(USERS_OF_CLAIM, claimKey).map(({ metadata }) => metadata.name);
-    return names.filter((name) => name !== target).sort();
+    const others = (type: ResourceType, users: readonly Stored[]) =>
+      users.flatMap(({ metadata: { name } }) => (name === target ? [] : [`${type.kind} ${name}`])).sort();
+    return [
+      ...others(VIRTUAL_MACHINES, vms.byIndex(VMS_BY_CLAIM, claimKey)),
+      ...others(VIRTUAL_MACHINE_INSTANCES, vmis.byIndex(INSTANCES_BY_CLAIM, claimKey)),
+    ];
   }
 
   /** The first by name, so that the same is told each time. */
@@ -88,15 +89,6 @@ export function restoreObserver({ client, informer, clock }: ControllerParts): O
       .map(objectKey)
       .filter((key) => key !== targetKey)
       .sort()[0];
-  }
-
-  async function look<T extends KubeObject>(type: ResourceType<T>, name: ObjectName, options: { signal: AbortSignal }) {
-    try {
-      return await client.get(type, name, options);
-    } catch (error) {
-      if (isApiError(error, 'NotFound')) return undefined;
-      throw error;
-    }
   }
 
   return async (key, options) => {
@@ -123,15 +115,6 @@ export function restoreObserver({ client, informer, clock }: ControllerParts): O
       now: clock.now(),
     };
   };
-}
-
-export function claimRefKeysOf({ spec }: Stored<PersistentVolume>): string[] {
-  const { namespace, name } = spec.claimRef ?? {};
-  return name === undefined ? [] : [keyOf({ namespace, name })];
-}
-
-function claimKeysOf({ metadata: { namespace }, spec }: Stored<VirtualMachine>): string[] {
-  return claimNamesOf(spec.template.spec ?? {}).map((name) => keyOf({ namespace, name }));
 }
 
 /** A VM of old gets its uuid from its name sooner or later: it counts from now on. */

@@ -17,9 +17,10 @@ import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
+import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import { concludeRestore, decideRestore, RENEWED } from '#controllers/restore/decide-restore.ts';
-import { claimRefKeysOf, restoreObserver } from '#controllers/restore/observe-restore.ts';
+import { restoreObserver } from '#controllers/restore/observe-restore.ts';
 import { COMPLETED } from '#controllers/restore/restore-status.ts';
 import type { RestoreWorld } from '#controllers/restore/restore-world.ts';
 import { LEGACY_UUID } from '#controllers/restore/write-vm.ts';
@@ -78,7 +79,7 @@ function definition(parts: ControllerParts): ControllerDefinition<RestoreWorld> 
       source(contents, ({ metadata, spec }) => ofSnapshot(metadata.namespace, spec.virtualMachineSnapshotName)),
       source(informer(PERSISTENT_VOLUME_CLAIMS), (claim) => restoresBy(BY_CLAIM, objectKey(claim))),
       source(informer(PERSISTENT_VOLUMES), (volume) =>
-        claimRefKeysOf(volume).flatMap((key) => restoresBy(BY_CLAIM, key)),
+        claimKeysOfVolume(volume).flatMap((key) => restoresBy(BY_CLAIM, key)),
       ),
       lookedUp(informer(STORAGE_CLASSES)),
       lookedUp(informer(VOLUME_SNAPSHOTS)),

@@ -245,6 +245,29 @@ test('given up, a VM that was to be made is whole or not there', () =>
     assert.equal(plane.api.peek(VIRTUAL_MACHINE_IDENTITIES, 'ns/db') !== undefined, made, why);
   }));
 
+test('in place, a VM that cannot become what it was keeps the disks that it got', async () => {
+  const plane = begin({ vms: { db: OTHER_UUID }, spec: { volumeRestorePolicy: 'InPlace' } });
+  plane.refused = VIRTUAL_MACHINES.kind;
+  await plane.settle();
+  assert.equal(restoreOf(plane)?.status?.conditions?.find(({ type }) => type === 'Failure')?.status, 'True');
+  plane.api.delete(VIRTUAL_MACHINE_RESTORES, KEY);
+  await plane.settle();
+  assert.equal(restoreOf(plane), undefined);
+  const [claim] = plane.api.all(PERSISTENT_VOLUME_CLAIMS);
+  assert.equal(claim?.metadata.name, 'db-root');
+  assert.equal(claim.metadata.ownerReferences?.[0]?.uid, plane.api.peek(VIRTUAL_MACHINES, 'ns/db')?.metadata.uid);
+});
+
+test('in place, a claim on which a guest of another VM still runs is kept', async () => {
+  const plane = begin({ vms: { db: OTHER_UUID }, spec: { volumeRestorePolicy: 'InPlace' } });
+  const volumes = [{ name: 'shared', persistentVolumeClaim: { claimName: 'db-root' } }];
+  plane.api.put(VIRTUAL_MACHINE_INSTANCES, { ...bare(aVmi('web')), spec: { domain: {}, volumes } });
+  await plane.settle();
+  const failure = restoreOf(plane)?.status?.conditions?.find(({ type }) => type === 'Failure');
+  assert.match(failure?.message ?? '', /cannot be replaced: VirtualMachineInstance web uses it, too/);
+  assert.equal(plane.api.all(PERSISTENT_VOLUME_CLAIMS)[0]?.spec.dataSource, undefined);
+});
+
 test('a restore that fails takes away what it made', async () => {
   const plane = begin({ spec: { patches: ['{"op":"remove","path":"/spec/nowhere"}'] } });
   await plane.settle();

@@ -91,6 +91,7 @@ export function aContent({
   const claim = {
     metadata: {
       name: 'db-root',
+      uid: 'root-claim-uid',
       labels: { disk: 'root' },
       annotations: {
         note: 'kept',

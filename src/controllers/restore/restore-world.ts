@@ -39,7 +39,7 @@ export interface VolumeView {
   readonly volume?: Stored<PersistentVolume>;
   readonly storageClass?: StorageClass;
   readonly snapshot?: VolumeSnapshot;
-  /** Names of VMs other than the target whose templates name the claim. */
+  /** `VirtualMachine web`: who names the claim besides the target, in a template or as it runs. */
   readonly users: readonly string[];
 }
 
@@ -64,14 +64,6 @@ export function isWritten({ restore, vm }: RestoreWorld): boolean {
 /** Decided once, before the first claim: the target was not there, and is made. */
 export function makesTarget({ restore: { status } }: RestoreWorld): boolean {
   return status?.restores !== undefined && status.targetUID === undefined;
-}
-
-export function controllerOf({ metadata }: KubeObject) {
-  return metadata.ownerReferences?.find(({ controller }) => controller);
-}
-
-export function isDeleting({ metadata }: KubeObject): boolean {
-  return metadata.deletionTimestamp !== undefined;
 }
 
 /** For a patch of one very state: a Conflict where somebody has written meanwhile. */

@@ -10,13 +10,14 @@ import {
   VIRTUAL_MACHINE_IDENTITIES,
   type VirtualMachineIdentity,
 } from '#api/virtual-machine-identity/kind.ts';
-import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { ownedByVm } from '#api/virtual-machine/owner.ts';
 import type { ContentSpec, SnapshotIdentity } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { ownedByRestore } from '#controllers/restore/build-claim.ts';
 import { firmwareOf, uuidOf } from '#controllers/restore/build-restored-vm.ts';
-import { controllerOf, isDeleting, type RestoreWorld, sameState } from '#controllers/restore/restore-world.ts';
+import { type RestoreWorld, sameState } from '#controllers/restore/restore-world.ts';
 import { deepEqual } from '#kube/deep.ts';
-import { apiVersionOf, type OwnerReference, type Stored } from '#kube/meta.ts';
+import { apiVersionOf, controllerOf, isDeleting, type OwnerReference, type Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import type { Change } from '#runtime/plan.ts';
 
@@ -75,12 +76,6 @@ export function dropRecord({ record, restore }: RestoreWorld): Change[] {
   if (controllerOf(record) !== undefined) return [];
   const { name, namespace, uid } = record.metadata;
   return [{ do: 'delete', type: TYPE, name: { name, namespace }, uid, why: 'the restore has failed' }];
-}
-
-export function ownedByVm({ metadata }: Stored<VirtualMachine>): OwnerReference {
-  const { name, uid } = metadata;
-  const apiVersion = apiVersionOf(VIRTUAL_MACHINES);
-  return { apiVersion, kind: VIRTUAL_MACHINES.kind, name, uid, controller: true, blockOwnerDeletion: true };
 }
 
 function isOwnedBy({ metadata }: VirtualMachineIdentity, { metadata: { uid } }: Stored): boolean {

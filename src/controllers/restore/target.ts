@@ -4,11 +4,12 @@
  *   there      ─► targetUID ─► held (status.restoreInProgress) ─► stopped, by targetReadinessPolicy ─► may be changed
  *   not there  ─► made in the end; whoever makes one of that name meanwhile keeps it, and the restore fails
  */
-import { runStrategyOf } from '#api/can.ts';
+import { isFinal, runStrategyOf } from '#api/can.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { isDeleting, makesTarget, type RestoreWorld } from '#controllers/restore/restore-world.ts';
+import { makesTarget, type RestoreWorld } from '#controllers/restore/restore-world.ts';
 import { fails, goesOn } from '#controllers/restore/restore-status.ts';
-import type { Stored } from '#kube/meta.ts';
+import { findCondition } from '#kube/conditions.ts';
+import { isDeleting, type Stored } from '#kube/meta.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
 
 const GRACE_MS = 300_000;
@@ -67,15 +68,24 @@ export function awaitStop(world: RestoreWorld): Plan | undefined {
       return goesOn(world, { reason, message: waiting, changes });
     }
     case 'FailImmediate':
+      // A guest that has ended is stopped; the VM controller takes its instance away, but for Once.
+      if (isFinal(vmi) && runStrategyOf(vm) !== 'Once') return goesOn(world, { reason, message: waiting });
       return fails(world, reason, `VirtualMachine ${name} is not stopped`);
     case 'WaitEventually':
       return goesOn(world, { reason, message: asking });
     case 'WaitGracePeriod': {
-      const leftMs = Date.parse(restore.metadata.creationTimestamp) + GRACE_MS - now;
+      const leftMs = askedAtMs(world) + GRACE_MS - now;
       if (leftMs <= 0) return fails(world, reason, `VirtualMachine ${name} was not stopped within 5m0s`);
       return goesOn(world, { reason, message: `${asking} within 5m0s`, requeueAfterMs: leftMs });
     }
   }
+}
+
+/** A restore may have been there before its snapshot was whole: nobody had to stop anything until then. */
+function askedAtMs({ restore, snapshot }: RestoreWorld): number {
+  const readySince = findCondition(snapshot?.status?.conditions, 'Ready')?.lastTransitionTime;
+  const createdMs = Date.parse(restore.metadata.creationTimestamp);
+  return readySince ? Math.max(createdMs, Date.parse(readySince)) : createdMs;
 }
 
 /** It stays so after the restore, as KubeVirt has it: whoever wants the guest back starts it. */

@@ -2,6 +2,7 @@
  * The VirtualMachineSnapshotContent: the VM as it is, who it is, and which of its volumes are copied. All that is done
  * later is read from it, so that it stays the same snapshot whoever goes on with it. Pure.
  */
+import { isFinal } from '#api/can.ts';
 import { LAST_RESTORE_ANNOTATION, SNAPSHOT_INSTANCE_ANNOTATION, VM_SNAPSHOT_CONTENT_FINALIZER } from '#api/names.ts';
 import { INDICATIONS, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import {
@@ -13,9 +14,9 @@ import {
 } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { indicationsOf, type Indication } from '#controllers/snapshot/indications.ts';
-import { contentNameOf, controllerUid, isDeleting, type HeldVm } from '#controllers/snapshot/snapshot-world.ts';
-import { hasEnded, includedVolumes, leavesData } from '#controllers/snapshot/source-volumes.ts';
-import { apiVersionOf, type ObjectMeta, type Stored } from '#kube/meta.ts';
+import { contentNameOf, type HeldVm } from '#controllers/snapshot/snapshot-world.ts';
+import { includedVolumes, leavesData } from '#controllers/snapshot/source-volumes.ts';
+import { apiVersionOf, controllerUid, isDeleting, type ObjectMeta, type Stored } from '#kube/meta.ts';
 
 /** On contents: the indications, with commas. */
 export const INDICATIONS_ANNOTATION = 'selfsame.io/snapshot-indications';
@@ -50,7 +51,7 @@ export function buildContent(snapshot: Stored<VirtualMachineSnapshot>, held: Hel
 }
 
 function circumstances(held: HeldVm): Record<string, string> {
-  const vmi = held.vmi === undefined || hasEnded(held.vmi) ? undefined : held.vmi;
+  const vmi = held.vmi === undefined || isFinal(held.vmi) ? undefined : held.vmi;
   const indications: Indication[] = vmi === undefined ? [] : indicationsOf(vmi);
   if (leavesData(held)) indications.push('PartialSnapshot');
   const idle = vmi === undefined ? [] : idleVolumes(held, vmi.spec.volumes ?? []);

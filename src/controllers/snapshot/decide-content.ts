@@ -8,16 +8,15 @@ import {
   SNAPSHOT_SET_SIZE_ANNOTATION,
   VM_SNAPSHOT_CONTENT_FINALIZER,
 } from '#api/names.ts';
-import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
+import { type VirtualMachineSnapshot, wasTaken } from '#api/virtual-machine-snapshot/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { idleVolumesIn, instanceOf } from '#controllers/snapshot/build-content.ts';
 import { contentStatusOf, isToBeMade } from '#controllers/snapshot/content-status.ts';
 import type { ContentWorld, CopyView } from '#controllers/snapshot/content-world.ts';
-import { holdBy, releaseFrom } from '#controllers/snapshot/finalizer.ts';
-import { isDeleting, wasTaken } from '#controllers/snapshot/snapshot-world.ts';
-import { apiVersionOf, type OwnerReference, type Stored } from '#kube/meta.ts';
+import { apiVersionOf, isDeleting, type OwnerReference, type Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOTS, type VolumeSnapshot } from '#kube/volume-snapshot-kinds.ts';
 import { MAX_CHANGES, NOTHING, type Change, type Plan } from '#runtime/plan.ts';
+import { holdBy, releaseFrom } from '#runtime/finalizer.ts';
 
 const TYPE = VIRTUAL_MACHINE_SNAPSHOT_CONTENTS;
 

@@ -127,6 +127,17 @@ const cases: Record<string, Case> = {
     ...failed,
     message: 'snapshot deadline exceeded: Source locked and operation in progress',
   },
+  'no deadline for one whose disks are as they are to be, and are written down': {
+    world: {
+      vm: aVm(),
+      snapshot: aSnapshot({}, TAKING),
+      content: aContent({ creationTime: '2026-01-01T12:00:00Z' }, { of: online }),
+      now: LATE,
+    },
+    want: [],
+    phase: 'InProgress',
+    message: 'Source locked and operation in progress',
+  },
   'one that is ready when its deadline comes is ready': {
     world: { vm: aVm(), snapshot: aSnapshot({}, TAKING), content: aContent(READY), now: LATE },
     want: [],
@@ -212,6 +223,15 @@ const cases: Record<string, Case> = {
     world: { snapshot: aSnapshot({ deletionPolicy: 'Retain' }, TAKEN, DELETED), content: aContent(READY) },
     want: LET_GO,
   },
+  'a deleted one that keeps its content waits for the restore that finds it by its name': {
+    world: {
+      snapshot: aSnapshot({ deletionPolicy: 'Retain' }, TAKEN, DELETED),
+      content: aContent(READY),
+      isRestored: true,
+    },
+    want: [],
+    phase: 'Deleting',
+  },
   'a deleted one that never was whole keeps nothing': {
     world: { snapshot: aSnapshot({ deletionPolicy: 'Retain' }, TAKING, DELETED), content: aContent(READY) },
     want: DROP,
@@ -223,9 +243,13 @@ const cases: Record<string, Case> = {
   },
 };
 
+function aWorld(world: Partial<SnapshotWorld>): SnapshotWorld {
+  return { snapshot: aSnapshot(), isRestored: false, now: CREATED_MS, ...world };
+}
+
 for (const [sentence, { world, want, message, ...plan }] of Object.entries(cases)) {
   test(sentence, () => {
-    const { changes, status, requeueAfterMs } = decideSnapshot({ snapshot: aSnapshot(), now: CREATED_MS, ...world });
+    const { changes, status, requeueAfterMs } = decideSnapshot(aWorld(world));
     assert.deepEqual(changes.map(shown), want);
     const { phase, conditions = [], readyToUse, error } = (status ?? {}) as SnapshotStatus;
     if ('phase' in plan) assert.equal(phase, plan.phase);
@@ -242,10 +266,8 @@ for (const [sentence, { world, want, message, ...plan }] of Object.entries(cases
 }
 
 test('finalizers of others stay', () => {
-  const [change] = decideSnapshot({
-    snapshot: aSnapshot({}, TAKEN, { ...DELETED, finalizers: ['a', VM_SNAPSHOT_FINALIZER, 'b'] }),
-    now: CREATED_MS,
-  }).changes;
+  const snapshot = aSnapshot({}, TAKEN, { ...DELETED, finalizers: ['a', VM_SNAPSHOT_FINALIZER, 'b'] });
+  const [change] = decideSnapshot(aWorld({ snapshot })).changes;
   assert.deepEqual(change?.do === 'patch' && change.patch.body, {
     metadata: { resourceVersion: '1', finalizers: ['a', 'b'] },
   });
@@ -253,8 +275,8 @@ test('finalizers of others stay', () => {
 
 test('what is said again is not written again', () => {
   const snapshot = aSnapshot({}, TAKEN);
-  const once = decideSnapshot({ snapshot, now: CREATED_MS }).status as SnapshotStatus;
-  const again = decideSnapshot({ snapshot: aSnapshot({}, once), now: LATE });
+  const once = decideSnapshot(aWorld({ snapshot })).status as SnapshotStatus;
+  const again = decideSnapshot(aWorld({ snapshot: aSnapshot({}, once), now: LATE }));
   assert.deepEqual([again.status, again.events], [once, []]);
 });
 

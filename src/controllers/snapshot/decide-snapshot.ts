@@ -1,18 +1,18 @@
 /** What is done about one VirtualMachineSnapshot. Copies and the content's own end are left to decide-content.ts. Pure. */
 import { VM_SNAPSHOT_FINALIZER } from '#api/names.ts';
-import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
+import { VIRTUAL_MACHINE_SNAPSHOTS, wasTaken } from '#api/virtual-machine-snapshot/kind.ts';
 import {
   VIRTUAL_MACHINE_SNAPSHOT_CONTENTS,
   type VirtualMachineSnapshotContent,
 } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { buildContent } from '#controllers/snapshot/build-content.ts';
-import { holdBy, releaseFrom } from '#controllers/snapshot/finalizer.ts';
 import { stageOf, type Stage } from '#controllers/snapshot/snapshot-stage.ts';
 import { deletingStatus, snapshotStatusOf } from '#controllers/snapshot/snapshot-status.ts';
-import { isDeleting, remainingMs, wasTaken, type SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
-import type { Stored } from '#kube/meta.ts';
+import { remainingMs, type SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
+import { isDeleting, type Stored } from '#kube/meta.ts';
 import type { EventNote } from '#runtime/events.ts';
 import { NOTHING, type Change, type Plan } from '#runtime/plan.ts';
+import { holdBy, releaseFrom } from '#runtime/finalizer.ts';
 
 type Rule = (world: SnapshotWorld) => Plan | undefined;
 
@@ -30,12 +30,12 @@ export function decideSnapshot(world: SnapshotWorld): Plan {
   }
   const stage = stageOf(world);
   const leftMs = remainingMs(world.snapshot, world.now);
-  const waits = stage.is !== 'taken' && stage.is !== 'failed';
+  const waits = stage.is !== 'taken' && stage.is !== 'failed' && (leftMs ?? 0) > 0;
   return {
     changes: changesAt(stage, world),
     status: snapshotStatusOf(world, stage),
     events: eventsAt(stage, world),
-    ...(waits && leftMs !== undefined ? { requeueAfterMs: Math.ceil(leftMs) } : {}),
+    ...(waits ? { requeueAfterMs: Math.ceil(leftMs ?? 0) } : {}),
   };
 }
 
@@ -61,10 +61,12 @@ function eventsAt(stage: Stage, { snapshot }: SnapshotWorld): EventNote[] {
 
 /** A content that is kept goes its own ways from then on. Of a snapshot that never was whole nothing is kept. */
 function removeDeleted(world: SnapshotWorld): Plan | undefined {
-  const { snapshot, content } = world;
+  const { snapshot, content, isRestored } = world;
   if (!isDeleting(snapshot)) return undefined;
   const keeps = snapshot.spec.deletionPolicy === 'Retain' && wasTaken(snapshot);
   if (content !== undefined && !keeps) return { changes: remove(content), status: deletingStatus(world) };
+  // A restore finds the content by the snapshot.
+  if (content !== undefined && isRestored) return { changes: [], status: deletingStatus(world) };
   const why = keeps ? 'its content is to be kept' : 'nothing that was made for it is left';
   const release = releaseFrom(VM_SNAPSHOT_FINALIZER, VIRTUAL_MACHINE_SNAPSHOTS, snapshot, why);
   return release === undefined ? NOTHING : { changes: [release] };

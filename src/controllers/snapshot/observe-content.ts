@@ -7,15 +7,15 @@ import {
 import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { keyOf } from '#client/object-key.ts';
 import type { ContentWorld, CopyView } from '#controllers/snapshot/content-world.ts';
-import { liveLook } from '#controllers/snapshot/live-look.ts';
 import type { Looks } from '#controllers/snapshot/observe-snapshot.ts';
 import { UNFINISHED_BY_SNAPSHOT } from '#controllers/snapshot/sources.ts';
-import { contentNameOf, controllerUid } from '#controllers/snapshot/snapshot-world.ts';
+import { contentNameOf } from '#controllers/snapshot/snapshot-world.ts';
 import { snapshotClassFor } from '#controllers/snapshot/source-volumes.ts';
 import { PERSISTENT_VOLUMES } from '#kube/core-kinds.ts';
-import type { Stored } from '#kube/meta.ts';
+import { controllerUid, type Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOT_CLASSES, VOLUME_SNAPSHOTS, type VolumeSnapshot } from '#kube/volume-snapshot-kinds.ts';
 import type { ControllerDefinition } from '#runtime/controller.ts';
+import { liveLook } from '#runtime/live-look.ts';
 
 type Content = Stored<VirtualMachineSnapshotContent>;
 interface Options {

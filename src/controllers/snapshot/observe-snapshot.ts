@@ -7,25 +7,26 @@ import {
   VIRTUAL_MACHINE_SNAPSHOT_CONTENTS,
   type VirtualMachineSnapshotContent,
 } from '#api/virtual-machine-snapshot-content/kind.ts';
+import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf } from '#client/object-key.ts';
-import { liveLook } from '#controllers/snapshot/live-look.ts';
 import {
   contentNameOf,
   isBeingTaken,
-  isDeleting,
   type HeldVm,
   type SnapshotWorld,
   type VolumeView,
 } from '#controllers/snapshot/snapshot-world.ts';
+import { UNFINISHED_BY_SNAPSHOT } from '#controllers/snapshot/sources.ts';
 import { snapshotClassFor } from '#controllers/snapshot/source-volumes.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from '#kube/core-kinds.ts';
-import type { Stored } from '#kube/meta.ts';
+import { isDeleting, type Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOT_CLASSES } from '#kube/volume-snapshot-kinds.ts';
 import type { ControllerDefinition } from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
+import { liveLook } from '#runtime/live-look.ts';
 
 /** What an observer looks with. */
 export type Looks = Pick<ControllerParts, 'client' | 'informer' | 'clock'>;
@@ -35,6 +36,7 @@ type Observe = ControllerDefinition<SnapshotWorld>['observe'];
 export function snapshotObserver({ client, informer, clock }: Looks): Observe {
   const snapshots = informer(VIRTUAL_MACHINE_SNAPSHOTS);
   const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
+  const restores = informer(VIRTUAL_MACHINE_RESTORES);
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   const persistentVolumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(VOLUME_SNAPSHOT_CLASSES);
@@ -74,11 +76,12 @@ export function snapshotObserver({ client, informer, clock }: Looks): Observe {
     const snapshot = snapshots.get(key);
     if (snapshot === undefined) return undefined;
     const content = await contentOf(snapshot, options);
-    const now = clock.now();
-    if (!isBeingTaken(snapshot)) return { snapshot, content, now };
+    const isRestored = restores.byIndex(UNFINISHED_BY_SNAPSHOT, key).length > 0;
+    const known = { snapshot, content, isRestored, now: clock.now() };
+    if (!isBeingTaken(snapshot)) return known;
     const { namespace, name } = snapshot.metadata;
     const vm = await look(VIRTUAL_MACHINES, { namespace, name: snapshot.spec.source.name }, options);
     const mayMake = content === undefined && vm?.status?.snapshotInProgress === name;
-    return { snapshot, content, vm, ...(mayMake ? { held: await heldBy(vm, options) } : {}), now };
+    return { ...known, vm, ...(mayMake ? { held: await heldBy(vm, options) } : {}) };
   };
 }

@@ -10,6 +10,7 @@ import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { objectKey } from '#client/object-key.ts';
+import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import type { ContentWorld } from '#controllers/snapshot/content-world.ts';
 import { decideContent } from '#controllers/snapshot/decide-content.ts';
@@ -18,7 +19,6 @@ import { contentObserver } from '#controllers/snapshot/observe-content.ts';
 import { snapshotObserver } from '#controllers/snapshot/observe-snapshot.ts';
 import type { SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
 import {
-  claimKeyOf,
   claimSource,
   CONTENT_BY_SNAPSHOT,
   HELD_BY_CLAIM,
@@ -26,11 +26,10 @@ import {
   restoredSnapshotKeysOf,
   snapshotKeysOf,
   UNFINISHED_BY_SNAPSHOT,
-  UNFINISHED_BY_VM,
   vmiSource,
-  vmKeysOf,
   vmSource,
 } from '#controllers/snapshot/sources.ts';
+import { UNFINISHED_BY_VM, unfinishedSnapshotOf } from '#controllers/vm/lock.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from '#kube/core-kinds.ts';
 import { VOLUME_SNAPSHOT_CLASSES, VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';
 import {
@@ -58,12 +57,14 @@ function snapshotDefinition(parts: ControllerParts): ControllerDefinition<Snapsh
   const { informer } = parts;
   const snapshots = informer(VIRTUAL_MACHINE_SNAPSHOTS);
   const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
+  const restores = informer(VIRTUAL_MACHINE_RESTORES);
   const vms = informer(VIRTUAL_MACHINES);
   const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   const persistentVolumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(VOLUME_SNAPSHOT_CLASSES);
-  snapshots.addIndex(UNFINISHED_BY_VM, vmKeysOf);
+  snapshots.addIndex(UNFINISHED_BY_VM, unfinishedSnapshotOf);
+  restores.addIndex(UNFINISHED_BY_SNAPSHOT, restoredSnapshotKeysOf);
   vms.addIndex(HELD_BY_CLAIM, heldClaimKeysOf);
 
   return defineController<SnapshotWorld>({
@@ -73,10 +74,11 @@ function snapshotDefinition(parts: ControllerParts): ControllerDefinition<Snapsh
     sources: [
       source(snapshots),
       source(contents, snapshotKeysOf),
+      source(restores, restoredSnapshotKeysOf),
       vmSource(vms, snapshots),
       vmiSource(vmis, snapshots),
-      claimSource(claims, vms, objectKey),
-      claimSource(persistentVolumes, vms, claimKeyOf),
+      claimSource(claims, vms, (claim) => [objectKey(claim)]),
+      claimSource(persistentVolumes, vms, claimKeysOfVolume),
       lookedUp(classes),
     ],
     observe: snapshotObserver(parts),

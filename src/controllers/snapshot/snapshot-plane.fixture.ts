@@ -20,11 +20,10 @@ import { contentObserver } from '#controllers/snapshot/observe-content.ts';
 import { snapshotObserver, type Looks } from '#controllers/snapshot/observe-snapshot.ts';
 import { restoredSnapshotKeysOf, UNFINISHED_BY_SNAPSHOT } from '#controllers/snapshot/sources.ts';
 import { CREATED, CREATED_MS } from '#controllers/snapshot/snapshot-world.fixture.ts';
-import { controllerUid } from '#controllers/snapshot/snapshot-world.ts';
 import { notFound } from '#kube/api-error.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';
 import { applyMergePatch } from '#kube/merge-patch.ts';
-import { groupResource, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
+import { controllerUid, groupResource, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOTS, type VolumeSnapshot } from '#kube/volume-snapshot-kinds.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
 

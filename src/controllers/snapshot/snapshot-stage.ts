@@ -5,14 +5,10 @@
  *      └───────────────────┴───────────────────────────────────────────┴──► failed: late, source or content lost
  */
 import { instanceOf } from '#controllers/snapshot/build-content.ts';
-import {
-  isDeleting,
-  remainingMs,
-  wasTaken,
-  type HeldVm,
-  type SnapshotWorld,
-} from '#controllers/snapshot/snapshot-world.ts';
+import { remainingMs, type HeldVm, type SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
 import { obstacleOf } from '#controllers/snapshot/source-volumes.ts';
+import { isDeleting } from '#kube/meta.ts';
+import { wasTaken } from '#api/virtual-machine-snapshot/kind.ts';
 
 export interface Said {
   /** CamelCase, for programs. */
@@ -35,6 +31,8 @@ export function stageOf(world: SnapshotWorld): Stage {
   const lost = lossOf(world);
   if (lost !== undefined) return { is: 'failed', ...lost };
   const stage = unfinishedStage(world);
+  // The disks of the guest are as they are to be: how long it takes to write that down is no failure.
+  if (content?.status?.creationTime !== undefined && content.status.error === undefined) return stage;
   const leftMs = remainingMs(snapshot, now);
   if (leftMs === undefined || leftMs > 0) return stage;
   const message = 'snapshot deadline exceeded' + ('message' in stage ? `: ${stage.message}` : '');

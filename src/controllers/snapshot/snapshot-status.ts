@@ -1,14 +1,14 @@
 /** The whole status of a VirtualMachineSnapshot, computed from the world and how far it is. Pure. */
-import type { SnapshotStatus } from '#api/virtual-machine-snapshot/kind.ts';
+import { SNAPSHOT_COMPLETED, wasTaken, type SnapshotStatus } from '#api/virtual-machine-snapshot/kind.ts';
 import type { VirtualMachineSnapshotContent } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { indicationsIn } from '#controllers/snapshot/build-content.ts';
 import { INDICATION_MESSAGES } from '#controllers/snapshot/indications.ts';
 import { CONTENT_GONE, type Said, type Stage } from '#controllers/snapshot/snapshot-stage.ts';
-import { COMPLETED, wasTaken, type SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
+import type { SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
 import { findCondition, setCondition, type Condition, type NextCondition } from '#kube/conditions.ts';
 import { timestamp } from '#lib/clock.ts';
 
-const COMPLETE: Said = { reason: COMPLETED, message: 'Operation complete' };
+const COMPLETE: Said = { reason: SNAPSHOT_COMPLETED, message: 'Operation complete' };
 const NOT_READY: Said = { reason: 'NotReady', message: 'Not ready' };
 const DELETING: Said = { reason: 'Deleting', message: 'VM snapshot is deleting' };
 

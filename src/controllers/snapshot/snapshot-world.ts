@@ -5,10 +5,9 @@ import type { VirtualMachineSnapshotContent } from '#api/virtual-machine-snapsho
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { findCondition } from '#kube/conditions.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { parseGoDuration } from '#kube/go-duration.ts';
-import type { KubeObject, Stored } from '#kube/meta.ts';
+import { isDeleting, type Stored } from '#kube/meta.ts';
 
 export interface SnapshotWorld {
   readonly snapshot: Stored<VirtualMachineSnapshot>;
@@ -18,6 +17,8 @@ export interface SnapshotWorld {
   readonly vm?: Stored<VirtualMachine>;
   /** The VM is held for this very snapshot, and nothing was made for it yet. */
   readonly held?: HeldVm;
+  /** Whether a restore that is not finished names it. */
+  readonly isRestored: boolean;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
@@ -43,23 +44,15 @@ export interface VolumeView {
   readonly snapshotClass?: string;
 }
 
-/** The reason of Progressing from the moment on at which a snapshot is whole; it stays also while that is deleted. */
-export const COMPLETED = 'Completed';
-
 const DEFAULT_DEADLINE = '5m';
 
 export function contentNameOf({ metadata }: Stored<VirtualMachineSnapshot>): string {
   return `vmsnapshot-content-${metadata.uid}`;
 }
 
-/** Whether it is, or was until its deletion began, a whole snapshot. */
-export function wasTaken({ status }: VirtualMachineSnapshot): boolean {
-  return status?.phase === 'Succeeded' || findCondition(status?.conditions, 'Progressing')?.reason === COMPLETED;
-}
-
 /** Something is still to be made for it. */
 export function isBeingTaken(snapshot: VirtualMachineSnapshot): boolean {
-  return !isSnapshotFinished(snapshot) && !wasTaken(snapshot) && !isDeleting(snapshot);
+  return !isSnapshotFinished(snapshot) && !isDeleting(snapshot);
 }
 
 /** How long it may still take, which is less than nothing when it is late; undefined for ever. */
@@ -67,12 +60,4 @@ export function remainingMs({ metadata, spec }: Stored<VirtualMachineSnapshot>, 
   const deadlineMs = parseGoDuration(spec.failureDeadline || DEFAULT_DEADLINE) ?? parseGoDuration(DEFAULT_DEADLINE);
   if (deadlineMs === undefined || deadlineMs <= 0) return undefined;
   return Date.parse(metadata.creationTimestamp) + deadlineMs - now;
-}
-
-export function isDeleting({ metadata }: KubeObject): boolean {
-  return metadata.deletionTimestamp !== undefined;
-}
-
-export function controllerUid({ metadata }: KubeObject): string | undefined {
-  return metadata.ownerReferences?.find(({ controller }) => controller)?.uid;
 }

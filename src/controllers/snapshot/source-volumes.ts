@@ -1,7 +1,8 @@
 /** Which volumes of a VM a snapshot can hold, and what has to be waited for before it is taken. Pure. */
-import { controllerUid, isDeleting, type HeldVm, type VolumeView } from '#controllers/snapshot/snapshot-world.ts';
+import { isFinal } from '#api/can.ts';
+import type { HeldVm, VolumeView } from '#controllers/snapshot/snapshot-world.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
-import type { Stored } from '#kube/meta.ts';
+import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { DEFAULT_SNAPSHOT_CLASS, type VolumeSnapshotClass } from '#kube/volume-snapshot-kinds.ts';
 
 /** The class by which a volume is copied: the default one of its driver, else the first by name. */
@@ -49,7 +50,7 @@ export function obstacleOf(held: HeldVm): string | undefined {
 
 /** While an instance starts or stops, its disks are neither open in a guest that could be asked nor at rest. */
 function instanceObstacle({ vm, vmi }: HeldVm): string | undefined {
-  if (vmi === undefined || hasEnded(vmi)) return undefined;
+  if (vmi === undefined || isFinal(vmi)) return undefined;
   const { phase } = vmi.status ?? {};
   if (controllerUid(vmi) !== vm.metadata.uid) return 'A VirtualMachineInstance of this name belongs to somebody else';
   if (isDeleting(vmi)) return 'The VirtualMachineInstance is stopping';
@@ -62,9 +63,4 @@ function claimObstacle({ volume, claim, persistentVolume }: VolumeView): string 
   if (claim === undefined) return `PersistentVolumeClaim "${name}" does not exist`;
   const bound = claim.status?.phase === 'Bound' && persistentVolume !== undefined;
   return bound ? undefined : `PersistentVolumeClaim "${name}" is not bound`;
-}
-
-/** The guest is gone for good: its disks are nobody's. */
-export function hasEnded({ status }: { readonly status?: { phase?: string } }): boolean {
-  return status?.phase === 'Succeeded' || status?.phase === 'Failed';
 }

@@ -1,19 +1,17 @@
 /** Whose changes make which snapshots and contents be looked at. Everything is found by an index; nothing is scanned. */
-import { claimNamesOf } from '#api/claim-names.ts';
 import { isRestoreFinished, type VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
-import { isSnapshotFinished, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
+import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import type { VirtualMachineSnapshotContent } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import type { PersistentVolume } from '#kube/core-kinds.ts';
+import { claimKeysOfVm } from '#controllers/claim-keys.ts';
+import { UNFINISHED_BY_VM } from '#controllers/vm/lock.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 import { source, type Source } from '#runtime/controller.ts';
 
 // The informers are shared: these names are of this controller alone.
-/** Snapshots that are not finished, by the key of their VM. */
-export const UNFINISHED_BY_VM = 'snapshot-source';
 /** VMs that are held for a snapshot, by the key of each claim that they name. */
 export const HELD_BY_CLAIM = 'held-for-snapshot-claim';
 /** Restores that are not finished, by the key of their snapshot. */
@@ -21,14 +19,8 @@ export const UNFINISHED_BY_SNAPSHOT = 'content-need';
 /** Contents, by the key of their snapshot. */
 export const CONTENT_BY_SNAPSHOT = 'content-by-snapshot';
 
-export function vmKeysOf(snapshot: Stored<VirtualMachineSnapshot>): string[] {
-  if (isSnapshotFinished(snapshot)) return [];
-  return [keyOf({ namespace: snapshot.metadata.namespace, name: snapshot.spec.source.name })];
-}
-
-export function heldClaimKeysOf({ metadata: { namespace }, spec, status }: Stored<VirtualMachine>): string[] {
-  if (!status?.snapshotInProgress || spec.template.spec === undefined) return [];
-  return claimNamesOf(spec.template.spec).map((name) => keyOf({ namespace, name }));
+export function heldClaimKeysOf(vm: Stored<VirtualMachine>): string[] {
+  return vm.status?.snapshotInProgress ? claimKeysOfVm(vm) : [];
 }
 
 export function restoredSnapshotKeysOf(restore: Stored<VirtualMachineRestore>): string[] {
@@ -74,19 +66,13 @@ function ofUnfinished<T extends KubeObject>(
 export function claimSource<T extends KubeObject>(
   informer: Informer<T>,
   vms: Informer<VirtualMachine>,
-  claimKeyOf: (object: Stored<T>) => string | undefined,
+  claimKeysOf: (object: Stored<T>) => string[],
 ): Source {
   return source(informer, (object) => {
-    const key = claimKeyOf(object);
-    if (key === undefined) return [];
-    return vms.byIndex(HELD_BY_CLAIM, key).flatMap(({ metadata: { namespace }, status }) => {
+    const held = claimKeysOf(object).flatMap((key) => vms.byIndex(HELD_BY_CLAIM, key));
+    return held.flatMap(({ metadata: { namespace }, status }) => {
       const name = status?.snapshotInProgress;
       return name ? [keyOf({ namespace, name })] : [];
     });
   });
-}
-
-export function claimKeyOf({ spec }: Stored<PersistentVolume>): string | undefined {
-  const { namespace, name } = spec.claimRef ?? {};
-  return name === undefined ? undefined : keyOf({ namespace, name });
 }

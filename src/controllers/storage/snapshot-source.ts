@@ -42,6 +42,12 @@ export function sourceSnapshotKeys(claim: Claim): string[] {
   return name === undefined ? [] : [keyOf({ namespace, name })];
 }
 
+/** The key of the VolumeSnapshot that the content is, or is to be, bound to. */
+export function snapshotKeysOf({ spec }: VolumeSnapshotContent): string[] {
+  const { namespace, name } = spec.volumeSnapshotRef;
+  return name === undefined ? [] : [keyOf({ namespace, name })];
+}
+
 /** Undefined for a claim that is made from nothing, or from what we do not know. */
 function sourceSnapshotName({ metadata, spec }: Claim): string | undefined {
   const source = spec.dataSourceRef ?? spec.dataSource;

@@ -5,8 +5,8 @@
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { LOCAL_DRIVER, LOCAL_PROVISIONER } from '#api/names.ts';
-import type { Informer } from '#client/informer.ts';
-import { keyOf, objectKey } from '#client/object-key.ts';
+import { objectKey } from '#client/object-key.ts';
+import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
 import { type ClaimWorld, decideClaim } from '#controllers/storage/decide-claim.ts';
 import { SELECTED_NODE } from '#kube/volume-keys.ts';
 import { consumedBy, consumerNode, indexConsumers } from '#controllers/storage/consumers.ts';
@@ -19,25 +19,30 @@ import {
   type VolumeWorld,
 } from '#controllers/storage/decide-volume.ts';
 import { volumeNameFor } from '#controllers/storage/local-volume.ts';
-import { CLAIMS_BY_SOURCE, type SnapshotSource, sourceSnapshotKeys } from '#controllers/storage/snapshot-source.ts';
+import {
+  CLAIMS_BY_SOURCE,
+  type SnapshotSource,
+  snapshotKeysOf,
+  sourceSnapshotKeys,
+} from '#controllers/storage/snapshot-source.ts';
 import { parseSnapshotHandle } from '#api/snapshot-handle.ts';
 import {
   NODES,
   type Node,
   PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,
-  type PersistentVolume,
   PODS,
   STORAGE_CLASSES,
 } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS, type VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
 import { timestamp } from '#lib/clock.ts';
 import {
   type ControllerDefinition,
   defineController,
+  goneOnes,
   lookedUp,
   source,
-  type Source,
   startController,
 } from '#runtime/controller.ts';
 
@@ -95,21 +100,11 @@ function claimDefinition({ informer, clock }: ControllerParts): ControllerDefini
     concurrency: CONCURRENCY,
     sources: [
       source(claims),
-      source(volumes, ({ spec }) => {
-        const { namespace, name } = spec.claimRef ?? {};
-        return name === undefined ? [] : [keyOf({ namespace, name })];
-      }),
+      source(volumes, claimKeysOfVolume),
       source(classes, ({ metadata }) => claims.byIndex(BY_CLASS, metadata.name).map(objectKey)),
       source(pods, consumedBy),
       source(snapshots, (snapshot) => madeFrom(objectKey(snapshot))),
-      source(
-        contents,
-        ({
-          spec: {
-            volumeSnapshotRef: { namespace, name },
-          },
-        }) => (name === undefined ? [] : madeFrom(keyOf({ namespace, name }))),
-      ),
+      source(contents, (content) => snapshotKeysOf(content).flatMap(madeFrom)),
       lookedUp(nodes),
     ],
     observe(key) {
@@ -143,11 +138,13 @@ function volumeDefinition({ informer }: ControllerParts): ControllerDefinition<V
   contents.addIndex(UNFINISHED_BY_VOLUME, (content) => (isUnfinished(content) ? volumeNames(content) : []));
   volumes.addIndex(AWAITED_HOME, (volume) => listed(awaitedHome(volume)));
   volumes.addIndex(AWAITED_COPY_NODE, (volume) => listed(awaitedCopyNode(volume)));
+  const waitingFor = ({ metadata: { name } }: Stored<Node>) =>
+    [AWAITED_HOME, AWAITED_COPY_NODE].flatMap((index) => volumes.byIndex(index, name).map(objectKey));
   return defineController<VolumeWorld>({
     name: 'storage-volumes',
     type: PERSISTENT_VOLUMES,
     concurrency: CONCURRENCY,
-    sources: [source(volumes), source(contents, volumeNames), goneNodes(nodes, volumes)],
+    sources: [source(volumes), source(contents, volumeNames), goneOnes(nodes, waitingFor)],
     observe(key) {
       const volume = volumes.get(key);
       if (volume === undefined) return undefined;
@@ -165,20 +162,6 @@ function volumeDefinition({ informer }: ControllerParts): ControllerDefinition<V
     decide: decideVolume,
     subject: ({ volume }) => volume,
   });
-}
-
-/** Nodes report all the time; only that one is gone makes a difference, and only to volumes that wait for it. */
-function goneNodes(nodes: Informer<Node>, volumes: Informer<PersistentVolume>): Source {
-  return {
-    cache: nodes,
-    subscribe: (add) =>
-      nodes.onChange((name, { new: next }) => {
-        if (next !== undefined) return;
-        for (const index of [AWAITED_HOME, AWAITED_COPY_NODE]) {
-          for (const { metadata } of volumes.byIndex(index, name)) add(metadata.name);
-        }
-      }),
-  };
 }
 
 function isUnfinished({ metadata, spec, status }: VolumeSnapshotContent): boolean {

@@ -4,9 +4,9 @@
  */
 import { VM_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { ownedBy } from '#controllers/vm/identity.ts';
-import { controllerUid, isDeleting, type VmWorld } from '#controllers/vm/vm-world.ts';
-import type { Stored } from '#kube/meta.ts';
+import { ownedByVm } from '#api/virtual-machine/owner.ts';
+import type { VmWorld } from '#controllers/vm/vm-world.ts';
+import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import type { Change } from '#runtime/plan.ts';
 
 /** Our finalizer tells that it was a VM's; nothing that goes already is taken. */
@@ -20,7 +20,7 @@ export function adoption({ vm, stranger, mayAdopt, lock }: VmWorld): Change | un
   // Whoever holds the VM has been told that it has no instance.
   if (stranger === undefined || lock !== undefined || mayAdopt !== true || !isOrphan(stranger)) return undefined;
   const { name, namespace, uid, resourceVersion, ownerReferences = [] } = stranger.metadata;
-  const body = { metadata: { resourceVersion, ownerReferences: [...ownerReferences, ownedBy(vm)] } };
+  const body = { metadata: { resourceVersion, ownerReferences: [...ownerReferences, ownedByVm(vm)] } };
   const why = `Adopted the virtual machine instance ${uid}, which an earlier virtual machine of this name left behind`;
   const patch = { type: 'merge', body } as const;
   return {

@@ -2,10 +2,10 @@
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { VM_FINALIZER, VM_NAME_LABEL, VMI_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { ownedByVm } from '#api/virtual-machine/owner.ts';
 import type { IdentitySpec } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
-import { ownedBy } from '#controllers/vm/identity.ts';
 import { interfacesOf, networksOf } from '#api/attached-interfaces.ts';
 import { templateSpec } from '#controllers/vm/vm-world.ts';
 import { apiVersionOf, type Stored } from '#kube/meta.ts';
@@ -32,7 +32,7 @@ export function buildVmi(
       namespace,
       labels: { ...labels, ...(name.length <= MAX_LABEL ? { [VM_NAME_LABEL]: name } : {}) },
       annotations: { ...annotations, [VM_GENERATION_ANNOTATION]: String(generation) },
-      ownerReferences: [ownedBy(vm)],
+      ownerReferences: [ownedByVm(vm)],
       finalizers: [VMI_FINALIZER, VM_FINALIZER],
     },
     spec: paused ? { ...spec, startStrategy: 'Paused' } : spec,

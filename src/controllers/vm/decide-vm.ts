@@ -8,11 +8,12 @@ import { wantOf } from '#controllers/vm/run-strategy.ts';
 import { prepareVm, start } from '#controllers/vm/start.ts';
 import { FAILED_CREATE, troubleOf } from '#controllers/vm/trouble.ts';
 import { vmStatusOf } from '#controllers/vm/vm-status.ts';
-import { isDeleting, type VmWorld } from '#controllers/vm/vm-world.ts';
+import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { findCondition } from '#kube/conditions.ts';
 import { isStale, textOf } from '#runtime/apply.ts';
 import type { EventNote } from '#runtime/events.ts';
 import type { Failure, Plan } from '#runtime/plan.ts';
+import { isDeleting } from '#kube/meta.ts';
 
 type Rule = (world: VmWorld) => Plan | undefined;
 

@@ -5,8 +5,9 @@
 import { VM_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { isDeleting, type VmWorld } from '#controllers/vm/vm-world.ts';
-import type { ResourceType, Stored } from '#kube/meta.ts';
+import type { VmWorld } from '#controllers/vm/vm-world.ts';
+import { isDeleting, type Stored } from '#kube/meta.ts';
+import { releaseFrom } from '#runtime/finalizer.ts';
 import type { Change } from '#runtime/plan.ts';
 
 const ORPHAN_FINALIZER = 'orphan';
@@ -20,20 +21,13 @@ export function stop(vmi: Stored<VirtualMachineInstance>): Change {
 /** For a VM under deletion; undefined while it waits for its instance. */
 export function removal({ vm, vmi }: VmWorld): Change | undefined {
   const orphans = vm.metadata.finalizers?.includes(ORPHAN_FINALIZER) === true;
-  if (vmi === undefined || orphans) return release(VIRTUAL_MACHINES, vm, 'nothing of the VM is left to stop');
+  if (vmi === undefined || orphans)
+    return releaseFrom(VM_FINALIZER, VIRTUAL_MACHINES, vm, 'nothing of the VM is left to stop');
   return isDeleting(vmi) ? undefined : stop(vmi);
 }
 
 /** For any instance: whoever owned it, an end that nobody sees any more must not be held up. */
 export function releaseInstance(vmi: Stored<VirtualMachineInstance> | undefined): Change | undefined {
   if (vmi === undefined || !isDeleting(vmi)) return undefined;
-  return release(VIRTUAL_MACHINE_INSTANCES, vmi, 'its deletion was seen');
-}
-
-function release(type: ResourceType, { metadata }: Stored, why: string): Change | undefined {
-  const { name, namespace, uid, resourceVersion, finalizers = [] } = metadata;
-  if (!finalizers.includes(VM_FINALIZER)) return undefined;
-  const left = finalizers.filter((finalizer) => finalizer !== VM_FINALIZER);
-  const patch = { type: 'merge', body: { metadata: { resourceVersion, finalizers: left } } } as const;
-  return { do: 'patch', type, name: { name, namespace }, uid, patch, why };
+  return releaseFrom(VM_FINALIZER, VIRTUAL_MACHINE_INSTANCES, vmi, 'its deletion was seen');
 }

@@ -1,10 +1,11 @@
 /**
  * Who a VM is: firmware uuid and serial, and the MAC addresses of interfaces that name none. What the template says
- * counts, then what the record says, then what the instance has, and only then something is made. What is made follows from the VM's uid, so that
- * making it again after a lost write makes the same. Pure.
+ * counts, then what the record says, then what the instance has, and only then something is made. What is made follows
+ * from the VM's uid and name, so that making it again after a lost write makes the same. Pure.
  */
 import { derivedMac } from '#api/derived-mac.ts';
-import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { ownedByVm } from '#api/virtual-machine/owner.ts';
 import {
   type IdentitySpec,
   VIRTUAL_MACHINE_IDENTITIES,
@@ -12,9 +13,9 @@ import {
 } from '#api/virtual-machine-identity/kind.ts';
 import { interfacesOf } from '#api/attached-interfaces.ts';
 import { legacyUuid } from '#api/legacy-uuid.ts';
-import { controllerUid, isDeleting, templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
+import { templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
 import { deepEqual } from '#kube/deep.ts';
-import { apiVersionOf, type OwnerReference, type Stored } from '#kube/meta.ts';
+import { apiVersionOf, controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import type { Change } from '#runtime/plan.ts';
 
 export function identityOf(vm: Stored<VirtualMachine>, known: IdentitySpec | undefined): IdentitySpec {
@@ -67,7 +68,7 @@ export function recordIdentity(world: VmWorld): Change[] {
   const record = ownRecord(world);
   const spec = identityOf(vm, knownIdentity(world));
   if (record === undefined) {
-    const metadata = { name, namespace, ownerReferences: [ownedBy(vm)] };
+    const metadata = { name, namespace, ownerReferences: [ownedByVm(vm)] };
     const object = { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec };
     const why = `Recorded the identity of the virtual machine with firmware uuid ${spec.firmware?.uuid}`;
     return [{ do: 'create', type, object, reason: 'IdentityRecorded', why }];
@@ -75,7 +76,7 @@ export function recordIdentity(world: VmWorld): Change[] {
   const owned = controllerUid(record) === vm.metadata.uid;
   if (owned && deepEqual(record.spec, spec)) return [];
   const { uid, resourceVersion, ownerReferences = [] } = record.metadata;
-  const owners = owned ? {} : { ownerReferences: [...ownerReferences, ownedBy(vm)] };
+  const owners = owned ? {} : { ownerReferences: [...ownerReferences, ownedByVm(vm)] };
   const body = {
     metadata: { resourceVersion, ...owners },
     // A merge leaves what it does not name.
@@ -84,10 +85,4 @@ export function recordIdentity(world: VmWorld): Change[] {
   const why = `Recorded a new identity of the virtual machine with firmware uuid ${spec.firmware?.uuid}`;
   const patch = { type: 'merge', body } as const;
   return [{ do: 'patch', type, name: { name, namespace }, uid, patch, reason: 'IdentityChanged', why }];
-}
-
-export function ownedBy({ metadata }: Stored<VirtualMachine>): OwnerReference {
-  const { name, uid } = metadata;
-  const apiVersion = apiVersionOf(VIRTUAL_MACHINES);
-  return { apiVersion, kind: VIRTUAL_MACHINES.kind, name, uid, controller: true, blockOwnerDeletion: true };
 }

@@ -39,6 +39,7 @@ function aRestore(name: string, minute: number, metadata: ObjectMeta = {}): Stor
     kind: 'VirtualMachineRestore',
     metadata: stored(name, minute, metadata),
     spec: { target: reference, virtualMachineSnapshotName: 's' },
+    status: { targetUID: 'vm-uid' },
   };
 }
 
@@ -125,6 +126,17 @@ for (const [name, { snapshots = [], restores = [], status, metadata, want }] of 
   });
 }
 
+test('a restore that waits for its snapshot does not keep the VM from it', () => {
+  assert.deepEqual(unfinishedRestoreOf({ ...aRestore('r', 1), status: undefined }), []);
+  assert.deepEqual(unfinishedRestoreOf({ ...aRestore('r', 1), status: { complete: false } }), []);
+});
+
+test('a whole snapshot that is being deleted keeps the VM from nobody', () => {
+  const conditions = [{ type: 'Progressing', status: 'False' as const, reason: 'Completed' }];
+  assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, going, { phase: 'Deleting', conditions })), []);
+  assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, going, { phase: 'Deleting' })), ['ns/db']);
+});
+
 test('only what is not finished, and names a VM, is looked at', () => {
   assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1)), ['ns/db']);
   assert.deepEqual(unfinishedSnapshotOf(aSnapshot('a', 1, {}, { phase: 'InProgress' })), ['ns/db']);
@@ -134,7 +146,7 @@ test('only what is not finished, and names a VM, is looked at', () => {
   assert.deepEqual(unfinishedSnapshotOf(other), []);
   const restore = aRestore('r', 1);
   assert.deepEqual(unfinishedRestoreOf(restore), ['ns/db']);
-  assert.deepEqual(unfinishedRestoreOf({ ...restore, status: { complete: false } }), ['ns/db']);
+  assert.deepEqual(unfinishedRestoreOf({ ...restore, status: { restores: [] } }), ['ns/db'], 'it makes its target');
   assert.deepEqual(unfinishedRestoreOf({ ...restore, status: { complete: true } }), []);
   const failed = { conditions: [{ type: 'Failure', status: 'True' as const }] };
   assert.deepEqual(unfinishedRestoreOf({ ...restore, status: failed }), []);

@@ -5,26 +5,26 @@
  */
 import { VM_RESTORE_FINALIZER, VM_SNAPSHOT_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { isRestoreFinished, type VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
+import { hasRestoreBegun, isRestoreFinished, type VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import { isSnapshotFinished, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import { keyOf } from '#client/object-key.ts';
-import { isDeleting } from '#controllers/vm/vm-world.ts';
-import type { Stored } from '#kube/meta.ts';
+import { isDeleting, type Stored } from '#kube/meta.ts';
 
 export interface VmLock {
   readonly kind: 'snapshot' | 'restore';
   readonly name: string;
 }
 
-/** Unfinished snapshots and restores by the key of the VM that they name. */
+/** Unfinished snapshots, and restores that have begun, by the key of the VM that they name. */
 export const UNFINISHED_BY_VM = 'unfinished-by-vm';
 
 export function unfinishedSnapshotOf(snapshot: Stored<VirtualMachineSnapshot>): string[] {
   return isSnapshotFinished(snapshot) ? [] : vmKeys(snapshot, snapshot.spec.source);
 }
 
+/** One that has not begun waits for its snapshot, which may itself wait for the VM: it does not count yet. */
 export function unfinishedRestoreOf(restore: Stored<VirtualMachineRestore>): string[] {
-  return isRestoreFinished(restore) ? [] : vmKeys(restore, restore.spec.target);
+  return isRestoreFinished(restore) || !hasRestoreBegun(restore) ? [] : vmKeys(restore, restore.spec.target);
 }
 
 function vmKeys({ metadata }: Stored, { kind, name }: { readonly kind: string; readonly name: string }): string[] {

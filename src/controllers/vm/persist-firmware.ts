@@ -8,8 +8,8 @@ import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind
 import { isOrphan } from '#controllers/vm/adopt.ts';
 import type { Trouble } from '#controllers/vm/conditions.ts';
 import { identityOf, knownIdentity, ownRecord } from '#controllers/vm/identity.ts';
-import { isDeleting, templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
-import type { Stored } from '#kube/meta.ts';
+import { templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
+import { isDeleting, type Stored } from '#kube/meta.ts';
 import type { Change } from '#runtime/plan.ts';
 
 export const UUID_PERSISTED = 'FirmwareUUIDPersisted';

@@ -4,8 +4,9 @@ import { PRINTABLE_STATUSES, type PrintableStatus } from '#api/virtual-machine/s
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { wantOf } from '#controllers/vm/run-strategy.ts';
 import { startFailureOf } from '#controllers/vm/start-failure.ts';
-import { isDeleting, type VmWorld } from '#controllers/vm/vm-world.ts';
+import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { findCondition, isTrue } from '#kube/conditions.ts';
+import { isDeleting } from '#kube/meta.ts';
 
 export function printableStatusOf(world: VmWorld): PrintableStatus {
   return PRINTABLE_STATUSES.find((status) => APPLIES[status](world)) ?? 'Unknown';

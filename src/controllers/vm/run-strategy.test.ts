@@ -53,10 +53,18 @@ test('a VM that somebody holds is stopped as ever, and nothing else is done', ()
     for (const [strategy, cells] of Object.entries(table) as [RunStrategy, string[]][]) {
       const vm = aVm({ runStrategy: strategy, status: { stateChangeRequests, runStrategy: strategy } });
       const instances = [undefined, ...PHASES.map((phase) => aVmi(phase))];
-      const wants = instances.map((vmi) => wantOf(aWorld({ vm, vmi, lock: { kind: 'restore', name: 'r' } })).to);
+      const wants = instances.map((vmi) => wantOf(aWorld({ vm, vmi, lock: { kind: 'snapshot', name: 's' } })).to);
       const want = cells.map((cell) => (cell === 'stop' ? 'stop' : 'stay'));
       assert.deepEqual(wants, want, strategy);
     }
+  }
+});
+
+test('a restore finds no finished instance in its way that nobody could stop', () => {
+  const vm = aVm({ runStrategy: 'Manual' });
+  for (const phase of ['Succeeded', 'Failed'] as const) {
+    const want = (kind: 'snapshot' | 'restore') => wantOf(aWorld({ vm, vmi: aVmi(phase), lock: { kind, name: 'x' } }));
+    assert.deepEqual([want('restore').to, want('snapshot').to], ['stop', 'stay'], phase);
   }
 });
 

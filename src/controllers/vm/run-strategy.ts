@@ -4,7 +4,8 @@ import type { RunStrategy } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { backoffLeftMs } from '#controllers/vm/start-failure.ts';
 import { startIsNext, stopIsNext } from '#controllers/vm/state-change-requests.ts';
-import { isDeleting, type VmWorld } from '#controllers/vm/vm-world.ts';
+import type { VmWorld } from '#controllers/vm/vm-world.ts';
+import { isDeleting } from '#kube/meta.ts';
 
 export type Want =
   | { readonly to: 'start' }
@@ -47,11 +48,15 @@ const WITHOUT_INSTANCE: Readonly<Record<RunStrategy, (world: VmWorld) => Want>> 
 const WITH_INSTANCE: Readonly<Record<RunStrategy, (world: VmWorld, vmi: VirtualMachineInstance) => Want>> = {
   Always: (world, vmi) => (stopIsNext(world) || isFinal(vmi) ? STOP : STAY),
   Halted: () => STOP,
-  // A finished instance stays to be looked at, until a start needs its name.
-  Manual: (world, vmi) => (stopIsNext(world) || (isFinal(vmi) && startIsNext(world)) ? STOP : STAY),
+  // A finished instance stays to be looked at, until a start needs its name, or a restore that there is none.
+  Manual: (world, vmi) => (stopIsNext(world) || (isFinal(vmi) && isInTheWay(world)) ? STOP : STAY),
   RerunOnFailure: (world, vmi) => (stopIsNext(world) || isFinal(vmi) ? STOP : STAY),
   Once: () => STAY,
 };
+
+function isInTheWay(world: VmWorld): boolean {
+  return startIsNext(world) || world.lock?.kind === 'restore';
+}
 
 function startUnlessBackoff(world: VmWorld): Want {
   const ms = backoffLeftMs(world);

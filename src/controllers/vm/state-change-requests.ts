@@ -4,7 +4,8 @@
  */
 import { isFinal, runStrategyOf } from '#api/can.ts';
 import type { StateChangeRequest } from '#api/virtual-machine/schema.ts';
-import { isDeleting, type VmWorld } from '#controllers/vm/vm-world.ts';
+import type { VmWorld } from '#controllers/vm/vm-world.ts';
+import { isDeleting } from '#kube/meta.ts';
 
 type Requests = readonly StateChangeRequest[];
 

@@ -3,7 +3,8 @@ import { runStrategyOf } from '#api/can.ts';
 import type { Trouble } from '#controllers/vm/conditions.ts';
 import { isForeign } from '#controllers/vm/identity.ts';
 import { wantOf } from '#controllers/vm/run-strategy.ts';
-import { isDeleting, type VmWorld } from '#controllers/vm/vm-world.ts';
+import type { VmWorld } from '#controllers/vm/vm-world.ts';
+import { isDeleting } from '#kube/meta.ts';
 
 export const FAILED_CREATE = 'FailedCreate';
 

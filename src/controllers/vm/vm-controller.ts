@@ -1,6 +1,7 @@
 /**
  * VirtualMachines: observes a VM, its instance, its identity record, the claims that its template names, who wants to
- * hold it (lock.ts) and who has the same firmware uuid, and decides (decide-vm.ts). It makes and deletes the instance; running it is left to controllers/vmi and the node agent.
+ * hold it (lock.ts) and who has the same firmware uuid, and decides (decide-vm.ts). It makes and deletes the instance;
+ * running it is left to controllers/vmi and the node agent.
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { firmwareUuidOf } from '#api/firmware-uuid-index.ts';
@@ -13,6 +14,7 @@ import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/vir
 import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
+import { claimKeysOfVm, VMS_BY_CLAIM } from '#controllers/claim-keys.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { isOrphan } from '#controllers/vm/adopt.ts';
@@ -22,16 +24,14 @@ import { lockOf, UNFINISHED_BY_VM, unfinishedRestoreOf, unfinishedSnapshotOf } f
 import { persistsLegacyUuid } from '#controllers/vm/persist-firmware.ts';
 import { UuidHolders, vmSource, type UuidSharers } from '#controllers/vm/uuid-holders.ts';
 import { claimNamesOf } from '#api/claim-names.ts';
-import { controllerUid, isDeleting, templateSpec, type ClaimView, type VmWorld } from '#controllers/vm/vm-world.ts';
-import { isApiError } from '#kube/api-error.ts';
+import { templateSpec, type ClaimView, type VmWorld } from '#controllers/vm/vm-world.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
-import type { Stored } from '#kube/meta.ts';
+import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
+import { liveLook } from '#runtime/live-look.ts';
 import { NOTHING } from '#runtime/plan.ts';
 
 const CONCURRENCY = 10;
-/** VMs by the key of each claim that they name. */
-const BY_CLAIM = 'claim';
 /** VMs that name no machine type. */
 const UNTYPED = 'untyped';
 const CONFIGURATION_KEY = keyOf({ namespace: SYSTEM_NAMESPACE, name: KUBEVIRT_NAME });
@@ -57,10 +57,11 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
   const kubevirts = informer(KUBEVIRTS);
   const snapshots = informer(VIRTUAL_MACHINE_SNAPSHOTS);
   const restores = informer(VIRTUAL_MACHINE_RESTORES);
-  vms.addIndex(BY_CLAIM, claimKeysOf);
+  vms.addIndex(VMS_BY_CLAIM, claimKeysOfVm);
   vms.addIndex(UNTYPED, (vm) => (templateSpec(vm).domain.machine?.type ? [] : [UNTYPED]));
   snapshots.addIndex(UNFINISHED_BY_VM, unfinishedSnapshotOf);
   restores.addIndex(UNFINISHED_BY_VM, unfinishedRestoreOf);
+  const look = liveLook(client);
   const holders = new UuidHolders();
   const legacyUuids = metrics.counter(LEGACY_UUID_METRIC.name, LEGACY_UUID_METRIC.help);
   legacyUuids.add(LEGACY_USE, 0);
@@ -79,13 +80,8 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
   /** Asked before it becomes an owner: an instance whose owner is gone would be collected as garbage. */
   async function isThere({ metadata }: Stored<VirtualMachine>, signal: AbortSignal): Promise<boolean> {
     const { name, namespace, uid } = metadata;
-    try {
-      const live = await client.get(VIRTUAL_MACHINES, { name, namespace }, { signal });
-      return live.metadata.uid === uid && !isDeleting(live);
-    } catch (error) {
-      if (isApiError(error, 'NotFound')) return false;
-      throw error;
-    }
+    const live = await look(VIRTUAL_MACHINES, { name, namespace }, { signal });
+    return live?.metadata.uid === uid && !isDeleting(live);
   }
 
   return defineController<VmWorld | Leftover>({
@@ -97,7 +93,7 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
       // Instances and records have the name of their VM.
       source(vmis),
       source(identities),
-      source(claims, (claim) => vms.byIndex(BY_CLAIM, objectKey(claim)).map(objectKey)),
+      source(claims, (claim) => vms.byIndex(VMS_BY_CLAIM, objectKey(claim)).map(objectKey)),
       source(snapshots, unfinishedSnapshotOf),
       source(restores, unfinishedRestoreOf),
       // A new default matters to those that have none of their own; one that runs may need a restart for it.
@@ -134,9 +130,4 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
     },
     subject: (world) => ('vm' in world ? world.vm : undefined),
   });
-}
-
-function claimKeysOf(vm: Stored<VirtualMachine>): string[] {
-  const { namespace } = vm.metadata;
-  return claimNamesOf(templateSpec(vm)).map((name) => keyOf({ namespace, name }));
 }

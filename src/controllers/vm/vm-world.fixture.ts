@@ -2,13 +2,14 @@
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { VM_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { ownedByVm } from '#api/virtual-machine/owner.ts';
 import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { buildVmi } from '#controllers/vm/build-vmi.ts';
-import { identityOf, ownedBy } from '#controllers/vm/identity.ts';
+import { identityOf } from '#controllers/vm/identity.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 
@@ -76,7 +77,7 @@ export function aRecord(vm = aVm(), metadata: ObjectMeta = {}): Stored<VirtualMa
   return {
     apiVersion: 'identity.selfsame.io/v1',
     kind: 'VirtualMachineIdentity',
-    metadata: { ...stored, name: 'db', uid: 'record-uid', ownerReferences: [ownedBy(vm)], ...metadata },
+    metadata: { ...stored, name: 'db', uid: 'record-uid', ownerReferences: [ownedByVm(vm)], ...metadata },
     spec: identityOf(vm, undefined),
   };
 }

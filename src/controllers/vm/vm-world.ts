@@ -7,7 +7,7 @@ import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
-import type { KubeObject, Stored } from '#kube/meta.ts';
+import type { Stored } from '#kube/meta.ts';
 
 export interface VmWorld {
   readonly vm: Stored<VirtualMachine>;
@@ -33,14 +33,6 @@ export interface VmWorld {
 export interface ClaimView {
   readonly name: string;
   readonly claim?: PersistentVolumeClaim;
-}
-
-export function controllerUid({ metadata }: KubeObject): string | undefined {
-  return metadata.ownerReferences?.find(({ controller }) => controller)?.uid;
-}
-
-export function isDeleting({ metadata }: KubeObject): boolean {
-  return metadata.deletionTimestamp !== undefined;
 }
 
 export function templateSpec({ spec }: Pick<VirtualMachine, 'spec'>): VmiSpec {

@@ -38,7 +38,10 @@ describe('a VolumeSnapshotContent', () => {
       world: { nodeExists: false, volume: ANYWHERE, copier: undefined },
       want: ['later'],
     },
-    'waits for the node that has the volume': { world: { nodeExists: false, volume: aVolume() }, want: [] },
+    'waits for the node that has the volume, and says that it is gone': {
+      world: { nodeExists: false, volume: aVolume() },
+      want: ['SnapshotNodeGone'],
+    },
     'needs no node once it is taken': {
       world: { nodeExists: false, volume: ANYWHERE, content: aContent({ status: TAKEN }) },
       want: [],

@@ -1,7 +1,7 @@
 /**
  * What is done about one VolumeSnapshotContent of ours besides the copy, which the agent of its node makes: it gets a
  * node that exists where any will do, and goes when its VolumeSnapshot went without it. Where the node that holds the
- * data is gone nobody removes them: that is said, and left to people. Pure.
+ * data is gone nobody copies or removes them: that is said, and left to people. Pure.
  */
 import { LOCAL_DRIVER, SNAPSHOT_DATA_FINALIZER, SNAPSHOT_NODE_ANNOTATION } from '#api/names.ts';
 import { parseSnapshotHandle } from '#api/snapshot-handle.ts';
@@ -31,7 +31,7 @@ export function decideSnapshotContent(world: ContentWorld): Plan {
   if (!deleting && !snapshotExists && content.spec.deletionPolicy === 'Delete') return removed(content);
   if (!isAwaited(content) || world.nodeExists) return NOTHING;
   if (isAnywhere(world)) return placed(world);
-  return deleting ? stranded(content) : NOTHING;
+  return stranded(content, deleting);
 }
 
 /** There is something left to do for the node: the copy, or the removal of the data. */
@@ -67,11 +67,12 @@ function removed({ metadata: { name, uid } }: Stored<VolumeSnapshotContent>): Pl
   return { changes: [{ do: 'delete', type: VOLUME_SNAPSHOT_CONTENTS, name: { name }, uid, why }] };
 }
 
-function stranded(content: Stored<VolumeSnapshotContent>): Plan {
+function stranded(content: Stored<VolumeSnapshotContent>, deleting: boolean): Plan {
   const node = awaitedNode(content);
   if (node === undefined) return NOTHING;
-  const message =
-    `Cannot remove the data: node ${node} that holds them no longer exists. They are removed when it comes back; ` +
-    `to give them up, take the finalizer ${SNAPSHOT_DATA_FINALIZER} off this content`;
+  const message = deleting
+    ? `Cannot remove the data: node ${node} that holds them no longer exists. They are removed when it comes back; ` +
+      `to give them up, take the finalizer ${SNAPSHOT_DATA_FINALIZER} off this content`
+    : `Cannot take the snapshot: node ${node} that holds the volume no longer exists. It is taken when it comes back`;
   return { changes: [], events: [{ type: 'Warning', reason: 'SnapshotNodeGone', message }] };
 }

@@ -1,9 +1,8 @@
 /** Whether volumes are being made from a VolumeSnapshot: what its deletion has to wait for. */
 import { VOLUME_COPY_FINALIZER } from '#api/names.ts';
 import type { Informer } from '#client/informer.ts';
-import { keyOf } from '#client/object-key.ts';
 import { volumeNameFor } from '#controllers/storage/local-volume.ts';
-import { CLAIMS_BY_SOURCE, sourceSnapshotKeys } from '#controllers/storage/snapshot-source.ts';
+import { CLAIMS_BY_SOURCE, snapshotKeysOf, sourceSnapshotKeys } from '#controllers/storage/snapshot-source.ts';
 import { handleOf } from '#controllers/volume-snapshot/snapshot-world.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
@@ -54,15 +53,7 @@ export class SnapshotUse {
 
   /** Keys of the VolumeSnapshots that the volume is made from. */
   usedBy(volume: PersistentVolume): string[] {
-    return handles(volume).flatMap((handle) =>
-      this.#contents.byIndex(BY_HANDLE, handle).flatMap(
-        ({
-          spec: {
-            volumeSnapshotRef: { namespace, name },
-          },
-        }) => (name === undefined ? [] : [keyOf({ namespace, name })]),
-      ),
-    );
+    return handles(volume).flatMap((handle) => this.#contents.byIndex(BY_HANDLE, handle).flatMap(snapshotKeysOf));
   }
 }
 

@@ -5,13 +5,12 @@
  * controllers/storage.
  */
 import { LOCAL_DRIVER, SNAPSHOT_INSTANCE_ANNOTATION } from '#api/names.ts';
-import type { Reader } from '#client/client.ts';
-import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
+import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import { consumerNode, indexConsumers } from '#controllers/storage/consumers.ts';
 import { firstCopier, indexCopiers } from '#controllers/storage/copy-node.ts';
-import { sourceSnapshotKeys } from '#controllers/storage/snapshot-source.ts';
+import { snapshotKeysOf, sourceSnapshotKeys } from '#controllers/storage/snapshot-source.ts';
 import {
   awaitedNode,
   type ContentWorld,
@@ -20,7 +19,6 @@ import {
 import { decideVolumeSnapshot } from '#controllers/volume-snapshot/decide-volume-snapshot.ts';
 import { SnapshotUse } from '#controllers/volume-snapshot/snapshot-use.ts';
 import { contentNameFor, type SnapshotWorld } from '#controllers/volume-snapshot/snapshot-world.ts';
-import { isApiError } from '#kube/api-error.ts';
 import {
   type Node,
   NODES,
@@ -29,7 +27,7 @@ import {
   type PersistentVolume,
   PODS,
 } from '#kube/core-kinds.ts';
-import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import type { Stored } from '#kube/meta.ts';
 import {
   DEFAULT_SNAPSHOT_CLASS,
   VOLUME_SNAPSHOT_CLASSES,
@@ -40,13 +38,14 @@ import {
   type VolumeSnapshotContent,
 } from '#kube/volume-snapshot-kinds.ts';
 import { timestamp } from '#lib/clock.ts';
+import { liveLook } from '#runtime/live-look.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import {
   type ControllerDefinition,
   defineController,
+  goneOnes,
   lookedUp,
   source,
-  type Source,
   startController,
 } from '#runtime/controller.ts';
 
@@ -80,6 +79,7 @@ function snapshotDefinition({ client, informer, clock }: ControllerParts): Contr
   );
   indexConsumers(pods);
   indexCopiers(nodes);
+  const look = liveLook(client);
   const use = new SnapshotUse(claims, volumes, contents);
   const waitingFor = (claimKey: string) => snapshots.byIndex(UNBOUND_BY_CLAIM, claimKey).map(objectKey);
 
@@ -89,7 +89,7 @@ function snapshotDefinition({ client, informer, clock }: ControllerParts): Contr
     const name = spec.source.volumeSnapshotContentName ?? contentNameFor(snapshot);
     const known = contents.get(name);
     const awaited = Boolean(status?.boundVolumeSnapshotContentName) || metadata.deletionTimestamp !== undefined;
-    return known ?? (awaited ? await found(client, VOLUME_SNAPSHOT_CONTENTS, { name }, signal) : undefined);
+    return known ?? (awaited ? await look(VOLUME_SNAPSHOT_CONTENTS, { name }, { signal }) : undefined);
   }
 
   /** Only what is still to be taken asks for its claim, and for a node. */
@@ -110,12 +110,12 @@ function snapshotDefinition({ client, informer, clock }: ControllerParts): Contr
     concurrency: CONCURRENCY,
     sources: [
       source(snapshots),
-      source(contents, snapshotKeys),
+      source(contents, snapshotKeysOf),
       source(classes, ({ metadata }) =>
         [metadata.name, ''].flatMap((name) => snapshots.byIndex(UNBOUND_BY_CLASS, name).map(objectKey)),
       ),
       source(claims, (claim) => [...waitingFor(objectKey(claim)), ...sourceSnapshotKeys(claim)]),
-      source(volumes, (volume) => [...claimKeysOf(volume).flatMap(waitingFor), ...use.usedBy(volume)]),
+      source(volumes, (volume) => [...claimKeysOfVolume(volume).flatMap(waitingFor), ...use.usedBy(volume)]),
       lookedUp(pods),
       lookedUp(nodes),
     ],
@@ -148,6 +148,7 @@ function contentDefinition({ client, informer }: ControllerParts): ControllerDef
   const nodes = informer(NODES);
   indexConsumers(pods);
   indexCopiers(nodes);
+  const look = liveLook(client);
   contents.addIndex(BY_AWAITED_NODE, (content) => {
     const node = awaitedNode(content);
     return node === undefined ? [] : [node];
@@ -161,11 +162,11 @@ function contentDefinition({ client, informer }: ControllerParts): ControllerDef
     if (!uid || name === undefined || !matters || content.metadata.deletionTimestamp !== undefined) return true;
     const target = { namespace, name };
     if (snapshots.get(keyOf(target))?.metadata.uid === uid) return true;
-    return (await found(client, VOLUME_SNAPSHOTS, target, signal))?.metadata.uid === uid;
+    return (await look(VOLUME_SNAPSHOTS, target, { signal }))?.metadata.uid === uid;
   }
 
   function copierOf({ metadata }: VolumeSnapshotContent, volume: PersistentVolume | undefined): string | undefined {
-    const [claimKey] = volume === undefined ? [] : claimKeysOf(volume);
+    const [claimKey] = volume === undefined ? [] : claimKeysOfVolume(volume);
     const instance = metadata.annotations?.[SNAPSHOT_INSTANCE_ANNOTATION];
     const consumer = claimKey === undefined ? undefined : consumerNode(pods, claimKey, instance);
     return consumer !== undefined && nodes.get(consumer) !== undefined ? consumer : firstCopier(nodes);
@@ -202,32 +203,6 @@ function contentDefinition({ client, informer }: ControllerParts): ControllerDef
   });
 }
 
-/** Kinds that change often, or whose changes are others' business: only that one is gone makes a difference. */
-function goneOnes<T extends KubeObject>(informer: Informer<T>, keysOf: (gone: Stored<T>) => string[]): Source {
-  return {
-    cache: informer,
-    subscribe: (add) =>
-      informer.onChange((_, { old, new: next }) => {
-        if (old === undefined || next !== undefined) return;
-        for (const key of keysOf(old)) add(key);
-      }),
-  };
-}
-
-async function found<T extends KubeObject>(
-  reader: Pick<Reader, 'get'>,
-  type: ResourceType<T>,
-  target: { namespace?: string; name: string },
-  signal: AbortSignal,
-): Promise<Stored<T> | undefined> {
-  try {
-    return await reader.get(type, target, { signal });
-  } catch (error) {
-    if (isApiError(error, 'NotFound') && error.details?.name === target.name) return undefined;
-    throw error;
-  }
-}
-
 function isBound({ status }: VolumeSnapshot): boolean {
   return Boolean(status?.boundVolumeSnapshotContentName);
 }
@@ -238,15 +213,5 @@ function isOurDefault({ driver, metadata }: VolumeSnapshotClass): boolean {
 
 function claimKeys({ metadata: { namespace }, spec }: Stored<VolumeSnapshot>): string[] {
   const { persistentVolumeClaimName: name } = spec.source;
-  return name === undefined ? [] : [keyOf({ namespace, name })];
-}
-
-function claimKeysOf({ spec }: PersistentVolume): string[] {
-  const { namespace, name } = spec.claimRef ?? {};
-  return name === undefined ? [] : [keyOf({ namespace, name })];
-}
-
-function snapshotKeys({ spec }: VolumeSnapshotContent): string[] {
-  const { namespace, name } = spec.volumeSnapshotRef;
   return name === undefined ? [] : [keyOf({ namespace, name })];
 }

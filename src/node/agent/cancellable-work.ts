@@ -2,7 +2,7 @@
 import { invariant } from '#lib/invariant.ts';
 
 export class CancellableWork {
-  readonly #running = new Map<string, AbortController>();
+  readonly #running = new Map<string, { readonly own: AbortController; readonly ended: Promise<void> }>();
 
   /** `cancelled` where it was given up; what else it throws is thrown, and so is the end of `signal`. */
   async run(
@@ -12,7 +12,8 @@ export class CancellableWork {
   ): Promise<'done' | 'cancelled'> {
     invariant(!this.#running.has(name), 'work of one name runs once at a time');
     const own = new AbortController();
-    this.#running.set(name, own);
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    this.#running.set(name, { own, ended });
     try {
       await work(AbortSignal.any([signal, own.signal]));
       return 'done';
@@ -21,11 +22,17 @@ export class CancellableWork {
       throw error;
     } finally {
       this.#running.delete(name);
+      end();
     }
   }
 
   /** Fine where nothing of this name runs. */
   cancel(name: string): void {
-    this.#running.get(name)?.abort();
+    this.#running.get(name)?.own.abort();
+  }
+
+  /** Resolves when nothing of this name runs any more. */
+  async ended(name: string): Promise<void> {
+    await this.#running.get(name)?.ended;
   }
 }

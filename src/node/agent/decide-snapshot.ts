@@ -65,11 +65,15 @@ export function instanceOfContent({ metadata }: VolumeSnapshotContent): string |
   return metadata.annotations?.[SNAPSHOT_INSTANCE_ANNOTATION] || undefined;
 }
 
-/** The same for all that are copied at one moment; undefined where nobody has the disk open. */
+/**
+ * The same for all that are copied at one moment; undefined where nobody has the disk open. People write what it is
+ * made of, so that none of another namespace gets into it.
+ */
 export function setOf(content: VolumeSnapshotContent): string | undefined {
   const instance = instanceOfContent(content);
   const { annotations, name } = content.metadata;
-  return instance && `${instance}/${annotations?.[SNAPSHOT_SET_ANNOTATION] ?? name}`;
+  const { namespace = '' } = content.spec.volumeSnapshotRef;
+  return instance && `${namespace}/${instance}/${annotations?.[SNAPSHOT_SET_ANNOTATION] ?? name}`;
 }
 
 /** Of a disk that nobody has open. */

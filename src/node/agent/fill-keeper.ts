@@ -1,7 +1,7 @@
 /**
  * The loop over PersistentVolumes that are made from snapshots: this node fills those that name it, and takes off the
- * finalizer that says that they are not filled yet. One that is deleted meanwhile is given up; its data goes after that
- * (volume-keeper.ts).
+ * finalizer that says that they are not filled yet. One that is deleted meanwhile, or left to another node, is given up;
+ * the data of what is deleted goes after that (volume-keeper.ts).
  */
 import { COPY_NODE_ANNOTATION, LOCAL_DRIVER, VOLUME_COPY_FINALIZER } from '#api/names.ts';
 import type { Client } from '#client/client.ts';
@@ -49,9 +49,9 @@ export function startFillKeeper(parts: FillKeeperParts): { idle(): Promise<void>
     },
   });
   const leave = persistentVolumes.onChange((name, change) => {
-    if (!isToFill(change.new, parts.node)) return;
-    if (change.new.metadata.deletionTimestamp !== undefined) running.cancel(name);
-    queue.add(name);
+    const isOurs = isToFill(change.new, parts.node);
+    if (!isOurs || change.new.metadata.deletionTimestamp !== undefined) running.cancel(name);
+    if (isOurs) queue.add(name);
   });
   return {
     idle: () => queue.idle(),

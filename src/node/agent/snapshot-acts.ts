@@ -1,4 +1,7 @@
-/** Carries out what decide-snapshot.ts has decided: copies, files and what is told of them. All of it may be repeated. */
+/**
+ * Carries out what decide-snapshot.ts has decided: copies, files and what is told of them. All of it may be repeated.
+ * Copies of disks that nobody has open are in take-unused.ts.
+ */
 import { SNAPSHOT_DATA_FINALIZER } from '#api/names.ts';
 import { formatSnapshotHandle, parseSnapshotHandle, type SnapshotPlace } from '#api/snapshot-handle.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -11,15 +14,13 @@ import { VOLUME_SNAPSHOT_CONTENTS, type VolumeSnapshotContent } from '#kube/volu
 import { timestamp, type Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import type { CancellableWork } from '#node/agent/cancellable-work.ts';
-import { claimOf, isAlive, usersOf } from '#node/agent/claim-users.ts';
+import { isAlive } from '#node/agent/claim-users.ts';
 import { instanceOfContent, type DiskWorld } from '#node/agent/decide-snapshot.ts';
 import { dropFinalizer } from '#node/agent/drop-finalizer.ts';
-import { instanceOf } from '#node/domains/observe-domain.ts';
 import type { Turns } from '#node/domains/turns.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { OwnWrites } from '#node/pods/own-writes.ts';
 import type { Volumes } from '#node/volumes-port.ts';
-import type { WorkResult } from '#runtime/work-queue.ts';
 
 export interface SnapshotParts {
   readonly client: Client;
@@ -34,15 +35,17 @@ export interface SnapshotParts {
   readonly own: OwnWrites<VolumeSnapshotContent>;
   /** Copies of disks that nobody has open. */
   readonly taking: CancellableWork;
+  /** Those that are complete and could not be told of yet, by uid: copied again, they would show another moment. */
+  readonly taken: Map<string, SnapshotStatus>;
   readonly clock: Clock;
   readonly log: Log;
   readonly signal: AbortSignal;
 }
 
 type Content = Stored<VolumeSnapshotContent>;
-type Status = NonNullable<VolumeSnapshotContent['status']>;
+export type SnapshotStatus = NonNullable<VolumeSnapshotContent['status']>;
 
-const NS_PER_MS = 1_000_000;
+export const NS_PER_MS = 1_000_000;
 
 /** The volume that it is a snapshot of. */
 export function volumeOf({ spec }: VolumeSnapshotContent, parts: SnapshotParts): Stored<PersistentVolume> | undefined {
@@ -97,6 +100,7 @@ export async function failSet(contents: readonly Content[], message: string, par
 }
 
 export async function discard(content: Content, parts: SnapshotParts): Promise<void> {
+  parts.taken.delete(content.metadata.uid);
   await endCopy(content, parts);
   for (const place of placesOf(content, parts)) await parts.volumes.removeSnapshot(place);
 }
@@ -107,48 +111,6 @@ export async function remove(content: Content, data: boolean, parts: SnapshotPar
   await dropFinalizer(VOLUME_SNAPSHOT_CONTENTS, content, SNAPSHOT_DATA_FINALIZER, parts);
 }
 
-/** Of a disk that nobody has open; what goes wrong is told and tried again. */
-export async function take(content: Content, parts: SnapshotParts): Promise<WorkResult> {
-  const { volumes, taking, clock, log, signal } = parts;
-  const volume = volumeOf(content, parts);
-  if (volume === undefined) {
-    return trouble(content, `persistentvolume "${content.spec.source.volumeHandle}" not found`, parts);
-  }
-  const atMs = clock.now();
-  const place = placeOf(content, parts);
-  let restoreSize = 0;
-  try {
-    throwIfInUse(volume, parts);
-    const outcome = await taking.run(content.metadata.name, signal, async (given) => {
-      await volumes.takeSnapshot(volume, place, { signal: given });
-      // One that has come meanwhile has written into the middle of the copy.
-      throwIfInUse(volume, parts);
-      restoreSize = await volumes.sealSnapshot(place);
-    });
-    // Its deletion is news, and on the queue.
-    if (outcome === 'cancelled') return {};
-  } catch (error) {
-    signal.throwIfAborted();
-    log.warn({ err: error, snapshot: content.metadata.name }, 'a snapshot cannot be taken');
-    return await trouble(content, error instanceof Error ? error.message : String(error), parts);
-  }
-  const snapshotHandle = formatSnapshotHandle(place);
-  await tell(content, { creationTime: atMs * NS_PER_MS, snapshotHandle, readyToUse: true, restoreSize }, parts);
-  return {};
-}
-
-function throwIfInUse(volume: Stored<PersistentVolume>, { pods }: SnapshotParts): void {
-  // Also one that is still to start: it would begin in the middle of the copy.
-  const user = usersOf(claimOf(volume), pods).find((pod) => instanceOf(pod).length > 0);
-  if (user === undefined) return;
-  throw new Error(`PersistentVolume "${volume.metadata.name}" is in use by pod "${user.metadata.name}"`);
-}
-
-async function trouble(content: Content, message: string, parts: SnapshotParts): Promise<WorkResult> {
-  await tellError(content, message, parts);
-  return { retry: true };
-}
-
 async function endCopy(content: Content, { hypervisor, turns }: SnapshotParts): Promise<void> {
   const instance = instanceOfContent(content);
   if (instance === undefined) return;
@@ -156,7 +118,7 @@ async function endCopy(content: Content, { hypervisor, turns }: SnapshotParts): 
 }
 
 /** Beside the volume: where all reach that, all reach its snapshots. */
-function placeOf(content: Content, parts: SnapshotParts): SnapshotPlace {
+export function placeOf(content: Content, parts: SnapshotParts): SnapshotPlace {
   const id = content.metadata.name;
   const told = parseSnapshotHandle(content.status?.snapshotHandle ?? '')?.scope;
   const scope = told ?? volumeOf(content, parts)?.spec.csi?.volumeAttributes?.['scope'];
@@ -170,20 +132,30 @@ function placesOf(content: Content, parts: SnapshotParts): readonly SnapshotPlac
   return isKnown ? [here] : [here, { scope: 'shared', id: here.id }];
 }
 
-async function tellError(content: Content, message: string, parts: SnapshotParts): Promise<void> {
-  if (parts.own.newest(content).status?.error?.message === message) return;
+/** False where that was told already. */
+export async function tellError(content: Content, message: string, parts: SnapshotParts): Promise<boolean> {
+  const { metadata, status } = parts.own.newest(content);
+  if (status?.error?.message === message) return false;
   const error = { time: timestamp(parts.clock.now()), message };
-  await tell(content, { readyToUse: false, error }, parts);
+  // Only to what it was decided for: an earlier word of ours, that it is ready, may have come through without an answer.
+  await tell(content, { readyToUse: false, error }, parts, metadata.resourceVersion);
+  return true;
 }
 
 /** Only where it differs. Without an error, none is left of an earlier try. */
-async function tell(content: Content, { error, ...status }: Status, parts: SnapshotParts): Promise<void> {
+export async function tell(
+  content: Content,
+  { error, ...status }: SnapshotStatus,
+  parts: SnapshotParts,
+  resourceVersion?: string,
+): Promise<void> {
   const { client, contents, own, signal } = parts;
   const { name, uid } = content.metadata;
-  const known: Status = own.newest(contents.get(name) ?? content).status ?? {};
+  const known: SnapshotStatus = own.newest(contents.get(name) ?? content).status ?? {};
   const keys = Object.keys(status) as (keyof typeof status)[];
   if (error === undefined && known.error === undefined && keys.every((key) => known[key] === status[key])) return;
-  const body = { metadata: { uid }, status: { ...status, error: error ?? null } };
+  const metadata = { uid, ...(resourceVersion !== undefined && { resourceVersion }) };
+  const body = { metadata, status: { ...status, error: error ?? null } };
   try {
     const patch = { type: 'merge', body } as const;
     own.wrote(await client.patch(VOLUME_SNAPSHOT_CONTENTS, { name }, patch, { subresource: 'status', signal }));

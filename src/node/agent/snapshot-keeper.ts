@@ -1,7 +1,7 @@
 /**
  * The loop over VolumeSnapshotContents that name this node: makes the copies, tells of them, and removes their data when
- * they are deleted. Sets of disks that a guest has open are worked on as one, and do not wait for copies of disks that
- * nobody has open, which may take long.
+ * they are deleted. Sets of disks that a guest has open are worked on as one. Copies of disks that nobody has open may
+ * take long: neither sets nor removals wait for those of others.
  */
 import type { Stored } from '#kube/meta.ts';
 import type { VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
@@ -24,31 +24,33 @@ import {
   finishCopy,
   remove,
   startSet,
-  take,
   tellBegun,
   volumeOf,
   type SnapshotParts,
 } from '#node/agent/snapshot-acts.ts';
+import { take } from '#node/agent/take-unused.ts';
 import { BY_UID } from '#node/domains/observe-domain.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { OwnWrites } from '#node/pods/own-writes.ts';
+import { SnapshotUnusable } from '#node/volumes-port.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 
 const BY_SET = 'set';
 const BY_INSTANCE = 'snapshotInstance';
 const SETS_CONCURRENCY = 4;
 const SINGLES_CONCURRENCY = 2;
+const REMOVALS_CONCURRENCY = 2;
 const COPYING_MS = 2000;
 /** Somebody waits for it, with a deadline of minutes. */
 const BACKOFF = { firstMs: 500, maxMs: 10_000 };
 const ENDED: ReadonlySet<string> = new Set(['Succeeded', 'Failed']);
 
 type Content = Stored<VolumeSnapshotContent>;
-export type SnapshotKeeperParts = Omit<SnapshotParts, 'own' | 'taking'>;
+export type SnapshotKeeperParts = Omit<SnapshotParts, 'own' | 'taking' | 'taken'>;
 
 /** To be called when the other informers have synced; that of contents may come later. */
 export function startSnapshotKeeper(given: SnapshotKeeperParts): { idle(): Promise<void>; stop(): Promise<void> } {
-  const parts: SnapshotParts = { ...given, own: new OwnWrites(), taking: new CancellableWork() };
+  const parts: SnapshotParts = { ...given, own: new OwnWrites(), taking: new CancellableWork(), taken: new Map() };
   const { contents, pods, hypervisor, clock, log, node, signal } = parts;
   indexClaims(pods);
   const onlyOurs = (content: Content, value: string | undefined) =>
@@ -72,28 +74,35 @@ export function startSnapshotKeeper(given: SnapshotKeeperParts): { idle(): Promi
     });
   const sets = queue(SETS_CONCURRENCY, (set) => keepSet(set, parts));
   const singles = queue(SINGLES_CONCURRENCY, (name) => keepSingle(name, parts));
+  const removals = queue(REMOVALS_CONCURRENCY, async (name) => {
+    await parts.taking.ended(name);
+    return await keepSingle(name, parts);
+  });
 
   const leaveOwn = parts.own.follow(contents);
   const leaveContents = contents.onChange((name, change) => {
     const content = change.new ?? change.old;
-    if (content === undefined || !isOurs(content, node)) return;
-    if (content.metadata.deletionTimestamp !== undefined) parts.taking.cancel(name);
+    if (content === undefined) return;
+    const isLost = change.new === undefined || !isOurs(change.new, node);
+    const isDeleted = content.metadata.deletionTimestamp !== undefined;
+    if (isLost || isDeleted) parts.taking.cancel(name);
+    if (isLost) parts.taken.delete(content.metadata.uid);
+    if (!isOurs(content, node)) return;
     const set = setOf(content);
     if (set !== undefined) sets.add(set);
     // What we told ourselves is no reason to try again before the time.
-    else if (gist(change.old) !== gist(change.new)) singles.add(name);
+    else if (gist(change.old) !== gist(change.new)) (isDeleted ? removals : singles).add(name);
   });
   const leaveHypervisor = hypervisor.onChange((id) => {
     for (const content of contents.byIndex(BY_INSTANCE, id)) sets.add(setOf(content)!);
   });
   return {
     async idle() {
-      await sets.idle();
-      await singles.idle();
+      for (const one of [sets, singles, removals]) await one.idle();
     },
     async stop() {
       for (const leave of [leaveOwn, leaveContents, leaveHypervisor]) leave();
-      await Promise.all([sets.shutdown(), singles.shutdown()]);
+      await Promise.all([sets, singles, removals].map((one) => one.shutdown()));
     },
   };
 }
@@ -121,11 +130,17 @@ async function keepSet(set: string, parts: SnapshotParts): Promise<WorkResult> {
     return await actAll(actions, instance, parts);
   } catch (error) {
     // Trying again will fail again; nobody is to wait for the deadline.
-    if (!(error instanceof HypervisorError) || !error.permanent) throw error;
-    const open = contents.filter((one) => one.metadata.deletionTimestamp === undefined && isOpen(one));
+    if (!isFinal(error)) throw error;
+    // Those that were told to be ready a moment ago stay so.
+    const newest = contents.map((content) => parts.own.newest(content));
+    const open = newest.filter((one) => one.metadata.deletionTimestamp === undefined && isOpen(one));
     await failSet(open, error.message, parts);
     return {};
   }
+}
+
+function isFinal(error: unknown): error is Error {
+  return error instanceof SnapshotUnusable || (error instanceof HypervisorError && error.permanent);
 }
 
 async function observe(content: Content, instance: string, parts: SnapshotParts): Promise<DiskWorld> {

@@ -4,7 +4,7 @@
  * /proc/self/fd is the same.) Await every call before the directory is disposed of.
  */
 import { constants } from 'node:fs';
-import { mkdir, open, readdir, rename, rmdir, unlink, type FileHandle } from 'node:fs/promises';
+import { link, mkdir, open, readdir, rename, rmdir, unlink, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import { invariant } from '#lib/invariant.ts';
 
@@ -68,6 +68,17 @@ export class Directory implements AsyncDisposable {
     await rename(this.#below(from), this.#below(to));
   }
 
+  /** A second name for the file. False where that name is taken already: it stays as it is. */
+  async link(from: string, to: string): Promise<boolean> {
+    try {
+      await link(this.#below(from), this.#below(to));
+      return true;
+    } catch (error) {
+      if (isErrorWithCode(error, 'EEXIST')) return false;
+      throw error;
+    }
+  }
+
   /** Fine where there is none. */
   async unlink(name: string): Promise<void> {
     await this.#named(unlink(this.#below(name)));
@@ -84,12 +95,17 @@ export class Directory implements AsyncDisposable {
     return readdir(`/proc/self/fd/${this.#handle.fd}`);
   }
 
+  /** Removes all files; a directory in it is an error. */
+  async empty(): Promise<void> {
+    for (const file of await this.names()) await this.unlink(file);
+  }
+
   /** Removes a directory with the files in it; one with directories in it is not ours: an error. Fine where there is none. */
   async removeChild(name: string): Promise<void> {
     {
       await using child = await this.child(name);
       if (child === undefined) return;
-      for (const file of await child.names()) await child.unlink(file);
+      await child.empty();
     }
     await this.#named(rmdir(this.#below(name)));
   }

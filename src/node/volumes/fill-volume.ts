@@ -1,22 +1,24 @@
 /**
  * Fills a volume from a snapshot. A filled volume is always raw, as the ones that we make empty are: snapshots of running
  * guests are qcow2 whatever their disks were, and how a disk is kept must not depend on whether its guest ran. The image
- * gets its name last; until then, the volume is not there for guests.
+ * gets its name last; until then, the volume is not there for guests. It never takes the name from another: a node that
+ * was cut off while it copied may be followed by one that has filled the volume long ago.
  */
 import { constants } from 'node:fs';
 import { join } from 'node:path';
 import { parseSnapshotHandle, type SnapshotPlace } from '#api/snapshot-handle.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
+import { copyFile, unpackFile, type CopyOptions } from './copy-image.ts';
 import { Directory } from './directory.ts';
-import { giveTo, writeNote } from './disk-image.ts';
+import { giveTo, PRIVATE_FILE, writeNote } from './disk-image.ts';
 import { copyPending, FORMAT_FILE, ownDirectory, type OwnPlace } from './persistent-volume.ts';
 import { withSealed } from './snapshot-files.ts';
-import { COPY_TIMEOUT_MS, copyFile, type CopyOptions } from './take-snapshot.ts';
 import { DISK_IMAGE, snapshotHandleOf, volumePlace, VOLUMES_DIR } from './volume-place.ts';
 import { isRefusal, type VolumesHost } from './volumes-host.ts';
 
-const { O_RDWR } = constants;
-const UNFINISHED = `${DISK_IMAGE}.new`;
+const { O_CREAT, O_EXCL, O_RDWR } = constants;
+/** Of the name of a node: what is made of it is a file name, too. */
+const NODE_CHARACTERS = 200;
 
 /** Fine where it is filled already; what an earlier try left is made anew. */
 export async function fillVolume(volume: PersistentVolume, host: VolumesHost, options: CopyOptions): Promise<void> {
@@ -34,25 +36,34 @@ export async function fillVolume(volume: PersistentVolume, host: VolumesHost, op
   if ((await copyPending(volume, place)) === undefined) return;
 
   await using directory = await ownDirectory(place);
-  await directory.unlink(UNFINISHED);
-  await copyOut(from, join(directory.path, UNFINISHED), host, options);
-  options.signal?.throwIfAborted();
-  await finish(directory, place, host);
+  // Each node its own, so that nobody finishes what another has begun.
+  const unfinished = `${DISK_IMAGE}.${host.nodeName.slice(0, NODE_CHARACTERS)}.new`;
+  await directory.unlink(unfinished);
+  try {
+    {
+      // By us: what programs make is for everybody to read.
+      await using _ = await directory.open(unfinished, O_RDWR | O_CREAT | O_EXCL, PRIVATE_FILE);
+    }
+    await copyOut(from, join(directory.path, unfinished), host, options);
+    options.signal?.throwIfAborted();
+    await finish(directory, unfinished, place, host);
+  } finally {
+    // Where the disk is full, half a copy would keep it so for all others.
+    await directory.unlink(unfinished);
+  }
 }
 
 function copyOut(from: SnapshotPlace, to: string, host: VolumesHost, options: CopyOptions): Promise<void> {
   return withSealed(from, host, async ({ path, format }) => {
-    if (format === 'raw') return await copyFile(path, to, host.run, options);
-    const args = ['convert', '-q', '-f', format, '-O', 'raw', path, to];
-    await host.run('qemu-img', args, { signal: options.signal, timeoutMs: COPY_TIMEOUT_MS });
+    await (format === 'raw' ? copyFile : unpackFile)(path, to, host, options);
   });
 }
 
 /** Owner and size as ensureImage gives them, so that the first guest finds nothing left to do. */
-async function finish(directory: Directory, place: OwnPlace, host: VolumesHost): Promise<void> {
+async function finish(directory: Directory, unfinished: string, place: OwnPlace, host: VolumesHost): Promise<void> {
   const { block, bytes } = place;
   {
-    await using file = await directory.open(UNFINISHED, O_RDWR);
+    await using file = await directory.open(unfinished, O_RDWR);
     const stats = await file?.stat();
     if (file === undefined || stats?.isFile() !== true) {
       throw new Error(`Cannot fill "${join(directory.path, DISK_IMAGE)}": the copy went away`);
@@ -63,7 +74,8 @@ async function finish(directory: Directory, place: OwnPlace, host: VolumesHost):
     await file.sync();
   }
   if (!block) await writeNote(directory, FORMAT_FILE, 'raw');
-  await directory.rename(UNFINISHED, DISK_IMAGE);
+  await directory.link(unfinished, DISK_IMAGE);
+  await directory.unlink(unfinished);
   await using root = await Directory.open(place.root);
   await using volumes = await root?.child(VOLUMES_DIR);
   for (const one of [directory, volumes, root]) await one?.sync();

@@ -8,15 +8,17 @@
  * A copy belongs to the user of guests only while the hypervisor writes it, and to us from then on.
  */
 import { constants } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SnapshotPlace } from '#api/snapshot-handle.ts';
+import { SnapshotUnusable } from '#node/volumes-port.ts';
 import { Directory } from './directory.ts';
 import { giveTo, looksLike, PRIVATE_FILE, readNote, writeNote } from './disk-image.ts';
 import { FORMAT_FILE, PASSABLE } from './persistent-volume.ts';
 import { DISK_IMAGE } from './volume-place.ts';
 import { isRefusal, type GuestUser, type VolumesHost } from './volumes-host.ts';
 
-const { O_CREAT, O_EXCL, O_RDWR } = constants;
+const { O_CREAT, O_EXCL, O_RDONLY, O_RDWR } = constants;
 
 const SNAPSHOTS_DIR = 'snapshots';
 const SEAL_FILE = 'sealed';
@@ -47,7 +49,7 @@ export async function emptySnapshot(place: SnapshotPlace, host: VolumesHost): Pr
 /** How large a volume from it is, in bytes. Throws where there is no usable copy. */
 export function sealSnapshot(place: SnapshotPlace, host: VolumesHost): Promise<number> {
   return within(place, host, async ({ directory, above }) => {
-    if (directory === undefined) throw new Error(`Cannot seal snapshot "${place.id}": there is none`);
+    if (directory === undefined) throw new SnapshotUnusable(`Cannot seal snapshot "${place.id}": there is none`);
     let bytes = sizeIn(await readNote(directory, SEAL_FILE));
     if (bytes === undefined) {
       bytes = await checkedBytes(directory, place, host);
@@ -62,21 +64,24 @@ export function sealSnapshot(place: SnapshotPlace, host: VolumesHost): Promise<n
 async function checkedBytes(directory: Directory, { id }: SnapshotPlace, host: VolumesHost): Promise<number> {
   await using file = await directory.open(DISK_IMAGE, O_RDWR);
   const stats = await file?.stat();
-  if (file === undefined || stats?.isFile() !== true) throw new Error(`Cannot seal snapshot "${id}": it has no image`);
+  if (file === undefined || stats?.isFile() !== true)
+    throw new SnapshotUnusable(`Cannot seal snapshot "${id}": it has no image`);
   // First taken from the hypervisor, then looked at: nobody else changes it in between.
   await giveTo(file, ourselves(host));
   const format = await readNote(directory, FORMAT_FILE);
-  let { size: bytes } = stats;
-  if (format === 'qcow2') {
-    const looks = await looksLike(file, join(directory.path, DISK_IMAGE));
-    if (isRefusal(looks)) throw new Error(looks.message);
-    if (looks.is !== 'qcow2') throw new Error(`Cannot seal snapshot "${id}": its image is raw; expected qcow2`);
-    bytes = looks.virtualBytes;
-  } else if (format !== 'raw') {
-    throw new Error(`Cannot seal snapshot "${id}": its format is not known`);
-  }
+  if (format !== 'raw' && format !== 'qcow2')
+    throw new SnapshotUnusable(`Cannot seal snapshot "${id}": its format is not known`);
+  const bytes = format === 'raw' ? stats.size : await qcow2Bytes(file, join(directory.path, DISK_IMAGE));
   await file.sync();
   return bytes;
+}
+
+/** How large the disk in it is. Throws where it is none, or names other files. */
+async function qcow2Bytes(file: FileHandle, path: string): Promise<number> {
+  const looks = await looksLike(file, path);
+  if (isRefusal(looks)) throw new SnapshotUnusable(looks.message);
+  if (looks.is !== 'qcow2') throw new SnapshotUnusable(`Cannot use image "${path}": it is raw; expected qcow2`);
+  return looks.virtualBytes;
 }
 
 /** Fine where there is none. */
@@ -101,7 +106,12 @@ export function withSealed<T>(
       const now = directory === undefined ? 'there is none' : 'it is not complete';
       throw new Error(`Cannot use snapshot "${place.id}": ${now}; expected a sealed one`);
     }
-    return await use({ path: join(directory.path, DISK_IMAGE), format });
+    const path = join(directory.path, DISK_IMAGE);
+    await using image = await directory.open(DISK_IMAGE, O_RDONLY);
+    if (image === undefined) throw new Error(`Cannot use snapshot "${place.id}": it has no image`);
+    // Again: a hypervisor that a guest has taken over keeps the file open, and writes what it likes after the seal.
+    if (format === 'qcow2') await qcow2Bytes(image, path);
+    return await use({ path, format });
   });
 }
 

@@ -5,9 +5,11 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -15,6 +17,7 @@ import { describe, it } from 'node:test';
 import { formatSnapshotHandle, type SnapshotPlace } from '#api/snapshot-handle.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
+import { runCommand, type RunCommand } from './run-command.ts';
 import {
   aLocalVolume,
   aScene,
@@ -62,6 +65,21 @@ function madeFrom(place: SnapshotPlace, options: Parameters<typeof aLocalVolume>
   Object.assign(volume.spec.csi!.volumeAttributes!, { snapshot: formatSnapshotHandle(place) });
   return volume;
 }
+
+/** Programs run as ever, and then this happens, with the file that the last of them wrote. */
+function thenRun(after: (written: string) => void): RunCommand {
+  return async (command, args, options) => {
+    const result = await runCommand(command, args, options);
+    after(args.at(-1)!);
+    return result;
+  };
+}
+
+/** A disk that fills up in the middle of a copy. */
+const fillsUp: RunCommand = async (_command, args) => {
+  writeFileSync(args.at(-1)!, 'half');
+  throw new Error('No space left on device');
+};
 
 function begins(path: string, text: string): void {
   assert.equal(readFileSync(path).toString('latin1', 0, text.length), text);
@@ -139,6 +157,37 @@ describe('snapshots of volumes that nobody has open', () => {
     assert.equal(statSync(diskOf(scene, 'pvc-2')).size, 8 * MI);
   });
 
+  it('are of one moment: none is taken where somebody writes meanwhile', async () => {
+    await using scene = aScene({ run: thenRun(() => write(scene, 'after!')) });
+    const volumes = await scene.open();
+    write(scene, 'before');
+    utimesSync(diskOf(scene), 0, 0);
+
+    await assert.rejects(volumes.takeSnapshot(aLocalVolume(), HERE, {}), /was written to while it was copied/);
+    assert.deepEqual(readdirSync(snapshotDir(scene)), []);
+  });
+
+  it('leave a disk that is full no fuller', async () => {
+    await using scene = aScene({ run: fillsUp });
+    const volumes = await scene.open();
+    await assert.rejects(volumes.takeSnapshot(aLocalVolume(), HERE, {}), /No space left/);
+    assert.deepEqual(readdirSync(snapshotDir(scene)), []);
+  });
+
+  it('leave alone what another node has begun in their place', async () => {
+    const dir = () => snapshotDir(scene, scene.host.sharedDir);
+    await using scene = aScene({
+      run: thenRun(() => {
+        rmSync(dir(), { recursive: true });
+        mkdirSync(dir());
+        writeFileSync(join(dir(), 'disk.img'), 'half');
+      }),
+    });
+    const volumes = await scene.open();
+    await assert.rejects(volumes.takeSnapshot(aLocalVolume(), SHARED, {}), /the copy went away/);
+    assert.deepEqual(readdirSync(dir()), ['disk.img']);
+  });
+
   const refused: Record<string, { volume: Stored<PersistentVolume>; place?: SnapshotPlace; why: RegExp }> = {
     'of an administrator': { volume: aVolume({ hostPath: { path: '/data' } }), why: /not one of ours/ },
     'of another node': { volume: aLocalVolume({ node: 'node-2' }), why: /on node "node-2"/ },
@@ -203,7 +252,7 @@ describe('snapshots that a hypervisor writes', () => {
     await using scene = aScene();
     const volumes = await scene.open();
     const path = await volumes.makeSnapshotFile(HERE);
-    await assert.rejects(volumes.sealSnapshot(HERE), /its image is raw; expected qcow2/);
+    await assert.rejects(volumes.sealSnapshot(HERE), /it is raw; expected qcow2/);
     execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', '/etc/passwd', '-F', 'raw', path]);
     await assert.rejects(volumes.sealSnapshot(HERE), /names a backing file/);
     await assert.rejects(volumes.fill(madeFrom(HERE), {}), /is not complete; expected a sealed one/);
@@ -211,6 +260,75 @@ describe('snapshots that a hypervisor writes', () => {
 });
 
 describe('volumes from snapshots', () => {
+  /** A sealed snapshot, by hand. */
+  function sealed(scene: VolumesScene, format: 'raw' | 'qcow2' = 'raw'): void {
+    mkdirSync(snapshotDir(scene), { recursive: true });
+    for (const [name, text] of Object.entries({ 'disk.img': '1', 'disk.format': `${format}\n`, sealed: '1\n' })) {
+      writeFileSync(join(snapshotDir(scene), name), text);
+    }
+  }
+
+  it('do not begin where there is no room for them, and neither do snapshots', qemuImg, async () => {
+    const asked: string[] = [];
+    const run: RunCommand = async (command, args, options) => {
+      // As on most file systems.
+      if (args[0] === '--reflink=always') throw new Error('Operation not supported');
+      asked.push(command);
+      return await runCommand(command, args, options);
+    };
+    await using scene = aScene({ run });
+    const volumes = await scene.open({ freeBytes: async () => -1 });
+    write(scene, 'much');
+    await assert.rejects(volumes.takeSnapshot(aLocalVolume(), HERE, {}), /has -1 bytes left/);
+    sealed(scene);
+    await assert.rejects(volumes.fill(madeFrom(HERE), {}), /has -1 bytes left/);
+    writeQcow2(await volumes.makeSnapshotFile(HERE), 'running');
+    await volumes.sealSnapshot(HERE);
+    await assert.rejects(volumes.fill(madeFrom(HERE), {}), /has -1 bytes left/);
+    assert.deepEqual(asked, []);
+  });
+
+  for (const mode of ['Filesystem', 'Block'] as const) {
+    it(`are nobody else’s to read, from the first byte on (${mode})`, qemuImg, async () => {
+      const modes: number[] = [];
+      await using scene = aScene({ run: thenRun((written) => modes.push(statSync(written).mode & 0o777)) });
+      const volumes = await scene.open();
+      writeQcow2(await volumes.makeSnapshotFile(HERE), 'running');
+      await volumes.sealSnapshot(HERE);
+
+      await volumes.fill(madeFrom(HERE, { mode }), {});
+
+      modes.push(statSync(diskOf(scene, 'pvc-2')).mode & 0o777);
+      assert.deepEqual(modes, [0o600, 0o600]);
+    });
+  }
+
+  it('leave a disk that is full no fuller', async () => {
+    await using scene = aScene({ run: fillsUp });
+    const volumes = await scene.open();
+    sealed(scene);
+    await assert.rejects(volumes.fill(madeFrom(HERE), {}), /No space left/);
+    assert.deepEqual(readdirSync(join(diskOf(scene, 'pvc-2'), '..')), []);
+  });
+
+  it('are not filled a second time under a guest: another node was first', async () => {
+    await using scene = aScene({ run: thenRun(() => write(scene, 'the guest’s', 'pvc-2')) });
+    const volumes = await scene.open();
+    sealed(scene);
+    await volumes.fill(madeFrom(HERE), {});
+    begins(diskOf(scene, 'pvc-2'), 'the guest');
+    assert.deepEqual(readdirSync(join(diskOf(scene, 'pvc-2'), '..')).sort(), ['disk.format', 'disk.img']);
+  });
+
+  it('are not filled from an image that has learned to name other files', qemuImg, async () => {
+    await using scene = aScene();
+    const volumes = await scene.open();
+    sealed(scene, 'qcow2');
+    const image = join(snapshotDir(scene), 'disk.img');
+    execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', '/etc/passwd', '-F', 'raw', image]);
+    await assert.rejects(volumes.fill(madeFrom(HERE), {}), /names a backing file/);
+  });
+
   it('are not there for guests before they are filled', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
@@ -239,10 +357,7 @@ describe('volumes from snapshots', () => {
   it('leave nothing when they are removed half filled', async () => {
     await using scene = aScene();
     const volumes = await scene.open();
-    mkdirSync(snapshotDir(scene), { recursive: true });
-    for (const [name, text] of Object.entries({ 'disk.img': '1', 'disk.format': 'raw\n', sealed: '1\n' })) {
-      writeFileSync(join(snapshotDir(scene), name), text);
-    }
+    sealed(scene);
     const signal = AbortSignal.abort(new Error('no longer wanted'));
 
     await assert.rejects(volumes.fill(madeFrom(HERE), { signal }), /no longer wanted/);

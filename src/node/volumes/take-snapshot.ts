@@ -1,20 +1,15 @@
-/** A copy of the medium of a volume that nobody has open. Where the file system can, the two share their blocks. */
+/** A copy of the medium of a volume that nobody has open. */
+import { constants } from 'node:fs';
 import { join } from 'node:path';
 import type { SnapshotPlace } from '#api/snapshot-handle.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
+import { copyFile, type CopyOptions } from './copy-image.ts';
+import type { Directory } from './directory.ts';
 import { writeNote } from './disk-image.ts';
 import { copyPending, FORMAT_FILE, ownDirectory, ownImage } from './persistent-volume.ts';
-import type { RunCommand } from './run-command.ts';
 import { emptySnapshot } from './snapshot-files.ts';
 import { DISK_IMAGE, volumePlace } from './volume-place.ts';
 import { isRefusal, type VolumesHost } from './volumes-host.ts';
-
-/** Some terabytes on a slow disk. */
-export const COPY_TIMEOUT_MS = 12 * 3600 * 1000;
-
-export interface CopyOptions {
-  readonly signal: AbortSignal | undefined;
-}
 
 /** Only while no guest has it open. Not complete before it is sealed. */
 export async function takeSnapshot(
@@ -25,8 +20,7 @@ export async function takeSnapshot(
 ): Promise<void> {
   const place = volumePlace(volume, host);
   if (place.is !== 'own') {
-    const why = isRefusal(place) ? place.message : 'it is not one of ours';
-    throw new Error(`Cannot take a snapshot of PersistentVolume "${volume.metadata.name}": ${why}`);
+    throw new Error(cannot(volume, isRefusal(place) ? place.message : 'it is not one of ours'));
   }
   const pending = await copyPending(volume, place);
   if (pending !== undefined) throw new Error(pending.message);
@@ -36,12 +30,27 @@ export async function takeSnapshot(
   if (image.is !== 'ready') throw new Error(image.message);
 
   await using directory = await emptySnapshot(to, host);
-  await writeNote(directory, FORMAT_FILE, image.source.format);
-  await copyFile(image.source.path, join(directory.path, DISK_IMAGE), host.run, options);
+  try {
+    await writeNote(directory, FORMAT_FILE, image.source.format);
+    const before = await lastWrite(source);
+    await copyFile(image.source.path, join(directory.path, DISK_IMAGE), host, options);
+    if ((await lastWrite(source)) !== before) throw new Error(cannot(volume, 'it was written to while it was copied'));
+    // Where this node was cut off, another may have begun again, in a directory of the same name.
+    if ((await lastWrite(directory)) === undefined) throw new Error(cannot(volume, 'the copy went away'));
+  } catch (error) {
+    // Where the disk is full, half a copy would keep it so for all others.
+    await directory.empty();
+    throw error;
+  }
 }
 
-/** Holes stay holes. Both directories are ours alone, so that nobody else puts links into them; cp would copy a link as one. */
-export async function copyFile(from: string, to: string, run: RunCommand, { signal }: CopyOptions): Promise<void> {
-  const args = ['--reflink=auto', '--sparse=always', '--no-dereference', '--', from, to];
-  await run('cp', args, { signal, timeoutMs: COPY_TIMEOUT_MS });
+function cannot({ metadata }: PersistentVolume, why: string): string {
+  return `Cannot take a snapshot of PersistentVolume "${metadata.name}": ${why}`;
+}
+
+/** Of the image in it, whoever it was, on this node or another: a guest that has come and gone leaves no other trace. */
+async function lastWrite(directory: Directory): Promise<bigint | undefined> {
+  await using image = await directory.open(DISK_IMAGE, constants.O_RDONLY);
+  const stats = await image?.stat({ bigint: true });
+  return stats?.mtimeNs;
 }

@@ -42,6 +42,8 @@ export interface VolumesHost {
   /** Whether we may make block devices of files. */
   readonly isRoot: boolean;
   readonly run: RunCommand;
+  /** What a file system has left for us, by a directory in it. */
+  readonly freeBytes: (path: string) => Promise<number>;
 }
 
 /** QEMU counts media in sectors, file systems in pages. */

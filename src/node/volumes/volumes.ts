@@ -2,7 +2,7 @@
  * The volumes of guests on this machine: the port of the agent, carried out. One file for each sort of volume; here only
  * who is asked, and what becomes of the faults of the machine.
  */
-import { realpath } from 'node:fs/promises';
+import { realpath, statfs } from 'node:fs/promises';
 import { posix } from 'node:path';
 import type { Volume } from '#api/domain/volume.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -35,6 +35,7 @@ export interface VolumesOptions {
   /** Whom disks are given to; only root can. */
   readonly guestUser?: GuestUser;
   readonly run?: RunCommand;
+  readonly freeBytes?: VolumesHost['freeBytes'];
   readonly log: Log;
 }
 
@@ -49,6 +50,7 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
     guestUser: options.guestUser,
     isRoot: process.getuid?.() === 0,
     run: options.run ?? runCommand,
+    freeBytes: options.freeBytes ?? freeBytes,
   };
   const volumeDirs = [nodeDir, sharedDir].map((dir) => posix.join(dir, VOLUMES_DIR));
   return {
@@ -72,6 +74,11 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
     removeSnapshot: (place) => removeSnapshot(place, host),
     fill: (volume, { signal }) => fillVolume(volume, host, { signal }),
   };
+}
+
+async function freeBytes(path: string): Promise<number> {
+  const { bavail, bsize } = await statfs(path);
+  return bavail * bsize;
 }
 
 interface Scene {

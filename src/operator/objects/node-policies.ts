@@ -27,6 +27,8 @@ const node = {
 
 const nodeNameOf = (object: string) =>
   `(has(${object}.status) && has(${object}.status.nodeName) ? ${object}.status.nodeName : '')`;
+const handleOf = (object: string) =>
+  `(has(${object}.status) && has(${object}.status.snapshotHandle) ? ${object}.status.snapshotHandle : '')`;
 /** A label or annotation of the object as it was, or `otherwise`. */
 const noteOf = (notes: string, key: string, otherwise: string) =>
   `has(oldObject.metadata.${notes}) && '${key}' in oldObject.metadata.${notes} ? oldObject.metadata.${notes}['${key}'] : ${otherwise}`;
@@ -129,6 +131,12 @@ export const nodePolicies: readonly Desired[] = [
       {
         expression: `oldObject.spec.driver == '${LOCAL_DRIVER}'`,
         message: `a node can only change snapshots of ${LOCAL_DRIVER}`,
+        reason: 'Forbidden',
+      },
+      {
+        // Volumes are filled from where it points to.
+        expression: `${handleOf('object')} == ${handleOf('oldObject')} || ${handleOf('object')} in ['node/' + variables.node + '/' + object.metadata.name, 'shared/' + object.metadata.name]`,
+        message: 'a node can only say of a snapshot that its data is where this node puts it',
         reason: 'Forbidden',
       },
       {

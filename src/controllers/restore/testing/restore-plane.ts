@@ -6,7 +6,7 @@ import { VM_RESTORE_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
-import { isRestoreFinished, VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
+import { hasRestoreBegun, isRestoreFinished, VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import type { Client, ObjectName } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
@@ -15,6 +15,7 @@ import { firmwareOf } from '#controllers/restore/build-restored-vm.ts';
 import { concludeRestore, decideRestore } from '#controllers/restore/decide-restore.ts';
 import { restoreObserver } from '#controllers/restore/observe-restore.ts';
 import { NOW_MS } from '#controllers/restore/restore-world.fixture.ts';
+import { invalid } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from '#kube/core-kinds.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';
@@ -34,6 +35,8 @@ const MAX_ROUNDS = 60;
 export class RestorePlane {
   readonly api = new FakeApi();
   readonly events: EventNote[] = [];
+  /** Writes to this kind are found invalid. */
+  refused?: string;
   /** What the restore controller has written. */
   writes = 0;
   /** Called when it was cut. */
@@ -98,6 +101,7 @@ export class RestorePlane {
       const holder = restores.find(
         ({ metadata, spec, ...restore }) =>
           !isRestoreFinished(restore) &&
+          hasRestoreBegun(restore) &&
           spec.target.name === vm.metadata.name &&
           (metadata.deletionTimestamp === undefined || metadata.finalizers?.includes(VM_RESTORE_FINALIZER) === true),
       );
@@ -166,7 +170,10 @@ export class RestorePlane {
       update: (type: ResourceType, object: KubeObject, options: object) =>
         this.#write(() => api.update(type, object, options)),
       patch: (type: ResourceType, name: ObjectName, patch: { type: string; body: unknown }, options: object) =>
-        this.#write(() => api.update(type, patched(type, name, patch), options)),
+        this.#write(() => {
+          if (type.kind === this.refused) throw invalid(type, name.name, []);
+          return api.update(type, patched(type, name, patch), options);
+        }),
       delete: (type: ResourceType, name: ObjectName, options: object) =>
         this.#write(() => void api.delete(type, keyOf(name), options)),
     } as unknown as Client;

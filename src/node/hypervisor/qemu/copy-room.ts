@@ -28,7 +28,9 @@ export async function checkRoom(needed: readonly RoomNeeded[]): Promise<void> {
     const { bavail, bsize } = await statfs(path);
     const left = bavail * bsize;
     if (left < wanted) {
-      throw new HypervisorError(`no room for "${path}": the file system has ${left} bytes left; expected ${wanted}`);
+      const message = `no room for "${path}": the file system has ${left} bytes left; expected ${wanted}`;
+      // Room may come, but not by trying: whoever waits for the copies is to know now.
+      throw new HypervisorError(message, { permanent: true });
     }
   }
 }

@@ -130,6 +130,19 @@ test('a copy that fails says why, and the guest may go on', async () => {
   assert.equal((await copies.state('b'))?.state, 'copying');
 });
 
+test('a guest goes on when a copy is given up with which its write has failed', async () => {
+  const { qemu, copies, told } = await scene();
+  await copies.start(COPIES);
+  qemu.conclude(copyName('a'), 'No space left on device');
+  await copies.end('a');
+  assert.equal(told.failures, 1);
+
+  qemu.conclude(copyName('b'));
+  await copies.state('b');
+  await copies.end('b');
+  assert.equal(told.failures, 1, 'one that is done took no write with it');
+});
+
 test('a copy that cannot be written out has failed, although its job has not', async () => {
   const { qemu, copies } = await scene();
   await copies.start(COPIES);
@@ -184,7 +197,7 @@ test('copies have a bound', async () => {
 
 test('room is counted for all copies of a file system together', async () => {
   const half = { path, bytes: Number.MAX_SAFE_INTEGER / 2 };
-  await assert.rejects(checkRoom([half, half]), /no room for/);
+  await assert.rejects(checkRoom([half, half]), { permanent: true, message: /no room for/ });
   await checkRoom([{ path, bytes: 1 }]);
   assert.equal(roomFor({ bytes: 2 ** 30, allocatedBytes: 5 }), 5 + 1024 * 256 + 2 ** 20);
 });

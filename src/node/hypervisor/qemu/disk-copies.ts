@@ -29,7 +29,7 @@ export interface DiskCopiesParts {
   /** The path of a file as QEMU can open it, until the file is forgotten. */
   readonly pathOf: (copyId: string, path: string) => Promise<string>;
   readonly forgetPath: (copyId: string) => Promise<void>;
-  /** A copy has failed, and with it perhaps a write of the guest. */
+  /** A copy has failed, or was given up, and with it perhaps a write of the guest. */
   readonly failed: () => Promise<void>;
   readonly records: () => readonly CopyRecord[];
   /** They are on disk when it resolves. */
@@ -55,9 +55,14 @@ export class DiskCopies {
 
   end(copyId: string): Promise<void> {
     return this.#oneByOne(async () => {
-      const { hasEnded, ask, clock, forgetPath } = this.#parts;
-      if (this.#find(copyId) === undefined) return;
-      if (!hasEnded()) await ask('end a copy of', (qmp) => clear(qmp, clock, copyId));
+      const { hasEnded, ask, clock, forgetPath, failed } = this.#parts;
+      const record = this.#find(copyId);
+      if (record === undefined) return;
+      if (!hasEnded()) {
+        await ask('end a copy of', (qmp) => clear(qmp, clock, copyId));
+        // It may have failed since it was last looked at, and nobody will look again.
+        if (record.outcome === undefined) await failed();
+      }
       await forgetPath(copyId);
       await this.#forget([copyId]);
     });

@@ -18,6 +18,8 @@ interface Scene {
   /** What query-status answers; undefined: it does not answer. */
   status: string | undefined;
   readonly asked: string[];
+  /** What other commands answer. */
+  readonly answers: Map<string, unknown>;
   say(event: string): void;
   /** Lets time pass until it is so; the time limit of the test is the limit. */
   until(isSo: () => boolean): Promise<void>;
@@ -38,7 +40,8 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
     made.asked.push(command);
     if (command === 'quit') void qemu.kill('SIGKILL');
     if (command === 'query-status' && made.status === undefined) return;
-    socket.write(`${JSON.stringify({ return: { status: made.status }, id })}\n`);
+    const said = made.answers.get(command) ?? { status: made.status };
+    socket.write(`${JSON.stringify({ return: said, id })}\n`);
   };
   const server = createServer((socket) => {
     sockets.push(socket);
@@ -66,6 +69,7 @@ async function scene(run: (scene: Scene) => Promise<void>): Promise<void> {
     domain,
     status: 'running',
     asked: [],
+    answers: new Map(),
     say: (event) => void sockets.at(-1)?.write(`${JSON.stringify({ event })}\n`),
     until: untilWith(clock),
   };
@@ -121,5 +125,16 @@ test('a guest that cannot write its disk is paused for that reason, and for anot
       it.say('STOP');
       await it.until(() => JSON.stringify(it.domain.view.current) === JSON.stringify(want));
     }
+  }),
+);
+
+test('that there is no room for a copy is said to be final', { timeout }, () =>
+  scene(async (it) => {
+    await it.domain.takeOver({ timeoutMs: 1000 });
+    const image = { 'virtual-size': 2 ** 50, 'actual-size': 2 ** 50 };
+    it.answers.set('query-jobs', []);
+    it.answers.set('query-block', [{ qdev: 'disk-a', inserted: { 'node-name': 'a', image } }]);
+    const copy = { copyId: 'a', deviceId: 'disk-a', path: import.meta.filename };
+    await assert.rejects(it.domain.copies.start([copy]), { permanent: true, message: /no room for/ });
   }),
 );

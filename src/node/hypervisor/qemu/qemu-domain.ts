@@ -208,7 +208,8 @@ export class QemuDomain {
   }
 
   #cannot(verb: string, why: string, cause?: unknown): HypervisorError {
-    return new HypervisorError(`Cannot ${verb} domain "${this.#record.definition.name}": ${why}`, { cause });
+    const permanent = cause instanceof HypervisorError && cause.permanent;
+    return new HypervisorError(`Cannot ${verb} domain "${this.#record.definition.name}": ${why}`, { cause, permanent });
   }
 
   async #ask<T>(verb: string, work: (qmp: QmpClient) => Promise<T>): Promise<T> {

@@ -54,6 +54,7 @@ export function aScene({ run = runCommand }: { run?: RunCommand } = {}): Volumes
     guestUser: undefined,
     isRoot,
     run,
+    freeBytes: async () => Number.MAX_SAFE_INTEGER,
   };
   return {
     dir,

@@ -15,7 +15,8 @@ export function liveLook(client: Pick<Reader, 'get'>): LiveLook {
     try {
       return await client.get(type, name, options);
     } catch (error) {
-      if (isApiError(error, 'NotFound')) return undefined;
+      // Without a name it is the kind that is not there, for the moment: that says nothing of the object.
+      if (isApiError(error, 'NotFound') && error.details?.name === name.name) return undefined;
       throw error;
     }
   };

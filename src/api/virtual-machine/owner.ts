@@ -1,0 +1,13 @@
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { apiVersionOf, type OwnerReference } from '#kube/meta.ts';
+
+/** What belongs to the VM, and goes with it. */
+export function ownedByVm({
+  metadata,
+}: {
+  readonly metadata: { readonly name: string; readonly uid: string };
+}): OwnerReference {
+  const { name, uid } = metadata;
+  const apiVersion = apiVersionOf(VIRTUAL_MACHINES);
+  return { apiVersion, kind: VIRTUAL_MACHINES.kind, name, uid, controller: true, blockOwnerDeletion: true };
+}

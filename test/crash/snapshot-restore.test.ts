@@ -1,0 +1,46 @@
+/**
+ * The server is lost after each write that a snapshot or a restore costs on its way, alone or with all agents. The next
+ * one takes over: what was asked for comes to its end, once; who the VM is and what is on its disks is what it is to be;
+ * the VM is free again; and when everything is deleted, nothing is left behind (see snapshot-scene.ts).
+ */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Worker } from 'node:worker_threads';
+import type { Work } from '#test/crash/snapshot-scene.ts';
+
+interface Case extends Work {
+  readonly atLeast: number;
+}
+
+const cases: Readonly<Record<string, Case>> = {
+  'a restore in place': { scenario: 'restoreInPlace', atLeast: 40 },
+  'a restore in place, with all agents': { scenario: 'restoreInPlace', agents: true, from: 1, step: 2, atLeast: 20 },
+  'a snapshot of a running VM': { scenario: 'snapshotOfRunning', atLeast: 25 },
+  'a snapshot of a running VM, with all agents': { scenario: 'snapshotOfRunning', agents: true, atLeast: 25 },
+  'a restore of a VM that is gone': { scenario: 'restoreOfDeleted', step: 2, atLeast: 15 },
+  'a restore to another name': { scenario: 'restoreToAnotherName', step: 2, atLeast: 15 },
+  'a VM of old that starts': { scenario: 'oldVm', step: 2, atLeast: 8 },
+};
+
+describe('the server is lost after any write of', { concurrency: 2 }, () => {
+  for (const [name, { atLeast, ...work }] of Object.entries(cases)) {
+    it(name, async (t) => {
+      const points = await run(work);
+      t.diagnostic(`${points} points`);
+      assert.ok(points >= atLeast, `only ${points} points`);
+    });
+  }
+});
+
+async function run(work: Work): Promise<number> {
+  const worker = new Worker(new URL('./snapshot-scene.ts', import.meta.url), { workerData: work });
+  try {
+    return await new Promise<number>((resolve, reject) => {
+      worker.once('message', resolve);
+      worker.once('error', reject);
+      worker.once('exit', (code) => reject(new Error(`the thread ended with code ${code}`)));
+    });
+  } finally {
+    await worker.terminate();
+  }
+}

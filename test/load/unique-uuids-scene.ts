@@ -1,0 +1,110 @@
+/**
+ * Creates of VMs through the API, with webhook, operator and controllers of ours, some at a time; in a thread of its own,
+ * where no test runner follows each promise. Two namespaces get the same names; and after each batch everything is
+ * deleted, so that the same names come again and memory stays bounded.
+ */
+import assert from 'node:assert/strict';
+import { parentPort, workerData } from 'node:worker_threads';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+import { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
+import { directConnections } from '#test/support/vm-plane-nodes.ts';
+import { passingTime, startVmPlaneServer } from '#test/support/vm-plane-server.ts';
+import { aVm } from '#test/support/vm-plane.ts';
+
+export interface Work {
+  readonly creates: number;
+}
+
+export interface Report {
+  readonly created: number;
+  /** How many different ones. */
+  readonly uuids: number;
+  readonly serials: number;
+  readonly mostStored: number;
+  readonly residentMiB: number;
+}
+
+const NAMESPACES = ['one', 'two'];
+const NAMES = 500;
+const AT_ONCE = 20;
+const ALL = '/apis/kubevirt.io/v1/virtualmachines';
+const BATCH = NAMES * NAMESPACES.length;
+const urlOf = (namespace: string) => `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachines`;
+
+const clock = new FakeClock();
+const server = await startVmPlaneServer({ journal: new MemoryJournal(), clock, nodes: directConnections(() => []) });
+const { api, store } = server;
+const uuids = new Set<string>();
+const serials = new Set<string>();
+let created = 0;
+let mostStored = 0;
+
+async function create(namespace: string, name: string): Promise<void> {
+  const vm = await api.ok('POST', urlOf(namespace), { body: aVm(name, { runStrategy: 'Halted' }) });
+  const { uuid, serial } = vm.spec.template.spec.domain.firmware;
+  assert.ok(typeof uuid === 'string' && typeof serial === 'string', `${namespace}/${name} has no uuid or serial`);
+  created++;
+  uuids.add(uuid.toLowerCase());
+  serials.add(serial.toLowerCase());
+}
+
+async function createBatch(): Promise<void> {
+  let next = 0;
+  const creator = async () => {
+    while (next < NAMES) {
+      const name = `vm-${next++}`;
+      await Promise.all(NAMESPACES.map((namespace) => create(namespace, name)));
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, creator));
+  await settle();
+}
+
+/** Everybody has done with what there is. */
+async function settle(): Promise<void> {
+  const idle = async () => {
+    await api.settle();
+    for (const controller of server.parts.controllers) await controller.idle();
+  };
+  await passingTime(clock, idle(), { turns: 150 });
+}
+
+/** What the store holds is who the answers said: admission did not say one uuid and store another. */
+async function verifyStored(): Promise<void> {
+  const { items } = await api.ok('GET', ALL);
+  mostStored = Math.max(mostStored, items.length);
+  const stored = new Set<string>();
+  for (const { spec, status, metadata } of items) {
+    const { uuid } = spec.template.spec.domain.firmware;
+    assert.equal(status?.printableStatus, 'Stopped', `nobody has looked at ${metadata.name}`);
+    assert.ok(uuids.has(uuid));
+    stored.add(uuid);
+  }
+  assert.equal(stored.size, BATCH);
+}
+
+async function deleteBatch(): Promise<void> {
+  for (const namespace of NAMESPACES) await api.ok('DELETE', urlOf(namespace));
+  await settle();
+  assert.deepEqual((await api.ok('GET', ALL)).items, []);
+}
+
+for (const name of NAMESPACES) {
+  await api.ok('POST', '/api/v1/namespaces', { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name } } });
+}
+const { creates } = workerData as Work;
+while (created < creates) {
+  await createBatch();
+  await verifyStored();
+  await deleteBatch();
+}
+await server.lose();
+await store.close();
+const residentMiB = process.memoryUsage().rss / 2 ** 20;
+parentPort?.postMessage({
+  created,
+  uuids: uuids.size,
+  serials: serials.size,
+  mostStored,
+  residentMiB,
+} satisfies Report);
