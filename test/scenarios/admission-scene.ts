@@ -1,12 +1,14 @@
 /** The API with all that the operator installs and our webhook, which looks things up in the objects that there are. */
 import { reviewAdmission } from '#admission/review-admission.ts';
 import type { Lookup } from '#admission/validate.ts';
+import { PROTECTED_SELECTOR } from '#api/delete-protection.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { isRestoreFinished, VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { objectKey } from '#client/object-key.ts';
 import { LocalServices } from '#engine/services.ts';
+import { systemClock, timestamp } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
 import { startOperator, type OperatorPlane } from '#operator/testing/operator-plane.ts';
 import { startTestApi, type TestApi } from '#test/support/test-api.ts';
@@ -14,6 +16,8 @@ import { startTestApi, type TestApi } from '#test/support/test-api.ts';
 export interface AdmissionScene {
   readonly api: TestApi;
   readonly plane: OperatorPlane;
+  /** The webhook is gone, until the result is called. */
+  loseWebhook(): () => void;
   stop(): Promise<void>;
 }
 
@@ -21,9 +25,16 @@ export async function startAdmissionScene(...namespaces: readonly string[]): Pro
   const services = new LocalServices();
   const api = await startTestApi({ services });
   const running: { plane?: OperatorPlane } = {};
-  services.register('selfsame-system', 'selfsame-webhook', {
-    review: (path, review) => reviewAdmission(path, review, { lookup: lookupOf(running.plane), newUuid: newUid }),
-  });
+  const serveWebhook = () =>
+    services.register('selfsame-system', 'selfsame-webhook', {
+      review: (path, review) =>
+        reviewAdmission(path, review, {
+          lookup: lookupOf(running.plane),
+          newUuid: newUid,
+          now: () => timestamp(systemClock.now()),
+        }),
+    });
+  let unregister = serveWebhook();
   const plane = await startOperator(api);
   running.plane = plane;
   await Promise.all(
@@ -36,6 +47,10 @@ export async function startAdmissionScene(...namespaces: readonly string[]): Pro
   return {
     api,
     plane,
+    loseWebhook() {
+      unregister();
+      return () => (unregister = serveWebhook());
+    },
     async stop() {
       await plane.stop();
       await api.stop();
@@ -61,5 +76,9 @@ function lookupOf(plane: OperatorPlane | undefined): Lookup {
         .filter(({ metadata, spec }) => metadata.namespace === namespace && spec.target.name === vmName)
         .filter((restore) => !isRestoreFinished(restore))
         .map(({ metadata: { name } }) => ({ name })),
+    async protectedVms(query) {
+      const options = { ...query, labelSelector: PROTECTED_SELECTOR };
+      return (await plane?.client('selfsame-webhook').list(VIRTUAL_MACHINES, options))?.items ?? [];
+    },
   };
 }

@@ -58,9 +58,11 @@ const kubevirt = (): Promise<Loose> => api.ok('GET', `${KUBEVIRTS}/kubevirt`);
 const told = (object: Loose): Record<string, string> =>
   Object.fromEntries(object.status.conditions.map(({ type, status }: Loose) => [type, status]));
 
+const FINE = { Available: 'True', Progressing: 'False', Degraded: 'False', DeleteProtectionAvailable: 'True' };
+
 test('everything is in place under rights of its own, and it says so', async () => {
   const object = await kubevirt();
-  assert.deepEqual(told(object), { Available: 'True', Progressing: 'False', Degraded: 'False' });
+  assert.deepEqual(told(object), FINE);
   assert.equal(object.status.phase, 'Deployed');
   const { items } = await api.ok('GET', CRDS);
   assert.deepEqual(
@@ -225,14 +227,14 @@ test('what it cannot put right is told of', async () => {
   plane = await startOperator(api);
   await plane.settle();
   const object = await kubevirt();
-  assert.deepEqual(told(object), { Available: 'True', Progressing: 'True', Degraded: 'True' });
+  assert.deepEqual(told(object), { ...FINE, Progressing: 'True', Degraded: 'True' });
   const degraded = object.status.conditions.find(({ type }: Loose) => type === 'Degraded');
   assert.equal(degraded.reason, 'CannotKeepObjects');
   assert.match(degraded.message, /storageclasses\.storage\.k8s\.io\/shared was not as it should be: .*immutable/);
 
   await api.ok('DELETE', path);
   await plane.settle();
-  assert.deepEqual(told(await kubevirt()), { Available: 'True', Progressing: 'False', Degraded: 'False' });
+  assert.deepEqual(told(await kubevirt()), FINE);
 });
 
 test('a second operator at the same time changes nothing', async () => {

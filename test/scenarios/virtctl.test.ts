@@ -83,6 +83,27 @@ suite('virtctl', () => {
         'Duplicates are looked for in all namespaces: this needs the permission to list virtualmachines.kubevirt.io there.\n',
     },
     'an unknown flag': { argv: ['start', 'db', '--now'], err: 'unknown flag: --now\n' },
+    'protection of a VM that is not there': {
+      argv: ['protect', 'nobody'],
+      err: 'Error protecting VM nobody: virtualmachines.kubevirt.io "nobody" not found\n',
+    },
+    'protection by who may not': {
+      argv: ['unprotect', 'db', '--as', 'nobody'],
+      err: 'Error unprotecting VM db: virtualmachines.kubevirt.io "db" is forbidden: User "nobody" cannot patch resource "virtualmachines" in API group "kubevirt.io" in the namespace "default"\n',
+    },
+    'protection of nothing': { argv: ['protect'], err: 'expected the name of a VM, or --selector\n' },
+    'protection of two': {
+      argv: ['protect', 'db', 'web'],
+      err: 'accepts between 0 and 1 arg(s), received 2\n',
+    },
+    'protection by name and selector': {
+      argv: ['unprotect', 'db', '-l', 'tier=db'],
+      err: 'a name and --selector exclude each other\n',
+    },
+    'a reason that is too long': {
+      argv: ['protect', 'db', '--reason', 'x'.repeat(1025)],
+      err: 'Cannot use --reason: it has 1025 characters; expected at most 1024\n',
+    },
     'too few words': { argv: ['pause', 'vm'], err: 'accepts 2 arg(s), received 1\n' },
   };
   for (const [title, { argv, err }] of Object.entries(refusals)) {
@@ -153,6 +174,148 @@ suite('virtctl', () => {
       { namespace: 'team-b', name: 'copy-of-db' },
     ];
     assert.deepEqual(JSON.parse(out), [{ uuid, virtualMachines }]);
+  });
+
+  const LABEL = 'kubevirt.io/vm-delete-protection';
+  const REASON = 'selfsame.io/delete-protection-reason';
+
+  test('protects and unprotects a VM', async () => {
+    const name = scene.aName();
+    await scene.aVm(name, { runStrategy: 'Halted' });
+    const made = await scene.readVm(name);
+    const dry = await scene.virtctl('protect', name, '--dry-run');
+    assert.deepEqual(dry, { code: 0, out: `Dry Run execution\nVM ${name} is protected from deletion\n`, err: '' });
+    assert.deepEqual(await scene.readVm(name), made);
+
+    const done = { code: 0, out: `VM ${name} is protected from deletion\n`, err: '' };
+    assert.deepEqual(await scene.virtctl('protect', name, '--reason', 'holds the ledger'), done);
+    const kept = await scene.readVm(name);
+    assert.deepEqual(
+      [kept.metadata.labels, kept.metadata.annotations],
+      [{ [LABEL]: 'true' }, { [REASON]: 'holds the ledger' }],
+    );
+    assert.deepEqual(kept.spec, made.spec);
+    assert.deepEqual(await scene.virtctl('protect', name), done, 'again');
+    assert.deepEqual(await scene.readVm(name), kept, 'nothing is written, and the reason stays');
+
+    const undone = { code: 0, out: `VM ${name} is no longer protected from deletion\n`, err: '' };
+    assert.deepEqual(await scene.virtctl('unprotect', name), undone);
+    assert.equal((await scene.readVm(name)).metadata.labels?.[LABEL], undefined);
+    assert.deepEqual(await scene.virtctl('unprotect', name), undone, 'again');
+  });
+
+  test('does not say that a VM is protected which is being deleted', async () => {
+    const name = scene.aName();
+    await scene.aVm(name, { runStrategy: 'Halted' });
+    const key = { namespace: 'default', name };
+    const body = { metadata: { finalizers: ['test.selfsame.io/kept'] } };
+    await scene.admin.patch(VIRTUAL_MACHINES, key, { type: 'merge', body });
+    await scene.admin.delete(VIRTUAL_MACHINES, key);
+    const err = `Error protecting VM ${name}: it is being deleted already\n`;
+    assert.deepEqual(await scene.virtctl('protect', name), { code: 1, out: '', err });
+  });
+
+  /** Of VMs; everywhere, or in one namespace. */
+  async function allow(user: string, { verb, namespace }: { verb: string; namespace?: string }): Promise<void> {
+    const apiGroup = 'rbac.authorization.k8s.io';
+    const path = `/apis/${apiGroup}/v1/${namespace === undefined ? '' : `namespaces/${namespace}/`}`;
+    const [prefix, of] = namespace === undefined ? ['Cluster', {}] : ['', { namespace }];
+    const base = { apiVersion: `${apiGroup}/v1`, metadata: { name: `${user}-${verb}`, ...of } };
+    const rules = [{ apiGroups: ['kubevirt.io'], resources: ['virtualmachines'], verbs: [verb] }];
+    await scene.front.put(`${path}${prefix.toLowerCase()}roles`, { ...base, kind: `${prefix}Role`, rules });
+    const roleRef = { apiGroup, kind: `${prefix}Role`, name: base.metadata.name };
+    const subjects = [{ kind: 'User', apiGroup, name: user }];
+    const binding = { ...base, kind: `${prefix}RoleBinding`, roleRef, subjects };
+    await scene.front.put(`${path}${prefix.toLowerCase()}rolebindings`, binding);
+  }
+
+  test('protects what a selector matches', async () => {
+    const create = async (namespace: string, name: string, tier: string) => {
+      const { kind } = VIRTUAL_MACHINES;
+      const spec = { runStrategy: 'Halted', template: { spec: { domain: { devices: {} } } } };
+      const metadata = { namespace, name, labels: { tier } };
+      await scene.admin.create(VIRTUAL_MACHINES, { apiVersion: apiVersionOf(VIRTUAL_MACHINES), kind, metadata, spec });
+    };
+    for (const name of ['sales', 'stock']) {
+      await scene.front.put('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+    }
+    await create('sales', 'db-1', 'db');
+    await create('sales', 'db-2', 'db');
+    await create('sales', 'web', 'web');
+    await create('stock', 'db-1', 'db');
+    const whoIs = async () => {
+      const { items } = await scene.admin.list(VIRTUAL_MACHINES, { labelSelector: `${LABEL}=true,tier` });
+      return items.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
+    };
+
+    assert.deepEqual(await scene.virtctl('protect', '-l', 'tier=cache', '-n', 'sales'), {
+      code: 0,
+      out: 'No VM matches the selector "tier=cache"\n',
+      err: '',
+    });
+    assert.deepEqual(await scene.virtctl('protect', '--selector', 'tier=db', '-n', 'sales', '--reason=ledger'), {
+      code: 0,
+      out: 'VM db-1 is protected from deletion\nVM db-2 is protected from deletion\n2 VMs are protected from deletion\n',
+      err: '',
+    });
+    assert.deepEqual(await whoIs(), ['sales/db-1', 'sales/db-2']);
+    assert.deepEqual(await scene.virtctl('unprotect', '-l', 'tier in (db)', '--all-namespaces', '--dry-run'), {
+      code: 0,
+      out: [
+        'Dry Run execution',
+        'VM sales/db-1 is no longer protected from deletion',
+        'VM sales/db-2 is no longer protected from deletion',
+        'VM stock/db-1 is no longer protected from deletion',
+        '3 VMs are no longer protected from deletion\n',
+      ].join('\n'),
+      err: '',
+    });
+    assert.deepEqual(await whoIs(), ['sales/db-1', 'sales/db-2']);
+
+    await allow('eve', { verb: 'list' });
+    await allow('eve', { verb: 'patch', namespace: 'stock' });
+    const forbidden = (name: string) =>
+      `  sales/${name}: virtualmachines.kubevirt.io "${name}" is forbidden: User "eve" cannot patch resource "virtualmachines" in API group "kubevirt.io" in the namespace "sales"\n`;
+    assert.deepEqual(await scene.virtctl('protect', '-A', '-l', 'tier=db', '--as', 'eve'), {
+      code: 1,
+      out: 'VM stock/db-1 is protected from deletion\n1 VM is protected from deletion\n',
+      err: `Error protecting 2 of 3 VMs:\n${forbidden('db-1')}${forbidden('db-2')}`,
+    });
+    assert.deepEqual(await whoIs(), ['sales/db-1', 'sales/db-2', 'stock/db-1']);
+  });
+
+  test('shows what the server warns of, once', async () => {
+    const policy = { apiVersion: 'admissionregistration.k8s.io/v1', metadata: { name: 'unwise' } };
+    const path = '/apis/admissionregistration.k8s.io/v1';
+    await scene.front.put(`${path}/validatingadmissionpolicies`, {
+      ...policy,
+      kind: 'ValidatingAdmissionPolicy',
+      spec: {
+        matchConstraints: {
+          resourceRules: [
+            { apiGroups: ['kubevirt.io'], apiVersions: ['v1'], resources: ['virtualmachines'], operations: ['UPDATE'] },
+          ],
+        },
+        matchConditions: [
+          { name: 'ours', expression: "has(object.metadata.labels) && 'unwise' in object.metadata.labels" },
+        ],
+        validations: [{ expression: 'false', message: 'it is "unwise"' }],
+      },
+    });
+    await scene.front.put(`${path}/validatingadmissionpolicybindings`, {
+      ...policy,
+      kind: 'ValidatingAdmissionPolicyBinding',
+      spec: { policyName: 'unwise', validationActions: ['Warn'] },
+    });
+    const names = [scene.aName(), scene.aName()];
+    for (const name of names) {
+      await scene.aVm(name, { runStrategy: 'Halted' });
+      const body = { metadata: { labels: { unwise: 'yes' } } };
+      await scene.admin.patch(VIRTUAL_MACHINES, { namespace: 'default', name }, { type: 'merge', body });
+    }
+    const { code, out, err } = await scene.virtctl('protect', '-l', 'unwise');
+    assert.deepEqual([code, out.split('\n').length], [0, 4]);
+    assert.match(err, /^Warning: [^\n]*it is "unwise"\n$/);
   });
 
   test('tells of the commands of a group', async () => {
