@@ -28,5 +28,6 @@ export const virtualMachine: CustomKind<VirtualMachine> = {
     { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
     { name: 'Status', type: 'string', jsonPath: '.status.printableStatus' },
     { name: 'Ready', type: 'string', jsonPath: ".status.conditions[?(@.type=='Ready')].status" },
+    { name: 'Protected', type: 'boolean', jsonPath: '.status.deleteProtected', wide: true },
   ],
 };

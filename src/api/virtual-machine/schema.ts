@@ -74,6 +74,7 @@ export const vmStatus = obj({
   restoreInProgress: str({
     description: 'The VirtualMachineRestore that changes the machine; it does not start meanwhile.',
   }),
+  deleteProtected: bool({ description: 'Whether its label keeps it from being deleted.' }),
 });
 
 export type VmSpec = Infer<typeof vmSpec>;

@@ -4,6 +4,7 @@ import { adoption } from '#controllers/vm/adopt.ts';
 import { releaseInstance, removal, stop } from '#controllers/vm/delete.ts';
 import { recordIdentity } from '#controllers/vm/identity.ts';
 import { firmwareTrouble, missingFirmware, patchVm } from '#controllers/vm/persist-firmware.ts';
+import { protectionNews } from '#controllers/vm/protection.ts';
 import { wantOf } from '#controllers/vm/run-strategy.ts';
 import { prepareVm, start } from '#controllers/vm/start.ts';
 import { FAILED_CREATE, troubleOf } from '#controllers/vm/trouble.ts';
@@ -29,7 +30,14 @@ const rules: readonly Rule[] = [
   startWanted,
 ];
 
+/** What changed about its protection is told with the status that shows it. */
 export function decideVm(world: VmWorld): Plan {
+  const plan = decide(world);
+  if (plan.status === undefined) return plan;
+  return { ...plan, events: [...(plan.events ?? []), ...protectionNews(world)] };
+}
+
+function decide(world: VmWorld): Plan {
   for (const rule of rules) {
     const plan = rule(world);
     if (plan !== undefined) return plan;
@@ -52,7 +60,9 @@ export function concludeVm(world: VmWorld, failures: readonly Failure[]): Plan['
   if (failure === undefined) return undefined;
   const cause = textOf(failure.error);
   const start = { reason: FAILED_CREATE, message: `Failure while starting VMI: ${cause}` };
-  return vmStatusOf(world, firmwareTrouble(failure.change, cause) ?? start);
+  // Nothing is told here: that is left to the next look.
+  const { deleteProtected } = world.vm.status ?? {};
+  return { ...vmStatusOf(world, firmwareTrouble(failure.change, cause) ?? start), deleteProtected };
 }
 
 function releaseStopping(world: VmWorld): Plan | undefined {

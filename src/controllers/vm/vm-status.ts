@@ -3,6 +3,7 @@ import { runStrategyOf } from '#api/can.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import { conditionsOf, type Trouble } from '#controllers/vm/conditions.ts';
 import { printableStatusOf } from '#controllers/vm/printable-status.ts';
+import { protectionStatus } from '#controllers/vm/protection.ts';
 import { observedGeneration } from '#controllers/vm/restart-required.ts';
 import { startFailureOf } from '#controllers/vm/start-failure.ts';
 import { requestsOf } from '#controllers/vm/state-change-requests.ts';
@@ -27,6 +28,7 @@ export function vmStatusOf(world: VmWorld, trouble: Trouble | undefined = troubl
     ...(runStrategy === undefined ? {} : { runStrategy }),
     ...(lock?.kind === 'snapshot' ? { snapshotInProgress: lock.name } : {}),
     ...(lock?.kind === 'restore' ? { restoreInProgress: lock.name } : {}),
+    ...protectionStatus(world),
   };
 }
 

@@ -1,0 +1,58 @@
+/** How protected VMs, their claims and the volumes of these find each other. Reads caches only. */
+import { keyOf, objectKey } from '#client/object-key.ts';
+import type { Informer } from '#client/informer.ts';
+import { ownerKey, type ProtectedVms } from '#controllers/protection/protected-vms.ts';
+import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+
+/** Claims by the owner that controls them (ownerKey). */
+const BY_CONTROLLER = 'controller-owner';
+/** Volumes by the uid of the claim that they are bound to. */
+const BY_BOUND_CLAIM = 'bound-claim-uid';
+
+export class Disks {
+  readonly #vms: ProtectedVms;
+  readonly #claims: Informer<PersistentVolumeClaim>;
+  readonly #volumes: Informer<PersistentVolume>;
+
+  constructor(vms: ProtectedVms, claims: Informer<PersistentVolumeClaim>, volumes: Informer<PersistentVolume>) {
+    this.#vms = vms;
+    this.#claims = claims;
+    this.#volumes = volumes;
+    claims.addIndex(BY_CONTROLLER, controllerOf);
+    volumes.addIndex(BY_BOUND_CLAIM, ({ spec }) => (spec.claimRef?.uid ? [spec.claimRef.uid] : []));
+  }
+
+  /** Keys of the first protected VMs whose disk the claim is, in order. */
+  vmsOfClaim(claim: Stored<PersistentVolumeClaim>): readonly string[] {
+    const naming = this.#vms.first('claim', objectKey(claim));
+    const controlling = controllerOf(claim).flatMap((owner) => this.#vms.first('owner', owner));
+    return [...new Set([...naming, ...controlling])].toSorted();
+  }
+
+  /** Only its own side says for whom a volume is: a claim may name the volume of somebody else. */
+  vmsOfVolume({ spec }: PersistentVolume): readonly string[] {
+    const { namespace, name = '', uid } = spec.claimRef ?? {};
+    const claim = this.#claims.get(keyOf({ namespace, name }));
+    return claim === undefined || claim.metadata.uid !== uid ? [] : this.vmsOfClaim(claim);
+  }
+
+  /** Keys of the claims that the owner controls. */
+  controlledBy(owner: string): string[] {
+    return this.#claims.byIndex(BY_CONTROLLER, owner).map(objectKey);
+  }
+
+  volumesOf({ metadata }: Stored<PersistentVolumeClaim>): string[] {
+    return this.#volumes.byIndex(BY_BOUND_CLAIM, metadata.uid).map(objectKey);
+  }
+
+  volumesOfKey(claimKey: string): string[] {
+    const claim = this.#claims.get(claimKey);
+    return claim === undefined ? [] : this.volumesOf(claim);
+  }
+}
+
+function controllerOf({ metadata }: PersistentVolumeClaim): string[] {
+  const owner = metadata.ownerReferences?.find(({ controller }) => controller);
+  return owner === undefined ? [] : [ownerKey(metadata.namespace, owner.uid)];
+}

@@ -1,0 +1,136 @@
+/**
+ * Marks what a protected VM would be lost with, so that policies of the API server refuse to delete it, also when none of
+ * our processes is alive.
+ *
+ *   VM ──► its namespace
+ *    ├───► claims that its template names, or that it controls ──► the volumes bound to them
+ *    └───► the definition of VirtualMachines
+ *
+ * Which VMs that are is found in protected-vms.ts and disks.ts, what is to be done in decide-mark.ts. The policies are the
+ * operator's.
+ */
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import type { Informer } from '#client/informer.ts';
+import { parseKey } from '#client/object-key.ts';
+import type { PlaneController } from '#controllers/plane-controller.ts';
+import { decideMark, type MarkWorld } from '#controllers/protection/decide-mark.ts';
+import { Disks } from '#controllers/protection/disks.ts';
+import { Pace } from '#controllers/protection/pace.ts';
+import { ANYWHERE, ProtectedVms } from '#controllers/protection/protected-vms.ts';
+import {
+  CUSTOM_RESOURCE_DEFINITIONS,
+  NAMESPACES,
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+} from '#kube/core-kinds.ts';
+import { groupResource, type KubeObject, type Stored } from '#kube/meta.ts';
+import type { ControllerParts } from '#runtime/controller-parts.ts';
+import {
+  type ControllerDefinition,
+  defineController,
+  source,
+  type Source,
+  startController,
+} from '#runtime/controller.ts';
+
+const CONCURRENCY = 10;
+const VM_DEFINITION = groupResource(VIRTUAL_MACHINES);
+/** Each write of a definition makes API servers publish their schemas anew: a label on thousands of VMs must cost few. */
+const DEFINITION_PACE = { times: 10, periodMs: 10_000 };
+
+export const protectionController: PlaneController = {
+  account: 'protection-controller',
+  eventSource: 'protection-controller',
+  start(parts) {
+    const vms = new ProtectedVms(parts.informer(VIRTUAL_MACHINES), parts);
+    const disks = new Disks(vms, parts.informer(PERSISTENT_VOLUME_CLAIMS), parts.informer(PERSISTENT_VOLUMES));
+    const definitions = [
+      markNamespaces(parts, vms),
+      markClaims(parts, vms, disks),
+      markVolumes(parts, vms, disks),
+      markDefinition(parts, vms),
+    ];
+    return definitions.map((definition) => startController(definition, parts));
+  },
+};
+
+function markNamespaces({ informer }: ControllerParts, vms: ProtectedVms): ControllerDefinition<MarkWorld> {
+  const namespaces = informer(NAMESPACES);
+  return marking('protection-namespaces', namespaces, {
+    sources: [source(namespaces), vms.source('namespace', (name) => [name])],
+    vmsOf: ({ metadata }) => vms.first('namespace', metadata.name).map(nameOf),
+  });
+}
+
+function markClaims({ informer }: ControllerParts, vms: ProtectedVms, disks: Disks): ControllerDefinition<MarkWorld> {
+  const claims = informer(PERSISTENT_VOLUME_CLAIMS);
+  return marking('protection-claims', claims, {
+    sources: [
+      source(claims),
+      vms.source('claim', (key) => [key]),
+      vms.source('owner', (owner) => disks.controlledBy(owner)),
+    ],
+    vmsOf: (claim) => disks.vmsOfClaim(claim).map(nameOf),
+  });
+}
+
+function markVolumes({ informer }: ControllerParts, vms: ProtectedVms, disks: Disks): ControllerDefinition<MarkWorld> {
+  const volumes = informer(PERSISTENT_VOLUMES);
+  return marking('protection-volumes', volumes, {
+    sources: [
+      source(volumes),
+      source(informer(PERSISTENT_VOLUME_CLAIMS), (claim) => disks.volumesOf(claim)),
+      vms.source('claim', (key) => disks.volumesOfKey(key)),
+      vms.source('owner', (owner) => disks.controlledBy(owner).flatMap((key) => disks.volumesOfKey(key))),
+    ],
+    // Volumes are of no namespace: the mark names that of the VM.
+    vmsOf: (volume) => disks.vmsOfVolume(volume),
+  });
+}
+
+/** Of all the definitions of a cluster it is one. */
+function markDefinition({ informer, clock }: ControllerParts, vms: ProtectedVms): ControllerDefinition<MarkWorld> {
+  const definitions = informer(CUSTOM_RESOURCE_DEFINITIONS);
+  const pace = new Pace(DEFINITION_PACE);
+  const definition = marking('protection-definition', definitions, {
+    sources: [
+      source(definitions, ({ metadata }) => (metadata.name === VM_DEFINITION ? [VM_DEFINITION] : [])),
+      vms.source('anywhere', () => [VM_DEFINITION]),
+    ],
+    vmsOf: () => vms.first('anywhere', ANYWHERE),
+    waitMs: () => pace.waitMs(clock.elapsed()),
+  });
+  return { ...definition, applied: () => pace.done(clock.elapsed()) };
+}
+
+interface Marking<T extends KubeObject> {
+  readonly sources: readonly Source[];
+  /** As the mark names them, sorted. */
+  vmsOf(object: Stored<T>): readonly string[];
+  waitMs?(): number;
+}
+
+function marking<T extends KubeObject>(
+  name: string,
+  marked: Informer<T>,
+  { sources, vmsOf, waitMs = () => 0 }: Marking<T>,
+): ControllerDefinition<MarkWorld> {
+  const { type } = marked;
+  return defineController<MarkWorld>({
+    name,
+    type,
+    concurrency: CONCURRENCY,
+    sources,
+    observe(key) {
+      const object = marked.get(key);
+      return object === undefined ? undefined : { type, object, vms: vmsOf(object), waitMs: waitMs() };
+    },
+    decide: decideMark,
+    subject: ({ object }) => object,
+  });
+}
+
+/** Keys of one namespace and the names in them have the same order. */
+function nameOf(vmKey: string): string {
+  return parseKey(vmKey).name;
+}
