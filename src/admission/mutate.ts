@@ -1,5 +1,6 @@
-/** What we add to objects that are made. They come before their schema was asked: nothing about them is certain. */
+/** What we write into objects ourselves. They come before their schema was asked: nothing about them is certain. */
 import { fillFirmware } from '#admission/firmware-identity.ts';
+import { noteProtection } from '#admission/protection-notes.ts';
 import type { AdmissionRequest, Answer, PatchOperation } from '#admission/review.ts';
 import { VMI_FINALIZER } from '#api/names.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
@@ -7,13 +8,18 @@ import { isRecord, type KubeObject } from '#kube/meta.ts';
 export interface MutationParts {
   /** A random one (v4). */
   newUuid(): string;
+  /** As in objects: `2026-01-01T00:00:00Z`. */
+  now(): string;
 }
 
-export function mutateVirtualMachine(request: AdmissionRequest, { newUuid }: MutationParts): Answer {
-  const vm = newObject(request);
-  if (vm === undefined) return {};
-  const domain = at(vm, 'spec', 'template', 'spec', 'domain');
-  return { patch: fillFirmware(domain, '/spec/template/spec/domain', ['uuid', 'serial'], newUuid) };
+export function mutateVirtualMachine(request: AdmissionRequest, { newUuid, now }: MutationParts): Answer {
+  const domain = at(newObject(request), 'spec', 'template', 'spec', 'domain');
+  return {
+    patch: [
+      ...noteProtection(request, now()),
+      ...fillFirmware(domain, '/spec/template/spec/domain', ['uuid', 'serial'], newUuid),
+    ],
+  };
 }
 
 /** KubeVirt gives stand-alone instances no serial. */

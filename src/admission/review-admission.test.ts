@@ -12,6 +12,7 @@ const VM = '/mutate-virtualmachines';
 const VMI = '/mutate-virtualmachineinstances';
 const FINALIZER = 'kubevirt.io/foregroundDeleteVirtualMachine';
 const ADMIN = 'kubernetes-admin';
+const NOW = '2026-01-01T00:00:00Z';
 const CONTROLLER = 'system:serviceaccount:selfsame-system:vmi-controller';
 
 const LOOKUP: Lookup = {
@@ -19,6 +20,7 @@ const LOOKUP: Lookup = {
   kubevirts: () => [],
   vmsWithUuid: () => [],
   restoresOf: () => [],
+  protectedVms: async () => [],
 };
 
 interface Request {
@@ -35,6 +37,7 @@ async function ask({ path, object, oldObject, operation = 'CREATE', user = ADMIN
   const review = { request: { uid: 'u1', operation, userInfo: { username: user }, object, oldObject } };
   const { response } = await reviewAdmission(path, review, {
     newUuid: () => `uuid-${++count}`,
+    now: () => NOW,
     lookup: { ...LOOKUP, ...lookup },
   });
   assert.equal(response['uid'], 'u1');
@@ -236,7 +239,7 @@ for (const [name, path, review] of [
   ['an operation that is none', VM, { request: { uid: 'u', operation: 'LOOK' } }],
 ] as const) {
   test(`cannot answer ${name}`, async () => {
-    const parts = { newUuid: () => '', lookup: LOOKUP };
+    const parts = { newUuid: () => '', now: () => NOW, lookup: LOOKUP };
     await assert.rejects(reviewAdmission(path, review, parts), { code: 400 });
   });
 }

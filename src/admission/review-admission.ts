@@ -3,6 +3,7 @@
  * HTTPS, brings the lookup. The paths are those of the webhook configurations (operator/objects/).
  */
 import { mutateVirtualMachine, mutateVirtualMachineInstance, type MutationParts } from '#admission/mutate.ts';
+import { reviewProtectedDelete } from '#admission/protected-deletes.ts';
 import { readRequest, reviewOf } from '#admission/review.ts';
 import type { AdmissionRequest, AdmissionReview, Answer } from '#admission/review.ts';
 import {
@@ -19,7 +20,7 @@ export interface AdmissionParts extends MutationParts {
   readonly lookup: Lookup;
 }
 
-type Reviewer = (request: AdmissionRequest, parts: AdmissionParts) => Answer;
+type Reviewer = (request: AdmissionRequest, parts: AdmissionParts) => Answer | Promise<Answer>;
 
 const REVIEWERS: ReadonlyMap<string, Reviewer> = new Map<string, Reviewer>([
   ['/mutate-virtualmachines', mutateVirtualMachine],
@@ -29,6 +30,7 @@ const REVIEWERS: ReadonlyMap<string, Reviewer> = new Map<string, Reviewer>([
   ['/validate-virtualmachinesnapshots', reviewVirtualMachineSnapshot],
   ['/validate-virtualmachinerestores', (request, { lookup }) => reviewVirtualMachineRestore(request, lookup)],
   ['/validate-kubevirts', (request, { lookup }) => reviewKubeVirt(request, lookup)],
+  ['/validate-protected-deletes', (request, { lookup }) => reviewProtectedDelete(request, lookup)],
 ]);
 
 /** Throws ApiError for what is no review, or a path that is none of ours. */
@@ -37,5 +39,5 @@ export async function reviewAdmission(path: string, review: unknown, parts: Admi
   if (request === undefined) throw badRequest('expected an AdmissionReview of admission.k8s.io/v1 with a request');
   const reviewer = REVIEWERS.get(path.split('?', 1)[0] ?? '');
   if (reviewer === undefined) throw badRequest(`there is no webhook at ${path}`);
-  return reviewOf(request.uid, reviewer(request, parts));
+  return reviewOf(request.uid, await reviewer(request, parts));
 }

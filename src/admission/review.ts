@@ -13,13 +13,13 @@ export interface AdmissionRequest {
   readonly oldObject?: KubeObject;
 }
 
-export interface PatchOperation {
-  readonly op: 'add';
-  readonly path: string;
-  readonly value: unknown;
-}
+export type PatchOperation =
+  | { readonly op: 'add'; readonly path: string; readonly value: unknown }
+  | { readonly op: 'remove'; readonly path: string };
 
 export interface Answer {
+  /** Why it may not be done at all, whatever the object says. */
+  readonly denied?: string;
   readonly errors?: readonly FieldError[];
   readonly patch?: readonly PatchOperation[];
   readonly warnings?: readonly string[];
@@ -49,22 +49,28 @@ function asObject(value: unknown): KubeObject | undefined {
   return isRecord(value) && isRecord(value['metadata']) ? (value as KubeObject) : undefined;
 }
 
-export function reviewOf(uid: string, { errors = [], patch = [], warnings = [] }: Answer): AdmissionReview {
+export function reviewOf(uid: string, { denied, errors = [], patch = [], warnings = [] }: Answer): AdmissionReview {
+  const status = denied === undefined ? refusal(errors) : denial(denied);
   return {
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',
     response: {
       uid,
-      allowed: errors.length === 0,
-      ...(errors.length === 0 ? {} : { status: refusal(errors) }),
+      allowed: status === undefined,
+      ...(status === undefined ? {} : { status }),
       ...(patch.length === 0 ? {} : { patchType: 'JSONPatch', patch: encode(patch) }),
       ...(warnings.length === 0 ? {} : { warnings }),
     },
   };
 }
 
+function denial(message: string) {
+  return { status: 'Failure', code: 403, reason: 'Forbidden', message };
+}
+
 /** The texts of all, as KubeVirt joins them; the causes say the same to programs. */
 function refusal(errors: readonly FieldError[]) {
+  if (errors.length === 0) return undefined;
   return {
     status: 'Failure',
     code: 422,

@@ -1,9 +1,10 @@
 /** What we refuse. Objects come after their schema was asked: they have the shape of their kind. */
 import { duplicateWarnings, type VmName } from '#admission/duplicate-uuid.ts';
+import type { ProtectionLookup } from '#admission/protected-deletes.ts';
 import type { AdmissionRequest, Answer } from '#admission/review.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import type { KubeVirt } from '#api/kubevirt/kind.ts';
-import { SYSTEM_NAMESPACE } from '#api/names.ts';
+import { accountOf } from '#api/own-accounts.ts';
 import { validateKubeVirt } from '#api/validation/validate-kubevirt.ts';
 import { validateVirtualMachineInstance } from '#api/validation/validate-virtual-machine-instance.ts';
 import { validateVirtualMachineRestore } from '#api/validation/validate-virtual-machine-restore.ts';
@@ -16,7 +17,7 @@ import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.
 import type { KubeObject } from '#kube/meta.ts';
 
 /** What the answers depend on beside the review; the server reads it. */
-export interface Lookup {
+export interface Lookup extends ProtectionLookup {
   configuration(): Configuration;
   /** `namespace/name` of every KubeVirt object. */
   kubevirts(): readonly string[];
@@ -25,8 +26,6 @@ export interface Lookup {
   /** The VirtualMachineRestores of that VM that are not finished. */
   restoresOf(namespace: string, vmName: string): readonly { readonly name: string }[];
 }
-
-const accountOf = (name: string) => `system:serviceaccount:${SYSTEM_NAMESPACE}:${name}`;
 
 /** Who may do to instances what people may not. */
 const TRUSTED = new Set(['vm-controller', 'vmi-controller', 'selfsame-subresources'].map(accountOf));
@@ -39,7 +38,7 @@ export function reviewVirtualMachine(request: AdmissionRequest, lookup: Lookup):
   if (vm === undefined) return {};
   const writer = WRITERS.find((account) => accountOf(account) === request.user);
   const errors = validateVirtualMachine(vm, { old, configuration: lookup.configuration(), writer });
-  return { errors, warnings: [...virtualMachineWarnings(vm), ...duplicateWarnings(vm, lookup)] };
+  return { errors, warnings: [...virtualMachineWarnings(vm, old), ...duplicateWarnings(vm, lookup)] };
 }
 
 export function reviewVirtualMachineSnapshot(request: AdmissionRequest): Answer {

@@ -9,6 +9,7 @@ import type { Duplex } from 'node:stream';
 import { CommandError } from '#cli/flags.ts';
 import type { ClusterAccess, ReadFile } from '#client/kubeconfig.ts';
 import { errorOfAnswer } from '#client/transport.ts';
+import { parseWarnings } from '#client/warnings.ts';
 import type { Clock } from '#lib/clock.ts';
 import { clientHandshake, faultOfAnswer } from '#lib/websocket-handshake.ts';
 import { nonce, WebSocketStream } from '#lib/websocket.ts';
@@ -28,6 +29,8 @@ export interface ApiConnection {
   /** These throw ApiError for what the server refuses, CommandError where there is no answer. */
   get(path: string): Promise<unknown>;
   put(path: string, body: unknown): Promise<void>;
+  /** A JSON merge patch (RFC 7386); gives the object as it is now. */
+  patch(path: string, body: unknown): Promise<unknown>;
   openWebSocket(path: string, protocols: readonly string[]): Promise<WebSocketStream>;
   close(): void;
 }
@@ -39,12 +42,14 @@ export interface ConnectionOptions {
   readonly readFile: ReadFile;
   /** Whom to act as, instead of who `access` is. */
   readonly impersonate?: string | undefined;
+  /** Gets what the server accepts but warns of. */
+  readonly warn?: (text: string) => void;
   /** Gets a line for each request. */
   readonly trace?: (line: string) => void;
 }
 
 export function openConnection(options: ConnectionOptions): ApiConnection {
-  const { access, userAgent, clock, readFile, impersonate, trace } = options;
+  const { access, userAgent, clock, readFile, impersonate, warn, trace } = options;
   const url = new URL(access.server);
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const { certificateAuthority: ca, clientCertificate: cert, clientKey: key, insecureSkipTlsVerify } = access;
@@ -64,12 +69,13 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
     const headers: Record<string, string> = { Accept: 'application/json', 'User-Agent': userAgent, ...extra };
     if (token !== undefined) headers['Authorization'] = `Bearer ${token}`;
     if (impersonate !== undefined) headers['Impersonate-User'] = impersonate;
-    if (body !== undefined) headers['Content-Type'] = 'application/json';
+    if (body !== undefined) headers['Content-Type'] ??= 'application/json';
     const target = url.pathname.replace(/\/+$/, '') + path;
     const outgoing = { method, host, port: url.port === '' ? 443 : Number(url.port), path: target, headers, agent };
     try {
       const answer = await answered(outgoing, body, clock);
       trace?.(`${method} ${url.origin}${target} ${answer.incoming.statusCode ?? 0}`);
+      if (warn !== undefined) for (const text of parseWarnings(answer.incoming.headers['warning'])) warn(text);
       return answer;
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
@@ -81,16 +87,16 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
     namespace: access.namespace,
 
     async get(path) {
-      const text = await readAnswer(await send('GET', path, {}));
-      try {
-        return JSON.parse(text) as unknown;
-      } catch (cause) {
-        throw new CommandError(`Cannot read the answer to GET ${path}: it is not JSON`, { cause });
-      }
+      return parsed(await readAnswer(await send('GET', path, {})), `GET ${path}`);
     },
 
     async put(path, body) {
       await readAnswer(await send('PUT', path, {}, JSON.stringify(body)));
+    },
+
+    async patch(path, body) {
+      const type = { 'Content-Type': 'application/merge-patch+json' };
+      return parsed(await readAnswer(await send('PATCH', path, type, JSON.stringify(body))), `PATCH ${path}`);
     },
 
     async openWebSocket(path, protocols) {
@@ -153,6 +159,14 @@ async function readAnswer({ incoming }: Answered): Promise<string> {
   const { statusCode: status = 500 } = incoming;
   if (status < 200 || status > 299) throw errorOfAnswer(status, text);
   return text;
+}
+
+function parsed(text: string, request: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (cause) {
+    throw new CommandError(`Cannot read the answer to ${request}: it is not JSON`, { cause });
+  }
 }
 
 function headerOf({ headers }: IncomingMessage, name: string): string | undefined {

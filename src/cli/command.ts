@@ -23,6 +23,9 @@ export interface CommandContext<Values> {
   readonly clock: Clock;
 }
 
+/** How many arguments a command takes: so many, or from the one to the other. */
+export type ArgCount = number | readonly [least: number, most: number];
+
 export interface CommandDefinition<Table extends FlagTable> {
   readonly name: string;
   /** What stands after the name: `(VM)`. */
@@ -33,8 +36,7 @@ export interface CommandDefinition<Table extends FlagTable> {
   /** Each with its `#` line; `virtctl` stands for the name of the program. */
   readonly example: string;
   readonly flags: Table;
-  /** How many arguments it takes. */
-  readonly args: number;
+  readonly args: ArgCount;
   /** Rejects with what is to be shown. */
   run(context: CommandContext<FlagValues<Table>>): Promise<void>;
 }
@@ -45,6 +47,13 @@ export interface Command extends Omit<CommandDefinition<FlagTable>, 'run'> {
 
 export function defineCommand<Table extends FlagTable>(definition: CommandDefinition<Table>): Command {
   return definition;
+}
+
+/** What is wrong with this many, in cobra's words; undefined where nothing is. */
+export function argCountFault(takes: ArgCount, received: number): string | undefined {
+  const [least, most] = typeof takes === 'number' ? [takes, takes] : takes;
+  if (received >= least && received <= most) return undefined;
+  return `accepts ${least === most ? least : `between ${least} and ${most}`} arg(s), received ${received}`;
 }
 
 /** Commands of two words: `virtctl identity duplicates`. */

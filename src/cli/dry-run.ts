@@ -1,4 +1,4 @@
-/** `--dry-run`, which all verbs have. */
+/** `--dry-run`, which all verbs have, and so have protect and unprotect. */
 import { switchFlag } from '#cli/flags.ts';
 
 export const dryRunFlag = switchFlag({
@@ -11,4 +11,10 @@ export function dryRunOption(dryRun: boolean, print: (line: string) => void): { 
   if (!dryRun) return {};
   print('Dry Run execution');
   return { dryRun: ['All'] };
+}
+
+/** The same as the query of a write; tells the user. */
+export function dryRunQuery(dryRun: boolean, print: (line: string) => void): string {
+  const { dryRun: stages = [] } = dryRunOption(dryRun, print);
+  return stages.map((stage) => `?dryRun=${stage}`).join('');
 }

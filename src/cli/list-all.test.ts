@@ -64,7 +64,7 @@ for (const [title, { replies, asked, want, said = 0 }] of Object.entries(cases))
       return { items: reply.items, metadata: { continue: reply.continue } };
     };
     const odd = (item: unknown) => (Number(item) % 2 === 1 ? Number(item) * 10 : undefined);
-    const listed = listAll({ get }, '/vms', odd, (line) => lines.push(line));
+    const listed = listAll({ get }, { path: '/vms' }, odd, (line) => lines.push(line));
     if (want instanceof Error) await assert.rejects(listed, { name: want.name, message: want.message });
     else assert.deepEqual(await listed, want);
     assert.deepEqual(
@@ -80,10 +80,26 @@ test('what is no list is told', async () => {
   await assert.rejects(
     listAll(
       { get },
-      '/vms',
+      { path: '/vms' },
       () => 1,
       () => {},
     ),
     { name: 'CommandError', message: 'Cannot list /vms: the answer is no list' },
   );
+});
+
+test('a selector goes along with every page', async () => {
+  const asked: string[] = [];
+  const get = async (path: string) => {
+    asked.push(path);
+    return { items: [], metadata: { continue: asked.length === 1 ? 'x' : '' } };
+  };
+  await listAll(
+    { get },
+    { path: '/vms', labelSelector: 'tier in (db,web)' },
+    () => 1,
+    () => {},
+  );
+  const selector = 'labelSelector=tier+in+%28db%2Cweb%29';
+  assert.deepEqual(asked, [`/vms?limit=500&${selector}`, `/vms?limit=500&${selector}&continue=x`]);
 });

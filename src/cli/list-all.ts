@@ -9,34 +9,39 @@ const PAGE_SIZE = 500;
 const SMALLEST_PAGE = 8;
 const MAX_PAGES = 100_000;
 
+export interface Collection {
+  readonly path: string;
+  readonly labelSelector?: string;
+}
+
 /**
  * What `pick` makes of each object, undefined left out. All are of one revision: where the server has forgotten it
  * half-way, the list starts again once, and `say` is told. Throws as `api.get` does.
  */
 export async function listAll<T>(
   api: Pick<ApiConnection, 'get'>,
-  path: string,
+  collection: Collection,
   pick: (object: unknown) => T | undefined,
   say: (line: string) => void,
 ): Promise<T[]> {
   try {
-    return await listPages(api, path, pick);
+    return await listPages(api, collection, pick);
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 410) throw error;
     say(`The list took too long and has expired (${error.message}); reading it again from the beginning.`);
-    return await listPages(api, path, pick);
+    return await listPages(api, collection, pick);
   }
 }
 
 async function listPages<T>(
   api: Pick<ApiConnection, 'get'>,
-  path: string,
+  collection: Collection,
   pick: (object: unknown) => T | undefined,
 ): Promise<T[]> {
   const picked: T[] = [];
   let [limit, token] = [PAGE_SIZE, ''];
   for (let pages = 0; pages < MAX_PAGES; pages++) {
-    const page = await readPage(api, path, { limit, token });
+    const page = await readPage(api, collection, { limit, token });
     if (page === undefined) {
       limit = Math.max(SMALLEST_PAGE, Math.floor(limit / 4));
       continue;
@@ -48,13 +53,20 @@ async function listPages<T>(
     if (page.token === '') return picked;
     token = page.token;
   }
-  throw new CommandError(`Cannot list ${path}: it has more than ${MAX_PAGES} pages`);
+  throw new CommandError(`Cannot list ${collection.path}: it has more than ${MAX_PAGES} pages`);
 }
 
 /** Undefined where the page is too long and a shorter one may be had. */
-async function readPage(api: Pick<ApiConnection, 'get'>, path: string, ask: { limit: number; token: string }) {
-  const { limit, token } = ask;
-  const query = new URLSearchParams({ limit: String(limit), ...(token === '' ? {} : { continue: token }) });
+async function readPage(
+  api: Pick<ApiConnection, 'get'>,
+  { path, labelSelector }: Collection,
+  { limit, token }: { limit: number; token: string },
+) {
+  const query = new URLSearchParams({
+    limit: String(limit),
+    ...(labelSelector === undefined ? {} : { labelSelector }),
+    ...(token === '' ? {} : { continue: token }),
+  });
   try {
     return pageOf(await api.get(`${path}?${query.toString()}`), path);
   } catch (error) {

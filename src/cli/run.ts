@@ -1,16 +1,18 @@
 /** One call of virtctl, from its words to its exit code. The process itself is main.ts's. */
 import { openConnection, type ApiConnection } from '#cli/api-connection.ts';
 import { accessFlags, findAccess, type AccessSources } from '#cli/cluster-access.ts';
-import type { CommandContext, CommandEntry, Terminal } from '#cli/command.ts';
+import { argCountFault, type CommandContext, type CommandEntry, type Terminal } from '#cli/command.ts';
 import { console } from '#cli/commands/console.ts';
 import { identity } from '#cli/commands/identity.ts';
 import { pause } from '#cli/commands/pause.ts';
+import { protect } from '#cli/commands/protect.ts';
 import { reset } from '#cli/commands/reset.ts';
 import { restart } from '#cli/commands/restart.ts';
 import { softReboot } from '#cli/commands/soft-reboot.ts';
 import { start } from '#cli/commands/start.ts';
 import { stop } from '#cli/commands/stop.ts';
 import { unpause } from '#cli/commands/unpause.ts';
+import { unprotect } from '#cli/commands/unprotect.ts';
 import { version } from '#cli/commands/version.ts';
 import { findCommand } from '#cli/find-command.ts';
 import { CommandError, integerFlag, parseArgs, switchFlag } from '#cli/flags.ts';
@@ -25,12 +27,14 @@ export const commands: readonly CommandEntry[] = [
   console,
   identity,
   pause,
+  protect,
   reset,
   restart,
   softReboot,
   start,
   stop,
   unpause,
+  unprotect,
   version,
 ];
 
@@ -82,9 +86,8 @@ async function dispatch(call: Call, link: { api?: ApiConnection }): Promise<void
     terminal.stdout.write(commandHelp(program, path, command, sharedFlags));
     return;
   }
-  if (args.length !== command.args) {
-    throw new CommandError(`accepts ${command.args} arg(s), received ${args.length}`);
-  }
+  const fault = argCountFault(command.args, args.length);
+  if (fault !== undefined) throw new CommandError(fault);
   const connect = async (): Promise<ApiConnection> => {
     link.api ??= openConnection({
       access: findAccess(flags, call),
@@ -92,6 +95,7 @@ async function dispatch(call: Call, link: { api?: ApiConnection }): Promise<void
       clock,
       readFile: call.readFile,
       impersonate: flags.as,
+      warn: warningsTo(terminal.stderr),
       ...(flags.verbosity >= TRACE_LEVEL ? { trace: (line: string) => void terminal.stderr.write(`${line}\n`) } : {}),
     });
     return link.api;
@@ -107,6 +111,15 @@ async function dispatch(call: Call, link: { api?: ApiConnection }): Promise<void
     clock,
   };
   await command.run(context as CommandContext<never>);
+}
+
+/** As kubectl shows them: each once, however often it comes. */
+function warningsTo(stderr: NodeJS.WritableStream): (text: string) => void {
+  const shown = new Set<string>();
+  return (text) => {
+    if (!shown.has(text)) stderr.write(`Warning: ${text}\n`);
+    shown.add(text);
+  };
 }
 
 /** A server that does not tell its version soon has nothing to say about it. */

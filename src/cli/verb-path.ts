@@ -11,9 +11,10 @@ export function objectPath(kind: Kind, namespace: string, name: string): string 
   return `/apis/${KUBEVIRT_GROUP}/v1/${named(kind, namespace, name)}`;
 }
 
-/** Those of all namespaces. */
-export function collectionPath(kind: Kind): string {
-  return `/apis/${KUBEVIRT_GROUP}/v1/${kind}`;
+/** Those of one namespace, or of all. */
+export function collectionPath(kind: Kind, namespace?: string): string {
+  const within = namespace === undefined ? '' : `namespaces/${encodeURIComponent(namespace)}/`;
+  return `/apis/${KUBEVIRT_GROUP}/v1/${within}${kind}`;
 }
 
 function named(kind: Kind, namespace: string, name: string): string {

@@ -12,7 +12,7 @@ const HASH = 'operator.selfsame.io/hash';
 const wanted = desired(
   TYPE,
   { name: 'a', labels: { ours: 'yes' } },
-  { spec: { rules: [{ verb: 'get' }, { verb: 'list' }], selector: {}, conditions: [], mode: 'x' } },
+  { spec: { rules: [{ verb: 'get' }, { verb: 'list' }], selector: {}, conditions: [], mode: 'x', way: null } },
 );
 
 /** As the server stores what we wrote, changed by a merge patch. */
@@ -41,6 +41,7 @@ const cases: Record<string, { present: Stored; wanted?: Desired; want?: string[]
     want: ['/spec'],
   },
   'something in what is to be empty': { present: stored({ spec: { selector: { a: 'b' } } }), want: ['/spec'] },
+  'something that is not to be there': { present: stored({ spec: { way: { out: 'x' } } }), want: ['/spec'] },
   'something in a list that is to be empty': { present: stored({ spec: { conditions: ['no'] } }), want: ['/spec'] },
   'a label of ours': { present: stored({ metadata: { labels: { ours: 'no' } } }), want: ['/metadata/labels/ours'] },
   'no labels at all': { present: stored({ metadata: { labels: null } }), want: ['/metadata/labels'] },

@@ -15,6 +15,9 @@ export interface Desired {
   readonly initialAnnotations?: Readonly<Record<string, string>>;
 }
 
+/** What is wanted, and what there is of it. */
+export type Present = readonly (readonly [Desired, Stored | undefined])[];
+
 /** Which version of ours an object was written from. What we do not ask for any more is gone with the next one. */
 const HASH_ANNOTATION = 'operator.selfsame.io/hash';
 const MANAGED_BY = { 'app.kubernetes.io/managed-by': 'selfsame-operator' };
@@ -79,11 +82,11 @@ function notes(part: 'labels' | 'annotations', wanted: KubeObject, present: Stor
 }
 
 /**
- * Whether `present` says all that `wanted` says. Fields that the server fills in do not count; what we want to be empty
- * must be, and lists are as long as ours.
+ * Whether `present` says all that `wanted` says. Fields that the server fills in do not count; what we want to be empty,
+ * or not to be there (null), must be so, and lists are as long as ours.
  */
 function holds(present: unknown, wanted: unknown): boolean {
-  if (isEmpty(wanted)) return present === undefined || present === null || isEmpty(present);
+  if (wanted === null || isEmpty(wanted)) return present === undefined || present === null || isEmpty(present);
   if (Array.isArray(wanted)) {
     if (!Array.isArray(present) || present.length !== wanted.length) return false;
     return wanted.every((item, i) => holds(present[i], item));

@@ -8,9 +8,11 @@ import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { groupResource, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
-import { repair, type Desired } from '#operator/desired.ts';
+import { repair, type Desired, type Present } from '#operator/desired.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { installation } from '#operator/objects/installation.ts';
+import { POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
+import type { PolicySupport } from '#operator/policy-support.ts';
 import { installationStatus } from '#operator/status.ts';
 import { watched } from '#operator/watched.ts';
 import { defineController, type ControllerDefinition } from '#runtime/controller.ts';
@@ -20,39 +22,45 @@ const KEY = `${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`;
 
 export interface InstallationWorld {
   readonly kubevirt: Stored<KubeVirt> | undefined;
-  readonly present: readonly (readonly [Desired, Stored | undefined])[];
+  readonly present: Present;
+  readonly policies: PolicySupport;
   readonly now: string;
 }
 
 export interface InstallationParts {
   informer<T extends KubeObject>(type: ResourceType<T>): Informer<T>;
   readonly clock: Clock;
+  /** Where policies are not served nothing may look for them: it would never find out that there are none. */
+  readonly policies: PolicySupport;
 }
 
 export function installationController({
   informer,
   clock,
+  policies,
 }: InstallationParts): ControllerDefinition<InstallationWorld> {
-  const types = new Map([...definitions, ...installation].map(({ type }) => [groupResource(type), type]));
+  const all = [...definitions, ...installation].filter(({ type }) => policies === 'served' || !POLICY_TYPES.has(type));
+  const types = new Map(all.map(({ type }) => [groupResource(type), type]));
   const informers = new Map([...types].map(([key, type]) => [key, informer(type)]));
   const kubevirts = informer(KUBEVIRTS);
   const find = (wanted: Desired) => informers.get(groupResource(wanted.type))?.get(objectKey(wanted.object));
   return defineController<InstallationWorld>({
     name: 'operator',
     type: KUBEVIRTS,
-    sources: [...informers.values()].map((one) => watched(one, [...definitions, ...installation], () => KEY)),
+    sources: [...informers.values()].map((one) => watched(one, all, () => KEY)),
     observe: () => ({
       kubevirt: kubevirts.get(KEY),
-      present: [...definitions, ...installation].map((wanted) => [wanted, find(wanted)] as const),
+      present: all.map((wanted) => [wanted, find(wanted)] as const),
+      policies,
       now: timestamp(clock.now()),
     }),
     decide: decideInstallation,
-    conclude: ({ kubevirt, present, now }, failures) =>
-      kubevirt && installationStatus({ kubevirt, present, failures, now }),
+    conclude: ({ kubevirt, ...world }, failures) => kubevirt && installationStatus({ ...world, kubevirt, failures }),
     subject: ({ kubevirt }) => kubevirt,
   });
 }
 
+const POLICY_TYPES: ReadonlySet<ResourceType> = new Set([POLICIES, POLICY_BINDINGS]);
 const kept = new Set(installation);
 
 /** The definitions have a controller of their own; here only their state counts. */

@@ -1,9 +1,13 @@
 /** A controller that cannot start yet: what it looks at is not there. */
 import type { RunningController } from '#runtime/controller.ts';
 
-/** Starts it when `ready` says true; never where it says false, as after an abort. Until then it has nothing to do. */
-export function startLate(name: string, ready: Promise<boolean>, start: () => RunningController): RunningController {
-  const started = ready.then((yes) => (yes ? start() : undefined));
+/** Starts it with what `ready` gives; never where that is nothing, as after an abort. Until then it has nothing to do. */
+export function startLate<T>(
+  name: string,
+  ready: Promise<T | undefined>,
+  start: (found: T) => RunningController,
+): RunningController {
+  const started = ready.then((found) => (found === undefined ? undefined : start(found)));
   let running: RunningController | undefined;
   void started.then((controller) => (running = controller));
   return {

@@ -4,26 +4,34 @@ import type { KubeVirt } from '#api/kubevirt/kind.ts';
 import { findCondition, setCondition, type Condition } from '#kube/conditions.ts';
 import type { Stored } from '#kube/meta.ts';
 import { VERSION } from '#lib/version.ts';
-import { idOf, type Desired } from '#operator/desired.ts';
+import { idOf, type Desired, type Present } from '#operator/desired.ts';
 import type { Reporting } from '#operator/kinds.ts';
+import type { PolicySupport } from '#operator/policy-support.ts';
+import { hasTypeErrors, protectionHealth } from '#operator/protection-health.ts';
+import { toldOf } from '#operator/told.ts';
 import type { Failure } from '#runtime/plan.ts';
-
-/** So that the message stays readable; the log has all. */
-const MAX_TOLD = 5;
 
 export interface InstallationState {
   readonly kubevirt: Stored<KubeVirt>;
-  readonly present: readonly (readonly [Desired, Stored | undefined])[];
+  readonly present: Present;
+  readonly policies: PolicySupport;
   readonly failures: readonly Failure[];
   readonly now: string;
 }
 
-export function installationStatus({ kubevirt, present, failures, now }: InstallationState): KubeVirt['status'] {
+export function installationStatus({
+  kubevirt,
+  present,
+  policies,
+  failures,
+  now,
+}: InstallationState): KubeVirt['status'] {
   const cannot = failures.map(({ change, error }) => `cannot ${change.do}: ${change.why}: ${textOf(error)}`);
   const ailing = present.flatMap(([wanted, object]) => ailments(wanted, object));
   const problems = [...cannot, ...ailing];
   const message = toldOf(problems);
   const inPlace = cannot.length === 0;
+  const protection = protectionHealth(policies, present);
   const wasDeployed = kubevirt.status?.phase === 'Deployed';
   const conditions = [
     inPlace
@@ -35,6 +43,7 @@ export function installationStatus({ kubevirt, present, failures, now }: Install
     problems.length === 0
       ? said('Degraded', false, 'AllComponentsReady', 'All components are ready.')
       : said('Degraded', true, inPlace ? 'ComponentUnhealthy' : 'CannotKeepObjects', message),
+    said('DeleteProtectionAvailable', protection.isAvailable, protection.reason, protection.message),
   ];
   return {
     ...kubevirt.status,
@@ -55,21 +64,15 @@ function said(type: string, holds: boolean, reason: string, message: string) {
 
 /** What is in place, but does not work. */
 function ailments(wanted: Desired, object: Stored<Reporting> | undefined): string[] {
-  const { conditions, typeChecking } = object?.status ?? {};
+  const { conditions } = object?.status ?? {};
   const name = idOf(wanted);
   if (object?.metadata.deletionTimestamp !== undefined) return [`${name} is being deleted`];
-  const warnings = (typeChecking as { expressionWarnings?: readonly unknown[] } | undefined)?.expressionWarnings ?? [];
   const types = wanted.type.kind === 'APIService' ? ['Available'] : ['Established', 'NamesAccepted'];
   return [
     ...types.flatMap((type) => {
       const condition = findCondition(conditions, type);
       return condition?.status === 'False' ? [`${name} is not ${type}: ${condition.message ?? ''}`] : [];
     }),
-    ...(warnings.length === 0 ? [] : [`${name} has expressions with type errors`]),
+    ...(hasTypeErrors(object) ? [`${name} has expressions with type errors`] : []),
   ];
-}
-
-function toldOf(problems: readonly string[]): string {
-  const more = problems.length - MAX_TOLD;
-  return [...problems.slice(0, MAX_TOLD), ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
 }

@@ -5,6 +5,8 @@
  *   bootstrap (as an administrator would) ─► services ─► operator ─► our kinds are served ─► controllers
  */
 import { reviewAdmission } from '#admission/review-admission.ts';
+import type { Lookup } from '#admission/validate.ts';
+import { PROTECTED_SELECTOR } from '#api/delete-protection.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { BY_FIRMWARE_UUID, firmwareUuidOf } from '#api/firmware-uuid-index.ts';
 import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
@@ -18,6 +20,7 @@ import { keyOf, objectKey } from '#client/object-key.ts';
 import { createClient } from '#client/rest-client.ts';
 import { deviceMapController } from '#controllers/device-map/device-map.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
+import { protectionController } from '#controllers/protection/protection-controller.ts';
 import { restoreController } from '#controllers/restore/restore-controller.ts';
 import { snapshotController } from '#controllers/snapshot/snapshot-controller.ts';
 import { storageController } from '#controllers/storage/storage.ts';
@@ -29,7 +32,7 @@ import { AUTHENTICATED, MASTERS } from '#engine/auth/groups.ts';
 import { serviceAccountUser } from '#engine/auth/service-accounts/user.ts';
 import type { ApiHandler, UserInfo } from '#engine/request.ts';
 import type { LocalServices } from '#engine/services.ts';
-import type { Clock } from '#lib/clock.ts';
+import { timestamp, type Clock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
 import type { Log } from '#lib/log.ts';
 import { applyBootstrap, INFORMERS_ACCOUNT } from '#operator/bootstrap.ts';
@@ -66,6 +69,7 @@ const CONTROLLERS: readonly PlaneController[] = [
   volumeSnapshotController,
   snapshotController,
   restoreController,
+  protectionController,
 ];
 
 const DEPLOY_WAIT_MS = 20_000;
@@ -99,7 +103,7 @@ export async function startOwnParts(options: OwnPartsOptions): Promise<OwnParts>
     leave.push(services.addMetrics(() => metrics.text()));
     // The webhook answers before its configuration is there, and goes on without the settings until they are.
     const known: { now?: Known } = {};
-    leave.push(services.register(SYSTEM_NAMESPACE, WEBHOOK_SERVICE, webhook(known)));
+    leave.push(services.register(SYSTEM_NAMESPACE, WEBHOOK_SERVICE, webhook(options, known)));
     leave.push(services.register(SYSTEM_NAMESPACE, SUBRESOURCES_SERVICE, { api: subresources(options) }));
     controllers.push(...start(operatorController));
     await served({ informer, signal });
@@ -149,21 +153,23 @@ function knownTo(informer: SharedInformers['of']): Known {
   return { kubevirts, vms, restores };
 }
 
-function webhook(known: { readonly now?: Known }) {
-  const lookup = {
+function webhook(options: OwnPartsOptions, known: { readonly now?: Known }) {
+  const reader = accountClient(options, WEBHOOK_SERVICE);
+  const lookup: Lookup = {
     configuration: () => configurationOf(known.now?.kubevirts.get(`${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`)),
     kubevirts: () => (known.now?.kubevirts.list() ?? []).map((object) => objectKey(object)),
-    vmsWithUuid: (uuid: string) =>
+    vmsWithUuid: (uuid) =>
       (known.now?.vms.byIndex(BY_FIRMWARE_UUID, uuid.toLowerCase()) ?? []).map(({ metadata }) => ({
         namespace: metadata.namespace ?? '',
         name: metadata.name,
       })),
-    restoresOf: (namespace: string, name: string) =>
+    restoresOf: (namespace, name) =>
       (known.now?.restores.byIndex(UNFINISHED_BY_VM, keyOf({ namespace, name })) ?? []).map(({ metadata }) => metadata),
+    protectedVms: async (query) =>
+      (await reader.list(VIRTUAL_MACHINES, { ...query, labelSelector: PROTECTED_SELECTOR })).items,
   };
-  return {
-    review: (path: string, review: unknown) => reviewAdmission(path, review, { lookup, newUuid: newUid }),
-  };
+  const parts = { lookup, newUuid: newUid, now: () => timestamp(options.clock.now()) };
+  return { review: (path: string, review: unknown) => reviewAdmission(path, review, parts) };
 }
 
 function subresources(options: OwnPartsOptions): ApiHandler {

@@ -90,6 +90,8 @@ test('everything is in place under rights of its own, and it says so', async () 
     `${SNAPSHOTS}/volumesnapshotclasses/selfsame-local`,
     `${ADMISSION}/validatingadmissionpolicybindings/selfsame-node-snapshots`,
     `${ADMISSION}/validatingadmissionpolicybindings/selfsame-firmware-identity`,
+    `${ADMISSION}/validatingadmissionpolicybindings/kubevirt-vm-deletion-protection`,
+    '/api/v1/namespaces/selfsame-system/serviceaccounts/protection-controller',
   ]) {
     await api.ok('GET', path);
   }
@@ -97,7 +99,7 @@ test('everything is in place under rights of its own, and it says so', async () 
 
 test('no policy has anything that its types warn of', async () => {
   const { items } = await api.ok('GET', `${ADMISSION}/validatingadmissionpolicies`);
-  assert.ok(items.length >= 4);
+  assert.ok(items.length >= 7);
   for (const { metadata, status } of items) assert.deepEqual(status.typeChecking, {}, metadata.name);
 });
 
@@ -149,6 +151,53 @@ const drifts: Record<string, Drift> = {
     edit: { spec: { validationActions: ['Warn'], matchResources: { namespaceSelector: { matchLabels: { a: 'b' } } } } },
     read: ({ spec }) => [spec.validationActions, spec.matchResources?.namespaceSelector?.matchLabels],
     want: [['Deny'], undefined],
+  },
+  'a protection that fails open': {
+    path: `${ADMISSION}/validatingadmissionpolicies/kubevirt-vm-deletion-protection`,
+    edit: { spec: { failurePolicy: 'Ignore', validations: [{ expression: 'true' }] } },
+    read: ({ spec }) => [spec.failurePolicy, spec.validations.length, spec.validations[0].expression === 'true'],
+    want: ['Fail', 1, false],
+  },
+  'a protection whose policy was deleted': {
+    path: `${ADMISSION}/validatingadmissionpolicies/kubevirt-vm-deletion-protection`,
+    read: ({ metadata }) => metadata.labels['app.kubernetes.io/component'],
+    want: 'vmDeleteProtection',
+  },
+  'a protection whose binding was deleted': {
+    path: `${ADMISSION}/validatingadmissionpolicybindings/kubevirt-vm-deletion-protection`,
+    read: ({ spec }) => [spec.policyName, spec.validationActions],
+    want: ['kubevirt-vm-deletion-protection', ['Deny']],
+  },
+  'a protection that only warns': {
+    path: `${ADMISSION}/validatingadmissionpolicybindings/kubevirt-vm-deletion-protection`,
+    edit: { spec: { validationActions: ['Warn'] } },
+    read: ({ spec }) => spec.validationActions,
+    want: ['Deny'],
+  },
+  'a binding by which a policy leaves something out': {
+    path: `${ADMISSION}/validatingadmissionpolicybindings/selfsame-protected-vms`,
+    edit: {
+      spec: {
+        matchResources: {
+          excludeResourceRules: [
+            { operations: ['*'], apiGroups: ['*'], apiVersions: ['*'], resources: ['namespaces'], scope: '*' },
+          ],
+        },
+      },
+    },
+    read: ({ spec }) => spec.matchResources?.excludeResourceRules ?? [],
+    want: [],
+  },
+  'a binding by which a policy waits for a parameter': {
+    path: `${ADMISSION}/validatingadmissionpolicybindings/selfsame-protected-vms`,
+    edit: { spec: { paramRef: { name: 'x', parameterNotFoundAction: 'Allow' } } },
+    read: ({ spec }) => spec.paramRef ?? null,
+    want: null,
+  },
+  'a webhook that must not hold up the deletes of others': {
+    path: `${ADMISSION}/validatingwebhookconfigurations/selfsame-protected-deletes`,
+    read: ({ webhooks }) => webhooks.map(({ failurePolicy, timeoutSeconds }: Loose) => [failurePolicy, timeoutSeconds]),
+    want: [['Ignore', 5]],
   },
   'a class that cannot grow': {
     path: `${CLASSES}/local`,

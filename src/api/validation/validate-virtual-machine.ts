@@ -1,6 +1,7 @@
 /** Whether a VirtualMachine may be stored. Pure; returns everything that is wrong. */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { newlyWrong } from '#api/validation/already-wrong.ts';
+import { checkProtectionReason, protectionWarnings } from '#api/validation/delete-protection.ts';
 import { checkHeld, type OwnWriter } from '#api/validation/held.ts';
 import { checkInstanceSpec } from '#api/validation/instance-rules.ts';
 import { checkAnnotations, checkLabels } from '#api/validation/placement.ts';
@@ -30,6 +31,7 @@ export function validateVirtualMachine(vm: VirtualMachine, { old, configuration,
   return [
     ...nameFaults.map((text) => invalidValue('metadata.name', name, text)),
     ...(old === undefined ? [] : checkHeld(vm, old, writer)),
+    ...checkProtectionReason(vm, old),
     ...newlyWrong(vm.spec, old?.spec, (spec) => [...checkTemplateName(spec, vm), ...checkSpec(spec, configuration)]),
   ];
 }
@@ -58,6 +60,7 @@ function checkSpec(spec: VmSpec, configuration: Configuration): FieldError[] {
   return [...errors, ...checkInstanceSpec(template.spec, 'spec.template.spec', configuration)];
 }
 
-export function virtualMachineWarnings({ spec }: VirtualMachine): string[] {
-  return runStrategyWarnings(spec);
+/** `old`: as it was; absent when it is created. */
+export function virtualMachineWarnings(vm: VirtualMachine, old: VirtualMachine | undefined): string[] {
+  return [...runStrategyWarnings(vm.spec), ...protectionWarnings(vm, old)];
 }

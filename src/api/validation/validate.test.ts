@@ -74,8 +74,8 @@ for (const [name, { vm, old, want = [] }] of Object.entries(vms)) {
 }
 
 test('spec.running is warned of', () => {
-  assert.deepEqual(virtualMachineWarnings(aVm()), []);
-  assert.deepEqual(virtualMachineWarnings(aVm({ spec: { running: false } })), [
+  assert.deepEqual(virtualMachineWarnings(aVm(), undefined), []);
+  assert.deepEqual(virtualMachineWarnings(aVm({ spec: { running: false } }), undefined), [
     'spec.running is deprecated, please use spec.runStrategy instead.',
   ]);
 });

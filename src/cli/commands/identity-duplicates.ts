@@ -43,7 +43,7 @@ export const identityDuplicates = defineCommand({
 
 async function holders(api: ApiConnection, say: (line: string) => void): Promise<Holder[]> {
   try {
-    return await listAll(api, collectionPath('virtualmachines'), holderOf, say);
+    return await listAll(api, { path: collectionPath('virtualmachines') }, holderOf, say);
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== 403) throw error;
     throw new CommandError(`${error.message}\n${HINT}`, { cause: error });

@@ -120,7 +120,12 @@ test('two VMs on one claim: it stays marked until neither needs it', async (t) =
   const scene = await startScene(t);
   await make(scene, 'web', ['disk'], PROTECTED);
   await make(scene, 'db', ['disk', 'spare'], PROTECTED);
-  const both = { namespace: 'db, web', definition: 'default/db, default/web', disk: 'db, web', 'pv-disk': 'default/db, default/web' };
+  const both = {
+    namespace: 'db, web',
+    definition: 'default/db, default/web',
+    disk: 'db, web',
+    'pv-disk': 'default/db, default/web',
+  };
   assert.deepEqual(await marks(scene), { ...both, spare: 'db', 'pv-spare': 'default/db' });
   await unprotect(scene, 'web');
   assert.deepEqual(await marks(scene), { ...OF_DB, spare: 'db', 'pv-spare': 'default/db' });

@@ -1,6 +1,7 @@
 /** All that the operator keeps in place, but for the definitions of our kinds, which come first. In the order in which it is made. */
 import type { Desired } from '#operator/desired.ts';
 import { apiServices } from '#operator/objects/api-services.ts';
+import { deleteProtection } from '#operator/objects/delete-protection.ts';
 import { firmwarePolicy } from '#operator/objects/firmware-policy.ts';
 import { nodePolicies } from '#operator/objects/node-policies.ts';
 import { rbacObjects } from '#operator/objects/rbac.ts';
@@ -15,6 +16,7 @@ export const installation: readonly Desired[] = [
   ...volumeSnapshotClasses,
   ...nodePolicies,
   ...firmwarePolicy,
+  ...deleteProtection,
   // Before the webhooks, one of which would be asked about it.
   settings,
   ...webhookObjects,

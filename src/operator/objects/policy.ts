@@ -3,6 +3,7 @@ import { desired, type Desired } from '#operator/desired.ts';
 import { POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
 
 interface Policy {
+  readonly labels?: Readonly<Record<string, string>>;
   readonly resourceRules: readonly object[];
   readonly matchConditions?: readonly object[];
   readonly variables?: readonly object[];
@@ -12,26 +13,38 @@ interface Policy {
 /** The policy, and that it holds for everything. */
 export function policy(
   name: string,
-  { resourceRules, matchConditions = [], variables = [], validations }: Policy,
+  { labels, resourceRules, matchConditions = [], variables = [], validations }: Policy,
 ): Desired[] {
-  // As the server fills it in, or the operator would never find it as it should be.
-  const everywhere = { namespaceSelector: {}, objectSelector: {}, matchPolicy: 'Equivalent' };
-  const matchConstraints = { resourceRules, ...everywhere };
-  return [
-    desired(
-      POLICIES,
-      { name },
-      { spec: { failurePolicy: 'Fail', matchConstraints, matchConditions, variables, validations } },
-    ),
-    desired(
-      POLICY_BINDINGS,
-      { name },
-      { spec: { policyName: name, validationActions: ['Deny'], matchResources: everywhere } },
-    ),
-  ];
+  // As the server fills it in, or the operator would never find it as it should be; and nothing by which it could be
+  // made to look away.
+  const everywhere = {
+    namespaceSelector: {},
+    objectSelector: {},
+    excludeResourceRules: [],
+    matchPolicy: 'Equivalent',
+  };
+  const spec = {
+    failurePolicy: 'Fail',
+    paramKind: null,
+    matchConstraints: { resourceRules, ...everywhere },
+    matchConditions,
+    variables,
+    validations,
+  };
+  const binding = {
+    policyName: name,
+    paramRef: null,
+    validationActions: ['Deny'],
+    matchResources: { resourceRules: [], ...everywhere },
+  };
+  return [desired(POLICIES, { name, labels }, { spec }), desired(POLICY_BINDINGS, { name, labels }, { spec: binding })];
 }
 
 /** One rule of a policy: these resources, when they are changed. */
 export function whenUpdated(apiGroup: string, ...resources: readonly string[]) {
   return { operations: ['UPDATE'], apiGroups: [apiGroup], apiVersions: ['v1'], resources, scope: '*' };
+}
+
+export function whenDeleted(apiGroup: string, ...resources: readonly string[]) {
+  return { operations: ['DELETE'], apiGroups: [apiGroup], apiVersions: ['v1'], resources, scope: '*' };
 }

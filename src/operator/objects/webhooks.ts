@@ -1,25 +1,40 @@
-/** Who is asked about our kinds before they are stored: admission/, served by the service selfsame-webhook. */
+/** Who is asked about our kinds before they are stored, and before what VMs need is deleted: admission/, served by the service selfsame-webhook. */
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import {
+  CUSTOM_RESOURCE_DEFINITIONS,
+  NAMESPACES,
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+} from '#kube/core-kinds.ts';
 import type { ResourceType } from '#kube/meta.ts';
 import { desired, type Desired } from '#operator/desired.ts';
 import { MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS } from '#operator/kinds.ts';
 
 export const WEBHOOK_SERVICE = 'selfsame-webhook';
 const TIMEOUT_SECONDS = 10;
+/** Of what is asked in addition, about objects of others: they must not wait long for it. */
+const SHORT_TIMEOUT_SECONDS = 5;
 
 type Kind = Pick<ResourceType, 'group' | 'version' | 'plural'>;
 
-function webhook(verb: 'mutate' | 'validate', { group, version, plural }: Kind, operations: readonly string[]) {
+function webhook(verb: 'mutate' | 'validate', kind: Kind, operations: readonly string[]) {
+  return { ...hook(`${verb}-${kind.plural}`, [ruleOf(kind, operations)]), failurePolicy: 'Fail' };
+}
+
+function ruleOf({ group, version, plural }: Kind, operations: readonly string[]) {
+  return { operations, apiGroups: [group], apiVersions: [version], resources: [plural], scope: '*' };
+}
+
+function hook(name: string, rules: readonly object[]) {
   return {
-    name: `${verb}-${plural}.selfsame.io`,
-    clientConfig: { service: { namespace: SYSTEM_NAMESPACE, name: WEBHOOK_SERVICE, path: `/${verb}-${plural}` } },
-    rules: [{ operations, apiGroups: [group], apiVersions: [version], resources: [plural], scope: '*' }],
-    failurePolicy: 'Fail',
+    name: `${name}.selfsame.io`,
+    clientConfig: { service: { namespace: SYSTEM_NAMESPACE, name: WEBHOOK_SERVICE, path: `/${name}` } },
+    rules,
     matchPolicy: 'Equivalent',
     // Empty, and to stay so: nobody is left out.
     matchConditions: [],
@@ -39,13 +54,20 @@ const VALIDATED: readonly Kind[] = [
   VIRTUAL_MACHINE_RESTORES,
 ];
 
+const GUARDED: readonly Kind[] = [
+  NAMESPACES,
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  CUSTOM_RESOURCE_DEFINITIONS,
+];
+
 export const webhookObjects: readonly Desired[] = [
   desired(
     MUTATING_WEBHOOKS,
     { name: 'selfsame' },
     {
       webhooks: [
-        webhook('mutate', VIRTUAL_MACHINES, ['CREATE']),
+        webhook('mutate', VIRTUAL_MACHINES, ['CREATE', 'UPDATE']),
         webhook('mutate', VIRTUAL_MACHINE_INSTANCES, ['CREATE']),
       ],
     },
@@ -55,6 +77,23 @@ export const webhookObjects: readonly Desired[] = [
     { name: 'selfsame' },
     {
       webhooks: VALIDATED.map((kind) => webhook('validate', kind, ['CREATE', 'UPDATE'])),
+    },
+  ),
+  // Apart from the others: a policy holds when it does not answer, and what others own must go on without us.
+  desired(
+    VALIDATING_WEBHOOKS,
+    { name: 'selfsame-protected-deletes' },
+    {
+      webhooks: [
+        {
+          ...hook(
+            'validate-protected-deletes',
+            GUARDED.map((kind) => ruleOf(kind, ['DELETE'])),
+          ),
+          failurePolicy: 'Ignore',
+          timeoutSeconds: SHORT_TIMEOUT_SECONDS,
+        },
+      ],
     },
   ),
 ];

@@ -88,6 +88,13 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     volumeSnapshots(READ, 'volumesnapshotclasses'),
     rule(READ, CORE, 'persistentvolumeclaims', 'persistentvolumes', 'pods', 'nodes'),
   ],
+  'protection-controller': [
+    RECORD_EVENTS,
+    vms(READ, 'virtualmachines'),
+    // The mark that says which protected VMs would be lost with them.
+    rule([...READ, 'patch'], CORE, 'namespaces', 'persistentvolumeclaims', 'persistentvolumes'),
+    rule([...READ, 'patch'], 'apiextensions.k8s.io', 'customresourcedefinitions'),
+  ],
   'device-map-controller': [
     RECORD_EVENTS,
     vms(READ, 'virtualmachines', 'virtualmachineinstances'),

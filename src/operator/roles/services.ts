@@ -3,7 +3,7 @@ import type { PolicyRule } from '#operator/kinds.ts';
 import { CORE, READ, READ_SETTINGS, rule, vms, vmSnapshots } from '#operator/roles/rules.ts';
 
 export const serviceRoles: Readonly<Record<string, readonly PolicyRule[]>> = {
-  // Beside the settings: who has the same firmware uuid, and which restores are not finished.
+  // Beside the settings: who has the same firmware uuid, who is protected, and which restores are not finished.
   'selfsame-webhook': [READ_SETTINGS, vms(READ, 'virtualmachines'), vmSnapshots(READ, 'virtualmachinerestores')],
   // Whoever asks it was allowed to by the API server; it then acts for them.
   'selfsame-subresources': [

@@ -8,6 +8,8 @@ import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { applyBootstrap, INFORMERS_ACCOUNT } from '#operator/bootstrap.ts';
 import { operatorController, served } from '#operator/operator-controller.ts';
+import type { RunningController } from '#runtime/controller.ts';
+import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { noEvents } from '#runtime/events.ts';
 import { Metrics } from '#runtime/metrics.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
@@ -15,10 +17,20 @@ import type { Informer } from '#client/informer.ts';
 import { ADMIN, type TestApi } from '#test/support/test-api.ts';
 
 export interface OperatorPlane {
+  readonly metrics: Metrics;
   informer<T extends KubeObject>(type: ResourceType<T>): Informer<T>;
+  /** With the rights of that account of ours. */
+  client(account: string): Client;
+  /** One more controller, under its own account. It ends with the operator, or when `end` is called. */
+  run(controller: Runnable): { end(): Promise<void> };
   /** Waits until neither the engine nor the operator has anything left to do now. */
   settle(): Promise<void>;
   stop(): Promise<void>;
+}
+
+interface Runnable {
+  readonly account: string;
+  start(parts: ControllerParts): readonly RunningController[];
 }
 
 /** As a service account of ours, with no more rights than it has. */
@@ -37,21 +49,41 @@ export async function startOperator(api: TestApi): Promise<OperatorPlane> {
   const shared = { clock: systemClock, log: silentLog, signal };
   const informers = new SharedInformers({ ...shared, reader: clientOf(asAccount(INFORMERS_ACCOUNT)) });
   const informer: OperatorPlane['informer'] = (type) => informers.of(type);
+  const metrics = new Metrics();
   const parts = {
     ...shared,
     informer,
     client: clientOf(asAccount(operatorController.account)),
     events: noEvents,
-    metrics: new Metrics(),
+    metrics,
   };
-  const running = operatorController.start(parts);
+  const running = new Set(operatorController.start(parts));
+  const client = (account: string) => clientOf(asAccount(account));
   await served(parts);
   return {
+    metrics,
     informer,
+    client,
+    run({ account, start }) {
+      const ending = new AbortController();
+      const started = start({
+        ...parts,
+        client: client(account),
+        signal: AbortSignal.any([signal, ending.signal]),
+      });
+      for (const controller of started) running.add(controller);
+      return {
+        async end() {
+          ending.abort();
+          await Promise.all(started.map(({ stopped }) => stopped));
+          for (const controller of started) running.delete(controller);
+        },
+      };
+    },
     async settle() {
       for (let revision = -1; revision !== api.store.revision;) {
         revision = api.store.revision;
-        await Promise.all(running.map((controller) => controller.idle()));
+        await Promise.all([...running].map((controller) => controller.idle()));
         await api.settle();
         await api.core.aggregation.settled();
         await api.settle();
@@ -59,7 +91,7 @@ export async function startOperator(api: TestApi): Promise<OperatorPlane> {
     },
     async stop() {
       stopping.abort();
-      await Promise.all([...running.map(({ stopped }) => stopped), informers.stopped()]);
+      await Promise.all([...[...running].map(({ stopped }) => stopped), informers.stopped()]);
     },
   };
 }

@@ -1,0 +1,10 @@
+/** How the API server names our parts when they ask it for something. */
+import { SYSTEM_NAMESPACE } from '#api/names.ts';
+
+export const accountOf = (name: string) => `system:serviceaccount:${SYSTEM_NAMESPACE}:${name}`;
+
+/** The only writer of marks (PROTECTED_VMS_ANNOTATION). */
+export const PROTECTION_ACCOUNT = accountOf('protection-controller');
+
+/** Who puts other disks in the place of those of a VM, because somebody asked for it: protected VMs are restored, too. */
+export const CLAIM_REPLACERS: readonly string[] = [accountOf('restore-controller')];

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  protecting,
+  summaryOf,
+  targetOf,
+  UNPROTECTING,
+  vmNameOf,
+  type Target,
+  type TargetWords,
+} from '#cli/protection.ts';
+
+const LABEL = 'kubevirt.io/vm-delete-protection';
+const REASON = 'selfsame.io/delete-protection-reason';
+const labels = { [LABEL]: 'true' };
+
+const patches: Record<string, { reason?: string; want: object }> = {
+  'no reason leaves an earlier one alone': { want: { metadata: { labels } } },
+  'a reason is written beside the label': {
+    reason: 'holds the ledger',
+    want: { metadata: { labels, annotations: { [REASON]: 'holds the ledger' } } },
+  },
+  'an empty reason removes an earlier one': {
+    reason: '',
+    want: { metadata: { labels, annotations: { [REASON]: null } } },
+  },
+  'the longest reason': {
+    reason: 'x'.repeat(1024),
+    want: { metadata: { labels, annotations: { [REASON]: 'x'.repeat(1024) } } },
+  },
+};
+for (const [title, { reason, want }] of Object.entries(patches)) {
+  test(title, () => assert.deepEqual(protecting(reason).patch, want));
+}
+
+test('a longer reason is refused', () => {
+  assert.throws(() => protecting('x'.repeat(1025)), {
+    name: 'CommandError',
+    message: 'Cannot use --reason: it has 1025 characters; expected at most 1024',
+  });
+});
+
+test('unprotecting removes the label and nothing else', () => {
+  assert.deepEqual(UNPROTECTING.patch, { metadata: { labels: { [LABEL]: null } } });
+});
+
+const answers: Record<string, { vm: unknown; protect: string | undefined; unprotect: string | undefined }> = {
+  'one that is protected': {
+    vm: { metadata: { labels } },
+    protect: undefined,
+    unprotect: `the server kept the label ${LABEL}`,
+  },
+  'one that is not': {
+    vm: { metadata: { labels: { [LABEL]: 'false' } } },
+    protect: `the server did not keep the label ${LABEL}`,
+    unprotect: undefined,
+  },
+  'one that is being deleted': {
+    vm: { metadata: { labels, deletionTimestamp: '2026-01-01T00:00:00Z' } },
+    protect: 'it is being deleted already',
+    unprotect: `the server kept the label ${LABEL}`,
+  },
+  'no object': { vm: '', protect: `the server did not keep the label ${LABEL}`, unprotect: undefined },
+};
+for (const [title, { vm, protect, unprotect }] of Object.entries(answers)) {
+  test(`the answer is ${title}`, () => {
+    assert.deepEqual([protecting('why').complaint(vm), UNPROTECTING.complaint(vm)], [protect, unprotect]);
+  });
+}
+
+const words = (given: Partial<TargetWords>): TargetWords => ({
+  args: [],
+  selector: undefined,
+  allNamespaces: false,
+  namespace: undefined,
+  ...given,
+});
+const targets: Record<string, { given: Partial<TargetWords>; want: Target }> = {
+  'a name': { given: { args: ['db'], namespace: 'lab' }, want: { name: 'db' } },
+  'a selector': { given: { selector: 'tier=db' }, want: { selector: 'tier=db', everywhere: false } },
+  'a selector everywhere': {
+    given: { selector: 'tier=db', allNamespaces: true },
+    want: { selector: 'tier=db', everywhere: true },
+  },
+};
+for (const [title, { given, want }] of Object.entries(targets)) {
+  test(`takes ${title}`, () => assert.deepEqual(targetOf(words(given)), want));
+}
+
+const refused: Record<string, { given: Partial<TargetWords>; message: string | RegExp }> = {
+  nothing: { given: {}, message: 'expected the name of a VM, or --selector' },
+  'an empty name': { given: { args: [''] }, message: 'expected the name of a VM, or --selector' },
+  'a name and a selector': {
+    given: { args: ['db'], selector: 'tier=db' },
+    message: 'a name and --selector exclude each other',
+  },
+  'an empty selector': { given: { selector: '' }, message: '--selector is empty' },
+  'a selector of spaces': { given: { selector: '  ' }, message: '--selector is empty' },
+  'a selector that is none': { given: { selector: 'tier in' }, message: /^unable to parse requirement: / },
+  'a name in all namespaces': {
+    given: { args: ['db'], allNamespaces: true },
+    message: '--all-namespaces needs --selector: a name is of one namespace',
+  },
+  'one namespace and all': {
+    given: { selector: 'tier=db', allNamespaces: true, namespace: 'lab' },
+    message: '--namespace and --all-namespaces exclude each other',
+  },
+};
+for (const [title, { given, message }] of Object.entries(refused)) {
+  test(`refuses ${title}`, () => assert.throws(() => targetOf(words(given)), { message }));
+}
+
+test('what is kept of a VM is where it is', () => {
+  assert.deepEqual(vmNameOf({ metadata: { namespace: 'lab', name: 'db', labels } }), { namespace: 'lab', name: 'db' });
+  assert.equal(vmNameOf({ metadata: {} }), undefined);
+});
+
+test('a summary knows one from many', () => {
+  assert.equal(summaryOf(1, UNPROTECTING), '1 VM is no longer protected from deletion');
+  assert.equal(summaryOf(3, protecting(undefined)), '3 VMs are protected from deletion');
+});

@@ -1,0 +1,102 @@
+/**
+ * Protected VMs stay, whichever of our processes are alive: the API server itself refuses to delete them, and whatever
+ * they would be lost with. What that is, is told by the marks of controllers/protection; nobody else may write them.
+ */
+import { PROTECTED_VMS_ANNOTATION, PROTECTION_LABEL, PROTECTION_POLICY } from '#api/delete-protection.ts';
+import { KUBEVIRT_GROUP } from '#api/names.ts';
+import { CLAIM_REPLACERS, PROTECTION_ACCOUNT } from '#api/own-accounts.ts';
+import { BONDS, deleteRefusal } from '#api/protected-deletes.ts';
+import type { Desired } from '#operator/desired.ts';
+import { policy, whenDeleted, whenUpdated } from '#operator/objects/policy.ts';
+
+const APIEXTENSIONS = 'apiextensions.k8s.io';
+const user = 'request.userInfo.username';
+
+/** A text of CEL; what is in it has no quotes of that kind. */
+const text = (value: string) => `'${value}'`;
+const list = (values: readonly string[]) => `[${values.map(text).join(', ')}]`;
+
+/** '' where there is none. */
+const markOf = (object: string) =>
+  `(has(${object}.metadata.annotations) && '${PROTECTED_VMS_ANNOTATION}' in ${object}.metadata.annotations ? ${object}.metadata.annotations['${PROTECTED_VMS_ANNOTATION}'] : '')`;
+
+/** A value between two pieces of a text. */
+const inserted = (expression: string) => `' + ${expression} + '`;
+const bonds = `{${Object.entries(BONDS)
+  .map(([kind, bond]) => `${text(kind)}: ${text(bond)}`)
+  .join(', ')}}`;
+
+/** Name, rule and words are those of upstream's operator: its users and tools know them. */
+const vms = policy(PROTECTION_POLICY, {
+  labels: {
+    'app.kubernetes.io/name': 'vm-delete-protection',
+    'app.kubernetes.io/component': 'vmDeleteProtection',
+  },
+  resourceRules: [{ ...whenDeleted(KUBEVIRT_GROUP, 'virtualmachines'), apiVersions: ['v1', 'v1alpha3'] }],
+  variables: [{ name: 'label', expression: `string('${PROTECTION_LABEL}')` }],
+  validations: [
+    {
+      expression:
+        "(!has(oldObject.metadata.labels) || !(variables.label in oldObject.metadata.labels) || !oldObject.metadata.labels[variables.label].matches('^(true|True)$'))",
+      messageExpression:
+        "'VirtualMachine ' + string(oldObject.metadata.name) + ' cannot be deleted, disable/remove label \\'' + variables.label + '\\' from VirtualMachine before deleting it'",
+    },
+  ],
+});
+
+const whatTheyNeed = policy('selfsame-protected-vms', {
+  resourceRules: [
+    whenDeleted('', 'namespaces', 'persistentvolumeclaims', 'persistentvolumes'),
+    whenDeleted(APIEXTENSIONS, 'customresourcedefinitions'),
+  ],
+  matchConditions: [
+    { name: 'is-marked', expression: `${markOf('oldObject')} != ''` },
+    {
+      name: 'is-not-replaced',
+      expression: `!(request.kind.kind == 'PersistentVolumeClaim' && ${user} in ${list(CLAIM_REPLACERS)})`,
+    },
+    {
+      // The claim of one that is released is gone: no VM has its data any more.
+      name: 'is-in-use',
+      expression: `request.kind.kind != 'PersistentVolume' || (has(oldObject.status) && has(oldObject.status.phase) && oldObject.status.phase == 'Bound')`,
+    },
+  ],
+  variables: [{ name: 'vms', expression: markOf('oldObject') }],
+  validations: [
+    {
+      expression: "variables.vms == ''",
+      messageExpression: text(
+        deleteRefusal({
+          kind: inserted('request.kind.kind'),
+          name: inserted('oldObject.metadata.name'),
+          bond: inserted(`${bonds}[request.kind.kind]`),
+          vms: inserted('variables.vms'),
+        }),
+      ),
+      reason: 'Forbidden',
+    },
+  ],
+});
+
+const marks = policy('selfsame-protected-marks', {
+  resourceRules: [
+    // Also where only the status is written: annotations go with it.
+    whenUpdated(
+      '',
+      ...['namespaces', 'namespaces/status', 'namespaces/finalize'],
+      ...['persistentvolumeclaims', 'persistentvolumeclaims/status'],
+      ...['persistentvolumes', 'persistentvolumes/status'],
+    ),
+    whenUpdated(APIEXTENSIONS, 'customresourcedefinitions', 'customresourcedefinitions/status'),
+  ],
+  matchConditions: [{ name: 'changes-a-mark', expression: `${markOf('object')} != ${markOf('oldObject')}` }],
+  validations: [
+    {
+      expression: `${user} == '${PROTECTION_ACCOUNT}'`,
+      message: `${PROTECTED_VMS_ANNOTATION} is written by Selfsame only`,
+      reason: 'Forbidden',
+    },
+  ],
+});
+
+export const deleteProtection: readonly Desired[] = [...vms, ...whatTheyNeed, ...marks];

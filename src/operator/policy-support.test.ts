@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Reader } from '#client/client.ts';
+import { errorOfAnswer } from '#client/transport.ts';
+import { systemClock, type Clock } from '#lib/clock.ts';
+import { silentLog } from '#lib/log.ts';
+import { findPolicySupport } from '#operator/policy-support.ts';
+
+/** What the server answers, one after another. */
+const answers: Record<string, { codes: readonly number[]; want: 'served' | 'missing' | undefined }> = {
+  'a server that lists them serves them': { codes: [200], want: 'served' },
+  'one that does not know the path does not': { codes: [404], want: 'missing' },
+  'one that does not answer yet is asked again': { codes: [503, 500, 403, 200], want: 'served' },
+  'and may turn out to be old': { codes: [503, 404], want: 'missing' },
+  'one that never answers is asked until we end': { codes: [503, 503], want: undefined },
+};
+
+for (const [name, { codes, want }] of Object.entries(answers)) {
+  test(name, async () => {
+    const left = [...codes];
+    const ending = new AbortController();
+    const client: Pick<Reader, 'list'> = {
+      list: async () => {
+        const code = left.shift() ?? 503;
+        if (left.length === 0 && want === undefined) ending.abort();
+        // As Kubernetes says it: no Status.
+        if (code !== 200) throw errorOfAnswer(code, '404 page not found\n');
+        return { apiVersion: 'v1', kind: 'List', metadata: { resourceVersion: '1' }, items: [] };
+      },
+    };
+    const delays: number[] = [];
+    const clock: Clock = {
+      ...systemClock,
+      after(ms, fn) {
+        delays.push(ms);
+        queueMicrotask(fn);
+        return () => undefined;
+      },
+    };
+    assert.equal(await findPolicySupport({ client, clock, log: silentLog, signal: ending.signal }), want);
+    assert.deepEqual(left, []);
+    assert.deepEqual(delays, [200, 400, 800].slice(0, want === undefined ? 1 : codes.length - 1));
+  });
+}

@@ -1,0 +1,47 @@
+/** Whether the cluster knows ValidatingAdmissionPolicies: Kubernetes before 1.30 does not, and all else works there, too. */
+import type { Reader } from '#client/client.ts';
+import { delay } from '#client/abort.ts';
+import { isApiError } from '#kube/api-error.ts';
+import { backoffMs } from '#lib/backoff.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { Log } from '#lib/log.ts';
+import { POLICIES } from '#operator/kinds.ts';
+
+export type PolicySupport = 'served' | 'missing';
+
+export const missingWithoutPolicies = [
+  'This cluster serves no ValidatingAdmissionPolicies of admissionregistration.k8s.io/v1; Kubernetes 1.30 and later do.',
+  'Missing without them: delete protection, the restriction of nodes to what is theirs, the refusal to remove firmware uuids.',
+].join(' ');
+
+export interface SupportParts {
+  readonly client: Pick<Reader, 'list'>;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+const RETRY = { firstMs: 200, maxMs: 10_000 };
+
+/** Asks until there is an answer; undefined when the signal was aborted before. */
+export async function findPolicySupport({
+  client,
+  clock,
+  log,
+  signal,
+}: SupportParts): Promise<PolicySupport | undefined> {
+  for (let failures = 0; !signal.aborted;) {
+    try {
+      await client.list(POLICIES, { limit: 1, signal });
+      return 'served';
+    } catch (error) {
+      if (isApiError(error, 'NotFound')) return 'missing';
+      failures++;
+      const delayMs = backoffMs(failures, RETRY);
+      if (!signal.aborted)
+        log.warn({ err: error, delayMs }, 'Cannot find out whether policies are served; asking again');
+      await delay(clock, delayMs, { signal });
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,128 @@
+/** When we say that protected VMs are protected. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { KubeVirt } from '#api/kubevirt/kind.ts';
+import { applyMergePatch } from '#kube/merge-patch.ts';
+import type { Stored } from '#kube/meta.ts';
+import { idOf, type Present } from '#operator/desired.ts';
+import { deleteProtection } from '#operator/objects/delete-protection.ts';
+import { installation } from '#operator/objects/installation.ts';
+import { protectionHealth } from '#operator/protection-health.ts';
+import { installationStatus } from '#operator/status.ts';
+
+const POLICY = 'validatingadmissionpolicies.admissionregistration.k8s.io/kubevirt-vm-deletion-protection';
+const BINDING = 'validatingadmissionpolicybindings.admissionregistration.k8s.io/kubevirt-vm-deletion-protection';
+const OTHER = 'validatingadmissionpolicies.admissionregistration.k8s.io/selfsame-protected-vms';
+
+/** As the server stores what we wrote, changed by merge patches; null is what is not there. */
+function rules(patches: Readonly<Record<string, object | null>> = {}): Present {
+  return installation.map((wanted) => {
+    const patch = patches[idOf(wanted)];
+    if (patch === null) return [wanted, undefined];
+    const identity = { uid: 'u', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
+    const stored = applyMergePatch(structuredClone(wanted.object), { metadata: identity });
+    return [wanted, applyMergePatch(stored, patch ?? {}) as Stored];
+  });
+}
+
+interface Case {
+  readonly present: Present;
+  readonly reason: string;
+  readonly message?: string;
+}
+
+const cases: Record<string, Case> = {
+  'all are in place': { present: rules(), reason: 'PoliciesInPlace' },
+  'types were checked, and are right': {
+    present: rules({ [POLICY]: { status: { typeChecking: {} } } }),
+    reason: 'PoliciesInPlace',
+  },
+  'something else is missing': {
+    present: rules({ 'storageclasses.storage.k8s.io/local': null }),
+    reason: 'PoliciesInPlace',
+  },
+  'labels and fields of others are no harm': {
+    present: rules({ [BINDING]: { metadata: { labels: { team: 'blue' } } } }),
+    reason: 'PoliciesInPlace',
+  },
+  'the policy is missing': {
+    present: rules({ [POLICY]: null }),
+    reason: 'PolicyMissing',
+    message: `${POLICY} is missing`,
+  },
+  'the binding is missing': {
+    present: rules({ [BINDING]: null }),
+    reason: 'PolicyMissing',
+    message: `${BINDING} is missing`,
+  },
+  'the binding only warns': {
+    present: rules({ [BINDING]: { spec: { validationActions: ['Warn'] } } }),
+    reason: 'PolicyChanged',
+    message: `${BINDING} is not as it should be`,
+  },
+  'the binding looks away': {
+    present: rules({ [BINDING]: { spec: { matchResources: { excludeResourceRules: [{ resources: ['*'] }] } } } }),
+    reason: 'PolicyChanged',
+    message: `${BINDING} is not as it should be`,
+  },
+  'the binding waits for a parameter': {
+    present: rules({ [BINDING]: { spec: { paramRef: { name: 'x', parameterNotFoundAction: 'Allow' } } } }),
+    reason: 'PolicyChanged',
+    message: `${BINDING} is not as it should be`,
+  },
+  'the policy fails open': {
+    present: rules({ [POLICY]: { spec: { failurePolicy: 'Ignore' } } }),
+    reason: 'PolicyChanged',
+    message: `${POLICY} is not as it should be`,
+  },
+  'the policy is being deleted': {
+    present: rules({ [POLICY]: { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } } }),
+    reason: 'PolicyBeingDeleted',
+    message: `${POLICY} is being deleted`,
+  },
+  'the policy has type errors': {
+    present: rules({
+      [POLICY]: { status: { typeChecking: { expressionWarnings: [{ fieldRef: 'a', warning: 'b' }] } } },
+    }),
+    reason: 'PolicyHasTypeErrors',
+    message: `${POLICY} has expressions with type errors`,
+  },
+  'several are wrong': {
+    present: rules({ [BINDING]: null, [OTHER]: { spec: { validations: [] } } }),
+    reason: 'PolicyMissing',
+    message: `${BINDING} is missing; ${OTHER} is not as it should be`,
+  },
+};
+
+for (const [name, { present, reason, message = 'Protected VirtualMachines cannot be deleted.' }] of Object.entries(
+  cases,
+)) {
+  test(name, () => {
+    const isAvailable = reason === 'PoliciesInPlace';
+    assert.deepEqual(protectionHealth('served', present), { isAvailable, reason, message });
+  });
+}
+
+test('nothing known is nothing in place', () => {
+  const { isAvailable, reason, message } = protectionHealth('served', []);
+  assert.deepEqual([isAvailable, reason], [false, 'PolicyMissing']);
+  assert.equal(deleteProtection.length, 6);
+  assert.match(message, /and 1 more$/);
+});
+
+test('on a cluster without policies it says what is missing, and nothing else is worse for it', () => {
+  const metadata = { name: 'kubevirt', uid: 'u', resourceVersion: '1', creationTimestamp: '' };
+  const kubevirt: Stored<KubeVirt> = { apiVersion: 'kubevirt.io/v1', kind: 'KubeVirt', metadata };
+  const status = installationStatus({ kubevirt, present: [], policies: 'missing', failures: [], now: '' });
+  assert.deepEqual(
+    status?.conditions?.map(({ type, status: holds, reason }) => `${type}=${holds} ${reason}`),
+    [
+      'Available=True AllComponentsReady',
+      'Progressing=False AllComponentsReady',
+      'Degraded=False AllComponentsReady',
+      'DeleteProtectionAvailable=False KubernetesTooOld',
+    ],
+  );
+  const message = status.conditions?.at(-1)?.message ?? '';
+  for (const word of ['1.30', 'delete protection', 'nodes', 'firmware uuids']) assert.ok(message.includes(word), word);
+});
