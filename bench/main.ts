@@ -4,6 +4,8 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
+import { costsOf, deletionsText, type Cost } from './delete-protection/deletions-text.ts';
+import { measureDeletions, type Deletions } from './delete-protection/measure-deletions.ts';
 import { measureAdmission } from './measure-admission.ts';
 import { Ground } from './ground.ts';
 import { measureFootprint } from './measure-footprint.ts';
@@ -24,7 +26,7 @@ const clears = new Set<() => Promise<void>>();
 /** Rows as they are measured. What each needs is gone when its rows are there. */
 async function* measure(options: Options): AsyncGenerator<Row> {
   const { topics, profileDir } = options;
-  if ([...topics].some((topic) => !isVmTopic(topic))) {
+  if ([...topics].some(isEngineTopic)) {
     const ground = await Ground.prepare(profileDir);
     yield* cleared(ground, () => measureEngine(ground, options));
   }
@@ -35,13 +37,22 @@ async function* measure(options: Options): AsyncGenerator<Row> {
   }
 }
 
-const isVmTopic = (topic: Topic) => VM_TOPICS.some((known) => known === topic);
+const isEngineTopic = (topic: Topic) => topic !== 'delete-protection' && !VM_TOPICS.some((known) => known === topic);
 
-async function* cleared(ground: { clear(): Promise<void> }, rows: () => AsyncIterable<Row>): AsyncGenerator<Row> {
+/** A table of its own, the seed's. */
+async function* measureProtection({ topics, profileDir, deletions }: Options): AsyncGenerator<Deletions> {
+  if (!topics.has('delete-protection')) return;
+  const ground = await VmGround.prepare(profileDir);
+  yield* cleared(ground, async function* () {
+    yield await measureDeletions(ground, deletions);
+  });
+}
+
+async function* cleared<T>(ground: { clear(): Promise<void> }, figures: () => AsyncIterable<T>): AsyncGenerator<T> {
   const clear = () => ground.clear();
   clears.add(clear);
   try {
-    yield* rows();
+    yield* figures();
   } finally {
     clears.delete(clear);
     await clear();
@@ -81,9 +92,16 @@ function machine(): string {
   return `${cores.length} cores of ${cores[0]?.model.trim() ?? 'an unknown processor'}, Node ${process.version}`;
 }
 
+const FLOORS = [
+  'floor: a bare node:http2 server (GET, LIST, watch), the same deletes unguarded (DELETE), the bare store (the rest);',
+  'of VMs: the same QEMU command by hand (apply), the same plane without VMs (RSS, restart)',
+].join('\n');
+
 async function run(options: Options): Promise<void> {
   const [start, busyBefore] = [performance.now(), machineCpuMs()];
-  print(`${machine()}${options.quick ? ', quick' : ''}\n\n${heading()}`);
+  const hasRows = [...options.topics].some((topic) => topic !== 'delete-protection');
+  print(`${machine()}${options.quick ? ', quick' : ''}\n`);
+  if (hasRows) print(heading());
   for (const [signal, number] of [
     ['SIGINT', 2],
     ['SIGTERM', 15],
@@ -97,22 +115,20 @@ async function run(options: Options): Promise<void> {
     rows.push(row);
     print(rowText(row));
   }
+  const costs: Cost[] = [];
+  for await (const deletions of measureProtection(options)) {
+    costs.push(...costsOf(deletions));
+    print(`${hasRows ? '\n' : ''}${deletionsText(deletions)}`);
+  }
   const seconds = (performance.now() - start) / 1000;
   const othersCores = Math.max(0, machineCpuMs() - busyBefore - ownCpuMs()) / 1000 / seconds;
   const trust = othersCores > MAX_OTHERS_CORES ? ': too busy to trust these figures' : '';
   print(`\n${seconds.toFixed(0)} s in all; other programs used ${othersCores.toFixed(2)} cores meanwhile${trust}`);
-  print(
-    [
-      'floor: a bare node:http2 server (GET, LIST, watch), the same deletes unguarded (DELETE), the bare store (the rest);',
-      'of VMs: the same QEMU command by hand (apply), the same plane without VMs (RSS, restart)',
-    ].join('\n'),
-  );
+  if (hasRows) print(FLOORS);
   if (options.jsonFile !== undefined) {
     const figures = rows.map((row) => ({ ...row, verdict: verdict(row) }));
-    await writeFile(
-      options.jsonFile,
-      `${JSON.stringify({ machine: machine(), quick: options.quick, seconds, othersCores, figures }, undefined, 2)}\n`,
-    );
+    const all = { machine: machine(), quick: options.quick, seconds, othersCores, figures, deletions: costs };
+    await writeFile(options.jsonFile, `${JSON.stringify(all, undefined, 2)}\n`);
   }
 }
 

@@ -1,11 +1,12 @@
 /** The command line of the benchmark, compiled into how long and how often everything is measured. */
 import { parseArgs } from 'node:util';
+import type { DeletionOptions } from './delete-protection/measure-deletions.ts';
 
 const ENGINE_TOPICS = ['footprint', 'get', 'list', 'create', 'patch', 'watch', 'admission'] as const;
 export const VM_TOPICS = ['vm-start', 'vm-memory', 'vm-fleet'] as const;
 export type VmTopic = (typeof VM_TOPICS)[number];
-export type Topic = (typeof ENGINE_TOPICS)[number] | VmTopic;
-export const TOPICS: readonly Topic[] = [...ENGINE_TOPICS, ...VM_TOPICS];
+export type Topic = (typeof ENGINE_TOPICS)[number] | VmTopic | 'delete-protection';
+export const TOPICS: readonly Topic[] = [...ENGINE_TOPICS, ...VM_TOPICS, 'delete-protection'];
 
 export interface Options {
   readonly quick: boolean;
@@ -26,6 +27,7 @@ export interface Options {
   readonly guests: number;
   /** Simulated VMs. */
   readonly fleet: number;
+  readonly deletions: DeletionOptions;
 }
 
 export const USAGE = `Usage: npm run bench -- [options]
@@ -58,7 +60,19 @@ export function parseOptions(args: readonly string[]): Options & { readonly help
       ? { rounds: 1, warmMs: 400, measureMs: 1000, starts: 1, watchWrites: 400, admissionRounds: 5 }
       : { rounds: 3, warmMs: 700, measureMs: 1500, starts: 3, watchWrites: 800, admissionRounds: 24 }),
     ...(values.quick ? { vmStarts: 3, guests: 5, fleet: 500 } : { vmStarts: 8, guests: 20, fleet: 5000 }),
+    deletions: values.quick
+      ? { batches: batchesOf({ many: 40, few: 10, runs: [2, 4, 2] }), kubectlVms: 15 }
+      : { batches: batchesOf({ many: 400, few: 40, runs: [5, 30, 10] }), kubectlVms: 40 },
   };
+}
+
+/** The seed's: many and few that are stopped, and few that run. */
+function batchesOf({ many, few, runs }: { many: number; few: number; runs: [number, number, number] }) {
+  return [
+    { count: many, running: false, runs: runs[0] },
+    { count: few, running: false, runs: runs[1] },
+    { count: few, running: true, runs: runs[2] },
+  ];
 }
 
 function topicsOf(name: string): readonly Topic[] {

@@ -56,11 +56,12 @@ status=0
 # shellcheck disable=SC2086 # Our file names have no spaces.
 if [ -n "$unit$scenarios" ]; then
   limit=$SHARED_LIMIT_S
-  run --test-isolation=none $unit &
-  units=$!
-  run --test-isolation=none $scenarios || status=1
+  # Without files it would run all there are.
+  units=
+  [ -z "$unit" ] || { run --test-isolation=none $unit & units=$!; }
+  [ -z "$scenarios" ] || run --test-isolation=none $scenarios || status=1
   [ -z "$alone" ] || run --test-concurrency="$concurrency" $alone || status=1
-  wait "$units" || status=1
+  [ -z "$units" ] || wait "$units" || status=1
 else
   run --test-concurrency="$concurrency" $alone || status=1
 fi

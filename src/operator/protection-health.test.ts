@@ -106,7 +106,7 @@ for (const [name, { present, reason, message = 'Protected VirtualMachines cannot
 test('nothing known is nothing in place', () => {
   const { isAvailable, reason, message } = protectionHealth('served', []);
   assert.deepEqual([isAvailable, reason], [false, 'PolicyMissing']);
-  assert.equal(deleteProtection.length, 6);
+  assert.equal(deleteProtection.length, 8);
   assert.match(message, /and 1 more$/);
 });
 

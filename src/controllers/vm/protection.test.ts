@@ -31,7 +31,7 @@ const cases: Record<string, Case> = {
     label: 'false',
     was: true,
     annotations: { [BY]: 'bob' },
-    want: ['DeleteProtectionDisabled No longer protected from deletion by bob', 'undefined'],
+    want: ['DeleteProtectionDisabled No longer protected from deletion, by bob', 'undefined'],
   },
   'is none for a word that does not protect': { label: 'TRUE', want: ['undefined'] },
 };

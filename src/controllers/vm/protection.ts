@@ -13,14 +13,17 @@ export function protectionNews({ vm }: VmWorld): EventNote[] {
   const protects = isProtected(vm);
   if (protects === (vm.status?.deleteProtected ?? false)) return [];
   const { [PROTECTION_BY_ANNOTATION]: by, [PROTECTION_REASON_ANNOTATION]: why } = vm.metadata.annotations ?? {};
-  const who = by === undefined ? '' : ` by ${by}`;
   return [
     protects
       ? {
           type: 'Normal',
           reason: 'DeleteProtectionEnabled',
-          message: `Protected from deletion${who}${why ? `: ${why}` : ''}`,
+          message: `Protected from deletion${by ? ` by ${by}` : ''}${why ? `: ${why}` : ''}`,
         }
-      : { type: 'Normal', reason: 'DeleteProtectionDisabled', message: `No longer protected from deletion${who}` },
+      : {
+          type: 'Normal',
+          reason: 'DeleteProtectionDisabled',
+          message: `No longer protected from deletion${by ? `, by ${by}` : ''}`,
+        },
   ];
 }

@@ -16,6 +16,8 @@ export async function deleteCollection(call: Call): Promise<ApiResponse> {
   const listing = listOptions(call.request.query);
   const token = listing.continue === '' ? undefined : decodeContinue(listing.continue);
   const { entries, listMeta } = page(call, listing, token);
+  // One that is refused keeps no other: what may go goes, and the first refusal is the answer.
+  const refusals: unknown[] = [];
   for (let start = 0; start < entries.length; start += WIDTH) {
     const results = await Promise.allSettled(
       entries.slice(start, start + WIDTH).map(({ id }) => {
@@ -25,8 +27,9 @@ export async function deleteCollection(call: Call): Promise<ApiResponse> {
     );
     for (const result of results) {
       // Gone already is what was asked for.
-      if (result.status === 'rejected' && !isApiError(result.reason, 'NotFound')) throw result.reason;
+      if (result.status === 'rejected' && !isApiError(result.reason, 'NotFound')) refusals.push(result.reason);
     }
   }
+  if (refusals.length > 0) throw refusals[0];
   return respondList(call, entries, listMeta);
 }

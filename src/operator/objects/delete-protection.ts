@@ -55,11 +55,6 @@ const whatTheyNeed = policy('selfsame-protected-vms', {
       name: 'is-not-replaced',
       expression: `!(request.kind.kind == 'PersistentVolumeClaim' && ${user} in ${list(CLAIM_REPLACERS)})`,
     },
-    {
-      // The claim of one that is released is gone: no VM has its data any more.
-      name: 'is-in-use',
-      expression: `request.kind.kind != 'PersistentVolume' || (has(oldObject.status) && has(oldObject.status.phase) && oldObject.status.phase == 'Bound')`,
-    },
   ],
   variables: [{ name: 'vms', expression: markOf('oldObject') }],
   validations: [
@@ -99,4 +94,28 @@ const marks = policy('selfsame-protected-marks', {
   ],
 });
 
-export const deleteProtection: readonly Desired[] = [...vms, ...whatTheyNeed, ...marks];
+/** A volume that is given away takes the data with it; whoever holds the mark has it until then. */
+const volumes = policy('selfsame-protected-volumes', {
+  resourceRules: [whenUpdated('', 'persistentvolumes')],
+  matchConditions: [
+    { name: 'is-marked', expression: `${markOf('oldObject')} != ''` },
+    {
+      name: 'is-given-away',
+      expression:
+        'has(oldObject.spec.claimRef) && (!has(object.spec.claimRef) || object.spec.claimRef != oldObject.spec.claimRef)',
+    },
+  ],
+  validations: [
+    {
+      expression: `${markOf('oldObject')} == ''`,
+      messageExpression: [
+        `'PersistentVolume "' + oldObject.metadata.name + '" cannot be given to another claim: ${BONDS.PersistentVolume} the protected VirtualMachine '`,
+        markOf('oldObject'),
+        `'; remove the label ${PROTECTION_LABEL} from them first'`,
+      ].join(' + '),
+      reason: 'Forbidden',
+    },
+  ],
+});
+
+export const deleteProtection: readonly Desired[] = [...vms, ...whatTheyNeed, ...marks, ...volumes];

@@ -1,0 +1,93 @@
+/** Deletion times as the seed prints them, and what they say about the cost of each solution. Pure. */
+import { median, percentile } from '../statistics.ts';
+import { SOLUTIONS, type Solution } from './guards.ts';
+import type { Batch, Deletions, Run } from './measure-deletions.ts';
+
+/** How much longer deletes may take with the policy. */
+const MAX_POLICY_RATIO = 1.03;
+
+/** What one solution took for one batch, beside the baseline of the same runs. */
+export interface Cost {
+  readonly solution: Solution;
+  readonly batch: Batch;
+  readonly seconds: number;
+  /** Medians of the ratios of each run. */
+  readonly ratio: number;
+  readonly cpuRatio: number;
+  /** The ratios of half of the runs lie between these. */
+  readonly middleHalf: readonly [number, number];
+  /** Only the policy has a bar. */
+  readonly verdict?: 'ok' | 'missed';
+}
+
+export function costsOf({ batches }: Pick<Deletions, 'batches'>): Cost[] {
+  return SOLUTIONS.flatMap((solution) => batches.map(({ batch, runs }) => costOf(solution, batch, runs)));
+}
+
+function costOf(solution: Solution, batch: Batch, runs: readonly Run[]): Cost {
+  const ratios = runs.map((run) => run[solution].ms / run.Baseline.ms);
+  const ratio = median(ratios);
+  const verdict = ratio <= MAX_POLICY_RATIO ? 'ok' : 'missed';
+  return {
+    solution,
+    batch,
+    seconds: median(runs.map((run) => run[solution].ms)) / 1000,
+    ratio,
+    cpuRatio: median(runs.map((run) => run[solution].serverCpuMs / run.Baseline.serverCpuMs)),
+    middleHalf: [percentile(ratios, 0.25), percentile(ratios, 0.75)],
+    ...(solution === 'VAP' ? { verdict } : {}),
+  };
+}
+
+export function deletionsText(deletions: Deletions): string {
+  const costs = costsOf(deletions);
+  const runs = deletions.batches.map(({ batch }) => batch.runs).join(', ');
+  return [
+    `Simulated guests; deleted one after another, until all are gone; medians of ${runs} runs`,
+    '',
+    ...table(
+      deletions.batches.map(({ batch }) => batch),
+      costs,
+    ),
+    '',
+    ...costs.filter(({ solution }) => solution !== 'Baseline').map(costText),
+    '',
+    kubectlText(deletions.kubectl),
+  ].join('\n');
+}
+
+function table(batches: readonly Batch[], costs: readonly Cost[]): string[] {
+  const titles = ['Solution', ...batches.map((batch) => `Deletion time ${wordsOf(batch)}(s)`)];
+  const rows = SOLUTIONS.map((solution) => {
+    const times = costs.filter((cost) => cost.solution === solution).map(({ seconds }) => timeText(seconds));
+    return [solution, ...times];
+  });
+  const widths = titles.map((title, at) =>
+    Math.max(...[titles, ...rows].map((row) => row[at]?.length ?? title.length)),
+  );
+  const line = (cells: readonly string[]) => `| ${cells.map((cell, at) => cell.padEnd(widths[at]!)).join(' | ')} |`;
+  return [line(titles), `|${widths.map((width) => `:${'-'.repeat(width + 1)}`).join('|')}|`, ...rows.map(line)];
+}
+
+const wordsOf = ({ count, running }: Batch) => `${running ? 'running' : 'stopped'} ${count} VMs`;
+
+/** As many digits as the comparison needs: the seed's times were a hundred times as long. */
+const timeText = (seconds: number) => seconds.toFixed(seconds < 10 ? 3 : 2);
+
+function costText({ solution, batch, ratio, middleHalf, cpuRatio, verdict }: Cost): string {
+  const range = `half of the runs ${percent(middleHalf[0])} to ${percent(middleHalf[1])}`;
+  const bar = verdict === undefined ? '' : `; at most ${percent(MAX_POLICY_RATIO)}: ${verdict}`;
+  const figures = `${percent(ratio)} of the baseline (${range}), ${percent(cpuRatio)} of the server's CPU time`;
+  return `${solution}, ${wordsOf(batch)}: ${figures}${bar}`;
+}
+
+const percent = (share: number) => `${(share * 100).toFixed(1)} %`;
+
+function kubectlText(kubectl: Deletions['kubectl']): string {
+  if (typeof kubectl === 'string') return `kubectl delete vm --all: not measured, ${kubectl}`;
+  const { count, seconds, version } = kubectl;
+  return [
+    `kubectl ${version} delete vm --all, ${count} stopped VMs, with the policy: ${seconds.toFixed(2)} s`,
+    '(it holds itself to 5 requests per second after the first few: its own pace, which hides the server)',
+  ].join('\n');
+}

@@ -1,0 +1,110 @@
+/** Delete protection, for tests on the whole plane: a protected VM with a disk, and all that it would be lost with. */
+import assert from 'node:assert/strict';
+import type { Answer, CallOptions, Loose } from '#test/support/test-api.ts';
+import { aClaim, aVmOnClaim, type VmPlane } from '#test/support/vm-plane.ts';
+
+export const LABEL = 'kubevirt.io/vm-delete-protection';
+export const MARK = 'selfsame.io/protected-vms';
+export const CRD = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/virtualmachines.kubevirt.io';
+export const PRECIOUS = 'precious';
+
+/** What upstream says, word for word. */
+export const refusalOf = (vm: string) =>
+  `VirtualMachine ${vm} cannot be deleted, disable/remove label '${LABEL}' from VirtualMachine before deleting it`;
+
+export const labelled = (value: string | null): Loose => ({ metadata: { labels: { [LABEL]: value } } });
+
+export const json = (...operations: Loose[]): CallOptions => ({
+  body: operations,
+  contentType: 'application/json-patch+json',
+});
+
+/** Where the things of a namespace are. */
+export function placesOf(namespace: string) {
+  const core = `/api/v1/namespaces/${namespace}`;
+  const kubevirt = `/apis/kubevirt.io/v1/namespaces/${namespace}`;
+  return {
+    namespace: core,
+    claims: `${core}/persistentvolumeclaims`,
+    pods: `${core}/pods`,
+    configMaps: `${core}/configmaps`,
+    vms: `${kubevirt}/virtualmachines`,
+    vmis: `${kubevirt}/virtualmachineinstances`,
+    records: `/apis/identity.selfsame.io/v1/namespaces/${namespace}/virtualmachineidentities`,
+    snapshots: `/apis/snapshot.kubevirt.io/v1beta1/namespaces/${namespace}/virtualmachinesnapshots`,
+    restores: `/apis/snapshot.kubevirt.io/v1beta1/namespaces/${namespace}/virtualmachinerestores`,
+  };
+}
+
+export async function makeNamespace(plane: VmPlane, name: string): Promise<void> {
+  const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
+  await plane.server.api.ok('POST', '/api/v1/namespaces', { body });
+  await plane.settle();
+}
+
+/** A VM that runs, with a claim of its name that has something on it; protected. */
+export async function makeProtected(
+  plane: VmPlane,
+  namespace: string,
+  name: string,
+  { metadata = {}, claimMetadata = {} }: { readonly metadata?: Loose; readonly claimMetadata?: Loose } = {},
+): Promise<Loose> {
+  const { api } = plane.server;
+  const { claims, vms } = placesOf(namespace);
+  const claim = aClaim(name);
+  const vm = aVmOnClaim(name, name, { runStrategy: 'Always' });
+  await api.ok('POST', claims, { body: { ...claim, metadata: { name, ...claimMetadata } } });
+  const body = { ...vm, metadata: { name, labels: { [LABEL]: 'true' }, ...metadata } };
+  const made = await api.ok('POST', vms, { body });
+  await plane.settle();
+  const { node, volume } = await diskPlace(plane, namespace, name);
+  node.write(volume, PRECIOUS);
+  return made;
+}
+
+export async function diskPlace(plane: VmPlane, namespace: string, vm: string) {
+  const { api } = plane.server;
+  const { claims, vms } = placesOf(namespace);
+  const { spec } = await api.ok('GET', `${vms}/${vm}`);
+  const { claimName } = spec.template.spec.volumes[0].persistentVolumeClaim;
+  const claim = await api.ok('GET', `${claims}/${claimName}`);
+  const volume: string = claim.spec.volumeName;
+  assert.ok(volume !== undefined, `the claim of ${vm} has no volume`);
+  const { metadata } = await api.ok('GET', `/api/v1/persistentvolumes/${volume}`);
+  const home = metadata.annotations['selfsame.io/volume-node'] ?? plane.nodes[0]!.name;
+  return { node: plane.node(home), claim: claimName as string, volume };
+}
+
+/** All that makes it the VM that it is: itself, what is on its disk, and that nothing of it is on its way out. */
+export async function worldOf(plane: VmPlane, namespace: string, vm: string): Promise<Loose> {
+  const { api } = plane.server;
+  const places = placesOf(namespace);
+  const found = await plane.call('GET', `${places.vms}/${vm}`);
+  if (found.status === 404) return { vm: 'gone' };
+  const { node, claim, volume } = await diskPlace(plane, namespace, vm);
+  const needed = [places.namespace, `${places.claims}/${claim}`, `/api/v1/persistentvolumes/${volume}`, CRD];
+  const leaving: string[] = [];
+  for (const url of needed) {
+    const { metadata } = await api.ok('GET', url);
+    if (metadata.deletionTimestamp !== undefined) leaving.push(url);
+  }
+  const { metadata, spec } = found.body;
+  if (metadata.deletionTimestamp !== undefined) leaving.push('the VM');
+  return {
+    uid: metadata.uid,
+    label: metadata.labels?.[LABEL],
+    firmware: spec.template.spec.domain.firmware,
+    volumes: spec.template.spec.volumes.length,
+    disk: node.read(volume),
+    leaving,
+  };
+}
+
+export async function markAt(plane: VmPlane, url: string): Promise<string | undefined> {
+  return (await plane.server.api.ok('GET', url)).metadata.annotations?.[MARK];
+}
+
+/** `422 VirtualMachine db cannot ...`, as somebody reads it. */
+export function told({ status, body }: Answer): string {
+  return status < 300 ? String(status) : `${status} ${body.message}`;
+}
