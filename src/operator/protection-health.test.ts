@@ -107,7 +107,7 @@ test('nothing known is nothing in place', () => {
   const { isAvailable, reason, message } = protectionHealth('served', []);
   assert.deepEqual([isAvailable, reason], [false, 'PolicyMissing']);
   assert.equal(deleteProtection.length, 8);
-  assert.match(message, /and 1 more$/);
+  assert.match(message, /and 3 more$/);
 });
 
 test('on a cluster without policies it says what is missing, and nothing else is worse for it', () => {
