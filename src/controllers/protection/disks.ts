@@ -30,11 +30,12 @@ export class Disks {
     return [...new Set([...naming, ...controlling])].toSorted();
   }
 
-  /** Only its own side says for whom a volume is: a claim may name the volume of somebody else. */
-  vmsOfVolume({ spec }: PersistentVolume): readonly string[] {
+  /** Both sides have to say so: a claim may name the volume of somebody else, and a volume a claim that has another. */
+  vmsOfVolume({ metadata, spec }: PersistentVolume): readonly string[] {
     const { namespace, name = '', uid } = spec.claimRef ?? {};
     const claim = this.#claims.get(keyOf({ namespace, name }));
-    return claim === undefined || claim.metadata.uid !== uid ? [] : this.vmsOfClaim(claim);
+    const isBound = claim?.metadata.uid === uid && claim?.spec.volumeName === metadata.name;
+    return claim !== undefined && isBound ? this.vmsOfClaim(claim) : [];
   }
 
   /** Keys of the claims that the owner controls. */

@@ -1,5 +1,6 @@
 /** The claims into which the disks of a snapshot are restored: their names, and what they are. Pure. */
 import { createHash } from 'node:crypto';
+import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
 import { LAST_RESTORE_ANNOTATION } from '#api/names.ts';
 import {
   type RestoreStatus,
@@ -17,8 +18,9 @@ type Restore = Stored<VirtualMachineRestore>;
 
 const MAX_NAME = 253;
 const HASH_LENGTH = 8;
-/** What the cluster has written onto the claim about the volume that it had. */
+/** What the cluster has written onto the claim about the volume that it had; and we, about the VMs whose disk it was. */
 const CLUSTER_ANNOTATION = /^(pv\.kubernetes\.io|volume(\.beta)?\.kubernetes\.io)\//;
+const isOfOldClaim = (key: string) => CLUSTER_ANNOTATION.test(key) || key === PROTECTED_VMS_ANNOTATION;
 
 /** For status.restores. Disks that the snapshot does not hold are left as they are. */
 export function plannedRestores(
@@ -69,7 +71,7 @@ export function buildClaim(restore: Restore, backup: VolumeBackup, view: VolumeV
       namespace: restore.metadata.namespace,
       ...(Object.keys(labels).length === 0 ? {} : { labels }),
       annotations: {
-        ...withoutClusters(metadata.annotations),
+        ...lasting(metadata.annotations),
         ...override?.annotations,
         [RESTORE_NAME_ANNOTATION]: restore.metadata.name,
         [LAST_RESTORE_ANNOTATION]: markOf(restore),
@@ -94,8 +96,8 @@ function sizeOf({ persistentVolumeClaim }: VolumeBackup, { snapshot }: VolumeVie
   return { storage: fits ? asked : needed };
 }
 
-function withoutClusters(annotations: Record<string, string> = {}): Record<string, string> {
-  return Object.fromEntries(Object.entries(annotations).filter(([key]) => !CLUSTER_ANNOTATION.test(key)));
+function lasting(annotations: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(annotations).filter(([key]) => !isOfOldClaim(key)));
 }
 
 export function ownedByRestore({ metadata }: Restore, { controller }: { controller: boolean }): OwnerReference {

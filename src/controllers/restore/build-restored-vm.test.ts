@@ -141,6 +141,23 @@ test('an existing target keeps its run strategy and what it was labelled with si
   assert.deepEqual(object.metadata.annotations, { b: '2', 'restore.kubevirt.io/lastRestoreUID': 'back-restore-uid' });
 });
 
+const LABEL = 'kubevirt.io/vm-delete-protection';
+const REASON = 'selfsame.io/delete-protection-reason';
+const protections: Record<string, { was?: string; is?: string }> = {
+  'protected since the snapshot': { was: 'false', is: 'true' },
+  'protected since, where nothing was said': { is: 'true' },
+  'protected no more since the snapshot': { was: 'true' },
+};
+for (const [sentence, { was, is }] of Object.entries(protections)) {
+  test(`whether an existing target is protected is not for a snapshot to say: ${sentence}`, () => {
+    const metadata = (value: string | undefined, reason: string) =>
+      value === undefined ? {} : { labels: { [LABEL]: value }, annotations: { [REASON]: reason } };
+    const { object } = existing({ vm: { metadata: metadata(was, 'old') } }, { metadata: metadata(is, 'new') });
+    assert.equal(object.metadata.labels?.[LABEL], is);
+    assert.equal(object.metadata.annotations?.[REASON], is === undefined ? undefined : 'new');
+  });
+}
+
 test('a patch cannot move the VM elsewhere, nor hide who made it', () => {
   const patches = [
     { op: 'replace', path: '/metadata/name', value: 'elsewhere' },

@@ -4,8 +4,14 @@
  *   same name      firmware uuid, serial and MACs of the snapshot; where it has no uuid, the one that follows from the name
  *   another name   the same, unless another VM has that uuid: then none of the three, and admission makes new ones
  *
- * A target that is there keeps its run strategy; one that is made is stopped. Pure.
+ * A target that is there keeps its run strategy and its delete protection; one that is made is stopped. Pure.
  */
+import {
+  PROTECTION_AT_ANNOTATION,
+  PROTECTION_BY_ANNOTATION,
+  PROTECTION_LABEL,
+  PROTECTION_REASON_ANNOTATION,
+} from '#api/delete-protection.ts';
 import type { Firmware } from '#api/domain/firmware.ts';
 import type { Volume } from '#api/domain/volume.ts';
 import { legacyUuid } from '#api/legacy-uuid.ts';
@@ -52,17 +58,33 @@ export function buildExistingVm(world: RestoreWorld, content: ContentSpec, vm: S
   const { runStrategy: _strategy, running: _running, ...spec } = restoredSpec(world, content);
   const { runStrategy, running } = vm.spec;
   const { labels, annotations } = content.source.virtualMachine.metadata;
-  const merged = { ...vm.metadata.labels, ...labels };
+  const merged = { ...vm.metadata.labels, ...withoutProtection(labels) };
   const metadata = {
     name: vm.metadata.name,
     namespace: vm.metadata.namespace,
     ...(Object.keys(merged).length === 0 ? {} : { labels: merged }),
-    annotations: { ...vm.metadata.annotations, ...annotations, [LAST_RESTORE_ANNOTATION]: markOf(world.restore) },
+    annotations: {
+      ...vm.metadata.annotations,
+      ...withoutProtection(annotations),
+      [LAST_RESTORE_ANNOTATION]: markOf(world.restore),
+    },
   };
   const run = { ...(runStrategy === undefined ? {} : { runStrategy }), ...(running === undefined ? {} : { running }) };
   const object = { apiVersion: vm.apiVersion, kind: vm.kind, metadata, spec: { ...run, ...spec } };
   return { object: withSerial(object, firmwareOf(vm).serial), legacy: uuidOf(content).legacy };
 }
+
+/** Whether a VM that is there may be deleted, and why not, was decided since. */
+function withoutProtection(notes: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(notes).filter(([key]) => !ABOUT_PROTECTION.has(key)));
+}
+
+const ABOUT_PROTECTION: ReadonlySet<string> = new Set([
+  PROTECTION_LABEL,
+  PROTECTION_REASON_ANNOTATION,
+  PROTECTION_BY_ANNOTATION,
+  PROTECTION_AT_ANNOTATION,
+]);
 
 /** For a target that is made. Refused where a patch of the restore does not fit. */
 export function buildNewVm(world: RestoreWorld, content: ContentSpec): RestoredVm | { readonly refused: string } {

@@ -3,6 +3,7 @@
  * is never touched, but for one that InPlace replaces: by its uid, and only while nobody runs on it. Pure.
  */
 import { claimNamesOf } from '#api/claim-names.ts';
+import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
 import { VOLUME_COPY_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { ownedByVm } from '#api/virtual-machine/owner.ts';
@@ -11,7 +12,7 @@ import { buildClaim, isInPlace } from '#controllers/restore/build-claim.ts';
 import { hasMark, type RestoreWorld, type VolumeView } from '#controllers/restore/restore-world.ts';
 import { fails, goesOn, tries } from '#controllers/restore/restore-status.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
-import { controllerOf, controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
+import { controllerOf, controllerUid, isDeleting, type OwnerReference, type Stored } from '#kube/meta.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
 
 /** In one plan; the rest follows. */
@@ -83,19 +84,22 @@ export function hasReplaced({ restore, volumes }: RestoreWorld): boolean {
 export function handOverClaims(world: RestoreWorld, vm: Stored<VirtualMachine>): Change[] {
   return own(world)
     .slice(0, MAX_AT_ONCE)
-    .map(({ claim }) => handOver(world, claim, vm.metadata.uid, 'the restored VM has it now'));
+    .map(({ claim }) => handOver(claim, ownersOf(world, vm.metadata.uid), 'the restored VM has it now'));
 }
 
 /**
  * What a restore that failed has made and nobody got. But what has taken the place of a disk of the target stays its
- * disk: there is no other any more.
+ * disk: there is no other any more. Nor is a disk of a protected VM deleted, by whomever it was put under the restore: the
+ * API server would let us (CLAIM_REPLACERS).
  */
 export function leaveClaims(world: RestoreWorld): Change[] {
   const { targetUID } = world.restore.status ?? {};
   return own(world)
     .flatMap(({ volumeName, claim }) => {
       if (targetUID !== undefined && isInPlace(world.restore, volumeName))
-        return [handOver(world, claim, targetUID, 'the VM has no other, though the restore has failed')];
+        return [handOver(claim, ownersOf(world, targetUID), 'the VM has no other, though the restore has failed')];
+      if (claim.metadata.annotations?.[PROTECTED_VMS_ANNOTATION])
+        return [handOver(claim, [], 'a protected VM has it, though the restore has failed')];
       return isDeleting(claim) ? [] : [remove(claim, 'the restore has failed')];
     })
     .slice(0, MAX_AT_ONCE);
@@ -113,13 +117,15 @@ function own({ restore, volumes }: RestoreWorld): OwnClaim[] {
   );
 }
 
-function handOver({ restore }: RestoreWorld, { metadata }: OwnClaim['claim'], vmUid: string, why: string): Change {
+function handOver({ metadata }: OwnClaim['claim'], ownerReferences: readonly OwnerReference[], why: string): Change {
   const { name, namespace, uid, resourceVersion } = metadata;
-  const { target, volumeOwnershipPolicy } = restore.spec;
-  const owner = ownedByVm({ metadata: { name: target.name, uid: vmUid } });
-  const ownerReferences = volumeOwnershipPolicy === 'None' ? [] : [owner];
   const patch = { type: 'merge', body: { metadata: { resourceVersion, ownerReferences } } } as const;
   return { do: 'patch', type: PERSISTENT_VOLUME_CLAIMS, name: { name, namespace }, uid, patch, why };
+}
+
+function ownersOf({ restore }: RestoreWorld, vmUid: string): OwnerReference[] {
+  const { target, volumeOwnershipPolicy } = restore.spec;
+  return volumeOwnershipPolicy === 'None' ? [] : [ownedByVm({ metadata: { name: target.name, uid: vmUid } })];
 }
 
 function faultOf(world: RestoreWorld, { source }: ContentSpec, view: VolumeView): string | undefined {

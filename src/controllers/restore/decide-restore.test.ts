@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
 import { VOLUME_COPY_FINALIZER } from '#api/names.ts';
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import { plannedRestores } from '#controllers/restore/build-claim.ts';
@@ -287,6 +288,14 @@ const steps: Record<string, [Partial<RestoreWorld>, string[]]> = {
       volumes: [aView({ claimName: 'db-root', claim: aClaim({ name: 'db-root', ownerReferences: undefined }) })],
     },
     ['patch VirtualMachineRestore'],
+  ],
+  'one that failed lets go of a disk of a protected VM, by whomever it was put under the restore': [
+    {
+      restore: known({ status: FAILED }),
+      vm: undefined,
+      volumes: [aView({ claim: aClaim({ annotations: { ...MARK, [PROTECTED_VMS_ANNOTATION]: 'db' } }) })],
+    },
+    ['patch PersistentVolumeClaim'],
   ],
   'one that failed touches nothing of others': [
     {

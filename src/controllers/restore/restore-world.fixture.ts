@@ -1,4 +1,5 @@
 /** Builders for tests of restores: valid values that take overrides. The snapshot `before` is of the VM `db` in `ns`. */
+import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
 import { VM_RESTORE_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
@@ -95,6 +96,7 @@ export function aContent({
       labels: { disk: 'root' },
       annotations: {
         note: 'kept',
+        [PROTECTED_VMS_ANNOTATION]: 'db',
         'pv.kubernetes.io/bind-completed': 'yes',
         'volume.kubernetes.io/selected-node': 'n',
       },

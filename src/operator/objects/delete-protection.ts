@@ -94,25 +94,35 @@ const marks = policy('selfsame-protected-marks', {
   ],
 });
 
-/** A volume that is given away takes the data with it; whoever holds the mark has it until then. */
+const phaseOf = (object: string) =>
+  `(has(${object}.status) && has(${object}.status.phase) ? ${object}.status.phase : '')`;
+
+/** Why something must not be done with a volume that has a mark. */
+const volumeRefusal = (what: string) =>
+  [
+    `'PersistentVolume "' + oldObject.metadata.name + '" cannot be ${what}: ${BONDS.PersistentVolume} the protected VirtualMachine '`,
+    markOf('oldObject'),
+    `'; remove the label ${PROTECTION_LABEL} from them first'`,
+  ].join(' + ');
+
+/**
+ * A volume that is given away takes the data with it; whoever holds the mark has it until then. One that says that it is
+ * released does so, too: provisioners believe it, and delete the data before they try to delete the volume. Where its
+ * claim is gone indeed, the mark goes first and the binder tries again.
+ */
 const volumes = policy('selfsame-protected-volumes', {
-  resourceRules: [whenUpdated('', 'persistentvolumes')],
-  matchConditions: [
-    { name: 'is-marked', expression: `${markOf('oldObject')} != ''` },
-    {
-      name: 'is-given-away',
-      expression:
-        'has(oldObject.spec.claimRef) && (!has(object.spec.claimRef) || object.spec.claimRef != oldObject.spec.claimRef)',
-    },
-  ],
+  resourceRules: [whenUpdated('', 'persistentvolumes', 'persistentvolumes/status')],
+  matchConditions: [{ name: 'is-marked', expression: `${markOf('oldObject')} != ''` }],
   validations: [
     {
-      expression: `${markOf('oldObject')} == ''`,
-      messageExpression: [
-        `'PersistentVolume "' + oldObject.metadata.name + '" cannot be given to another claim: ${BONDS.PersistentVolume} the protected VirtualMachine '`,
-        markOf('oldObject'),
-        `'; remove the label ${PROTECTION_LABEL} from them first'`,
-      ].join(' + '),
+      expression:
+        '!has(oldObject.spec.claimRef) || (has(object.spec.claimRef) && object.spec.claimRef == oldObject.spec.claimRef)',
+      messageExpression: volumeRefusal('given to another claim'),
+      reason: 'Forbidden',
+    },
+    {
+      expression: `${phaseOf('oldObject')} != 'Bound' || ${phaseOf('object')} == 'Bound'`,
+      messageExpression: volumeRefusal('released'),
       reason: 'Forbidden',
     },
   ],

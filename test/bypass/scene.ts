@@ -1,4 +1,4 @@
-/** The scene of delete-protection-bypass.test.ts: one protected VM, and what a way around it looks like. */
+/** The scene of delete-protection.test.ts: one protected VM, and what a way around it looks like. */
 import type { Answer, CallOptions, Loose } from '#test/support/test-api.ts';
 import { diskPlace, placesOf, worldOf } from '#test/support/protection.ts';
 import type { VmPlane } from '#test/support/vm-plane.ts';

@@ -4,9 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
-import { guards, life, marks, moreMarks, neededByIt } from '#test/scenarios/bypass-of-needed.ts';
-import { garbage, people, verbs, writes } from '#test/scenarios/bypass-of-vm.ts';
-import { A_WHILE_MS, ours, VM, Scene, type Row, namespace } from '#test/scenarios/bypass-scene.ts';
+import { guards, life, marks, moreMarks, neededByIt } from '#test/bypass/of-needed.ts';
+import { garbage, people, verbs, writes } from '#test/bypass/of-vm.ts';
+import { A_WHILE_MS, ours, VM, Scene, type Row, namespace } from '#test/bypass/scene.ts';
 import { CRD, LABEL, json, labelled, makeNamespace, makeProtected, placesOf, told } from '#test/support/protection.ts';
 import type { Answer, Loose } from '#test/support/test-api.ts';
 import { startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';

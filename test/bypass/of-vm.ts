@@ -21,7 +21,7 @@ import {
   vms,
   namespace,
   configMaps,
-} from '#test/scenarios/bypass-scene.ts';
+} from '#test/bypass/scene.ts';
 import { json, LABEL, labelled } from '#test/support/protection.ts';
 import type { Answer, CallOptions, Loose } from '#test/support/test-api.ts';
 

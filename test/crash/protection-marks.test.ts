@@ -4,7 +4,7 @@ import { test, type TestContext } from 'node:test';
 import { PROTECTED_VMS_ANNOTATION, PROTECTION_LABEL } from '#api/delete-protection.ts';
 import { virtualMachine } from '#api/virtual-machine/kind.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
-import { Mortal } from '#controllers/protection/mortal.fixture.ts';
+import { Mortal } from '#test/crash/mortal-client.ts';
 import { protectionController } from '#controllers/protection/protection-controller.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { CLAIMS, startVmiScene, VOLUMES, type VmiScene } from '#test/support/vmi-scene.ts';
@@ -114,6 +114,24 @@ test('a status write of a protected VM writes nothing, and wakes nobody who woul
   const before = scene.revision;
   await change(scene, `${VMS}/db/status`, { status: { printableStatus: 'Stopped' } });
   assert.equal(scene.revision, before + 1);
+});
+
+test('a volume for a claim that has another is no disk of the VM: whoever made it may delete it', async (t) => {
+  const scene = await startScene(t);
+  await make(scene, 'db', ['disk'], PROTECTED);
+  const { spec } = await scene.ok('GET', `${VOLUMES}/pv-disk`);
+  const body = {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { name: 'second', annotations: { 'pv.kubernetes.io/provisioned-by': 'csi.example.com' } },
+    spec: { ...spec, csi: { ...spec.csi, volumeHandle: 'second' }, persistentVolumeReclaimPolicy: 'Delete' },
+  };
+  await scene.ok('POST', VOLUMES, { body });
+  await scene.settle();
+  const second = await scene.ok('GET', `${VOLUMES}/second`);
+  assert.equal(second.status.phase, 'Released');
+  assert.equal(second.metadata.annotations[PROTECTED_VMS_ANNOTATION], undefined);
+  assert.deepEqual(await marks(scene), OF_DB);
 });
 
 test('two VMs on one claim: it stays marked until neither needs it', async (t) => {

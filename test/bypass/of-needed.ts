@@ -22,7 +22,7 @@ import {
   snapshots,
   restores,
   ours,
-} from '#test/scenarios/bypass-scene.ts';
+} from '#test/bypass/scene.ts';
 import { CRD, json, labelled, MARK } from '#test/support/protection.ts';
 import { aRestore, aSnapshot } from '#test/support/snapshots.ts';
 import type { Loose } from '#test/support/test-api.ts';
@@ -38,6 +38,7 @@ const PUT_BACK = 'the operator puts it back; who may change it may do anything, 
 const ITS_LIFE = 'only the wish is protected: what follows from it comes again';
 const STAYS_WITH_CLAIM = 'whoever gets the volume may do with the data what they like';
 const GIVEN_AWAY = /^403 .*cannot be given to another claim: it holds a disk of the protected VirtualMachine shop\/db/;
+const RELEASED = /^403 .*cannot be released: it holds a disk of the protected VirtualMachine shop\/db/;
 const OURS_ALONE = 'only the protection controller writes marks';
 
 export const neededByIt: Record<string, Row> = {
@@ -106,9 +107,19 @@ export const neededByIt: Record<string, Row> = {
       () => scene.call('DELETE', scene.volume),
     ),
   ),
-  'a volume that says it is released': harmless(
-    'the binder says what it is',
+  'a volume that says it is released': refused(
+    'provisioners believe it, and delete the data before the volume',
     patch((scene) => `${scene.volume}/status`, { body: { status: { phase: 'Released' } } }),
+    RELEASED,
+  ),
+  'a volume that has no phase': refused(
+    'it is bound',
+    patch((scene) => `${scene.volume}/status`, { body: { status: null } }),
+    RELEASED,
+  ),
+  'a volume whose status says something': harmless(
+    'what is bound stays so',
+    patch((scene) => `${scene.volume}/status`, { body: { status: { message: 'x' } } }),
   ),
   'a volume that is to be deleted with its claim': harmless(
     'the claim stays',
@@ -266,12 +277,14 @@ export const life: Record<string, Row> = {
   }),
   'it is restored in place': harmless('somebody asked for what was; it stays the VM that it is', async (scene) => {
     const { api } = scene.plane.server;
+    const replaced = scene.volume;
     await api.ok('POST', snapshots, { body: aSnapshot('before', 'db') });
     await scene.plane.settle();
     const policy = { volumeRestorePolicy: 'InPlace', targetReadinessPolicy: 'StopTarget' };
     const answer = await scene.call('POST', restores, { body: aRestore('back', 'db', 'before', policy) });
     await scene.plane.advance(A_WHILE_MS);
     assert.equal((await api.ok('GET', `${restores}/back`)).status.complete, true);
+    assert.equal((await scene.call('GET', replaced)).status, 404, 'what it had before is let go');
     return answer;
   }),
   'its snapshot is restored into another VM, which is deleted': harmless(
