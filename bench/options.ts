@@ -61,8 +61,8 @@ export function parseOptions(args: readonly string[]): Options & { readonly help
       : { rounds: 3, warmMs: 700, measureMs: 1500, starts: 3, watchWrites: 800, admissionRounds: 24 }),
     ...(values.quick ? { vmStarts: 3, guests: 5, fleet: 500 } : { vmStarts: 8, guests: 20, fleet: 5000 }),
     deletions: values.quick
-      ? { batches: batchesOf({ many: 40, few: 10, runs: [2, 4, 2] }), kubectlVms: 15 }
-      : { batches: batchesOf({ many: 400, few: 40, runs: [5, 30, 10] }), kubectlVms: 40 },
+      ? { batches: batchesOf({ many: 40, few: 10, runs: [2, 4, 2] }), kubectlVms: 15, rehearsals: 200 }
+      : { batches: batchesOf({ many: 400, few: 40, runs: [15, 30, 15] }), kubectlVms: 40, rehearsals: 6000 },
   };
 }
 

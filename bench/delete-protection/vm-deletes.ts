@@ -18,6 +18,8 @@ import { NAMESPACE, smallVm } from '../vms/manifests.ts';
 export type VmDeletesJob =
   | { readonly kind: 'open'; readonly target: Target }
   | { readonly kind: 'make'; readonly names: readonly string[]; readonly running: boolean; readonly labels: Labels }
+  /** Deletes of one VM that are not carried out. */
+  | { readonly kind: 'rehearse'; readonly name: string; readonly times: number }
   | { readonly kind: 'delete'; readonly names: readonly string[] };
 
 type Labels = Readonly<Record<string, string>>;
@@ -47,7 +49,8 @@ let open: Promise<Open> | undefined;
 answerJobs(async (job: VmDeletesJob): Promise<unknown> => {
   if (job.kind === 'open') return void (await (open = connect(job.target)));
   if (open === undefined) throw new Error(`Cannot ${job.kind} VMs: nobody said where`);
-  return job.kind === 'make' ? make(await open, job) : deleteAll(await open, job.names);
+  if (job.kind === 'make') return make(await open, job);
+  return job.kind === 'rehearse' ? rehearse(await open, job) : deleteAll(await open, job.names);
 });
 
 async function connect(target: Target): Promise<Open> {
@@ -84,6 +87,13 @@ async function make({ target, vms }: Open, { names, running, labels }: VmDeletes
   const wanted = running ? 'Running' : 'Stopped';
   const made = all(vms, names, (vm) => vm?.status?.printableStatus === wanted);
   await Promise.all([made, ...Array.from({ length: MAKERS }, maker)]);
+}
+
+async function rehearse({ connection }: Open, { name, times }: VmDeletesJob & { kind: 'rehearse' }): Promise<void> {
+  for (let time = 0; time < times; time++) {
+    const { status, body } = await connection.ask('DELETE', `${PATH}/${name}?dryRun=All`);
+    if (status !== 200) throw new Error(`Cannot rehearse: answered with ${status}: ${body.toString()}`);
+  }
 }
 
 async function deleteAll({ target, connection, vms }: Open, names: readonly string[]): Promise<Deletion> {
