@@ -10,7 +10,7 @@ import { CLAIM_REPLACERS } from '#api/own-accounts.ts';
 import { BONDS, deleteRefusal, type GuardedKind } from '#api/protected-deletes.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
-import { groupResource, type KubeObject, type Stored } from '#kube/meta.ts';
+import { controllerUid, groupResource, isDeleting, type KubeObject, type Stored } from '#kube/meta.ts';
 
 export interface ProtectionLookup {
   /** VMs that are protected now: the first in order, of that namespace or of all. Asks the API, not a cache. */
@@ -30,9 +30,10 @@ const LOOKS: Readonly<Record<GuardedKind, Look>> = {
     const vms = await lookup.protectedVms({ namespace: metadata.name, limit: ANY });
     return vms.filter(stays).map(nameOf);
   },
-  async PersistentVolumeClaim({ metadata }, { user }, lookup) {
+  async PersistentVolumeClaim(claim, { user }, lookup) {
     if (CLAIM_REPLACERS.includes(user)) return [];
-    const owner = metadata.ownerReferences?.find(({ controller }) => controller)?.uid;
+    const { metadata } = claim;
+    const owner = controllerUid(claim);
     const vms = await lookup.protectedVms({ namespace: metadata.namespace ?? '', limit: OF_A_DISK });
     return vms.filter((vm) => stays(vm) && (has(vm, metadata.name) || vm.metadata.uid === owner)).map(nameOf);
   },
@@ -65,8 +66,8 @@ function isGuarded(kind: string): kind is GuardedKind {
 }
 
 /** One that is being deleted cannot be protected any more. */
-function stays({ metadata }: Stored<VirtualMachine>): boolean {
-  return metadata.deletionTimestamp === undefined;
+function stays(vm: Stored<VirtualMachine>): boolean {
+  return !isDeleting(vm);
 }
 
 function has({ spec }: Stored<VirtualMachine>, claim: string | undefined): boolean {

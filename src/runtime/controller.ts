@@ -5,7 +5,7 @@
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';
-import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { controllerOf, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { applyPlan, isStale, PlanFailure } from '#runtime/apply.ts';
@@ -60,8 +60,9 @@ function ownKey({ metadata }: Stored): string[] {
 
 /** For the sources of children: the key of the owner that controls the object, when it is of that kind. */
 export function controllerKeys(owner: ResourceType): (object: Stored) => string[] {
-  return ({ metadata }) => {
-    const reference = metadata.ownerReferences?.find((candidate) => candidate.controller);
+  return (object) => {
+    const { metadata } = object;
+    const reference = controllerOf(object);
     if (reference === undefined || reference.kind !== owner.kind) return [];
     if (!reference.apiVersion.startsWith(owner.group === '' ? owner.version : `${owner.group}/`)) return [];
     return [keyOf({ namespace: owner.namespaced ? metadata.namespace : undefined, name: reference.name })];

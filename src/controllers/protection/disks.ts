@@ -3,7 +3,7 @@ import { keyOf, objectKey } from '#client/object-key.ts';
 import type { Informer } from '#client/informer.ts';
 import { ownerKey, type ProtectedVms } from '#controllers/protection/protected-vms.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
-import type { Stored } from '#kube/meta.ts';
+import { controllerUid, type Stored } from '#kube/meta.ts';
 
 /** Claims by the owner that controls them (ownerKey). */
 const BY_CONTROLLER = 'controller-owner';
@@ -19,14 +19,14 @@ export class Disks {
     this.#vms = vms;
     this.#claims = claims;
     this.#volumes = volumes;
-    claims.addIndex(BY_CONTROLLER, controllerOf);
+    claims.addIndex(BY_CONTROLLER, ownerKeysOf);
     volumes.addIndex(BY_BOUND_CLAIM, ({ spec }) => (spec.claimRef?.uid ? [spec.claimRef.uid] : []));
   }
 
   /** Keys of the first protected VMs whose disk the claim is, in order. */
   vmsOfClaim(claim: Stored<PersistentVolumeClaim>): readonly string[] {
     const naming = this.#vms.first('claim', objectKey(claim));
-    const controlling = controllerOf(claim).flatMap((owner) => this.#vms.first('owner', owner));
+    const controlling = ownerKeysOf(claim).flatMap((owner) => this.#vms.first('owner', owner));
     return [...new Set([...naming, ...controlling])].toSorted();
   }
 
@@ -53,7 +53,7 @@ export class Disks {
   }
 }
 
-function controllerOf({ metadata }: PersistentVolumeClaim): string[] {
-  const owner = metadata.ownerReferences?.find(({ controller }) => controller);
-  return owner === undefined ? [] : [ownerKey(metadata.namespace, owner.uid)];
+function ownerKeysOf(claim: PersistentVolumeClaim): string[] {
+  const uid = controllerUid(claim);
+  return uid === undefined ? [] : [ownerKey(claim.metadata.namespace, uid)];
 }

@@ -35,17 +35,23 @@ export function nameClaims(world: RestoreWorld): Plan | undefined {
   return goesOn(world, { reason: 'CreatingClaims', message: 'Creating new PVCs', learned: { restores } });
 }
 
-export function makeClaims(world: RestoreWorld, content: ContentSpec): Plan | undefined {
-  const { restore, volumes } = world;
-  // All of them first: nothing is deleted for a restore that cannot go on.
+/** All of them, and before anything is done: nobody is stopped, and nothing deleted, for a restore that cannot go on. */
+export function refuseClaims(world: RestoreWorld): Plan | undefined {
+  const { content, volumes } = world;
+  if (content === undefined) return undefined;
   for (const view of volumes) {
-    const fault = faultOf(world, content, view);
+    const fault = faultOf(world, content.spec, view);
     if (fault === undefined) continue;
     const reason = 'ClaimConflict';
     // A VM with some of its disks replaced must not run: whoever is in the way may still go.
     if (hasReplaced(world)) return goesOn(world, { reason, message: fault, requeueAfterMs: LOOK_AGAIN_MS });
     return fails(world, reason, fault);
   }
+  return undefined;
+}
+
+export function makeClaims(world: RestoreWorld): Plan | undefined {
+  const { restore, volumes } = world;
   const changes: Change[] = [];
   const missing: string[] = [];
   for (const view of volumes) {

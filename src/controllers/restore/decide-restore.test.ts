@@ -146,6 +146,10 @@ const steps: Record<string, [Partial<RestoreWorld>, string[]]> = {
   ],
   'StopTarget stops it': [running('StopTarget'), ['patch VirtualMachine', 'Waiting for target to be stopped']],
   'StopTarget stops it once': [running('StopTarget', { runStrategy: 'Halted' }), ['Waiting for target to be stopped']],
+  'nobody is stopped for a restore that cannot go on': [
+    { ...running('StopTarget'), volumes: [aView({ claim: aClaim({ annotations: {} }) })] },
+    [`Failure: the claim ${CLAIM} exists already and was not made by this restore`],
+  ],
   'the claims are named before they are made': [
     { restore: aRestore({ status: { targetUID: 'vm-uid' } }), volumes: [aView()] },
     ['Creating new PVCs'],

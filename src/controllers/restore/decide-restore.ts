@@ -9,6 +9,7 @@ import {
   leaveClaims,
   makeClaims,
   nameClaims,
+  refuseClaims,
 } from '#controllers/restore/claims.ts';
 import { isWritten, type RestoreWorld } from '#controllers/restore/restore-world.ts';
 import { completes, failed, fails, goesOn, progressing, tries } from '#controllers/restore/restore-status.ts';
@@ -37,9 +38,10 @@ const rules: readonly Rule[] = [
   awaitSnapshot,
   knowTarget,
   awaitHold,
+  refuseClaims,
   awaitStop,
   nameClaims,
-  (world) => (world.content === undefined ? undefined : makeClaims(world, world.content.spec)),
+  makeClaims,
   awaitClaims,
   writeVm,
 ];

@@ -17,7 +17,7 @@ import {
   SNAPSHOT_SET_ANNOTATION,
   SNAPSHOT_SET_SIZE_ANNOTATION,
 } from '#api/names.ts';
-import type { Stored } from '#kube/meta.ts';
+import { isDeleting, type Stored } from '#kube/meta.ts';
 import type { VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
 import type { CopyState } from '#node/hypervisor/hypervisor.ts';
 
@@ -78,15 +78,15 @@ export function setOf(content: VolumeSnapshotContent): string | undefined {
 
 /** Of a disk that nobody has open. */
 export function decideSingle(content: Content): readonly SnapshotAction[] {
-  if (isDeleted(content)) return removal(content);
+  if (isDeleting(content)) return removal(content);
   return content.status?.readyToUse === true ? [] : [{ do: 'take', content }];
 }
 
 /** Of all disks of one set. */
 export function decideSet({ disks, guest }: SetWorld): readonly SnapshotAction[] {
-  const wanted = disks.filter(({ content }) => !isDeleted(content));
+  const wanted = disks.filter(({ content }) => !isDeleting(content));
   return [
-    ...disks.flatMap(({ content }) => (isDeleted(content) ? removal(content) : [])),
+    ...disks.flatMap(({ content }) => (isDeleting(content) ? removal(content) : [])),
     ...wanted.flatMap(({ content }) => (hasFailed(content) ? [{ do: 'discard', content } as const] : [])),
     ...decideWanted(wanted, guest),
   ];
@@ -145,10 +145,6 @@ function hasBegun({ content, copy }: DiskWorld): boolean {
 
 function hasFailed({ status }: Content): boolean {
   return status?.error !== undefined;
-}
-
-function isDeleted({ metadata }: Content): boolean {
-  return metadata.deletionTimestamp !== undefined;
 }
 
 function removal(content: Content): readonly SnapshotAction[] {

@@ -55,7 +55,8 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     vmSnapshots(['update'], 'virtualmachinesnapshots/finalizers', 'virtualmachinesnapshotcontents/finalizers'),
     // Contents that a restore still needs stay.
     vmSnapshots(READ, 'virtualmachinerestores'),
-    volumeSnapshots([...READ, 'create', 'delete'], 'volumesnapshots'),
+    // They go with their content, by garbage collection.
+    volumeSnapshots([...READ, 'create'], 'volumesnapshots'),
     volumeSnapshots(READ, 'volumesnapshotclasses'),
     vms(READ, 'virtualmachines', 'virtualmachineinstances'),
     identities(READ, 'virtualmachineidentities'),
