@@ -22,6 +22,7 @@ import {
 import { isWaiting } from '#engine/controllers/garbage-collector/metadata-only.ts';
 import { Monitors } from '#engine/controllers/garbage-collector/monitors.ts';
 import type { Found } from '#engine/controllers/garbage-collector/owner-patches.ts';
+import { reportFailure } from '#engine/controllers/garbage-collector/report-failure.ts';
 import { ServedKinds } from '#engine/controllers/garbage-collector/served-kinds.ts';
 import type { KubeObject, OwnerReference, ResourceType, Stored } from '#kube/meta.ts';
 import { BoundedCache } from '#lib/bounded-cache.ts';
@@ -68,8 +69,7 @@ class Collector implements RunningController {
       concurrency: CONCURRENCY,
       work: (uid) => this.#work(uid),
       onError: (uid, error, { failures, delayMs }) => {
-        if (signal.aborted) return;
-        log.error({ err: error, ...this.#describe(uid), failures, delayMs }, 'Cannot collect; trying again later');
+        if (!signal.aborted) reportFailure(log, error, { ...this.#describe(uid), failures, delayMs });
       },
     });
     this.#monitors = new Monitors({
