@@ -44,3 +44,26 @@ test('where a match is costs the whole program at each character', () => {
   assert.ok(regex('(a|b)*a(a|b){12}$').findCost(1000) > 40_000);
   assert.ok(regex('^[a-z]+$').findCost(1000) < 5000);
 });
+
+test('words are looked up, and are the same words that a search finds', () => {
+  const patterns = [
+    '^(true|True)$',
+    '^true$',
+    '^(a||b)$',
+    '^a|b$',
+    '^(a|b)',
+    'true',
+    '^(?i:true)$',
+    '^(a.|b)$',
+    '^()$',
+  ];
+  const texts = ['true', 'True', 'TRUE', 'true\n', ' true', 'a', 'b', '', 'ab', 'xb', 'ax', 'truetrue'];
+  for (const pattern of patterns) {
+    const searched = RE2JS.compile(pattern);
+    for (const text of texts) {
+      const found = regex(pattern).isFoundIn(text, new Budget(100_000));
+      assert.equal(found, searched.test(text), `${pattern} in ${JSON.stringify(text)}`);
+    }
+  }
+  assert.deepEqual(costs(regex('^(true|True)$'), 'false', 2), [25, 25]);
+});

@@ -1,6 +1,7 @@
 /**
  * What it costs to search with a regular expression, and the search. RE2 has several ways; each has its price:
  *
+ *   words      `^(true|True)$` is one of a few words: they are looked up, nothing is searched
  *   one pass   the next character always says where to go on: little per character
  *   DFA        to tell whether there is a match. States and the ways between them are made when a text first needs
  *              them, each as dear as the program is long, and then kept: later texts cost little
@@ -23,8 +24,18 @@ const ENTRY_BYTES = 8;
 /** What a regular expression may keep of its states between searches; there may be thousands of them. */
 const MAX_KEPT_BYTES = 65_536;
 
+const WORDS = /^\^(?:\(([\w|/-]+)\)|([\w/-]+))\$$/;
+
+/** What alone it matches, where it is a choice between words. Without flags, `^` and `$` are the ends of the text. */
+function wordsOf(compiled: RE2JS): ReadonlySet<string> | undefined {
+  const found = compiled.flags() === 0 ? WORDS.exec(compiled.pattern()) : null;
+  if (found === null) return undefined;
+  return new Set((found[1] ?? found[2] ?? '').split('|'));
+}
+
 export class Regex {
   readonly #compiled: RE2JS;
+  readonly #words: ReadonlySet<string> | undefined;
   readonly #size: number;
   readonly #isOnePass: boolean;
   /** Ways between states that were paid for. */
@@ -32,6 +43,7 @@ export class Regex {
 
   constructor(compiled: RE2JS) {
     this.#compiled = compiled;
+    this.#words = wordsOf(compiled);
     this.#size = compiled.programSize();
     this.#isOnePass = compiled.re2().onepass !== null;
     // Its tables belong to what compiling costs, not to the first search.
@@ -41,6 +53,10 @@ export class Regex {
   /** Whether it is found anywhere in the text. */
   isFoundIn(text: string, budget: Budget): boolean {
     const { length } = text;
+    if (this.#words !== undefined) {
+      budget.charge(TEST_BASE_UNITS + length);
+      return this.#words.has(text);
+    }
     if (this.#isOnePass) {
       budget.charge(TEST_BASE_UNITS + length * ONE_PASS_UNITS);
       return this.#compiled.test(text);

@@ -9,6 +9,7 @@ import { BOOL, DYN, NULL, STRING, type CelType } from '#cel/type.ts';
 import { expressionEnvironment } from '#engine/admission/expressions/expression-environment.ts';
 import { objectType } from '#engine/admission/expressions/expression-types.ts';
 import { sharedAllowance, sourcesFault } from '#engine/admission/expressions/source-limits.ts';
+import { withoutRepeating } from '#engine/admission/policies/constant-variable.ts';
 import type { PolicySpec, Validation } from '#engine/admission/policies/policy-spec.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
 
@@ -79,7 +80,7 @@ export function compilePolicy(
   };
   for (const [i, { name, expression }] of (spec.variables ?? []).entries()) {
     const program = attempt(`spec.variables[${i}].expression`, expression, environmentNow(true), [DYN]);
-    if (program !== undefined) variables.set(name, program);
+    if (program !== undefined) variables.set(name, withoutRepeating(program));
   }
 
   const full = environmentNow(true);
