@@ -61,17 +61,17 @@ export function parseOptions(args: readonly string[]): Options & { readonly help
       : { rounds: 3, warmMs: 700, measureMs: 1500, starts: 3, watchWrites: 800, admissionRounds: 24 }),
     ...(values.quick ? { vmStarts: 3, guests: 5, fleet: 500 } : { vmStarts: 8, guests: 20, fleet: 5000 }),
     deletions: values.quick
-      ? { batches: batchesOf({ many: 40, few: 10, runs: [2, 4, 2] }), kubectlVms: 15, rehearsals: 200 }
-      : { batches: batchesOf({ many: 400, few: 40, runs: [15, 30, 15] }), kubectlVms: 40, rehearsals: 6000 },
+      ? { runs: 2, batches: batchesOf({ many: 40, few: 10, times: [1, 2, 1] }), kubectlVms: 15, rehearsals: 200 }
+      : { runs: 5, batches: batchesOf({ many: 400, few: 40, times: [2, 15, 4] }), kubectlVms: 40, rehearsals: 4000 },
   };
 }
 
 /** The seed's: many and few that are stopped, and few that run. */
-function batchesOf({ many, few, runs }: { many: number; few: number; runs: [number, number, number] }) {
+function batchesOf({ many, few, times }: { many: number; few: number; times: [number, number, number] }) {
   return [
-    { count: many, running: false, runs: runs[0] },
-    { count: few, running: false, runs: runs[1] },
-    { count: few, running: true, runs: runs[2] },
+    { count: many, running: false, times: times[0] },
+    { count: few, running: false, times: times[1] },
+    { count: few, running: true, times: times[2] },
   ];
 }
 

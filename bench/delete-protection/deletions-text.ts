@@ -11,9 +11,10 @@ export interface Cost {
   readonly solution: Solution;
   readonly batch: Batch;
   readonly seconds: number;
-  /** Medians of the ratios of each run. */
+  /** The median of the ratios of each run. */
   readonly ratio: number;
-  readonly cpuRatio: number;
+  /** The same for the middle one of the deletes. */
+  readonly middleRatio: number;
   /** The ratios of half of the runs lie between these. */
   readonly middleHalf: readonly [number, number];
   /** Only the policy has a bar. */
@@ -33,7 +34,7 @@ function costOf(solution: Solution, batch: Batch, runs: readonly Run[]): Cost {
     batch,
     seconds: median(runs.map((run) => run[solution].ms)) / 1000,
     ratio,
-    cpuRatio: median(runs.map((run) => run[solution].serverCpuMs / run.Baseline.serverCpuMs)),
+    middleRatio: median(runs.map((run) => run[solution].middleMs / run.Baseline.middleMs)),
     middleHalf: [percentile(ratios, 0.25), percentile(ratios, 0.75)],
     ...(solution === 'VAP' ? { verdict } : {}),
   };
@@ -41,9 +42,10 @@ function costOf(solution: Solution, batch: Batch, runs: readonly Run[]): Cost {
 
 export function deletionsText(deletions: Deletions): string {
   const costs = costsOf(deletions);
-  const runs = deletions.batches.map(({ batch }) => batch.runs).join(', ');
+  const times = deletions.batches.map(({ batch }) => batch.times).join(', ');
   return [
-    `Simulated guests; deleted one after another, until all are gone; medians of ${runs} runs`,
+    'Simulated guests; deleted one after another, each until it is gone;',
+    `medians of ${deletions.batches[0]?.runs.length ?? 0} runs, each with the mean of ${times} times`,
     '',
     ...table(
       deletions.batches.map(({ batch }) => batch),
@@ -74,11 +76,10 @@ const wordsOf = ({ count, running }: Batch) => `${running ? 'running' : 'stopped
 /** As many digits as the comparison needs: the seed's times were a hundred times as long. */
 const timeText = (seconds: number) => seconds.toFixed(seconds < 10 ? 3 : 2);
 
-function costText({ solution, batch, ratio, middleHalf, cpuRatio, verdict }: Cost): string {
+function costText({ solution, batch, ratio, middleRatio, middleHalf, verdict }: Cost): string {
   const range = `half of the runs ${percent(middleHalf[0])} to ${percent(middleHalf[1])}`;
   const bar = verdict === undefined ? '' : `; at most ${percent(MAX_POLICY_RATIO)}: ${verdict}`;
-  const figures = `${percent(ratio)} of the baseline (${range}), ${percent(cpuRatio)} of the server's CPU time`;
-  return `${solution}, ${wordsOf(batch)}: ${figures}${bar}`;
+  return `${solution}, ${wordsOf(batch)}: ${percent(ratio)} of the baseline (${range}), its middle delete ${percent(middleRatio)}${bar}`;
 }
 
 const percent = (share: number) => `${(share * 100).toFixed(1)} %`;

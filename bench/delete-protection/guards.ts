@@ -1,14 +1,15 @@
 /**
- * The seed's solutions, one in force at a time: nobody, the policy as our operator installs it, and webhooks with the
- * same wish. At each change a protected VM is tried: a guard that guards nothing would be the fastest of all.
+ * The seed's solutions, side by side: nobody, the policy as our operator installs it, and webhooks with the same wish,
+ * each in a namespace of its own. They are put up once and stay, as guards do. In each namespace a protected VM is
+ * tried: a guard that guards nothing would be the fastest of all.
  */
-import { PROTECTION_LABEL } from '#api/delete-protection.ts';
+import { PROTECTION_LABEL, PROTECTION_POLICY } from '#api/delete-protection.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import type { Client } from '#client/client.ts';
 import { ApiError } from '#kube/api-error.ts';
-import type { KubeObject } from '#kube/meta.ts';
+import { isRecord, type KubeObject } from '#kube/meta.ts';
 import type { Desired } from '#operator/desired.ts';
-import { NAMESPACES, VALIDATING_WEBHOOKS } from '#operator/kinds.ts';
+import { NAMESPACES, POLICY_BINDINGS, VALIDATING_WEBHOOKS } from '#operator/kinds.ts';
 import { GUARDED_KINDS, LOCAL_SERVICE, PROTECTED } from '../delete-guards.ts';
 import { smallVm } from '../vms/manifests.ts';
 import { protectionPolicy } from './protection-policy.ts';
@@ -17,77 +18,93 @@ import { protectionPolicy } from './protection-policy.ts';
 export const SOLUTIONS = ['Baseline', 'VAP', 'Admission Webhook', 'Admission Webhook (HTTPS)'] as const;
 export type Solution = (typeof SOLUTIONS)[number];
 
+export const NAMESPACE_OF: Readonly<Record<Solution, string>> = {
+  Baseline: 'bench-baseline',
+  VAP: 'bench-policy',
+  'Admission Webhook': 'bench-near',
+  'Admission Webhook (HTTPS)': 'bench-far',
+};
+
 /** The policy reads our label, the webhooks of the benchmark theirs. Not protected is said the longest way. */
 export const UNPROTECTED_LABELS = { ...GUARDED_KINDS.nobody.labels, [PROTECTION_LABEL]: 'false' };
 const PROTECTED_LABELS = { ...PROTECTED, [PROTECTION_LABEL]: 'true' };
-const PROBE = { namespace: 'delete-protection-probe', name: 'probe' };
+const PROBE = 'probe';
 
-function webhook(clientConfig: object): Desired {
+/** Who refuses, as refusals name it. */
+const NAME_OF: Readonly<Record<Exclude<Solution, 'Baseline'>, string>> = {
+  VAP: PROTECTION_POLICY,
+  'Admission Webhook': 'near.bench.selfsame.io',
+  'Admission Webhook (HTTPS)': 'far.bench.selfsame.io',
+};
+
+const only = (solution: Solution) => ({
+  matchLabels: { 'kubernetes.io/metadata.name': NAMESPACE_OF[solution] },
+});
+
+function webhook(solution: 'Admission Webhook' | 'Admission Webhook (HTTPS)', clientConfig: object): Desired {
+  const name = NAME_OF[solution];
+  const rules = [
+    { operations: ['DELETE'], apiGroups: ['kubevirt.io'], apiVersions: ['v1'], resources: ['virtualmachines'] },
+  ];
+  const asked = { rules, namespaceSelector: only(solution), sideEffects: 'None', admissionReviewVersions: ['v1'] };
   const object = {
     apiVersion: 'admissionregistration.k8s.io/v1',
     kind: 'ValidatingWebhookConfiguration',
-    metadata: { name: 'bench-delete-protection' },
-    webhooks: [
-      {
-        name: 'delete-protection.bench.selfsame.io',
-        clientConfig,
-        rules: [
-          { operations: ['DELETE'], apiGroups: ['kubevirt.io'], apiVersions: ['v1'], resources: ['virtualmachines'] },
-        ],
-        sideEffects: 'None',
-        admissionReviewVersions: ['v1'],
-      },
-    ],
+    metadata: { name },
+    webhooks: [{ name, clientConfig, ...asked }],
   };
   return { type: VALIDATING_WEBHOOKS, object };
 }
 
-export class Guards {
-  readonly #client: Client;
-  readonly #objects: Readonly<Record<Solution, readonly Desired[]>>;
-  #now: Solution = 'Baseline';
+/** The operator's own objects, but for where the binding holds. */
+export function policyFor(namespaceSelector: object): Desired[] {
+  return protectionPolicy.map((desired) => {
+    const { type, object } = desired;
+    if (type !== POLICY_BINDINGS) return desired;
+    const spec: unknown = object['spec'];
+    if (!isRecord(spec) || !isRecord(spec['matchResources']))
+      throw new Error('Cannot narrow the binding: it is another');
+    const matchResources = { ...spec['matchResources'], namespaceSelector };
+    return { type, object: { ...object, spec: { ...spec, matchResources } } };
+  });
+}
 
-  /** `port`: where the webhook of another process listens on this machine. */
-  static async prepare(client: Client, { port, ca }: { port: number; ca: string }): Promise<Guards> {
-    const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: PROBE.namespace } };
+/** `port`: where the webhook of another process listens on this machine. Resolves when each is seen to guard. */
+export async function putUpGuards(client: Client, { port, ca }: { port: number; ca: string }): Promise<void> {
+  const caBundle = Buffer.from(ca).toString('base64');
+  const guards = [
+    ...policyFor(only('VAP')),
+    webhook('Admission Webhook', { service: { ...LOCAL_SERVICE, path: '/review' } }),
+    webhook('Admission Webhook (HTTPS)', { url: `https://127.0.0.1:${port}/review`, caBundle }),
+  ];
+  for (const { type, object } of guards) await client.create(type, object);
+  for (const solution of SOLUTIONS) {
+    const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE_OF[solution] } };
     await client.create(NAMESPACES, namespace);
-    const vm = smallVm(PROBE.name);
-    const metadata = { ...PROBE, labels: PROTECTED_LABELS };
-    await client.create<KubeObject>(VIRTUAL_MACHINES, { ...vm, metadata });
-    const caBundle = Buffer.from(ca).toString('base64');
-    return new Guards(client, {
-      Baseline: [],
-      VAP: protectionPolicy,
-      'Admission Webhook': [webhook({ service: { ...LOCAL_SERVICE, path: '/review' } })],
-      'Admission Webhook (HTTPS)': [webhook({ url: `https://127.0.0.1:${port}/review`, caBundle })],
-    });
-  }
-
-  private constructor(client: Client, objects: Readonly<Record<Solution, readonly Desired[]>>) {
-    this.#client = client;
-    this.#objects = objects;
-  }
-
-  /** Resolves when it alone is in force. */
-  async change(solution: Solution): Promise<void> {
-    for (const { type, object } of this.#objects[this.#now]) await this.#client.delete(type, object.metadata as Named);
-    this.#now = solution;
-    for (const { type, object } of this.#objects[solution]) await this.#client.create(type, object);
-    const refusal = await this.#tryProbe();
-    if ((refusal !== undefined) !== (solution !== 'Baseline')) {
-      throw new Error(`Cannot measure ${solution}: the delete of a protected VM is answered: ${refusal ?? 'yes'}`);
-    }
-  }
-
-  async #tryProbe(): Promise<string | undefined> {
-    try {
-      await this.#client.delete(VIRTUAL_MACHINES, PROBE, { dryRun: true });
-      return undefined;
-    } catch (error) {
-      if (error instanceof ApiError && error.message.includes('cannot be deleted')) return error.message;
-      throw error;
-    }
+    await check(client, solution);
   }
 }
 
-type Named = { readonly name: string };
+/** Leaves nothing behind. */
+async function check(client: Client, solution: Solution): Promise<void> {
+  const probe = { namespace: NAMESPACE_OF[solution], name: PROBE };
+  const metadata = { ...probe, labels: PROTECTED_LABELS };
+  await client.create<KubeObject>(VIRTUAL_MACHINES, { ...smallVm(PROBE), metadata });
+  const refusal = await refusalOf(client, probe);
+  const expected = solution === 'Baseline' ? refusal === undefined : refusal?.includes(NAME_OF[solution]);
+  if (!expected) {
+    throw new Error(`Cannot measure ${solution}: the delete of a protected VM is answered: ${refusal ?? 'yes'}`);
+  }
+  await client.patch(VIRTUAL_MACHINES, probe, { type: 'merge', body: { metadata: { labels: UNPROTECTED_LABELS } } });
+  await client.delete(VIRTUAL_MACHINES, probe);
+}
+
+async function refusalOf(client: Client, probe: { namespace: string; name: string }): Promise<string | undefined> {
+  try {
+    await client.delete(VIRTUAL_MACHINES, probe, { dryRun: true });
+    return undefined;
+  } catch (error) {
+    if (error instanceof ApiError && error.message.includes('cannot be deleted')) return error.message;
+    throw error;
+  }
+}

@@ -1,26 +1,34 @@
 /**
  * What delete protection costs those who delete: the seed's comparison of no protection, policy and webhook, on a plane
- * with simulated guests. The solutions take turns within each run, so that drift and garbage hit all alike.
+ * with simulated guests. The solutions take turns VM by VM, so that drift and garbage hit all alike.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { newKubectl } from '#test/support/kubectl.ts';
 import { engineCertificate } from '../engine-process.ts';
 import { JobProcess } from '../jobs.ts';
+import { median } from '../statistics.ts';
 import type { VmGround } from '../vms/vm-ground.ts';
 import type { WebhookServerJob } from '../webhook-server.ts';
-import { Guards, SOLUTIONS, UNPROTECTED_LABELS, type Solution } from './guards.ts';
-import type { Deletion, VmDeletesJob } from './vm-deletes.ts';
+import { NAMESPACE_OF, putUpGuards, SOLUTIONS, UNPROTECTED_LABELS, type Solution } from './guards.ts';
+import { turnsOf } from './turns.ts';
+import type { VmDeletesJob } from './vm-deletes.ts';
 
-/** VMs that are deleted together. */
+/** So many VMs of each solution. */
 export interface Batch {
   readonly count: number;
   readonly running: boolean;
-  /** How often, with each solution; what takes long needs fewer. */
-  readonly runs: number;
+  /** How often they are made and deleted in each run. One pause of the server is a large part of a small batch. */
+  readonly times: number;
 }
 
-/** One run: what deleting the whole batch took with each solution. */
+export interface Deletion {
+  /** From the DELETE of each VM until it is gone, all of them together; the mean of all times in this run. */
+  readonly ms: number;
+  /** The middle one of all its deletes, which pauses of the server hardly touch. */
+  readonly middleMs: number;
+}
+
 export type Run = Readonly<Record<Solution, Deletion>>;
 
 export interface Deletions {
@@ -30,14 +38,12 @@ export interface Deletions {
 }
 
 export interface DeletionOptions {
+  readonly runs: number;
   readonly batches: readonly Batch[];
   readonly kubectlVms: number;
-  /** Deletes with each solution that are not carried out, before anything is measured. */
+  /** Deletes of each solution that are not carried out, before anything is measured. */
   readonly rehearsals: number;
 }
-
-/** After each change of the guard. */
-const REHEARSALS = 500;
 
 const PRELOADED = new URL('./unprotected-plane.ts', import.meta.url);
 const PLANE = { nodes: 2, hypervisor: 'fake', nodeOptions: `--import ${PRELOADED.href}` } as const;
@@ -51,74 +57,63 @@ export async function measureDeletions(ground: VmGround, options: DeletionOption
   try {
     const { cert, key, ca } = await engineCertificate(ground.dataDir);
     const port = await webhook.ask<number>({ kind: 'start', cert, key });
-    const guards = await Guards.prepare(await ground.client(), { port, ca });
+    await putUpGuards(await ground.client(), { port, ca });
     await vms.ask({ kind: 'open', target: await ground.target() });
-    const stage = { vms, guards };
-    await vms.ask({ kind: 'make', names: [REHEARSED], running: false, labels: UNPROTECTED_LABELS });
-    for (const solution of SOLUTIONS) await rehearse(stage, solution, options.rehearsals);
-    // The first of each sort also warm up the compilers, and do not count.
-    for (const batch of options.batches) await run(stage, batch, 0);
+    await rehearse(vms, options.rehearsals);
     const batches = [];
     for (const batch of options.batches) {
+      // The first does not count: by then V8 has seen VMs of that sort go.
+      await run(vms, { ...batch, times: 1 }, 0);
       const runs: Run[] = [];
-      while (runs.length < batch.runs) runs.push(await run(stage, batch, runs.length));
+      while (runs.length < options.runs) runs.push(await run(vms, batch, runs.length));
       batches.push({ batch, runs });
     }
-    await guards.change('VAP');
-    await vms.ask({ kind: 'delete', names: [REHEARSED] });
-    return { batches, kubectl: await deleteByKubectl(ground, stage, options.kubectlVms) };
+    return { batches, kubectl: await deleteByKubectl(ground, vms, options.kubectlVms) };
   } finally {
     await Promise.all([vms.stop(), webhook.stop()]);
   }
 }
 
-interface Stage {
-  readonly vms: JobProcess<VmDeletesJob>;
-  readonly guards: Guards;
+type Vms = JobProcess<VmDeletesJob>;
+
+/** A guard stands for months; V8 has to see these some thousand times before they are as fast as they will be. */
+async function rehearse(vms: Vms, times: number): Promise<void> {
+  const keys = SOLUTIONS.map((solution) => `${NAMESPACE_OF[solution]}/rehearsal`);
+  await vms.ask({ kind: 'make', vms: keys, running: false, labels: UNPROTECTED_LABELS });
+  await vms.ask({ kind: 'rehearse', vms: keys, times });
+  await vms.ask({ kind: 'delete', vms: keys });
 }
 
-/**
- * A guard stands for months; here each has just been put up. What V8 has learned of the one before does not hold for it,
- * and it takes some hundred deletes until it has learned anew: those are not carried out, and not counted.
- */
-const REHEARSED = 'rehearsal';
-
-async function rehearse({ vms, guards }: Stage, solution: Solution, times: number): Promise<void> {
-  await guards.change(solution);
-  await vms.ask({ kind: 'rehearse', name: REHEARSED, times });
-}
-
-async function run({ vms, guards }: Stage, { count, running }: Batch, number: number): Promise<Run> {
-  const namesOf = (solution: Solution) => numbered(`vm-${SOLUTIONS.indexOf(solution)}`, count);
-  await vms.ask({ kind: 'make', names: SOLUTIONS.flatMap(namesOf), running, labels: UNPROTECTED_LABELS });
-  const deletions: Partial<Record<Solution, Deletion>> = {};
-  for (const solution of orderOf(number)) {
-    await rehearse({ vms, guards }, solution, REHEARSALS);
-    deletions[solution] = await vms.ask<Deletion>({ kind: 'delete', names: namesOf(solution) });
+async function run(vms: Vms, { count, running, times }: Batch, number: number): Promise<Run> {
+  const taken = new Map(SOLUTIONS.map((solution) => [solution, [] as number[]]));
+  for (let time = 0; time < times; time++) {
+    const from = (number * times + time) * count;
+    const turns = Array.from({ length: count }, (_, index) =>
+      turnsOf(from + index).map((solution) => ({ solution, key: `${NAMESPACE_OF[solution]}/vm-${index}` })),
+    ).flat();
+    const keys = turns.map(({ key }) => key);
+    await vms.ask({ kind: 'make', vms: keys, running, labels: UNPROTECTED_LABELS });
+    const each = await vms.ask<number[]>({ kind: 'delete', vms: keys });
+    for (const [index, { solution }] of turns.entries()) taken.get(solution)!.push(each[index]!);
   }
-  return deletions as Run;
+  const deletions = [...taken].map(([solution, all]): [Solution, Deletion] => {
+    const ms = all.reduce((sum, one) => sum + one, 0) / times;
+    return [solution, { ms, middleMs: median(all) }];
+  });
+  return Object.fromEntries(deletions) as Run;
 }
 
-/** Who begins changes from run to run, and so does who follows whom. */
-function orderOf(number: number): Solution[] {
-  const first = number % SOLUTIONS.length;
-  const order = [...SOLUTIONS.slice(first), ...SOLUTIONS.slice(0, first)];
-  return number % 2 === 0 ? order : order.reverse();
-}
-
-function numbered(prefix: string, count: number): string[] {
-  return Array.from({ length: count }, (_, index) => `${prefix}-${index}`);
-}
-
-async function deleteByKubectl(ground: VmGround, { vms }: Stage, count: number): Promise<Deletions['kubectl']> {
+async function deleteByKubectl(ground: VmGround, vms: Vms, count: number): Promise<Deletions['kubectl']> {
   const kubectl = newKubectl();
   if ('missing' in kubectl) return kubectl.missing;
-  await vms.ask({ kind: 'make', names: numbered('kubectl', count), running: false, labels: UNPROTECTED_LABELS });
+  const namespace = NAMESPACE_OF.VAP;
+  const keys = Array.from({ length: count }, (_, index) => `${namespace}/kubectl-${index}`);
+  await vms.ask({ kind: 'make', vms: keys, running: false, labels: UNPROTECTED_LABELS });
   // A home of its own: its caches are those of this plane, and filled by the first command.
   const env = { ...process.env, HOME: ground.dir, KUBECONFIG: ground.kubeconfig };
   const execute = promisify(execFile);
-  await execute(kubectl.path, ['get', 'vm'], { env });
+  await execute(kubectl.path, ['get', 'vm', '-n', namespace], { env });
   const from = performance.now();
-  await execute(kubectl.path, ['delete', 'vm', '--all'], { env });
+  await execute(kubectl.path, ['delete', 'vm', '--all', '-n', namespace], { env });
   return { count, seconds: (performance.now() - from) / 1000, version: kubectl.version };
 }
