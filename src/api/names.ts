@@ -67,3 +67,8 @@ export const VM_SNAPSHOT_CONTENT_FINALIZER = 'snapshot.kubevirt.io/vmsnapshotcon
 export const VM_RESTORE_FINALIZER = 'snapshot.kubevirt.io/vmrestore-protection';
 /** On VMs: `<name>-<uid>` of the restore that last made them what they are. */
 export const LAST_RESTORE_ANNOTATION = 'restore.kubevirt.io/lastRestoreUID';
+
+/** On instances: names of volumes that were plugged in for this run only, as a JSON list. */
+export const EPHEMERAL_HOTPLUG_ANNOTATION = 'kubevirt.io/ephemeral-hotplug-volumes';
+/** On VMs that were imported: machine type and device rows, as JSON (ImportedDevices); the record begins with them. */
+export const IMPORTED_DEVICES_ANNOTATION = 'identity.selfsame.io/imported-devices';

@@ -1,7 +1,10 @@
 import { bool, int32, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
 
-export const DISK_BUSES = ['virtio', 'sata', 'scsi'] as const;
-export const CDROM_BUSES = ['sata', 'scsi'] as const;
+/** `ide` only with i440fx machine types. */
+export const DISK_BUSES = ['virtio', 'sata', 'scsi', 'ide'] as const;
+export const CDROM_BUSES = ['sata', 'scsi', 'ide'] as const;
+/** What a disk can be plugged into while the guest runs. */
+export const HOTPLUG_BUSES = ['scsi', 'virtio'] as const;
 export const DISK_CACHES = ['none', 'writethrough', 'writeback'] as const;
 
 export const disk = obj(
@@ -20,6 +23,16 @@ export const disk = obj(
       readonly: bool({ description: 'On, and nothing else.' }),
       tray: oneOf(['closed', 'open']),
     }),
+    floppy: obj(
+      { readonly: bool(), tray: oneOf(['closed', 'open']) },
+      { description: 'A floppy drive; only with i440fx machine types.' },
+    ),
+    lun: obj(
+      { bus: oneOf(['scsi'], { description: 'scsi, and nothing else.' }), readonly: bool() },
+      { description: 'A SCSI device of the node, passed to the guest as it is; its volume is a directLun.' },
+    ),
+    plugged: bool({ description: 'On unless set to false: attached, but not in the guest, and no hardware to it.' }),
+    optional: bool({ description: 'Whether the VM starts without it where its volume is not there.' }),
   },
   { required: ['name'] },
 );

@@ -1,6 +1,7 @@
 import { int32, list, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
 
-export const INTERFACE_MODELS = ['virtio', 'e1000e'] as const;
+/** `e1000` and `rtl8139` only with i440fx machine types. */
+export const INTERFACE_MODELS = ['virtio', 'e1000e', 'e1000', 'rtl8139'] as const;
 
 export const networkInterface = obj(
   {
@@ -8,6 +9,9 @@ export const networkInterface = obj(
     model: oneOf(INTERFACE_MODELS, { description: 'virtio unless set.' }),
     macAddress: str({ description: 'de:ad:00:00:be:ef. Made once and kept where it is not set.' }),
     bootOrder: int32({ minimum: 1 }),
+    state: oneOf(['up', 'absent'], {
+      description: 'absent: unplugged, also while the guest runs; its MAC and PCI address are kept for its return.',
+    }),
     pciAddress: str({ description: 'Where the guest sees it, 0000:01:00.0.' }),
     ports: list(
       obj(

@@ -4,6 +4,15 @@ const secretRef = obj({ name: str({ minLength: 1 }) }, { required: ['name'] });
 
 const claim = obj({ claimName: str({ minLength: 1 }), readOnly: bool() }, { required: ['claimName'] });
 
+const diskClaim = obj(
+  {
+    claimName: str({ minLength: 1 }),
+    readOnly: bool(),
+    hotpluggable: bool({ description: 'Whether its disk can come and go while the guest runs.' }),
+  },
+  { required: ['claimName'] },
+);
+
 export const cloudInitNoCloud = obj({
   userData: str({ maxLength: 65_536 }),
   userDataBase64: str({ maxLength: 131_072 }),
@@ -16,7 +25,7 @@ export const cloudInitNoCloud = obj({
 export const volume = obj(
   {
     name: str({ minLength: 1, maxLength: 63 }),
-    persistentVolumeClaim: claim,
+    persistentVolumeClaim: diskClaim,
     ephemeral: obj(
       { persistentVolumeClaim: claim },
       { description: 'Reads from the claim; what is written is gone when the instance stops.' },
@@ -32,6 +41,13 @@ export const volume = obj(
       { required: ['path', 'type'] },
     ),
     cloudInitNoCloud,
+    directLun: obj(
+      {
+        guid: str({ maxLength: 128, description: 'World wide name of a SCSI device of the node: 3600140580e1c....' }),
+        uuid: str({ maxLength: 64, description: 'As /dev/disk/by-uuid has it.' }),
+      },
+      { description: 'A block device of the node, by its guid or its uuid.' },
+    ),
   },
   { required: ['name'] },
 );

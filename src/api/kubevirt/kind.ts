@@ -21,6 +21,10 @@ export const kubevirtSpec = obj({
       }),
     }),
     evictionStrategy: oneOf(['None']),
+    specialManagedDevices: list(obj({ type: str(), device: str() }, { required: ['type', 'device'] }), {
+      maxItems: 64,
+      description: 'Devices that count as managed although nobody asked for them: what is found of them is kept.',
+    }),
   }),
 });
 

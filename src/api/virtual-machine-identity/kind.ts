@@ -8,7 +8,7 @@ import type { CustomKind } from '#api/custom-kind.ts';
 import { learnedDevice } from '#api/learned-device.ts';
 import { IDENTITY_GROUP } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
-import { list, obj, str, time, type Infer } from '#kube/schema-dsl.ts';
+import { int64, list, obj, str, time, type Infer } from '#kube/schema-dsl.ts';
 
 export const MAX_HISTORY = 50;
 
@@ -21,7 +21,9 @@ export const identitySpec = obj({
 
 export const identityStatus = obj({
   machine: obj({ type: str({ description: 'The canonical machine type of the last start.' }) }),
-  devices: list(learnedDevice, { description: 'Devices as started; the next start puts them at the same addresses.' }),
+  devices: list(learnedDevice, { description: 'Every device of the VM; the next start puts them at the same addresses.' }),
+  deviceHash: str({ description: 'What the node said of the devices when they were read; written with them.' }),
+  deviceRevision: int64({ description: 'Of that reading; an older one of the same instance changes nothing.' }),
   instance: str({ description: 'The uid of the instance from which it was learned.' }),
   learnedAt: time(),
   history: list(obj({ at: time(), what: str(), cause: str() }), {

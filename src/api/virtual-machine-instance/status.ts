@@ -1,9 +1,12 @@
 import { condition } from '#api/condition.ts';
-import { learnedDevice } from '#api/learned-device.ts';
 import { bool, int32, int64, list, map, obj, oneOf, quantity, str, time, type Infer } from '#kube/schema-dsl.ts';
 
 export const VMI_PHASES = ['Pending', 'Scheduling', 'Scheduled', 'Running', 'Succeeded', 'Failed', 'Unknown'] as const;
 export type VmiPhase = (typeof VMI_PHASES)[number];
+
+/** Plugging: being made ready, or offered to the guest. Unplugging: the guest has not let go yet. Failed: tried again. */
+export const HOTPLUG_PHASES = ['Plugging', 'Ready', 'Unplugging', 'Failed'] as const;
+export type HotplugPhase = (typeof HOTPLUG_PHASES)[number];
 
 /** Written by controllers/vmi, but for what the node agent reports: AGENT_FIELDS and AGENT_CONDITIONS. */
 export const vmiStatus = obj({
@@ -25,6 +28,7 @@ export const vmiStatus = obj({
         phase: str(),
         reason: str(),
         message: str(),
+        hotplugVolume: obj({}, { description: 'Plugged in while the guest ran.' }),
         persistentVolumeClaimInfo: obj({
           claimName: str(),
           accessModes: list(str()),
@@ -50,7 +54,23 @@ export const vmiStatus = obj({
   ),
   currentCPUTopology: obj({ cores: int32(), sockets: int32(), threads: int32() }),
   memory: obj({ guestAtBoot: quantity(), guestCurrent: quantity(), guestRequested: quantity() }),
-  devices: list(learnedDevice, { description: 'Every device of the guest, as it is.' }),
+  deviceHash: str({
+    description:
+      'Of all devices of the guest and their addresses, as read from the hypervisor; absent until that is so.',
+  }),
+  deviceRevision: int64({ description: 'Rises with each reading of the devices: what is older never wins.' }),
+  hotplug: list(
+    obj(
+      {
+        device: str({ description: 'disk-<name> or nic-<name>.' }),
+        phase: oneOf(HOTPLUG_PHASES),
+        message: str(),
+        since: time(),
+      },
+      { required: ['device', 'phase'] },
+    ),
+    { description: 'Devices that came or are going while the guest runs.' },
+  ),
   guestStarted: obj(
     { at: time(), simulated: bool() },
     { description: 'When the hypervisor started the guest; simulated where no real one runs.' },
@@ -65,9 +85,11 @@ export const AGENT_FIELDS = [
   'interfaces',
   'currentCPUTopology',
   'memory',
-  'devices',
+  'deviceHash',
+  'deviceRevision',
+  'hotplug',
   'guestStarted',
   'runtimeUser',
 ] as const satisfies readonly (keyof VmiStatus)[];
 /** The conditions that only the agent of the node writes. */
-export const AGENT_CONDITIONS = ['Paused', 'AgentConnected', 'SoftwareEmulation'] as const;
+export const AGENT_CONDITIONS = ['Paused', 'AgentConnected', 'SoftwareEmulation', 'DeviceChangePending'] as const;

@@ -1,0 +1,131 @@
+/**
+ * The host API as values: verbs, codes and shapes that a node's agent answers to, as the seed's hosts did. The agent serves
+ * it (node/host-api/), the device-map controller and `selfsame host` ask. Keys and texts are the originals'. Pure.
+ */
+import type { DeviceAddress, LearnedDevice, SpecParams } from '#api/learned-device.ts';
+
+export const HOST_READ_VERBS = ['list', 'getAllVmStats'] as const;
+export const HOST_WRITE_VERBS = [
+  'create',
+  'destroy',
+  'hotplugDisk',
+  'hotunplugDisk',
+  'hotplugNic',
+  'hotunplugNic',
+] as const;
+export const HOST_VERBS = [...HOST_READ_VERBS, ...HOST_WRITE_VERBS] as const;
+export type HostVerb = (typeof HOST_VERBS)[number];
+
+/** Common names of certificates: who may read, and who may do everything. */
+export const HOST_READER = 'selfsame-device-map';
+export const HOST_OPERATOR = 'selfsame-host-operator';
+
+/** POST; the body is the parameters as JSON, the answer a HostAnswer with HTTP code 200 whatever its own code is. */
+export const hostPath = (verb: HostVerb) => `/host/v1/${verb}`;
+/** In the directory of the node; whoever may open it may do everything. */
+export const HOST_SOCKET = 'host.sock';
+
+export const HOST_CODES = {
+  done: { code: 0, message: 'Done' },
+  noVm: { code: 1, message: 'Virtual machine does not exist' },
+  exists: { code: 4, message: 'Virtual machine already exists' },
+  createFailed: { code: 9, message: 'Error creating the requested virtual machine' },
+  missingParameter: { code: 11, message: 'Missing required parameter' },
+  unexpected: { code: 16, message: 'Unexpected exception' },
+  hotplugDiskFailed: { code: 45, message: 'Failed to hot-plug disk' },
+  hotunplugDiskFailed: { code: 46, message: 'Failed to hot-unplug disk' },
+  hotplugNicFailed: { code: 49, message: 'Failed to hot-plug NIC' },
+  hotunplugNicFailed: { code: 50, message: 'Failed to hot-unplug NIC' },
+  migrating: { code: 51, message: 'VM migration in progress' },
+} as const satisfies Record<string, HostStatus>;
+
+export interface HostStatus {
+  readonly code: number;
+  readonly message: string;
+}
+
+/** A device in the new format. Keys that we do not know are echoed as they are. */
+export interface HostDevice {
+  readonly type: string;
+  readonly device: string;
+  /** Our own id; made up where a create sends none. */
+  readonly deviceId?: string;
+  readonly alias?: string;
+  /** Empty: unknown, the host allocates. */
+  readonly address?: DeviceAddress | '';
+  readonly bootOrder?: number | string;
+  readonly specParams?: SpecParams;
+  readonly readonly?: boolean | string;
+  readonly name?: string;
+  readonly managed?: boolean;
+  readonly [key: string]: unknown;
+}
+
+/** A VM as `list` with view long tells it; short ones have vmId and status only. */
+export interface HostVm {
+  readonly vmId: string;
+  readonly vmName: string;
+  readonly status: 'Up' | 'Paused' | 'Down' | 'WaitForLaunch' | 'Powering down';
+  readonly pid?: number;
+  /** The canonical machine type. */
+  readonly emulatedMachine: string;
+  /** MiB. */
+  readonly memSize: number;
+  readonly smp: string;
+  /** The firmware uuid. */
+  readonly uuid: string;
+  /** Absent until the devices were read from the hypervisor; these two and the devices are of one and the same reading. */
+  readonly hash?: string;
+  readonly deviceRevision?: number;
+  readonly devices: readonly HostDevice[];
+  /** Of VMs of the host API: what else was sent with `create`. */
+  readonly [key: string]: unknown;
+}
+
+export interface HostVmStats {
+  readonly vmId: string;
+  readonly status: HostVm['status'];
+  readonly pid?: number;
+  readonly hash?: string;
+  /** '-1': what is told of it may be old, because its hypervisor does not answer. */
+  readonly monitorResponse?: string;
+  readonly guestIPs?: string;
+}
+
+export interface ListParameters {
+  /** Otherwise vmId and status only. */
+  readonly fullStatus?: boolean;
+  /** Empty or absent: all. Unknown ones are left out of the answer. */
+  readonly vmList?: readonly string[];
+  readonly onlyUUID?: boolean;
+}
+
+export interface HostAnswer {
+  readonly status: HostStatus;
+  readonly vmList?: readonly (HostVm | Pick<HostVm, 'vmId' | 'status'> | string)[];
+  readonly statsList?: readonly HostVmStats[];
+  /** What was asked for and is not there, although the call went well. */
+  readonly notes?: readonly string[];
+}
+
+export function hostDeviceOf({ id, ...device }: LearnedDevice): HostDevice {
+  return { ...device, deviceId: id, alias: id };
+}
+
+/** Undefined for what has no id, type or device: nobody could tell it from another. */
+export function learnedDeviceOf(device: HostDevice): LearnedDevice | undefined {
+  const { type, device: kind, deviceId, address, bootOrder, specParams, name, managed } = device;
+  if (!deviceId || !type || !kind) return undefined;
+  const order = Number(bootOrder ?? 0);
+  return {
+    id: deviceId,
+    type,
+    device: kind,
+    ...(name === undefined ? {} : { name }),
+    ...(address === undefined || address === '' ? {} : { address }),
+    ...(Number.isSafeInteger(order) && order > 0 ? { bootOrder: order } : {}),
+    ...(managed === undefined ? {} : { managed }),
+    ...(String(device.readonly) === 'true' ? { readonly: true } : {}),
+    ...(specParams === undefined ? {} : { specParams }),
+  };
+}

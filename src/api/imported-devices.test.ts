@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseImportedDevices, type ImportedDevices } from '#api/imported-devices.ts';
+
+const pci = (slot: string, more: object = {}) => ({
+  type: 'pci',
+  domain: '0x0000',
+  bus: '0x00',
+  slot,
+  function: '0x0',
+  ...more,
+});
+const drive = (unit: string) => ({ type: 'drive', controller: '0', bus: '0', target: '0', unit });
+const aDevice = (id: string, fields: object = {}) => ({ id, type: 'disk', device: 'disk', ...fields });
+
+const WHOLE = {
+  from: 'OVF of oVirt 4.1',
+  machine: 'pc-i440fx-2.9',
+  devices: [
+    {
+      id: 'disk-root',
+      type: 'disk',
+      device: 'disk',
+      name: 'root',
+      address: pci('0x05'),
+      bootOrder: 1,
+      managed: true,
+      plugged: true,
+      readonly: false,
+      specParams: { bus: 'virtio', deep: { er: { still: 'x' } } },
+    },
+    aDevice('nic-lan', { type: 'interface', address: pci('0x03'), plugged: false }),
+    aDevice('video0', { type: 'video', address: {} }),
+    aDevice('video1', { type: 'video', address: {} }),
+  ],
+} satisfies ImportedDevices;
+
+const good: Record<string, unknown> = {
+  'all that there can be': WHOLE,
+  'next to nothing': { from: 'libvirt', devices: [] },
+  'one unit of two buses': {
+    from: 'x',
+    devices: [
+      aDevice('a', { address: drive('0'), specParams: { bus: 'ide' } }),
+      aDevice('b', { address: drive('0'), specParams: { bus: 'scsi' } }),
+      aDevice('c', { device: 'floppy', address: drive('0') }),
+    ],
+  },
+  'as many as there may be': { from: 'x', devices: Array.from({ length: 200 }, (_, i) => aDevice(`d${i}`)) },
+};
+for (const [name, value] of Object.entries(good)) {
+  test(`takes ${name}`, () => assert.deepEqual(parseImportedDevices(JSON.stringify(value)), value));
+}
+
+const devices = (...list: unknown[]) => JSON.stringify({ from: 'x', devices: list });
+let deep: object = { a: 'x' };
+for (let i = 0; i < 20; i++) deep = { a: deep };
+
+const bad: Record<string, { text: string; fault: string }> = {
+  'no JSON': { text: '{', fault: 'is no JSON' },
+  'a list': { text: '[]', fault: 'is no object' },
+  nothing: { text: 'null', fault: 'is no object' },
+  'no source': { text: '{"devices":[]}', fault: 'from is missing' },
+  'a source of two lines': {
+    text: JSON.stringify({ from: 'a\nb', devices: [] }),
+    fault: 'from is no short text of one line',
+  },
+  'no devices': { text: '{"from":"x"}', fault: 'devices is missing' },
+  'devices by name': { text: '{"from":"x","devices":{}}', fault: 'devices is no list' },
+  'a machine type that says more than its name': {
+    text: '{"from":"x","machine":"q35,smm=off","devices":[]}',
+    fault: 'machine is no machine type',
+  },
+  'a field that nobody knows': {
+    text: '{"from":"x","devices":[],"uuid":"y"}',
+    fault: '"uuid" is no field that we know',
+  },
+  'a device that is none': { text: devices('disk'), fault: 'devices[0] is no object' },
+  'a device without an id': { text: devices({ type: 'disk', device: 'disk' }), fault: 'devices[0].id is missing' },
+  'an id that is none': {
+    text: devices(aDevice('a,b')),
+    fault: 'devices[0].id is no id: it must consist of letters, digits, ".", "_", ":" and "-"',
+  },
+  'a device of no type': { text: devices(aDevice('a', { type: '' })), fault: 'devices[0].type is empty' },
+  'a device with more': {
+    text: devices(aDevice('a'), aDevice('b', { alias: 'ua-b' })),
+    fault: 'devices[1]."alias" is no field that we know',
+  },
+  'an address that is a text': {
+    text: devices(aDevice('a', { address: '0000:05:00.0' })),
+    fault: 'devices[0].address is no map',
+  },
+  'an address with a number': {
+    text: devices(aDevice('a', { address: { type: 'pci', slot: 5 } })),
+    fault: 'devices[0].address.slot is no text',
+  },
+  'an address that never ends': {
+    text: devices(aDevice('a', { address: { type: 'x'.repeat(257) } })),
+    fault: 'devices[0].address.type is no short text of one line',
+  },
+  'a place in the boot order that is none': {
+    text: devices(aDevice('a', { bootOrder: 0.5 })),
+    fault: 'devices[0].bootOrder is no place in a boot order',
+  },
+  'a flag that is a text': {
+    text: devices(aDevice('a', { plugged: 'true' })),
+    fault: 'devices[0].plugged is neither true nor false',
+  },
+  'parameters that are a list': {
+    text: devices(aDevice('a', { specParams: { a: [] } })),
+    fault: 'devices[0].specParams.a is no text',
+  },
+  'parameters that are too deep': {
+    text: devices(aDevice('a', { specParams: deep })),
+    fault: `devices[0].specParams${'.a'.repeat(9)} is too deep`,
+  },
+  'a prototype': {
+    text: '{"from":"x","devices":[{"id":"a","type":"t","device":"d","specParams":{"__proto__":{"b":"c"}}}]}',
+    fault: 'devices[0].specParams has a key that is none: "__proto__"',
+  },
+  'two of one id': { text: devices(aDevice('a'), aDevice('b'), aDevice('a')), fault: 'two devices have the id a' },
+  'two at one address': {
+    text: devices(
+      aDevice('a', { address: pci('0x05') }),
+      aDevice('b', { address: pci('0x5', { domain: '0', multifunction: 'on' }) }),
+    ),
+    fault: 'the devices a and b have one address: pci 0:0:5:0',
+  },
+  'two at one unit of one bus': {
+    text: devices(
+      aDevice('a', { address: drive('1'), specParams: { bus: 'scsi' } }),
+      aDevice('b', { address: drive('0x1'), specParams: { bus: 'scsi' } }),
+    ),
+    fault: 'the devices a and b have one address: drive scsi bus=0 controller=0 target=0 unit=1',
+  },
+  'too many': {
+    text: devices(...Array.from({ length: 201 }, (_, i) => aDevice(`d${i}`))),
+    fault: 'devices are 201, more than 200',
+  },
+  'too much': { text: `"${'x'.repeat(102_400)}"`, fault: 'has 102402 bytes, more than 102400' },
+  'too deep for anybody': { text: '['.repeat(100_000), fault: 'is no JSON' },
+};
+for (const [name, { text, fault }] of Object.entries(bad)) {
+  test(`refuses ${name}`, () => assert.deepEqual(parseImportedDevices(text), { fault }));
+}

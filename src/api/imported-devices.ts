@@ -1,0 +1,171 @@
+/**
+ * What an import knows of the machine that it brings: written on the VM when it is created (as JSON, in the annotation
+ * IMPORTED_DEVICES_ANNOTATION), taken into its identity record before its first start. Whoever writes it may be anybody:
+ * it is read strictly, and whole or not at all. Pure.
+ */
+import type { LearnedDevice } from '#api/learned-device.ts';
+import { isRecord } from '#kube/meta.ts';
+
+export interface ImportedDevices {
+  /** Where it comes from, for the history: `OVF of oVirt 4.1`. */
+  readonly from: string;
+  /** The machine type that it ran on, where that is known. */
+  readonly machine?: string;
+  readonly devices: readonly LearnedDevice[];
+}
+
+export const MAX_IMPORTED_DEVICES = 200;
+export const MAX_IMPORTED_BYTES = 100 * 1024;
+
+const MAX_TEXT = 256;
+const MAX_KEYS = 64;
+const MAX_DEPTH = 8;
+const MACHINE_TYPE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
+const DEVICE_ID = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/;
+// oxlint-disable-next-line no-control-regex
+const TEXT = /^[^\u0000-\u001f\u007f]*$/;
+
+/** What is wrong says which device and which field: `devices[3].address.slot is no text`. */
+export function parseImportedDevices(text: string): ImportedDevices | { readonly fault: string } {
+  const bytes = Buffer.byteLength(text);
+  if (bytes > MAX_IMPORTED_BYTES) return { fault: `has ${bytes} bytes, more than ${MAX_IMPORTED_BYTES}` };
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return { fault: 'is no JSON' };
+  }
+  const fault = faultOf(value);
+  return fault === undefined ? (value as ImportedDevices) : { fault };
+}
+
+/** What is wrong with one value, given where it stands; undefined where nothing is. */
+type Check = (value: unknown, path: string) => string | undefined;
+
+function faultOf(value: unknown): string | undefined {
+  if (!isRecord(value)) return 'is no object';
+  const { devices } = value;
+  return (
+    fieldFault(value, '', { from: required(text), machine: optional(machineType), devices: required(list) }) ??
+    (devices as unknown[]).map((device, i) => deviceFault(device, `devices[${i}]`)).find(isFault) ??
+    duplicateFault(devices as LearnedDevice[])
+  );
+}
+
+const deviceFault: Check = (device, path) =>
+  isRecord(device) ? fieldFault(device, `${path}.`, DEVICE_FIELDS) : `${path} is no object`;
+
+function fieldFault(
+  object: Record<string, unknown>,
+  prefix: string,
+  fields: Readonly<Record<string, Check>>,
+): string | undefined {
+  const unknown = Object.keys(object).find((key) => !Object.hasOwn(fields, key));
+  if (unknown !== undefined) return `${prefix}${shown(unknown)} is no field that we know`;
+  return Object.entries(fields)
+    .map(([key, check]) => check(object[key], `${prefix}${key}`))
+    .find(isFault);
+}
+
+const isFault = (fault: string | undefined) => fault !== undefined;
+const optional =
+  (check: Check): Check =>
+  (value, path) =>
+    value === undefined ? undefined : check(value, path);
+const required =
+  (check: Check): Check =>
+  (value, path) =>
+    value === undefined ? `${path} is missing` : check(value, path);
+
+const text: Check = (value, path) => {
+  if (typeof value !== 'string') return `${path} is no text`;
+  return value.length <= MAX_TEXT && TEXT.test(value) ? undefined : `${path} is no short text of one line`;
+};
+const word: Check = (value, path) => text(value, path) ?? (value === '' ? `${path} is empty` : undefined);
+const matching =
+  (pattern: RegExp, what: string): Check =>
+  (value, path) =>
+    typeof value === 'string' && pattern.test(value) ? undefined : `${path} is no ${what}`;
+const machineType = matching(MACHINE_TYPE, 'machine type');
+const flag: Check = (value, path) => (typeof value === 'boolean' ? undefined : `${path} is neither true nor false`);
+const order: Check = (value, path) =>
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 1_000_000
+    ? undefined
+    : `${path} is no place in a boot order`;
+
+const list: Check = (value, path) => {
+  if (!Array.isArray(value)) return `${path} is no list`;
+  if (value.length <= MAX_IMPORTED_DEVICES) return undefined;
+  return `${path} are ${value.length}, more than ${MAX_IMPORTED_DEVICES}`;
+};
+
+const mapOf =
+  (check: Check): Check =>
+  (value, path) => {
+    if (!isRecord(value)) return `${path} is no map`;
+    const entries = Object.entries(value);
+    if (entries.length > MAX_KEYS) return `${path} has more than ${MAX_KEYS} keys`;
+    const strange = entries.find(([key]) => key === '__proto__' || word(key, '') !== undefined);
+    if (strange !== undefined) return `${path} has a key that is none: ${shown(strange[0])}`;
+    return entries.map(([key, child]) => check(child, `${path}.${key}`)).find(isFault);
+  };
+
+const params =
+  (depth: number): Check =>
+  (value, path) => {
+    if (!isRecord(value)) return text(value, path);
+    return depth > MAX_DEPTH ? `${path} is too deep` : mapOf(params(depth + 1))(value, path);
+  };
+
+const DEVICE_FIELDS: Readonly<Record<string, Check>> = {
+  id: required(matching(DEVICE_ID, 'id: it must consist of letters, digits, ".", "_", ":" and "-"')),
+  type: required(word),
+  device: required(word),
+  name: optional(text),
+  address: optional(mapOf(text)),
+  bootOrder: optional(order),
+  managed: optional(flag),
+  plugged: optional(flag),
+  readonly: optional(flag),
+  specParams: optional(mapOf(params(1))),
+} satisfies Record<keyof LearnedDevice, Check>;
+
+const shown = (key: string) => JSON.stringify(key.length > MAX_TEXT ? `${key.slice(0, MAX_TEXT)}…` : key);
+
+function duplicateFault(devices: readonly LearnedDevice[]): string | undefined {
+  const ids = new Set<string>();
+  const places = new Map<string, string>();
+  for (const device of devices) {
+    const { id } = device;
+    if (ids.has(id)) return `two devices have the id ${id}`;
+    ids.add(id);
+    const place = placeOf(device);
+    if (place === undefined) continue;
+    const other = places.get(place);
+    if (other !== undefined) return `the devices ${other} and ${id} have one address: ${place}`;
+    places.set(place, id);
+  }
+  return undefined;
+}
+
+/**
+ * One word for the address; undefined where there is none. The address of a drive does not say on which controller: the
+ * bus does, and where that is unknown only drives of one kind are compared.
+ */
+function placeOf({ address = {}, specParams = {}, device }: LearnedDevice): string | undefined {
+  const { type, ...parts } = address;
+  if (Object.keys(address).length === 0) return undefined;
+  if (type === 'pci') {
+    const { domain = '0', bus = '0', slot = '0', function: func = '0' } = parts;
+    return `pci ${[domain, bus, slot, func].map(plainNumber).join(':')}`;
+  }
+  const on = type === 'drive' ? [typeof specParams['bus'] === 'string' ? specParams['bus'] : device] : [];
+  const rest = Object.entries(parts).map(([key, value]) => `${key}=${plainNumber(value)}`);
+  return [type, ...on, ...rest.toSorted()].join(' ');
+}
+
+/** `0x01`, `0x1` and `1` are one. */
+function plainNumber(value: string): string {
+  const number = value.trim() === '' ? Number.NaN : Number(value);
+  return Number.isSafeInteger(number) ? number.toString(16) : value;
+}
