@@ -4,6 +4,7 @@ import { adoptCases } from './testing/adopt-cases.ts';
 import { consoleCases } from './testing/console-cases.ts';
 import { copyCases } from './testing/copy-cases.ts';
 import { endCases } from './testing/end-cases.ts';
+import { hotplugCases } from './testing/hotplug-cases.ts';
 import type { ConformanceScene } from './testing/scene.ts';
 import { startCases } from './testing/start-cases.ts';
 
@@ -13,7 +14,10 @@ export type { ConformanceScene } from './testing/scene.ts';
 const TIMEOUT_MS = 60_000;
 
 export function hypervisorConformance(name: string, make: () => Promise<ConformanceScene>): void {
-  const suites = { start: startCases, end: endCases, console: consoleCases, copy: copyCases, adopt: adoptCases };
+  const suites = {
+    ...{ start: startCases, end: endCases, console: consoleCases, copy: copyCases },
+    ...{ hotplug: hotplugCases, adopt: adoptCases },
+  };
   for (const [part, cases] of Object.entries(suites)) {
     describe(`${name}: ${part}`, () => {
       for (const [sentence, run] of Object.entries(cases)) {

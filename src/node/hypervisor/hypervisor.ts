@@ -14,7 +14,7 @@
  */
 import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/learned-device.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 
 export interface MachineType {
   readonly name: string;
@@ -45,6 +45,16 @@ export interface Domain {
   readonly current: DomainState;
   /** The process of the guest, where there is one. */
   readonly pid?: number;
+  readonly origin?: DomainDefinition['origin'];
+  /** Rises with every change of its devices that this process has seen: whoever learned before that has to learn again. */
+  readonly deviceEvents: number;
+}
+
+/** A domain as it is now: with what was plugged in, without what the guest has let go. */
+export interface DomainInspection {
+  readonly definition: DomainDefinition;
+  /** Ids of devices that the guest was asked to let go, and has not yet. Forgotten by the next process: ask again. */
+  readonly leaving: readonly string[];
 }
 
 /** What went wrong at the edge to the hypervisor; worth another try unless `permanent`. */
@@ -101,6 +111,18 @@ export interface Hypervisor {
   remove(id: string): Promise<void>;
   /** Every device with the address that the hypervisor itself tells; throws while it cannot tell. */
   learn(id: string): Promise<readonly LearnedDevice[]>;
+  /** Undefined where there is no such domain. */
+  inspect(id: string): DomainInspection | undefined;
+  /**
+   * Plugs a device in at its address while the guest runs or is paused. Where one of this id is there already, nothing
+   * happens. A failure leaves nothing behind; it is `permanent` where the guest has no such place, or it is taken.
+   */
+  plug(id: string, device: PluggableDevice): Promise<void>;
+  /**
+   * Asks the guest to let go of a device; resolves when it was asked. When it has, the device is gone from `inspect` and
+   * `learn`, its medium is closed, and listeners of onChange are called. Fine where there is no such device.
+   */
+  unplug(id: string, deviceId: string): Promise<void>;
   /** Both directions of the serial console; several may be open at a time, all see the same. Ends with the domain. */
   openConsole(id: string): Promise<Duplex>;
   /** The last of what the serial console said, at most CONSOLE_LOG_BYTES, also of ended domains until `remove`. */

@@ -4,9 +4,17 @@
  * effect when it goes on. Small while nothing happens: no timers, the definition as text, buffers only for open consoles.
  */
 import { Duplex } from 'node:stream';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
-import { HypervisorError, type CopyState, type DiskCopy, type Domain, type DomainState } from '../hypervisor.ts';
+import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
+import {
+  HypervisorError,
+  type CopyState,
+  type DiskCopy,
+  type Domain,
+  type DomainInspection,
+  type DomainState,
+} from '../hypervisor.ts';
 import { copiedDisks, COPYING, type CopiedDisk, type FakeCopy } from './fake-copies.ts';
+import { definitionOf, FakeHotplug } from './fake-hotplug.ts';
 
 /** All that is kept of a guest, also on disk. */
 export interface GuestRecord {
@@ -14,8 +22,9 @@ export interface GuestRecord {
   readonly name: string;
   readonly machine: string;
   readonly startedAtMs: number;
-  /** JSON of the DomainDefinition: a third of the memory of the parsed one. */
-  readonly definition: string;
+  readonly origin?: DomainDefinition['origin'];
+  /** JSON of the DomainDefinition as it is now: a third of the memory of the parsed one. */
+  definition: string;
   current: DomainState;
   /** What the serial console said, the last SAID_MAX characters, one for each byte. */
   said: string;
@@ -24,6 +33,10 @@ export interface GuestRecord {
   pressed: boolean;
   /** Of its disks; those that have ended too, until they are forgotten. */
   copies?: FakeCopy[];
+  /** Ids of devices that the guest was asked to let go, and has not. */
+  letGoOf?: readonly string[];
+  /** It does not let go until it is told to. */
+  holdsDevices?: boolean;
 }
 
 const SAID_MAX = 16 * 1024;
@@ -32,12 +45,13 @@ export function newGuest(
   definition: DomainDefinition,
   { startedAtMs, paused }: { startedAtMs: number; paused: boolean },
 ): GuestRecord {
-  const { id, name, machine } = definition;
+  const { id, name, machine, origin } = definition;
   return {
     id,
     name,
     machine,
     startedAtMs,
+    ...(origin !== undefined && { origin }),
     definition: JSON.stringify(definition),
     current: { state: paused ? 'paused' : 'running' },
     said: paused ? '' : banner(definition),
@@ -50,20 +64,27 @@ export class FakeGuest {
   readonly record: GuestRecord;
   /** After each change of the record; `stateChanged` when the state is another one. */
   readonly #changed: (stateChanged: boolean) => void;
+  readonly #hotplug: FakeHotplug;
   #consoles: Set<Duplex> | undefined;
+  #deviceEvents = 0;
 
   constructor(record: GuestRecord, changed: (stateChanged: boolean) => void) {
     this.record = record;
     this.#changed = changed;
+    this.#hotplug = new FakeHotplug(record, (devicesChanged) => {
+      if (devicesChanged) this.#deviceEvents++;
+      changed(devicesChanged);
+    });
   }
 
   get domain(): Domain {
-    const { id, name, machine, startedAtMs, current } = this.record;
-    return { id, name, machine, startedAtMs, current };
+    const { id, name, machine, startedAtMs, current, origin } = this.record;
+    const from = origin === undefined ? {} : { origin };
+    return { id, name, machine, startedAtMs, current, deviceEvents: this.#deviceEvents, ...from };
   }
 
   get definition(): DomainDefinition {
-    return JSON.parse(this.record.definition) as DomainDefinition;
+    return definitionOf(this.record);
   }
 
   pause(): void {
@@ -75,6 +96,7 @@ export class FakeGuest {
     const firstTime = this.record.said === '';
     this.#become({ state: 'running' });
     if (firstTime) this.say(banner(this.definition));
+    if (this.record.holdsDevices !== true) this.#hotplug.letGo();
     if (this.record.pressed) this.powerDown();
   }
 
@@ -89,7 +111,9 @@ export class FakeGuest {
   }
 
   reboot(): void {
-    if (this.record.current.state === 'running') this.say(`\r\nRestarting\r\n${banner(this.definition)}`);
+    if (this.record.current.state !== 'running') return;
+    this.#hotplug.letGo();
+    this.say(`\r\nRestarting\r\n${banner(this.definition)}`);
   }
 
   shutDown(): void {
@@ -115,6 +139,28 @@ export class FakeGuest {
     this.record.said = (this.record.said + bytes.toString('latin1')).slice(-SAID_MAX);
     this.#changed(false);
     for (const console of this.#consoles ?? []) console.push(bytes);
+  }
+
+  get inspection(): DomainInspection {
+    const hasEnded = this.record.current.state === 'ended';
+    return { definition: this.definition, leaving: hasEnded ? [] : this.#hotplug.leaving };
+  }
+
+  plug(device: PluggableDevice): void {
+    this.#hotplug.plug(device);
+  }
+
+  unplug(deviceId: string): void {
+    this.#hotplug.unplug(deviceId);
+  }
+
+  holdDevices(): void {
+    this.record.holdsDevices = true;
+    this.#changed(false);
+  }
+
+  letGo(deviceId?: string): void {
+    this.#hotplug.letGo(deviceId);
   }
 
   /** `copied` is called before anybody is told, and not at all where they have begun already. */
@@ -171,7 +217,8 @@ export class FakeGuest {
   }
 
   /** The process that looks at it is gone; the guest does not notice. */
-  closeConsoles(): void {
+  loseProcess(): void {
+    this.#hotplug.forget();
     for (const console of this.#consoles ?? []) console.destroy();
     this.#consoles = undefined;
   }

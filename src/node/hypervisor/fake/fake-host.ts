@@ -46,14 +46,14 @@ export class FakeHost {
     if (this.#holder === holder) return;
     const before = this.#holder;
     this.#holder = holder;
-    for (const guest of this.#guests.values()) guest.closeConsoles();
+    for (const guest of this.#guests.values()) guest.loseProcess();
     before?.lost();
   }
 
   release(holder: HostHolder): void {
     if (this.#holder !== holder) return;
     this.#holder = undefined;
-    for (const guest of this.#guests.values()) guest.closeConsoles();
+    for (const guest of this.#guests.values()) guest.loseProcess();
   }
 
   guests(): Iterable<FakeGuest> {

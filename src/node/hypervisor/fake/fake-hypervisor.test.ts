@@ -45,6 +45,7 @@ async function sceneOf(
   const hypervisor = open();
   await hypervisor.adopt();
   let copies = 0;
+  let disks = 0;
   return {
     hypervisor,
     async reopen(meanwhile) {
@@ -58,6 +59,7 @@ async function sceneOf(
     },
     definition: (overrides?: Partial<DomainDefinition>) => aDefinition(overrides),
     definitionWithDisks: async () => definitionWithDisks(),
+    diskFile: async () => `/disks/${disks++}.img`,
     copyFile: async () => `/copies/${copies++}`,
     killGuest: crash,
     obeys: true,

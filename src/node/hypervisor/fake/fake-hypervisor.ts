@@ -1,12 +1,12 @@
 /**
  * A hypervisor without guests: it keeps every promise of hypervisor.ts and boots nothing. It carries scenarios and
  * fleets of thousands (`--hypervisor fake`), and is always labelled as simulated. Tests reach the guests' side of it
- * through `guest`, and the failures of a start through `failNextCreate`.
+ * through `guest`, and the failures of a start or a plug through `failNextCreate` and `failNextPlug`.
  */
 import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { Clock } from '#lib/clock.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 import { learnedFrom } from '#node/definition/learned-from.ts';
 import {
   HypervisorError,
@@ -14,6 +14,7 @@ import {
   type CopyState,
   type DiskCopy,
   type Domain,
+  type DomainInspection,
   type Hypervisor,
   type MachineType,
 } from '../hypervisor.ts';
@@ -41,6 +42,10 @@ export interface GuestControls {
   crash(message: string): void;
   ignorePowerButton(): void;
   say(text: string): void;
+  /** From now on it does not let go of devices until it is told to. */
+  holdDevices(): void;
+  /** Of one device that it was asked to let go, or of all. */
+  letGo(deviceId?: string): void;
 }
 
 export interface FakeHypervisor extends Hypervisor {
@@ -48,6 +53,8 @@ export interface FakeHypervisor extends Hypervisor {
   guest(id: string): GuestControls;
   /** The next start fails with this; asked several times, the next several. */
   failNextCreate(error: HypervisorError): void;
+  /** The same for the next device that is plugged in. */
+  failNextPlug(error: HypervisorError): void;
 }
 
 export function createFakeHypervisor(options: FakeHypervisorOptions): FakeHypervisor {
@@ -62,6 +69,7 @@ class SimulatedHypervisor implements FakeHypervisor {
   readonly #copyImages: FakeHypervisorOptions['copyImages'];
   readonly #listeners = new Set<(id: string) => void>();
   readonly #failures: HypervisorError[] = [];
+  readonly #plugFailures: HypervisorError[] = [];
   #held = false;
   readonly #holder = {
     changed: (id: string) => {
@@ -157,6 +165,21 @@ class SimulatedHypervisor implements FakeHypervisor {
     return learnedFrom(this.#alive(id, 'learn the devices of').definition);
   }
 
+  inspect(id: string): DomainInspection | undefined {
+    return this.#held ? this.host.guest(id)?.inspection : undefined;
+  }
+
+  async plug(id: string, device: PluggableDevice): Promise<void> {
+    const guest = this.#alive(id, 'plug a device into');
+    const failure = this.#plugFailures.shift();
+    if (failure !== undefined) throw failure;
+    guest.plug(device);
+  }
+
+  async unplug(id: string, deviceId: string): Promise<void> {
+    this.#alive(id, 'unplug a device of').unplug(deviceId);
+  }
+
   async openConsole(id: string): Promise<Duplex> {
     return this.#alive(id, 'open the console of').openConsole();
   }
@@ -206,6 +229,10 @@ class SimulatedHypervisor implements FakeHypervisor {
 
   failNextCreate(error: HypervisorError): void {
     this.#failures.push(error);
+  }
+
+  failNextPlug(error: HypervisorError): void {
+    this.#plugFailures.push(error);
   }
 
   #letGo(): void {

@@ -29,6 +29,26 @@ const cases: Record<string, { log: string; want: string; permanent: boolean }> =
     want: '-device x: PCI: slot 0 function 0 not available for virtio-blk-pci, in use by virtio-blk-pci,id=disk0',
     permanent: true,
   },
+  'a device is told by its id': {
+    log: `qemu-system-x86_64: -device {"driver":"x","id":"disk-a"}: lun already used by 'disk-b'\n`,
+    want: `-device disk-a: lun already used by 'disk-b'`,
+    permanent: true,
+  },
+  'a medium is told by its file': {
+    log: 'qemu-system-x86_64: -blockdev {"driver":"raw","file":{"filename":"/d/a.img"}}: Could not open: No such file\n',
+    want: '-blockdev /d/a.img: Could not open: No such file',
+    permanent: false,
+  },
+  'a LUN that is no SCSI device': {
+    log: 'qemu-system-x86_64: -device x: cannot get SG_IO version number: Invalid argument\nIs this a SCSI device?\n',
+    want: '-device x: cannot get SG_IO version number: Invalid argument; expected a SCSI device of this node for a LUN',
+    permanent: true,
+  },
+  'a disk that is being copied': {
+    log: `qemu-system-x86_64: Node 'fmt' is busy: block device is in use by block job: backup\n`,
+    want: `Node 'fmt' is busy: block device is in use by block job: backup`,
+    permanent: false,
+  },
   'a lock that another process holds': {
     log: 'qemu-system-x86_64: -device x: Failed to get "write" lock\nIs another process using the image [disk.img]?\n',
     want: '-device x: Failed to get "write" lock',

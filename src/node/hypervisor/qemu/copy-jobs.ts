@@ -123,7 +123,7 @@ async function concluded(qmp: QmpClient, clock: Clock, id: string, timeoutMs: nu
   return job;
 }
 
-async function readNodes(qmp: QmpClient): Promise<ReadonlySet<string>> {
+export async function readNodes(qmp: QmpClient): Promise<ReadonlySet<string>> {
   const nodes = (await qmp.execute('query-named-block-nodes', { flat: true })) as { 'node-name': string }[];
   return new Set(nodes.map((node) => node['node-name']));
 }

@@ -5,6 +5,8 @@
  *   after it, before it runs    + startedAtMs, qemu, swtpm    QEMU knows whether the guest ran
  *   once it ends                + ended                       final; QEMU may still have to quit
  *   while disks are copied      + copies                      QEMU knows how far those without an outcome are
+ *
+ * The definition changes with devices that are plugged in and let go: what QEMU may have anything of is in it.
  */
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { CopyState, DiskCopy, DomainState } from '../hypervisor.ts';

@@ -1,8 +1,13 @@
 /**
  * Where the devices of a running guest are, as QEMU itself tells: from its object tree, which knows it from the first
- * moment on (the PCI view of QEMU has bus numbers only after the firmware gave them). Addresses in libvirt's shape; what
- * stands behind root port N is on bus N + 1.
+ * moment on (the PCI view of QEMU has bus numbers only after the firmware gave them). Addresses in libvirt's shape.
+ *
+ *   pcie.0, pci.0      bus 0              rpN              bus N + 1, behind root port N
+ *   ide.N of q35       SATA unit N        ide.N of i440fx  bus N, unit 0 or 1
+ *   floppy-bus.0       unit               scsiN.0          controller N, channel, target, lun
+ *   of a controller xN: virtio-serial     port             usb: port, as `1.2`
  */
+import type { Chipset } from '#api/chipset.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import type { QmpClient } from './qmp.ts';
 
@@ -16,77 +21,126 @@ export interface QomDevice {
   readonly type: string;
   /** Path of the bus that it is on. */
   readonly bus: string;
-  readonly properties: Readonly<Record<string, number>>;
+  readonly properties: Readonly<Record<string, string | number>>;
 }
 
-/** Facts for each kind of bus, by the last part of its path. */
-const PROPERTIES: readonly (readonly [RegExp, readonly string[]])[] = [
-  [/^(?:pcie\.0|rp\d+)$/, ['addr']],
-  [/^ide\.\d+$/, []],
-  [/^scsi\d+\.\d+$/, ['channel', 'scsi-id', 'lun']],
+interface BusKind {
+  /** The last part of the path of a bus of this kind; what is in parentheses is its number. */
+  readonly bus: RegExp;
+  /** The devices that it is for, where the name of the bus does not tell. */
+  readonly device?: RegExp;
+  readonly properties: readonly string[];
+  addressOf(bus: number, properties: QomDevice['properties'], chipset: Chipset): DeviceAddress;
+}
+
+const KINDS: readonly BusKind[] = [
+  { bus: /^pcie?\.0$/, properties: ['addr'], addressOf: (_bus, { addr }) => pciAddress(0, addr) },
+  { bus: /^rp(\d+)$/, properties: ['addr'], addressOf: (port, { addr }) => pciAddress(port + 1, addr) },
+  {
+    bus: /^ide\.(\d+)$/,
+    properties: ['unit'],
+    addressOf: (bus, { unit }, chipset) =>
+      chipset === 'q35' ? driveAddress(0, 0, 0, bus) : driveAddress(0, bus, 0, unit),
+  },
+  { bus: /^floppy-bus\.(\d+)$/, properties: ['unit'], addressOf: (bus, { unit }) => driveAddress(bus, 0, 0, unit) },
+  {
+    bus: /^scsi(\d+)\.\d+$/,
+    properties: ['channel', 'scsi-id', 'lun'],
+    addressOf: (bus, { channel, 'scsi-id': target, lun }) => driveAddress(bus, channel, target, lun),
+  },
+  {
+    bus: /(\d*)\.0$/,
+    device: /^virt(?:serialport|console)$/,
+    properties: ['nr'],
+    addressOf: (controller, { nr = 0 }) => ({
+      type: 'virtio-serial',
+      controller: String(controller),
+      bus: '0',
+      port: String(nr),
+    }),
+  },
+  {
+    bus: /(\d*)\.0$/,
+    device: /^usb-/,
+    properties: ['port'],
+    addressOf: (bus, { port = '' }) => ({ type: 'usb', bus: String(bus), port: String(port) }),
+  },
 ];
 
+function kindOf({ type, bus }: Pick<QomDevice, 'type' | 'bus'>): BusKind | undefined {
+  return KINDS.find((kind) => kind.bus.test(busName(bus)) && (kind.device?.test(type) ?? true));
+}
+
 export async function readDevices(qmp: QmpClient): Promise<QomDevice[]> {
-  const entries = (await qmp.execute('qom-list', { path: PERIPHERAL })) as { name: string; type: string }[];
   const devices: QomDevice[] = [];
+  for (const [id, type] of await readDeviceTypes(qmp)) devices.push(await readDevice(qmp, id, type));
+  return devices;
+}
+
+/** What QEMU has of ours, by its id. */
+export async function readDeviceTypes(qmp: QmpClient): Promise<ReadonlyMap<string, string>> {
+  const entries = (await qmp.execute('qom-list', { path: PERIPHERAL })) as { name: string; type: string }[];
+  const types = new Map<string, string>();
   for (const { name, type } of entries) {
     const match = /^child<(.+)>$/.exec(type);
-    if (match !== null) devices.push(await readDevice(qmp, name, match[1] ?? ''));
+    if (match !== null) types.set(name, match[1] ?? '');
   }
-  return devices;
+  return types;
 }
 
 async function readDevice(qmp: QmpClient, id: string, type: string): Promise<QomDevice> {
   const get = (property: string) => qmp.execute('qom-get', { path: `${PERIPHERAL}/${id}`, property });
   const bus = String(await get('parent_bus'));
-  const wanted = PROPERTIES.find(([pattern]) => pattern.test(busName(bus)))?.[1] ?? [];
-  const values = await Promise.all(wanted.map(async (name) => [name, Number(await get(name))] as const));
+  const wanted = kindOf({ type, bus })?.properties ?? [];
+  const values = await Promise.all(wanted.map(async (name) => [name, (await get(name)) as string | number] as const));
   return { id, type, bus, properties: Object.fromEntries(values) };
 }
 
 /** Undefined for what has no address: serial lines, TPMs. */
-export function addressOf({ bus, properties }: QomDevice): DeviceAddress | undefined {
-  const name = busName(bus);
-  const port = /^rp(\d+)$/.exec(name);
-  if (name === 'pcie.0') return pciAddress(0, properties.addr ?? 0);
-  if (port !== null) return pciAddress(Number(port[1]) + 1, properties.addr ?? 0);
-  const sata = /^ide\.(\d+)$/.exec(name);
-  if (sata !== null) return driveAddress(0, 0, 0, Number(sata[1]));
-  const scsi = /^scsi(\d+)\.\d+$/.exec(name);
-  if (scsi === null) return undefined;
-  const { channel = 0, 'scsi-id': target = 0, lun = 0 } = properties;
-  return driveAddress(Number(scsi[1]), channel, target, lun);
+export function addressOf(device: QomDevice, chipset: Chipset): DeviceAddress | undefined {
+  const kind = kindOf(device);
+  const number = kind?.bus.exec(busName(device.bus))?.[1];
+  return kind?.addressOf(Number(number ?? 0), device.properties, chipset);
 }
 
 /**
  * What was asked for, at the addresses that QEMU tells. A device that QEMU does not have is left out: the guest does
  * not have it either. One that nobody asked for is told too, as what QEMU calls it.
  */
-export function learnDevices(asked: readonly LearnedDevice[], found: readonly QomDevice[]): LearnedDevice[] {
+export function learnDevices(
+  asked: readonly LearnedDevice[],
+  found: readonly QomDevice[],
+  chipset: Chipset,
+): LearnedDevice[] {
   const byId = new Map(found.map((device) => [device.id, device]));
   const known = new Set(asked.map(({ id }) => id));
   const learned = asked.flatMap(({ address: _asked, ...device }) => {
     const qom = byId.get(device.id);
-    return qom === undefined ? [] : [withAddress(device, qom)];
+    return qom === undefined ? [] : [withAddress(device, qom, chipset)];
   });
   const others = found.filter(({ id }) => !known.has(id));
   return [
     ...learned,
-    ...others.map((qom) => withAddress({ id: qom.id, type: 'unknown', device: qom.type, managed: false }, qom)),
+    ...others.map((qom) =>
+      withAddress({ id: qom.id, type: 'unknown', device: qom.type, managed: false }, qom, chipset),
+    ),
   ];
 }
 
-function withAddress(device: LearnedDevice, qom: QomDevice): LearnedDevice {
-  const address = addressOf(qom);
+function withAddress(device: LearnedDevice, qom: QomDevice, chipset: Chipset): LearnedDevice {
+  const address = addressOf(qom, chipset);
   return address === undefined ? device : { ...device, address };
 }
 
-function pciAddress(bus: number, devfn: number): DeviceAddress {
+type Told = string | number | undefined;
+
+function pciAddress(bus: number, addr: Told): DeviceAddress {
+  const devfn = Number(addr ?? 0);
   const [slot, fn] = [devfn >> 3, devfn & 7];
   return { type: 'pci', domain: '0x0000', bus: hex(bus, 2), slot: hex(slot, 2), function: hex(fn, 1) };
 }
 
-function driveAddress(controller: number, bus: number, target: number, unit: number): DeviceAddress {
+function driveAddress(controller: number, bus: Told = 0, target: Told = 0, unit: Told = 0): DeviceAddress {
   return {
     type: 'drive',
     controller: String(controller),

@@ -1,5 +1,6 @@
 /**
- * One domain from its first process to its last word: its state and its end. The line to QEMU is qemu-link.ts.
+ * One domain from its first process to its last word: its state and its end. The line to QEMU is qemu-link.ts; devices
+ * that come and go are hotplug.ts's.
  *
  * Its state is what QEMU says, never what we asked for. It ends in one place (#end), whoever notices first. A guest that
  * shut down is written down before QEMU quits, so that the next agent knows it too; the state changes after QEMU is gone
@@ -10,21 +11,24 @@ import type { LearnedDevice } from '#api/learned-device.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Log } from '#lib/log.ts';
 import { learnedFrom } from '#node/definition/learned-from.ts';
-import { HypervisorError, LOG_BYTES, type Domain, type DomainState } from '../hypervisor.ts';
-import { isCopyName } from './arguments/block-nodes.ts';
+import { HypervisorError, LOG_BYTES, type Domain, type DomainInspection, type DomainState } from '../hypervisor.ts';
+import { copyName, isCopyName } from './arguments/block-nodes.ts';
+import { boardOf } from './arguments/qemu-arguments.ts';
 import { ConsoleLog, readConsoleLogFile } from './console-log.ts';
 import { SerialConsole } from './console.ts';
 import type { QemuContext } from './context.ts';
-import { copyPath, forgetCopyPath } from './copy-path.ts';
+import { deviceParts } from './device-parts.ts';
 import { DiskCopies } from './disk-copies.ts';
 import { SERIAL_SOCKET, type DomainDir } from './domain-dir.ts';
 import type { DomainRecord, EndedState, StartedProcesses } from './domain-record.ts';
 import { growDisk } from './disk-size.ts';
+import { Hotplug } from './hotplug.ts';
 import { learnDevices, readDevices } from './learn.ts';
 import { complaintOf, endText } from './monitor.ts';
 import type { OutlivingProcess } from './process.ts';
 import { QemuLink } from './qemu-link.ts';
 import type { QmpClient, QmpEvent } from './qmp.ts';
+import { fileReach } from './reach-file.ts';
 import { PAUSED, runState, RUNNING, STATE_EVENTS, type RunState } from './run-state.ts';
 import { removeTap, tapsOf } from './tap.ts';
 
@@ -47,6 +51,7 @@ export interface QemuDomainParts {
 
 export class QemuDomain {
   readonly copies: DiskCopies;
+  readonly hotplug: Hotplug;
   readonly #parts: QemuDomainParts;
   readonly #log: Log;
   readonly #link: QemuLink;
@@ -73,18 +78,24 @@ export class QemuDomain {
       onBack: () => this.#back(),
       onGone: () => this.#died(),
     });
+    const ask = <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => this.#ask(verb, work);
+    const { user } = context;
+    const files = fileReach({ user, run: dir.run, pid: qemu.identity.pid });
     this.copies = new DiskCopies({
-      ...{ clock, bytesPerSecond: context.copyBytesPerSecond },
+      ...{ clock, ask, bytesPerSecond: context.copyBytesPerSecond },
       hasEnded: () => this.#current.state === 'ended',
-      ask: (verb, work) => this.#ask(verb, work),
-      pathOf: async (copyId, path) => {
-        const { user } = context;
-        return user === undefined ? path : copyPath(copyId, path, { user, run: dir.run, pid: qemu.identity.pid });
-      },
-      forgetPath: (copyId) => forgetCopyPath(copyId, dir.run),
+      pathOf: (copyId, path) => files.pathOf(copyName(copyId), path),
+      forgetPath: (copyId) => files.forget(copyName(copyId)),
       failed: () => this.#goOnAfterCopy(),
       records: () => this.#record.copies ?? [],
       write: (copies) => this.#write({ copies }),
+    });
+    this.hotplug = new Hotplug({
+      ...{ ask, parts: deviceParts({ domainId: dir.id, user, files }) },
+      definition: () => this.#record.definition,
+      write: (definition) => this.#write({ definition }),
+      changed: () => this.#tell(),
+      settleSoon: () => void this.#eventually(() => this.hotplug.settle()),
     });
     if (!parts.record.definition.devices.some(({ type }) => type === 'serial')) return;
     this.#console = new SerialConsole({
@@ -97,9 +108,18 @@ export class QemuDomain {
 
   get view(): Domain {
     const { definition, started } = this.#record;
-    const { id, name, machine } = definition;
-    const pid = this.#current.state === 'ended' ? {} : { pid: started.qemu.pid };
-    return { id, name, machine, startedAtMs: started.startedAtMs, current: this.#current, ...pid };
+    const { id, name, machine, origin } = definition;
+    return {
+      ...{ id, name, machine, startedAtMs: started.startedAtMs, current: this.#current },
+      ...(this.#current.state !== 'ended' && { pid: started.qemu.pid }),
+      ...(origin !== undefined && { origin }),
+      deviceEvents: this.hotplug.events,
+    };
+  }
+
+  get inspection(): DomainInspection {
+    const { inspection } = this.hotplug;
+    return this.#current.state === 'ended' ? { ...inspection, leaving: [] } : inspection;
   }
 
   get logs(): string[] {
@@ -128,11 +148,12 @@ export class QemuDomain {
       await this.#link.connect(options);
       const found = await this.#refresh();
       if (found.state === 'never ran' && !this.#record.paused) return 'never ran';
+      if (found.state !== 'ended') await this.#eventually(() => this.hotplug.settle());
     } catch (err) {
       this.#log.warn({ err }, 'QEMU does not answer; trying again');
       this.#current = RUNNING;
       if (this.#link.qmp === undefined) this.#link.watch();
-      else this.#later(() => this.#back());
+      else this.#later();
     }
     if (this.#ending === undefined) await this.#console?.connectEventually();
     return 'domain';
@@ -170,8 +191,11 @@ export class QemuDomain {
   }
 
   learn(): Promise<LearnedDevice[]> {
-    const asked = learnedFrom(this.#record.definition);
-    return this.#ask('learn', async (qmp) => learnDevices(asked, await readDevices(qmp)));
+    return this.#ask('learn', async (qmp) => {
+      const found = await readDevices(qmp);
+      const { definition } = this.#record;
+      return learnDevices(learnedFrom(definition), found, boardOf(definition));
+    });
   }
 
   resizeDisk(deviceId: string, bytes: number): Promise<void> {
@@ -225,8 +249,9 @@ export class QemuDomain {
 
   #heard({ name, data }: QmpEvent): void {
     if (STATE_EVENTS.has(name)) void this.#eventually(() => this.#refresh());
+    this.hotplug.heard({ name, data });
     if (name !== 'JOB_STATUS_CHANGE' || data['status'] !== 'concluded') return;
-    if (isCopyName(String(data['id']))) this.#parts.changed(this.#parts.dir.id);
+    if (isCopyName(String(data['id']))) this.#tell();
   }
 
   async #refresh(): Promise<RunState> {
@@ -242,17 +267,17 @@ export class QemuDomain {
     try {
       await look();
     } catch {
-      this.#later(look);
+      this.#later();
     }
   }
 
-  #later(look: () => Promise<unknown>): void {
+  #later(): void {
     // Where QEMU cannot be reached any more, its hanging up says the rest. One look tells all that was missed.
     if (this.#closed || this.#looksLater || this.#link.qmp === undefined) return;
     this.#looksLater = true;
     this.#parts.context.clock.after(LOOK_AGAIN_MS, () => {
       this.#looksLater = false;
-      void this.#eventually(look);
+      void this.#eventually(() => this.#back());
     });
   }
 
@@ -274,7 +299,8 @@ export class QemuDomain {
     // A start that was cut off, noticed too late to clear it away: it counted as running already.
     if (found.state === 'never ran' && !this.#record.paused) await this.resume();
     const mayHaveEnded = this.#record.copies?.some(({ outcome }) => outcome === undefined) === true;
-    if (mayHaveEnded) this.#parts.changed(this.#parts.dir.id);
+    if (mayHaveEnded) this.#tell();
+    if (found.state !== 'ended') await this.#eventually(() => this.hotplug.settle());
   }
 
   async #died(): Promise<void> {
@@ -319,6 +345,8 @@ export class QemuDomain {
     this.#link.close();
     await this.#console?.finish(LAST_WORDS_MS);
     if (swtpm !== undefined && !(await swtpm.gone(SWTPM_MS))) await swtpm.kill('SIGKILL');
+    // Its interface may still be on its way.
+    await this.hotplug.idle;
     for (const { name } of tapsOf(this.#record.definition)) {
       await removeTap(name).catch((err: unknown) => this.#log.warn({ err }, 'cannot remove a tap device'));
     }
@@ -335,7 +363,7 @@ export class QemuDomain {
   }
 
   /** One after the other, each time all of it: whatever the order, nothing is lost. */
-  #write(change: Pick<DomainRecord, 'ended' | 'copies'>): Promise<void> {
+  #write(change: Partial<Pick<DomainRecord, 'ended' | 'copies' | 'definition'>>): Promise<void> {
     this.#record = { ...this.#record, ...change };
     const written = this.#writing.then(() => this.#parts.dir.writeRecord(this.#record, { durable: true }));
     this.#writing = written.catch(() => undefined);
@@ -346,6 +374,10 @@ export class QemuDomain {
     const before = this.#current;
     if (before.state === 'ended' || deepEqual(before, next)) return;
     this.#current = next;
+    this.#tell();
+  }
+
+  #tell(): void {
     this.#parts.changed(this.#parts.dir.id);
   }
 }

@@ -5,6 +5,7 @@
 import { resolve } from 'node:path';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import type { PluggableDevice } from '#node/definition/domain-definition.ts';
 import { HypervisorError, type Capabilities, type CopyState, type DiskCopy, type Hypervisor } from '../hypervisor.ts';
 import { chooseAccelerator } from './accelerator.ts';
 import { adoptDomains } from './adopt.ts';
@@ -130,6 +131,18 @@ class QemuHypervisor implements Hypervisor {
 
   async learn(id: string) {
     return this.#known(id, 'learn').learn();
+  }
+
+  inspect(id: string) {
+    return this.#domains.get(id)?.inspection;
+  }
+
+  async plug(id: string, device: PluggableDevice): Promise<void> {
+    await this.#known(id, 'plug a device into').hotplug.plug(device);
+  }
+
+  async unplug(id: string, deviceId: string): Promise<void> {
+    await this.#known(id, 'unplug a device of').hotplug.unplug(deviceId);
   }
 
   async openConsole(id: string) {

@@ -16,6 +16,8 @@ export interface ConformanceScene {
   definitionWithDisks(): Promise<DomainDefinition>;
   /** An empty file that the hypervisor may write. */
   copyFile(): Promise<string>;
+  /** A raw image that guests may write, another one each time. */
+  diskFile(): Promise<string>;
   /** As reopen; copies that the new one begins go on and on. */
   reopenSlow(): Promise<Hypervisor>;
   /** The guest dies without a word, also while no hypervisor is open. */

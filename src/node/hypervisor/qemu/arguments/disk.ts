@@ -1,26 +1,32 @@
 /** A disk is two things for QEMU: where its bytes are (blockdev), and what the guest sees (device). */
-import { invariant, unreachable } from '#lib/invariant.ts';
-import { unitOf } from '#node/definition/addresses/drive-address.ts';
+import type { Chipset } from '#api/chipset.ts';
 import type { DiskDevice, DiskSource } from '#node/definition/domain-definition.ts';
 import { fileNodeName, formatNodeName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
+import { diskPlace, unitIn } from '#node/hypervisor/qemu/arguments/disk-place.ts';
 import {
   blockdevArguments,
   deviceArguments,
+  optionText,
   type DeviceOptions,
   type JsonOptions,
 } from '#node/hypervisor/qemu/arguments/option-text.ts';
-import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
 import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
 
-export function diskArguments(disk: DiskDevice, host: QemuHost): string[] {
+export function diskArguments(disk: DiskDevice, chipset: Chipset, host: QemuHost): string[] {
   const { source } = disk;
   return [
-    ...(source === undefined ? [] : blockdevArguments(blockdevOf(disk, source, host))),
-    ...deviceArguments(deviceOf(disk)),
+    ...(source === undefined ? [] : blockdevArguments(diskBlockdev(disk, source, host.pathOf(source.path)))),
+    ...floppyBootOrder(disk),
+    ...deviceArguments(diskDevice(disk, chipset)),
   ];
 }
 
-function blockdevOf({ id, readonly, cache }: DiskDevice, source: DiskSource, host: QemuHost): JsonOptions {
+/** The node of the format with that of the file in it: they come and go together. `filename` as QEMU is to open it. */
+export function diskBlockdev(
+  { id, readonly, cache, media }: DiskDevice,
+  source: DiskSource,
+  filename: string,
+): JsonOptions {
   const shared = {
     'read-only': readonly,
     cache: { direct: cache === 'none', 'no-flush': false },
@@ -31,9 +37,9 @@ function blockdevOf({ id, readonly, cache }: DiskDevice, source: DiskSource, hos
     'node-name': formatNodeName(id),
     ...shared,
     file: {
-      driver: isBlockDevice(source.path) ? 'host_device' : 'file',
+      driver: media === 'lun' || isBlockDevice(source.path) ? 'host_device' : 'file',
       'node-name': fileNodeName(id),
-      filename: host.pathOf(source.path),
+      filename,
       ...shared,
     },
   };
@@ -44,37 +50,23 @@ function isBlockDevice(path: string): boolean {
   return path.startsWith('/dev/') && !path.startsWith('/dev/shm/');
 }
 
-function deviceOf(disk: DiskDevice): DeviceOptions {
+export function diskDevice(disk: DiskDevice, chipset: Chipset): DeviceOptions {
   const { id, source, media, serial, bootOrder, cache } = disk;
+  const isOurs = media === 'disk' || media === 'cdrom';
   return {
-    ...controllerOf(disk),
+    ...diskPlace(disk, chipset),
     id,
     ...(source !== undefined && { drive: formatNodeName(id) }),
-    ...(serial !== undefined && { serial }),
-    ...(bootOrder !== undefined && { bootindex: bootOrder }),
+    // A LUN says itself who it is, a floppy nothing at all.
+    ...(isOurs && serial !== undefined && { serial }),
+    ...(media !== 'floppy' && bootOrder !== undefined && { bootindex: bootOrder }),
     ...(media === 'disk' && { 'write-cache': cache === 'writethrough' ? 'off' : 'on' }),
   };
 }
 
-function controllerOf(disk: DiskDevice): DeviceOptions {
-  switch (disk.bus) {
-    case 'virtio':
-      return { driver: 'virtio-blk-pci', ...pciPlace(disk) };
-    case 'sata':
-      return { driver: disk.media === 'cdrom' ? 'ide-cd' : 'ide-hd', bus: `ide.${unitIn(disk)}`, unit: 0 };
-    case 'scsi': {
-      const driver = disk.media === 'cdrom' ? 'scsi-cd' : 'scsi-hd';
-      // Without a device_id, QEMU makes one up from how the disk was attached.
-      const device_id = disk.serial ?? disk.id;
-      return { driver, bus: 'scsi0.0', channel: 0, 'scsi-id': 0, lun: unitIn(disk), device_id };
-    }
-    default:
-      return unreachable(disk.bus);
-  }
-}
-
-function unitIn({ id, address }: DiskDevice): number {
-  const unit = address && unitOf(address);
-  invariant(unit !== undefined, `${id} has a drive address`);
-  return unit;
+/** The boot order of floppies is the controller's, which comes with the chipset. */
+function floppyBootOrder(disk: DiskDevice): string[] {
+  if (disk.media !== 'floppy' || disk.bootOrder === undefined) return [];
+  const property = unitIn(disk) === 0 ? 'bootindexA' : 'bootindexB';
+  return ['-global', optionText('', { driver: 'isa-fdc', property, value: disk.bootOrder })];
 }

@@ -1,31 +1,49 @@
+/** A network interface is two things for QEMU: the network behind it (netdev), and what the guest sees (device). */
+import type { Chipset } from '#api/chipset.ts';
+import type { InterfaceModel } from '#api/domain/interface.ts';
 import { invariant } from '#lib/invariant.ts';
 import type { InterfaceDevice } from '#node/definition/domain-definition.ts';
-import { deviceArguments, optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
+import { deviceArguments, optionText, type DeviceOptions } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
 import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
 
-const DRIVERS = { virtio: 'virtio-net-pci', e1000e: 'e1000e' } as const;
+const DRIVERS: Record<InterfaceModel, string> = {
+  virtio: 'virtio-net-pci',
+  e1000e: 'e1000e',
+  e1000: 'e1000',
+  rtl8139: 'rtl8139',
+};
 
-export function interfaceArguments(nic: InterfaceDevice, host: QemuHost): string[] {
-  const netdev = `net-${nic.name}`;
-  return [
-    '-netdev',
-    netdevOf(nic, netdev, host),
-    ...deviceArguments({
-      driver: DRIVERS[nic.model],
-      id: nic.id,
-      ...pciPlace(nic),
-      netdev,
-      mac: nic.macAddress,
-      ...(nic.bootOrder !== undefined && { bootindex: nic.bootOrder }),
-    }),
-  ];
+export interface NetdevOptions extends DeviceOptions {
+  readonly type: 'user' | 'tap';
+  readonly id: string;
 }
 
-function netdevOf({ id: deviceId, backend }: InterfaceDevice, id: string, host: QemuHost): string {
-  if (backend.type === 'user') return optionText('user', { id });
-  const ifname = host.tapOf(deviceId);
+export function interfaceArguments(nic: InterfaceDevice, chipset: Chipset, host: QemuHost): string[] {
+  const { type, ...options } = interfaceNetdev(nic, (deviceId) => host.tapOf(deviceId));
+  return ['-netdev', optionText(type, options), ...deviceArguments(interfaceDevice(nic, chipset))];
+}
+
+export function netdevName({ name }: InterfaceDevice): string {
+  return `net-${name}`;
+}
+
+export function interfaceNetdev(nic: InterfaceDevice, tapOf: QemuHost['tapOf']): NetdevOptions {
+  const id = netdevName(nic);
+  if (nic.backend.type === 'user') return { type: 'user', id };
+  const ifname = tapOf(nic.id);
   // Longer names would be cut by the kernel, and another device be taken.
   invariant(ifname.length > 0 && ifname.length <= 15, `${ifname} is a name of a tap device`);
-  return optionText('tap', { id, ifname, script: 'no', downscript: 'no', vhost: false });
+  return { type: 'tap', id, ifname, script: 'no', downscript: 'no', vhost: false };
+}
+
+export function interfaceDevice(nic: InterfaceDevice, chipset: Chipset): DeviceOptions {
+  return {
+    driver: DRIVERS[nic.model],
+    id: nic.id,
+    ...pciPlace(nic, chipset),
+    netdev: netdevName(nic),
+    mac: nic.macAddress,
+    ...(nic.bootOrder !== undefined && { bootindex: nic.bootOrder }),
+  };
 }

@@ -1,18 +1,21 @@
 /** Where QEMU is to plug in a PCI device: on the root bus, or into the port behind which the guest will see it. */
+import type { Chipset } from '#api/chipset.ts';
 import type { DeviceAddress } from '#api/learned-device.ts';
 import { invariant } from '#lib/invariant.ts';
 import { portOf } from '#node/definition/addresses/layout-q35.ts';
 import { pciAddressFromMap } from '#node/definition/addresses/pci-address.ts';
 
-export function pciPlace(device: { readonly id: string; readonly address?: DeviceAddress }): {
-  bus: string;
-  addr: string;
-} {
+const ROOT_BUS = { q35: 'pcie.0', i440fx: 'pci.0' } as const;
+
+export function pciPlace(
+  device: { readonly id: string; readonly address?: DeviceAddress },
+  chipset: Chipset,
+): { bus: string; addr: string } {
   const address = device.address && pciAddressFromMap(device.address);
   invariant(address !== undefined, `${device.id} has a PCI address`);
   const addr = `0x${address.slot.toString(16)}.0x${address.function.toString(16)}`;
-  if (address.bus === 0) return { bus: 'pcie.0', addr };
-  const port = portOf(address);
+  if (address.bus === 0) return { bus: ROOT_BUS[chipset], addr };
+  const port = chipset === 'q35' ? portOf(address) : undefined;
   // QEMU accepts other slots behind a port without complaint, but no guest ever sees what is there.
   invariant(port !== undefined, `${device.id} is behind a root port`);
   return { bus: `rp${port}`, addr };

@@ -35,9 +35,18 @@ function blockdevIn(from: DomainDefinition, id: string): Record<string, unknown>
   return { ...nodes.find((node) => 'node-name' in node && node['node-name'] === formatNodeName(id)) };
 }
 
+function diskIn({ devices: all }: DomainDefinition): DiskDevice {
+  const disk = all.find((device): device is DiskDevice => device.type === 'disk');
+  assert.ok(disk !== undefined);
+  return disk;
+}
+
 function withDisk(overrides: Partial<DiskDevice>): DomainDefinition {
-  const disk = definition.devices.find((device): device is DiskDevice => device.type === 'disk');
-  return { ...definition, devices: [{ ...disk!, ...overrides }] };
+  return { ...definition, devices: [{ ...diskIn(definition), ...overrides }] };
+}
+
+function drive(unit: string, bus = '0'): Record<string, string> {
+  return { type: 'drive', controller: '0', bus, target: '0', unit };
 }
 
 const devices: Record<string, { id: string; want: Record<string, unknown> }> = {
@@ -205,6 +214,51 @@ test('ids, buses and addresses leave QEMU nothing to choose', () => {
     definition.devices.map(({ id }) => id),
   );
   for (const device of parsed) assert.ok('bus' in device || 'tpmdev' in device, JSON.stringify(device));
+});
+
+const onI440fx: Record<string, { given: Partial<DiskDevice>; want: Record<string, unknown> | RegExp }> = {
+  'a virtio disk is straight on the bus': {
+    given: { address: { ...diskIn(definition).address, bus: '0x00', slot: '0x07' } },
+    want: { driver: 'virtio-blk-pci', bus: 'pci.0', addr: '0x7.0x0' },
+  },
+  'an IDE disk is one of two on its cable': {
+    given: { bus: 'ide', address: drive('1', '1') },
+    want: { driver: 'ide-hd', bus: 'ide.1', unit: 1 },
+  },
+  'a floppy has neither serial nor order of its own': {
+    given: { bus: 'fdc', media: 'floppy', address: drive('1') },
+    want: { driver: 'floppy', bus: 'floppy-bus.0', unit: 1, serial: undefined, bootindex: undefined },
+  },
+  'a LUN says itself who it is': {
+    given: { bus: 'scsi', media: 'lun', address: drive('4') },
+    want: { driver: 'scsi-block', bus: 'scsi0.0', lun: 4, serial: undefined, device_id: undefined, bootindex: 1 },
+  },
+  'there are no ports': { given: {}, want: /is behind a root port/ },
+  'there is no SATA': { given: { bus: 'sata', address: drive('0') }, want: /SATA controller of q35/ },
+  'a disk on a controller has its unit': { given: { bus: 'ide', address: {} }, want: /has a drive address/ },
+};
+for (const [name, { given, want }] of Object.entries(onI440fx)) {
+  test(`i440fx: ${name}`, () => {
+    const guest = { ...withDisk(given), machine: 'pc-i440fx-7.2' };
+    if (want instanceof RegExp) {
+      assert.throws(() => qemuArguments(guest, host), want);
+      return;
+    }
+    const device = deviceIn(guest, 'disk-root');
+    for (const [key, value] of Object.entries(want)) assert.deepEqual(device[key], value, key);
+  });
+}
+
+test('the boot order of a floppy is told to its controller', () => {
+  const floppy = { ...withDisk({ bus: 'fdc', media: 'floppy', address: drive('1') }), machine: 'pc-i440fx-7.2' };
+  const args = qemuArguments(floppy, host);
+  assert.deepEqual(valuesOf(args, '-global'), ['driver=isa-fdc,property=bootindexB,value=1']);
+});
+
+test('IDE and floppies on q35 are our own mistake', () => {
+  for (const bus of ['ide', 'fdc'] as const) {
+    assert.throws(() => qemuArguments(withDisk({ bus, address: drive('0') }), host), /controller of i440fx/);
+  }
 });
 
 test('what is behind a port but not in its first slot is our own mistake', () => {

@@ -2,13 +2,15 @@
  * From a definition to QEMU's command line. Pure; one file per device. Every device has its id, bus and address here, so
  * that QEMU has nothing left to choose. Starting it is process.ts's.
  */
-import { unreachable } from '#lib/invariant.ts';
+import { chipsetOf, type Chipset } from '#api/chipset.ts';
+import { invariant, unreachable } from '#lib/invariant.ts';
 import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
 import { balloonArguments } from '#node/hypervisor/qemu/arguments/balloon.ts';
 import { diskArguments } from '#node/hypervisor/qemu/arguments/disk.ts';
 import { interfaceArguments } from '#node/hypervisor/qemu/arguments/interface.ts';
 import { machineArguments } from '#node/hypervisor/qemu/arguments/machine.ts';
 import { optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
+import { otherArguments } from '#node/hypervisor/qemu/arguments/other.ts';
 import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
 import { rngArguments } from '#node/hypervisor/qemu/arguments/rng.ts';
 import { rootPortArguments } from '#node/hypervisor/qemu/arguments/root-port.ts';
@@ -20,6 +22,7 @@ export type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
 
 /** The guest waits (-S) until it is told to run, and QEMU stays when the guest has shut down, to be asked how. */
 export function qemuArguments(definition: DomainDefinition, host: QemuHost): string[] {
+  const chipset = boardOf(definition);
   return [
     '-name',
     optionText('', { guest: definition.name }),
@@ -41,28 +44,37 @@ export function qemuArguments(definition: DomainDefinition, host: QemuHost): str
     optionText('socket', { id: 'qmp', path: host.qmpSocket, server: true, wait: false }),
     '-mon',
     'chardev=qmp,mode=control',
-    ...definition.devices.flatMap((device) => argumentsOf(device, host)),
+    ...definition.devices.flatMap((device) => argumentsOf(device, chipset, host)),
   ];
 }
 
-function argumentsOf(device: Device, host: QemuHost): string[] {
+/** What decides on which bus things are. */
+export function boardOf({ machine }: Pick<DomainDefinition, 'machine'>): Chipset {
+  const chipset = chipsetOf(machine);
+  invariant(chipset !== undefined, `${machine} has a chipset that we know`);
+  return chipset;
+}
+
+function argumentsOf(device: Device, chipset: Chipset, host: QemuHost): string[] {
   switch (device.type) {
     case 'root-port':
       return rootPortArguments(device);
     case 'scsi-controller':
-      return scsiControllerArguments(device);
+      return scsiControllerArguments(device, chipset);
     case 'disk':
-      return diskArguments(device, host);
+      return diskArguments(device, chipset, host);
     case 'interface':
-      return interfaceArguments(device, host);
+      return interfaceArguments(device, chipset, host);
     case 'tpm':
       return tpmArguments(device, host);
     case 'rng':
-      return rngArguments(device);
+      return rngArguments(device, chipset);
     case 'balloon':
-      return balloonArguments(device);
+      return balloonArguments(device, chipset);
     case 'serial':
       return serialArguments(device, host);
+    case 'other':
+      return otherArguments(device, chipset);
     default:
       return unreachable(device);
   }

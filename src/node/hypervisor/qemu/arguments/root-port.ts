@@ -4,7 +4,7 @@ import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
 
 /** `slot` stays 0 as in libvirt's guests: with numbers there, guests would name interfaces after them (ens1, not enp1s0). */
 export function rootPortArguments(port: RootPort): string[] {
-  const place = pciPlace(port);
+  const place = pciPlace(port, 'q35');
   return deviceArguments({
     driver: 'pcie-root-port',
     id: port.id,

@@ -1,7 +1,8 @@
+import type { Chipset } from '#api/chipset.ts';
 import type { ScsiController } from '#node/definition/domain-definition.ts';
 import { deviceArguments } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
 
-export function scsiControllerArguments(controller: ScsiController): string[] {
-  return deviceArguments({ driver: 'virtio-scsi-pci', id: controller.id, ...pciPlace(controller) });
+export function scsiControllerArguments(controller: ScsiController, chipset: Chipset): string[] {
+  return deviceArguments({ driver: 'virtio-scsi-pci', id: controller.id, ...pciPlace(controller, chipset) });
 }

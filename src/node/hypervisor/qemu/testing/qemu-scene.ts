@@ -78,6 +78,7 @@ export async function qemuScene(): Promise<QemuScene> {
     return made;
   };
   let copies = 0;
+  let disks = 0;
   return {
     hypervisor,
     nodeDir,
@@ -95,6 +96,7 @@ export async function qemuScene(): Promise<QemuScene> {
       });
       return definition({ devices: [...aDefinition().devices, ...(await Promise.all(disks))] });
     },
+    diskFile: () => guestFile(nodeDir, `volumes/${disks++}/disk.img`, Buffer.alloc(2 ** 20)),
     copyFile: () => guestFile(nodeDir, `snapshots/${copies++}/disk.img`, Buffer.alloc(0)),
     serialLine: (id) => {
       const line = connect(join(nodeDir, 'domains', id, 'run', 'serial.sock'));

@@ -1,12 +1,11 @@
 /**
  * How a QEMU that runs already gets at a file whose path it cannot walk, because directories above are closed to its
- * user: from a directory that it has open (its working directory, those of its disks), up to where both ways meet and
- * down again. Where no such way is open to its user, the file gets a second name in its working directory.
+ * user: from a directory that it has open (the root, its working directory, those of its disks), up to where both ways
+ * meet and down again. Where no such way is open to its user, the file gets a second name in its working directory.
  */
 import { link, readdir, readlink, realpath, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { HypervisorError } from '../hypervisor.ts';
-import { copyName } from './arguments/block-nodes.ts';
 import type { User } from './process.ts';
 
 /** A directory that QEMU has open, and how QEMU names it. */
@@ -15,31 +14,44 @@ export interface Anchor {
   readonly name: string;
 }
 
-export interface CopyPathOptions {
+interface Reacher {
   readonly pid: number;
   readonly user: User;
   /** The working directory of QEMU. */
   readonly run: string;
 }
 
-/** May be repeated; forgetCopyPath undoes it. */
-export async function copyPath(copyId: string, path: string, { pid, user, run }: CopyPathOptions): Promise<string> {
+export interface FileReach {
+  /** The path as QEMU can open it. `name` is the second name, where one is needed. May be repeated. */
+  pathOf(name: string, path: string): Promise<string>;
+  /** Takes a second name away again: QEMU needs it no longer once the file is open. Fine where there is none. */
+  forget(name: string): Promise<void>;
+}
+
+/** Without a user QEMU runs as we do and gets paths as they are. */
+export function fileReach({ user, ...process }: Omit<Reacher, 'user'> & { user: User | undefined }): FileReach {
+  return {
+    pathOf: async (name, path) => (user === undefined ? path : reachFile(name, path, { ...process, user })),
+    forget: (name) => forgetFile(name, process.run),
+  };
+}
+
+async function reachFile(name: string, path: string, { pid, user, run }: Reacher): Promise<string> {
   const file = join(await realpath(dirname(path)), basename(path));
   for (const anchor of await anchorsOf(pid)) {
     if (await isOpen(directoriesBetween(anchor.directory, file), user)) {
       return `${anchor.name}/${relative(anchor.directory, file)}`;
     }
   }
-  await forgetCopyPath(copyId, run);
-  await link(file, join(run, copyName(copyId))).catch((cause: unknown) => {
+  await forgetFile(name, run);
+  await link(file, join(run, name)).catch((cause: unknown) => {
     throw new HypervisorError(`the user of guests cannot reach "${path}"`, { cause });
   });
-  return copyName(copyId);
+  return name;
 }
 
-/** Fine where there is nothing to forget. */
-export async function forgetCopyPath(copyId: string, run: string): Promise<void> {
-  await rm(join(run, copyName(copyId)), { force: true });
+async function forgetFile(name: string, run: string): Promise<void> {
+  await rm(join(run, name), { force: true });
 }
 
 /** All that are passed on the way from the one to the other, which are absolute and without links. */
@@ -51,7 +63,10 @@ export function directoriesBetween(directory: string, file: string): string[] {
 }
 
 async function anchorsOf(pid: number): Promise<Anchor[]> {
-  const anchors = [{ directory: await readlink(`/proc/${pid}/cwd`), name: '.' }];
+  const anchors = [
+    { directory: '/', name: '' },
+    { directory: await readlink(`/proc/${pid}/cwd`), name: '.' },
+  ];
   for (const fd of await readdir(`/proc/${pid}/fd`)) {
     // What it has open comes and goes while we look.
     const stats = await stat(`/proc/${pid}/fd/${fd}`).catch(() => undefined);

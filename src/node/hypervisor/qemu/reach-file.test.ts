@@ -1,7 +1,7 @@
 /** The ways to a file; that QEMU can walk them is shown in test/e2e/hypervisor-qemu.test.ts. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { directoriesBetween, maySearch } from './copy-path.ts';
+import { directoriesBetween, maySearch } from './reach-file.ts';
 
 const ways: Record<string, { from: string; file: string; want: string[] }> = {
   'up to where the ways meet, and down': {

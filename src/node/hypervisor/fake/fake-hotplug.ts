@@ -1,0 +1,82 @@
+/**
+ * Devices that come and go in a simulated guest. It lets go at once when asked, unless it is paused or was told to hold
+ * on; a restart lets go of everything, as with QEMU. SCSI disks are QEMU's alone: they go whatever the guest does.
+ */
+import type { Device, DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
+import { HypervisorError } from '../hypervisor.ts';
+import type { GuestRecord } from './fake-guest.ts';
+import { placeProblem } from './fake-places.ts';
+
+export class FakeHotplug {
+  readonly #record: GuestRecord;
+  /** After each change of the record; `devicesChanged` when something came or went. */
+  readonly #changed: (devicesChanged: boolean) => void;
+  /** What the process that holds the host has asked for; the guest itself remembers more (GuestRecord.letGoOf). */
+  #leaving: Set<string> | undefined;
+
+  constructor(record: GuestRecord, changed: (devicesChanged: boolean) => void) {
+    this.#record = record;
+    this.#changed = changed;
+  }
+
+  get leaving(): readonly string[] {
+    return [...(this.#leaving ?? [])];
+  }
+
+  /** Throws where the guest has no such place. */
+  plug(device: PluggableDevice): void {
+    const definition = definitionOf(this.#record);
+    if (definition.devices.some(({ id }) => id === device.id)) return;
+    const problem = placeProblem(definition, device);
+    if (problem !== undefined) throw cannot('plug', device.id, definition, problem);
+    this.#become({ ...definition, devices: [...definition.devices, device] });
+  }
+
+  unplug(deviceId: string): void {
+    const definition = definitionOf(this.#record);
+    const device = definition.devices.find(({ id }) => id === deviceId);
+    if (device === undefined) return;
+    if (!canGo(device)) throw cannot('unplug', deviceId, definition, 'it does not support hotplugging');
+    (this.#leaving ??= new Set()).add(deviceId);
+    this.#record.letGoOf = [...new Set([...(this.#record.letGoOf ?? []), deviceId])];
+    const { holdsDevices, current } = this.#record;
+    const isFree = current.state === 'running' || (device.type === 'disk' && device.bus === 'scsi');
+    if (holdsDevices !== true && isFree) this.letGo(deviceId);
+    else this.#changed(false);
+  }
+
+  /** Of one device that it was asked for, or of all: then it holds on to nothing any more. */
+  letGo(deviceId?: string): void {
+    if (deviceId === undefined) this.#record.holdsDevices = false;
+    const asked = this.#record.letGoOf ?? [];
+    const gone = new Set(deviceId === undefined ? asked : asked.filter((id) => id === deviceId));
+    if (gone.size === 0) return;
+    const definition = definitionOf(this.#record);
+    for (const id of gone) this.#leaving?.delete(id);
+    this.#record.letGoOf = asked.filter((id) => !gone.has(id));
+    this.#become({ ...definition, devices: definition.devices.filter(({ id }) => !gone.has(id)) });
+  }
+
+  /** What another process has asked for is not known to the next. */
+  forget(): void {
+    this.#leaving = undefined;
+  }
+
+  #become(definition: DomainDefinition): void {
+    this.#record.definition = JSON.stringify(definition);
+    this.#changed(true);
+  }
+}
+
+export function definitionOf({ definition }: GuestRecord): DomainDefinition {
+  return JSON.parse(definition) as DomainDefinition;
+}
+
+function canGo(device: Device): device is PluggableDevice {
+  if (device.type === 'interface') return true;
+  return device.type === 'disk' && (device.bus === 'virtio' || device.bus === 'scsi');
+}
+
+function cannot(verb: string, id: string, { name }: DomainDefinition, why: string): HypervisorError {
+  return new HypervisorError(`Cannot ${verb} "${id}" of domain "${name}": ${why}`, { permanent: true });
+}

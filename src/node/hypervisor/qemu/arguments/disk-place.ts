@@ -1,0 +1,44 @@
+/** What a disk is for the guest, and where: its driver in QEMU, and its place on the bus. */
+import type { Chipset } from '#api/chipset.ts';
+import { invariant, unreachable } from '#lib/invariant.ts';
+import type { DiskDevice } from '#node/definition/domain-definition.ts';
+import type { DeviceOptions } from '#node/hypervisor/qemu/arguments/option-text.ts';
+import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
+
+export function diskPlace(disk: DiskDevice, chipset: Chipset): DeviceOptions {
+  switch (disk.bus) {
+    case 'virtio':
+      return { driver: 'virtio-blk-pci', ...pciPlace(disk, chipset) };
+    case 'sata':
+      invariant(chipset === 'q35', `${disk.id} is on the SATA controller of q35`);
+      return { driver: ideDriver(disk), bus: `ide.${unitIn(disk)}`, unit: 0 };
+    case 'ide':
+      invariant(chipset === 'i440fx', `${disk.id} is on the IDE controller of i440fx`);
+      // Two cables with two drives each.
+      return { driver: ideDriver(disk), bus: `ide.${disk.address?.['bus'] ?? 0}`, unit: unitIn(disk) };
+    case 'scsi':
+      return { ...scsiDriver(disk), bus: 'scsi0.0', channel: 0, 'scsi-id': 0, lun: unitIn(disk) };
+    case 'fdc':
+      invariant(chipset === 'i440fx', `${disk.id} is on the floppy controller of i440fx`);
+      return { driver: 'floppy', bus: 'floppy-bus.0', unit: unitIn(disk) };
+    default:
+      return unreachable(disk.bus);
+  }
+}
+
+export function unitIn({ id, address }: DiskDevice): number {
+  const unit = address?.['type'] === 'drive' ? address['unit'] : undefined;
+  invariant(unit !== undefined && /^\d{1,3}$/.test(unit), `${id} has a drive address`);
+  return Number(unit);
+}
+
+function ideDriver({ media }: DiskDevice): string {
+  return media === 'cdrom' ? 'ide-cd' : 'ide-hd';
+}
+
+function scsiDriver({ id, media, serial }: DiskDevice): DeviceOptions {
+  // The commands of the guest go to the device itself.
+  if (media === 'lun') return { driver: 'scsi-block' };
+  // Without a device_id, QEMU makes one up from how the disk was attached.
+  return { driver: media === 'cdrom' ? 'scsi-cd' : 'scsi-hd', device_id: serial ?? id };
+}

@@ -1,0 +1,61 @@
+/**
+ * Command lines word by word: guests remember their hardware, so whatever changes here changes machines that exist. A
+ * new text is printed where it differs; put it into the file only where the change is meant, and no running VM moves.
+ */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { defineDomain } from '#node/definition/define-domain.ts';
+import { inputOf, SPECS } from '#node/hypervisor/qemu/arguments/testing/golden-specs.ts';
+import { qemuArguments } from '#node/hypervisor/qemu/arguments/qemu-arguments.ts';
+
+const DIR = join(import.meta.dirname, 'golden');
+
+for (const [name, spec] of Object.entries(SPECS)) {
+  test(`command line: ${name}`, () => {
+    const { definition, problems } = defineDomain(inputOf(spec));
+    assert.ok(definition !== undefined, JSON.stringify(problems));
+    const isEfi = definition.firmware.loader.type === 'efi';
+    const args = qemuArguments(definition, {
+      accelerator: spec.input?.capabilities?.accelerator === 'kvm' ? 'kvm' : 'tcg',
+      qmpSocket: 'qmp.sock',
+      serialSocket: 'serial.sock',
+      tpmSocket: 'tpm.sock',
+      ...(isEfi && { nvram: 'nvram.fd', ovmfCode: '/usr/share/OVMF/OVMF_CODE_4M.fd' }),
+      pathOf: (absolute) => absolute,
+      tapOf: (deviceId) => `tap-${deviceId}`,
+    });
+    const text = textOf(args);
+    assert.ok(text === kept(name), `golden/${name}.txt is not what it is now:\n${text}`);
+  });
+}
+
+test('there is a file for each guest, and no other', () => {
+  const files = readdirSync(DIR).filter((file) => file.endsWith('.txt'));
+  assert.deepEqual(
+    files.sort(),
+    Object.keys(SPECS)
+      .map((name) => `${name}.txt`)
+      .sort(),
+  );
+  assert.ok(files.length >= 30);
+});
+
+/** An option with its value on each line. */
+function textOf(args: readonly string[]): string {
+  const lines: string[] = [];
+  for (const arg of args) {
+    if (arg.startsWith('-')) lines.push(arg);
+    else lines.push(`${lines.pop() ?? ''} ${arg}`);
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+function kept(name: string): string {
+  try {
+    return readFileSync(join(DIR, `${name}.txt`), 'utf8');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,15 @@
+/** Hardware of a machine that came from elsewhere, at the place that it had there. */
+import type { Chipset } from '#api/chipset.ts';
+import type { OtherDevice } from '#node/definition/domain-definition.ts';
+import { deviceArguments, optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
+import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
+
+/** Sound cards that want to know where their sound goes; otherwise QEMU would look for loudspeakers of the node. */
+const WITH_SOUND: ReadonlySet<string> = new Set(['AC97']);
+
+export function otherArguments({ id, driver, ...device }: OtherDevice, chipset: Chipset): string[] {
+  const place = pciPlace({ id, ...device }, chipset);
+  if (!WITH_SOUND.has(driver)) return deviceArguments({ driver, id, ...place });
+  const audiodev = `audio-${id}`;
+  return ['-audiodev', optionText('none', { id: audiodev }), ...deviceArguments({ driver, id, ...place, audiodev })];
+}

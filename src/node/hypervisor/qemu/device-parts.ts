@@ -1,0 +1,77 @@
+/**
+ * What QEMU has of one disk or interface: its medium (two block nodes) or its network (netdev, tap device), and the
+ * device itself. The same options as on a command line (arguments/).
+ */
+import type { DiskDevice, InterfaceDevice, PluggableDevice } from '#node/definition/domain-definition.ts';
+import { formatNodeName } from './arguments/block-nodes.ts';
+import { diskBlockdev, diskDevice } from './arguments/disk.ts';
+import { interfaceDevice, interfaceNetdev, netdevName } from './arguments/interface.ts';
+import { boardOf } from './arguments/qemu-arguments.ts';
+import { readNodes } from './copy-jobs.ts';
+import type { User } from './process.ts';
+import { QmpError, type QmpClient } from './qmp.ts';
+import type { FileReach } from './reach-file.ts';
+import { addTap, removeTap, tapName } from './tap.ts';
+
+export interface DeviceParts {
+  /** Everything, the device last. A failure may leave some of it. */
+  add(qmp: QmpClient, device: PluggableDevice, machine: string): Promise<void>;
+  /** Everything but the device, which is no more: whatever there is. */
+  clear(qmp: QmpClient, device: PluggableDevice): Promise<void>;
+}
+
+export interface DevicePartsOptions {
+  readonly domainId: string;
+  readonly user: User | undefined;
+  readonly files: FileReach;
+}
+
+export function deviceParts(options: DevicePartsOptions): DeviceParts {
+  return {
+    add: (qmp, device, machine) =>
+      device.type === 'disk' ? addDisk(qmp, device, machine, options) : addInterface(qmp, device, machine, options),
+    clear: (qmp, device) =>
+      device.type === 'disk' ? clearDisk(qmp, device, options) : clearInterface(qmp, device, options),
+  };
+}
+
+async function addDisk(
+  qmp: QmpClient,
+  disk: DiskDevice,
+  machine: string,
+  { files }: DevicePartsOptions,
+): Promise<void> {
+  const { id, source } = disk;
+  if (source !== undefined) {
+    const filename = await files.pathOf(formatNodeName(id), source.path);
+    await qmp.execute('blockdev-add', diskBlockdev(disk, source, filename));
+    await files.forget(formatNodeName(id));
+  }
+  await qmp.execute('device_add', diskDevice(disk, boardOf({ machine })));
+}
+
+/** The node of the file goes with that of the format. */
+async function clearDisk(qmp: QmpClient, { id }: DiskDevice, { files }: DevicePartsOptions): Promise<void> {
+  const node = formatNodeName(id);
+  if ((await readNodes(qmp)).has(node)) await qmp.execute('blockdev-del', { 'node-name': node });
+  await files.forget(node);
+}
+
+async function addInterface(
+  qmp: QmpClient,
+  nic: InterfaceDevice,
+  machine: string,
+  { domainId, user }: DevicePartsOptions,
+): Promise<void> {
+  const tapOf = (deviceId: string) => tapName(domainId, deviceId);
+  if (nic.backend.type === 'bridge') await addTap({ name: tapOf(nic.id), bridge: nic.backend.bridge }, user);
+  await qmp.execute('netdev_add', interfaceNetdev(nic, tapOf));
+  await qmp.execute('device_add', interfaceDevice(nic, boardOf({ machine })));
+}
+
+async function clearInterface(qmp: QmpClient, nic: InterfaceDevice, { domainId }: DevicePartsOptions): Promise<void> {
+  await qmp.execute('netdev_del', { id: netdevName(nic) }).catch((error: unknown) => {
+    if (!(error instanceof QmpError && error.class === 'DeviceNotFound')) throw error;
+  });
+  if (nic.backend.type === 'bridge') await removeTap(tapName(domainId, nic.id));
+}

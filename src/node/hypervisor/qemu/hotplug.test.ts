@@ -1,0 +1,272 @@
+/** Plugs and unplugs that go wrong, with a QEMU that only keeps its books. Real ones are in test/e2e/hypervisor-qemu.test.ts. */
+import assert from 'node:assert/strict';
+import { duplexPair } from 'node:stream';
+import { test } from 'node:test';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+import type { DiskDevice, DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
+import { aDefinition, aDisk } from '../testing/a-definition.ts';
+import { formatNodeName } from './arguments/block-nodes.ts';
+import { deviceParts } from './device-parts.ts';
+import { Hotplug } from './hotplug.ts';
+import { QmpClient } from './qmp.ts';
+
+interface Command {
+  readonly execute: string;
+  readonly id: number;
+  readonly arguments?: Readonly<Record<string, unknown>>;
+}
+
+const DISK = aDisk('late', 4, { path: '/disks/late', format: 'raw' }) as DiskDevice;
+const NIC: InterfaceDevice = {
+  type: 'interface',
+  id: 'nic-late',
+  name: 'late',
+  model: 'virtio',
+  macAddress: '02:00:00:00:00:99',
+  backend: { type: 'user' },
+  address: { ...DISK.address, bus: '0x05' },
+};
+
+class BookQemu {
+  readonly nodes = new Set<string>();
+  readonly netdevs = new Set<string>();
+  readonly devices: Set<string>;
+  /** Commands that are refused, with the reason; never answered where it is undefined. */
+  readonly refused = new Map<string, string | undefined>();
+
+  constructor(devices: Iterable<string>) {
+    this.devices = new Set(devices);
+  }
+
+  answer({ execute, arguments: args = {} }: Command): unknown {
+    switch (execute) {
+      case 'qom-list':
+        return [...this.devices].map((name) => ({ name, type: 'child<some-device>' }));
+      case 'query-named-block-nodes':
+        return [...this.nodes].map((name) => ({ 'node-name': name }));
+      case 'blockdev-add':
+        this.nodes.add(String(args['node-name']));
+        return {};
+      case 'blockdev-del':
+        this.nodes.delete(String(args['node-name']));
+        return {};
+      case 'netdev_add':
+        this.netdevs.add(String(args['id']));
+        return {};
+      case 'netdev_del':
+        return this.netdevs.delete(String(args['id'])) ? {} : undefined;
+      case 'device_add':
+        this.devices.add(String(args['id']));
+        return {};
+      case 'device_del':
+        return this.devices.has(String(args['id'])) ? {} : undefined;
+      default:
+        return {};
+    }
+  }
+
+  get left(): unknown {
+    return [[...this.nodes], [...this.netdevs]];
+  }
+}
+
+const plain = aDefinition();
+
+async function scene(definition: DomainDefinition = plain) {
+  const clock = new FakeClock();
+  const qemu = new BookQemu(definition.devices.map(({ id }) => id));
+  const [ours, theirs] = duplexPair();
+  theirs.on('data', (bytes: Buffer) => {
+    for (const line of bytes.toString().trim().split('\n')) {
+      const command = JSON.parse(line) as Command;
+      const desc = qemu.refused.get(command.execute);
+      if (desc === undefined && qemu.refused.has(command.execute)) continue;
+      const value = desc === undefined ? qemu.answer(command) : undefined;
+      const error =
+        desc === undefined ? { class: 'DeviceNotFound', desc: 'not found' } : { class: 'GenericError', desc };
+      theirs.write(`${JSON.stringify({ ...(value === undefined ? { error } : { return: value }), id: command.id })}\n`);
+    }
+  });
+  theirs.write('{"QMP": {}}\n');
+  const qmp = await QmpClient.open(ours, { clock });
+  const books = { record: definition, told: 0, settles: 0, unwritable: false };
+  const hotplug = new Hotplug({
+    parts: deviceParts({
+      ...{ domainId: 'a-uid', user: undefined },
+      files: { pathOf: async (_name, path) => path, forget: async () => undefined },
+    }),
+    definition: () => books.record,
+    write: async (next) => {
+      books.record = next;
+      if (books.unwritable) throw new Error('no space left');
+    },
+    ask: (_verb, work) => work(qmp),
+    changed: () => void books.told++,
+    settleSoon: () => void books.settles++,
+  });
+  const guestLetsGo = (id: string) => {
+    qemu.devices.delete(id);
+    hotplug.heard({ name: 'DEVICE_DELETED', data: { device: id, path: `/machine/peripheral/${id}` } });
+  };
+  return { clock, qemu, hotplug, books, guestLetsGo };
+}
+
+for (const [device, command] of [
+  [DISK, 'blockdev-add'],
+  [DISK, 'device_add'],
+  [NIC, 'netdev_add'],
+  [NIC, 'device_add'],
+] as const) {
+  test(`a ${device.type} that cannot be plugged in leaves nothing behind: ${command}`, async () => {
+    const { qemu, hotplug, books } = await scene();
+    qemu.refused.set(command, 'not today');
+
+    await assert.rejects(hotplug.plug(device), /not today/);
+
+    assert.deepEqual([qemu.left, books.record.devices, books.told], [[[], []], plain.devices, 0]);
+    qemu.refused.clear();
+    await hotplug.plug(device);
+    assert.deepEqual(hotplug.inspection.definition.devices.at(-1), device);
+    assert.equal(hotplug.events, 1);
+  });
+}
+
+test('what cannot be written down is not plugged in', async () => {
+  const { qemu, hotplug, books } = await scene();
+  books.unwritable = true;
+  await assert.rejects(hotplug.plug(DISK), /no space left/);
+  assert.deepEqual([qemu.left, books.record.devices], [[[], []], plain.devices]);
+});
+
+test('a plug of which nobody knows how it ended is told once QEMU tells', async () => {
+  const { clock, qemu, hotplug, books } = await scene();
+  qemu.refused.set('device_add', undefined);
+  const plugged = assert.rejects(hotplug.plug(DISK), /did not answer/);
+  await clock.advance(10_000);
+  await plugged;
+
+  assert.equal(books.settles, 1);
+  assert.ok(
+    books.record.devices.some(({ id }) => id === DISK.id),
+    'the next process is to know',
+  );
+  assert.deepEqual(hotplug.inspection.definition.devices, plain.devices);
+
+  qemu.devices.add(DISK.id);
+  await hotplug.settle();
+  assert.deepEqual(hotplug.inspection.definition.devices.at(-1), DISK);
+  assert.equal(books.told, 1);
+});
+
+test('a plug of which nobody knows how it ended, and that QEMU knows nothing of, begins anew', async () => {
+  const { clock, qemu, hotplug } = await scene();
+  qemu.refused.set('device_add', undefined);
+  const plugged = assert.rejects(hotplug.plug(DISK), /did not answer/);
+  await clock.advance(10_000);
+  await plugged;
+  qemu.refused.clear();
+  assert.ok(qemu.nodes.has(formatNodeName(DISK.id)));
+
+  await hotplug.plug(DISK);
+
+  assert.deepEqual(hotplug.inspection.definition.devices.at(-1), DISK);
+  assert.ok(qemu.devices.has(DISK.id));
+});
+
+for (const device of [DISK, NIC]) {
+  test(`what a killed process left of a ${device.type} without its device is cleared away`, async () => {
+    const { qemu, hotplug, books } = await scene({ ...plain, devices: [...plain.devices, device] });
+    qemu.devices.delete(device.id);
+    if (device === DISK) qemu.nodes.add(formatNodeName(DISK.id));
+    else qemu.netdevs.add('net-late');
+
+    await hotplug.settle();
+
+    assert.deepEqual([qemu.left, books.record.devices, books.told], [[[], []], plain.devices, 1]);
+    await hotplug.settle();
+    assert.equal(books.told, 1, 'nothing is told where nothing changed');
+  });
+
+  test(`a ${device.type} goes when the guest lets go, with all that it stood on`, async () => {
+    const { qemu, hotplug, books, guestLetsGo } = await scene();
+    await hotplug.plug(device);
+    await hotplug.unplug(device.id);
+    assert.deepEqual(hotplug.inspection.leaving, [device.id]);
+    assert.equal(books.told, 1);
+
+    guestLetsGo(device.id);
+    assert.equal(books.settles, 1);
+    await hotplug.settle();
+
+    assert.deepEqual([qemu.left, books.record.devices], [[[], []], plain.devices]);
+    assert.deepEqual([hotplug.inspection.leaving, hotplug.events, books.told], [[], 2, 2]);
+  });
+}
+
+test('a device that the guest does not let go stays, and may be asked for again', async () => {
+  const { qemu, hotplug, books } = await scene();
+  await hotplug.plug(DISK);
+  await hotplug.unplug(DISK.id);
+  qemu.refused.set('device_del', `Device ${DISK.id} is already in the process of unplug`);
+  await hotplug.unplug(DISK.id);
+  assert.deepEqual(hotplug.inspection.leaving, [DISK.id]);
+
+  hotplug.heard({ name: 'DEVICE_UNPLUG_GUEST_ERROR', data: { device: DISK.id, path: '' } });
+
+  assert.deepEqual(hotplug.inspection.leaving, []);
+  assert.deepEqual(hotplug.inspection.definition.devices.at(-1), DISK);
+  assert.deepEqual([hotplug.events, books.told], [2, 2]);
+});
+
+test('a device that is gone already is dropped when it is asked for', async () => {
+  const { qemu, hotplug, books } = await scene();
+  await hotplug.plug(DISK);
+  qemu.devices.delete(DISK.id);
+
+  await hotplug.unplug(DISK.id);
+
+  assert.deepEqual([qemu.left, books.record.devices, hotplug.inspection.leaving], [[[], []], plain.devices, []]);
+});
+
+test('a medium that QEMU has not closed yet keeps its device in the books', async () => {
+  const { qemu, hotplug, books, guestLetsGo } = await scene();
+  await hotplug.plug(DISK);
+  await hotplug.unplug(DISK.id);
+  guestLetsGo(DISK.id);
+  qemu.refused.set('blockdev-del', 'Node is in use');
+  await assert.rejects(hotplug.settle(), /in use/);
+  assert.deepEqual(books.record.devices.at(-1), DISK);
+
+  qemu.refused.clear();
+  await hotplug.settle();
+  assert.deepEqual([qemu.left, books.record.devices], [[[], []], plain.devices]);
+});
+
+const refusals: Record<string, { desc: string; permanent: boolean; want?: RegExp }> = {
+  'no such port': { desc: "Bus 'rp9' not found", permanent: true },
+  'a port that is taken': { desc: 'PCI: slot 0 function 0 not available for x, in use by y,id=z', permanent: true },
+  'a unit that is taken': { desc: "lun already used by 'disk-a'", permanent: true },
+  'a bus that is soldered': { desc: "Bus 'ide.0' does not support hotplugging", permanent: true },
+  'a LUN that is none': {
+    desc: 'cannot get SG_IO version number: Invalid argument',
+    permanent: true,
+    want: /expected a SCSI device of this node/,
+  },
+  'an image that another process has': { desc: 'Failed to get "write" lock', permanent: false },
+};
+
+for (const [name, { desc, permanent, want = /refused/ }] of Object.entries(refusals)) {
+  test(`whether trying again is of use: ${name}`, async () => {
+    const { qemu, hotplug } = await scene();
+    qemu.refused.set('device_add', desc);
+    await assert.rejects(hotplug.plug(DISK), { permanent, message: want });
+  });
+}
+
+test('what other devices of ours do is told, what nobody knows is not', async () => {
+  const { hotplug, books } = await scene();
+  hotplug.heard({ name: 'DEVICE_TRAY_MOVED', data: { device: '', id: 'disk-tray', 'tray-open': true } });
+  hotplug.heard({ name: 'DEVICE_DELETED', data: { path: '/machine/peripheral/rng0/virtio-backend' } });
+  hotplug.heard({ name: 'RESET', data: { device: 'disk-tray' } });
+  assert.deepEqual([hotplug.events, books.told], [1, 1]);
+});

@@ -1,0 +1,278 @@
+/** Devices that come and go while the guest runs. */
+import assert from 'node:assert/strict';
+import { pciAddressToMap } from '#node/definition/addresses/pci-address.ts';
+import { behindPort } from '#node/definition/addresses/layout-q35.ts';
+import { driveAddress } from '#node/definition/addresses/drive-address.ts';
+import type { DiskDevice, InterfaceDevice, PluggableDevice } from '#node/definition/domain-definition.ts';
+import { HypervisorError, type Hypervisor } from '../hypervisor.ts';
+import { started, stateOf, type Cases, type ConformanceScene } from './scene.ts';
+
+/** Empty in every guest of a scene, as is SCSI unit 7; port 0 has the interface, and there are eight. */
+const FREE_PORT = 5;
+const TAKEN_PORT = 0;
+const MISSING_PORT = 20;
+const UNIT = 7;
+
+export const hotplugCases: Cases = {
+  'plugs in disks and interfaces, each at its address': async (scene) => {
+    const { hypervisor } = scene;
+    const id = await started(scene);
+    const before = eventsOf(hypervisor, id);
+    const changed: string[] = [];
+    hypervisor.onChange((one) => changed.push(one));
+    const devices = [await virtioDisk(scene), await scsiDisk(scene), nic(FREE_PORT + 1)];
+
+    for (const device of devices) await hypervisor.plug(id, device);
+
+    for (const device of devices) await assertThere(hypervisor, id, device);
+    assert.ok(eventsOf(hypervisor, id) >= before + devices.length);
+    assert.ok(changed.length >= devices.length && changed.every((one) => one === id));
+    assert.equal(stateOf(hypervisor, id), 'running');
+  },
+
+  'plugs a device into a paused guest': async (scene) => {
+    const id = await started(scene, { paused: true });
+    const disk = await virtioDisk(scene);
+    await scene.hypervisor.plug(id, disk);
+    await assertThere(scene.hypervisor, id, disk);
+    assert.equal(stateOf(scene.hypervisor, id), 'paused');
+  },
+
+  'plugs nothing in twice': async (scene) => {
+    const { hypervisor } = scene;
+    const id = await started(scene);
+    const disk = await virtioDisk(scene);
+    await hypervisor.plug(id, disk);
+    const events = eventsOf(hypervisor, id);
+
+    await hypervisor.plug(id, disk);
+
+    assert.equal(eventsOf(hypervisor, id), events);
+    assert.deepEqual(
+      idsOf(hypervisor, id).filter((one) => one === disk.id),
+      [disk.id],
+    );
+  },
+
+  'refuses a place that is taken or not there for good, and leaves nothing behind': async (scene) => {
+    const { hypervisor } = scene;
+    const id = await started(scene);
+    await hypervisor.plug(id, await scsiDisk(scene));
+    const before = { ids: idsOf(hypervisor, id), learned: await hypervisor.learn(id) };
+    const disk = await virtioDisk(scene);
+    const impossible: PluggableDevice[] = [
+      { ...disk, address: port(TAKEN_PORT) },
+      { ...disk, address: port(MISSING_PORT) },
+      { ...disk, bus: 'scsi', address: driveAddress(UNIT) },
+      nic(TAKEN_PORT),
+      nic(MISSING_PORT),
+    ];
+
+    for (const device of impossible) {
+      await assert.rejects(
+        hypervisor.plug(id, device),
+        (error) => error instanceof HypervisorError && error.permanent && error.message.includes(device.id),
+      );
+    }
+
+    assert.deepEqual({ ids: idsOf(hypervisor, id), learned: await hypervisor.learn(id) }, before);
+    // What was left of the attempts would be in the way now.
+    for (const device of [disk, nic(FREE_PORT + 1)]) {
+      await hypervisor.plug(id, device);
+      await assertThere(hypervisor, id, device);
+    }
+  },
+
+  'lets a disk go, and takes it back at its place': async (scene) => {
+    const { hypervisor } = scene;
+    const id = await started(scene);
+    const disk = await scsiDisk(scene);
+    await hypervisor.plug(id, disk);
+    const events = eventsOf(hypervisor, id);
+
+    await hypervisor.unplug(id, disk.id);
+    await untilGone(hypervisor, id, disk.id);
+
+    assert.ok(eventsOf(hypervisor, id) > events);
+    await hypervisor.plug(id, disk);
+    await assertThere(hypervisor, id, disk);
+  },
+
+  'lets go of what it was asked for when the guest restarts, if not before': async (scene) => {
+    const { hypervisor } = scene;
+    const id = await started(scene);
+    const devices = [await virtioDisk(scene), nic(FREE_PORT + 1)];
+    for (const device of devices) await hypervisor.plug(id, device);
+
+    for (const device of devices) {
+      await hypervisor.unplug(id, device.id);
+      await hypervisor.unplug(id, device.id);
+    }
+    await hypervisor.reset(id);
+    for (const device of devices) await untilGone(hypervisor, id, device.id);
+
+    for (const device of devices) await hypervisor.plug(id, device);
+  },
+
+  'tells what a paused guest was asked to let go, which stays until it has': async (scene) => {
+    const { hypervisor } = scene;
+    const id = await started(scene, { paused: true });
+
+    await hypervisor.unplug(id, 'nic-default');
+
+    assert.deepEqual(hypervisor.inspect(id)?.leaving, ['nic-default']);
+    assert.ok(idsOf(hypervisor, id).includes('nic-default'));
+    assert.ok((await hypervisor.learn(id)).some((device) => device.id === 'nic-default'));
+  },
+
+  'has nothing to let go where there is no such device': async (scene) => {
+    const id = await started(scene);
+    const events = eventsOf(scene.hypervisor, id);
+    await scene.hypervisor.unplug(id, 'disk-missing');
+    assert.deepEqual(scene.hypervisor.inspect(id)?.leaving, []);
+    assert.equal(eventsOf(scene.hypervisor, id), events);
+  },
+
+  'refuses for good to let go of what belongs to the machine': async (scene) => {
+    const id = await started(scene);
+    for (const deviceId of ['rng0', 'disk-tray']) {
+      await assert.rejects(
+        scene.hypervisor.unplug(id, deviceId),
+        (error) => error instanceof HypervisorError && error.permanent && error.message.includes(deviceId),
+      );
+      assert.ok(idsOf(scene.hypervisor, id).includes(deviceId));
+    }
+  },
+
+  'has the buses of i440fx, where devices come straight onto the bus': async (scene) => {
+    const { hypervisor } = scene;
+    const ide = { type: 'drive', controller: '0', bus: '1', target: '0', unit: '0' };
+    const guest = scene.definition({
+      machine: 'pc-i440fx-7.2',
+      devices: [
+        { type: 'scsi-controller', id: 'scsi0', address: slot('0x03') },
+        { ...nic(0), id: 'nic-default', name: 'default', model: 'e1000', address: slot('0x04') },
+        { ...(await disk(scene, 'ide')), bus: 'ide', media: 'cdrom', readonly: true, address: ide },
+        { ...(await disk(scene, 'floppy')), bus: 'fdc', media: 'floppy', address: driveAddress(1) },
+        { type: 'serial', id: 'serial0' },
+      ],
+    });
+    await hypervisor.create(guest);
+    const learned = new Map((await hypervisor.learn(guest.id)).map((device) => [device.id, device.address]));
+    for (const { id, address } of guest.devices) assert.deepEqual(learned.get(id), address, `the address of ${id}`);
+
+    const late = { ...(await virtioDisk(scene)), address: slot('0x09') };
+    for (const device of [late, await scsiDisk(scene)]) {
+      await hypervisor.plug(guest.id, device);
+      await assertThere(hypervisor, guest.id, device);
+    }
+    await assert.rejects(
+      hypervisor.plug(guest.id, { ...nic(0), address: slot('0x09') }),
+      (error) => error instanceof HypervisorError && error.permanent,
+    );
+    await hypervisor.unplug(guest.id, late.id);
+    await hypervisor.reset(guest.id);
+    await untilGone(hypervisor, guest.id, late.id);
+  },
+
+  'finds again what was plugged in, and not what was let go': async (scene) => {
+    const id = await started(scene);
+    const [stays, goes] = [await virtioDisk(scene), await scsiDisk(scene)];
+    for (const device of [stays, goes]) await scene.hypervisor.plug(id, device);
+    await scene.hypervisor.unplug(id, goes.id);
+
+    // Perhaps before it has heard that the disk is gone.
+    const next = await scene.reopen();
+    await next.adopt();
+
+    await untilGone(next, id, goes.id);
+    await assertThere(next, id, stays);
+    await next.plug(id, goes);
+    await assertThere(next, id, goes);
+  },
+
+  'shows what a domain is made of, also once it has ended': async (scene) => {
+    const { hypervisor } = scene;
+    const wanted = scene.definition({ origin: 'host-api' });
+    assert.equal(hypervisor.inspect(wanted.id), undefined);
+    await hypervisor.create(wanted);
+    assert.equal(hypervisor.get(wanted.id)?.origin, 'host-api');
+    assert.deepEqual(hypervisor.inspect(wanted.id), { definition: wanted, leaving: [] });
+
+    await hypervisor.destroy(wanted.id);
+
+    assert.deepEqual(hypervisor.inspect(wanted.id)?.definition, wanted);
+    const disk = await virtioDisk(scene);
+    await assert.rejects(hypervisor.plug(wanted.id, disk), HypervisorError);
+    await assert.rejects(hypervisor.plug('nobody', disk), HypervisorError);
+    await assert.rejects(hypervisor.unplug('nobody', disk.id), HypervisorError);
+  },
+};
+
+function eventsOf(hypervisor: Hypervisor, id: string): number {
+  return hypervisor.get(id)?.deviceEvents ?? Number.NaN;
+}
+
+function idsOf(hypervisor: Hypervisor, id: string): string[] {
+  return (hypervisor.inspect(id)?.definition.devices ?? []).map((device) => device.id);
+}
+
+async function assertThere(hypervisor: Hypervisor, id: string, device: PluggableDevice): Promise<void> {
+  const { definition, leaving } = hypervisor.inspect(id) ?? {};
+  assert.deepEqual(
+    definition?.devices.find((one) => one.id === device.id),
+    device,
+  );
+  assert.deepEqual(leaving, []);
+  const learned = (await hypervisor.learn(id)).find((one) => one.id === device.id);
+  assert.deepEqual(learned?.address, device.address, `the address of ${device.id}`);
+  assert.equal(learned?.name, device.name);
+}
+
+/** The time limit of the test is the limit. */
+async function untilGone(hypervisor: Hypervisor, id: string, deviceId: string): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const look = () => {
+      if (idsOf(hypervisor, id).includes(deviceId)) return;
+      stop();
+      resolve();
+    };
+    const stop = hypervisor.onChange(look);
+    look();
+  });
+  assert.equal(hypervisor.inspect(id)?.leaving.includes(deviceId), false);
+  assert.ok((await hypervisor.learn(id)).every((one) => one.id !== deviceId));
+}
+
+async function virtioDisk(scene: ConformanceScene): Promise<DiskDevice> {
+  return { ...(await disk(scene, 'late')), bus: 'virtio', address: port(FREE_PORT) };
+}
+
+async function scsiDisk(scene: ConformanceScene): Promise<DiskDevice> {
+  return { ...(await disk(scene, 'late-scsi')), bus: 'scsi', serial: 'LATE', address: driveAddress(UNIT) };
+}
+
+async function disk(scene: ConformanceScene, name: string): Promise<Omit<DiskDevice, 'bus'>> {
+  const source = { path: await scene.diskFile(), format: 'raw' } as const;
+  return { type: 'disk', id: `disk-${name}`, name, media: 'disk', source, readonly: false, cache: 'writeback' };
+}
+
+function nic(index: number): InterfaceDevice {
+  return {
+    type: 'interface',
+    id: 'nic-late',
+    name: 'late',
+    model: 'virtio',
+    macAddress: '02:00:00:00:00:99',
+    backend: { type: 'user' },
+    address: port(index),
+  };
+}
+
+function slot(text: string): Record<string, string> {
+  return { ...port(0), bus: '0x00', slot: text };
+}
+
+function port(index: number): Record<string, string> {
+  return pciAddressToMap(behindPort(index));
+}
