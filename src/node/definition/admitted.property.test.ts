@@ -13,7 +13,9 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
 import { anInput, aVmi, someMedia } from '#node/definition/testing/a-vmi.ts';
 
-const CONFIGURATION = configurationOf(undefined);
+const CONFIGURATION = configurationOf({
+  spec: { configuration: { emulatedMachines: ['q35*', 'pc-q35*', 'pc', 'pc-i440fx-*'] } },
+});
 const RUNS = 2000;
 
 /** Mostly the first one, so that a fair share of what is made is let in. */
@@ -24,9 +26,9 @@ const diskArb: fc.Arbitrary<Omit<Disk, 'name'>> = fc.oneof(
   fc.record({
     disk: fc.record(
       {
-        bus: fc.constantFrom('virtio' as const, 'sata' as const, 'scsi' as const),
+        bus: fc.constantFrom('virtio' as const, 'sata' as const, 'scsi' as const, 'ide' as const),
         readonly: mostly(false, true),
-        pciAddress: mostly('', '0000:05:00.0', '0000:00:02.0', '0000:20:00.0'),
+        pciAddress: mostly('', '0000:05:00.0', '0000:00:02.0', '0000:20:00.0', '0000:00:1f.0'),
       },
       { requiredKeys: [] },
     ),
@@ -34,13 +36,21 @@ const diskArb: fc.Arbitrary<Omit<Disk, 'name'>> = fc.oneof(
   fc.record({
     cdrom: fc.record(
       {
-        bus: fc.constantFrom('sata' as const, 'scsi' as const),
+        bus: fc.constantFrom('sata' as const, 'scsi' as const, 'ide' as const),
         readonly: mostly(true, false),
         tray: mostly('closed' as const, 'open' as const),
       },
       { requiredKeys: [] },
     ),
   }),
+  fc.record({
+    floppy: fc.record(
+      { readonly: fc.boolean(), tray: mostly('closed' as const, 'open' as const) },
+      { requiredKeys: [] },
+    ),
+  }),
+  fc.record({ lun: fc.constantFrom({}, { bus: 'scsi' as const }), serial: mostly('', 'S-1') }),
+  fc.record({ plugged: fc.boolean(), optional: fc.boolean() }),
   fc.constant({}),
 );
 
@@ -50,12 +60,13 @@ const contentArb: fc.Arbitrary<Omit<Volume, 'name'>> = fc.oneof(
     persistentVolumeClaim: fc.record({ claimName: fc.constantFrom('a', 'b', 'c', 'd'), readOnly: mostly(false, true) }),
   }),
   fc.constant({ cloudInitNoCloud: { userData: 'x' } }),
+  fc.constant({ directLun: { guid: '3600140580e1c' } }),
 );
 
 const nicArb: fc.Arbitrary<{ nic: Omit<Interface, 'name'>; network: Omit<Network, 'name'> }> = fc.record({
   nic: fc
     .tuple(
-      mostly('virtio' as const, 'e1000e' as const),
+      mostly('virtio' as const, 'e1000e' as const, 'e1000' as const, 'rtl8139' as const),
       mostly('', '02:00:00:00:00:01', '02-00-00-00-00-02', '03:00:00:00:00:01', '02-00:00-00:00:01'),
       mostly('bridge' as const, 'masquerade' as const),
       mostly(undefined, 1, 2),
@@ -87,7 +98,10 @@ const domainArb: fc.Arbitrary<Domain> = fc.record(
       { requests: { cpu: '1000' } },
       { limits: { cpu: 300 } },
     ),
-    machine: mostly({ type: 'q35' }, { type: '' }, { type: 'pc-q35-6.2' }, { type: 'pc-i440fx-7.2' }),
+    machine: fc.oneof(
+      mostly({ type: 'q35' }, { type: '' }, { type: 'pc-q35-6.2' }),
+      fc.constantFrom({ type: 'pc' }, { type: 'pc-i440fx-7.2' }),
+    ),
     firmware: mostly<NonNullable<Domain['firmware']>>(
       { bootloader: { bios: {} } },
       { kernelBoot: {} },
@@ -122,8 +136,12 @@ const specArb: fc.Arbitrary<VmiSpec> = fc
 /** As volumes/ prepares them. */
 function mediaOf({ volumes = [] }: VmiSpec) {
   return new Map(
-    volumes.flatMap(({ name, persistentVolumeClaim }) => [
-      ...someMedia([name], { readonly: persistentVolumeClaim?.readOnly === true }),
+    volumes.flatMap(({ name, persistentVolumeClaim, directLun }) => [
+      ...someMedia([name], {
+        readonly: persistentVolumeClaim?.readOnly === true,
+        // Claims of the volume mode Block: others cannot be a LUN, but only the node knows.
+        ...((directLun ?? persistentVolumeClaim) !== undefined && { source: { path: `/dev/${name}`, format: 'raw' } }),
+      }),
     ]),
   );
 }

@@ -38,7 +38,7 @@ function start({ disks, interfaces }: Start, known: readonly LearnedDevice[]): D
       networks: interfaces.map(({ name }) => ({ name, pod: {} })),
     },
   );
-  const { definition, problems } = defineDomain(anInput(vmi, { known }));
+  const { definition, problems } = defineDomain(anInput(vmi, { known: { devices: known } }));
   assert.deepEqual(problems, undefined);
   return definition;
 }

@@ -92,6 +92,11 @@ for (const [name, { domain, spec, input, want }] of Object.entries(good)) {
   });
 }
 
+function withMachine(name: string) {
+  const capabilities = someCapabilities();
+  return { ...capabilities, machines: [...capabilities.machines, { name, deprecated: false, maxCpus: 1 }] };
+}
+
 const disks = (...names: string[]) => names.map((name) => ({ name }));
 const volumes = (...names: string[]) => names.map((name) => ({ name, emptyDisk: { capacity: '1Gi' } }));
 const pod = (name: string) => ({ name, pod: {} });
@@ -100,9 +105,17 @@ const bad: Record<string, Given & { problem: string | RegExp }> = {
   'a machine type that the node does not have': {
     domain: { machine: { type: 'pc-q35-9.0' } },
     problem:
-      'spec.domain.machine.type: Unsupported value: "pc-q35-9.0": supported values: "pc-q35-6.2", "q35", "pc-q35-7.2"',
+      'spec.domain.machine.type: Unsupported value: "pc-q35-9.0": supported values: "pc", "pc-i440fx-7.2", "pc-q35-6.2", "q35", "pc-q35-7.2"',
   },
-  'a chipset without a layout': { domain: { machine: { type: 'pc' } }, problem: /^spec\.domain\.machine\.type: Unsup/ },
+  'a chipset without a layout': {
+    domain: { machine: { type: 'microvm' } },
+    input: { capabilities: withMachine('microvm') },
+    problem: /^spec\.domain\.machine\.type: Unsup/,
+  },
+  'secure boot on i440fx': {
+    domain: { machine: { type: 'pc' }, firmware: { bootloader: { efi: {} } } },
+    problem: /^spec\.domain\.firmware\.bootloader\.efi\.secureBoot: Forbidden: .* secure boot needs q35$/,
+  },
   'more processors than the machine has': {
     domain: { cpu: { sockets: 289 } },
     problem: 'spec.domain.cpu: Invalid value: 289: pc-q35-7.2 has at most 288 CPUs',
@@ -169,14 +182,16 @@ const bad: Record<string, Given & { problem: string | RegExp }> = {
     domain: { devices: { disks: disks('root') } },
     spec: { volumes: volumes('root') },
     input: {
-      known: [
-        {
-          id: 'disk-root',
-          type: 'disk',
-          device: 'disk',
-          address: { type: 'pci', domain: '0x0000', bus: '0x00', slot: '0x07', function: '0x0' },
-        },
-      ],
+      known: {
+        devices: [
+          {
+            id: 'disk-root',
+            type: 'disk',
+            device: 'disk',
+            address: { type: 'pci', domain: '0x0000', bus: '0x00', slot: '0x07', function: '0x0' },
+          },
+        ],
+      },
     },
     problem: /^spec\.domain\.devices\.disks\[0\]: Invalid value: "0000:00:07\.0": the recorded address has no place/,
   },
@@ -226,23 +241,21 @@ for (const [name, { domain, spec, input, problem }] of Object.entries(bad)) {
 }
 
 test('all problems are told at once', () => {
-  const vmi = aVmi({ machine: { type: 'pc' }, memory: {}, devices: { disks: disks('root') } });
+  const vmi = aVmi({ machine: { type: 'microvm' }, memory: {}, devices: { disks: disks('root') } });
   assert.equal(defineDomain(anInput(vmi)).problems?.length, 3);
 });
 
-test('a bare guest has an interface, a balloon and a console', () => {
+test('a bare guest has a scsi controller, an interface, a balloon and a console', () => {
   const { devices } = defined(anInput(aVmi()));
   const ids = devices.filter(({ type }) => type !== 'root-port').map(({ id }) => id);
-  assert.deepEqual(ids, ['nic-default', 'balloon0', 'serial0']);
+  assert.deepEqual(ids, ['scsi0', 'nic-default', 'balloon0', 'serial0']);
 });
 
 test('what attaches itself can be refused', () => {
   const off = { autoattachPodInterface: false, autoattachMemBalloon: false, autoattachSerialConsole: false };
   const { devices } = defined(anInput(aVmi({ devices: { ...off, tpm: { enabled: false } } })));
-  assert.deepEqual(
-    devices.filter(({ type }) => type !== 'root-port'),
-    [],
-  );
+  const ids = devices.filter(({ type }) => type !== 'root-port').map(({ id }) => id);
+  assert.deepEqual(ids, ['scsi0']);
 });
 
 test('disks without a kind are virtio disks, cdroms are sata, and the order of the spec boots', () => {
@@ -302,11 +315,4 @@ test('a multus network is a bridge of the node', () => {
   const spec = { networks: [{ name: 'a', multus: { networkName: 'br0' } }] };
   const [nic] = devicesOf(defined(anInput(aVmi({ devices }, spec))), 'interface');
   assert.deepEqual(nic?.backend, { type: 'bridge', bridge: 'br0' });
-});
-
-test('hardware that was there stays there: the scsi controller', () => {
-  const known = [{ id: 'scsi0', type: 'controller', device: 'virtio-scsi' }];
-  const ids = defined(anInput(aVmi(), { known })).devices.map(({ id }) => id);
-  assert.ok(ids.includes('scsi0'));
-  assert.ok(!defined(anInput(aVmi())).devices.some(({ id }) => id === 'scsi0'));
 });

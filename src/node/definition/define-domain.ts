@@ -3,15 +3,22 @@
  * It decides everything that the guest can see; files and processes are others' business. All problems are found at
  * once; they are permanent, as the spec of an instance does not change.
  */
-import type { LearnedDevice } from '#api/learned-device.ts';
+import { chipsetOf } from '#api/chipset.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { duplicateValue, type FieldError } from '#kube/field-error.ts';
 import type { Stored } from '#kube/meta.ts';
-import { placeDevices, type Unplaced } from '#node/definition/addresses/place-devices.ts';
+import { rowsFor, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
+import type { Layout } from '#node/definition/addresses/layout.ts';
+import { layoutOf } from '#node/definition/addresses/layouts.ts';
+import { oldOrder } from '#node/definition/addresses/old-order.ts';
+import { placeDevices } from '#node/definition/addresses/place-devices.ts';
+import type { Placeable, Unplaced } from '#node/definition/addresses/unplaced.ts';
 import { defineCpu } from '#node/definition/cpu.ts';
 import { defineBalloon } from '#node/definition/devices/balloon.ts';
 import { defineDisks, type Medium } from '#node/definition/devices/disk.ts';
 import { defineInterfaces } from '#node/definition/devices/interface.ts';
+import { defineOthers } from '#node/definition/devices/others.ts';
 import { defineRng } from '#node/definition/devices/rng.ts';
 import { defineRootPorts } from '#node/definition/devices/root-ports.ts';
 import { defineScsiController } from '#node/definition/devices/scsi-controller.ts';
@@ -26,8 +33,8 @@ import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
 
 export interface DefineInput {
   readonly vmi: Stored<VirtualMachineInstance>;
-  /** The devices of the identity record: where they stood when the VM ran last. */
-  readonly known: readonly LearnedDevice[];
+  /** Where its devices stood when the VM ran last. */
+  readonly known: KnownDevices;
   readonly capabilities: Capabilities;
   /** By the name of the volume. */
   readonly volumes: ReadonlyMap<string, Medium>;
@@ -35,15 +42,21 @@ export interface DefineInput {
   readonly kernel: KernelFiles | undefined;
 }
 
-export type DefineResult =
+export type DefineResult = {
+  /** What the guest does not have as the record has it: sentences for people. */
+  readonly notes: readonly string[];
+} & (
   | { readonly definition: DomainDefinition; readonly problems?: undefined }
-  | { readonly problems: readonly FieldError[]; readonly definition?: undefined };
+  | { readonly problems: readonly FieldError[]; readonly definition?: undefined }
+);
 
 export function defineDomain({ vmi, known, capabilities, volumes, kernel }: DefineInput): DefineResult {
   const problems: FieldError[] = [];
+  const notes: string[] = [];
   const { metadata, spec } = vmi;
   const { domain } = spec;
   const machine = defineMachine(domain, capabilities, problems);
+  const chipset = chipsetOf(machine?.name) ?? 'q35';
   const firmware = defineFirmware(domain, metadata.uid);
   const kernelBoot = defineKernel(domain, kernel, problems);
   const definition: DomainDefinition = {
@@ -55,43 +68,82 @@ export function defineDomain({ vmi, known, capabilities, volumes, kernel }: Defi
     firmware,
     ...(kernelBoot !== undefined && { kernel: kernelBoot }),
     acpi: defineAcpi(domain),
-    smm: defineSmm(domain, firmware, problems),
-    devices: defineDevices(vmi, known, volumes, problems),
+    smm: defineSmm(domain, firmware, chipset, problems),
+    devices: defineDevices({ vmi, known, volumes, layout: layoutOf(chipset) }, problems, notes),
   };
-  return problems.length === 0 ? { definition } : { problems };
+  return problems.length === 0 ? { definition, notes } : { problems, notes };
+}
+
+interface DevicesInput extends Pick<DefineInput, 'vmi' | 'known' | 'volumes'> {
+  readonly layout: Layout;
 }
 
 function defineDevices(
-  { metadata, spec }: Stored<VirtualMachineInstance>,
-  known: readonly LearnedDevice[],
-  volumes: ReadonlyMap<string, Medium>,
+  { vmi, known, volumes, layout }: DevicesInput,
   problems: FieldError[],
+  notes: string[],
 ): Device[] {
+  const { spec } = vmi;
   const devices = spec.domain.devices ?? {};
-  const vmUid = metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid;
-  const interfaces = defineInterfaces(spec, vmUid ?? metadata.uid, problems);
-  const disks = defineDisks(spec, volumes, problems);
-  const unplaced = inBootOrder([...interfaces, ...disks], problems);
-  const placement = placeDevices(unplaced, known, problems);
-  return [
-    ...defineRootPorts(placement.ports),
+  const rows = rowsFor(known, layout.chipset);
+  const interfaces = defineInterfaces(spec, { ownerUid: ownerUidOf(vmi), layout }, problems);
+  const disks = defineDisks(spec, volumes, layout, problems);
+  const own = [
+    ...inBootOrder([...interfaces, ...disks], problems),
     ...defineScsiController(
       disks.map(({ device }) => device),
-      known,
+      rows,
     ),
-    ...placement.devices,
-    ...defineTpm(devices),
     ...defineRng(devices),
     ...defineBalloon(devices),
+  ];
+  const others = defineOthers(rows, new Set(own.map(({ device }) => device.id)));
+  notes.push(...others.notes);
+  const unplaced = inPlacingOrder([...own, ...others.devices], known);
+  const placement = placeDevices(unplaced, { layout, rows, reserved: absentPins(spec) }, problems);
+  const placed = new Map(placement.devices.map((device) => [device.id, device]));
+  const standing = [...own, ...others.devices].map(({ device }) => placed.get(device.id) ?? device);
+  const only = (...types: Device['type'][]) => standing.filter(({ type }) => types.includes(type));
+  return [
+    ...defineRootPorts(placement.ports),
+    ...only('scsi-controller'),
+    ...only('interface', 'disk'),
+    ...defineTpm(devices),
+    ...only('rng', 'balloon'),
     ...defineSerial(devices),
+    ...only('other'),
   ];
 }
 
-/** As in KubeVirt: only what has an order is booted from; where nothing has one, the disks in the order of the spec. */
+/** What made-up MAC addresses are derived from: the VM, or an instance that has none. */
+export function ownerUidOf({ metadata }: Stored<VirtualMachineInstance>): string {
+  return metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid ?? metadata.uid;
+}
+
+/** Whoever has no place yet gets one in this order: that of the spec, but for guests that another manager placed. */
+function inPlacingOrder(unplaced: readonly Unplaced[], { imported = false }: KnownDevices): readonly Unplaced[] {
+  if (!imported) return unplaced;
+  const byDevice = new Map<Placeable, Unplaced>(unplaced.map((item) => [item.device, item]));
+  return oldOrder(unplaced.map(({ device }) => device)).flatMap((device) => byDevice.get(device) ?? []);
+}
+
+/** PCI addresses that the spec names for what is not in the guest now. */
+export function absentPins({ domain }: VmiSpec): string[] {
+  const { disks = [], interfaces = [] } = domain.devices ?? {};
+  return [
+    ...interfaces.flatMap(({ state, pciAddress }) => (state === 'absent' ? (pciAddress ?? []) : [])),
+    ...disks.flatMap(({ plugged, disk }) => (plugged === false ? (disk?.pciAddress ?? []) : [])),
+  ];
+}
+
+/**
+ * As in KubeVirt: only what has an order is booted from; where nothing has one, the disks in the order of the spec. A
+ * floppy is booted from only where the spec says so.
+ */
 function inBootOrder(
   unplaced: readonly Unplaced<DiskDevice | InterfaceDevice>[],
   problems: FieldError[],
-): readonly Unplaced[] {
+): readonly Unplaced<DiskDevice | InterfaceDevice>[] {
   const seen = new Set<number>();
   for (const { device, field } of unplaced) {
     if (device.bootOrder === undefined) continue;
@@ -101,6 +153,8 @@ function inBootOrder(
   if (seen.size > 0) return unplaced;
   let next = 1;
   return unplaced.map((item) =>
-    item.device.type === 'disk' ? { ...item, device: { ...item.device, bootOrder: next++ } } : item,
+    item.device.type === 'disk' && item.device.media !== 'floppy'
+      ? { ...item, device: { ...item.device, bootOrder: next++ } }
+      : item,
   );
 }

@@ -4,7 +4,7 @@
  */
 import type { DiskBus, DiskCache } from '#api/domain/disk.ts';
 import type { InterfaceModel } from '#api/domain/interface.ts';
-import type { DeviceAddress } from '#api/learned-device.ts';
+import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 
 export interface DomainDefinition {
   /** The uid of the VMI: one start, one domain. */
@@ -28,6 +28,8 @@ export interface DomainDefinition {
   readonly smm: boolean;
   /** Controllers before what stands on them. Ids are unique. */
   readonly devices: readonly Device[];
+  /** Who asked for it: no pod stands behind what came by the host API. Absent: a launcher pod. */
+  readonly origin?: 'host-api';
 }
 
 export interface FirmwareDefinition {
@@ -63,8 +65,9 @@ export interface DiskSource {
 export interface DiskDevice extends DeviceBase {
   readonly type: 'disk';
   readonly name: string;
-  readonly media: 'disk' | 'cdrom';
-  readonly bus: DiskBus;
+  /** `lun`: the SCSI device of the host itself, its commands passed through. */
+  readonly media: 'disk' | 'cdrom' | 'floppy' | 'lun';
+  readonly bus: DiskBus | 'fdc';
   /** Absent: a drive without a medium. */
   readonly source?: DiskSource;
   readonly readonly: boolean;
@@ -101,6 +104,15 @@ export interface SerialDevice extends DeviceBase {
   readonly type: 'serial';
 }
 
+/** Hardware that no spec asks for and that the record passes back: a USB controller, a sound card of an imported machine. */
+export interface OtherDevice extends DeviceBase {
+  readonly type: 'other';
+  /** QEMU's name of it, of a list that we know: qemu-xhci, virtio-serial-pci. */
+  readonly driver: string;
+  /** As the record has it. */
+  readonly row: Pick<LearnedDevice, 'type' | 'device' | 'managed' | 'specParams'>;
+}
+
 export type Device =
   | RootPort
   | ScsiController
@@ -109,6 +121,10 @@ export type Device =
   | TpmDevice
   | RngDevice
   | BalloonDevice
-  | SerialDevice;
+  | SerialDevice
+  | OtherDevice;
+
+/** What can come and go while the guest runs. */
+export type PluggableDevice = DiskDevice | InterfaceDevice;
 
 export type DeviceOf<T extends Device['type']> = Extract<Device, { type: T }>;

@@ -1,4 +1,5 @@
 /** Firmware: what the guest reads in SMBIOS, and what boots it. */
+import type { Chipset } from '#api/chipset.ts';
 import type { Domain } from '#api/domain/domain.ts';
 import { forbiddenField, type FieldError } from '#kube/field-error.ts';
 import type { FirmwareDefinition } from '#node/definition/domain-definition.ts';
@@ -19,8 +20,17 @@ function loaderOf(bootloader: NonNullable<Domain['firmware']>['bootloader']): Fi
 }
 
 /** System management mode comes with secure boot, which stands on it. */
-export function defineSmm({ features }: Domain, { loader }: FirmwareDefinition, problems: FieldError[]): boolean {
+export function defineSmm(
+  { features }: Domain,
+  { loader }: FirmwareDefinition,
+  chipset: Chipset,
+  problems: FieldError[],
+): boolean {
   const needed = loader.type === 'efi' && loader.secureBoot;
+  if (needed && chipset !== 'q35') {
+    const detail = `must be false with ${chipset} machine types: secure boot needs q35`;
+    problems.push(forbiddenField('spec.domain.firmware.bootloader.efi.secureBoot', detail));
+  }
   const enabled = features?.smm === undefined ? needed : (features.smm.enabled ?? true);
   if (needed && !enabled) {
     problems.push(forbiddenField('spec.domain.features.smm.enabled', 'may not be false: secure boot needs it'));

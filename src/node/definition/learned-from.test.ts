@@ -29,10 +29,63 @@ test('every device is reported with its kind and place', () => {
       managed: true,
       address: pci('0x01', '0x00'),
     },
-    { id: 'disk-root', type: 'disk', device: 'disk', name: 'root', bootOrder: 1, managed: true, address: drive },
+    {
+      id: 'disk-root',
+      type: 'disk',
+      device: 'disk',
+      name: 'root',
+      bootOrder: 1,
+      managed: true,
+      specParams: { bus: 'scsi' },
+      address: drive,
+    },
     { id: 'tpm0', type: 'tpm', device: 'crb', managed: true },
     { id: 'rng0', type: 'rng', device: 'virtio', managed: true, address: pci('0x00', '0x09') },
     { id: 'balloon0', type: 'balloon', device: 'memballoon', managed: true, address: pci('0x00', '0x08') },
     { id: 'serial0', type: 'console', device: 'serial', managed: true },
   ]);
+});
+
+test('what is read-only says so, and other hardware is reported as the record had it', () => {
+  const sound = { id: 'sound0', type: 'sound', device: 'ich6', managed: false, specParams: { codec: 'none' } };
+  const vmi = aVmi(
+    {
+      machine: { type: 'pc' },
+      devices: {
+        disks: [
+          { name: 'cd', cdrom: {} },
+          { name: 'fd', floppy: {} },
+        ],
+      },
+    },
+    { volumes: ['cd', 'fd'].map((name) => ({ name, emptyDisk: { capacity: '1Mi' } })) },
+  );
+  const known = { devices: [sound] };
+  const learned = new Map(
+    learnedFrom(defineDomain(anInput(vmi, { known })).definition!).map((device) => [device.id, device]),
+  );
+  const drive = { type: 'drive', controller: '0', target: '0', unit: '0' };
+  assert.deepEqual(learned.get('disk-cd'), {
+    id: 'disk-cd',
+    type: 'disk',
+    device: 'cdrom',
+    name: 'cd',
+    bootOrder: 1,
+    managed: true,
+    readonly: true,
+    specParams: { bus: 'ide' },
+    address: { ...drive, bus: '1' },
+  });
+  assert.deepEqual(learned.get('disk-fd'), {
+    id: 'disk-fd',
+    type: 'disk',
+    device: 'floppy',
+    name: 'fd',
+    managed: true,
+    specParams: { bus: 'fdc' },
+    address: { ...drive, bus: '0' },
+  });
+  const { address, ...rest } = learned.get('sound0')!;
+  assert.deepEqual(rest, sound);
+  assert.equal(address?.['type'], 'pci');
 });

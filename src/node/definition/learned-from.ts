@@ -11,7 +11,7 @@ export function learnedFrom({ devices }: DomainDefinition): LearnedDevice[] {
   }));
 }
 
-type Kind = Pick<LearnedDevice, 'type' | 'device' | 'name' | 'bootOrder' | 'managed'>;
+type Kind = Omit<LearnedDevice, 'id' | 'address'>;
 
 function kindOf(device: Device): Kind {
   switch (device.type) {
@@ -20,7 +20,15 @@ function kindOf(device: Device): Kind {
     case 'scsi-controller':
       return { type: 'controller', device: 'virtio-scsi', managed: false };
     case 'disk':
-      return { type: 'disk', device: device.media, ...named(device), managed: true };
+      return {
+        type: 'disk',
+        device: device.media,
+        ...named(device),
+        managed: true,
+        ...(device.readonly && { readonly: true }),
+        // Which controller its drive address is on.
+        specParams: { bus: device.bus },
+      };
     case 'interface':
       return { type: 'interface', device: device.model, ...named(device), managed: true };
     case 'tpm':
@@ -31,6 +39,8 @@ function kindOf(device: Device): Kind {
       return { type: 'balloon', device: 'memballoon', managed: true };
     case 'serial':
       return { type: 'console', device: 'serial', managed: true };
+    case 'other':
+      return { ...device.row };
     default:
       return unreachable(device);
   }

@@ -1,16 +1,15 @@
 /** The machine type: what the spec says, resolved to the canonical name that the hypervisor knows. */
+import { chipsetOf } from '#api/chipset.ts';
 import type { Domain } from '#api/domain/domain.ts';
 import { unsupportedValue, type FieldError } from '#kube/field-error.ts';
 import type { Capabilities, MachineType } from '#node/hypervisor/hypervisor.ts';
 
 /** For an instance that names none and that no VM controller has filled in. */
 const DEFAULT_TYPE = 'q35';
-/** The only chipset that has a layout so far. */
-const CHIPSET = /^pc-q35-/;
 
-/** Whether guests can be defined on it; the hypervisor has more. */
+/** Whether guests can be defined on it, because its chipset has a layout; the hypervisor has more. */
 export function isDefinable({ name }: MachineType): boolean {
-  return CHIPSET.test(name);
+  return chipsetOf(name) !== undefined;
 }
 
 export function defineMachine(

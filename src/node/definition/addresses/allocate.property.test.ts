@@ -4,10 +4,12 @@ import * as fc from 'fast-check';
 import { allocate, type Places } from '#node/definition/addresses/allocate.ts';
 
 const COUNT = 6;
-const KIND: Places = { noun: 'seat', count: COUNT, print: String };
+const KIND: Places = { noun: 'seat', print: String };
 
 const ids = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h');
-const wanted = fc.uniqueArray(ids, { maxLength: COUNT }).map((list) => list.map((id) => ({ id, field: id })));
+const wanted = fc
+  .uniqueArray(ids, { maxLength: COUNT })
+  .map((list) => list.map((id) => ({ id, field: id, choices: [0, 1, 2, 3, 4, 5] })));
 /** A record in which nothing is named twice, some of it gone. */
 const recorded = fc
   .tuple(fc.uniqueArray(ids, { maxLength: COUNT }), fc.shuffledSubarray([0, 1, 2, 3, 4, 5], { minLength: COUNT }))

@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { allocate, type Places, type Want } from '#node/definition/addresses/allocate.ts';
 
-const FOUR: Places = { noun: 'seat', count: 4, print: (place) => `seat ${place}` };
+const SEATS: Places = { noun: 'seat', print: (place) => `seat ${place}` };
 
 const want = (id: string, place?: number): Want => ({
   id,
   field: `spec.${id}`,
+  choices: [0, 1, 2, 3],
   ...(place !== undefined && { pinned: { place, field: `spec.${id}.place` } }),
 });
 
@@ -14,6 +15,7 @@ interface Case {
   wants: Want[];
   recorded?: Record<string, number>;
   places?: Record<string, number>;
+  reserved?: number[];
   problems?: string[];
 }
 
@@ -40,12 +42,31 @@ const cases: Record<string, Case> = {
     recorded: { gone: 1 },
     places: { a: 1 },
   },
-  'goes by the first where a record names a place twice': {
+  'refuses a record that names a place twice': {
     wants: [want('b'), want('a')],
     recorded: { a: 0, b: 0 },
-    places: { a: 0, b: 1 },
+    problems: ['spec.b: Invalid value: "seat 0": the record has a in the place of b, too'],
   },
-  'finds a new place for what is recorded past the end': { wants: [want('a')], recorded: { a: 9 }, places: { a: 0 } },
+  'does not mind a place that is named twice where one of the two is gone': {
+    wants: [want('b')],
+    recorded: { gone: 0, b: 0 },
+    places: { b: 0 },
+  },
+  'gives what a device likes best, and that is not always the lowest': {
+    wants: [{ ...want('cd'), choices: [2, 3, 1, 0] }, want('a'), want('b'), want('c')],
+    places: { cd: 2, a: 0, b: 1, c: 3 },
+  },
+  'gives back a recorded place that it would not choose': {
+    wants: [{ ...want('a'), choices: [1] }],
+    recorded: { a: 7 },
+    places: { a: 7 },
+  },
+  'moves nobody for what has a favourite place: it takes its next choice': {
+    wants: [{ ...want('new'), choices: [1, 3] }, want('old')],
+    recorded: { old: 1 },
+    places: { new: 3, old: 1 },
+  },
+  'leaves what is reserved alone while others are free': { wants: [want('a')], reserved: [0, 1], places: { a: 2 } },
   'refuses two devices that name one place': {
     wants: [want('a', 1), want('b', 1)],
     problems: ['spec.b.place: Invalid value: "seat 1": is the place of a, too'],
@@ -61,9 +82,9 @@ const cases: Record<string, Case> = {
   },
 };
 
-for (const [name, { wants, recorded = {}, places, problems = [] }] of Object.entries(cases)) {
+for (const [name, { wants, recorded = {}, reserved, places, problems = [] }] of Object.entries(cases)) {
   test(name, () => {
-    const allocation = allocate(wants, new Map(Object.entries(recorded)), FOUR);
+    const allocation = allocate(wants, new Map(Object.entries(recorded)), SEATS, reserved);
     assert.deepEqual(
       allocation.problems.map(({ field, message }) => `${field}: ${message}`),
       problems,

@@ -1,5 +1,5 @@
 /**
- * Gives devices their places: PCI ports, SATA and SCSI units are all numbers from 0 on. Pure, and the heart of the
+ * Gives devices their places: PCI ports and slots, units of controllers are all numbers. Pure, and the heart of the
  * promise that no device moves: what the spec names and what the identity record remembers comes first, only what
  * remains is chosen.
  */
@@ -12,12 +12,13 @@ export interface Want {
   readonly field: string;
   /** The place that the spec itself names, and the field that does. */
   readonly pinned?: { readonly place: number; readonly field: string };
+  /** What it may get where nothing else is said, the best first. */
+  readonly choices: readonly number[];
 }
 
 export interface Places {
   /** For messages: `PCI port`. */
   readonly noun: string;
-  readonly count: number;
   /** As people write it. */
   print(place: number): string;
 }
@@ -29,9 +30,14 @@ export interface Allocation {
 
 /**
  * `recorded` has the places of all devices that the record lists. Those of devices that are gone are left alone, so
- * that they can come back, as long as others are free. Where a record names a place twice, the first one has it.
+ * that they can come back, as long as others are free; likewise what is in `reserved`.
  */
-export function allocate(wants: readonly Want[], recorded: ReadonlyMap<string, number>, kind: Places): Allocation {
+export function allocate(
+  wants: readonly Want[],
+  recorded: ReadonlyMap<string, number>,
+  kind: Places,
+  reserved: Iterable<number> = [],
+): Allocation {
   const places = new Map<string, number>();
   const holders = new Map<number, Want>();
   const problems: FieldError[] = [];
@@ -51,29 +57,38 @@ export function allocate(wants: readonly Want[], recorded: ReadonlyMap<string, n
   const unpinned = new Map(wants.filter(({ pinned }) => pinned === undefined).map((want) => [want.id, want]));
   for (const [id, place] of recorded) {
     const want = unpinned.get(id);
-    if (want === undefined || place >= kind.count) continue;
-    const pin = holders.get(place)?.pinned;
-    if (pin !== undefined) problems.push(invalidValue(pin.field, kind.print(place), `is the place of ${id}`));
-    if (!holders.has(place)) take(want, place);
+    if (want === undefined) continue;
+    const holder = holders.get(place);
+    if (holder === undefined) take(want, place);
+    else problems.push(clash(want, holder, kind.print(place)));
   }
 
-  const remembered = new Set(recorded.values());
+  const remembered = new Set([...recorded.values(), ...reserved]);
   for (const want of unpinned.values()) {
     if (places.has(want.id)) continue;
-    const place = lowestFree(kind.count, holders, remembered) ?? lowestFree(kind.count, holders);
+    const place = bestFree(want.choices, holders, remembered);
     if (place === undefined) problems.push(full(want, kind));
     else take(want, place);
   }
   return { places, problems };
 }
 
-function lowestFree(count: number, held: ReadonlyMap<number, Want>, avoided?: ReadonlySet<number>) {
-  for (let place = 0; place < count; place++) {
-    if (!held.has(place) && avoided?.has(place) !== true) return place;
-  }
-  return undefined;
+/** The first choice that nobody has and nobody had; where there is none, the first that nobody has. */
+export function bestFree(
+  choices: readonly number[],
+  held: { has(place: number): boolean },
+  remembered: ReadonlySet<number>,
+): number | undefined {
+  const free = choices.filter((place) => !held.has(place));
+  return free.find((place) => !remembered.has(place)) ?? free[0];
 }
 
-function full({ id, field }: Want, { noun, count }: Places): FieldError {
-  return invalidValue(field, id, `no ${noun} is left: a guest has ${count}`);
+/** Neither of the two is moved out of the way of the other. */
+function clash(want: Want, { id, pinned }: Want, place: string): FieldError {
+  if (pinned !== undefined) return invalidValue(pinned.field, place, `is the place of ${want.id}`);
+  return invalidValue(want.field, place, `the record has ${id} in the place of ${want.id}, too`);
+}
+
+function full({ id, field, choices }: Want, { noun }: Places): FieldError {
+  return invalidValue(field, id, `no ${noun} is left: a guest has ${choices.length}`);
 }

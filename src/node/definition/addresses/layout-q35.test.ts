@@ -3,20 +3,68 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   behindPort,
-  fixedAddress,
   MAX_PORTS,
   portCount,
   portOf,
+  Q35_LAYOUT,
   rootPortAddress,
 } from '#node/definition/addresses/layout-q35.ts';
-import { pciAddressFromMap, printPciAddress } from '#node/definition/addresses/pci-address.ts';
+import { driveAddress } from '#node/definition/addresses/drive-address.ts';
+import type { Fixture } from '#node/definition/addresses/layout.ts';
+import { parsePciAddress, pciAddressToMap, printPciAddress } from '#node/definition/addresses/pci-address.ts';
+
+const PCI = Q35_LAYOUT.pci;
 
 test('fixed devices stand where they always stood', () => {
-  const placeOf = (id: Parameters<typeof fixedAddress>[0]) => printPciAddress(pciAddressFromMap(fixedAddress(id))!);
+  const want: Record<Fixture, string> = {
+    video: '0000:00:01.0',
+    scsi: '0000:00:06.0',
+    'virtio-serial': '0000:00:07.0',
+    balloon: '0000:00:08.0',
+    rng: '0000:00:09.0',
+    usb: '0000:00:0a.0',
+    watchdog: '0000:00:0b.0',
+    sound: '0000:00:1b.0',
+  };
+  for (const [fixture, place] of Object.entries(want)) {
+    const [first = -1, second = -1] = PCI.placesFor(fixture as Fixture);
+    assert.deepEqual([PCI.print(first), PCI.print(second)], [place, '0000:00:0c.0'], fixture);
+  }
+});
+
+test('every place has an address that leads back to it', () => {
+  const places = [...PCI.offered, ...PCI.placesFor('video'), ...PCI.placesFor('sound')];
+  for (const place of places) assert.equal(PCI.placeOf(PCI.addressOf(place)), place);
+});
+
+const noPlaces: Record<string, string> = {
+  'the host bridge': '0000:00:00.0',
+  'a root port': '0000:00:02.0',
+  'the chipset': '0000:00:1f.0',
+  'a second function': '0000:00:06.1',
+  'another slot behind a port': '0000:01:01.0',
+  'a bus past the ports': '0000:21:00.0',
+};
+for (const [name, text] of Object.entries(noPlaces)) {
+  test(`is no place for a device: ${name}`, () => {
+    assert.equal(PCI.placeOf(pciAddressToMap(parsePciAddress(text)!)), undefined);
+  });
+}
+
+test('disks and interfaces come behind ports only', () => {
+  assert.equal(PCI.offered.length, MAX_PORTS);
+  assert.ok(PCI.offered.every((place) => PCI.isPluggable(place)));
+  assert.ok(!PCI.placesFor('scsi').some((place) => PCI.isPluggable(place)));
+});
+
+test('there are six units on SATA and 256 on SCSI', () => {
+  const { sata, scsi, ide, fdc } = Q35_LAYOUT.drives;
   assert.deepEqual(
-    [placeOf('scsi0'), placeOf('balloon0'), placeOf('rng0')],
-    ['0000:00:06.0', '0000:00:08.0', '0000:00:09.0'],
+    [sata?.placesFor('disk').length, scsi?.placesFor('disk').length, ide, fdc],
+    [6, 256, undefined, undefined],
   );
+  assert.equal(sata?.placeOf(sata.addressOf(5)), 5);
+  assert.equal(sata?.placeOf(driveAddress(6)), undefined);
 });
 
 test('ports fill slots 02 to 05, and what is behind them is on the bus of the next number', () => {

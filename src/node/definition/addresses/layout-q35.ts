@@ -3,20 +3,28 @@
  * of device takes a place that is reserved for it here; nothing that has a place is ever given another.
  *
  *   pcie.0   00      host bridge
- *            01      reserved: video
+ *            01      video
  *            02-05   32 root ports, eight functions each: rp0 is 02.0, rp31 is 05.7
  *            06      scsi0
- *            07      reserved: virtio-serial
+ *            07      virtio-serial
  *            08      balloon0
  *            09      rng0
- *            0a      reserved: usb
- *            0b      reserved: watchdog
- *            1b      reserved: sound
+ *            0a      usb
+ *            0b      watchdog
+ *            0c-1a   free: for what finds its own place taken
+ *            1b      sound
+ *            1c-1e   free
  *            1f      the chipset's own: LPC, SATA (1f.2), SMBus
  *   bus N+1  00.0    what is plugged into rpN: network interfaces and virtio disks
  */
-import { pciAddressToMap, type PciAddress } from '#node/definition/addresses/pci-address.ts';
-import type { DeviceAddress } from '#api/learned-device.ts';
+import { SCSI_PLACES, unitPlaces } from '#node/definition/addresses/drive-places.ts';
+import { range, type Fixture, type Layout, type PciPlaces } from '#node/definition/addresses/layout.ts';
+import {
+  pciAddressFromMap,
+  pciAddressToMap,
+  printPciAddress,
+  type PciAddress,
+} from '#node/definition/addresses/pci-address.ts';
 
 const FIRST_PORT_SLOT = 0x02;
 export const PORTS_PER_SLOT = 8;
@@ -24,14 +32,20 @@ export const MAX_PORTS = 32;
 /** Empty ports that a guest starts with at least, for devices that are plugged in while it runs. */
 export const SPARE_PORTS = 4;
 
-export const SATA_UNITS = 6;
-export const SCSI_UNITS = 256;
+const SATA_UNITS = 6;
 
-const FIXED_SLOTS = { scsi0: 0x06, balloon0: 0x08, rng0: 0x09 } as const;
-
-export function fixedAddress(id: keyof typeof FIXED_SLOTS): DeviceAddress {
-  return pciAddressToMap({ domain: 0, bus: 0, slot: FIXED_SLOTS[id], function: 0 });
-}
+const FIXED_SLOTS: Readonly<Record<Fixture, number>> = {
+  video: 0x01,
+  scsi: 0x06,
+  'virtio-serial': 0x07,
+  balloon: 0x08,
+  rng: 0x09,
+  usb: 0x0a,
+  watchdog: 0x0b,
+  sound: 0x1b,
+};
+const FREE_SLOTS = [...range(0x0c, 0x1a), ...range(0x1c, 0x1e)];
+const ROOT_SLOTS: ReadonlySet<number> = new Set([...Object.values(FIXED_SLOTS), ...FREE_SLOTS]);
 
 /** Of the port itself. */
 export function rootPortAddress(index: number): PciAddress {
@@ -62,3 +76,39 @@ export function portCount(taken: ReadonlySet<number>, before: number): number {
   const wanted = Math.max(before, highest + 1, taken.size + SPARE_PORTS);
   return Math.min(MAX_PORTS, Math.ceil(wanted / PORTS_PER_SLOT) * PORTS_PER_SLOT);
 }
+
+/** A place is the index of a port, or a slot of the root bus past all of them. */
+const ROOT_BUS = 0x100;
+
+const isPort = (place: number) => place < MAX_PORTS;
+const pciOf = (place: number): PciAddress =>
+  isPort(place) ? behindPort(place) : { domain: 0, bus: 0, slot: place - ROOT_BUS, function: 0 };
+
+function placeOf(address: PciAddress): number | undefined {
+  const { domain, bus, slot, function: fn } = address;
+  const isOnRootBus = domain === 0 && bus === 0 && fn === 0 && ROOT_SLOTS.has(slot);
+  return isOnRootBus ? ROOT_BUS + slot : portOf(address);
+}
+
+const PCI: PciPlaces = {
+  noun: 'PCI port',
+  print: (place) => printPciAddress(pciOf(place)),
+  addressOf: (place) => pciAddressToMap(pciOf(place)),
+  placeOf: (map) => {
+    const address = pciAddressFromMap(map);
+    return address && placeOf(address);
+  },
+  isPluggable: isPort,
+  offered: range(0, MAX_PORTS - 1),
+  range: `${printPciAddress(behindPort(0))} to ${printPciAddress(behindPort(MAX_PORTS - 1))} (slot and function are 0)`,
+  placesFor: (fixture) => [FIXED_SLOTS[fixture], ...FREE_SLOTS].map((slot) => ROOT_BUS + slot),
+};
+
+export const Q35_LAYOUT: Layout = {
+  chipset: 'q35',
+  pci: PCI,
+  drives: { sata: unitPlaces('SATA unit', SATA_UNITS), scsi: SCSI_PLACES },
+  cdromBus: 'sata',
+  hasPorts: true,
+  portCount: (taken, before) => portCount(new Set([...taken].filter(isPort)), before),
+};

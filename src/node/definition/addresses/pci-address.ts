@@ -1,6 +1,6 @@
 /**
  * PCI addresses between their two shapes: `0000:05:00.0`, as people and the guest write them, and the map in libvirt's
- * shape, as the identity record keeps them. What stands where is layout-q35.ts's.
+ * shape, as the identity record keeps them. What stands where is the layout's (layout.ts).
  */
 import type { DeviceAddress } from '#api/learned-device.ts';
 
@@ -44,6 +44,12 @@ export function pciAddressFromMap(map: DeviceAddress): PciAddress | undefined {
   const fn = numberIn(map['function'], 7);
   if (domain === undefined || bus === undefined || slot === undefined || fn === undefined) return undefined;
   return { domain, bus, slot, function: fn };
+}
+
+/** Any address, for people. */
+export function printAddress(map: DeviceAddress): string {
+  const pci = pciAddressFromMap(map);
+  return pci === undefined ? JSON.stringify(map) : printPciAddress(pci);
 }
 
 function numberIn(text: string | undefined, max: number): number | undefined {

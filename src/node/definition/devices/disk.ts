@@ -1,9 +1,11 @@
-/** Disks and CD-ROM drives; what is in them was prepared by volumes/. */
+/** Disks, CD-ROM and floppy drives, LUNs; what is in them was prepared by volumes/. */
 import type { Disk, DiskCache } from '#api/domain/disk.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
-import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
-import type { Unplaced } from '#node/definition/addresses/place-devices.ts';
+import { invalidValue, type FieldError } from '#kube/field-error.ts';
+import type { Layout } from '#node/definition/addresses/layout.ts';
+import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
 import { nameProblems } from '#node/definition/devices/device-name.ts';
+import { diskProblems } from '#node/definition/devices/disk-problems.ts';
 import type { DiskDevice, DiskSource } from '#node/definition/domain-definition.ts';
 
 /** A volume as it lies on this node. */
@@ -16,63 +18,74 @@ export interface Medium {
 
 const FIELD = 'spec.domain.devices.disks';
 
+/** Those that are in the guest: neither unplugged ones, nor optional ones without a medium. */
 export function defineDisks(
   spec: VmiSpec,
   media: ReadonlyMap<string, Medium>,
+  layout: Layout,
   problems: FieldError[],
 ): Unplaced<DiskDevice>[] {
   const disks = spec.domain.devices?.disks ?? [];
   const names = disks.map(({ name }) => name);
   problems.push(...nameProblems(names, FIELD));
   const volumes = new Set((spec.volumes ?? []).map(({ name }) => name));
-  return disks.map((disk, i) => {
-    const field = `${FIELD}[${i}]`;
+  return disks.flatMap((disk, i) => {
     const medium = media.get(disk.name);
-    const device = deviceOf(disk, medium);
-    problems.push(...diskProblems(disk, device, field));
-    const mayBeEmpty = device.media === 'cdrom' && !volumes.has(disk.name);
+    const isMissing = medium === undefined && volumes.has(disk.name) && disk.optional === true;
+    if (disk.plugged === false || isMissing) return [];
+    const field = `${FIELD}[${i}]`;
+    const unplaced = defineDisk(disk, field, medium, layout, problems);
+    const mayBeEmpty = isDrive(unplaced.device) && !volumes.has(disk.name);
     if (medium === undefined && !mayBeEmpty) {
       problems.push(invalidValue(`${field}.name`, disk.name, 'there is no volume of this name'));
     }
-    return { device, field, pciAddress: disk.disk?.pciAddress };
+    return [unplaced];
   });
 }
 
-function deviceOf(disk: Disk, medium: Medium | undefined): DiskDevice {
+/** One of them with its medium; absent: a drive without one. */
+export function defineDisk(
+  disk: Disk,
+  field: string,
+  medium: Medium | undefined,
+  layout: Layout,
+  problems: FieldError[],
+): Unplaced<DiskDevice> {
+  const device = deviceOf(disk, medium, layout);
+  problems.push(...diskProblems(disk, device, field, layout));
+  return { device, field, pciAddress: disk.disk?.pciAddress };
+}
+
+/** Whether it is there without a medium, too. */
+const isDrive = ({ media }: DiskDevice) => media === 'cdrom' || media === 'floppy';
+
+function deviceOf(disk: Disk, medium: Medium | undefined, layout: Layout): DiskDevice {
   const { name, serial, bootOrder } = disk;
+  const kind = kindOf(disk, layout);
   return {
     type: 'disk',
     id: `disk-${name}`,
     name,
-    media: disk.cdrom === undefined ? 'disk' : 'cdrom',
-    bus: disk.cdrom === undefined ? (disk.disk?.bus ?? 'virtio') : (disk.cdrom.bus ?? 'sata'),
+    media: kind.media,
+    bus: kind.bus,
     ...(medium !== undefined && { source: medium.source }),
-    readonly: disk.cdrom !== undefined || disk.disk?.readonly === true || medium?.readonly === true,
+    readonly: kind.readonly || medium?.readonly === true,
     ...(serial !== undefined && serial !== '' && { serial }),
     cache: disk.cache ?? defaultCache(medium),
     ...(bootOrder !== undefined && { bootOrder }),
   };
 }
 
-function defaultCache(medium: Medium | undefined): DiskCache {
-  return medium?.cacheNone === false ? 'writeback' : 'none';
+function kindOf(
+  { disk, cdrom, floppy, lun }: Disk,
+  { cdromBus }: Layout,
+): Pick<DiskDevice, 'media' | 'bus' | 'readonly'> {
+  if (cdrom !== undefined) return { media: 'cdrom', bus: cdrom.bus ?? cdromBus, readonly: true };
+  if (floppy !== undefined) return { media: 'floppy', bus: 'fdc', readonly: floppy.readonly === true };
+  if (lun !== undefined) return { media: 'lun', bus: lun.bus ?? 'scsi', readonly: lun.readonly === true };
+  return { media: 'disk', bus: disk?.bus ?? 'virtio', readonly: disk?.readonly === true };
 }
 
-function diskProblems({ disk, cdrom }: Disk, device: DiskDevice, field: string): FieldError[] {
-  const problems: FieldError[] = [];
-  if (disk !== undefined && cdrom !== undefined) {
-    problems.push(forbiddenField(`${field}.cdrom`, 'may not be set together with disk'));
-  }
-  if (disk?.pciAddress !== undefined && device.bus !== 'virtio') {
-    problems.push(forbiddenField(`${field}.disk.pciAddress`, 'only disks on the virtio bus have one'));
-  }
-  if (cdrom?.readonly === false) {
-    problems.push(invalidValue(`${field}.cdrom.readonly`, false, 'a CD-ROM drive only reads'));
-  }
-  if (cdrom?.tray === 'open') problems.push(forbiddenField(`${field}.cdrom.tray`, 'open is not supported yet'));
-  if (device.media === 'disk' && device.bus === 'sata' && device.readonly) {
-    const detail = 'sata disks can always be written; take virtio, scsi or a cdrom for what is read-only';
-    problems.push(invalidValue(`${field}.disk.bus`, 'sata', detail));
-  }
-  return problems;
+function defaultCache(medium: Medium | undefined): DiskCache {
+  return medium?.cacheNone === false ? 'writeback' : 'none';
 }

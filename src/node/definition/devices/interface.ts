@@ -4,7 +4,8 @@ import { derivedMac } from '#api/derived-mac.ts';
 import type { Interface, Network } from '#api/domain/interface.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
-import type { Unplaced } from '#node/definition/addresses/place-devices.ts';
+import type { Layout } from '#node/definition/addresses/layout.ts';
+import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
 import { nameProblems } from '#node/definition/devices/device-name.ts';
 import type { InterfaceBackend, InterfaceDevice } from '#node/definition/domain-definition.ts';
 
@@ -17,32 +18,62 @@ const BRIDGE = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$/;
  * Each takes a window of 4 KiB in the 64 KiB of I/O ports. SeaBIOS gives up before it boots anything with 15 of them,
  * OVMF leaves the tenth out (measured); virtio interfaces take none.
  */
-const MAX_E1000E = 8;
+export const MAX_E1000E = 8;
+export const NO_ROOM = `a guest has room for ${MAX_E1000E} of this model`;
 
-/** `ownerUid` is the VM's, or the instance's own: what a made-up MAC address is derived from. */
-export function defineInterfaces(spec: VmiSpec, ownerUid: string, problems: FieldError[]): Unplaced<InterfaceDevice>[] {
-  const [interfaces, networks] = [interfacesOf(spec), networksOf(spec)];
-  const names = interfaces.map(({ name }) => name);
-  problems.push(...nameProblems(names, FIELD));
-  const ninth = interfaces.flatMap(({ model }, i) => (model === 'e1000e' ? [i] : []))[MAX_E1000E];
-  if (ninth !== undefined) {
-    const detail = `a guest has room for ${MAX_E1000E} of this model`;
-    problems.push(invalidValue(`${FIELD}[${ninth}].model`, 'e1000e', detail));
+/** On PCI, not PCI Express: they have no place behind root ports. */
+const CONVENTIONAL: ReadonlySet<string> = new Set(['e1000', 'rtl8139']);
+
+interface InterfaceContext {
+  /** The VM's, or the instance's own: what a made-up MAC address is derived from. */
+  readonly ownerUid: string;
+  readonly layout: Layout;
+}
+
+/** Those that are in the guest: absent ones only keep their place. */
+export function defineInterfaces(
+  spec: VmiSpec,
+  context: InterfaceContext,
+  problems: FieldError[],
+): Unplaced<InterfaceDevice>[] {
+  const interfaces = interfacesOf(spec);
+  problems.push(
+    ...nameProblems(
+      interfaces.map(({ name }) => name),
+      FIELD,
+    ),
+  );
+  const present = interfaces.flatMap((item, i) => (item.state === 'absent' ? [] : [{ item, field: `${FIELD}[${i}]` }]));
+  const ninth = present.filter(({ item }) => item.model === 'e1000e')[MAX_E1000E];
+  if (ninth !== undefined) problems.push(invalidValue(`${ninth.field}.model`, 'e1000e', NO_ROOM));
+  return present.map(({ item, field }) => defineInterface(item, field, networksOf(spec), context, problems));
+}
+
+/** One of them. */
+export function defineInterface(
+  item: Interface,
+  field: string,
+  networks: readonly Network[],
+  { ownerUid, layout }: InterfaceContext,
+  problems: FieldError[],
+): Unplaced<InterfaceDevice> {
+  const network = networks.find(({ name }) => name === item.name);
+  const model = item.model ?? 'virtio';
+  if (CONVENTIONAL.has(model) && layout.hasPorts) {
+    const detail =
+      'is a conventional PCI device, which has no place behind the root ports of q35: take virtio or e1000e, or a machine type pc-i440fx-*';
+    problems.push(invalidValue(`${field}.model`, model, detail));
   }
-  return interfaces.map((item, i) => {
-    const field = `${FIELD}[${i}]`;
-    const network = networks.find(({ name }) => name === item.name);
-    const device: InterfaceDevice = {
-      type: 'interface',
-      id: `nic-${item.name}`,
-      name: item.name,
-      model: item.model ?? 'virtio',
-      macAddress: macOf(item, ownerUid, field, problems),
-      backend: backendOf(item, network, field, problems),
-      ...(item.bootOrder !== undefined && { bootOrder: item.bootOrder }),
-    };
-    return { device, field, pciAddress: item.pciAddress };
-  });
+  const device: InterfaceDevice = {
+    type: 'interface',
+    id: `nic-${item.name}`,
+    name: item.name,
+    model,
+    macAddress: macOf(item, ownerUid, field, problems),
+    backend: backendOf(item, network, field, problems),
+    ...(item.bootOrder !== undefined && { bootOrder: item.bootOrder }),
+  };
+  return { device, field, pciAddress: item.pciAddress };
 }
 
 function macOf({ name, macAddress }: Interface, ownerUid: string, field: string, problems: FieldError[]): string {

@@ -1,11 +1,18 @@
-/** The one SCSI controller, for guests that have SCSI disks or had some: hardware that was there stays. */
+/**
+ * The one SCSI controller. A guest that starts for the first time has it, so that disks can be plugged in while it runs.
+ * Later it has it where SCSI disks need it or where it was there: hardware neither appears by itself nor vanishes.
+ */
 import type { LearnedDevice } from '#api/learned-device.ts';
-import { fixedAddress } from '#node/definition/addresses/layout-q35.ts';
+import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
 import type { DiskDevice, ScsiController } from '#node/definition/domain-definition.ts';
 
 const ID = 'scsi0';
 
-export function defineScsiController(disks: readonly DiskDevice[], known: readonly LearnedDevice[]): ScsiController[] {
-  const isWanted = disks.some(({ bus }) => bus === 'scsi') || known.some(({ id }) => id === ID);
-  return isWanted ? [{ type: 'scsi-controller', id: ID, address: fixedAddress(ID) }] : [];
+export function defineScsiController(
+  disks: readonly DiskDevice[],
+  rows: readonly LearnedDevice[],
+): Unplaced<ScsiController>[] {
+  const isNeeded = disks.some(({ bus }) => bus === 'scsi');
+  const isWanted = rows.length === 0 || isNeeded || rows.some(({ id }) => id === ID);
+  return isWanted ? [{ device: { type: 'scsi-controller', id: ID }, field: 'spec.domain.devices.disks' }] : [];
 }

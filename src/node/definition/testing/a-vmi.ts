@@ -3,6 +3,7 @@ import type { Domain } from '#api/domain/domain.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { Stored } from '#kube/meta.ts';
+import { NOTHING_KNOWN } from '#node/definition/addresses/known-devices.ts';
 import type { DefineInput } from '#node/definition/define-domain.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
 import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
@@ -60,7 +61,7 @@ export function anInput(vmi: Stored<VirtualMachineInstance>, overrides: Partial<
   const names = (vmi.spec.volumes ?? []).map(({ name }) => name);
   return {
     vmi,
-    known: [],
+    known: NOTHING_KNOWN,
     capabilities: someCapabilities(),
     volumes: someMedia(names),
     kernel: undefined,

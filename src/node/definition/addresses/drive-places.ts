@@ -1,0 +1,39 @@
+/** Units of a controller as places. */
+import type { DeviceAddress } from '#api/learned-device.ts';
+import { driveAddress, ideAddress, ideUnitOf, unitOf } from '#node/definition/addresses/drive-address.ts';
+import { range, type DrivePlaces } from '#node/definition/addresses/layout.ts';
+
+const SCSI_UNITS = 256;
+const IDE_UNITS = 4;
+const FLOPPY_UNITS = 2;
+
+export const SCSI_PLACES = unitPlaces('SCSI unit', SCSI_UNITS);
+export const FLOPPY_PLACES = unitPlaces('floppy drive', FLOPPY_UNITS);
+
+/**
+ * The CD-ROM drive of old is the third unit (hdc), disks are the first, the second and the fourth. Either takes what is
+ * left where it must.
+ */
+const IDE_DISK_UNITS = [0, 1, 3, 2];
+const IDE_CDROM_UNITS = [2, 3, 1, 0];
+
+export const IDE_PLACES: DrivePlaces = {
+  ...unitPlaces('IDE unit', IDE_UNITS),
+  addressOf: ideAddress,
+  placeOf: ideUnitOf,
+  placesFor: (media) => (media === 'cdrom' ? IDE_CDROM_UNITS : IDE_DISK_UNITS),
+};
+
+export function unitPlaces(noun: string, count: number): DrivePlaces {
+  const units = range(0, count - 1);
+  return {
+    noun,
+    print: String,
+    addressOf: driveAddress,
+    placeOf: (address: DeviceAddress) => {
+      const unit = unitOf(address);
+      return unit !== undefined && unit < count ? unit : undefined;
+    },
+    placesFor: () => units,
+  };
+}

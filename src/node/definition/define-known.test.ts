@@ -1,0 +1,286 @@
+/** Where devices stand that were there before: what the record says, what the spec says, and who wins. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Domain } from '#api/domain/domain.ts';
+import type { LearnedDevice } from '#api/learned-device.ts';
+import { pciAddressFromMap, printPciAddress } from '#node/definition/addresses/pci-address.ts';
+import { parsePciAddress, pciAddressToMap } from '#node/definition/addresses/pci-address.ts';
+import { driveAddress, ideAddress } from '#node/definition/addresses/drive-address.ts';
+import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
+import { defineDomain, type DefineResult } from '#node/definition/define-domain.ts';
+import { anInput, aVmi } from '#node/definition/testing/a-vmi.ts';
+
+const pci = (text: string) => pciAddressToMap(parsePciAddress(text)!);
+const row = (id: string, kind: string, address?: string | Record<string, string>): LearnedDevice => {
+  const [type = '', device = ''] = kind.split('/');
+  const place = typeof address === 'string' ? pci(address) : address;
+  return { id, type, device, ...(place !== undefined && { address: place }) };
+};
+const disk = (name: string, bus: string, address: Record<string, string>) => ({
+  ...row(`disk-${name}`, 'disk/disk', address),
+  specParams: { bus },
+});
+
+interface Given {
+  machine?: string;
+  devices?: NonNullable<Domain['devices']>;
+  known: KnownDevices | readonly LearnedDevice[];
+}
+
+function define({ machine = 'q35', devices = {}, known }: Given): DefineResult {
+  const vmi = aVmi(
+    { machine: { type: machine }, devices: { autoattachPodInterface: false, ...devices } },
+    {
+      volumes: (devices.disks ?? []).map(({ name }) => ({ name, emptyDisk: { capacity: '1Mi' } })),
+      networks: (devices.interfaces ?? []).map(({ name }) => ({ name, pod: {} })),
+    },
+  );
+  return defineDomain(anInput(vmi, { known: 'devices' in known ? known : { devices: known } }));
+}
+
+/** PCI addresses as people write them; units as numbers. */
+function placesOf({ definition, problems }: DefineResult): Record<string, string> {
+  assert.deepEqual(problems, undefined);
+  const found = definition.devices.filter(({ type, address }) => type !== 'root-port' && address !== undefined);
+  return Object.fromEntries(
+    found.map(({ id, address = {} }) => {
+      const at = pciAddressFromMap(address);
+      return [id, at === undefined ? `${address['bus']}:${address['unit']}` : printPciAddress(at)];
+    }),
+  );
+}
+
+const nics = (...names: string[]) => names.map((name) => ({ name }));
+
+const places: Record<string, Given & { want: Record<string, string> }> = {
+  'a new q35 guest has everything where it belongs': {
+    devices: { interfaces: nics('a'), disks: [{ name: 'd' }, { name: 'cd', cdrom: {} }], rng: {} },
+    known: [],
+    want: {
+      scsi0: '0000:00:06.0',
+      'nic-a': '0000:01:00.0',
+      'disk-d': '0000:02:00.0',
+      'disk-cd': '0:0',
+      rng0: '0000:00:09.0',
+      balloon0: '0000:00:08.0',
+    },
+  },
+  'a new i440fx guest has interfaces, disks, and then the rest': {
+    machine: 'pc',
+    devices: { interfaces: nics('a'), disks: [{ name: 'd' }, { name: 'cd', cdrom: {} }], rng: {} },
+    known: [],
+    want: {
+      scsi0: '0000:00:05.0',
+      'nic-a': '0000:00:03.0',
+      'disk-d': '0000:00:04.0',
+      'disk-cd': '1:0',
+      rng0: '0000:00:06.0',
+      balloon0: '0000:00:07.0',
+    },
+  },
+  'fixtures are where the record has them, on the root bus or behind a port': {
+    devices: { rng: {}, interfaces: nics('a') },
+    known: [
+      row('scsi0', 'controller/virtio-scsi', '0000:01:00.0'),
+      row('balloon0', 'balloon/memballoon', '0000:00:0d.0'),
+      row('rng0', 'rng/virtio', '0000:04:00.0'),
+    ],
+    want: {
+      scsi0: '0000:01:00.0',
+      'nic-a': '0000:02:00.0',
+      rng0: '0000:04:00.0',
+      balloon0: '0000:00:0d.0',
+    },
+  },
+  'a fixture that is recorded where there is no place goes where it belongs': {
+    known: [row('balloon0', 'balloon/memballoon', '0000:00:02.0')],
+    want: { balloon0: '0000:00:08.0' },
+  },
+  'a fixture that comes later gives way to what has its place': {
+    known: [row('sound0', 'sound/ich6', '0000:00:08.0')],
+    want: { balloon0: '0000:00:0c.0', sound0: '0000:00:08.0' },
+  },
+  'others come back to where they were, or to where they belong': {
+    known: [row('usb0', 'controller/virtio-serial', '0000:03:00.0'), row('sound0', 'sound/ich6')],
+    want: { balloon0: '0000:00:08.0', usb0: '0000:03:00.0', sound0: '0000:00:1b.0' },
+  },
+  'ports of another manager take no place': {
+    known: [row('rp0', 'controller/pcie-root-port', '0000:00:01.0'), row('video0', 'video/vga')],
+    want: { balloon0: '0000:00:08.0', video0: '0000:00:01.0' },
+  },
+  'a record of another chipset says nothing of places': {
+    devices: { interfaces: nics('b', 'a') },
+    known: {
+      machine: 'pc-i440fx-7.2',
+      devices: [
+        row('nic-a', 'interface/virtio', '0000:00:07.0'),
+        row('scsi0', 'controller/virtio-scsi', '0000:00:04.0'),
+        row('sound0', 'sound/ich6', '0000:00:05.0'),
+      ],
+    },
+    want: {
+      scsi0: '0000:00:06.0',
+      'nic-b': '0000:01:00.0',
+      'nic-a': '0000:02:00.0',
+      balloon0: '0000:00:08.0',
+      sound0: '0000:00:1b.0',
+    },
+  },
+  'another machine type of the same chipset changes nothing': {
+    devices: { interfaces: nics('b', 'a') },
+    known: { machine: 'pc-q35-6.2', devices: [row('nic-a', 'interface/virtio', '0000:01:00.0')] },
+    want: { 'nic-b': '0000:02:00.0', 'nic-a': '0000:01:00.0', balloon0: '0000:00:08.0' },
+  },
+  'any slot of i440fx that is recorded is given back': {
+    machine: 'pc',
+    devices: { interfaces: nics('a', 'b'), disks: [{ name: 'd', disk: { bus: 'ide' } }] },
+    known: [
+      row('nic-b', 'interface/virtio', '0000:00:02.0'),
+      row('nic-a', 'interface/virtio', '0000:00:1f.0'),
+      disk('d', 'ide', ideAddress(3)),
+    ],
+    want: { 'nic-a': '0000:00:1f.0', 'nic-b': '0000:00:02.0', 'disk-d': '1:1', balloon0: '0000:00:03.0' },
+  },
+  'a unit on another bus is none on this one': {
+    devices: { disks: [{ name: 'd', disk: { bus: 'scsi' } }] },
+    known: [disk('d', 'sata', driveAddress(3))],
+    want: { scsi0: '0000:00:06.0', 'disk-d': '0:0', balloon0: '0000:00:08.0' },
+  },
+  'a disk that has changed its bus has no place yet': {
+    devices: { disks: [{ name: 'd' }, { name: 'e', disk: { bus: 'sata' } }] },
+    known: [
+      disk('d', 'scsi', driveAddress(3)),
+      row('disk-e', 'disk/disk', '0000:01:00.0'),
+      disk('f', 'scsi', driveAddress(9)),
+    ],
+    want: { 'disk-d': '0000:01:00.0', 'disk-e': '0:0', balloon0: '0000:00:08.0' },
+  },
+  'a unit of an old record, which does not say its bus, is none where the bus has fewer': {
+    devices: { disks: [{ name: 'd', disk: { bus: 'sata' } }] },
+    known: [row('disk-d', 'disk/disk', driveAddress(9))],
+    want: { 'disk-d': '0:0', balloon0: '0000:00:08.0' },
+  },
+  'the unit of a disk that is gone is left alone on its own bus': {
+    devices: {
+      disks: [
+        { name: 'd', disk: { bus: 'scsi' } },
+        { name: 'e', disk: { bus: 'sata' } },
+      ],
+    },
+    known: [disk('gone', 'sata', driveAddress(0))],
+    want: { scsi0: '0000:00:06.0', 'disk-d': '0:0', 'disk-e': '0:1', balloon0: '0000:00:08.0' },
+  },
+  'the place of an absent interface is kept, whether it is recorded or named': {
+    devices: {
+      interfaces: [
+        { name: 'a', state: 'absent', pciAddress: '0000:02:00.0' },
+        { name: 'b', state: 'absent' },
+        { name: 'c' },
+      ],
+    },
+    known: [{ ...row('nic-b', 'interface/virtio', '0000:01:00.0'), plugged: false }],
+    want: { 'nic-c': '0000:03:00.0', balloon0: '0000:00:08.0' },
+  },
+  'the place of an unplugged disk that is named is kept': {
+    devices: { disks: [{ name: 'a', plugged: false, disk: { pciAddress: '0000:01:00.0' } }, { name: 'b' }] },
+    known: [],
+    want: { scsi0: '0000:00:06.0', 'disk-b': '0000:02:00.0', balloon0: '0000:00:08.0' },
+  },
+  'an imported guest is placed in the order of its manager': {
+    machine: 'pc',
+    devices: {
+      interfaces: nics('a'),
+      disks: [{ name: 'disk10' }, { name: 'disk2' }, { name: 'boot', bootOrder: 1 }, { name: 'cd', cdrom: {} }],
+    },
+    known: { imported: true, devices: [row('sound0', 'sound/ich6'), row('video0', 'video/cirrus')] },
+    want: {
+      'nic-a': '0000:00:06.0',
+      'disk-disk10': '0000:00:05.0',
+      'disk-disk2': '0000:00:04.0',
+      'disk-boot': '0000:00:03.0',
+      'disk-cd': '1:0',
+      balloon0: '0000:00:08.0',
+      sound0: '0000:00:07.0',
+      video0: '0000:00:02.0',
+    },
+  },
+};
+for (const [name, { want, ...given }] of Object.entries(places)) {
+  test(name, () => assert.deepEqual(placesOf(define(given)), want));
+}
+
+const bad: Record<string, Given & { problem: string | RegExp }> = {
+  'two rows with one address': {
+    devices: { interfaces: nics('a', 'b') },
+    known: [row('nic-b', 'interface/virtio', '0000:01:00.0'), row('nic-a', 'interface/virtio', '0000:01:00.0')],
+    problem:
+      'spec.domain.devices.interfaces[0]: Invalid value: "0000:01:00.0": the record has nic-b in the place of nic-a, too',
+  },
+  'two units of one number': {
+    devices: { disks: nics('a', 'b').map(({ name }) => ({ name, disk: { bus: 'scsi' as const } })) },
+    known: [disk('a', 'scsi', driveAddress(4)), disk('b', 'scsi', driveAddress(4))],
+    problem: 'spec.domain.devices.disks[1]: Invalid value: "4": the record has disk-a in the place of disk-b, too',
+  },
+  'a unit that does not exist': {
+    devices: { disks: [{ name: 'a', disk: { bus: 'sata' } }] },
+    known: [disk('a', 'sata', driveAddress(9))],
+    problem: /^spec\.domain\.devices\.disks\[0\]: Invalid value: .* the recorded address has no place/,
+  },
+  'a unit of a controller that no guest has': {
+    devices: { disks: [{ name: 'a', disk: { bus: 'scsi' } }] },
+    known: [row('disk-a', 'disk/disk', { ...driveAddress(0), controller: '1' })],
+    problem: /^spec\.domain\.devices\.disks\[0\]: Invalid value: .* the recorded address has no place/,
+  },
+  'an address that is none on PCI': {
+    devices: { interfaces: nics('a') },
+    known: [row('nic-a', 'interface/virtio', { type: 'ccw', cssid: '0xfe', ssid: '0x0', devno: '0x0001' })],
+    problem: /^spec\.domain\.devices\.interfaces\[0\]: Invalid value: .* the recorded address has no place/,
+  },
+  'an address that is named where another device is': {
+    devices: { interfaces: [{ name: 'a', pciAddress: '0000:03:00.0' }] },
+    known: [row('usb0', 'controller/virtio-serial', '0000:03:00.0')],
+    problem: 'spec.domain.devices.interfaces[0].pciAddress: Invalid value: "0000:03:00.0": is the place of usb0',
+  },
+  'others where there is no place': {
+    known: [row('sound0', 'sound/ich6', '0000:00:1f.0')],
+    problem: /^status\.devices\[sound0\]: Invalid value: "0000:00:1f\.0": the recorded address has no place/,
+  },
+  'others behind a bridge that we do not have': {
+    machine: 'pc',
+    known: [row('sound0', 'sound/ich6', '0000:01:02.0')],
+    problem: /^status\.devices\[sound0\]: Invalid value: "0000:01:02\.0": the recorded address has no place/,
+  },
+  'a PCI address that i440fx does not have': {
+    machine: 'pc',
+    devices: { interfaces: [{ name: 'a', pciAddress: '0000:01:00.0' }] },
+    known: [],
+    problem:
+      'spec.domain.devices.interfaces[0].pciAddress: Invalid value: "0000:01:00.0": must be one of 0000:00:02.0 to 0000:00:1f.0 (bus and function are 0)',
+  },
+};
+for (const [name, { problem, ...given }] of Object.entries(bad)) {
+  test(`refuses ${name}`, () => {
+    const lines = (define(given).problems ?? []).map(({ field, message }) => `${field}: ${message}`);
+    assert.equal(lines.length, 1, lines.join('\n'));
+    if (typeof problem === 'string') assert.equal(lines[0], problem);
+    else assert.match(lines[0] ?? '', problem);
+  });
+}
+
+test('a row with the address of a device that nobody wants any more is no conflict', () => {
+  const known = [row('nic-gone', 'interface/virtio', '0000:01:00.0'), row('nic-a', 'interface/virtio', '0000:01:00.0')];
+  assert.equal(placesOf(define({ devices: { interfaces: nics('a') }, known }))['nic-a'], '0000:01:00.0');
+});
+
+test('hardware neither appears by itself nor vanishes: the scsi controller', () => {
+  const has = (known: readonly LearnedDevice[]) => 'scsi0' in placesOf(define({ known }));
+  assert.ok(has([]));
+  assert.ok(!has([row('balloon0', 'balloon/memballoon')]));
+  assert.ok(has([row('scsi0', 'controller/virtio-scsi')]));
+});
+
+test('what is left out is told, also where the guest is refused', () => {
+  const known = [row('x', 'hostdev/gpu', '0000:00:05.0')];
+  assert.match(define({ known }).notes.join(), /^Device "x" .* is left out/);
+  assert.match(define({ machine: 'pc-q35-9.9', known }).notes.join(), /^Device "x" .* is left out/);
+});

@@ -1,0 +1,55 @@
+/**
+ * A thousand things happen to a VM, in its spec and in its running guest: nothing that stays ever moves, no two devices
+ * share a place, and every place exists. Once for each chipset.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as fc from 'fast-check';
+import type { Chipset } from '#api/chipset.ts';
+import { RecordedVm } from '#node/definition/testing/recorded-vm.ts';
+
+const OPERATIONS = 1000;
+const RUNS = 5;
+
+/** How often each happens, in parts. `pick` says which of those that could be meant is. */
+const WEIGHTS = {
+  addNic: 4,
+  addDisk: 4,
+  removeNic: 3,
+  removeDisk: 3,
+  unplugNic: 3,
+  replugNic: 3,
+  unplugDisk: 2,
+  replugDisk: 2,
+  pinNic: 1,
+  reorder: 2,
+  changeMachine: 1,
+  restart: 6,
+} as const;
+type Operation = keyof typeof WEIGHTS;
+
+const operationArb = fc.record({
+  what: fc.oneof(
+    ...Object.entries(WEIGHTS).map(([what, weight]) => ({ weight, arbitrary: fc.constant(what as Operation) })),
+  ),
+  pick: fc.nat({ max: 1000 }),
+});
+const livesArb = fc.array(operationArb, { minLength: OPERATIONS, maxLength: OPERATIONS, size: 'max' });
+
+for (const chipset of ['q35', 'i440fx'] as const satisfies readonly Chipset[]) {
+  test(`over ${OPERATIONS} operations nothing moves, nothing collides, everything has a place: ${chipset}`, () => {
+    const done = new Set<string>();
+    fc.assert(
+      fc.property(livesArb, (operations) => {
+        const vm = new RecordedVm(chipset);
+        vm.restart();
+        for (const { what, pick } of operations) {
+          if (vm[what](pick)) done.add(what);
+          vm.check();
+        }
+      }),
+      { numRuns: RUNS, endOnFailure: true },
+    );
+    assert.deepEqual(done, new Set(Object.keys(WEIGHTS)), 'every operation happened');
+  });
+}

@@ -1,0 +1,262 @@
+/**
+ * A VM as a property test plays with it: a template, the guest that runs, and the record that is kept as controllers/
+ * device-map keeps it. Each operation answers whether there was anything to do; `check` holds after each of them.
+ */
+import assert from 'node:assert/strict';
+import type { Chipset } from '#api/chipset.ts';
+import type { Disk } from '#api/domain/disk.ts';
+import type { Interface } from '#api/domain/interface.ts';
+import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
+import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
+import { layoutOf } from '#node/definition/addresses/layouts.ts';
+import type { LatePlacement } from '#node/definition/addresses/place-late.ts';
+import { standOf } from '#node/definition/addresses/stands.ts';
+import { defineDomain } from '#node/definition/define-domain.ts';
+import { defineLateDisk, defineLateInterface } from '#node/definition/define-late.ts';
+import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
+import { learnedFrom } from '#node/definition/learned-from.ts';
+import { anInput, aVmi } from '#node/definition/testing/a-vmi.ts';
+
+/** Few enough that places do not run out: only then is a place of what is gone given to another. */
+const MAX_NICS = 8;
+const MAX_DISKS = 10;
+const MACHINES: Readonly<Record<Chipset, readonly string[]>> = {
+  q35: ['pc-q35-6.2', 'pc-q35-7.2'],
+  i440fx: ['pc-i440fx-6.2', 'pc-i440fx-7.2'],
+};
+const DISKS: Readonly<Record<Chipset, readonly Omit<Disk, 'name'>[]>> = {
+  q35: [{}, { disk: { bus: 'scsi' } }, { disk: { bus: 'sata' } }, { cdrom: {} }, { cdrom: { bus: 'scsi' } }],
+  i440fx: [{}, { disk: { bus: 'scsi' } }, { disk: { bus: 'ide' } }, { cdrom: {} }, { floppy: {} }],
+};
+/** So that SATA, IDE and floppy units do not run out. */
+const MAX_OF_A_KIND = 2;
+
+export class RecordedVm {
+  readonly #chipset: Chipset;
+  #machine: string;
+  #disks: readonly Disk[] = [];
+  #nics: readonly Interface[] = [];
+  #made = 0;
+  #record: KnownDevices = { devices: [] };
+  #guest: DomainDefinition | undefined;
+  /** Where everything that stays was first seen. */
+  readonly #places = new Map<string, DeviceAddress>();
+
+  constructor(chipset: Chipset) {
+    this.#chipset = chipset;
+    this.#machine = MACHINES[chipset][0] ?? '';
+  }
+
+  /** Some come at once, others at the next start. */
+  addNic(pick: number): boolean {
+    if (this.#nics.length >= MAX_NICS) return false;
+    const nic = { name: `n${this.#made++}` };
+    this.#nics = [...this.#nics, nic];
+    if (pick % 2 === 0) this.#plugNic(nic);
+    return true;
+  }
+
+  addDisk(pick: number): boolean {
+    const kinds = DISKS[this.#chipset];
+    const number = pick % kinds.length;
+    const isFull = this.#disks.filter(({ name }) => name.startsWith(`k${number}-`)).length >= MAX_OF_A_KIND;
+    if (isFull || this.#disks.length >= MAX_DISKS) return false;
+    const disk = { ...kinds[number], name: `k${number}-${this.#made++}` };
+    this.#disks = [...this.#disks, disk];
+    if (pick % 3 === 0) this.#plugDisk(disk);
+    return true;
+  }
+
+  /** Detached: the row is deleted, and whoever comes under another name is another device. */
+  removeNic(pick: number): boolean {
+    const nic = this.#nics[pick % Math.max(1, this.#nics.length)];
+    if (nic === undefined) return false;
+    this.#nics = this.#nics.filter((other) => other !== nic);
+    this.#forget(`nic-${nic.name}`);
+    return true;
+  }
+
+  removeDisk(pick: number): boolean {
+    const disk = this.#disks[pick % Math.max(1, this.#disks.length)];
+    if (disk === undefined) return false;
+    this.#disks = this.#disks.filter((other) => other !== disk);
+    this.#forget(`disk-${disk.name}`);
+    return true;
+  }
+
+  /** It keeps its place. */
+  unplugNic(pick: number): boolean {
+    const here = this.#nics.filter(({ state }) => state !== 'absent');
+    const nic = here[pick % Math.max(1, here.length)];
+    if (nic === undefined) return false;
+    this.#nics = this.#nics.map((other) => (other === nic ? { ...nic, state: 'absent' } : other));
+    this.#leave(`nic-${nic.name}`);
+    return true;
+  }
+
+  replugNic(pick: number): boolean {
+    const away = this.#nics.filter(({ state }) => state === 'absent');
+    const nic = away[pick % Math.max(1, away.length)];
+    if (nic === undefined) return false;
+    const { state: _away, ...back } = nic;
+    this.#nics = this.#nics.map((other) => (other === nic ? back : other));
+    this.#plugNic(back);
+    return true;
+  }
+
+  /** It gives its place up. */
+  unplugDisk(pick: number): boolean {
+    const here = this.#disks.filter(({ plugged }) => plugged !== false);
+    const disk = here[pick % Math.max(1, here.length)];
+    if (disk === undefined) return false;
+    this.#disks = this.#disks.map((other) => (other === disk ? { ...disk, plugged: false } : other));
+    this.#forget(`disk-${disk.name}`);
+    return true;
+  }
+
+  replugDisk(pick: number): boolean {
+    const away = this.#disks.filter(({ plugged }) => plugged === false);
+    const disk = away[pick % Math.max(1, away.length)];
+    if (disk === undefined) return false;
+    this.#disks = this.#disks.map((other) => (other === disk ? { ...disk, plugged: true } : other));
+    if (pick % 2 === 0) this.#plugDisk(disk);
+    return true;
+  }
+
+  /** A new interface names the place of its choice, one that nobody has. */
+  pinNic(pick: number): boolean {
+    const { pci } = layoutOf(this.#chipset);
+    const taken = new Set(this.#record.devices.flatMap(({ address }) => (address && pci.placeOf(address)) ?? []));
+    const free = pci.offered.filter((place) => !taken.has(place));
+    const place = free[pick % Math.max(1, free.length)];
+    const isNamed = this.#nics.some(({ pciAddress }) => place !== undefined && pciAddress === pci.print(place));
+    if (place === undefined || isNamed || this.#nics.length >= MAX_NICS) return false;
+    this.#nics = [...this.#nics, { name: `n${this.#made++}`, pciAddress: pci.print(place) }];
+    // Whoever is in the spec without a place yet could be given this one: only a start decides for all at once.
+    this.restart();
+    return true;
+  }
+
+  reorder(pick: number): boolean {
+    const turned = <T>(list: readonly T[]) => [
+      ...list.slice(pick % (list.length + 1)),
+      ...list.slice(0, pick % (list.length + 1)),
+    ];
+    this.#nics = turned(this.#nics);
+    this.#disks = turned(this.#disks).toReversed();
+    return this.#nics.length + this.#disks.length > 1;
+  }
+
+  changeMachine(pick: number): boolean {
+    const machine = MACHINES[this.#chipset][pick % 2] ?? '';
+    const isOther = machine !== this.#machine;
+    this.#machine = machine;
+    return isOther;
+  }
+
+  restart(): boolean {
+    const input = anInput(this.#vmi(), { known: this.#record });
+    const machines = MACHINES[this.#chipset].map((name) => ({ name, deprecated: false, maxCpus: 255 }));
+    const { definition, problems } = defineDomain({ ...input, capabilities: { ...input.capabilities, machines } });
+    assert.deepEqual(problems, undefined);
+    this.#guest = definition;
+    this.#learn();
+    return true;
+  }
+
+  check(): void {
+    const { devices = [] } = this.#guest ?? {};
+    const ports = new Set(devices.flatMap((device) => (device.type === 'root-port' ? [device.index] : [])));
+    const seen = new Map<string, string>();
+    for (const device of devices) {
+      if (device.address === undefined || device.type === 'root-port') continue;
+      const place = placeOf(device, this.#chipset);
+      assert.ok(place !== undefined, `${device.id} has a place in the layout`);
+      assert.equal(seen.get(place.key), undefined, `${device.id} has a place for itself`);
+      seen.set(place.key, device.id);
+      if (place.port !== undefined) assert.ok(ports.has(place.port), `${device.id} has its port`);
+      const before = this.#places.get(device.id);
+      if (before !== undefined) assert.deepEqual(device.address, before, `${device.id} has moved`);
+      this.#places.set(device.id, device.address);
+    }
+    for (const { name, state } of this.#nics) {
+      const before = this.#places.get(`nic-${name}`);
+      if (state !== 'absent' || before === undefined) continue;
+      const holder = devices.find(({ address }) => JSON.stringify(address) === JSON.stringify(before));
+      assert.equal(holder?.id, undefined, `the place of ${name} is kept`);
+    }
+  }
+
+  #plugNic({ name }: Interface): void {
+    this.#plug(defineLateInterface({ vmi: this.#vmi(), name, current: this.#running(), known: this.#record }));
+  }
+
+  /** Where it cannot come now, it comes at the next start. */
+  #plugDisk({ name }: Disk): void {
+    const medium = { source: { path: `/data/${name}.img`, format: 'raw' as const }, readonly: false };
+    this.#plug(defineLateDisk({ vmi: this.#vmi(), name, current: this.#running(), known: this.#record, medium }));
+  }
+
+  #plug({ device }: LatePlacement): void {
+    if (device === undefined) return;
+    const guest = this.#running();
+    this.#guest = { ...guest, devices: [...guest.devices, device] };
+    this.#learn();
+  }
+
+  /** The guest lets go; the row stays, as one that is not plugged in. */
+  #leave(id: string): void {
+    const guest = this.#running();
+    this.#guest = { ...guest, devices: guest.devices.filter((device) => device.id !== id) };
+    const devices = this.#record.devices.map((row) => (row.id === id ? { ...row, plugged: false } : row));
+    this.#record = { ...this.#record, devices };
+  }
+
+  #forget(id: string): void {
+    this.#leave(id);
+    this.#record = { ...this.#record, devices: this.#record.devices.filter((row) => row.id !== id) };
+    this.#places.delete(id);
+  }
+
+  #learn(): void {
+    const guest = this.#running();
+    const learned: LearnedDevice[] = learnedFrom(guest);
+    const ids = new Set(learned.map(({ id }) => id));
+    const kept = this.#record.devices.filter(({ id }) => !ids.has(id));
+    this.#record = { machine: guest.machine, devices: [...learned, ...kept] };
+  }
+
+  #running(): DomainDefinition {
+    assert.ok(this.#guest !== undefined, 'the guest runs');
+    return this.#guest;
+  }
+
+  #vmi() {
+    const [disks, interfaces] = [[...this.#disks], [...this.#nics]];
+    return aVmi(
+      { machine: { type: this.#machine }, devices: { autoattachPodInterface: false, disks, interfaces, rng: {} } },
+      {
+        volumes: disks.map(({ name }) => ({ name, emptyDisk: { capacity: '1Mi' } })),
+        networks: interfaces.map(({ name }) => ({ name, pod: {} })),
+      },
+    );
+  }
+}
+
+interface PlaceOfDevice {
+  /** Different for different places of one guest. */
+  readonly key: string;
+  /** The root port behind which it is. */
+  readonly port?: number;
+}
+
+function placeOf(device: Exclude<Device, { type: 'root-port' }>, chipset: Chipset): PlaceOfDevice | undefined {
+  const { address = {} } = device;
+  const { pci, drives, hasPorts } = layoutOf(chipset);
+  if (device.type === 'tpm' || device.type === 'serial') return undefined;
+  const stand = standOf(device);
+  const place = (stand === 'pci' ? pci : drives[stand])?.placeOf(address);
+  if (place === undefined) return undefined;
+  const key = `${stand} ${place}`;
+  return stand === 'pci' && hasPorts && pci.isPluggable(place) ? { key, port: place } : { key };
+}
