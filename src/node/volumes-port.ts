@@ -3,6 +3,7 @@
  * agent says for which domain, and looks up the objects that a volume names. Everything here may be repeated after a
  * kill -9 at any point.
  */
+import type { DiskHeader } from '#api/disk-stream.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Secret } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -22,9 +23,19 @@ export interface PreparedVolume {
   readonly cacheNone?: boolean;
 }
 
+export interface MissingVolume {
+  readonly name: string;
+  readonly message: string;
+}
+
 /** `waiting` is worth another look later; `failed` never becomes ready with this instance. */
 export type Preparation =
-  | { readonly is: 'ready'; readonly volumes: ReadonlyMap<string, PreparedVolume> }
+  | {
+      readonly is: 'ready';
+      readonly volumes: ReadonlyMap<string, PreparedVolume>;
+      /** Those that are not there and that the guest can do without. */
+      readonly missing?: readonly MissingVolume[];
+    }
   | { readonly is: 'waiting' | 'failed'; readonly reason: string; readonly message: string };
 
 /** What is there is no complete copy, and never will be. */
@@ -32,16 +43,51 @@ export class SnapshotUnusable extends Error {
   override readonly name = 'SnapshotUnusable';
 }
 
+/** The content may not be read or replaced now; trying again may help. */
+export class DiskRefused extends Error {
+  override readonly name = 'DiskRefused';
+}
+
+/** To be closed, whatever comes. */
+export interface DiskContent {
+  readonly header: DiskHeader & { readonly virtualSize: number };
+  /** Once; throws where somebody wrote to the disk meanwhile. */
+  chunks(): AsyncIterable<Buffer>;
+  close(): Promise<void>;
+}
+
+/** To be closed, whatever comes. */
+export interface DiskUpload {
+  /** The volume has the content when it resolves; where it throws, it is as before. */
+  receive(header: DiskHeader, chunks: AsyncIterable<Buffer>, options: { signal?: AbortSignal }): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The volumes of claims, read and replaced as a whole. As long as one is open, no guest of this node is given it. */
+export interface DiskContents {
+  /** Throws DiskRefused. `useOf` tells who uses the volume, in a sentence. */
+  open(claim: string, lookups: VolumeLookups, options: DiskUse): Promise<DiskContent>;
+  /** Only for claims that wait for their content (UPLOAD_ANNOTATION). Throws DiskRefused. */
+  replace(claim: string, lookups: VolumeLookups, options: DiskUse): Promise<DiskUpload>;
+}
+
+export interface DiskUse {
+  readonly useOf: (volume: Stored<PersistentVolume>) => string | undefined;
+}
+
 export interface Volumes {
   /**
-   * Makes all volumes of the instance ready for its domain, whose id is the instance's uid. `hasEnded` tells of other
-   * domains of this node whether they still use what they were given; unless told, they do.
+   * Makes the volumes of the instance ready for its domain, whose id is the instance's uid: all of them, or those of these
+   * `names` while it runs. Of all of them, those of optional disks only may be missing. `hasEnded` tells of other domains
+   * of this node whether they still use what they were given; unless told, they do.
    */
   prepare(
     vmi: Stored<VirtualMachineInstance>,
     lookups: VolumeLookups,
-    options: { signal?: AbortSignal; hasEnded?: (domainId: string) => boolean },
+    options: { signal?: AbortSignal; hasEnded?: (domainId: string) => boolean; names?: readonly string[] },
   ): Promise<Preparation>;
+  /** The guest has let go of this volume, and goes on: what was made for it goes. Fine where there is nothing. */
+  releaseVolume(domainId: string, name: string): Promise<void>;
   /** The domain is no more: what was made for it alone goes, claims keep their data. Fine where there is nothing. */
   release(domainId: string): Promise<void>;
   /**
@@ -76,4 +122,6 @@ export interface Volumes {
    * the volume is not there for guests (prepare says `waiting`); fine where it is filled already.
    */
   fill(volume: Stored<PersistentVolume>, options: { signal?: AbortSignal }): Promise<void>;
+  /** Absent where disks are only pretended. */
+  readonly contents?: DiskContents;
 }

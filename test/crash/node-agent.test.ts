@@ -1,6 +1,7 @@
 /** The node agent through the whole core, on simulated guests: the life of a launcher pod and its guest. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { HostVm } from '#api/host-api.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
 import { silentLog } from '#lib/log.ts';
@@ -13,6 +14,8 @@ import type { Loose } from '#test/support/test-api.ts';
 const condition = (object: Loose, type: string): Loose =>
   (object.status.conditions ?? []).find((candidate: Loose) => candidate.type === type);
 const exists = async ({ api }: AgentScene, url: string) => (await api.call('GET', url)).status === 200;
+const listAll = (scene: AgentScene) =>
+  scene.agent().host!.call('list', { fullStatus: true }, { signal: new AbortController().signal });
 const stop = ({ api }: AgentScene, pod: string) => api.ok('DELETE', `${PODS}/${pod}`);
 
 describe('a launcher pod', () => {
@@ -32,7 +35,15 @@ describe('a launcher pod', () => {
     assert.deepEqual(status.currentCPUTopology, { sockets: 1, cores: 1, threads: 1 });
     assert.equal(status.memory.guestAtBoot, '128Mi');
     assert.equal(status.guestStarted.simulated, true);
-    assert.ok(status.devices.some((device: Loose) => device.id === 'nic-default' && device.address.type === 'pci'));
+    assert.match(status.deviceHash, /^[0-9a-f]{64}$/);
+    assert.equal(status.deviceRevision, scene.clock.now());
+    const [listed] = (await listAll(scene)).vmList ?? [];
+    const { vmId, hash, deviceRevision, devices, uuid } = listed as HostVm;
+    assert.deepEqual([vmId, hash, deviceRevision], [id, status.deviceHash, status.deviceRevision]);
+    assert.equal(uuid, '2c38d57e-5f5c-4f0c-8a3a-7f2f0b0a1c11');
+    const nic = devices.find(({ deviceId }) => deviceId === 'nic-default');
+    assert.equal(typeof nic?.address === 'object' && nic.address['type'], 'pci');
+    assert.equal('hotplug' in status, false);
     // What others wrote stays.
     assert.equal(status.phase, 'Scheduled');
     assert.equal(status.nodeName, NODE);
@@ -134,6 +145,28 @@ describe('a start that does not go well', () => {
     const { phase, reason, message } = (await scene.pod('launcher-db')).status;
     assert.deepEqual([phase, reason], ['Failed', 'InvalidDefinition']);
     assert.match(message, /spec\.domain\.machine\.type/);
+  });
+
+  it('leaves out optional disks whose volumes are missing, with an Event', async (t) => {
+    const scene = await startAgentScene(t);
+    const missing = [{ name: 'extra', message: 'persistentvolumeclaim "extra" not found' }];
+    scene.volumes.next = { is: 'ready', volumes: new Map(), missing };
+    const { id } = await scene.launch('db', {
+      domain: {
+        memory: { guest: '128Mi' },
+        machine: { type: 'q35' },
+        devices: { disks: [{ name: 'extra', disk: { bus: 'virtio' }, optional: true }] },
+      },
+      volumes: [{ name: 'extra', persistentVolumeClaim: { claimName: 'extra' } }],
+    });
+    const { devices } = scene.hypervisor().inspect(id)!.definition;
+    assert.deepEqual(
+      devices.filter(({ type }) => type === 'disk'),
+      [],
+    );
+    const { items } = await scene.api.ok('GET', '/api/v1/namespaces/default/events');
+    const told = items.find(({ reason }: Loose) => reason === 'OptionalDiskMissing');
+    assert.match(told.message, /"extra": persistentvolumeclaim "extra" not found/);
   });
 
   it('is tried again when the hypervisor fails, with an Event', async (t) => {
@@ -317,7 +350,7 @@ describe('an agent that dies', () => {
         const { id } = await scene.launch('db');
         if (scene.writes.length === cut) await scene.restart();
         assert.equal((await scene.pod('launcher-db')).status.phase, 'Running');
-        assert.ok((await scene.vmi('db')).status.devices.length > 0);
+        assert.match((await scene.vmi('db')).status.deviceHash, /^[0-9a-f]{64}$/);
         await stop(scene, 'launcher-db');
         await scene.settle();
         if (scene.writes.length === cut) await scene.restart();

@@ -11,7 +11,7 @@ import { silentLog } from '#lib/log.ts';
 import { startNodeAgent, type RunningAgent } from '#node/agent/node-agent.ts';
 import { createFakeHypervisor, type FakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import type { RunProgram } from '#node/pods/program.ts';
-import type { Preparation, Volumes } from '#node/volumes-port.ts';
+import type { Preparation, PreparedVolume, Volumes } from '#node/volumes-port.ts';
 import { volumeSnapshotDefinitions } from '#operator/objects/volume-snapshot-definitions.ts';
 import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
@@ -28,18 +28,28 @@ export const CONTENTS = `/apis/${SNAPSHOTS}/v1/volumesnapshotcontents`;
 /** Volumes that are ready at once, unless a test says otherwise; it keeps account of what was asked for. */
 export interface FakeVolumes extends Volumes {
   next: Preparation;
+  /** What is plugged in by this name; not known means some medium. */
+  readonly media: Map<string, PreparedVolume>;
   readonly calls: string[];
 }
+
+const aMedium = (name: string): PreparedVolume => ({
+  source: { path: `/simulated/${name}`, format: 'raw' },
+  readonly: false,
+});
 
 export function fakeVolumes(): FakeVolumes {
   const calls: string[] = [];
   const volumes: FakeVolumes = {
     next: { is: 'ready', volumes: new Map() },
+    media: new Map(),
     calls,
-    prepare: async ({ metadata }) => {
-      calls.push(`prepare ${metadata.name}`);
-      return volumes.next;
+    prepare: async ({ metadata }, _, { names }) => {
+      calls.push(['prepare', metadata.name, ...(names ?? [])].join(' '));
+      if (names === undefined || volumes.next.is !== 'ready') return volumes.next;
+      return { is: 'ready', volumes: new Map(names.map((name) => [name, volumes.media.get(name) ?? aMedium(name)])) };
     },
+    releaseVolume: async (_, name) => void calls.push(`releaseVolume ${name}`),
     release: async () => void calls.push('release'),
     releaseUnwanted: async () => undefined,
     removeData: async ({ metadata }) => void calls.push(`removeData ${metadata.name}`),
@@ -68,11 +78,18 @@ export interface AgentScene {
   readonly volumes: FakeVolumes;
   readonly agent: () => RunningAgent;
   readonly hypervisor: () => FakeHypervisor;
-  /** Every request of the agent that may change something: `PATCH /api/v1/...`. */
+  /**
+   * What the agent does that may change something: requests (`PATCH /api/v1/...`), and what it does to the devices of a
+   * guest (`plug nic-b`).
+   */
   readonly writes: string[];
+  /** Every domain whose devices were read, over all agents. */
+  readonly learned: string[];
+  /** The next readings fail with these. */
+  readonly learnFaults: Error[];
   settle(): Promise<void>;
   advance(seconds: number): Promise<void>;
-  /** The agent writes this many times more; from then on it reaches nobody, until the next one starts. */
+  /** The agent does this many things more; from then on it reaches nobody, until the next one starts. */
   cutAfter(writes: number): void;
   /** How often a guest was started, over all agents. */
   readonly starts: string[];
@@ -93,15 +110,23 @@ export async function startAgentScene(t: TestContext, { runProgram }: SceneOptio
   const api = await startTestApi({ clock });
   await prepare(api);
   const volumes = fakeVolumes();
+  const [learned, learnFaults]: [string[], Error[]] = [[], []];
+  const { releaseVolume } = volumes;
+  volumes.releaseVolume = async (id, name) => {
+    step(`releaseVolume ${name}`);
+    await releaseVolume(id, name);
+  };
   const writes: string[] = [];
-  const handler = (request: ApiRequest) => {
-    if (request.method !== 'GET') {
-      if (writesLeft-- <= 0) {
-        cut.resolve();
-        throw new Error('the agent is dead');
-      }
-      writes.push(`${request.method} ${request.path}`);
+  /** Something that changes the world, and that an agent that is dead does not do. */
+  const step = (what: string) => {
+    if (writesLeft-- <= 0) {
+      cut.resolve();
+      throw new Error('the agent is dead');
     }
+    writes.push(what);
+  };
+  const handler = (request: ApiRequest) => {
+    if (request.method !== 'GET') step(`${request.method} ${request.path}`);
     return api.core.handler(request);
   };
   let writesLeft = Infinity;
@@ -113,6 +138,21 @@ export async function startAgentScene(t: TestContext, { runProgram }: SceneOptio
     made.create = async (definition, options) => {
       if (made.get(definition.id) === undefined) starts.push(definition.name);
       await create(definition, options);
+    };
+    const [learn, plug, unplug] = [made.learn.bind(made), made.plug.bind(made), made.unplug.bind(made)];
+    made.learn = async (id) => {
+      learned.push(id);
+      const fault = learnFaults.shift();
+      if (fault !== undefined) throw fault;
+      return await learn(id);
+    };
+    made.plug = async (id, device) => {
+      step(`plug ${device.id}`);
+      await plug(id, device);
+    };
+    made.unplug = async (id, device) => {
+      step(`unplug ${device}`);
+      await unplug(id, device);
     };
     return made;
   };
@@ -142,6 +182,8 @@ export async function startAgentScene(t: TestContext, { runProgram }: SceneOptio
     clock,
     volumes,
     writes,
+    learned,
+    learnFaults,
     starts,
     cutAfter: (count) => void (writesLeft = count),
     agent: () => agent,

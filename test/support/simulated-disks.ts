@@ -52,9 +52,10 @@ export class SimulatedDisks {
   /** Claims must be bound, and volumes from snapshots filled, as on a real node. */
   volumes(): Volumes {
     return {
-      prepare: async ({ spec }, lookups) => {
+      prepare: async ({ spec }, lookups, { names }) => {
         const volumes = new Map<string, PreparedVolume>();
         for (const { name, persistentVolumeClaim } of spec.volumes ?? []) {
+          if (names?.includes(name) === false) continue;
           let path = `${DISKS}${name}`;
           if (persistentVolumeClaim !== undefined) {
             const found = await volumeOfClaim(persistentVolumeClaim.claimName, lookups);
@@ -67,6 +68,7 @@ export class SimulatedDisks {
         }
         return { is: 'ready', volumes };
       },
+      releaseVolume: async () => {},
       release: async () => {},
       releaseUnwanted: async () => {},
       removeData: async (volume) => void this.#storageOf(volume).contents.delete(volume.metadata.name),

@@ -12,6 +12,7 @@ import { startNodeAgent, type RunningAgent } from '#node/agent/node-agent.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { GuestKernel } from '#node/domains/start-domain.ts';
 import { parseEndpointPath } from '#node/endpoint/route.ts';
+import { serveHost } from '#node/endpoint/serve-host.ts';
 import { serveVerb } from '#node/endpoint/serve-verb.ts';
 import type { FakeGuest } from '#node/hypervisor/fake/fake-guest.ts';
 import { FakeHost } from '#node/hypervisor/fake/fake-host.ts';
@@ -158,14 +159,24 @@ class WatchedHost extends FakeHost {
 
 /** Calls the agents as functions: the same paths as over HTTPS. Consoles are not carried. */
 export function directConnections(nodes: () => readonly SimulatedNode[]): NodeConnections {
+  const agentOf = (node: string): RunningAgent => {
+    const found = nodes().find(({ name }) => name === node);
+    const agent = found?.isIsolated === true ? undefined : found?.agent;
+    if (agent === undefined) throw internalError(`Cannot reach the agent of node "${node}": no connection in time`);
+    return agent;
+  };
   return {
     async put({ node, path }) {
-      const found = nodes().find(({ name }) => name === node);
-      const agent = found?.isIsolated === true ? undefined : found?.agent;
-      if (agent === undefined) throw internalError(`Cannot reach the agent of node "${node}": no connection in time`);
+      const agent = agentOf(node);
       const route = parseEndpointPath(path);
       if (route.kind !== 'verb') throw notFound({ group: '', plural: 'paths' }, path);
       await serveVerb(agent, route);
+    },
+    async post({ node, path, body, signal }) {
+      const agent = agentOf(node);
+      const route = parseEndpointPath(path);
+      if (route.kind !== 'host') throw notFound({ group: '', plural: 'paths' }, path);
+      return Buffer.from(JSON.stringify(await serveHost(agent, route, body, { signal })));
     },
     upgrade: () => Promise.reject(internalError('nodes of this plane have no consoles')),
     close() {},

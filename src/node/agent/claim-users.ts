@@ -1,4 +1,7 @@
-/** Who uses a claim on this node: pods by an index, guests that live, and the disks that stand on it. */
+/**
+ * Who uses a claim on this node: pods and instances by an index, guests that live, and the disks that stand on it. A pod
+ * does not tell of disks that came while its guest ran; the instance does.
+ */
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import type { PersistentVolume, Pod } from '#kube/core-kinds.ts';
@@ -14,7 +17,13 @@ export interface ClaimName {
   readonly name: string;
 }
 
-export function indexClaims(pods: Informer<Pod>): void {
+/** Of both; may be called again. */
+export function indexClaims(pods: Informer<Pod>, vmis: Informer<VirtualMachineInstance>): void {
+  vmis.addIndex(BY_CLAIM, ({ metadata, spec }) =>
+    (spec.volumes ?? []).flatMap(({ persistentVolumeClaim }) =>
+      persistentVolumeClaim === undefined ? [] : [`${metadata.namespace}/${persistentVolumeClaim.claimName}`],
+    ),
+  );
   pods.addIndex(BY_CLAIM, ({ metadata, spec }) =>
     (spec.volumes ?? []).flatMap(({ persistentVolumeClaim }) =>
       persistentVolumeClaim === undefined ? [] : [`${metadata.namespace}/${persistentVolumeClaim.claimName}`],
@@ -30,6 +39,14 @@ export function claimOf({ spec }: PersistentVolume): ClaimName {
 /** Pods that have not ended. */
 export function usersOf({ namespace, name }: ClaimName, pods: Informer<Pod>): Stored<Pod>[] {
   return pods.byIndex(BY_CLAIM, `${namespace}/${name}`).filter((pod) => !hasEnded(pod));
+}
+
+/** Instances that name the claim, and whose guest lives. */
+export function guestsOf(
+  { namespace, name }: ClaimName,
+  { vmis, hypervisor }: { vmis: Informer<VirtualMachineInstance>; hypervisor: Hypervisor },
+): Stored<VirtualMachineInstance>[] {
+  return vmis.byIndex(BY_CLAIM, `${namespace}/${name}`).filter(({ metadata }) => isAlive(hypervisor, metadata.uid));
 }
 
 export function isAlive(hypervisor: Hypervisor, id: string): boolean {

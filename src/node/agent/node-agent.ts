@@ -15,12 +15,16 @@ import { VOLUME_SNAPSHOT_CONTENTS } from '#kube/volume-snapshot-kinds.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { containerLog } from '#node/agent/container-logs.ts';
+import { diskDoor } from '#node/agent/disk-door.ts';
+import { hostList } from '#node/agent/host-list.ts';
 import { startFillKeeper } from '#node/agent/fill-keeper.ts';
 import { startSnapshotKeeper } from '#node/agent/snapshot-keeper.ts';
 import { startVolumeKeeper } from '#node/agent/volume-keeper.ts';
+import { DeviceBook } from '#node/domains/device-book.ts';
 import { startDomainController } from '#node/domains/domain-controller.ts';
 import { DomainNotes } from '#node/domains/domain-notes.ts';
 import type { NodeFacts } from '#node/domains/domain-world.ts';
+import { HotplugNotes } from '#node/domains/hotplug-notes.ts';
 import { instanceOf } from '#node/domains/observe-domain.ts';
 import type { GuestKernel } from '#node/domains/start-domain.ts';
 import { Turns } from '#node/domains/turns.ts';
@@ -98,12 +102,15 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   const registration = register({ client, nodes, description, clock, log, signal });
   const events = new EventRecorder({ writer: client, clock, log, component: 'virt-handler', instance: name, signal });
   const turns = new Turns();
+  const book = new DeviceBook({ hypervisor, clock });
   const shared = { client, pods, vmis, hypervisor, volumes, turns, clock, log, signal };
   const domains = startDomainController({
     ...shared,
     guest: options.guest,
     node,
     notes: new DomainNotes(),
+    hotplugNotes: new HotplugNotes(),
+    book,
     ownPods: new OwnWrites<Pod>(),
     ownVmis: new OwnWrites<VirtualMachineInstance>(),
     events,
@@ -112,6 +119,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   const keeping = { ...shared, node: name, persistentVolumes, contents, events };
   const keepers = [startVolumeKeeper(keeping), startFillKeeper(keeping), startSnapshotKeeper(keeping)];
   const parts = [registration, domains, programs, ...keepers];
+  const disks = diskDoor(shared);
 
   return {
     name,
@@ -126,6 +134,8 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
       await Promise.all([...parts.map((part) => part.stop()), caches.stopped()]);
     },
     ...endpointAgent(hypervisor, vmis, turns),
+    ...(disks && { disks }),
+    host: hostList({ hypervisor, book }),
     logs: (namespace, pod, container) => containerLog({ pods, programs, hypervisor }, { namespace, pod, container }),
   };
 }
@@ -175,14 +185,14 @@ function endpointAgent(
   hypervisor: Hypervisor,
   vmis: Informer<VirtualMachineInstance>,
   turns: Turns,
-): Omit<EndpointAgent, 'logs'> {
+): Omit<EndpointAgent, 'logs' | 'host' | 'disks'> {
   return {
     find(namespace, vmiName) {
       const name = `${namespace}/${vmiName}`;
       const known = hypervisor.get(vmis.get(name)?.metadata.uid ?? '');
       if (known !== undefined) return known;
       // An ended one may still be there beside its successor of the same name.
-      const found = hypervisor.list().filter((domain) => domain.name === name);
+      const found = hypervisor.list().filter((domain) => domain.name === name && domain.origin === undefined);
       return found.find(({ current }) => current.state !== 'ended') ?? found.at(-1);
     },
     pause: (id) => turns.take(id, () => hypervisor.pause(id)),

@@ -6,7 +6,7 @@ import { formatSnapshotHandle } from '#api/snapshot-handle.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
-import { claimOf, disksOf, isAlive, usersOf } from '#node/agent/claim-users.ts';
+import { claimOf, guestsOf, usersOf } from '#node/agent/claim-users.ts';
 import {
   NS_PER_MS,
   placeOf,
@@ -65,9 +65,8 @@ function throwIfInUse(volume: Stored<PersistentVolume>, { pods, vmis, hypervisor
   // Also one that is still to start: it would begin in the middle of the copy.
   const pod = usersOf(claim, pods).find((user) => instanceOf(user).length > 0);
   if (pod !== undefined) throw new Error(`PersistentVolume "${name}" is in use by pod "${pod.metadata.name}"`);
-  // A guest outlives its pod by a moment.
-  const isUser = (id: string) => isAlive(hypervisor, id) && disksOf(id, claim, vmis).length > 0;
-  const vmi = vmis.list().find(({ metadata }) => isUser(metadata.uid));
+  // A guest outlives its pod by a moment, and its pod does not tell of all of its disks.
+  const [vmi] = guestsOf(claim, { vmis, hypervisor });
   if (vmi === undefined) return;
   throw new Error(`PersistentVolume "${name}" is in use by VirtualMachineInstance "${vmi.metadata.name}"`);
 }

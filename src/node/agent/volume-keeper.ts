@@ -16,7 +16,7 @@ import {
 import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { claimOf, disksOf, indexClaims, isAlive, usersOf } from '#node/agent/claim-users.ts';
+import { claimOf, disksOf, guestsOf, indexClaims, isAlive, usersOf } from '#node/agent/claim-users.ts';
 import { decideVolume, grownClaimStatus, hasGrown } from '#node/agent/decide-volume.ts';
 import { dropFinalizer } from '#node/agent/drop-finalizer.ts';
 import { instanceOf } from '#node/domains/observe-domain.ts';
@@ -51,8 +51,8 @@ const BACKOFF = { firstMs: 500, maxMs: 60_000 };
 
 /** To be called when the informers have synced. */
 export function startVolumeKeeper(parts: VolumeKeeperParts): VolumeKeeper {
-  const { persistentVolumes, pods, clock, log, signal } = parts;
-  indexClaims(pods);
+  const { persistentVolumes, pods, vmis, clock, log, signal } = parts;
+  indexClaims(pods, vmis);
   const queue = new WorkQueue({
     clock,
     concurrency: CONCURRENCY,
@@ -88,17 +88,21 @@ async function growGuests(volume: Stored<PersistentVolume>, parts: VolumeKeeperP
   const { client, pods, vmis, hypervisor, turns, volumes, signal } = parts;
   const { namespace, name } = claimOf(volume);
   const users = usersOf({ namespace, name }, pods);
-  if (users.length === 0) return {};
+  const plugged = guestsOf({ namespace, name }, parts).map(({ metadata }) => metadata.uid);
+  if (users.length === 0 && plugged.length === 0) return {};
   const claim = await getIfThere(client, PERSISTENT_VOLUME_CLAIMS, { namespace, name }, signal);
   if (claim === undefined || claim.spec.volumeName !== volume.metadata.name || !hasGrown(volume, claim)) return {};
-  const running = users.flatMap(instanceOf).filter((id) => isAlive(hypervisor, id));
+  const running = [...new Set([...users.flatMap(instanceOf), ...plugged])].filter((id) => isAlive(hypervisor, id));
   // One that is still to start finds its volume grown; the claim waits to be told all the same.
   if (running.length === 0) return { afterMs: STARTING_MS };
   const bytes = await volumes.grow(volume);
   for (const id of running) {
     for (const disk of disksOf(id, { namespace, name }, vmis)) {
       await turns.take(id, async () => {
-        if (isAlive(hypervisor, id)) await hypervisor.resizeDisk(id, disk, bytes);
+        // One that is still to be plugged in finds its volume grown.
+        const devices = hypervisor.inspect(id)?.definition.devices ?? [];
+        const isThere = isAlive(hypervisor, id) && devices.some((device) => device.id === disk);
+        if (isThere) await hypervisor.resizeDisk(id, disk, bytes);
       });
     }
   }

@@ -6,10 +6,13 @@ import type { Stored } from '#kube/meta.ts';
 import { invariant, unreachable } from '#lib/invariant.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import { actOnDevice } from '#node/domains/act-on-device.ts';
+import type { HotplugState } from '#node/domains/decide-hotplug.ts';
+import type { DeviceBook } from '#node/domains/device-book.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainNotes } from '#node/domains/domain-notes.ts';
 import type { DomainWorld, NodeFacts } from '#node/domains/domain-world.ts';
+import type { HotplugNotes } from '#node/domains/hotplug-notes.ts';
 import { startDomain, type GuestKernel } from '#node/domains/start-domain.ts';
 import { writeVmiStatus } from '#node/domains/write-vmi-status.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
@@ -26,6 +29,8 @@ export interface ActParts {
   readonly guest: GuestKernel | undefined;
   readonly node: NodeFacts;
   readonly notes: DomainNotes;
+  readonly hotplugNotes: HotplugNotes;
+  readonly book: DeviceBook;
   readonly ownPods: OwnWrites<Pod>;
   readonly ownVmis: OwnWrites<VirtualMachineInstance>;
   readonly events: EventSink;
@@ -34,8 +39,11 @@ export interface ActParts {
   readonly signal: AbortSignal;
 }
 
-/** `changed`: the domain is not what the decision was made on. Otherwise when to look again, if at all. */
-export type ActResult = { readonly changed: true } | { readonly afterMs?: number };
+/**
+ * `changed`: the domain is not what the decision was made on. `again`: what is left of the decision still holds, and then
+ * there is more to decide. Otherwise when to look again, if at all.
+ */
+export type ActResult = { readonly changed: true } | { readonly again?: true; readonly afterMs?: number };
 
 const CHANGED: ActResult = { changed: true };
 
@@ -64,14 +72,25 @@ export async function act(id: string, action: DomainAction, world: DomainWorld, 
       // In this order: as long as the domain is known, what fails or is cut off here is done again.
       await volumes.release(id);
       await hypervisor.remove(id);
+      parts.book.forget(id);
+      parts.hotplugNotes.forget(id);
       if (world.pod === undefined || world.pod.metadata.deletionTimestamp !== undefined) notes.forget(id);
       return {};
     case 'reportPod':
       await report(world, action.view, parts);
       return {};
+    case 'learn':
+      await learn(id, world, parts);
+      return { again: true };
     case 'reportVmi':
-      await reportVmi(id, world, action.learn, parts);
+      await reportVmi(id, world, action.hotplug, parts);
       return {};
+    case 'plug':
+    case 'unplug':
+    case 'clear':
+    case 'verify':
+      await actOnDevice(id, action, world, parts);
+      return { again: true };
     case 'removePod':
       invariant(world.pod !== undefined, 'a pod that is removed is there');
       await removePod(world.pod, parts);
@@ -94,7 +113,9 @@ async function start(id: string, world: DomainWorld, parts: ActParts): Promise<v
   });
   switch (outcome.is) {
     case 'started':
-      notes.started(id, macsOf(outcome.definition));
+      notes.started(id);
+      for (const [device, claim] of outcome.claims) parts.hotplugNotes.standsOn(id, device, claim);
+      for (const note of outcome.notes) warn(vmi, parts, note);
       return tell(world, parts, 'Started', 'VirtualMachineInstance started.');
     case 'waiting':
       notes.waiting(id, outcome.reason, outcome.message, clock.elapsed());
@@ -104,12 +125,6 @@ async function start(id: string, world: DomainWorld, parts: ActParts): Promise<v
       notes.failed(id, outcome.reason, outcome.message);
       return warn(vmi, parts, outcome);
   }
-}
-
-function macsOf({ devices }: DomainDefinition): ReadonlyMap<string, string> {
-  return new Map(
-    devices.flatMap((device) => (device.type === 'interface' ? [[device.name, device.macAddress] as const] : [])),
-  );
 }
 
 async function report(world: DomainWorld, view: PodView, parts: ActParts): Promise<void> {
@@ -124,15 +139,28 @@ async function report(world: DomainWorld, view: PodView, parts: ActParts): Promi
   if (view.reason === 'GuestCrashed') tell(world, parts, 'Stopped', 'The VirtualMachineInstance crashed.', 'Warning');
 }
 
-async function reportVmi(id: string, world: DomainWorld, learn: boolean, parts: ActParts): Promise<void> {
-  const { vmi, domain } = world;
+/** What the hypervisor cannot tell now is asked again: the book says when, and the guest is reported meanwhile. */
+async function learn(id: string, { vmi }: DomainWorld, { book, log }: ActParts): Promise<void> {
+  const { deviceHash: hash, deviceRevision: revision } = vmi?.status ?? {};
+  try {
+    await book.read(id, { ...(hash === undefined ? {} : { hash }), ...(revision === undefined ? {} : { revision }) });
+  } catch (err) {
+    log.warn({ err, domain: id }, 'Cannot read the devices of a guest; trying again');
+  }
+}
+
+async function reportVmi(
+  id: string,
+  { vmi, domain, inspection, reading }: DomainWorld,
+  hotplug: readonly HotplugState[] | undefined,
+  parts: ActParts,
+): Promise<void> {
   invariant(vmi !== undefined && domain !== undefined, 'a guest that is reported is there');
-  const { hypervisor, notes, node, clock, ownVmis } = parts;
-  const devices = learn ? await hypervisor.learn(id) : (vmi.status?.devices ?? []);
-  const { macs } = notes.get(id);
-  const written = await writeVmiStatus(vmi, { domain, devices, macs, node, nowMs: clock.now() }, parts);
+  const { hotplugNotes, node, clock, ownVmis } = parts;
+  const facts = { domain, inspection, reading, hotplug, node, nowMs: clock.now() };
+  const written = await writeVmiStatus(vmi, facts, parts);
   if (written !== undefined) ownVmis.wrote(written);
-  notes.told(id);
+  hotplugNotes.told(id);
 }
 
 function tell(

@@ -4,11 +4,14 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
+import type { InterfaceDevice } from '#node/definition/domain-definition.ts';
 import { decideDomain } from '#node/domains/decide-domain.ts';
 import type { Attempt, DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
+import type { HotplugNote } from '#node/domains/hotplug-notes.ts';
 import { reportedStatus } from '#node/domains/vmi-report.ts';
 import type { Domain, DomainState } from '#node/hypervisor/hypervisor.ts';
+import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
 
 const NOW = 1_900_000_000_000;
 const STORED = { uid: 'u', resourceVersion: '1', creationTimestamp: timestamp(NOW), namespace: 'ns' };
@@ -38,25 +41,45 @@ const node: DomainWorld['node'] = {
 };
 
 function aDomain(current: DomainState = { state: 'running' }): Domain {
-  return { id: 'u', name: 'ns/db', machine: 'pc-q35-7.2', startedAtMs: NOW, current };
+  return { id: 'u', name: 'ns/db', machine: 'pc-q35-7.2', startedAtMs: NOW, current, deviceEvents: 0 };
 }
 
-type VmiFacts = { grace?: number; deleted?: boolean; status?: VirtualMachineInstance['status']; told?: Domain };
+const nic: InterfaceDevice = {
+  type: 'interface',
+  id: 'nic-default',
+  name: 'default',
+  model: 'virtio',
+  macAddress: '02:00:00:00:00:01',
+  backend: { type: 'user' },
+};
+const inspection = { definition: { ...aDefinition(), devices: [nic] }, leaving: [] };
+const reading = { devices: [], hash: 'h1', revision: 7 };
 
-function aVmi({ grace, deleted, status, told }: VmiFacts = {}): Stored<VirtualMachineInstance> {
+interface VmiFacts {
+  readonly grace?: number;
+  readonly deleted?: boolean;
+  readonly status?: VirtualMachineInstance['status'];
+  readonly told?: Domain;
+  readonly spec?: Partial<VirtualMachineInstance['spec']>;
+}
+
+function aVmi({ grace, deleted, status, told, spec }: VmiFacts = {}): Stored<VirtualMachineInstance> {
   const vmi: Stored<VirtualMachineInstance> = {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstance',
     metadata: { ...STORED, name: 'db', ...(deleted ? { deletionTimestamp: timestamp(NOW) } : {}) },
-    spec: { domain: {}, ...(grace === undefined ? {} : { terminationGracePeriodSeconds: grace }) },
+    spec: { domain: {}, ...(grace === undefined ? {} : { terminationGracePeriodSeconds: grace }), ...spec },
     status: { nodeName: 'n1', phase: 'Scheduled', activePods: { u: '' }, ...status },
   };
   if (told === undefined) return vmi;
-  return { ...vmi, status: reportedStatus(vmi, { domain: told, devices: [], node, nowMs: NOW }) };
+  return { ...vmi, status: reportedStatus(vmi, { domain: told, inspection, reading, hotplug: [], node, nowMs: NOW }) };
 }
 
 const running = aDomain();
 const paused = aDomain({ state: 'paused' });
+const ofHostApi: Domain = { ...running, origin: 'host-api' };
+const interfaces = ['default', 'second'].map((name) => ({ name, masquerade: {} }));
+const twoNics = { domain: { devices: { interfaces } }, networks: interfaces.map(({ name }) => ({ name, pod: {} })) };
 const ended = (how: 'shutdown' | 'destroyed' | 'crashed') => aDomain({ state: 'ended', how });
 const waiting = (tries: number, inMs: number): Attempt => ({
   is: 'waiting',
@@ -73,8 +96,11 @@ function shown(action: DomainAction): string {
       return ['reportPod', action.view.phase, action.view.reason ?? action.view.state.waiting?.reason]
         .filter((word) => word !== undefined)
         .join(' ');
-    case 'reportVmi':
-      return action.learn ? 'learn' : 'reportVmi';
+    case 'plug':
+    case 'unplug':
+    case 'clear':
+    case 'verify':
+      return `${action.do} ${action.device.id}`;
     case 'lookAgain':
       return `lookAgain ${action.afterMs}`;
     default:
@@ -126,16 +152,32 @@ const groups: Record<string, Record<string, Case>> = {
     },
   },
   'with a guest': {
-    'is reported, with its devices': {
+    'has its devices read first': {
       pod: aPod(),
       vmi: aVmi(),
       domain: running,
+      readingDueAtMs: 0,
       want: ['reportPod Running', 'learn'],
+    },
+    'is reported then': {
+      pod: aPod(),
+      vmi: aVmi(),
+      domain: running,
+      reading,
+      want: ['reportPod Running', 'reportVmi'],
+    },
+    'is reported also while they cannot be read, and they are read later': {
+      pod: aPod(),
+      vmi: aVmi(),
+      domain: running,
+      readingDueAtMs: NOW + 200,
+      want: ['reportPod Running', 'reportVmi', 'lookAgain 200'],
     },
     'is not reported to an instance that is not on this node yet': {
       pod: aPod(),
       vmi: aVmi({ status: { nodeName: undefined } }),
       domain: running,
+      readingDueAtMs: 0,
       want: ['reportPod Running'],
     },
     'is left alone when all is said': {
@@ -150,11 +192,30 @@ const groups: Record<string, Record<string, Case>> = {
       domain: paused,
       want: ['reportPod Running', 'reportVmi'],
     },
-    'is learned again after another start': {
-      pod: aPod(),
-      vmi: aVmi({ told: { ...running, startedAtMs: NOW - 5000 } }),
+    'is reported again when its devices are others': {
+      pod: aPod({ phase: 'Running' }),
+      vmi: aVmi({ told: running }),
       domain: running,
-      want: ['reportPod Running', 'learn'],
+      reading: { ...reading, hash: 'h2', revision: 8 },
+      want: ['reportPod Running', 'reportVmi'],
+    },
+    'is told of what it lacks before it gets it': {
+      pod: aPod({ phase: 'Running' }),
+      vmi: aVmi({ told: running, spec: twoNics }),
+      domain: running,
+      want: ['reportPod Running', 'reportVmi', 'plug nic-second'],
+    },
+    'gets nothing more when its instance is deleted': {
+      pod: aPod({ phase: 'Running' }),
+      vmi: aVmi({ told: running, spec: twoNics, deleted: true }),
+      domain: running,
+      want: ['reportPod Running'],
+    },
+    'gets nothing more when it has ended': {
+      pod: aPod({ phase: 'Running' }),
+      vmi: aVmi({ told: running, spec: twoNics }),
+      domain: ended('shutdown'),
+      want: ['reportPod Succeeded'],
     },
     'is reported when its instance is gone': { pod: aPod(), domain: running, want: ['reportPod Running'] },
     'has shut down': {
@@ -182,6 +243,18 @@ const groups: Record<string, Record<string, Case>> = {
       want: [],
     },
     'is switched off where its pod has ended': { pod: aPod({ phase: 'Failed' }), domain: running, want: ['destroy'] },
+  },
+  'beside a guest of the host API': {
+    'is not there, and the guest is left alone': { domain: ofHostApi, want: [] },
+    'is not there, and the devices of the guest are read': { domain: ofHostApi, readingDueAtMs: 0, want: ['learn'] },
+    'starts nothing': { pod: aPod(), vmi: aVmi(), domain: ofHostApi, want: ['reportPod Pending DomainInUse'] },
+    'ends nothing when it is deleted': {
+      pod: aPod({ deleted: 45 }),
+      vmi: aVmi(),
+      domain: ofHostApi,
+      want: ['removePod'],
+    },
+    'ends nothing when it is deleted and held': { pod: aPod({ deleted: 0 }), domain: ofHostApi, want: [] },
   },
   'to be stopped': {
     'has nothing to stop': { pod: aPod({ deleted: 45 }), vmi: aVmi(), want: ['remove', 'removePod'] },
@@ -272,7 +345,9 @@ for (const [group, cases] of Object.entries(groups)) {
     for (const [sentence, { want, ...world }] of Object.entries(cases)) {
       it(sentence, () => {
         const none = { pod: undefined, vmi: undefined, domain: undefined, attempt: undefined, stopping: undefined };
-        assert.deepEqual(decideDomain({ ...none, ...world, node, nowMs: 0, elapsedMs: NOW }).map(shown), want);
+        const read = { inspection, reading, readingDueAtMs: undefined, hotplugNotes: new Map<string, HotplugNote>() };
+        const given = { ...none, ...read, ...world, node, nowMs: 0, elapsedMs: NOW };
+        assert.deepEqual(decideDomain(given).map(shown), want);
       });
     }
   });

@@ -11,12 +11,14 @@ import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 import { refusedView, waitingView } from '#node/pods/pod-status.ts';
+import { decideHotplug, hotplugStates, type HotplugState } from '#node/domains/decide-hotplug.ts';
 import { decideStop } from '#node/domains/decide-stop.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import { domainView, lostView } from '#node/domains/domain-view.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
 import { isActive } from '#node/domains/active-pod.ts';
-import { hasReport, needsLearning } from '#node/domains/vmi-report.ts';
+import { hotplugDevices } from '#node/domains/hotplug-devices.ts';
+import { hasReport } from '#node/domains/vmi-report.ts';
 
 /** What is over in a moment is not worth a write: a claim is mostly bound within the first two. */
 const TRIES_BEFORE_TOLD = 3;
@@ -25,12 +27,26 @@ const UNCLAIMED_MS = 10_000;
 
 export function decideDomain(world: DomainWorld): readonly DomainAction[] {
   const { pod, domain } = world;
+  if (domain?.origin === 'host-api') return leaveToHostApi(world);
   if (pod === undefined) return clearUnwanted(world, 'no pod wants the guest any more');
   if (pod.metadata.deletionTimestamp !== undefined) return decideStop(world, pod);
   if (domain !== undefined) return hasEnded(pod) ? endLeftover(world) : reportDomain(world, domain);
   if (hasEnded(pod)) return [];
   if (pod.status?.phase === 'Running') return [{ do: 'reportPod', view: lostView(world.nowMs) }];
   return decideStart(world, pod);
+}
+
+/** Who made it ends it. Its devices are read as those of all guests are. */
+function leaveToHostApi(world: DomainWorld): readonly DomainAction[] {
+  const { pod } = world;
+  const reading = decideReading(world);
+  if (pod === undefined) return reading;
+  if (pod.metadata.deletionTimestamp === undefined) {
+    if (hasEnded(pod)) return reading;
+    const message = 'The host API runs a guest of this id.';
+    return [{ do: 'reportPod', view: waitingView('DomainInUse', message) }, ...reading];
+  }
+  return pod.metadata.deletionGracePeriodSeconds === 0 ? reading : [{ do: 'removePod' }, ...reading];
 }
 
 function clearUnwanted({ domain, attempt }: DomainWorld, why: string): readonly DomainAction[] {
@@ -46,12 +62,35 @@ function endLeftover({ domain }: DomainWorld): readonly DomainAction[] {
 
 function reportDomain(world: DomainWorld, domain: NonNullable<DomainWorld['domain']>): readonly DomainAction[] {
   const report: DomainAction = { do: 'reportPod', view: domainView(domain, world.nowMs) };
-  const { vmi, node } = world;
+  const { vmi, node, inspection, reading } = world;
   // Others may not let us write before the instance says that it is ours; that it does so is news that comes by itself.
   if (vmi === undefined || !isOurs(vmi, node.name)) return [report];
-  const learn = domain.current.state !== 'ended' && needsLearning(vmi, domain);
-  if (!learn && hasReport(vmi, domain, node)) return [report];
-  return [report, { do: 'reportVmi', learn }];
+  const learning = decideReading(world);
+  // First: most of the time there is one thing to tell then instead of two.
+  if (learning.some((action) => action.do === 'learn')) return [report, ...learning];
+  const { hotplug, actions } = decideDevices(world, vmi);
+  const isTold = hasReport(vmi, { domain, node, inspection, reading, hotplug });
+  return [report, ...(isTold ? [] : [{ do: 'reportVmi', hotplug } as const]), ...actions, ...learning];
+}
+
+function decideReading({ readingDueAtMs, elapsedMs }: DomainWorld): readonly DomainAction[] {
+  if (readingDueAtMs === undefined) return [];
+  return readingDueAtMs <= elapsedMs ? [{ do: 'learn' }] : [{ do: 'lookAgain', afterMs: readingDueAtMs - elapsedMs }];
+}
+
+/** What is on its way: nothing while the guest, or its instance, comes to its end. */
+function decideDevices(
+  { domain, inspection, hotplugNotes, elapsedMs }: DomainWorld,
+  vmi: NonNullable<DomainWorld['vmi']>,
+): { hotplug: readonly HotplugState[] | undefined; actions: readonly DomainAction[] } {
+  const isOver = domain?.current.state === 'ended' || vmi.metadata.deletionTimestamp !== undefined;
+  if (isOver || inspection === undefined) return { hotplug: undefined, actions: [] };
+  const devices = hotplugDevices(vmi, inspection, hotplugNotes);
+  const told = new Set(vmi.status?.hotplug?.map(({ device }) => device));
+  return {
+    hotplug: hotplugStates(devices, hotplugNotes, (device) => told.has(device)),
+    actions: decideHotplug(devices, hotplugNotes, elapsedMs),
+  };
 }
 
 function isOurs({ metadata, status }: NonNullable<DomainWorld['vmi']>, node: string): boolean {

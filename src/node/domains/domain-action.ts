@@ -1,4 +1,6 @@
 /** All that the agent ever does for one guest. act.ts carries it out; decide-domain.ts says when. */
+import type { HotplugState } from '#node/domains/decide-hotplug.ts';
+import type { HotplugDevice } from '#node/domains/hotplug-devices.ts';
 import type { PodView } from '#node/pods/pod-status.ts';
 
 export type DomainAction =
@@ -13,8 +15,18 @@ export type DomainAction =
   /** Clears away an ended or absent domain and what its volumes left; only when its end has been reported. */
   | { readonly do: 'remove' }
   | { readonly do: 'reportPod'; readonly view: PodView }
-  /** Tells the instance what its guest is; asks the hypervisor for the devices first with `learn`. */
-  | { readonly do: 'reportVmi'; readonly learn: boolean }
+  /** Reads the devices of the guest from the hypervisor; where that fails it is due again after a while. */
+  | { readonly do: 'learn' }
+  /** Tells the instance what its guest is. Before anything is plugged or unplugged, so that who comes after us knows of it. */
+  | { readonly do: 'reportVmi'; readonly hotplug: readonly HotplugState[] | undefined }
+  /** Makes the volume of a device ready and plugs it in; only what the guest does not have. */
+  | { readonly do: 'plug'; readonly device: HotplugDevice }
+  /** Asks the guest to let go of it; may be repeated. */
+  | { readonly do: 'unplug'; readonly device: HotplugDevice }
+  /** Clears away what was made for a device; only when the guest has let go of it. */
+  | { readonly do: 'clear'; readonly device: HotplugDevice }
+  /** Finds out whether a disk stands on the claim that the spec names: it may have been exchanged while nobody looked. */
+  | { readonly do: 'verify'; readonly device: HotplugDevice }
   /** Lets the pod object go; only when nothing of it is left here. */
   | { readonly do: 'removePod' }
   /** Looks again after this time, if nothing happens before. */

@@ -32,7 +32,7 @@ export interface RunningDomains {
 
 const CONCURRENCY = 16;
 /** A turn that goes on changing its domain ends all the same, and is taken up again later. */
-const MAX_ROUNDS = 6;
+const MAX_ROUNDS = 10;
 const BACKOFF = { firstMs: 100, maxMs: 10_000 };
 
 /** To be called when the informers have synced; gives them the indexes that it needs. */
@@ -76,6 +76,8 @@ async function turn(id: string, parts: DomainControllerParts): Promise<WorkResul
   for (let round = 0; round < MAX_ROUNDS; round++) {
     parts.signal.throwIfAborted();
     const { strangers, ...world } = await observe(id, parts);
+    // Also where others have removed it.
+    if (world.domain === undefined) forgetDevices(id, parts);
     for (const pod of strangers) await refuseStranger(pod, parts);
     const done = await actAll(id, world, parts);
     if (!('changed' in done)) return { afterMs: done.afterMs };
@@ -83,25 +85,37 @@ async function turn(id: string, parts: DomainControllerParts): Promise<WorkResul
   return { retry: true };
 }
 
+function forgetDevices(id: string, { book, hotplugNotes }: DomainControllerParts): void {
+  book.forget(id);
+  hotplugNotes.forget(id);
+}
+
 async function actAll(id: string, world: DomainWorld, parts: DomainControllerParts) {
   let afterMs: number | undefined;
+  let again = false;
   for (const action of decideDomain(world)) {
     const result = await act(id, action, world, parts);
     if ('changed' in result) return result;
-    afterMs = result.afterMs ?? afterMs;
+    again ||= result.again === true;
+    if (result.afterMs !== undefined) afterMs = Math.min(afterMs ?? result.afterMs, result.afterMs);
   }
-  return { afterMs };
+  return again ? ({ changed: true } as const) : { afterMs };
 }
 
 async function observe(id: string, parts: DomainControllerParts): Promise<DomainWorld & Pick<Seen, 'strangers'>> {
-  const { hypervisor, notes, node, clock } = parts;
+  const { hypervisor, notes, hotplugNotes, book, node, clock } = parts;
   const { strangers, pod, vmi } = await observeObjects(id, hypervisor.get(id), parts);
   const { attempt, stopping } = notes.get(id);
+  const domain = hypervisor.get(id);
   return {
     strangers,
     pod,
     vmi,
-    domain: hypervisor.get(id),
+    domain,
+    inspection: hypervisor.inspect(id),
+    reading: book.get(id),
+    readingDueAtMs: domain && book.dueAtMs(domain),
+    hotplugNotes: hotplugNotes.of(id),
     attempt,
     stopping,
     node,

@@ -11,8 +11,6 @@ const BACKOFF = { firstMs: 50, maxMs: 10_000 };
 interface Note {
   attempt?: Attempt;
   stopping?: Stopping;
-  /** MAC addresses by interface, as defined; until the instance has been told. */
-  macs?: ReadonlyMap<string, string>;
 }
 
 export class DomainNotes {
@@ -32,15 +30,8 @@ export class DomainNotes {
     note.attempt = { is: 'waiting', reason, message, tries, dueAtMs: elapsedMs + backoffMs(tries, BACKOFF) };
   }
 
-  started(id: string, macs: ReadonlyMap<string, string>): void {
-    this.#notes.set(id, { macs });
-  }
-
-  /** The instance knows its guest now. */
-  told(id: string): void {
-    const { stopping } = this.get(id);
-    if (stopping === undefined) this.forget(id);
-    else this.#notes.set(id, { stopping });
+  started(id: string): void {
+    this.forget(id);
   }
 
   /** The guest is asked to go from now on. */

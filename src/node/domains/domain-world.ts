@@ -3,7 +3,9 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Attempt, Stopping } from '#node/domains/domain-action.ts';
-import type { Capabilities, Domain } from '#node/hypervisor/hypervisor.ts';
+import type { Reading } from '#node/domains/device-book.ts';
+import type { DeviceNotes } from '#node/domains/hotplug-devices.ts';
+import type { Capabilities, Domain, DomainInspection } from '#node/hypervisor/hypervisor.ts';
 
 export interface DomainWorld {
   /** The launcher pod on this node. */
@@ -12,12 +14,20 @@ export interface DomainWorld {
   readonly vmi: Stored<VirtualMachineInstance> | undefined;
   /** What the hypervisor has under the uid of the instance. */
   readonly domain: Domain | undefined;
+  /** Its devices as they are now, and those that are going. */
+  readonly inspection: DomainInspection | undefined;
+  /** What this process last read of its devices. */
+  readonly reading: Reading | undefined;
+  /** When they are to be read next; undefined while what is known of them is true. */
+  readonly readingDueAtMs: number | undefined;
+  /** By device. */
+  readonly hotplugNotes: DeviceNotes;
   readonly attempt: Attempt | undefined;
   readonly stopping: Stopping | undefined;
   readonly node: NodeFacts;
   /** The time of day. */
   readonly nowMs: number;
-  /** By Clock.elapsed, as the times of `attempt` and `stopping`: a clock that is set neither cuts a guest off nor keeps it. */
+  /** By Clock.elapsed, as the other times here: a clock that is set neither cuts a guest off nor keeps it. */
   readonly elapsedMs: number;
 }
 

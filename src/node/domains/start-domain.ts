@@ -3,17 +3,17 @@
  * does wrong is thrown, for the queue to try again.
  */
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { ObjectName, Reader } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SECRETS } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { NOTHING_KNOWN, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import { hotpluggableClaims } from '#node/domains/hotplug-devices.ts';
 import { HypervisorError, type Capabilities, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
-import type { VolumeLookups, Volumes } from '#node/volumes-port.ts';
+import type { MissingVolume, Preparation, VolumeLookups, Volumes } from '#node/volumes-port.ts';
 
 export interface GuestKernel {
   readonly kernelPath: string;
@@ -31,14 +31,19 @@ export interface StartParts {
 }
 
 export type StartOutcome =
-  | { readonly is: 'started'; readonly definition: DomainDefinition }
+  | {
+      readonly is: 'started';
+      /** By the id of the disk. */
+      readonly claims: ReadonlyMap<string, string>;
+      /** What people should know of it, although it runs. */
+      readonly notes: readonly { readonly reason: string; readonly message: string }[];
+    }
   | { readonly is: 'waiting' | 'failed'; readonly reason: string; readonly message: string };
 
 export async function startDomain(vmi: Stored<VirtualMachineInstance>, parts: StartParts): Promise<StartOutcome> {
-  const { client, hypervisor, capabilities, volumes, guest, signal } = parts;
+  const { client, hypervisor, capabilities, guest, signal } = parts;
   const known = await knownDevices(vmi, client, signal);
-  const hasEnded = (id: string) => hypervisor.get(id)?.current.state === 'ended';
-  const prepared = await volumes.prepare(vmi, lookups(vmi, client, signal), { signal, hasEnded });
+  const prepared = await prepareVolumes(vmi, parts);
   if (prepared.is !== 'ready') return prepared;
 
   const image = vmi.spec.domain.firmware?.kernelBoot?.container?.image;
@@ -54,21 +59,44 @@ export async function startDomain(vmi: Stored<VirtualMachineInstance>, parts: St
     if (!(error instanceof HypervisorError)) throw error;
     return { is: error.permanent ? 'failed' : 'waiting', reason: 'StartFailed', message: error.message };
   }
-  return { is: 'started', definition: defined.definition };
+  const claims = new Map([...hotpluggableClaims(vmi)].map(([name, claim]) => [`disk-${name}`, claim]));
+  return { is: 'started', claims, notes: notesOf(prepared.missing, defined.notes) };
+}
+
+function notesOf(missing: readonly MissingVolume[] = [], leftOut: readonly string[] = []) {
+  const notes = missing.map(({ name, message }) => ({
+    reason: 'OptionalDiskMissing',
+    message: `Started without the optional disk "${name}": ${message}`,
+  }));
+  return leftOut.length === 0 ? notes : [...notes, { reason: 'UnmanagedDevicesLeftOut', message: leftOut.join(' ') }];
+}
+
+/** All volumes of the instance, or those that are named. */
+export function prepareVolumes(
+  vmi: Stored<VirtualMachineInstance>,
+  { client, hypervisor, volumes, signal }: Pick<StartParts, 'client' | 'hypervisor' | 'volumes' | 'signal'>,
+  names?: readonly string[],
+): Promise<Preparation> {
+  const hasEnded = (id: string) => hypervisor.get(id)?.current.state === 'ended';
+  const options = { signal, hasEnded, ...(names === undefined ? {} : { names }) };
+  return volumes.prepare(vmi, lookups(vmi, client, signal), options);
 }
 
 /** Where the devices of the VM were at its last start; a stand-alone instance has no past. */
-async function knownDevices(
+export async function knownDevices(
   { metadata }: Stored<VirtualMachineInstance>,
   client: Reader,
   signal: AbortSignal,
-): Promise<readonly LearnedDevice[]> {
+): Promise<KnownDevices> {
   const owner = metadata.ownerReferences?.find(({ kind, controller }) => kind === 'VirtualMachine' && controller);
-  if (owner === undefined) return [];
+  if (owner === undefined) return NOTHING_KNOWN;
   const name = { namespace: metadata.namespace, name: owner.name };
   const identity = await getIfThere(client, VIRTUAL_MACHINE_IDENTITIES, name, signal);
   const isOfOwner = identity?.metadata.ownerReferences?.some(({ uid }) => uid === owner.uid);
-  return isOfOwner ? (identity?.status?.devices ?? []) : [];
+  if (!isOfOwner || identity?.status?.devices === undefined) return NOTHING_KNOWN;
+  const { machine, devices, learnedAt } = identity.status;
+  // What nobody has learned here was brought along.
+  return { machine: machine?.type, devices, imported: learnedAt === undefined && devices.length > 0 };
 }
 
 function lookups({ metadata }: Stored<VirtualMachineInstance>, client: Reader, signal: AbortSignal): VolumeLookups {

@@ -3,8 +3,10 @@ import { test } from 'node:test';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { timestamp } from '#lib/clock.ts';
 import type { NodeFacts } from '#node/domains/domain-world.ts';
-import { hasReport, needsLearning, reportedStatus } from '#node/domains/vmi-report.ts';
+import { hasReport, reportedStatus, type GuestFacts } from '#node/domains/vmi-report.ts';
+import type { HotplugState } from '#node/domains/decide-hotplug.ts';
 import type { Capabilities, Domain, DomainState } from '#node/hypervisor/hypervisor.ts';
+import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
 
 const NOW = 1_900_000_000_000;
 
@@ -20,6 +22,7 @@ const aDomain = (current: DomainState = { state: 'running' }): Domain => ({
   machine: 'pc-q35-7.2',
   startedAtMs: NOW,
   current,
+  deviceEvents: 0,
 });
 
 function aVmi(status: VirtualMachineInstance['status'] = {}, domain: VirtualMachineInstance['spec']['domain'] = {}) {
@@ -33,10 +36,14 @@ function aVmi(status: VirtualMachineInstance['status'] = {}, domain: VirtualMach
   return vmi;
 }
 
-const nic = { id: 'nic-default', type: 'interface', device: 'virtio', name: 'default' };
-const devices = [{ id: 'rp0', type: 'controller', device: 'pcie-root-port' }, nic];
-const facts = { domain: aDomain(), devices, node: aNode(), nowMs: NOW };
-const macOf = (status: VirtualMachineInstance['status']) => status?.interfaces?.[0]?.mac;
+const facts: GuestFacts = {
+  domain: aDomain(),
+  inspection: { definition: aDefinition(), leaving: [] },
+  reading: { devices: [], hash: 'h1', revision: 7 },
+  hotplug: [],
+  node: aNode(),
+  nowMs: NOW,
+};
 const conditionTypes = (status: VirtualMachineInstance['status']) => status?.conditions?.map(({ type }) => type);
 
 test('what the controller wrote stays as it is', () => {
@@ -56,14 +63,63 @@ test('the guest is told as it is', () => {
   assert.equal(runtimeUser, 64_055);
 });
 
-test('MAC addresses are those of the definition, of the spec, or those told before', () => {
-  const asked = { devices: { interfaces: [{ name: 'default', macAddress: '02:00:00:00:00:0a' }] } };
+test('interfaces are those that the guest has now', () => {
   const told = { interfaces: [{ name: 'default', mac: '02:00:00:00:00:0b' }] };
-  const macs = new Map([['default', '02:00:00:00:00:0c']]);
-  assert.equal(macOf(reportedStatus(aVmi(told, asked), { ...facts, macs })), '02:00:00:00:00:0c');
-  assert.equal(macOf(reportedStatus(aVmi(told, asked), facts)), '02:00:00:00:00:0a');
-  assert.equal(macOf(reportedStatus(aVmi(told), facts)), '02:00:00:00:00:0b');
-  assert.equal(macOf(reportedStatus(aVmi(), facts)), undefined);
+  const want = [{ name: 'default', mac: '02:00:00:00:00:01', infoSource: 'domain' }];
+  assert.deepEqual(reportedStatus(aVmi(told), facts).interfaces, want);
+  assert.deepEqual(reportedStatus(aVmi(told), { ...facts, inspection: undefined }).interfaces, told.interfaces);
+});
+
+const devicesOf = ({ deviceHash, deviceRevision }: NonNullable<VirtualMachineInstance['status']>) =>
+  [deviceHash, deviceRevision] as const;
+
+test('the hash of the devices is there once they are read, and stands until they are read again', () => {
+  const unread = { ...facts, reading: undefined };
+  assert.deepEqual(devicesOf(reportedStatus(aVmi(), unread)), [undefined, undefined]);
+  const read = reportedStatus(aVmi(), facts);
+  assert.deepEqual(devicesOf(read), ['h1', 7]);
+  assert.deepEqual(devicesOf(reportedStatus(aVmi(read), unread)), ['h1', 7]);
+  const startedAnew = { ...unread, domain: { ...aDomain(), startedAtMs: NOW + 5000 } };
+  assert.deepEqual(devicesOf(reportedStatus(aVmi(read), startedAnew)), [undefined, 7]);
+});
+
+const plugging: HotplugState = { device: 'disk-data', phase: 'Plugging' };
+const unbound: HotplugState = { ...plugging, reason: 'VolumeNotBound', message: 'it is not bound' };
+const failed: HotplugState = { device: 'nic-b', phase: 'Failed', reason: 'PlugFailed', message: 'no port is free' };
+const leaving: HotplugState = { device: 'nic-a', phase: 'Unplugging', reason: 'WaitingForGuest', message: 'asked' };
+
+const pending: Record<string, { hotplug: GuestFacts['hotplug']; want: [string, string] | undefined }> = {
+  'nothing comes or goes': { hotplug: [], want: undefined },
+  'what goes on is not worth a word': { hotplug: [plugging], want: undefined },
+  'a volume is waited for': { hotplug: [unbound], want: ['VolumeNotBound', 'disk-data: it is not bound'] },
+  'the guest is waited for': { hotplug: [leaving], want: ['WaitingForGuest', 'nic-a: asked'] },
+  'what failed is the reason': {
+    hotplug: [leaving, failed],
+    want: ['PlugFailed', 'nic-a: asked; nic-b: no port is free'],
+  },
+};
+for (const [sentence, { hotplug, want }] of Object.entries(pending)) {
+  test(`DeviceChangePending: ${sentence}`, () => {
+    const before = reportedStatus(aVmi(), { ...facts, hotplug: [leaving] });
+    for (const vmi of [aVmi(), aVmi(before)]) {
+      const found = reportedStatus(vmi, { ...facts, hotplug }).conditions?.find(
+        ({ type }) => type === 'DeviceChangePending',
+      );
+      assert.deepEqual(found && [found.reason, found.message], want);
+    }
+  });
+}
+
+test('a phase counts from when it began', () => {
+  const first = reportedStatus(aVmi(), { ...facts, hotplug: [plugging] });
+  assert.deepEqual(first.hotplug, [{ device: 'disk-data', phase: 'Plugging', since: timestamp(NOW) }]);
+  const later = { ...facts, nowMs: NOW + 60_000 };
+  const second = reportedStatus(aVmi(first), { ...later, hotplug: [unbound] });
+  assert.equal(second.hotplug?.[0]?.since, timestamp(NOW));
+  const ready = reportedStatus(aVmi(second), { ...later, hotplug: [{ device: 'disk-data', phase: 'Ready' }] });
+  assert.deepEqual(ready.hotplug, [{ device: 'disk-data', phase: 'Ready', since: timestamp(NOW + 60_000) }]);
+  assert.deepEqual(reportedStatus(aVmi(ready), { ...later, hotplug: undefined }).hotplug, ready.hotplug);
+  assert.equal(reportedStatus(aVmi(ready), later).hotplug, undefined);
 });
 
 test('Paused is there while the guest is paused', () => {
@@ -82,12 +138,12 @@ test('software emulation is said where the processor is emulated, simulation whe
 });
 
 test('what was told once is not told again, at whatever time', () => {
-  const status = reportedStatus(aVmi(), { ...facts, node: aNode('tcg'), nowMs: NOW + 7000 });
-  assert.equal(hasReport(aVmi(status), aDomain(), aNode('tcg')), true);
-  assert.equal(hasReport(aVmi({ ...status, machine: { type: 'other' } }), aDomain(), aNode('tcg')), false);
-  assert.equal(needsLearning(aVmi(status), aDomain()), false);
-  assert.equal(needsLearning(aVmi(status), { ...aDomain(), startedAtMs: NOW + 1000 }), true);
-  assert.equal(needsLearning(aVmi(), aDomain()), true);
+  const told = { ...facts, hotplug: [leaving], node: aNode('tcg') };
+  const status = reportedStatus(aVmi(), { ...told, nowMs: NOW + 7000 });
+  assert.equal(hasReport(aVmi(status), told), true);
+  assert.equal(hasReport(aVmi({ ...status, machine: { type: 'other' } }), told), false);
+  assert.equal(hasReport(aVmi(status), { ...told, hotplug: [] }), false);
+  assert.equal(hasReport(aVmi(status), { ...told, reading: { devices: [], hash: 'h2', revision: 8 } }), false);
 });
 
 test('a guest that could not write its disk was not paused by anybody', () => {

@@ -2,20 +2,24 @@
  * What the agent tells of a guest in the status of its instance: AGENT_FIELDS and AGENT_CONDITIONS, and nothing else. What
  * others wrote there is taken over as it is. Pure.
  */
-import type { LearnedDevice } from '#api/learned-device.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { AGENT_FIELDS, VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { setCondition, type Condition, type NextCondition } from '#kube/conditions.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { timestamp } from '#lib/clock.ts';
+import type { HotplugState } from '#node/domains/decide-hotplug.ts';
+import type { Reading } from '#node/domains/device-book.ts';
 import type { NodeFacts } from '#node/domains/domain-world.ts';
-import type { Capabilities, Domain, DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities, Domain, DomainInspection, DomainState } from '#node/hypervisor/hypervisor.ts';
 
 export interface GuestFacts {
   readonly domain: Domain;
-  readonly devices: readonly LearnedDevice[];
-  /** Of interfaces by name, as the domain was defined: the spec may leave them out. */
-  readonly macs?: ReadonlyMap<string, string> | undefined;
+  /** Undefined once the hypervisor has no more to tell. */
+  readonly inspection: DomainInspection | undefined;
+  /** Undefined until this process has read the devices: what was told of them before stands. */
+  readonly reading: Reading | undefined;
+  /** Undefined: as it was told. */
+  readonly hotplug: readonly HotplugState[] | undefined;
   readonly node: NodeFacts;
   readonly nowMs: number;
 }
@@ -27,51 +31,75 @@ export function reportedStatus(vmi: VirtualMachineInstance, facts: GuestFacts): 
   return { ...old, ...agentFields(vmi, facts), conditions: [...conditions] };
 }
 
-/** The devices are told once for each start: they do not change while it runs. */
-export function needsLearning({ status }: VirtualMachineInstance, { startedAtMs }: Domain): boolean {
-  return status?.devices === undefined || status.guestStarted?.at !== timestamp(startedAtMs);
+/** Whether the status says already what we know. */
+export function hasReport(vmi: VirtualMachineInstance, facts: Omit<GuestFacts, 'nowMs'>): boolean {
+  return deepEqual(reportedStatus(vmi, { ...facts, nowMs: facts.domain.startedAtMs }), vmi.status);
 }
 
-/** Whether the status says already what we know, the devices aside. */
-export function hasReport(vmi: VirtualMachineInstance, domain: Domain, node: NodeFacts): boolean {
-  const devices = vmi.status?.devices ?? [];
-  return deepEqual(reportedStatus(vmi, { domain, devices, node, nowMs: domain.startedAtMs }), vmi.status);
-}
+/** What a hypervisor has to say may be long. */
+const MAX_MESSAGE = 2000;
 
 function agentFields(vmi: VirtualMachineInstance, facts: GuestFacts) {
-  const { domain, devices, node } = facts;
+  const { domain, node } = facts;
   const { cpu = {}, memory, resources } = vmi.spec.domain;
   const asked = memory?.guest ?? resources?.requests?.['memory'] ?? resources?.limits?.['memory'];
   const simulated = node.capabilities.accelerator === 'simulated';
   return {
     machine: { type: domain.machine },
-    interfaces: interfacesOf(vmi, facts),
+    interfaces: interfacesOf(facts) ?? vmi.status?.interfaces,
     currentCPUTopology: { sockets: cpu.sockets ?? 1, cores: cpu.cores ?? 1, threads: cpu.threads ?? 1 },
     memory: asked === undefined ? undefined : { guestAtBoot: asked, guestCurrent: asked, guestRequested: asked },
-    devices: [...devices],
+    ...devicesOf(vmi.status, facts),
+    hotplug: hotplugOf(vmi.status, facts),
     guestStarted: { at: timestamp(domain.startedAtMs), ...(simulated ? { simulated } : {}) },
     runtimeUser: node.guestUid,
   } satisfies Record<(typeof AGENT_FIELDS)[number], unknown>;
 }
 
+/** Until they are read, those of the same start stand; of an earlier one only the revision, that it goes on rising. */
+function devicesOf(old: VmiStatus | undefined, { domain, reading }: GuestFacts) {
+  if (reading !== undefined) return { deviceHash: reading.hash, deviceRevision: reading.revision };
+  const isOfThisStart = old?.guestStarted?.at === timestamp(domain.startedAtMs);
+  return { deviceHash: isOfThisStart ? old?.deviceHash : undefined, deviceRevision: old?.deviceRevision };
+}
+
 /** Addresses inside of user-mode networking are the guest's own and reach nobody: they are not told. */
-function interfacesOf({ spec, status }: VirtualMachineInstance, { devices, macs }: GuestFacts) {
-  const asked = new Map(spec.domain.devices?.interfaces?.map(({ name, macAddress }) => [name, macAddress]));
-  const told = new Map(status?.interfaces?.map(({ name, mac }) => [name, mac]));
-  return devices.flatMap(({ type, name }) => {
-    if (type !== 'interface' || name === undefined) return [];
-    const mac = macs?.get(name) ?? asked.get(name) ?? told.get(name);
-    return [{ name, ...(mac === undefined ? {} : { mac }), infoSource: 'domain' }];
+function interfacesOf({ inspection }: GuestFacts) {
+  return inspection?.definition.devices.flatMap((device) =>
+    device.type === 'interface' ? [{ name: device.name, mac: device.macAddress, infoSource: 'domain' }] : [],
+  );
+}
+
+function hotplugOf(old: VmiStatus | undefined, { hotplug, nowMs }: GuestFacts): VmiStatus['hotplug'] {
+  if (hotplug === undefined) return old?.hotplug;
+  if (hotplug.length === 0) return undefined;
+  return hotplug.map(({ device, phase, message }) => {
+    const told = old?.hotplug?.find((entry) => entry.device === device);
+    const since = told?.phase === phase ? told.since : timestamp(nowMs);
+    return {
+      device,
+      phase,
+      ...(message === undefined ? {} : { message: message.slice(0, MAX_MESSAGE) }),
+      ...(since === undefined ? {} : { since }),
+    };
   });
 }
 
-function agentConditions(old: readonly Condition[] | undefined, { domain, node, nowMs }: GuestFacts) {
-  const now = timestamp(nowMs);
-  const others = (old ?? []).filter(({ type }) => type !== 'Paused' || domain.current.state === 'paused');
+function agentConditions(old: readonly Condition[] | undefined, facts: GuestFacts): readonly Condition[] {
+  const { domain, node, hotplug } = facts;
   const { current } = domain;
-  const conditions = current.state === 'paused' ? setCondition(others, pausedCondition(current), now) : others;
+  const now = timestamp(facts.nowMs);
+  const set: NextCondition[] = [];
+  const over = new Set<string>();
+  if (current.state === 'paused') set.push(pausedCondition(current));
+  else over.add('Paused');
+  const pending = hotplug === undefined ? undefined : changePending(hotplug);
+  if (pending !== undefined) set.push(pending);
+  else if (hotplug !== undefined || current.state === 'ended') over.add('DeviceChangePending');
   const emulation = softwareEmulation(node.capabilities);
-  return emulation === undefined ? conditions : setCondition(conditions, emulation, now);
+  if (emulation !== undefined) set.push(emulation);
+  const others = (old ?? []).filter(({ type }) => !over.has(type));
+  return set.reduce<readonly Condition[]>((conditions, next) => setCondition(conditions, next, now), others);
 }
 
 /** KubeVirt's words. */
@@ -81,6 +109,15 @@ function pausedCondition({ why }: Extract<DomainState, { state: 'paused' }>): Ne
       ? ['PausedIOError', 'VMI was paused, low-level IO error detected']
       : ['PausedByUser', 'VMI was paused by user'];
   return { type: 'Paused', status: 'True', reason, message };
+}
+
+/** What the guest, or a volume, keeps waiting; what just goes on is over in a moment. */
+function changePending(hotplug: readonly HotplugState[]): NextCondition | undefined {
+  const waiting = hotplug.filter(({ reason }) => reason !== undefined);
+  const worst = waiting.find(({ phase }) => phase === 'Failed') ?? waiting[0];
+  if (worst?.reason === undefined) return undefined;
+  const message = waiting.map(({ device, message: why }) => `${device}: ${why ?? ''}`).join('; ');
+  return { type: 'DeviceChangePending', status: 'True', reason: worst.reason, message: message.slice(0, MAX_MESSAGE) };
 }
 
 function softwareEmulation({ accelerator, version }: Capabilities): NextCondition | undefined {

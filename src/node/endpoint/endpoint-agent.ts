@@ -1,6 +1,8 @@
 /** What the node's HTTPS endpoint needs of the node agent: the agent keeps the order of calls for each domain. */
 import type { Duplex } from 'node:stream';
+import type { HostAnswer, HostVerb } from '#api/host-api.ts';
 import type { Domain } from '#node/hypervisor/hypervisor.ts';
+import type { DiskContent, DiskUpload } from '#node/volumes-port.ts';
 
 export interface EndpointAgent {
   /** The domain of this instance on this node; undefined = there is none, or it was removed. */
@@ -14,6 +16,26 @@ export interface EndpointAgent {
   openConsole(id: string): Promise<Duplex>;
   /** undefined = no such pod on this node, or no such container in it. */
   logs(namespace: string, pod: string, container: string): ContainerLog | undefined;
+  /** Absent where disks are only pretended. */
+  readonly disks?: DiskDoor;
+  /** Absent where the node does not serve the host API. */
+  readonly host?: HostApi;
+}
+
+/** The content of the disks behind claims, while no guest has them. Both reject with DiskRefused where one has. */
+export interface DiskDoor {
+  open(namespace: string, claim: string): Promise<DiskContent>;
+  replace(namespace: string, claim: string): Promise<DiskUpload>;
+}
+
+export interface HostApi {
+  /** Bad parameters are no errors: the answer says what is wrong with them. */
+  call(verb: HostVerb, parameters: Readonly<Record<string, unknown>>, options: HostCallOptions): Promise<HostAnswer>;
+}
+
+export interface HostCallOptions {
+  /** Whoever asked has gone. */
+  readonly signal: AbortSignal;
 }
 
 /** What a container has written; bounded by whoever keeps it. */

@@ -1,6 +1,6 @@
 /**
- * The HTTPS server of a node agent: logs for the API server, verbs and the console for subresources/. Only certificates
- * of our CA come in; what each may is peer.ts's. Errors are Statuses, as everywhere.
+ * The HTTPS server of a node agent: logs for the API server, verbs, the console and disks for subresources/, the host API for
+ * those who are named for it. Only certificates of our CA come in; what each may is peer.ts's. Errors are Statuses, as everywhere.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:https';
@@ -15,13 +15,17 @@ import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { readLogOptions } from '#node/endpoint/log-options.ts';
 import { refusal } from '#node/endpoint/peer.ts';
 import { parseEndpointPath, type EndpointRoute } from '#node/endpoint/route.ts';
+import { readBody } from '#node/endpoint/read-body.ts';
 import { serveConsole } from '#node/endpoint/serve-console.ts';
+import { serveDisk } from '#node/endpoint/serve-disk.ts';
+import { serveHost } from '#node/endpoint/serve-host.ts';
 import { serveLogs } from '#node/endpoint/serve-logs.ts';
 import { serveVerb } from '#node/endpoint/serve-verb.ts';
 
 const MAX_CONNECTIONS = 2000;
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 60_000;
+const MAX_BODY_BYTES = 4 * 1024 * 1024;
 
 export interface NodeEndpointOptions {
   readonly host: string;
@@ -82,13 +86,15 @@ export async function startNodeEndpoint(options: NodeEndpointOptions): Promise<R
 }
 
 async function answer(options: NodeEndpointOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  // Bodies say nothing here.
-  request.resume();
   try {
     const { url, route } = admitted(request);
+    if (route.kind === 'host') return await answerHost(options, request, route, response);
+    // Other bodies say nothing.
+    request.resume();
     await serve(options, request.method ?? '', url, route, response);
   } catch (error) {
     const told = toldError(options, request, error);
+    request.resume();
     if (response.headersSent) response.destroy();
     else response.writeHead(told.code, { 'content-type': 'application/json' }).end(JSON.stringify(told.toStatus()));
   }
@@ -98,7 +104,7 @@ async function serve(
   { agent, clock }: NodeEndpointOptions,
   method: string,
   url: URL,
-  route: EndpointRoute,
+  route: Exclude<EndpointRoute, { kind: 'host' }>,
   response: ServerResponse,
 ): Promise<void> {
   switch (route.kind) {
@@ -117,9 +123,26 @@ async function serve(
     case 'console':
       expectMethod(method, 'GET');
       throw badRequest('a console is a WebSocket; the request does not ask to upgrade to one');
+    case 'disk':
+      expectMethod(method, 'GET');
+      throw badRequest('the content of a disk is a WebSocket; the request does not ask to upgrade to one');
     case 'unknown':
       throw new ApiError(404, 'NotFound', 'the server could not find the requested resource', { details: {} });
   }
+}
+
+async function answerHost(
+  { agent }: NodeEndpointOptions,
+  request: IncomingMessage,
+  route: Extract<EndpointRoute, { kind: 'host' }>,
+  response: ServerResponse,
+): Promise<void> {
+  expectMethod(request.method ?? '', 'POST');
+  const ending = new AbortController();
+  response.once('close', () => ending.abort());
+  const body = await readBody(request, MAX_BODY_BYTES);
+  const text = JSON.stringify(await serveHost(agent, route, body, ending));
+  response.writeHead(200, { 'content-type': 'application/json' }).end(text);
 }
 
 async function upgrade(
@@ -130,8 +153,10 @@ async function upgrade(
 ): Promise<void> {
   try {
     const { route } = admitted(request);
-    if (route.kind !== 'console') throw badRequest('there is nothing to upgrade to');
-    await serveConsole(options.agent, route, { request, socket, head }, options.log);
+    const upgrading = { request, socket, head };
+    if (route.kind === 'console') return await serveConsole(options.agent, route, upgrading, options.log);
+    if (route.kind !== 'disk') throw badRequest('there is nothing to upgrade to');
+    await serveDisk({ ...options, door: options.agent.disks }, route, upgrading);
   } catch (error) {
     const told = toldError(options, request, error);
     const body = Buffer.from(JSON.stringify(told.toStatus()));

@@ -1,4 +1,5 @@
 /** Who asks, by the common name of a certificate that TLS has checked already, and what each may. Pure. */
+import { HOST_OPERATOR, HOST_READ_VERBS, HOST_READER } from '#api/host-api.ts';
 import { forbiddenPath, type ApiError } from '#kube/api-error.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';
 
@@ -8,13 +9,16 @@ export const LOG_READER = 'kube-apiserver-kubelet-client';
 export const SUBRESOURCES = 'selfsame-subresources';
 
 /** undefined = may. */
-export function refusal(
-  commonName: string,
-  { kind }: EndpointRoute,
-  method: string,
-  path: string,
-): ApiError | undefined {
-  if (kind === 'healthz' || commonName === SUBRESOURCES) return undefined;
-  if (commonName === LOG_READER && kind === 'logs') return undefined;
-  return forbiddenPath(commonName, method.toLowerCase(), path);
+export function refusal(commonName: string, route: EndpointRoute, method: string, path: string): ApiError | undefined {
+  return mayAsk(commonName, route) ? undefined : forbiddenPath(commonName, method.toLowerCase(), path);
+}
+
+function mayAsk(commonName: string, route: EndpointRoute): boolean {
+  if (route.kind === 'healthz') return true;
+  // What is below the API is for those who are named for it, and for nobody who speaks for people.
+  if (route.kind === 'host') {
+    if (commonName === HOST_OPERATOR) return true;
+    return commonName === HOST_READER && HOST_READ_VERBS.some((verb) => verb === route.verb);
+  }
+  return commonName === SUBRESOURCES || (commonName === LOG_READER && route.kind === 'logs');
 }

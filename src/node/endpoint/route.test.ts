@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { HOST_OPERATOR, HOST_READER } from '#api/host-api.ts';
 import { LOG_READER, refusal, SUBRESOURCES } from '#node/endpoint/peer.ts';
 import { parseEndpointPath, type EndpointRoute } from '#node/endpoint/route.ts';
 
@@ -12,6 +13,11 @@ const paths: Record<string, EndpointRoute> = {
   [`${VMI}/pause`]: { kind: 'verb', verb: 'pause', namespace: 'ns', name: 'db' },
   [`${VMI}/softreboot`]: { kind: 'verb', verb: 'softreboot', namespace: 'ns', name: 'db' },
   [`${VMI}/console`]: { kind: 'console', namespace: 'ns', name: 'db' },
+  '/host/v1/list': { kind: 'host', verb: 'list' },
+  '/host/v1/hotplugNic': { kind: 'host', verb: 'hotplugNic' },
+  '/host/v1/reboot': UNKNOWN,
+  '/host/v1/list/': UNKNOWN,
+  '/host/v2/list': UNKNOWN,
   '/': UNKNOWN,
   '/healthz/': UNKNOWN,
   '/containerLogs/ns/pod': UNKNOWN,
@@ -38,6 +44,15 @@ const peers: Record<string, { peer: string; path: string; may: boolean }> = {
   'subresources reads logs': { peer: SUBRESOURCES, path: '/containerLogs/ns/pod/c', may: true },
   'a node reads no logs': { peer: 'system:node:node-2', path: '/containerLogs/ns/pod/c', may: false },
   'an administrator of the cluster comes through the API': { peer: 'admin', path: `${VMI}/pause`, may: false },
+  'the controller of devices lists': { peer: HOST_READER, path: '/host/v1/list', may: true },
+  'the controller of devices asks for statistics': { peer: HOST_READER, path: '/host/v1/getAllVmStats', may: true },
+  'the controller of devices makes nothing': { peer: HOST_READER, path: '/host/v1/create', may: false },
+  'the controller of devices pauses nobody': { peer: HOST_READER, path: `${VMI}/pause`, may: false },
+  'who operates hosts makes guests': { peer: HOST_OPERATOR, path: '/host/v1/create', may: true },
+  'who operates hosts lists': { peer: HOST_OPERATOR, path: '/host/v1/list', may: true },
+  'who operates hosts opens no console': { peer: HOST_OPERATOR, path: `${VMI}/console`, may: false },
+  'subresources does not come below the API': { peer: SUBRESOURCES, path: '/host/v1/list', may: false },
+  'the API server does not come below the API': { peer: LOG_READER, path: '/host/v1/list', may: false },
   'nobody comes anywhere': { peer: '', path: '/nowhere', may: false },
   'anybody of the CA may ask for health': { peer: 'admin', path: '/healthz', may: true },
 };

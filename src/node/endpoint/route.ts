@@ -1,4 +1,6 @@
 /** What a path of the node's endpoint asks for. Pure. */
+import { DISK_VERBS, type DiskVerb } from '#api/disk-stream.ts';
+import { HOST_VERBS, hostPath, type HostVerb } from '#api/host-api.ts';
 
 export const INSTANCE_VERBS = ['pause', 'unpause', 'softreboot', 'reset'] as const;
 export type InstanceVerb = (typeof INSTANCE_VERBS)[number];
@@ -8,6 +10,8 @@ export type EndpointRoute =
   | { readonly kind: 'logs'; readonly namespace: string; readonly pod: string; readonly container: string }
   | { readonly kind: 'verb'; readonly verb: InstanceVerb; readonly namespace: string; readonly name: string }
   | { readonly kind: 'console'; readonly namespace: string; readonly name: string }
+  | { readonly kind: 'disk'; readonly verb: DiskVerb; readonly namespace: string; readonly claim: string }
+  | { readonly kind: 'host'; readonly verb: HostVerb }
   | { readonly kind: 'unknown' };
 
 const UNKNOWN: EndpointRoute = { kind: 'unknown' };
@@ -17,13 +21,20 @@ export function parseEndpointPath(path: string): EndpointRoute {
   if (segments.includes('')) return UNKNOWN;
   const [first, second, third, fourth, ...rest] = segments;
   if (path === '/healthz') return { kind: 'healthz' };
+  const hostVerb = HOST_VERBS.find((known) => path === hostPath(known));
+  if (hostVerb !== undefined) return { kind: 'host', verb: hostVerb };
   if (first === 'containerLogs') {
     if (second === undefined || third === undefined || fourth === undefined || rest.length > 0) return UNKNOWN;
     return { kind: 'logs', namespace: second, pod: third, container: fourth };
   }
   const [name, subresource, ...deeper] = rest;
-  const instances = first === 'v1' && second === 'namespaces' && fourth === 'virtualmachineinstances';
-  if (!instances || third === undefined || name === undefined || deeper.length > 0) return UNKNOWN;
+  const isNamespaced = first === 'v1' && second === 'namespaces';
+  if (!isNamespaced || third === undefined || name === undefined || deeper.length > 0) return UNKNOWN;
+  if (fourth === 'persistentvolumeclaims') {
+    const diskVerb = DISK_VERBS.find((known) => known === subresource);
+    return diskVerb === undefined ? UNKNOWN : { kind: 'disk', verb: diskVerb, namespace: third, claim: name };
+  }
+  if (fourth !== 'virtualmachineinstances') return UNKNOWN;
   if (subresource === 'console') return { kind: 'console', namespace: third, name };
   const verb = INSTANCE_VERBS.find((known) => known === subresource);
   return verb === undefined ? UNKNOWN : { kind: 'verb', verb, namespace: third, name };

@@ -49,6 +49,8 @@ test('labels name every machine type that a guest can have, and its alias', () =
     'selfsame.io/hypervisor': 'qemu',
     'machine-type.node.kubevirt.io/pc-q35-7.2': 'true',
     'machine-type.node.kubevirt.io/q35': 'true',
+    'machine-type.node.kubevirt.io/pc': 'true',
+    'machine-type.node.kubevirt.io/pc-i440fx-7.2': 'true',
     'machine-type.node.kubevirt.io/pc-q35-6.2': 'true',
   });
 });

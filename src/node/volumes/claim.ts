@@ -1,14 +1,21 @@
 /** From the name of a claim to the PersistentVolume behind it, or to why there is none yet. */
-import type { PersistentVolume } from '#kube/core-kinds.ts';
+import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
+import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { VolumeLookups } from '#node/volumes-port.ts';
-import { failed, waiting, type Refusal } from './volumes-host.ts';
+import { failed, missing, waiting, type Refusal } from './volumes-host.ts';
+
+export interface Bound {
+  readonly is: 'bound';
+  readonly claim: PersistentVolumeClaim;
+  readonly volume: PersistentVolume;
+}
 
 export async function volumeOfClaim(
   name: string,
   lookups: Pick<VolumeLookups, 'claim' | 'volume'>,
-): Promise<{ readonly is: 'bound'; readonly volume: PersistentVolume } | Refusal> {
+): Promise<Bound | Refusal> {
   const claim = await lookups.claim(name);
-  if (claim === undefined) return waiting('FailedMount', `persistentvolumeclaim "${name}" not found`);
+  if (claim === undefined) return missing('FailedMount', `persistentvolumeclaim "${name}" not found`);
   if (claim.status?.phase === 'Lost') {
     return failed(
       'FailedMount',
@@ -27,5 +34,11 @@ export async function volumeOfClaim(
       `persistentvolume "${claim.spec.volumeName}" is not bound to persistentvolumeclaim "${name}"`,
     );
   }
-  return { is: 'bound', volume };
+  return { is: 'bound', claim, volume };
+}
+
+/** A guest that was given it before its content has come would take an empty disk for its own. */
+export function uploadPending({ metadata }: PersistentVolumeClaim): Refusal | undefined {
+  if (metadata.annotations?.[UPLOAD_ANNOTATION] !== 'true') return undefined;
+  return waiting('UploadPending', `persistentvolumeclaim "${metadata.name}" waits for its content (${UPLOAD_ANNOTATION})`);
 }

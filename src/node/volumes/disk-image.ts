@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import type { DiskSource } from '#node/definition/domain-definition.ts';
 import { isErrorWithCode, type Directory } from './directory.ts';
 import { HEADER_BYTES, imageFormat, type ImageFormat } from './image-format.ts';
-import { failed, isRefusal, waiting, type GuestUser, type Refusal, type VolumesHost } from './volumes-host.ts';
+import { failed, isRefusal, missing, type GuestUser, type Refusal, type VolumesHost } from './volumes-host.ts';
 
 const { O_CREAT, O_DIRECT, O_EXCL, O_RDONLY, O_RDWR } = constants;
 
@@ -85,7 +85,7 @@ async function openOrMake(directory: Directory, wish: ImageWish, path: string): 
       wish.createBytes === undefined
         ? undefined
         : await directory.open(wish.name, O_RDWR | O_CREAT | O_EXCL, PRIVATE_FILE);
-    return made ?? waiting('ImageMissing', `Cannot use image "${path}": there is none`);
+    return made ?? missing('ImageMissing', `Cannot use image "${path}": there is none`);
   } catch (error) {
     if (!isErrorWithCode(error, 'ELOOP', 'EISDIR')) throw error;
     return failed('ImageRefused', `Cannot use image "${path}": it is a link or a directory; expected a file`);

@@ -6,7 +6,7 @@ import { posix } from 'node:path';
 import type { Volume } from '#api/domain/volume.ts';
 import { Directory, isErrorWithCode, isFileName } from './directory.ts';
 import { ensureImage } from './disk-image.ts';
-import { bytesOf, failed, waiting, type Prepared, type VolumesHost } from './volumes-host.ts';
+import { bytesOf, failed, missing, type Prepared, type VolumesHost } from './volumes-host.ts';
 
 export type HostDisk = NonNullable<Volume['hostDisk']>;
 
@@ -26,7 +26,7 @@ export async function prepareHostDisk(disk: HostDisk, host: VolumesHost): Promis
   if (directory === 'link')
     return failed('HostDiskForbidden', `Cannot use host disk "${disk.path}": a link is on the way`);
   if (directory === undefined) {
-    return waiting('ImageMissing', `Cannot use host disk "${disk.path}": its directory does not exist`);
+    return missing('ImageMissing', `Cannot use host disk "${disk.path}": its directory does not exist`);
   }
   await using found = directory;
   const createBytes = disk.type === 'DiskOrCreate' ? bytesOf(disk.capacity ?? 0) : undefined;

@@ -48,10 +48,10 @@ describe('block volumes', { skip: whyNot() }, () => {
 
       await volumes.release(DOMAIN_ID);
       assert.equal(
-        backingFiles().includes(join(scene.dir, 'shared/volumes/pvc-1', `${DOMAIN_ID}.node-1.block`)),
+        backingFiles().includes(join(scene.dir, 'shared/volumes/pvc-1', `root_${DOMAIN_ID}.node-1.block`)),
         false,
       );
-      assert.equal(backingFiles().includes(`${OTHER_ID}.node-1.block`), true);
+      assert.equal(backingFiles().includes(`root_${OTHER_ID}.node-1.block`), true);
       assert.equal(statSync(first.path).uid, 0);
     } finally {
       await volumes.release(DOMAIN_ID);
@@ -82,6 +82,56 @@ describe('block volumes', { skip: whyNot() }, () => {
     }
   });
 
+  it('are let go one at a time while the guest runs, and those of others stay', async () => {
+    await using scene = aScene();
+    scene.bind('data', aLocalVolume({ mode: 'Block' }));
+    scene.bind('log', aLocalVolume({ mode: 'Block', name: 'pvc-2' }));
+    const volumes = await scene.open();
+    const both = [...claimed, { name: 'log', persistentVolumeClaim: { claimName: 'log' } }];
+    const attached = () =>
+      backingFiles()
+        .split('\n')
+        .filter((file) => file.startsWith(scene.dir))
+        .map((file) => file.replace(/^.*\/|\..*$/g, ''))
+        .sort();
+    try {
+      await volumes.prepare(aVmi(claimed), scene.lookups, {});
+      const late = await volumes.prepare(aVmi(both), scene.lookups, { names: ['log'] });
+      assert.deepEqual(late.is === 'ready' && [...late.volumes.keys()], ['log']);
+      assert.deepEqual(attached(), [`log_${DOMAIN_ID}`, `root_${DOMAIN_ID}`]);
+      // Another guest that may not have it keeps what it has of its own.
+      const refused = await volumes.prepare(other(), scene.lookups, { names: ['root'] });
+      assert.equal(refused.is === 'waiting' && refused.reason, 'VolumeInUse');
+
+      await volumes.releaseVolume(DOMAIN_ID, 'log');
+      assert.deepEqual(attached(), [`root_${DOMAIN_ID}`]);
+      await volumes.releaseVolume(DOMAIN_ID, 'log');
+      assert.deepEqual(readdirSync(join(scene.host.nodeDir, 'volumes', 'pvc-2')), ['disk.img']);
+    } finally {
+      await volumes.release(DOMAIN_ID);
+    }
+    assert.deepEqual(attached(), []);
+  });
+
+  it('that a guest is refused leave it those that it has', async () => {
+    await using scene = aScene();
+    scene.bind('data', aLocalVolume({ mode: 'Block' }));
+    scene.bind('log', aLocalVolume({ mode: 'Block', name: 'pvc-2' }));
+    const volumes = await scene.open();
+    const both = [...claimed, { name: 'log', persistentVolumeClaim: { claimName: 'log' } }];
+    try {
+      await volumes.prepare(aVmi(claimed), scene.lookups, {});
+      const beside = { ...other(), spec: { ...other().spec, volumes: [both[1]!] } };
+      await volumes.prepare(beside, scene.lookups, {});
+      const refused = await volumes.prepare(aVmi(both), scene.lookups, { names: ['log'] });
+      assert.equal(refused.is === 'waiting' && refused.reason, 'VolumeInUse');
+      assert.equal(backingFiles().includes(`root_${DOMAIN_ID}`), true);
+    } finally {
+      await volumes.release(DOMAIN_ID);
+      await volumes.release(OTHER_ID);
+    }
+  });
+
   it('are let go when the data of the volume went first', async () => {
     await using scene = aScene();
     scene.bind('data', aLocalVolume({ mode: 'Block' }));
@@ -105,11 +155,13 @@ describe('block volumes', { skip: whyNot() }, () => {
       await volumes.prepare(other(), scene.lookups, { hasEnded: () => true });
       await neighbour.prepare(other(), scene.lookups, {});
       // As a restart of the machine leaves it: the name without its device.
-      linkSync(join(dir, 'disk.img'), join(dir, 'a-lost-one.node-1.block'));
+      linkSync(join(dir, 'disk.img'), join(dir, 'root_a-lost-one.node-1.block'));
+      // And one of a guest that was started before devices were named after volumes.
+      linkSync(join(dir, 'disk.img'), join(dir, 'an-old-one.node-1.block'));
 
       await volumes.releaseUnwanted((id) => id === DOMAIN_ID);
 
-      const kept = [`${DOMAIN_ID}.node-1.block`, `${OTHER_ID}.node-2.block`];
+      const kept = [`root_${DOMAIN_ID}.node-1.block`, `root_${OTHER_ID}.node-2.block`];
       assert.deepEqual(readdirSync(dir).sort(), [...kept, 'disk.img'].sort());
       assert.equal(
         backingFiles()

@@ -1,7 +1,7 @@
 /**
  * Block devices made of image files. Each domain has its own device for each of its volumes, and the kernel is the only
- * one that remembers: a domain's device stands on a second name of the image, `<domain id>.<node>.block` beside it, and
- * the kernel tells for each device on which name it stands. So nothing is lost when we are killed at any point, and a
+ * one that remembers: a domain's device stands on a second name of the image beside it, `<volume>_<domain id>.<node>.block`,
+ * and the kernel tells for each device on which name it stands. So nothing is lost when we are killed at any point, and a
  * volume that two domains or two nodes share is let go by one without the other noticing. Only root may do this.
  */
 import { chown, link, readdir, readFile, rm, stat } from 'node:fs/promises';
@@ -18,31 +18,40 @@ export interface LoopOwner {
   readonly nodeName: string;
 }
 
+/** Which one of them: by the name of the volume in the instance. */
+export interface LoopUse extends LoopOwner {
+  readonly volume: string;
+}
+
 interface LoopDevice {
   /** /dev/loop3 */
   readonly path: string;
   readonly backingFile: string;
 }
 
-function nameOf({ domainId, nodeName }: LoopOwner): string {
+function nameOf({ domainId, nodeName, volume }: LoopUse): string {
+  return `${volume}_${ownerSuffix({ domainId, nodeName })}`;
+}
+
+function ownerSuffix({ domainId, nodeName }: LoopOwner): string {
   return `${domainId}.${nodeName}${SUFFIX}`;
 }
 
-/** Undefined for whatever is not of that node. Ids have no dots. */
+/** Undefined for whatever is not of that node. Ids have no dots, volumes no underscores; guests of old have no volume. */
 function domainOf(name: string, nodeName: string): string | undefined {
-  const end = name.indexOf('.');
-  const domainId = name.slice(0, Math.max(0, end));
-  return domainId !== '' && name === nameOf({ domainId, nodeName }) ? domainId : undefined;
+  const owner = name.slice(name.indexOf('_') + 1);
+  const domainId = owner.slice(0, Math.max(0, owner.indexOf('.')));
+  return domainId !== '' && owner === ownerSuffix({ domainId, nodeName }) ? domainId : undefined;
 }
 
 /** The device of this domain over the image; the same one when asked again, as large as the image is now. */
 export async function attachLoop(
   directory: Directory,
   image: string,
-  owner: LoopOwner,
+  use: LoopUse,
   { run, readonly }: { run: RunCommand; readonly: boolean },
 ): Promise<string> {
-  const name = join(directory.path, nameOf(owner));
+  const name = join(directory.path, nameOf(use));
   const attached = (await loopDevices()).find(({ backingFile }) => backingFile === name);
   if (attached !== undefined) {
     await run('losetup', ['--set-capacity', attached.path]);
@@ -73,10 +82,16 @@ export async function usersBeside(
   return users;
 }
 
-/** Detaches every device of the domain that stands on a volume in one of these directories. Fine where there is none. */
-export async function detachLoops(owner: LoopOwner, volumeDirs: readonly string[], run: RunCommand): Promise<void> {
+/** Detaches the devices of the domain on volumes in these directories, or the one. Fine where there is none. */
+export async function detachLoops(
+  owner: LoopOwner | LoopUse,
+  volumeDirs: readonly string[],
+  run: RunCommand,
+): Promise<void> {
+  const isMeant = (name: string) =>
+    'volume' in owner ? name === nameOf(owner) : domainOf(name, owner.nodeName) === owner.domainId;
   for (const device of await loopDevices()) {
-    if (basename(device.backingFile) === nameOf(owner) && isBelow(device, volumeDirs)) await detach(device, run);
+    if (isMeant(basename(device.backingFile)) && isBelow(device, volumeDirs)) await detach(device, run);
   }
 }
 

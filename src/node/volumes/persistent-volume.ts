@@ -7,7 +7,7 @@ import { Directory } from './directory.ts';
 import { ensureImage, PRIVATE_FILE, type Image } from './disk-image.ts';
 import { attachLoop, detachLoops, growLoops, usersBeside } from './loop-device.ts';
 import { DISK_IMAGE, snapshotHandleOf, volumePlace, VOLUMES_DIR, type VolumePlace } from './volume-place.ts';
-import { failed, waiting, type Prepared, type Refusal, type VolumesHost } from './volumes-host.ts';
+import { failed, missing, waiting, type Prepared, type Refusal, type VolumesHost } from './volumes-host.ts';
 
 const { O_RDONLY } = constants;
 
@@ -21,6 +21,8 @@ export type OwnPlace = Extract<VolumePlace, { is: 'own' }>;
 /** For whom a volume is prepared. */
 export interface VolumeUser {
   readonly domainId: string;
+  /** Under which name its instance knows the volume. */
+  readonly name: string;
   readonly readonly: boolean;
   /** Whether another domain of this node still uses it. */
   readonly hasEnded: (domainId: string) => boolean;
@@ -36,7 +38,7 @@ export async function prepareVolume(volume: PersistentVolume, user: VolumeUser, 
       if (place.create) await mkdir(place.path, { recursive: true, mode: 0o755 });
       await using directory = await Directory.open(place.path);
       if (directory === undefined) {
-        return waiting(
+        return missing(
           'VolumePathMissing',
           `PersistentVolume "${volume.metadata.name}": "${place.path}" does not exist`,
         );
@@ -99,7 +101,7 @@ async function ownVolume(place: OwnPlace, user: VolumeUser, host: VolumesHost): 
 
 async function blockVolume(
   place: OwnPlace,
-  { domainId, readonly, hasEnded }: VolumeUser,
+  { domainId, name, readonly, hasEnded }: VolumeUser,
   host: VolumesHost,
 ): Promise<Prepared> {
   if (!host.isRoot) {
@@ -111,20 +113,24 @@ async function blockVolume(
   await using directory = await ownDirectory(place);
   const image = await ownImage(directory, place, host);
   if (image.is !== 'ready') return image;
-  const owner = { domainId, nodeName: host.nodeName };
-  const path = await attachLoop(directory, DISK_IMAGE, owner, { run: host.run, readonly });
+  const use = { domainId, nodeName: host.nodeName, volume: name };
+  const path = await attachLoop(directory, DISK_IMAGE, use, { run: host.run, readonly });
   // QEMU locks its images, but here each guest has a device of its own. Looked at afterwards, so that of two none is missed.
-  const others = (await usersBeside(directory, owner)).filter((other) => !hasEnded(other.domainId));
+  const others = (await usersBeside(directory, use)).filter((other) => !hasEnded(other.domainId));
   if (others.some((other) => !readonly || !other.readonly)) {
-    await detachLoops(owner, [dirname(directory.path)], host.run);
+    await detachLoops(use, [dirname(directory.path)], host.run);
     return waiting('VolumeInUse', `Volume "${place.name}" is in use by another guest of this node`);
   }
   return deviceVolume(path, readonly, host);
 }
 
-async function deviceVolume(given: string, readonly: boolean, { guestUser }: VolumesHost): Promise<Prepared> {
+export async function deviceVolume(
+  given: string,
+  readonly: boolean,
+  { guestUser }: Pick<VolumesHost, 'guestUser'>,
+): Promise<Prepared> {
   const path = await realpath(given).catch(() => undefined);
-  if (path === undefined) return waiting('VolumePathMissing', `Cannot use block device "${given}": there is none`);
+  if (path === undefined) return missing('VolumePathMissing', `Cannot use block device "${given}": there is none`);
   const { uid, mode, ...stats } = await stat(path);
   if ((mode & 0o170000) !== 0o060000) {
     return failed('VolumeUnsupported', `Cannot use "${given}" as a block device: it is none`);

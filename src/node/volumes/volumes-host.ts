@@ -9,12 +9,19 @@ export interface Refusal {
   readonly is: 'waiting' | 'failed';
   readonly reason: string;
   readonly message: string;
+  /** There is nothing where it should be: a guest may do without it, where its disk is optional. */
+  readonly isMissing?: true;
 }
 
 export type Prepared = { readonly is: 'ready'; readonly volume: PreparedVolume } | Refusal;
 
 export function waiting(reason: string, message: string): Refusal {
   return { is: 'waiting', reason, message };
+}
+
+/** Waiting for somebody to put it there. */
+export function missing(reason: string, message: string): Refusal {
+  return { is: 'waiting', reason, message, isMissing: true };
 }
 
 export function failed(reason: string, message: string): Refusal {
@@ -37,6 +44,8 @@ export interface VolumesHost {
   readonly sharedDir: string;
   /** Below these a hostDisk may lie. */
   readonly hostDiskDirs: readonly string[];
+  /** /dev: where the names of block devices are. */
+  readonly devDir: string;
   /** Whom disks belong to; absent where we are not root and guests run as we do. */
   readonly guestUser: GuestUser | undefined;
   /** Whether we may make block devices of files. */

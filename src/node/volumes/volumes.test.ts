@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { CommandError } from './run-command.ts';
 import {
+  aClaim,
   aLocalVolume,
   aScene,
   aVmi,
@@ -249,6 +250,34 @@ describe('volumes of domains', () => {
     ).prepare(aVmi([{ name: '../x', emptyDisk: { capacity: '1Mi' } }]), scene.lookups, {});
     assert.equal(prepared.is === 'failed' && prepared.reason, 'VolumeRefused');
     assert.equal(existsSync(join(scene.host.nodeDir, 'domains')), false);
+  });
+
+  it('leaves out what is not there and the guest can do without, and waits for all else', async () => {
+    await using scene = aScene();
+    scene.bind('data', aLocalVolume());
+    const volumes = await scene.open();
+    const lost = [...claimed, { name: 'extra', persistentVolumeClaim: { claimName: 'gone' } }];
+    const disks = (optional: boolean) => [{ name: 'root' }, { name: 'extra', optional }];
+    const vmi = (optional: boolean) => {
+      const made = aVmi(lost);
+      return { ...made, spec: { ...made.spec, domain: { devices: { disks: disks(optional) } } } };
+    };
+
+    const left = await volumes.prepare(vmi(true), scene.lookups, {});
+    const message = 'persistentvolumeclaim "gone" not found';
+    assert.deepEqual(left.is === 'ready' && [[...left.volumes.keys()], left.missing], [
+      ['root'],
+      [{ name: 'extra', message }],
+    ]);
+    assert.deepEqual(await volumes.prepare(vmi(false), scene.lookups, {}), {
+      ...{ is: 'waiting', reason: 'FailedMount', message },
+    });
+    // What is to be plugged in now is not left out.
+    assert.equal((await volumes.prepare(vmi(true), scene.lookups, { names: ['extra'] })).is, 'waiting');
+    // There, but not ready: worth to wait for.
+    scene.claims.set('gone', aClaim('gone', { phase: 'Pending' }));
+    const pending = await volumes.prepare(vmi(true), scene.lookups, {});
+    assert.equal(pending.is === 'waiting' && pending.reason, 'VolumeNotBound');
   });
 
   it('refuses a volume of a sort that it does not know', async () => {

@@ -9,9 +9,11 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Log } from '#lib/log.ts';
-import type { Preparation, PreparedVolume, VolumeLookups, Volumes } from '#node/volumes-port.ts';
-import { volumeOfClaim } from './claim.ts';
+import type { MissingVolume, Preparation, PreparedVolume, VolumeLookups, Volumes } from '#node/volumes-port.ts';
+import { uploadPending, volumeOfClaim } from './claim.ts';
+import { prepareDirectLun } from './direct-lun.ts';
 import { prepareCloudInit } from './cloud-init/cloud-init.ts';
+import { diskContents, Transfers } from './disk-contents.ts';
 import { domainsOfVolumesOnly, nameRefusal, removeDomainFiles } from './domain-files.ts';
 import { prepareEmptyDisk } from './empty-disk.ts';
 import { prepareOverlay } from './ephemeral.ts';
@@ -32,6 +34,8 @@ export interface VolumesOptions {
   readonly sharedDir: string;
   /** Where a hostDisk may lie; `host-disks/` of both directories unless set. */
   readonly hostDiskDirs?: readonly string[];
+  /** Where block devices of the node are looked for; /dev unless set. */
+  readonly devDir?: string;
   /** Whom disks are given to; only root can. */
   readonly guestUser?: GuestUser;
   readonly run?: RunCommand;
@@ -47,15 +51,21 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
     nodeDir,
     sharedDir,
     hostDiskDirs: options.hostDiskDirs ?? [nodeDir, sharedDir].map((dir) => posix.join(dir, 'host-disks')),
+    devDir: options.devDir ?? '/dev',
     guestUser: options.guestUser,
     isRoot: process.getuid?.() === 0,
     run: options.run ?? runCommand,
     freeBytes: options.freeBytes ?? freeBytes,
   };
+  const transfers = new Transfers();
   const volumeDirs = [nodeDir, sharedDir].map((dir) => posix.join(dir, VOLUMES_DIR));
   return {
-    prepare: (vmi, lookups, { signal, hasEnded = () => false }) =>
-      prepareAll(vmi, lookups, { host, log: options.log, signal, hasEnded }),
+    prepare: (vmi, lookups, { signal, names, hasEnded = () => false }) =>
+      prepareAll(vmi, lookups, { host, transfers, log: options.log, signal, names, hasEnded }),
+    async releaseVolume(domainId, volume) {
+      // Only claims come and go while a guest runs, and nothing but a device is made for one.
+      if (host.isRoot) await detachLoops({ domainId, nodeName: host.nodeName, volume }, volumeDirs, host.run);
+    },
     async release(domainId) {
       if (host.isRoot) await detachLoops({ domainId, nodeName: host.nodeName }, volumeDirs, host.run);
       await removeDomainFiles(host, domainId);
@@ -73,6 +83,7 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
     sealSnapshot: (place) => sealSnapshot(place, host),
     removeSnapshot: (place) => removeSnapshot(place, host),
     fill: (volume, { signal }) => fillVolume(volume, host, { signal }),
+    contents: diskContents(host, transfers),
   };
 }
 
@@ -83,33 +94,47 @@ async function freeBytes(path: string): Promise<number> {
 
 interface Scene {
   readonly host: VolumesHost;
+  readonly transfers: Transfers;
   readonly log: Log;
   readonly signal: AbortSignal | undefined;
+  readonly names: readonly string[] | undefined;
   readonly hasEnded: (domainId: string) => boolean;
 }
 
 async function prepareAll(
   vmi: Stored<VirtualMachineInstance>,
   lookups: VolumeLookups,
-  { host, log, signal, hasEnded }: Scene,
+  { host, transfers, log, signal, names, hasEnded }: Scene,
 ): Promise<Preparation> {
   const ready = new Map<string, PreparedVolume>();
+  const missing: MissingVolume[] = [];
+  const optional = names === undefined ? optionalVolumes(vmi) : new Set<string>();
   for (const volume of vmi.spec.volumes ?? []) {
+    if (names?.includes(volume.name) === false) continue;
     signal?.throwIfAborted();
-    const prepared = await prepareOne(volume, vmi, lookups, { host, hasEnded }).catch((error: unknown) =>
+    const prepared = await prepareOne(volume, vmi, lookups, { host, transfers, hasEnded }).catch((error: unknown) =>
       faultOf(volume.name, error, log),
     );
-    if (prepared.is !== 'ready') return prepared;
-    ready.set(volume.name, prepared.volume);
+    if (prepared.is === 'ready') ready.set(volume.name, prepared.volume);
+    else if (prepared.isMissing === true && optional.has(volume.name)) {
+      missing.push({ name: volume.name, message: prepared.message });
+    } else return { is: prepared.is, reason: prepared.reason, message: prepared.message };
   }
-  return { is: 'ready', volumes: ready };
+  return { is: 'ready', volumes: ready, ...(missing.length === 0 ? {} : { missing }) };
+}
+
+/** Volumes that no disk needs. */
+function optionalVolumes({ spec }: VirtualMachineInstance): ReadonlySet<string> {
+  const disks = spec.domain.devices?.disks ?? [];
+  const needed = new Set(disks.filter(({ optional }) => optional !== true).map(({ name }) => name));
+  return new Set(disks.map(({ name }) => name).filter((name) => !needed.has(name)));
 }
 
 async function prepareOne(
   volume: Volume,
   vmi: Stored<VirtualMachineInstance>,
   lookups: VolumeLookups,
-  scene: Pick<Scene, 'host' | 'hasEnded'>,
+  scene: Pick<Scene, 'host' | 'transfers' | 'hasEnded'>,
 ): Promise<Prepared> {
   const { host } = scene;
   const refusal = nameRefusal(volume.name);
@@ -119,17 +144,18 @@ async function prepareOne(
 
   if (volume.persistentVolumeClaim !== undefined) {
     const { claimName, readOnly } = volume.persistentVolumeClaim;
-    return prepareClaim(claimName, { domainId, readonly: readOnly === true }, lookups, scene);
+    return prepareClaim(claimName, { domainId, name, readonly: readOnly === true }, lookups, scene);
   }
   const base = volume.ephemeral?.persistentVolumeClaim;
   if (base !== undefined) {
-    const claim = await prepareClaim(base.claimName, { domainId, readonly: true }, lookups, scene);
+    const claim = await prepareClaim(base.claimName, { domainId, name, readonly: true }, lookups, scene);
     if (claim.is !== 'ready') return claim;
     const { source, cacheNone = false } = claim.volume;
     return prepareOverlay({ name, base: source, cacheNone }, domainId, host);
   }
   if (volume.emptyDisk !== undefined) return prepareEmptyDisk({ name, ...volume.emptyDisk }, domainId, host);
   if (volume.hostDisk !== undefined) return prepareHostDisk(volume.hostDisk, host);
+  if (volume.directLun !== undefined) return prepareDirectLun(volume.directLun, host);
   if (volume.cloudInitNoCloud !== undefined) {
     return prepareCloudInit({ name, source: volume.cloudInitNoCloud }, vmi, lookups, host);
   }
@@ -138,13 +164,15 @@ async function prepareOne(
 
 async function prepareClaim(
   claimName: string,
-  { domainId, readonly }: { domainId: string; readonly: boolean },
+  { readonly, ...of }: { domainId: string; name: string; readonly: boolean },
   lookups: VolumeLookups,
-  { host, hasEnded }: Pick<Scene, 'host' | 'hasEnded'>,
+  { host, transfers, hasEnded }: Pick<Scene, 'host' | 'transfers' | 'hasEnded'>,
 ): Promise<Prepared> {
   const found = await volumeOfClaim(claimName, lookups);
   if (found.is !== 'bound') return found;
-  const user = { domainId, readonly: readonly || isReadOnlyVolume(found.volume), hasEnded };
+  const held = uploadPending(found.claim) ?? transfers.refusal(found.volume);
+  if (held !== undefined) return held;
+  const user = { ...of, readonly: readonly || isReadOnlyVolume(found.volume), hasEnded };
   return prepareVolume(found.volume, user, host);
 }
 

@@ -51,6 +51,7 @@ export function aScene({ run = runCommand }: { run?: RunCommand } = {}): Volumes
     nodeDir,
     sharedDir,
     hostDiskDirs: [hostDisks],
+    devDir: join(dir, 'dev'),
     guestUser: undefined,
     isRoot,
     run,

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { deviceHash } from '#api/device-hash.ts';
+import type { LearnedDevice } from '#api/learned-device.ts';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+import { DeviceBook } from '#node/domains/device-book.ts';
+import type { Domain } from '#node/hypervisor/hypervisor.ts';
+
+const DISK: LearnedDevice = { id: 'disk-a', type: 'disk', device: 'disk' };
+const NIC: LearnedDevice = { id: 'nic-a', type: 'interface', device: 'virtio' };
+
+/** One guest whose devices a test changes. */
+function aScene() {
+  const clock = new FakeClock();
+  const guest = {
+    domain: {
+      id: 'u',
+      name: 'ns/db',
+      machine: 'q',
+      startedAtMs: 1,
+      current: { state: 'running' },
+      deviceEvents: 0,
+    } as Domain,
+    devices: [DISK],
+    fault: undefined as Error | undefined,
+    /** What happens while it is asked. */
+    meanwhile: () => {},
+  };
+  const hypervisor = {
+    get: () => guest.domain,
+    async learn() {
+      if (guest.fault !== undefined) throw guest.fault;
+      const { devices } = guest;
+      guest.meanwhile();
+      return devices;
+    },
+  };
+  const event = (devices: LearnedDevice[]) => {
+    guest.devices = devices;
+    guest.domain = { ...guest.domain, deviceEvents: guest.domain.deviceEvents + 1 };
+  };
+  const book = new DeviceBook({ hypervisor, clock });
+  return { clock, guest, event, book, hypervisor, due: () => book.dueAtMs(guest.domain) };
+}
+
+test('a domain is read when it is first seen, and not again', async () => {
+  const { book, clock, due } = aScene();
+  assert.equal(due(), 0);
+  await book.read('u');
+  assert.equal(due(), undefined);
+  assert.deepEqual(book.get('u'), { devices: [DISK], hash: deviceHash([DISK]), revision: clock.now() });
+});
+
+const reasons: Record<string, { change: Partial<Domain>; due: number | undefined }> = {
+  'something came or went': { change: { deviceEvents: 1 }, due: 0 },
+  'it was started anew': { change: { startedAtMs: 2 }, due: 0 },
+  'it was paused': { change: { current: { state: 'paused' } }, due: undefined },
+  'it has ended': { change: { current: { state: 'ended', how: 'shutdown' }, deviceEvents: 1 }, due: undefined },
+};
+for (const [sentence, { change, due }] of Object.entries(reasons)) {
+  test(`${sentence}: it is ${due === undefined ? 'not ' : ''}read again`, async () => {
+    const { book, guest } = aScene();
+    await book.read('u');
+    assert.equal(book.dueAtMs({ ...guest.domain, ...change }), due);
+  });
+}
+
+test('what comes while it is read makes another reading due', async () => {
+  const { book, guest, event, due } = aScene();
+  guest.meanwhile = () => event([DISK, NIC]);
+  await book.read('u');
+  assert.deepEqual(book.get('u')?.devices, [DISK]);
+  assert.equal(due(), 0);
+});
+
+test('a reading that fails is due again later and later, and the last one stands', async () => {
+  const { book, clock, guest, event, due } = aScene();
+  await book.read('u');
+  const before = book.get('u');
+  event([NIC]);
+  guest.fault = new Error('no answer');
+  const delays = [];
+  for (let tries = 0; tries < 9; tries++) {
+    await assert.rejects(book.read('u'), /no answer/);
+    delays.push(due()! - clock.elapsed());
+  }
+  assert.deepEqual([delays[0], delays[1], delays.at(-1)], [100, 200, 10_000]);
+  assert.equal(book.get('u'), before);
+  guest.fault = undefined;
+  await book.read('u');
+  assert.deepEqual([due(), book.get('u')?.devices], [undefined, [NIC]]);
+});
+
+test('the revision rises with each change, also where the clock was set back, and stays where nothing changed', async () => {
+  const { book, clock, event } = aScene();
+  await book.read('u');
+  const first = book.get('u')!.revision;
+  clock.leap(-3_600_000);
+  event([DISK]);
+  await book.read('u');
+  assert.equal(book.get('u')!.revision, first);
+  event([NIC]);
+  await book.read('u');
+  assert.equal(book.get('u')!.revision, first + 1);
+});
+
+test('an agent that comes next goes on from what was told', async () => {
+  const { hypervisor, clock } = aScene();
+  const told = { hash: deviceHash([DISK]), revision: clock.now() + 5000 };
+  const same = new DeviceBook({ hypervisor, clock });
+  await same.read('u', told);
+  assert.equal(same.get('u')?.revision, told.revision);
+  const other = new DeviceBook({ hypervisor, clock });
+  await other.read('u', { ...told, hash: 'another' });
+  assert.equal(other.get('u')?.revision, told.revision + 1);
+});
+
+test('what is forgotten is read again', async () => {
+  const { book, due } = aScene();
+  await book.read('u');
+  book.forget('u');
+  assert.deepEqual([book.get('u'), due()], [undefined, 0]);
+});

@@ -1,0 +1,33 @@
+/** POST /host/v1/<verb>: parameters as JSON in, the answer of the host API out. Who may ask is peer.ts's. */
+import type { HostAnswer } from '#api/host-api.ts';
+import { ApiError, badRequest } from '#kube/api-error.ts';
+import { isRecord } from '#kube/meta.ts';
+import type { EndpointAgent, HostCallOptions } from '#node/endpoint/endpoint-agent.ts';
+import type { EndpointRoute } from '#node/endpoint/route.ts';
+
+type HostRoute = Extract<EndpointRoute, { kind: 'host' }>;
+
+/** Throws ApiError for what is no call at all; what is wrong with a call is in its answer. */
+export async function serveHost(
+  { host }: Pick<EndpointAgent, 'host'>,
+  { verb }: HostRoute,
+  body: Buffer,
+  { signal }: HostCallOptions,
+): Promise<HostAnswer> {
+  if (host === undefined) {
+    throw new ApiError(404, 'NotFound', 'this node does not serve the host API', { details: {} });
+  }
+  return await host.call(verb, parametersOf(body), { signal });
+}
+
+function parametersOf(body: Buffer): Readonly<Record<string, unknown>> {
+  if (body.length === 0) return {};
+  let parameters: unknown;
+  try {
+    parameters = JSON.parse(body.toString('utf8'));
+  } catch (error) {
+    throw badRequest(`the parameters are no JSON: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  if (!isRecord(parameters)) throw badRequest('the parameters are no JSON object');
+  return parameters;
+}

@@ -1,0 +1,248 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { UPLOAD_ANNOTATION, type DiskHeader } from '#api/disk-stream.ts';
+import type { Volumes } from '#node/volumes-port.ts';
+import {
+  aLocalVolume,
+  aScene,
+  aVmi,
+  aVolume,
+  hasProgram,
+  isRoot,
+  readyVolume,
+  type VolumesScene,
+} from './testing/volumes-scene.ts';
+
+const MIB = 1024 * 1024;
+const UNUSED = { useOf: () => undefined };
+const NO_QEMU_IMG = hasProgram('qemu-img') ? false : 'qemu-img is not installed';
+
+async function* inPieces(content: Buffer, size = 100_000) {
+  for (let at = 0; at < content.length; at += size) yield content.subarray(at, at + size);
+}
+async function whole(chunks: AsyncIterable<Buffer>): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  for await (const piece of chunks) pieces.push(Buffer.from(piece));
+  return Buffer.concat(pieces);
+}
+function contentsOf({ contents }: Volumes) {
+  assert.ok(contents);
+  return contents;
+}
+/** A bound claim that waits for its content. */
+function awaiting(scene: VolumesScene, volume = aLocalVolume()): void {
+  scene.bind('data', volume);
+  scene.claims.get('data')!.metadata.annotations = { [UPLOAD_ANNOTATION]: 'true' };
+}
+async function upload(scene: VolumesScene, volumes: Volumes, header: DiskHeader, chunks: AsyncIterable<Buffer>) {
+  const opened = await contentsOf(volumes).replace('data', scene.lookups, UNUSED);
+  try {
+    await opened.receive(header, chunks, {});
+  } finally {
+    await opened.close();
+  }
+}
+const filesOf = (scene: VolumesScene) => readdirSync(join(scene.host.nodeDir, 'volumes', 'pvc-1')).sort();
+const imageOf = (scene: VolumesScene) => join(scene.host.nodeDir, 'volumes', 'pvc-1', 'disk.img');
+const prepare = (scene: VolumesScene, volumes: Volumes) =>
+  volumes.prepare(aVmi([{ name: 'd', persistentVolumeClaim: { claimName: 'data' } }]), scene.lookups, {});
+
+/** Data at both ends and a hole between. */
+function aDisk(): Buffer {
+  const disk = Buffer.alloc(3 * MIB);
+  disk.write('begins', 0);
+  disk.write('ends', disk.length - 4);
+  return disk;
+}
+
+describe('the content of a disk', () => {
+  it('comes in raw, is grown to its volume, and goes out again', async () => {
+    await using scene = aScene();
+    awaiting(scene);
+    const volumes = await scene.open();
+    await upload(scene, volumes, { size: 3 * MIB, format: 'raw' }, inPieces(aDisk()));
+    assert.deepEqual(filesOf(scene), ['disk.format', 'disk.img']);
+    const { size, blocks } = statSync(imageOf(scene));
+    assert.equal(size, 8 * MIB);
+    assert.ok(blocks * 512 < 2 * MIB, 'holes stay holes');
+
+    const content = await contentsOf(volumes).open('data', scene.lookups, UNUSED);
+    assert.deepEqual(content.header, { size: 8 * MIB, format: 'raw', virtualSize: 8 * MIB });
+    const read = await whole(content.chunks());
+    await content.close();
+    assert.ok(read.equals(Buffer.concat([aDisk(), Buffer.alloc(5 * MIB)])));
+  });
+
+  it('comes in as qcow2 and is raw then', { skip: NO_QEMU_IMG }, async () => {
+    await using scene = aScene();
+    awaiting(scene);
+    const volumes = await scene.open();
+    const [raw, packed] = [join(scene.dir, 'a.raw'), join(scene.dir, 'a.qcow2')];
+    writeFileSync(raw, aDisk());
+    execFileSync('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', raw, packed]);
+    const content = readFileSync(packed);
+    await upload(scene, volumes, { size: content.length, format: 'qcow2' }, inPieces(content));
+    assert.deepEqual(filesOf(scene), ['disk.format', 'disk.img']);
+    assert.ok(readFileSync(imageOf(scene)).subarray(0, 3 * MIB).equals(aDisk()));
+    assert.equal(readFileSync(imageOf(scene)).length, 8 * MIB);
+  });
+
+  it('is of a size that its volume has, also inside of a qcow2', { skip: NO_QEMU_IMG }, async () => {
+    await using scene = aScene();
+    awaiting(scene);
+    const volumes = await scene.open();
+    const packed = join(scene.dir, 'a.qcow2');
+    execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', packed, '1G']);
+    const content = readFileSync(packed);
+    const sent = upload(scene, volumes, { size: content.length, format: 'qcow2' }, inPieces(content));
+    await assert.rejects(sent, /the disk has 1073741824 bytes; expected 8388608 or less/);
+    assert.deepEqual(filesOf(scene), []);
+  });
+
+  const refused: Record<string, { header: DiskHeader; content: Buffer; message: RegExp }> = {
+    'more than the volume holds': {
+      header: { size: 8 * MIB + 1, format: 'raw' },
+      content: Buffer.alloc(0),
+      message: /it has 8388609 bytes, and the volume has 8388608/,
+    },
+    'fewer bytes than promised': {
+      header: { size: 10, format: 'raw' },
+      content: Buffer.from('short'),
+      message: /5 bytes came; expected 10/,
+    },
+    'a qcow2 that calls itself raw': {
+      header: { size: 512, format: 'raw' },
+      content: aQcow2Header(),
+      message: /what came is a qcow2 image; expected raw/,
+    },
+    'a raw disk that calls itself qcow2': {
+      header: { size: 512, format: 'qcow2' },
+      content: Buffer.alloc(512, 1),
+      message: /what came is a raw image; expected qcow2/,
+    },
+    'a qcow2 that stands on another file': {
+      header: { size: 512, format: 'qcow2' },
+      content: aQcow2Header({ backing: 256n }),
+      message: /it names a backing file/,
+    },
+  };
+  for (const [title, { header, content, message }] of Object.entries(refused)) {
+    it(`refuses ${title}, and leaves the disk as it was`, async () => {
+      await using scene = aScene();
+      awaiting(scene);
+      const volumes = await scene.open();
+      await upload(scene, volumes, { size: 3 * MIB, format: 'raw' }, inPieces(aDisk()));
+      await assert.rejects(upload(scene, volumes, header, inPieces(content)), message);
+      assert.deepEqual(filesOf(scene), ['disk.format', 'disk.img']);
+      assert.equal(readFileSync(imageOf(scene)).toString('latin1', 0, 6), 'begins');
+    });
+  }
+
+  it('that breaks off leaves nothing behind', async () => {
+    await using scene = aScene();
+    awaiting(scene);
+    const volumes = await scene.open();
+    async function* broken() {
+      yield Buffer.from('half');
+      throw new Error('the connection broke');
+    }
+    await assert.rejects(upload(scene, volumes, { size: 10, format: 'raw' }, broken()), /the connection broke/);
+    assert.deepEqual(filesOf(scene), []);
+  });
+
+  it('does not fill the file system', async () => {
+    await using scene = aScene();
+    awaiting(scene);
+    const volumes = await scene.open({ freeBytes: async () => 1000 });
+    const sent = upload(scene, volumes, { size: 5, format: 'raw' }, inPieces(Buffer.from('bytes')));
+    await assert.rejects(sent, /the file system has 1000 bytes left/);
+  });
+
+  it('replaces none that nobody waits for', async () => {
+    await using scene = aScene();
+    scene.bind('data', aLocalVolume());
+    const volumes = await scene.open();
+    await assert.rejects(contentsOf(volumes).replace('data', scene.lookups, UNUSED), {
+      name: 'DiskRefused',
+      message: 'persistentvolumeclaim "data" does not wait for content (selfsame.io/upload: "true")',
+    });
+  });
+
+  it('is opened by one at a time, and by nobody while it is used', async () => {
+    await using scene = aScene();
+    scene.bind('data', aLocalVolume());
+    const volumes = await scene.open();
+    const contents = contentsOf(volumes);
+    const inUse = { useOf: () => 'it is in use by pod "p"' };
+    await assert.rejects(contents.open('data', scene.lookups, inUse), { name: 'DiskRefused', message: /by pod "p"/ });
+    const content = await contents.open('data', scene.lookups, UNUSED);
+    await assert.rejects(contents.open('data', scene.lookups, UNUSED), /is being exported or imported/);
+    const waits = await prepare(scene, volumes);
+    assert.deepEqual([waits.is, waits.is !== 'ready' && waits.reason], ['waiting', 'VolumeInTransfer']);
+    await content.close();
+    assert.equal(readyVolume(await prepare(scene, volumes), 'd').source.format, 'raw');
+  });
+
+  it('comes before the first start', async () => {
+    await using scene = aScene();
+    awaiting(scene);
+    const volumes = await scene.open();
+    const waits = await prepare(scene, volumes);
+    assert.deepEqual([waits.is, waits.is !== 'ready' && waits.reason], ['waiting', 'UploadPending']);
+    await upload(scene, volumes, { size: 3 * MIB, format: 'raw' }, inPieces(aDisk()));
+    scene.claims.get('data')!.metadata.annotations = {};
+    assert.equal(readyVolume(await prepare(scene, volumes), 'd').source.path, imageOf(scene));
+  });
+
+  it('is not what it was where somebody wrote to it meanwhile', async () => {
+    await using scene = aScene();
+    scene.bind('data', aLocalVolume());
+    const volumes = await scene.open();
+    const content = await contentsOf(volumes).open('data', scene.lookups, UNUSED);
+    const chunks = content.chunks()[Symbol.asyncIterator]();
+    await chunks.next();
+    writeFileSync(imageOf(scene), 'from elsewhere', { flag: 'r+' });
+    await assert.rejects(async () => {
+      while ((await chunks.next()).done !== true);
+    }, /was written to while it was read/);
+    await content.close();
+  });
+
+  it('of a block volume is replaced, too', { skip: isRoot ? false : 'only root has block volumes' }, async () => {
+    await using scene = aScene();
+    awaiting(scene, aLocalVolume({ mode: 'Block' }));
+    await upload(scene, await scene.open(), { size: 3 * MIB, format: 'raw' }, inPieces(aDisk()));
+    assert.deepEqual(filesOf(scene), ['disk.img']);
+  });
+
+  const strange: Record<string, { bind: (scene: VolumesScene) => void; message: RegExp }> = {
+    'a volume of an administrator': {
+      bind: (scene) => scene.bind('data', aVolume({ hostPath: { path: '/somewhere' } })),
+      message: /it is not one of ours/,
+    },
+    'a volume of another node': {
+      bind: (scene) => scene.bind('data', aLocalVolume({ node: 'node-2' })),
+      message: /is on node "node-2"/,
+    },
+    'a claim that is not there': { bind: () => undefined, message: /persistentvolumeclaim "data" not found/ },
+  };
+  for (const [title, { bind, message }] of Object.entries(strange)) {
+    it(`is not that of ${title}`, async () => {
+      await using scene = aScene();
+      bind(scene);
+      await assert.rejects(contentsOf(await scene.open()).open('data', scene.lookups, UNUSED), message);
+    });
+  }
+});
+
+function aQcow2Header({ backing = 0n }: { backing?: bigint } = {}): Buffer {
+  const header = Buffer.alloc(512);
+  header.writeUInt32BE(0x514649fb, 0);
+  header.writeUInt32BE(3, 4);
+  header.writeBigUInt64BE(backing, 8);
+  header.writeBigUInt64BE(BigInt(MIB), 24);
+  return header;
+}

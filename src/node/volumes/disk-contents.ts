@@ -1,0 +1,82 @@
+/** The port to the contents of disks, carried out: one at a time for each volume, and no guest is given it meanwhile. */
+import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
+import type { PersistentVolume } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+import { DiskRefused, type DiskContents, type VolumeLookups } from '#node/volumes-port.ts';
+import { volumeOfClaim } from './claim.ts';
+import { openContent, replaceContent } from './disk-content.ts';
+import { waiting, type Refusal, type VolumesHost } from './volumes-host.ts';
+
+/** Volumes whose content is on its way, by name. */
+export class Transfers {
+  readonly #open = new Set<string>();
+
+  begin(volume: string): void {
+    if (this.#open.has(volume)) throw new DiskRefused(`PersistentVolume "${volume}" is being exported or imported`);
+    this.#open.add(volume);
+  }
+
+  end(volume: string): void {
+    this.#open.delete(volume);
+  }
+
+  /** Why no guest may have it now. */
+  refusal({ metadata: { name = '' } }: PersistentVolume): Refusal | undefined {
+    if (!this.#open.has(name)) return undefined;
+    return waiting('VolumeInTransfer', `PersistentVolume "${name}" is being exported or imported`);
+  }
+}
+
+export function diskContents(host: VolumesHost, transfers: Transfers): DiskContents {
+  return {
+    async open(claim, lookups, { useOf }) {
+      const volume = await boundVolume(claim, lookups);
+      return await holding(volume, useOf, async (release) => {
+        const content = await openContent(volume, host);
+        return {
+          ...content,
+          async close() {
+            release();
+            await content.close();
+          },
+        };
+      });
+    },
+    async replace(claim, lookups, { useOf }) {
+      const { metadata } = (await lookups.claim(claim)) ?? {};
+      if (metadata?.annotations?.[UPLOAD_ANNOTATION] !== 'true') {
+        throw new DiskRefused(`persistentvolumeclaim "${claim}" does not wait for content (${UPLOAD_ANNOTATION}: "true")`);
+      }
+      const volume = await boundVolume(claim, lookups);
+      return await holding(volume, useOf, async (release) => ({
+        receive: (header, chunks, { signal }) => replaceContent(volume, header, chunks, host, { signal }),
+        close: async () => release(),
+      }));
+    },
+  };
+
+  /** Marked first and looked at afterwards: a guest that starts meanwhile sees the one or shows the other. */
+  async function holding<T>(
+    volume: Stored<PersistentVolume>,
+    useOf: (volume: Stored<PersistentVolume>) => string | undefined,
+    open: (release: () => void) => Promise<T>,
+  ): Promise<T> {
+    const { name } = volume.metadata;
+    transfers.begin(name);
+    const release = () => transfers.end(name);
+    try {
+      const use = useOf(volume);
+      if (use !== undefined) throw new DiskRefused(use);
+      return await open(release);
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+}
+
+async function boundVolume(claim: string, lookups: VolumeLookups): Promise<Stored<PersistentVolume>> {
+  const found = await volumeOfClaim(claim, lookups);
+  if (found.is !== 'bound') throw new DiskRefused(found.message);
+  return found.volume as Stored<PersistentVolume>;
+}
