@@ -6,12 +6,14 @@ import { writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import { costsOf, deletionsText, type Cost } from './delete-protection/deletions-text.ts';
 import { measureDeletions, type Deletions } from './delete-protection/measure-deletions.ts';
+import { deviceMapText } from './device-map/device-map-text.ts';
+import { measureDeviceMap, type DeviceMapFigures } from './device-map/measure-device-map.ts';
 import { measureAdmission } from './measure-admission.ts';
 import { Ground } from './ground.ts';
 import { measureFootprint } from './measure-footprint.ts';
 import { measureWrites, Reads } from './measure-rates.ts';
 import { measureWatches } from './measure-watch.ts';
-import { parseOptions, USAGE, VM_TOPICS, type Options, type Topic } from './options.ts';
+import { parseOptions, TABLE_TOPICS, USAGE, VM_TOPICS, type Options, type Topic } from './options.ts';
 import { machineCpuMs, ownCpuMs } from './proc-files.ts';
 import { heading, rowText, verdict, type Row } from './report.ts';
 import { measureVms } from './vms/measure-vms.ts';
@@ -37,7 +39,17 @@ async function* measure(options: Options): AsyncGenerator<Row> {
   }
 }
 
-const isEngineTopic = (topic: Topic) => topic !== 'delete-protection' && !VM_TOPICS.some((known) => known === topic);
+const hasTable = (topic: Topic) => TABLE_TOPICS.some((known) => known === topic);
+const isEngineTopic = (topic: Topic) => !hasTable(topic) && !VM_TOPICS.some((known) => known === topic);
+
+/** A table of its own, too. */
+async function* measureDevices({ topics, profileDir, deviceMap }: Options): AsyncGenerator<DeviceMapFigures> {
+  if (!topics.has('device-map')) return;
+  const ground = await VmGround.prepare(profileDir);
+  yield* cleared(ground, async function* () {
+    yield await measureDeviceMap(ground, deviceMap);
+  });
+}
 
 /** A table of its own, the seed's. */
 async function* measureProtection({ topics, profileDir, deletions }: Options): AsyncGenerator<Deletions> {
@@ -99,7 +111,7 @@ const FLOORS = [
 
 async function run(options: Options): Promise<void> {
   const [start, busyBefore] = [performance.now(), machineCpuMs()];
-  const hasRows = [...options.topics].some((topic) => topic !== 'delete-protection');
+  const hasRows = [...options.topics].some((topic) => !hasTable(topic));
   print(`${machine()}${options.quick ? ', quick' : ''}\n`);
   if (hasRows) print(heading());
   for (const [signal, number] of [
@@ -120,6 +132,11 @@ async function run(options: Options): Promise<void> {
     costs.push(...costsOf(deletions));
     print(`${hasRows ? '\n' : ''}${deletionsText(deletions)}`);
   }
+  const deviceMaps: DeviceMapFigures[] = [];
+  for await (const figures of measureDevices(options)) {
+    deviceMaps.push(figures);
+    print(`${hasRows || costs.length > 0 ? '\n' : ''}${deviceMapText(figures)}`);
+  }
   const seconds = (performance.now() - start) / 1000;
   const othersCores = Math.max(0, machineCpuMs() - busyBefore - ownCpuMs()) / 1000 / seconds;
   const trust = othersCores > MAX_OTHERS_CORES ? ': too busy to trust these figures' : '';
@@ -127,7 +144,15 @@ async function run(options: Options): Promise<void> {
   if (hasRows) print(FLOORS);
   if (options.jsonFile !== undefined) {
     const figures = rows.map((row) => ({ ...row, verdict: verdict(row) }));
-    const all = { machine: machine(), quick: options.quick, seconds, othersCores, figures, deletions: costs };
+    const all = {
+      machine: machine(),
+      quick: options.quick,
+      seconds,
+      othersCores,
+      figures,
+      deletions: costs,
+      deviceMaps,
+    };
     await writeFile(options.jsonFile, `${JSON.stringify(all, undefined, 2)}\n`);
   }
 }

@@ -1,12 +1,16 @@
 /** The command line of the benchmark, compiled into how long and how often everything is measured. */
 import { parseArgs } from 'node:util';
+import type { DeviceMapOptions } from './device-map/measure-device-map.ts';
 import type { DeletionOptions } from './delete-protection/measure-deletions.ts';
 
 const ENGINE_TOPICS = ['footprint', 'get', 'list', 'create', 'patch', 'watch', 'admission'] as const;
 export const VM_TOPICS = ['vm-start', 'vm-memory', 'vm-fleet'] as const;
 export type VmTopic = (typeof VM_TOPICS)[number];
-export type Topic = (typeof ENGINE_TOPICS)[number] | VmTopic | 'delete-protection';
-export const TOPICS: readonly Topic[] = [...ENGINE_TOPICS, ...VM_TOPICS, 'delete-protection'];
+/** Tables of their own. */
+export const TABLE_TOPICS = ['delete-protection', 'device-map'] as const;
+export type TableTopic = (typeof TABLE_TOPICS)[number];
+export type Topic = (typeof ENGINE_TOPICS)[number] | VmTopic | TableTopic;
+export const TOPICS: readonly Topic[] = [...ENGINE_TOPICS, ...VM_TOPICS, ...TABLE_TOPICS];
 
 export interface Options {
   readonly quick: boolean;
@@ -28,6 +32,7 @@ export interface Options {
   /** Simulated VMs. */
   readonly fleet: number;
   readonly deletions: DeletionOptions;
+  readonly deviceMap: DeviceMapOptions;
 }
 
 export const USAGE = `Usage: npm run bench -- [options]
@@ -60,6 +65,7 @@ export function parseOptions(args: readonly string[]): Options & { readonly help
       ? { rounds: 1, warmMs: 400, measureMs: 1000, starts: 1, watchWrites: 400, admissionRounds: 5 }
       : { rounds: 3, warmMs: 700, measureMs: 1500, starts: 3, watchWrites: 800, admissionRounds: 24 }),
     ...(values.quick ? { vmStarts: 3, guests: 5, fleet: 500 } : { vmStarts: 8, guests: 20, fleet: 5000 }),
+    deviceMap: values.quick ? { vms: 500, changed: 100, restMs: 5000 } : { vms: 10_000, changed: 100, restMs: 30_000 },
     deletions: values.quick
       ? { runs: 2, batches: batchesOf({ many: 40, few: 10, times: [1, 2, 1] }), kubectlVms: 15, rehearsals: 200 }
       : { runs: 5, batches: batchesOf({ many: 400, few: 40, times: [2, 15, 4] }), kubectlVms: 40, rehearsals: 4000 },

@@ -94,7 +94,7 @@ async function revisionWhenAllRun(ground: VmGround, count: number): Promise<numb
 }
 
 /** Resolves when the managers do nothing any more, with the seconds until then. */
-async function quiet(ground: VmGround): Promise<number> {
+export async function quiet(ground: VmGround): Promise<number> {
   const from = performance.now();
   for (let busyUntil = from; ;) {
     const before = await managersCpuMs(ground);
@@ -107,7 +107,7 @@ async function quiet(ground: VmGround): Promise<number> {
   }
 }
 
-async function managersCpuMs(ground: VmGround): Promise<{ readonly server: number; readonly nodes: number }> {
+export async function managersCpuMs(ground: VmGround): Promise<{ readonly server: number; readonly nodes: number }> {
   const { server, nodes } = await ground.managers();
   return { server: cpuMs(server), nodes: [...nodes.values()].reduce((sum, pid) => sum + cpuMs(pid), 0) };
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
+import { HOST_CODES } from '#api/host-api.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { lateAgent } from '#plane/late-agent.ts';
@@ -18,6 +19,12 @@ function noting(asked: string[]): EndpointAgent {
       asked.push(`openConsole ${id}`);
       return new PassThrough();
     },
+    host: {
+      async call(verb, parameters) {
+        asked.push(`${verb} ${JSON.stringify(parameters)}`);
+        return { status: HOST_CODES.done };
+      },
+    },
     logs: (namespace, pod, container) => void asked.push(`logs ${namespace}/${pod}/${container}`),
   };
 }
@@ -29,6 +36,8 @@ const calls: Record<string, (agent: EndpointAgent) => unknown> = {
   'softReboot u': (agent) => agent.softReboot('u'),
   'reset u': (agent) => agent.reset('u'),
   'openConsole u': (agent) => agent.openConsole('u'),
+  'list {"vmList":["u"]}': (agent) =>
+    agent.host?.call('list', { vmList: ['u'] }, { signal: new AbortController().signal }),
   'logs ns/pod/compute': (agent) => agent.logs('ns', 'pod', 'compute'),
 };
 

@@ -20,6 +20,13 @@ export function lateAgent(): { readonly agent: EndpointAgent; is(agent: Endpoint
       reset: async (id) => await now().reset(id),
       openConsole: async (id) => await now().openConsole(id),
       logs: (namespace, pod, container) => now().logs(namespace, pod, container),
+      host: {
+        async call(verb, parameters, options) {
+          const { host } = now();
+          if (host === undefined) throw new HypervisorError('Cannot reach guests: this node has no host API');
+          return await host.call(verb, parameters, options);
+        },
+      },
     },
   };
 }

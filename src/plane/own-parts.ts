@@ -18,7 +18,8 @@ import { createInProcessTransport } from '#client/in-process.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { createClient } from '#client/rest-client.ts';
-import { deviceMapController } from '#controllers/device-map/device-map.ts';
+import { DEVICE_MAP, deviceMapController } from '#controllers/device-map/device-map.ts';
+import type { HostReader } from '#controllers/device-map/host-reader.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import { protectionController } from '#controllers/protection/protection-controller.ts';
 import { restoreController } from '#controllers/restore/restore-controller.ts';
@@ -39,6 +40,7 @@ import { applyBootstrap, INFORMERS_ACCOUNT } from '#operator/bootstrap.ts';
 import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
 import { WEBHOOK_SERVICE } from '#operator/objects/webhooks.ts';
 import { operatorController, served } from '#operator/operator-controller.ts';
+import { createHostReader } from '#plane/host-reader.ts';
 import type { RunningController } from '#runtime/controller.ts';
 import { EventRecorder } from '#runtime/events.ts';
 import { Metrics } from '#runtime/metrics.ts';
@@ -51,6 +53,8 @@ export interface OwnPartsOptions {
   readonly services: LocalServices;
   /** How the subresources reach the agents of nodes; gets a client of their account. */
   nodes(client: Client): NodeConnections;
+  /** How the device map asks them for the devices of guests; gets a client of its account. */
+  hosts(client: Client): Pick<NodeConnections, 'post'>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -61,10 +65,10 @@ export interface OwnParts {
 }
 
 /** Every controller of ours, in one list. */
-const CONTROLLERS: readonly PlaneController[] = [
+const CONTROLLERS = (hosts: HostReader): readonly PlaneController[] => [
   vmController,
   vmiController,
-  deviceMapController,
+  deviceMapController(hosts),
   storageController,
   volumeSnapshotController,
   snapshotController,
@@ -108,7 +112,8 @@ export async function startOwnParts(options: OwnPartsOptions): Promise<OwnParts>
     controllers.push(...start(operatorController));
     await served({ informer, signal });
     known.now = knownTo(informer);
-    for (const controller of CONTROLLERS) controllers.push(...start(controller));
+    const hosts = createHostReader(options.hosts(accountClient(options, DEVICE_MAP)), metrics);
+    for (const controller of CONTROLLERS(hosts)) controllers.push(...start(controller));
     await informers.synced();
     await deployed(known.now.kubevirts, options, signal);
     return { controllers, stop };

@@ -2,6 +2,8 @@
  * `selfsame up`: the engine, our own parts beside it, and one process for each node of this machine. What it owns of the
  * data directory: engine.ts and node-dir.ts tell.
  */
+import { HOST_READER } from '#api/host-api.ts';
+import type { Client } from '#client/client.ts';
 import { startEngine, type EngineOptions } from '#engine/engine.ts';
 import { LocalServices } from '#engine/services.ts';
 import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
@@ -37,16 +39,18 @@ export async function startPlane(options: PlaneOptions): Promise<Plane> {
   };
   try {
     const { handler, pki, url, kubeconfigPath } = engine;
-    const identity = pki.issueClientCertificate({ user: SUBRESOURCES_SERVICE, groups: [], days: CERTIFICATE_DAYS });
+    // Nodes tell by the common name what each may.
+    const connectionsOf = (user: string) => (client: Client) => {
+      const { certPem: cert, keyPem: key } = pki.issueClientCertificate({ user, groups: [], days: CERTIFICATE_DAYS });
+      const connections = createNodeConnections({ client, cert, key, ca: pki.caPem, clock });
+      ends.push(() => connections.close());
+      return connections;
+    };
     const parts = await startOwnParts({
       handler,
       services,
-      nodes(client) {
-        const tls = { cert: identity.certPem, key: identity.keyPem, ca: pki.caPem };
-        const connections = createNodeConnections({ client, ...tls, clock });
-        ends.push(() => connections.close());
-        return connections;
-      },
+      nodes: connectionsOf(SUBRESOURCES_SERVICE),
+      hosts: connectionsOf(HOST_READER),
       clock,
       log,
     });

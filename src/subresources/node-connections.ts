@@ -24,6 +24,13 @@ export interface NodeRequest {
   readonly signal: AbortSignal;
 }
 
+export interface NodePost extends NodeRequest {
+  /** JSON. */
+  readonly body: Buffer;
+  /** A longer answer is refused. */
+  readonly maxAnswerBytes: number;
+}
+
 /** The node has taken the upgrade: its answer's head, and the connection with what came already. */
 export interface NodeUpgrade {
   /** Status line and headers, up to and including the empty line. */
@@ -35,6 +42,8 @@ export interface NodeUpgrade {
 /** Every method throws ApiError: what the node answered, or why there is no answer. */
 export interface NodeConnections {
   put(asked: NodeRequest): Promise<void>;
+  /** The whole answer. */
+  post(asked: NodePost): Promise<Buffer>;
   upgrade(asked: NodeRequest, headers: Readonly<Record<string, string>>): Promise<NodeUpgrade>;
   /** Ends requests under way. */
   close(): void;
@@ -43,7 +52,7 @@ export interface NodeConnections {
 export interface NodeConnectionsOptions {
   /** Reads Nodes. */
   readonly client: Reader;
-  /** PEM: our certificate (CN selfsame-subresources), its key, and the CA of the nodes. */
+  /** PEM: our certificate, by whose common name nodes tell what we may, its key, and the CA of the nodes. */
   readonly cert: string;
   readonly key: string;
   readonly ca: string;
@@ -56,14 +65,18 @@ export function createNodeConnections({ client, cert, key, ca, clock }: NodeConn
   const agent = new Agent({ ...tls, keepAlive: false, maxSockets: MAX_OPEN });
   let open = 0;
 
-  async function ask(method: string, { node, path, signal }: NodeRequest, headers: Readonly<Record<string, string>>) {
+  async function ask(
+    method: string,
+    { node, path, signal, body }: NodeRequest & { readonly body?: Buffer },
+    headers: Readonly<Record<string, string>>,
+  ) {
     if (open >= MAX_OPEN) throw tooManyRequests('too many requests to nodes are under way', 1);
     open++;
     try {
       const { host, port } = endpointOf(await readNode(client, node, signal));
       const servername = isIP(host) === 0 ? host : '';
       const options: RequestOptions = { method, host, port, path, servername, agent, headers, signal };
-      return await answered(options, clock);
+      return await answered(options, { clock, body });
     } catch (error) {
       if (error instanceof Error && error.name === 'ApiError') throw error;
       const why = error instanceof Error ? error.message : String(error);
@@ -75,14 +88,19 @@ export function createNodeConnections({ client, cert, key, ca, clock }: NodeConn
 
   return {
     async put(asked) {
-      const answer = await ask('PUT', asked, { 'Content-Length': '0' });
-      if ('connection' in answer) {
-        answer.connection.destroy();
-        throw internalError(`the agent of node "${asked.node}" left HTTP unasked`);
-      }
-      const text = await readWhole(answer.incoming);
-      const { statusCode: status = 500 } = answer.incoming;
+      const incoming = stayed(asked, await ask('PUT', asked, { 'Content-Length': '0' }));
+      const text = await readWhole(incoming);
+      const { statusCode: status = 500 } = incoming;
       if (status < 200 || status > 299) throw errorOfAnswer(status, text);
+    },
+
+    async post(asked) {
+      const { body, maxAnswerBytes } = asked;
+      const headers = { 'Content-Type': 'application/json', 'Content-Length': String(body.length) };
+      const incoming = stayed(asked, await ask('POST', asked, headers));
+      const { statusCode: status = 500 } = incoming;
+      if (status < 200 || status > 299) throw errorOfAnswer(status, await readWhole(incoming));
+      return await readBounded(incoming, { maxBytes: maxAnswerBytes, clock });
     },
 
     async upgrade(asked, headers) {
@@ -121,7 +139,17 @@ type Answered =
   | { readonly incoming: IncomingMessage }
   | { readonly incoming: IncomingMessage; readonly connection: Duplex; readonly head: Buffer };
 
-function answered(options: RequestOptions, clock: Clock): Promise<Answered> {
+/** Nobody asked for an upgrade. */
+function stayed({ node }: NodeRequest, answer: Answered): IncomingMessage {
+  if (!('connection' in answer)) return answer.incoming;
+  answer.connection.destroy();
+  throw internalError(`the agent of node "${node}" left HTTP unasked`);
+}
+
+function answered(
+  options: RequestOptions,
+  { clock, body }: { readonly clock: Clock; readonly body?: Buffer | undefined },
+): Promise<Answered> {
   return new Promise((resolve, reject) => {
     const outgoing = request(options);
     const stopTimers = bound(outgoing, clock);
@@ -139,7 +167,7 @@ function answered(options: RequestOptions, clock: Clock): Promise<Answered> {
       connection.on('error', () => {});
       resolve({ incoming, connection, head });
     });
-    outgoing.end();
+    outgoing.end(body);
   });
 }
 
@@ -170,6 +198,28 @@ async function readWhole(incoming: IncomingMessage): Promise<string> {
     throw brokenOff(error);
   }
   return Buffer.concat(chunks).toString('utf8');
+}
+
+/** All of it, in time, or nothing. */
+async function readBounded(
+  incoming: IncomingMessage,
+  { maxBytes, clock }: { readonly maxBytes: number; readonly clock: Clock },
+): Promise<Buffer> {
+  const stopTimer = clock.after(ANSWER_TIMEOUT_MS, () => incoming.destroy(new Error('not complete in time')));
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of incoming as AsyncIterable<Buffer>) {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > maxBytes) throw new Error(`it is longer than ${maxBytes} bytes`);
+    }
+  } catch (error) {
+    throw brokenOff(error);
+  } finally {
+    stopTimer();
+  }
+  return Buffer.concat(chunks);
 }
 
 function brokenOff(error: unknown): ApiError {

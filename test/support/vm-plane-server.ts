@@ -13,6 +13,7 @@ import { startOwnParts, type OwnParts } from '#plane/own-parts.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
 import { CuttingStore } from '#test/support/crash-points.ts';
 import { Connections } from '#test/support/connections.ts';
+import { WatchedLists } from '#test/support/watched-lists.ts';
 import { startTestApi, type TestApi } from '#test/support/test-api.ts';
 
 /** What nobody decides anything on: these writes are no points at which it is worth to be lost. */
@@ -22,6 +23,7 @@ export interface VmPlaneServer {
   readonly api: TestApi;
   readonly store: CuttingStore;
   readonly parts: OwnParts;
+  readonly lists: WatchedLists;
   /** Whoever waits for an answer hears that there is none. */
   lose(): Promise<void>;
 }
@@ -40,12 +42,14 @@ export async function startVmPlaneServer({ journal, clock, nodes }: VmPlaneServe
   const gate = (handler: ApiHandler) => connections.through(handler);
   const api = await passingTime(clock, startTestApi({ store, clock, services, gate }));
   const { handler } = api.core;
-  const starting = startOwnParts({ handler, services, nodes: () => nodes, clock, log: silentLog });
+  const lists = new WatchedLists(nodes);
+  const starting = startOwnParts({ handler, services, nodes: () => nodes, hosts: () => lists, clock, log: silentLog });
   const parts = await passingTime(clock, starting);
   return {
     api,
     store,
     parts,
+    lists,
     async lose() {
       connections.lose();
       await parts.stop();

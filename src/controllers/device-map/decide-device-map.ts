@@ -1,57 +1,199 @@
 /**
- * What the identity record learns from the running instance: its machine type and devices, and a bounded history of what
- * changed and why. Nothing is learned from an instance that is not the VM's own or that does not run. Pure.
+ * What the identity record learns: from a reading of the guest its machine type and devices, from the template what is to
+ * be plugged and what was detached, from an import where everything begins; and a bounded history of what changed and why.
+ * Rows and the hash that stands for them are one write. Pure.
  */
+import type { ImportedDevices } from '#api/imported-devices.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
+import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { type IdentityStatus, MAX_HISTORY, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { deviceChanges, learnDevices } from '#controllers/device-map/learn-devices.ts';
+import { type IdentityStatus, MAX_HISTORY } from '#api/virtual-machine-identity/kind.ts';
+import {
+  forgets,
+  readActions,
+  restingActions,
+  type RowDecision,
+  rowsOf,
+  runningActions,
+} from '#controllers/device-map/action-table.ts';
+import { deviceChanges } from '#controllers/device-map/device-changes.ts';
+import {
+  chipsetChange,
+  type DeviceMapWorld,
+  isAtRest,
+  isOutdated,
+  ownVm,
+  readingDue,
+  type Speaking,
+  speakingInstance,
+} from '#controllers/device-map/device-map-world.ts';
+import { importedOf } from '#controllers/device-map/imported.ts';
+import type { Reading } from '#controllers/device-map/reading.ts';
+import { wishesOf } from '#controllers/device-map/wanted-devices.ts';
 import { deepEqual } from '#kube/deep.ts';
-import type { KubeObject, Stored } from '#kube/meta.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
 
-export interface DeviceMapWorld {
-  readonly identity: Stored<VirtualMachineIdentity>;
-  readonly vm?: Stored<VirtualMachine>;
-  readonly vmi?: Stored<VirtualMachineInstance>;
-  /** RFC 3339. */
-  readonly now: string;
+/** A node that answered with something old is asked again. */
+const ASK_AGAIN_MS = 10_000;
+
+export function decideDeviceMap(world: DeviceMapWorld): Plan {
+  const vm = ownVm(world);
+  if (vm === undefined) return NOTHING;
+  const known = world.identity.status ?? {};
+  const imported = known.devices === undefined ? importedOf(vm) : undefined;
+  if (imported !== undefined && 'fault' in imported) return { changes: [], events: [faultyImport(imported.fault)] };
+  const next = imported === undefined ? learned(world, vm) : begun(imported);
+  const { what, ...status } = next ?? { what: [] };
+  const plan = next === undefined || sameExceptTime(known, status) ? NOTHING : written(world, status, what);
+  const requeueAfterMs = retryAfterMs(world);
+  return requeueAfterMs === undefined ? plan : { ...plan, requeueAfterMs };
 }
 
-export function decideDeviceMap({ identity, vm, vmi, now }: DeviceMapWorld): Plan {
-  if (vm === undefined || vmi === undefined || !belongs(identity, vm) || !belongs(vmi, vm)) return NOTHING;
-  const { phase, machine, devices } = vmi.status ?? {};
-  // The last words of an instance on its way out may be half of the truth.
-  if (phase !== 'Running' || vmi.metadata.deletionTimestamp !== undefined) return NOTHING;
-  if (!machine?.type || devices === undefined) return NOTHING;
+/** For a reading that is due, and was asked for in vain. */
+function retryAfterMs(world: DeviceMapWorld): number | undefined {
+  const { reading } = world;
+  if (reading === undefined || freshReading(world) !== undefined || readingDue(world) === undefined) return undefined;
+  return 'retryAfterMs' in reading ? reading.retryAfterMs : ASK_AGAIN_MS;
+}
 
-  const known: IdentityStatus = identity.status ?? {};
-  const learned = {
-    machine: { type: machine.type },
-    devices: learnDevices(vm, known.devices ?? [], devices),
-    instance: vmi.metadata.uid,
+/** Whether rows or addresses are lost by what the template says: worth a look at the VM as it is now. */
+export function forgetsAtRest(world: DeviceMapWorld): boolean {
+  const vm = ownVm(world);
+  if (vm === undefined || !isAtRest(world)) return false;
+  return restingActions(world.identity.status?.devices ?? [], wishesOf(vm)).some(forgets);
+}
+
+/** A status without its times, and what happened, in words. */
+interface Next extends Omit<IdentityStatus, 'history'> {
+  readonly what: readonly { readonly what: string; readonly cause: string }[];
+}
+
+function learned(world: DeviceMapWorld, vm: VirtualMachine): Next | undefined {
+  const speaking = speakingInstance(world);
+  const reading = freshReading(world);
+  if (speaking !== undefined && reading !== undefined) return read(world, vm, { ...speaking, reading });
+  const { devices } = world.identity.status ?? {};
+  if (devices === undefined) return undefined;
+  return speaking !== undefined && isSameHardware(world, speaking)
+    ? startedAgain(world, vm, speaking)
+    : asTheTemplateSays(world, vm);
+}
+
+/** Undefined where it tells nothing of the instance that speaks now, or less than is known. */
+function freshReading(world: DeviceMapWorld): Reading | undefined {
+  const { reading } = world;
+  if (reading === undefined || 'retryAfterMs' in reading || reading.vmId !== speakingInstance(world)?.uid)
+    return undefined;
+  return isOutdated(world, { uid: reading.vmId, revision: reading.revision }) ? undefined : reading;
+}
+
+function read(
+  world: DeviceMapWorld,
+  vm: VirtualMachine,
+  { uid, reading, ...speaking }: Speaking & { reading: Reading },
+): Next {
+  const known = world.identity.status ?? {};
+  const machine = reading.machine === '' ? speaking.machine : reading.machine;
+  const chipset = chipsetChange(world, machine);
+  const devices = rowsOf(
+    readActions({
+      rows: known.devices ?? [],
+      reported: reading.devices,
+      wishes: wishesOf(vm),
+      special: world.special,
+      chipsetChanged: chipset !== undefined,
+    }),
+  );
+  const what =
+    known.devices === undefined
+      ? [`first seen as ${machine} with ${devices.length} devices`]
+      : [
+          ...machineChanges(known, machine),
+          ...(chipset === undefined
+            ? []
+            : [`chipset changed from ${chipset.from} to ${chipset.to}: no device keeps its address`]),
+          ...deviceChanges(known.devices, devices),
+        ];
+  return {
+    machine: { type: machine },
+    devices,
+    deviceHash: reading.hash,
+    deviceRevision: reading.revision,
+    instance: uid,
+    what: because(what, known.instance === uid ? 'a change while it ran' : `the start of instance ${uid}`),
   };
-  const { machine: knownMachine, devices: knownDevices, instance } = known;
-  if (deepEqual({ machine: knownMachine, devices: knownDevices, instance }, learned)) return NOTHING;
-  const cause = instance === learned.instance ? 'a change while it ran' : `the start of instance ${learned.instance}`;
-  const news = changesOf(known, learned).map((what) => ({ at: now, what, cause }));
-  const history = [...(known.history ?? []), ...news].slice(-MAX_HISTORY);
-  return { changes: [], status: { ...learned, learnedAt: now, ...(history.length === 0 ? {} : { history }) } };
 }
 
-function changesOf(known: IdentityStatus, { machine, devices }: Learned): string[] {
-  if (known.devices === undefined) return [`first seen as ${machine.type} with ${devices.length} devices`];
-  const from = known.machine?.type;
-  const moved = from === machine.type ? [] : [`machine type changed from ${from ?? 'none'} to ${machine.type}`];
-  return [...moved, ...deviceChanges(known.devices, devices)];
+function isSameHardware(world: DeviceMapWorld, speaking: Speaking): boolean {
+  if (isOutdated(world, speaking) || chipsetChange(world, speaking.machine) !== undefined) return false;
+  return world.identity.status?.deviceHash === speaking.hash;
 }
 
-interface Learned {
-  readonly machine: { readonly type: string };
-  readonly devices: readonly LearnedDevice[];
+/** Nobody has to be asked: what the hash stands for is on record. */
+function startedAgain(world: DeviceMapWorld, vm: VirtualMachine, { uid, machine, revision }: Speaking): Next {
+  const known = world.identity.status ?? {};
+  const isNew = known.instance !== uid;
+  const changes = because(machineChanges(known, machine), `the start of instance ${uid}`);
+  const { what, ...rows } = asTheTemplateSays(world, vm);
+  return {
+    ...rows,
+    machine: { type: machine },
+    instance: uid,
+    ...(isNew ? { deviceRevision: revision } : {}),
+    what: [...changes, ...what],
+  };
 }
 
-function belongs({ metadata }: KubeObject, vm: Stored<VirtualMachine>): boolean {
-  return metadata.ownerReferences?.some(({ controller, uid }) => controller && uid === vm.metadata.uid) === true;
+function asTheTemplateSays(world: DeviceMapWorld, vm: VirtualMachine): Next {
+  const { history: _, learnedAt: __, ...known } = world.identity.status ?? {};
+  const rows = known.devices ?? [];
+  const decide = isAtRest(world) ? restingActions : runningActions;
+  const decisions: readonly RowDecision[] = decide(rows, wishesOf(vm));
+  const devices = rowsOf(decisions);
+  const what = because(deviceChanges(rows, devices), 'a change of the VM');
+  if (!decisions.some(forgets)) return { ...known, devices, what };
+  // The hash stood for rows that are no more: were they to come back, nobody would ask for them.
+  const { deviceHash: ___, deviceRevision: ____, ...rest } = known;
+  return { ...rest, devices, what };
+}
+
+/** Before the first start. What the guest then has is learned as always. */
+function begun({ from, machine, devices }: ImportedDevices): Next {
+  const what = [`imported from ${from} with ${devices.length} devices`];
+  return {
+    ...(machine === undefined ? {} : { machine: { type: machine } }),
+    devices: devices as LearnedDevice[],
+    what: because(what, 'the import of the VM'),
+  };
+}
+
+function machineChanges({ machine }: IdentityStatus, now: string): string[] {
+  return machine?.type === now ? [] : [`machine type changed from ${machine?.type ?? 'none'} to ${now}`];
+}
+
+function because(changes: readonly string[], cause: string): Next['what'] {
+  return changes.map((what) => ({ what, cause }));
+}
+
+function sameExceptTime(known: IdentityStatus, next: Omit<Next, 'what'>): boolean {
+  const { history: _, learnedAt: __, ...before } = known;
+  return deepEqual(before, next);
+}
+
+function written({ identity, now }: DeviceMapWorld, next: Omit<Next, 'what'>, what: Next['what']): Plan {
+  const { history = [], instance, deviceHash, learnedAt } = identity.status ?? {};
+  const isLearned = next.instance !== instance || (next.deviceHash !== undefined && next.deviceHash !== deviceHash);
+  const time = isLearned ? now : learnedAt;
+  const entries = [...history, ...what.map((entry) => ({ at: now, ...entry }))].slice(-MAX_HISTORY);
+  const status: IdentityStatus = {
+    ...next,
+    ...(time === undefined ? {} : { learnedAt: time }),
+    ...(entries.length === 0 ? {} : { history: entries }),
+  };
+  return { changes: [], status };
+}
+
+function faultyImport(fault: string) {
+  const message = `Cannot take over the devices that were imported: annotation ${IMPORTED_DEVICES_ANNOTATION} ${fault}`;
+  return { type: 'Warning', reason: 'FaultyImport', message } as const;
 }

@@ -1,45 +1,125 @@
 /**
  * The status of identity records: how each VM ran last, so that its next start puts every device where it was. It reads
- * what the node agent reported in the instance's status; the spec of a record is controllers/vm's.
+ * what has changed from the nodes (device-reports.ts); the spec of a record is controllers/vm's.
+ *
+ *   VMI status.deviceHash ≠ the record's ──► list, one call for all of a node ──► rows and hash, in one write
+ *   VMI status.deviceHash = the record's ──► nobody is asked
  */
-import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { configurationOf } from '#api/kubevirt/configuration.ts';
+import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
+import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
-import { decideDeviceMap, type DeviceMapWorld } from '#controllers/device-map/decide-device-map.ts';
+import type { Informer } from '#client/informer.ts';
+import { decideDeviceMap, forgetsAtRest } from '#controllers/device-map/decide-device-map.ts';
+import { type DeviceMapWorld, readingDue } from '#controllers/device-map/device-map-world.ts';
+import { DeviceReports, type DeviceReportsOptions } from '#controllers/device-map/device-reports.ts';
+import type { HostReader } from '#controllers/device-map/host-reader.ts';
+import { readingOf } from '#controllers/device-map/reading.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
-import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { timestamp } from '#lib/clock.ts';
-import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
+import {
+  type ControllerDefinition,
+  defineController,
+  lookedUp,
+  source,
+  type Source,
+  startController,
+} from '#runtime/controller.ts';
+import type { ControllerParts } from '#runtime/controller-parts.ts';
+import { liveLook } from '#runtime/live-look.ts';
 
-const CONCURRENCY = 5;
+/** More than a call can ask for: whoever waits for the same call waits at the same time. */
+const CONCURRENCY = 1000;
+/** A node that has no such VM, or has not read its devices yet, is asked again. */
+const ASK_AGAIN_MS = 10_000;
+/** The account, and what it calls itself. */
+export const DEVICE_MAP = 'device-map-controller';
 
-export const deviceMapController: PlaneController = {
-  account: 'device-map-controller',
-  eventSource: 'device-map-controller',
-  start: (parts) => [startController(definition(parts), parts)],
-};
+export type DeviceMapOptions = Pick<DeviceReportsOptions, 'gatherMs'>;
 
-function definition({ informer, clock }: ControllerParts): ControllerDefinition<DeviceMapWorld> {
+export function deviceMapController(hosts: HostReader, options: DeviceMapOptions = {}): PlaneController {
+  return {
+    account: DEVICE_MAP,
+    eventSource: DEVICE_MAP,
+    start: (parts) => [startController(definition(parts, { hosts, ...options }), parts)],
+  };
+}
+
+function definition(
+  parts: ControllerParts,
+  options: DeviceMapOptions & { readonly hosts: HostReader },
+): ControllerDefinition<DeviceMapWorld> {
+  const { informer, client, clock, log, signal: stopping } = parts;
   const identities = informer(VIRTUAL_MACHINE_IDENTITIES);
   const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
   const vms = informer(VIRTUAL_MACHINES);
+  const kubevirts = informer(KUBEVIRTS);
+  const reports = new DeviceReports({
+    ...options,
+    clock,
+    log: log.child({ controller: DEVICE_MAP }),
+    signal: stopping,
+  });
+  const look = liveLook(client);
+
+  function known(key: string): DeviceMapWorld | undefined {
+    const identity = identities.get(key);
+    if (identity === undefined) return undefined;
+    const { specialManagedDevices: special } = configurationOf(kubevirts.get(`${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`));
+    return { identity, vm: vms.get(key), vmi: vmis.get(key), special, now: timestamp(clock.now()) };
+  }
+
+  async function read(key: string, { node, vmId }: { readonly node: string; readonly vmId: string }) {
+    const report = await reports.read(node, vmId);
+    const reading = 'vm' in report ? readingOf(report.vm) : undefined;
+    if (reading !== undefined && reading.leftOut > 0) {
+      const { leftOut } = reading;
+      log.warn(
+        { controller: DEVICE_MAP, key, node, leftOut },
+        'Devices without an id, a type or a device are left out',
+      );
+    }
+    const world = known(key);
+    const none = 'vm' in report ? { retryAfterMs: ASK_AGAIN_MS } : report;
+    return world === undefined ? undefined : { ...world, reading: reading ?? none };
+  }
+
   return defineController<DeviceMapWorld>({
-    name: 'device-map-controller',
+    name: DEVICE_MAP,
     type: VIRTUAL_MACHINE_IDENTITIES,
     concurrency: CONCURRENCY,
-    sources: [
-      source(identities),
-      // An instance has the name of its VM, and so has the record.
-      source(vmis),
-      // Looked up only: what the template says counts when the instance reports.
-      source(vms, () => []),
-    ],
-    observe(key) {
-      const identity = identities.get(key);
-      if (identity === undefined) return undefined;
-      return { identity, vm: vms.get(key), vmi: vmis.get(key), now: timestamp(clock.now()) };
+    // An instance has the name of its VM, and so has the record.
+    sources: [source(identities), source(vmis), wishChanges(vms), lookedUp(kubevirts)],
+    async observe(key, { signal }) {
+      const world = known(key);
+      if (world === undefined) return undefined;
+      const due = readingDue(world);
+      if (due !== undefined) return await read(key, due);
+      if (!forgetsAtRest(world)) return world;
+      // Rows are not given up because of a cache that lags behind a start or a restore.
+      const { name, namespace } = world.identity.metadata;
+      const vm = await look(VIRTUAL_MACHINES, { name, namespace }, { signal });
+      return { ...world, vm, vmi: await look(VIRTUAL_MACHINE_INSTANCES, { name, namespace }, { signal }) };
     },
     decide: decideDeviceMap,
     subject: ({ identity }) => identity,
   });
+}
+
+/** A VM tells of many things in its status; of these only whether it is held, or about to start, says something here. */
+function wishChanges(vms: Informer<VirtualMachine>): Source {
+  return {
+    cache: vms,
+    subscribe: (add) =>
+      vms.onChange((key, change) => {
+        if (change.new !== undefined && wishText(change.old) !== wishText(change.new)) add(key);
+      }),
+  };
+}
+
+function wishText(vm: VirtualMachine | undefined): string {
+  const { restoreInProgress, stateChangeRequests = [] } = vm?.status ?? {};
+  return [vm?.metadata.uid, vm?.metadata.generation, restoreInProgress, stateChangeRequests.length > 0].join(' ');
 }

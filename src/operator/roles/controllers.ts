@@ -35,7 +35,9 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     vms(['update'], 'virtualmachineinstances/status'),
     vms(['update'], 'virtualmachineinstances/finalizers'),
     rule([...READ, 'create', 'delete'], CORE, 'pods'),
-    rule(READ, CORE, 'nodes', 'persistentvolumeclaims', 'persistentvolumes'),
+    rule(READ, CORE, 'nodes', 'persistentvolumes'),
+    // Claims that no pod names, because they were plugged in later: held while they are, and bound to where they are.
+    rule([...READ, 'patch'], CORE, 'persistentvolumeclaims'),
   ],
   'storage-controller': [
     RECORD_EVENTS,
@@ -98,6 +100,9 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
   ],
   'device-map-controller': [
     RECORD_EVENTS,
+    READ_SETTINGS,
+    // Where their agents listen.
+    rule(['get'], CORE, 'nodes'),
     vms(READ, 'virtualmachines', 'virtualmachineinstances'),
     identities(READ, 'virtualmachineidentities'),
     identities(['update'], 'virtualmachineidentities/status'),

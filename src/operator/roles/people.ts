@@ -21,7 +21,7 @@ const OPERATE: readonly PolicyRule[] = [
     'virtualmachines',
     ...['start', 'stop', 'restart', 'migrate', 'addvolume', 'removevolume', 'memorydump', 'removememorydump'],
   ),
-  subresources(['get'], 'virtualmachines', 'portforward'),
+  subresources(['get'], 'virtualmachines', 'portforward', 'exportdisk', 'importdisk'),
   subresources(
     ['update'],
     'virtualmachineinstances',

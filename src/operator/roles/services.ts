@@ -12,5 +12,8 @@ export const serviceRoles: Readonly<Record<string, readonly PolicyRule[]>> = {
     // A stop with force takes the launcher pod away.
     rule([...READ, 'delete'], CORE, 'pods'),
     rule(READ, CORE, 'nodes'),
+    // Which node has a disk whose content is asked for, and which one gets it.
+    rule([...READ, 'patch'], CORE, 'persistentvolumeclaims'),
+    rule(READ, CORE, 'persistentvolumes'),
   ],
 };

@@ -1,0 +1,386 @@
+/**
+ * Among these, the cases of oVirt's own tests of its monitoring: an older report is ignored; the same hash, and nobody is
+ * asked; a new hash, and rows and hash are stored together. Their events for single devices, and the hash that is stored
+ * for a list from elsewhere, are overridden: a change always comes as a new hash, and all devices are read.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Devices } from '#api/domain/devices.ts';
+import type { LearnedDevice } from '#api/learned-device.ts';
+import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { RunStrategy } from '#api/virtual-machine/schema.ts';
+import { type IdentityStatus, MAX_HISTORY, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
+import { decideDeviceMap, forgetsAtRest } from '#controllers/device-map/decide-device-map.ts';
+import { type DeviceMapWorld, readingDue } from '#controllers/device-map/device-map-world.ts';
+import type { Reading } from '#controllers/device-map/reading.ts';
+import type { ObjectMeta, Stored } from '#kube/meta.ts';
+
+const NOW = '2026-01-01T12:00:00Z';
+const stored = { name: 'db', namespace: 'ns', resourceVersion: '1', creationTimestamp: NOW };
+const owned = (uid: string): ObjectMeta => ({
+  ownerReferences: [{ apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: 'db', uid, controller: true }],
+});
+
+const at = (bus: string) => ({ type: 'pci', bus, slot: '0x00' });
+const disk = (name: string, bus: string): LearnedDevice => ({
+  id: `disk-${name}`,
+  type: 'disk',
+  device: 'disk',
+  name,
+  address: at(bus),
+  managed: true,
+});
+const nic: LearnedDevice = {
+  id: 'nic-default',
+  type: 'interface',
+  device: 'virtio',
+  name: 'default',
+  address: at('0x09'),
+  managed: true,
+};
+const port: LearnedDevice = {
+  id: 'rp0',
+  type: 'controller',
+  device: 'pcie-root-port',
+  address: at('0x00'),
+  managed: false,
+};
+
+const DEVICES: Devices = { disks: [{ name: 'root' }, { name: 'data' }] };
+
+interface VmMore {
+  readonly annotations?: Record<string, string>;
+  readonly restoring?: string;
+  readonly runStrategy?: RunStrategy;
+  readonly asked?: 'Start';
+}
+
+function aVm(devices: Devices = DEVICES, more: VmMore = {}) {
+  const { annotations, restoring, runStrategy = 'Manual', asked } = more;
+  return {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachine',
+    metadata: { ...stored, uid: 'vm-uid', annotations },
+    spec: { runStrategy, template: { spec: { domain: { devices } } } },
+    status: { restoreInProgress: restoring, stateChangeRequests: asked === undefined ? [] : [{ action: asked }] },
+  } as Stored<VirtualMachine>;
+}
+
+function aVmi(status: VmiStatus = {}, metadata: ObjectMeta = {}): Stored<VirtualMachineInstance> {
+  const told = { nodeName: 'node-1', machine: { type: 'pc-q35-7.2' }, deviceHash: 'h1', deviceRevision: 10 };
+  return {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachineInstance',
+    metadata: { ...stored, uid: 'vmi-1', ...owned('vm-uid'), ...metadata },
+    spec: { domain: {} },
+    status: { phase: 'Running', ...told, ...status },
+  };
+}
+
+function aRecord(status?: IdentityStatus, owner = 'vm-uid'): Stored<VirtualMachineIdentity> {
+  return {
+    apiVersion: 'identity.selfsame.io/v1',
+    kind: 'VirtualMachineIdentity',
+    metadata: { ...stored, uid: 'record', ...owned(owner) },
+    spec: {},
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+function aReading(devices: LearnedDevice[] = [disk('root', '0x01'), port], more: Partial<Reading> = {}): Reading {
+  return { vmId: 'vmi-1', machine: 'pc-q35-7.2', hash: 'h1', revision: 10, devices, leftOut: 0, ...more };
+}
+
+function aWorld(world: Partial<DeviceMapWorld> = {}): DeviceMapWorld {
+  return { identity: aRecord(), vm: aVm(), vmi: aVmi(), special: [], now: NOW, ...world };
+}
+
+const statusOf = (world: Partial<DeviceMapWorld>): IdentityStatus | undefined => decideDeviceMap(aWorld(world)).status;
+const FIRST = statusOf({ reading: aReading() }) as IdentityStatus;
+const LATER = '2026-01-01T13:00:00Z';
+const told = (status: IdentityStatus | undefined, from = FIRST) =>
+  status?.history?.slice(from.history?.length ?? 0).map(({ what }) => what);
+
+test('the first reading is taken as it is, with its hash', () => {
+  assert.deepEqual(FIRST, {
+    machine: { type: 'pc-q35-7.2' },
+    devices: [disk('root', '0x01'), port],
+    deviceHash: 'h1',
+    deviceRevision: 10,
+    instance: 'vmi-1',
+    learnedAt: NOW,
+    history: [{ at: NOW, what: 'first seen as pc-q35-7.2 with 2 devices', cause: 'the start of instance vmi-1' }],
+  });
+});
+
+const NODE_1 = { node: 'node-1', vmId: 'vmi-1' };
+const imported = (value: unknown) => ({ annotations: { [IMPORTED_DEVICES_ANNOTATION]: JSON.stringify(value) } });
+
+const dues: Record<string, { world: Partial<DeviceMapWorld>; want?: typeof NODE_1 }> = {
+  'a first hash is asked for': { world: {}, want: NODE_1 },
+  'the same hash: nobody is asked': { world: { identity: aRecord(FIRST) } },
+  'the same hash of another instance: nobody is asked': {
+    world: { identity: aRecord({ ...FIRST, instance: 'vmi-0' }) },
+  },
+  'another hash is asked for': {
+    world: { identity: aRecord(FIRST), vmi: aVmi({ deviceHash: 'h2', deviceRevision: 11 }) },
+    want: NODE_1,
+  },
+  'an older report of the same instance: nobody is asked': {
+    world: { identity: aRecord(FIRST), vmi: aVmi({ deviceHash: 'h2', deviceRevision: 9 }) },
+  },
+  'of another instance, a lower revision is no older one': {
+    world: { identity: aRecord({ ...FIRST, instance: 'vmi-0' }), vmi: aVmi({ deviceHash: 'h2', deviceRevision: 9 }) },
+    want: NODE_1,
+  },
+  'the same hash on another chipset is asked for': {
+    world: { identity: aRecord(FIRST), vmi: aVmi({ machine: { type: 'pc-i440fx-7.2' } }) },
+    want: NODE_1,
+  },
+  'rows without a hash are asked for': {
+    world: { identity: aRecord({ ...FIRST, deviceHash: undefined, deviceRevision: undefined }) },
+    want: NODE_1,
+  },
+  'no hash is an old node': { world: { vmi: aVmi({ deviceHash: undefined }) } },
+  'an empty hash is none': { world: { vmi: aVmi({ deviceHash: '' }) } },
+  'an instance without a node': { world: { vmi: aVmi({ nodeName: undefined }) } },
+  'an instance without a machine type': { world: { vmi: aVmi({ machine: {} }) } },
+  'an instance that does not run yet': { world: { vmi: aVmi({ phase: 'Scheduled' }) } },
+  'an instance that ended': { world: { vmi: aVmi({ phase: 'Failed' }) } },
+  'an instance on its way out': { world: { vmi: aVmi({}, { deletionTimestamp: NOW }) } },
+  'an instance of an earlier VM': { world: { vmi: aVmi({}, owned('earlier')) } },
+  'an instance of nobody': { world: { vmi: aVmi({}, { ownerReferences: undefined }) } },
+  'the record of an earlier VM': { world: { identity: aRecord(undefined, 'earlier') } },
+  'no VM': { world: { vm: undefined } },
+  'no instance': { world: { vmi: undefined } },
+  'a VM that is being restored': { world: { vm: aVm(DEVICES, { restoring: 'back' }) } },
+  'an import that is not taken over yet': { world: { vm: aVm(DEVICES, imported({ from: 'x', devices: [] })) } },
+};
+for (const [name, { world, want }] of Object.entries(dues)) {
+  test(`whom to ask: ${name}`, () => assert.deepEqual(readingDue(aWorld(world)), want));
+}
+
+const NONE = { retryAfterMs: 700 };
+const LATE = aVmi({ deviceHash: 'h2', deviceRevision: 11 });
+const nothing: Record<string, Partial<DeviceMapWorld>> = {
+  'a reading that was taken is not written again': { identity: aRecord(FIRST), reading: aReading() },
+  'an older reading of the same instance is ignored': {
+    identity: aRecord(FIRST),
+    reading: aReading([], { hash: 'h0', revision: 9 }),
+  },
+  'a reading of another instance is ignored': { identity: aRecord(FIRST), reading: aReading([], { vmId: 'vmi-0' }) },
+  'a node that has no such VM clears nothing': { identity: aRecord(FIRST), vmi: LATE, reading: NONE },
+  'an old node without a hash clears nothing': {
+    identity: aRecord(FIRST),
+    vmi: aVmi({ deviceHash: undefined }, { uid: 'vmi-2' }),
+  },
+  'an instance on its way out tells nothing': {
+    identity: aRecord(FIRST),
+    vmi: aVmi({}, { uid: 'vmi-2', deletionTimestamp: NOW }),
+    reading: aReading([], { vmId: 'vmi-2' }),
+  },
+  'the record of an earlier VM learns nothing': { identity: aRecord(undefined, 'earlier'), reading: aReading() },
+  'a record that somebody restores learns nothing': {
+    vm: aVm({}, { restoring: 'back' }),
+    vmi: undefined,
+    identity: aRecord(FIRST),
+  },
+  'no VM, no learning': { vm: undefined, identity: aRecord(FIRST) },
+  'without an instance the record stays': { vmi: undefined, identity: aRecord(FIRST) },
+  'the order of the keys of an address says nothing': {
+    identity: aRecord(FIRST),
+    reading: aReading([{ ...disk('root', '0x01'), address: { slot: '0x00', bus: '0x01', type: 'pci' } }, port]),
+  },
+};
+for (const [name, world] of Object.entries(nothing)) {
+  test(name, () => assert.equal(statusOf(world), undefined));
+}
+
+test('a node that knows nothing new yet is asked again later; one that does is not', () => {
+  const again = (world: Partial<DeviceMapWorld>) => decideDeviceMap(aWorld(world)).requeueAfterMs;
+  assert.equal(again({ reading: NONE }), NONE.retryAfterMs);
+  assert.equal(again({ identity: aRecord(FIRST), vmi: LATE, reading: aReading([], { revision: 9 }) }), 10_000);
+  assert.equal(again({ reading: aReading() }), undefined);
+  assert.equal(again({ identity: aRecord(FIRST), reading: NONE }), undefined);
+});
+
+test('an answer that is newer than what the instance says is taken with its own hash and revision', () => {
+  const status = statusOf({ identity: aRecord(FIRST), reading: aReading([port], { hash: 'h3', revision: 12 }) });
+  assert.deepEqual([status?.deviceHash, status?.deviceRevision], ['h3', 12]);
+  assert.equal(readingDue(aWorld({ identity: aRecord(status), vmi: LATE })), undefined, 'and what is older is not');
+});
+
+const before: IdentityStatus = {
+  machine: { type: 'pc-q35-7.1' },
+  devices: [disk('root', '0x01'), disk('data', '0x02'), disk('old', '0x03'), nic, port],
+  deviceHash: 'h0',
+  deviceRevision: 5,
+  instance: 'vmi-0',
+  learnedAt: '2026-01-01T10:00:00Z',
+};
+
+test('what the template names keeps its row, what it does not goes, and the history says all that changed', () => {
+  const after = statusOf({ identity: aRecord(before), reading: aReading([disk('root', '0x05'), disk('new', '0x06')]) });
+  assert.deepEqual(
+    after?.devices?.map(({ id }) => id),
+    ['disk-root', 'disk-new', 'disk-data', 'nic-default', 'rp0'],
+  );
+  assert.deepEqual(after?.devices?.[2], disk('data', '0x02'));
+  assert.deepEqual(told(after, before), [
+    'machine type changed from pc-q35-7.1 to pc-q35-7.2',
+    'disk-root moved from bus=0x01,slot=0x00,type=pci to bus=0x05,slot=0x00,type=pci',
+    'disk-new is new at bus=0x06,slot=0x00,type=pci',
+    'disk-old is gone from bus=0x03,slot=0x00,type=pci',
+  ]);
+  const cause = 'the start of instance vmi-1';
+  assert.ok(after?.history?.every((entry) => entry.cause === cause && entry.at === NOW));
+});
+
+test('a start with the hash that is on record moves only the instance', () => {
+  const vmi = aVmi({ machine: { type: 'pc-q35-8.0' }, deviceRevision: 3 }, { uid: 'vmi-2' });
+  const status = statusOf({ identity: aRecord(FIRST), vmi, now: LATER });
+  const { history, ...rest } = status ?? {};
+  const { history: _, ...first } = FIRST;
+  const moved = { instance: 'vmi-2', machine: { type: 'pc-q35-8.0' }, deviceRevision: 3, learnedAt: LATER };
+  assert.deepEqual(rest, { ...first, ...moved });
+  assert.deepEqual(history?.slice(1), [
+    { at: LATER, what: 'machine type changed from pc-q35-7.2 to pc-q35-8.0', cause: 'the start of instance vmi-2' },
+  ]);
+});
+
+test('a change while it runs is told as one', () => {
+  const reading = aReading([disk('root', '0x01'), port, disk('data', '0x02')], { hash: 'h2', revision: 11 });
+  const status = statusOf({ identity: aRecord(FIRST), vmi: LATE, reading });
+  assert.deepEqual(status?.history?.at(-1), {
+    at: NOW,
+    what: 'disk-data is new at bus=0x02,slot=0x00,type=pci',
+    cause: 'a change while it ran',
+  });
+});
+
+test('a change of chipset drops every address, also of what is not there, and says so', () => {
+  const vmi = aVmi({ machine: { type: 'pc-i440fx-7.2' } }, { uid: 'vmi-2' });
+  const reading = aReading([{ ...disk('root', '0x00'), address: undefined }], {
+    vmId: 'vmi-2',
+    machine: 'pc-i440fx-7.2',
+  });
+  const status = statusOf({ identity: aRecord(before), vmi, reading });
+  assert.deepEqual(
+    status?.devices?.map(({ id, address }) => [id, address]),
+    [
+      ['disk-root', undefined],
+      ['disk-data', undefined],
+      ['nic-default', undefined],
+    ],
+  );
+  assert.ok(told(status, before)?.includes('chipset changed from q35 to i440fx: no device keeps its address'));
+});
+
+const LAN = { interfaces: [{ name: 'default', masquerade: {} }] };
+const ABSENT = { interfaces: [{ name: 'default', masquerade: {}, state: 'absent' as const }] };
+const RAN: IdentityStatus = { ...FIRST, devices: [disk('root', '0x01'), nic, port] };
+const UNPLUGGED_NIC = { ...nic, plugged: false };
+
+test('what the template says of a VM is written while its node does not answer', () => {
+  const vm = aVm({ ...DEVICES, ...ABSENT });
+  const plan = decideDeviceMap(aWorld({ identity: aRecord(RAN), vm, vmi: LATE, reading: NONE }));
+  assert.deepEqual((plan.status as IdentityStatus).devices?.[1], UNPLUGGED_NIC);
+  assert.equal(plan.requeueAfterMs, NONE.retryAfterMs);
+});
+
+test('an interface that is to go is unplugged on record before the guest is asked, and comes back to its address', () => {
+  const vm = aVm({ ...DEVICES, ...ABSENT });
+  const gone = statusOf({ identity: aRecord(RAN), vm, now: LATER });
+  assert.deepEqual(gone?.devices?.[1], UNPLUGGED_NIC);
+  assert.deepEqual([gone?.deviceHash, gone?.instance, gone?.learnedAt], ['h1', 'vmi-1', NOW], 'nothing was learned');
+  assert.deepEqual(told(gone), ['nic-default is unplugged; bus=0x09,slot=0x00,type=pci is kept']);
+  const reading = aReading([disk('root', '0x01'), port], { hash: 'h2', revision: 11 });
+  const letGo = statusOf({ identity: aRecord(gone), vm, vmi: LATE, reading });
+  assert.deepEqual(letGo?.devices?.at(-1), UNPLUGGED_NIC);
+  const back = statusOf({ identity: aRecord(letGo), vm: aVm({ ...DEVICES, ...LAN }), vmi: LATE });
+  assert.deepEqual(back?.devices?.at(-1), nic);
+  assert.deepEqual(told(back, letGo), ['nic-default is plugged in at bus=0x09,slot=0x00,type=pci']);
+});
+
+test('without a guest: interfaces keep their address, disks release it, and what is detached goes', () => {
+  const devices = { disks: [{ name: 'root', plugged: false }], ...ABSENT };
+  const ended = aVmi({ phase: 'Succeeded' });
+  for (const vmi of [undefined, ended]) {
+    const status = statusOf({
+      identity: aRecord({ ...before, devices: [...(before.devices ?? [])] }),
+      vm: aVm(devices),
+      vmi,
+    });
+    const { address: _, ...root } = disk('root', '0x01');
+    assert.deepEqual(status?.devices, [{ ...root, plugged: false }, UNPLUGGED_NIC, port]);
+    assert.deepEqual(told(status, before), [
+      'disk-root is unplugged; bus=0x01,slot=0x00,type=pci is released',
+      'nic-default is unplugged; bus=0x09,slot=0x00,type=pci is kept',
+      'disk-data is gone from bus=0x02,slot=0x00,type=pci',
+      'disk-old is gone from bus=0x03,slot=0x00,type=pci',
+    ]);
+    assert.ok(!('deviceHash' in (status ?? {})), 'the hash stood for rows that are no more');
+  }
+});
+
+test('while an instance is there, nothing is forgotten: it may have been told where its devices are', () => {
+  const vm = aVm({ disks: [] });
+  for (const phase of ['Pending', 'Scheduled', 'Running', 'Unknown'] as const) {
+    const world = aWorld({ identity: aRecord(FIRST), vm, vmi: aVmi({ phase }) });
+    assert.equal(decideDeviceMap(world).status, undefined, phase);
+    assert.equal(forgetsAtRest(world), false);
+  }
+  const isForgotten = (more: VmMore) =>
+    forgetsAtRest(aWorld({ identity: aRecord(FIRST), vm: aVm({ disks: [] }, more), vmi: undefined }));
+  assert.deepEqual([isForgotten({}), isForgotten({ runStrategy: 'Halted' })], [true, true]);
+  assert.equal(isForgotten({ runStrategy: 'Always' }), false, 'the next instance is about to come');
+  assert.equal(isForgotten({ asked: 'Start' }), false);
+  assert.equal(forgetsAtRest(aWorld({ identity: aRecord(FIRST), vmi: undefined })), false);
+});
+
+test('the default interface goes when the template names others', () => {
+  const vm = aVm({ disks: [], interfaces: [{ name: 'lan' }] });
+  const status = statusOf({ vm, identity: aRecord(before), reading: aReading() });
+  assert.ok(!status?.devices?.some(({ id }) => id === 'nic-default'));
+});
+
+test('an import is where the record begins, once', () => {
+  const from = { from: 'OVF of oVirt 4.1', machine: 'pc-i440fx-2.9', devices: [disk('root', '0x07')] };
+  const vm = aVm(DEVICES, imported(from));
+  const status = statusOf({ vm, vmi: undefined });
+  assert.deepEqual(status, {
+    machine: { type: 'pc-i440fx-2.9' },
+    devices: [disk('root', '0x07')],
+    history: [{ at: NOW, what: 'imported from OVF of oVirt 4.1 with 1 devices', cause: 'the import of the VM' }],
+  });
+  assert.equal(statusOf({ vm, vmi: undefined, identity: aRecord(status) }), undefined);
+});
+
+test('an import that makes no sense is told, and nothing is written', () => {
+  const plan = decideDeviceMap(aWorld({ vm: aVm(DEVICES, imported('rows')), vmi: undefined }));
+  assert.equal(plan.status, undefined);
+  assert.equal(plan.events?.[0]?.reason, 'FaultyImport');
+});
+
+test('the history keeps the newest entries', () => {
+  const history = Array.from({ length: MAX_HISTORY }, (_, n) => ({ at: NOW, what: `${n}`, cause: 'x' }));
+  const vmi = aVmi({ machine: { type: 'pc-q35-8.0' } });
+  const status = statusOf({ identity: aRecord({ ...FIRST, history }), vmi });
+  assert.equal(status?.history?.length, MAX_HISTORY);
+  assert.equal(status?.history?.[0]?.what, '1');
+  assert.match(status?.history?.at(-1)?.what ?? '', /^machine type changed/);
+});
+
+test('one start does not push everything else out of the history', () => {
+  const disks = Array.from({ length: 40 }, (_, n) => disk(`d${n}`, `0x${n}`));
+  const status = statusOf({
+    identity: aRecord(FIRST),
+    vmi: LATE,
+    reading: aReading(disks, { hash: 'h2', revision: 11 }),
+  });
+  assert.equal(told(status)?.length, 20);
+  assert.equal(told(status)?.at(-1), '21 more changes of devices');
+});

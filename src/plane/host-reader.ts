@@ -1,0 +1,30 @@
+/** The host API of nodes for the device map: over their HTTPS endpoints, bounded, counted. */
+import { hostPath } from '#api/host-api.ts';
+import { type HostReader, listRequest, readListAnswer } from '#controllers/device-map/host-reader.ts';
+import type { Metrics } from '#runtime/metrics.ts';
+import type { NodeConnections } from '#subresources/node-connections.ts';
+
+const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
+
+export const LIST_CALLS = 'selfsame_host_list_calls_total';
+export const LIST_VMS = 'selfsame_host_list_vms_total';
+export const LIST_BYTES = 'selfsame_host_list_bytes_total';
+
+export function createHostReader(nodes: Pick<NodeConnections, 'post'>, metrics: Metrics): HostReader {
+  const calls = metrics.counter(LIST_CALLS, 'How often nodes were asked for the devices of their guests');
+  const vms = metrics.counter(LIST_VMS, 'How many guests they told of');
+  const bytes = metrics.counter(LIST_BYTES, 'Bytes of these calls and their answers');
+  return {
+    async list(node, vmIds, { signal }) {
+      const body = listRequest(vmIds);
+      calls.add({ node });
+      bytes.add({ node }, body.length);
+      const path = hostPath('list');
+      const answer = await nodes.post({ node, path, body, maxAnswerBytes: MAX_ANSWER_BYTES, signal });
+      bytes.add({ node }, answer.length);
+      const told = readListAnswer(answer);
+      vms.add({ node }, told.length);
+      return told;
+    },
+  };
+}

@@ -1,0 +1,201 @@
+/** How the identity record follows the guest on the whole plane: who is asked, when, and what is written. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
+import type { Loose } from '#test/support/test-api.ts';
+import { aClaim, aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
+
+const ALWAYS = { runStrategy: 'Always' };
+const VMIS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';
+const KUBEVIRT = '/apis/kubevirt.io/v1/namespaces/selfsame-system/kubevirts/kubevirt';
+
+const NIC = { name: 'default', masquerade: {} };
+
+const recordOf = async (plane: VmPlane, vm: string): Promise<Loose> =>
+  (await plane.get('VirtualMachineIdentity', vm)).status;
+
+/** Ids and places of what comes and goes. */
+function placesOf({ devices }: Loose): Record<string, string> {
+  const named = devices.filter(({ type }: Loose) => type === 'disk' || type === 'interface');
+  return Object.fromEntries(named.map((row: Loose) => [row.id, JSON.stringify(row.address)]));
+}
+
+/** `list` calls while something is done. */
+async function callsDuring(plane: VmPlane, something: () => Promise<unknown>): Promise<number> {
+  const before = plane.server.lists.calls.length;
+  await something();
+  return plane.server.lists.calls.length - before;
+}
+
+/** Beside the one that it has. */
+const nics = (...names: string[]) => ({
+  kind: 'VirtualMachine',
+  metadata: { name: 'vm' },
+  spec: {
+    template: {
+      spec: {
+        domain: { devices: { interfaces: [NIC, ...names.map((name) => ({ name, bridge: {} }))] } },
+        networks: [{ name: 'default', pod: {} }, ...names.map((name) => ({ name, multus: { networkName: name } }))],
+      },
+    },
+  },
+});
+
+test('the record follows the guest', async (t) => {
+  const plane = await startVmPlane(t);
+  const lists = () => plane.server.lists;
+
+  await t.test('a start is learned with one call, rows and hash together', async () => {
+    assert.equal(await callsDuring(plane, () => plane.apply(aVm('vm', ALWAYS))), 1);
+    const vmi = await plane.get('VirtualMachineInstance', 'vm');
+    const record = await recordOf(plane, 'vm');
+    assert.equal(record.deviceHash, vmi.status.deviceHash);
+    assert.equal(record.deviceRevision, vmi.status.deviceRevision);
+    assert.equal(record.instance, vmi.metadata.uid);
+    assert.ok(record.devices.some(({ id, address }: Loose) => id === 'nic-default' && address.type === 'pci'));
+  });
+
+  await t.test('at rest nobody is asked', async () => {
+    assert.equal(await callsDuring(plane, () => plane.advance(120_000)), 0);
+  });
+
+  await t.test('a restart of the same hardware asks nobody', async () => {
+    const before = await recordOf(plane, 'vm');
+    assert.equal(await callsDuring(plane, () => plane.ask('restart', 'vm')), 0);
+    const { instance, learnedAt: _, deviceRevision: __, ...after } = await recordOf(plane, 'vm');
+    const { instance: earlier, learnedAt: ___, deviceRevision: ____, ...rest } = before;
+    assert.notEqual(instance, earlier);
+    assert.deepEqual(after, rest);
+  });
+
+  await t.test('an agent that is lost and found again reads the same, and nobody asks', async () => {
+    const { node } = plane.startsOf('vm').at(-1)!;
+    assert.equal(await callsDuring(plane, () => plane.restartAgent(node)), 0);
+  });
+
+  await t.test('a server that is lost and found again asks nobody', async () => {
+    const before = await recordOf(plane, 'vm');
+    await plane.restartServer();
+    assert.deepEqual(lists().calls, []);
+    assert.deepEqual(await recordOf(plane, 'vm'), before);
+  });
+
+  await t.test(
+    'what is plugged in while the guest runs is learned, and stays where it is at the next start',
+    async () => {
+      assert.ok((await callsDuring(plane, () => plane.apply(nics('late')))) >= 1);
+      const record = await recordOf(plane, 'vm');
+      assert.equal(record.history.at(-1).cause, 'a change while it ran');
+      assert.match(record.history.at(-1).what, /^nic-late is new at /);
+      assert.equal(plane.startsOf('vm').length, 2, 'without a restart');
+      assert.equal(await callsDuring(plane, () => plane.ask('restart', 'vm')), 0);
+      assert.deepEqual(placesOf(await recordOf(plane, 'vm')), placesOf(record));
+    },
+  );
+
+  await t.test('a call that fails is made again, and nothing is lost or written meanwhile', async () => {
+    const before = await recordOf(plane, 'vm');
+    lists().failures = 2;
+    assert.equal(await callsDuring(plane, () => plane.apply(nics('late', 'later'))), 1);
+    assert.deepEqual(await recordOf(plane, 'vm'), before);
+    assert.ok((await callsDuring(plane, () => plane.advance(5000))) >= 2);
+    assert.equal(lists().failures, 0);
+    const after = await recordOf(plane, 'vm');
+    assert.notEqual(after.deviceHash, before.deviceHash);
+    assert.deepEqual({ ...placesOf(after), ...placesOf(before) }, placesOf(after), 'nobody has moved');
+    assert.ok('nic-later' in placesOf(after));
+  });
+
+  await t.test('a node that tells no hash, or another one and does not answer, clears nothing', async () => {
+    const before = await recordOf(plane, 'vm');
+    const { node } = plane.startsOf('vm').at(-1)!;
+    await plane.killNode(node);
+    const tell = async (deviceHash: string | null) => {
+      const body = { status: { deviceHash, deviceRevision: before.deviceRevision + 1 } };
+      const { status, text } = await plane.call('PATCH', `${VMIS}/vm/status`, { body });
+      assert.equal(status, 200, text);
+      await plane.settle();
+    };
+    await tell(null);
+    assert.deepEqual(await recordOf(plane, 'vm'), before);
+    await tell('0'.repeat(64));
+    assert.deepEqual(await recordOf(plane, 'vm'), before);
+    await plane.bringBack(node);
+    await plane.advance(20_000);
+    assert.equal((await plane.get('VirtualMachineInstance', 'vm')).status.deviceHash, before.deviceHash);
+    assert.deepEqual(placesOf(await recordOf(plane, 'vm')), placesOf(before));
+  });
+
+  await t.test('what is detached from a stopped VM is forgotten, what is unplugged as its kind says', async () => {
+    const disk = (name: string, more: Loose = {}) => ({ name, disk: { bus: 'virtio' }, ...more });
+    const withDisks = (...disks: Loose[]) =>
+      aVm(
+        'cold',
+        { runStrategy: 'Halted' },
+        {
+          domain: { devices: { disks, interfaces: [{ ...NIC }] } },
+          volumes: disks.map(({ name }) => ({ name, persistentVolumeClaim: { claimName: `cold-${name}` } })),
+        },
+      );
+    for (const name of ['a', 'b']) await plane.apply(aClaim(`cold-${name}`));
+    await plane.apply(withDisks(disk('a'), disk('b')));
+    await plane.ask('start', 'cold');
+    const ran = placesOf(await recordOf(plane, 'cold'));
+    await plane.ask('stop', 'cold');
+    assert.deepEqual(placesOf(await recordOf(plane, 'cold')), ran);
+
+    const unplugged = withDisks(disk('a', { plugged: false }));
+    unplugged.spec.template.spec.domain.devices.interfaces[0].state = 'absent';
+    await plane.apply(unplugged);
+    const record = await recordOf(plane, 'cold');
+    const rows = Object.fromEntries(record.devices.map((row: Loose) => [row.id, row]));
+    assert.deepEqual([rows['disk-a'].plugged, rows['disk-a'].address], [false, undefined]);
+    assert.deepEqual([rows['nic-default'].plugged, rows['disk-b']], [false, undefined]);
+    assert.equal(JSON.stringify(rows['nic-default'].address), ran['nic-default']);
+    assert.equal(record.deviceHash, undefined);
+  });
+
+  await t.test('what was imported is on record before the first start, which puts it there', async () => {
+    const address = { type: 'pci', domain: '0x0000', bus: '0x05', slot: '0x00', function: '0x0' };
+    const row = { id: 'nic-default', type: 'interface', device: 'virtio', name: 'default', address, managed: true };
+    const vm = aVm('moved', ALWAYS);
+    const brought = { from: 'OVF of oVirt 4.1', machine: 'pc-q35-6.2', devices: [row] };
+    vm.metadata.annotations = { [IMPORTED_DEVICES_ANNOTATION]: JSON.stringify(brought) };
+    await plane.apply(vm);
+    const { devices } = plane.startsOf('moved')[0]!.machine;
+    assert.deepEqual(devices.find(({ id }) => id === 'nic-default')?.address, address);
+    const record = await recordOf(plane, 'moved');
+    assert.deepEqual(JSON.parse(placesOf(record)['nic-default']!), address);
+    assert.equal(record.history[0].what, 'imported from OVF of oVirt 4.1 with 1 devices');
+  });
+
+  await t.test('a change of chipset drops all addresses, and the history says so', async () => {
+    const emulatedMachines = ['q35*', 'pc-q35*', 'pc', 'pc-i440fx*'];
+    const body = { spec: { configuration: { emulatedMachines } } };
+    const { status, text } = await plane.call('PATCH', KUBEVIRT, { body });
+    assert.equal(status, 200, text);
+    await plane.apply(aVm('chip', ALWAYS));
+    const before = await recordOf(plane, 'chip');
+    const machine = { type: 'pc-i440fx-7.2' };
+    await plane.apply(aVm('chip', ALWAYS, { domain: { machine } }));
+    await plane.ask('restart', 'chip');
+    const after = await recordOf(plane, 'chip');
+    assert.equal(after.machine.type, 'pc-i440fx-7.2');
+    assert.notEqual(placesOf(after)['nic-default'], placesOf(before)['nic-default']);
+    assert.ok(!after.devices.some(({ device }: Loose) => device === 'pcie-root-port'));
+    const told = after.history.map(({ what }: Loose) => what);
+    assert.ok(told.includes('chipset changed from q35 to i440fx: no device keeps its address'), told.join('\n'));
+  });
+});
+
+test('VMs that start together are asked for together', async (t) => {
+  const plane = await startVmPlane(t, { nodes: 1 });
+  for (let n = 0; n < 10; n++) await plane.put(aVm(`vm-${n}`, ALWAYS));
+  await plane.settle();
+  const { calls } = plane.server.lists;
+  assert.equal(
+    calls.reduce((sum, { vms }) => sum + vms, 0),
+    10,
+  );
+  assert.ok(calls.length <= 3, JSON.stringify(calls));
+});
