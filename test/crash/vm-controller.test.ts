@@ -12,7 +12,6 @@ import { VIRTUAL_MACHINE_IDENTITIES as RECORD_TYPE } from '#api/virtual-machine-
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
 import { FakeClock, settle } from '#client/testing/fake-clock.ts';
-import { deviceMapController } from '#controllers/device-map/device-map.ts';
 import { vmController } from '#controllers/vm/vm-controller.ts';
 import type { ApiHandler, ApiRequest } from '#engine/request.ts';
 import { forbidden } from '#kube/api-error.ts';
@@ -23,6 +22,7 @@ import { EventRecorder } from '#runtime/events.ts';
 import { Metrics } from '#runtime/metrics.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 import { ADMIN, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
+import { learnerOf, toldDevices } from '#test/support/told-devices.ts';
 
 const VMS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';
 const VMIS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';
@@ -30,7 +30,7 @@ const RECORDS = '/apis/identity.selfsame.io/v1/namespaces/default/virtualmachine
 const SNAPSHOTS = '/apis/snapshot.kubevirt.io/v1beta1/namespaces/default';
 const JSON_PATCH = 'application/json-patch+json';
 const DEVICES = [
-  { id: 'disk-root', type: 'disk', device: 'disk', name: 'root', address: { type: 'pci', bus: '0x01' } },
+  { id: 'disk-root', type: 'disk', device: 'disk', name: 'root', address: { type: 'pci', bus: '0x01' }, managed: true },
 ];
 
 /** Stands between the controllers and the API: throws where their process is to be gone. */
@@ -125,7 +125,7 @@ class Scene {
       phase,
       phaseTransitionTimestamps: [...phaseTransitionTimestamps, transition],
       conditions: [ready],
-      ...(phase === 'Running' ? { machine: { type: 'pc-q35-7.2' }, devices: DEVICES } : {}),
+      ...(phase === 'Running' ? toldDevices(DEVICES) : {}),
     };
     await this.ok('PATCH', `${VMIS}/${name}/status`, { status: body });
   }
@@ -193,7 +193,7 @@ async function startOwn({ core }: TestApi, clock: FakeClock, gate: Gate = () => 
   const events = new EventRecorder({ writer: client, clock, log, component: 'test', signal });
   const metrics = new Metrics();
   const parts = { client, informer: informers.of.bind(informers), clock, log, events, metrics, signal };
-  const running = [vmController, deviceMapController].flatMap((controller) => controller.start(parts));
+  const running = [vmController, learnerOf(DEVICES)].flatMap((controller) => controller.start(parts));
   await informers.synced();
   return {
     async idle() {

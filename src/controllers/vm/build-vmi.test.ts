@@ -65,6 +65,19 @@ test('a machine without devices stays one', () => {
   assert.equal(spec.networks, undefined);
 });
 
+test('what comes and goes, is only attached, optional or absent is in the spec, with its MAC on record', () => {
+  const claim = (name: string) => ({ name, persistentVolumeClaim: { claimName: name, hotpluggable: true } });
+  const disks = [{ name: 'a' }, { name: 'b', plugged: false }, { name: 'c', optional: true }];
+  const interfaces = [{ name: 'n', bridge: {}, state: 'absent' as const }];
+  const volumes = ['a', 'b', 'c'].map(claim);
+  const vm = aVm({ template: { domain: { devices: { disks, interfaces } }, volumes } });
+  const { spec } = build(vm);
+  const macAddress = derivedMac('vm-uid', 'n');
+  assert.deepEqual([spec.domain.devices?.disks, spec.volumes], [disks, volumes]);
+  assert.deepEqual(spec.domain.devices?.interfaces, [{ ...interfaces[0], macAddress }]);
+  assert.deepEqual(identityOf(vm, undefined).interfaces, [{ name: 'n', macAddress }]);
+});
+
 test('a paused start is one of the instance only', () => {
   assert.equal(build(aVm(), { paused: true }).spec.startStrategy, 'Paused');
   assert.equal(build(aVm()).spec.startStrategy, undefined);
@@ -84,6 +97,35 @@ const sized = (size: string, uuid: string, macAddress: string): Partial<VmiSpec>
   networks: [{ name: 'default', pod: {} }],
   volumes: [{ name: 'a', emptyDisk: { capacity: size } }],
 });
+
+/** Nothing that came with hotplug. */
+const OLD: VmiSpec = {
+  domain: {
+    machine: { type: 'pc-q35-7.2' },
+    firmware: { uuid: UUID, serial: 's1' },
+    devices: {
+      disks: [
+        { name: 'root', disk: { bus: 'virtio' } },
+        { name: 'iso', cdrom: { bus: 'sata' } },
+      ],
+    },
+  },
+  volumes: [
+    { name: 'iso', hostDisk: { path: '/iso', type: 'Disk' } },
+    { name: 'root', persistentVolumeClaim: { claimName: 'root' } },
+  ],
+};
+const OLD_INSTANCE: VmiSpec = {
+  ...OLD,
+  domain: {
+    ...OLD.domain,
+    devices: {
+      ...OLD.domain.devices,
+      interfaces: [{ name: 'default', masquerade: {}, macAddress: derivedMac('vm-uid', 'default') }],
+    },
+  },
+  networks: [{ name: 'default', pod: {} }],
+};
 
 const restarts: Record<string, { world: ReturnType<typeof aWorld>; want: boolean }> = {
   'no instance needs no restart': { world: aWorld({ vm: aVm({ template: grown }) }), want: false },
@@ -139,6 +181,13 @@ const restarts: Record<string, { world: ReturnType<typeof aWorld>; want: boolean
   },
   'how an instance starts and stops is not the machine': {
     world: aWorld({ vmi: aVmi('Running', { spec: { terminationGracePeriodSeconds: 0, startStrategy: 'Paused' } }) }),
+    want: false,
+  },
+  'a machine that an older version made needs none': {
+    world: aWorld({
+      vm: aVm({ template: OLD }),
+      vmi: aVmi('Running', { spec: { ...OLD_INSTANCE } }),
+    }),
     want: false,
   },
   'an instance that goes needs none': {

@@ -1,5 +1,6 @@
 /** The conditions of a VM: what it says itself, and its instance's as they are. In KubeVirt's words. Pure. */
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
+import { awaitsImport } from '#controllers/vm/imported-devices.ts';
 import { restartRequired } from '#controllers/vm/restart-required.ts';
 import type { UuidSharers } from '#controllers/vm/uuid-holders.ts';
 import { templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
@@ -36,11 +37,13 @@ export function conditionsOf(world: VmWorld, trouble: Trouble | undefined): Cond
   ] as Conditions;
 }
 
-function notReady({ vmi }: VmWorld): NextCondition {
+function notReady(world: VmWorld): NextCondition {
   const [reason, message] =
-    vmi === undefined
-      ? ['VMINotExists', 'VMI does not exist']
-      : ['VMIConditionMissing', 'VMI is missing the Ready condition'];
+    world.vmi !== undefined
+      ? ['VMIConditionMissing', 'VMI is missing the Ready condition']
+      : awaitsImport(world)
+        ? ['ImportedDevicesPending', 'The start waits until the identity record has the devices of the import']
+        : ['VMINotExists', 'VMI does not exist'];
   return { type: 'Ready', status: 'False', reason, message };
 }
 

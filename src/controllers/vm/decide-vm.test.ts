@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { legacyUuid } from '#api/legacy-uuid.ts';
-import { VM_FINALIZER, VMI_FINALIZER } from '#api/names.ts';
+import { IMPORTED_DEVICES_ANNOTATION, VM_FINALIZER, VMI_FINALIZER } from '#api/names.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { concludeVm, decideVm } from '#controllers/vm/decide-vm.ts';
@@ -24,6 +24,7 @@ interface Case {
 const anOrphan = (metadata: ObjectMeta = {}) => aVmi('Running', { metadata: { ownerReferences: [], ...metadata } });
 const lock = { kind: 'snapshot', name: 'nightly' } as const;
 const FRESH = { finalizers: undefined };
+const imported = aVm({ metadata: { annotations: { [IMPORTED_DEVICES_ANNOTATION]: '{}' } } });
 const bare = aVm({ metadata: FRESH, template: { domain: {} } });
 
 const cases: Record<string, Case> = {
@@ -125,6 +126,17 @@ const cases: Record<string, Case> = {
     want: ['delete VirtualMachineInstance'],
   },
   'and let go': { world: { lock, vm: aVm({ metadata: DELETED }) }, want: ['patch VirtualMachine'], status: false },
+  'a start of an import records who the VM is first': {
+    world: { vm: imported, identity: undefined },
+    want: ['create VirtualMachineIdentity'],
+    status: false,
+  },
+  'and waits until its devices are on record': { world: { vm: imported, identity: aRecord(imported) }, want: [] },
+  'and starts then': {
+    world: { vm: imported, identity: { ...aRecord(imported), status: { devices: [] } } },
+    want: ['create VirtualMachineInstance'],
+    status: false,
+  },
   'the record of an earlier VM keeps a start back': {
     world: { identity: aRecord(aVm({ metadata: { uid: 'earlier' } })) },
     want: [],

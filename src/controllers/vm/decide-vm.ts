@@ -2,6 +2,7 @@
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { adoption } from '#controllers/vm/adopt.ts';
 import { releaseInstance, removal, stop } from '#controllers/vm/delete.ts';
+import { hotplug, hotplugTrouble } from '#controllers/vm/hotplug.ts';
 import { recordIdentity } from '#controllers/vm/identity.ts';
 import { firmwareTrouble, missingFirmware, patchVm } from '#controllers/vm/persist-firmware.ts';
 import { protectionNews } from '#controllers/vm/protection.ts';
@@ -27,6 +28,7 @@ const rules: readonly Rule[] = [
   stopUnwanted, // An instance that is finished, or not wanted, has to be gone before a new one may take its name.
   recordAgain, // A record that somebody deleted is made again while the instance still knows what it said.
   persistFirmware, // A VM of old gets the uuid that it has always had, also when it is not about to start.
+  hotplug, // What the template says of disks and interfaces reaches the guest that runs, as far as that can be.
   startWanted,
 ];
 
@@ -62,7 +64,8 @@ export function concludeVm(world: VmWorld, failures: readonly Failure[]): Plan['
   const start = { reason: FAILED_CREATE, message: `Failure while starting VMI: ${cause}` };
   // Nothing is told here: that is left to the next look.
   const { deleteProtected } = world.vm.status ?? {};
-  return { ...vmStatusOf(world, firmwareTrouble(failure.change, cause) ?? start), deleteProtected };
+  const trouble = firmwareTrouble(failure.change, cause) ?? hotplugTrouble(world, cause) ?? start;
+  return { ...vmStatusOf(world, trouble), deleteProtected };
 }
 
 function releaseStopping(world: VmWorld): Plan | undefined {

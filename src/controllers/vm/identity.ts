@@ -60,6 +60,34 @@ export function isForeign(vm: Stored<VirtualMachine>, identity: VirtualMachineId
   return isDeleting(identity) || (owner !== undefined && owner !== vm.metadata.uid);
 }
 
+/** Adds the MAC addresses of these interfaces to the record, and changes nothing else in it; none when they are there. */
+export function recordMacs(world: VmWorld, names: readonly string[]): Change[] {
+  const record = ownRecord(world);
+  if (record === undefined || names.length === 0) return [];
+  const { interfaces: made = [] } = identityOf(world.vm, knownIdentity(world));
+  const { interfaces: known = [] } = record.spec;
+  const missing = made.filter(({ name }) => names.includes(name) && !known.some((one) => one.name === name));
+  if (missing.length === 0) return [];
+  const { name, namespace, uid, resourceVersion } = record.metadata;
+  const patch = {
+    type: 'merge',
+    body: { metadata: { resourceVersion }, spec: { interfaces: [...known, ...missing] } },
+  } as const;
+  const told = missing.map((one) => `${one.macAddress} of interface "${one.name}"`).join(', ');
+  const why = `Recorded the MAC address ${told}`;
+  return [
+    {
+      do: 'patch',
+      type: VIRTUAL_MACHINE_IDENTITIES,
+      name: { name, namespace },
+      uid,
+      patch,
+      reason: 'IdentityChanged',
+      why,
+    },
+  ];
+}
+
 /** The writes that make the record say who the VM is; none when it does already. */
 export function recordIdentity(world: VmWorld): Change[] {
   const { vm } = world;

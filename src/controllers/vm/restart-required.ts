@@ -1,52 +1,96 @@
-/** Whether the running instance is another than the one that a start would make now. Pure. */
+/** Whether the running instance stays another than the one that a start would make now, whatever is plugged. Pure. */
 import { isFinal } from '#api/can.ts';
-import { firmware } from '#api/domain/firmware.ts';
-import { networkInterface } from '#api/domain/interface.ts';
+import type { Disk } from '#api/domain/disk.ts';
+import type { Interface } from '#api/domain/interface.ts';
 import { vmiSpec, type VmiSpec } from '#api/virtual-machine-instance/spec.ts';
-import { buildVmi, VM_GENERATION_ANNOTATION } from '#controllers/vm/build-vmi.ts';
-import { identityOf, knownIdentity } from '#controllers/vm/identity.ts';
+import { VM_GENERATION_ANNOTATION } from '#controllers/vm/build-vmi.ts';
+import { type DeviceSteps, deviceSteps } from '#controllers/vm/hotplug.ts';
+import { isAbsent } from '#controllers/vm/hotplug-interfaces.ts';
+import { comesAndGoes, isPlugged } from '#controllers/vm/hotplug-volumes.ts';
+import { meant } from '#controllers/vm/meaning.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { deepEqual } from '#kube/deep.ts';
-import { isDeleting, isRecord } from '#kube/meta.ts';
-import { parseQuantity, quantityFault } from '#kube/quantity.ts';
-import { isQuantity } from '#kube/schema-dsl.ts';
-import type { Schema } from '#kube/schema.ts';
+import { isDeleting } from '#kube/meta.ts';
 
 export function restartRequired(world: VmWorld): boolean {
-  const { vm, vmi, configuration } = world;
+  const { vmi } = world;
   if (vmi === undefined || isDeleting(vmi) || isFinal(vmi)) return false;
-  const next = buildVmi(vm, identityOf(vm, knownIdentity(world)), configuration);
-  return !deepEqual(comparable(next.spec), comparable(vmi.spec));
+  const steps = deviceSteps(world, vmi);
+  const { next, volumes, interfaces } = steps;
+  if (!deepEqual(bootDisks(next), bootDisks(pluggedIn(vmi.spec, steps)))) return true;
+  const live = { volumes: volumes.live, interfaces: interfaces.live };
+  return !deepEqual(comparable(next, live), comparable(vmi.spec, live));
+}
+
+/** Names of what comes and goes while the guest runs, and is not compared. */
+interface Live {
+  readonly volumes: ReadonlySet<string>;
+  readonly interfaces: ReadonlySet<string>;
 }
 
 /**
  * Grace and start are not of the machine, but of how it starts and stops; changed on an instance by the subresources.
- * Everything else is compared by what it means: 1Gi is 1024Mi, and a uuid or a MAC address is the same in any case.
+ * Everything else is compared by what it means. The order of devices means nothing: their addresses are their own.
  */
-function comparable({ terminationGracePeriodSeconds: _grace, startStrategy: _start, ...spec }: VmiSpec): unknown {
-  return meant(vmiSpec, spec);
+function comparable(spec: VmiSpec, live: Live): unknown {
+  const { terminationGracePeriodSeconds: _grace, startStrategy: _start, ...machine } = spec;
+  const { devices } = machine.domain;
+  const changed = {
+    ...devices,
+    disks: byName(devices?.disks?.map(asHardware), live.volumes),
+    interfaces: byName(devices?.interfaces?.map(asPlugged), live.interfaces),
+  };
+  const isEmpty = Object.values(changed).every((value) => value === undefined);
+  return meant(vmiSpec, {
+    ...machine,
+    domain: { ...machine.domain, devices: isEmpty ? undefined : changed },
+    volumes: byName(machine.volumes, live.volumes),
+    networks: byName(machine.networks, live.interfaces),
+  });
 }
 
-const ANY_CASE: ReadonlySet<Schema | undefined> = new Set([
-  firmware.properties.uuid,
-  networkInterface.properties.macAddress,
-]);
-
-function meant(schema: Schema | undefined, value: unknown): unknown {
-  if (value === null) return undefined;
-  if (schema !== undefined && isQuantity(schema)) return quantityFault(value) === undefined ? nanosOf(value) : value;
-  if (typeof value === 'string') return ANY_CASE.has(schema) ? value.toLowerCase() : value;
-  if (Array.isArray(value)) return value.map((item) => meant(schema?.items, item));
-  if (!isRecord(value)) return value;
-  const { properties, additionalProperties: others } = schema ?? {};
-  const rest = typeof others === 'object' ? others : undefined;
-  const childOf = (key: string) =>
-    properties !== undefined && Object.hasOwn(properties, key) ? properties[key] : rest;
-  return Object.fromEntries(Object.entries(value).map(([key, child]) => [key, meant(childOf(key), child)]));
+function byName<T extends { readonly name: string }>(
+  list: readonly T[] | undefined,
+  except: ReadonlySet<string>,
+): T[] | undefined {
+  const compared = (list ?? []).filter(({ name }) => !except.has(name));
+  return compared.length === 0 ? undefined : compared.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-function nanosOf(size: unknown): string {
-  return String(parseQuantity(String(size)).nanos);
+/** Whether a start can do without it is not of the machine either. */
+function asHardware(asked: Disk): Disk {
+  const { optional: _, plugged, ...disk } = asked;
+  return plugged === false ? { ...disk, plugged } : disk;
+}
+
+function asPlugged({ state, ...nic }: Interface): Interface {
+  return isAbsent({ ...nic, state }) ? { ...nic, state } : nic;
+}
+
+/** The instance with its disks as they are when all that can come and go has, but for what it has for this run only. */
+function pluggedIn(spec: VmiSpec, { next, volumes, ephemeral, persisted }: DeviceSteps): VmiSpec {
+  const { devices } = spec.domain;
+  const going = new Set(volumes.unplug.map(({ name }) => name));
+  for (const name of ephemeral) if (!persisted.includes(name)) going.add(name);
+  const stays = new Set((devices?.disks ?? []).flatMap(({ name }) => (going.has(name) ? [] : [name])));
+  const comes = ({ name }: { readonly name: string }): boolean => volumes.live.has(name) && !stays.has(name);
+  const isThere = ({ name }: { readonly name: string }): boolean => stays.has(name);
+  const disks = [...(devices?.disks ?? []).filter(isThere), ...(next.domain.devices?.disks ?? []).filter(comes)];
+  const contents = [...(spec.volumes ?? []).filter(isThere), ...(next.volumes ?? []).filter(comes)];
+  return { ...spec, domain: { ...spec.domain, devices: { ...devices, disks } }, volumes: contents };
+}
+
+/**
+ * Where nothing names a boot order, disks boot in the order in which they stand: the first of all, and those that stay
+ * while the guest runs. Undefined where the order means nothing.
+ */
+function bootDisks({ domain, volumes = [] }: VmiSpec): string[] | undefined {
+  const { disks = [], interfaces = [] } = domain.devices ?? {};
+  if ([...disks, ...interfaces].some(({ bootOrder }) => bootOrder !== undefined)) return undefined;
+  const contents = new Map(volumes.map((volume) => [volume.name, volume]));
+  const there = disks.filter((disk) => isPlugged({ disk }));
+  const fixed = there.filter((disk) => !comesAndGoes({ volume: contents.get(disk.name) ?? { name: '' }, disk }));
+  return [there[0], ...fixed].map((disk) => disk?.name ?? '');
 }
 
 /** The generation that the instance shows, or all of it where there is none. */

@@ -1,20 +1,23 @@
 /**
  * A start, in the order in which its writes must last: the VM is held by our finalizer and names its machine type and
- * its firmware uuid, its identity is on record, and then the instance is made. Each write may be the last one: the next
- * look goes on there.
+ * its firmware uuid, its identity is on record, devices of an import, too, and then the instance is made. Each write may
+ * be the last one: the next look goes on there.
  */
 import { VM_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { buildVmi } from '#controllers/vm/build-vmi.ts';
 import { missingFirmware, patchVm } from '#controllers/vm/persist-firmware.ts';
 import { identityOf, knownIdentity, recordIdentity } from '#controllers/vm/identity.ts';
+import { awaitsImport } from '#controllers/vm/imported-devices.ts';
 import { pausedStartIsNext } from '#controllers/vm/state-change-requests.ts';
+import { vmStatusOf } from '#controllers/vm/vm-status.ts';
 import { templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
 
 /** For a VM that is to start and may. */
 export function start(world: VmWorld): Plan {
   const preparations = [...prepareVm(world), ...recordIdentity(world)];
+  if (preparations.length === 0 && awaitsImport(world)) return { changes: [], status: vmStatusOf(world) };
   // Whatever keeps the VM from starting is told in its status (concludeVm).
   return { changes: preparations.length > 0 ? preparations : [create(world)], goOn: true };
 }

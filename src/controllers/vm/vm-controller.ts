@@ -23,7 +23,7 @@ import { releaseInstance } from '#controllers/vm/delete.ts';
 import { lockOf, UNFINISHED_BY_VM, unfinishedRestoreOf, unfinishedSnapshotOf } from '#controllers/vm/lock.ts';
 import { persistsLegacyUuid } from '#controllers/vm/persist-firmware.ts';
 import { UuidHolders, vmSource, type UuidSharers } from '#controllers/vm/uuid-holders.ts';
-import { claimNamesOf } from '#api/claim-names.ts';
+import { neededClaimNames } from '#controllers/vmi/needed-volumes.ts';
 import { templateSpec, type ClaimView, type VmWorld } from '#controllers/vm/vm-world.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
@@ -69,7 +69,7 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
 
   function claimsOf(vm: Stored<VirtualMachine>): ClaimView[] {
     const { namespace } = vm.metadata;
-    return claimNamesOf(templateSpec(vm)).map((name) => ({ name, claim: claims.get(keyOf({ namespace, name })) }));
+    return neededClaimNames(templateSpec(vm)).map((name) => ({ name, claim: claims.get(keyOf({ namespace, name })) }));
   }
 
   function sharersOf(vm: Stored<VirtualMachine>): UuidSharers | undefined {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import type { PrintableStatus, VmStatus } from '#api/virtual-machine/schema.ts';
 import { backoffSeconds, startFailureOf } from '#controllers/vm/start-failure.ts';
 import { aRecord, aVm, aVmi, aWorld, DELETED, NOW, NOW_MS, RAN, UUID } from '#controllers/vm/vm-world.fixture.ts';
@@ -158,6 +159,16 @@ test('the conditions of the instance are its own, and what the VM says stands be
 test('an instance that says nothing of it is not ready', () => {
   const { conditions } = vmStatusOf(aWorld({ vmi: aVmi('Scheduling') }));
   assert.equal(conditions?.[0]?.reason, 'VMIConditionMissing');
+});
+
+test('a start that waits for the devices of an import says so, and a VM that nobody starts does not', () => {
+  const metadata = { annotations: { [IMPORTED_DEVICES_ANNOTATION]: '{}' } };
+  const told = (vm: ReturnType<typeof aVm>) => {
+    const { conditions, printableStatus } = vmStatusOf(aWorld({ vm, identity: aRecord(vm) }));
+    return [printableStatus, conditions?.map(({ type, reason }) => `${type} ${reason}`).join()];
+  };
+  assert.deepEqual(told(aVm({ metadata })), ['Starting', 'Ready ImportedDevicesPending']);
+  assert.deepEqual(told(aVm({ metadata, runStrategy: 'Halted' })), ['Stopped', 'Ready VMINotExists']);
 });
 
 const troubles: Record<string, [RegExp | undefined, Partial<VmWorld>]> = {

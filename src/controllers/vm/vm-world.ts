@@ -24,7 +24,7 @@ export interface VmWorld {
   readonly lock?: VmLock;
   /** Other VMs of the same firmware uuid. */
   readonly sharers?: UuidSharers;
-  /** The claims that the template names. */
+  /** The claims without which the template does not start. */
   readonly claims: readonly ClaimView[];
   /** Milliseconds since the epoch. */
   readonly now: number;

@@ -15,6 +15,17 @@ const evicted: Condition = { type: 'DisruptionTarget', status: 'True', reason: '
 const running = () => aPod({ phase: 'Running', nodeName: 'node-1', conditions: ready });
 const inPhase = (phase: VmiPhase, more: VmiStatus = {}) => aVmi({ status: { phase, ...more } });
 const onClaim = { volumes: [{ name: 'root', persistentVolumeClaim: { claimName: 'disk' } }] };
+const dispensable = {
+  domain: {
+    devices: {
+      disks: [
+        { name: 'off', plugged: false },
+        { name: 'extra', optional: true },
+      ],
+    },
+  },
+  volumes: ['off', 'extra'].map((name) => ({ name, persistentVolumeClaim: { claimName: name } })),
+};
 const statusOf = (plan: Plan) => plan.status as VmiStatus;
 const conditionOf = (plan: Plan, type: string) => findCondition(statusOf(plan).conditions, type);
 const deeds = ({ changes }: Plan) => changes.map((change) => `${change.do} ${change.type.kind}`);
@@ -100,6 +111,31 @@ describe('what is done', () => {
       }),
       want: [],
     },
+    'a pod is made without the claims of what it can do without, or what is only attached': {
+      world: aWorld({ vmi: aVmi({ spec: dispensable }), claims: new Map() }),
+      want: ['create Pod'],
+    },
+    'nor does it wait for where their data lies': {
+      world: aWorld({
+        vmi: aVmi({ spec: dispensable }),
+        claims: new Map([
+          ['off', { claim: aClaim('off', { spec: { volumeName: 'pv' }, status: { phase: 'Bound' } }) }],
+        ]),
+      }),
+      want: ['create Pod'],
+    },
+    'a claim that comes to a guest that runs, and is missing, does no harm': {
+      world: aWorld({
+        vmi: aVmi({
+          spec: onClaim,
+          meta: { labels: { 'kubevirt.io/nodeName': 'node-1' } },
+          status: { phase: 'Running' },
+        }),
+        pod: running(),
+        claims: new Map(),
+      }),
+      want: [],
+    },
     'a pod is made for a claim that waits for it': {
       world: aWorld({ vmi: aVmi({ spec: onClaim }) }),
       want: ['create Pod'],
@@ -142,9 +178,14 @@ describe('the status', () => {
   });
   it('leaves what the agent says', () => {
     const paused = { type: 'Paused', status: 'True' as const, lastTransitionTime: NOW };
-    const status: VmiStatus = { phase: 'Running', machine: { type: 'pc-q35-7.2' }, devices: [], conditions: [paused] };
+    const status: VmiStatus = {
+      phase: 'Running',
+      machine: { type: 'pc-q35-7.2' },
+      deviceHash: 'h',
+      conditions: [paused],
+    };
     const next = statusOf(decideVmi(aWorld({ vmi: aVmi({ status }), pod: running() })));
-    assert.deepEqual([next.machine, next.devices, next.conditions?.[0]], [{ type: 'pc-q35-7.2' }, [], paused]);
+    assert.deepEqual([next.machine, next.deviceHash, next.conditions?.[0]], [{ type: 'pc-q35-7.2' }, 'h', paused]);
   });
   it('is not ready while the guest is paused', () => {
     const paused = { type: 'Paused', status: 'True' as const, lastTransitionTime: NOW };

@@ -81,6 +81,37 @@ describe('the launcher pod', () => {
     assert.equal('affinity' in rest, false);
   });
 
+  it('names no claim of what is only attached, or optional and not there', () => {
+    const volumes = ['on', 'off', 'extra', 'none', 'late'].map((name) => ({
+      name,
+      persistentVolumeClaim: { claimName: name, hotpluggable: true },
+    }));
+    const optional = true;
+    const disks = [
+      { name: 'on' },
+      { name: 'off', plugged: false },
+      { name: 'extra', optional },
+      { name: 'none', optional },
+      { name: 'late', optional },
+    ];
+    const at = (node: string) => aVolume('pv', { 'selfsame.io/volume-node': node });
+    const spec = specOf(
+      { spec: { domain: { devices: { disks } }, volumes } },
+      {
+        on: { claim: aClaim('on'), volume: at('node-1') },
+        off: { claim: aClaim('off'), volume: at('node-2') },
+        extra: { claim: aClaim('extra') },
+        late: { claim: aClaim('late', { metadata: { deletionTimestamp: '2030-01-01T00:00:00Z' } }) },
+      },
+    );
+    assert.deepEqual(
+      spec.volumes?.map(({ name }) => name),
+      ['on', 'extra'],
+    );
+    assert.equal(JSON.stringify(spec.affinity).includes('node-2'), false);
+    assert.equal(JSON.stringify(spec.affinity).includes('node-1'), true);
+  });
+
   it('mounts file systems, and attaches blocks as devices', () => {
     const volumes = [
       { name: 'root', persistentVolumeClaim: { claimName: 'one' } },

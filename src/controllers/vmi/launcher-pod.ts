@@ -18,7 +18,8 @@ import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/vir
 import { DEFAULT_GRACE_SECONDS } from '#api/virtual-machine-instance/spec.ts';
 import { dataNodesOf, launcherAffinity, launcherNodeSelector } from '#controllers/vmi/launcher-affinity.ts';
 import { launcherResources } from '#controllers/vmi/launcher-resources.ts';
-import { claimNameOf } from '#api/claim-names.ts';
+import { claimNameOf, claimNamesOf } from '#api/claim-names.ts';
+import { podVolumes } from '#controllers/vmi/needed-volumes.ts';
 import { type ClaimView } from '#controllers/vmi/vmi-world.ts';
 import type { Pod, PodContainer, PodSpec, PodVolume } from '#kube/core-kinds.ts';
 import { apiVersionOf, type Stored } from '#kube/meta.ts';
@@ -71,8 +72,9 @@ export function buildLauncherPod(vmi: Vmi, claims: ReadonlyMap<string, ClaimView
 
 function podSpec(vmi: Vmi, claims: ReadonlyMap<string, ClaimView>): PodSpec {
   const { spec } = vmi;
-  const affinity = launcherAffinity(spec.affinity, dataNodesOf(claims.values()));
-  const claimed = (spec.volumes ?? []).filter((volume) => claimNameOf(volume) !== undefined);
+  const claimed = podVolumes(spec, claims);
+  const named = claimNamesOf({ volumes: claimed }).flatMap((name) => claims.get(name) ?? []);
+  const affinity = launcherAffinity(spec.affinity, dataNodesOf(named));
   const { hostname, subdomain, priorityClassName, schedulerName, tolerations } = spec;
   const asked = { affinity, tolerations, hostname, subdomain, priorityClassName, schedulerName };
   return {

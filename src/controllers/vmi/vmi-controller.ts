@@ -1,17 +1,17 @@
 /**
  * VirtualMachineInstances: observes an instance, its launcher pod and the claims that it names, and decides
  * (decide-vmi.ts). It makes and deletes the pod and tells the phase; the node agent runs the guest and reports in the
- * pod's status and in its own fields of the instance's.
+ * pod's status and in its own fields of the instance's. Claims that the pod cannot hold are held here (claim-holds.ts).
  */
-import { CREATED_BY_LABEL } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { concludeVmi, decideVmi } from '#controllers/vmi/decide-vmi.ts';
 import { EndedPods } from '#controllers/vmi/ended-pods.ts';
-import { launcherPodName } from '#controllers/vmi/launcher-pod.ts';
+import { claimHolds } from '#controllers/vmi/claim-holds.ts';
+import { movableClaims } from '#controllers/vmi/late-volumes.ts';
+import { launcherOf } from '#controllers/vmi/launcher-of.ts';
 import { claimNamesOf } from '#api/claim-names.ts';
 import { type ClaimView, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { findCondition } from '#kube/conditions.ts';
@@ -22,7 +22,6 @@ import {
   PERSISTENT_VOLUMES,
   type PersistentVolume,
   PODS,
-  type Pod,
 } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
@@ -42,7 +41,7 @@ const BY_CLAIM = 'vmi-of-claim';
 export const vmiController: PlaneController = {
   account: 'vmi-controller',
   eventSource: 'virtualmachineinstance-controller',
-  start: (parts) => [startController(definition(parts), parts)],
+  start: (parts) => [startController(definition(parts), parts), startController(claimHolds(parts), parts)],
 };
 
 function definition({ informer, clock, signal }: ControllerParts): ControllerDefinition<VmiWorld> {
@@ -57,7 +56,7 @@ function definition({ informer, clock, signal }: ControllerParts): ControllerDef
 
   function claimsOf(vmi: Stored<VirtualMachineInstance>): Map<string, ClaimView> {
     const views = new Map<string, ClaimView>();
-    for (const name of claimNamesOf(vmi.spec)) {
+    for (const name of claimNames(vmi)) {
       const claim = claims.get(keyOf({ namespace: vmi.metadata.namespace, name }));
       if (claim === undefined) continue;
       const { volumeName } = claim.spec;
@@ -80,8 +79,8 @@ function definition({ informer, clock, signal }: ControllerParts): ControllerDef
     observe(key) {
       const vmi = vmis.get(key);
       if (vmi === undefined) return undefined;
-      const { uid, namespace } = vmi.metadata;
-      const pod = launcherOf(pods, keyOf({ namespace, name: launcherPodName(vmi) }), uid);
+      const { uid } = vmi.metadata;
+      const pod = launcherOf(pods, vmi);
       const lastPod = pod === undefined ? ended.of(uid) : undefined;
       if (vmi.metadata.deletionTimestamp !== undefined) ended.forget(uid);
       const node = pod?.spec.nodeName ? nodes.get(pod.spec.nodeName) : undefined;
@@ -93,20 +92,19 @@ function definition({ informer, clock, signal }: ControllerParts): ControllerDef
   });
 }
 
+/** Claims of what the guest has not let go of are told of, too. */
+function claimNames(vmi: Stored<VirtualMachineInstance>): Set<string> {
+  return new Set([...claimNamesOf(vmi.spec), ...movableClaims(vmi)]);
+}
+
 function claimKeysOf(vmi: Stored<VirtualMachineInstance>): string[] {
   const { namespace } = vmi.metadata;
-  return claimNamesOf(vmi.spec).map((name) => keyOf({ namespace, name }));
+  return [...claimNames(vmi)].map((name) => keyOf({ namespace, name }));
 }
 
 function claimKeyOf({ spec }: PersistentVolume): string {
   const { namespace, name = '' } = spec.claimRef ?? {};
   return keyOf({ namespace, name });
-}
-
-/** By its label: it is the instance's also when somebody took its owner away. */
-function launcherOf(pods: Informer<Pod>, key: string, vmiUid: string): Stored<Pod> | undefined {
-  const pod = pods.get(key);
-  return pod?.metadata.labels?.[CREATED_BY_LABEL] === vmiUid ? pod : undefined;
 }
 
 /** Unknown is what the cluster says of nodes that it has not heard of for some time. */

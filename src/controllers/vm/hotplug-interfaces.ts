@@ -1,0 +1,87 @@
+/**
+ * Which interfaces of a running instance come and go, so that it has what the template says. One that is gone stays in
+ * the spec of the instance as `absent`: its MAC and PCI address wait for its return. Pure.
+ */
+import {
+  type Interface,
+  type Network,
+  network as networkSchema,
+  networkInterface as interfaceSchema,
+} from '#api/domain/interface.ts';
+import type { LearnedDevice } from '#api/learned-device.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import { meant } from '#controllers/vm/meaning.ts';
+import { deepEqual } from '#kube/deep.ts';
+
+export interface InterfaceView {
+  /** What a start would make now. */
+  readonly next: VmiSpec;
+  /** The instance that runs. */
+  readonly now: VmiSpec;
+  /** Of the identity record. */
+  readonly rows: readonly LearnedDevice[];
+}
+
+export interface InterfaceSteps {
+  /** In the order of the template. */
+  readonly plug: readonly Plugged[];
+  /** Names of those that are to be absent. */
+  readonly unplug: readonly string[];
+  /** Names of those that are no longer to be absent. */
+  readonly bringBack: readonly string[];
+  /** Names of all whose difference goes away while the guest runs, now or later, or shows only when they return. */
+  readonly live: ReadonlySet<string>;
+}
+
+export interface Plugged {
+  readonly nic: Interface;
+  readonly network?: Network;
+}
+
+export function interfaceSteps({ next, now, rows }: InterfaceView): InterfaceSteps {
+  const [wanted, present] = [interfacesByName(next), interfacesByName(now)];
+  const plug: Plugged[] = [];
+  const unplug: string[] = [];
+  const bringBack: string[] = [];
+  const live = new Set<string>();
+  for (const [name, want] of wanted) {
+    const has = present.get(name);
+    if (isAbsent(want.nic)) {
+      if (has !== undefined && !isAbsent(has.nic)) {
+        // What the guest boots from stays.
+        if (has.nic.bootOrder !== undefined) continue;
+        if (isRecordedAs(rows, name, false)) unplug.push(name);
+      }
+      live.add(name);
+    } else if (has === undefined) {
+      if (want.nic.bootOrder !== undefined) continue;
+      plug.push(want);
+      live.add(name);
+    } else if (isAbsent(has.nic) && deepEqual(meaning(has), meaning(want))) {
+      if (isRecordedAs(rows, name, true)) bringBack.push(name);
+      live.add(name);
+    }
+  }
+  for (const [name, has] of present) if (!wanted.has(name) && isAbsent(has.nic)) live.add(name);
+  return { plug, unplug, bringBack, live };
+}
+
+export function isAbsent({ state }: Interface): boolean {
+  return state === 'absent';
+}
+
+function interfacesByName({ domain, networks = [] }: VmiSpec): Map<string, Plugged> {
+  const plugs = new Map(networks.map((network) => [network.name, network]));
+  return new Map((domain.devices?.interfaces ?? []).map((nic) => [nic.name, { nic, network: plugs.get(nic.name) }]));
+}
+
+/** Before the guest loses it: whoever dies in between must not take it for one that the guest has lost by itself. */
+function isRecordedAs(rows: readonly LearnedDevice[], name: string, plugged: boolean): boolean {
+  const row = rows.find(({ id }) => id === `nic-${name}`);
+  return row === undefined || (row.plugged !== false) === plugged;
+}
+
+function meaning({ nic, network }: Plugged): unknown {
+  const { state: _, ...rest } = nic;
+  return [meant(interfaceSchema, rest), meant(networkSchema, network)];
+}

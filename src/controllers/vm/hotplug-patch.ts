@@ -1,0 +1,67 @@
+/** The one write that makes an instance have what was decided: only where its lists still are as they were read. Pure. */
+import type { JsonPatchOperation } from '#api/can.ts';
+import type { Interface } from '#api/domain/interface.ts';
+import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { DeviceSteps } from '#controllers/vm/hotplug.ts';
+import { formatPointer } from '#kube/json-pointer.ts';
+
+type Patch = JsonPatchOperation[];
+
+/** Empty where there is nothing to do. */
+export function hotplugPatch({ metadata, spec }: VirtualMachineInstance, steps: DeviceSteps): Patch {
+  const { volumes, interfaces, ephemeral, persisted } = steps;
+  const going = new Set(volumes.unplug.map(({ name }) => name));
+  const stays = ({ name }: { readonly name: string }): boolean => !going.has(name);
+  const { devices } = spec.domain;
+  const networks = interfaces.plug.flatMap(({ network }) => (network === undefined ? [] : [network]));
+  const inDevices = ['spec', 'domain', 'devices'];
+  const device = [
+    ...setList([...inDevices, 'disks'], devices?.disks, [
+      ...(devices?.disks ?? []).filter(stays),
+      ...volumes.plug.map(({ disk }) => disk),
+    ]),
+    ...setList([...inDevices, 'interfaces'], devices?.interfaces, [
+      ...(devices?.interfaces ?? []).map((nic) => withState(nic, interfaces)),
+      ...interfaces.plug.map(({ nic }) => nic),
+    ]),
+  ];
+  return [
+    ...setList(['spec', 'volumes'], spec.volumes, [
+      ...(spec.volumes ?? []).filter(stays),
+      ...volumes.plug.map(({ volume }) => volume),
+    ]),
+    ...(device.length > 0 && devices === undefined ? set(inDevices, undefined, {}) : []),
+    ...device,
+    ...setList(['spec', 'networks'], spec.networks, [...(spec.networks ?? []), ...networks]),
+    ...setNote(metadata.annotations?.[EPHEMERAL_HOTPLUG_ANNOTATION], ephemeral, persisted),
+  ];
+}
+
+function withState(nic: Interface, { unplug, bringBack }: DeviceSteps['interfaces']): Interface {
+  if (unplug.includes(nic.name)) return { ...nic, state: 'absent' };
+  if (!bringBack.includes(nic.name)) return nic;
+  const { state: _, ...rest } = nic;
+  return rest;
+}
+
+/** The items of what stays are those that were read. */
+function setList<T>(path: readonly string[], before: readonly T[] | undefined, after: readonly T[]): Patch {
+  const old = before ?? [];
+  if (old.length === after.length && old.every((item, i) => item === after[i])) return [];
+  return set(path, before, after.length === 0 ? undefined : after);
+}
+
+function setNote(before: string | undefined, ephemeral: readonly string[], persisted: readonly string[]): Patch {
+  if (persisted.length === 0) return [];
+  const left = ephemeral.filter((name) => !persisted.includes(name));
+  const path = ['metadata', 'annotations', EPHEMERAL_HOTPLUG_ANNOTATION];
+  return set(path, before, left.length === 0 ? undefined : JSON.stringify(left));
+}
+
+/** What is absent is tested as null. */
+function set(tokens: readonly string[], before: unknown, after: unknown): Patch {
+  const path = formatPointer(tokens);
+  const test = { op: 'test', path, value: before ?? null } as const;
+  return [test, after === undefined ? { op: 'remove', path } : { op: 'add', path, value: after }];
+}

@@ -1,0 +1,53 @@
+/**
+ * Which volumes of an instance its start needs, and which its launcher pod names: not those that are attached without
+ * being in the guest, nor those that are not there and that it can do without. Pure.
+ */
+import { claimNameOf, claimNamesOf } from '#api/claim-names.ts';
+import type { Disk } from '#api/domain/disk.ts';
+import type { Volume } from '#api/domain/volume.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
+
+/** Each once, in the order of the volumes. */
+export function neededClaimNames(spec: VmiSpec): string[] {
+  const diskOf = disksOf(spec);
+  return claimNamesOf({ volumes: (spec.volumes ?? []).filter(({ name }) => isNeeded(diskOf(name))) });
+}
+
+/** Volumes of claims that the launcher pod is to name. */
+export function podVolumes(spec: VmiSpec, claims: ReadonlyMap<string, ClaimView>): Volume[] {
+  const diskOf = disksOf(spec);
+  return (spec.volumes ?? []).filter((volume) => {
+    const claimName = claimNameOf(volume);
+    const disk = diskOf(volume.name);
+    if (claimName === undefined || !isPlugged(disk)) return false;
+    return isNeeded(disk) || isUsable(claims.get(claimName));
+  });
+}
+
+/** Volumes that may come while the guest runs, and are not only attached. */
+export function hotpluggableVolumes(spec: VmiSpec): Volume[] {
+  const volumes = (spec.volumes ?? []).filter((volume) => volume.persistentVolumeClaim?.hotpluggable === true);
+  if (volumes.length === 0) return volumes;
+  const diskOf = disksOf(spec);
+  return volumes.filter(({ name }) => isPlugged(diskOf(name)));
+}
+
+function disksOf({ domain }: VmiSpec): (name: string) => Disk | undefined {
+  const disks = new Map((domain.devices?.disks ?? []).map((disk) => [disk.name, disk]));
+  return (name) => disks.get(name);
+}
+
+function isNeeded(disk: Disk | undefined): boolean {
+  return isPlugged(disk) && disk?.optional !== true;
+}
+
+function isPlugged(disk: Disk | undefined): boolean {
+  return disk?.plugged !== false;
+}
+
+function isUsable(view: ClaimView | undefined): boolean {
+  return (
+    view !== undefined && view.claim.metadata.deletionTimestamp === undefined && view.claim.status?.phase !== 'Lost'
+  );
+}
