@@ -213,6 +213,38 @@ for (const [user, want] of [
   });
 }
 
+const withData = aVmi();
+withData.spec.volumes?.push({ name: 'data', persistentVolumeClaim: { claimName: 'data', hotpluggable: true } });
+withData.spec.domain.devices?.disks?.push({ name: 'data', disk: { bus: 'scsi' } });
+
+for (const [user, want] of [
+  [ADMIN, false],
+  [accountOf('vm-controller'), true],
+  [accountOf('selfsame-subresources'), true],
+  [accountOf('vmi-controller'), false],
+] as const) {
+  test(`a volume is plugged into an instance by ${user}`, async () => {
+    const path = '/validate-virtualmachineinstances';
+    const { allowed, status } = await ask({ path, operation: 'UPDATE', object: withData, oldObject: aVmi(), user });
+    assert.equal(allowed, want);
+    if (!want) assert.equal(status?.message, 'spec: Forbidden: update of VMI object is restricted');
+  });
+}
+
+test('a change of the chipset is allowed, and warned of', async () => {
+  const configuration = () => ({ ...CONFIGURATION, emulatedMachines: ['*'] });
+  const change = { domain: { machine: { type: 'pc' }, devices: { disks: null } }, volumes: null };
+  const { allowed, warnings } = await ask({
+    path: '/validate-virtualmachines',
+    operation: 'UPDATE',
+    object: aVm({ spec: { template: { spec: change } } }),
+    oldObject: aVm(),
+    lookup: { configuration },
+  });
+  assert.equal(allowed, true);
+  assert.match(warnings?.join() ?? '', /^spec.*the chipset changes from q35 to i440fx: .* virtctl identity diff db/);
+});
+
 test('a restore is refused while another one of its target is not finished; it may be the one itself', async () => {
   const path = '/validate-virtualmachinerestores';
   const lookup = (name: string): Partial<Lookup> => ({

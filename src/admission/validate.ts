@@ -30,6 +30,9 @@ export interface Lookup extends ProtectionLookup {
 /** Who may do to instances what people may not. */
 const TRUSTED = new Set(['vm-controller', 'vmi-controller', 'selfsame-subresources'].map(accountOf));
 
+/** Who plugs devices into instances that run: what the VM says, and what somebody asked of the instance itself. */
+const HOTPLUGGERS = new Set(['vm-controller', 'selfsame-subresources'].map(accountOf));
+
 /** Who may do to VMs that are held what people may not. */
 const WRITERS = ['vm-controller', 'restore-controller'] as const;
 
@@ -37,8 +40,12 @@ export function reviewVirtualMachine(request: AdmissionRequest, lookup: Lookup):
   const { object: vm, old } = written<VirtualMachine>(request);
   if (vm === undefined) return {};
   const writer = WRITERS.find((account) => accountOf(account) === request.user);
-  const errors = validateVirtualMachine(vm, { old, configuration: lookup.configuration(), writer });
-  return { errors, warnings: [...virtualMachineWarnings(vm, old), ...duplicateWarnings(vm, lookup)] };
+  const configuration = lookup.configuration();
+  const errors = validateVirtualMachine(vm, { old, configuration, writer });
+  return {
+    errors,
+    warnings: [...virtualMachineWarnings(vm, { old, configuration }), ...duplicateWarnings(vm, lookup)],
+  };
 }
 
 export function reviewVirtualMachineSnapshot(request: AdmissionRequest): Answer {
@@ -57,8 +64,14 @@ export function reviewVirtualMachineRestore(request: AdmissionRequest, lookup: L
 export function reviewVirtualMachineInstance(request: AdmissionRequest, lookup: Lookup): Answer {
   const { object: vmi, old } = written<VirtualMachineInstance>(request);
   if (vmi === undefined) return {};
-  const trusted = TRUSTED.has(request.user);
-  return { errors: validateVirtualMachineInstance(vmi, { old, trusted, configuration: lookup.configuration() }) };
+  const { user } = request;
+  const context = {
+    old,
+    trusted: TRUSTED.has(user),
+    hotplugs: HOTPLUGGERS.has(user),
+    configuration: lookup.configuration(),
+  };
+  return { errors: validateVirtualMachineInstance(vmi, context) };
 }
 
 export function reviewKubeVirt(request: AdmissionRequest, lookup: Lookup): Answer {

@@ -3,24 +3,30 @@
  * (a CLI, a dashboard) asks the same table. Codes and messages are KubeVirt's own, because its clients look for them.
  * Pure; reading the objects and writing are left to the caller.
  */
+import { console, pause, reset, softreboot, unpause, type Refusal } from '#api/can-instance.ts';
+import { addVolume, addVolumeToInstance, removeVolume, removeVolumeFromInstance } from '#api/can-volumes.ts';
+import type { Disk } from '#api/domain/disk.ts';
+import type { Volume } from '#api/domain/volume.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import { RUN_STRATEGIES, type RunStrategy, type StateChangeRequest } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { badRequest, conflict, forbidden, internalError, notFound, type ApiError } from '#kube/api-error.ts';
-import { findCondition, isTrue } from '#kube/conditions.ts';
-import type { Stored } from '#kube/meta.ts';
+import { controllerUid, type Stored } from '#kube/meta.ts';
+import { invariant } from '#lib/invariant.ts';
 
-export const VM_VERBS = ['start', 'stop', 'restart'] as const;
-export const VMI_VERBS = ['pause', 'unpause', 'softreboot', 'reset', 'console'] as const;
+export const VM_VERBS = ['start', 'stop', 'restart', 'addvolume', 'removevolume'] as const;
+export const VMI_VERBS = ['pause', 'unpause', 'softreboot', 'reset', 'console', 'addvolume', 'removevolume'] as const;
 export type VmVerb = (typeof VM_VERBS)[number];
 export type VmiVerb = (typeof VMI_VERBS)[number];
 export type Verb = VmVerb | VmiVerb;
+/** Whose verb it is; some are of both. */
+export type Target = 'virtualmachine' | 'virtualmachineinstance';
 
 export interface CanWorld {
   /** Of the VM and of its instance. */
   readonly name: string;
-  /** Absent where there is none of that name. The verbs of instances look at the instance only. */
+  /** Absent where there is none of that name. Most verbs of instances look at the instance only. */
   readonly vm?: Stored<VirtualMachine>;
   readonly vmi?: Stored<VirtualMachineInstance>;
   readonly options?: VerbOptions;
@@ -34,6 +40,16 @@ export interface VerbOptions {
   readonly gracePeriod?: number;
   /** restart */
   readonly gracePeriodSeconds?: number;
+  /** addvolume */
+  readonly added?: AddedVolume;
+  /** removevolume: the name of the volume, or of its claim. */
+  readonly removed?: string;
+}
+
+/** A volume with the disk of its name, as they are to stand in the spec. */
+export interface AddedVolume {
+  readonly volume: Volume & { readonly persistentVolumeClaim: NonNullable<Volume['persistentVolumeClaim']> };
+  readonly disk: Disk;
 }
 
 export interface JsonPatchOperation {
@@ -66,15 +82,22 @@ export interface Denial {
   readonly code: 400 | 403 | 404 | 409 | 500;
   /** As KubeVirt says it, without the words that Kubernetes puts around it. */
   readonly message: string;
-  readonly on: 'virtualmachine' | 'virtualmachineinstance';
+  readonly on: Target;
   readonly name: string;
 }
 
 export type Answer = Allowed | Denied;
 
-export function can(verb: Verb, world: CanWorld): Answer {
-  return TABLE[verb](world);
+/** `on` has to be told for verbs that both have; without it they are the VM's. */
+export function can(verb: Verb, world: CanWorld, on?: Target): Answer {
+  const ofVm = isVmVerb(verb) && on !== 'virtualmachineinstance' ? OF_VMS[verb] : undefined;
+  const decide = ofVm ?? (isVmiVerb(verb) ? OF_INSTANCES[verb] : undefined);
+  invariant(decide !== undefined, `${verb} is a verb of ${on ?? 'somebody'}`);
+  return decide(world);
 }
+
+const isVmVerb = (verb: Verb): verb is VmVerb => (VM_VERBS as readonly Verb[]).includes(verb);
+const isVmiVerb = (verb: Verb): verb is VmiVerb => (VMI_VERBS as readonly Verb[]).includes(verb);
 
 /** The refusal as the API answers it. */
 export function denialError({ code, message, on, name }: Denial): ApiError {
@@ -126,15 +149,24 @@ function runPatch({ spec }: Pick<VirtualMachine, 'spec'>, run: boolean): JsonPat
   ];
 }
 
-const TABLE: Readonly<Record<Verb, (world: CanWorld) => Answer>> = {
+type Decide = (world: CanWorld) => Answer;
+
+const OF_VMS: Readonly<Record<VmVerb, Decide>> = {
   start: (world) => held(world, { stops: false }) ?? onVm(world, start),
   stop: (world) => held(world, { stops: true }) ?? onVm(world, stop),
   restart: (world) => badGrace(world) ?? held(world, { stops: false }) ?? onVm(world, restart),
+  addvolume: (world) => heldDisks(world, 'virtualmachine') ?? addVolume(world),
+  removevolume: (world) => heldDisks(world, 'virtualmachine') ?? removeVolume(world),
+};
+
+const OF_INSTANCES: Readonly<Record<VmiVerb, Decide>> = {
   pause: (world) => onVmi(world, 'pause', pause),
   unpause: (world) => onVmi(world, 'unpause', unpause),
   softreboot: (world) => onVmi(world, 'softreboot', softreboot),
   reset: (world) => onVmi(world, 'reset', reset),
   console: (world) => onVmi(world, 'console', console),
+  addvolume: (world) => heldDisks(world, 'virtualmachineinstance') ?? addVolumeToInstance(world),
+  removevolume: (world) => heldDisks(world, 'virtualmachineinstance') ?? removeVolumeFromInstance(world),
 };
 
 interface VmWorld extends CanWorld {
@@ -155,6 +187,15 @@ function held(world: CanWorld, { stops }: { readonly stops: boolean }): Denied |
   const { snapshotInProgress, restoreInProgress } = world.vm?.status ?? {};
   if (snapshotInProgress) return vmDenied(world, 409, HELD.runStateBySnapshot(snapshotInProgress));
   return restoreInProgress && !stops ? vmDenied(world, 409, HELD.runStateByRestore(restoreInProgress)) : undefined;
+}
+
+/** The disks that a snapshot takes stay as they are, also those that only the instance has. */
+function heldDisks({ name, vm, vmi }: CanWorld, on: Target): Denied | undefined {
+  const concerned = on === 'virtualmachine' || (vmi !== undefined && vm?.metadata.uid === controllerUid(vmi));
+  const { snapshotInProgress, restoreInProgress } = (concerned ? vm?.status : undefined) ?? {};
+  if (snapshotInProgress) return { denied: { code: 409, message: HELD.disks(snapshotInProgress), on, name } };
+  if (!restoreInProgress) return undefined;
+  return { denied: { code: 409, message: HELD.template(restoreInProgress), on, name } };
 }
 
 function start(world: VmWorld): Answer {
@@ -187,8 +228,7 @@ function restartOf(vmi: CanWorld['vmi'], request: StateChangeRequest): StateChan
 
 /** Undefined for one that only has the VM's name: whoever may stop the VM may not stop that. */
 function ownInstance({ vm, vmi }: VmWorld): CanWorld['vmi'] {
-  const owned = vmi?.metadata.ownerReferences?.some(({ controller, uid }) => controller && uid === vm.metadata.uid);
-  return owned === true ? vmi : undefined;
+  return vmi !== undefined && controllerUid(vmi) === vm.metadata.uid ? vmi : undefined;
 }
 
 function stop(world: VmWorld): Answer {
@@ -278,8 +318,6 @@ function vmDenied({ name }: CanWorld, code: Denial['code'], message: string): De
   return { denied: { code, message, on: 'virtualmachine', name } };
 }
 
-type Refusal = Pick<Denial, 'code' | 'message'> | undefined;
-
 function onVmi(world: CanWorld, verb: VmiVerb, refuse: (vmi: VirtualMachineInstance) => Refusal): Answer {
   const { vmi, name } = world;
   const on = 'virtualmachineinstance';
@@ -287,46 +325,4 @@ function onVmi(world: CanWorld, verb: VmiVerb, refuse: (vmi: VirtualMachineInsta
   const refusal = refuse(vmi);
   if (refusal !== undefined) return { denied: { ...refusal, on, name } };
   return { code: 200, allowed: [{ do: 'callNode', verb, nodeName: vmi.status?.nodeName ?? '' }] };
-}
-
-function pause({ status }: VirtualMachineInstance): Refusal {
-  if (status?.phase !== 'Running') return { code: 409, message: 'VM is not running' };
-  if (isPaused(status)) return { code: 409, message: 'VMI is already paused' };
-  return undefined;
-}
-
-function unpause({ status }: VirtualMachineInstance): Refusal {
-  if (status?.phase !== 'Running') return { code: 409, message: 'VMI is not running' };
-  if (!isPaused(status)) return { code: 409, message: 'VMI is not paused' };
-  return undefined;
-}
-
-function softreboot({ status, spec }: VirtualMachineInstance): Refusal {
-  if (status?.phase !== 'Running') return { code: 409, message: 'VM is not running' };
-  if (isPaused(status)) return { code: 409, message: 'VMI is paused' };
-  const agent = findCondition(status.conditions, 'AgentConnected') !== undefined;
-  if (!agent && spec.domain.features?.acpi?.enabled === false) {
-    return { code: 409, message: 'VMI neither have the agent connected nor the ACPI feature enabled' };
-  }
-  return undefined;
-}
-
-function reset({ status }: VirtualMachineInstance): Refusal {
-  const phase = status?.phase;
-  // A guest that is about to run is the node's business, which knows better.
-  if (phase === 'Running' || phase === 'Scheduled') return undefined;
-  const why = `Unable to connect to VirtualMachineInstance because phase is ${phase ?? ''} instead of Running or Scheduled`;
-  return { code: 400, message: `Failed to reset non-running VMI with phase ${phase ?? ''}: ${why}` };
-}
-
-function console({ status, spec }: VirtualMachineInstance): Refusal {
-  if (spec.domain.devices?.autoattachSerialConsole === false) {
-    return { code: 400, message: 'No serial consoles are present.' };
-  }
-  if (status?.phase === 'Failed') return { code: 409, message: 'VMI is in failed status' };
-  return status?.phase === 'Running' ? undefined : { code: 400, message: 'VMI is not running' };
-}
-
-function isPaused(status: VirtualMachineInstance['status']): boolean {
-  return isTrue(status?.conditions, 'Paused');
 }

@@ -2,7 +2,15 @@
  * Does what can() allows, step by step. Each write names the object that was looked at, and what it looked like; where
  * that is no more so before anything was written, the objects are read again.
  */
-import { can, denialError, type CanWorld, type JsonPatchOperation, type Step, type Verb } from '#api/can.ts';
+import {
+  can,
+  denialError,
+  type Answer,
+  type CanWorld,
+  type JsonPatchOperation,
+  type Step,
+  type Verb,
+} from '#api/can.ts';
 import { CREATED_BY_LABEL, KUBEVIRT_GROUP } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
@@ -10,13 +18,14 @@ import type { Client } from '#client/client.ts';
 import { ApiError, conflict, isApiError, MODIFIED } from '#kube/api-error.ts';
 import { PODS } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
-import { resourceOf } from '#subresources/route.ts';
 import type { NodeConnections, NodeRequest } from '#subresources/node-connections.ts';
 import type { AskedOptions } from '#subresources/read-options.ts';
+import type { Resource } from '#subresources/route.ts';
 
 const MAX_TRIES = 4;
 
 export interface Asked {
+  readonly resource: Resource;
   readonly verb: Verb;
   readonly namespace: string;
   readonly name: string;
@@ -32,7 +41,7 @@ export interface ActParts {
 /** The HTTP code of the answer; throws ApiError. */
 export async function act(parts: ActParts, asked: Asked): Promise<number> {
   for (let tries = 1; ; tries++) {
-    const answer = can(asked.verb, await observe(parts.client, asked));
+    const answer = decide(asked, await observe(parts.client, asked));
     if ('denied' in answer) throw denialError(answer.denied);
     const progress = { steps: 0 };
     try {
@@ -50,13 +59,20 @@ export async function act(parts: ActParts, asked: Asked): Promise<number> {
 
 /** The node that a stream of the instance comes from; throws ApiError where there must be none. */
 export async function nodeRequestOf({ client }: ActParts, asked: Asked): Promise<NodeRequest> {
-  const answer = can(asked.verb, await observe(client, asked));
+  const answer = decide(asked, await observe(client, asked));
   if ('denied' in answer) throw denialError(answer.denied);
   const step = answer.allowed.find((one) => one.do === 'callNode');
   return nodeRequest(asked, step?.nodeName ?? '');
 }
 
-async function observe(client: Client, { verb, namespace, name, options, signal }: Asked): Promise<CanWorld> {
+function decide({ resource, verb }: Asked, world: CanWorld): Answer {
+  return can(verb, world, resource === VIRTUAL_MACHINES.plural ? 'virtualmachine' : 'virtualmachineinstance');
+}
+
+/** Verbs of instances that ask what their VM says. */
+const LOOK_AT_VM: ReadonlySet<Verb> = new Set(['addvolume', 'removevolume']);
+
+async function observe(client: Client, { resource, verb, namespace, name, options, signal }: Asked): Promise<CanWorld> {
   const find = async <T extends KubeObject>(type: ResourceType<T>): Promise<Stored<T> | undefined> => {
     try {
       return await client.get(type, { namespace, name }, { signal });
@@ -65,8 +81,8 @@ async function observe(client: Client, { verb, namespace, name, options, signal 
       throw error;
     }
   };
-  const ofVm = resourceOf(verb) === VIRTUAL_MACHINES.plural;
-  const vm = ofVm ? await find(VIRTUAL_MACHINES) : undefined;
+  const looksAtVm = resource === VIRTUAL_MACHINES.plural || LOOK_AT_VM.has(verb);
+  const vm = looksAtVm ? await find(VIRTUAL_MACHINES) : undefined;
   const vmi = await find(VIRTUAL_MACHINE_INSTANCES);
   return { name, options, ...(vm === undefined ? {} : { vm }), ...(vmi === undefined ? {} : { vmi }) };
 }
@@ -132,9 +148,9 @@ function isOutdated(error: unknown): boolean {
   return error instanceof ApiError && error.code === 422 && error.message === TEST_FAILED;
 }
 
-function changedMeanwhile({ name }: Asked, cause: unknown): ApiError {
+function changedMeanwhile({ resource, name }: Asked, cause: unknown): ApiError {
   const { code, reason, message, details } = conflict(
-    { group: KUBEVIRT_GROUP, plural: 'virtualmachine' },
+    { group: KUBEVIRT_GROUP, plural: resource.slice(0, -1) },
     name,
     MODIFIED,
   );

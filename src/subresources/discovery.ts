@@ -1,8 +1,8 @@
 /** What subresources.kubevirt.io serves, as clients discover it. Pure. */
-import { VM_VERBS, VMI_VERBS } from '#api/can.ts';
+import { DISK_VERBS } from '#api/disk-stream.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import { VERSION } from '#lib/version.ts';
-import { methodOf, resourceOf, VERSIONS, type SubresourceVersion } from '#subresources/route.ts';
+import { methodOf, RESOURCES, verbsOf, VERSIONS, type SubresourceVersion } from '#subresources/route.ts';
 
 const versionEntry = (version: SubresourceVersion) => ({ groupVersion: `${SUBRESOURCES_GROUP}/${version}`, version });
 
@@ -17,13 +17,18 @@ export function groupDocument() {
 }
 
 export function resourcesDocument(version: SubresourceVersion) {
-  const resources = [...VM_VERBS, ...VMI_VERBS].map((verb) => ({
-    name: `${resourceOf(verb)}/${verb}`,
+  const verbs = RESOURCES.flatMap((resource) => verbsOf(resource).map((verb) => ({ resource, verb })));
+  // As they are authorized: a PUT is an update.
+  const names = [
+    ...verbs.map(({ resource, verb }) => [`${resource}/${verb}`, methodOf(verb) === 'GET' ? 'get' : 'update'] as const),
+    ...DISK_VERBS.map((verb) => [`virtualmachines/${verb}`, 'get'] as const),
+  ];
+  const resources = names.map(([name, verb]) => ({
+    name,
     singularName: '',
     namespaced: true,
     kind: '',
-    // As they are authorized: a PUT is an update.
-    verbs: [methodOf(verb) === 'GET' ? 'get' : 'update'],
+    verbs: [verb],
   }));
   return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion: versionEntry(version).groupVersion, resources };
 }

@@ -3,6 +3,8 @@ import { parse } from 'yaml';
 import type { Verb, VerbOptions } from '#api/can.ts';
 import { badRequest } from '#kube/api-error.ts';
 import { isRecord } from '#kube/meta.ts';
+import { unreadable, wrongType, type Fields } from '#subresources/body-fields.ts';
+import { readAddedVolume, readRemovedVolume } from '#subresources/volume-options.ts';
 
 export interface AskedOptions extends VerbOptions {
   readonly dryRun: boolean;
@@ -21,12 +23,14 @@ export function readOptions(verb: Verb, text: string, query: URLSearchParams): A
       return { dryRun, ...given('gracePeriod', integerIn(body, 'StopOptions.gracePeriod')) };
     case 'restart':
       return { dryRun, ...given('gracePeriodSeconds', integerIn(body, 'RestartOptions.gracePeriodSeconds')) };
+    case 'addvolume':
+      return { dryRun, added: readAddedVolume(body) };
+    case 'removevolume':
+      return { dryRun, removed: readRemovedVolume(body) };
     default:
       return { dryRun };
   }
 }
-
-type Fields = Readonly<Record<string, unknown>>;
 
 function parsed(text: string): Fields {
   if (text.trim() === '') return {};
@@ -66,12 +70,4 @@ function integerIn(body: Fields, where: string): number | undefined {
 
 function given<K extends string, T>(key: K, value: T | undefined): { [name in K]?: T } {
   return (value === undefined ? {} : { [key]: value }) as { [name in K]?: T };
-}
-
-function wrongType(value: unknown, where: string, type: string) {
-  return unreadable(`json: cannot unmarshal ${typeof value} into Go struct field ${where} of type ${type}`);
-}
-
-function unreadable(why: string) {
-  return badRequest(`Can not unmarshal Request body to struct, error: ${why}`);
 }

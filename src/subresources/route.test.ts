@@ -1,11 +1,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Verb } from '#api/can.ts';
 import { resourcesDocument } from '#subresources/discovery.ts';
-import { parseRoute, type Route } from '#subresources/route.ts';
+import { parseRoute, type Resource, type Route } from '#subresources/route.ts';
 
 const GROUP = '/apis/subresources.kubevirt.io';
 const NS = `${GROUP}/v1/namespaces/ns`;
 const UNKNOWN: Route = { kind: 'unknown' };
+
+const aVerb = (resource: Resource, verb: Verb, method: 'PUT' | 'GET' = 'PUT'): Route => ({
+  kind: 'verb',
+  resource,
+  verb,
+  method,
+  namespace: 'ns',
+  name: 'db',
+});
 
 const paths: Record<string, Route> = {
   [GROUP]: { kind: 'group' },
@@ -15,14 +25,10 @@ const paths: Record<string, Route> = {
   [`${GROUP}/v1/version`]: { kind: 'version' },
   [`${GROUP}/v1/healthz`]: { kind: 'healthz' },
   [`${GROUP}/v1/guestfs`]: { kind: 'later', what: 'guestfs' },
-  [`${NS}/virtualmachines/db/start`]: { kind: 'verb', verb: 'start', method: 'PUT', namespace: 'ns', name: 'db' },
-  [`${NS}/virtualmachineinstances/db/console`]: {
-    kind: 'verb',
-    verb: 'console',
-    method: 'GET',
-    namespace: 'ns',
-    name: 'db',
-  },
+  [`${NS}/virtualmachines/db/start`]: aVerb('virtualmachines', 'start'),
+  [`${NS}/virtualmachineinstances/db/console`]: aVerb('virtualmachineinstances', 'console', 'GET'),
+  [`${NS}/virtualmachines/db/addvolume`]: aVerb('virtualmachines', 'addvolume'),
+  [`${NS}/virtualmachineinstances/db/addvolume`]: aVerb('virtualmachineinstances', 'addvolume'),
   [`${NS}/virtualmachines/db/migrate`]: { kind: 'later', what: 'virtualmachines/migrate' },
   [`${NS}/virtualmachineinstances/db/vnc/screenshot`]: {
     kind: 'later',
@@ -54,11 +60,15 @@ test('what discovery shows is served, with the verb by which it is authorized', 
       'update virtualmachines/start',
       'update virtualmachines/stop',
       'update virtualmachines/restart',
+      'update virtualmachines/addvolume',
+      'update virtualmachines/removevolume',
       'update virtualmachineinstances/pause',
       'update virtualmachineinstances/unpause',
       'update virtualmachineinstances/softreboot',
       'update virtualmachineinstances/reset',
       'get virtualmachineinstances/console',
+      'update virtualmachineinstances/addvolume',
+      'update virtualmachineinstances/removevolume',
     ],
   );
   for (const { name } of resources) {

@@ -1,9 +1,13 @@
 /** What a path of subresources.kubevirt.io asks for. Pure. */
 import { VM_VERBS, VMI_VERBS, type Verb } from '#api/can.ts';
+import { DISK_VERBS, type DiskVerb } from '#api/disk-stream.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 
 export const VERSIONS = ['v1', 'v1alpha3'] as const;
 export type SubresourceVersion = (typeof VERSIONS)[number];
+
+export const RESOURCES = ['virtualmachines', 'virtualmachineinstances'] as const;
+export type Resource = (typeof RESOURCES)[number];
 
 export type Route =
   | { readonly kind: 'group' }
@@ -12,24 +16,22 @@ export type Route =
   | { readonly kind: 'healthz' }
   | {
       readonly kind: 'verb';
+      readonly resource: Resource;
       readonly verb: Verb;
       readonly method: 'PUT' | 'GET';
       readonly namespace: string;
       readonly name: string;
     }
+  /** A WebSocket, too. */
+  | { readonly kind: 'disk'; readonly verb: DiskVerb; readonly namespace: string; readonly name: string }
   /** KubeVirt has it, we do not have it yet. */
   | { readonly kind: 'later'; readonly what: string }
   | { readonly kind: 'unknown' };
 
-const VMS = 'virtualmachines';
-const VMIS = 'virtualmachineinstances';
-
 /** Of KubeVirt 1.9; each comes with the feature that it belongs to. */
-const LATER: Readonly<Record<string, readonly string[]>> = {
-  [VMS]: [
+const LATER: Readonly<Record<Resource, readonly string[]>> = {
+  virtualmachines: [
     'migrate',
-    'addvolume',
-    'removevolume',
     'memorydump',
     'removememorydump',
     'evacuate',
@@ -37,11 +39,9 @@ const LATER: Readonly<Record<string, readonly string[]>> = {
     'portforward',
     'objectgraph',
   ],
-  [VMIS]: [
+  virtualmachineinstances: [
     'freeze',
     'unfreeze',
-    'addvolume',
-    'removevolume',
     'evacuate',
     'backup',
     'redefine-checkpoint',
@@ -80,31 +80,28 @@ export function parseRoute(path: string): Route {
 }
 
 function namespaced(segments: readonly string[]): Route {
-  const [namespace, resource, name, subresource, ...deeper] = segments.map(decoded);
-  if (resource === 'expand-vm-spec' && name === undefined) return { kind: 'later', what: resource };
-  if (namespace === undefined || namespace === '' || resource === undefined || name === undefined || name === '') {
-    return UNKNOWN;
+  const [namespace, plural, name, subresource, ...deeper] = segments.map(decoded);
+  if (plural === 'expand-vm-spec' && name === undefined) return { kind: 'later', what: plural };
+  const resource = RESOURCES.find((one) => one === plural);
+  if (!namespace || resource === undefined || !name || subresource === undefined) return UNKNOWN;
+  const verb = verbsOf(resource).find((one) => one === subresource);
+  if (verb !== undefined && deeper.length === 0) {
+    return { kind: 'verb', resource, verb, method: methodOf(verb), namespace, name };
   }
-  if (subresource === undefined) return UNKNOWN;
-  if (deeper.length === 0) {
-    const verb = verbOf(resource, subresource);
-    if (verb !== undefined) return { kind: 'verb', verb, method: methodOf(verb), namespace, name };
+  const diskVerb = DISK_VERBS.find((one) => one === subresource);
+  if (resource === 'virtualmachines' && diskVerb !== undefined && deeper.length === 0) {
+    return { kind: 'disk', verb: diskVerb, namespace, name };
   }
-  const later = Object.hasOwn(LATER, resource) && LATER[resource]!.includes(subresource);
-  return later ? { kind: 'later', what: [resource, subresource, ...deeper].join('/') } : UNKNOWN;
+  if (!LATER[resource].includes(subresource)) return UNKNOWN;
+  return { kind: 'later', what: [resource, subresource, ...deeper].join('/') };
 }
 
-function verbOf(resource: string, subresource: string): Verb | undefined {
-  const verbs: readonly Verb[] = resource === VMS ? VM_VERBS : resource === VMIS ? VMI_VERBS : [];
-  return verbs.find((verb) => verb === subresource);
+export function verbsOf(resource: Resource): readonly Verb[] {
+  return resource === 'virtualmachines' ? VM_VERBS : VMI_VERBS;
 }
 
 export function methodOf(verb: Verb): 'PUT' | 'GET' {
   return verb === 'console' ? 'GET' : 'PUT';
-}
-
-export function resourceOf(verb: Verb): string {
-  return (VM_VERBS as readonly Verb[]).includes(verb) ? VMS : VMIS;
 }
 
 /** What cannot be decoded names nothing. */

@@ -8,6 +8,7 @@ import { ApiError, badRequest, internalError, methodNotAllowed, timeout, tooLarg
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { act, nodeRequestOf, type Asked } from '#subresources/act.ts';
+import { diskRequest } from '#subresources/disk-request.ts';
 import { groupDocument, resourcesDocument, versionDocument } from '#subresources/discovery.ts';
 import {
   emptyAnswer,
@@ -17,7 +18,7 @@ import {
   type SubresourceHandler,
   type SubresourceRequest,
 } from '#subresources/http-types.ts';
-import type { NodeConnections } from '#subresources/node-connections.ts';
+import type { NodeConnections, NodeRequest } from '#subresources/node-connections.ts';
 import { readOptions } from '#subresources/read-options.ts';
 import { relayUpgrade } from '#subresources/relay.ts';
 import { parseRoute, type Route } from '#subresources/route.ts';
@@ -57,6 +58,8 @@ async function serve(parts: SubresourcesParts, request: SubresourceRequest, rout
       return document(request, { apiserver: { connectivity: 'ok' } });
     case 'verb':
       return await verb(parts, request, route);
+    case 'disk':
+      return await disk(parts, request, route);
     case 'later':
       throw new ApiError(501, 'NotImplemented', `${route.what} is not supported yet`);
     case 'unknown':
@@ -72,16 +75,34 @@ function document({ method }: SubresourceRequest, value: unknown): BytesAnswer {
 async function verb(
   parts: SubresourcesParts,
   request: SubresourceRequest,
-  { verb: asksFor, method, namespace, name }: Extract<Route, { kind: 'verb' }>,
+  { resource, verb: asksFor, method, namespace, name }: Extract<Route, { kind: 'verb' }>,
 ): Promise<SubresourceAnswer> {
   if (request.method !== method) throw methodNotAllowed();
   const text = method === 'GET' ? '' : await bodyOf(request);
   const options = readOptions(asksFor, text, request.query);
   const error = () => timeout(`${asksFor} of "${name}" took too long`);
   const attempt = startAttempt(parts.clock, { timeoutMs: VERB_TIMEOUT_MS, error, signal: request.signal });
-  const asked: Asked = { verb: asksFor, namespace, name, options, signal: attempt.signal };
+  const asked: Asked = { resource, verb: asksFor, namespace, name, options, signal: attempt.signal };
   try {
     return method === 'GET' ? await stream(parts, request, asked) : emptyAnswer(await act(parts, asked));
+  } finally {
+    attempt.release();
+  }
+}
+
+async function disk(
+  parts: SubresourcesParts,
+  request: SubresourceRequest,
+  { verb: asksFor, namespace, name }: Extract<Route, { kind: 'disk' }>,
+): Promise<SubresourceAnswer> {
+  if (request.method !== 'GET') throw methodNotAllowed();
+  expectUpgrade(request, asksFor);
+  const error = () => timeout(`${asksFor} of "${name}" took too long`);
+  const attempt = startAttempt(parts.clock, { timeoutMs: VERB_TIMEOUT_MS, error, signal: request.signal });
+  const volume = request.query.get('volume') ?? '';
+  try {
+    const target = await diskRequest(parts, { verb: asksFor, namespace, name, volume, signal: attempt.signal });
+    return await relayed(parts, request, target);
   } finally {
     attempt.release();
   }
@@ -103,15 +124,26 @@ const WEBSOCKET_HEADERS = [
 /** The handshake itself is the client's and the node's. */
 async function stream(parts: SubresourcesParts, request: SubresourceRequest, asked: Asked): Promise<SubresourceAnswer> {
   const target = await nodeRequestOf(parts, asked);
-  if (request.upgrade?.toLowerCase() !== 'websocket') {
-    throw badRequest(`${asked.verb} is a WebSocket; the request does not ask to upgrade to one`);
-  }
+  expectUpgrade(request, asked.verb);
+  return await relayed(parts, request, target);
+}
+
+function expectUpgrade({ upgrade }: SubresourceRequest, what: string): void {
+  if (upgrade?.toLowerCase() === 'websocket') return;
+  throw badRequest(`${what} is a WebSocket; the request does not ask to upgrade to one`);
+}
+
+async function relayed(
+  { nodes }: SubresourcesParts,
+  request: SubresourceRequest,
+  target: NodeRequest,
+): Promise<SubresourceAnswer> {
   const headers: Record<string, string> = { Connection: 'Upgrade', Upgrade: 'websocket' };
   for (const name of WEBSOCKET_HEADERS) {
     const value = request.header?.(name);
     if (value !== undefined) headers[name] = value;
   }
-  return relayUpgrade(await parts.nodes.upgrade(target, headers));
+  return relayUpgrade(await nodes.upgrade(target, headers));
 }
 
 function failure({ log }: SubresourcesParts, { method, path }: SubresourceRequest, error: unknown): BytesAnswer {

@@ -236,7 +236,7 @@ export class FakeNode implements EndpointAgent {
   find(namespace: string, name: string): Domain | undefined {
     const current = this.#states.get(name);
     if (namespace !== 'default' || current === undefined) return undefined;
-    return { id: name, name, machine: 'pc-q35-7.2', startedAtMs: 0, current };
+    return { id: name, name, machine: 'pc-q35-7.2', startedAtMs: 0, current, deviceEvents: 0 };
   }
 
   pause(id: string): Promise<void> {

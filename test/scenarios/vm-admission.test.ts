@@ -111,8 +111,8 @@ const refusals: Record<string, Refusal> = {
   },
   'a value that the schema knows to be wrong': {
     object: () =>
-      aVm({ spec: { template: { spec: { domain: { devices: { disks: [{ name: 'a', disk: { bus: 'ide' } }] } } } } } }),
-    message: /Unsupported value: "ide": supported values: "virtio", "sata", "scsi"/,
+      aVm({ spec: { template: { spec: { domain: { devices: { disks: [{ name: 'a', disk: { bus: 'usb' } }] } } } } } }),
+    message: /Unsupported value: "usb": supported values: "virtio", "sata", "scsi", "ide"/,
   },
   'a quantity that is none': {
     object: () => aVm({ spec: { template: { spec: { domain: { memory: { guest: '1 GB' } } } } } }),

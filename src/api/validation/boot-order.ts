@@ -1,17 +1,26 @@
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
-import { invalidValue, type FieldError } from '#kube/field-error.ts';
+import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
 
-/** Each number once, over disks and interfaces. */
+/** Each number once, over disks and interfaces, and none for what is not in the guest. */
 export function checkBootOrder({ domain }: VmiSpec, path: string): FieldError[] {
   const { disks = [], interfaces = [] } = domain.devices ?? {};
   const field = `${path}.domain.devices`;
   const devices = [
-    ...disks.map(({ bootOrder }, i) => ({ bootOrder, at: `${field}.disks[${i}].bootOrder` })),
-    ...interfaces.map(({ bootOrder }, i) => ({ bootOrder, at: `${field}.interfaces[${i}].bootOrder` })),
+    ...disks.map(({ bootOrder, plugged }, i) => ({
+      bootOrder,
+      at: `${field}.disks[${i}].bootOrder`,
+      gone: plugged === false ? 'plugged: false' : undefined,
+    })),
+    ...interfaces.map(({ bootOrder, state }, i) => ({
+      bootOrder,
+      at: `${field}.interfaces[${i}].bootOrder`,
+      gone: state === 'absent' ? 'state: absent' : undefined,
+    })),
   ];
   const seen = new Set<number>();
-  return devices.flatMap(({ bootOrder, at }) => {
+  return devices.flatMap(({ bootOrder, at, gone }) => {
     if (bootOrder === undefined) return [];
+    if (gone !== undefined) return [forbiddenField(at, `may not be set together with ${gone}`)];
     if (seen.has(bootOrder)) {
       return [invalidValue(at, bootOrder, `Boot order for ${at} already set for a different device.`)];
     }

@@ -41,7 +41,18 @@ const bus = domain({
   },
 });
 
+const { disks = [] } = aSpec().domain.devices ?? {};
+const added = {
+  template: {
+    spec: {
+      domain: { devices: { disks: [...disks, { name: 'data', disk: { bus: 'scsi' } }] } },
+      volumes: [root, seed, { name: 'data', persistentVolumeClaim: { claimName: 'data', hotpluggable: true } }],
+    },
+  },
+};
+
 const cases: Record<string, Case> = {
+  'nothing holds it, and it gets one more volume': { change: added },
   'nothing holds it': { change: { runStrategy: 'Halted', ...cores } },
 
   'a snapshot: it is stopped': { status: SNAPSHOT, change: { runStrategy: 'Halted' }, want: [STATE_BY_SNAPSHOT] },
@@ -57,6 +68,7 @@ const cases: Record<string, Case> = {
     change: { running: null, runStrategy: 'Always' },
   },
   'a snapshot: another volume': { status: SNAPSHOT, change: volumes, want: [DISKS] },
+  'a snapshot: one more volume, as addvolume adds it': { status: SNAPSHOT, change: added, want: [DISKS] },
   'a snapshot: another bus of a disk': { status: SNAPSHOT, change: bus, want: [DISKS] },
   'a snapshot: both at once': {
     status: SNAPSHOT,
@@ -80,6 +92,7 @@ const cases: Record<string, Case> = {
   },
   'a restore: another way to run': { status: RESTORE, change: { runStrategy: 'Manual' }, want: [STATE_BY_RESTORE] },
   'a restore: it is stopped, which the restore may wait for': { status: RESTORE, change: { runStrategy: 'Halted' } },
+  'a restore: one more volume, as addvolume adds it': { status: RESTORE, change: added, want: [TEMPLATE] },
   'a restore: the template': { status: RESTORE, change: cores, want: [TEMPLATE] },
   'a restore: its own controller': {
     status: RESTORE,

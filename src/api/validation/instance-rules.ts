@@ -4,6 +4,7 @@
  */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { checkBootOrder } from '#api/validation/boot-order.ts';
+import { checkChipset } from '#api/validation/chipset.ts';
 import { checkCpu } from '#api/validation/cpu.ts';
 import { checkDevices } from '#api/validation/devices.ts';
 import { checkDisks } from '#api/validation/disks.ts';
@@ -25,6 +26,7 @@ const RULES: readonly InstanceRule[] = [
   checkCpu,
   checkMemory,
   checkMachine,
+  checkChipset,
   checkFirmware,
   checkDevices,
   checkDisks,

@@ -73,9 +73,7 @@ const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
     'errorPolicy',
     'changedBlockTracking',
   ]),
-  ['spec.domain.devices.disks[].lun', `${NOT_YET}; use disk`],
-  ['spec.domain.devices.disks[].floppy', 'is not supported; use disk or cdrom'],
-  ...notYet('spec.domain.devices.interfaces[]', ['sriov', 'binding', 'passtBinding', 'tag', 'acpiIndex', 'state']),
+  ...notYet('spec.domain.devices.interfaces[]', ['sriov', 'binding', 'passtBinding', 'tag', 'acpiIndex']),
   ...['slirp', 'passt', 'macvtap'].map((binding): [string, string] => [
     `spec.domain.devices.interfaces[].${binding}`,
     'is not supported; use masquerade, or bridge with a multus network',
@@ -95,7 +93,6 @@ const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
   ...['configMap', 'secret', 'serviceAccount', 'downwardAPI', 'downwardMetrics', 'sysprep', 'memoryDump'].map(
     (source): [string, string] => [`spec.volumes[].${source}`, `${NOT_YET}; there are ${SOURCES}`],
   ),
-  ...notYet('spec.volumes[].persistentVolumeClaim', ['hotpluggable']),
   ...notYet('spec.networks[].multus', ['default']),
   ...notYet('spec.networks[]', ['resourceClaim']),
 

@@ -1,4 +1,7 @@
 /** Whether a VirtualMachineInstance may be stored. Pure; returns everything that is wrong. */
+import type { Configuration } from '#api/kubevirt/configuration.ts';
+import { newlyWrong } from '#api/validation/already-wrong.ts';
+import { checkHotplug, RESTRICTED } from '#api/validation/hotplug.ts';
 import { checkInstanceSpec } from '#api/validation/instance-rules.ts';
 import { checkReservedLabels } from '#api/validation/reserved-labels.ts';
 import { unknownFields } from '#api/validation/unknown-fields.ts';
@@ -12,29 +15,48 @@ import { labelValueErrors } from '#kube/names.ts';
 export interface InstanceContext extends ValidationContext<VirtualMachineInstance> {
   /** One of our own parts asks: it may do what people may not. */
   readonly trusted: boolean;
+  /** One of those that plug devices into guests that run. */
+  readonly hotplugs?: boolean;
 }
 
-/** What an instance is does not change while it is: only how long it may take to shut down, and only by our own parts. */
+/**
+ * What an instance is does not change while it is, but for how long it may take to shut down and for what is plugged
+ * into it; both only by our own parts.
+ */
 export function validateVirtualMachineInstance(
   vmi: VirtualMachineInstance,
-  { old, configuration, trusted }: InstanceContext,
+  { old, configuration, trusted, hotplugs = false }: InstanceContext,
 ): FieldError[] {
   const labels = trusted
     ? []
     : checkReservedLabels(vmi.metadata.labels, old?.metadata.labels, 'metadata.labels', old !== undefined);
-  if (old !== undefined) return [...labels, ...checkUpdate(vmi.spec, old.spec, trusted)];
+  if (old !== undefined) {
+    const refused = checkUpdate(vmi.spec, old.spec, { trusted, hotplugs });
+    const errors =
+      refused.length > 0 ? refused : newlyWrong(vmi.spec, old.spec, (spec) => checkSpec(spec, configuration));
+    return [...labels, ...errors];
+  }
   const name = vmi.metadata.name ?? '';
-  const errors = [
+  return [
     ...labelValueErrors(name).map((text) => invalidValue('metadata.name', name, text)),
     ...labels,
-    ...unknownFields(vmiSpec, vmi.spec, 'spec', ''),
+    ...checkSpec(vmi.spec, configuration),
   ];
-  if (vmi.spec?.domain === undefined) return [...errors, requiredValue('spec.domain')];
-  return [...errors, ...checkInstanceSpec(vmi.spec, 'spec', configuration)];
 }
 
-function checkUpdate(spec: VmiSpec, old: VmiSpec, trusted: boolean): FieldError[] {
+function checkSpec(spec: VmiSpec, configuration: Configuration): FieldError[] {
+  const errors = unknownFields(vmiSpec, spec, 'spec', '');
+  if (spec?.domain === undefined) return [...errors, requiredValue('spec.domain')];
+  return [...errors, ...checkInstanceSpec(spec, 'spec', configuration)];
+}
+
+function checkUpdate(
+  spec: VmiSpec,
+  old: VmiSpec,
+  { trusted, hotplugs }: { readonly trusted: boolean; readonly hotplugs: boolean },
+): FieldError[] {
   const allowed = trusted ? { terminationGracePeriodSeconds: spec.terminationGracePeriodSeconds } : {};
-  if (deepEqual(spec, { ...old, ...allowed })) return [];
-  return [forbiddenField('spec', 'update of VMI object is restricted')];
+  const expected = { ...old, ...allowed };
+  if (deepEqual(spec, expected)) return [];
+  return hotplugs ? checkHotplug(spec, expected) : [forbiddenField('spec', RESTRICTED)];
 }

@@ -1,8 +1,10 @@
 /** Whether a VirtualMachine may be stored. Pure; returns everything that is wrong. */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { newlyWrong } from '#api/validation/already-wrong.ts';
+import { chipsetOfSpec } from '#api/validation/chipset-of-spec.ts';
 import { checkProtectionReason, protectionWarnings } from '#api/validation/delete-protection.ts';
 import { checkHeld, type OwnWriter } from '#api/validation/held.ts';
+import { checkImportedDevices } from '#api/validation/imported-devices.ts';
 import { checkInstanceSpec } from '#api/validation/instance-rules.ts';
 import { checkAnnotations, checkLabels } from '#api/validation/placement.ts';
 import { checkReservedLabels } from '#api/validation/reserved-labels.ts';
@@ -32,6 +34,7 @@ export function validateVirtualMachine(vm: VirtualMachine, { old, configuration,
     ...nameFaults.map((text) => invalidValue('metadata.name', name, text)),
     ...(old === undefined ? [] : checkHeld(vm, old, writer)),
     ...checkProtectionReason(vm, old),
+    ...checkImportedDevices(vm, old),
     ...newlyWrong(vm.spec, old?.spec, (spec) => [...checkTemplateName(spec, vm), ...checkSpec(spec, configuration)]),
   ];
 }
@@ -61,6 +64,26 @@ function checkSpec(spec: VmSpec, configuration: Configuration): FieldError[] {
 }
 
 /** `old`: as it was; absent when it is created. */
-export function virtualMachineWarnings(vm: VirtualMachine, old: VirtualMachine | undefined): string[] {
-  return [...runStrategyWarnings(vm.spec), ...protectionWarnings(vm, old)];
+export function virtualMachineWarnings(
+  vm: VirtualMachine,
+  { old, configuration }: ValidationContext<VirtualMachine>,
+): string[] {
+  return [
+    ...runStrategyWarnings(vm.spec),
+    ...protectionWarnings(vm, old),
+    ...(old === undefined ? [] : chipsetWarnings(vm, old, configuration)),
+  ];
+}
+
+/** Addresses of one chipset mean nothing on another: the one change that moves every device. */
+function chipsetWarnings(vm: VirtualMachine, old: VirtualMachine, configuration: Configuration): string[] {
+  const [now, before] = [vm, old].map(({ spec }) => {
+    const instance = spec.template?.spec;
+    return instance?.domain === undefined ? undefined : chipsetOfSpec(instance, configuration);
+  });
+  if (now === undefined || before === undefined || now === before) return [];
+  const name = vm.metadata.name ?? '';
+  return [
+    `spec.template.spec.domain.machine.type: the chipset changes from ${before} to ${now}: all devices get new addresses at the next start; virtctl identity diff ${name} shows them`,
+  ];
 }

@@ -11,6 +11,11 @@ import type { FieldError } from '#kube/field-error.ts';
 
 const texts = (errors: FieldError[]) => errors.map(({ field, message }) => `${field}: ${message}`);
 const machine = (type: string) => ({ spec: { template: { spec: { domain: { machine: { type } } } } } });
+const imported = (value: unknown) => ({
+  metadata: { annotations: { 'identity.selfsame.io/imported-devices': JSON.stringify(value) } },
+});
+const IMPORT = { from: 'OVF of oVirt 4.1', devices: [{ id: 'nic-lan', type: 'interface', device: 'virtio' }] };
+const IMPORTED = 'metadata.annotations[identity.selfsame.io/imported-devices]';
 const LONG = 'x'.repeat(64);
 const RESERVED = 'of the following reserved kubevirt.io/ labels on a VMI object is prohibited: kubevirt.io/nodeName';
 
@@ -54,6 +59,23 @@ const vms: Record<string, { vm: unknown; old?: unknown; want?: string[] }> = {
     vm: { spec: { template: { metadata: { labels: { 'kubevirt.io/nodeName': 'n1' } } } } },
     want: [`spec.template.metadata.labels: Forbidden: creation ${RESERVED}`],
   },
+  'an import brings its devices': { vm: imported(IMPORT) },
+  'an import brings two devices of one id': {
+    vm: imported({ ...IMPORT, devices: [...IMPORT.devices, ...IMPORT.devices] }),
+    want: [`${IMPORTED}: Invalid value: two devices have the id nic-lan`],
+  },
+  'what was imported stays': { vm: imported(IMPORT), old: imported(IMPORT) },
+  'what was imported is taken away': { vm: {}, old: imported(IMPORT) },
+  'what was imported becomes something else': {
+    vm: imported({ ...IMPORT, devices: [] }),
+    old: imported(IMPORT),
+    want: [`${IMPORTED}: Forbidden: may only be set when the VirtualMachine is created`],
+  },
+  'devices are imported later': {
+    vm: imported(IMPORT),
+    old: {},
+    want: [`${IMPORTED}: Forbidden: may only be set when the VirtualMachine is created`],
+  },
   'what was wrong before may stay': { vm: { ...machine('pc'), metadata: { labels: { a: 'b' } } }, old: machine('pc') },
   'what was wrong before does not hinder another change': {
     vm: { spec: { ...machine('pc').spec, runStrategy: 'Halted' } },
@@ -74,11 +96,31 @@ for (const [name, { vm, old, want = [] }] of Object.entries(vms)) {
 }
 
 test('spec.running is warned of', () => {
-  assert.deepEqual(virtualMachineWarnings(aVm(), undefined), []);
-  assert.deepEqual(virtualMachineWarnings(aVm({ spec: { running: false } }), undefined), [
+  assert.deepEqual(virtualMachineWarnings(aVm(), { configuration: CONFIGURATION }), []);
+  assert.deepEqual(virtualMachineWarnings(aVm({ spec: { running: false } }), { configuration: CONFIGURATION }), [
     'spec.running is deprecated, please use spec.runStrategy instead.',
   ]);
 });
+
+const MOVES = (before: string, now: string) => [
+  `spec.template.spec.domain.machine.type: the chipset changes from ${before} to ${now}: all devices get new addresses at the next start; virtctl identity diff db shows them`,
+];
+const chipsets: Record<string, { from: string; to: string; machineType?: string; want?: string[] }> = {
+  'to another version': { from: 'pc-q35-6.2', to: 'pc-q35-7.2' },
+  'from an alias to what it stands for': { from: 'q35', to: 'pc-q35-7.2' },
+  'to another chipset': { from: 'q35', to: 'pc-i440fx-7.2', want: MOVES('q35', 'i440fx') },
+  'back from it': { from: 'pc', to: 'q35', want: MOVES('i440fx', 'q35') },
+  'from none to the default': { from: '', to: 'q35' },
+  'from none, which was another chipset': { from: '', to: 'q35', machineType: 'pc', want: MOVES('i440fx', 'q35') },
+  'to what nobody knows': { from: 'q35', to: 'microvm' },
+};
+for (const [name, { from, to, machineType, want = [] }] of Object.entries(chipsets)) {
+  test(`the machine type changes ${name}`, () => {
+    const configuration = { ...CONFIGURATION, defaultMachineType: machineType ?? CONFIGURATION.defaultMachineType };
+    assert.deepEqual(virtualMachineWarnings(aVm(machine(to)), { configuration, old: aVm(machine(from)) }), want);
+    assert.deepEqual(virtualMachineWarnings(aVm(machine(to)), { configuration }), [], 'a new VM has nothing to move');
+  });
+}
 
 test('machine types are those of the KubeVirt object', () => {
   const kubevirt: KubeVirt = {

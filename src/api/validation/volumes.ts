@@ -1,5 +1,6 @@
 /** Volumes: the contents of disks, each from exactly one source. */
 import type { CloudInitNoCloud, Volume } from '#api/domain/volume.ts';
+import { checkDirectLun, checkSharedLuns } from '#api/validation/direct-luns.ts';
 import { checkNames, setOf } from '#api/validation/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { duplicateValue, forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
@@ -7,7 +8,14 @@ import { nameErrors } from '#kube/names.ts';
 import { parseQuantity, quantityFault } from '#kube/quantity.ts';
 import type { IntOrString } from '#kube/schema-dsl.ts';
 
-const SOURCES = ['persistentVolumeClaim', 'ephemeral', 'emptyDisk', 'hostDisk', 'cloudInitNoCloud'] as const;
+const SOURCES = [
+  'persistentVolumeClaim',
+  'ephemeral',
+  'emptyDisk',
+  'hostDisk',
+  'cloudInitNoCloud',
+  'directLun',
+] as const;
 const USER_DATA = ['userData', 'userDataBase64', 'secretRef'] as const;
 const NETWORK_DATA = ['networkData', 'networkDataBase64', 'networkDataSecretRef'] as const;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
@@ -15,7 +23,11 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 export function checkVolumes({ volumes = [], domain }: VmiSpec, path: string): FieldError[] {
   const field = `${path}.volumes`;
   const used = new Set((domain.devices?.disks ?? []).map(({ name }) => name));
-  const errors = [...checkNames(volumes, field), ...checkSharedClaims(volumes, field)];
+  const errors = [
+    ...checkNames(volumes, field),
+    ...checkSharedClaims(volumes, field),
+    ...checkSharedLuns(volumes, field),
+  ];
   for (const [i, volume] of volumes.entries()) {
     errors.push(...checkVolume(volume, `${field}[${i}]`));
     if (used.has(volume.name)) continue;
@@ -41,7 +53,7 @@ function checkSharedClaims(volumes: readonly Volume[], path: string): FieldError
 function checkVolume(volume: Volume, path: string): FieldError[] {
   const sources = setOf(volume, SOURCES);
   if (sources.length > 1) return [forbiddenField(path, `only one of ${sources.join(', ')} may be set`)];
-  const { persistentVolumeClaim, ephemeral, emptyDisk, hostDisk, cloudInitNoCloud } = volume;
+  const { persistentVolumeClaim, ephemeral, emptyDisk, hostDisk, cloudInitNoCloud, directLun } = volume;
   if (persistentVolumeClaim !== undefined) {
     return checkClaimName(persistentVolumeClaim.claimName, `${path}.persistentVolumeClaim`);
   }
@@ -53,6 +65,7 @@ function checkVolume(volume: Volume, path: string): FieldError[] {
   if (emptyDisk !== undefined) return checkCapacity(emptyDisk.capacity, `${path}.emptyDisk.capacity`);
   if (hostDisk !== undefined) return checkHostDisk(hostDisk, `${path}.hostDisk`);
   if (cloudInitNoCloud !== undefined) return checkCloudInit(cloudInitNoCloud, `${path}.cloudInitNoCloud`);
+  if (directLun !== undefined) return checkDirectLun(directLun, `${path}.directLun`);
   // A source that we do not know has been refused by its name; to ask for another one would only confuse.
   const named = Object.keys(volume).some((key) => key !== 'name');
   return named ? [] : [requiredValue(path, `one of ${SOURCES.join(', ')} must be set`)];

@@ -1,0 +1,49 @@
+/** When the verbs of an instance that its node carries out are refused. Part of the table in can.ts. Pure. */
+import type { Denial } from '#api/can.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { findCondition, isTrue } from '#kube/conditions.ts';
+
+/** Undefined where nothing is against it. */
+export type Refusal = Pick<Denial, 'code' | 'message'> | undefined;
+
+export function pause({ status }: VirtualMachineInstance): Refusal {
+  if (status?.phase !== 'Running') return { code: 409, message: 'VM is not running' };
+  if (isPaused(status)) return { code: 409, message: 'VMI is already paused' };
+  return undefined;
+}
+
+export function unpause({ status }: VirtualMachineInstance): Refusal {
+  if (status?.phase !== 'Running') return { code: 409, message: 'VMI is not running' };
+  if (!isPaused(status)) return { code: 409, message: 'VMI is not paused' };
+  return undefined;
+}
+
+export function softreboot({ status, spec }: VirtualMachineInstance): Refusal {
+  if (status?.phase !== 'Running') return { code: 409, message: 'VM is not running' };
+  if (isPaused(status)) return { code: 409, message: 'VMI is paused' };
+  const agent = findCondition(status.conditions, 'AgentConnected') !== undefined;
+  if (!agent && spec.domain.features?.acpi?.enabled === false) {
+    return { code: 409, message: 'VMI neither have the agent connected nor the ACPI feature enabled' };
+  }
+  return undefined;
+}
+
+export function reset({ status }: VirtualMachineInstance): Refusal {
+  const phase = status?.phase;
+  // A guest that is about to run is the node's business, which knows better.
+  if (phase === 'Running' || phase === 'Scheduled') return undefined;
+  const why = `Unable to connect to VirtualMachineInstance because phase is ${phase ?? ''} instead of Running or Scheduled`;
+  return { code: 400, message: `Failed to reset non-running VMI with phase ${phase ?? ''}: ${why}` };
+}
+
+export function console({ status, spec }: VirtualMachineInstance): Refusal {
+  if (spec.domain.devices?.autoattachSerialConsole === false) {
+    return { code: 400, message: 'No serial consoles are present.' };
+  }
+  if (status?.phase === 'Failed') return { code: 409, message: 'VMI is in failed status' };
+  return status?.phase === 'Running' ? undefined : { code: 400, message: 'VMI is not running' };
+}
+
+function isPaused(status: VirtualMachineInstance['status']): boolean {
+  return isTrue(status?.conditions, 'Paused');
+}

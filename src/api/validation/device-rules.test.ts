@@ -1,0 +1,276 @@
+/** Rules for devices that one chipset has, that come and go, or that are not in the guest: one sentence each. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { configurationOf, type Configuration } from '#api/kubevirt/configuration.ts';
+import { checkInstanceSpec } from '#api/validation/instance-rules.ts';
+import { aSpec } from '#api/validation/testing/valid-objects.ts';
+
+const OPEN: Configuration = { ...configurationOf(undefined), emulatedMachines: ['q35*', 'pc*'] };
+const DEFAULT_I440FX: Configuration = { ...OPEN, defaultMachineType: 'pc-i440fx-7.2' };
+
+interface Case {
+  readonly machine?: string | null;
+  readonly disks?: readonly object[];
+  /** By the name of the disk; an empty disk where nothing is said. */
+  readonly contents?: Readonly<Record<string, object>>;
+  readonly nics?: readonly object[];
+  readonly domain?: object;
+  readonly configuration?: Configuration;
+  /** Without the `spec.domain.devices.` or `spec.` that all begin with; none where it is fine. */
+  readonly want?: string[];
+}
+
+const I440FX = 'pc-i440fx-7.2';
+const EMPTY = { emptyDisk: { capacity: '1Gi' } };
+const HOT = { persistentVolumeClaim: { claimName: 'c', hotpluggable: true } };
+const ide = (...names: string[]) => names.map((name) => ({ name, disk: { bus: 'ide' } }));
+const floppies = (...names: string[]) => names.map((name) => ({ name, floppy: {} }));
+const many = (count: number) => Array.from({ length: count }, (_, i) => ({ name: `d${i}`, disk: { bus: 'virtio' } }));
+const needs = (chipset: string, other: string, instead: string) =>
+  `only possible with machine types of the chipset ${chipset}, and this one is of ${other}; use ${instead}`;
+const SLOT = 'must be 0000:00:<slot>.0 with a slot from 02 to 1f (hexadecimal)';
+const PORT = 'must be 0000:<bus>:00.0 with a bus from 01 to 20 (hexadecimal), which is behind a root port';
+const DEVICE_NAME = 'must consist of letters, digits, ".", "_", ":" and "-"';
+const lun = (id: object) => ({ disks: [{ name: 'a', lun: {} }], contents: { a: { directLun: id } } });
+
+const cases: Record<string, Case> = {
+  'ide, floppies, and the models of old, on i440fx': {
+    machine: I440FX,
+    disks: [...ide('a', 'b', 'c'), { name: 'd', cdrom: { bus: 'ide' } }, ...floppies('e', 'f')],
+    nics: [{ model: 'e1000' }, { model: 'rtl8139' }],
+  },
+  'the same on q35': {
+    disks: [...ide('a'), { name: 'b', cdrom: { bus: 'ide' } }, ...floppies('c')],
+    nics: [{ model: 'e1000' }, { model: 'rtl8139' }],
+    want: [
+      `disks[0].disk.bus: Invalid value: "ide": ${needs('i440fx', 'q35', 'virtio, scsi or sata')}`,
+      `disks[1].cdrom.bus: Invalid value: "ide": ${needs('i440fx', 'q35', 'virtio, scsi or sata')}`,
+      `disks[2].floppy: Forbidden: ${needs('i440fx', 'q35', 'a disk or a cdrom')}`,
+      `interfaces[0].model: Invalid value: "e1000": ${needs('i440fx', 'q35', 'e1000e or virtio')}`,
+      `interfaces[1].model: Invalid value: "rtl8139": ${needs('i440fx', 'q35', 'e1000e or virtio')}`,
+    ],
+  },
+  'a CD-ROM without a bus is on ide': { machine: I440FX, disks: [{ name: 'a', cdrom: {} }] },
+  'what only q35 has on i440fx': {
+    machine: 'pc',
+    disks: [
+      { name: 'a', disk: { bus: 'sata' } },
+      { name: 'b', cdrom: { bus: 'sata' } },
+    ],
+    nics: [{ model: 'e1000e' }],
+    want: [
+      `disks[0].disk.bus: Invalid value: "sata": ${needs('q35', 'i440fx', 'ide, scsi, or virtio for disks')}`,
+      `disks[1].cdrom.bus: Invalid value: "sata": ${needs('q35', 'i440fx', 'ide, scsi, or virtio for disks')}`,
+      `interfaces[0].model: Invalid value: "e1000e": ${needs('q35', 'i440fx', 'e1000 or virtio')}`,
+    ],
+  },
+  'secure boot on i440fx': {
+    machine: I440FX,
+    domain: { firmware: { bootloader: { efi: {} } }, features: { smm: {} } },
+    want: [
+      'domain.firmware.bootloader.efi.secureBoot: Invalid value: true: SecureBoot is only possible with machine types of the chipset q35; set it to false',
+    ],
+  },
+  'EFI without secure boot on i440fx': {
+    machine: I440FX,
+    domain: { firmware: { bootloader: { efi: { secureBoot: false } } } },
+  },
+  'no machine type is the default one': { machine: null, disks: ide('a'), configuration: DEFAULT_I440FX },
+  'no machine type is the default one, which is q35 unless set': {
+    machine: '',
+    disks: ide('a'),
+    want: [`disks[0].disk.bus: Invalid value: "ide": ${needs('i440fx', 'q35', 'virtio, scsi or sata')}`],
+  },
+  'of a machine type that is not allowed nothing else is said': {
+    machine: I440FX,
+    disks: [{ name: 'a', cdrom: { bus: 'sata' } }],
+    configuration: configurationOf(undefined),
+    want: [
+      'domain.machine.type: Invalid value: "pc-i440fx-7.2": spec.domain.machine.type is not supported: pc-i440fx-7.2 (allowed values: [q35* pc-q35*])',
+    ],
+  },
+
+  'five on ide, a CD-ROM among them': {
+    machine: I440FX,
+    disks: [...ide('a', 'b', 'c', 'd'), { name: 'e', cdrom: {} }],
+    want: ['disks: Too many: 5: must have at most 4 items on the bus ide'],
+  },
+  'five on ide, one of them not plugged': {
+    machine: I440FX,
+    disks: [...ide('a', 'b', 'c', 'd'), { name: 'e', cdrom: { bus: 'ide' }, plugged: false }],
+  },
+  'three floppies': {
+    machine: I440FX,
+    disks: floppies('a', 'b', 'c'),
+    want: ['disks: Too many: 3: must have at most 2 items that are floppies'],
+  },
+  'a floppy that is only read': { machine: I440FX, disks: [{ name: 'a', floppy: { readonly: true } }] },
+  'a floppy that is out': {
+    machine: I440FX,
+    disks: [{ name: 'a', floppy: { tray: 'open' } }],
+    want: ['disks[0].floppy.tray: Forbidden: open is not supported yet'],
+  },
+  'a disk on ide that is only read': {
+    machine: I440FX,
+    disks: [{ name: 'a', disk: { bus: 'ide', readonly: true } }],
+    want: [
+      'disks[0].disk.bus: Invalid value: "ide": ide disks can always be written; take virtio, scsi or a cdrom for what is read-only',
+    ],
+  },
+  'a disk that is three things': {
+    machine: I440FX,
+    disks: [{ name: 'a', disk: {}, floppy: {}, lun: {} }],
+    contents: { a: { directLun: { guid: 'x' } } },
+    want: [
+      'disks[0].lun: Forbidden: only one of disk and floppy and lun may be set',
+      'disks[0].floppy: Forbidden: a directLun volume is only possible as lun or disk',
+    ],
+  },
+
+  'a LUN by its guid': lun({ guid: '3600140580e1c' }),
+  'a LUN by its uuid': lun({ uuid: '5d307ca9-b3ef-428c-8861-06e72d69f223' }),
+  'a LUN by nothing': {
+    ...lun({}),
+    want: ['volumes[0].directLun: Required value: one of guid, uuid must be set'],
+  },
+  'a LUN by both': {
+    ...lun({ guid: 'a', uuid: 'b' }),
+    want: ['volumes[0].directLun: Forbidden: only one of guid, uuid may be set'],
+  },
+  'a LUN by a path': {
+    ...lun({ guid: '../../etc/shadow' }),
+    want: [`volumes[0].directLun.guid: Invalid value: "../../etc/shadow": ${DEVICE_NAME}`],
+  },
+  'a LUN by dots': { ...lun({ uuid: '..' }), want: [`volumes[0].directLun.uuid: Invalid value: "..": ${DEVICE_NAME}`] },
+  'a LUN by an empty name': {
+    ...lun({ guid: '' }),
+    want: [`volumes[0].directLun.guid: Invalid value: "": ${DEVICE_NAME}`],
+  },
+  'one LUN twice': {
+    disks: [
+      { name: 'a', lun: {} },
+      { name: 'b', disk: {} },
+    ],
+    contents: { a: { directLun: { guid: 'x' } }, b: { directLun: { guid: 'x' } } },
+    want: ['volumes[1].directLun.guid: Duplicate value: "x"'],
+  },
+  'a LUN as a disk': { disks: [{ name: 'a', disk: {} }], contents: { a: { directLun: { guid: 'x' } } } },
+  'a LUN in a CD-ROM drive': {
+    disks: [{ name: 'a', cdrom: {} }],
+    contents: { a: { directLun: { guid: 'x' } } },
+    want: ['disks[0].cdrom: Forbidden: a directLun volume is only possible as lun or disk'],
+  },
+  'a claim passed through': {
+    disks: [{ name: 'a', lun: { bus: 'scsi' } }],
+    contents: { a: { persistentVolumeClaim: { claimName: 'c' } } },
+  },
+  'a file passed through': {
+    disks: [{ name: 'a', lun: {} }],
+    want: ['disks[0].lun: Forbidden: only for a directLun volume, or for a claim of the volume mode Block'],
+  },
+  'a LUN with a serial': {
+    disks: [{ name: 'a', lun: {}, serial: '1' }],
+    contents: { a: { directLun: { guid: 'x' } } },
+    want: ['disks[0].serial: Forbidden: a LUN has the serial of the device that it is'],
+  },
+
+  'hotpluggable volumes on scsi and virtio, as disks and as LUN': {
+    disks: [
+      { name: 'a', disk: { bus: 'scsi' } },
+      { name: 'b', disk: {} },
+      { name: 'c', lun: {} },
+    ],
+    contents: {
+      a: HOT,
+      b: { persistentVolumeClaim: { claimName: 'b', hotpluggable: true } },
+      c: { persistentVolumeClaim: { claimName: 'd', hotpluggable: true } },
+    },
+  },
+  'a hotpluggable volume on sata': {
+    disks: [{ name: 'a', disk: { bus: 'sata' } }],
+    contents: { a: HOT },
+    want: [`disks[0].disk.bus: Invalid value: "sata": a hotpluggable volume requires bus to be 'scsi' or 'virtio'`],
+  },
+  'a hotpluggable volume in a drive that stays': {
+    disks: [{ name: 'a', cdrom: { bus: 'scsi' } }],
+    contents: { a: HOT },
+    want: ['disks[0].cdrom: Forbidden: a hotpluggable volume is only possible as disk or lun'],
+  },
+  'a hotpluggable volume to boot from': {
+    disks: [{ name: 'a', disk: { bus: 'scsi' }, bootOrder: 1 }],
+    contents: { a: HOT },
+    want: ['disks[0].bootOrder: Forbidden: a disk with a hotpluggable volume is not booted from'],
+  },
+
+  'devices that are not in the guest': {
+    disks: [{ name: 'a', plugged: false, optional: true }],
+    nics: [{ state: 'absent' }, { state: 'up' }],
+  },
+  'devices that are not in the guest to boot from': {
+    disks: [{ name: 'a', plugged: false, bootOrder: 1 }],
+    nics: [{ state: 'absent', bootOrder: 2 }],
+    want: [
+      'disks[0].bootOrder: Forbidden: may not be set together with plugged: false',
+      'interfaces[0].bootOrder: Forbidden: may not be set together with state: absent',
+    ],
+  },
+  'disks on virtio that are not plugged need no port': {
+    disks: many(40).map((disk, i) => (i < 28 ? disk : { ...disk, plugged: false })),
+  },
+  'an interface that is absent keeps its port': {
+    disks: many(28),
+    nics: [{ state: 'absent' }],
+    want: ['domain.devices: Forbidden: interfaces and disks on the bus virtio are 29, more than 28; use the bus scsi'],
+  },
+
+  'PCI addresses on i440fx': {
+    machine: I440FX,
+    nics: [{ pciAddress: '0000:00:02.0' }, { pciAddress: '0000:00:1F.0' }],
+  },
+  'PCI addresses on i440fx where nothing can be': {
+    machine: I440FX,
+    nics: [{ pciAddress: '0000:00:01.0' }, { pciAddress: '0000:01:00.0' }, { pciAddress: '0000:00:03.1' }],
+    want: [
+      `interfaces[0].pciAddress: Invalid value: "0000:00:01.0": ${SLOT}`,
+      `interfaces[1].pciAddress: Invalid value: "0000:01:00.0": ${SLOT}`,
+      `interfaces[2].pciAddress: Invalid value: "0000:00:03.1": ${SLOT}`,
+    ],
+  },
+  'a PCI address of i440fx on q35': {
+    nics: [{ pciAddress: '0000:00:03.0' }],
+    want: [`interfaces[0].pciAddress: Invalid value: "0000:00:03.0": ${PORT}`],
+  },
+  'as many disks on virtio as there are slots': { machine: I440FX, disks: many(26) },
+  'one more than there are slots': {
+    machine: I440FX,
+    disks: many(27),
+    want: ['domain.devices: Forbidden: interfaces and disks on the bus virtio are 27, more than 26; use the bus scsi'],
+  },
+};
+
+for (const [name, one] of Object.entries(cases)) {
+  const { machine = 'q35', disks = [], contents = {}, nics = [], domain = {}, configuration = OPEN, want = [] } = one;
+  test(name, () => {
+    const spec = aSpec({
+      domain: {
+        ...domain,
+        machine: { type: machine },
+        devices: {
+          disks,
+          interfaces: nics.map((nic, i) => ({ name: `n${i}`, bridge: {}, ...nic })),
+          autoattachPodInterface: false,
+        },
+      },
+      volumes: disks.map((disk) => {
+        const { name: of } = disk as { name: string };
+        return { name: of, ...(contents[of] ?? EMPTY) };
+      }),
+      networks: nics.map((_, i) => ({ name: `n${i}`, multus: { networkName: 'br0' } })),
+    });
+    const errors = checkInstanceSpec(spec, 'spec', configuration);
+    const texts = errors.map(
+      ({ field, message }) => `${field.replace(/^spec\.(?:domain\.devices\.)?/, '')}: ${message}`,
+    );
+    assert.deepEqual(texts, want);
+  });
+}

@@ -1,0 +1,204 @@
+/** What our own parts may change of an instance that runs, and nobody else. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Disk } from '#api/domain/disk.ts';
+import type { Interface, Network } from '#api/domain/interface.ts';
+import type { Volume } from '#api/domain/volume.ts';
+import { aVmi, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
+import { validateVirtualMachineInstance } from '#api/validation/validate-virtual-machine-instance.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+
+const RESTRICTED = 'spec: Forbidden: update of VMI object is restricted';
+
+const hot = (name: string): Volume => ({ name, persistentVolumeClaim: { claimName: name, hotpluggable: true } });
+const scsi = (name: string): Disk => ({ name, disk: { bus: 'scsi' } });
+const lan: Interface = { name: 'lan', bridge: {} };
+const LAN: Network = { name: 'lan', multus: { networkName: 'br0' } };
+
+interface Lists {
+  readonly disks: readonly Disk[];
+  readonly volumes: readonly Volume[];
+  readonly interfaces: readonly Interface[];
+  readonly networks: readonly Network[];
+  readonly rest?: object;
+}
+
+interface Case {
+  readonly before?: (lists: Lists) => Partial<Lists>;
+  readonly change: (lists: Lists) => Partial<Lists>;
+  readonly want?: string[];
+}
+
+const withData = ({ disks, volumes }: Lists) => ({
+  disks: [...disks, scsi('data')],
+  volumes: [...volumes, hot('data')],
+});
+const withoutNics = () => ({ interfaces: [], networks: [] });
+const first = <T>([one]: readonly T[]): T => one ?? assert.fail('nothing there');
+const altered = <T>(list: readonly T[], patch: Partial<T>) => [{ ...first(list), ...patch }, ...list.slice(1)];
+
+const cases: Record<string, Case> = {
+  'a hotpluggable volume comes with its disk': { change: withData },
+  'it comes in front of the others': {
+    change: ({ disks, volumes }) => ({ disks: [scsi('data'), ...disks], volumes: [hot('data'), ...volumes] }),
+  },
+  'it goes with its disk': {
+    before: withData,
+    change: ({ disks, volumes }) => ({ disks: disks.slice(0, -1), volumes: volumes.slice(0, -1) }),
+  },
+  'one comes and another goes': {
+    before: withData,
+    change: ({ disks, volumes }) => ({
+      disks: [...disks.slice(0, -1), scsi('more')],
+      volumes: [...volumes.slice(0, -1), hot('more')],
+    }),
+  },
+  'together with the grace period': {
+    change: (lists) => ({ ...withData(lists), rest: { terminationGracePeriodSeconds: 0 } }),
+  },
+  'an interface comes with its network': {
+    change: ({ interfaces, networks }) => ({ interfaces: [...interfaces, lan], networks: [...networks, LAN] }),
+  },
+  'an interface becomes absent': {
+    before: ({ interfaces, networks }) => ({ interfaces: [...interfaces, lan], networks: [...networks, LAN] }),
+    change: ({ interfaces }) => ({ interfaces: [first(interfaces), { ...lan, state: 'absent' }] }),
+  },
+  'an interface comes back': {
+    before: ({ interfaces, networks }) => ({
+      interfaces: [...interfaces, { ...lan, state: 'absent' }],
+      networks: [...networks, LAN],
+    }),
+    change: ({ interfaces }) => ({ interfaces: [first(interfaces), lan] }),
+  },
+  'the interface that came of itself is named when another comes': {
+    before: withoutNics,
+    change: () => ({
+      interfaces: [{ name: 'default', masquerade: {} }, lan],
+      networks: [{ name: 'default', pod: {} }, LAN],
+    }),
+  },
+
+  'a volume comes that is not hotpluggable': {
+    change: ({ disks, volumes }) => ({
+      disks: [...disks, scsi('data')],
+      volumes: [...volumes, { name: 'data', persistentVolumeClaim: { claimName: 'data' } }],
+    }),
+    want: [RESTRICTED],
+  },
+  'a volume goes that is not hotpluggable': {
+    change: ({ disks, volumes }) => ({ disks: disks.slice(1), volumes: volumes.slice(1) }),
+    want: [RESTRICTED],
+  },
+  'a volume becomes hotpluggable': {
+    change: ({ volumes }) => ({
+      volumes: altered(volumes, { persistentVolumeClaim: { claimName: 'root', hotpluggable: true } }),
+    }),
+    want: [RESTRICTED],
+  },
+  'a hotpluggable volume becomes another claim': {
+    before: withData,
+    change: ({ volumes }) => ({ volumes: [...volumes.slice(0, -1), { ...hot('other'), name: 'data' }] }),
+    want: [RESTRICTED],
+  },
+  'the bus of its disk changes': {
+    before: withData,
+    change: ({ disks }) => ({ disks: [...disks.slice(0, -1), { name: 'data', disk: { bus: 'virtio' } }] }),
+    want: [RESTRICTED],
+  },
+  'disks change places': { change: ({ disks }) => ({ disks: disks.toReversed() }), want: [RESTRICTED] },
+  'an interface goes': { change: withoutNics, want: [RESTRICTED] },
+  'the interface that came of itself would go': {
+    before: withoutNics,
+    change: () => ({ interfaces: [lan], networks: [LAN] }),
+    want: [RESTRICTED],
+  },
+  'an interface comes to boot from': {
+    change: ({ interfaces, networks }) => ({
+      interfaces: [...interfaces, { ...lan, bootOrder: 9 }],
+      networks: [...networks, LAN],
+    }),
+    want: [RESTRICTED],
+  },
+  'the MAC of an interface changes': {
+    change: ({ interfaces }) => ({ interfaces: altered(interfaces, { macAddress: '02:00:00:00:00:02' }) }),
+    want: [RESTRICTED],
+  },
+  'a network becomes another one': {
+    change: ({ networks }) => ({ networks: altered(networks, { pod: undefined, ...LAN, name: 'default' }) }),
+    want: [RESTRICTED],
+  },
+  'something else changes beside': {
+    change: (lists) => ({ ...withData(lists), rest: { hostname: 'other' } }),
+    want: [RESTRICTED],
+  },
+
+  'the disk without its volume': {
+    change: ({ disks }) => ({ disks: [...disks, scsi('data')] }),
+    want: [RESTRICTED],
+  },
+  'the volume without its disk': {
+    change: ({ volumes }) => ({ volumes: [...volumes, hot('data')] }),
+    want: ['spec.volumes[2].name: Invalid value: "data": there is no disk of this name in spec.domain.devices.disks'],
+  },
+  'a disk on a bus that takes none while the guest runs': {
+    change: ({ disks, volumes }) => ({
+      disks: [...disks, { name: 'data', disk: { bus: 'sata' } }],
+      volumes: [...volumes, hot('data')],
+    }),
+    want: [
+      `spec.domain.devices.disks[2].disk.bus: Invalid value: "sata": a hotpluggable volume requires bus to be 'scsi' or 'virtio'`,
+    ],
+  },
+  'a disk to boot from': {
+    change: ({ disks, volumes }) => ({
+      disks: [...disks, { ...scsi('data'), bootOrder: 7 }],
+      volumes: [...volumes, hot('data')],
+    }),
+    want: ['spec.domain.devices.disks[2].bootOrder: Forbidden: a disk with a hotpluggable volume is not booted from'],
+  },
+  'a disk with a field that we do not have': {
+    change: ({ disks, volumes }) => ({
+      disks: [...disks, { ...scsi('data'), io: 'native' } as Disk],
+      volumes: [...volumes, hot('data')],
+    }),
+    want: ['spec.domain.devices.disks[2].io: Forbidden: is not supported yet'],
+  },
+  'a claim that another disk writes': {
+    change: ({ disks, volumes }) => ({
+      disks: [...disks, scsi('data')],
+      volumes: [...volumes, { ...hot('root'), name: 'data' }],
+    }),
+    want: ['spec.volumes[2].persistentVolumeClaim.claimName: Duplicate value: "root"'],
+  },
+};
+
+function listsOf({ domain, volumes = [], networks = [] }: VmiSpec): Lists {
+  const { disks = [], interfaces = [] } = domain.devices ?? {};
+  return { disks, volumes, interfaces, networks };
+}
+
+function specWith(spec: VmiSpec, change: (lists: Lists) => Partial<Lists>): VmiSpec {
+  const now = listsOf(spec);
+  const { disks, volumes, interfaces, networks, rest = {} } = { ...now, ...change(now) };
+  const devices = { ...spec.domain.devices, disks: [...disks], interfaces: [...interfaces] };
+  return { ...spec, ...rest, domain: { ...spec.domain, devices }, volumes: [...volumes], networks: [...networks] };
+}
+
+for (const [name, { before = () => ({}), change, want = [] }] of Object.entries(cases)) {
+  const old = { ...aVmi(), spec: specWith(aVmi().spec, before) };
+  const vmi = { ...old, spec: specWith(old.spec, change) };
+  const faults = (hotplugs: boolean) =>
+    validateVirtualMachineInstance(vmi, { configuration: CONFIGURATION, old, trusted: true, hotplugs }).map(
+      ({ field, message }) => `${field}: ${message}`,
+    );
+
+  test(`${name}: by those who plug`, () => assert.deepEqual(faults(true), want));
+  test(`${name}: by others of ours`, () => assert.deepEqual(faults(false), [RESTRICTED]));
+}
+
+test('what was wrong when nobody had changed it keeps nothing from being plugged in', () => {
+  const configuration = { ...CONFIGURATION, emulatedMachines: ['pc-q35-9.*'] };
+  const old = aVmi();
+  const vmi = { ...old, spec: specWith(old.spec, withData) };
+  assert.deepEqual(validateVirtualMachineInstance(vmi, { configuration, old, trusted: true, hotplugs: true }), []);
+});

@@ -1,0 +1,18 @@
+/** What an import writes on a VM: only when it is made, and in the shape that its identity record can take. */
+import { parseImportedDevices } from '#api/imported-devices.ts';
+import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { forbiddenField, type FieldError } from '#kube/field-error.ts';
+
+const FIELD = `metadata.annotations[${IMPORTED_DEVICES_ANNOTATION}]`;
+
+/** Whoever no longer wants to see it may take it away: the record has it by then. */
+export function checkImportedDevices({ metadata }: VirtualMachine, old: VirtualMachine | undefined): FieldError[] {
+  const text = metadata.annotations?.[IMPORTED_DEVICES_ANNOTATION];
+  if (text === undefined || text === old?.metadata.annotations?.[IMPORTED_DEVICES_ANNOTATION]) return [];
+  if (old !== undefined) return [forbiddenField(FIELD, 'may only be set when the VirtualMachine is created')];
+  const parsed = parseImportedDevices(text);
+  return 'fault' in parsed
+    ? [{ reason: 'FieldValueInvalid', field: FIELD, message: `Invalid value: ${parsed.fault}` }]
+    : [];
+}
