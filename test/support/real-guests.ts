@@ -39,7 +39,7 @@ export interface RealPlane {
   ): Promise<Stored<T> | undefined>;
   guest(name: string): RealGuest;
   /** A verb of the subresources API: `virtualmachines/NAME/restart`. */
-  put(path: string): Promise<void>;
+  put(path: string, body?: object): Promise<void>;
   /** Starts the program again after it was killed. */
   restart(): Promise<void>;
   /** Processes that run below the data directory, by their command. */
@@ -70,9 +70,9 @@ export async function startRealPlane(
     const server = spawnServer(t, { dataDir, port, command });
     await server.ready;
     const transport = transportTo(t, server.access());
-    const put = async (path: string) => {
+    const put = async (path: string, body: object = {}) => {
       const verb = `/apis/subresources.kubevirt.io/v1/namespaces/${NAMESPACE}/${path}`;
-      await transport.request({ method: 'PUT', path: verb, body: {} });
+      await transport.request({ method: 'PUT', path: verb, body });
     };
     return { server, client: createClient(transport), put };
   };
