@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { FormatError } from '#formats/faults.ts';
+import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
+import { writeLibvirt } from '#formats/libvirt/write-libvirt.ts';
+import type { MachineDescription } from '#formats/machine.ts';
+import { readOvf } from '#formats/ovf/read-ovf.ts';
+import { writeOvf } from '#formats/ovf/write-ovf.ts';
+import { libvirtDomain } from '#formats/testing/libvirt-domain.ts';
+import { ovirtOvf } from '#formats/testing/ovirt-ovf.ts';
+import { PLAIN_OVF } from '#formats/testing/plain-ovf.ts';
+import { toManifests } from '#formats/vm/to-manifests.ts';
+
+const WORDS = [
+  '',
+  'constructor',
+  '__proto__',
+  'toString',
+  '-1',
+  '0',
+  '1',
+  '1e99',
+  '9'.repeat(20),
+  '../x',
+  '/x',
+  '{',
+  'type=pci',
+  'true',
+  'é',
+  '<a/>',
+  'x'.repeat(300),
+];
+
+const files: Record<string, { text: string; read: (text: string) => MachineDescription }> = {
+  'an OVF of oVirt': { text: ovirtOvf(), read: readOvf },
+  'an OVF of others': { text: PLAIN_OVF, read: readOvf },
+  'a domain of libvirt': { text: libvirtDomain(), read: readLibvirt },
+};
+
+/** Whatever goes wrong is told as a fault of the file. */
+function isUsed(use: () => unknown): boolean {
+  try {
+    use();
+    return true;
+  } catch (error) {
+    assert.ok(error instanceof FormatError, error instanceof Error ? error.stack : String(error));
+    return false;
+  }
+}
+
+for (const [name, { text, read }] of Object.entries(files)) {
+  test(`${name} with any values is refused as a whole, or can be used for everything`, () => {
+    const spots = [...text.matchAll(/(?<=["'>])[^<>"']+(?=["'<])/g)];
+    assert.ok(spots.length > 50);
+    const change = fc.tuple(fc.nat(spots.length - 1), fc.constantFrom(...WORDS));
+    const changes = fc.uniqueArray(change, { minLength: 1, maxLength: 3, selector: ([spot]) => spot });
+    fc.assert(
+      fc.property(changes, (list) => {
+        let changed = text;
+        for (const [i, word] of list.sort(([a], [b]) => b - a)) {
+          const { index = 0, 0: old = '' } = spots[i] ?? {};
+          changed = changed.slice(0, index) + word + changed.slice(index + old.length);
+        }
+        isUsed(() => {
+          const machine = read(changed);
+          // Absolute paths of a domain have no place in an OVF; everything else has.
+          const portable = { ...machine, disks: machine.disks.map((disk) => ({ ...disk, file: undefined })) };
+          assert.equal(
+            isUsed(() => readOvf(writeOvf(portable))),
+            true,
+          );
+          assert.equal(
+            isUsed(() => readLibvirt(writeLibvirt({ ...machine, machineType: 'pc' }).xml)),
+            true,
+          );
+          toManifests(machine, {
+            name: 'a',
+            namespace: 'b',
+            claimNames: new Map(machine.disks.map((disk) => [disk.name, disk.name])),
+          });
+        });
+      }),
+      { numRuns: 200 },
+    );
+  });
+}

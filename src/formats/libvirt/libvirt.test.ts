@@ -1,0 +1,263 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { FormatError } from '#formats/faults.ts';
+import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
+import { writeLibvirt } from '#formats/libvirt/write-libvirt.ts';
+import { arbitraryMachine } from '#formats/testing/arbitrary-machine.ts';
+import { libvirtDomain } from '#formats/testing/libvirt-domain.ts';
+
+test('a domain: hardware, addresses, boot order, firmware, and notes of the rest', () => {
+  const machine = readLibvirt(libvirtDomain());
+  assert.deepEqual(
+    {
+      name: machine.name,
+      uuid: machine.uuid,
+      serial: machine.serial,
+      machineType: machine.machineType,
+      chipset: machine.chipset,
+      cpu: machine.cpu,
+      memoryMib: machine.memoryMib,
+      firmware: machine.firmware,
+      tpm: machine.tpm,
+      source: machine.source,
+    },
+    {
+      name: 'web-01',
+      uuid: '7c6d3f1a-8a3b-4a57-9a31-6d8c54a60001',
+      serial: 'SN 42',
+      machineType: 'pc-q35-6.2',
+      chipset: 'q35',
+      cpu: { sockets: 1, cores: 2, threads: 2, model: 'host-passthrough' },
+      memoryMib: 4096,
+      firmware: 'efi-secure',
+      tpm: true,
+      source: { format: 'libvirt' },
+    },
+  );
+  assert.deepEqual(machine.disks, [
+    {
+      id: 'disk-vda',
+      name: 'vda',
+      media: 'disk',
+      bus: 'virtio',
+      file: '/var/lib/libvirt/images/web.qcow2',
+      format: 'qcow2',
+      bootOrder: 1,
+      readonly: false,
+      plugged: true,
+      optional: false,
+      serial: 'WEB1',
+      cache: 'none',
+    },
+    {
+      id: 'disk-data',
+      name: 'data',
+      media: 'disk',
+      bus: 'scsi',
+      file: '/dev/vg/data',
+      format: 'raw',
+      readonly: true,
+      plugged: true,
+      optional: false,
+    },
+    {
+      id: 'disk-sdb',
+      name: 'sdb',
+      media: 'cdrom',
+      bus: 'sata',
+      format: 'raw',
+      readonly: true,
+      plugged: true,
+      optional: false,
+    },
+  ]);
+  assert.deepEqual(machine.nics, [
+    {
+      id: 'nic-nic',
+      name: 'nic',
+      model: 'virtio',
+      mac: '52:54:00:aa:bb:01',
+      network: 'br0',
+      bootOrder: 2,
+      plugged: true,
+    },
+    { id: 'nic-nic-2', name: 'nic-2', model: 'e1000e', mac: '52:54:00:aa:bb:02', network: 'pod', plugged: true },
+  ]);
+  assert.deepEqual(
+    machine.rows.map(({ id, type, device, managed }) => `${id} ${type}/${device} ${managed}`),
+    [
+      'disk-vda disk/disk true',
+      'disk-data disk/disk true',
+      'disk-sdb disk/cdrom true',
+      'nic-nic interface/virtio true',
+      'nic-nic-2 interface/e1000e true',
+      'rp0 controller/pcie-root-port false',
+      'rp1 controller/pcie-root-port false',
+      'scsi0 controller/virtio-scsi false',
+      'usb0 controller/usb false',
+      'serial0 console/serial true',
+      'channel0 channel/unix false',
+      'input0 input/tablet false',
+      'tpm0 tpm/crb true',
+      'graphics0 graphics/vnc false',
+      'video0 video/virtio false',
+      'balloon0 balloon/memballoon true',
+      'rng0 rng/virtio true',
+      'hostdev0 hostdev/pci false',
+    ],
+  );
+  const rows = new Map(machine.rows.map((row) => [row.id, row]));
+  assert.deepEqual(rows.get('rp0')?.address, {
+    type: 'pci',
+    domain: '0x0000',
+    bus: '0x00',
+    slot: '0x02',
+    function: '0x0',
+    multifunction: 'on',
+  });
+  assert.equal(rows.get('nic-nic-2')?.address, undefined, 'another model is another device');
+  const notes = machine.notes.join('\n');
+  for (const note of [
+    /vmxnet3.*e1000e/,
+    /iotune/,
+    /web\.qcow2/,
+    /currentMemory/,
+    /manufacturer/,
+    /nvram/,
+    /clock/,
+    /hostdev pci.*only its address/,
+    /panic/,
+  ])
+    assert.match(notes, note);
+});
+
+test('boot devices of os, where no device has an order; IDE of an i440fx', () => {
+  const devices = `<disk device='disk'><source file='/a'/><target dev='hda' bus='ide'/><address type='drive' controller='0' bus='0' target='0' unit='0'/></disk>
+    <disk device='cdrom'><target dev='hdc' bus='ide'/><address type='drive' controller='0' bus='1' target='0' unit='0'/></disk>
+    <disk device='floppy'><target dev='fda' bus='fdc'/></disk><interface type='network'><source network='default'/><model type='rtl8139'/></interface>
+    <controller type='ide' index='0'><address type='pci' domain='0x0000' bus='0x00' slot='0x01' function='0x1'/></controller><memballoon model='none'/>`;
+  const machine = readLibvirt(
+    libvirtDomain({
+      machine: 'pc-i440fx-6.2',
+      os: "<boot dev='network'/><boot dev='cdrom'/><boot dev='hd'/><boot dev='fd'/>",
+      devices,
+    }),
+  );
+  assert.deepEqual(
+    [...machine.disks, ...machine.nics].map(({ id, bootOrder }) => [id, bootOrder]),
+    [
+      ['disk-hda', 3],
+      ['disk-hdc', 2],
+      ['disk-fda', undefined],
+      ['nic-nic', 1],
+    ],
+  );
+  assert.deepEqual(
+    machine.disks.map(({ bus, media }) => `${bus} ${media}`),
+    ['ide disk', 'ide cdrom', 'fdc floppy'],
+  );
+  assert.equal(machine.nics[0]?.model, 'rtl8139');
+  assert.ok(!machine.rows.some(({ type }) => type === 'balloon'));
+});
+
+test('LUNs by what udev calls them', () => {
+  const lun = (path: string) =>
+    readLibvirt(
+      libvirtDomain({
+        devices: `<disk type='block' device='lun'><source dev='${path}'/><target dev='sda' bus='scsi'/></disk>`,
+      }),
+    ).disks[0];
+  assert.deepEqual(lun('/dev/disk/by-id/wwn-0x6001405abc')?.lun, { guid: '0x6001405abc' });
+  assert.deepEqual(lun('/dev/mapper/36001405abc')?.lun, { guid: '36001405abc' });
+  assert.deepEqual(lun('/dev/disk/by-uuid/1234')?.lun, { uuid: '1234' });
+  assert.equal(lun('/dev/sdq')?.media, 'disk');
+});
+
+const disk = (more: string) => `<disk device='disk'><source file='/a'/><target dev='vda' bus='virtio'/>${more}</disk>`;
+const refused: Record<string, { xml: string; why: RegExp }> = {
+  'something else': { xml: '<network/>', why: /expected a domain/ },
+  'entities that explode': { xml: `<!DOCTYPE d [<!ENTITY a "b">]>${libvirtDomain()}`, why: /DOCTYPE/ },
+  'another architecture': {
+    xml: libvirtDomain().replace("arch='x86_64'", "arch='aarch64'"),
+    why: /"aarch64"; expected x86_64/,
+  },
+  'a machine that is neither q35 nor i440fx': {
+    xml: libvirtDomain({ machine: 'microvm' }),
+    why: /neither q35 nor i440fx/,
+  },
+  'CPUs that do not add up': {
+    xml: libvirtDomain().replace("cores='2'", "cores='3'"),
+    why: /4 CPUs, but the topology has 6/,
+  },
+  'memory that nobody can read': {
+    xml: libvirtDomain().replace("unit='KiB'>4194304", "unit='constructor'>x"),
+    why: /how much memory/,
+  },
+  'an address twice': {
+    xml: libvirtDomain({
+      devices: disk("<address type='pci' bus='0x01' slot='0x00'/>") + disk("<address type='pci' bus='1' slot='0'/>"),
+    }),
+    why: /at the same address/,
+  },
+  'a MAC address twice': { xml: libvirtDomain().replace('aa:bb:02', 'aa:bb:01'), why: /two interfaces have the MAC/ },
+  'a boot order twice, and one that is none': {
+    xml: libvirtDomain({ devices: disk("<boot order='1'/>") + disk("<boot order='1'/>") + disk("<boot order='x'/>") }),
+    why: /two devices have the boot order 1|boot order 0\.5/,
+  },
+  'a file twice': { xml: libvirtDomain({ devices: disk('') + disk('') }), why: /two disks have the file "\/a"/ },
+  'a format that we do not read': {
+    xml: libvirtDomain({ devices: "<disk device='disk'><driver type='vdi'/><target dev='vda'/></disk>" }),
+    why: /"vdi" is neither/,
+  },
+  'a kind of disk that there is not': {
+    xml: libvirtDomain({ devices: "<disk device='constructor'/>" }),
+    why: /there is no device "constructor"/,
+  },
+  'a uuid that is none': { xml: libvirtDomain().replace('7c6d3f1a', 'zzz'), why: /is none/ },
+};
+
+for (const [name, { xml, why }] of Object.entries(refused)) {
+  test(`refuses ${name}`, () => {
+    assert.throws(
+      () => readLibvirt(xml),
+      (error: unknown) => error instanceof FormatError && why.test(error.message),
+    );
+  });
+}
+
+test('what is written is read again: who it is, and every address of what is plugged', () => {
+  fc.assert(
+    fc.property(arbitraryMachine, (made) => {
+      const machine = { ...made, chipset: 'i440fx' as const, machineType: 'pc-i440fx-7.2' };
+      const read = readLibvirt(writeLibvirt(machine).xml);
+      assert.deepEqual(
+        [read.uuid, read.serial, read.cpu, read.memoryMib, read.firmware],
+        [machine.uuid, machine.serial, { model: 'host-model', ...machine.cpu }, machine.memoryMib, machine.firmware],
+      );
+      const places = new Map(read.rows.map((row) => [row.id, row]));
+      for (const { id, type, address, plugged } of machine.rows) {
+        if (plugged === false) assert.equal(places.has(id), false, id);
+        else if (type === 'disk' || type === 'interface') {
+          assert.equal(places.get(id)?.address?.['slot'], address?.['slot'], id);
+          assert.equal(places.get(id)?.address?.['bus'], address?.['bus'], id);
+        }
+      }
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test('a domain that is read and written keeps its devices', () => {
+  const machine = readLibvirt(libvirtDomain());
+  const { xml, notes } = writeLibvirt(machine);
+  const again = readLibvirt(xml);
+  assert.deepEqual(again.disks, machine.disks);
+  assert.deepEqual(again.nics, machine.nics);
+  const kept = (list: typeof machine.rows) => new Map(list.map(({ id, address }) => [id, address]));
+  const [before, after] = [kept(machine.rows), kept(again.rows)];
+  for (const [id, address] of before) if (id !== 'hostdev0') assert.deepEqual(after.get(id), address, id);
+  assert.match(notes.join('\n'), /hostdev0 \(hostdev pci\) is not written/);
+  assert.match(xml, /<alias name="ua-scsi0"\/>/);
+  assert.doesNotMatch(xml, /ua-usb0/);
+});

@@ -1,0 +1,167 @@
+/**
+ * Domains of libvirt out: the machine as it was last seen, each device with its address and, as its alias, our own id. What
+ * libvirt has no words for is in the notes beside it.
+ */
+import type { DeviceAddress } from '#api/learned-device.ts';
+import { USER_ALIAS } from '#formats/libvirt/element-parts.ts';
+import { otherElement } from '#formats/libvirt/write-others.ts';
+import { targetNames } from '#formats/libvirt/target-names.ts';
+import type { DescribedDisk, DescribedNic, MachineDescription } from '#formats/machine.ts';
+import { isXmlName, leaf, printXml, xml, type XmlOutput } from '#lib/xml-writer.ts';
+
+export interface LibvirtDomain {
+  readonly xml: string;
+  readonly notes: readonly string[];
+}
+
+export interface LibvirtOptions {
+  /** Where libvirt finds files that have a relative path; /var/lib/libvirt/images unless given. */
+  readonly imageDirectory?: string;
+}
+
+/** Throws a TypeError where a text of the machine has characters that XML cannot hold. */
+export function writeLibvirt(machine: MachineDescription, options: LibvirtOptions = {}): LibvirtDomain {
+  const { imageDirectory = '/var/lib/libvirt/images' } = options;
+  const notes = [...machine.notes];
+  const { name, uuid, serial, memoryMib, cpu } = machine;
+  const vcpus = cpu.sockets * cpu.cores * cpu.threads;
+  const root = xml('domain', { type: 'kvm' }, [
+    leaf('name', name),
+    leaf('uuid', uuid),
+    xml('memory', { unit: 'MiB' }, String(memoryMib)),
+    xml('vcpu', { placement: 'static' }, String(vcpus)),
+    osElement(machine),
+    serial === undefined
+      ? undefined
+      : xml('sysinfo', { type: 'smbios' }, [xml('system', {}, [xml('entry', { name: 'serial' }, serial)])]),
+    xml('features', {}, [
+      xml('acpi'),
+      xml('apic'),
+      machine.firmware === 'efi-secure' ? xml('smm', { state: 'on' }) : undefined,
+    ]),
+    cpuElement(machine),
+    xml('devices', {}, devices(machine, imageDirectory, notes)),
+  ]);
+  return { xml: printXml(root), notes };
+}
+
+function osElement({ machineType, chipset, firmware, serial }: MachineDescription): XmlOutput {
+  const machine = machineType ?? (chipset === 'i440fx' ? 'pc' : 'q35');
+  const isEfi = firmware !== 'bios';
+  return xml('os', { firmware: isEfi ? 'efi' : undefined }, [
+    xml('type', { arch: 'x86_64', machine }, 'hvm'),
+    isEfi ? xml('loader', { secure: firmware === 'efi-secure' ? 'yes' : 'no' }) : undefined,
+    serial === undefined ? undefined : xml('smbios', { mode: 'sysinfo' }),
+  ]);
+}
+
+function cpuElement({ cpu: { sockets, cores, threads, model } }: MachineDescription): XmlOutput {
+  const isMode = model === 'host-passthrough' || model === 'host-model' || model === undefined;
+  const named = isMode ? undefined : leaf('model', model);
+  return xml('cpu', { mode: isMode ? (model ?? 'host-model') : 'custom' }, [
+    named,
+    xml('topology', { sockets, cores, threads }),
+  ]);
+}
+
+function devices(machine: MachineDescription, imageDirectory: string, notes: string[]): XmlOutput[] {
+  const own = new Set([...machine.disks, ...machine.nics].map(({ id }) => id));
+  const addresses = addressesOf(machine);
+  const isQ35 = machine.chipset !== 'i440fx';
+  const root = xml('controller', { type: 'pci', index: 0, model: isQ35 ? 'pcie-root' : 'pci-root' });
+  const targets = targetNames(machine);
+  const disks = machine.disks.filter((disk) => isPlugged(disk, notes));
+  const nics = machine.nics.filter((nic) => isPlugged(nic, notes));
+  const others = machine.rows
+    .filter(({ id, plugged }) => !own.has(id) && plugged !== false)
+    .map((row) => ({ row, element: otherElement(row, parts(row.id, undefined, addresses)) }));
+  for (const { row, element } of others) {
+    if (element === undefined) notes.push(`the device ${row.id} (${row.type} ${row.device}) is not written`);
+  }
+  const hasBalloon = machine.rows.some(({ type, plugged }) => type === 'balloon' && plugged !== false);
+  return [
+    root,
+    ...disks.map((disk) => diskElement(disk, targets.get(disk.id) ?? 'vda', imageDirectory, addresses)),
+    ...nics.map((nic) => nicElement(nic, addresses)),
+    ...others.flatMap(({ element }) => element ?? []),
+    // Libvirt would add one.
+    ...(hasBalloon ? [] : [xml('memballoon', { model: 'none' })]),
+  ];
+}
+
+function isPlugged({ id, plugged }: DescribedDisk | DescribedNic, notes: string[]): boolean {
+  if (!plugged) notes.push(`the device ${id} is not plugged, and not written`);
+  return plugged;
+}
+
+/** Libvirt wants to be told where a slot has more than one function. */
+function addressesOf({ rows }: MachineDescription): ReadonlyMap<string, DeviceAddress> {
+  const slotOf = ({ domain = '0', bus = '0', slot = '0' }: DeviceAddress) => [domain, bus, slot].map(Number).join(':');
+  const known = rows.flatMap(({ id, address }) =>
+    address === undefined || Object.keys(address).length === 0 ? [] : [[id, address] as const],
+  );
+  const shared = new Set(
+    known.flatMap(([, address]) =>
+      address['type'] === 'pci' && Number(address['function'] ?? 0) > 0 ? slotOf(address) : [],
+    ),
+  );
+  return new Map(
+    known.map(([id, address]) => {
+      const isFirst =
+        address['type'] === 'pci' && Number(address['function'] ?? 0) === 0 && shared.has(slotOf(address));
+      return [id, isFirst ? { multifunction: 'on', ...address } : address];
+    }),
+  );
+}
+
+/** What each device ends with. */
+function parts(
+  id: string,
+  bootOrder: number | undefined,
+  addresses: ReadonlyMap<string, DeviceAddress>,
+): (XmlOutput | undefined)[] {
+  const address = addresses.get(id);
+  return [
+    bootOrder === undefined ? undefined : xml('boot', { order: bootOrder }),
+    xml('alias', { name: `${USER_ALIAS}${id}` }),
+    address === undefined
+      ? undefined
+      : xml('address', Object.fromEntries(Object.entries(address).filter(([key]) => isXmlName(key)))),
+  ];
+}
+
+function diskElement(
+  disk: DescribedDisk,
+  target: string,
+  directory: string,
+  addresses: ReadonlyMap<string, DeviceAddress>,
+): XmlOutput {
+  const { id, media, bus, format, file, lun, bootOrder, serial, readonly, optional, cache } = disk;
+  const device =
+    lun?.uuid === undefined ? lun?.guid && `/dev/disk/by-id/wwn-${lun.guid}` : `/dev/disk/by-uuid/${lun.uuid}`;
+  const path = file === undefined || file.startsWith('/') ? file : `${directory}/${file}`;
+  const startupPolicy = optional ? 'optional' : undefined;
+  const source = device === undefined ? { file: path, startupPolicy } : { dev: device };
+  const hasSource = (device ?? path) !== undefined;
+  return xml('disk', { type: device === undefined ? 'file' : 'block', device: media }, [
+    xml('driver', { name: 'qemu', type: format, cache }),
+    hasSource ? xml('source', source) : undefined,
+    xml('target', { dev: target, bus }),
+    readonly ? xml('readonly') : undefined,
+    leaf('serial', serial),
+    ...parts(id, bootOrder, addresses),
+  ]);
+}
+
+function nicElement(
+  { id, model, mac, network, bootOrder }: DescribedNic,
+  addresses: ReadonlyMap<string, DeviceAddress>,
+): XmlOutput {
+  const isUser = network === undefined || network === 'pod';
+  return xml('interface', { type: isUser ? 'user' : 'bridge' }, [
+    mac === undefined ? undefined : xml('mac', { address: mac }),
+    isUser ? undefined : xml('source', { bridge: network }),
+    xml('model', { type: model }),
+    ...parts(id, bootOrder, addresses),
+  ]);
+}

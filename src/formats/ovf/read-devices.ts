@@ -1,0 +1,185 @@
+/** Items of an OVF as disks, interfaces and rows. Who has which data, on which bus, in which order to boot. */
+import type { Chipset } from '#api/chipset.ts';
+import { INTERFACE_MODELS } from '#api/domain/interface.ts';
+import { ordersOf, parseSequence, sequenceOfNumber, type BootCandidate } from '#formats/boot-sequence.ts';
+import { UniqueNames } from '#formats/device-names.ts';
+import { DeviceRows, isSpecialManaged } from '#formats/device-rows.ts';
+import { quoted, type Findings } from '#formats/faults.ts';
+import type { DescribedDisk, DescribedNic, MachineDescription } from '#formats/machine.ts';
+import { inFirstRunOrder } from '#formats/first-run-order.ts';
+import { isPossibleModel, plainModel } from '#formats/possible.ts';
+import type { Envelope } from '#formats/ovf/envelope.ts';
+import { readDisks, type ReadDisk } from '#formats/ovf/read-disks.ts';
+import type { OvfItem } from '#formats/ovf/read-item.ts';
+import type { OvfStorage } from '#formats/ovf/read-storage.ts';
+import { RESOURCE, TYPE_OF_RESOURCE, modelOfSubType } from '#formats/ovf/vocabulary.ts';
+
+type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows'>;
+
+interface ReadNic {
+  readonly nic: DescribedNic;
+  readonly item: OvfItem;
+}
+
+const DISK_RESOURCES = new Set<number>([RESOURCE.disk, RESOURCE.cdrom, RESOURCE.dvd, RESOURCE.floppy]);
+/** With those who are not oVirt: controllers whose kind is all that is said of them. */
+const PLAIN_CONTROLLERS = new Set<number>([RESOURCE.ide, RESOURCE.scsi, RESOURCE.monitor]);
+
+export function readDevices(
+  envelope: Envelope,
+  items: readonly OvfItem[],
+  storage: OvfStorage,
+  chipset: Chipset | undefined,
+  findings: Findings,
+): Devices {
+  const disks = readDisks(envelope, items.filter(isDisk), items, storage, chipset, findings);
+  const nics = readNics(items, chipset, findings);
+  const orders = bootOrders(envelope, disks, nics, findings);
+  const rows = new DeviceRows();
+  for (const { disk, item, keepsAddress } of disks) {
+    rows.add({
+      id: disk.id,
+      type: 'disk',
+      device: disk.media,
+      name: disk.name,
+      ...(keepsAddress && { address: item?.address }),
+      bootOrder: orders.get(disk.id),
+      managed: true,
+      plugged: disk.plugged,
+      readonly: disk.readonly,
+      specParams: item?.specParams,
+    });
+  }
+  for (const { nic, item } of nics) {
+    const isSame = nic.model === (item.own.get('model') ?? modelOfSubType(item.texts.get('ResourceSubType') ?? '3'));
+    rows.add({
+      id: nic.id,
+      type: 'interface',
+      device: nic.model,
+      name: nic.name,
+      ...(isSame && { address: item.address }),
+      bootOrder: orders.get(nic.id),
+      managed: true,
+      plugged: nic.plugged,
+      readonly: item.readonly,
+      specParams: item.specParams,
+    });
+  }
+  for (const item of items) addOther(item, envelope, rows, findings);
+  return inFirstRunOrder({
+    disks: disks.map(({ disk }): DescribedDisk => ({ ...disk, ...order(orders, disk.id) })),
+    nics: nics.map(({ nic }) => ({ ...nic, ...order(orders, nic.id) })),
+    rows: rows.rows,
+  });
+}
+
+function isDisk({ resourceType, texts }: OvfItem): boolean {
+  return DISK_RESOURCES.has(resourceType) || (resourceType === RESOURCE.other && texts.get('Type') === 'disk');
+}
+
+function order(orders: ReadonlyMap<string, number>, id: string): { bootOrder?: number } {
+  const bootOrder = orders.get(id);
+  return bootOrder === undefined ? {} : { bootOrder };
+}
+
+function readNics(items: readonly OvfItem[], chipset: Chipset | undefined, findings: Findings): ReadNic[] {
+  const names = new UniqueNames();
+  return items
+    .filter(({ resourceType }) => resourceType === RESOURCE.network)
+    .map((item) => {
+      const { texts, own } = item;
+      const name = own.get('name') ?? names.take(texts.get('Name') ?? texts.get('ElementName') ?? '', 'nic');
+      const mac = texts.get('MACAddress')?.toLowerCase().replaceAll('-', ':');
+      const network = own.get('network') ?? texts.get('Connection');
+      const nic: DescribedNic = {
+        id: `nic-${name}`,
+        name,
+        model: modelOf(item, chipset, findings),
+        ...(mac !== undefined && { mac }),
+        ...(network !== undefined && { network }),
+        plugged: item.plugged,
+      };
+      return { nic, item };
+    });
+}
+
+function modelOf({ texts, own, label }: OvfItem, chipset: Chipset | undefined, findings: Findings) {
+  const exact = INTERFACE_MODELS.find((model) => model === own.get('model'));
+  if (exact !== undefined) return exact;
+  const said = texts.get('ResourceSubType') ?? '3';
+  const model = modelOfSubType(said);
+  if (model !== undefined && isPossibleModel(model, chipset)) return model;
+  const instead = plainModel(chipset);
+  findings.note(`${quoted(label)}: the model ${quoted(said)} is not there for this machine; it becomes ${instead}`);
+  return instead;
+}
+
+/** The numbers of the devices, where there are any; else those that follow from the sequence of the machine. */
+function bootOrders(
+  { settings, product }: Envelope,
+  disks: readonly ReadDisk[],
+  nics: readonly ReadNic[],
+  findings: Findings,
+): ReadonlyMap<string, number> {
+  const said = [
+    ...disks.map(({ disk, item }) => ({ id: disk.id, item })),
+    ...nics.map(({ nic, item }) => ({ id: nic.id, item })),
+  ]
+    .map(({ id, item }) => [id, item?.bootOrder ?? 0] as const)
+    .filter(([, bootOrder]) => bootOrder > 0);
+  if (said.length > 0 || product === 'Selfsame') return new Map(said);
+  const text = settings.get('defaultbootsequence')?.text.trim() ?? '';
+  const sequence = parseSequence(/^[0-9]{1,2}$/.test(text) ? (sequenceOfNumber(Number(text)) ?? '-') : text || 'c');
+  if (sequence === undefined) findings.fault(`${quoted(text)} is no boot sequence`);
+  const byName = [...nics].sort((a, b) => (a.nic.name < b.nic.name ? -1 : 1));
+  const candidates: BootCandidate[] = [
+    ...disks.map(({ disk, boot }) => ({ id: disk.id, kind: disk.media, plugged: disk.plugged, boot })),
+    ...byName.map(({ nic }) => ({ id: nic.id, kind: 'nic' as const, plugged: nic.plugged })),
+  ];
+  return ordersOf(sequence ?? [], candidates);
+}
+
+function addOther(item: OvfItem, { product }: Envelope, rows: DeviceRows, findings: Findings): void {
+  const { resourceType, own, label } = item;
+  if (isDisk(item) || resourceType === RESOURCE.network || resourceType === RESOURCE.cpu) return;
+  if (resourceType === RESOURCE.memory || resourceType === -1) return;
+  if (product === undefined) {
+    if (!PLAIN_CONTROLLERS.has(resourceType)) {
+      findings.note(`the device ${quoted(label)} (ResourceType ${resourceType}) is not taken over`);
+    }
+    return;
+  }
+  const [type, device] = typeAndDevice(item);
+  if (type === undefined || device === undefined) {
+    findings.note(
+      `the device ${quoted(label)} (ResourceType ${resourceType}) says neither type nor device; it is not taken over`,
+    );
+    return;
+  }
+  // A 3.0 names what every machine of its time had: without a place there is nothing to keep.
+  if (!item.hasDevice && type !== 'video') return;
+  const isManaged = resourceType !== RESOURCE.other || isSpecialManaged(type, device);
+  const managed = product === 'Selfsame' ? ownFlag(own.get('managed')) : isManaged;
+  rows.addForeign({
+    id: own.get('id'),
+    type: own.get('type') ?? type,
+    device: own.get('device') ?? device,
+    name: own.get('name'),
+    address: item.address,
+    bootOrder: item.bootOrder,
+    managed,
+    plugged: item.plugged,
+    readonly: item.readonly,
+    specParams: item.specParams,
+  });
+}
+
+function ownFlag(text: string | undefined): boolean | undefined {
+  return text === undefined ? undefined : text === 'true';
+}
+
+function typeAndDevice({ resourceType, texts }: OvfItem): readonly [type?: string, device?: string] {
+  const [type, device] = TYPE_OF_RESOURCE[resourceType] ?? [];
+  const fallback = type === 'video' && Number(texts.get('VirtualQuantity') ?? 1) > 1 ? 'qxl' : device;
+  return [texts.get('Type') ?? type, texts.get('Device') ?? fallback];
+}

@@ -1,0 +1,137 @@
+/** One Item of the hardware section, as values: what it says, with the defaults of what it does not say. */
+import type { DeviceAddress, SpecParams } from '#api/learned-device.ts';
+import { parseAddressText } from '#formats/address-text.ts';
+import { quoted, type Findings } from '#formats/faults.ts';
+import { readSpecParams } from '#formats/ovf/spec-params.ts';
+import { OWN } from '#formats/ovf/vocabulary.ts';
+import { childNamed, type XmlElement } from '#lib/xml.ts';
+
+export interface OvfItem {
+  readonly resourceType: number;
+  readonly instanceId: string;
+  /** For messages. */
+  readonly label: string;
+  /** Texts of elements by their local name, trimmed; empty ones are not there. */
+  readonly texts: ReadonlyMap<string, string>;
+  /** Attributes of our own namespace. */
+  readonly own: ReadonlyMap<string, string>;
+  /** Whether there is anything of the block that describes a device (oVirt 3.1 and later). */
+  readonly hasDevice: boolean;
+  readonly address?: DeviceAddress;
+  readonly bootOrder?: number;
+  readonly plugged: boolean;
+  readonly readonly: boolean;
+  readonly specParams: SpecParams;
+}
+
+const DEVICE_BLOCK = ['Type', 'Device', 'BootOrder', 'IsPlugged', 'IsReadOnly', 'Alias', 'SpecParams'];
+
+/** Read here or by those who build devices, or without meaning for the machine. */
+const KNOWN = new Set([
+  ...DEVICE_BLOCK,
+  ...['Address', 'AddressOnParent', 'AllocationUnits', 'AutomaticAllocation', 'Caption', 'Config', 'Connection'],
+  ...['CoresPerSocket', 'Description', 'ElementName', 'HostResource', 'InstanceID', 'InstanceId', 'MACAddress', 'Name'],
+  ...['Parent', 'ResourceSubType', 'ResourceType', 'VirtualQuantity', 'VirtualQuantityUnits', 'num_of_sockets'],
+  ...['cpu_per_socket', 'threads_per_cpu', 'max_num_of_vcpus', 'num_of_cpus', 'Entry', 'Params', 'AddressEntries'],
+  ...[
+    'Template',
+    'ApplicationList',
+    'StorageId',
+    'StoragePoolId',
+    'CreationDate',
+    'LastModified',
+    'last_modified_date',
+  ],
+  ...['OtherResourceType', 'Linked', 'speed', 'SinglePciQxl', 'UsbPolicy', 'CustomProperties', 'LogicalName'],
+]);
+
+export function readItem(element: XmlElement, findings: Findings): OvfItem {
+  const texts = new Map<string, string>();
+  for (const { name, text, children } of element.children) {
+    if (!KNOWN.has(name)) findings.note(`${name} of devices is not taken over`);
+    const value = children.length > 0 ? '' : text.trim();
+    if (value !== '' && !texts.has(name)) texts.set(name, value);
+  }
+  const own = new Map(element.attributes.flatMap((a) => (a.namespace === OWN ? [[a.name, a.value] as const] : [])));
+  const instanceId = texts.get('InstanceId') ?? texts.get('InstanceID') ?? '';
+  const label = own.get('id') ?? texts.get('Caption') ?? texts.get('ElementName') ?? `the Item of line ${element.line}`;
+  const specParams = readSpecParams(childNamed(element, 'SpecParams'));
+  if (specParams === undefined) findings.fault(`${quoted(label)}: a key of SpecParams is there twice`);
+  const bootOrder = numberIn(texts, 'BootOrder', label, findings);
+  if (texts.get('Linked') === 'false') findings.note(`${quoted(label)}: the cable is out; it is in here`);
+  if (texts.has('CustomProperties')) findings.note(`${quoted(label)}: CustomProperties are not taken over`);
+  return {
+    resourceType: resourceType(texts.get('ResourceType'), label, findings),
+    instanceId,
+    label,
+    texts,
+    own,
+    hasDevice: own.has('id') || DEVICE_BLOCK.some((name) => childNamed(element, name) !== undefined),
+    ...addressOf(element, texts, label, findings),
+    ...(bootOrder !== undefined && { bootOrder }),
+    plugged: isTrue(texts, 'IsPlugged', true, label, findings),
+    readonly: isTrue(texts, 'IsReadOnly', false, label, findings),
+    specParams: specParams ?? {},
+  };
+}
+
+function resourceType(text: string | undefined, label: string, findings: Findings): number {
+  const value = Number(text ?? Number.NaN);
+  if (text !== undefined && Number.isSafeInteger(value) && value >= 0) return value;
+  findings.fault(`${quoted(label)}: the ResourceType ${quoted(text ?? '')} is no number`);
+  return -1;
+}
+
+/** A bare number is the place of a controller on its parent, of which we have no use. */
+function addressOf(
+  element: XmlElement,
+  texts: ReadonlyMap<string, string>,
+  label: string,
+  findings: Findings,
+): { address?: DeviceAddress } {
+  const exact = childNamed(element, 'AddressEntries', OWN);
+  if (exact !== undefined) {
+    const map = readSpecParams(exact);
+    if (map !== undefined && Object.values(map).every((value) => typeof value === 'string')) {
+      return { address: map as DeviceAddress };
+    }
+    findings.fault(`${quoted(label)}: the address cannot be read`);
+    return {};
+  }
+  const text = texts.get('Address');
+  if (text === undefined || /^[0-9]+$/.test(text)) return {};
+  const address = parseAddressText(text);
+  if (address === undefined || !text.includes('=')) {
+    findings.fault(`${quoted(label)}: ${quoted(text)} is no address`);
+    return {};
+  }
+  return { address };
+}
+
+/** A whole number from 0 on; anything else is a fault. */
+export function numberIn(
+  texts: ReadonlyMap<string, string>,
+  key: string,
+  label: string,
+  findings: Findings,
+): number | undefined {
+  const text = texts.get(key);
+  if (text === undefined) return undefined;
+  if (/^[0-9]{1,15}$/.test(text)) return Number(text);
+  findings.fault(`${quoted(label)}: the ${key} ${quoted(text)} is no number`);
+  return undefined;
+}
+
+function isTrue(
+  texts: ReadonlyMap<string, string>,
+  key: string,
+  otherwise: boolean,
+  label: string,
+  findings: Findings,
+): boolean {
+  const text = texts.get(key)?.toLowerCase();
+  if (text === undefined) return otherwise;
+  if (text !== 'true' && text !== 'false')
+    findings.fault(`${quoted(label)}: ${key} is ${quoted(text)}; expected true or false`);
+  return text === 'true';
+}

@@ -1,0 +1,85 @@
+/** One disk of a VM, with what its volume says of its content. Only the data of claims can be exported. Pure. */
+import type { Chipset } from '#api/chipset.ts';
+import type { Disk } from '#api/domain/disk.ts';
+import type { Volume } from '#api/domain/volume.ts';
+import type { Findings } from '#formats/faults.ts';
+import type { DescribedDisk, DiskMedia } from '#formats/machine.ts';
+import { plainBus } from '#formats/possible.ts';
+import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import { parseQuantity, quantityFault, quantityToNumber } from '#kube/quantity.ts';
+import type { IntOrString } from '#kube/schema-dsl.ts';
+
+/** What stands in for content that is made anew at each start. */
+const SMALL_BYTES = 1024 ** 2;
+
+export function describeDisk(
+  disk: Disk,
+  volume: Volume | undefined,
+  claims: ReadonlyMap<string, PersistentVolumeClaim>,
+  chipset: Chipset | undefined,
+  findings: Findings,
+): DescribedDisk {
+  const { name, bootOrder, serial, cache, plugged, optional } = disk;
+  const hotpluggable = volume?.persistentVolumeClaim?.hotpluggable;
+  const media = mediaOf(disk, volume, findings);
+  return {
+    id: `disk-${name}`,
+    name,
+    media,
+    bus: busOf(disk, chipset),
+    ...contentOf(name, volume, claims, findings),
+    format: 'raw',
+    ...(bootOrder !== undefined && { bootOrder }),
+    readonly: isReadonly(disk, volume),
+    plugged: plugged !== false,
+    optional: optional === true,
+    ...(serial !== undefined && serial !== '' && { serial }),
+    ...(cache !== undefined && { cache }),
+    ...(hotpluggable !== undefined && { hotpluggable }),
+    ...(volume?.directLun !== undefined && { lun: { ...volume.directLun } }),
+  };
+}
+
+function mediaOf({ name, cdrom, floppy, lun }: Disk, volume: Volume | undefined, findings: Findings): DiskMedia {
+  if (cdrom !== undefined) return 'cdrom';
+  if (floppy !== undefined) return 'floppy';
+  if (lun === undefined || volume?.directLun !== undefined) return lun === undefined ? 'disk' : 'lun';
+  findings.note(`the disk ${name} is a LUN that is a claim; its data is written as that of a disk`);
+  return 'disk';
+}
+
+function busOf({ disk, cdrom, floppy, lun }: Disk, chipset: Chipset | undefined): DescribedDisk['bus'] {
+  if (cdrom !== undefined) return cdrom.bus ?? plainBus(chipset);
+  if (floppy !== undefined) return 'fdc';
+  return lun === undefined ? (disk?.bus ?? 'virtio') : 'scsi';
+}
+
+function isReadonly({ disk, cdrom, floppy, lun }: Disk, volume: Volume | undefined): boolean {
+  if (cdrom !== undefined) return true;
+  return (disk ?? floppy ?? lun)?.readonly === true || volume?.persistentVolumeClaim?.readOnly === true;
+}
+
+function contentOf(
+  name: string,
+  volume: Volume | undefined,
+  claims: ReadonlyMap<string, PersistentVolumeClaim>,
+  findings: Findings,
+): Pick<DescribedDisk, 'file' | 'sizeBytes'> {
+  if (volume === undefined || volume.directLun !== undefined) return {};
+  if (volume.persistentVolumeClaim !== undefined) {
+    const claim = claims.get(volume.persistentVolumeClaim.claimName);
+    const size = bytesOf(claim?.status?.capacity?.['storage'] ?? claim?.spec.resources?.requests?.['storage']);
+    return { file: `${name}.img`, ...size };
+  }
+  findings.note(`the content of the disk ${name} is not exported: it is no claim of its own`);
+  const { emptyDisk, hostDisk, ephemeral } = volume;
+  const base = ephemeral?.persistentVolumeClaim?.claimName;
+  const claim = base === undefined ? undefined : claims.get(base);
+  const size = bytesOf(emptyDisk?.capacity ?? hostDisk?.capacity ?? claim?.status?.capacity?.['storage']);
+  return { sizeBytes: SMALL_BYTES, ...size };
+}
+
+function bytesOf(quantity: IntOrString | undefined): { sizeBytes?: number } {
+  if (quantity === undefined || quantityFault(quantity) !== undefined) return {};
+  return { sizeBytes: Math.ceil(quantityToNumber(parseQuantity(String(quantity)))) };
+}

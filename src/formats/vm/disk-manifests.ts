@@ -1,0 +1,100 @@
+/** Disks of a description as disks, volumes and claims of the API. Pure. */
+import type { CDROM_BUSES, Disk, DiskBus } from '#api/domain/disk.ts';
+import type { Volume } from '#api/domain/volume.ts';
+import type { Findings } from '#formats/faults.ts';
+import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
+import type { ManifestOptions } from '#formats/vm/to-manifests.ts';
+import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import { apiVersionOf } from '#kube/meta.ts';
+
+export interface DiskManifests {
+  readonly disks: readonly Disk[];
+  readonly volumes: readonly Volume[];
+  readonly claims: readonly PersistentVolumeClaim[];
+}
+
+const SECTOR = 512;
+const MIN_BYTES = 1024 ** 2;
+const EMPTY_DISC = '1Mi';
+
+export function diskManifests(
+  { disks }: MachineDescription,
+  options: ManifestOptions,
+  findings: Findings,
+): DiskManifests {
+  const volumes: Volume[] = [];
+  const claims: PersistentVolumeClaim[] = [];
+  for (const disk of disks) {
+    const { name, lun } = disk;
+    if (lun !== undefined) {
+      volumes.push({ name, directLun: { ...lun } });
+      continue;
+    }
+    const existing = options.claimNames?.get(name);
+    if (existing === undefined && disk.media !== 'disk' && disk.file === undefined) {
+      // The API wants a content for every drive.
+      findings.note(`the drive ${name} is empty; it gets an empty disc`);
+      volumes.push({ name, emptyDisk: { capacity: EMPTY_DISC } });
+      continue;
+    }
+    const claimName = existing ?? `${options.name}-${name}`;
+    // What is booted from is there from the start.
+    const isHotplug = disk.hotpluggable === true && disk.bootOrder === undefined;
+    volumes.push({ name, persistentVolumeClaim: { claimName, ...(isHotplug && { hotpluggable: true }) } });
+    if (existing === undefined) claims.push(...claimFor(disk, claimName, options, findings));
+  }
+  return { disks: disks.map((disk) => diskFrom(disk, findings)), volumes, claims };
+}
+
+function claimFor(
+  { name, sizeBytes }: DescribedDisk,
+  claimName: string,
+  { namespace, storageClass }: ManifestOptions,
+  findings: Findings,
+): PersistentVolumeClaim[] {
+  if (sizeBytes === undefined) {
+    findings.fault(`the file does not say how large the disk "${name}" is; name a claim that holds it`);
+    return [];
+  }
+  const bytes = Math.max(MIN_BYTES, Math.ceil(sizeBytes / SECTOR) * SECTOR);
+  return [
+    {
+      apiVersion: apiVersionOf(PERSISTENT_VOLUME_CLAIMS),
+      kind: PERSISTENT_VOLUME_CLAIMS.kind,
+      metadata: { name: claimName, namespace },
+      spec: {
+        accessModes: ['ReadWriteOnce'],
+        ...(storageClass !== undefined && { storageClassName: storageClass }),
+        resources: { requests: { storage: String(bytes) } },
+      },
+    },
+  ];
+}
+
+function diskFrom(disk: DescribedDisk, findings: Findings): Disk {
+  const { name, media, bootOrder, cache, plugged, optional } = disk;
+  // A LUN has the serial of the device that it is.
+  const serial = media === 'lun' ? undefined : disk.serial;
+  return {
+    name,
+    ...hardwareOf(disk, findings),
+    ...(bootOrder !== undefined && plugged && { bootOrder }),
+    ...(serial !== undefined && { serial }),
+    ...(cache !== undefined && { cache }),
+    ...(!plugged && { plugged }),
+    ...(optional && { optional }),
+  };
+}
+
+function hardwareOf(
+  { name, media, bus, readonly }: DescribedDisk,
+  findings: Findings,
+): Pick<Disk, 'disk' | 'cdrom' | 'floppy' | 'lun'> {
+  const only = readonly ? { readonly } : {};
+  if (media === 'cdrom') return { cdrom: { bus: bus as (typeof CDROM_BUSES)[number] } };
+  if (media === 'floppy') return { floppy: only };
+  if (media === 'lun') return { lun: { bus: 'scsi', ...only } };
+  const isWritable = (bus === 'sata' || bus === 'ide') && readonly;
+  if (isWritable) findings.note(`the disk ${name} is on the bus ${bus}, where disks can always be written`);
+  return { disk: { bus: bus as DiskBus, ...(isWritable ? {} : only) } };
+}

@@ -1,0 +1,363 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseImportedDevices } from '#api/imported-devices.ts';
+import { configurationOf } from '#api/kubevirt/configuration.ts';
+import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
+import { CONFIGURATION, aVm } from '#api/validation/testing/valid-objects.ts';
+import { validateVirtualMachine } from '#api/validation/validate-virtual-machine.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import { FormatError } from '#formats/faults.ts';
+import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
+import { writeLibvirt } from '#formats/libvirt/write-libvirt.ts';
+import type { MachineDescription } from '#formats/machine.ts';
+import { readOvf } from '#formats/ovf/read-ovf.ts';
+import { writeOvf } from '#formats/ovf/write-ovf.ts';
+import { ovirtOvf } from '#formats/testing/ovirt-ovf.ts';
+import { PLAIN_OVF } from '#formats/testing/plain-ovf.ts';
+import { describeVm } from '#formats/vm/describe-vm.ts';
+import { toManifests, type ManifestOptions } from '#formats/vm/to-manifests.ts';
+import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
+
+const GIB = 1024 ** 3;
+const at = (bus: string) => ({ type: 'pci', domain: '0x0000', bus, slot: '0x00', function: '0x0' });
+
+const record = {
+  apiVersion: 'identity.selfsame.io/v1',
+  kind: 'VirtualMachineIdentity',
+  metadata: { name: 'db' },
+  spec: {
+    firmware: { uuid: '5d307ca9-b3ef-428c-8861-06e72d69f223' },
+    interfaces: [{ name: 'lan', macAddress: '02:00:00:00:00:07' }],
+  },
+  status: {
+    machine: { type: 'pc-q35-7.2' },
+    devices: [
+      {
+        id: 'rp0',
+        type: 'controller',
+        device: 'pcie-root-port',
+        address: { ...at('0x00'), slot: '0x02' },
+        managed: false,
+        specParams: { index: '1', model: 'pcie-root-port' },
+      },
+      {
+        id: 'rp1',
+        type: 'controller',
+        device: 'pcie-root-port',
+        address: { ...at('0x00'), slot: '0x02', function: '0x1' },
+        managed: false,
+        specParams: { index: '2', model: 'pcie-root-port' },
+      },
+      {
+        id: 'scsi0',
+        type: 'controller',
+        device: 'virtio-scsi',
+        address: { ...at('0x00'), slot: '0x06' },
+        managed: false,
+      },
+      { id: 'disk-root', type: 'disk', device: 'disk', name: 'root', address: at('0x02'), managed: true },
+      { id: 'nic-default', type: 'interface', device: 'virtio', name: 'default', address: at('0x01'), managed: true },
+      {
+        id: 'balloon0',
+        type: 'balloon',
+        device: 'memballoon',
+        address: { ...at('0x00'), slot: '0x08' },
+        managed: true,
+      },
+      { id: 'disk-gone', type: 'disk', device: 'disk', name: 'gone', address: at('0x05'), managed: true },
+      { id: 'serial0', type: 'console', device: 'serial', managed: true },
+    ],
+  },
+} as VirtualMachineIdentity;
+
+const claims = [
+  {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name: 'root' },
+    spec: { resources: { requests: { storage: '1Gi' } } },
+    status: { capacity: { storage: '2Gi' } },
+  },
+  {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name: 'logs' },
+    spec: { resources: { requests: { storage: '3Gi' } } },
+  },
+] as PersistentVolumeClaim[];
+
+const richVm = () =>
+  aVm({
+    spec: {
+      template: {
+        spec: {
+          domain: {
+            firmware: { bootloader: { efi: { secureBoot: true } } },
+            features: { smm: { enabled: true } },
+            devices: {
+              tpm: {},
+              rng: {},
+              disks: [
+                { name: 'root', bootOrder: 1, serial: 'S1', cache: 'writeback', disk: { bus: 'virtio' } },
+                { name: 'logs', disk: { bus: 'scsi', readonly: true }, plugged: false, optional: true },
+                { name: 'seed', cdrom: { bus: 'sata' } },
+                { name: 'san', lun: { bus: 'scsi' } },
+              ],
+              interfaces: [
+                { name: 'default', macAddress: '02-00-00-00-00-01', bootOrder: 2, masquerade: {} },
+                { name: 'lan', model: 'e1000e', bridge: {}, state: 'absent' },
+              ],
+            },
+          },
+          networks: [
+            { name: 'default', pod: {} },
+            { name: 'lan', multus: { networkName: 'br1' } },
+          ],
+          volumes: [
+            { name: 'root', persistentVolumeClaim: { claimName: 'root' } },
+            { name: 'logs', persistentVolumeClaim: { claimName: 'logs', hotpluggable: true } },
+            { name: 'seed', cloudInitNoCloud: { userData: '#cloud-config' } },
+            { name: 'san', directLun: { guid: '36001405' } },
+          ],
+          nodeSelector: { a: 'b' },
+        },
+      },
+    },
+  });
+
+test('a VM is described with what its record and its claims know', () => {
+  const machine = describeVm(richVm(), record, claims);
+  assert.deepEqual(
+    {
+      name: machine.name,
+      uuid: machine.uuid,
+      serial: machine.serial,
+      machineType: machine.machineType,
+      chipset: machine.chipset,
+      cpu: machine.cpu,
+      memoryMib: machine.memoryMib,
+      firmware: machine.firmware,
+      tpm: machine.tpm,
+    },
+    {
+      name: 'db',
+      uuid: '5d307ca9-b3ef-428c-8861-06e72d69f223',
+      serial: 'A-1',
+      machineType: 'pc-q35-7.2',
+      chipset: 'q35',
+      cpu: { sockets: 1, cores: 2, threads: 1, model: 'host-model' },
+      memoryMib: 256,
+      firmware: 'efi-secure',
+      tpm: true,
+    },
+  );
+  assert.deepEqual(machine.disks, [
+    {
+      id: 'disk-root',
+      name: 'root',
+      media: 'disk',
+      bus: 'virtio',
+      file: 'root.img',
+      sizeBytes: 2 * GIB,
+      format: 'raw',
+      bootOrder: 1,
+      readonly: false,
+      plugged: true,
+      optional: false,
+      serial: 'S1',
+      cache: 'writeback',
+    },
+    {
+      id: 'disk-logs',
+      name: 'logs',
+      media: 'disk',
+      bus: 'scsi',
+      file: 'logs.img',
+      sizeBytes: 3 * GIB,
+      format: 'raw',
+      readonly: true,
+      plugged: false,
+      optional: true,
+      hotpluggable: true,
+    },
+    {
+      id: 'disk-seed',
+      name: 'seed',
+      media: 'cdrom',
+      bus: 'sata',
+      sizeBytes: 1_048_576,
+      format: 'raw',
+      readonly: true,
+      plugged: true,
+      optional: false,
+    },
+    {
+      id: 'disk-san',
+      name: 'san',
+      media: 'lun',
+      bus: 'scsi',
+      format: 'raw',
+      readonly: false,
+      plugged: true,
+      optional: false,
+      lun: { guid: '36001405' },
+    },
+  ]);
+  assert.deepEqual(machine.nics, [
+    {
+      id: 'nic-default',
+      name: 'default',
+      model: 'virtio',
+      mac: '02:00:00:00:00:01',
+      network: 'pod',
+      bootOrder: 2,
+      plugged: true,
+    },
+    { id: 'nic-lan', name: 'lan', model: 'e1000e', mac: '02:00:00:00:00:07', network: 'br1', plugged: false },
+  ]);
+  const rows = new Map(machine.rows.map((row) => [row.id, row]));
+  assert.deepEqual([...rows.keys()].sort(), [
+    'balloon0',
+    'disk-logs',
+    'disk-root',
+    'disk-san',
+    'disk-seed',
+    'nic-default',
+    'nic-lan',
+    'rng0',
+    'rp0',
+    'rp1',
+    'scsi0',
+    'serial0',
+    'tpm0',
+  ]);
+  assert.deepEqual(rows.get('disk-root'), {
+    id: 'disk-root',
+    type: 'disk',
+    device: 'disk',
+    name: 'root',
+    address: at('0x02'),
+    bootOrder: 1,
+    managed: true,
+  });
+  assert.equal(rows.get('nic-lan')?.plugged, false);
+  assert.match(machine.notes.join('\n'), /the content of the disk seed is not exported/);
+  assert.match(machine.notes.join('\n'), /nodeSelector/);
+});
+
+test('a VM that never ran is described from its spec alone', () => {
+  const machine = describeVm(
+    aVm({
+      metadata: { uid: 'u1' },
+      spec: {
+        template: { spec: { domain: { devices: { interfaces: null, autoattachMemBalloon: false } }, networks: null } },
+      },
+    }),
+    undefined,
+    [],
+  );
+  assert.match(machine.nics[0]?.mac ?? '', /^02:/);
+  assert.equal(machine.nics[0]?.network, 'pod');
+  assert.ok(machine.rows.every(({ address }) => address === undefined));
+  assert.ok(!machine.rows.some(({ type }) => type === 'balloon'));
+});
+
+const options: ManifestOptions = { name: 'db', namespace: 'golden' };
+const i440fx = configurationOf({ spec: { configuration: { emulatedMachines: ['*'] } } });
+
+function importedInto(vm: VirtualMachine) {
+  return parseImportedDevices(vm.metadata.annotations?.[IMPORTED_DEVICES_ANNOTATION] ?? '');
+}
+
+test('a VM that goes out as OVF and comes in again is the selfsame machine', () => {
+  const out = describeVm(richVm(), record, claims);
+  const { vm, claims: made } = toManifests(readOvf(writeOvf(out)), options);
+  assert.deepEqual(validateVirtualMachine(vm, { configuration: CONFIGURATION }), []);
+  assert.equal(vm.spec.runStrategy, 'Halted');
+  const { domain } = vm.spec.template.spec ?? { domain: {} };
+  assert.deepEqual(domain.machine, { type: 'pc-q35-7.2' });
+  assert.deepEqual(domain.firmware, { uuid: out.uuid, serial: 'A-1', bootloader: { efi: { secureBoot: true } } });
+  assert.deepEqual(domain.devices?.interfaces, [
+    { name: 'default', model: 'virtio', macAddress: '02:00:00:00:00:01', bootOrder: 2, masquerade: {} },
+    { name: 'lan', model: 'e1000e', macAddress: '02:00:00:00:00:07', state: 'absent', bridge: {} },
+  ]);
+  assert.deepEqual(
+    domain.devices?.disks?.map(({ name }) => name),
+    ['root', 'logs', 'seed', 'san'],
+  );
+  assert.deepEqual(
+    [
+      domain.devices?.tpm,
+      domain.devices?.rng,
+      domain.devices?.autoattachMemBalloon,
+      domain.devices?.autoattachSerialConsole,
+    ],
+    [{}, {}, undefined, undefined],
+  );
+  assert.deepEqual(
+    made.map(({ metadata, spec }) => [metadata.name, spec.resources?.requests?.['storage']]),
+    [
+      ['db-root', String(2 * GIB)],
+      ['db-logs', String(3 * GIB)],
+    ],
+  );
+  const imported = importedInto(vm);
+  assert.ok('devices' in imported);
+  assert.equal(imported.machine, 'pc-q35-7.2');
+  assert.equal(imported.from, 'OVF of Selfsame 1');
+  const rows = new Map(imported.devices.map((row) => [row.id, row]));
+  for (const row of out.rows) assert.deepEqual(rows.get(row.id)?.address, row.address, row.id);
+});
+
+const files: Record<string, { machine: () => MachineDescription; networks?: ReadonlyMap<string, string> }> = {
+  'of oVirt 4.1': { machine: () => readOvf(ovirtOvf()) },
+  'of oVirt 3.0': { machine: () => readOvf(ovirtOvf({ version: '3.0.0.0' })) },
+  'of others': { machine: () => readOvf(PLAIN_OVF), networks: new Map([['VM Network', 'br0']]) },
+};
+
+for (const [name, { machine, networks }] of Object.entries(files)) {
+  test(`what an OVF ${name} becomes is admitted`, () => {
+    const { vm } = toManifests(machine(), { ...options, networks });
+    assert.deepEqual(validateVirtualMachine(vm, { configuration: i440fx }), []);
+    assert.ok('devices' in importedInto(vm));
+  });
+}
+
+test('machine types of other makers become the newest of their chipset; the record keeps what it was', () => {
+  const machine = readOvf(ovirtOvf({ settings: '<CustomEmulatedMachine>pc-i440fx-rhel7.6.0</CustomEmulatedMachine>' }));
+  const { vm, notes } = toManifests(machine, options);
+  assert.deepEqual(vm.spec.template.spec?.domain.machine, { type: 'pc' });
+  assert.deepEqual((importedInto(vm) as { machine?: string }).machine, 'pc-i440fx-rhel7.6.0');
+  assert.match(notes.join('\n'), /pc-i440fx-rhel7\.6\.0 is not there/);
+});
+
+test('claims that exist are taken; disks of unknown size need one', () => {
+  const machine = readLibvirt(writeLibvirt(describeVm(richVm(), record, claims)).xml);
+  assert.throws(
+    () => toManifests(machine, options),
+    (error: unknown) => error instanceof FormatError && /how large the disk "root" is/.test(error.message),
+  );
+  const { vm, claims: made } = toManifests(machine, { ...options, claimNames: new Map([['root', 'mine']]) });
+  assert.deepEqual(made, []);
+  assert.deepEqual(vm.spec.template.spec?.volumes?.[0], { name: 'root', persistentVolumeClaim: { claimName: 'mine' } });
+});
+
+test('two interfaces of the pod network, or a network that no bridge can be, are refused by name', () => {
+  const machine = readOvf(PLAIN_OVF);
+  assert.throws(() => toManifests(machine, options), /"VM Network" cannot be the name of a bridge/);
+  assert.throws(
+    () => toManifests(machine, { ...options, networks: new Map([['VM Network', 'pod']]) }),
+    /only one interface/,
+  );
+});
+
+test('what is not plugged loses an address that another device has', () => {
+  const machine = describeVm(richVm(), record, claims);
+  const rows = machine.rows.map((row) => (row.id === 'nic-lan' ? { ...row, address: at('0x02') } : row));
+  const { vm, notes } = toManifests({ ...machine, rows }, options);
+  const imported = importedInto(vm);
+  assert.ok('devices' in imported);
+  assert.equal(imported.devices.find(({ id }) => id === 'nic-lan')?.address, undefined);
+  assert.match(notes.join('\n'), /nic-lan is not plugged/);
+});
