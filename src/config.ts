@@ -144,6 +144,18 @@ const nodeFlags = {
   logLevel,
 };
 
+const hostFlags = {
+  node: flag<string | undefined>({
+    name: 'node',
+    value: 'NAME',
+    help: 'which node, where there are several',
+    fallback: undefined,
+    fallbackText: 'the only one',
+    parse: nodeFlags.name.parse,
+  }),
+  dataDir: engineFlags.dataDir,
+};
+
 type FlagTable = Readonly<Record<string, Flag<unknown>>>;
 type Values<Table extends FlagTable> = {
   readonly [Key in keyof Table]: Table[Key] extends Flag<infer T> ? T : never;
@@ -151,17 +163,24 @@ type Values<Table extends FlagTable> = {
 export type EngineOptions = Values<typeof engineFlags>;
 export type UpOptions = Values<typeof upFlags>;
 export type NodeOptions = Values<typeof nodeFlags>;
+export type HostOptions = Values<typeof hostFlags> & {
+  /** The verb and what follows. */
+  readonly words: readonly string[];
+};
 
 export type Config =
   | { readonly command: 'up'; readonly options: UpOptions }
   | { readonly command: 'engine'; readonly options: EngineOptions }
   | { readonly command: 'node'; readonly options: NodeOptions }
+  | { readonly command: 'host'; readonly options: HostOptions }
   | { readonly command: 'version' }
   | { readonly command: 'help'; readonly text: string };
 
 interface Command {
   readonly summary: string;
   readonly flags: FlagTable;
+  /** What follows its flags; --help there is for whoever gets it. */
+  readonly words?: string;
   parse(args: readonly string[], env: Environment): Config | UsageError;
 }
 
@@ -192,6 +211,16 @@ const commands: Readonly<Record<Config['command'], Command>> = {
       return 'usageError' in options ? options : { command: 'node', options };
     },
   },
+  host: {
+    summary: 'call the host API of a node; selfsame host help lists its verbs',
+    flags: hostFlags,
+    words: 'VERB ...',
+    parse(args, env) {
+      const end = wordsFrom(args);
+      const options = parseFlags(hostFlags, args.slice(0, end), env);
+      return 'usageError' in options ? options : { command: 'host', options: { ...options, words: args.slice(end) } };
+    },
+  },
   version: {
     summary: 'print the version',
     flags: {},
@@ -219,11 +248,22 @@ export function parseCommandLine(argv: readonly string[], env: Environment): Con
   if (name === '--version') return commands.version.parse(args, env);
   const command = commandNamed(name);
   if ('usageError' in command) return command;
-  if (args.some(isHelpFlag)) return commands.help.parse([name], env);
+  const flags = command.words === undefined ? args : args.slice(0, wordsFrom(args));
+  if (flags.some(isHelpFlag)) return commands.help.parse([name], env);
   return command.parse(args, env);
 }
 
 const isHelpFlag = (text: string) => text === '--help' || text === '-h';
+
+/** Where flags end and words begin. */
+function wordsFrom(args: readonly string[]): number {
+  let index = 0;
+  while (index < args.length && args[index]?.startsWith('-') === true) {
+    const isWhole = isHelpFlag(args[index] ?? '') || args[index]?.includes('=') === true;
+    index += isWhole ? 1 : 2;
+  }
+  return Math.min(index, args.length);
+}
 
 function commandNamed(name: string): Command | UsageError {
   const found = Object.entries(commands).find(([known]) => known === name);
@@ -294,9 +334,10 @@ function overview(): string {
   ].join('\n');
 }
 
-function commandHelp(name: string, { summary, flags }: Command): string {
+function commandHelp(name: string, { summary, flags, words }: Command): string {
   const all = Object.values(flags);
-  const head = [`selfsame ${name}: ${summary}`, '', `Usage: selfsame ${name}${all.length === 0 ? '' : ' [flags]'}`, ''];
+  const usage = [name, ...(all.length === 0 ? [] : ['[flags]']), ...(words === undefined ? [] : [words])].join(' ');
+  const head = [`selfsame ${name}: ${summary}`, '', `Usage: selfsame ${usage}`, ''];
   const rows = all.flatMap(({ name: flagName, value, help, fallback, fallbackText = String(fallback) }) => [
     `  ${`--${flagName} ${value}`.padEnd(26)}${help}`,
     `  ${''.padEnd(26)}(default ${fallbackText}; also ${variableOf(flagName)})`,

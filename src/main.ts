@@ -7,9 +7,10 @@
  *
  * Standard output is for people and scripts (the last line of a start is `ready`), standard error for logs.
  */
+import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseCommandLine } from './config.ts';
-import type { EngineOptions, NodeOptions, UpOptions } from './config.ts';
+import type { EngineOptions, HostOptions, NodeOptions, UpOptions } from './config.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import { DataDirError, acquireDataDir } from '#lib/data-dir-lock.ts';
 import { createLog, type Log } from '#lib/log.ts';
@@ -48,6 +49,8 @@ async function main(): Promise<number> {
       return await engine(config.options);
     case 'node':
       return await node(config.options);
+    case 'host':
+      return await host(config.options);
   }
 }
 
@@ -136,6 +139,13 @@ async function node(options: NodeOptions): Promise<number> {
     lock.release();
   }
   return OK;
+}
+
+async function host({ dataDir, node: name, words }: HostOptions): Promise<number> {
+  const { runHost } = await import('#cli/host/run-host.ts');
+  const { stdout, stderr } = process;
+  const readFile = (path: string) => readFileSync(path === '-' ? 0 : path, 'utf8');
+  return await runHost({ dataDir: resolve(dataDir), node: name, words, stdout, stderr, readFile });
 }
 
 async function stopInTime(stop: () => Promise<void>): Promise<void> {

@@ -5,6 +5,9 @@
  *                          /pki/            ca.crt, endpoint.crt, endpoint.key
  *                          /domains/        one directory for each guest
  *                          /volumes/        local volumes
+ *                          /host.sock       the host API, for whoever may open it
+ *                          /host-images/    the files that VMs of the host API may have
+ *                          /host-vms/       what was sent of each of them
  *                          /host-disks/     the only files that hostDisk volumes may name, here and in shared/
  *   <data-dir>/shared/volumes/              volumes that every node of this machine reaches
  *

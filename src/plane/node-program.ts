@@ -7,6 +7,7 @@ import { createClient } from '#client/rest-client.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { startNodeAgent } from '#node/agent/node-agent.ts';
+import { startHostSocket } from '#node/host-api/host-socket.ts';
 import { copyImages } from '#node/hypervisor/fake/copy-images.ts';
 import { createFakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
@@ -71,6 +72,8 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
       log,
     });
     ends.push(() => endpoint.stop());
+    const socket = await startHostSocket({ dir: nodeDir, agent: late.agent, log });
+    ends.push(() => socket.stop());
     const agent = await startNodeAgent({
       name,
       client: createClient(transport),
@@ -79,6 +82,7 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
       guest: await placeGuestFiles(guestDir, nodeDir),
       endpoint: { address: LOCALHOST, port: endpoint.port },
       guestUser,
+      hostDir: nodeDir,
       runProgram: nativeProgram({ command: options.program, cwd: nodeDir }),
       clock,
       log,

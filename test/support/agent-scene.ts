@@ -103,9 +103,11 @@ export interface AgentScene {
 
 export interface SceneOptions {
   readonly runProgram?: RunProgram;
+  /** Where VMs of the host API are kept; without it, the host API only reads. */
+  readonly hostDir?: string;
 }
 
-export async function startAgentScene(t: TestContext, { runProgram }: SceneOptions = {}): Promise<AgentScene> {
+export async function startAgentScene(t: TestContext, { runProgram, hostDir }: SceneOptions = {}): Promise<AgentScene> {
   const clock = new FakeClock();
   const api = await startTestApi({ clock });
   await prepare(api);
@@ -170,6 +172,7 @@ export async function startAgentScene(t: TestContext, { runProgram }: SceneOptio
       clock,
       log: silentLog,
       ...(runProgram === undefined ? {} : { runProgram }),
+      ...(hostDir === undefined ? {} : { hostDir }),
     });
   let agent = await start();
   t.after(async () => {

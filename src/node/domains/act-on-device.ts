@@ -61,7 +61,8 @@ async function plug(
     events.record(vmi, { type: 'Normal', reason: 'DevicePlugged', message: `${device.id} was plugged in.` });
     return;
   }
-  const isNews = hotplugNotes.refused(id, device.id, outcome, clock.elapsed());
+  const { claim } = device;
+  const isNews = hotplugNotes.refused(id, device.id, { ...outcome, ...(claim && { claim }) }, clock.elapsed());
   if (outcome.is === 'failed' && isNews) {
     events.record(vmi, { type: 'Warning', reason: 'PlugFailed', message: `${device.id}: ${outcome.message}` });
   }

@@ -2,7 +2,7 @@
 import type { HotplugPhase } from '#api/virtual-machine-instance/status.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DeviceNotes, HotplugDevice } from '#node/domains/hotplug-devices.ts';
-import { ASKED } from '#node/domains/hotplug-notes.ts';
+import { ASKED, type HotplugNote } from '#node/domains/hotplug-notes.ts';
 
 /** Plugging comes first: what fails to be cleared away keeps nobody from it. */
 export function decideHotplug(
@@ -34,7 +34,7 @@ function nextStep(device: HotplugDevice, notes: DeviceNotes): Step | undefined {
       if (device.claim === undefined || device.claim === claim) return undefined;
       return { do: 'verify', dueAtMs: last?.is === 'waiting' ? last.dueAtMs : 0 };
     case 'missing':
-      if (device.isLeft === true) return { do: 'clear', dueAtMs: 0 };
+      if (device.isLeft === true || wasTriedWithAnother(device, last)) return { do: 'clear', dueAtMs: 0 };
       return { do: 'plug', dueAtMs: last === undefined || last.is === 'asked' ? 0 : last.dueAtMs };
     case 'surplus':
       // It cannot be taken back: when the guest has let go, it comes again.
@@ -43,6 +43,11 @@ function nextStep(device: HotplugDevice, notes: DeviceNotes): Step | undefined {
     case 'gone':
       return { do: 'clear', dueAtMs: 0 };
   }
+}
+
+/** It may hold what another guest waits for. */
+function wasTriedWithAnother({ claim }: HotplugDevice, last: HotplugNote['last']): boolean {
+  return last?.claim !== undefined && last.claim !== claim;
 }
 
 export interface HotplugState {

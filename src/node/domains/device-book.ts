@@ -50,8 +50,8 @@ export class DeviceBook {
     const page = this.#pages.get(id);
     if (current.state === 'ended') return undefined;
     if (page === undefined) return 0;
-    const isNew = page.startedAtMs === startedAtMs && page.deviceEvents === deviceEvents;
-    return isNew ? undefined : page.dueAtMs;
+    const isCurrent = page.startedAtMs === startedAtMs && page.deviceEvents === deviceEvents;
+    return isCurrent ? undefined : page.dueAtMs;
   }
 
   /** Throws where the hypervisor cannot tell; then it is due again after a while. */

@@ -21,7 +21,7 @@ export interface HotplugDevice {
   readonly is: 'there' | 'missing' | 'surplus' | 'gone';
   /** The claim that the spec names for a disk that is wanted. */
   readonly claim?: string;
-  /** Wanted as well: it was asked to go and comes again when it has, or it stays where the guest does not let go. */
+  /** Wanted just as it is: it was asked to go and comes again when it has, or it stays where the guest does not let go. */
   readonly isAwaited?: boolean;
   /** What was made for the one before is still to be cleared away. */
   readonly isLeft?: boolean;
@@ -49,8 +49,9 @@ export function hotplugDevices(
       const phase = told.get(device.id);
       const isLeft = (phase === 'Ready' || phase === 'Unplugging') && note?.isCleared !== true;
       found.push({ ...device, is: 'missing', ...(isLeft ? { isLeft } : {}) });
-    } else if (leaving.includes(device.id)) found.push({ ...device, is: 'surplus', isAwaited: true });
-    else found.push({ ...device, is: isOfAnotherClaim(device, note) ? 'surplus' : 'there' });
+    } else if (isOfAnotherClaim(device, note)) found.push({ ...device, is: 'surplus' });
+    else if (leaving.includes(device.id)) found.push({ ...device, is: 'surplus', isAwaited: true });
+    else found.push({ ...device, is: 'there' });
   }
   for (const { id, type, name } of present.values()) {
     if (!wanted.has(id) && !untouched.has(id)) found.push({ id, type, name, is: 'surplus' });

@@ -13,6 +13,8 @@ export interface HotplugNote {
     readonly tries: number;
     /** When it is tried, or asked, again. */
     readonly dueAtMs: number;
+    /** With which claim it was tried: something may have been made of that. */
+    readonly claim?: string | undefined;
   };
   /** Which claim the disk in the guest stands on; '' where it is none that the spec names. */
   readonly claim?: string;
@@ -41,14 +43,14 @@ export class HotplugNotes {
   refused(
     id: string,
     device: string,
-    { is, reason, message }: { is: 'waiting' | 'failed'; reason: string; message: string },
+    { is, reason, message, claim }: { is: 'waiting' | 'failed'; reason: string; message: string; claim?: string },
     elapsedMs: number,
   ): boolean {
-    const note = this.#note(id, device);
+    const { isCleared: _past, ...note } = this.#note(id, device);
     const before = note.last?.is === is ? note.last : undefined;
     const tries = (before?.tries ?? 0) + 1;
     const dueAtMs = elapsedMs + backoffMs(tries, is === 'failed' ? FAILED : WAITING);
-    this.#set(id, device, { ...note, last: { is, reason, message, tries, dueAtMs } });
+    this.#set(id, device, { ...note, last: { is, reason, message, tries, dueAtMs, claim } });
     return before?.message !== message;
   }
 

@@ -123,6 +123,11 @@ const groups: Record<string, Record<string, Case>> = {
       actions: [],
       states: ['disk-data Unplugging Because: m'],
     },
+    'is asked for again all the same where it stands on another claim': {
+      ...{ disks: onScsi, claims, guest: [aDisk()], leaving: ['disk-data'] },
+      notes: { 'disk-data': { ...last('asked', 0), claim: 'b' } },
+      actions: ['unplug disk-data'],
+    },
     'is cleared away when the guest has let go': {
       ...{ told: { 'disk-data': 'Unplugging' } },
       actions: ['clear disk-data'],
@@ -137,6 +142,20 @@ const groups: Record<string, Record<string, Case>> = {
       ...{ disks: onScsi, claims, told: { 'disk-data': 'Ready' } },
       actions: ['clear disk-data'],
       states: ['disk-data Unplugging'],
+    },
+    'whose claim was exchanged before it came is cleared away first': {
+      disks: onScsi,
+      claims,
+      told: { 'disk-data': 'Plugging' },
+      notes: { 'disk-data': { last: { ...last('waiting', 500).last!, claim: 'b' } } },
+      actions: ['clear disk-data'],
+    },
+    'that is tried with the same claim is not': {
+      disks: onScsi,
+      claims,
+      told: { 'disk-data': 'Plugging' },
+      notes: { 'disk-data': { last: { ...last('waiting', 500).last!, claim: 'a' } } },
+      actions: ['lookAgain 500'],
     },
     'comes when that is done': {
       ...{ disks: onScsi, claims, told: { 'disk-data': 'Ready' }, notes: { 'disk-data': { isCleared: true } } },

@@ -6,9 +6,10 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { Stored } from '#kube/meta.ts';
 import { defineLateDisk, defineLateInterface } from '#node/definition/define-late.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
+import type { PluggableDevice } from '#node/definition/domain-definition.ts';
 import type { HotplugDevice } from '#node/domains/hotplug-devices.ts';
 import { knownDevices, prepareVolumes, type StartParts } from '#node/domains/start-domain.ts';
-import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { HypervisorError, type DomainInspection } from '#node/hypervisor/hypervisor.ts';
 
 export type PlugOutcome =
   | { readonly is: 'plugged' }
@@ -39,12 +40,23 @@ export async function plugDevice(
   if (placed.problem !== undefined) return failed(placed.problem);
   try {
     await hypervisor.plug(uid, placed.device);
-    return { is: 'plugged' };
+    return isInGuest(placed.device, hypervisor.inspect(uid)) ? { is: 'plugged' } : taken(placed.device);
   } catch (error) {
     if (!(error instanceof HypervisorError)) throw error;
     const { permanent, message } = error;
     return permanent ? failed(message) : { is: 'waiting', reason: 'PlugFailed', message };
   }
+}
+
+/** A try of which nobody knew how it ended may have plugged in what the spec named then, which is not what it names now. */
+function isInGuest(device: PluggableDevice, inspection: DomainInspection | undefined): boolean {
+  const there = inspection?.definition.devices.find(({ id }) => id === device.id);
+  if (device.type === 'interface' || there?.type !== 'disk') return true;
+  return there.source?.path === device.source?.path;
+}
+
+function taken({ id }: PluggableDevice): PlugOutcome {
+  return { is: 'waiting', reason: 'PlugFailed', message: `the guest still has another ${id}` };
 }
 
 function failed(message: string): PlugOutcome {

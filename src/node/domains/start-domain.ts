@@ -10,9 +10,9 @@ import { isApiError } from '#kube/api-error.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SECRETS } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { NOTHING_KNOWN, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
-import { defineDomain } from '#node/definition/define-domain.ts';
+import { createDomain } from '#node/domains/create-domain.ts';
 import { hotpluggableClaims } from '#node/domains/hotplug-devices.ts';
-import { HypervisorError, type Capabilities, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import type { Capabilities, Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { MissingVolume, Preparation, VolumeLookups, Volumes } from '#node/volumes-port.ts';
 
 export interface GuestKernel {
@@ -48,19 +48,21 @@ export async function startDomain(vmi: Stored<VirtualMachineInstance>, parts: St
 
   const image = vmi.spec.domain.firmware?.kernelBoot?.container?.image;
   const kernel = image?.split(':')[0] === GUEST_IMAGE ? guest : undefined;
-  const defined = defineDomain({ vmi, known, capabilities, volumes: prepared.volumes, kernel });
-  if (defined.problems !== undefined) {
-    const message = defined.problems.map((problem) => `${problem.field}: ${problem.message}`).join(', ');
+  const created = await createDomain(
+    { vmi, known, capabilities, volumes: prepared.volumes, kernel },
+    { paused: vmi.spec.startStrategy === 'Paused' },
+    { hypervisor, signal },
+  );
+  if (created.is === 'refused') {
+    const message = created.problems.map((problem) => `${problem.field}: ${problem.message}`).join(', ');
     return { is: 'failed', reason: 'InvalidDefinition', message };
   }
-  try {
-    await hypervisor.create(defined.definition, { paused: vmi.spec.startStrategy === 'Paused', signal });
-  } catch (error) {
-    if (!(error instanceof HypervisorError)) throw error;
-    return { is: error.permanent ? 'failed' : 'waiting', reason: 'StartFailed', message: error.message };
+  if (created.is === 'failed') {
+    const { permanent, message } = created;
+    return { is: permanent ? 'failed' : 'waiting', reason: 'StartFailed', message };
   }
   const claims = new Map([...hotpluggableClaims(vmi)].map(([name, claim]) => [`disk-${name}`, claim]));
-  return { is: 'started', claims, notes: notesOf(prepared.missing, defined.notes) };
+  return { is: 'started', claims, notes: notesOf(prepared.missing, created.notes) };
 }
 
 function notesOf(missing: readonly MissingVolume[] = [], leftOut: readonly string[] = []) {

@@ -1,0 +1,32 @@
+/** Which node of a data directory is meant. */
+import { readdirSync, type Dirent } from 'node:fs';
+import { join } from 'node:path';
+import { HOST_SOCKET } from '#api/host-api.ts';
+import { CommandError } from '#cli/flags.ts';
+
+/** The directory of the node: of the one that is named, or of the only one. The data directory of a node is its own. */
+export function findNode(dataDir: string, name: string | undefined): string {
+  if (name === undefined && names(dataDir).some((entry) => entry.name === HOST_SOCKET)) return dataDir;
+  const nodes = names(join(dataDir, 'nodes'))
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+    .sort();
+  const there = nodes.length === 0 ? 'no nodes' : nodes.join(', ');
+  if (name !== undefined) {
+    if (nodes.includes(name)) return join(dataDir, 'nodes', name);
+    throw new CommandError(`there is no node "${name}": ${dataDir} has ${there}`);
+  }
+  const [only, another] = nodes;
+  if (only !== undefined && another === undefined) return join(dataDir, 'nodes', only);
+  const hint = nodes.length === 0 ? '; expected that of a selfsame up (--data-dir)' : '; choose one with --node';
+  throw new CommandError(`this data directory has ${there}${hint}`);
+}
+
+function names(dir: string): Dirent[] {
+  try {
+    return readdirSync(dir, { withFileTypes: true });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw new CommandError(`Cannot read ${dir}: ${(error as Error).message}`);
+  }
+}

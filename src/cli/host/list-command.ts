@@ -1,0 +1,66 @@
+/** `list [view] [vms:id,id]`: what is asked for, and how it is shown. Pure. */
+import type { HostVm, HostVmStats } from '#api/host-api.ts';
+import { CommandError } from '#cli/flags.ts';
+
+export const VIEWS = ['long', 'table', 'ids'] as const;
+export type View = (typeof VIEWS)[number];
+
+const VMS = 'vms:';
+
+/** As the hosts of old printed it. */
+export const LIST_USAGE = `list
+            [view] [vms:vmId1,vmId2]
+            Lists all available machines on the specified server.
+            Optional vms list, should start with 'vms:' and follow with 'vmId1,vmId2,...'
+            Optional views:
+                "long"   all available configuration info (Default).
+                "table"  table output with the fields: vmId, vmName, Status and IP.
+                "ids"    all vmIds.
+`;
+
+export function parseList(words: readonly string[]): { readonly view: View; readonly vmList: readonly string[] } {
+  const [first = 'long'] = words;
+  const rest = first.startsWith(VMS) ? words : words.slice(1);
+  const view = first.startsWith(VMS) ? 'long' : VIEWS.find((known) => known === first);
+  if (view === undefined) throw new CommandError(`unknown view "${first}"; expected one of ${VIEWS.join(', ')}`);
+  const [vms, surplus] = rest;
+  if (surplus !== undefined) throw new CommandError(`unexpected argument "${surplus}"`);
+  if (vms === undefined) return { view, vmList: [] };
+  if (!vms.startsWith(VMS)) throw new CommandError(`unexpected argument "${vms}"; expected vms:vmId1,vmId2`);
+  const vmList = vms
+    .slice(VMS.length)
+    .split(',')
+    .map((id) => id.trim())
+    .filter((id) => id !== '');
+  if (vmList.length === 0) throw new CommandError(`"${vms}" names no VM; expected vms:vmId1,vmId2`);
+  return { view, vmList };
+}
+
+/** Every key of it, one on a line. */
+export function longText({ vmId, status, ...rest }: Readonly<Record<string, unknown>>): string {
+  const lines = Object.entries(rest)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, value]) => `\t${key} = ${typeof value === 'string' ? value : JSON.stringify(value)}\n`);
+  return `\n${String(vmId)}\n\tStatus = ${String(status)}\n${lines.join('')}`;
+}
+
+/** VMs that have no statistics have gone between two questions. A star says that the hypervisor does not answer. */
+export function tableText(vms: readonly HostVm[], stats: readonly HostVmStats[]): string {
+  const byId = new Map(stats.map((item) => [item.vmId, item]));
+  const rows = vms.flatMap((vm) => {
+    const found = byId.get(vm.vmId);
+    if (found === undefined) return [];
+    return [[vm.vmId, vm.vmName, `${found.status}${found.monitorResponse === '-1' ? '*' : ''}`, found.guestIPs ?? '']];
+  });
+  const table = [['vmId', 'vmName', 'Status', 'IP'], ...rows];
+  const widths = [0, 1, 2, 3].map((column) => Math.max(...table.map((row) => row[column]?.length ?? 0)));
+  return table
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .map((line) => `${line}\n`)
+    .join('');
+}

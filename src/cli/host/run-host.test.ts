@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict';
+import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import type { HostAnswer } from '#api/host-api.ts';
+import { runHost } from '#cli/host/run-host.ts';
+
+interface Scene {
+  readonly dataDir: string;
+  /** What nodes were asked: `node-1 /host/v1/list {...}`. */
+  readonly asked: string[];
+  run(words: string, options?: { node?: string; files?: Record<string, string> }): Promise<string>;
+}
+
+/** Nodes that give the same answer to everything. */
+async function startScene(t: TestContext, nodes: readonly string[], answer: HostAnswer): Promise<Scene> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'run-host-'));
+  t.after(() => rmSync(dataDir, { recursive: true }));
+  const asked: string[] = [];
+  for (const node of nodes) {
+    const dir = join(dataDir, 'nodes', node);
+    mkdirSync(dir, { recursive: true });
+    const fd = openSync(dir, 'r');
+    const server = createServer((request, response) => {
+      let body = '';
+      request.on('data', (chunk: Buffer) => (body += chunk.toString()));
+      request.on('end', () => {
+        asked.push(`${node} ${request.url} ${body}`);
+        response.end(JSON.stringify(answer));
+      });
+    });
+    await new Promise<void>((listening) => server.listen(`/proc/self/fd/${fd}/host.sock`, listening));
+    t.after(async () => {
+      server.closeAllConnections();
+      await new Promise((closed) => server.close(closed));
+      closeSync(fd);
+    });
+  }
+  const run: Scene['run'] = async (words, { node, files = {} } = {}) => {
+    let text = '';
+    const out = (mark: string) => ({ write: (part: string) => (text += `${mark}${part}`) });
+    const readFile = (path: string) => {
+      const file = files[path];
+      if (file === undefined) throw new Error('no such file');
+      return file;
+    };
+    const code = await runHost({
+      dataDir,
+      node,
+      words: words.split(' ').filter((word) => word !== ''),
+      stdout: out(''),
+      stderr: out('! '),
+      readFile,
+    });
+    return `${code} ${text}`;
+  };
+  return { dataDir, asked, run };
+}
+
+const done = { status: { code: 0, message: 'Done' } };
+const VM = '{"vmId":"a","memSize":"5"}';
+
+const calls: Record<string, { words: string; files?: Record<string, string>; want: string }> = {
+  'list asks for everything': { words: 'list', want: '/host/v1/list {"fullStatus":true,"vmList":[]}' },
+  'list ids asks for ids': { words: 'list ids vms:a,b', want: '/host/v1/list {"onlyUUID":true,"vmList":["a","b"]}' },
+  'create takes a file': { words: 'create vm.json', files: { 'vm.json': VM }, want: `/host/v1/create ${VM}` },
+  'create takes words': { words: 'create vmId=a memSize=5', want: `/host/v1/create ${VM}` },
+  'create takes words above a file': {
+    words: 'create vm.json memSize=7 devices=[]',
+    files: { 'vm.json': VM },
+    want: '/host/v1/create {"vmId":"a","memSize":"7","devices":[]}',
+  },
+  'destroy takes an id': { words: 'destroy a', want: '/host/v1/destroy {"vmId":"a"}' },
+  'getAllVmStats takes nothing': { words: 'getAllVmStats', want: '/host/v1/getAllVmStats {}' },
+  'hotplugDisk takes a whole call': {
+    words: 'hotplugDisk d.json',
+    files: { 'd.json': VM },
+    want: `/host/v1/hotplugDisk ${VM}`,
+  },
+  'hotunplugNic takes an id and words': {
+    words: 'hotunplugNic a macAddr=m',
+    want: '/host/v1/hotunplugNic {"vmId":"a","nic":{"macAddr":"m"}}',
+  },
+};
+
+for (const [name, { words, files = {}, want }] of Object.entries(calls)) {
+  test(name, async (t) => {
+    const scene = await startScene(t, ['node-1'], done);
+    assert.match(await scene.run(words, { files }), /^0 /);
+    assert.deepEqual(scene.asked, [`node-1 ${want}`]);
+  });
+}
+
+const mistakes: Record<string, { words: string; want: string }> = {
+  'an unknown verb': { words: 'format', want: 'unknown verb "format"; expected one of list, getAllVmStats, create' },
+  'an unknown view': { words: 'list short', want: 'unknown view "short"' },
+  'an empty list of VMs': { words: 'list vms:', want: '"vms:" names no VM' },
+  'a file that is not there': { words: 'create none.json', want: 'Cannot read none.json: no such file' },
+  'a file that is no JSON': { words: 'create bad.json', want: 'bad.json is no JSON: ' },
+  'a file with a list': { words: 'create list.json', want: 'list.json is no JSON object' },
+  'a word that is no pair': { words: 'create a=1 b', want: 'unexpected argument "b"; expected key=value' },
+  'a VM without a name': { words: 'destroy', want: 'expected one vmId' },
+  'nothing to create': { words: 'create', want: 'nothing is said about it' },
+};
+
+for (const [name, { words, want }] of Object.entries(mistakes)) {
+  test(`${name} is told, and nobody is asked`, async (t) => {
+    const scene = await startScene(t, ['node-1'], done);
+    const told = await scene.run(words, { files: { 'bad.json': '{', 'list.json': '[]' } });
+    assert.ok(told.startsWith(`1 ! ${want}`), told);
+    assert.deepEqual(scene.asked, []);
+  });
+}
+
+test('a refusal of the host is its code and its message', async (t) => {
+  const scene = await startScene(t, ['node-1'], { status: { code: 4, message: 'Virtual machine already exists' } });
+  assert.equal(await scene.run('create vmId=a'), '1 ! 4 Virtual machine already exists\n');
+});
+
+test('of several nodes, one must be named', async (t) => {
+  const scene = await startScene(t, ['node-2', 'node-1'], done);
+  assert.equal(await scene.run('list'), '1 ! this data directory has node-1, node-2; choose one with --node\n');
+  assert.equal(await scene.run('destroy a', { node: 'node-2' }), '0 Done\n');
+  assert.equal(
+    await scene.run('list', { node: 'n' }),
+    `1 ! there is no node "n": ${scene.dataDir} has node-1, node-2\n`,
+  );
+  assert.deepEqual(scene.asked, ['node-2 /host/v1/destroy {"vmId":"a"}']);
+});
+
+test('a node whose agent is not there is told as such', async (t) => {
+  const scene = await startScene(t, [], done);
+  const dir = join(scene.dataDir, 'nodes', 'node-1');
+  mkdirSync(dir, { recursive: true });
+  const want = `1 ! Cannot reach the node in ${dir}: no agent serves it; expected one that selfsame up has started\n`;
+  assert.equal(await scene.run('list'), want);
+  writeFileSync(join(dir, 'host.sock'), '');
+  assert.equal(await scene.run('list'), want);
+});
+
+test('what was left out is told beside the VM', async (t) => {
+  const vm = { vmId: 'a', status: 'Up' as const };
+  const scene = await startScene(t, ['node-1'], { ...done, vmList: [vm], notes: ['a disk is left out'] });
+  assert.equal(await scene.run('create vmId=a'), '0 ! Note: a disk is left out\n\na\n\tStatus = Up\n');
+});
+
+test('help needs no node', async (t) => {
+  const scene = await startScene(t, [], done);
+  assert.match(await scene.run('list --help'), /^0 list\n {12}\[view\] \[vms:vmId1,vmId2\]\n/);
+  assert.match(await scene.run('help'), /hotunplugNic\n {12}FILE.json \| vmId key=value/);
+});

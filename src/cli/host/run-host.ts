@@ -1,0 +1,119 @@
+/** `selfsame host VERB ...`: the host API of a node of this machine, for people and scripts. */
+import { HOST_VERBS, type HostAnswer, type HostVerb, type HostVm } from '#api/host-api.ts';
+import { CommandError } from '#cli/flags.ts';
+import { findNode } from '#cli/host/find-node.ts';
+import { callHost } from '#cli/host/host-client.ts';
+import { LIST_USAGE, longText, parseList, tableText } from '#cli/host/list-command.ts';
+import { readDeviceCall, readParameters, type Parameters, type ReadFile } from '#cli/host/read-parameters.ts';
+import { messageOf } from '#cli/message-of.ts';
+import { unreachable } from '#lib/invariant.ts';
+
+export interface HostCall {
+  /** Of selfsame up, or of one node. */
+  readonly dataDir: string;
+  readonly node: string | undefined;
+  /** The verb and what follows. */
+  readonly words: readonly string[];
+  readonly stdout: { write(text: string): unknown };
+  readonly stderr: { write(text: string): unknown };
+  readonly readFile: ReadFile;
+}
+
+const USAGES: Readonly<Record<HostVerb, string>> = {
+  list: LIST_USAGE,
+  getAllVmStats: 'getAllVmStats\n            Tells the state of every VM, and a hash that changes with its devices.\n',
+  create:
+    'create\n            FILE.json | key=value ...\n            Starts a VM. Required are vmId, memSize and display; docs/host-api.md has all of it.\n',
+  destroy: 'destroy\n            vmId\n            Switches a VM off.\n',
+  hotplugDisk: pluggingUsage('hotplugDisk', 'drive', 'Plugs a disk in.'),
+  hotunplugDisk: pluggingUsage('hotunplugDisk', 'drive', 'Takes a disk away, by its path or its deviceId.'),
+  hotplugNic: pluggingUsage('hotplugNic', 'nic', 'Plugs a network card in.'),
+  hotunplugNic: pluggingUsage('hotunplugNic', 'nic', 'Takes a network card away, by its macAddr or its deviceId.'),
+};
+
+function pluggingUsage(verb: string, key: string, text: string): string {
+  return `${verb}\n            FILE.json | vmId key=value ...\n            ${text} The file has vmId and ${key}.\n`;
+}
+
+/** The exit code: 0 or 1. Errors are one line on stderr, those of the host with their code. */
+export async function runHost(call: HostCall): Promise<number> {
+  try {
+    return await dispatch(call);
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error;
+    call.stderr.write(`${messageOf(error).trim()}\n`);
+    return 1;
+  }
+}
+
+async function dispatch(call: HostCall): Promise<number> {
+  const [name, ...words] = call.words;
+  if (name === undefined || name === 'help' || isHelp(name)) {
+    call.stdout.write(Object.values(USAGES).join('\n'));
+    return 0;
+  }
+  const verb = HOST_VERBS.find((known) => known === name);
+  if (verb === undefined) throw new CommandError(`unknown verb "${name}"; expected one of ${HOST_VERBS.join(', ')}`);
+  if (words.some(isHelp)) {
+    call.stdout.write(USAGES[verb]);
+    return 0;
+  }
+  const ask = (asked: HostVerb, parameters: Parameters) =>
+    callHost(findNode(call.dataDir, call.node), asked, parameters);
+  if (verb === 'list') return await list(words, ask, call);
+  const answer = await ask(verb, parametersOf(verb, words, call.readFile));
+  if (!isDone(answer, call)) return 1;
+  for (const note of answer.notes ?? []) call.stderr.write(`Note: ${note}\n`);
+  const told = [...(answer.vmList ?? []), ...(answer.statsList ?? [])];
+  const text = told.map((item) => (typeof item === 'string' ? `${item}\n` : longText({ ...item }))).join('');
+  call.stdout.write(text === '' && verb !== 'getAllVmStats' ? `${answer.status.message}\n` : text);
+  return 0;
+}
+
+type Ask = (verb: HostVerb, parameters: Parameters) => Promise<HostAnswer>;
+
+async function list(words: readonly string[], ask: Ask, call: HostCall): Promise<number> {
+  const { view, vmList } = parseList(words);
+  const answer = await ask('list', view === 'ids' ? { onlyUUID: true, vmList } : { fullStatus: true, vmList });
+  if (!isDone(answer, call)) return 1;
+  const found = answer.vmList ?? [];
+  if (view === 'ids') call.stdout.write((found as readonly string[]).map((id) => `${id}\n`).join(''));
+  else if (view === 'long') call.stdout.write(found.map((vm) => longText(vm as HostVm)).join(''));
+  else {
+    const stats = await ask('getAllVmStats', {});
+    if (!isDone(stats, call)) return 1;
+    call.stdout.write(tableText(found as readonly HostVm[], stats.statsList ?? []));
+  }
+  return 0;
+}
+
+function isDone({ status }: HostAnswer, { stderr }: HostCall): boolean {
+  if (status.code === 0) return true;
+  stderr.write(`${status.code} ${status.message}\n`);
+  return false;
+}
+
+function parametersOf(verb: Exclude<HostVerb, 'list'>, words: readonly string[], readFile: ReadFile): Parameters {
+  switch (verb) {
+    case 'create':
+      return readParameters(words, readFile);
+    case 'getAllVmStats':
+      if (words[0] !== undefined) throw new CommandError(`unexpected argument "${words[0]}"`);
+      return {};
+    case 'destroy': {
+      const [vmId, surplus] = words;
+      if (vmId === undefined || surplus !== undefined) throw new CommandError('expected one vmId');
+      return { vmId };
+    }
+    case 'hotplugDisk':
+    case 'hotunplugDisk':
+      return readDeviceCall(words, 'drive', readFile);
+    case 'hotplugNic':
+    case 'hotunplugNic':
+      return readDeviceCall(words, 'nic', readFile);
+    default:
+      return unreachable(verb);
+  }
+}
+
+const isHelp = (word: string) => word === '--help' || word === '-h';

@@ -1,0 +1,40 @@
+/**
+ * The one way in which a guest begins, whoever asks for it: defined from an instance, then created. What is wrong with
+ * it comes back as a value; what is wrong with us is thrown.
+ */
+import type { FieldError } from '#kube/field-error.ts';
+import { defineDomain, type DefineInput } from '#node/definition/define-domain.ts';
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import { HypervisorError, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
+
+export interface CreateWish {
+  readonly paused?: boolean;
+  readonly origin?: DomainDefinition['origin'];
+  /** What else the guest must be like. */
+  check?(definition: DomainDefinition): readonly FieldError[];
+}
+
+export type CreateOutcome =
+  | { readonly is: 'created'; readonly notes: readonly string[] }
+  /** There can be no such guest. */
+  | { readonly is: 'refused'; readonly problems: readonly FieldError[] }
+  | { readonly is: 'failed'; readonly permanent: boolean; readonly message: string };
+
+export async function createDomain(
+  input: DefineInput,
+  { paused = false, origin, check = () => [] }: CreateWish,
+  { hypervisor, signal }: { readonly hypervisor: Hypervisor; readonly signal: AbortSignal },
+): Promise<CreateOutcome> {
+  const defined = defineDomain(input);
+  if (defined.problems !== undefined) return { is: 'refused', problems: defined.problems };
+  const definition = origin === undefined ? defined.definition : { ...defined.definition, origin };
+  const problems = check(definition);
+  if (problems.length > 0) return { is: 'refused', problems };
+  try {
+    await hypervisor.create(definition, { paused, signal });
+  } catch (error) {
+    if (!(error instanceof HypervisorError)) throw error;
+    return { is: 'failed', permanent: error.permanent, message: error.message };
+  }
+  return { is: 'created', notes: defined.notes };
+}

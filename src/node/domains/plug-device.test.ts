@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+import { notFound } from '#kube/api-error.ts';
+import type { DiskDevice } from '#node/definition/domain-definition.ts';
+import { aVmi, VMI_UID } from '#node/definition/testing/a-vmi.ts';
+import { plugDevice } from '#node/domains/plug-device.ts';
+import { createFakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
+import { aDefinition, aDisk } from '#node/hypervisor/testing/a-definition.ts';
+import type { Volumes } from '#node/volumes-port.ts';
+
+const onClaim = (claim: string) => ({ path: `/claims/${claim}`, format: 'raw' as const });
+const DEVICE = { id: 'disk-data', type: 'disk', name: 'data', is: 'missing' } as const;
+
+/** A guest that has, of its disk, what an earlier try left. */
+async function plugInto(left: readonly DiskDevice[]) {
+  const hypervisor = createFakeHypervisor({ clock: new FakeClock() });
+  await hypervisor.adopt();
+  const { devices } = aDefinition();
+  await hypervisor.create(aDefinition({ id: VMI_UID, devices: [...devices, ...left] }));
+  const volumes: Pick<Volumes, 'prepare'> = {
+    prepare: async () => ({ is: 'ready', volumes: new Map([['data', { source: onClaim('b'), readonly: false }]]) }),
+  };
+  const vmi = aVmi(
+    { devices: { disks: [{ name: 'data', disk: { bus: 'virtio' } }] } },
+    { volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'b', hotpluggable: true } }] },
+  );
+  const client = { get: () => Promise.reject(notFound('x', 'y')), list: () => Promise.reject(notFound('x', 'y')) };
+  const parts = { client, hypervisor, volumes: volumes as Volumes, signal: new AbortController().signal };
+  const outcome = await plugDevice(vmi, DEVICE, parts);
+  const disk = hypervisor.inspect(VMI_UID)?.definition.devices.find(({ id }) => id === DEVICE.id);
+  return { outcome, path: disk?.type === 'disk' ? disk.source?.path : undefined };
+}
+
+test('a disk is plugged in', async () => {
+  assert.deepEqual(await plugInto([]), { outcome: { is: 'plugged' }, path: '/claims/b' });
+});
+
+test('a disk that an earlier try has plugged in is there', async () => {
+  const left = aDisk('data', 4, onClaim('b')) as DiskDevice;
+  assert.deepEqual(await plugInto([left]), { outcome: { is: 'plugged' }, path: '/claims/b' });
+});
+
+test('one on another claim, which an earlier try has plugged in, is not taken for it', async () => {
+  const left = aDisk('data', 4, onClaim('a')) as DiskDevice;
+  const { outcome, path } = await plugInto([left]);
+  assert.deepEqual([outcome.is, path], ['waiting', '/claims/a']);
+});

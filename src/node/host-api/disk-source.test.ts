@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { sourceKey, sourceOf } from '#node/host-api/disk-source.ts';
+
+const DIR = '/nodes/n1/host-images';
+const volume = { poolID: 'p', domainID: 'd', imageID: 'i', volumeID: 'v' };
+
+const cases: Record<string, { drive: Record<string, unknown>; want: string }> = {
+  'a path below host-images': { drive: { path: `${DIR}/a/b.img` }, want: 'file a/b.img' },
+  'a path from host-images on': { drive: { path: 'a/b.img' }, want: 'file a/b.img' },
+  'a path of the hosts of old': { drive: { path: '/rhev/data-center/p/x.iso' }, want: 'file p/x.iso' },
+  'the four ids of a volume': { drive: volume, want: 'file p/d/images/i/v' },
+  'the four ids and the path of the same file': {
+    drive: { ...volume, path: '/rhev/data-center/p/d/images/i/v' },
+    want: 'file p/d/images/i/v',
+  },
+  'a GUID': { drive: { GUID: '3600' }, want: 'lun 3600 ' },
+  'a UUID': { drive: { UUID: 'abc', GUID: '' }, want: 'lun  abc' },
+  nothing: { drive: { path: '' }, want: 'none' },
+  'a path elsewhere': { drive: { path: '/etc/shadow' }, want: `path "/etc/shadow" is no file below ${DIR}` },
+  'a way out': { drive: { path: `${DIR}/../x` }, want: `path "${DIR}/../x" is no file below ${DIR}` },
+  'a way out by relative names': { drive: { path: 'a/../../x' }, want: `path "a/../../x" is no file below ${DIR}` },
+  'a directory': { drive: { path: `${DIR}/` }, want: `path "${DIR}/" is no file below ${DIR}` },
+  'a path with a zero byte': { drive: { path: 'a\0b' }, want: String.raw`path "a\u0000b" is none` },
+  'a path that is no text': { drive: { path: { a: 1 } }, want: 'path {"a":1} is none' },
+  'three ids of four': {
+    drive: { ...volume, volumeID: '' },
+    want: 'expected all of poolID, domainID, imageID, volumeID, each of them a plain name',
+  },
+  'an id that is a way out': {
+    drive: { ...volume, imageID: '..' },
+    want: 'expected all of poolID, domainID, imageID, volumeID, each of them a plain name',
+  },
+  'two at a time': {
+    drive: { path: 'a', GUID: '3600' },
+    want: 'expected one of path, poolID + domainID + imageID + volumeID, GUID and UUID',
+  },
+  'a GUID and a UUID': { drive: { UUID: 'a', GUID: 'b' }, want: 'expected either a GUID or a UUID' },
+};
+
+for (const [name, { drive, want }] of Object.entries(cases)) {
+  test(`a drive with ${name}`, () => {
+    const source = sourceOf(drive, DIR);
+    const told = source.is === 'wrong' ? source.fault : (sourceKey(source) ?? source.is);
+    assert.equal(told, want);
+  });
+}

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { HostDevice, HostVm } from '#api/host-api.ts';
+import { aVm, startHostScene } from '#node/host-api/testing/host-scene.ts';
+
+function place({ address }: HostDevice): string {
+  if (address === undefined || address === '') return '';
+  const { type, bus, slot, unit } = address;
+  return type === 'pci' ? `pci ${bus} ${slot}` : `${type} ${bus} ${unit}`;
+}
+
+function places({ devices }: HostVm): Record<string, string> {
+  return Object.fromEntries(devices.map((device) => [String(device.alias), place(device)]));
+}
+
+const network = {
+  macAddr: '00:1a:4a:16:99:42,00:1a:4a:16:99:43',
+  nicModel: 'pv,rtl8139',
+};
+
+test('an old VM stands where managers of old had it', async (t) => {
+  const scene = await startHostScene(t);
+  scene.image('p/d/images/i/v1', 'x');
+  for (const name of ['b.img', 'c.img', 'w.vfd', 'w.iso']) scene.image(name);
+  const volume = { poolID: 'p', domainID: 'd', imageID: 'i', volumeID: 'v1' };
+  const drives = [
+    { path: 'b.img', if: 'virtio' },
+    { ...volume, format: 'raw', if: 'virtio', boot: 'true' },
+    { path: 'c.img', if: 'ide' },
+  ];
+  const more = { floppy: 'w.vfd', cdrom: '/rhev/data-center/w.iso', soundDevice: 'ich6', spiceMonitors: '2' };
+  const created = await scene.call('create', { ...aVm, display: 'qxl', boot: 'cdn', drives, ...network, ...more });
+  assert.equal(created.status.message, 'Done');
+  assert.equal(created.notes?.length, 2);
+  for (const note of created.notes) assert.match(note, /"dev-video[01]" \(video\/qxl\) is a standard VGA/);
+  const vm = await scene.vm();
+  assert.deepEqual(places(vm), {
+    'dev-video0': 'pci 0x00 0x02',
+    'dev-video1': 'pci 0x00 0x03',
+    // The disk that it boots from is the first of all.
+    'disk-virtio1': 'pci 0x00 0x04',
+    'disk-virtio0': 'pci 0x00 0x05',
+    'nic-net0': 'pci 0x00 0x06',
+    'nic-net1': 'pci 0x00 0x07',
+    'dev-sound0': 'pci 0x00 0x08',
+    'disk-ide2': 'drive 1 0',
+    'disk-ide0': 'drive 0 0',
+    'disk-fdc0': 'drive 0 0',
+  });
+  assert.equal(vm['boot'], 'cdn');
+  assert.equal(vm['soundDevice'], 'ich6', 'old keys are told back');
+  assert.deepEqual(vm['drives'], drives);
+});
+
+test('devices that nobody manages come in custom properties, and keep their places', async (t) => {
+  const scene = await startHostScene(t);
+  const address = { type: 'pci', domain: '0x0000', bus: '0x00', slot: '0x0b', function: '0x0' };
+  const custom = {
+    device_a1: JSON.stringify({ type: 'controller', device: 'virtio-serial', address }),
+    device_b2: 'VmDevice {type=controller}',
+    sap_agent: 'true',
+  };
+  assert.equal(await scene.status('create', { ...aVm, custom, devices: [] }), '0 Done');
+  const vm = await scene.vm();
+  assert.deepEqual(vm['custom'], custom);
+  const found = vm.devices.find(({ deviceId }) => deviceId === 'a1');
+  assert.deepEqual(found?.address, address);
+  assert.equal(found?.managed, false);
+});
+
+test('an optional disk that is not there is left out, and the answer says so', async (t) => {
+  const scene = await startHostScene(t);
+  const disk = { type: 'disk', device: 'disk', path: 'none.img', optional: 'true' };
+  const { status, notes } = await scene.call('create', { ...aVm, devices: [disk] });
+  assert.equal(status.code, 0);
+  assert.match(notes?.join() ?? '', /^devices\[0\] is left out: .*there is none$/);
+  assert.deepEqual(
+    (await scene.vm()).devices.filter(({ type }) => type === 'disk'),
+    [],
+  );
+});
+
+test('what this host has no hardware for is left out, and the answer says so', async (t) => {
+  const scene = await startHostScene(t);
+  const smartcard = { type: 'smartcard', device: 'smartcard', specParams: { mode: 'host' } };
+  const graphics = { type: 'graphics', device: 'vnc' };
+  const { notes } = await scene.call('create', { ...aVm, devices: [smartcard, graphics] });
+  assert.equal(notes?.length, 1);
+  assert.match(notes[0] ?? '', /"dev-smartcard0" \(smartcard\/smartcard\) is left out: no such hardware/);
+});
+
+test('a guest has what was sent, and nothing else', async (t) => {
+  const scene = await startHostScene(t);
+  const sound = { type: 'sound', device: 'ich6' };
+  await scene.call('create', {
+    ...aVm,
+    devices: [sound, { type: 'balloon', device: 'memballoon', specParams: { model: 'none' } }],
+  });
+  assert.deepEqual(Object.keys(places(await scene.vm())), ['dev-sound0']);
+});
+
+test('a kernel of host-images boots the guest', async (t) => {
+  const scene = await startHostScene(t);
+  const [kernel, initrd] = [scene.image('vmlinuz'), scene.image('initrd.gz')];
+  assert.equal(await scene.status('create', { ...aVm, devices: [], kernel, initrd, kernelArgs: 'quiet' }), '0 Done');
+  const definition = scene.hypervisor().inspect(aVm.vmId)?.definition;
+  assert.deepEqual(definition?.kernel, { kernelPath: kernel, initrdPath: initrd, arguments: 'quiet' });
+});
+
+test('devices as VMs of launcher pods are listed with are understood', async (t) => {
+  const scene = await startHostScene(t);
+  const devices = [
+    { type: 'disk', device: 'disk', deviceId: 'disk-root', specParams: { bus: 'scsi' }, path: scene.image('a.img') },
+    { type: 'interface', device: 'e1000e', deviceId: 'nic-default', name: 'default' },
+    { type: 'console', device: 'serial', deviceId: 'serial0' },
+  ];
+  assert.equal(await scene.status('create', { ...aVm, emulatedMachine: 'q35', devices }), '0 Done');
+  const definition = scene.hypervisor().inspect(aVm.vmId)?.definition.devices ?? [];
+  assert.deepEqual(
+    definition.flatMap((device) => {
+      if (device.type === 'disk') return [device.bus];
+      return device.type === 'interface' ? [device.model] : [];
+    }),
+    ['e1000e', 'scsi'],
+  );
+});

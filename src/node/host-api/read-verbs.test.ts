@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { HOST_CODES, type HostVerb, type HostVm } from '#api/host-api.ts';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+import { silentLog } from '#lib/log.ts';
+import { DeviceBook } from '#node/domains/device-book.ts';
+import { Turns } from '#node/domains/turns.ts';
+import { openHostApi } from '#node/host-api/host-api.ts';
+import { createFakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
+import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
+
+/** `a` was read, `b` is paused and was not, `c` has ended. */
+async function aScene() {
+  const clock = new FakeClock();
+  const hypervisor = createFakeHypervisor({ clock });
+  await hypervisor.adopt();
+  for (const id of ['a', 'b', 'c']) {
+    await hypervisor.create(aDefinition({ id, name: `default/${id}` }), { paused: id === 'b' });
+  }
+  hypervisor.guest('c').shutDown();
+  const book = new DeviceBook({ hypervisor, clock });
+  await book.read('a');
+  const host = await openHostApi({
+    dir: undefined,
+    guestUser: undefined,
+    hypervisor,
+    book,
+    turns: new Turns(),
+    capabilities: await hypervisor.capabilities(),
+    clock,
+    log: silentLog,
+  });
+  const call = (verb: HostVerb, parameters: Record<string, unknown> = {}) =>
+    host.call(verb, parameters, { signal: new AbortController().signal });
+  return { book, call };
+}
+
+test('list tells ids, states, or all there is to know', async () => {
+  const { book, call } = await aScene();
+  assert.deepEqual(await call('list', { onlyUUID: true }), { status: HOST_CODES.done, vmList: ['a', 'b', 'c'] });
+  assert.deepEqual((await call('list')).vmList, [
+    { vmId: 'a', status: 'Up' },
+    { vmId: 'b', status: 'Paused' },
+    { vmId: 'c', status: 'Down' },
+  ]);
+  const { vmList = [] } = await call('list', { fullStatus: true });
+  const [read, unread] = vmList as HostVm[];
+  const { devices, ...rest } = read!;
+  assert.deepEqual(rest, {
+    vmId: 'a',
+    vmName: 'default/a',
+    status: 'Up',
+    emulatedMachine: 'pc-q35-7.2',
+    memSize: 64,
+    smp: '1',
+    uuid: '5d307ca9-b3ef-428c-8861-06e72d69f223',
+    hash: book.get('a')!.hash,
+    deviceRevision: book.get('a')!.revision,
+  });
+  assert.deepEqual(
+    devices.map(({ deviceId, alias }) => [deviceId, alias]),
+    book.get('a')!.devices.map(({ id }) => [id, id]),
+  );
+  // Not read yet: what was asked for, and no word that it is so.
+  assert.deepEqual([unread!.hash, unread!.deviceRevision], [undefined, undefined]);
+  assert.deepEqual(
+    unread!.devices.map(({ deviceId }) => deviceId),
+    devices.map(({ deviceId }) => deviceId),
+  );
+});
+
+test('list leaves out what it was not asked for, and what it does not know', async () => {
+  const { call } = await aScene();
+  const { vmList } = await call('list', { vmList: ['c', 'nobody', 'a', 'c'], onlyUUID: true });
+  assert.deepEqual(vmList, ['c', 'a']);
+  assert.equal((await call('list', { vmList: 'a' })).status.code, HOST_CODES.unexpected.code);
+});
+
+test('statistics have the hash of those that were read', async () => {
+  const { book, call } = await aScene();
+  assert.deepEqual((await call('getAllVmStats')).statsList, [
+    { vmId: 'a', status: 'Up', hash: book.get('a')!.hash },
+    { vmId: 'b', status: 'Paused' },
+    { vmId: 'c', status: 'Down' },
+  ]);
+});
+
+test('what only reads does nothing else', async () => {
+  const { call } = await aScene();
+  assert.equal((await call('destroy', { vmId: 'a' })).status.code, HOST_CODES.unexpected.code);
+});

@@ -1,0 +1,107 @@
+/** A VM of the host API as a real guest sees it: what list tells is where its devices are, also when it is created again. */
+import assert from 'node:assert/strict';
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { HostDevice, HostVerb, HostVm } from '#api/host-api.ts';
+import { systemClock } from '#lib/clock.ts';
+import { silentLog } from '#lib/log.ts';
+import { pciAddressFromMap, printPciAddress } from '#node/definition/addresses/pci-address.ts';
+import { DeviceBook } from '#node/domains/device-book.ts';
+import { Turns } from '#node/domains/turns.ts';
+import { openHostApi } from '#node/host-api/host-api.ts';
+import type { HostApi } from '#node/endpoint/endpoint-agent.ts';
+import { guestUser, openQemu } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
+import { lastReport, type GuestReport } from '#test/support/guest-report.ts';
+
+const VM_ID = '27c61cea-f4fd-47e9-84e8-d1598f32ccc0';
+const GUEST = join(import.meta.dirname, '../../.cache/guest');
+const PATIENCE_MS = 180_000;
+const MIB = 1024 * 1024;
+
+const dir = mkdtempSync(join(tmpdir(), 'selfsame-host-api-'));
+const hypervisor = openQemu(dir);
+let api: HostApi;
+
+before(async () => {
+  await hypervisor.adopt();
+  const book = new DeviceBook({ hypervisor, clock: systemClock });
+  const capabilities = await hypervisor.capabilities();
+  const parts = { hypervisor, book, turns: new Turns(), capabilities, clock: systemClock, log: silentLog };
+  api = await openHostApi({ dir, guestUser, ...parts });
+  const images = join(dir, 'host-images');
+  for (const file of ['vmlinuz', 'initrd.gz']) copyFileSync(join(GUEST, file), join(images, file));
+  for (const file of ['a', 'b', 'c']) writeFileSync(join(images, file), Buffer.alloc(MIB));
+});
+
+after(async () => {
+  await hypervisor.destroy(VM_ID);
+  await hypervisor.close();
+  rmSync(dir, { recursive: true });
+});
+
+async function call(verb: HostVerb, parameters: Readonly<Record<string, unknown>>): Promise<HostVm> {
+  const { status, vmList = [] } = await api.call(verb, parameters, { signal: new AbortController().signal });
+  assert.deepEqual(status, { code: 0, message: 'Done' });
+  return vmList[0] as HostVm;
+}
+
+/** What the guest says of itself, at its boot or when it is asked. */
+async function report(tag: string, ask?: string): Promise<GuestReport> {
+  if (ask !== undefined) {
+    const console = await hypervisor.openConsole(VM_ID);
+    console.write(`${ask}\n`);
+    console.resume();
+  }
+  const end = systemClock.elapsed() + PATIENCE_MS;
+  for (;;) {
+    const text = (await hypervisor.readConsoleLog(VM_ID)).toString();
+    const found = lastReport(text, tag);
+    if (found !== undefined) return found;
+    assert.ok(systemClock.elapsed() < end, `the guest has not reported "${tag}": ${text.slice(-500)}`);
+    await delay(200);
+  }
+}
+
+const where = ({ address }: HostDevice): string => {
+  const pci = address === undefined || address === '' ? undefined : pciAddressFromMap(address);
+  return pci === undefined ? '' : printPciAddress(pci);
+};
+
+/** By serial or MAC address, as list tells it and as the guest sees it. */
+const toldPlaces = ({ devices }: HostVm) =>
+  Object.fromEntries(
+    devices.flatMap((device) => {
+      const name = device['serial'] ?? device['macAddr'];
+      return typeof name === 'string' ? [[name, where(device)]] : [];
+    }),
+  );
+const seenPlaces = ({ disks, nics }: GuestReport) =>
+  Object.fromEntries([
+    ...disks.filter(({ serial }) => serial !== '').map(({ serial, pci }) => [serial, pci]),
+    ...nics.map(({ mac, pci }) => [mac, pci]),
+  ]);
+
+test('what list tells is what the guest sees, plugged, unplugged, and created again', async () => {
+  const disk = (name: string) => ({ type: 'disk', device: 'disk', iface: 'virtio', path: name, serial: `S-${name}` });
+  const nic = { type: 'interface', device: 'bridge', nicModel: 'pv', macAddr: '02:00:00:00:00:0a' };
+  const devices = [disk('a'), disk('b'), nic, { type: 'console', device: 'console' }];
+  const kernel = { kernel: 'vmlinuz', initrd: 'initrd.gz', kernelArgs: 'console=ttyS0 quiet' };
+  const created = await call('create', { vmId: VM_ID, memSize: 160, display: 'vnc', ...kernel, devices });
+  const booted = await report('boot');
+  assert.equal(booted.facts['uuid'], VM_ID);
+  assert.deepEqual(seenPlaces(booted), toldPlaces(created));
+
+  const plugged = await call('hotplugDisk', { vmId: VM_ID, drive: disk('c') });
+  assert.deepEqual(seenPlaces(await report('plugged', 'probe plugged')), toldPlaces(plugged));
+  const unplugged = await call('hotunplugDisk', { vmId: VM_ID, drive: { path: 'a' } });
+  assert.deepEqual(seenPlaces(await report('unplugged', 'probe unplugged')), toldPlaces(unplugged));
+  assert.deepEqual(Object.keys(toldPlaces(unplugged)).sort(), ['02:00:00:00:00:0a', 'S-b', 'S-c']);
+
+  await call('destroy', { vmId: VM_ID });
+  const again = await call('create', unplugged);
+  assert.equal(again.hash, unplugged.hash);
+  assert.deepEqual(seenPlaces(await report('boot')), toldPlaces(unplugged));
+});
