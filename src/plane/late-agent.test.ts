@@ -19,6 +19,16 @@ function noting(asked: string[]): EndpointAgent {
       asked.push(`openConsole ${id}`);
       return new PassThrough();
     },
+    disks: {
+      async open(namespace, claim) {
+        asked.push(`open ${namespace}/${claim}`);
+        return { header: { size: 0, format: 'raw', virtualSize: 0 }, chunks: async function* () {}, async close() {} };
+      },
+      async replace(namespace, claim) {
+        asked.push(`replace ${namespace}/${claim}`);
+        return { async receive() {}, async close() {} };
+      },
+    },
     host: {
       async call(verb, parameters) {
         asked.push(`${verb} ${JSON.stringify(parameters)}`);
@@ -38,6 +48,8 @@ const calls: Record<string, (agent: EndpointAgent) => unknown> = {
   'openConsole u': (agent) => agent.openConsole('u'),
   'list {"vmList":["u"]}': (agent) =>
     agent.host?.call('list', { vmList: ['u'] }, { signal: new AbortController().signal }),
+  'open ns/data': (agent) => agent.disks?.open('ns', 'data'),
+  'replace ns/data': (agent) => agent.disks?.replace('ns', 'data'),
   'logs ns/pod/compute': (agent) => agent.logs('ns', 'pod', 'compute'),
 };
 

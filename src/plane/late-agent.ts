@@ -20,6 +20,10 @@ export function lateAgent(): { readonly agent: EndpointAgent; is(agent: Endpoint
       reset: async (id) => await now().reset(id),
       openConsole: async (id) => await now().openConsole(id),
       logs: (namespace, pod, container) => now().logs(namespace, pod, container),
+      disks: {
+        open: async (namespace, claim) => await disksOf(now()).open(namespace, claim),
+        replace: async (namespace, claim) => await disksOf(now()).replace(namespace, claim),
+      },
       host: {
         async call(verb, parameters, options) {
           const { host } = now();
@@ -29,4 +33,9 @@ export function lateAgent(): { readonly agent: EndpointAgent; is(agent: Endpoint
       },
     },
   };
+}
+
+function disksOf({ disks }: EndpointAgent): NonNullable<EndpointAgent['disks']> {
+  if (disks === undefined) throw new HypervisorError('Cannot reach disks: this node only pretends to have some');
+  return disks;
 }

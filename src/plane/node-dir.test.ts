@@ -1,5 +1,6 @@
 /** What a node is handed, used as it is meant to be: a node's own rights, and an endpoint that lets in whom it should. */
 import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { request } from 'node:https';
@@ -9,13 +10,14 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test, type TestContext } from 'node:test';
 import type { IncomingMessage } from 'node:http';
+import { HOST_OPERATOR } from '#api/host-api.ts';
 import { loadKubeconfig } from '#client/kubeconfig.ts';
 import { ensurePki } from '#engine/auth/certificates.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
 import { lateAgent } from '#plane/late-agent.ts';
-import { admitNode, nodeDirOf, readEndpointCertificate, sharedDirOf } from '#plane/node-dir.ts';
+import { admitHostOperator, admitNode, nodeDirOf, readEndpointCertificate, sharedDirOf } from '#plane/node-dir.ts';
 
 async function scene(t: TestContext) {
   const dataDir = mkdtempSync(join(tmpdir(), 'selfsame-node-dir-'));
@@ -90,4 +92,14 @@ test('the endpoint stops also under somebody who connected and never said a word
   const closed = once(silent, 'close');
   await endpoint.stop();
   await closed;
+});
+
+test('the operator of hosts has a certificate of its own, which only we may read', async (t) => {
+  const { dataDir, pki } = await scene(t);
+  await admitHostOperator(dataDir, pki);
+  const dir = join(dataDir, 'host-operator');
+  assert.equal(modeOf(dir), 0o700);
+  for (const name of ['client.key', 'client.crt', 'ca.crt']) assert.equal(modeOf(join(dir, name)), 0o600, name);
+  const { subject } = new X509Certificate(readFileSync(join(dir, 'client.crt')));
+  assert.equal(subject, `CN=${HOST_OPERATOR}`);
 });

@@ -10,11 +10,13 @@
  *                          /host-vms/       what was sent of each of them
  *                          /host-disks/     the only files that hostDisk volumes may name, here and in shared/
  *   <data-dir>/shared/volumes/              volumes that every node of this machine reaches
+ *   <data-dir>/host-operator/               ca.crt, client.crt, client.key: who may do everything on every node's host API
  *
  * Guests run as somebody else: below the data directory, which only we may enter, they pass but cannot look around.
  */
 import { chmod, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { HOST_OPERATOR } from '#api/host-api.ts';
 import type { Pki } from '#engine/auth/certificates.ts';
 import { NODES, NODE_USER_PREFIX } from '#engine/auth/groups.ts';
 import { writeKubeconfig } from '#engine/auth/kubeconfig-file.ts';
@@ -47,6 +49,16 @@ export async function admitNode(dataDir: string, name: string, { pki, url }: { p
   await writePrivateFile(join(pkiDir, 'ca.crt'), pki.caPem);
   await writePrivateFile(join(pkiDir, 'endpoint.key'), endpoint.keyPem);
   await writePrivateFile(join(pkiDir, 'endpoint.crt'), endpoint.certPem);
+}
+
+/** For scripts and managers of old that ask nodes over HTTPS. Done again, it renews the certificate. */
+export async function admitHostOperator(dataDir: string, pki: Pki): Promise<void> {
+  const dir = join(dataDir, 'host-operator');
+  await mkdir(dir, { recursive: true, mode: PRIVATE });
+  const { certPem, keyPem } = pki.issueClientCertificate({ user: HOST_OPERATOR, groups: [], days: DAYS });
+  await writePrivateFile(join(dir, 'ca.crt'), pki.caPem);
+  await writePrivateFile(join(dir, 'client.key'), keyPem);
+  await writePrivateFile(join(dir, 'client.crt'), certPem);
 }
 
 export async function ensureNodeDirs(nodeDir: string, sharedDir: string): Promise<void> {

@@ -7,7 +7,7 @@ import type { Client } from '#client/client.ts';
 import { startEngine, type EngineOptions } from '#engine/engine.ts';
 import { LocalServices } from '#engine/services.ts';
 import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
-import { admitNode, nodeDirOf, sharedDirOf } from '#plane/node-dir.ts';
+import { admitHostOperator, admitNode, nodeDirOf, sharedDirOf } from '#plane/node-dir.ts';
 import { NodeProcesses } from '#plane/node-processes.ts';
 import { startOwnParts } from '#plane/own-parts.ts';
 import { createNodeConnections } from '#subresources/node-connections.ts';
@@ -57,6 +57,7 @@ export async function startPlane(options: PlaneOptions): Promise<Plane> {
     ends.push(() => parts.stop());
 
     const names = Array.from({ length: options.nodes }, (_, index) => `node-${index + 1}`);
+    await admitHostOperator(dataDir, pki);
     for (const name of names) await admitNode(dataDir, name, { pki, url });
     const processes = new NodeProcesses({ nodes: names.map((name) => commandOf(options, name)), clock, log });
     ends.push(() => processes.stop());
