@@ -29,6 +29,10 @@ export interface ApiConnection {
   /** These throw ApiError for what the server refuses, CommandError where there is no answer. */
   get(path: string): Promise<unknown>;
   put(path: string, body: unknown): Promise<void>;
+  /** Gives the object as it was created. */
+  post(path: string, body: unknown): Promise<unknown>;
+  /** Only the one of this uid. */
+  remove(path: string, uid: string): Promise<void>;
   /** A JSON merge patch (RFC 7386); gives the object as it is now. */
   patch(path: string, body: unknown): Promise<unknown>;
   openWebSocket(path: string, protocols: readonly string[]): Promise<WebSocketStream>;
@@ -69,7 +73,11 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
     const headers: Record<string, string> = { Accept: 'application/json', 'User-Agent': userAgent, ...extra };
     if (token !== undefined) headers['Authorization'] = `Bearer ${token}`;
     if (impersonate !== undefined) headers['Impersonate-User'] = impersonate;
-    if (body !== undefined) headers['Content-Type'] ??= 'application/json';
+    if (body !== undefined) {
+      headers['Content-Type'] ??= 'application/json';
+      // Told by us: a DELETE would be sent without.
+      headers['Content-Length'] = String(Buffer.byteLength(body));
+    }
     const target = url.pathname.replace(/\/+$/, '') + path;
     const outgoing = { method, host, port: url.port === '' ? 443 : Number(url.port), path: target, headers, agent };
     try {
@@ -92,6 +100,15 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
 
     async put(path, body) {
       await readAnswer(await send('PUT', path, {}, JSON.stringify(body)));
+    },
+
+    async post(path, body) {
+      return parsed(await readAnswer(await send('POST', path, {}, JSON.stringify(body))), `POST ${path}`);
+    },
+
+    async remove(path, uid) {
+      const options = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid } };
+      await readAnswer(await send('DELETE', path, {}, JSON.stringify(options)));
     },
 
     async patch(path, body) {

@@ -37,12 +37,12 @@ export interface CommandDefinition<Table extends FlagTable> {
   readonly example: string;
   readonly flags: Table;
   readonly args: ArgCount;
-  /** Rejects with what is to be shown. */
-  run(context: CommandContext<FlagValues<Table>>): Promise<void>;
+  /** Rejects with what is to be shown. The exit code, where it is not 0. */
+  run(context: CommandContext<FlagValues<Table>>): Promise<number | void>;
 }
 
 export interface Command extends Omit<CommandDefinition<FlagTable>, 'run'> {
-  run(context: CommandContext<never>): Promise<void>;
+  run(context: CommandContext<never>): Promise<number | void>;
 }
 
 export function defineCommand<Table extends FlagTable>(definition: CommandDefinition<Table>): Command {

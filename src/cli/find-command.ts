@@ -52,7 +52,12 @@ function descend(level: Level, shared: FlagTable, argv: readonly string[]): Foun
 
 function levelOf({ summary, commands }: CommandGroup, path: string): Level {
   const names = commands.map(({ name }) => name);
-  return { path, intro: summary, entries: commands, expected: `; expected ${names.join(' or ')}` };
+  return {
+    path,
+    intro: summary,
+    entries: commands,
+    expected: `; expected ${names.join(', ').replace(/, ([^,]*)$/, ' or $1')}`,
+  };
 }
 
 /** The first word that is no flag. Flags of all commands may stand before it; their values are not it. */

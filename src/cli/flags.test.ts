@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { integerFlag, parseArgs, switchFlag, textFlag } from '#cli/flags.ts';
+import { integerFlag, listFlag, parseArgs, switchFlag, textFlag } from '#cli/flags.ts';
 
 const table = {
   namespace: textFlag({ name: 'namespace', short: 'n', help: '' }, 'string'),
@@ -47,3 +47,13 @@ const bad: Record<string, { argv: string[]; message: string }> = {
 for (const [name, { argv, message }] of Object.entries(bad)) {
   test(`refuses ${name}`, () => assert.throws(() => parseArgs(table, argv), { name: 'CommandError', message }));
 }
+
+test('a list has all that was said, in order, and is empty where nothing was', () => {
+  const table = { claim: listFlag({ name: 'claim', short: 'c', help: '' }, 'disk=claim') };
+  assert.deepEqual(parseArgs(table, ['--claim', 'a=b', 'x', '--claim=c=d', '-c', 'e=f']).flags.claim, [
+    'a=b',
+    'c=d',
+    'e=f',
+  ]);
+  assert.deepEqual(parseArgs(table, []).flags.claim, []);
+});

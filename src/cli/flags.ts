@@ -8,8 +8,8 @@ export interface Flag<T> {
   readonly value: string;
   readonly help: string;
   readonly fallback: T;
-  /** Throws CommandError. */
-  parse(text: string, shown: string): T;
+  /** `before`: what the same flag said earlier in the call. Throws CommandError. */
+  parse(text: string, shown: string, before?: T): T;
 }
 
 export type FlagTable = Readonly<Record<string, Flag<unknown>>>;
@@ -43,6 +43,11 @@ export function textFlag(named: Named, value: string): Flag<string | undefined> 
   return { ...named, value, fallback: undefined, parse: (text) => text };
 }
 
+/** May be given several times; each adds one. */
+export function listFlag(named: Named, value: string): Flag<readonly string[]> {
+  return { ...named, value, fallback: [], parse: (text, _, before = []) => [...before, text] };
+}
+
 export function integerFlag<F extends number | undefined>(named: Named, fallback: F): Flag<number | F> {
   return {
     ...named,
@@ -65,7 +70,7 @@ export interface ParsedArgs<Table extends FlagTable> {
   readonly args: readonly string[];
 }
 
-/** Flags may stand anywhere, until `--`; the last of several wins. Throws CommandError. */
+/** Flags may stand anywhere, until `--`; the last of several wins, but for lists. Throws CommandError. */
 export function parseArgs<Table extends FlagTable>(table: Table, argv: readonly string[]): ParsedArgs<Table> {
   const values = new Map<string, unknown>();
   const args: string[] = [];
@@ -93,7 +98,7 @@ function takeLong(table: FlagTable, word: string, rest: string[], values: Values
   const given = equals < 0 ? undefined : word.slice(equals + 1);
   const text = given ?? (flag.value === '' ? 'true' : rest.shift());
   if (text === undefined) throw new CommandError(`flag needs an argument: --${name}`);
-  values.set(key, flag.parse(text, shownFlag(flag)));
+  values.set(key, flag.parse(text, shownFlag(flag), values.get(key)));
 }
 
 /** `-c`, `-cn value`, `-nvalue`, `-n=value`. */
@@ -111,7 +116,7 @@ function takeShort(table: FlagTable, word: string, rest: string[], values: Value
     else if (letters === '') text = rest.shift();
     else [text, letters] = [letters, ''];
     if (text === undefined) throw new CommandError(`flag needs an argument: '${letter}' in ${word}`);
-    values.set(key, flag.parse(text, shownFlag(flag)));
+    values.set(key, flag.parse(text, shownFlag(flag), values.get(key)));
   }
 }
 

@@ -2,10 +2,14 @@
 import { openConnection, type ApiConnection } from '#cli/api-connection.ts';
 import { accessFlags, findAccess, type AccessSources } from '#cli/cluster-access.ts';
 import { argCountFault, type CommandContext, type CommandEntry, type Terminal } from '#cli/command.ts';
+import { addVolume } from '#cli/commands/addvolume.ts';
 import { console } from '#cli/commands/console.ts';
+import { exportGroup } from '#cli/commands/export.ts';
 import { identity } from '#cli/commands/identity.ts';
+import { importGroup } from '#cli/commands/import.ts';
 import { pause } from '#cli/commands/pause.ts';
 import { protect } from '#cli/commands/protect.ts';
+import { removeVolume } from '#cli/commands/removevolume.ts';
 import { reset } from '#cli/commands/reset.ts';
 import { restart } from '#cli/commands/restart.ts';
 import { softReboot } from '#cli/commands/soft-reboot.ts';
@@ -24,10 +28,14 @@ import { raced } from '#lib/raced.ts';
 import { VERSION } from '#lib/version.ts';
 
 export const commands: readonly CommandEntry[] = [
+  addVolume,
   console,
+  exportGroup,
   identity,
+  importGroup,
   pause,
   protect,
+  removeVolume,
   reset,
   restart,
   softReboot,
@@ -61,8 +69,7 @@ export async function runVirtctl(call: Call): Promise<number> {
   const { stderr } = call.terminal;
   const link: { api?: ApiConnection } = {};
   try {
-    await dispatch(call, link);
-    return 0;
+    return (await dispatch(call, link)) ?? 0;
   } catch (error) {
     const mismatch = link.api === undefined ? undefined : await mismatchOf(link.api, call.clock);
     if (mismatch !== undefined) stderr.write(`${mismatch}\n`);
@@ -73,7 +80,7 @@ export async function runVirtctl(call: Call): Promise<number> {
   }
 }
 
-async function dispatch(call: Call, link: { api?: ApiConnection }): Promise<void> {
+async function dispatch(call: Call, link: { api?: ApiConnection }): Promise<number | void> {
   const { program, terminal, clock } = call;
   const found = findCommand(commands, sharedFlags, call);
   if ('overview' in found) {
@@ -110,7 +117,7 @@ async function dispatch(call: Call, link: { api?: ApiConnection }): Promise<void
     terminal,
     clock,
   };
-  await command.run(context as CommandContext<never>);
+  return await command.run(context as CommandContext<never>);
 }
 
 /** As kubectl shows them: each once, however often it comes. */

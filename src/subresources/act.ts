@@ -15,7 +15,7 @@ import { CREATED_BY_LABEL, KUBEVIRT_GROUP } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import type { Client } from '#client/client.ts';
-import { ApiError, conflict, isApiError, MODIFIED } from '#kube/api-error.ts';
+import { ApiError, conflict, isApiError, isUnfitPatch, MODIFIED } from '#kube/api-error.ts';
 import { PODS } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import type { NodeConnections, NodeRequest } from '#subresources/node-connections.ts';
@@ -51,7 +51,7 @@ export async function act(parts: ActParts, asked: Asked): Promise<number> {
       }
       return answer.code;
     } catch (error) {
-      if (!isOutdated(error)) throw error;
+      if (!isUnfitPatch(error)) throw error;
       if (progress.steps > 0 || tries === MAX_TRIES) throw changedMeanwhile(asked, error);
     }
   }
@@ -139,13 +139,6 @@ async function deletePods(
 function nodeRequest({ verb, namespace, name, signal }: Asked, node: string): NodeRequest {
   const [inNamespace, named] = [encodeURIComponent(namespace), encodeURIComponent(name)];
   return { node, path: `/v1/namespaces/${inNamespace}/virtualmachineinstances/${named}/${verb}`, signal };
-}
-
-/** All that the API server tells of a JSON patch whose `test` does not hold. */
-const TEST_FAILED = 'the server rejected our request due to an error in our request';
-
-function isOutdated(error: unknown): boolean {
-  return error instanceof ApiError && error.code === 422 && error.message === TEST_FAILED;
 }
 
 function changedMeanwhile({ resource, name }: Asked, cause: unknown): ApiError {

@@ -1,5 +1,6 @@
 /** Whether the content of a disk of a VM may be read or replaced now, and where it is. Pure. */
 import { HELD, isFinal, runStrategyOf } from '#api/can.ts';
+import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
 import { UPLOAD_ANNOTATION, type DiskVerb } from '#api/disk-stream.ts';
 import { KUBEVIRT_GROUP, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -29,7 +30,9 @@ export function claimToOpen({ verb, vm, vmi, volume }: DiskAsked): { readonly cl
   if (isDeleting(vm)) return refused('VM is being deleted');
   const runs = vmi !== undefined && controllerUid(vmi) === vm.metadata.uid && !isFinal(vmi);
   if (runs) {
-    return refused(verb === 'exportdisk' ? 'VM is running: stop it, or take a snapshot and export that' : 'VM is running');
+    return refused(
+      verb === 'exportdisk' ? 'VM is running: stop it, or take a snapshot and export that' : 'VM is running',
+    );
   }
   const { snapshotInProgress, restoreInProgress } = vm.status ?? {};
   if (restoreInProgress) return refused(HELD.template(restoreInProgress));
@@ -39,21 +42,22 @@ export function claimToOpen({ verb, vm, vmi, volume }: DiskAsked): { readonly cl
   return strategy === 'Halted' ? { claim } : refused(`VM is to run (${strategy ?? 'unknown'}); expected Halted`);
 }
 
-/** Where the claim is to get its volume, or why its content cannot be replaced. */
+/** Why the content of the claim cannot be replaced. */
 export function uploadFault({ metadata }: PersistentVolumeClaim): ApiError | undefined {
-  if (metadata.annotations?.[UPLOAD_ANNOTATION] === 'true') return undefined;
-  return conflict(
-    { group: '', plural: 'persistentvolumeclaims' },
-    metadata.name ?? '',
-    `it does not wait for content (annotation ${UPLOAD_ANNOTATION}: "true")`,
-  );
+  const { name = '', annotations = {} } = metadata;
+  const refused = (why: string) => conflict({ group: '', plural: 'persistentvolumeclaims' }, name, why);
+  // Content that is replaced is lost, too.
+  const owners = annotations[PROTECTED_VMS_ANNOTATION];
+  if (owners !== undefined) return refused(`VMs that are protected from deletion need it: ${owners}`);
+  if (annotations[UPLOAD_ANNOTATION] === 'true') return undefined;
+  return refused(`it does not wait for content (annotation ${UPLOAD_ANNOTATION}: "true")`);
 }
 
-/** The node that has the data; `anywhere` where all of them reach it. */
-export function holderOf({ metadata, spec }: PersistentVolume): string | 'anywhere' {
+/** The node that has the data; undefined where all of them reach it. */
+export function holderOf({ metadata, spec }: PersistentVolume): string | undefined {
   const attributes = spec.csi?.volumeAttributes ?? {};
-  if (attributes['scope'] === 'shared') return 'anywhere';
-  return metadata.annotations?.[VOLUME_NODE_ANNOTATION] ?? attributes['node'] ?? 'anywhere';
+  if (attributes['scope'] === 'shared') return undefined;
+  return metadata.annotations?.[VOLUME_NODE_ANNOTATION] ?? attributes['node'];
 }
 
 /** The first by name of those that work and take something new; undefined where there is none. */

@@ -7,6 +7,7 @@ import type { DiskVerb } from '#api/disk-stream.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import { delay } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
 import { ApiError, conflict, isApiError, notFound, timeout } from '#kube/api-error.ts';
 import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
@@ -65,7 +66,8 @@ async function boundClaim(
       throw conflict({ group: '', plural: 'persistentvolumeclaims' }, name, why);
     }
     if (claim.metadata.annotations?.[SELECTED_NODE] === undefined) await select(parts, ask, vm, claim);
-    await later(parts.clock, ask.signal);
+    await delay(parts.clock, BIND_EVERY_MS, ask);
+    ask.signal.throwIfAborted();
   }
   throw timeout(`persistentvolumeclaim "${name}" is still not bound to a volume`);
 }
@@ -113,14 +115,14 @@ async function nodeOfClaim(
   if (!spec.volumeName) return metadata.annotations?.[SELECTED_NODE];
   const volume = await find(parts, ask, PERSISTENT_VOLUMES, spec.volumeName);
   if (volume === undefined) throw notFound({ group: '', plural: 'persistentvolumes' }, spec.volumeName);
-  const holder = holderOf(volume);
-  return holder === 'anywhere' ? undefined : holder;
+  return holderOf(volume);
 }
 
 async function anyNode({ client }: Parts, { signal }: DiskAsk): Promise<string> {
   const { items } = await client.list(NODES, { signal });
   const node = pickNode(items);
-  if (node === undefined) throw new ApiError(503, 'ServiceUnavailable', 'no node is ready to serve the content of disks');
+  if (node === undefined)
+    throw new ApiError(503, 'ServiceUnavailable', 'no node is ready to serve the content of disks');
   return node;
 }
 
@@ -136,19 +138,4 @@ async function find<T extends KubeObject>(
     if (isApiError(error, 'NotFound')) return undefined;
     throw error;
   }
-}
-
-function later(clock: Clock, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = clock.after(BIND_EVERY_MS, () => {
-      signal.removeEventListener('abort', abort);
-      resolve();
-    });
-    const abort = () => {
-      stop();
-      reject(signal.reason as Error);
-    };
-    if (signal.aborted) abort();
-    else signal.addEventListener('abort', abort, { once: true });
-  });
 }

@@ -29,6 +29,10 @@ const paths: Record<string, Route> = {
   [`${NS}/virtualmachineinstances/db/console`]: aVerb('virtualmachineinstances', 'console', 'GET'),
   [`${NS}/virtualmachines/db/addvolume`]: aVerb('virtualmachines', 'addvolume'),
   [`${NS}/virtualmachineinstances/db/addvolume`]: aVerb('virtualmachineinstances', 'addvolume'),
+  [`${NS}/virtualmachines/db/exportdisk`]: { kind: 'disk', verb: 'exportdisk', namespace: 'ns', name: 'db' },
+  [`${NS}/virtualmachines/db/importdisk`]: { kind: 'disk', verb: 'importdisk', namespace: 'ns', name: 'db' },
+  [`${NS}/virtualmachines/db/exportdisk/a`]: UNKNOWN,
+  [`${NS}/virtualmachineinstances/db/exportdisk`]: UNKNOWN,
   [`${NS}/virtualmachines/db/migrate`]: { kind: 'later', what: 'virtualmachines/migrate' },
   [`${NS}/virtualmachineinstances/db/vnc/screenshot`]: {
     kind: 'later',
@@ -69,9 +73,12 @@ test('what discovery shows is served, with the verb by which it is authorized', 
       'get virtualmachineinstances/console',
       'update virtualmachineinstances/addvolume',
       'update virtualmachineinstances/removevolume',
+      'get virtualmachines/exportdisk',
+      'get virtualmachines/importdisk',
     ],
   );
   for (const { name } of resources) {
-    assert.equal(parseRoute(`${NS}/${name.replace('/', '/db/')}`).kind, 'verb', name);
+    const { kind } = parseRoute(`${NS}/${name.replace('/', '/db/')}`);
+    assert.equal(kind, name.endsWith('disk') ? 'disk' : 'verb', name);
   }
 });

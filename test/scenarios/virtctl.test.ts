@@ -70,7 +70,7 @@ suite('virtctl', () => {
     'an unknown command': { argv: ['explode'], err: 'unknown command "explode" for "virtctl"\n' },
     'an unknown command of a group': {
       argv: ['identity', 'explode'],
-      err: 'unknown command "explode" for "virtctl identity"; expected duplicates\n',
+      err: 'unknown command "explode" for "virtctl identity"; expected diff, duplicates, history or show\n',
     },
     'an output that it has not': {
       argv: ['identity', 'duplicates', '-o', 'yaml'],
@@ -320,7 +320,7 @@ suite('virtctl', () => {
 
   test('tells of the commands of a group', async () => {
     const { out } = await scene.virtctl('identity');
-    assert.match(out, /^Look at the identities of virtual machines\.\n\nAvailable Commands:\n {2}duplicates {3}List /);
+    assert.match(out, /^Look at the identities of virtual machines\.\n\nAvailable Commands:\n {2}diff {9}Tell /);
     assert.equal((await scene.virtctl('identity', '--help')).out, out);
     const help = await scene.virtctl('help', 'identity', 'duplicates');
     assert.match(help.out, /\nUsage:\n {2}virtctl identity duplicates \[flags\]\n/);

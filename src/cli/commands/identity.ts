@@ -1,9 +1,12 @@
 /** virtctl identity ...: what makes machines the selfsame. */
 import type { CommandGroup } from '#cli/command.ts';
+import { identityDiffCommand } from '#cli/commands/identity-diff.ts';
 import { identityDuplicates } from '#cli/commands/identity-duplicates.ts';
+import { identityHistory } from '#cli/commands/identity-history.ts';
+import { identityShow } from '#cli/commands/identity-show.ts';
 
 export const identity: CommandGroup = {
   name: 'identity',
   summary: 'Look at the identities of virtual machines.',
-  commands: [identityDuplicates],
+  commands: [identityDiffCommand, identityDuplicates, identityHistory, identityShow],
 };

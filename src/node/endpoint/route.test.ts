@@ -7,12 +7,19 @@ import { parseEndpointPath, type EndpointRoute } from '#node/endpoint/route.ts';
 const UNKNOWN: EndpointRoute = { kind: 'unknown' };
 const VMI = '/v1/namespaces/ns/virtualmachineinstances/db';
 
+const CLAIM = '/v1/namespaces/ns/persistentvolumeclaims/data';
+
 const paths: Record<string, EndpointRoute> = {
   '/healthz': { kind: 'healthz' },
   '/containerLogs/ns/pod/compute': { kind: 'logs', namespace: 'ns', pod: 'pod', container: 'compute' },
   [`${VMI}/pause`]: { kind: 'verb', verb: 'pause', namespace: 'ns', name: 'db' },
   [`${VMI}/softreboot`]: { kind: 'verb', verb: 'softreboot', namespace: 'ns', name: 'db' },
   [`${VMI}/console`]: { kind: 'console', namespace: 'ns', name: 'db' },
+  [`${CLAIM}/exportdisk`]: { kind: 'disk', verb: 'exportdisk', namespace: 'ns', claim: 'data' },
+  [`${CLAIM}/importdisk`]: { kind: 'disk', verb: 'importdisk', namespace: 'ns', claim: 'data' },
+  [`${CLAIM}/pause`]: UNKNOWN,
+  [`${CLAIM}/exportdisk/now`]: UNKNOWN,
+  [`${VMI}/exportdisk`]: UNKNOWN,
   '/host/v1/list': { kind: 'host', verb: 'list' },
   '/host/v1/hotplugNic': { kind: 'host', verb: 'hotplugNic' },
   '/host/v1/reboot': UNKNOWN,
@@ -42,6 +49,9 @@ const peers: Record<string, { peer: string; path: string; may: boolean }> = {
   'subresources pauses': { peer: SUBRESOURCES, path: `${VMI}/pause`, may: true },
   'subresources opens consoles': { peer: SUBRESOURCES, path: `${VMI}/console`, may: true },
   'subresources reads logs': { peer: SUBRESOURCES, path: '/containerLogs/ns/pod/c', may: true },
+  'subresources reads disks': { peer: SUBRESOURCES, path: `${CLAIM}/exportdisk`, may: true },
+  'the API server reads no disks': { peer: LOG_READER, path: `${CLAIM}/exportdisk`, may: false },
+  'who operates hosts reads no disks': { peer: HOST_OPERATOR, path: `${CLAIM}/exportdisk`, may: false },
   'a node reads no logs': { peer: 'system:node:node-2', path: '/containerLogs/ns/pod/c', may: false },
   'an administrator of the cluster comes through the API': { peer: 'admin', path: `${VMI}/pause`, may: false },
   'the controller of devices lists': { peer: HOST_READER, path: '/host/v1/list', may: true },

@@ -48,7 +48,12 @@ export async function openContent(volume: PersistentVolume, host: VolumesHost): 
 
 async function* pieces(file: FileHandle, size: number, writtenAt: bigint): AsyncGenerator<Buffer> {
   for (let at = 0; at < size;) {
-    const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(READ_BYTES), 0, Math.min(READ_BYTES, size - at), at);
+    const { buffer, bytesRead } = await file.read(
+      Buffer.allocUnsafe(READ_BYTES),
+      0,
+      Math.min(READ_BYTES, size - at),
+      at,
+    );
     if (bytesRead === 0) throw new Error('the disk was cut off while it was read');
     at += bytesRead;
     yield buffer.subarray(0, bytesRead);
@@ -135,7 +140,9 @@ async function unpack(
     const looks = file && (await looksLike(file, 'the upload'));
     if (looks?.is !== 'qcow2') throw new Error(`Cannot fill "${directory.path}": the upload went away`);
     if (looks.virtualBytes > bytes) {
-      throw new Error(`Cannot fill "${directory.path}": the disk has ${looks.virtualBytes} bytes; expected ${bytes} or less`);
+      throw new Error(
+        `Cannot fill "${directory.path}": the disk has ${looks.virtualBytes} bytes; expected ${bytes} or less`,
+      );
     }
     // By us: what programs make is for everybody to read.
     await using _ = await make(directory, UNPACKED);
@@ -151,7 +158,8 @@ async function install(directory: Directory, name: string, place: OwnPlace, host
   {
     await using file = await directory.open(name, O_RDWR);
     const stats = await file?.stat();
-    if (file === undefined || stats?.isFile() !== true) throw new Error(`Cannot fill "${directory.path}": it went away`);
+    if (file === undefined || stats?.isFile() !== true)
+      throw new Error(`Cannot fill "${directory.path}": it went away`);
     if (stats.size < bytes) await file.truncate(bytes);
     if (!block) await giveTo(file, host.guestUser);
     await file.sync();

@@ -86,7 +86,11 @@ describe('the content of a disk', () => {
     const content = readFileSync(packed);
     await upload(scene, volumes, { size: content.length, format: 'qcow2' }, inPieces(content));
     assert.deepEqual(filesOf(scene), ['disk.format', 'disk.img']);
-    assert.ok(readFileSync(imageOf(scene)).subarray(0, 3 * MIB).equals(aDisk()));
+    assert.ok(
+      readFileSync(imageOf(scene))
+        .subarray(0, 3 * MIB)
+        .equals(aDisk()),
+    );
     assert.equal(readFileSync(imageOf(scene)).length, 8 * MIB);
   });
 
@@ -171,19 +175,29 @@ describe('the content of a disk', () => {
     });
   });
 
-  it('is opened by one at a time, and by nobody while it is used', async () => {
+  it('is read by several or replaced by one, and by nobody while it is used', async () => {
     await using scene = aScene();
-    scene.bind('data', aLocalVolume());
+    awaiting(scene);
     const volumes = await scene.open();
     const contents = contentsOf(volumes);
     const inUse = { useOf: () => 'it is in use by pod "p"' };
     await assert.rejects(contents.open('data', scene.lookups, inUse), { name: 'DiskRefused', message: /by pod "p"/ });
     const content = await contents.open('data', scene.lookups, UNUSED);
-    await assert.rejects(contents.open('data', scene.lookups, UNUSED), /is being exported or imported/);
+    const other = await contents.open('data', scene.lookups, UNUSED);
+    const replace = () => contents.replace('data', scene.lookups, UNUSED);
+    await assert.rejects(replace(), /is being exported or imported/);
+    await other.close();
+    await assert.rejects(replace(), /is being exported or imported/);
+    scene.claims.get('data')!.metadata.annotations = {};
     const waits = await prepare(scene, volumes);
     assert.deepEqual([waits.is, waits.is !== 'ready' && waits.reason], ['waiting', 'VolumeInTransfer']);
     await content.close();
     assert.equal(readyVolume(await prepare(scene, volumes), 'd').source.format, 'raw');
+    awaiting(scene);
+    const upload = await replace();
+    await assert.rejects(contents.open('data', scene.lookups, UNUSED), /is being exported or imported/);
+    await upload.close();
+    await (await contents.open('data', scene.lookups, UNUSED)).close();
   });
 
   it('comes before the first start', async () => {

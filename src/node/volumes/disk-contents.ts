@@ -1,4 +1,4 @@
-/** The port to the contents of disks, carried out: one at a time for each volume, and no guest is given it meanwhile. */
+/** The port to the contents of disks, carried out. A volume is read by many or replaced by one, and no guest is given it meanwhile. */
 import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -7,31 +7,41 @@ import { volumeOfClaim } from './claim.ts';
 import { openContent, replaceContent } from './disk-content.ts';
 import { waiting, type Refusal, type VolumesHost } from './volumes-host.ts';
 
-/** Volumes whose content is on its way, by name. */
+type Way = 'out' | 'in';
+
+/** Volumes whose content is on its way, by name: out to any number, or in from one. */
 export class Transfers {
-  readonly #open = new Set<string>();
+  readonly #open = new Map<string, { readonly way: Way; count: number }>();
 
-  begin(volume: string): void {
-    if (this.#open.has(volume)) throw new DiskRefused(`PersistentVolume "${volume}" is being exported or imported`);
-    this.#open.add(volume);
-  }
-
-  end(volume: string): void {
-    this.#open.delete(volume);
+  /** Gives what ends it; a repeated call of that does nothing. Throws DiskRefused. */
+  begin(volume: string, way: Way): () => void {
+    const known = this.#open.get(volume);
+    if (known !== undefined && (way === 'in' || known.way === 'in')) throw new DiskRefused(inTransfer(volume));
+    const open = known ?? { way, count: 0 };
+    open.count++;
+    this.#open.set(volume, open);
+    let isOver = false;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      if (--open.count === 0) this.#open.delete(volume);
+    };
   }
 
   /** Why no guest may have it now. */
   refusal({ metadata: { name = '' } }: PersistentVolume): Refusal | undefined {
     if (!this.#open.has(name)) return undefined;
-    return waiting('VolumeInTransfer', `PersistentVolume "${name}" is being exported or imported`);
+    return waiting('VolumeInTransfer', inTransfer(name));
   }
 }
+
+const inTransfer = (volume: string) => `PersistentVolume "${volume}" is being exported or imported`;
 
 export function diskContents(host: VolumesHost, transfers: Transfers): DiskContents {
   return {
     async open(claim, lookups, { useOf }) {
       const volume = await boundVolume(claim, lookups);
-      return await holding(volume, useOf, async (release) => {
+      return await holding(volume, 'out', useOf, async (release) => {
         const content = await openContent(volume, host);
         return {
           ...content,
@@ -45,10 +55,12 @@ export function diskContents(host: VolumesHost, transfers: Transfers): DiskConte
     async replace(claim, lookups, { useOf }) {
       const { metadata } = (await lookups.claim(claim)) ?? {};
       if (metadata?.annotations?.[UPLOAD_ANNOTATION] !== 'true') {
-        throw new DiskRefused(`persistentvolumeclaim "${claim}" does not wait for content (${UPLOAD_ANNOTATION}: "true")`);
+        throw new DiskRefused(
+          `persistentvolumeclaim "${claim}" does not wait for content (${UPLOAD_ANNOTATION}: "true")`,
+        );
       }
       const volume = await boundVolume(claim, lookups);
-      return await holding(volume, useOf, async (release) => ({
+      return await holding(volume, 'in', useOf, async (release) => ({
         receive: (header, chunks, { signal }) => replaceContent(volume, header, chunks, host, { signal }),
         close: async () => release(),
       }));
@@ -58,12 +70,11 @@ export function diskContents(host: VolumesHost, transfers: Transfers): DiskConte
   /** Marked first and looked at afterwards: a guest that starts meanwhile sees the one or shows the other. */
   async function holding<T>(
     volume: Stored<PersistentVolume>,
+    way: Way,
     useOf: (volume: Stored<PersistentVolume>) => string | undefined,
     open: (release: () => void) => Promise<T>,
   ): Promise<T> {
-    const { name } = volume.metadata;
-    transfers.begin(name);
-    const release = () => transfers.end(name);
+    const release = transfers.begin(volume.metadata.name, way);
     try {
       const use = useOf(volume);
       if (use !== undefined) throw new DiskRefused(use);

@@ -1,0 +1,158 @@
+/** Which devices a guest will find new, gone, elsewhere or changed at its next start. Pure. */
+import { chipsetOf, type Chipset } from '#api/chipset.ts';
+import { addressText, driveBusOf, isSamePci } from '#api/device-address.ts';
+import type { Disk } from '#api/domain/disk.ts';
+import type { Difference } from '#api/identity-diff.ts';
+import type { LastSeen } from '#api/identity-last-seen.ts';
+import type { LearnedDevice } from '#api/learned-device.ts';
+import { nextDevices, SCSI, type NextDevice } from '#api/next-devices.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import { deepEqual } from '#kube/deep.ts';
+
+export const GIVEN = 'given at the start';
+const NOT_THERE = 'not there';
+const UNPLUGGED = 'unplugged';
+const TEMPLATE = 'the template of the VM says so';
+
+/** Types of rows that go when the template no longer asks for them; others stay on record whatever the guest has. */
+const GOES: ReadonlySet<string> = new Set(['disk', 'interface', 'rng', 'balloon']);
+
+export function deviceDifferences(next: VmiSpec, seen: LastSeen, machine: string): Difference[] {
+  const [before, after] = [chipsetOf(seen.machine), chipsetOf(machine)];
+  const moves = before !== undefined && after !== undefined && before !== after;
+  const devices = nextDevices(next, after);
+  const last = seen.devices ?? rowsOf(seen.spec, before ?? after);
+  const ids = new Set(devices.map(({ id }) => id));
+  return [
+    ...devices.flatMap((device) => difference(device, { seen, last, moves })),
+    ...[...last.values()].flatMap((row) => (ids.has(row.id) ? [] : gone(row, seen))),
+    ...goneBesides(next, seen, after),
+    ...diskDifferences(next, seen.spec),
+  ];
+}
+
+interface Context {
+  readonly seen: LastSeen;
+  readonly last: ReadonlyMap<string, LearnedDevice>;
+  /** To another chipset. */
+  readonly moves: boolean;
+}
+
+function difference(device: NextDevice, { seen, last, moves }: Context): Difference[] {
+  const { id, plugged, pin } = device;
+  const was = last.get(id);
+  const wasIn = was !== undefined && was.plugged !== false;
+  if (!plugged) return wasIn ? [{ what: id, from: standing(was), to: UNPLUGGED, why: unplugWhy(device) }] : [];
+  const isOther = was !== undefined && !isSameKind(was, device);
+  const kept = moves || (was !== undefined && !isSameBus(was, device)) ? '' : addressText(seen.rows.get(id) ?? {});
+  const place = pin ?? (kept === '' ? GIVEN : kept);
+  const to = hasNoAddress(device) ? device.device : `${kindText(device)}, address ${place}`;
+  if (was === undefined) return [{ what: id, from: NOT_THERE, to, why: newWhy(device) }];
+  if (!wasIn) return [{ what: id, from: UNPLUGGED, to, why: 'the template has it plugged in' }];
+  if (isOther) return [{ what: id, from: standing(was), to, why: TEMPLATE }];
+  const from = addressText(was);
+  // Before the addresses were read, nothing is known that could change.
+  if (moves || from === '' || hasNoAddress(device)) return [];
+  if (pin !== undefined && !isSamePci(pin, from)) {
+    return [{ what: id, from, to: pin, why: 'the template names this address' }];
+  }
+  if (pin === undefined && kept !== from) {
+    const why = 'it was detached or unplugged meanwhile, and its place was released';
+    return [{ what: id, from, to: place, why }];
+  }
+  return [];
+}
+
+function unplugWhy({ type }: NextDevice): string {
+  return type === 'disk' ? 'the template has it unplugged; its place is released' : 'the template has it absent';
+}
+
+function newWhy({ id, type }: NextDevice): string {
+  if (id === 'scsi0') return 'a disk on the bus scsi needs it';
+  return type === 'disk' || type === 'interface' ? 'new in the template' : TEMPLATE;
+}
+
+function gone(row: LearnedDevice, { ephemeral }: LastSeen): Difference[] {
+  if (!GOES.has(row.type) || row.plugged === false) return [];
+  const isForThisRun = row.type === 'disk' && ephemeral.has(row.id.replace(/^disk-/, ''));
+  const why = isForThisRun ? 'it was plugged in for this run only' : 'the template no longer has it';
+  return [{ what: row.id, from: standing(row), to: NOT_THERE, why }];
+}
+
+/** Of these only the instance tells that the guest has them: their rows stay. */
+function goneBesides(next: VmiSpec, { spec, devices }: LastSeen, chipset: Chipset | undefined): Difference[] {
+  if (spec === undefined || devices === undefined) return [];
+  const ids = new Set(nextDevices(next, chipset).map(({ id }) => id));
+  return nextDevices(spec, chipset)
+    .filter(({ id, type }) => (type === 'tpm' || type === 'console') && !ids.has(id))
+    .map(({ id, device }) => ({ what: id, from: device, to: NOT_THERE, why: TEMPLATE }));
+}
+
+/** What only the specs tell of disks that are in both. */
+function diskDifferences(next: VmiSpec, last: VmiSpec | undefined): Difference[] {
+  if (last === undefined) return [];
+  const before = new Map(last.domain.devices?.disks?.map((disk) => [disk.name, disk]));
+  return (next.domain.devices?.disks ?? []).flatMap((disk) => {
+    const was = before.get(disk.name);
+    if (was === undefined || disk.plugged === false || was.plugged === false) return [];
+    const facts: [string, string, string][] = [
+      ['serial', was.serial || 'none', disk.serial || 'none'],
+      ['access', accessText(was), accessText(disk)],
+      ['content', contentText(last, disk.name), contentText(next, disk.name)],
+    ];
+    return facts.flatMap(([fact, from, to]) =>
+      from === to ? [] : [{ what: `${fact} of disk-${disk.name}`, from, to, why: TEMPLATE }],
+    );
+  });
+}
+
+function accessText({ disk, floppy, lun, cdrom }: Disk): string {
+  return cdrom !== undefined || (disk ?? floppy ?? lun)?.readonly === true ? 'read-only' : 'read-write';
+}
+
+function contentText({ volumes = [] }: VmiSpec, name: string): string {
+  const { name: _, ...source } = volumes.find((volume) => volume.name === name) ?? { name };
+  const { claimName } = source.persistentVolumeClaim ?? {};
+  if (claimName !== undefined) return `claim ${claimName}`;
+  // What a user may have put into cloud-init is nobody else's business.
+  return deepEqual(source, {}) ? 'none' : Object.keys(source).join(', ');
+}
+
+function isSameKind(was: LearnedDevice, { type, device, bus }: NextDevice): boolean {
+  if (type === 'disk') return was.device === device && isSameBus(was, { bus });
+  // A row that is gone leaves its type only.
+  return type !== 'interface' || was.device === device || was.device === 'interface';
+}
+
+/** A place is one on a bus, whatever stands there. */
+function isSameBus(was: LearnedDevice, { bus }: { readonly bus?: string | undefined }): boolean {
+  const wasBus = driveBusOf(was) || (was.address?.['type'] === 'pci' ? 'virtio' : '');
+  return bus === undefined || wasBus === '' || wasBus === bus;
+}
+
+function kindText({ type, device, bus }: NextDevice): string {
+  return type === 'disk' ? `${device} on ${bus}` : device;
+}
+
+function standing(row: LearnedDevice): string {
+  const place = addressText(row);
+  const bus = driveBusOf(row);
+  const kind = row.type === 'disk' && bus !== '' ? `${row.device} on ${bus}` : row.device;
+  return place === '' ? kind : `${kind}, address ${place}`;
+}
+
+function hasNoAddress({ type }: NextDevice): boolean {
+  return type === 'tpm' || type === 'console';
+}
+
+/** As long as nobody has read them: what the instance asked for. */
+function rowsOf(spec: VmiSpec | undefined, chipset: Chipset | undefined): ReadonlyMap<string, LearnedDevice> {
+  // Guests that start for the first time have the SCSI controller, whether or not a disk needs it.
+  const devices = spec === undefined ? [] : [...nextDevices(spec, chipset), { ...SCSI, plugged: true }];
+  return new Map(
+    devices.map(({ id, type, device, bus, plugged }) => [
+      id,
+      { id, type, device, ...(bus && { specParams: { bus } }), ...(!plugged && { plugged }) },
+    ]),
+  );
+}

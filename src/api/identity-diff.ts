@@ -1,0 +1,153 @@
+/**
+ * What a guest will see differently at its next start, and why: the template of its VM against what it saw last, which is
+ * its instance, as long as there is one, and its identity record. A VM that never ran has seen nothing yet. Pure, and
+ * only what can be known before a start: what an alias of a machine type stands for, the node decides.
+ */
+import { chipsetOf } from '#api/chipset.ts';
+import { topologyOf } from '#api/domain/cpu.ts';
+import type { Domain } from '#api/domain/domain.ts';
+import { interfacesOf } from '#api/attached-interfaces.ts';
+import { derivedMac } from '#api/derived-mac.ts';
+import { bootDifference } from '#api/identity-diff-boot.ts';
+import { deviceDifferences } from '#api/identity-diff-devices.ts';
+import { lastSeen, type LastSeen } from '#api/identity-last-seen.ts';
+import type { Configuration } from '#api/kubevirt/configuration.ts';
+import { legacyUuid } from '#api/legacy-uuid.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import { deepEqual } from '#kube/deep.ts';
+import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
+import { parseQuantity, quantityFault } from '#kube/quantity.ts';
+
+export interface Difference {
+  /** `uuid`, `machine type`, or the id of a device. */
+  readonly what: string;
+  readonly from: string;
+  readonly to: string;
+  readonly why: string;
+}
+
+export interface DiffInput {
+  readonly vm: Stored<VirtualMachine>;
+  /** Those of another VM of the same name say nothing. */
+  readonly record?: VirtualMachineIdentity | undefined;
+  readonly vmi?: VirtualMachineInstance | undefined;
+  readonly configuration: Configuration;
+}
+
+export const AT_THE_START = 'resolved at the start';
+
+export function identityDiff({ vm, record, vmi, configuration }: DiffInput): Difference[] {
+  const owns = (object: VirtualMachineIdentity | VirtualMachineInstance | undefined): boolean =>
+    object !== undefined && !isDeletingRecord(object) && controllerUid(object) === vm.metadata.uid;
+  const seen = lastSeen(owns(record) ? record : undefined, owns(vmi) ? vmi : undefined);
+  if (seen === undefined) return [];
+  const next: VmiSpec = vm.spec.template.spec ?? { domain: {} };
+  const machine = next.domain.machine?.type || configuration.defaultMachineType;
+  return [
+    ...firmwareIds(vm, next, seen),
+    ...machineDifferences(machine, next.domain.machine?.type ? TEMPLATE : DEFAULT_MACHINE, seen),
+    ...hardwareDifferences(next.domain, seen),
+    ...macDifferences(vm, next, seen),
+    ...deviceDifferences(next, seen, machine),
+    ...bootDifference(next, seen),
+  ];
+}
+
+const TEMPLATE = 'the template of the VM says so';
+const DEFAULT_MACHINE = 'the template names no machine type: the default of the KubeVirt object counts';
+
+/** A record that is on its way out is somebody else's past; an instance may be the one that ran a moment ago. */
+function isDeletingRecord(object: VirtualMachineIdentity | VirtualMachineInstance): boolean {
+  return object.kind === 'VirtualMachineIdentity' && isDeleting(object);
+}
+
+function firmwareIds(vm: Stored<VirtualMachine>, { domain }: VmiSpec, { firmware }: LastSeen): Difference[] {
+  const { uuid: from, serial: fromSerial = '' } = firmware;
+  const uuid = domain.firmware?.uuid || from || legacyUuid(vm.metadata.name);
+  const serial = domain.firmware?.serial || fromSerial;
+  return [
+    ...(from && uuid.toLowerCase() !== from.toLowerCase() ? [{ what: 'uuid', from, to: uuid, why: TEMPLATE }] : []),
+    ...(serial === fromSerial ? [] : [{ what: 'serial', from: orNone(fromSerial), to: serial, why: TEMPLATE }]),
+  ];
+}
+
+function machineDifferences(to: string, why: string, { machine, wanted }: LastSeen): Difference[] {
+  const [before, after] = [chipsetOf(machine), chipsetOf(to)];
+  const changed = before !== undefined && after !== undefined && before !== after;
+  const isAlias = !to.includes('.');
+  // Whatever it stood for at the last start, it is the same word now; without an instance nobody knows the word.
+  const isSame = to === machine || to === wanted || (isAlias && wanted === undefined && !changed);
+  if (machine === undefined || isSame) return [];
+  return [
+    { what: 'machine type', from: machine, to: isAlias ? `${to} (${AT_THE_START})` : to, why },
+    ...(changed ? [chipsetDifference(before, after)] : []),
+  ];
+}
+
+function chipsetDifference(from: string, to: string): Difference {
+  const why = `addresses of the chipset ${from} mean nothing on ${to}: every device gets a new one`;
+  return { what: 'addresses of all devices', from: `of ${from}`, to: `of ${to}`, why };
+}
+
+/** Only an instance tells what they were. */
+function hardwareDifferences(next: Domain, { spec }: LastSeen): Difference[] {
+  if (spec === undefined) return [];
+  const facts: Readonly<Record<string, (domain: Domain) => string>> = {
+    'cpu topology': topologyText,
+    'cpu model': ({ cpu }) => cpu?.model || 'host-model',
+    memory: memoryText,
+    firmware: firmwareText,
+    kernel: ({ firmware }) => JSON.stringify(firmware?.kernelBoot ?? 'none'),
+    acpi: ({ features }) => (features?.acpi?.enabled === false ? 'off' : 'on'),
+    smm: ({ features, firmware }) => (smmOf({ features, firmware }) ? 'on' : 'off'),
+  };
+  return Object.entries(facts).flatMap(([what, textOf]) => {
+    const [from, to] = [textOf(spec.domain), textOf(next)];
+    if (from === to || (what === 'memory' && isSameSize(from, to))) return [];
+    if (what === 'kernel' && deepEqual(JSON.parse(from), JSON.parse(to))) return [];
+    return [{ what, from, to, why: TEMPLATE }];
+  });
+}
+
+function topologyText(domain: Domain): string {
+  const { sockets, cores, threads } = topologyOf(domain);
+  return `${sockets} sockets, ${cores} cores, ${threads} threads`;
+}
+
+function memoryText({ memory, resources }: Domain): string {
+  return String(memory?.guest ?? resources?.requests?.['memory'] ?? resources?.limits?.['memory'] ?? '');
+}
+
+function isSameSize(a: string, b: string): boolean {
+  if (quantityFault(a) !== undefined || quantityFault(b) !== undefined) return false;
+  return parseQuantity(a).nanos === parseQuantity(b).nanos;
+}
+
+function firmwareText({ firmware }: Domain): string {
+  const efi = firmware?.bootloader?.efi;
+  if (efi === undefined) return 'BIOS';
+  return efi.secureBoot === false ? 'EFI' : 'EFI with secure boot';
+}
+
+function smmOf({ features, firmware }: Pick<Domain, 'features' | 'firmware'>): boolean {
+  const efi = firmware?.bootloader?.efi;
+  return features?.smm === undefined ? efi !== undefined && efi.secureBoot !== false : (features.smm.enabled ?? true);
+}
+
+function macDifferences({ metadata }: Stored<VirtualMachine>, next: VmiSpec, { macs }: LastSeen): Difference[] {
+  return interfacesOf(next).flatMap(({ name, macAddress }) => {
+    const { mac: from, made } = macs.get(name) ?? {};
+    // Of one that was the template's own, nobody knows any more what it was.
+    if (from === undefined) return [];
+    const to = macAddress || (made === true ? from : derivedMac(metadata.uid, name));
+    if (plainMac(to) === plainMac(from)) return [];
+    const why = macAddress ? TEMPLATE : 'the template names no MAC address any more: one is made and kept';
+    return [{ what: `MAC of nic-${name}`, from, to, why }];
+  });
+}
+
+const plainMac = (text: string) => text.toLowerCase().replaceAll('-', ':');
+const orNone = (text: string) => (text === '' ? 'none' : text);

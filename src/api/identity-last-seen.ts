@@ -1,0 +1,95 @@
+/**
+ * What a guest saw when it ran last, or sees now: gathered from its identity record and, where there is one, its instance.
+ * The record follows the template also while the VM is stopped; its history tells what it was before. Pure.
+ */
+import { interfacesOf } from '#api/attached-interfaces.ts';
+import { ephemeralVolumesOf } from '#api/ephemeral-volumes.ts';
+import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
+import type { IdentityStatus, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+
+export interface LastSeen {
+  readonly firmware: { readonly uuid?: string; readonly serial?: string };
+  /** The canonical machine type; undefined where it is unknown. */
+  readonly machine?: string;
+  /** What the instance asked for, which may be an alias. */
+  readonly wanted?: string;
+  readonly spec?: VmiSpec;
+  /** By the name of the interface. */
+  readonly macs: ReadonlyMap<string, { readonly mac: string; readonly made: boolean }>;
+  /** Rows of the record as they were then, by id; undefined where nothing was learned yet. */
+  readonly devices?: ReadonlyMap<string, LearnedDevice>;
+  /** The same rows as the record has them now: whose places are kept. */
+  readonly rows: ReadonlyMap<string, LearnedDevice>;
+  /** Volumes that were plugged in for this run only. */
+  readonly ephemeral: ReadonlySet<string>;
+}
+
+/** Undefined where it never ran, and was not imported either. */
+export function lastSeen(
+  record: VirtualMachineIdentity | undefined,
+  vmi: VirtualMachineInstance | undefined,
+): LastSeen | undefined {
+  const { machine, devices } = record?.status ?? {};
+  if (devices === undefined && vmi === undefined) return undefined;
+  const { uuid, serial } = vmi?.spec.domain.firmware ?? {};
+  const known = { uuid: uuid || record?.spec.firmware?.uuid, serial: serial || record?.spec.firmware?.serial };
+  const canonical = vmi?.status?.machine?.type || machine?.type;
+  const wanted = vmi?.spec.domain.machine?.type;
+  const rows = new Map((devices ?? []).map((row) => [row.id, row]));
+  return {
+    firmware: { ...(known.uuid && { uuid: known.uuid }), ...(known.serial && { serial: known.serial }) },
+    ...(canonical && { machine: canonical }),
+    ...(wanted && { wanted }),
+    ...(vmi && { spec: vmi.spec }),
+    macs: macsOf(record, vmi),
+    ...(devices && { devices: before(rows, record?.status ?? {}) }),
+    rows,
+    ephemeral: new Set(vmi === undefined ? [] : ephemeralVolumesOf(vmi)),
+  };
+}
+
+function macsOf(record: VirtualMachineIdentity | undefined, vmi: VirtualMachineInstance | undefined): LastSeen['macs'] {
+  const made = new Map(record?.spec.interfaces?.map(({ name, macAddress }) => [name, macAddress]));
+  const macs = new Map([...made].map(([name, mac]) => [name, { mac, made: true }]));
+  for (const { name, macAddress } of vmi === undefined ? [] : interfacesOf(vmi.spec)) {
+    if (macAddress) macs.set(name, { mac: macAddress, made: made.has(name) || record === undefined });
+  }
+  return macs;
+}
+
+/** As the controller that learns devices says it (controllers/device-map/device-changes.ts). */
+const GONE = /^(\S+) is gone from (.+)$/;
+const UNPLUGGED = /^(\S+) is unplugged; (.+) is (?:released|kept)$/;
+const PLUGGED = /^(\S+) is plugged in at (?:.+)$/;
+
+/** Takes back what the template has done to the rows since the guest was last looked at. */
+function before(rows: ReadonlyMap<string, LearnedDevice>, { history = [], learnedAt = '' }: IdentityStatus) {
+  const then = new Map(rows);
+  const told = new Set<string>();
+  for (const { at = '', what = '' } of history) {
+    if (at <= learnedAt) continue;
+    const [, id = '', place = ''] = GONE.exec(what) ?? UNPLUGGED.exec(what) ?? PLUGGED.exec(what) ?? [];
+    // The first that is told of a device says how it was.
+    if (id === '' || told.has(id)) continue;
+    told.add(id);
+    const { plugged: _, address: __, ...row } = rows.get(id) ?? formerRow(id);
+    const address = parsePlace(place);
+    const wasOut = PLUGGED.test(what);
+    then.set(id, { ...row, ...(address && { address }), ...(wasOut && { plugged: false }) });
+  }
+  return then;
+}
+
+/** What is left to know of a device whose row is gone. */
+function formerRow(id: string): LearnedDevice {
+  const type = id.startsWith('disk-') ? 'disk' : id.startsWith('nic-') ? 'interface' : id.replace(/[0-9]+$/, '');
+  return { id, type, device: type };
+}
+
+function parsePlace(text: string): DeviceAddress | undefined {
+  if (text === '' || text === 'no address') return undefined;
+  const pairs = text.split(',').map((pair) => pair.split('='));
+  return Object.fromEntries(pairs.flatMap(([key = '', value = '']) => (key === '__proto__' ? [] : [[key, value]])));
+}

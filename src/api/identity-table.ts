@@ -1,0 +1,169 @@
+/** The identity of a VM for people: who it is, its devices as a table, and as a tree of buses. Pure. */
+import { chipsetOf } from '#api/chipset.ts';
+import { addressText, driveBusOf, pciPlaceOf, printDrive, printPci, type PciPlace } from '#api/device-address.ts';
+import type { LearnedDevice } from '#api/learned-device.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { IdentityStatus, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import { interfacesOf } from '#api/attached-interfaces.ts';
+
+export interface IdentitySummary {
+  readonly uuid: string;
+  readonly serial: string;
+  /** '' before the first start. */
+  readonly machine: string;
+  /** '' where nobody made one and the template names none. */
+  readonly macs: readonly { readonly name: string; readonly mac: string }[];
+  /** RFC 3339: since then, nothing that the guest sees has changed. */
+  readonly unchangedSince: string;
+  readonly lastChange: string;
+}
+
+/** The record counts; what the template names itself is not in it. */
+export function identitySummary(vm: Pick<VirtualMachine, 'spec'>, record: VirtualMachineIdentity): IdentitySummary {
+  const template = vm.spec.template.spec ?? { domain: {} };
+  const { uuid, serial } = record.spec.firmware ?? {};
+  const made = new Map(record.spec.interfaces?.map(({ name, macAddress }) => [name, macAddress]));
+  const macs = interfacesOf(template).map(({ name, macAddress }) => ({
+    name,
+    mac: (macAddress || made.get(name) || '').toLowerCase(),
+  }));
+  const last = record.status?.history?.at(-1);
+  return {
+    uuid: uuid ?? '',
+    serial: serial ?? '',
+    machine: record.status?.machine?.type ?? '',
+    macs,
+    unchangedSince: last?.at ?? record.metadata.creationTimestamp ?? '',
+    lastChange: last?.what ?? 'the identity was recorded',
+  };
+}
+
+export const DEVICE_COLUMNS = ['DEVICE', 'TYPE', 'ADDRESS', 'BOOT', 'PLUGGED', 'MANAGED'] as const;
+
+/** Empty ports are places for later, and stand in the tree only. */
+export function deviceRows(devices: readonly LearnedDevice[]): string[][] {
+  return devices
+    .filter((device) => !isPort(device))
+    .toSorted(byPlace)
+    .map((device) => [
+      device.id,
+      `${device.type}/${device.device}`,
+      addressText(device) || '<none>',
+      device.bootOrder === undefined ? '<none>' : String(device.bootOrder),
+      device.plugged === false ? 'no' : 'yes',
+      device.managed === true ? 'yes' : 'no',
+    ]);
+}
+
+export interface BusNode {
+  readonly text: string;
+  readonly children: readonly BusNode[];
+}
+
+/** Roots: the PCI bus of the machine, what is on it below; then what has no address, or one of another kind. */
+export function busTree({ machine, devices = [] }: IdentityStatus): BusNode[] {
+  const placed = devices.flatMap((device) => {
+    const pci = pciPlaceOf(device.address);
+    return pci === undefined ? [] : [{ device, pci }];
+  });
+  const drives = devices.filter(({ address }) => address?.['type'] === 'drive');
+  const root = placed.filter(({ pci }) => pci.bus === 0).toSorted(byPci);
+  const behind = Map.groupBy(
+    placed.filter(({ pci }) => pci.bus > 0),
+    ({ pci }) => pci.bus,
+  );
+  const scsi = root.find(({ device }) => device.device === 'virtio-scsi')?.device.id;
+  const rest = devices.filter(({ address }) => address?.['type'] !== 'drive' && pciPlaceOf(address) === undefined);
+  const name = chipsetOf(machine?.type) === 'i440fx' ? 'pci.0' : 'pcie.0';
+  const nodes = root.map(({ device, pci }): BusNode => {
+    const bus = isPort(device) ? busBehind(device) : undefined;
+    const plugged = bus === undefined ? [] : take(behind, bus);
+    const disks = device.id === scsi ? drives.filter((drive) => driveBusOf(drive) === 'scsi').toSorted(byPlace) : [];
+    return { text: `${shortPci(pci)} ${title(device)}`, children: [...plugged.map(pciNode), ...disks.map(driveNode)] };
+  });
+  const strays = [...behind].map(([bus, there]): BusNode => ({ text: `bus ${bus}`, children: there.map(pciNode) }));
+  return [
+    ...(nodes.length + strays.length > 0 ? [{ text: name, children: [...nodes, ...strays] }] : []),
+    ...driveBuses(scsi === undefined ? drives : drives.filter((drive) => driveBusOf(drive) !== 'scsi')),
+    ...(rest.length === 0 ? [] : [{ text: 'without an address', children: rest.map(restNode) }]),
+  ];
+}
+
+/** One line each; children below their parents. */
+export function treeLines(nodes: readonly BusNode[]): string[] {
+  return nodes.flatMap(({ text, children }) => [text, ...branches(children, '')]);
+}
+
+function branches(nodes: readonly BusNode[], indent: string): string[] {
+  return nodes.flatMap(({ text, children }, i) => {
+    const isLast = i === nodes.length - 1;
+    return [`${indent}${isLast ? '└─' : '├─'} ${text}`, ...branches(children, `${indent}${isLast ? '   ' : '│  '}`)];
+  });
+}
+
+type Placed = { readonly device: LearnedDevice; readonly pci: PciPlace };
+
+const BUS_TITLES: Readonly<Record<string, string>> = {
+  sata: 'SATA',
+  scsi: 'SCSI',
+  ide: 'IDE',
+  fdc: 'floppy',
+};
+
+function driveBuses(drives: readonly LearnedDevice[]): BusNode[] {
+  const buses = [...Map.groupBy(drives, (drive) => driveBusOf(drive))];
+  return buses.map(([bus, there]) => ({
+    text: Object.hasOwn(BUS_TITLES, bus) ? (BUS_TITLES[bus] ?? bus) : bus || 'drives',
+    children: there.toSorted(byPlace).map(driveNode),
+  }));
+}
+
+/** The ports of our own layout are numbered (ADR 10); those of others say their index. */
+function busBehind({ id, specParams }: LearnedDevice): number | undefined {
+  const index = specParams?.['index'];
+  if (typeof index === 'string' && /^[0-9]{1,3}$/.test(index)) return Number(index);
+  const [, port] = /^rp([0-9]{1,2})$/.exec(id) ?? [];
+  return port === undefined ? undefined : Number(port) + 1;
+}
+
+function take(behind: Map<number, Placed[]>, bus: number): Placed[] {
+  const there = behind.get(bus) ?? [];
+  behind.delete(bus);
+  return there;
+}
+
+const pciNode = ({ device, pci }: Placed): BusNode => ({ text: `${shortPci(pci)} ${title(device)}`, children: [] });
+const driveNode = (device: LearnedDevice): BusNode => ({
+  text: `${printDrive(device.address ?? {})} ${title(device)}`,
+  children: [],
+});
+const restNode = (device: LearnedDevice): BusNode => ({
+  text: [addressText(device), title(device)].filter((part) => part !== '').join(' '),
+  children: [],
+});
+
+/** Without the domain, which is always the first. */
+const shortPci = (pci: PciPlace) => (pci.domain === 0 ? printPci(pci).slice('0000:'.length) : printPci(pci));
+
+function title({ id, type, device, plugged }: LearnedDevice): string {
+  return `${id} (${type === device ? type : `${type}, ${device}`}${plugged === false ? ', unplugged' : ''})`;
+}
+
+function isPort({ type, device }: LearnedDevice): boolean {
+  return type === 'controller' && device === 'pcie-root-port';
+}
+
+function byPlace(a: LearnedDevice, b: LearnedDevice): number {
+  return compare(sortKey(a), sortKey(b)) || compare(a.id, b.id);
+}
+
+function sortKey(device: LearnedDevice): string {
+  const pci = pciPlaceOf(device.address);
+  if (pci !== undefined) return `0 ${printPci(pci)}`;
+  const { unit = '', bus = '' } = device.address ?? {};
+  if (device.address?.['type'] === 'drive') return `1 ${driveBusOf(device)} ${bus} ${unit.padStart(5, '0')}`;
+  return `2 ${device.type}`;
+}
+
+const byPci = (a: Placed, b: Placed) => compare(printPci(a.pci), printPci(b.pci));
+const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,0 +1,101 @@
+/** Makes what an import plans, step by step; where a step fails, what was made is taken back, and told of. */
+import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import type { ApiConnection } from '#cli/api-connection.ts';
+import { uploadDisk } from '#cli/disk-transfer.ts';
+import { CommandError } from '#cli/flags.ts';
+import type { ImportPlan, Upload } from '#cli/import-plan.ts';
+import type { ImportSource } from '#cli/import-source.ts';
+import { messageOf } from '#cli/message-of.ts';
+import { withProgress, type ProgressOptions } from '#cli/progress.ts';
+import { collectionPath, objectPath } from '#client/resource-path.ts';
+import { isApiError } from '#kube/api-error.ts';
+import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
+import { isRecord, type KubeObject, type ResourceType } from '#kube/meta.ts';
+
+type Api = Pick<ApiConnection, 'get' | 'post' | 'patch' | 'remove' | 'openWebSocket' | 'namespace'>;
+
+interface Made {
+  readonly what: string;
+  readonly path: string;
+  readonly uid: string;
+}
+
+/** Throws CommandError; then nothing is left but what it says. */
+export async function carryOutImport(
+  api: Api,
+  plan: ImportPlan,
+  files: ImportSource['files'],
+  options: ProgressOptions,
+): Promise<void> {
+  const made: Made[] = [];
+  try {
+    await create(api, plan, made);
+    await fill(api, plan, files, options);
+  } catch (cause) {
+    throw await takenBack(api, made, cause);
+  }
+}
+
+/** The VM is tried first, without making it: most of what can be wrong is wrong with it. */
+async function create(api: Api, { vm, claims }: ImportPlan, made: Made[]): Promise<void> {
+  const at = (type: ResourceType) => collectionPath(type, api.namespace);
+  await api.post(`${at(VIRTUAL_MACHINES)}?dryRun=All`, vm);
+  for (const claim of claims) made.push(await createOne(api, PERSISTENT_VOLUME_CLAIMS, claim));
+  made.push(await createOne(api, VIRTUAL_MACHINES, vm));
+}
+
+async function createOne(api: Api, type: ResourceType, object: KubeObject): Promise<Made> {
+  const created = await api.post(collectionPath(type, api.namespace), object);
+  const { name = '' } = object.metadata;
+  const uid = isRecord(created) && isRecord(created['metadata']) ? created['metadata']['uid'] : undefined;
+  if (typeof uid !== 'string') throw new CommandError(`the server did not tell the uid of ${type.kind} ${name}`);
+  return { what: `${type.kind} ${name}`, path: objectPath(type, { namespace: api.namespace, name }), uid };
+}
+
+async function fill(
+  api: Api,
+  { vm, uploads }: ImportPlan,
+  files: ImportSource['files'],
+  options: ProgressOptions,
+): Promise<void> {
+  const byFile = new Map(uploads.map((upload) => [upload.file, upload]));
+  if (byFile.size === 0) return;
+  for await (const { name, size, content } of files(new Set(byFile.keys()))) {
+    const upload = byFile.get(name);
+    if (upload === undefined) continue;
+    byFile.delete(name);
+    const told = withProgress(`disk ${upload.volume}`, size, content, options);
+    await uploadDisk(api, { vm: vm.metadata.name, volume: upload.volume }, { size, format: upload.format }, told);
+  }
+  if (byFile.size > 0) throw new CommandError(`the file ${[...byFile.keys()].join(', ')} is not there any more`);
+  // Last, and all together: a machine that has some of its disks is none.
+  for (const upload of uploads) await release(api, upload);
+}
+
+/** The claim has its content: guests may have it. */
+async function release(api: Api, { claim }: Upload): Promise<void> {
+  const path = objectPath(PERSISTENT_VOLUME_CLAIMS, { namespace: api.namespace, name: claim });
+  await api.patch(path, { metadata: { annotations: { [UPLOAD_ANNOTATION]: null } } });
+}
+
+/** In reverse: the VM goes before its claims. */
+async function takenBack(api: Api, made: readonly Made[], cause: unknown): Promise<CommandError> {
+  const [removed, left]: [string[], string[]] = [[], []];
+  for (const { what, path, uid } of made.toReversed()) {
+    try {
+      await api.remove(path, uid);
+      removed.push(what);
+    } catch (error) {
+      if (isApiError(error, 'NotFound')) removed.push(what);
+      else left.push(`${what} (${messageOf(error)})`);
+    }
+  }
+  const lines = [
+    messageOf(cause),
+    ...(made.length === 0 ? ['Nothing was made.'] : []),
+    ...(removed.length === 0 ? [] : [`Removed again: ${removed.join(', ')}`]),
+    ...(left.length === 0 ? [] : [`Still there, and to be removed by you: ${left.join(', ')}`]),
+  ];
+  return new CommandError(lines.join('\n'), { cause });
+}

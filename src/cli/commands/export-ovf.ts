@@ -1,0 +1,97 @@
+/** virtctl export ovf */
+import type { ApiConnection } from '#cli/api-connection.ts';
+import { defineCommand } from '#cli/command.ts';
+import { openDisk } from '#cli/disk-transfer.ts';
+import { exportMachine } from '#cli/export-machine.ts';
+import { CommandError, switchFlag, textFlag } from '#cli/flags.ts';
+import { writeWhole } from '#cli/local-files.ts';
+import { withProgress, type ProgressOptions } from '#cli/progress.ts';
+import type { DiskHeader } from '#api/disk-stream.ts';
+import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
+import { writeOva, type OvaFile } from '#formats/ova/write-ova.ts';
+import { writeOvf } from '#formats/ovf/write-ovf.ts';
+
+export const exportOvf = defineCommand({
+  name: 'ovf',
+  usage: 'VM',
+  summary: 'Write a virtual machine as OVF, or with its disks as OVA.',
+  details:
+    'The file has everything that makes the machine the selfsame: uuid, serial, MAC addresses, and each device with its\n' +
+    'address. Disks are read only while the virtual machine is stopped. docs/ovf.md describes the format.',
+  example: [
+    "  # The description of the virtual machine 'db':",
+    '  virtctl export ovf db',
+    '  virtctl export ovf db -o db.ovf',
+    '',
+    '  # With its disks:',
+    '  virtctl export ovf db --ova db.ova',
+  ].join('\n'),
+  flags: {
+    output: textFlag({ name: 'output', short: 'o', help: 'The file to write; - for standard output.' }, 'file'),
+    ova: textFlag({ name: 'ova', help: 'Write this OVA, disks included.' }, 'file'),
+    force: switchFlag({ name: 'force', help: 'Replace a file that is there already.' }),
+  },
+  args: 1,
+  async run({ args: [name = ''], flags: { output = '-', ova, force }, connect, terminal, clock }) {
+    if (ova !== undefined && output !== '-') throw new CommandError('--output and --ova exclude each other');
+    const say = (line: string) => void terminal.stderr.write(`${line}\n`);
+    const api = await connect();
+    const { machine } = await exportMachine(api, name, say);
+    if (ova !== undefined) {
+      await writeWhole(ova, await ovaOf(api, name, machine, { say, clock }), { force });
+      return say(`VM ${name} was exported to ${ova}`);
+    }
+    const text = writeOvf(machine);
+    if (output === '-') terminal.stdout.write(text);
+    else await writeWhole(output, [Buffer.from(text)], { force });
+    if (machine.disks.some(hasContent)) say('Note: disks are not part of an OVF; --ova writes them, too');
+  },
+});
+
+type ContentDisk = DescribedDisk & { readonly file: string };
+const hasContent = (disk: DescribedDisk): disk is ContentDisk => disk.file !== undefined;
+
+/** Sizes come first: an archive says how large a file is before it has it. */
+async function ovaOf(
+  api: ApiConnection,
+  vm: string,
+  machine: MachineDescription,
+  options: ProgressOptions,
+): Promise<AsyncIterable<Uint8Array>> {
+  const headers = new Map<string, DiskHeader>();
+  for (const { name } of machine.disks.filter(hasContent)) {
+    const disk = await openDisk(api, vm, name);
+    disk.close();
+    headers.set(name, disk.header);
+  }
+  const disks = machine.disks.map((disk) => withHeader(disk, headers.get(disk.name)));
+  const descriptor = writeOvf({ ...machine, disks });
+  const files = diskFiles(api, vm, disks.filter(hasContent), headers, options);
+  return writeOva({ name: machine.name, descriptor, files });
+}
+
+function withHeader(disk: DescribedDisk, header: DiskHeader | undefined): DescribedDisk {
+  if (header === undefined) return disk;
+  const { format, size, virtualSize = size } = header;
+  return { ...disk, format, sizeBytes: virtualSize, file: `${disk.name}.${format === 'raw' ? 'img' : format}` };
+}
+
+async function* diskFiles(
+  api: ApiConnection,
+  vm: string,
+  disks: readonly ContentDisk[],
+  headers: ReadonlyMap<string, DiskHeader>,
+  options: ProgressOptions,
+): AsyncGenerator<OvaFile> {
+  for (const { name, file } of disks) {
+    const disk = await openDisk(api, vm, name);
+    try {
+      const { size, format } = disk.header;
+      const told = headers.get(name);
+      if (told?.size !== size || told.format !== format) throw new CommandError(`volume ${name} has changed meanwhile`);
+      yield { name: file, size, content: withProgress(`disk ${name}`, size, disk.chunks(), options) };
+    } finally {
+      disk.close();
+    }
+  }
+}

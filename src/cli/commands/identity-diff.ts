@@ -1,0 +1,49 @@
+/** virtctl identity diff */
+import { identityDiff, type Difference } from '#api/identity-diff.ts';
+import { configurationOf } from '#api/kubevirt/configuration.ts';
+import { recordBeforeStart } from '#api/record-before-start.ts';
+import { defineCommand } from '#cli/command.ts';
+import { switchFlag } from '#cli/flags.ts';
+import { formatValue, outputFlag, outputFormat } from '#cli/output-format.ts';
+import { findInstance, findRecord, readConfiguration, readVm } from '#cli/vm-objects.ts';
+
+/** As diff has it. */
+const DIFFERENT = 1;
+
+export const identityDiffCommand = defineCommand({
+  name: 'diff',
+  usage: 'VM',
+  summary: 'Tell what the guest of a virtual machine will see differently at its next start, and why.',
+  details:
+    'Nothing is printed where it will find everything as it was. What CPUs, memory and firmware were is known only as\n' +
+    'long as there is an instance. What an alias of a machine type, like q35, stands for is decided by the node.',
+  example: [
+    "  # What will change for the guest of 'db':",
+    '  virtctl identity diff db',
+    '',
+    '  # In a script: fails where something will change',
+    '  virtctl identity diff db --exit-code',
+  ].join('\n'),
+  flags: {
+    output: outputFlag,
+    exitCode: switchFlag({ name: 'exit-code', help: 'Exit with 1 where there are differences, and with 0 otherwise.' }),
+  },
+  args: 1,
+  async run({ args: [name = ''], flags, connect, print, terminal }) {
+    const format = outputFormat(flags.output);
+    const api = await connect();
+    const vm = await readVm(api, name);
+    const say = (line: string) => void terminal.stderr.write(`${line}\n`);
+    const namesMachine = Boolean(vm.spec.template.spec?.domain.machine?.type);
+    const configuration = namesMachine ? configurationOf(undefined) : await readConfiguration(api, say);
+    const [record, vmi] = [(await findRecord(api, vm)) ?? recordBeforeStart(vm), await findInstance(api, vm)];
+    const differences = identityDiff({ vm, record, vmi, configuration });
+    if (format !== undefined) print(formatValue(differences, format));
+    else for (const difference of differences) print(lines(difference));
+    return flags.exitCode && differences.length > 0 ? DIFFERENT : 0;
+  },
+});
+
+function lines({ what, from, to, why }: Difference): string {
+  return [what, `  - ${from}`, `  + ${to}`, `  # ${why}`].join('\n');
+}

@@ -1,0 +1,57 @@
+/** virtctl identity show */
+import { busTree, DEVICE_COLUMNS, deviceRows, identitySummary, treeLines } from '#api/identity-table.ts';
+import { recordBeforeStart } from '#api/record-before-start.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import { defineCommand } from '#cli/command.ts';
+import { alignedTable, formatValue, outputFlag, outputFormat } from '#cli/output-format.ts';
+import { findRecord, readVm } from '#cli/vm-objects.ts';
+
+export const identityShow = defineCommand({
+  name: 'show',
+  usage: 'VM',
+  summary: 'Show who a virtual machine is, and where its devices are.',
+  details:
+    'What is shown is on record: what the guest sees at every start. Where the template of the virtual machine says\n' +
+    'something else by now, "virtctl identity diff" tells. Before the first start it is what was imported, if anything.',
+  example: [
+    "  # Who is the virtual machine 'db', and where are its devices:",
+    '  virtctl identity show db',
+    '',
+    '  # The same for programs:',
+    '  virtctl identity show db -o json',
+  ].join('\n'),
+  flags: { output: outputFlag },
+  args: 1,
+  async run({ args: [name = ''], flags, connect, print }) {
+    const format = outputFormat(flags.output);
+    const api = await connect();
+    const vm = await readVm(api, name);
+    const record = (await findRecord(api, vm)) ?? recordBeforeStart(vm);
+    print(format === undefined ? shown(vm, record) : formatValue(told(vm, record), format));
+  },
+});
+
+function shown(vm: VirtualMachine, record: VirtualMachineIdentity): string {
+  const { uuid, serial, machine, macs, unchangedSince, lastChange } = identitySummary(vm, record);
+  const { devices = [] } = record.status ?? {};
+  const facts = [
+    ['Name:', `${record.metadata.namespace}/${record.metadata.name}`],
+    ['UUID:', orNone(uuid)],
+    ['Serial:', orNone(serial)],
+    ['Machine:', machine === '' ? '<not started yet>' : machine],
+    ...macs.map(({ name, mac }) => [`MAC of ${name}:`, orNone(mac)]),
+    ['Unchanged since:', `${orNone(unchangedSince)} (${lastChange})`],
+  ];
+  if (devices.length === 0) return alignedTable(facts);
+  const tree = treeLines(busTree(record.status ?? {}));
+  return [alignedTable(facts), '', alignedTable([DEVICE_COLUMNS, ...deviceRows(devices)]), '', ...tree].join('\n');
+}
+
+function told(vm: VirtualMachine, record: VirtualMachineIdentity): object {
+  const { namespace, name } = record.metadata;
+  const { lastChange: _, ...summary } = identitySummary(vm, record);
+  return { namespace, name, ...summary, devices: record.status?.devices ?? [] };
+}
+
+const orNone = (text: string) => (text === '' ? '<none>' : text);

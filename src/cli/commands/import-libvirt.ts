@@ -1,0 +1,40 @@
+/** virtctl import libvirt */
+import { defineCommand } from '#cli/command.ts';
+import { importFlags, importMachine, importOptions } from '#cli/import-machine.ts';
+import { refused } from '#cli/import-source.ts';
+import { readWhole } from '#cli/local-files.ts';
+import { FormatError } from '#formats/faults.ts';
+import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
+import type { MachineDescription } from '#formats/machine.ts';
+import { XML_LIMITS } from '#lib/xml-scan.ts';
+
+export const importLibvirt = defineCommand({
+  name: 'libvirt',
+  usage: 'FILE',
+  summary: 'Make a virtual machine from a domain of libvirt.',
+  details:
+    'The file is what "virsh dumpxml" prints. The virtual machine has the uuid, the serial, the MAC addresses and the\n' +
+    'device addresses of the domain, and does not run yet. The content of its disks is in claims that you name.',
+  example: [
+    "  # From the domain 'db', whose disk vda was copied into the claim 'db-root':",
+    '  virsh dumpxml db > db.xml',
+    '  virtctl import libvirt db.xml --claim vda=db-root',
+  ].join('\n'),
+  flags: importFlags,
+  args: 1,
+  async run({ args: [path = ''], flags, connect, terminal, clock }) {
+    const api = await connect();
+    const options = importOptions(flags, api.namespace);
+    const machine = domainOf(path, await readWhole(path, XML_LIMITS.bytes));
+    await importMachine(path, machine, { options, dryRun: flags.dryRun }, { api, terminal, clock });
+  },
+});
+
+function domainOf(path: string, content: Buffer): MachineDescription {
+  try {
+    return readLibvirt(content);
+  } catch (error) {
+    if (!(error instanceof FormatError)) throw error;
+    throw refused(path, error.faults, error);
+  }
+}

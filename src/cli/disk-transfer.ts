@@ -1,0 +1,85 @@
+/** Contents of disks between here and the cluster, over WebSockets, as api/disk-stream.ts has it. */
+import { once } from 'node:events';
+import {
+  DISK_PROTOCOL,
+  DiskReader,
+  diskStream,
+  type DiskAnswer,
+  type DiskHeader,
+  type DiskVerb,
+} from '#api/disk-stream.ts';
+import type { ApiConnection } from '#cli/api-connection.ts';
+import { CommandError } from '#cli/flags.ts';
+import { messageOf } from '#cli/message-of.ts';
+import { verbPath } from '#cli/verb-path.ts';
+import type { WebSocketStream } from '#lib/websocket.ts';
+
+type Api = Pick<ApiConnection, 'openWebSocket' | 'namespace'>;
+
+export interface OpenDisk {
+  readonly header: DiskHeader;
+  /** Once; throws where what came is not what was sent. */
+  chunks(): AsyncIterable<Buffer>;
+  close(): void;
+}
+
+/** To be closed, whatever comes. Throws as openWebSocket does: why it cannot be exported now. */
+export async function openDisk(api: Api, vm: string, volume: string): Promise<OpenDisk> {
+  const stream = await open(api, vm, 'exportdisk', volume);
+  const reader = new DiskReader(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
+  try {
+    const header = await reader.header();
+    return { header, chunks: () => reader.verified(header), close: () => void stream.destroy() };
+  } catch (cause) {
+    stream.destroy();
+    throw new CommandError(`Cannot export volume ${volume} of VM ${vm}: ${messageOf(cause)}`, { cause });
+  }
+}
+
+/** The cluster has the content when it resolves. Throws CommandError; the volume is then as it was. */
+export async function uploadDisk(
+  api: Api,
+  { vm, volume }: { readonly vm: string; readonly volume: string },
+  header: DiskHeader,
+  chunks: AsyncIterable<Uint8Array>,
+): Promise<void> {
+  const stream = await open(api, vm, 'importdisk', volume);
+  try {
+    await send(stream, header, chunks);
+  } catch (cause) {
+    throw new CommandError(`Cannot import volume ${volume} of VM ${vm}: ${messageOf(cause)}`, { cause });
+  } finally {
+    stream.destroy();
+  }
+}
+
+async function send(stream: WebSocketStream, header: DiskHeader, chunks: AsyncIterable<Uint8Array>): Promise<void> {
+  const reader = new DiskReader(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
+  // The node may say no in the middle: whoever waits for it to read more must hear of it.
+  const heard = new AbortController();
+  const answer: Promise<DiskAnswer> = reader.answer().finally(() => heard.abort());
+  answer.catch(() => {});
+  let sha256 = '';
+  const sending = diskStream(header, chunks);
+  while (!heard.signal.aborted) {
+    const { done, value } = await sending.next();
+    if (done === true) {
+      ({ sha256 } = value);
+      break;
+    }
+    if (!stream.write(value)) await once(stream, 'drain', { signal: heard.signal }).catch(() => {});
+  }
+  await sending.return({ sha256 });
+  const said = await answer;
+  if ('error' in said) throw new CommandError(said.error);
+  if (said.sha256 !== sha256) throw new CommandError(`the node has other bytes than were sent: sha256 ${said.sha256}`);
+}
+
+async function open(api: Api, vm: string, verb: DiskVerb, volume: string): Promise<WebSocketStream> {
+  const query = new URLSearchParams({ volume });
+  const path = `${verbPath('virtualmachines', api.namespace, vm, verb)}?${query.toString()}`;
+  const stream = await api.openWebSocket(path, [DISK_PROTOCOL]);
+  // Whoever reads or writes is told of it, too.
+  stream.on('error', () => {});
+  return stream;
+}

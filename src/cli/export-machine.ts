@@ -1,0 +1,35 @@
+/** A VM of the cluster as the description that file formats are written from. */
+import { claimNamesOf } from '#api/claim-names.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { ApiConnection } from '#cli/api-connection.ts';
+import { findObject, findRecord, readVm } from '#cli/vm-objects.ts';
+import type { MachineDescription } from '#formats/machine.ts';
+import { describeVm } from '#formats/vm/describe-vm.ts';
+import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+
+export interface ExportedMachine {
+  readonly vm: Stored<VirtualMachine>;
+  readonly machine: MachineDescription;
+}
+
+/** What the file cannot say goes to `say`. */
+export async function exportMachine(
+  api: Pick<ApiConnection, 'get' | 'namespace'>,
+  name: string,
+  say: (line: string) => void,
+): Promise<ExportedMachine> {
+  const vm = await readVm(api, name);
+  const record = await findRecord(api, vm);
+  const claims: PersistentVolumeClaim[] = [];
+  for (const claim of claimNamesOf(vm.spec.template.spec ?? {})) {
+    const found = await findObject(api, PERSISTENT_VOLUME_CLAIMS, claim);
+    if (found !== undefined) claims.push(found);
+  }
+  if (record?.status?.devices === undefined) {
+    say(`Note: VM ${name} has not run yet: its devices have no addresses`);
+  }
+  const machine = describeVm(vm, record, claims);
+  for (const note of machine.notes) say(`Note: ${note}`);
+  return { vm, machine };
+}

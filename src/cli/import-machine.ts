@@ -1,0 +1,88 @@
+/** What imports of all formats share: their flags, and the way from a description to objects. */
+import type { ApiConnection } from '#cli/api-connection.ts';
+import { carryOutImport } from '#cli/carry-out-import.ts';
+import type { Terminal } from '#cli/command.ts';
+import { CommandError, listFlag, switchFlag, textFlag, type FlagValues } from '#cli/flags.ts';
+import { parsePairs, planImport, type ImportOptions } from '#cli/import-plan.ts';
+import { refused, type ImportSource } from '#cli/import-source.ts';
+import { toYaml } from '#cli/output-format.ts';
+import { findObject } from '#cli/vm-objects.ts';
+import type { MachineDescription } from '#formats/machine.ts';
+import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
+import type { Clock } from '#lib/clock.ts';
+
+export const importFlags = {
+  name: textFlag({ name: 'name', help: 'The name of the virtual machine; that of the file unless set.' }, 'string'),
+  storageClass: textFlag(
+    { name: 'storage-class', help: 'The storage class of the claims that are made; the default one unless set.' },
+    'string',
+  ),
+  claim: listFlag(
+    { name: 'claim', help: 'disk=claim: a claim that has the content of this disk already; once for each.' },
+    'disk=claim',
+  ),
+  network: listFlag(
+    {
+      name: 'network',
+      help: 'network=bridge: the bridge of the node, or pod, for a network of the file; once for each.',
+    },
+    'network=bridge',
+  ),
+  newIdentity: switchFlag({
+    name: 'new-identity',
+    help: 'Make another machine of the same hardware: with a uuid, serial and MAC addresses of its own.',
+  }),
+  dryRun: switchFlag({ name: 'dry-run', help: 'Print what would be made, as YAML, and make nothing.' }),
+};
+
+type Flags = FlagValues<typeof importFlags>;
+
+/** Throws CommandError. */
+export function importOptions(flags: Flags, namespace: string): ImportOptions {
+  const pairs = (flag: 'claim' | 'network') => {
+    const parsed = parsePairs(flag, flags[flag]);
+    if (typeof parsed === 'string') throw new CommandError(parsed);
+    return parsed;
+  };
+  const { name, storageClass, newIdentity } = flags;
+  return { namespace, name, storageClass, newIdentity, claims: pairs('claim'), networks: pairs('network') };
+}
+
+export interface ImportParts {
+  readonly api: ApiConnection;
+  readonly terminal: Terminal;
+  readonly clock: Clock;
+}
+
+/** `files` is absent where the format has no contents of disks. */
+export async function importMachine(
+  path: string,
+  machine: MachineDescription,
+  { options, dryRun, files }: { options: ImportOptions; dryRun: boolean; files?: ImportSource['files'] },
+  { api, terminal, clock }: ImportParts,
+): Promise<void> {
+  const say = (line: string) => void terminal.stderr.write(`${line}\n`);
+  const plan = planImport(machine, options, { canUpload: files !== undefined });
+  if ('faults' in plan) throw refused(path, plan.faults);
+  for (const note of plan.notes) say(`Note: ${note}`);
+  if (dryRun) {
+    terminal.stdout.write([...plan.claims, plan.vm].map((object) => toYaml(object)).join('---\n'));
+    return;
+  }
+  const missing = await missingClaims(api, options);
+  if (missing.length > 0) throw refused(path, missing);
+  await carryOutImport(api, plan, files ?? noFiles, { say, clock });
+  terminal.stdout.write(`VM ${plan.vm.metadata.name} was imported from ${path}\n`);
+}
+
+async function missingClaims(api: ApiConnection, { claims }: ImportOptions): Promise<string[]> {
+  const missing: string[] = [];
+  for (const claim of new Set(claims.values())) {
+    if ((await findObject(api, PERSISTENT_VOLUME_CLAIMS, claim)) === undefined) {
+      missing.push(`persistentvolumeclaims "${claim}" not found`);
+    }
+  }
+  return missing;
+}
+
+async function* noFiles(): AsyncGenerator<never> {}

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
+import { parsePairs, planImport, type ImportOptions } from '#cli/import-plan.ts';
+import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
+
+const aDisk = (name: string, more: Partial<DescribedDisk> = {}): DescribedDisk => ({
+  id: `disk-${name}`,
+  name,
+  media: 'disk',
+  bus: 'virtio',
+  file: `${name}.img`,
+  sizeBytes: 1024 ** 3,
+  format: 'raw',
+  readonly: false,
+  plugged: true,
+  optional: false,
+  ...more,
+});
+const aMachine = (disks: DescribedDisk[], more: Partial<MachineDescription> = {}): MachineDescription => ({
+  name: 'db',
+  uuid: '5a9fc181-957e-5c32-9e5a-2de5e9673531',
+  serial: 's-1',
+  machineType: 'pc-q35-7.2',
+  chipset: 'q35',
+  cpu: { sockets: 1, cores: 1, threads: 1 },
+  memoryMib: 256,
+  firmware: 'bios',
+  tpm: false,
+  disks,
+  nics: [{ id: 'nic-a', name: 'a', model: 'virtio', mac: '02:00:00:00:00:01', plugged: true }],
+  rows: disks.map(({ id, name }) => ({ id, name, type: 'disk', device: 'disk' })),
+  source: { format: 'ovf' },
+  notes: ['a note of the file'],
+  ...more,
+});
+const options = (more: Partial<ImportOptions> = {}): ImportOptions => ({
+  namespace: 'lab',
+  claims: new Map(),
+  networks: new Map(),
+  newIdentity: false,
+  ...more,
+});
+
+test('a plan has a claim for each disk, and those with a file wait for it', () => {
+  const plan = planImport(aMachine([aDisk('root'), aDisk('scratch', { file: undefined })]), options(), {
+    canUpload: true,
+  });
+  assert.ok(!('faults' in plan));
+  assert.deepEqual(
+    plan.claims.map(({ metadata }) => [metadata.name, metadata.namespace, metadata.annotations]),
+    [
+      ['db-root', 'lab', { [UPLOAD_ANNOTATION]: 'true' }],
+      ['db-scratch', 'lab', undefined],
+    ],
+  );
+  assert.deepEqual(plan.uploads, [{ volume: 'root', claim: 'db-root', file: 'root.img', format: 'raw' }]);
+  assert.deepEqual([plan.vm.metadata.name, plan.vm.spec.runStrategy], ['db', 'Halted']);
+  assert.ok(plan.notes.includes('a note of the file'));
+});
+
+test('a disk whose content is in a claim needs neither claim nor file', () => {
+  const given = options({ name: 'copy', claims: new Map([['root', 'mine']]) });
+  const plan = planImport(aMachine([aDisk('root', { format: 'vmdk' })]), given, { canUpload: false });
+  assert.ok(!('faults' in plan));
+  assert.deepEqual([plan.claims, plan.uploads], [[], []]);
+  assert.deepEqual(plan.vm.spec.template.spec?.volumes, [
+    { name: 'root', persistentVolumeClaim: { claimName: 'mine' } },
+  ]);
+});
+
+test('a new identity is that of another machine with the same places', () => {
+  const of = (newIdentity: boolean) => {
+    const plan = planImport(aMachine([]), options({ newIdentity }), { canUpload: true });
+    assert.ok(!('faults' in plan));
+    const { firmware, devices } = plan.vm.spec.template.spec?.domain ?? {};
+    return [firmware?.uuid, firmware?.serial, devices?.interfaces?.[0]?.macAddress];
+  };
+  assert.deepEqual(of(false), ['5a9fc181-957e-5c32-9e5a-2de5e9673531', 's-1', '02:00:00:00:00:01']);
+  assert.deepEqual(of(true), [undefined, undefined, undefined]);
+});
+
+const refused: Record<string, { machine: MachineDescription; given?: Partial<ImportOptions>; want: RegExp[] }> = {
+  'a format that nodes do not read': {
+    machine: aMachine([aDisk('root', { format: 'vmdk' })]),
+    want: [/the disk root is in the format vmdk, which is not read; convert it/],
+  },
+  'a name that is none': {
+    machine: aMachine([]),
+    given: { name: 'Not A Name' },
+    want: [/the name "Not A Name" cannot be one of a VM/],
+  },
+  'a claim for a disk that is not there, beside what the formats find': {
+    machine: aMachine([aDisk('root', { sizeBytes: undefined })]),
+    given: { claims: new Map([['swap', 'mine']]) },
+    want: [/--claim names the disk "swap"; there are root/, /does not say how large the disk "root" is/],
+  },
+};
+for (const [title, { machine, given, want }] of Object.entries(refused)) {
+  test(`refuses ${title}`, () => {
+    const plan = planImport(machine, options(given), { canUpload: true });
+    assert.ok('faults' in plan);
+    assert.equal(plan.faults.length, want.length, plan.faults.join('; '));
+    for (const [i, pattern] of want.entries()) assert.match(plan.faults[i] ?? '', pattern);
+  });
+}
+
+test('without files, every disk with content needs a claim', () => {
+  const disks = [aDisk('vda', { file: '/images/a.img' }), aDisk('vdb', { file: '/images/b.img' })];
+  const plan = planImport(aMachine(disks), options(), { canUpload: false });
+  assert.ok('faults' in plan);
+  assert.deepEqual(plan.faults, [
+    'the disk vda is "/images/a.img": name the claim with its content: --claim vda=CLAIM',
+    'the disk vdb is "/images/b.img": name the claim with its content: --claim vdb=CLAIM',
+  ]);
+});
+
+const pairs: Record<string, { texts: string[]; want: [string, string][] | RegExp }> = {
+  'none at all': { texts: [], want: [] },
+  'several, also with further signs': {
+    texts: ['root=db-root', 'a=b=c'],
+    want: [
+      ['root', 'db-root'],
+      ['a', 'b=c'],
+    ],
+  },
+  'no sign': { texts: ['root'], want: /invalid argument .*root.* flag: expected NAME=VALUE/ },
+  'no name': { texts: ['=x'], want: /expected NAME=VALUE/ },
+  'no value': { texts: ['x='], want: /expected NAME=VALUE/ },
+  'one twice': { texts: ['a=b', 'a=c'], want: /--claim names .*a.* twice/ },
+};
+for (const [title, { texts, want }] of Object.entries(pairs)) {
+  test(`reads pairs: ${title}`, () => {
+    const read = parsePairs('claim', texts);
+    if (want instanceof RegExp) assert.match(JSON.stringify(read), want);
+    else assert.deepEqual(typeof read === 'string' ? read : [...read], want);
+  });
+}

@@ -1,0 +1,101 @@
+/** An OVF with the files beside it, or an OVA with the files in it: read and checked whole before anything is done. */
+import { dirname, join } from 'node:path';
+import { CommandError } from '#cli/flags.ts';
+import { fileSize, readChunks, readWhole } from '#cli/local-files.ts';
+import { bounded, FormatError } from '#formats/faults.ts';
+import type { MachineDescription } from '#formats/machine.ts';
+import { fileFault, missingFiles } from '#formats/ova/file-fault.ts';
+import { readOva } from '#formats/ova/read-ova.ts';
+import { readOvf } from '#formats/ovf/read-ovf.ts';
+import { XML_LIMITS } from '#lib/xml-scan.ts';
+
+export interface SourceFile {
+  readonly name: string;
+  readonly size: number;
+}
+
+export interface ImportSource {
+  readonly machine: MachineDescription;
+  readonly notes: readonly string[];
+  /** The content of these files, each once and in an order of its own choice. To be read before the next is asked for. */
+  files(wanted: ReadonlySet<string>): AsyncIterable<SourceFile & { readonly content: AsyncIterable<Uint8Array> }>;
+}
+
+/** `claimed`: disks whose files nobody needs. Throws CommandError with everything that is wrong. */
+export async function openImport(path: string, claimed: ReadonlySet<string>): Promise<ImportSource> {
+  try {
+    return /\.ova$/i.test(path) ? await openOva(path, claimed) : await openOvf(path, claimed);
+  } catch (error) {
+    if (!(error instanceof FormatError)) throw error;
+    throw refused(path, error.faults, error);
+  }
+}
+
+/** One line for each fault. */
+export function refused(path: string, faults: readonly string[], cause?: unknown): CommandError {
+  const lines = bounded(faults).map((fault) => `  ${fault}`);
+  return new CommandError([`Cannot import ${path}:`, ...lines].join('\n'), cause === undefined ? {} : { cause });
+}
+
+async function openOva(path: string, claimed: ReadonlySet<string>): Promise<ImportSource> {
+  await fileSize(path);
+  let machine: MachineDescription | undefined;
+  const [notes, faults, names]: [string[], string[], Set<string>] = [[], [], new Set()];
+  // To its end: the manifest may be the last thing in it.
+  for await (const part of readOva(readChunks(path))) {
+    if (part.kind === 'descriptor') machine = readOvf(part.content);
+    else if (part.kind === 'note') notes.push(part.text);
+    else {
+      names.add(part.name);
+      const fault = machine && fileFault(machine, part);
+      if (fault !== undefined) faults.push(fault);
+    }
+  }
+  if (machine === undefined) throw refused(path, ['it holds no machine']);
+  faults.push(...missingOf(machine, names, claimed, 'it is not in the archive'));
+  if (faults.length > 0) throw refused(path, faults);
+  return { machine, notes, files: (wanted) => filesOfOva(path, wanted) };
+}
+
+async function* filesOfOva(path: string, wanted: ReadonlySet<string>) {
+  for await (const part of readOva(readChunks(path))) {
+    if (part.kind === 'file' && wanted.has(part.name)) yield part;
+  }
+}
+
+async function openOvf(path: string, claimed: ReadonlySet<string>): Promise<ImportSource> {
+  const machine = readOvf(await readWhole(path, XML_LIMITS.bytes));
+  const sizes = new Map<string, number>();
+  const [faults, names]: [string[], Set<string>] = [[], new Set()];
+  for (const { name, file } of machine.disks) {
+    if (file === undefined || claimed.has(name)) continue;
+    const size = await fileSize(join(dirname(path), file)).catch(() => undefined);
+    if (size === undefined) continue;
+    names.add(file);
+    sizes.set(file, size);
+    const fault = fileFault(machine, { name: file, size });
+    if (fault !== undefined) faults.push(fault);
+  }
+  faults.push(...missingOf(machine, names, claimed, 'it is not beside the OVF'));
+  if (faults.length > 0) throw refused(path, faults);
+  return { machine, notes: [], files: (wanted) => filesBeside(path, wanted, sizes) };
+}
+
+async function* filesBeside(path: string, wanted: ReadonlySet<string>, sizes: ReadonlyMap<string, number>) {
+  for (const [name, size] of sizes) {
+    if (wanted.has(name)) yield { name, size, content: readChunks(join(dirname(path), name)) };
+  }
+}
+
+function missingOf(
+  machine: MachineDescription,
+  names: ReadonlySet<string>,
+  claimed: ReadonlySet<string>,
+  why: string,
+): string[] {
+  const needed = { disks: machine.disks.filter(({ name, lun }) => !claimed.has(name) && lun === undefined) };
+  return missingFiles(needed, names).map((file) => {
+    const disk = needed.disks.find((one) => one.file === file);
+    return `the file ${JSON.stringify(file)} of the disk ${disk?.name} is missing: ${why}; --claim ${disk?.name}=CLAIM names a claim with its content`;
+  });
+}

@@ -1,0 +1,39 @@
+/** `-o json|yaml`, for commands that have a text of their own without it. */
+import { stringify } from 'yaml';
+import { CommandError, textFlag } from '#cli/flags.ts';
+
+export type OutputFormat = 'json' | 'yaml' | undefined;
+
+export const outputFlag = textFlag(
+  { name: 'output', short: 'o', help: 'Output format: json or yaml; text without it.' },
+  'string',
+);
+
+/** Throws CommandError, in kubectl's words. */
+export function outputFormat(text: string | undefined): OutputFormat {
+  if (text === undefined || text === 'json' || text === 'yaml') return text;
+  throw new CommandError(
+    `unable to match a printer suitable for the output format ${JSON.stringify(text)}, expected json or yaml`,
+  );
+}
+
+/** Without the newline at its end. */
+export function formatValue(value: unknown, format: NonNullable<OutputFormat>): string {
+  return format === 'json' ? JSON.stringify(value, undefined, 4) : toYaml(value).trimEnd();
+}
+
+/** As kubectl writes it: long texts stay on their line, nothing is an alias of anything. */
+export function toYaml(value: unknown): string {
+  return stringify(value, { lineWidth: 0, aliasDuplicateObjects: false });
+}
+
+/** As kubectl aligns: columns of the width of their longest cell, three spaces between. */
+export function alignedTable(rows: readonly (readonly string[])[]): string {
+  const widths = rows.reduce(
+    (known, row) => row.map((cell, i) => Math.max(cell.length, known[i] ?? 0)),
+    [] as number[],
+  );
+  return rows
+    .map((row) => row.map((cell, i) => (i === row.length - 1 ? cell : cell.padEnd((widths[i] ?? 0) + 3))).join(''))
+    .join('\n');
+}

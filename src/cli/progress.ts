@@ -1,0 +1,43 @@
+/** How far a transfer is: a line at its beginning, one now and then, and one at its end. */
+import type { Clock } from '#lib/clock.ts';
+
+const EVERY_MS = 5000;
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+
+export interface ProgressOptions {
+  readonly clock: Clock;
+  readonly say: (line: string) => void;
+}
+
+/** The same chunks, told of as they go by. */
+export async function* withProgress(
+  what: string,
+  size: number,
+  chunks: AsyncIterable<Uint8Array>,
+  { clock, say }: ProgressOptions,
+): AsyncGenerator<Uint8Array> {
+  const beganAt = clock.elapsed();
+  let [bytes, saidAt] = [0, beganAt];
+  say(`${what}: ${bytesText(size)}`);
+  for await (const chunk of chunks) {
+    bytes += chunk.length;
+    const now = clock.elapsed();
+    if (now - saidAt >= EVERY_MS && bytes < size) {
+      saidAt = now;
+      const percent = Math.floor((bytes / size) * 100);
+      say(`${what}: ${bytesText(bytes)} of ${bytesText(size)} (${percent}%), ${rateText(bytes, now - beganAt)}`);
+    }
+    yield chunk;
+  }
+  say(`${what}: done, ${rateText(bytes, clock.elapsed() - beganAt)}`);
+}
+
+export function bytesText(bytes: number): string {
+  let [value, unit] = [bytes, 0];
+  for (; value >= 1024 && unit < UNITS.length - 1; unit++) value /= 1024;
+  return unit === 0 ? `${bytes} B` : `${value.toFixed(1)} ${UNITS[unit]}`;
+}
+
+function rateText(bytes: number, ms: number): string {
+  return `${bytesText(Math.round((bytes * 1000) / Math.max(ms, 1)))}/s`;
+}

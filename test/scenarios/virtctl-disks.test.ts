@@ -1,0 +1,361 @@
+/** virtctl export and import with disks: the real API, a real node endpoint and real files; only the guests are missing. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, suite, test } from 'node:test';
+import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
+import { IMPORTED_DEVICES_ANNOTATION, LOCAL_DRIVER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
+import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES } from '#kube/core-kinds.ts';
+import { apiVersionOf, type ResourceType } from '#kube/meta.ts';
+import { silentLog } from '#lib/log.ts';
+import type { DiskDoor } from '#node/endpoint/endpoint-agent.ts';
+import type { VolumeLookups } from '#node/volumes-port.ts';
+import { createVolumes } from '#node/volumes/volumes.ts';
+import { NODE, startScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import type { Loose } from '#test/support/test-api.ts';
+
+const MIB = 1024 * 1024;
+const UUID = '5a9fc181-957e-5c32-9e5a-2de5e9673531';
+
+let scene: Scene;
+let dir: string;
+const cleanups: (() => unknown)[] = [];
+/** Who uses the disks of the node. */
+let use: string | undefined;
+/** Why the node takes no more, after it has taken a little. */
+let full: string | undefined;
+
+before(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'virtctl-disks-'));
+  scene = await startScene({ after: (fn) => cleanups.push(fn) });
+  Object.assign(scene.node, { disks: await aDoor() });
+  const conditions = [{ type: 'Ready', status: 'True' }];
+  await scene.admin.patch(
+    NODES,
+    { name: NODE },
+    { type: 'merge', body: { status: { conditions } } },
+    { subresource: 'status' },
+  );
+  const manual = { provisioner: 'kubernetes.io/no-provisioner', volumeBindingMode: 'WaitForFirstConsumer' };
+  await create(STORAGE_CLASSES, { metadata: { name: 'manual' }, ...manual });
+});
+after(async () => {
+  await scene?.stop();
+  for (const cleanup of cleanups) await cleanup();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+/** The door of an agent, over files of this test. */
+async function aDoor(): Promise<DiskDoor> {
+  const volumes = await createVolumes({ nodeName: NODE, nodeDir: dir, sharedDir: dir, log: silentLog });
+  const { contents } = volumes;
+  assert.ok(contents);
+  const found = async <T>(read: Promise<T>): Promise<T | undefined> => await read.catch(() => undefined);
+  const lookups = (namespace: string): VolumeLookups => ({
+    claim: (name) => found(scene.admin.get(PERSISTENT_VOLUME_CLAIMS, { namespace, name })),
+    volume: (name) => found(scene.admin.get(PERSISTENT_VOLUMES, { name })),
+    secret: async () => undefined,
+  });
+  const useOf = () => use;
+  return {
+    open: (namespace, claim) => contents.open(claim, lookups(namespace), { useOf }),
+    async replace(namespace, claim) {
+      const upload = await contents.replace(claim, lookups(namespace), { useOf });
+      const why = full;
+      if (why === undefined) return upload;
+      const receive = async (_: unknown, chunks: AsyncIterable<Buffer>) => {
+        for await (const chunk of chunks) if (chunk.length > 0) throw new Error(why);
+      };
+      return { ...upload, receive };
+    },
+  };
+}
+
+async function create(type: ResourceType, object: Loose): Promise<Loose> {
+  return await scene.admin.create(type, { apiVersion: apiVersionOf(type), kind: type.kind, ...object } as never);
+}
+
+/** A volume of the node that is kept for the claim of that name. */
+async function aVolumeFor(claim: string): Promise<void> {
+  const metadata = { name: `pv-${claim}`, annotations: { [VOLUME_NODE_ANNOTATION]: NODE } };
+  await create(PERSISTENT_VOLUMES, {
+    metadata,
+    spec: {
+      capacity: { storage: '4Mi' },
+      accessModes: ['ReadWriteOnce'],
+      storageClassName: 'manual',
+      claimRef: { kind: 'PersistentVolumeClaim', apiVersion: 'v1', namespace: 'default', name: claim },
+      csi: { driver: LOCAL_DRIVER, volumeHandle: `pv-${claim}`, volumeAttributes: { scope: 'node', node: NODE } },
+    },
+  });
+}
+
+async function aClaim(name: string): Promise<void> {
+  await aVolumeFor(name);
+  const resources = { requests: { storage: '4Mi' } };
+  const spec = { accessModes: ['ReadWriteOnce'], storageClassName: 'manual', resources };
+  await create(PERSISTENT_VOLUME_CLAIMS, { metadata: { namespace: 'default', name }, spec });
+  await bound(name);
+}
+
+async function bound(name: string): Promise<void> {
+  for (let i = 0; i < 200; i++) {
+    const { status } = await scene.admin.get(PERSISTENT_VOLUME_CLAIMS, { namespace: 'default', name });
+    if (status?.phase === 'Bound') return;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.fail(`${name} is not bound`);
+}
+
+const imageOf = (claim: string) => join(dir, 'volumes', `pv-${claim}`, 'disk.img');
+const pci = (bus: string) => ({ type: 'pci', domain: '0x0000', bus, slot: '0x00', function: '0x0' });
+
+/** A stopped VM that has run, with a disk of some bytes. */
+async function aStoppedVm(name: string): Promise<void> {
+  await aClaim(`${name}-root`);
+  await scene.aVm(name, {
+    runStrategy: 'Halted',
+    template: {
+      spec: {
+        domain: {
+          machine: { type: 'q35' },
+          memory: { guest: '256Mi' },
+          firmware: { uuid: UUID, serial: 'serial-1' },
+          devices: {
+            disks: [{ name: 'root', disk: { bus: 'virtio' }, bootOrder: 1 }],
+            interfaces: [{ name: 'default', masquerade: {} }],
+          },
+        },
+        networks: [{ name: 'default', pod: {} }],
+        volumes: [{ name: 'root', persistentVolumeClaim: { claimName: `${name}-root` } }],
+      },
+    },
+  });
+  const { uid } = (await scene.readVm(name)).metadata;
+  const owner = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name, uid, controller: true };
+  const metadata = { namespace: 'default', name, ownerReferences: [owner] };
+  const spec = { firmware: { uuid: UUID }, interfaces: [{ name: 'default', macAddress: '02:00:00:00:00:17' }] };
+  await create(VIRTUAL_MACHINE_IDENTITIES, { metadata, spec });
+  await scene.patchStatus(VIRTUAL_MACHINE_IDENTITIES, name, {
+    machine: { type: 'pc-q35-7.2' },
+    learnedAt: '2026-01-01T00:00:00Z',
+    devices: [
+      { id: 'nic-default', type: 'interface', device: 'virtio', name: 'default', managed: true, address: pci('0x03') },
+      {
+        id: 'disk-root',
+        type: 'disk',
+        device: 'disk',
+        name: 'root',
+        managed: true,
+        address: pci('0x05'),
+        bootOrder: 1,
+      },
+    ],
+  });
+}
+
+async function putContent(claim: string, text: string): Promise<void> {
+  // Opened once, it is there.
+  const disks = (scene.node as { disks?: DiskDoor }).disks;
+  await (await disks?.open('default', claim))?.close();
+  writeFileSync(imageOf(claim), text, { flag: 'r+' });
+}
+
+suite('virtctl with disks', () => {
+  test('exports a machine with its disk, and imports it as the selfsame', async () => {
+    await aStoppedVm('db');
+    await putContent('db-root', 'the ledger');
+    const ova = join(dir, 'db.ova');
+    const exported = await scene.virtctl('export', 'ovf', 'db', '--ova', ova);
+    assert.equal(exported.code, 0, exported.err);
+    assert.match(exported.err, /^disk root: 4\.0 MiB\ndisk root: done, .*\/s\nVM db was exported to .*db\.ova\n$/);
+    assert.deepEqual(
+      readdirSync(dir).filter((name) => name.startsWith('db.')),
+      ['db.ova'],
+    );
+    assert.match(
+      (await scene.virtctl('export', 'ovf', 'db', '--ova', ova)).err,
+      /is there already; --force replaces it/,
+    );
+
+    await aVolumeFor('copy-root');
+    const imported = await scene.virtctl('import', 'ovf', ova, '--name', 'copy', '--storage-class', 'manual');
+    assert.equal(imported.code, 0, imported.err);
+    assert.equal(imported.out, `VM copy was imported from ${ova}\n`);
+    assert.ok(readFileSync(imageOf('copy-root')).equals(readFileSync(imageOf('db-root'))));
+    assert.equal(readFileSync(imageOf('copy-root')).toString('latin1', 0, 10), 'the ledger');
+
+    const vm = await scene.readVm('copy');
+    const { domain } = vm.spec.template.spec;
+    assert.equal(vm.spec.runStrategy, 'Halted');
+    assert.deepEqual([domain.firmware.uuid, domain.firmware.serial], [UUID, 'serial-1']);
+    assert.equal(domain.devices.interfaces[0].macAddress, '02:00:00:00:00:17');
+    const rows = JSON.parse(vm.metadata.annotations[IMPORTED_DEVICES_ANNOTATION]);
+    assert.equal(rows.machine, 'pc-q35-7.2');
+    const places = Object.fromEntries(rows.devices.map(({ id, address }: Loose) => [id, address?.bus]));
+    assert.deepEqual([places['nic-default'], places['disk-root']], ['0x03', '0x05']);
+    const claim = await scene.admin.get(PERSISTENT_VOLUME_CLAIMS, { namespace: 'default', name: 'copy-root' });
+    assert.equal(claim.metadata.annotations?.[UPLOAD_ANNOTATION], undefined);
+  });
+
+  test('shows what an import would make, and makes nothing', async () => {
+    const ova = join(dir, 'db.ova');
+    const { code, out } = await scene.virtctl('import', 'ovf', ova, '--name', 'idea', '--new-identity', '--dry-run');
+    assert.equal(code, 0);
+    assert.match(out, /^apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n {2}name: idea-root\n/);
+    assert.match(out, /selfsame\.io\/upload: "true"/);
+    assert.match(out, /---\napiVersion: kubevirt\.io\/v1\nkind: VirtualMachine\n/);
+    assert.doesNotMatch(out, new RegExp(`${UUID}|serial-1|02:00:00:00:00:17`));
+    await assert.rejects(scene.readVm('idea'));
+  });
+
+  test('takes an import back that fails in the middle', async () => {
+    const ova = join(dir, 'db.ova');
+    await aVolumeFor('broken-root');
+    use = 'PersistentVolume "pv-broken-root" is in use by pod "p"';
+    const { code, err } = await scene.virtctl('import', 'ovf', ova, '--name', 'broken', '--storage-class', 'manual');
+    use = undefined;
+    assert.equal(code, 1);
+    assert.match(
+      err,
+      /is in use by pod "p"\nRemoved again: VirtualMachine broken, PersistentVolumeClaim broken-root\n$/,
+    );
+    await assert.rejects(scene.readVm('broken'));
+  });
+
+  test('says what the node says in the middle of a disk', async () => {
+    await aVolumeFor('halfway-root');
+    full = 'the file system has 12 bytes left';
+    const ova = join(dir, 'db.ova');
+    const { code, err } = await scene.virtctl('import', 'ovf', ova, '--name', 'halfway', '--storage-class', 'manual');
+    full = undefined;
+    assert.equal(code, 1);
+    assert.match(
+      err,
+      /Cannot import volume root of VM halfway: the file system has 12 bytes left\nRemoved again: VirtualMachine halfway, /,
+    );
+  });
+
+  test('shows an imported machine before its first start', async () => {
+    const { out } = await scene.virtctl('identity', 'show', 'copy');
+    assert.match(out, /\nnic-default +interface\/virtio +0000:03:00\.0 /);
+    assert.match(out, new RegExp(`\nUUID: +${UUID}\n`));
+  });
+
+  test('makes nothing where the name is taken', async () => {
+    const { code, err } = await scene.virtctl('import', 'ovf', join(dir, 'db.ova'), '--name', 'db');
+    assert.equal(code, 1);
+    assert.match(err, /virtualmachines\.kubevirt\.io "db" already exists\nNothing was made\.\n$/);
+  });
+
+  test('takes disks from claims that are there', async () => {
+    const ovf = join(dir, 'db.ovf');
+    assert.equal((await scene.virtctl('export', 'ovf', 'db', '-o', ovf)).code, 0);
+    const missing = await scene.virtctl('import', 'ovf', ovf, '--name', 'third');
+    assert.match(
+      missing.err,
+      /the file "root\.img" of the disk root is missing: it is not beside the OVF; --claim root=CLAIM/,
+    );
+    const nowhere = await scene.virtctl('import', 'ovf', ovf, '--name', 'third', '--claim', 'root=nowhere');
+    assert.match(nowhere.err, /persistentvolumeclaims "nowhere" not found/);
+    const strange = await scene.virtctl('import', 'ovf', ovf, '--claim', 'swap=a', '--claim', 'root=b', '--dry-run');
+    assert.match(strange.err, /--claim names the disk "swap"; there are root/);
+    const done = await scene.virtctl('import', 'ovf', ovf, '--name', 'third', '--claim', 'root=db-root');
+    assert.equal(done.code, 0, done.err);
+    const [volume] = (await scene.readVm('third')).spec.template.spec.volumes;
+    assert.deepEqual(volume, { name: 'root', persistentVolumeClaim: { claimName: 'db-root' } });
+  });
+
+  test('goes by way of libvirt', async () => {
+    const xml = join(dir, 'db.xml');
+    assert.equal((await scene.virtctl('export', 'libvirt', 'db', '-o', xml)).code, 0);
+    assert.match(readFileSync(xml, 'utf8'), new RegExp(`<uuid>${UUID}</uuid>`));
+    const asked = await scene.virtctl('import', 'libvirt', xml, '--name', 'fourth');
+    assert.match(asked.err, /name the claim with its content: --claim root=CLAIM/);
+    const done = await scene.virtctl('import', 'libvirt', xml, '--name', 'fourth', '--claim', 'root=db-root');
+    assert.equal(done.code, 0, done.err);
+    const { metadata } = await scene.readVm('fourth');
+    const { devices } = JSON.parse(metadata.annotations[IMPORTED_DEVICES_ANNOTATION]);
+    assert.equal(devices.find(({ id }: Loose) => id === 'nic-default').address.bus, '0x03');
+  });
+
+  const refused: Record<string, { content: string; err: RegExp }> = {
+    'a file that is none': { content: 'hello', err: /^Cannot import .*bad\.ovf:\n {2}\S/ },
+    'a file with entities': {
+      content: '<!DOCTYPE a [<!ENTITY b "c">]><Envelope>&b;</Envelope>',
+      err: /^Cannot import .*bad\.ovf:\n {2}.*DOCTYPE/i,
+    },
+  };
+  for (const [title, { content, err }] of Object.entries(refused)) {
+    test(`refuses ${title}`, async () => {
+      const path = join(dir, 'bad.ovf');
+      writeFileSync(path, content);
+      const answer = await scene.virtctl('import', 'ovf', path);
+      assert.equal(answer.code, 1);
+      assert.match(answer.err, err);
+    });
+  }
+
+  test('does not export what runs, and what is used', async () => {
+    await aStoppedVm('busy');
+    use = 'PersistentVolume "pv-busy-root" is in use by pod "p"';
+    const used = await scene.virtctl('export', 'ovf', 'busy', '--ova', join(dir, 'busy.ova'));
+    use = undefined;
+    assert.match(used.err, /is in use by pod "p"/);
+    await scene.aVmi('busy', { phase: 'Running' });
+    const runs = await scene.virtctl('export', 'ovf', 'busy', '--ova', join(dir, 'busy.ova'));
+    assert.match(runs.err, /VM is running: stop it, or take a snapshot and export that/);
+    assert.deepEqual(
+      readdirSync(dir).filter((name) => name.startsWith('busy')),
+      [],
+    );
+  });
+
+  test('refuses a file that is larger than its disk, and a disk over plain HTTP', async () => {
+    await aStoppedVm('full');
+    const large = join(dir, 'large.ovf');
+    const { out } = await scene.virtctl('export', 'ovf', 'full');
+    writeFileSync(large, out);
+    writeFileSync(join(dir, 'root.img'), Buffer.alloc(5 * MIB));
+    const { err } = await scene.virtctl('import', 'ovf', large, '--name', 'larger');
+    assert.match(err, /the file "root\.img" has 5242880 bytes, but its disk "root" has 4194304/);
+    const path = '/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines/full/importdisk?volume=root';
+    const answer = await scene.call('GET', path);
+    assert.equal(answer.status, 400, 'it is a WebSocket');
+  });
+
+  test('shows the identity, its history and what will change', async () => {
+    const shown = await scene.virtctl('identity', 'show', 'db');
+    assert.equal(shown.code, 0, shown.err);
+    assert.match(shown.out, new RegExp(`^Name: +default/db\nUUID: +${UUID}\n`));
+    assert.match(
+      shown.out,
+      /\nDEVICE +TYPE +ADDRESS +BOOT +PLUGGED +MANAGED\nnic-default +interface\/virtio +0000:03:00\.0/,
+    );
+    assert.match(shown.out, /\npcie\.0\n/);
+    const json = JSON.parse((await scene.virtctl('identity', 'show', 'db', '-o', 'json')).out);
+    assert.deepEqual([json.uuid, json.machine, json.devices.length], [UUID, 'pc-q35-7.2', 2]);
+    assert.equal(
+      (await scene.virtctl('identity', 'history', 'db')).out,
+      'Nothing has changed in VirtualMachine db since it was made.\n',
+    );
+    const template = { spec: { domain: { machine: { type: 'pc-q35-6.2' } } } };
+    const before = await scene.virtctl('identity', 'diff', 'db', '--exit-code', '-o', 'json');
+    await scene.admin.patch(
+      VIRTUAL_MACHINES,
+      { namespace: 'default', name: 'db' },
+      { type: 'merge', body: { spec: { template } } },
+    );
+    const { code, out } = await scene.virtctl('identity', 'diff', 'db');
+    assert.equal(code, 0);
+    assert.match(
+      out,
+      /^serial\n.*\nmachine type\n {2}- pc-q35-7\.2\n {2}\+ pc-q35-6\.2\n {2}# the template of the VM says so\n/s,
+    );
+    const flagged = await scene.virtctl('identity', 'diff', 'db', '--exit-code');
+    assert.deepEqual([flagged.code, flagged.err, before.code], [1, '', 1]);
+  });
+});
