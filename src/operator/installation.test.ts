@@ -59,7 +59,9 @@ test('the operator may bind and change only what is ours', () => {
   // No names at all would be all names.
   assert.ok(!rules.some(({ resourceNames }) => resourceNames?.length === 0));
   // What others may have brought along.
-  assert.ok(!rules.some(({ resourceNames = [] }) => resourceNames.includes('volumesnapshots.snapshot.storage.k8s.io')));
+  for (const theirs of ['volumesnapshots.snapshot.storage.k8s.io', 'storageprofiles.cdi.kubevirt.io']) {
+    assert.ok(!rules.some(({ resourceNames = [] }) => resourceNames.includes(theirs)));
+  }
 });
 
 test('definitions in the groups of Kubernetes say who agreed to them, or a server would refuse them', () => {
@@ -69,6 +71,13 @@ test('definitions in the groups of Kubernetes say who agreed to them, or a serve
     assert.match(object.metadata.annotations?.['api-approved.kubernetes.io'] ?? '', /^https:\/\//);
     assert.equal(once, true);
   }
+});
+
+test('storage profiles are there for clusters without CDI, and never taken from it', () => {
+  const profiles = definitions.find(({ object }) => object.metadata.name === 'storageprofiles.cdi.kubevirt.io');
+  assert.equal(profiles?.once, true);
+  const { scope, versions } = profiles.object['spec'] as { scope: string; versions: { name: string }[] };
+  assert.deepEqual([scope, versions.map(({ name }) => name)], ['Cluster', ['v1beta1']]);
 });
 
 const NOW = '2026-01-01T00:00:00Z';

@@ -1,6 +1,8 @@
 /** How protected VMs, their claims and the volumes of these find each other. Reads caches only. */
-import { keyOf, objectKey } from '#client/object-key.ts';
+import { isUnownedStateOf } from '#api/persistent-state.ts';
+import { keyOf, objectKey, parseKey } from '#client/object-key.ts';
 import type { Informer } from '#client/informer.ts';
+import { CLAIMS_BY_STATE, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
 import { ownerKey, type ProtectedVms } from '#controllers/protection/protected-vms.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, type Stored } from '#kube/meta.ts';
@@ -20,6 +22,7 @@ export class Disks {
     this.#claims = claims;
     this.#volumes = volumes;
     claims.addIndex(BY_CONTROLLER, ownerKeysOf);
+    claims.addIndex(CLAIMS_BY_STATE, stateIndexKeysOf);
     volumes.addIndex(BY_BOUND_CLAIM, ({ spec }) => (spec.claimRef?.uid ? [spec.claimRef.uid] : []));
   }
 
@@ -27,7 +30,7 @@ export class Disks {
   vmsOfClaim(claim: Stored<PersistentVolumeClaim>): readonly string[] {
     const naming = this.#vms.first('claim', objectKey(claim));
     const controlling = ownerKeysOf(claim).flatMap((owner) => this.#vms.first('owner', owner));
-    return [...new Set([...naming, ...controlling])].toSorted();
+    return [...new Set([...naming, ...controlling, ...this.#vmsOfState(claim)])].toSorted();
   }
 
   /** Both sides have to say so: a claim may name the volume of somebody else, and a volume a claim that has another. */
@@ -36,6 +39,18 @@ export class Disks {
     const claim = this.#claims.get(keyOf({ namespace, name }));
     const isBound = claim?.metadata.uid === uid && claim?.spec.volumeName === metadata.name;
     return claim !== undefined && isBound ? this.vmsOfClaim(claim) : [];
+  }
+
+  /** Its state mostly is controlled by the VM. Made otherwise, or long ago, it may have no owner, and is used all the same. */
+  #vmsOfState(claim: Stored<PersistentVolumeClaim>): readonly string[] {
+    return stateIndexKeysOf(claim)
+      .flatMap((state) => this.#vms.first('state', state))
+      .filter((key) => isUnownedStateOf(claim, parseKey(key).name));
+  }
+
+  /** Keys of the claims that may hold that state. */
+  withState(state: string): string[] {
+    return this.#claims.byIndex(CLAIMS_BY_STATE, state).map(objectKey);
   }
 
   /** Keys of the claims that the owner controls. */

@@ -8,7 +8,7 @@ import { objectKey } from '#client/object-key.ts';
 import { ANYWHERE, ENOUGH, ProtectedVms, type Tie } from '#controllers/protection/protected-vms.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 
-const TIES: readonly Tie[] = ['anywhere', 'namespace', 'claim', 'owner'];
+const TIES: readonly Tie[] = ['anywhere', 'namespace', 'claim', 'owner', 'state'];
 const PROTECTED = { labels: { [PROTECTION_LABEL]: 'true' } };
 
 interface Spec {
@@ -69,7 +69,7 @@ class Feed {
 }
 
 describe('what a change of a VM wakes', () => {
-  const all = ['anywhere ', 'namespace ns', 'claim ns/root', 'owner ns/db-uid'];
+  const all = ['anywhere ', 'namespace ns', 'claim ns/root', 'owner ns/db-uid', 'state ns/db'];
   const bare = { metadata: {} };
   const cases: Record<string, { before?: Spec; after?: Spec; want: readonly string[] }> = {
     'nothing, where it comes unprotected': { after: bare, want: [] },
@@ -136,6 +136,8 @@ test('the protected ones are found by all their ties, in order, and forgotten', 
   assert.deepEqual(vms.first('claim', 'ns/shared'), ['ns/db', 'ns/web']);
   assert.deepEqual(vms.first('claim', 'ns/root'), ['ns/web']);
   assert.deepEqual(vms.first('owner', 'ns/db-uid'), ['ns/db']);
+  assert.deepEqual(vms.first('state', 'ns/db'), ['ns/db']);
+  assert.deepEqual(vms.first('state', 'ns/free'), []);
   feed.put(aVm('web', { claims: ['root'] }));
   assert.deepEqual(vms.first('claim', 'ns/shared'), ['ns/db']);
   feed.remove('web');

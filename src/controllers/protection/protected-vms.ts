@@ -9,15 +9,19 @@ import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import type { ObjectChange } from '#client/object-cache.ts';
 import { keyOf } from '#client/object-key.ts';
+import { stateIndexKey } from '#controllers/persistent-state/claims-by-state.ts';
 import { SortedKeys } from '#controllers/protection/sorted-keys.ts';
 import type { Stored } from '#kube/meta.ts';
 import { unreachable } from '#lib/invariant.ts';
 import type { Source } from '#runtime/controller.ts';
 
-/** What a VM hangs on: that VMs are at all, its namespace, the claims that its template names now, itself as an owner. */
-export type Tie = 'anywhere' | 'namespace' | 'claim' | 'owner';
+/**
+ * What a VM hangs on: that VMs are at all, its namespace, the claims that its template names now, itself as an owner, the
+ * key by which its persistent state is found.
+ */
+export type Tie = 'anywhere' | 'namespace' | 'claim' | 'owner' | 'state';
 
-const TIES: readonly Tie[] = ['anywhere', 'namespace', 'claim', 'owner'];
+const TIES: readonly Tie[] = ['anywhere', 'namespace', 'claim', 'owner', 'state'];
 
 /** The one value of the tie `anywhere`. */
 export const ANYWHERE = '';
@@ -37,6 +41,7 @@ export class ProtectedVms {
     namespace: new Map(),
     claim: new Map(),
     owner: new Map(),
+    state: new Map(),
   };
 
   /** Follows the VMs until the signal aborts. Whoever is woken by a source of it finds it as new as the VMs are. */
@@ -105,6 +110,8 @@ function tiesOf(tie: Tie, vm: Stored<VirtualMachine> | undefined): readonly stri
       return claimNamesOf(vm.spec.template.spec ?? {}).map((name) => keyOf({ namespace, name }));
     case 'owner':
       return [ownerKey(namespace, uid)];
+    case 'state':
+      return [stateIndexKey(vm.metadata)];
     default:
       return unreachable(tie);
   }

@@ -3,7 +3,7 @@
  * our processes is alive.
  *
  *   VM ──► its namespace
- *    ├───► claims that its template names, or that it controls ──► the volumes bound to them
+ *    ├───► claims that its template names, that it controls, or that hold its state ──► the volumes bound to them
  *    └───► the definition of VirtualMachines
  *
  * Which VMs that are is found in protected-vms.ts and disks.ts, what is to be done in decide-mark.ts. The policies are the
@@ -69,6 +69,7 @@ function markClaims({ informer }: ControllerParts, vms: ProtectedVms, disks: Dis
       source(claims),
       vms.source('claim', (key) => [key]),
       vms.source('owner', (owner) => disks.controlledBy(owner)),
+      vms.source('state', (state) => disks.withState(state)),
     ],
     vmsOf: (claim) => disks.vmsOfClaim(claim).map(nameOf),
   });
@@ -82,6 +83,7 @@ function markVolumes({ informer }: ControllerParts, vms: ProtectedVms, disks: Di
       source(informer(PERSISTENT_VOLUME_CLAIMS), (claim) => disks.volumesOf(claim)),
       vms.source('claim', (key) => disks.volumesOfKey(key)),
       vms.source('owner', (owner) => disks.controlledBy(owner).flatMap((key) => disks.volumesOfKey(key))),
+      vms.source('state', (state) => disks.withState(state).flatMap((key) => disks.volumesOfKey(key))),
     ],
     // Volumes are of no namespace: the mark names that of the VM.
     vmsOf: (volume) => disks.vmsOfVolume(volume),

@@ -1,8 +1,9 @@
-/** The kinds that we cannot do without, as CustomResourceDefinitions: ours, and those of volume snapshots. */
+/** The kinds that we cannot do without, as CustomResourceDefinitions: ours, and of others those that we read. */
 import { crdOf } from '#api/custom-kind.ts';
 import { customKinds } from '#api/kinds.ts';
 import { desired, type Desired } from '#operator/desired.ts';
 import { DEFINITIONS } from '#operator/kinds.ts';
+import { storageProfileDefinition } from '#operator/objects/storage-profile-definition.ts';
 import { volumeSnapshotDefinitions } from '#operator/objects/volume-snapshot-definitions.ts';
 
 const ours: readonly Desired[] = customKinds.map((kind) => {
@@ -10,4 +11,4 @@ const ours: readonly Desired[] = customKinds.map((kind) => {
   return desired(DEFINITIONS, { ...metadata, name: metadata.name ?? '' }, { spec });
 });
 
-export const definitions: readonly Desired[] = [...ours, ...volumeSnapshotDefinitions];
+export const definitions: readonly Desired[] = [...ours, ...volumeSnapshotDefinitions, storageProfileDefinition];

@@ -1,15 +1,13 @@
 /**
- * The kinds of volume snapshots, for clusters that do not have them: installed only where they are absent, and never
- * changed, for whoever has a storage of their own brought them along and keeps them. Fields, columns and names are those
+ * The kinds of volume snapshots, for clusters whose storage did not bring them along. Fields, columns and names are those
  * of the Kubernetes CSI project, so that anybody's tools and drivers find what they know.
  */
 import type { Column } from '#api/custom-kind.ts';
-import { groupResource, type ResourceType } from '#kube/meta.ts';
 import { bool, int64, intOrString, map, obj, oneOf, str, time } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 import { VOLUME_SNAPSHOT_CLASSES, VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';
-import { desired, type Desired } from '#operator/desired.ts';
-import { DEFINITIONS } from '#operator/kinds.ts';
+import type { Desired } from '#operator/desired.ts';
+import { foreignDefinition, type ForeignKind } from '#operator/objects/foreign-definition.ts';
 
 /** Groups of k8s.io are the community's: without a word of who agreed to the kind, a server refuses it. */
 const APPROVED = {
@@ -29,17 +27,7 @@ const eitherOf = (a: string, b: string): Schema => ({
   oneOf: [{ required: [a] }, { required: [b] }],
 });
 
-interface Kind {
-  readonly type: ResourceType;
-  readonly shortNames: readonly string[];
-  readonly description: string;
-  /** Beside apiVersion, kind and metadata. */
-  readonly properties: Readonly<Record<string, Schema>>;
-  readonly required: readonly string[];
-  readonly columns: readonly Column[];
-}
-
-const volumeSnapshot: Kind = {
+const volumeSnapshot: ForeignKind = {
   type: VOLUME_SNAPSHOTS,
   shortNames: ['vs'],
   description: 'The wish for a snapshot of a volume, or the claim to one that exists.',
@@ -76,7 +64,7 @@ const volumeSnapshot: Kind = {
   ],
 };
 
-const volumeSnapshotContent: Kind = {
+const volumeSnapshotContent: ForeignKind = {
   type: VOLUME_SNAPSHOT_CONTENTS,
   shortNames: ['vsc', 'vscs'],
   description: 'A snapshot of a volume as it lies in the storage.',
@@ -125,7 +113,7 @@ const volumeSnapshotContent: Kind = {
   ],
 };
 
-const volumeSnapshotClass: Kind = {
+const volumeSnapshotClass: ForeignKind = {
   type: VOLUME_SNAPSHOT_CLASSES,
   shortNames: ['vsclass', 'vsclasses'],
   description: 'How snapshots of volumes are made: by which driver, and with what.',
@@ -138,35 +126,8 @@ const volumeSnapshotClass: Kind = {
   ],
 };
 
-function definition({ type, shortNames, description, properties, required, columns }: Kind): Desired {
-  const { group, version, kind, plural, namespaced } = type;
-  const base: Record<string, Schema> = { apiVersion: str(), kind: str(), metadata: { type: 'object' } };
-  const openAPIV3Schema: Schema = {
-    type: 'object',
-    description,
-    properties: { ...base, ...properties },
-    required: [...required],
-  };
-  const spec = {
-    group,
-    scope: namespaced ? 'Namespaced' : 'Cluster',
-    names: { kind, listKind: `${kind}List`, plural, singular: kind.toLowerCase(), shortNames },
-    versions: [
-      {
-        name: version,
-        served: true,
-        storage: true,
-        schema: { openAPIV3Schema },
-        ...(Object.hasOwn(properties, 'status') ? { subresources: { status: {} } } : {}),
-        additionalPrinterColumns: columns,
-      },
-    ],
-  };
-  return desired(DEFINITIONS, { name: groupResource(type), annotations: APPROVED }, { spec }, { once: true });
-}
-
 export const volumeSnapshotDefinitions: readonly Desired[] = [
   volumeSnapshot,
   volumeSnapshotContent,
   volumeSnapshotClass,
-].map(definition);
+].map((kind) => foreignDefinition(kind, { annotations: APPROVED }));

@@ -1,0 +1,149 @@
+/**
+ * The state of a VM that outlives its restarts, its TPM and its EFI variables: who needs it, and which claim holds it.
+ * How the claim is made is in controllers/persistent-state/, what lies in it is the node's. Pure.
+ */
+import { createHash } from 'node:crypto';
+import { KUBEVIRT_GROUP } from '#api/names.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import {
+  controllerOf,
+  controllerUid,
+  isDeleting,
+  type KubeObject,
+  type OwnerReference,
+  type Stored,
+} from '#kube/meta.ts';
+
+/** Its name in an instance's volumeStatus; always the same, for names of VMs may be too long for one. */
+export const STATE_VOLUME = 'persistent-state-for-this-vm';
+/** Its name in the launcher pod. */
+export const STATE_POD_VOLUME = 'vm-state';
+/** On claims: the key of the VM whose state they hold, as upstream selects them. */
+export const STATE_LABEL = 'persistent-state-for';
+/** On claims: the uid of the claim whose place they took. */
+export const SUPERSEDES_ANNOTATION = 'selfsame.io/supersedes';
+
+const PREFIX = `${STATE_LABEL}-`;
+/** With the prefix it is as long as the name of an annotation, and the value of a label, may be. */
+const MAX_KEY_LENGTH = 42;
+const CUT_LENGTH = 33;
+const HASH_LENGTH = 8;
+const SUFFIX_LENGTH = 5;
+
+type Claim = Stored<PersistentVolumeClaim>;
+
+/** Whose state it is. */
+export interface StateOwner {
+  readonly vmName: string;
+  /** Of the VM; of the instance where there is none. */
+  readonly ownerUid: string;
+}
+
+export function needsState({ domain }: Pick<VmiSpec, 'domain'>): boolean {
+  const tpm = domain.devices?.tpm;
+  const keepsTpm = tpm?.persistent === true && tpm.enabled !== false;
+  return keepsTpm || domain.firmware?.bootloader?.efi?.persistent === true;
+}
+
+/** An instance of a VM has no state of its own: it is the VM's. */
+export function stateOwnerOf(owner: Stored<VirtualMachine> | Stored<VirtualMachineInstance>): StateOwner {
+  const { name, uid } = vmOf(owner) ?? owner.metadata;
+  return { vmName: name, ownerUid: uid };
+}
+
+/** VMs may have owners, too, who do not count. */
+function vmOf(owner: KubeObject): OwnerReference | undefined {
+  const controller = owner.kind === VIRTUAL_MACHINE_INSTANCES.kind ? controllerOf(owner) : undefined;
+  const isVm = controller?.kind === VIRTUAL_MACHINES.kind && controller.apiVersion.startsWith(`${KUBEVIRT_GROUP}/`);
+  return isVm ? controller : undefined;
+}
+
+/** The name of the VM as it stands in names, annotations and labels of claims. */
+export function stateKeyOf(vmName: string): string {
+  if (vmName.length <= MAX_KEY_LENGTH) return vmName;
+  // A dot before a dash would be no name of a claim.
+  return `${vmName.slice(0, CUT_LENGTH).replace(/\.$/, '')}-${hashOf(vmName, HASH_LENGTH)}`;
+}
+
+export function stateClaimName(vmName: string, suffix: string): string {
+  return `${PREFIX}${stateKeyOf(vmName)}-${suffix}`;
+}
+
+/** The end of the claim's name, from the uid of who needs it first: making it twice makes one. */
+export function stateSuffixOf(uid: string): string {
+  return hashOf(uid, SUFFIX_LENGTH);
+}
+
+/** How the one claim of a VM was named before there could be several. */
+export function legacyStateClaimName(vmName: string): string {
+  return `${PREFIX}${vmName}`;
+}
+
+/** On claims: `true` on the one that holds the VM's state. */
+export function stateAnnotationOf(vmName: string): string {
+  return `${PREFIX}${stateKeyOf(vmName)}`;
+}
+
+/** Keys of all the VMs whose state the claim may hold, by a mark or by its name: to find claims by index. */
+export function stateKeysOfClaim(claim: PersistentVolumeClaim): string[] {
+  const { name = '' } = claim.metadata;
+  const named = name.startsWith(PREFIX) ? [stateKeyOf(name.slice(PREFIX.length))] : [];
+  return [...new Set([...markedKeysOf(claim), ...named])];
+}
+
+/**
+ * The claim that holds the state now. `claims`: those of the namespace, or of them at least all that have the VM's key
+ * (stateKeysOfClaim). A VM of the same name that is no more had another uid: what it left behind is not found.
+ */
+export function findState(claims: Iterable<Claim>, owner: StateOwner): Claim | undefined {
+  const key = stateKeyOf(owner.vmName);
+  const legacyName = legacyStateClaimName(owner.vmName);
+  const own = [...claims].filter((claim) => mayBeStateOf(claim, owner));
+  const marked = own.filter((claim) => markedKeysOf(claim).includes(key));
+  // Also by one that is going: old state never comes back in place of newer.
+  const superseded = new Set(marked.flatMap(supersededBy));
+  const isCurrent = (claim: Claim) => !isDeleting(claim) && !superseded.has(claim.metadata.uid);
+  const [newest] = marked.filter(isCurrent).toSorted(newestFirst);
+  return newest ?? own.find((claim) => claim.metadata.name === legacyName && isCurrent(claim));
+}
+
+/** Whether a claim that nobody owns would be taken for the state of the VM, for it is that of no other. */
+export function isUnownedStateOf(claim: PersistentVolumeClaim, vmName: string): boolean {
+  const key = stateKeyOf(vmName);
+  return hasNoOwner(claim) && isMarkedForNoOther(claim, key) && stateKeysOfClaim(claim).includes(key);
+}
+
+function mayBeStateOf(claim: Claim, { vmName, ownerUid }: StateOwner): boolean {
+  return hasNoOwner(claim) ? isMarkedForNoOther(claim, stateKeyOf(vmName)) : controllerUid(claim) === ownerUid;
+}
+
+function hasNoOwner({ metadata }: PersistentVolumeClaim): boolean {
+  return (metadata.ownerReferences ?? []).length === 0;
+}
+
+function isMarkedForNoOther(claim: PersistentVolumeClaim, key: string): boolean {
+  return markedKeysOf(claim).every((marked) => marked === key);
+}
+
+function markedKeysOf({ metadata: { annotations = {}, labels = {} } }: PersistentVolumeClaim): string[] {
+  const noted = Object.keys(annotations).filter((name) => name.startsWith(PREFIX) && annotations[name] === 'true');
+  const label = labels[STATE_LABEL];
+  return [...noted.map((name) => name.slice(PREFIX.length)), ...(label === undefined ? [] : [label])];
+}
+
+function supersededBy({ metadata: { uid, annotations } }: Claim): string[] {
+  const old = annotations?.[SUPERSEDES_ANNOTATION];
+  return old === undefined || old === uid ? [] : [old];
+}
+
+function newestFirst({ metadata: a }: Claim, { metadata: b }: Claim): number {
+  if (a.creationTimestamp !== b.creationTimestamp) return a.creationTimestamp > b.creationTimestamp ? -1 : 1;
+  return a.name < b.name ? -1 : 1;
+}
+
+function hashOf(text: string, length: number): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, length);
+}

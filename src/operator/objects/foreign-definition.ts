@@ -1,0 +1,57 @@
+/**
+ * Kinds of others that we read, for clusters that do not have them: installed only where they are absent, and never
+ * changed, for whoever brings them along keeps them.
+ */
+import type { Column } from '#api/custom-kind.ts';
+import { groupResource, type ResourceType } from '#kube/meta.ts';
+import { str } from '#kube/schema-dsl.ts';
+import type { Schema } from '#kube/schema.ts';
+import { desired, type Desired } from '#operator/desired.ts';
+import { DEFINITIONS } from '#operator/kinds.ts';
+
+export interface ForeignKind {
+  readonly type: ResourceType;
+  readonly shortNames: readonly string[];
+  readonly description: string;
+  /** Beside apiVersion, kind and metadata. */
+  readonly properties: Readonly<Record<string, Schema>>;
+  readonly required: readonly string[];
+  readonly columns: readonly Column[];
+}
+
+interface Notes {
+  readonly annotations?: Record<string, string>;
+}
+
+export function foreignDefinition(kind: ForeignKind, { annotations = {} }: Notes = {}): Desired {
+  const { type, shortNames, description, properties, required, columns } = kind;
+  const base: Record<string, Schema> = { apiVersion: str(), kind: str(), metadata: { type: 'object' } };
+  const openAPIV3Schema: Schema = {
+    type: 'object',
+    description,
+    properties: { ...base, ...properties },
+    required: [...required],
+  };
+  const spec = {
+    group: type.group,
+    scope: type.namespaced ? 'Namespaced' : 'Cluster',
+    names: {
+      kind: type.kind,
+      listKind: `${type.kind}List`,
+      plural: type.plural,
+      singular: type.kind.toLowerCase(),
+      shortNames,
+    },
+    versions: [
+      {
+        name: type.version,
+        served: true,
+        storage: true,
+        schema: { openAPIV3Schema },
+        ...(Object.hasOwn(properties, 'status') ? { subresources: { status: {} } } : {}),
+        additionalPrinterColumns: columns,
+      },
+    ],
+  };
+  return desired(DEFINITIONS, { name: groupResource(type), annotations }, { spec }, { once: true });
+}
