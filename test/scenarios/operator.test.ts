@@ -69,6 +69,7 @@ test('everything is in place under rights of its own, and it says so', async () 
     items.map(({ metadata }: Loose) => metadata.name),
     [
       'kubevirts.kubevirt.io',
+      'storageprofiles.cdi.kubevirt.io',
       'virtualmachineidentities.identity.selfsame.io',
       'virtualmachineinstances.kubevirt.io',
       'virtualmachinerestores.snapshot.kubevirt.io',
