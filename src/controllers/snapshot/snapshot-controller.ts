@@ -8,6 +8,7 @@ import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { objectKey } from '#client/object-key.ts';
 import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
@@ -26,6 +27,7 @@ import {
   restoredSnapshotKeysOf,
   snapshotKeysOf,
   UNFINISHED_BY_SNAPSHOT,
+  recordSource,
   vmiSource,
   vmSource,
 } from '#controllers/snapshot/sources.ts';
@@ -77,6 +79,7 @@ function snapshotDefinition(parts: ControllerParts): ControllerDefinition<Snapsh
       source(restores, restoredSnapshotKeysOf),
       vmSource(vms, snapshots),
       vmiSource(vmis, snapshots),
+      recordSource(informer(VIRTUAL_MACHINE_IDENTITIES), snapshots),
       claimSource(claims, vms, (claim) => [objectKey(claim)]),
       claimSource(persistentVolumes, vms, claimKeysOfVolume),
       lookedUp(classes),

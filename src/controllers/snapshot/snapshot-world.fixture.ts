@@ -5,7 +5,7 @@ import type { Volume } from '#api/domain/volume.ts';
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
-import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import type { IdentityStatus, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
@@ -76,13 +76,13 @@ export interface VmiOverrides {
   readonly metadata?: ObjectMeta;
 }
 
-export function aRecord(metadata: ObjectMeta = {}): Stored<VirtualMachineIdentity> {
+export function aRecord(metadata: ObjectMeta = {}, status: IdentityStatus = {}): Stored<VirtualMachineIdentity> {
   return {
     apiVersion: 'identity.selfsame.io/v1',
     kind: 'VirtualMachineIdentity',
     metadata: stored('db', 'record-uid', { ownerReferences: [vmOwner], ...metadata }),
     spec: { firmware: { uuid: UUID, serial: 's1' } },
-    status: { machine: { type: 'pc-q35-7.2' } },
+    status: { machine: { type: 'pc-q35-7.2' }, ...status },
   };
 }
 

@@ -7,6 +7,7 @@ import {
   aClaim,
   aClass,
   aPersistentVolume,
+  aRecord,
   aVm,
   aVmi,
   DELETED,
@@ -53,6 +54,22 @@ const obstacles: Record<string, [held: Partial<HeldVm>, want: string | undefined
   ],
   'a claim that cannot be copied is none': [{ volumes: [BARE] }, undefined],
   'an instance that runs is none': [{ vmi: aVmi('Running') }, undefined],
+  'a guest whose devices are on record is none': [
+    { vmi: aVmi('Running', { status: { deviceHash: 'h2' } }), identity: aRecord({}, { deviceHash: 'h2' }) },
+    undefined,
+  ],
+  'a guest whose devices are not all on record': [
+    { vmi: aVmi('Running', { status: { deviceHash: 'h2' } }), identity: aRecord({}, { deviceHash: 'h1' }) },
+    'The identity record does not have all devices of the guest yet',
+  ],
+  'a guest without a record': [
+    { vmi: aVmi('Running', { status: { deviceHash: 'h2' } }) },
+    'The identity record does not have all devices of the guest yet',
+  ],
+  'an ended guest, whatever is on record, is none': [
+    { vmi: aVmi('Failed', { status: { deviceHash: 'h2' } }) },
+    undefined,
+  ],
   'an instance that has ended is none': [{ vmi: aVmi('Failed') }, undefined],
   'an instance that starts': [{ vmi: aVmi('Scheduled') }, 'The VirtualMachineInstance is Scheduled, not yet Running'],
   'an instance that stops': [{ vmi: aVmi('Running', { metadata: DELETED }) }, 'The VirtualMachineInstance is stopping'],

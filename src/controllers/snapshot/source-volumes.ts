@@ -39,7 +39,7 @@ export function leavesData({ volumes }: HeldVm): boolean {
 
 /** Why the snapshot cannot be taken right now; undefined when nothing is in its way. */
 export function obstacleOf(held: HeldVm): string | undefined {
-  const instance = instanceObstacle(held);
+  const instance = instanceObstacle(held) ?? recordObstacle(held);
   if (instance !== undefined) return instance;
   for (const view of held.volumes) {
     const obstacle = claimObstacle(view);
@@ -55,6 +55,18 @@ function instanceObstacle({ vm, vmi }: HeldVm): string | undefined {
   if (controllerUid(vmi) !== vm.metadata.uid) return 'A VirtualMachineInstance of this name belongs to somebody else';
   if (isDeleting(vmi)) return 'The VirtualMachineInstance is stopping';
   return phase === 'Running' ? undefined : `The VirtualMachineInstance is ${phase ?? 'new'}, not yet Running`;
+}
+
+/**
+ * A snapshot holds the record as well: restored, every device is where the guest has it now. A node that tells no hash
+ * is an old one, from which nothing is learned.
+ */
+function recordObstacle({ vmi, identity }: HeldVm): string | undefined {
+  const { deviceHash, phase } = vmi?.status ?? {};
+  if (deviceHash === undefined || phase !== 'Running') return undefined;
+  return identity?.status?.deviceHash === deviceHash
+    ? undefined
+    : 'The identity record does not have all devices of the guest yet';
 }
 
 function claimObstacle({ volume, claim, persistentVolume }: VolumeView): string | undefined {

@@ -3,6 +3,7 @@ import { isRestoreFinished, type VirtualMachineRestore } from '#api/virtual-mach
 import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import type { VirtualMachineSnapshotContent } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
@@ -43,6 +44,14 @@ export function vmiSource(vmis: Informer<VirtualMachineInstance>, snapshots: Inf
   return ofUnfinished(vmis, snapshots, ({ metadata, status }) =>
     metadata.deletionTimestamp === undefined ? (status?.phase ?? '') : 'deleting',
   );
+}
+
+/** Of a record, which has the name of its VM, only which devices it has. */
+export function recordSource(
+  records: Informer<VirtualMachineIdentity>,
+  snapshots: Informer<VirtualMachineSnapshot>,
+): Source {
+  return ofUnfinished(records, snapshots, ({ status }) => status?.deviceHash ?? '');
 }
 
 function ofUnfinished<T extends KubeObject>(
