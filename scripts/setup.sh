@@ -22,6 +22,8 @@ swtpm                                swtpm               run
 /usr/share/OVMF/OVMF_CODE_4M.fd      ovmf                run
 ip                                   iproute2            run
 losetup                              mount               run
+/sbin/mkfs.ext4                      e2fsprogs           run
+flock                                util-linux          run
 '
 
 purpose=run

@@ -58,6 +58,24 @@ for (const [name, { args = [], env = {}, want }] of Object.entries(ups)) {
   });
 }
 
+const hosts: Record<string, { args: string[]; node?: string; dataDir?: string; words: string[] }> = {
+  'has no node unless one is named': { args: ['list', 'table'], words: ['list', 'table'] },
+  'takes its flags before the verb': {
+    args: ['--node', 'n1', '--data-dir=/d', 'list', 'vms:a,b'],
+    node: 'n1',
+    dataDir: '/d',
+    words: ['list', 'vms:a,b'],
+  },
+  'leaves what follows the verb as it is': { args: ['list', '--help', '--node'], words: ['list', '--help', '--node'] },
+  'takes no verb at all': { args: ['--node', 'n1'], node: 'n1', words: [] },
+};
+
+for (const [name, { args, node, dataDir = DEFAULTS.dataDir, words }] of Object.entries(hosts)) {
+  test(`host ${name}`, () => {
+    assert.deepEqual(parseCommandLine(['host', ...args], {}), { command: 'host', options: { node, dataDir, words } });
+  });
+}
+
 interface UsageCase {
   readonly argv: string[];
   readonly env?: Record<string, string>;

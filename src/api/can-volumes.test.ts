@@ -211,12 +211,21 @@ const cases: Record<string, Case> = {
     annotations: { a: 'b' },
     want: '202 root,seed,data root,seed,data ["data"]',
   },
-  'an annotation that cannot be read is written anew': {
+  'an annotation that cannot be read is written anew, with what the VM does not have': {
     ...ADD,
     ...VMI,
     options: adds('data'),
-    annotations: { [EPHEMERAL_HOTPLUG_ANNOTATION]: 'data,' },
-    want: '202 root,seed,data root,seed,data ["data"]',
+    vm: [hot('its')],
+    vmi: [hot('its'), hot('more')],
+    annotations: { [EPHEMERAL_HOTPLUG_ANNOTATION]: 'more,' },
+    want: '202 root,seed,its,more,data root,seed,its,more,data ["more","data"]',
+  },
+  'an instance gets no volume of a name that means another one to its VM': {
+    ...ADD,
+    ...VMI,
+    options: adds('data', 'other'),
+    vm: [hot('data')],
+    want: '409 Unable to add volume [data] because the VirtualMachine has a volume with that name',
   },
   'an instance without a VM gets one': {
     ...ADD,
@@ -287,6 +296,15 @@ const cases: Record<string, Case> = {
     vm: [hot('data')],
     vmi: [hot('data')],
     want: '409 Unable to remove volume [data] because the VirtualMachine has it; remove it from there',
+  },
+  'an instance that is not that VM’s loses what the VM has, too': {
+    ...REMOVE,
+    ...VMI,
+    options: { removed: 'data' },
+    vm: [hot('data')],
+    vmi: [hot('data')],
+    owned: false,
+    want: '202 root,seed root,seed',
   },
   'an instance cannot lose what it has not': {
     ...REMOVE,

@@ -4,7 +4,7 @@
  */
 import type { AddedVolume, Allowed, Answer, CanWorld, Denial, Denied, JsonPatchOperation, Target } from '#api/can.ts';
 import type { Volume } from '#api/domain/volume.ts';
-import { ephemeralVolumesOf, formatEphemeralVolumes } from '#api/ephemeral-volumes.ts';
+import { formatEphemeralVolumes, readEphemeralVolumes } from '#api/ephemeral-volumes.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
@@ -32,9 +32,14 @@ export function addVolumeToInstance(world: CanWorld): Answer {
   return onRunning(world, (vmi) => {
     const { added } = world.options ?? {};
     if (added === undefined) return NOTHING_NAMED;
+    const { name } = added.volume;
     const changed = addFault(vmi.spec, added) ?? withVolume(vmi.spec, added);
     if ('message' in changed) return changed;
-    return { ...changed, ephemeral: [...ephemeralVolumesOf(vmi), added.volume.name] };
+    // Its controller would take it for that one, and put that one in its place.
+    if (isOfVm(world, name)) {
+      return conflict(`Unable to add volume [${name}] because the VirtualMachine has a volume with that name`);
+    }
+    return { ...changed, ephemeral: [...ephemeralNames(world, vmi), name] };
   });
 }
 
@@ -47,7 +52,7 @@ export function removeVolumeFromInstance(world: CanWorld): Answer {
     if (isOfVm(world, name)) {
       return conflict(`Unable to remove volume [${name}] because the VirtualMachine has it; remove it from there`);
     }
-    return { ...withoutVolume(vmi.spec, name), ephemeral: ephemeralVolumesOf(vmi).filter((one) => one !== name) };
+    return { ...withoutVolume(vmi.spec, name), ephemeral: ephemeralNames(world, vmi).filter((one) => one !== name) };
   });
 }
 
@@ -127,6 +132,14 @@ function withoutVolume({ volumes = [], domain }: VmiSpec, name: string): Changed
 function isOfVm({ vm, vmi }: CanWorld, name: string): boolean {
   if (vm === undefined || vmi === undefined || controllerUid(vmi) !== vm.metadata.uid) return false;
   return vm.spec.template?.spec?.volumes?.some((one) => one.name === name) === true;
+}
+
+/** Where the annotation cannot be read it is written anew, with all that would otherwise be taken away. */
+function ephemeralNames(world: CanWorld, vmi: Stored<VirtualMachineInstance>): readonly string[] {
+  const noted = readEphemeralVolumes(vmi);
+  if (noted !== undefined) return noted;
+  const mobile = (vmi.spec.volumes ?? []).filter(({ persistentVolumeClaim: claim }) => claim?.hotpluggable === true);
+  return mobile.map(({ name }) => name).filter((name) => !isOfVm(world, name));
 }
 
 /** Written only over the lists that were seen. */

@@ -4,7 +4,8 @@
  * it is read strictly, and whole or not at all. Pure.
  */
 import type { LearnedDevice } from '#api/learned-device.ts';
-import { isRecord } from '#kube/meta.ts';
+import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
+import { isRecord, type KubeObject } from '#kube/meta.ts';
 
 export interface ImportedDevices {
   /** Where it comes from, for the history: `OVF of oVirt 4.1`. */
@@ -24,6 +25,14 @@ const MACHINE_TYPE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
 const DEVICE_ID = /^[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}$/;
 // oxlint-disable-next-line no-control-regex
 const TEXT = /^[^\u0000-\u001f\u007f]*$/;
+
+/** Undefined where nothing was imported. Admission has looked at it, but was perhaps not asked. */
+export function importedDevicesOf({
+  metadata,
+}: Pick<KubeObject, 'metadata'>): ReturnType<typeof parseImportedDevices> | undefined {
+  const text = metadata.annotations?.[IMPORTED_DEVICES_ANNOTATION];
+  return text === undefined ? undefined : parseImportedDevices(text);
+}
 
 /** What is wrong says which device and which field: `devices[3].address.slot is no text`. */
 export function parseImportedDevices(text: string): ImportedDevices | { readonly fault: string } {

@@ -115,6 +115,13 @@ export function conflict(resource: ResourceName, name: string, why: string): Api
   });
 }
 
+/** All that kube-apiserver tells of a JSON patch that does not apply, above all of one whose `test` does not hold. */
+export const UNFIT_PATCH = 'the server rejected our request due to an error in our request';
+
+export function isUnfitPatch(error: unknown): boolean {
+  return error instanceof ApiError && error.code === 422 && error.message === UNFIT_PATCH;
+}
+
 export const MODIFIED = 'the object has been modified; please apply your changes to the latest version and try again';
 
 export function invalid(kind: KindName, name: string, errors: readonly FieldError[]): ApiError {

@@ -5,7 +5,7 @@ import { FakeApi } from '#client/testing/fake-api.ts';
 import { FakeClock, settle } from '#client/testing/fake-clock.ts';
 import { FakeLink } from '#client/testing/fake-link.ts';
 import { GADGETS, aGadget } from '#client/testing/gadgets.ts';
-import { ApiError, conflict, isApiError, MODIFIED } from '#kube/api-error.ts';
+import { ApiError, conflict, isApiError, MODIFIED, UNFIT_PATCH } from '#kube/api-error.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { silentLog } from '#lib/log.ts';
 import { applyPlan, isStale, PlanFailure } from '#runtime/apply.ts';
@@ -65,6 +65,20 @@ const patchSize = ({ metadata: { namespace, name, uid } }: Stored, size: number)
   patch: { type: 'merge', body: { spec: { size } } },
   why: `the child has the wrong size`,
 });
+
+const patchJson = ({ metadata: { namespace, name, uid } }: Stored, body: readonly object[]): Change => ({
+  do: 'patch',
+  type: WIDGETS,
+  name: { namespace, name },
+  uid,
+  patch: { type: 'json', body },
+  why: `the child has the wrong size`,
+});
+const tested = (size: number) => [
+  { op: 'test', path: '/spec/size', value: size },
+  { op: 'add', path: '/spec/size', value: 9 },
+];
+const unfit = () => new ApiError(422, 'Invalid', UNFIT_PATCH);
 
 type World = Awaited<ReturnType<typeof setUp>>;
 
@@ -161,6 +175,34 @@ const cases: Record<string, Case> = {
       await assert.rejects(apply({ changes: [patchSize(made, 9)] }), (error: unknown) => isApiError(error, 'Conflict'));
     },
     events: [],
+    size: 1,
+  },
+  'a JSON patch whose test does not hold means: look again': {
+    async run({ apply, owner, api, link }) {
+      const made = api.put(WIDGETS, child(owner));
+      link.failures.push(unfit());
+      await assert.rejects(apply({ changes: [patchJson(made, tested(7))], goOn: true }), isStale);
+    },
+    events: [],
+    size: 1,
+  },
+  'so does one whose test holds again': {
+    async run({ apply, owner, api, link }) {
+      const made = api.put(WIDGETS, child(owner));
+      link.failures.push(unfit());
+      await assert.rejects(apply({ changes: [patchJson(made, tested(1))], goOn: true }), isStale);
+    },
+    events: [],
+    size: 1,
+  },
+  'a JSON patch that never fits is an error': {
+    async run({ apply, owner, api, link }) {
+      const made = api.put(WIDGETS, child(owner));
+      link.failures.push(unfit());
+      const body = [...tested(1), { op: 'remove', path: '/spec/nothing' }];
+      await assert.rejects(apply({ changes: [patchJson(made, body)] }), { message: UNFIT_PATCH });
+    },
+    events: [`owner Warning FailedPatch: Cannot patch widgets.test.local default/owner-child: ${UNFIT_PATCH}`],
     size: 1,
   },
   'the first change that fails ends the plan': {

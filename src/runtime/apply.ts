@@ -5,7 +5,8 @@
 import { startAttempt } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { conflict, isApiError } from '#kube/api-error.ts';
+import { conflict, isApiError, isUnfitPatch, MODIFIED } from '#kube/api-error.ts';
+import { applyJsonPatch } from '#kube/json-patch.ts';
 import { controllerUid, groupResource, isRecord } from '#kube/meta.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -188,12 +189,31 @@ async function patch(change: PatchChange, { client, fieldManager, signal }: Appl
   const force = patchType === 'apply' ? true : undefined;
   const options = { fieldManager, subresource, force, signal };
   const patched = client.patch(type, name, guarded, options).catch(async (error: unknown) => {
-    if (uid === undefined || !isApiError(error, 'Invalid')) throw error;
-    // Perhaps only the guard has failed: then another object has the name now, and the plan is stale.
+    if (!isApiError(error, 'Invalid')) throw error;
+    // Perhaps only a guard has failed: another object has the name now, or it is not as it was, and the plan is stale.
     const present = await client.get(type, name, { signal });
-    throw present.metadata.uid === uid ? error : conflict(type, name.name, 'the object was deleted and made anew');
+    if (uid !== undefined && present.metadata.uid !== uid) {
+      throw conflict(type, name.name, 'the object was deleted and made anew');
+    }
+    throw isUnfitPatch(error) && isOfOldState(guarded.body, present) ? conflict(type, name.name, MODIFIED) : error;
   });
   return { written: revisionOf(type, await orStale(type, name.name, patched)) };
+}
+
+/** Whether a JSON patch that was refused is at odds with the object only because that has changed. */
+function isOfOldState(body: unknown, present: Stored): boolean {
+  if (!Array.isArray(body)) return false;
+  const applies = (count: number): boolean => {
+    try {
+      applyJsonPatch(present, body.slice(0, count));
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  const firstUnfit = body.findIndex((_, i) => !applies(i + 1));
+  const operation: unknown = body[firstUnfit];
+  return firstUnfit === -1 || (isRecord(operation) && operation['op'] === 'test');
 }
 
 async function remove(change: DeleteChange, { client, signal }: ApplyContext): Promise<Outcome> {

@@ -168,6 +168,26 @@ test('the life of VMs', async (t) => {
     assert.deepEqual(guest.record.current, { state: 'ended', how: 'shutdown' });
   });
 
+  await t.test(
+    'the next VM of the name has the guest, and its record, which goes on with what the guest has',
+    async () => {
+      await plane.apply(aVm('heir', ALWAYS));
+      await plane.delete('VirtualMachine', 'heir', { propagationPolicy: 'Orphan' });
+      const { metadata: before } = await plane.get('VirtualMachineIdentity', 'heir');
+      assert.equal(before.ownerReferences, undefined);
+      await plane.apply(aVm('heir', ALWAYS));
+      const [vm, vmi, record] = await Promise.all(
+        ['VirtualMachine', 'VirtualMachineInstance', 'VirtualMachineIdentity'].map((kind) => plane.get(kind, 'heir')),
+      );
+      const owners = [vmi, record].map((object) =>
+        object?.metadata.ownerReferences?.map((owner: { uid: string }) => owner.uid),
+      );
+      assert.deepEqual(owners, [[vm?.metadata.uid], [vm?.metadata.uid]]);
+      assert.deepEqual([record?.metadata.uid, record?.status.instance], [before.uid, vmi?.metadata.uid]);
+      await plane.delete('VirtualMachine', 'heir');
+    },
+  );
+
   await t.test('agents and servers come and go; guests do not notice', async () => {
     await plane.apply(aVm('steady', ALWAYS));
     const before = plane.nodes.flatMap((node) => node.living().map(({ record }) => [record.id, record.startedAtMs]));

@@ -6,16 +6,29 @@ export interface Configuration {
   readonly defaultMachineType: string;
   /** Globs of machine types that VMs may have. */
   readonly emulatedMachines: readonly string[];
+  /** Globs of guids and uuids of block devices that VMs may name. */
+  readonly directLuns: readonly string[];
   /** Devices that count as managed although no spec asks for them. */
   readonly specialManagedDevices: readonly { readonly type: string; readonly device: string }[];
+  /** Where the persistent state of VMs lies; undefined: in a default class. */
+  readonly vmStateStorageClass: string | undefined;
 }
 
 export function configurationOf(kubevirt: Pick<KubeVirt, 'spec'> | undefined): Configuration {
-  const { machineType, emulatedMachines, architectureConfiguration, specialManagedDevices } = kubevirt?.spec?.configuration ?? {};
+  const {
+    machineType,
+    emulatedMachines,
+    architectureConfiguration,
+    directLuns,
+    specialManagedDevices,
+    vmStateStorageClass,
+  } = kubevirt?.spec?.configuration ?? {};
   const amd64 = architectureConfiguration?.amd64;
   return {
     defaultMachineType: machineType || amd64?.machineType || 'q35',
     emulatedMachines: emulatedMachines ?? amd64?.emulatedMachines ?? ['q35*', 'pc-q35*'],
+    directLuns: directLuns ?? [],
     specialManagedDevices: specialManagedDevices ?? [],
+    vmStateStorageClass: vmStateStorageClass || undefined,
   };
 }

@@ -21,6 +21,14 @@ export const kubevirtSpec = obj({
       }),
     }),
     evictionStrategy: oneOf(['None']),
+    vmStateStorageClass: str({
+      description: 'The StorageClass for the persistent state of VMs (TPM, EFI variables); a default class unless set.',
+    }),
+    directLuns: list(str({ minLength: 1, maxLength: 128 }), {
+      maxItems: 256,
+      description:
+        'Globs of the guids and uuids of block devices of nodes that VMs may name as directLun; none unless set.',
+    }),
     specialManagedDevices: list(obj({ type: str(), device: str() }, { required: ['type', 'device'] }), {
       maxItems: 64,
       description: 'Devices that count as managed although nobody asked for them: what is found of them is kept.',

@@ -9,8 +9,14 @@ export function newlyWrong<T>(spec: T, old: T | undefined, errorsOf: (spec: T) =
   if (old !== undefined && deepEqual(spec, old)) return [];
   const errors = errorsOf(spec);
   if (old === undefined || errors.length === 0) return errors;
-  const before = new Set(errorsOf(old).map(textOf));
-  return errors.filter((error) => !before.has(textOf(error)));
+  const before = new Map<string, number>();
+  for (const error of errorsOf(old)) before.set(textOf(error), (before.get(textOf(error)) ?? 0) + 1);
+  return errors.filter((error) => {
+    const left = before.get(textOf(error)) ?? 0;
+    before.set(textOf(error), left - 1);
+    return left <= 0;
+  });
 }
 
-const textOf = ({ field, message }: FieldError) => `${field}: ${message}`;
+/** Without the places in lists: who takes something else away before it does not make it wrong again. */
+const textOf = ({ field, message }: FieldError) => `${field.replaceAll(/\[\d+\]/g, '[]')}: ${message}`;

@@ -19,11 +19,10 @@ const BUSES: ReadonlyMap<string, Need> = new Map([
   ['sata', { chipset: 'q35', instead: 'ide, scsi, or virtio for disks' }],
 ]);
 
-/** Those of PCI have no place behind the ports of PCI Express, and the other way round. */
+/** Those of PCI have no place behind the ports of PCI Express; those of PCI Express work in a slot of PCI, too. */
 const MODELS: ReadonlyMap<string, Need> = new Map([
   ['e1000', { chipset: 'i440fx', instead: 'e1000e or virtio' }],
   ['rtl8139', { chipset: 'i440fx', instead: 'e1000e or virtio' }],
-  ['e1000e', { chipset: 'q35', instead: 'e1000 or virtio' }],
 ]);
 
 export function checkChipset(spec: VmiSpec, path: string, configuration: Configuration): FieldError[] {

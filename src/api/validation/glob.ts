@@ -1,4 +1,7 @@
-/** The globs of emulatedMachines: as Go's path.Match, for the whole text. Each character is looked at a bounded number of times. */
+/**
+ * The globs of emulatedMachines and directLuns: as Go's path.Match, for the whole text. Each character is looked at a
+ * bounded number of times.
+ */
 
 type Piece =
   | { readonly type: 'star' }
@@ -83,4 +86,12 @@ function fits(piece: Exclude<Piece, { type: 'star' }>, char: string): boolean {
   if (piece.type === 'one') return piece.char === char;
   if (char === '/') return false;
   return piece.type === 'any' || piece.ranges.some(([low, high]) => low <= char && char <= high) !== piece.negated;
+}
+
+/** Whether one of them matches; a malformed one matches nothing. */
+export function matchesAny(globs: readonly string[], text: string): boolean {
+  return globs.some((one) => {
+    const glob = parseGlob(one);
+    return glob !== undefined && matchesGlob(glob, text);
+  });
 }

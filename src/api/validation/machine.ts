@@ -1,5 +1,5 @@
 import type { Configuration } from '#api/kubevirt/configuration.ts';
-import { matchesGlob, parseGlob } from '#api/validation/glob.ts';
+import { matchesAny } from '#api/validation/glob.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
 
@@ -14,14 +14,8 @@ export function checkMachine({ domain }: VmiSpec, path: string, configuration: C
 }
 
 export function checkMachineType(type: string, field: string, configuration: Configuration): FieldError[] {
-  if (MACHINE_TYPE.test(type) && isEmulated(type, configuration)) return [];
-  const allowed = configuration.emulatedMachines.join(' ');
+  const { emulatedMachines } = configuration;
+  if (MACHINE_TYPE.test(type) && matchesAny(emulatedMachines, type)) return [];
+  const allowed = emulatedMachines.join(' ');
   return [invalidValue(field, type, `${field} is not supported: ${type} (allowed values: [${allowed}])`)];
-}
-
-function isEmulated(type: string, { emulatedMachines }: Configuration): boolean {
-  return emulatedMachines.some((text) => {
-    const glob = parseGlob(text);
-    return glob !== undefined && matchesGlob(glob, type);
-  });
 }

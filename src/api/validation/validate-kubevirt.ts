@@ -23,7 +23,7 @@ export function validateKubeVirt(kubevirt: KubeVirt, { old, present }: KubeVirtC
 
 function checkSpec(spec: NonNullable<KubeVirt['spec']>): FieldError[] {
   const path = 'spec.configuration';
-  const { emulatedMachines, architectureConfiguration } = spec.configuration ?? {};
+  const { emulatedMachines, architectureConfiguration, directLuns } = spec.configuration ?? {};
   return [
     ...unknownFields(kubevirtSpec, spec, 'spec', ''),
     ...checkGlobs(emulatedMachines, `${path}.emulatedMachines`),
@@ -31,6 +31,7 @@ function checkSpec(spec: NonNullable<KubeVirt['spec']>): FieldError[] {
       architectureConfiguration?.amd64?.emulatedMachines,
       `${path}.architectureConfiguration.amd64.emulatedMachines`,
     ),
+    ...checkGlobs(directLuns, `${path}.directLuns`),
     ...checkDefaultMachine(spec, path),
   ];
 }

@@ -1,6 +1,7 @@
 /** Whether a VirtualMachineInstance may be stored. Pure; returns everything that is wrong. */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { newlyWrong } from '#api/validation/already-wrong.ts';
+import { checkPermittedLuns } from '#api/validation/direct-luns.ts';
 import { checkHotplug, RESTRICTED } from '#api/validation/hotplug.ts';
 import { checkInstanceSpec } from '#api/validation/instance-rules.ts';
 import { checkReservedLabels } from '#api/validation/reserved-labels.ts';
@@ -41,6 +42,8 @@ export function validateVirtualMachineInstance(
     ...labelValueErrors(name).map((text) => invalidValue('metadata.name', name, text)),
     ...labels,
     ...checkSpec(vmi.spec, configuration),
+    // What a VM has it was allowed to have when that was written.
+    ...(trusted ? [] : checkPermittedLuns(vmi.spec ?? {}, 'spec', configuration)),
   ];
 }
 

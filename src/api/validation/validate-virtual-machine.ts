@@ -3,6 +3,7 @@ import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { newlyWrong } from '#api/validation/already-wrong.ts';
 import { chipsetOfSpec } from '#api/validation/chipset-of-spec.ts';
 import { checkProtectionReason, protectionWarnings } from '#api/validation/delete-protection.ts';
+import { checkPermittedLuns } from '#api/validation/direct-luns.ts';
 import { checkHeld, type OwnWriter } from '#api/validation/held.ts';
 import { checkImportedDevices } from '#api/validation/imported-devices.ts';
 import { checkInstanceSpec } from '#api/validation/instance-rules.ts';
@@ -34,7 +35,8 @@ export function validateVirtualMachine(vm: VirtualMachine, { old, configuration,
     ...nameFaults.map((text) => invalidValue('metadata.name', name, text)),
     ...(old === undefined ? [] : checkHeld(vm, old, writer)),
     ...checkProtectionReason(vm, old),
-    ...checkImportedDevices(vm, old),
+    // A restore brings back what the VM had, this among it.
+    ...(writer === 'restore-controller' ? [] : checkImportedDevices(vm, old)),
     ...newlyWrong(vm.spec, old?.spec, (spec) => [...checkTemplateName(spec, vm), ...checkSpec(spec, configuration)]),
   ];
 }
@@ -60,7 +62,12 @@ function checkSpec(spec: VmSpec, configuration: Configuration): FieldError[] {
   ];
   // The schema of a VM cannot want it: KubeVirt's does not.
   if (template?.spec?.domain === undefined) return [...errors, requiredValue('spec.template.spec.domain')];
-  return [...errors, ...checkInstanceSpec(template.spec, 'spec.template.spec', configuration)];
+  const path = 'spec.template.spec';
+  return [
+    ...errors,
+    ...checkInstanceSpec(template.spec, path, configuration),
+    ...checkPermittedLuns(template.spec, path, configuration),
+  ];
 }
 
 /** `old`: as it was; absent when it is created. */

@@ -95,6 +95,14 @@ for (const [name, { vm, old, want = [] }] of Object.entries(vms)) {
   });
 }
 
+test('a restore brings back what was imported, though people cannot', () => {
+  const context = { configuration: CONFIGURATION, old: aVm() };
+  const errors = (writer?: 'restore-controller') =>
+    validateVirtualMachine(aVm(imported(IMPORT)), { ...context, writer });
+  assert.equal(errors().length, 1);
+  assert.deepEqual(errors('restore-controller'), []);
+});
+
 test('spec.running is warned of', () => {
   assert.deepEqual(virtualMachineWarnings(aVm(), { configuration: CONFIGURATION }), []);
   assert.deepEqual(virtualMachineWarnings(aVm({ spec: { running: false } }), { configuration: CONFIGURATION }), [

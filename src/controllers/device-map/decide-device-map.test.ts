@@ -150,7 +150,13 @@ const dues: Record<string, { world: Partial<DeviceMapWorld>; want?: typeof NODE_
   'an instance without a machine type': { world: { vmi: aVmi({ machine: {} }) } },
   'an instance that does not run yet': { world: { vmi: aVmi({ phase: 'Scheduled' }) } },
   'an instance that ended': { world: { vmi: aVmi({ phase: 'Failed' }) } },
-  'an instance on its way out': { world: { vmi: aVmi({}, { deletionTimestamp: NOW }) } },
+  'an instance on its way out, whose last change is not on record yet': {
+    world: {
+      identity: aRecord(FIRST),
+      vmi: aVmi({ deviceHash: 'h2', deviceRevision: 11 }, { deletionTimestamp: NOW }),
+    },
+    want: NODE_1,
+  },
   'an instance of an earlier VM': { world: { vmi: aVmi({}, owned('earlier')) } },
   'an instance of nobody': { world: { vmi: aVmi({}, { ownerReferences: undefined }) } },
   'the record of an earlier VM': { world: { identity: aRecord(undefined, 'earlier') } },
@@ -177,10 +183,10 @@ const nothing: Record<string, Partial<DeviceMapWorld>> = {
     identity: aRecord(FIRST),
     vmi: aVmi({ deviceHash: undefined }, { uid: 'vmi-2' }),
   },
-  'an instance on its way out tells nothing': {
+  'an instance on its way out clears nothing where its node does not tell': {
     identity: aRecord(FIRST),
-    vmi: aVmi({}, { uid: 'vmi-2', deletionTimestamp: NOW }),
-    reading: aReading([], { vmId: 'vmi-2' }),
+    vmi: aVmi({ deviceHash: 'h2', deviceRevision: 11 }, { deletionTimestamp: NOW }),
+    reading: NONE,
   },
   'the record of an earlier VM learns nothing': { identity: aRecord(undefined, 'earlier'), reading: aReading() },
   'a record that somebody restores learns nothing': {
@@ -204,6 +210,12 @@ test('a node that knows nothing new yet is asked again later; one that does is n
   assert.equal(again({ reading: NONE }), NONE.retryAfterMs);
   assert.equal(again({ identity: aRecord(FIRST), vmi: LATE, reading: aReading([], { revision: 9 }) }), 10_000);
   assert.equal(again({ reading: aReading() }), undefined);
+  // Newer than the record, and older than what the instance tells of already.
+  const newest = aVmi({ deviceHash: 'h3', deviceRevision: 12 });
+  const between = aReading([port], { hash: 'h2', revision: 11 });
+  assert.equal(again({ identity: aRecord(FIRST), vmi: newest, reading: between }), 10_000);
+  const taken = statusOf({ identity: aRecord(FIRST), vmi: newest, reading: between });
+  assert.equal(again({ identity: aRecord(taken), vmi: newest, reading: between }), 10_000, 'also when it is on record');
   assert.equal(again({ identity: aRecord(FIRST), reading: NONE }), undefined);
 });
 
@@ -259,6 +271,13 @@ test('a change while it runs is told as one', () => {
     what: 'disk-data is new at bus=0x02,slot=0x00,type=pci',
     cause: 'a change while it ran',
   });
+});
+
+test('a disk that came just before the end of the instance is where the next start looks for it', () => {
+  const vmi = aVmi({ deviceHash: 'h2', deviceRevision: 11 }, { deletionTimestamp: NOW });
+  const reading = aReading([disk('root', '0x01'), port, disk('data', '0x04')], { hash: 'h2', revision: 11 });
+  const status = statusOf({ identity: aRecord(FIRST), vmi, reading });
+  assert.deepEqual(status?.devices?.at(-1), disk('data', '0x04'));
 });
 
 test('a change of chipset drops every address, also of what is not there, and says so', () => {

@@ -3,7 +3,7 @@
  * be plugged and what was detached, from an import where everything begins; and a bounded history of what changed and why.
  * Rows and the hash that stands for them are one write. Pure.
  */
-import type { ImportedDevices } from '#api/imported-devices.ts';
+import { importedDevicesOf, type ImportedDevices } from '#api/imported-devices.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -27,20 +27,19 @@ import {
   type Speaking,
   speakingInstance,
 } from '#controllers/device-map/device-map-world.ts';
-import { importedOf } from '#controllers/device-map/imported.ts';
 import type { Reading } from '#controllers/device-map/reading.ts';
 import { wishesOf } from '#controllers/device-map/wanted-devices.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
 
-/** A node that answered with something old is asked again. */
-const ASK_AGAIN_MS = 10_000;
+/** A node that has no such VM, has not read its devices yet, or answered with something old is asked again. */
+export const ASK_AGAIN_MS = 10_000;
 
 export function decideDeviceMap(world: DeviceMapWorld): Plan {
   const vm = ownVm(world);
   if (vm === undefined) return NOTHING;
   const known = world.identity.status ?? {};
-  const imported = known.devices === undefined ? importedOf(vm) : undefined;
+  const imported = known.devices === undefined ? importedDevicesOf(vm) : undefined;
   if (imported !== undefined && 'fault' in imported) return { changes: [], events: [faultyImport(imported.fault)] };
   const next = imported === undefined ? learned(world, vm) : begun(imported);
   const { what, ...status } = next ?? { what: [] };
@@ -52,8 +51,11 @@ export function decideDeviceMap(world: DeviceMapWorld): Plan {
 /** For a reading that is due, and was asked for in vain. */
 function retryAfterMs(world: DeviceMapWorld): number | undefined {
   const { reading } = world;
-  if (reading === undefined || freshReading(world) !== undefined || readingDue(world) === undefined) return undefined;
-  return 'retryAfterMs' in reading ? reading.retryAfterMs : ASK_AGAIN_MS;
+  if (reading === undefined || readingDue(world) === undefined) return undefined;
+  if ('retryAfterMs' in reading) return reading.retryAfterMs;
+  // One that is older than what the instance tells of is taken, but is not all that there is to know.
+  const isWhole = freshReading(world) !== undefined && reading.revision >= (speakingInstance(world)?.revision ?? 0);
+  return isWhole ? undefined : ASK_AGAIN_MS;
 }
 
 /** Whether rows or addresses are lost by what the template says: worth a look at the VM as it is now. */

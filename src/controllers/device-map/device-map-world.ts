@@ -1,13 +1,13 @@
 /** All that a decision about one identity record may know, and what it says of the guest. */
 import { isFinal, runStrategyOf } from '#api/can.ts';
 import { chipsetOf } from '#api/chipset.ts';
+import { importedDevicesOf } from '#api/imported-devices.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { RunStrategy } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { importedOf } from '#controllers/device-map/imported.ts';
 import type { Reading } from '#controllers/device-map/reading.ts';
-import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
+import { controllerUid, type Stored } from '#kube/meta.ts';
 
 export interface DeviceMapWorld {
   readonly identity: Stored<VirtualMachineIdentity>;
@@ -57,8 +57,8 @@ export interface Speaking {
 
 export function speakingInstance(world: DeviceMapWorld): Speaking | undefined {
   const vmi = ownInstance(world);
-  // The last words of an instance on its way out may be half of the truth.
-  if (vmi === undefined || isDeleting(vmi) || vmi.status?.phase !== 'Running') return undefined;
+  // One that is to end still counts: where it has its devices, the next one is to have them, too.
+  if (vmi === undefined || vmi.status?.phase !== 'Running') return undefined;
   const { nodeName: node, machine, deviceHash: hash, deviceRevision: revision = 0 } = vmi.status;
   if (!node || !machine?.type || !hash) return undefined;
   return { uid: vmi.metadata.uid, node, machine: machine.type, hash, revision };
@@ -86,7 +86,7 @@ export function readingDue(world: DeviceMapWorld): { readonly node: string; read
   if (vm === undefined || speaking === undefined || isOutdated(world, speaking)) return undefined;
   const { devices, deviceHash } = world.identity.status ?? {};
   // An import comes first: what the guest has is then compared with it.
-  if (devices === undefined && importedOf(vm) !== undefined) return undefined;
+  if (devices === undefined && importedDevicesOf(vm) !== undefined) return undefined;
   const isKnown = devices !== undefined && deviceHash === speaking.hash;
   if (isKnown && chipsetChange(world, speaking.machine) === undefined) return undefined;
   return { node: speaking.node, vmId: speaking.uid };

@@ -12,7 +12,7 @@ import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import type { Informer } from '#client/informer.ts';
-import { decideDeviceMap, forgetsAtRest } from '#controllers/device-map/decide-device-map.ts';
+import { ASK_AGAIN_MS, decideDeviceMap, forgetsAtRest } from '#controllers/device-map/decide-device-map.ts';
 import { type DeviceMapWorld, readingDue } from '#controllers/device-map/device-map-world.ts';
 import { DeviceReports, type DeviceReportsOptions } from '#controllers/device-map/device-reports.ts';
 import type { HostReader } from '#controllers/device-map/host-reader.ts';
@@ -32,8 +32,6 @@ import { liveLook } from '#runtime/live-look.ts';
 
 /** More than a call can ask for: whoever waits for the same call waits at the same time. */
 const CONCURRENCY = 1000;
-/** A node that has no such VM, or has not read its devices yet, is asked again. */
-const ASK_AGAIN_MS = 10_000;
 /** The account, and what it calls itself. */
 export const DEVICE_MAP = 'device-map-controller';
 

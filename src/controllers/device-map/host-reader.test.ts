@@ -60,6 +60,7 @@ const unread: Record<string, unknown> = {
   'a VM without a hash': { ...VM, hash: undefined },
   'a VM with an empty hash': { ...VM, hash: '' },
   'a VM with a hash that is no text': { ...VM, hash: 5 },
+  'a VM with a hash without end': { ...VM, hash: 'h'.repeat(257) },
   'a VM without devices': { ...VM, devices: undefined },
   'a VM with more devices than a guest has': { ...VM, devices: Array.from({ length: 1025 }, () => ({})) },
   'a VM in no known state': { ...VM, status: 'Flying' },
@@ -100,6 +101,19 @@ test('what is no parameter of a device is dropped, and prototype keys are inert'
   assert.equal(({} as Record<string, unknown>)['x'], undefined);
   assert.ok(Object.hasOwn(second?.address ?? {}, '__proto__'));
 });
+
+const nested = (depth: number): object => (depth === 0 ? {} : { in: nested(depth - 1) });
+const params: Record<string, { told: object; want?: object }> = {
+  'maps in maps': { told: nested(3), want: nested(3) },
+  'maps in maps without end': { told: nested(4) },
+  'a long text': { told: { x: 'y'.repeat(16 * 1024) } },
+};
+for (const [name, { told, want }] of Object.entries(params)) {
+  test(`parameters: ${name}`, () => {
+    const [vm] = listed({ ...VM, devices: [{ ...hostDeviceOf(DISK), specParams: told }] });
+    assert.deepEqual(readingOf(vm)?.devices[0]?.specParams, want);
+  });
+}
 
 const refused: Record<string, { bytes: Buffer; message: RegExp }> = {
   'no JSON': { bytes: Buffer.from('<html>'), message: /JSON/ },

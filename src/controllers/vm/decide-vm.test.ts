@@ -24,7 +24,7 @@ interface Case {
 const anOrphan = (metadata: ObjectMeta = {}) => aVmi('Running', { metadata: { ownerReferences: [], ...metadata } });
 const lock = { kind: 'snapshot', name: 'nightly' } as const;
 const FRESH = { finalizers: undefined };
-const imported = aVm({ metadata: { annotations: { [IMPORTED_DEVICES_ANNOTATION]: '{}' } } });
+const imported = aVm({ metadata: { annotations: { [IMPORTED_DEVICES_ANNOTATION]: '{"from":"OVF","devices":[]}' } } });
 const bare = aVm({ metadata: FRESH, template: { domain: {} } });
 
 const cases: Record<string, Case> = {
@@ -48,7 +48,22 @@ const cases: Record<string, Case> = {
     world: { vmi: aVmi('Running'), identity: undefined },
     want: ['create VirtualMachineIdentity'],
   },
-  'but not for an instance that goes': {
+  'a record that has lost its owner is the VM’s own again': {
+    world: { vmi: aVmi('Running'), identity: aRecord(aVm(), { ownerReferences: undefined }) },
+    want: ['patch VirtualMachineIdentity'],
+  },
+  'but not while somebody holds the VM': {
+    world: { vmi: aVmi('Running'), identity: aRecord(aVm(), { ownerReferences: undefined }), lock },
+    want: [],
+  },
+  'nor one of another VM': {
+    world: {
+      vmi: aVmi('Running'),
+      identity: aRecord(aVm({ metadata: { uid: 'other' } })),
+    },
+    want: [],
+  },
+  'a record is not made for an instance that goes': {
     world: { vmi: aVmi('Running', { metadata: { ...DELETED, finalizers: [] } }), identity: undefined },
     want: [],
   },

@@ -3,7 +3,7 @@ import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { adoption } from '#controllers/vm/adopt.ts';
 import { releaseInstance, removal, stop } from '#controllers/vm/delete.ts';
 import { hotplug, hotplugTrouble } from '#controllers/vm/hotplug.ts';
-import { recordIdentity } from '#controllers/vm/identity.ts';
+import { adoptRecord, recordIdentity } from '#controllers/vm/identity.ts';
 import { firmwareTrouble, missingFirmware, patchVm } from '#controllers/vm/persist-firmware.ts';
 import { protectionNews } from '#controllers/vm/protection.ts';
 import { wantOf } from '#controllers/vm/run-strategy.ts';
@@ -27,6 +27,7 @@ const rules: readonly Rule[] = [
   wakeHalted, // A paused start of a halted VM makes it one that is always to run.
   stopUnwanted, // An instance that is finished, or not wanted, has to be gone before a new one may take its name.
   recordAgain, // A record that somebody deleted is made again while the instance still knows what it said.
+  keepRecord, // One that has lost its VM is the VM's own again, or nobody would write down what the guest has.
   persistFirmware, // A VM of old gets the uuid that it has always had, also when it is not about to start.
   hotplug, // What the template says of disks and interfaces reaches the guest that runs, as far as that can be.
   startWanted,
@@ -107,6 +108,13 @@ function recordAgain(world: VmWorld): Plan | undefined {
   const { vmi, identity } = world;
   if (vmi === undefined || isDeleting(vmi) || identity !== undefined) return undefined;
   return { changes: recordIdentity(world), status: vmStatusOf(world) };
+}
+
+/** Whoever holds the VM may be about to hand it over. */
+function keepRecord(world: VmWorld): Plan | undefined {
+  if (world.vmi === undefined || world.lock !== undefined) return undefined;
+  const changes = adoptRecord(world);
+  return changes.length === 0 ? undefined : { changes, status: vmStatusOf(world) };
 }
 
 /** A start does it with its own first write. */

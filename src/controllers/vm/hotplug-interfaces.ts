@@ -20,6 +20,8 @@ export interface InterfaceView {
   readonly now: VmiSpec;
   /** Of the identity record. */
   readonly rows: readonly LearnedDevice[];
+  /** Whether these are what the instance tells of; otherwise some of it may still have to be read. */
+  readonly isRead: boolean;
 }
 
 export interface InterfaceSteps {
@@ -38,7 +40,7 @@ export interface Plugged {
   readonly network?: Network;
 }
 
-export function interfaceSteps({ next, now, rows }: InterfaceView): InterfaceSteps {
+export function interfaceSteps({ next, now, rows, isRead }: InterfaceView): InterfaceSteps {
   const [wanted, present] = [interfacesByName(next), interfacesByName(now)];
   const plug: Plugged[] = [];
   const unplug: string[] = [];
@@ -50,7 +52,7 @@ export function interfaceSteps({ next, now, rows }: InterfaceView): InterfaceSte
       if (has !== undefined && !isAbsent(has.nic)) {
         // What the guest boots from stays.
         if (has.nic.bootOrder !== undefined) continue;
-        if (isRecordedAs(rows, name, false)) unplug.push(name);
+        if (isRecordedAs(rows, name, false) ?? isRead) unplug.push(name);
       }
       live.add(name);
     } else if (has === undefined) {
@@ -58,7 +60,7 @@ export function interfaceSteps({ next, now, rows }: InterfaceView): InterfaceSte
       plug.push(want);
       live.add(name);
     } else if (isAbsent(has.nic) && deepEqual(meaning(has), meaning(want))) {
-      if (isRecordedAs(rows, name, true)) bringBack.push(name);
+      if (isRecordedAs(rows, name, true) ?? true) bringBack.push(name);
       live.add(name);
     }
   }
@@ -75,13 +77,21 @@ function interfacesByName({ domain, networks = [] }: VmiSpec): Map<string, Plugg
   return new Map((domain.devices?.interfaces ?? []).map((nic) => [nic.name, { nic, network: plugs.get(nic.name) }]));
 }
 
-/** Before the guest loses it: whoever dies in between must not take it for one that the guest has lost by itself. */
-function isRecordedAs(rows: readonly LearnedDevice[], name: string, plugged: boolean): boolean {
+/**
+ * Before the guest loses it: whoever dies in between must not take it for one that the guest has lost by itself. Undefined
+ * where it is not on record: then nobody knows yet, or ever will, where it is.
+ */
+function isRecordedAs(rows: readonly LearnedDevice[], name: string, plugged: boolean): boolean | undefined {
   const row = rows.find(({ id }) => id === `nic-${name}`);
-  return row === undefined || (row.plugged !== false) === plugged;
+  return row === undefined ? undefined : (row.plugged !== false) === plugged;
 }
 
 function meaning({ nic, network }: Plugged): unknown {
-  const { state: _, ...rest } = nic;
+  const { state: _, ...rest } = asHardware(nic);
   return [meant(interfaceSchema, rest), meant(networkSchema, network)];
+}
+
+/** With the model that it has unless set; `up` says nothing. */
+export function asHardware({ state, model = 'virtio', ...nic }: Interface): Interface {
+  return isAbsent({ ...nic, state }) ? { ...nic, model, state } : { ...nic, model };
 }

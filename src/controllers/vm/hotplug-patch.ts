@@ -1,6 +1,7 @@
 /** The one write that makes an instance have what was decided: only where its lists still are as they were read. Pure. */
 import type { JsonPatchOperation } from '#api/can.ts';
 import type { Interface } from '#api/domain/interface.ts';
+import { formatEphemeralVolumes } from '#api/ephemeral-volumes.ts';
 import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { DeviceSteps } from '#controllers/vm/hotplug.ts';
@@ -56,7 +57,7 @@ function setNote(before: string | undefined, ephemeral: readonly string[], persi
   if (persisted.length === 0) return [];
   const left = ephemeral.filter((name) => !persisted.includes(name));
   const path = ['metadata', 'annotations', EPHEMERAL_HOTPLUG_ANNOTATION];
-  return set(path, before, left.length === 0 ? undefined : JSON.stringify(left));
+  return set(path, before, left.length === 0 ? undefined : formatEphemeralVolumes(left));
 }
 
 /** What is absent is tested as null. */

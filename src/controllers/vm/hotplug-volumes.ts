@@ -1,7 +1,7 @@
 /**
  * Which disks of a running instance come and go, so that it has what the template says: claim volumes that are
- * hotpluggable, with their disks. A disk that has changed leaves first, and comes back when the guest has let go of it.
- * Volumes that were plugged into the instance for this run only are nobody's business here. Pure.
+ * hotpluggable, with their disks. One on another claim leaves first, and comes back when the guest has let go of it; a
+ * guest is not bereft of a disk that it uses for the sake of a serial or a cache: that waits for a restart. Volumes that were plugged into the instance for this run only are nobody's business here. Pure.
  */
 import { disk as diskSchema, type Disk, HOTPLUG_BUSES } from '#api/domain/disk.ts';
 import { volume as volumeSchema, type Volume } from '#api/domain/volume.ts';
@@ -50,8 +50,9 @@ export function volumeSteps(view: VolumeView): VolumeSteps {
   for (const [name, has] of present) {
     const want = wanted.get(name);
     if (!comesAndGoes(has) || (want !== undefined && !comesAndGoes(want))) continue;
-    live.add(name);
     const stays = want === undefined ? isEphemeral(name) : deepEqual(meaning(has), meaning(want));
+    if (!stays && want !== undefined && isSameDisk(has, want)) continue;
+    live.add(name);
     if (!stays) unplug.push({ name, returns: want !== undefined && isPlugged(want) });
   }
   const claims = new ClaimHolders(present);
@@ -93,20 +94,26 @@ export function isPlugged({ disk }: Pick<Attached, 'disk'>): boolean {
   return disk.plugged !== false;
 }
 
-/** The content and the hardware; not whether a start can do without it. */
+/** In the guest, and to stay there, however else it is to be. */
+function isSameDisk(has: Attached, want: Attached): boolean {
+  const [before, now] = [has, want].map(({ volume }) => volume.persistentVolumeClaim?.claimName);
+  return before === now && isPlugged(has) && isPlugged(want);
+}
+
+/** The content and the hardware. */
 function meaning({ volume, disk }: Attached): unknown {
-  const { optional: _, plugged, lun, ...rest } = disk;
-  const hardware =
-    lun === undefined
-      ? { disk: { ...rest.disk, bus: busOf(disk), readonly: rest.disk?.readonly === true } }
-      : { lun: { bus: 'scsi', readonly: lun.readonly === true } };
   const { persistentVolumeClaim: claim } = volume;
   const content = { ...volume, persistentVolumeClaim: { ...claim, readOnly: claim?.readOnly === true } };
-  return [
-    meant(volumeSchema, content),
-    meant(diskSchema, { ...rest, ...hardware, serial: rest.serial || undefined }),
-    plugged !== false,
-  ];
+  return [meant(volumeSchema, content), meant(diskSchema, asHardware(disk))];
+}
+
+/** With all that is so unless set; without whether a start can do without it, which is not of the machine. */
+export function asHardware(asked: Disk): Disk {
+  const { optional: _, plugged, disk, lun, serial, ...rest } = asked;
+  const common = { ...rest, ...(serial ? { serial } : {}), plugged: plugged !== false };
+  if (lun !== undefined) return { ...common, lun: { bus: 'scsi', readonly: lun.readonly === true } };
+  if (rest.cdrom !== undefined || rest.floppy !== undefined) return common;
+  return { ...common, disk: { ...disk, bus: disk?.bus ?? 'virtio', readonly: disk?.readonly === true } };
 }
 
 /** A claim that is written has one disk: another one waits until it is free. */

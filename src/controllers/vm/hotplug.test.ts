@@ -65,11 +65,15 @@ interface Scene {
   readonly hotplug?: VmiStatus['hotplug'];
   /** Ids of interfaces on record, with `!` for those that are unplugged. */
   readonly rows?: readonly string[];
+  /** Of the devices: as the instance tells it, and as it is on record. */
+  readonly hashes?: readonly [string, string];
 }
 
-function worldOf({ runs, template: now, note, hotplug: listed, rows }: Scene, more: Partial<VmWorld> = {}): VmWorld {
+function worldOf(scene: Scene, more: Partial<VmWorld> = {}): VmWorld {
+  const { runs, template: now, note, hotplug: listed, rows, hashes } = scene;
   const [before, vm] = [aVm({ template: template(runs) }), aVm({ template: template(now) })];
-  const made = aVmi('Running', { vm: before, status: listed === undefined ? {} : { hotplug: listed } });
+  const status = { ...(listed && { hotplug: listed }), ...(hashes && { deviceHash: hashes[0] }) };
+  const made = aVmi('Running', { vm: before, status });
   const annotations = {
     ...made.metadata.annotations,
     ...(note === undefined ? {} : { [EPHEMERAL_HOTPLUG_ANNOTATION]: note }),
@@ -79,7 +83,8 @@ function worldOf({ runs, template: now, note, hotplug: listed, rows }: Scene, mo
     const row = { id: id.replace('!', ''), type: 'interface', device: 'virtio' };
     return id.endsWith('!') ? { ...row, plugged: false } : row;
   });
-  const identity = { ...aRecord(vm), ...(devices === undefined ? {} : { status: { devices } }) };
+  const learned = devices && { status: { devices, ...(hashes && { deviceHash: hashes[1] }) } };
+  const identity = { ...aRecord(vm), ...learned };
   return aWorld({ vm, vmi, identity, ...more });
 }
 
@@ -155,6 +160,12 @@ const cases: Record<string, Case> = {
     want: ROOT,
     restart: true,
   },
+  'and a floppy': {
+    runs: [root],
+    template: [root, data('a', { disk: undefined, floppy: {} })],
+    want: ROOT,
+    restart: true,
+  },
   'and one to boot from': { runs: [root], template: [root, data('a', { bootOrder: 1 })], want: ROOT, restart: true },
   'a LUN comes as a disk does': {
     runs: [root],
@@ -222,21 +233,33 @@ const cases: Record<string, Case> = {
     want: ROOT,
     events: ['UnplugVolume'],
   },
-  'so does another bus': {
+  'another bus waits for a restart: the guest uses the disk': {
     runs: [root, data('a')],
     template: [root, data('a', { disk: { bus: 'virtio' } })],
-    want: ROOT,
-    events: ['UnplugVolume'],
+    want: `${ROOT} a:a-claim`,
+    restart: true,
   },
-  'another serial': {
+  'another serial, too': {
     runs: [root, data('a')],
     template: [root, data('a', { serial: 'x' })],
-    want: ROOT,
-    events: ['UnplugVolume'],
+    want: `${ROOT} a:a-claim`,
+    restart: true,
   },
-  'another cache': {
+  'and another cache': {
     runs: [root, data('a', { cache: 'none' })],
     template: [root, data('a', { cache: 'writeback' })],
+    want: `${ROOT} a:a-claim`,
+    restart: true,
+  },
+  'and whether the claim is only read': {
+    runs: [root, data('a')],
+    template: [root, data('a', {}, { readOnly: true })],
+    want: `${ROOT} a:a-claim`,
+    restart: true,
+  },
+  'unless it is not in the guest anyway': {
+    runs: [root, data('a', { plugged: false })],
+    template: [root, data('a', { plugged: false, serial: 'x' })],
     want: ROOT,
     events: ['UnplugVolume'],
   },
@@ -245,21 +268,24 @@ const cases: Record<string, Case> = {
     template: [root, data('a', { disk: { bus: 'virtio', readonly: false }, plugged: true, optional: true })],
     want: `${ROOT} a:a-claim`,
   },
-  'also the one that the guest has booted from': {
-    runs: [data('a')],
-    template: [data('a', { serial: 'x' })],
-    want: '',
-    events: ['UnplugVolume'],
+  'nor do they of what stays': {
+    runs: [root, data('a', { disk: undefined }, { hotpluggable: undefined }), nic('n')],
+    template: [
+      root,
+      data('a', { disk: { bus: 'virtio', readonly: false }, serial: '' }, { hotpluggable: undefined }),
+      nic('n', { model: 'virtio', state: 'up' }),
+    ],
+    want: `${ROOT} a:a-claim n`,
   },
-  'it comes back when the guest has let go of it': {
+  'a disk of another claim comes back when the guest has let go of it': {
     runs: [root],
-    template: [root, data('a', { serial: 'x' })],
-    want: `${ROOT} a:a-claim`,
+    template: [root, data('a', {}, { claimName: 'other' })],
+    want: `${ROOT} a:other`,
     events: ['HotplugVolume'],
   },
   'and not before': {
     runs: [root],
-    template: [root, data('a', { serial: 'x' })],
+    template: [root, data('a', {}, { claimName: 'other' })],
     hotplug: listed('disk-a', 'Unplugging'),
     want: ROOT,
   },
@@ -281,6 +307,17 @@ const cases: Record<string, Case> = {
     note: '["a"]',
     want: `${ROOT} a:a-claim ["a"]`,
     restart: true,
+  },
+  'a claim that is only read may be there twice': {
+    runs: [root, data('a', {}, { readOnly: true })],
+    template: [root, data('a', {}, { readOnly: true }), data('b', {}, { claimName: 'a-claim', readOnly: true })],
+    want: `${ROOT} a:a-claim b:a-claim`,
+    events: ['HotplugVolume'],
+  },
+  'but not where one writes': {
+    runs: [root, data('a', {}, { readOnly: true })],
+    template: [root, data('a', {}, { readOnly: true }), data('b', {}, { claimName: 'a-claim' })],
+    want: `${ROOT} a:a-claim`,
   },
   'an interface that the template gets is plugged in, with its network': {
     runs: [nic('a', { macAddress: '02:00:00:00:00:01' })],
@@ -307,16 +344,38 @@ const cases: Record<string, Case> = {
     rows: ['nic-a', 'nic-b'],
     want: 'a b',
   },
-  'nor waits it for a record that has no such interface': {
+  'one that the guest has booted from stays until a restart': {
+    runs: [nic('a', { bootOrder: 1 })],
+    template: [absent('a')],
+    rows: ['nic-a!'],
+    want: 'a',
+    restart: true,
+  },
+  'an absent one does not wait for a record that has no such interface': {
     runs: [nic('a'), nic('b')],
     template: [nic('a'), absent('b')],
     rows: ['nic-a'],
     want: 'a (b)',
     events: ['UnplugInterface'],
   },
+  'unless that has not been read yet: its address would be lost': {
+    runs: [nic('a'), nic('b')],
+    template: [nic('a'), absent('b')],
+    rows: ['nic-a'],
+    hashes: ['h2', 'h1'],
+    want: 'a b',
+  },
+  'once it has, there is nothing to wait for': {
+    runs: [nic('a'), nic('b')],
+    template: [nic('a'), absent('b')],
+    rows: ['nic-a'],
+    hashes: ['h2', 'h2'],
+    want: 'a (b)',
+    events: ['UnplugInterface'],
+  },
   'it comes back': {
     runs: [nic('a'), absent('b')],
-    template: [nic('a'), nic('b', { state: 'up' })],
+    template: [nic('a'), nic('b', { state: 'up', model: 'virtio' })],
     rows: ['nic-b'],
     want: 'a b',
     events: ['HotplugInterface'],

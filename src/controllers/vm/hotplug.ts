@@ -2,13 +2,13 @@
  * Brings what the template says of disks and interfaces to the instance while it runs, as far as that can be done: its
  * spec is changed, and the node agent plugs and unplugs. What needs a restart is left alone (restart-required.ts). Pure.
  */
-import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
+import { readEphemeralVolumes } from '#api/ephemeral-volumes.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { buildVmi } from '#controllers/vm/build-vmi.ts';
 import type { Trouble } from '#controllers/vm/conditions.ts';
 import { hotplugPatch } from '#controllers/vm/hotplug-patch.ts';
-import { interfaceSteps, type InterfaceSteps } from '#controllers/vm/hotplug-interfaces.ts';
+import { interfaceSteps, type InterfaceSteps, type InterfaceView } from '#controllers/vm/hotplug-interfaces.ts';
 import { volumeSteps, type VolumeSteps } from '#controllers/vm/hotplug-volumes.ts';
 import { identityOf, knownIdentity, ownRecord, recordMacs } from '#controllers/vm/identity.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
@@ -32,7 +32,7 @@ export function deviceSteps(world: VmWorld, vmi: Stored<VirtualMachineInstance>)
   const { vm, configuration } = world;
   const next = buildVmi(vm, identityOf(vm, knownIdentity(world)), configuration).spec;
   const now = vmi.spec;
-  const noted = ephemeralNames(vmi);
+  const noted = readEphemeralVolumes(vmi);
   const listed = new Set(noted);
   // Where it cannot be read nothing is known of what was plugged in by hand: it stays.
   const isEphemeral = (name: string): boolean => noted === undefined || listed.has(name);
@@ -40,10 +40,18 @@ export function deviceSteps(world: VmWorld, vmi: Stored<VirtualMachineInstance>)
   return {
     next,
     volumes: volumeSteps({ next, now, isEphemeral, hotplug: vmi.status?.hotplug }),
-    interfaces: interfaceSteps({ next, now, rows: ownRecord(world)?.status?.devices ?? [] }),
+    interfaces: interfaceSteps({ next, now, ...recorded(world, vmi) }),
     ephemeral: noted ?? [],
     persisted: (noted ?? []).filter((name) => wanted.has(name)),
   };
+}
+
+/** A node that tells no hash is an old one, from which nothing is read. */
+function recorded(world: VmWorld, { status }: VirtualMachineInstance): Pick<InterfaceView, 'rows' | 'isRead'> {
+  const record = ownRecord(world);
+  const { deviceHash: hash } = status ?? {};
+  const isRead = record === undefined || hash === undefined || record.status?.deviceHash === hash;
+  return { rows: record?.status?.devices ?? [], isRead };
 }
 
 /** Undefined where there is nothing to do, or it is not the moment. */
@@ -75,18 +83,6 @@ export function hotplug(world: VmWorld): Plan | undefined {
 export function hotplugTrouble({ vmi }: VmWorld, cause: string): Trouble | undefined {
   if (vmi?.status?.phase !== 'Running') return undefined;
   return { reason: 'FailedHotplug', message: `Failure while changing the devices of the running VMI: ${cause}` };
-}
-
-/** Undefined where the note cannot be read. */
-function ephemeralNames({ metadata }: VirtualMachineInstance): readonly string[] | undefined {
-  const text = metadata.annotations?.[EPHEMERAL_HOTPLUG_ANNOTATION];
-  if (text === undefined || text === '') return [];
-  try {
-    const names: unknown = JSON.parse(text);
-    return Array.isArray(names) && names.every((name) => typeof name === 'string') ? names : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 function volumeNews({ plug, unplug }: VolumeSteps): EventNote[] {

@@ -60,6 +60,18 @@ export function isForeign(vm: Stored<VirtualMachine>, identity: VirtualMachineId
   return isDeleting(identity) || (owner !== undefined && owner !== vm.metadata.uid);
 }
 
+/** A record of nobody, which an orphaned VM has left behind, becomes that of the VM that has its instance. */
+export function adoptRecord(world: VmWorld): Change[] {
+  const { vm } = world;
+  const record = ownRecord(world);
+  if (record === undefined || controllerUid(record) === vm.metadata.uid) return [];
+  const { name, namespace, uid, resourceVersion, ownerReferences = [] } = record.metadata;
+  const body = { metadata: { resourceVersion, ownerReferences: [...ownerReferences, ownedByVm(vm)] } };
+  const why = 'the record goes with the VM that has the instance';
+  const patch = { type: 'merge', body } as const;
+  return [{ do: 'patch', type: VIRTUAL_MACHINE_IDENTITIES, name: { name, namespace }, uid, patch, why }];
+}
+
 /** Adds the MAC addresses of these interfaces to the record, and changes nothing else in it; none when they are there. */
 export function recordMacs(world: VmWorld, names: readonly string[]): Change[] {
   const record = ownRecord(world);

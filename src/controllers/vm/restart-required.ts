@@ -1,12 +1,10 @@
 /** Whether the running instance stays another than the one that a start would make now, whatever is plugged. Pure. */
 import { isFinal } from '#api/can.ts';
-import type { Disk } from '#api/domain/disk.ts';
-import type { Interface } from '#api/domain/interface.ts';
 import { vmiSpec, type VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { VM_GENERATION_ANNOTATION } from '#controllers/vm/build-vmi.ts';
 import { type DeviceSteps, deviceSteps } from '#controllers/vm/hotplug.ts';
-import { isAbsent } from '#controllers/vm/hotplug-interfaces.ts';
-import { comesAndGoes, isPlugged } from '#controllers/vm/hotplug-volumes.ts';
+import { asHardware as nicAsHardware } from '#controllers/vm/hotplug-interfaces.ts';
+import { asHardware as diskAsHardware, comesAndGoes, isPlugged } from '#controllers/vm/hotplug-volumes.ts';
 import { meant } from '#controllers/vm/meaning.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { deepEqual } from '#kube/deep.ts';
@@ -37,8 +35,8 @@ function comparable(spec: VmiSpec, live: Live): unknown {
   const { devices } = machine.domain;
   const changed = {
     ...devices,
-    disks: byName(devices?.disks?.map(asHardware), live.volumes),
-    interfaces: byName(devices?.interfaces?.map(asPlugged), live.interfaces),
+    disks: byName(devices?.disks?.map(diskAsHardware), live.volumes),
+    interfaces: byName(devices?.interfaces?.map(nicAsHardware), live.interfaces),
   };
   const isEmpty = Object.values(changed).every((value) => value === undefined);
   return meant(vmiSpec, {
@@ -55,16 +53,6 @@ function byName<T extends { readonly name: string }>(
 ): T[] | undefined {
   const compared = (list ?? []).filter(({ name }) => !except.has(name));
   return compared.length === 0 ? undefined : compared.toSorted((a, b) => (a.name < b.name ? -1 : 1));
-}
-
-/** Whether a start can do without it is not of the machine either. */
-function asHardware(asked: Disk): Disk {
-  const { optional: _, plugged, ...disk } = asked;
-  return plugged === false ? { ...disk, plugged } : disk;
-}
-
-function asPlugged({ state, ...nic }: Interface): Interface {
-  return isAbsent({ ...nic, state }) ? { ...nic, state } : nic;
 }
 
 /** The instance with its disks as they are when all that can come and go has, but for what it has for this run only. */

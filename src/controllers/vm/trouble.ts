@@ -1,7 +1,9 @@
 /** What keeps a VM from being started at all, told in its condition Failure. Pure. */
 import { runStrategyOf } from '#api/can.ts';
+import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import type { Trouble } from '#controllers/vm/conditions.ts';
 import { isForeign } from '#controllers/vm/identity.ts';
+import { importFault } from '#controllers/vm/imported-devices.ts';
 import { wantOf } from '#controllers/vm/run-strategy.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { isDeleting } from '#kube/meta.ts';
@@ -22,6 +24,11 @@ export function troubleOf(world: VmWorld): Trouble | undefined {
   }
   if (wantOf(world).to === 'start' && identity !== undefined && isForeign(vm, identity)) {
     const message = `Cannot start the VM: the VirtualMachineIdentity "${name}" of an earlier VM is still there; expected it to be gone`;
+    return { reason: FAILED_CREATE, message };
+  }
+  const fault = importFault(world);
+  if (fault !== undefined) {
+    const message = `Cannot start the VM: its annotation ${IMPORTED_DEVICES_ANNOTATION} ${fault}; expected the devices of an import, or no such annotation`;
     return { reason: FAILED_CREATE, message };
   }
   return undefined;

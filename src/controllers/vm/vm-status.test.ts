@@ -162,7 +162,7 @@ test('an instance that says nothing of it is not ready', () => {
 });
 
 test('a start that waits for the devices of an import says so, and a VM that nobody starts does not', () => {
-  const metadata = { annotations: { [IMPORTED_DEVICES_ANNOTATION]: '{}' } };
+  const metadata = { annotations: { [IMPORTED_DEVICES_ANNOTATION]: '{"from":"OVF","devices":[]}' } };
   const told = (vm: ReturnType<typeof aVm>) => {
     const { conditions, printableStatus } = vmStatusOf(aWorld({ vm, identity: aRecord(vm) }));
     return [printableStatus, conditions?.map(({ type, reason }) => `${type} ${reason}`).join()];
@@ -171,7 +171,16 @@ test('a start that waits for the devices of an import says so, and a VM that nob
   assert.deepEqual(told(aVm({ metadata, runStrategy: 'Halted' })), ['Stopped', 'Ready VMINotExists']);
 });
 
+const NO_IMPORT = aVm({ metadata: { annotations: { [IMPORTED_DEVICES_ANNOTATION]: '{}' } } });
 const troubles: Record<string, [RegExp | undefined, Partial<VmWorld>]> = {
+  'an import that nobody can take over is a failure of a start': [
+    /imported-devices from is missing; expected the devices of an import, or no such annotation$/,
+    { vm: NO_IMPORT },
+  ],
+  'but not once its devices are on record': [
+    undefined,
+    { vm: NO_IMPORT, identity: { ...aRecord(NO_IMPORT), status: { devices: [] } } },
+  ],
   'an instance of somebody else is a failure': [
     /VirtualMachineInstance "db" belongs to somebody else/,
     { stranger: aVmi('Running') },

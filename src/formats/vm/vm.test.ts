@@ -264,7 +264,7 @@ test('a VM that never ran is described from its spec alone', () => {
 });
 
 const options: ManifestOptions = { name: 'db', namespace: 'golden' };
-const i440fx = configurationOf({ spec: { configuration: { emulatedMachines: ['*'] } } });
+const i440fx = configurationOf({ spec: { configuration: { emulatedMachines: ['*'], directLuns: ['*'] } } });
 
 function importedInto(vm: VirtualMachine) {
   return parseImportedDevices(vm.metadata.annotations?.[IMPORTED_DEVICES_ANNOTATION] ?? '');

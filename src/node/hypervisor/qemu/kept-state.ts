@@ -1,0 +1,84 @@
+/**
+ * What of a guest outlives it, in the directory that its definition names: made at its first start, only used later.
+ *
+ *   <directory>/          ours, and nobody else's to write
+ *   <directory>/tpm/      the guest user's    what swtpm keeps
+ *   <directory>/nvram.fd  the guest user's    EFI variables
+ *   <directory>/lock      held by QEMU (state-lock.ts)
+ *
+ * What is not to outlive the guest is in the domain's own directory (domain-dir.ts).
+ */
+import { chown, lstat, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { invariant } from '#lib/invariant.ts';
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import { HypervisorError } from '../hypervisor.ts';
+import { syncDirectory } from './domain-dir.ts';
+import type { FirmwareFiles } from './firmware.ts';
+import type { User } from './process.ts';
+
+const TPM = 'tpm';
+const NVRAM = 'nvram.fd';
+const PRIVATE_DIR = 0o700;
+const PRIVATE_FILE = 0o600;
+
+/** Absolute paths; absent where it is not kept. */
+export interface KeptState {
+  readonly tpm?: string;
+  readonly nvram?: string;
+}
+
+/** May be repeated: what is there stays as it is. */
+export async function ensureKeptState(
+  { state, devices, firmware: { loader } }: DomainDefinition,
+  firmware: FirmwareFiles | undefined,
+  user: User | undefined,
+): Promise<KeptState> {
+  const keepsTpm = devices.some((device) => device.type === 'tpm' && device.persistent === true);
+  const keepsNvram = firmware !== undefined && loader.type === 'efi' && loader.persistent === true;
+  if (!keepsTpm && !keepsNvram) return {};
+  invariant(state !== undefined, 'what outlives a guest has a place');
+  return {
+    ...(keepsTpm && { tpm: await ensureTpm(state.directory, user) }),
+    ...(keepsNvram && { nvram: await ensureNvram(state.directory, firmware.variables, user) }),
+  };
+}
+
+async function ensureTpm(directory: string, user: User | undefined): Promise<string> {
+  const path = join(directory, TPM);
+  if (await isThere(path, 'directory')) return path;
+  await mkdir(path, { mode: PRIVATE_DIR });
+  if (user !== undefined) await chown(path, user.uid, user.gid);
+  await syncDirectory(directory);
+  return path;
+}
+
+/** All of it or none, whenever we are killed, and whenever the machine is. */
+async function ensureNvram(directory: string, template: string, user: User | undefined): Promise<string> {
+  const path = join(directory, NVRAM);
+  if (await isThere(path, 'file')) return path;
+  const temporary = `${path}.new`;
+  await rm(temporary, { force: true });
+  const file = await open(temporary, 'wx', PRIVATE_FILE);
+  try {
+    await file.writeFile(await readFile(template));
+    if (user !== undefined) await file.chown(user.uid, user.gid);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, path);
+  await syncDirectory(directory);
+  return path;
+}
+
+/** Anything else in its place would lead the guest to what is not its own. */
+async function isThere(path: string, wanted: 'file' | 'directory'): Promise<boolean> {
+  const stats = await lstat(path).catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (stats === undefined) return false;
+  if (wanted === 'file' ? stats.isFile() : stats.isDirectory()) return true;
+  throw new HypervisorError(`"${path}" is no ${wanted}`, { permanent: true });
+}

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { lockState } from './state-lock.ts';
+
+function aState(t: TestContext) {
+  const directory = mkdtempSync(join(tmpdir(), 'state-lock-'));
+  t.after(() => rmSync(directory, { recursive: true, force: true }));
+  return { state: { directory } };
+}
+
+const TAKEN = { name: 'HypervisorError', permanent: false, message: /another guest uses the state/ };
+
+test('what is kept is locked until the last that has inherited the lock ends', async (t) => {
+  const kept = aState(t);
+  const lock = await lockState(kept);
+  assert.ok(lock !== undefined);
+  await assert.rejects(lockState(kept), TAKEN);
+
+  const guest = spawn('sleep', ['60'], { stdio: ['ignore', 'ignore', 'ignore', lock.fd] });
+  t.after(() => guest.kill('SIGKILL'));
+  await once(guest, 'spawn');
+  await lock.close();
+  await assert.rejects(lockState(kept), TAKEN);
+  guest.kill('SIGKILL');
+  await once(guest, 'exit');
+
+  await (await lockState(kept))?.close();
+});
+
+test('where nothing is kept there is nothing to lock', async () => {
+  assert.equal(await lockState({}), undefined);
+});
+
+test('a link in place of the lock is not followed', async (t) => {
+  const kept = aState(t);
+  symlinkSync('/dev/null', join(kept.state.directory, 'lock'));
+  await assert.rejects(lockState(kept), { code: 'ELOOP' });
+});

@@ -1,0 +1,325 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, it, test } from 'node:test';
+import type { StatePreparation, Volumes } from '#node/volumes-port.ts';
+import { ensureImage } from './disk-image.ts';
+import { parseMounts } from './mounts.ts';
+import { ownDirectory } from './persistent-volume.ts';
+import { CommandError, runCommand } from './run-command.ts';
+import { looksOf } from './state-file-system.ts';
+import { prepareState } from './state-volume.ts';
+import {
+  aClaim,
+  aLocalVolume,
+  aScene,
+  aVmi,
+  aVolume,
+  DOMAIN_ID,
+  isRoot,
+  type VolumesScene,
+} from './testing/volumes-scene.ts';
+
+const OTHER_ID = '6f3c0a0e-5f43-4f6f-8a53-6d7a39d3b1c4';
+const GUEST_USER = { uid: 64_055, gid: 64_055 };
+const MI = 2 ** 20;
+
+function directoryOf(prepared: StatePreparation): string {
+  if (prepared.is !== 'ready') throw new Error(`${prepared.is}: ${prepared.reason} ${prepared.message}`);
+  return prepared.directory;
+}
+
+function reasonOf(prepared: StatePreparation): string {
+  return prepared.is === 'ready' ? 'ready' : `${prepared.is} ${prepared.reason}`;
+}
+
+const prepare = (volumes: Volumes, scene: VolumesScene, id = DOMAIN_ID, ended: readonly string[] = []) =>
+  volumes.prepareState(id, 'state', scene.lookups, { hasEnded: (other) => ended.includes(other) });
+
+/** As guests keep things there. */
+function keep(directory: string, text: string): void {
+  mkdirSync(join(directory, 'tpm'), { recursive: true });
+  writeFileSync(join(directory, 'tpm', 'permall'), text);
+}
+
+const kept = (directory: string) => readFileSync(join(directory, 'tpm', 'permall'), 'utf8');
+
+describe('state on volumes of files', () => {
+  it('is in a directory of the volume, the same for the next domain, gone with the data of the volume', async () => {
+    await using scene = aScene();
+    scene.bind('state', aLocalVolume());
+    const volumes = await scene.open();
+
+    const directory = directoryOf(await prepare(volumes, scene));
+    keep(directory, 'a secret');
+    await volumes.release(DOMAIN_ID);
+    const next = directoryOf(await prepare(await scene.open(), scene, OTHER_ID));
+
+    assert.equal(directory, join(scene.host.nodeDir, 'volumes/pvc-1/state'));
+    assert.equal(next, directory);
+    assert.equal(kept(next), 'a secret');
+    assert.deepEqual(readdirSync(join(scene.host.nodeDir, 'volumes/pvc-1')), ['state']);
+    await volumes.removeData(aLocalVolume());
+    assert.deepEqual(readdirSync(join(scene.host.nodeDir, 'volumes')), []);
+  });
+
+  it('may be in a directory of an administrator, which must be there', async () => {
+    await using scene = aScene();
+    const path = join(scene.dir, 'his');
+    scene.bind('state', aVolume({ hostPath: { path } }));
+    const volumes = await scene.open();
+    assert.equal(reasonOf(await prepare(volumes, scene)), 'waiting VolumePathMissing');
+    mkdirSync(path);
+    assert.equal(directoryOf(await prepare(volumes, scene)), join(path, 'state'));
+  });
+
+  it('belongs to the user of guests, whoever wrote it', { skip: !isRoot && 'only root can give files' }, async () => {
+    await using scene = aScene();
+    scene.bind('state', aLocalVolume());
+    const volumes = await scene.open({ guestUser: GUEST_USER });
+    const directory = directoryOf(await prepare(volumes, scene));
+    keep(directory, 'a secret');
+    chmodSync(join(directory, 'tpm'), 0o755);
+
+    await prepare(volumes, scene);
+
+    const told = (...names: string[]) => {
+      const { uid, mode } = statSync(join(directory, ...names));
+      return [uid, (mode & 0o777).toString(8)];
+    };
+    // Names in it are not the guest's to change.
+    assert.deepEqual(
+      [told(), told('tpm'), told('tpm', 'permall')],
+      [
+        [0, '711'],
+        [64_055, '700'],
+        [64_055, '600'],
+      ],
+    );
+  });
+
+  const leading: Record<string, (directory: string, outside: string) => void> = {
+    'a link': (directory, outside) => symlinkSync(outside, join(directory, 'nvram.fd')),
+    'a link to a directory': (directory, outside) => symlinkSync(join(outside, '..'), join(directory, 'tpm')),
+    'a second name of a file': (directory, outside) => linkSync(outside, join(directory, 'nvram.fd')),
+    'a pipe': (directory) => void execFileSync('mkfifo', [join(directory, 'nvram.fd')]),
+  };
+  for (const [name, put] of Object.entries(leading)) {
+    it(`is refused with ${name} in it, and nothing is given away`, { skip: !isRoot && 'only root can' }, async () => {
+      await using scene = aScene();
+      scene.bind('state', aLocalVolume());
+      const outside = join(scene.dir, 'outside');
+      writeFileSync(outside, '');
+      const volumes = await scene.open({ guestUser: GUEST_USER });
+      put(directoryOf(await prepare(volumes, scene)), outside);
+      assert.equal(reasonOf(await prepare(volumes, scene)), 'failed StateRefused');
+      assert.equal(statSync(outside).uid, 0);
+    });
+  }
+
+  const refusals: Record<string, { bind: (scene: VolumesScene) => void; want: string }> = {
+    'there is no claim': { bind: () => undefined, want: 'waiting FailedMount' },
+    'the claim is not bound': {
+      bind: ({ claims }) => claims.set('state', aClaim('state', { phase: 'Pending' })),
+      want: 'waiting VolumeNotBound',
+    },
+    'the data is on another node': {
+      bind: (scene) => scene.bind('state', aLocalVolume({ node: 'node-2' })),
+      want: 'failed VolumeOnOtherNode',
+    },
+    'it may only be read': {
+      bind: (scene) => scene.bind('state', aVolume({ accessModes: ['ReadOnlyMany'], local: { path: '/tmp' } })),
+      want: 'failed VolumeUnsupported',
+    },
+    'a device is none': {
+      bind: (scene) => scene.bind('state', aVolume({ volumeMode: 'Block', local: { path: '/dev/null' } })),
+      want: 'failed VolumeUnsupported',
+    },
+  };
+  for (const [name, { bind, want }] of Object.entries(refusals)) {
+    it(`is refused where ${name}`, async () => {
+      await using scene = aScene();
+      bind(scene);
+      assert.equal(reasonOf(await prepare(await scene.open(), scene)), want);
+    });
+  }
+});
+
+function at(offset: number, ...bytes: number[]): Buffer {
+  const beginning = Buffer.alloc(4096);
+  beginning.set(bytes, offset);
+  return beginning;
+}
+
+const looks: Record<string, { beginning: Buffer; want: ReturnType<typeof looksOf> }> = {
+  'zeros are nothing': { beginning: Buffer.alloc(4096), want: 'empty' },
+  'one bit is something': { beginning: at(4095, 1), want: 'other' },
+  'the magic of ext4 is ext4': { beginning: at(1080, 0x53, 0xef), want: 'ext4' },
+  'the magic elsewhere is not': { beginning: at(1081, 0x53, 0xef), want: 'other' },
+  'our mark is ours, whatever follows': {
+    beginning: Buffer.concat([
+      Buffer.from('selfsame: a file system for state is being made here\n'),
+      Buffer.alloc(2000, 1),
+    ]),
+    want: 'begun',
+  },
+};
+for (const [name, { beginning, want }] of Object.entries(looks)) {
+  test(`on a device: ${name}`, () => assert.equal(looksOf(beginning), want));
+}
+
+function whyNot(): string | false {
+  if (!isRoot) return 'only root may mount';
+  try {
+    execFileSync('mkfs.ext4', ['-V'], { stdio: 'pipe' });
+    execFileSync('losetup', ['--find'], { stdio: 'pipe' });
+    return false;
+  } catch (error) {
+    return `this machine has no ext4 or no loop devices: ${(error as Error).message}`;
+  }
+}
+
+const mountsBelow = (scene: VolumesScene) =>
+  parseMounts(readFileSync('/proc/self/mountinfo', 'utf8'))
+    .map(({ target }) => target)
+    .filter((target) => target.startsWith(scene.dir));
+const backingFiles = () => String(execFileSync('losetup', ['--list', '--noheadings', '--output', 'BACK-FILE']));
+
+async function withBlock(run: (scene: VolumesScene, volumes: Volumes) => Promise<void>): Promise<void> {
+  await using scene = aScene();
+  scene.bind('state', aLocalVolume({ mode: 'Block', storage: '10Mi' }));
+  const volumes = await scene.open({ guestUser: GUEST_USER });
+  try {
+    await run(scene, volumes);
+  } finally {
+    await volumes.releaseUnwanted(() => false);
+  }
+  assert.deepEqual(mountsBelow(scene), []);
+  assert.equal(backingFiles().includes(scene.dir), false);
+}
+
+describe('state on block volumes', { skip: whyNot() }, () => {
+  it('is mounted for its domain alone, and is there for the next one', async () => {
+    await withBlock(async (scene, volumes) => {
+      const directory = directoryOf(await prepare(volumes, scene));
+      assert.equal(directory, join(scene.host.nodeDir, 'state-mounts', DOMAIN_ID, 'state'));
+      keep(directory, 'a secret');
+      // As the next agent asks, when this one was cut off.
+      assert.equal(directoryOf(await prepare(await scene.open(), scene)), directory);
+      assert.equal(mountsBelow(scene).length, 1);
+      assert.equal(reasonOf(await prepare(volumes, scene, OTHER_ID)), 'waiting VolumeInUse');
+
+      await volumes.release(DOMAIN_ID);
+      assert.deepEqual(mountsBelow(scene), []);
+      await volumes.release(DOMAIN_ID);
+
+      assert.equal(kept(directoryOf(await prepare(volumes, scene, OTHER_ID))), 'a secret');
+      assert.equal(existsSync(directory), false);
+    });
+  });
+
+  it('goes over from a domain that has ended, and not while something in it is open', async () => {
+    await withBlock(async (scene, volumes) => {
+      const directory = directoryOf(await prepare(volumes, scene));
+      keep(directory, 'a secret');
+      const reader = await open(join(directory, 'tpm', 'permall'));
+      assert.equal(reasonOf(await prepare(volumes, scene, OTHER_ID, [DOMAIN_ID])), 'waiting FailedMount');
+      await assert.rejects(volumes.release(DOMAIN_ID), /umount/);
+      await reader.close();
+
+      assert.equal(kept(directoryOf(await prepare(volumes, scene, OTHER_ID, [DOMAIN_ID]))), 'a secret');
+      assert.equal(mountsBelow(scene).length, 1);
+    });
+  });
+
+  it('of domains that nobody wants is let go, and the others keep theirs', async () => {
+    await withBlock(async (scene, volumes) => {
+      const directory = directoryOf(await prepare(volumes, scene));
+      await volumes.releaseUnwanted((id) => id === DOMAIN_ID);
+      assert.deepEqual(mountsBelow(scene), [join(directory, '..')]);
+    });
+  });
+
+  it('is not at the same time a disk, neither of its own guest nor of another', async () => {
+    await withBlock(async (scene, volumes) => {
+      directoryOf(await prepare(volumes, scene));
+      const vmi = aVmi([{ name: 'root', persistentVolumeClaim: { claimName: 'state' } }]);
+      for (const uid of [DOMAIN_ID, OTHER_ID]) {
+        const disk = await volumes.prepare({ ...vmi, metadata: { ...vmi.metadata, uid } }, scene.lookups, {});
+        assert.equal(disk.is === 'waiting' && disk.reason, 'VolumeInUse');
+      }
+    });
+  });
+
+  it('is never made over what somebody has written', async () => {
+    await withBlock(async (scene, volumes) => {
+      const place = { is: 'own', root: scene.host.nodeDir, name: 'pvc-1', block: true, bytes: 10 * MI } as const;
+      await using directory = await ownDirectory(place);
+      await ensureImage(directory, { name: 'disk.img', createBytes: 10 * MI, alwaysRaw: true }, scene.host);
+      const image = Buffer.alloc(10 * MI);
+      image.write('data', MI - 4);
+      writeFileSync(join(directory.path, 'disk.img'), image);
+
+      assert.equal(reasonOf(await prepare(volumes, scene)), 'failed StateRefused');
+
+      assert.ok(readFileSync(join(directory.path, 'disk.img')).equals(image));
+    });
+  });
+
+  it('is made anew where its making was cut off', async () => {
+    await using scene = aScene();
+    scene.bind('state', aLocalVolume({ mode: 'Block', storage: '10Mi' }));
+    const volumes = await scene.open();
+    const image = join(scene.host.nodeDir, 'volumes/pvc-1/disk.img');
+    try {
+      const directory = directoryOf(await prepare(volumes, scene));
+      keep(directory, 'a secret');
+      await volumes.release(DOMAIN_ID);
+      const cut = readFileSync(image);
+      cut.fill(0, 0, 4096).write('selfsame: a file system for state is being made here\n');
+      writeFileSync(image, cut);
+
+      assert.deepEqual(readdirSync(directoryOf(await prepare(volumes, scene))), []);
+    } finally {
+      await volumes.releaseUnwanted(() => false);
+    }
+    execFileSync('e2fsck', ['-f', '-n', image], { stdio: 'pipe' });
+  });
+
+  it('waits where it cannot be made, and nothing is begun', async () => {
+    const run: typeof runCommand = async (command, args, options) => {
+      if (command === 'mkfs.ext4') throw new CommandError('Cannot run mkfs.ext4: ENOENT');
+      return runCommand(command, args, options);
+    };
+    await using scene = aScene({ run });
+    scene.bind('state', aLocalVolume({ mode: 'Block' }));
+    const volumes = await scene.open();
+    try {
+      assert.equal(reasonOf(await prepare(volumes, scene)), 'waiting FailedMount');
+      const image = readFileSync(join(scene.host.nodeDir, 'volumes/pvc-1/disk.img'));
+      assert.ok(image.equals(Buffer.alloc(image.length)));
+    } finally {
+      await volumes.releaseUnwanted(() => false);
+    }
+  });
+});
+
+test('state on block volumes is refused where we are not root', async () => {
+  await using scene = aScene();
+  scene.bind('state', aLocalVolume({ mode: 'Block' }));
+  const user = { domainId: DOMAIN_ID, hasEnded: () => false };
+  const prepared = await prepareState(scene.volumes.get('pvc-1')!, user, { ...scene.host, isRoot: false });
+  assert.equal(reasonOf(prepared), 'failed VolumeUnsupported');
+});
