@@ -38,6 +38,11 @@ export type Preparation =
     }
   | { readonly is: 'waiting' | 'failed'; readonly reason: string; readonly message: string };
 
+/** As Preparation, of the directory in which the devices of a guest keep what outlives it. */
+export type StatePreparation =
+  | { readonly is: 'ready'; readonly directory: string }
+  | { readonly is: 'waiting' | 'failed'; readonly reason: string; readonly message: string };
+
 /** What is there is no complete copy, and never will be. */
 export class SnapshotUnusable extends Error {
   override readonly name = 'SnapshotUnusable';
@@ -86,6 +91,16 @@ export interface Volumes {
     lookups: VolumeLookups,
     options: { signal?: AbortSignal; hasEnded?: (domainId: string) => boolean; names?: readonly string[] },
   ): Promise<Preparation>;
+  /**
+   * Makes the volume of the claim ready to keep the state of the domain's devices; before the domain begins. It is the
+   * domain's alone until it is released.
+   */
+  prepareState(
+    domainId: string,
+    claim: string,
+    lookups: VolumeLookups,
+    options: { signal?: AbortSignal; hasEnded?: (domainId: string) => boolean },
+  ): Promise<StatePreparation>;
   /** The guest has let go of this volume, and goes on: what was made for it goes. Fine where there is nothing. */
   releaseVolume(domainId: string, name: string): Promise<void>;
   /** The domain is no more: what was made for it alone goes, claims keep their data. Fine where there is nothing. */

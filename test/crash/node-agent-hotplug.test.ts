@@ -206,6 +206,20 @@ describe('a volume', () => {
     assert.deepEqual(inGuest(scene, id), ['nic-default', 'disk-data on a']);
   });
 
+  it('that failed gives up what was made of its claim when another is named', async (t) => {
+    const scene = await startAgentScene(t);
+    const { id } = await scene.launch('db');
+    scene.hypervisor().failNextPlug(new HypervisorError('Cannot plug: no such bus', { permanent: true }));
+    await want(scene, { claims: { data: 'a' } });
+    await scene.settle();
+    scene.writes.length = 0;
+    await want(scene, { claims: { data: 'b' } });
+    await scene.settle();
+    assert.deepEqual(steps(scene), ['releaseVolume data', 'plug disk-data']);
+    assert.deepEqual(inGuest(scene, id), ['nic-default', 'disk-data on b']);
+    assert.deepEqual(await told(scene), ['disk-data Ready']);
+  });
+
   it('that failed and is not wanted any more leaves nothing', async (t) => {
     const scene = await startAgentScene(t);
     await scene.launch('db');

@@ -1,10 +1,11 @@
 /**
- * Stable device addresses as a real guest sees them: it lists its own PCI devices before and after everything that could
- * move one. One guest for all of it.
+ * Stable device addresses as real guests see them: they list their own PCI devices before and after everything that could
+ * move one. One guest for each chipset.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { GUEST_IMAGE } from '#api/names.ts';
+import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
@@ -13,15 +14,11 @@ import type { Stored } from '#kube/meta.ts';
 import { lastReport, type GuestReport } from '#test/support/guest-report.ts';
 import { startRealPlane, type RealGuest, type RealPlane } from '#test/support/real-guests.ts';
 
-const VM = { namespace: 'default', name: 'stable' };
-
 const cleanUps: (() => unknown)[] = [];
 let plane: RealPlane;
-let guest: RealGuest;
 
 before(async () => {
   plane = await startRealPlane({ after: (fn) => void cleanUps.unshift(fn) }, { nodes: 1 });
-  guest = plane.guest(VM.name);
 });
 
 after(async () => {
@@ -51,129 +48,201 @@ function placesOf({ disks, nics }: GuestReport): Record<string, string> {
 
 let probes = 0;
 
-/** What it sees now, without a boot. */
-async function probe(): Promise<GuestReport> {
-  const tag = `now-${++probes}`;
-  const text = await guest.says(`probe ${tag}`, new RegExp(`GUEST END ${tag}`));
-  return lastReport(text, tag)!;
-}
+/** A VM that always runs. */
+class StableVm {
+  readonly at: { readonly namespace: string; readonly name: string };
+  readonly guest: RealGuest;
 
-async function untilSeen(what: string, isSo: (places: Record<string, string>) => boolean): Promise<GuestReport> {
-  for (let tries = 0; tries < 100; tries++) {
-    const report = await probe();
-    if (isSo(placesOf(report))) return report;
-    await new Promise((resolve) => setTimeout(resolve, 300));
+  constructor(name: string) {
+    this.at = { namespace: 'default', name };
+    this.guest = plane.guest(name);
   }
-  assert.fail(`the guest never saw that ${what}: ${JSON.stringify(placesOf(await probe()))}`);
-}
 
-/** Reads the VM, changes its template, writes it. */
-async function edit(change: (template: VmiSpec) => void): Promise<void> {
-  for (;;) {
-    const vm: Stored<VirtualMachine> = await plane.client.get(VIRTUAL_MACHINES, VM);
-    change(vm.spec.template.spec!);
-    const answer = await plane.client.update(VIRTUAL_MACHINES, vm).catch((error: unknown) => error);
-    if (!(answer instanceof Error)) return;
-    if (!answer.message.includes('the object has been modified')) throw answer;
+  async create(template: VmiSpec): Promise<GuestReport> {
+    const manifest = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', metadata: { ...this.at } };
+    await plane.create(VIRTUAL_MACHINES, {
+      ...manifest,
+      spec: { runStrategy: 'Always', template: { spec: template } },
+    });
+    return this.guest.boots();
+  }
+
+  /** What it sees now, without a boot. */
+  async probe(): Promise<GuestReport> {
+    const tag = `now-${++probes}`;
+    const text = await this.guest.says(`probe ${tag}`, new RegExp(`GUEST END ${tag}`));
+    return lastReport(text, tag)!;
+  }
+
+  async untilSeen(what: string, isSo: (report: GuestReport) => boolean): Promise<GuestReport> {
+    for (let tries = 0; tries < 100; tries++) {
+      const report = await this.probe();
+      if (isSo(report)) return report;
+      await new Promise((resolve) => setTimeout(resolve, 300));
+    }
+    assert.fail(`the guest never saw that ${what}: ${JSON.stringify(await this.probe())}`);
+  }
+
+  /** Reads the VM, changes its template, writes it. */
+  async edit(change: (template: VmiSpec) => void): Promise<void> {
+    for (;;) {
+      const vm: Stored<VirtualMachine> = await plane.client.get(VIRTUAL_MACHINES, this.at);
+      change(vm.spec.template.spec!);
+      const answer = await plane.client.update(VIRTUAL_MACHINES, vm).catch((error: unknown) => error);
+      if (!(answer instanceof Error)) return;
+      if (!answer.message.includes('the object has been modified')) throw answer;
+    }
+  }
+
+  async restart(): Promise<GuestReport> {
+    const { bootid = '' } = (await this.guest.boots()).facts;
+    const { uid } = (await this.guest.vmi()).metadata;
+    await plane.put(`virtualmachines/${this.at.name}/restart`);
+    await this.guest.until('is another instance', (vmi) => vmi !== undefined && vmi.metadata.uid !== uid);
+    return this.guest.boots({ afterBootId: bootid });
+  }
+
+  async record() {
+    return (await plane.client.get(VIRTUAL_MACHINE_IDENTITIES, this.at)).status ?? {};
   }
 }
 
-async function restart(): Promise<GuestReport> {
-  const { bootid = '' } = (await guest.boots()).facts;
-  const { uid } = (await guest.vmi()).metadata;
-  await plane.put(`virtualmachines/${VM.name}/restart`);
-  await guest.until('is another instance', (vmi) => vmi !== undefined && vmi.metadata.uid !== uid);
-  return guest.boots({ afterBootId: bootid });
+/** A disk of a new claim, plugged in and kept in the VM. */
+async function addVolume({ at }: StableVm, name: string, bus: 'scsi' | 'virtio'): Promise<void> {
+  await plane.create(PERSISTENT_VOLUME_CLAIMS, {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { namespace: at.namespace, name },
+    spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '16Mi' } } },
+  });
+  await plane.put(`virtualmachines/${at.name}/addvolume`, {
+    name,
+    disk: { serial: name.toUpperCase(), disk: { bus } },
+    volumeSource: { persistentVolumeClaim: { claimName: name, hotpluggable: true } },
+  });
 }
 
 test('what a guest has stays where it is', async (t) => {
-  const runStrategy = 'Always';
-  const manifest = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', metadata: { ...VM } };
-  await plane.create(VIRTUAL_MACHINES, { ...manifest, spec: { runStrategy, template: { spec } } });
-  const first = placesOf(await guest.boots());
+  const vm = new StableVm('stable');
+  const first = placesOf(await vm.create(spec));
   assert.deepEqual(Object.keys(first).sort(), ['A', 'B', 'C']);
 
   await t.test('when a disk between others is removed, and a machine type of another version taken', async () => {
-    await edit((template) => {
+    await vm.edit((template) => {
       template.domain.devices!.disks = [disk('c'), disk('a')];
       template.domain.machine = { type: 'pc-q35-7.2' };
       template.volumes = ['c', 'a'].map(scratch);
     });
-    const report = await restart();
+    const report = await vm.restart();
     assert.equal(report.facts['machine'], 'pc-q35-7.2');
     assert.deepEqual(placesOf(report), { A: first['A'], C: first['C'] });
   });
 
   await t.test('when disks are plugged in, and started with the next time', async () => {
-    for (const [name, bus] of [
-      ['hot-scsi', 'scsi'],
-      ['hot-virtio', 'virtio'],
-    ] as const) {
-      const resources = { requests: { storage: '16Mi' } };
-      const metadata = { namespace: 'default', name };
-      const claim = { accessModes: ['ReadWriteOnce' as const], resources };
-      await plane.create(PERSISTENT_VOLUME_CLAIMS, {
-        apiVersion: 'v1',
-        kind: 'PersistentVolumeClaim',
-        metadata,
-        spec: claim,
-      });
-      await plane.put(`virtualmachines/${VM.name}/addvolume`, {
-        name,
-        disk: { serial: name.toUpperCase(), disk: { bus } },
-        volumeSource: { persistentVolumeClaim: { claimName: name, hotpluggable: true } },
-      });
-    }
-    const plugged = placesOf(await untilSeen('disks came', (places) => 'HOT-SCSI' in places && 'HOT-VIRTIO' in places));
+    await addVolume(vm, 'hot-scsi', 'scsi');
+    await addVolume(vm, 'hot-virtio', 'virtio');
+    const isThere = (places: Record<string, string>) => 'HOT-SCSI' in places && 'HOT-VIRTIO' in places;
+    const plugged = placesOf(await vm.untilSeen('disks came', (report) => isThere(placesOf(report))));
     assert.deepEqual([plugged['A'], plugged['C']], [first['A'], first['C']]);
-    assert.deepEqual(placesOf(await restart()), plugged);
+    assert.deepEqual(placesOf(await vm.restart()), plugged);
     // What was told to the controllers is what the guest sees.
-    const { status } = await plane.client.get(VIRTUAL_MACHINE_IDENTITIES, VM);
-    const { bus = '' } = status?.devices?.find(({ id }) => id === 'disk-hot-virtio')?.address ?? {};
+    const { devices } = await vm.record();
+    const { bus = '' } = devices?.find(({ id }) => id === 'disk-hot-virtio')?.address ?? {};
     assert.equal(`0000:${bus.slice(2)}:00.0`, plugged['HOT-VIRTIO']);
   });
 
   await t.test('when a NIC comes, goes and comes back', async () => {
-    const disks = placesOf(await probe());
+    const disks = placesOf(await vm.probe());
     const nic = (state: 'up' | 'absent') => ({ name: 'default', masquerade: {}, state });
-    await edit((template) => {
+    await vm.edit((template) => {
       Object.assign(template.domain.devices!, { autoattachPodInterface: undefined, interfaces: [nic('up')] });
       template.networks = [{ name: 'default', pod: {} }];
     });
-    const came = await untilSeen('a NIC came', (places) => Object.keys(places).length === 5);
+    const came = await vm.untilSeen('a NIC came', ({ nics }) => nics.length === 1);
     const { mac = '', pci = '' } = came.nics[0] ?? {};
     assert.deepEqual(placesOf(came), { ...disks, [mac]: pci });
 
-    await edit(({ domain }) => (domain.devices!.interfaces = [nic('absent')]));
-    await untilSeen('the NIC went', (places) => !(mac in places));
-    const { status } = await plane.client.get(VIRTUAL_MACHINE_IDENTITIES, VM);
-    assert.equal(status?.devices?.find(({ id }) => id === 'nic-default')?.plugged, false);
-    assert.deepEqual(placesOf(await restart()), disks);
+    await vm.edit(({ domain }) => (domain.devices!.interfaces = [nic('absent')]));
+    await vm.untilSeen('the NIC went', ({ nics }) => nics.length === 0);
+    const { devices } = await vm.record();
+    assert.equal(devices?.find(({ id }) => id === 'nic-default')?.plugged, false);
+    assert.deepEqual(placesOf(await vm.restart()), disks);
 
-    await edit(({ domain }) => (domain.devices!.interfaces = [nic('up')]));
-    const back = await untilSeen('the NIC came back', (places) => mac in places);
+    await vm.edit(({ domain }) => (domain.devices!.interfaces = [nic('up')]));
+    const back = await vm.untilSeen('the NIC came back', ({ nics }) => nics.length === 1);
     assert.deepEqual(placesOf(back), { ...disks, [mac]: pci });
-    assert.deepEqual(placesOf(await restart()), { ...disks, [mac]: pci });
+    assert.deepEqual(placesOf(await vm.restart()), { ...disks, [mac]: pci });
   });
 
   await t.test('when a disk is unplugged while it runs, and the agent is killed', async () => {
-    const { 'HOT-VIRTIO': _gone, ...rest } = placesOf(await probe());
-    await plane.put(`virtualmachines/${VM.name}/removevolume`, { name: 'hot-virtio' });
-    await untilSeen('the disk went', (places) => !('HOT-VIRTIO' in places));
+    const { 'HOT-VIRTIO': _gone, ...rest } = placesOf(await vm.probe());
+    await plane.put(`virtualmachines/${vm.at.name}/removevolume`, { name: 'hot-virtio' });
+    await vm.untilSeen('the disk went', (report) => !('HOT-VIRTIO' in placesOf(report)));
     await plane.until(
       VIRTUAL_MACHINE_IDENTITIES,
-      VM.name,
+      vm.at.name,
       (record) => record?.status?.devices?.every(({ id }) => id !== 'disk-hot-virtio') === true,
     );
-    const { deviceHash } = (await plane.client.get(VIRTUAL_MACHINE_IDENTITIES, VM)).status ?? {};
+    const { deviceHash } = await vm.record();
     for (const { pid } of plane.processes().filter(({ command }) => command.endsWith('/node'))) {
       process.kill(pid, 'SIGKILL');
     }
     await plane.server.kill('SIGKILL');
     await plane.restart();
-    assert.deepEqual(placesOf(await probe()), rest);
-    const learned = await plane.client.get(VIRTUAL_MACHINE_IDENTITIES, VM);
-    assert.equal(learned.status?.deviceHash, deviceHash, 'the next agent reads the same');
-    assert.deepEqual(placesOf(await restart()), rest);
+    assert.deepEqual(placesOf(await vm.probe()), rest);
+    const learned = await vm.record();
+    assert.equal(learned.deviceHash, deviceHash, 'the next agent reads the same');
+    assert.deepEqual(placesOf(await vm.restart()), rest);
   });
+});
+
+/** What is where; the guest needs no drivers for that. */
+async function cardsOf({ guest }: StableVm): Promise<Record<string, string>> {
+  const text = await guest.says(`probe cards-${++probes}`, new RegExp(`GUEST END cards-${probes}`));
+  const found = [...text.matchAll(/^GUEST pci (\S+) 0x(\S+):0x(\S+)/gm)];
+  return Object.fromEntries(found.map(([, at = '', vendor, device]) => [at, `${vendor}:${device}`]));
+}
+
+test('so it does on i440fx, with the drives of old and cards straight on the bus', async () => {
+  const kubevirt = (await plane.client.list(KUBEVIRTS)).items[0]!;
+  const configuration = { ...kubevirt.spec?.configuration, emulatedMachines: ['pc-q35*', 'pc-i440fx*'] };
+  await plane.client.update(KUBEVIRTS, { ...kubevirt, spec: { ...kubevirt.spec, configuration } });
+  const vm = new StableVm('elder');
+  const drives = async () => {
+    const { devices = [] } = await vm.record();
+    const found = devices.filter(({ address }) => address?.['type'] === 'drive');
+    return Object.fromEntries(found.map(({ id, address }) => [id, address]));
+  };
+  const hd = { name: 'hd', disk: { bus: 'ide' as const } };
+  const cd = { name: 'cd', cdrom: {} };
+  const fd = { name: 'fd', floppy: {} };
+  await vm.create({
+    domain: {
+      ...spec.domain,
+      machine: { type: 'pc-i440fx-7.2' },
+      devices: { disks: [hd, cd, fd, disk('a')], interfaces: [{ name: 'slow', model: 'e1000', masquerade: {} }] },
+    },
+    networks: [{ name: 'slow', pod: {} }],
+    volumes: ['hd', 'cd', 'fd', 'a'].map(scratch),
+  });
+  const [E1000, VIRTIO_DISK] = ['8086:100e', '1af4:1001'];
+  const { '0000:00:04.0': diskA, ...cards } = await cardsOf(vm);
+  assert.deepEqual([cards['0000:00:03.0'], diskA], [E1000, VIRTIO_DISK]);
+  const firstDrives = await drives();
+  assert.deepEqual(Object.keys(firstDrives).sort(), ['disk-cd', 'disk-fd', 'disk-hd']);
+
+  await addVolume(vm, 'late', 'virtio');
+  const { LATE: late = '' } = placesOf(
+    await vm.untilSeen('a disk came', ({ disks }) => disks.some(({ serial }) => serial === 'LATE')),
+  );
+  assert.deepEqual(await cardsOf(vm), { ...cards, '0000:00:04.0': VIRTIO_DISK, [late]: VIRTIO_DISK });
+
+  await vm.edit((template) => {
+    const { domain, volumes = [] } = template;
+    domain.devices!.disks = [fd, cd, ...domain.devices!.disks!.filter(({ name }) => name === 'late'), hd];
+    template.volumes = volumes.filter(({ name }) => name !== 'a');
+  });
+  await vm.restart();
+  assert.deepEqual(await cardsOf(vm), { ...cards, [late]: VIRTIO_DISK });
+  assert.deepEqual(await drives(), firstDrives);
 });

@@ -49,6 +49,10 @@ export function fakeVolumes(): FakeVolumes {
       if (names === undefined || volumes.next.is !== 'ready') return volumes.next;
       return { is: 'ready', volumes: new Map(names.map((name) => [name, volumes.media.get(name) ?? aMedium(name)])) };
     },
+    prepareState: async (_, claim) => {
+      calls.push(`prepareState ${claim}`);
+      return { is: 'ready', directory: `/simulated/${claim}/state` };
+    },
     releaseVolume: async (_, name) => void calls.push(`releaseVolume ${name}`),
     release: async () => void calls.push('release'),
     releaseUnwanted: async () => undefined,

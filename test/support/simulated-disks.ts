@@ -68,6 +68,14 @@ export class SimulatedDisks {
         }
         return { is: 'ready', volumes };
       },
+      prepareState: async (_, claim, lookups) => {
+        const found = await volumeOfClaim(claim, lookups);
+        if (found.is !== 'bound') return found;
+        if (this.#make(found.volume)) {
+          return { is: 'waiting', reason: 'VolumeCopyPending', message: 'it is not filled yet' };
+        }
+        return { is: 'ready', directory: `${DISKS}${found.volume.metadata.name}/state` };
+      },
       releaseVolume: async () => {},
       release: async () => {},
       releaseUnwanted: async () => {},

@@ -16,7 +16,6 @@ import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { containerLog } from '#node/agent/container-logs.ts';
 import { diskDoor } from '#node/agent/disk-door.ts';
-import { hostList } from '#node/agent/host-list.ts';
 import { startFillKeeper } from '#node/agent/fill-keeper.ts';
 import { startSnapshotKeeper } from '#node/agent/snapshot-keeper.ts';
 import { startVolumeKeeper } from '#node/agent/volume-keeper.ts';
@@ -29,6 +28,7 @@ import { instanceOf } from '#node/domains/observe-domain.ts';
 import type { GuestKernel } from '#node/domains/start-domain.ts';
 import { Turns } from '#node/domains/turns.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
+import { openHostApi } from '#node/host-api/host-api.ts';
 import type { Domain, Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { OwnWrites } from '#node/pods/own-writes.ts';
 import { ProgramPods } from '#node/pods/program-pods.ts';
@@ -50,6 +50,8 @@ export interface NodeAgentOptions {
   readonly endpoint: { readonly address: string; readonly port: number } | undefined;
   /** Under which user guests run, where that is not our own. */
   readonly guestUser: { readonly uid: number; readonly gid: number } | undefined;
+  /** The directory of the node, for VMs of the host API; without one it can only be read. */
+  readonly hostDir?: string;
   readonly runProgram?: RunProgram;
   readonly clock: Clock;
   readonly log: Log;
@@ -103,6 +105,16 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   const events = new EventRecorder({ writer: client, clock, log, component: 'virt-handler', instance: name, signal });
   const turns = new Turns();
   const book = new DeviceBook({ hypervisor, clock });
+  const host = await openHostApi({
+    dir: options.hostDir,
+    guestUser,
+    hypervisor,
+    book,
+    turns,
+    capabilities,
+    clock,
+    log,
+  });
   const shared = { client, pods, vmis, hypervisor, volumes, turns, clock, log, signal };
   const domains = startDomainController({
     ...shared,
@@ -135,7 +147,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     },
     ...endpointAgent(hypervisor, vmis, turns),
     ...(disks && { disks }),
-    host: hostList({ hypervisor, book }),
+    host,
     logs: (namespace, pod, container) => containerLog({ pods, programs, hypervisor }, { namespace, pod, container }),
   };
 }

@@ -51,8 +51,8 @@ export type SnapshotKeeperParts = Omit<SnapshotParts, 'own' | 'taking' | 'taken'
 /** To be called when the other informers have synced; that of contents may come later. */
 export function startSnapshotKeeper(given: SnapshotKeeperParts): { idle(): Promise<void>; stop(): Promise<void> } {
   const parts: SnapshotParts = { ...given, own: new OwnWrites(), taking: new CancellableWork(), taken: new Map() };
-  const { contents, pods, hypervisor, clock, log, node, signal } = parts;
-  indexClaims(pods);
+  const { contents, pods, vmis, hypervisor, clock, log, node, signal } = parts;
+  indexClaims(pods, vmis);
   const onlyOurs = (content: Content, value: string | undefined) =>
     value === undefined || !isOurs(content, node) ? [] : [value];
   contents.addIndex(BY_SET, (content) => onlyOurs(content, setOf(content)));

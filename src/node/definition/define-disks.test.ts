@@ -170,3 +170,10 @@ test('an interface that is absent is no hardware', () => {
   const names = definition?.devices.flatMap((device) => (device.type === 'interface' ? device.name : []));
   assert.deepEqual(names, ['b']);
 });
+
+test('the place that is named for an optional disk waits for it', () => {
+  const optional: Disk = { name: 'o', optional: true, disk: { pciAddress: '0000:01:00.0' } };
+  const devices = { autoattachPodInterface: false, disks: [optional, { name: 'd' }] };
+  const [device] = disksOf(define('q35', devices, ['o']));
+  assert.deepEqual([device?.id, device?.address?.['bus']], ['disk-d', '0x02']);
+});

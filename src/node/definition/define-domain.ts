@@ -29,6 +29,7 @@ import { defineAcpi, defineFirmware, defineSmm } from '#node/definition/firmware
 import { defineKernel, type KernelFiles } from '#node/definition/kernel.ts';
 import { defineMachine } from '#node/definition/machine.ts';
 import { defineMemoryKib } from '#node/definition/memory.ts';
+import { defineState } from '#node/definition/state.ts';
 import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
 
 export interface DefineInput {
@@ -40,6 +41,8 @@ export interface DefineInput {
   readonly volumes: ReadonlyMap<string, Medium>;
   /** The files of the image that kernelBoot names; undefined where there is no such image. */
   readonly kernel: KernelFiles | undefined;
+  /** Where what outlives the guest is kept; a guest of which something does needs it. */
+  readonly state?: DomainDefinition['state'];
 }
 
 export type DefineResult = {
@@ -50,7 +53,7 @@ export type DefineResult = {
   | { readonly problems: readonly FieldError[]; readonly definition?: undefined }
 );
 
-export function defineDomain({ vmi, known, capabilities, volumes, kernel }: DefineInput): DefineResult {
+export function defineDomain({ vmi, known, capabilities, volumes, kernel, state }: DefineInput): DefineResult {
   const problems: FieldError[] = [];
   const notes: string[] = [];
   const { metadata, spec } = vmi;
@@ -59,6 +62,7 @@ export function defineDomain({ vmi, known, capabilities, volumes, kernel }: Defi
   const chipset = chipsetOf(machine?.name) ?? 'q35';
   const firmware = defineFirmware(domain, metadata.uid);
   const kernelBoot = defineKernel(domain, kernel, problems);
+  const kept = defineState(domain, state, problems);
   const definition: DomainDefinition = {
     id: metadata.uid,
     name: `${metadata.namespace ?? ''}/${metadata.name}`,
@@ -70,6 +74,7 @@ export function defineDomain({ vmi, known, capabilities, volumes, kernel }: Defi
     acpi: defineAcpi(domain),
     smm: defineSmm(domain, firmware, chipset, problems),
     devices: defineDevices({ vmi, known, volumes, layout: layoutOf(chipset) }, problems, notes),
+    ...(kept !== undefined && { state: kept }),
   };
   return problems.length === 0 ? { definition, notes } : { problems, notes };
 }
@@ -100,7 +105,7 @@ function defineDevices(
   const others = defineOthers(rows, new Set(own.map(({ device }) => device.id)));
   notes.push(...others.notes);
   const unplaced = inPlacingOrder([...own, ...others.devices], known);
-  const placement = placeDevices(unplaced, { layout, rows, reserved: absentPins(spec) }, problems);
+  const placement = placeDevices(unplaced, { layout, rows, reserved: namedAddresses(spec) }, problems);
   const placed = new Map(placement.devices.map((device) => [device.id, device]));
   const standing = [...own, ...others.devices].map(({ device }) => placed.get(device.id) ?? device);
   const only = (...types: Device['type'][]) => standing.filter(({ type }) => types.includes(type));
@@ -127,12 +132,12 @@ function inPlacingOrder(unplaced: readonly Unplaced[], { imported = false }: Kno
   return oldOrder(unplaced.map(({ device }) => device)).flatMap((device) => byDevice.get(device) ?? []);
 }
 
-/** PCI addresses that the spec names for what is not in the guest now. */
-export function absentPins({ domain }: VmiSpec): string[] {
+/** Every PCI address that the spec names, also for what is not in the guest now. */
+export function namedAddresses({ domain }: VmiSpec): string[] {
   const { disks = [], interfaces = [] } = domain.devices ?? {};
   return [
-    ...interfaces.flatMap(({ state, pciAddress }) => (state === 'absent' ? (pciAddress ?? []) : [])),
-    ...disks.flatMap(({ plugged, disk }) => (plugged === false ? (disk?.pciAddress ?? []) : [])),
+    ...interfaces.flatMap(({ pciAddress }) => pciAddress ?? []),
+    ...disks.flatMap(({ disk }) => disk?.pciAddress ?? []),
   ];
 }
 

@@ -186,6 +186,25 @@ const places: Record<string, Given & { want: Record<string, string> }> = {
     known: [],
     want: { scsi0: '0000:00:06.0', 'disk-b': '0000:02:00.0', balloon0: '0000:00:08.0' },
   },
+  'what comes back to a place that was given away gets another one, whatever the order of the record': {
+    devices: { interfaces: nics('a', 'b', 'c') },
+    known: [
+      { ...row('nic-a', 'interface/virtio', '0000:01:00.0'), plugged: false },
+      row('nic-b', 'interface/virtio', '0000:01:00.0'),
+      { ...row('nic-c', 'interface/virtio', '0000:01:00.0'), plugged: false },
+    ],
+    want: {
+      'nic-a': '0000:02:00.0',
+      'nic-b': '0000:01:00.0',
+      'nic-c': '0000:03:00.0',
+      balloon0: '0000:00:08.0',
+    },
+  },
+  'of several that come back to one place the first has it': {
+    devices: { interfaces: nics('a', 'b') },
+    known: ['nic-b', 'nic-a'].map((id) => ({ ...row(id, 'interface/virtio', '0000:04:00.0'), plugged: false })),
+    want: { 'nic-a': '0000:01:00.0', 'nic-b': '0000:04:00.0', balloon0: '0000:00:08.0' },
+  },
   'an imported guest is placed in the order of its manager': {
     machine: 'pc',
     devices: {

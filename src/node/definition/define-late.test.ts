@@ -94,6 +94,11 @@ const cases: Record<string, Case> = {
     comes: { interfaces: nics('b') },
     want: '0000:02:00.0',
   },
+  'so is the place that it names for what is to come after this one': {
+    has: { interfaces: nics('a') },
+    comes: { disks: [{ name: 'd', disk: { pciAddress: '0000:02:00.0' } }], interfaces: nics('b') },
+    want: '0000:03:00.0',
+  },
   'where nothing else is free, such a place is taken': {
     has: { interfaces: nics('a', 'b', 'c', 'd') },
     comes: { interfaces: nics('x') },

@@ -9,7 +9,7 @@ import type { Stored } from '#kube/meta.ts';
 import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import { layoutOfDomain, placeLate, type LatePlacement } from '#node/definition/addresses/place-late.ts';
 import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
-import { absentPins, ownerUidOf } from '#node/definition/define-domain.ts';
+import { namedAddresses, ownerUidOf } from '#node/definition/define-domain.ts';
 import { defineDisk, type Medium } from '#node/definition/devices/disk.ts';
 import { defineInterface, MAX_E1000E, NO_ROOM } from '#node/definition/devices/interface.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
@@ -58,5 +58,5 @@ function place(
 ): LatePlacement {
   if (problems.length > 0) return { problem: problems.map(({ field, message }) => `${field}: ${message}`).join(', ') };
   const { bootOrder: _next, ...late } = device;
-  return placeLate({ ...rest, device: late }, current, known, absentPins(vmi.spec));
+  return placeLate({ ...rest, device: late }, current, known, namedAddresses(vmi.spec));
 }

@@ -28,6 +28,8 @@ export interface DomainDefinition {
   readonly smm: boolean;
   /** Controllers before what stands on them. Ids are unique. */
   readonly devices: readonly Device[];
+  /** Where what outlives the guest is kept: a directory of files, this domain's alone. Absent: nothing does. */
+  readonly state?: { readonly directory: string };
   /** Who asked for it: no pod stands behind what came by the host API. Absent: a launcher pod. */
   readonly origin?: 'host-api';
 }
@@ -35,7 +37,10 @@ export interface DomainDefinition {
 export interface FirmwareDefinition {
   readonly uuid: string;
   readonly serial?: string;
-  readonly loader: { readonly type: 'bios' } | { readonly type: 'efi'; readonly secureBoot: boolean };
+  readonly loader:
+    | { readonly type: 'bios' }
+    /** `persistent`: its variables are in the domain's state. */
+    | { readonly type: 'efi'; readonly secureBoot: boolean; readonly persistent?: boolean };
 }
 
 interface DeviceBase {
@@ -90,6 +95,8 @@ export interface InterfaceDevice extends DeviceBase {
 export interface TpmDevice extends DeviceBase {
   readonly type: 'tpm';
   readonly model: 'crb' | 'tis';
+  /** Its content is in the domain's state. */
+  readonly persistent?: boolean;
 }
 
 export interface RngDevice extends DeviceBase {

@@ -5,18 +5,24 @@ import { forbiddenField, type FieldError } from '#kube/field-error.ts';
 import type { FirmwareDefinition } from '#node/definition/domain-definition.ts';
 
 /** `uid` stands in for the UUID of an instance that has none; a VM's always has one. */
-export function defineFirmware({ firmware }: Domain, uid: string): FirmwareDefinition {
+export function defineFirmware(domain: Domain, uid: string): FirmwareDefinition {
+  const { firmware } = domain;
   const serial = firmware?.serial;
   return {
     uuid: firmware?.uuid || uid,
     ...(serial !== undefined && serial !== '' && { serial }),
-    loader: loaderOf(firmware?.bootloader),
+    loader: loaderOf(domain),
   };
 }
 
-function loaderOf(bootloader: NonNullable<Domain['firmware']>['bootloader']): FirmwareDefinition['loader'] {
-  if (bootloader?.efi === undefined) return { type: 'bios' };
-  return { type: 'efi', secureBoot: bootloader.efi.secureBoot ?? true };
+function loaderOf(domain: Domain): FirmwareDefinition['loader'] {
+  const efi = domain.firmware?.bootloader?.efi;
+  if (efi === undefined) return { type: 'bios' };
+  return { type: 'efi', secureBoot: efi.secureBoot ?? true, ...(keepsVariables(domain) && { persistent: true }) };
+}
+
+export function keepsVariables({ firmware }: Domain): boolean {
+  return firmware?.bootloader?.efi?.persistent === true;
 }
 
 /** System management mode comes with secure boot, which stands on it. */

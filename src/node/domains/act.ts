@@ -13,7 +13,7 @@ import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainNotes } from '#node/domains/domain-notes.ts';
 import type { DomainWorld, NodeFacts } from '#node/domains/domain-world.ts';
 import type { HotplugNotes } from '#node/domains/hotplug-notes.ts';
-import { startDomain, type GuestKernel } from '#node/domains/start-domain.ts';
+import { startDomain, stateClaimOf, type GuestKernel } from '#node/domains/start-domain.ts';
 import { writeVmiStatus } from '#node/domains/write-vmi-status.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { OwnWrites } from '#node/pods/own-writes.ts';
@@ -106,7 +106,9 @@ async function start(id: string, world: DomainWorld, parts: ActParts): Promise<v
   const { vmi } = world;
   invariant(vmi !== undefined, 'what is started is an instance');
   const { notes, node, clock } = parts;
-  const outcome = await startDomain(vmi, { ...parts, capabilities: node.capabilities }).catch((error: unknown) => {
+  const { capabilities } = node;
+  const stateClaim = stateClaimOf(world.pod);
+  const outcome = await startDomain(vmi, { ...parts, capabilities, stateClaim }).catch((error: unknown) => {
     // Volumes may have been made already: what was tried is cleared away when the pod goes.
     notes.waiting(id, 'StartFailed', error instanceof Error ? error.message : String(error), clock.elapsed());
     throw error;

@@ -121,3 +121,24 @@ test('what is forgotten is read again', async () => {
   book.forget('u');
   assert.deepEqual([book.get('u'), due()], [undefined, 0]);
 });
+
+test('events that change nothing are read ever less often, until something changes', async () => {
+  const { book, clock, event, due } = aScene();
+  await book.read('u');
+  event([DISK]);
+  assert.equal(due(), 0);
+  const waits: number[] = [];
+  for (let i = 0; i < 8; i++) {
+    await book.read('u');
+    event([DISK]);
+    waits.push(due()! - clock.elapsed());
+  }
+  assert.deepEqual([waits[0], waits.at(-1)], [100, 2000]);
+  await clock.advance(2000);
+  assert.ok(due()! <= clock.elapsed());
+
+  event([DISK, NIC]);
+  await book.read('u');
+  event([DISK]);
+  assert.equal(due(), 0, 'what comes and goes is read at once');
+});

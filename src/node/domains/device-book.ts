@@ -25,11 +25,15 @@ interface Page {
   startedAtMs?: number;
   deviceEvents?: number;
   failures: number;
+  /** Readings one after the other that found nothing new. */
+  idle: number;
   /** By Clock.elapsed. */
   dueAtMs: number;
 }
 
 const BACKOFF = { firstMs: 100, maxMs: 10_000 };
+/** A guest can cause events as fast as it likes, by moving the tray of a drive, and would keep us reading. */
+const IDLE = { firstMs: 100, maxMs: 2000 };
 
 export class DeviceBook {
   readonly #pages = new Map<string, Page>();
@@ -67,9 +71,12 @@ export class DeviceBook {
       page.dueAtMs = this.#clock.elapsed() + backoffMs(page.failures, BACKOFF);
       throw error;
     }
+    const before = page.reading;
+    page.reading = this.#reading(devices, before ?? told);
+    const idle = page.reading.hash === before?.hash ? page.idle + 1 : 0;
+    const dueAtMs = idle === 0 ? 0 : this.#clock.elapsed() + backoffMs(idle, IDLE);
+    Object.assign(page, { failures: 0, idle, dueAtMs });
     Object.assign(page, { startedAtMs: domain?.startedAtMs, deviceEvents: domain?.deviceEvents });
-    Object.assign(page, { failures: 0, dueAtMs: 0 });
-    page.reading = this.#reading(devices, page.reading ?? told);
   }
 
   /** The domain is no more. */
@@ -86,7 +93,7 @@ export class DeviceBook {
 
   #page(id: string): Page {
     let page = this.#pages.get(id);
-    if (page === undefined) this.#pages.set(id, (page = { failures: 0, dueAtMs: 0 }));
+    if (page === undefined) this.#pages.set(id, (page = { failures: 0, idle: 0, dueAtMs: 0 }));
     return page;
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Reader } from '#client/client.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import { notFound } from '#kube/api-error.ts';
 import type { DiskDevice } from '#node/definition/domain-definition.ts';
 import { aVmi, VMI_UID } from '#node/definition/testing/a-vmi.ts';
 import { plugDevice } from '#node/domains/plug-device.ts';
@@ -11,6 +11,9 @@ import type { Volumes } from '#node/volumes-port.ts';
 
 const onClaim = (claim: string) => ({ path: `/claims/${claim}`, format: 'raw' as const });
 const DEVICE = { id: 'disk-data', type: 'disk', name: 'data', is: 'missing' } as const;
+
+/** An instance of no VM has no record. */
+const unused = () => assert.fail('the API is not asked');
 
 /** A guest that has, of its disk, what an earlier try left. */
 async function plugInto(left: readonly DiskDevice[]) {
@@ -25,7 +28,7 @@ async function plugInto(left: readonly DiskDevice[]) {
     { devices: { disks: [{ name: 'data', disk: { bus: 'virtio' } }] } },
     { volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'b', hotpluggable: true } }] },
   );
-  const client = { get: () => Promise.reject(notFound('x', 'y')), list: () => Promise.reject(notFound('x', 'y')) };
+  const client: Reader = { get: unused, list: unused, watch: unused };
   const parts = { client, hypervisor, volumes: volumes as Volumes, signal: new AbortController().signal };
   const outcome = await plugDevice(vmi, DEVICE, parts);
   const disk = hypervisor.inspect(VMI_UID)?.definition.devices.find(({ id }) => id === DEVICE.id);

@@ -4,16 +4,17 @@
  */
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
+import { STATE_POD_VOLUME } from '#api/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { ObjectName, Reader } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
-import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SECRETS } from '#kube/core-kinds.ts';
+import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SECRETS, type Pod } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { NOTHING_KNOWN, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import { createDomain } from '#node/domains/create-domain.ts';
 import { hotpluggableClaims } from '#node/domains/hotplug-devices.ts';
 import type { Capabilities, Hypervisor } from '#node/hypervisor/hypervisor.ts';
-import type { MissingVolume, Preparation, VolumeLookups, Volumes } from '#node/volumes-port.ts';
+import type { MissingVolume, Preparation, StatePreparation, VolumeLookups, Volumes } from '#node/volumes-port.ts';
 
 export interface GuestKernel {
   readonly kernelPath: string;
@@ -27,6 +28,8 @@ export interface StartParts {
   readonly volumes: Volumes;
   /** The built-in guest. */
   readonly guest: GuestKernel | undefined;
+  /** The claim that holds the state of the VM, where something of it outlives the guest. */
+  readonly stateClaim?: string | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -45,11 +48,20 @@ export async function startDomain(vmi: Stored<VirtualMachineInstance>, parts: St
   const known = await knownDevices(vmi, client, signal);
   const prepared = await prepareVolumes(vmi, parts);
   if (prepared.is !== 'ready') return prepared;
+  const state = await prepareState(vmi, parts);
+  if (state !== undefined && state.is !== 'ready') return state;
 
   const image = vmi.spec.domain.firmware?.kernelBoot?.container?.image;
   const kernel = image?.split(':')[0] === GUEST_IMAGE ? guest : undefined;
   const created = await createDomain(
-    { vmi, known, capabilities, volumes: prepared.volumes, kernel },
+    {
+      vmi,
+      known,
+      capabilities,
+      volumes: prepared.volumes,
+      kernel,
+      ...(state && { state: { directory: state.directory } }),
+    },
     { paused: vmi.spec.startStrategy === 'Paused' },
     { hypervisor, signal },
   );
@@ -73,14 +85,31 @@ function notesOf(missing: readonly MissingVolume[] = [], leftOut: readonly strin
   return leftOut.length === 0 ? notes : [...notes, { reason: 'UnmanagedDevicesLeftOut', message: leftOut.join(' ') }];
 }
 
+/** As the controller of instances has named it in the pod. */
+export function stateClaimOf(pod: Pod | undefined): string | undefined {
+  return pod?.spec.volumes?.find(({ name }) => name === STATE_POD_VOLUME)?.persistentVolumeClaim?.claimName;
+}
+
+async function prepareState(
+  vmi: Stored<VirtualMachineInstance>,
+  { client, hypervisor, volumes, stateClaim, signal }: StartParts,
+): Promise<StatePreparation | undefined> {
+  if (stateClaim === undefined) return undefined;
+  const options = { signal, hasEnded: endedIn(hypervisor) };
+  return await volumes.prepareState(vmi.metadata.uid, stateClaim, lookups(vmi, client, signal), options);
+}
+
+function endedIn(hypervisor: Hypervisor): (id: string) => boolean {
+  return (id) => hypervisor.get(id)?.current.state === 'ended';
+}
+
 /** All volumes of the instance, or those that are named. */
 export function prepareVolumes(
   vmi: Stored<VirtualMachineInstance>,
   { client, hypervisor, volumes, signal }: Pick<StartParts, 'client' | 'hypervisor' | 'volumes' | 'signal'>,
   names?: readonly string[],
 ): Promise<Preparation> {
-  const hasEnded = (id: string) => hypervisor.get(id)?.current.state === 'ended';
-  const options = { signal, hasEnded, ...(names === undefined ? {} : { names }) };
+  const options = { signal, hasEnded: endedIn(hypervisor), ...(names === undefined ? {} : { names }) };
   return volumes.prepare(vmi, lookups(vmi, client, signal), options);
 }
 

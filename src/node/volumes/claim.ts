@@ -40,5 +40,8 @@ export async function volumeOfClaim(
 /** A guest that was given it before its content has come would take an empty disk for its own. */
 export function uploadPending({ metadata }: PersistentVolumeClaim): Refusal | undefined {
   if (metadata.annotations?.[UPLOAD_ANNOTATION] !== 'true') return undefined;
-  return waiting('UploadPending', `persistentvolumeclaim "${metadata.name}" waits for its content (${UPLOAD_ANNOTATION})`);
+  return waiting(
+    'UploadPending',
+    `persistentvolumeclaim "${metadata.name}" waits for its content (${UPLOAD_ANNOTATION})`,
+  );
 }

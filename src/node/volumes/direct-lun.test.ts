@@ -4,7 +4,7 @@ import { mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it, test } from 'node:test';
 import { namesOf, prepareDirectLun, type DirectLun } from './direct-lun.ts';
-import { aScene, isRoot } from './testing/volumes-scene.ts';
+import { aLocalVolume, aScene, aVmi, DOMAIN_ID, isRoot, readyVolume } from './testing/volumes-scene.ts';
 
 const GUID = '3600140580e1c0a7';
 
@@ -88,6 +88,21 @@ describe('a direct LUN', () => {
     } finally {
       execFileSync('chown', ['0', device]);
       execFileSync('losetup', ['--detach', device]);
+    }
+  });
+
+  it('is refused where it is the volume of a claim', { skip: withoutLoops() }, async () => {
+    await using scene = aScene();
+    scene.bind('data', aLocalVolume({ mode: 'Block' }));
+    const volumes = await scene.open();
+    const vmi = aVmi([{ name: 'root', persistentVolumeClaim: { claimName: 'data' } }]);
+    try {
+      const { source } = readyVolume(await volumes.prepare(vmi, scene.lookups, {}), 'root');
+      link(scene.dir, `wwn-0x${GUID}`, source.path);
+      const prepared = await prepareDirectLun({ guid: GUID }, scene.host);
+      assert.deepEqual([prepared.is, 'reason' in prepared && prepared.reason], ['failed', 'LunRefused']);
+    } finally {
+      await volumes.release(DOMAIN_ID);
     }
   });
 });

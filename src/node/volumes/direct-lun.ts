@@ -1,12 +1,14 @@
 /**
  * directLun: a block device of this machine that the instance names itself, by the guid of a SCSI device or the uuid of
- * what is on it. What this machine uses itself (a file system, a swap, a part of something larger) is never given away.
+ * what is on it. What this machine uses itself (a file system, a swap, a part of something larger) is never given away,
+ * nor is what a claim stands on.
  */
 import { constants } from 'node:fs';
-import { access, open } from 'node:fs/promises';
+import { access, open, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Volume } from '#api/domain/volume.ts';
 import { isErrorWithCode, isFileName } from './directory.ts';
+import { isVolumeDevice } from './loop-device.ts';
 import { deviceVolume } from './persistent-volume.ts';
 import { failed, missing, waiting, type Prepared, type Refusal, type VolumesHost } from './volumes-host.ts';
 
@@ -20,7 +22,13 @@ export async function prepareDirectLun(
 ): Promise<Prepared> {
   const path = await findLun(lun, host.devDir);
   if (typeof path !== 'string') return path;
-  return (await ownUse(path)) ?? (await deviceVolume(path, false, host));
+  return (await ownUse(path)) ?? (await otherUse(path)) ?? (await deviceVolume(path, false, host));
+}
+
+/** A file system in the volume of a claim has a uuid, too, and its device is there as long as a guest has the claim. */
+async function otherUse(path: string): Promise<Refusal | undefined> {
+  if (!(await isVolumeDevice(await realpath(path)))) return undefined;
+  return failed('LunRefused', `Cannot use block device "${path}": it is the volume of a claim`);
 }
 
 /** The path under which the machine has it: `/dev/disk/by-id/wwn-0x6001405...`. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { constants, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { constants, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { Directory } from './directory.ts';
@@ -67,5 +67,21 @@ describe('directory', () => {
 
     assert.equal(existsSync(join(scene.dir, 'gone')), false);
     assert.equal(existsSync(join(scene.dir, 'kept')), true);
+  });
+
+  it('removes a tree with all that is in it, and nothing that links in it lead to', async () => {
+    await using scene = aScene();
+    const path = join(scene.dir, 'place');
+    mkdirSync(join(path, 'tree/tpm/deep'), { recursive: true });
+    mkdirSync(join(path, 'beside'));
+    for (const file of ['tree/nvram.fd', 'tree/tpm/deep/file', 'beside/file']) writeFileSync(join(path, file), '');
+    symlinkSync('../../beside', join(path, 'tree/tpm/link'));
+    await using directory = await Directory.open(path);
+
+    await directory!.removeTree('tree');
+    await directory!.removeTree('tree');
+
+    assert.deepEqual(readdirSync(path), ['beside']);
+    assert.deepEqual(readdirSync(join(path, 'beside')), ['file']);
   });
 });

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { invariant } from '#lib/invariant.ts';
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
+const MAX_TREE_DEPTH = 32;
 
 /** One name, not a path. */
 export function isFileName(name: string): boolean {
@@ -106,6 +107,24 @@ export class Directory implements AsyncDisposable {
       await using child = await this.child(name);
       if (child === undefined) return;
       await child.empty();
+    }
+    await this.#named(rmdir(this.#below(name)));
+  }
+
+  /** Removes a directory with all that is in it, and never follows a link. Fine where there is none. */
+  async removeTree(name: string, depth = MAX_TREE_DEPTH): Promise<void> {
+    {
+      await using child = await this.child(name);
+      if (child === undefined) return;
+      if (depth === 0) throw new Error(`Cannot remove "${child.path}": it is too deep`);
+      for (const entry of await child.names()) {
+        try {
+          await child.unlink(entry);
+        } catch (error) {
+          if (!isErrorWithCode(error, 'EISDIR')) throw error;
+          await child.removeTree(entry, depth - 1);
+        }
+      }
     }
     await this.#named(rmdir(this.#below(name)));
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, linkSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, linkSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import type { Stored } from '#kube/meta.ts';
@@ -129,6 +129,27 @@ describe('block volumes', { skip: whyNot() }, () => {
     } finally {
       await volumes.release(DOMAIN_ID);
       await volumes.release(OTHER_ID);
+    }
+  });
+
+  it('stand on what the volume is now, whatever an earlier try has left', async () => {
+    await using scene = aScene();
+    scene.bind('data', aLocalVolume({ mode: 'Block' }));
+    const volumes = await scene.open();
+    const directory = join(scene.host.nodeDir, 'volumes', 'pvc-1');
+    try {
+      await volumes.prepare(aVmi(claimed), scene.lookups, {});
+      await volumes.release(DOMAIN_ID);
+      // Killed before the name was taken away; then the content was replaced.
+      linkSync(join(directory, 'disk.img'), join(directory, `root_${DOMAIN_ID}.node-1.block`));
+      writeFileSync(join(directory, 'new'), 'new'.padEnd(8 * MI, ' '));
+      renameSync(join(directory, 'new'), join(directory, 'disk.img'));
+
+      const { source } = readyVolume(await volumes.prepare(aVmi(claimed), scene.lookups, {}), 'root');
+
+      assert.equal(String(execFileSync('head', ['-c', '3', source.path])), 'new');
+    } finally {
+      await volumes.release(DOMAIN_ID);
     }
   });
 

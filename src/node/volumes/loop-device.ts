@@ -6,7 +6,7 @@
  */
 import { chown, link, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { isErrorWithCode, type Directory } from './directory.ts';
+import type { Directory } from './directory.ts';
 import type { RunCommand } from './run-command.ts';
 
 const SUFFIX = '.block';
@@ -57,9 +57,9 @@ export async function attachLoop(
     await run('losetup', ['--set-capacity', attached.path]);
     return attached.path;
   }
-  await link(join(directory.path, image), name).catch((error: unknown) => {
-    if (!isErrorWithCode(error, 'EEXIST')) throw error;
-  });
+  // A name without a device may be of an image that has been replaced since.
+  await rm(name, { force: true });
+  await link(join(directory.path, image), name);
   const { stdout } = await run('losetup', ['--find', '--show', ...(readonly ? ['--read-only'] : []), name]);
   const path = stdout.trim();
   if (!/^\/dev\/loop\d+$/.test(path))
@@ -67,15 +67,23 @@ export async function attachLoop(
   return path;
 }
 
-/** Other domains of the node that have a device over the same image. */
+/** Whether the block device is the volume of a domain, of whatever node. */
+export async function isVolumeDevice(path: string): Promise<boolean> {
+  const { backingFile = '' } = (await loopDevices()).find((device) => device.path === path) ?? {};
+  return backingFile.endsWith(SUFFIX);
+}
+
+/** Who else of the node has a device over the same image: other domains, and this one under another name. */
 export async function usersBeside(
   directory: Directory,
-  { domainId, nodeName }: LoopOwner,
+  use: LoopUse,
 ): Promise<{ domainId: string; readonly: boolean }[]> {
   const users = [];
+  const own = new Set([nameOf(use), ownerSuffix(use)]);
   for (const { path, backingFile } of await loopDevices()) {
-    const user = dirname(backingFile) === directory.path ? domainOf(basename(backingFile), nodeName) : undefined;
-    if (user === undefined || user === domainId) continue;
+    const name = basename(backingFile);
+    const user = dirname(backingFile) === directory.path ? domainOf(name, use.nodeName) : undefined;
+    if (user === undefined || own.has(name)) continue;
     const readonly = (await readFile(`/sys/block/${basename(path)}/ro`, 'utf8').catch(() => '')).trim() === '1';
     users.push({ domainId: user, readonly });
   }

@@ -6,7 +6,7 @@ import type { PersistentVolume } from '#kube/core-kinds.ts';
 import { Directory } from './directory.ts';
 import { ensureImage, PRIVATE_FILE, type Image } from './disk-image.ts';
 import { attachLoop, detachLoops, growLoops, usersBeside } from './loop-device.ts';
-import { DISK_IMAGE, snapshotHandleOf, volumePlace, VOLUMES_DIR, type VolumePlace } from './volume-place.ts';
+import { DISK_IMAGE, snapshotHandleOf, STATE_DIR, volumePlace, VOLUMES_DIR, type VolumePlace } from './volume-place.ts';
 import { failed, missing, waiting, type Prepared, type Refusal, type VolumesHost } from './volumes-host.ts';
 
 const { O_RDONLY } = constants;
@@ -78,6 +78,10 @@ export async function removeVolume(volume: PersistentVolume, host: VolumesHost):
   }
   await using root = await Directory.open(place.root);
   await using volumes = await root?.child(VOLUMES_DIR);
+  {
+    await using own = await volumes?.child(place.name);
+    await own?.removeTree(STATE_DIR);
+  }
   await volumes?.removeChild(place.name);
 }
 

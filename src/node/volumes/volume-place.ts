@@ -6,6 +6,8 @@ import { bytesOf, failed, type Refusal, type VolumesHost } from './volumes-host.
 
 export const VOLUMES_DIR = 'volumes';
 export const DISK_IMAGE = 'disk.img';
+/** Beside it, or in its place: the state of a VM (state-volume.ts). */
+export const STATE_DIR = 'state';
 
 export type VolumePlace =
   /** A directory `name` of our own in `<root>/volumes`. */

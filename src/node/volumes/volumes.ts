@@ -5,12 +5,20 @@
 import { realpath, statfs } from 'node:fs/promises';
 import { posix } from 'node:path';
 import type { Volume } from '#api/domain/volume.ts';
+import { STATE_POD_VOLUME } from '#api/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Log } from '#lib/log.ts';
-import type { MissingVolume, Preparation, PreparedVolume, VolumeLookups, Volumes } from '#node/volumes-port.ts';
-import { uploadPending, volumeOfClaim } from './claim.ts';
+import type {
+  MissingVolume,
+  Preparation,
+  PreparedVolume,
+  StatePreparation,
+  VolumeLookups,
+  Volumes,
+} from '#node/volumes-port.ts';
+import { uploadPending, volumeOfClaim, type Bound } from './claim.ts';
 import { prepareDirectLun } from './direct-lun.ts';
 import { prepareCloudInit } from './cloud-init/cloud-init.ts';
 import { diskContents, Transfers } from './disk-contents.ts';
@@ -23,9 +31,10 @@ import { detachLoops, detachUnwanted } from './loop-device.ts';
 import { growVolume, prepareVolume, removeVolume } from './persistent-volume.ts';
 import { CommandError, runCommand, type RunCommand } from './run-command.ts';
 import { makeSnapshotFile, removeSnapshot, sealSnapshot } from './snapshot-files.ts';
+import { prepareState, releaseState, releaseUnwantedStates } from './state-volume.ts';
 import { takeSnapshot } from './take-snapshot.ts';
 import { isReadOnlyVolume, VOLUMES_DIR } from './volume-place.ts';
-import { failed, waiting, type GuestUser, type Prepared, type VolumesHost } from './volumes-host.ts';
+import { failed, waiting, type GuestUser, type Prepared, type Refusal, type VolumesHost } from './volumes-host.ts';
 
 export interface VolumesOptions {
   readonly nodeName: string;
@@ -62,15 +71,19 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
   return {
     prepare: (vmi, lookups, { signal, names, hasEnded = () => false }) =>
       prepareAll(vmi, lookups, { host, transfers, log: options.log, signal, names, hasEnded }),
+    prepareState: (domainId, claim, lookups, { signal, hasEnded = () => false }) =>
+      prepareStateOf(domainId, claim, lookups, { host, transfers, log: options.log, signal, hasEnded }),
     async releaseVolume(domainId, volume) {
       // Only claims come and go while a guest runs, and nothing but a device is made for one.
       if (host.isRoot) await detachLoops({ domainId, nodeName: host.nodeName, volume }, volumeDirs, host.run);
     },
     async release(domainId) {
+      await releaseState(domainId, host);
       if (host.isRoot) await detachLoops({ domainId, nodeName: host.nodeName }, volumeDirs, host.run);
       await removeDomainFiles(host, domainId);
     },
     async releaseUnwanted(isWanted) {
+      await releaseUnwantedStates(isWanted, host);
       if (host.isRoot) await detachUnwanted(host.nodeName, isWanted, volumeDirs, host.run);
       for (const domainId of await domainsOfVolumesOnly(host)) {
         if (!isWanted(domainId)) await removeDomainFiles(host, domainId);
@@ -168,16 +181,40 @@ async function prepareClaim(
   lookups: VolumeLookups,
   { host, transfers, hasEnded }: Pick<Scene, 'host' | 'transfers' | 'hasEnded'>,
 ): Promise<Prepared> {
-  const found = await volumeOfClaim(claimName, lookups);
+  const found = await usableVolume(claimName, lookups, transfers);
   if (found.is !== 'bound') return found;
-  const held = uploadPending(found.claim) ?? transfers.refusal(found.volume);
-  if (held !== undefined) return held;
   const user = { ...of, readonly: readonly || isReadOnlyVolume(found.volume), hasEnded };
   return prepareVolume(found.volume, user, host);
 }
 
+async function prepareStateOf(
+  domainId: string,
+  claim: string,
+  lookups: VolumeLookups,
+  { host, transfers, log, signal, hasEnded }: Omit<Scene, 'names'>,
+): Promise<StatePreparation> {
+  signal?.throwIfAborted();
+  const found = await usableVolume(claim, lookups, transfers);
+  const prepared =
+    found.is === 'bound'
+      ? await prepareState(found.volume, { domainId, hasEnded }, host).catch((error: unknown) =>
+          faultOf(STATE_POD_VOLUME, error, log),
+        )
+      : found;
+  if (prepared.is === 'ready') return prepared;
+  const { is, reason, message } = prepared;
+  return { is, reason, message };
+}
+
+/** The volume of a claim, where a guest may have it now. */
+async function usableVolume(claimName: string, lookups: VolumeLookups, transfers: Transfers): Promise<Bound | Refusal> {
+  const found = await volumeOfClaim(claimName, lookups);
+  if (found.is !== 'bound') return found;
+  return uploadPending(found.claim) ?? transfers.refusal(found.volume) ?? found;
+}
+
 /** A full disk or a program that fails may be better later; our own mistakes and faults of the API are thrown. */
-function faultOf(name: string, error: unknown, log: Log): Prepared {
+function faultOf(name: string, error: unknown, log: Log): Refusal {
   const isSystemError = error instanceof Error && 'syscall' in error;
   if (!isSystemError && !(error instanceof CommandError)) throw error;
   log.warn({ volume: name, err: error }, 'a volume cannot be prepared');

@@ -21,7 +21,7 @@ export interface PlaceOptions {
   readonly layout: Layout;
   /** From rowsFor. */
   readonly rows: readonly LearnedDevice[];
-  /** PCI addresses that are named for devices that are not in the guest now. */
+  /** PCI addresses that the spec names: nobody else gets them as long as others are free. */
   readonly reserved?: readonly string[];
 }
 
@@ -40,7 +40,7 @@ export function placeDevices(
   const onPci = unplaced.filter(({ device }) => standOf(device) === 'pci');
   const recorded = recordedPlaces(rows, 'pci', wanted, layout);
   const pciWants = onPci.map((want) => pciWant(want, layout, problems));
-  const kept = reserved.flatMap((text) => placeNamed(text, layout) ?? []);
+  const kept = placesNamed(reserved, layout);
   const slots = allocate(pciWants, recorded, pci, kept);
   problems.push(...slots.problems);
   const addresses = new Map([...slots.places].map(([id, place]) => [id, pci.addressOf(place)]));
@@ -70,6 +70,10 @@ export function placeNamed(text: string, { pci }: Layout): number | undefined {
   const address = parsePciAddress(text);
   const place = address && pci.placeOf(pciAddressToMap(address));
   return place !== undefined && pci.isPluggable(place) ? place : undefined;
+}
+
+export function placesNamed(addresses: readonly string[], layout: Layout): number[] {
+  return addresses.flatMap((text) => placeNamed(text, layout) ?? []);
 }
 
 function plainWant({ device, field }: Unplaced, layout: Layout): Want {

@@ -7,7 +7,7 @@ import { bestFree } from '#node/definition/addresses/allocate.ts';
 import { rowsFor, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import type { Layout } from '#node/definition/addresses/layout.ts';
 import { layoutOf } from '#node/definition/addresses/layouts.ts';
-import { placeNamed } from '#node/definition/addresses/place-devices.ts';
+import { placeNamed, placesNamed } from '#node/definition/addresses/place-devices.ts';
 import { choicesFor, placeFor, recordedPlaces, standOf } from '#node/definition/addresses/stands.ts';
 import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
 import type { Device, DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
@@ -18,8 +18,8 @@ export type LatePlacement =
 
 /**
  * What the spec names, else what the record has, if the guest has that place free; else the first free one that no
- * device of the record ever had, else the first free one. A device that is in the guest stays where it is. `reserved` are
- * PCI addresses that the spec names for what is not in the guest now.
+ * device of the record ever had and the spec names for nobody, else the first free one. A device that is in the guest
+ * stays where it is. `reserved` are the PCI addresses that the spec names.
  */
 export function placeLate(
   { device, pciAddress }: Unplaced<PluggableDevice>,
@@ -53,8 +53,8 @@ export function placeLate(
   const recorded = row && placeFor(device, row, layout);
   if (recorded !== undefined && exists(recorded) && !held.has(recorded)) return at(recorded);
 
-  const remembered = new Set(recordedPlaces(rows, stand, new Map([[device.id, device]]), layout).values());
-  if (stand === 'pci') for (const text of reserved) remembered.add(placeNamed(text, layout) ?? -1);
+  const ofRows = recordedPlaces(rows, stand, new Map([[device.id, device]]), layout).values();
+  const remembered = new Set([...ofRows, ...(stand === 'pci' ? placesNamed(reserved, layout) : [])]);
   const place = bestFree(choicesFor(device, layout).filter(exists), held, remembered);
   if (place !== undefined) return at(place);
   return { problem: `no ${places.noun} is free in the running guest: unplug something, or restart it` };

@@ -39,7 +39,8 @@ function fixtureFor(device: Exclude<Placeable, DiskDevice | InterfaceDevice>): F
 
 /**
  * Places on one stand that the record names, by the id of the device. `wanted` are the devices of the guest: a row that
- * is of none of them is of a device that is gone. What cannot be given back is not in here (isStray).
+ * is of none of them is of a device that is gone. What cannot be given back is not in here (isStray), nor is the place of
+ * a device that comes back after another one of the guest has got it.
  */
 export function recordedPlaces(
   rows: readonly LearnedDevice[],
@@ -48,12 +49,18 @@ export function recordedPlaces(
   layout: Layout,
 ): ReadonlyMap<string, number> {
   const recorded = new Map<string, number>();
-  for (const row of rows) {
+  const held = new Set<number>();
+  // Those that were in the guest first: who was not has no right to a place of theirs.
+  const isAway = ({ plugged }: LearnedDevice) => plugged === false;
+  for (const row of [...rows.filter((each) => !isAway(each)), ...rows.filter(isAway)]) {
     // Ports stand where the layout has them, wherever another manager had put its own.
     if (isRootPort(row)) continue;
     const device = wanted.get(row.id);
     const place = device === undefined ? placeOnStand(row, stand, layout) : placeFor(device, row, layout);
-    if (place !== undefined && (device === undefined || standOf(device) === stand)) recorded.set(row.id, place);
+    if (place === undefined || (device !== undefined && standOf(device) !== stand)) continue;
+    if (device !== undefined && isAway(row) && held.has(place)) continue;
+    recorded.set(row.id, place);
+    if (device !== undefined) held.add(place);
   }
   return recorded;
 }

@@ -57,6 +57,10 @@ const leftOut: Record<string, { row: LearnedDevice; note?: RegExp }> = {
   },
   'an id that QEMU would not take': { row: row('sound/ich6', { id: '3f,x' }), note: /its id cannot be one in QEMU\.$/ },
   'the id of what is plugged in later': { row: row('sound/ich6', { id: 'nic-a' }), note: /that of another device\.$/ },
+  'an id whose bus would have the name of one of the machine': {
+    row: row('controller/usb', { id: 'pcie', ...model('qemu-xhci') }),
+    note: /that of another device\.$/,
+  },
   "the chipset's own USB": { row: row('controller/usb', model('piix3-uhci')) },
   'root ports': { row: row('controller/pcie-root-port') },
   'the controllers of the machine': { row: row('controller/ide') },

@@ -52,8 +52,11 @@ const WITH_THE_MACHINE: ReadonlySet<string> = new Set([
 
 /** QEMU's rule for ids. */
 const ID = /^[A-Za-z][A-Za-z0-9._-]{0,127}$/;
-/** Of devices that a spec can ask for, now or later, or that come with the layout. */
-const OWN_ID = /^(?:(?:disk|nic)-.*|rp\d+|(?:scsi|rng|balloon|tpm|serial)0)$/;
+/**
+ * Of devices that a spec can ask for, now or later, or that come with the layout; and what QEMU would name the bus of a
+ * controller after (`pcie.0`), where the machine has a bus of that name.
+ */
+const OWN_ID = /^(?:(?:disk|nic)-.*|rp\d+|(?:scsi|rng|balloon|tpm|serial)0|pcie?|ide|isa|floppy-bus)$/;
 
 export function fixtureOf(row: Row): Fixture | undefined {
   return hardwareOf(row)?.fixture;

@@ -5,7 +5,15 @@
 import type { Devices } from '#api/domain/devices.ts';
 import type { TpmDevice } from '#node/definition/domain-definition.ts';
 
-export function defineTpm({ tpm }: Devices): TpmDevice[] {
-  if (tpm === undefined || tpm.enabled === false) return [];
-  return [{ type: 'tpm', id: 'tpm0', model: 'crb' }];
+export function defineTpm(devices: Devices): TpmDevice[] {
+  if (!hasTpm(devices)) return [];
+  return [{ type: 'tpm', id: 'tpm0', model: 'crb', ...(keepsTpm(devices) && { persistent: true }) }];
+}
+
+export function keepsTpm(devices: Devices): boolean {
+  return hasTpm(devices) && devices.tpm?.persistent === true;
+}
+
+function hasTpm({ tpm }: Devices): boolean {
+  return tpm !== undefined && tpm.enabled !== false;
 }

@@ -123,7 +123,7 @@ export class RecordedVm {
     return true;
   }
 
-  /** A new interface names the place of its choice, one that nobody has. */
+  /** A new interface names the place of its choice, one that nobody has; nobody gets it before it comes. */
   pinNic(pick: number): boolean {
     const { pci } = layoutOf(this.#chipset);
     const taken = new Set(this.#record.devices.flatMap(({ address }) => (address && pci.placeOf(address)) ?? []));
@@ -131,9 +131,9 @@ export class RecordedVm {
     const place = free[pick % Math.max(1, free.length)];
     const isNamed = this.#nics.some(({ pciAddress }) => place !== undefined && pciAddress === pci.print(place));
     if (place === undefined || isNamed || this.#nics.length >= MAX_NICS) return false;
-    this.#nics = [...this.#nics, { name: `n${this.#made++}`, pciAddress: pci.print(place) }];
-    // Whoever is in the spec without a place yet could be given this one: only a start decides for all at once.
-    this.restart();
+    const nic = { name: `n${this.#made++}`, pciAddress: pci.print(place) };
+    this.#nics = [...this.#nics, nic];
+    if (pick % 2 === 0) this.#plugNic(nic);
     return true;
   }
 

@@ -5,6 +5,7 @@
  *   <id>/run/          the guest user's    working directory of QEMU and swtpm: sockets, nvram.fd, tpm/
  *   <id>/volumes/      made by volumes/    disks that live as long as the domain
  *
+ * What outlives the domain is elsewhere (kept-state.ts): this directory is removed with all that is in it.
  * QEMU may write only below run/: a guest that has taken it over can neither change what we remember about it nor make
  * us write through a link. Processes get relative paths, so the depth of the data directory does not matter to them.
  */
@@ -181,7 +182,7 @@ export async function listDomainDirs(root: string): Promise<DomainDir[]> {
     .map((entry) => new DomainDir(root, entry.name));
 }
 
-async function syncDirectory(path: string): Promise<void> {
+export async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path, 'r');
   try {
     await directory.sync();

@@ -1,5 +1,5 @@
 /**
- * Paths as QEMU is to be told them. Below the directory of the domain they are relative to its working directory. All
+ * Paths as QEMU (and swtpm) is to be told them. Below the directory of the domain they are relative to its working directory. All
  * others go through a descriptor of their directory that QEMU inherits: its user need not be able to pass the private
  * directories above, only to open the file itself.
  */

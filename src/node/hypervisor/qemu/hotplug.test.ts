@@ -242,6 +242,18 @@ test('a medium that QEMU has not closed yet keeps its device in the books', asyn
   assert.deepEqual([qemu.left, books.record.devices], [[[], []], plain.devices]);
 });
 
+test('a medium that QEMU has not closed yet keeps nothing else', async () => {
+  const { qemu, hotplug, books, guestLetsGo } = await scene();
+  await hotplug.plug(DISK);
+  await hotplug.plug({ ...NIC, address: { ...DISK.address, bus: '0x06' } });
+  for (const { id } of [DISK, NIC]) guestLetsGo(id);
+  qemu.refused.set('blockdev-del', 'Node is in use');
+
+  await assert.rejects(hotplug.settle(), /in use/);
+
+  assert.deepEqual([books.record.devices.at(-1), [...qemu.netdevs]], [DISK, []]);
+});
+
 const refusals: Record<string, { desc: string; permanent: boolean; want?: RegExp }> = {
   'no such port': { desc: "Bus 'rp9' not found", permanent: true },
   'a port that is taken': { desc: 'PCI: slot 0 function 0 not available for x, in use by y,id=z', permanent: true },

@@ -128,13 +128,19 @@ export class Hotplug {
 
   async #settle(qmp: QmpClient): Promise<void> {
     const found = await readDeviceTypes(qmp);
+    const faults: unknown[] = [];
     for (const device of this.#options.definition().devices.filter(isPluggable)) {
       const isThere = found.has(device.id);
       if (isThere && this.#unsure.delete(device.id)) this.#tell();
-      if (isThere) continue;
-      await this.#options.parts.clear(qmp, device);
-      await this.#forget(device).finally(() => this.#tell());
+      // One that is still held (by a copy, for one) keeps no other from going.
+      if (!isThere) await this.#drop(qmp, device).catch((error: unknown) => faults.push(error));
     }
+    if (faults.length > 0) throw faults[0];
+  }
+
+  async #drop(qmp: QmpClient, device: PluggableDevice): Promise<void> {
+    await this.#options.parts.clear(qmp, device);
+    await this.#forget(device).finally(() => this.#tell());
   }
 
   async #undo(qmp: QmpClient, device: PluggableDevice): Promise<void> {

@@ -2,6 +2,7 @@
  * The start of a domain, step by step; whatever was begun is undone when a step fails. The record is on disk before the
  * first process, and knows the processes before the guest runs: killed at any moment, the next agent can tell.
  */
+import type { FileHandle } from 'node:fs/promises';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import { userWithKvm } from './accelerator.ts';
@@ -12,8 +13,10 @@ import { NVRAM, QMP_SOCKET, SERIAL_SOCKET, TPM_SOCKET, type DomainDir } from './
 import type { DomainRecord } from './domain-record.ts';
 import { findFirmware, type FirmwareFiles } from './firmware.ts';
 import { GuestPaths } from './guest-paths.ts';
+import { ensureKeptState, type KeptState } from './kept-state.ts';
 import { spawnOutliving, type OutlivingProcess } from './process.ts';
 import { QemuDomain } from './qemu-domain.ts';
+import { lockState } from './state-lock.ts';
 import { startSwtpm } from './swtpm.ts';
 import { addTap, removeTap, tapName, tapsOf } from './tap.ts';
 
@@ -65,18 +68,22 @@ async function start(
     await addTap(tap, context.user);
     undo.push(() => removeTap(tap.name));
   }
-  if (firmware !== undefined) await dir.copyIntoRun(firmware.variables, NVRAM, context.user);
+  await using lock = await lockState(definition);
+  const kept = await ensureKeptState(definition, firmware, context.user);
+  if (firmware !== undefined && kept.nvram === undefined) {
+    await dir.copyIntoRun(firmware.variables, NVRAM, context.user);
+  }
 
   const begun = (process: OutlivingProcess) => undo.push(() => end(process));
   let swtpm: OutlivingProcess | undefined;
   if (needsTpm(definition)) {
-    await startSwtpm(dir, { ...context, binary: context.swtpmBinary }, (process) => {
+    await startSwtpm(dir, { ...context, binary: context.swtpmBinary, keptAt: kept.tpm }, (process) => {
       swtpm = process;
       begun(process);
     });
   }
   signal?.throwIfAborted();
-  const qemu = await spawnQemu(dir, definition, firmware, context);
+  const qemu = await spawnQemu(dir, definition, { firmware, kept, lock }, context);
   begun(qemu);
 
   const started = { startedAtMs: context.clock.now(), qemu: qemu.identity, swtpm: swtpm?.identity };
@@ -89,10 +96,16 @@ async function start(
   return domain;
 }
 
+interface QemuFiles {
+  readonly firmware: FirmwareFiles | undefined;
+  readonly kept: KeptState;
+  readonly lock: FileHandle | undefined;
+}
+
 async function spawnQemu(
   dir: DomainDir,
   definition: DomainDefinition,
-  firmware: FirmwareFiles | undefined,
+  { firmware, kept, lock }: QemuFiles,
   { accelerator, user, qemuBinary, clock }: QemuContext,
 ): Promise<OutlivingProcess> {
   const paths = new GuestPaths(dir, { inherit: user !== undefined });
@@ -101,7 +114,7 @@ async function spawnQemu(
     qmpSocket: QMP_SOCKET,
     serialSocket: SERIAL_SOCKET,
     ...(needsTpm(definition) ? { tpmSocket: TPM_SOCKET } : {}),
-    ...(firmware === undefined ? {} : { nvram: NVRAM, ovmfCode: firmware.code }),
+    ...(firmware === undefined ? {} : { nvram: kept.nvram ? paths.of(kept.nvram) : NVRAM, ovmfCode: firmware.code }),
     pathOf: (absolute) => paths.of(absolute),
     tapOf: (deviceId) => tapName(definition.id, deviceId),
   });
@@ -116,7 +129,8 @@ async function spawnQemu(
         cwd: dir.run,
         user: await userWithKvm(user, accelerator),
         logFd: log.fd,
-        fds: await paths.open(),
+        // What it is not told of, it only holds.
+        fds: [...(await paths.open()), ...(lock === undefined ? [] : [lock.fd])],
       },
       clock,
     );

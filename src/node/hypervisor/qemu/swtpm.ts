@@ -3,6 +3,7 @@ import type { Clock } from '#lib/clock.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import { TPM_SOCKET, TPM_STATE, type DomainDir } from './domain-dir.ts';
 import { firstComplaint } from './complaint.ts';
+import { GuestPaths } from './guest-paths.ts';
 import { spawnOutliving, type OutlivingProcess, type User } from './process.ts';
 import { poll } from './timing.ts';
 
@@ -13,12 +14,14 @@ export interface SwtpmOptions {
   readonly binary: string;
   readonly user: User | undefined;
   readonly clock: Clock;
+  /** Where its content is kept, absolute; undefined: it goes with the domain. */
+  readonly keptAt?: string | undefined;
 }
 
-/** All paths are relative to run/. */
-export function swtpmArguments(id: string): string[] {
+/** Paths are relative to run/, or begin with a descriptor: what is before a comma would end there. */
+export function swtpmArguments(id: string, directory: string): string[] {
   return [
-    ...['socket', '--tpm2', '--tpmstate', `dir=${TPM_STATE},mode=0600`],
+    ...['socket', '--tpm2', '--tpmstate', `dir=${directory},mode=0600`],
     ...['--ctrl', `type=unixio,path=${TPM_SOCKET},mode=0600`],
     ...['--flags', 'startup-clear', '--terminate', '--pid', swtpmMark(id)],
   ];
@@ -27,16 +30,19 @@ export function swtpmArguments(id: string): string[] {
 /** Resolves when QEMU can connect to it. `started` is told before that, so that a failure can end it. */
 export async function startSwtpm(
   dir: DomainDir,
-  { binary, user, clock }: SwtpmOptions,
+  { binary, user, clock, keptAt }: SwtpmOptions,
   started: (swtpm: OutlivingProcess) => void,
 ): Promise<void> {
   const log = await dir.openLog('swtpm.log');
+  const paths = new GuestPaths(dir, { inherit: true });
   let swtpm: OutlivingProcess;
   try {
-    const args = swtpmArguments(dir.id);
-    swtpm = await spawnOutliving({ command: binary, args, cwd: dir.run, user, logFd: log.fd }, clock);
+    const args = swtpmArguments(dir.id, keptAt === undefined ? TPM_STATE : paths.of(keptAt));
+    const fds = await paths.open();
+    swtpm = await spawnOutliving({ command: binary, args, cwd: dir.run, user, logFd: log.fd, fds }, clock);
   } finally {
     await log.close();
+    await paths.close();
   }
   started(swtpm);
   const outcome = await poll(clock, { timeoutMs: READY_TIMEOUT_MS, everyMs: LOOK_EVERY_MS }, async () => {
