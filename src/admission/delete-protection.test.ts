@@ -159,6 +159,13 @@ const looks: Record<string, LookCase> = {
     want: `PersistentVolumeClaim "state" cannot be deleted: it is a disk of the protected VirtualMachine db; ${first}`,
   },
   'a claim that a protected VM owns like others': { object: claim('golden', 'state', owned('db-uid', false)) },
+  'state of a protected VM that nobody owns': {
+    object: claim('golden', 'kept', { labels: { 'persistent-state-for': 'db' } }),
+    want: `PersistentVolumeClaim "kept" cannot be deleted: it is a disk of the protected VirtualMachine db; ${first}`,
+  },
+  'state of another VM that nobody owns': {
+    object: claim('golden', 'kept', { labels: { 'persistent-state-for': 'dbx' } }),
+  },
   'a claim of another owner': { object: claim('golden', 'state', owned('x-uid', true)) },
   'a disk that a restore replaces': {
     object: claim('golden', 'root'),

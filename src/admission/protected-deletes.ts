@@ -7,9 +7,10 @@ import type { AdmissionRequest, Answer } from '#admission/review.ts';
 import { claimNamesOf } from '#api/claim-names.ts';
 import { namesOfProtected } from '#api/delete-protection.ts';
 import { CLAIM_REPLACERS } from '#api/own-accounts.ts';
+import { isUnownedStateOf } from '#api/persistent-state.ts';
 import { BONDS, deleteRefusal, type GuardedKind } from '#api/protected-deletes.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
-import type { PersistentVolume } from '#kube/core-kinds.ts';
+import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, groupResource, isDeleting, type KubeObject, type Stored } from '#kube/meta.ts';
 
 export interface ProtectionLookup {
@@ -35,7 +36,11 @@ const LOOKS: Readonly<Record<GuardedKind, Look>> = {
     const { metadata } = claim;
     const owner = controllerUid(claim);
     const vms = await lookup.protectedVms({ namespace: metadata.namespace ?? '', limit: OF_A_DISK });
-    return vms.filter((vm) => stays(vm) && (has(vm, metadata.name) || vm.metadata.uid === owner)).map(nameOf);
+    const isOf = (vm: Stored<VirtualMachine>) =>
+      has(vm, metadata.name) ||
+      vm.metadata.uid === owner ||
+      isUnownedStateOf(claim as PersistentVolumeClaim, vm.metadata.name);
+    return vms.filter((vm) => stays(vm) && isOf(vm)).map(nameOf);
   },
   async PersistentVolume(volume, _, lookup) {
     const { spec, status } = volume as PersistentVolume;

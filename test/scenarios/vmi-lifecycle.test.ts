@@ -4,6 +4,7 @@ import { test, type TestContext } from 'node:test';
 import { VMI_FINALIZER } from '#api/names.ts';
 import { virtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { storageController } from '#controllers/storage/storage.ts';
+import { kubevirt } from '#api/kubevirt/kind.ts';
 import { vmiController } from '#controllers/vmi/vmi-controller.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { CLAIMS, PODS, startVmiScene, VMIS, VOLUMES, type VmiScene } from '#test/support/vmi-scene.ts';
@@ -13,7 +14,7 @@ const RUNNING = { phase: 'Running', conditions: READY };
 const LOCAL = { volumeBindingMode: 'WaitForFirstConsumer', parameters: { scope: 'node' } };
 
 async function start(t: TestContext, ...nodes: string[]): Promise<VmiScene> {
-  const scene = await startVmiScene(t, [vmiController, storageController], [virtualMachineInstance]);
+  const scene = await startVmiScene(t, [vmiController, storageController], [kubevirt, virtualMachineInstance]);
   for (const node of nodes) await scene.node(node);
   return scene;
 }

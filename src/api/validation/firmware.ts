@@ -57,7 +57,6 @@ function checkBootloader({ bootloader }: Firmware, path: string, smm: boolean): 
   if (bios !== undefined && efi !== undefined) {
     errors.push(forbiddenField(`${field}.efi`, 'only one of bios and efi may be set'));
   }
-  if (efi?.persistent === true) errors.push(forbiddenField(`${field}.efi.persistent`, 'is not supported yet'));
   if (efi !== undefined && efi.secureBoot !== false && !smm) {
     const text = `${field}.efi has EFI SecureBoot enabled. SecureBoot requires SMM, which is currently disabled.`;
     errors.push(invalidValue(`${field}.efi.secureBoot`, efi.secureBoot ?? true, text));

@@ -145,11 +145,9 @@ const cases: Record<string, Case> = {
   },
   'two boot loaders, one of them persistent': {
     spec: bootloader({ bios: {}, efi: { secureBoot: false, persistent: true } }),
-    want: [
-      'firmware.bootloader.efi: Forbidden: only one of bios and efi may be set',
-      'firmware.bootloader.efi.persistent: Forbidden: is not supported yet',
-    ],
+    want: ['firmware.bootloader.efi: Forbidden: only one of bios and efi may be set'],
   },
+  'EFI variables that outlive a restart': { spec: bootloader({ efi: { secureBoot: false, persistent: true } }) },
   'the kernel of the built-in guest': {
     spec: { domain: { firmware: { kernelBoot: { kernelArgs: 'quiet', container: { image: 'selfsame/guest' } } } } },
   },
@@ -173,9 +171,15 @@ const cases: Record<string, Case> = {
   },
 
   'a TPM': { spec: devices({ tpm: {} }) },
-  'a persistent TPM': {
-    spec: devices({ tpm: { persistent: true } }),
-    want: ['devices.tpm.persistent: Forbidden: is not supported yet'],
+  'a persistent TPM': { spec: devices({ tpm: { persistent: true } }) },
+  'volumes with the names that persistent state has': {
+    spec: {
+      ...devices({ disks: [{ name: 'vm-state' }, { name: 'persistent-state-for-this-vm' }] }),
+      volumes: ['vm-state', 'persistent-state-for-this-vm'].map((name) => ({ name, emptyDisk: { capacity: '1Gi' } })),
+    },
+    want: ['vm-state', 'persistent-state-for-this-vm'].map(
+      (name, i) => `volumes[${i}].name: Invalid value: "${name}": is reserved for the persistent state of the VM`,
+    ),
   },
   'a graphics device': {
     spec: devices({ autoattachGraphicsDevice: true }),

@@ -117,7 +117,6 @@ const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
     'permittedHostDevices',
     'smbios',
     'vmRolloutStrategy',
-    'vmStateStorageClass',
   ]),
   ...notYet('spec.configuration.architectureConfiguration', ['arm64', 's390x']),
 ]);

@@ -21,7 +21,9 @@ export const identitySpec = obj({
 
 export const identityStatus = obj({
   machine: obj({ type: str({ description: 'The canonical machine type of the last start.' }) }),
-  devices: list(learnedDevice, { description: 'Every device of the VM; the next start puts them at the same addresses.' }),
+  devices: list(learnedDevice, {
+    description: 'Every device of the VM; the next start puts them at the same addresses.',
+  }),
   deviceHash: str({ description: 'What the node said of the devices when they were read; written with them.' }),
   deviceRevision: int64({ description: 'Of that reading; an older one of the same instance changes nothing.' }),
   instance: str({ description: 'The uid of the instance from which it was learned.' }),

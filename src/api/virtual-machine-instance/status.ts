@@ -12,6 +12,7 @@ export type HotplugPhase = (typeof HOTPLUG_PHASES)[number];
 export const vmiStatus = obj({
   phase: oneOf(VMI_PHASES),
   reason: str(),
+  message: str({ description: 'Why it failed, for people.' }),
   nodeName: str(),
   phaseTransitionTimestamps: list(obj({ phase: str(), phaseTransitionTimestamp: time() })),
   conditions: list(condition),

@@ -64,6 +64,8 @@ export const vmStatus = obj({
     consecutiveFailCount: int32(),
     lastFailedVMIUID: str(),
     retryAfterTimestamp: time(),
+    reason: str({ description: 'Why the last one failed: a word for programs, and the message for people.' }),
+    message: str(),
   }),
   observedGeneration: int64(),
   desiredGeneration: int64(),

@@ -24,7 +24,9 @@ export function startFailureOf({ vm, vmi, now }: VmWorld): VmStatus['startFailur
   const consecutiveFailCount = (known?.consecutiveFailCount ?? 0) + 1;
   const delaySeconds = backoffSeconds(consecutiveFailCount, vmi.metadata.uid);
   const retryAfterTimestamp = timestamp(now + delaySeconds * 1000);
-  return { consecutiveFailCount, lastFailedVMIUID: vmi.metadata.uid, retryAfterTimestamp };
+  const { reason, message } = vmi.status ?? {};
+  const why = { ...(reason ? { reason } : {}), ...(message ? { message } : {}) };
+  return { consecutiveFailCount, lastFailedVMIUID: vmi.metadata.uid, retryAfterTimestamp, ...why };
 }
 
 export function backoffLeftMs({ vm, now }: Pick<VmWorld, 'vm' | 'now'>): number {

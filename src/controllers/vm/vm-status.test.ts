@@ -257,3 +257,17 @@ test('the backoff grows with the square, is spread by up to a half, and ends at 
   assert.equal(backoffSeconds(6, 'uid'), 300);
   assert.equal(backoffSeconds(1000, 'uid'), 300);
 });
+
+test('why a start failed is told until one succeeds', () => {
+  const refused = { reason: 'InvalidDefinition', message: 'spec.domain.devices.interfaces[0].pciAddress: is taken' };
+  const status = vmStatusOf(aWorld({ vmi: aVmi('Failed', { status: refused }) }));
+  assert.equal(status.startFailure?.message, refused.message);
+  const later = vmStatusOf(aWorld({ vm: aVm({ status: { startFailure: status.startFailure } }) }));
+  const failure = later.conditions?.find(({ type }) => type === 'Failure');
+  assert.deepEqual(
+    [failure?.reason, failure?.message],
+    ['InvalidDefinition', `The last start failed: ${refused.message}`],
+  );
+  const vm = aVm({ status: { startFailure: status.startFailure } });
+  assert.ok(!vmStatusOf(aWorld({ vm, vmi: aVmi('Running') })).conditions?.some(({ type }) => type === 'Failure'));
+});

@@ -20,7 +20,7 @@ export function vmStatusOf(world: VmWorld, trouble: Trouble | undefined = troubl
     created: vmi !== undefined,
     ready: isTrue(vmi?.status?.conditions, 'Ready'),
     printableStatus: printableStatusOf(world),
-    conditions: conditionsOf(world, trouble),
+    conditions: conditionsOf(world, trouble ?? failedStart(startFailure)),
     ...(requests.length === 0 ? {} : { stateChangeRequests: [...requests] }),
     ...(startFailure === undefined ? {} : { startFailure }),
     observedGeneration: observedGeneration(world),
@@ -30,6 +30,12 @@ export function vmStatusOf(world: VmWorld, trouble: Trouble | undefined = troubl
     ...(lock?.kind === 'restore' ? { restoreInProgress: lock.name } : {}),
     ...protectionStatus(world),
   };
+}
+
+/** The instance that failed is gone by then: what it said of that is told here until a start succeeds. */
+function failedStart(failure: VmStatus['startFailure']): Trouble | undefined {
+  if (!failure?.message) return undefined;
+  return { reason: failure.reason ?? 'StartFailed', message: `The last start failed: ${failure.message}` };
 }
 
 /**

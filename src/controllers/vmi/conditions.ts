@@ -4,7 +4,7 @@
  */
 import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { COMPUTE_CONTAINER } from '#api/names.ts';
-import { missingClaims } from '#controllers/vmi/missing-claims.ts';
+import { FAILED_STATE_CREATE, startObstacle } from '#controllers/vmi/start-obstacle.ts';
 import { type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 import { findCondition, isTrue, setCondition, type Condition, type NextCondition } from '#kube/conditions.ts';
@@ -64,11 +64,12 @@ function said(type: string, { status, reason, message }: Condition): NextConditi
 function fault(world: VmiWorld, phase: VmiPhase): NextCondition | undefined {
   if (phase === 'Succeeded' || phase === 'Failed') return undefined;
   if (world.pod === undefined) {
-    const missing = missingClaims(world);
-    if (missing !== undefined) return notSynchronized(missing.reason, missing.message);
-    // Written when the pod could not be made; it stands until the pod is there.
+    const obstacle = startObstacle(world);
+    if (obstacle !== undefined) return notSynchronized(obstacle.reason, obstacle.message);
+    // Written when the pod, or the claim for its state, could not be made; it stands until that is there.
+    const failed = world.state?.is === 'wanted' ? FAILED_STATE_CREATE : FAILED_CREATE;
     const old = findCondition(world.vmi.status?.conditions, 'Synchronized');
-    return old?.reason === FAILED_CREATE ? notSynchronized(FAILED_CREATE, old.message ?? '') : undefined;
+    return old?.reason === failed ? notSynchronized(failed, old.message ?? '') : undefined;
   }
   const compute = world.pod.status?.containerStatuses?.find(({ name }) => name === COMPUTE_CONTAINER);
   const { reason = '', message = '' } = compute?.state?.waiting ?? {};

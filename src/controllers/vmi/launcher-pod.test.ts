@@ -165,6 +165,16 @@ describe('where the data lies', () => {
       ...required([{ matchExpressions: [ssd, here] }, { matchFields: [field], matchExpressions: [here] }]),
     });
   });
+  it('also where that of its state lies, which is in no container', () => {
+    const state = { claim: aClaim('state'), volume: aVolume('pv', { 'selfsame.io/volume-node': 'node-1' }) };
+    const { affinity, volumes: named, containers } = buildLauncherPod(aVmi(), new Map(), state).spec;
+    assert.deepEqual(affinity, required([{ matchExpressions: [here] }]));
+    assert.deepEqual(named, [{ name: 'vm-state', persistentVolumeClaim: { claimName: 'state' } }]);
+    assert.deepEqual(
+      containers.flatMap(({ volumeMounts = [], volumeDevices = [] }) => [volumeMounts, volumeDevices]).flat(),
+      [],
+    );
+  });
   it('matters not where all nodes see it', () => {
     const shared = { one: { claim: aClaim('one'), volume: aVolume('pv') } };
     assert.equal(specOf({ spec: { volumes } }, shared).affinity, undefined);

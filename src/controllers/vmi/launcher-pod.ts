@@ -14,6 +14,7 @@ import {
   LAUNCHER_IMAGE,
   VM_NAME_LABEL,
 } from '#api/names.ts';
+import { STATE_POD_VOLUME } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { DEFAULT_GRACE_SECONDS } from '#api/virtual-machine-instance/spec.ts';
 import { dataNodesOf, launcherAffinity, launcherNodeSelector } from '#controllers/vmi/launcher-affinity.ts';
@@ -41,7 +42,8 @@ export function launcherPodName({ metadata: { name, uid } }: Vmi): string {
   return `${prefix}${cut(name, room)}-${suffixOf(uid)}`;
 }
 
-export function buildLauncherPod(vmi: Vmi, claims: ReadonlyMap<string, ClaimView>): Pod {
+/** `state`: the claim of what outlives the guest, where there is such. */
+export function buildLauncherPod(vmi: Vmi, claims: ReadonlyMap<string, ClaimView>, state?: ClaimView): Pod {
   const { metadata } = vmi;
   const controller = {
     apiVersion: apiVersionOf(VIRTUAL_MACHINE_INSTANCES),
@@ -66,15 +68,17 @@ export function buildLauncherPod(vmi: Vmi, claims: ReadonlyMap<string, ClaimView
       annotations: { [DOMAIN_ANNOTATION]: metadata.name, [DEFAULT_CONTAINER_ANNOTATION]: COMPUTE_CONTAINER },
       ownerReferences: [controller],
     },
-    spec: podSpec(vmi, claims),
+    spec: podSpec(vmi, claims, state),
   };
 }
 
-function podSpec(vmi: Vmi, claims: ReadonlyMap<string, ClaimView>): PodSpec {
+function podSpec(vmi: Vmi, claims: ReadonlyMap<string, ClaimView>, state: ClaimView | undefined): PodSpec {
   const { spec } = vmi;
   const claimed = podVolumes(spec, claims);
   const named = claimNamesOf({ volumes: claimed }).flatMap((name) => claims.get(name) ?? []);
-  const affinity = launcherAffinity(spec.affinity, dataNodesOf(named));
+  const stateViews = state === undefined ? [] : [state];
+  const affinity = launcherAffinity(spec.affinity, dataNodesOf([...named, ...stateViews]));
+  const volumes = [...claimed.map(podVolume), ...stateViews.map(stateVolume)];
   const { hostname, subdomain, priorityClassName, schedulerName, tolerations } = spec;
   const asked = { affinity, tolerations, hostname, subdomain, priorityClassName, schedulerName };
   return {
@@ -85,7 +89,7 @@ function podSpec(vmi: Vmi, claims: ReadonlyMap<string, ClaimView>): PodSpec {
     enableServiceLinks: false,
     nodeSelector: launcherNodeSelector(vmi),
     containers: containersOf(vmi, claimed, claims),
-    ...(claimed.length === 0 ? {} : { volumes: claimed.map(podVolume) }),
+    ...(volumes.length === 0 ? {} : { volumes }),
   };
 }
 
@@ -110,6 +114,11 @@ function podVolume(volume: Volume): PodVolume {
   const { persistentVolumeClaim, ephemeral, name } = volume;
   const { claimName = '', readOnly } = persistentVolumeClaim ?? ephemeral?.persistentVolumeClaim ?? {};
   return { name, persistentVolumeClaim: { claimName, ...(readOnly === true ? { readOnly } : {}) } };
+}
+
+/** In no container: only the node agent looks into it. */
+function stateVolume({ claim }: ClaimView): PodVolume {
+  return { name: STATE_POD_VOLUME, persistentVolumeClaim: { claimName: claim.metadata.name } };
 }
 
 function withoutUndefined(fields: Record<string, unknown>): Record<string, unknown> {

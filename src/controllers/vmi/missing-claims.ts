@@ -25,9 +25,10 @@ export function missingClaim(key: string, view: ClaimView | undefined): Missing 
 }
 
 /** A volume that no watch has shown yet may lie on a node, where the pod has to go. */
-export function waitsForVolumes({ vmi, claims }: Pick<VmiWorld, 'vmi' | 'claims'>): boolean {
-  return claimNamesOf({ volumes: podVolumes(vmi.spec, claims) }).some((name) => {
-    const { claim, volume } = claims.get(name) ?? {};
-    return Boolean(claim?.spec.volumeName) && claim?.status?.phase === 'Bound' && volume === undefined;
-  });
+export function waitsForVolumes({ vmi, claims, state }: Pick<VmiWorld, 'vmi' | 'claims' | 'state'>): boolean {
+  const named = claimNamesOf({ volumes: podVolumes(vmi.spec, claims) }).flatMap((name) => claims.get(name) ?? []);
+  const all = state?.is === 'there' ? [...named, state] : named;
+  return all.some(
+    ({ claim, volume }) => Boolean(claim.spec.volumeName) && claim.status?.phase === 'Bound' && volume === undefined,
+  );
 }

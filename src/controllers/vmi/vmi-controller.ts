@@ -1,7 +1,8 @@
 /**
- * VirtualMachineInstances: observes an instance, its launcher pod and the claims that it names, and decides
- * (decide-vmi.ts). It makes and deletes the pod and tells the phase; the node agent runs the guest and reports in the
- * pod's status and in its own fields of the instance's. Claims that the pod cannot hold are held here (claim-holds.ts).
+ * VirtualMachineInstances: observes an instance, its launcher pod, the claims that it names and the one that holds its
+ * persistent state (observe-state.ts), and decides (decide-vmi.ts). It makes and deletes the pod, makes the claim of the
+ * state and tells the phase; the node agent runs the guest and reports in the pod's status and in its own fields of the
+ * instance's. Claims that the pod cannot hold are held here (claim-holds.ts).
  */
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
@@ -10,6 +11,7 @@ import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { concludeVmi, decideVmi } from '#controllers/vmi/decide-vmi.ts';
 import { EndedPods } from '#controllers/vmi/ended-pods.ts';
 import { claimHolds } from '#controllers/vmi/claim-holds.ts';
+import { stateObserver } from '#controllers/vmi/observe-state.ts';
 import { movableClaims } from '#controllers/vmi/late-volumes.ts';
 import { launcherOf } from '#controllers/vmi/launcher-of.ts';
 import { claimNamesOf } from '#api/claim-names.ts';
@@ -44,7 +46,8 @@ export const vmiController: PlaneController = {
   start: (parts) => [startController(definition(parts), parts), startController(claimHolds(parts), parts)],
 };
 
-function definition({ informer, clock, signal }: ControllerParts): ControllerDefinition<VmiWorld> {
+function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
+  const { informer, clock, signal } = parts;
   const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
   const pods = informer(PODS);
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
@@ -52,6 +55,7 @@ function definition({ informer, clock, signal }: ControllerParts): ControllerDef
   const nodes = informer(NODES);
   vmis.addIndex(BY_CLAIM, claimKeysOf);
   const ended = new EndedPods(pods, { signal });
+  const states = stateObserver(parts);
   const usersOf = (key: string): string[] => vmis.byIndex(BY_CLAIM, key).map(objectKey);
 
   function claimsOf(vmi: Stored<VirtualMachineInstance>): Map<string, ClaimView> {
@@ -75,8 +79,9 @@ function definition({ informer, clock, signal }: ControllerParts): ControllerDef
       source(claims, (claim) => usersOf(objectKey(claim))),
       source(volumes, (volume) => usersOf(claimKeyOf(volume))),
       lookedUp(nodes),
+      ...states.sources,
     ],
-    observe(key) {
+    async observe(key, options) {
       const vmi = vmis.get(key);
       if (vmi === undefined) return undefined;
       const { uid } = vmi.metadata;
@@ -84,7 +89,9 @@ function definition({ informer, clock, signal }: ControllerParts): ControllerDef
       const lastPod = pod === undefined ? ended.of(uid) : undefined;
       if (vmi.metadata.deletionTimestamp !== undefined) ended.forget(uid);
       const node = pod?.spec.nodeName ? nodes.get(pod.spec.nodeName) : undefined;
-      return { vmi, pod, lastPod, claims: claimsOf(vmi), nodeAnswers: answers(node), now: timestamp(clock.now()) };
+      const state = await states.of(vmi, pod, options);
+      const now = timestamp(clock.now());
+      return { vmi, pod, lastPod, claims: claimsOf(vmi), state, nodeAnswers: answers(node), now };
     },
     decide: decideVmi,
     conclude: concludeVmi,

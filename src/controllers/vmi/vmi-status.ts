@@ -7,8 +7,9 @@ import { volumeStatusOf } from '#controllers/vmi/volume-status.ts';
 import { type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 
-export function vmiStatusOf(world: VmiWorld, { phase, reason }: PhaseView): VmiStatus {
+export function vmiStatusOf(world: VmiWorld, { phase, reason, message: told }: PhaseView): VmiStatus {
   const old = world.vmi.status ?? {};
+  const message = told ?? old.message;
   const { pod } = world;
   const nodeName = pod?.spec.nodeName || old.nodeName;
   // Claims are mostly bound on the way to a node: told once that is over, it is told once.
@@ -20,6 +21,7 @@ export function vmiStatusOf(world: VmiWorld, { phase, reason }: PhaseView): VmiS
     ...agentFields(old),
     phase,
     ...(reason ? { reason } : {}),
+    ...(phase === 'Failed' && message ? { message } : {}),
     ...(nodeName ? { nodeName } : {}),
     phaseTransitionTimestamps: transitions(old, phase, world.now),
     conditions: conditionsOf(world, phase),

@@ -130,3 +130,15 @@ test('what the spec no longer has is told until the guest has let go, with the c
     ['data', 'root'],
   );
 });
+
+test('the state of the VM is told under a name of its own', () => {
+  const claim = aClaim('kept', { status: { phase: 'Bound', capacity: { storage: '10Mi' } } });
+  const told = volumeStatusOf(world(undefined, { state: { is: 'there', claim, waitsForConsumer: true } }));
+  const info = {
+    claimName: 'kept',
+    accessModes: ['ReadWriteOnce'],
+    volumeMode: 'Filesystem',
+    capacity: { storage: '10Mi' },
+  };
+  assert.deepEqual(told[1], { name: 'persistent-state-for-this-vm', persistentVolumeClaimInfo: info });
+});

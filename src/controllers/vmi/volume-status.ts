@@ -5,14 +5,15 @@
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { claimNameOf } from '#api/claim-names.ts';
 import type { Volume } from '#api/domain/volume.ts';
+import { STATE_VOLUME } from '#api/persistent-state.ts';
 import { isLate } from '#controllers/vmi/late-volumes.ts';
 import { missingClaim } from '#controllers/vmi/missing-claims.ts';
 import { hotpluggableVolumes } from '#controllers/vmi/needed-volumes.ts';
-import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
+import type { ClaimView, VmiWorld } from '#controllers/vmi/vmi-world.ts';
 
 type VolumeStatus = NonNullable<VmiStatus['volumeStatus']>[number];
 type Hotplugged = NonNullable<VmiStatus['hotplug']>[number];
-type View = Pick<VmiWorld, 'vmi' | 'pod' | 'claims'>;
+type View = Pick<VmiWorld, 'vmi' | 'pod' | 'claims' | 'state'>;
 
 const DEVICE_PREFIX = 'disk-';
 
@@ -33,17 +34,25 @@ export function volumeStatusOf(view: View): VolumeStatus[] {
       ...(moves ? progress(volume, entry, view) : {}),
     };
   });
-  return [...list, ...leaving(view)].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+  return [...list, ...leaving(view), ...stateVolume(view)].sort((a, b) =>
+    a.name < b.name ? -1 : a.name > b.name ? 1 : 0,
+  );
 }
 
 function claimInfo(volume: Volume, { claims }: View): Pick<VolumeStatus, 'persistentVolumeClaimInfo'> {
   const claimName = claimNameOf(volume);
   const view = claimName === undefined ? undefined : claims.get(claimName);
-  if (claimName === undefined || view === undefined) return {};
-  const { spec, status } = view.claim;
+  return view === undefined ? {} : infoOf(view);
+}
+
+function stateVolume({ state }: View): VolumeStatus[] {
+  return state?.is === 'there' ? [{ name: STATE_VOLUME, ...infoOf(state) }] : [];
+}
+
+function infoOf({ claim: { metadata, spec, status } }: ClaimView): Pick<VolumeStatus, 'persistentVolumeClaimInfo'> {
   const requests = spec.resources?.requests;
   const info = {
-    claimName,
+    claimName: metadata.name,
     ...(spec.accessModes === undefined ? {} : { accessModes: spec.accessModes }),
     volumeMode: spec.volumeMode ?? 'Filesystem',
     ...(status?.capacity === undefined ? {} : { capacity: status.capacity }),

@@ -1,4 +1,5 @@
 /** A VM of ours as a description: its spec, what its record knows of addresses, and how large its claims are. Pure. */
+import { needsState } from '#api/persistent-state.ts';
 import { interfacesOf, networksOf } from '#api/attached-interfaces.ts';
 import { chipsetOf } from '#api/chipset.ts';
 import { derivedMac } from '#api/derived-mac.ts';
@@ -161,5 +162,6 @@ function noteLeft(spec: VmiSpec, findings: Findings): void {
   if (left.length > 0) findings.note(`parts of the VM without a place in the file: ${left.join(', ')}`);
   if (spec.domain.firmware?.kernelBoot !== undefined)
     findings.note('kernelBoot is not written: the machine boots from its disks');
+  if (needsState(spec)) findings.note('the persistent state of TPM and EFI is not written: both begin anew');
   if (spec.domain.features?.acpi?.enabled === false) findings.note('that ACPI is off is not written');
 }

@@ -4,7 +4,7 @@
  */
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
-import { STATE_POD_VOLUME } from '#api/persistent-state.ts';
+import { needsState, STATE_POD_VOLUME } from '#api/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { ObjectName, Reader } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
@@ -94,7 +94,8 @@ async function prepareState(
   vmi: Stored<VirtualMachineInstance>,
   { client, hypervisor, volumes, stateClaim, signal }: StartParts,
 ): Promise<StatePreparation | undefined> {
-  if (stateClaim === undefined) return undefined;
+  // A disk of that name is no state: nobody may format it.
+  if (stateClaim === undefined || !needsState(vmi.spec)) return undefined;
   const options = { signal, hasEnded: endedIn(hypervisor) };
   return await volumes.prepareState(vmi.metadata.uid, stateClaim, lookups(vmi, client, signal), options);
 }

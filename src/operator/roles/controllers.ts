@@ -1,4 +1,5 @@
 /** What each controller may do, after the table of who writes what (ARCHITECTURE.md). */
+import { STORAGE_PROFILES } from '#api/storage-profile.ts';
 import type { PolicyRule } from '#operator/kinds.ts';
 import {
   CORE,
@@ -30,14 +31,19 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
   ],
   'vmi-controller': [
     RECORD_EVENTS,
+    READ_SETTINGS,
     // The label that names the node, and its finalizers.
     vms([...READ, 'patch'], 'virtualmachineinstances'),
     vms(['update'], 'virtualmachineinstances/status'),
-    vms(['update'], 'virtualmachineinstances/finalizers'),
+    // Owners of pods and of persistent state, which block their deletion.
+    vms(['update'], 'virtualmachines/finalizers', 'virtualmachineinstances/finalizers'),
     rule([...READ, 'create', 'delete'], CORE, 'pods'),
     rule(READ, CORE, 'nodes', 'persistentvolumes'),
     // Claims that no pod names, because they were plugged in later: held while they are, and bound to where they are.
-    rule([...READ, 'patch'], CORE, 'persistentvolumeclaims'),
+    // Made are those of persistent state.
+    rule([...READ, 'create', 'patch'], CORE, 'persistentvolumeclaims'),
+    rule(READ, STORAGE, 'storageclasses'),
+    rule(['get'], STORAGE_PROFILES.group, STORAGE_PROFILES.plural),
   ],
   'storage-controller': [
     RECORD_EVENTS,

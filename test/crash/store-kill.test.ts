@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { openSqliteStore } from './open-store.ts';
-import type { Store } from './store.ts';
-import { KILL_OPTIONS } from './testing/kill-options.ts';
-import { replay, temporaryDirectory } from './testing/test-bed.ts';
+import { openSqliteStore } from '#engine/store/open-store.ts';
+import type { Store } from '#engine/store/store.ts';
+import { KILL_OPTIONS } from '#engine/store/testing/kill-options.ts';
+import { replay, temporaryDirectory } from '#engine/store/testing/test-bed.ts';
 
 interface Acknowledged {
   readonly type: string;
@@ -23,7 +23,7 @@ const MOMENTS = [1, 2, 40, 130, 333, 700, 901, 1500, 2222, 3000];
 
 /** Runs the writer until it has acknowledged so many writes; whatever it says until it is dead counts too. */
 async function writeUntilKilled(directory: string, acknowledgements: number): Promise<Acknowledged[]> {
-  const script = fileURLToPath(new URL('./testing/kill-writer.ts', import.meta.url));
+  const script = fileURLToPath(new URL('../../src/engine/store/testing/kill-writer.ts', import.meta.url));
   const child = spawn(process.execPath, [script], { cwd: directory, stdio: ['ignore', 'pipe', 'inherit'] });
   const exited = once(child, 'exit');
   const lines: string[] = [];

@@ -1,0 +1,295 @@
+/** The claims that hold the persistent state of VMs, on the whole plane: of which class, whose, and for how long. */
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import { PROTECTION_LABEL } from '#api/delete-protection.ts';
+import { KUBEVIRT_NAME, LOCAL_PROVISIONER, SYSTEM_NAMESPACE } from '#api/names.ts';
+import { STATE_LABEL, STATE_POD_VOLUME, STATE_VOLUME, stateKeyOf } from '#api/persistent-state.ts';
+import type { Loose } from '#test/support/test-api.ts';
+import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
+
+const ALWAYS = { runStrategy: 'Always' };
+const RUNNING = 'Running, VMI Running, running, 1';
+const CLAIM = 'PersistentVolumeClaim';
+const SETTINGS = `/apis/kubevirt.io/v1/namespaces/${SYSTEM_NAMESPACE}/kubevirts/${KUBEVIRT_NAME}`;
+const PROFILES = '/apis/cdi.kubevirt.io/v1beta1/storageprofiles';
+const CLUSTER_DEFAULT = 'storageclass.kubernetes.io/is-default-class';
+const VIRT_DEFAULT = 'storageclass.kubevirt.io/is-default-virt-class';
+
+const domainWith = (persistent: boolean): Loose => ({ domain: { devices: { tpm: { persistent } } } });
+const aKeeper = (name: string, spec: Loose = ALWAYS): Loose => aVm(name, spec, domainWith(true));
+
+async function call(plane: VmPlane, method: string, url: string, body?: Loose): Promise<Loose> {
+  const answer = await plane.call(method, url, { body });
+  assert.ok(answer.status < 300, JSON.stringify(answer.body));
+  await plane.settle();
+  return answer.body;
+}
+
+const configure = (plane: VmPlane, vmStateStorageClass: string | null) =>
+  call(plane, 'PATCH', SETTINGS, { spec: { configuration: { vmStateStorageClass } } });
+
+/** Switches the persistence of the VM's TPM; for the next start. */
+const persist = (plane: VmPlane, name: string, persistent: boolean) =>
+  plane.apply({ kind: 'VirtualMachine', metadata: { name }, spec: { template: { spec: domainWith(persistent) } } });
+
+async function statesOf(plane: VmPlane, vm: string): Promise<Loose[]> {
+  const claims = await plane.list(CLAIM);
+  return claims.filter(({ metadata }) => metadata.labels?.[STATE_LABEL] === stateKeyOf(vm));
+}
+
+async function stateOf(plane: VmPlane, vm: string): Promise<Loose> {
+  const [claim, ...more] = await statesOf(plane, vm);
+  assert.ok(
+    claim !== undefined && more.length === 0,
+    `${vm} has ${more.length + (claim ? 1 : 0)} claims for its state`,
+  );
+  return claim;
+}
+
+/** Class, modes and size of the VM's claim, and whether its guest has it. */
+async function shape(plane: VmPlane, vm: string): Promise<string> {
+  const { spec } = await stateOf(plane, vm);
+  assert.equal(plane.guest(vm).definition.state?.directory, `/simulated/${spec.volumeName}/state`);
+  const { storageClassName, accessModes, volumeMode, resources } = spec;
+  return [storageClassName, accessModes.join(), volumeMode, resources.requests.storage].join(' ');
+}
+
+async function heldUpBy(plane: VmPlane, vm: string): Promise<string | undefined> {
+  const { status } = await plane.get('VirtualMachineInstance', vm);
+  const synchronized = status.conditions.find(({ type }: Loose) => type === 'Synchronized');
+  return synchronized === undefined ? undefined : `${synchronized.reason}: ${synchronized.message}`;
+}
+
+async function gone(plane: VmPlane, vm: string): Promise<void> {
+  await plane.delete('VirtualMachine', vm);
+  assert.deepEqual(await statesOf(plane, vm), [], 'state goes with its VM');
+}
+
+test('the class and the modes of the claim', async (t) => {
+  const plane = await startVmPlane(t);
+  const annotate = (name: string, annotations: Loose) =>
+    plane.apply({ kind: 'StorageClass', metadata: { name, annotations } });
+  const check = async (sentence: string, vm: string, want: string) =>
+    await t.test(sentence, async () => {
+      await plane.apply(aKeeper(vm));
+      assert.equal(await plane.shown(vm), RUNNING);
+      assert.equal(await shape(plane, vm), want);
+      await gone(plane, vm);
+    });
+
+  await check('are those of the default class', 'by-default', 'local ReadWriteOnce Filesystem 10Mi');
+  await annotate('shared', { [VIRT_DEFAULT]: 'true' });
+  await check('a default for VMs comes first', 'for-vms', 'shared ReadWriteOnce Filesystem 10Mi');
+  await configure(plane, 'shared-block');
+  await check('and what is configured before that', 'configured', 'shared-block ReadWriteOnce Filesystem 10Mi');
+  const claimPropertySets = [{ accessModes: ['ReadWriteMany'], volumeMode: 'Block' }];
+  await call(plane, 'POST', PROFILES, {
+    apiVersion: 'cdi.kubevirt.io/v1beta1',
+    kind: 'StorageProfile',
+    metadata: { name: 'shared-block', annotations: { 'cdi.kubevirt.io/minimumSupportedPvcSize': '1Gi' } },
+    spec: { claimPropertySets },
+  });
+  await check('a profile says what the class can be', 'profiled', 'shared-block ReadWriteMany Block 1Gi');
+
+  await t.test('a class that is configured and missing is told, and awaited', async () => {
+    await configure(plane, 'late');
+    await plane.apply(aKeeper('waits'));
+    const why = 'storageclasses.storage.k8s.io "late" not found: it is named by spec.configuration.vmStateStorageClass';
+    assert.match((await heldUpBy(plane, 'waits')) ?? '', new RegExp(`^FailedBackendStorageCreate: ${why}`));
+    assert.equal(await plane.shown('waits'), 'Starting, VMI Pending, no guest, 0');
+    assert.equal(
+      (await plane.events('waits')).filter((event) => event.includes('FailedBackendStorageCreate')).length,
+      1,
+    );
+    const kind = { apiVersion: 'storage.k8s.io/v1', kind: 'StorageClass', provisioner: LOCAL_PROVISIONER };
+    await plane.apply({ ...kind, metadata: { name: 'late' }, parameters: { scope: 'shared' } });
+    assert.equal(await shape(plane, 'waits'), 'late ReadWriteOnce Filesystem 10Mi');
+    assert.equal(await heldUpBy(plane, 'waits'), undefined);
+  });
+
+  await t.test('no class at all is told, until there is one, or one is configured', async () => {
+    await configure(plane, null);
+    await annotate('shared', { [VIRT_DEFAULT]: null });
+    await annotate('local', { [CLUSTER_DEFAULT]: 'false' });
+    for (const vm of ['one', 'two']) {
+      await plane.apply(aKeeper(vm));
+      assert.match(
+        (await heldUpBy(plane, vm)) ?? '',
+        /^FailedBackendStorageCreate: no default storage class found: set /,
+      );
+      assert.deepEqual(await statesOf(plane, vm), []);
+      await (vm === 'one' ? annotate('local', { [CLUSTER_DEFAULT]: 'true' }) : configure(plane, 'shared'));
+      assert.equal(await plane.shown(vm), RUNNING);
+      await annotate('local', { [CLUSTER_DEFAULT]: 'false' });
+    }
+  });
+
+  await t.test('a claim that nobody binds is awaited', async () => {
+    await plane.apply({
+      ...{ apiVersion: 'storage.k8s.io/v1', kind: 'StorageClass', provisioner: 'example.com/nobody' },
+      metadata: { name: 'slow' },
+    });
+    await configure(plane, 'slow');
+    await plane.apply(aKeeper('pending'));
+    const { metadata } = await stateOf(plane, 'pending');
+    const why = `BackendStorageNotReady: PVC pending: default/${metadata.name} is not bound yet`;
+    assert.equal(await heldUpBy(plane, 'pending'), why);
+    assert.deepEqual(
+      (await plane.names('Pod')).filter((name) => name.includes('pending')),
+      [],
+    );
+    await gone(plane, 'pending');
+  });
+});
+
+test('the life of the claim', async (t) => {
+  const plane = await startVmPlane(t);
+
+  await t.test('the pod names it, the instance tells of it, and restarts keep it', async () => {
+    await plane.apply(aKeeper('db'));
+    const { metadata, spec } = await stateOf(plane, 'db');
+    const vm = await plane.get('VirtualMachine', 'db');
+    const [owner] = metadata.ownerReferences;
+    assert.deepEqual([owner.kind, owner.uid, owner.controller], ['VirtualMachine', vm.metadata.uid, true]);
+    const [pod] = await plane.list('Pod');
+    const named = { name: STATE_POD_VOLUME, persistentVolumeClaim: { claimName: metadata.name } };
+    assert.deepEqual(pod.spec.volumes, [named]);
+    const { status } = await plane.get('VirtualMachineInstance', 'db');
+    const told = status.volumeStatus.find(({ name }: Loose) => name === STATE_VOLUME);
+    assert.equal(told.persistentVolumeClaimInfo.claimName, metadata.name);
+
+    await plane.ask('restart', 'db');
+    plane.guest('db').crash('QEMU exited with code 1');
+    await plane.settle();
+    await plane.ask('stop', 'db');
+    await plane.ask('start', 'db');
+    assert.equal(await plane.shown('db'), 'Running, VMI Running, running, 4');
+    assert.deepEqual((await stateOf(plane, 'db')).metadata.uid, metadata.uid);
+    const directories = plane.startsOf('db').map(({ machine }: Loose) => machine.state.directory);
+    assert.deepEqual(new Set(directories), new Set([`/simulated/${spec.volumeName}/state`]));
+    // The data is on a node, and so are all guests.
+    assert.equal(new Set(plane.startsOf('db').map(({ node }) => node)).size, 1);
+  });
+
+  await t.test('deleted under its guest, it stays until that has ended', async () => {
+    const { metadata } = await stateOf(plane, 'db');
+    await plane.delete(CLAIM, metadata.name);
+    assert.ok((await stateOf(plane, 'db')).metadata.deletionTimestamp !== undefined);
+    await plane.ask('restart', 'db');
+    const next = await stateOf(plane, 'db');
+    assert.notEqual(next.metadata.uid, metadata.uid);
+    assert.equal(plane.guest('db').definition.state?.directory, `/simulated/${next.spec.volumeName}/state`);
+  });
+
+  await t.test('switched off it is kept, and switched on again it is found', async () => {
+    const { metadata } = await stateOf(plane, 'db');
+    await persist(plane, 'db', false);
+    await plane.ask('restart', 'db');
+    assert.equal(plane.guest('db').definition.state, undefined);
+    assert.equal((await stateOf(plane, 'db')).metadata.uid, metadata.uid);
+    await persist(plane, 'db', true);
+    await plane.ask('restart', 'db');
+    assert.equal((await stateOf(plane, 'db')).metadata.uid, metadata.uid);
+    assert.notEqual(plane.guest('db').definition.state, undefined);
+  });
+
+  await t.test('another VM of the same name gets another, also while the old one is still there', async () => {
+    const { metadata } = await stateOf(plane, 'db');
+    const held = { kind: CLAIM, metadata: { name: metadata.name, finalizers: ['example.org/hold'] } };
+    await plane.apply(held);
+    await plane.delete('VirtualMachine', 'db');
+    await plane.apply(aKeeper('db'));
+    const [old, fresh] = (await statesOf(plane, 'db')).toSorted((one) => (one.metadata.uid === metadata.uid ? -1 : 1));
+    assert.deepEqual([old.metadata.uid, old.metadata.deletionTimestamp !== undefined], [metadata.uid, true]);
+    assert.equal(plane.guest('db').definition.state?.directory, `/simulated/${fresh.spec.volumeName}/state`);
+    await plane.apply({ ...held, metadata: { name: metadata.name, finalizers: null } });
+    assert.equal((await stateOf(plane, 'db')).metadata.uid, fresh.metadata.uid);
+    await gone(plane, 'db');
+  });
+
+  await t.test('that of an instance without a VM goes with it', async () => {
+    const { metadata, spec } = aKeeper('alone');
+    const kind = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance' };
+    await plane.apply({ ...kind, metadata, spec: spec.template.spec });
+    const { ownerReferences } = (await stateOf(plane, 'alone')).metadata;
+    assert.equal(ownerReferences[0].kind, 'VirtualMachineInstance');
+    assert.notEqual(plane.guest('alone').definition.state, undefined);
+    await plane.delete('VirtualMachineInstance', 'alone');
+    assert.deepEqual(await statesOf(plane, 'alone'), []);
+  });
+
+  await t.test('one that lost its volume is told, and not made anew', async () => {
+    await plane.apply(aKeeper('lost'));
+    await plane.ask('stop', 'lost');
+    const { metadata, spec } = await stateOf(plane, 'lost');
+    await plane.drop('PersistentVolume', spec.volumeName);
+    await plane.apply({ kind: 'PersistentVolume', metadata: { name: spec.volumeName, finalizers: null } });
+    await plane.ask('start', 'lost');
+    const why = `backend storage PVC lost: the volume of default/${metadata.name} is gone`;
+    assert.equal(await heldUpBy(plane, 'lost'), `BackendStorageNotReady: ${why}`);
+    assert.equal(plane.guests('lost').length, 0);
+    assert.ok((await plane.events('lost')).includes(`BackendStorageNotReady ${why}`));
+    await gone(plane, 'lost');
+  });
+
+  await t.test('that of a protected VM cannot be deleted', async () => {
+    const vm = aKeeper('ledger');
+    await plane.apply({ ...vm, metadata: { ...vm.metadata, labels: { [PROTECTION_LABEL]: 'true' } } });
+    const { metadata } = await stateOf(plane, 'ledger');
+    const { status, body } = await plane.call(
+      'DELETE',
+      `/api/v1/namespaces/default/persistentvolumeclaims/${metadata.name}`,
+    );
+    assert.equal(status, 403, JSON.stringify(body));
+    assert.match(body.message, /protected VirtualMachine ledger/);
+    assert.equal((await stateOf(plane, 'ledger')).metadata.deletionTimestamp, undefined);
+  });
+
+  await t.test('names may be long, have dots, and begin alike', async () => {
+    const stem = 'a-very.long-name-of-a-virtual-machine.that';
+    assert.equal(stem.length, 42);
+    const names = [stem, `${stem}-is-the-first-one-xyz`, `${stem}-is-the-other-one-xyz`, 'with.dots.in-it'];
+    assert.equal(names[1]?.length, 63);
+    for (const name of names) await plane.put(aKeeper(name));
+    await plane.settle();
+    const found = await Promise.all(names.map((name) => stateOf(plane, name)));
+    for (const [i, name] of names.entries()) {
+      assert.equal(await plane.shown(name), RUNNING);
+      assert.equal(plane.guest(name).definition.state?.directory, `/simulated/${found[i]!.spec.volumeName}/state`);
+    }
+    assert.equal(new Set(found.map(({ metadata }) => metadata.uid)).size, names.length);
+  });
+
+  await t.test('a snapshot of a VM that has state fails, and says why', async () => {
+    const source = { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: 'with.dots.in-it' };
+    const kind = { apiVersion: 'snapshot.kubevirt.io/v1beta1', kind: 'VirtualMachineSnapshot' };
+    await plane.apply({ ...kind, metadata: { name: 'snap' }, spec: { source } });
+    const { status } = await plane.get('VirtualMachineSnapshot', 'snap');
+    assert.deepEqual([status.phase, status.readyToUse], ['Failed', false]);
+    assert.match(status.error.message, /^Source has a persistent TPM or persistent EFI variables/);
+    assert.equal((await plane.get('VirtualMachine', 'with.dots.in-it')).status.snapshotInProgress, undefined);
+  });
+});
+
+test('a server that is lost at any write of the first start makes one claim', async (t: TestContext) => {
+  const plane = await startVmPlane(t);
+  let points = 0;
+  for (let isCut = true; isCut;) {
+    const vm = `cut-${points}`;
+    const cut = plane.cutAfter(points);
+    const running = plane.apply(aKeeper(vm));
+    // After the cut it hangs or fails, as it must.
+    running.catch(() => {});
+    isCut = (await Promise.race([running, cut])) === 'cut';
+    if (isCut) {
+      await plane.restartServer();
+      if ((await plane.find('VirtualMachine', vm)) === undefined) await plane.apply(aKeeper(vm));
+      points++;
+    } else void plane.cutAfter(Infinity);
+    const { spec } = await stateOf(plane, vm);
+    assert.equal(await plane.shown(vm), RUNNING, `lost after write ${points - 1}`);
+    assert.equal(plane.guest(vm).definition.state?.directory, `/simulated/${spec.volumeName}/state`);
+    await gone(plane, vm);
+  }
+  assert.ok(points > 10, `the start takes ${points} writes`);
+});

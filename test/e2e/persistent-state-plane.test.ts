@@ -1,0 +1,81 @@
+/** A real guest whose TPM and EFI variables outlive it, through the whole program: stopped, started, killed. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { GUEST_IMAGE } from '#api/names.ts';
+import { STATE_LABEL } from '#api/persistent-state.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
+import { lastReport, type GuestReport } from '#test/support/guest-report.ts';
+import { startRealPlane, type RealPlane } from '#test/support/real-guests.ts';
+
+const cleanUps: (() => unknown)[] = [];
+let plane: RealPlane;
+
+before(async () => {
+  plane = await startRealPlane({ after: (fn) => void cleanUps.unshift(fn) });
+});
+
+after(async () => {
+  for (const cleanUp of cleanUps) await cleanUp();
+});
+
+const KEEPER: VirtualMachine = {
+  apiVersion: 'kubevirt.io/v1',
+  kind: 'VirtualMachine',
+  metadata: { name: 'keeper', namespace: 'default' },
+  spec: {
+    runStrategy: 'Always',
+    template: {
+      spec: {
+        domain: {
+          memory: { guest: '256Mi' },
+          firmware: {
+            bootloader: { efi: { secureBoot: false, persistent: true } },
+            kernelBoot: { kernelArgs: 'console=ttyS0 quiet', container: { image: GUEST_IMAGE } },
+          },
+          devices: { tpm: { persistent: true } },
+        },
+      },
+    },
+  },
+};
+
+const factsOf = ({ facts }: GuestReport) => ({ nv: facts['tpm.nv'], efi: facts['efi.var'], pcr: facts['tpm.pcr12'] });
+
+test('what the TPM and the EFI variables hold is there at every start', { timeout: 600_000 }, async () => {
+  const guest = plane.guest('keeper');
+  const claims = async () => {
+    const labelSelector = `${STATE_LABEL}=keeper`;
+    const { items } = await plane.client.list(PERSISTENT_VOLUME_CLAIMS, { namespace: 'default', labelSelector });
+    return items.map(({ metadata, spec, status }) => [metadata.uid, spec.storageClassName, status?.phase]);
+  };
+  await plane.create(VIRTUAL_MACHINES, KEEPER);
+  const fresh = await guest.boots();
+  assert.match(fresh.facts['tpm.nv'] ?? '', /^none/);
+  assert.equal(fresh.facts['efi.var'], 'none');
+  const heard = await guest.says('nvset remember-me\npcrext\nefiset so-do-i\nprobe written', /GUEST END written/);
+  const written = lastReport(heard, 'written');
+  assert.match(written?.facts['tpm.nv'] ?? '', /^remember-me/);
+  assert.notEqual(written?.facts['tpm.pcr12'], fresh.facts['tpm.pcr12']);
+  const [claim, ...more] = await claims();
+  assert.deepEqual([claim?.slice(1), more], [['local', 'Bound'], []]);
+  // Measurements are of one boot.
+  const want = { nv: written?.facts['tpm.nv'], efi: 'so-do-i', pcr: fresh.facts['tpm.pcr12'] };
+
+  await plane.put('virtualmachines/keeper/stop');
+  await guest.untilVm('is stopped', ({ status }) => status?.printableStatus === 'Stopped' && status.created !== true);
+  await plane.put('virtualmachines/keeper/start');
+  const { bootid = '' } = fresh.facts;
+  const second = await guest.boots({ afterBootId: bootid });
+  assert.deepEqual(factsOf(second), want, 'after a stop');
+
+  const [qemu, ...others] = plane.processes().filter(({ command }) => command.includes('qemu'));
+  assert.ok(qemu !== undefined && others.length === 0);
+  process.kill(qemu.pid, 'SIGKILL');
+  const third = await guest.boots({ afterBootId: second.facts['bootid'] ?? '' });
+  assert.deepEqual(factsOf(third), want, 'after kill -9 of QEMU');
+  assert.deepEqual(await claims(), [claim]);
+
+  await plane.client.delete(VIRTUAL_MACHINES, { namespace: 'default', name: 'keeper' });
+  await plane.until(VIRTUAL_MACHINES, 'keeper', (vm) => vm === undefined);
+});
