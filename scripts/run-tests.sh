@@ -3,7 +3,7 @@
 #
 #   scripts/run-tests.sh [--one-by-one] PATH...
 #
-# Unit tests share one process, and scenarios another, one for each core: measured with 248 files, that takes 30 s of CPU
+# Unit tests share one process, and scenarios another, one for each core; those that wait more than they work a third: measured with 248 files, that takes 30 s of CPU
 # instead of 69. Files with beforeEach or afterEach at their top have a process each, because those would run around the
 # tests of every other file.
 # --one-by-one is for tests that kill, load or measure processes and must not disturb each other.
@@ -23,13 +23,13 @@ files=$(for path in "$@"; do [ ! -e "$path" ] || find "$path" -name '*.test.ts' 
 [ -n "$files" ] || exit 0
 
 # Splits them: those that may share a process, and the others.
-unit='' scenarios='' alone=''
+unit='' scenarios='' waiting='' alone=''
 for file in $files; do
   if grep -qE '^(beforeEach|afterEach)\(' "$file"; then
     alone="$alone $file"
   else
     case $file in
-      src/formats/* | src/cel/*) scenarios="$scenarios $file" ;; # The processes are to end at about the same time.
+      src/engine/store/* | src/node/hypervisor/qemu/*) waiting="$waiting $file" ;; # For disks and processes, mostly.
       src/* | bench/* | guest/*) unit="$unit $file" ;;
       *) scenarios="$scenarios $file" ;;
     esac
@@ -37,7 +37,7 @@ for file in $files; do
 done
 # For a few files it makes no difference, and each alone is the surer way.
 if [ "$concurrency" = 1 ] || [ "$(echo "$files" | wc -w)" -lt 100 ]; then
-  alone=$files unit='' scenarios=''
+  alone=$files unit='' scenarios='' waiting=''
 fi
 
 export NODE_COMPILE_CACHE="$PWD/.cache/node-compile"
@@ -58,11 +58,13 @@ status=0
 if [ -n "$unit$scenarios" ]; then
   limit=$SHARED_LIMIT_S
   # Without files it would run all there are.
-  units=
+  units='' waits=''
   [ -z "$unit" ] || { run --test-isolation=none $unit & units=$!; }
+  [ -z "$waiting" ] || { run --test-isolation=none $waiting & waits=$!; }
   [ -z "$scenarios" ] || run --test-isolation=none $scenarios || status=1
   [ -z "$alone" ] || run --test-concurrency="$concurrency" $alone || status=1
   [ -z "$units" ] || wait "$units" || status=1
+  [ -z "$waits" ] || wait "$waits" || status=1
 else
   run --test-concurrency="$concurrency" $alone || status=1
 fi

@@ -81,7 +81,7 @@ for (const [name, { text, read }] of Object.entries(files)) {
           });
         });
       }),
-      { numRuns: 200 },
+      { numRuns: 60 },
     );
   });
 }

@@ -244,7 +244,7 @@ test('what is written is read again: who it is, and every address of what is plu
         }
       }
     }),
-    { numRuns: 100 },
+    { numRuns: 40 },
   );
 });
 

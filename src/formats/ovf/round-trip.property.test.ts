@@ -27,6 +27,6 @@ test('what is written is read again without loss', () => {
       assert.deepEqual(read.source, { format: 'ovf', product: 'Selfsame', version: '1' });
       assert.equal(writeOvf(read), writeOvf(readOvf(writeOvf(read))));
     }),
-    { numRuns: 200 },
+    { numRuns: 60 },
   );
 });
