@@ -1,4 +1,6 @@
 /** Names of a file, as names of Kubernetes: valid, unique, and as like to the original as can be. Pure. */
+import { quoted, type Findings } from '#formats/faults.ts';
+import { nameErrors } from '#kube/names.ts';
 
 const MAX_LABEL = 63;
 
@@ -11,6 +13,14 @@ export function labelFrom(text: string, fallback: string): string {
     .slice(0, MAX_LABEL)
     .replaceAll(/^-+|-+$/g, '');
   return label === '' ? fallback : label;
+}
+
+/** The name of a machine, as it is where Kubernetes takes it. */
+export function machineNameOf(text: string, findings: Findings): string {
+  if (text !== '' && nameErrors('subdomain', text).length === 0) return text;
+  const name = labelFrom(text, 'machine');
+  findings.note(`the name ${quoted(text)} becomes ${name}`);
+  return name;
 }
 
 /** Gives out each name once: `data`, `data-2`, `data-3`. */

@@ -4,11 +4,10 @@
  */
 import { chipsetOf, type Chipset } from '#api/chipset.ts';
 import { machineFaults } from '#formats/check-machine.ts';
-import { labelFrom } from '#formats/device-names.ts';
+import { machineNameOf } from '#formats/device-names.ts';
 import { Findings, FormatError, quoted } from '#formats/faults.ts';
 import { readDomainDevices } from '#formats/libvirt/read-devices.ts';
 import type { FirmwareKind, MachineDescription } from '#formats/machine.ts';
-import { nameErrors } from '#kube/names.ts';
 import { attributeOf, childNamed, childrenNamed, parseXml, type XmlElement } from '#lib/xml.ts';
 import { XmlError } from '#lib/xml-scan.ts';
 
@@ -52,7 +51,7 @@ function machineOf(root: XmlElement, findings: Findings): MachineDescription {
   const uuid = childNamed(root, 'uuid')?.text.trim();
   const serial = serialOf(root, findings);
   return {
-    name: nameOf(childNamed(root, 'name')?.text.trim() ?? '', findings),
+    name: machineNameOf(childNamed(root, 'name')?.text.trim() ?? '', findings),
     ...(uuid !== undefined && { uuid }),
     ...(serial !== undefined && { serial }),
     ...(machineType !== undefined && { machineType }),
@@ -65,13 +64,6 @@ function machineOf(root: XmlElement, findings: Findings): MachineDescription {
     source: { format: 'libvirt' },
     notes: [],
   };
-}
-
-function nameOf(text: string, findings: Findings): string {
-  if (text !== '' && nameErrors('subdomain', text).length === 0) return text;
-  const name = labelFrom(text, 'machine');
-  findings.note(`the name ${quoted(text)} becomes ${name}`);
-  return name;
 }
 
 function boardOf(os: XmlElement | undefined, machineType: string | undefined, findings: Findings): Chipset | undefined {

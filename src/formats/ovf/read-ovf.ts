@@ -4,7 +4,7 @@
  */
 import { chipsetOf, type Chipset } from '#api/chipset.ts';
 import { machineFaults } from '#formats/check-machine.ts';
-import { labelFrom } from '#formats/device-names.ts';
+import { machineNameOf } from '#formats/device-names.ts';
 import { Findings, FormatError, quoted } from '#formats/faults.ts';
 import type { FirmwareKind, MachineDescription } from '#formats/machine.ts';
 import { openEnvelope, ownNotes, type Envelope } from '#formats/ovf/envelope.ts';
@@ -12,7 +12,6 @@ import { readDevices } from '#formats/ovf/read-devices.ts';
 import { numberIn, readItem, type OvfItem } from '#formats/ovf/read-item.ts';
 import { readStorage, unitBytes } from '#formats/ovf/read-storage.ts';
 import { BIOS_TYPES, OWN, RESOURCE } from '#formats/ovf/vocabulary.ts';
-import { nameErrors } from '#kube/names.ts';
 import { attributeOf, childrenNamed, parseXml, type XmlElement } from '#lib/xml.ts';
 import { XmlError } from '#lib/xml-scan.ts';
 
@@ -79,7 +78,7 @@ function machineOf(envelope: Envelope, items: readonly OvfItem[], findings: Find
   const uuid = uuidOf(envelope);
   const serial = serialOf(envelope, uuid, findings);
   return {
-    name: nameOf(text('name') ?? attributeOf(system, 'id') ?? '', findings),
+    name: machineNameOf(text('name') ?? attributeOf(system, 'id') ?? '', findings),
     ...(uuid !== undefined && { uuid }),
     ...(serial !== undefined && { serial }),
     ...(machineType !== undefined && { machineType }),
@@ -92,13 +91,6 @@ function machineOf(envelope: Envelope, items: readonly OvfItem[], findings: Find
     source: { format: 'ovf', ...(product !== undefined && { product }), ...(version !== undefined && { version }) },
     notes: [],
   };
-}
-
-function nameOf(text: string, findings: Findings): string {
-  if (text !== '' && nameErrors('subdomain', text).length === 0) return text;
-  const name = labelFrom(text, 'machine');
-  findings.note(`the name ${quoted(text)} becomes ${name}`);
-  return name;
 }
 
 /** oVirt has it at the operating system, its OVAs at the system itself. */

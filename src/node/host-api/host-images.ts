@@ -5,7 +5,7 @@
 import { chmod, mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Medium } from '#node/definition/devices/disk.ts';
-import { Directory, isErrorWithCode } from '#node/volumes/directory.ts';
+import { openBelow } from '#node/volumes/directory.ts';
 import { prepareDirectLun } from '#node/volumes/direct-lun.ts';
 import { ensureImage } from '#node/volumes/disk-image.ts';
 import { runCommand } from '#node/volumes/run-command.ts';
@@ -71,7 +71,7 @@ async function findFile(
   guestUser: GuestUser | undefined,
 ): Promise<FoundMedium> {
   const path = join(dir, ...names);
-  const directory = await walk(dir, names.slice(0, -1));
+  const directory = await openBelow(dir, names.slice(0, -1));
   if (directory === 'link') return { fault: `a link is on the way to "${path}"`, isMissing: false };
   if (directory === undefined) return { fault: `there is no "${path}"`, isMissing: true };
   await using found = directory;
@@ -82,19 +82,4 @@ async function findFile(
     return { fault: `"${path}" is no ${format} image`, isMissing: false };
   }
   return { medium: { source: image.source, readonly, cacheNone: image.cacheNone } };
-}
-
-async function walk(root: string, names: readonly string[]): Promise<Directory | undefined | 'link'> {
-  let current = await Directory.open(root);
-  for (const name of names) {
-    if (current === undefined) return undefined;
-    await using parent = current;
-    try {
-      current = await parent.child(name);
-    } catch (error) {
-      if (isErrorWithCode(error, 'ENOTDIR', 'ELOOP')) return 'link';
-      throw error;
-    }
-  }
-  return current;
 }

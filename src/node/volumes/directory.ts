@@ -167,3 +167,19 @@ async function unlessMissing<T>(promise: Promise<T>): Promise<T | undefined> {
     throw error;
   }
 }
+
+/** A directory below another, step by step; undefined where there is none, and never through a link. */
+export async function openBelow(root: string, names: readonly string[]): Promise<Directory | undefined | 'link'> {
+  let current = await Directory.open(root);
+  for (const name of names) {
+    if (current === undefined) return undefined;
+    await using parent = current;
+    try {
+      current = await parent.child(name);
+    } catch (error) {
+      if (isErrorWithCode(error, 'ENOTDIR', 'ELOOP')) return 'link';
+      throw error;
+    }
+  }
+  return current;
+}

@@ -4,7 +4,7 @@
  */
 import { posix } from 'node:path';
 import type { Volume } from '#api/domain/volume.ts';
-import { Directory, isErrorWithCode, isFileName } from './directory.ts';
+import { isFileName, openBelow } from './directory.ts';
 import { ensureImage } from './disk-image.ts';
 import { bytesOf, failed, missing, type Prepared, type VolumesHost } from './volumes-host.ts';
 
@@ -22,7 +22,7 @@ export async function prepareHostDisk(disk: HostDisk, host: VolumesHost): Promis
   if (disk.type === 'DiskOrCreate' && disk.capacity === undefined) {
     return failed('HostDiskRefused', `Cannot make host disk "${disk.path}": it has no capacity`);
   }
-  const directory = await walk(place.root, place.directories);
+  const directory = await openBelow(place.root, place.directories);
   if (directory === 'link')
     return failed('HostDiskForbidden', `Cannot use host disk "${disk.path}": a link is on the way`);
   if (directory === undefined) {
@@ -48,19 +48,4 @@ export function hostDiskPlace(
     if (names.every(isFileName)) return { root, directories: names.slice(0, -1), file };
   }
   return undefined;
-}
-
-async function walk(root: string, names: readonly string[]): Promise<Directory | undefined | 'link'> {
-  let current = await Directory.open(root);
-  for (const name of names) {
-    if (current === undefined) return undefined;
-    await using parent = current;
-    try {
-      current = await parent.child(name);
-    } catch (error) {
-      if (isErrorWithCode(error, 'ENOTDIR', 'ELOOP')) return 'link';
-      throw error;
-    }
-  }
-  return current;
 }
