@@ -69,6 +69,13 @@ test('the life of VMs', async (t) => {
     assert.ok(c !== undefined && ![nic, a, b].some(({ bus }) => bus === c.bus), JSON.stringify(c));
     await change(disks('a', 'c', 'b'));
     assert.deepEqual([diskAt('a'), diskAt('b'), diskAt('c')], [a, b, c]);
+    // Also where it went long before: a guest would take the new one for the old.
+    await change(disks('b', 'c'));
+    await change(disks('b', 'c', 'd'));
+    const d = diskAt('d');
+    assert.ok(d !== undefined && ![nic, a, b, c].some(({ bus }) => bus === d.bus), JSON.stringify(d));
+    await change(disks('a', 'd', 'c', 'b'));
+    assert.deepEqual([diskAt('a'), diskAt('d')], [a, d]);
   });
 
   await t.test('a change waits for a restart, and says so until then', async () => {

@@ -11,6 +11,7 @@ import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { int64, list, obj, str, time, type Infer } from '#kube/schema-dsl.ts';
 
 export const MAX_HISTORY = 50;
+export const MAX_FREED = 64;
 
 export const identitySpec = obj({
   firmware: obj({ uuid: str(), serial: str() }),
@@ -23,6 +24,10 @@ export const identityStatus = obj({
   machine: obj({ type: str({ description: 'The canonical machine type of the last start.' }) }),
   devices: list(learnedDevice, {
     description: 'Every device of the VM; the next start puts them at the same addresses.',
+  }),
+  freed: list(learnedDevice, {
+    maxItems: MAX_FREED,
+    description: 'Disks and interfaces that are gone: nobody else gets their addresses while others are free.',
   }),
   deviceHash: str({ description: 'What the node said of the devices when they were read; written with them.' }),
   deviceRevision: int64({ description: 'Of that reading; an older one of the same instance changes nothing.' }),

@@ -28,6 +28,7 @@ import {
   speakingInstance,
 } from '#controllers/device-map/device-map-world.ts';
 import type { Reading } from '#controllers/device-map/reading.ts';
+import { freedAfter } from '#controllers/device-map/freed-places.ts';
 import { wishesOf } from '#controllers/device-map/wanted-devices.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
@@ -41,11 +42,19 @@ export function decideDeviceMap(world: DeviceMapWorld): Plan {
   const known = world.identity.status ?? {};
   const imported = known.devices === undefined ? importedDevicesOf(vm) : undefined;
   if (imported !== undefined && 'fault' in imported) return { changes: [], events: [faultyImport(imported.fault)] };
-  const next = imported === undefined ? learned(world, vm) : begun(imported);
+  const next = withFreed(known, imported === undefined ? learned(world, vm) : begun(imported));
   const { what, ...status } = next ?? { what: [] };
   const plan = next === undefined || sameExceptTime(known, status) ? NOTHING : written(world, status, what);
   const requeueAfterMs = retryAfterMs(world);
   return requeueAfterMs === undefined ? plan : { ...plan, requeueAfterMs };
+}
+
+/** Places that are given up are remembered with the rows that are not any more. */
+function withFreed(known: IdentityStatus, next: Next | undefined): Next | undefined {
+  if (next === undefined) return undefined;
+  const { freed: _, ...rest } = next;
+  const freed = freedAfter(known, next);
+  return freed.length === 0 ? rest : { ...rest, freed };
 }
 
 /** For a reading that is due, and was asked for in vain. */

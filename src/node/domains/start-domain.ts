@@ -3,6 +3,7 @@
  * does wrong is thrown, for the queue to try again.
  */
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
+import type { LearnedDevice } from '#api/learned-device.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
 import { needsState, STATE_POD_VOLUME } from '#api/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -126,9 +127,16 @@ export async function knownDevices(
   const identity = await getIfThere(client, VIRTUAL_MACHINE_IDENTITIES, name, signal);
   const isOfOwner = identity?.metadata.ownerReferences?.some(({ uid }) => uid === owner.uid);
   if (!isOfOwner || identity?.status?.devices === undefined) return NOTHING_KNOWN;
-  const { machine, devices, learnedAt } = identity.status;
+  const { machine, devices, freed = [], learnedAt } = identity.status;
   // What nobody has learned here was brought along.
-  return { machine: machine?.type, devices, imported: learnedAt === undefined && devices.length > 0 };
+  const imported = learnedAt === undefined && devices.length > 0;
+  return { machine: machine?.type, devices: [...devices, ...leftAlone(freed, devices)], imported };
+}
+
+/** Places of devices that are gone, as rows that nobody wants: who returns finds its own. */
+function leftAlone(freed: readonly LearnedDevice[], devices: readonly LearnedDevice[]): LearnedDevice[] {
+  const ids = new Set(devices.map(({ id }) => id));
+  return freed.map((row) => (ids.has(row.id) ? { ...row, id: `freed-${row.id}`, name: undefined } : row));
 }
 
 function lookups({ metadata }: Stored<VirtualMachineInstance>, client: Reader, signal: AbortSignal): VolumeLookups {
