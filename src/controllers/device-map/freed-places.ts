@@ -28,6 +28,6 @@ function hasPlace({ address = {} }: LearnedDevice): boolean {
 }
 
 /** What it was says on which controller the address is; how it was booted from does not matter any more. */
-function placeOnly({ bootOrder: _, plugged: __, ...row }: LearnedDevice): LearnedDevice {
+function placeOnly({ bootOrder: _order, plugged: _plugged, ...row }: LearnedDevice): LearnedDevice {
   return row;
 }
