@@ -58,13 +58,18 @@ status=0
 if [ -n "$unit$scenarios" ]; then
   limit=$SHARED_LIMIT_S
   # Without files it would run all there are.
-  units='' waits=''
+  units=''
   [ -z "$unit" ] || { run --test-isolation=none $unit & units=$!; }
-  [ -z "$waiting" ] || { run --test-isolation=none $waiting & waits=$!; }
+  {
+    failed=0
+    [ -z "$waiting" ] || run --test-isolation=none $waiting || failed=1
+    [ -z "$alone" ] || run --test-concurrency="$concurrency" $alone || failed=1
+    exit "$failed"
+  } &
+  waits=$!
   [ -z "$scenarios" ] || run --test-isolation=none $scenarios || status=1
-  [ -z "$alone" ] || run --test-concurrency="$concurrency" $alone || status=1
   [ -z "$units" ] || wait "$units" || status=1
-  [ -z "$waits" ] || wait "$waits" || status=1
+  wait "$waits" || status=1
 else
   run --test-concurrency="$concurrency" $alone || status=1
 fi

@@ -1,24 +1,6 @@
 /** Addresses of devices as people read them: `0000:01:00.0`, `scsi 0:0:0:3`. The maps are libvirt's. Pure. */
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
-
-export interface PciPlace {
-  readonly domain: number;
-  readonly bus: number;
-  readonly slot: number;
-  readonly function: number;
-}
-
-/** Undefined for what is no PCI address, or a damaged one. */
-export function pciPlaceOf(address: DeviceAddress | undefined): PciPlace | undefined {
-  if (address?.['type'] !== 'pci') return undefined;
-  const [domain, bus, slot, fn] = (['domain', 'bus', 'slot', 'function'] as const).map((key) => numberOf(address[key]));
-  if (domain === undefined || bus === undefined || slot === undefined || fn === undefined) return undefined;
-  return { domain, bus, slot, function: fn };
-}
-
-export function printPci({ domain, bus, slot, function: fn }: PciPlace): string {
-  return `${hex(domain, 4)}:${hex(bus, 2)}:${hex(slot, 2)}.${fn.toString(16)}`;
-}
+import { pciAddressFromMap, printPciAddress } from '#api/pci-address.ts';
 
 /** The bus of a disk, of which its drive address does not tell; '' where it is unknown. */
 export function driveBusOf({ specParams }: Pick<LearnedDevice, 'specParams'>): string {
@@ -35,8 +17,8 @@ export function printDrive(address: DeviceAddress): string {
 export function addressText(device: Pick<LearnedDevice, 'address' | 'specParams'>): string {
   const { address = {} } = device;
   const { type, ...parts } = address;
-  const pci = pciPlaceOf(address);
-  if (pci !== undefined) return printPci(pci);
+  const pci = pciAddressFromMap(address);
+  if (pci !== undefined) return printPciAddress(pci);
   if (type === 'drive') return [driveBusOf(device) || 'drive', printDrive(address)].join(' ');
   const fields = Object.entries(parts).sort(([a], [b]) => (a < b ? -1 : 1));
   return [...(type === undefined ? [] : [type]), ...fields.map(([key, value]) => `${key}=${value}`)].join(' ');
@@ -45,13 +27,4 @@ export function addressText(device: Pick<LearnedDevice, 'address' | 'specParams'
 /** The same place, in whatever case it is written; a text that is no PCI address is only like itself. */
 export function isSamePci(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase();
-}
-
-function numberOf(text: string | undefined): number | undefined {
-  if (text === undefined || !/^(?:0x[0-9a-f]{1,8}|[0-9]{1,10})$/i.test(text)) return undefined;
-  return Number(text);
-}
-
-function hex(value: number, digits: number): string {
-  return value.toString(16).padStart(digits, '0');
 }

@@ -4,7 +4,8 @@
  */
 import { interfacesOf } from '#api/attached-interfaces.ts';
 import { ephemeralVolumesOf } from '#api/ephemeral-volumes.ts';
-import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
+import { formerOf } from '#api/device-changes.ts';
+import type { LearnedDevice } from '#api/learned-device.ts';
 import type { IdentityStatus, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
@@ -59,25 +60,19 @@ function macsOf(record: VirtualMachineIdentity | undefined, vmi: VirtualMachineI
   return macs;
 }
 
-/** As the controller that learns devices says it (controllers/device-map/device-changes.ts). */
-const GONE = /^(\S+) is gone from (.+)$/;
-const UNPLUGGED = /^(\S+) is unplugged; (.+) is (?:released|kept)$/;
-const PLUGGED = /^(\S+) is plugged in at (?:.+)$/;
-
 /** Takes back what the template has done to the rows since the guest was last looked at. */
 function before(rows: ReadonlyMap<string, LearnedDevice>, { history = [], learnedAt = '' }: IdentityStatus) {
   const then = new Map(rows);
   const told = new Set<string>();
   for (const { at = '', what = '' } of history) {
     if (at <= learnedAt) continue;
-    const [, id = '', place = ''] = GONE.exec(what) ?? UNPLUGGED.exec(what) ?? PLUGGED.exec(what) ?? [];
+    const former = formerOf(what);
     // The first that is told of a device says how it was.
-    if (id === '' || told.has(id)) continue;
+    if (former === undefined || told.has(former.id)) continue;
+    const { id, address, plugged } = former;
     told.add(id);
     const { plugged: _, address: __, ...row } = rows.get(id) ?? formerRow(id);
-    const address = parsePlace(place);
-    const wasOut = PLUGGED.test(what);
-    then.set(id, { ...row, ...(address && { address }), ...(wasOut && { plugged: false }) });
+    then.set(id, { ...row, ...(address && { address }), ...(!plugged && { plugged: false }) });
   }
   return then;
 }
@@ -86,10 +81,4 @@ function before(rows: ReadonlyMap<string, LearnedDevice>, { history = [], learne
 function formerRow(id: string): LearnedDevice {
   const type = id.startsWith('disk-') ? 'disk' : id.startsWith('nic-') ? 'interface' : id.replace(/[0-9]+$/, '');
   return { id, type, device: type };
-}
-
-function parsePlace(text: string): DeviceAddress | undefined {
-  if (text === '' || text === 'no address') return undefined;
-  const pairs = text.split(',').map((pair) => pair.split('='));
-  return Object.fromEntries(pairs.flatMap(([key = '', value = '']) => (key === '__proto__' ? [] : [[key, value]])));
 }

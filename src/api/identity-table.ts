@@ -1,6 +1,7 @@
 /** The identity of a VM for people: who it is, its devices as a table, and as a tree of buses. Pure. */
 import { chipsetOf } from '#api/chipset.ts';
-import { addressText, driveBusOf, pciPlaceOf, printDrive, printPci, type PciPlace } from '#api/device-address.ts';
+import { addressText, driveBusOf, printDrive } from '#api/device-address.ts';
+import { pciAddressFromMap, printPciAddress, type PciAddress } from '#api/pci-address.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { IdentityStatus, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
@@ -63,7 +64,7 @@ export interface BusNode {
 /** Roots: the PCI bus of the machine, what is on it below; then what has no address, or one of another kind. */
 export function busTree({ machine, devices = [] }: IdentityStatus): BusNode[] {
   const placed = devices.flatMap((device) => {
-    const pci = pciPlaceOf(device.address);
+    const pci = pciAddressFromMap(device.address ?? {});
     return pci === undefined ? [] : [{ device, pci }];
   });
   const drives = devices.filter(({ address }) => address?.['type'] === 'drive');
@@ -73,7 +74,9 @@ export function busTree({ machine, devices = [] }: IdentityStatus): BusNode[] {
     ({ pci }) => pci.bus,
   );
   const scsi = root.find(({ device }) => device.device === 'virtio-scsi')?.device.id;
-  const rest = devices.filter(({ address }) => address?.['type'] !== 'drive' && pciPlaceOf(address) === undefined);
+  const rest = devices.filter(
+    ({ address }) => address?.['type'] !== 'drive' && pciAddressFromMap(address ?? {}) === undefined,
+  );
   const name = chipsetOf(machine?.type) === 'i440fx' ? 'pci.0' : 'pcie.0';
   const nodes = root.map(({ device, pci }): BusNode => {
     const bus = isPort(device) ? busBehind(device) : undefined;
@@ -101,7 +104,7 @@ function branches(nodes: readonly BusNode[], indent: string): string[] {
   });
 }
 
-type Placed = { readonly device: LearnedDevice; readonly pci: PciPlace };
+type Placed = { readonly device: LearnedDevice; readonly pci: PciAddress };
 
 const BUS_TITLES: Readonly<Record<string, string>> = {
   sata: 'SATA',
@@ -143,7 +146,8 @@ const restNode = (device: LearnedDevice): BusNode => ({
 });
 
 /** Without the domain, which is always the first. */
-const shortPci = (pci: PciPlace) => (pci.domain === 0 ? printPci(pci).slice('0000:'.length) : printPci(pci));
+const shortPci = (pci: PciAddress) =>
+  pci.domain === 0 ? printPciAddress(pci).slice('0000:'.length) : printPciAddress(pci);
 
 function title({ id, type, device, plugged }: LearnedDevice): string {
   return `${id} (${type === device ? type : `${type}, ${device}`}${plugged === false ? ', unplugged' : ''})`;
@@ -158,12 +162,12 @@ function byPlace(a: LearnedDevice, b: LearnedDevice): number {
 }
 
 function sortKey(device: LearnedDevice): string {
-  const pci = pciPlaceOf(device.address);
-  if (pci !== undefined) return `0 ${printPci(pci)}`;
+  const pci = pciAddressFromMap(device.address ?? {});
+  if (pci !== undefined) return `0 ${printPciAddress(pci)}`;
   const { unit = '', bus = '' } = device.address ?? {};
   if (device.address?.['type'] === 'drive') return `1 ${driveBusOf(device)} ${bus} ${unit.padStart(5, '0')}`;
   return `2 ${device.type}`;
 }
 
-const byPci = (a: Placed, b: Placed) => compare(printPci(a.pci), printPci(b.pci));
+const byPci = (a: Placed, b: Placed) => compare(printPciAddress(a.pci), printPciAddress(b.pci));
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);

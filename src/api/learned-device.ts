@@ -27,3 +27,8 @@ export const learnedDevice = obj(
 
 export type LearnedDevice = Infer<typeof learnedDevice>;
 export type DeviceAddress = Record<string, string>;
+
+/** A place for what comes later: it is kept whether or not something is in it. */
+export function isRootPort({ type, device }: Pick<LearnedDevice, 'type' | 'device'>): boolean {
+  return type === 'controller' && device === 'pcie-root-port';
+}

@@ -2,7 +2,7 @@
 import { interfacesOf } from '#api/attached-interfaces.ts';
 import type { Chipset } from '#api/chipset.ts';
 import type { Disk } from '#api/domain/disk.ts';
-import { busOf } from '#api/validation/disks.ts';
+import { busOf, isPlugged } from '#api/disk-bus.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 
 export interface NextDevice {
@@ -21,7 +21,7 @@ export interface NextDevice {
 export function nextDevices(spec: VmiSpec, chipset: Chipset | undefined): NextDevice[] {
   const { disks = [], rng, tpm, autoattachMemBalloon, autoattachSerialConsole } = spec.domain.devices ?? {};
   const fixed: [boolean, Omit<NextDevice, 'plugged'>][] = [
-    [disks.some((disk) => busOf(disk, chipset) === 'scsi' && disk.plugged !== false), SCSI],
+    [disks.some((disk) => busOf(disk, chipset) === 'scsi' && isPlugged(disk)), SCSI],
     [tpm !== undefined && tpm.enabled !== false, { id: 'tpm0', type: 'tpm', device: 'crb' }],
     [rng !== undefined, { id: 'rng0', type: 'rng', device: 'virtio' }],
     [autoattachMemBalloon !== false, { id: 'balloon0', type: 'balloon', device: 'memballoon' }],
@@ -40,7 +40,7 @@ export function nextDevices(spec: VmiSpec, chipset: Chipset | undefined): NextDe
       type: 'disk',
       device: mediaOf(disk),
       bus: busOf(disk, chipset),
-      plugged: disk.plugged !== false,
+      plugged: isPlugged(disk),
       ...(disk.disk?.pciAddress && { pin: disk.disk.pciAddress }),
     })),
     ...fixed.flatMap(([isThere, device]) => (isThere ? [{ ...device, plugged: true }] : [])),

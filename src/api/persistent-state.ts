@@ -7,7 +7,7 @@ import { KUBEVIRT_GROUP } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
-import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import type { PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
 import {
   controllerOf,
   controllerUid,
@@ -146,4 +146,9 @@ function newestFirst({ metadata: a }: Claim, { metadata: b }: Claim): number {
 
 function hashOf(text: string, length: number): string {
   return createHash('sha256').update(text).digest('hex').slice(0, length);
+}
+
+/** As the controller of instances has named it in the launcher pod. */
+export function stateClaimIn({ spec }: Pod): string | undefined {
+  return spec.volumes?.find(({ name }) => name === STATE_POD_VOLUME)?.persistentVolumeClaim?.claimName;
 }

@@ -1,6 +1,5 @@
 /** What the identity record of a VM will say when it is made, which is before the first start: for people who ask earlier. Pure. */
-import { parseImportedDevices } from '#api/imported-devices.ts';
-import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
+import { importedDevicesOf } from '#api/imported-devices.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { ownedByVm } from '#api/virtual-machine/owner.ts';
 import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
@@ -8,10 +7,9 @@ import { apiVersionOf, type Stored } from '#kube/meta.ts';
 
 /** With the devices of the machine that was imported, where one was. */
 export function recordBeforeStart(vm: Stored<VirtualMachine>): VirtualMachineIdentity {
-  const { namespace, name, creationTimestamp, annotations = {} } = vm.metadata;
+  const { namespace, name, creationTimestamp } = vm.metadata;
   const { uuid, serial } = vm.spec.template.spec?.domain.firmware ?? {};
-  const text = annotations[IMPORTED_DEVICES_ANNOTATION];
-  const imported = text === undefined ? undefined : parseImportedDevices(text);
+  const imported = importedDevicesOf(vm);
   const isKnown = imported !== undefined && !('fault' in imported);
   return {
     apiVersion: apiVersionOf(VIRTUAL_MACHINE_IDENTITIES),

@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { HostDevice, HostVerb, HostVm } from '#api/host-api.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { pciAddressFromMap, printPciAddress } from '#node/definition/addresses/pci-address.ts';
+import { pciAddressFromMap, printPciAddress } from '#api/pci-address.ts';
 import { DeviceBook } from '#node/domains/device-book.ts';
 import { Turns } from '#node/domains/turns.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';

@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { pciAddressToMap } from '#node/definition/addresses/pci-address.ts';
+import { pciAddressToMap } from '#api/pci-address.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
 import { learnedFrom } from '#node/definition/learned-from.ts';
 import { everyDevice } from '#node/definition/testing/every-device.ts';

@@ -2,7 +2,7 @@
 import type { Chipset } from '#api/chipset.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { chipsetOfSpec } from '#api/validation/chipset-of-spec.ts';
-import { busOf } from '#api/validation/disks.ts';
+import { busOf } from '#api/disk-bus.ts';
 import { checkMachine } from '#api/validation/machine.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';

@@ -1,5 +1,6 @@
 /** Disks: each is one device with the content of the volume of its name. What needs a chipset is in chipset.ts. */
 import type { Chipset } from '#api/chipset.ts';
+import { busOf, isPlugged } from '#api/disk-bus.ts';
 import { HOTPLUG_BUSES, type Disk } from '#api/domain/disk.ts';
 import type { Volume } from '#api/domain/volume.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
@@ -31,18 +32,6 @@ export function checkDisks(spec: VmiSpec, path: string, configuration: Configura
     } else errors.push(...checkContent({ disk, bus, content }, at));
   }
   return [...errors, ...checkCounts(disks, field, chipset)];
-}
-
-/** `fdc` for floppies, which is no bus that anybody names. A CD-ROM is by itself where its chipset has drives. */
-export function busOf({ disk, cdrom, floppy, lun }: Disk, chipset: Chipset | undefined): string {
-  if (cdrom !== undefined) return cdrom.bus ?? (chipset === 'i440fx' ? 'ide' : 'sata');
-  if (floppy !== undefined) return 'fdc';
-  return lun === undefined ? (disk?.bus ?? 'virtio') : (lun.bus ?? 'scsi');
-}
-
-/** Whether there is a device for it in the guest. */
-export function isPlugged({ plugged }: Disk): boolean {
-  return plugged !== false;
 }
 
 function checkDisk(disk: Disk, path: string): FieldError[] {

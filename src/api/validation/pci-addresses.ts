@@ -7,7 +7,7 @@ import { interfacesOf } from '#api/attached-interfaces.ts';
 import type { Chipset } from '#api/chipset.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { chipsetOfSpec } from '#api/validation/chipset-of-spec.ts';
-import { busOf, isPlugged } from '#api/validation/disks.ts';
+import { busOf, isPlugged } from '#api/disk-bus.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { duplicateValue, forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
 

@@ -6,7 +6,7 @@
  *   the guest runs           runningActions   only whether the template wants a device plugged
  *   the VM is stopped        restingActions   what the template says; what came with the machine stays
  */
-import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
+import { isRootPort, type DeviceAddress, type LearnedDevice } from '#api/learned-device.ts';
 import { isAskedFor, type Wishes } from '#controllers/device-map/wanted-devices.ts';
 import { deepEqual } from '#kube/deep.ts';
 
@@ -119,10 +119,6 @@ function isPlace(address: DeviceAddress | undefined): address is DeviceAddress {
 
 function placeText(address: DeviceAddress): string {
   return JSON.stringify(Object.entries(address).sort(([a], [b]) => (a < b ? -1 : 1)));
-}
-
-export function isRootPort({ type, device }: LearnedDevice): boolean {
-  return type === 'controller' && device === 'pcie-root-port';
 }
 
 function isSpecial({ type, device }: LearnedDevice, special: GuestReading['special']): boolean {

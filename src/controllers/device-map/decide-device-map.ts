@@ -16,7 +16,7 @@ import {
   rowsOf,
   runningActions,
 } from '#controllers/device-map/action-table.ts';
-import { deviceChanges } from '#controllers/device-map/device-changes.ts';
+import { deviceChanges } from '#api/device-changes.ts';
 import {
   chipsetChange,
   type DeviceMapWorld,

@@ -1,9 +1,11 @@
 /**
  * Which disks of a running instance come and go, so that it has what the template says: claim volumes that are
  * hotpluggable, with their disks. One on another claim leaves first, and comes back when the guest has let go of it; a
- * guest is not bereft of a disk that it uses for the sake of a serial or a cache: that waits for a restart. Volumes that were plugged into the instance for this run only are nobody's business here. Pure.
+ * guest is not bereft of a disk that it uses for the sake of a serial or a cache: that waits for a restart. Volumes that
+ * were plugged into the instance for this run only are nobody's business here. Pure.
  */
-import { disk as diskSchema, type Disk, HOTPLUG_BUSES } from '#api/domain/disk.ts';
+import { isMovable, isPlugged } from '#api/disk-bus.ts';
+import { disk as diskSchema, type Disk } from '#api/domain/disk.ts';
 import { volume as volumeSchema, type Volume } from '#api/domain/volume.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
@@ -53,16 +55,16 @@ export function volumeSteps(view: VolumeView): VolumeSteps {
     const stays = want === undefined ? isEphemeral(name) : deepEqual(meaning(has), meaning(want));
     if (!stays && want !== undefined && isSameDisk(has, want)) continue;
     live.add(name);
-    if (!stays) unplug.push({ name, returns: want !== undefined && isPlugged(want) });
+    if (!stays) unplug.push({ name, returns: want !== undefined && isPlugged(want.disk) });
   }
   const claims = new ClaimHolders(present);
   for (const [name, want] of wanted) {
     if (present.has(name) || !comesAndGoes(want)) continue;
-    const holder = isPlugged(want) ? claims.otherHolder(want) : undefined;
+    const holder = isPlugged(want.disk) ? claims.otherHolder(want) : undefined;
     // As long as this run lasts: only a restart brings the claim to where the template has it.
     if (holder !== undefined && !wanted.has(holder) && !unplug.some((going) => going.name === holder)) continue;
     live.add(name);
-    if (holder === undefined && isPlugged(want) && !listed.has(`disk-${name}`)) plug.push(want);
+    if (holder === undefined && isPlugged(want.disk) && !listed.has(`disk-${name}`)) plug.push(want);
   }
   return { plug, unplug, live };
 }
@@ -78,26 +80,14 @@ function attachedOf({ domain, volumes = [] }: VmiSpec): Map<string, Attached> {
   return attached;
 }
 
-/** What the guest boots from stays. */
-export function comesAndGoes({ volume, disk }: Attached): boolean {
-  const movable = disk.cdrom === undefined && disk.floppy === undefined && disk.bootOrder === undefined;
-  return (
-    volume.persistentVolumeClaim?.hotpluggable === true && movable && HOTPLUG_BUSES.some((bus) => bus === busOf(disk))
-  );
-}
-
-function busOf({ disk, lun }: Disk): string {
-  return lun === undefined ? (disk?.bus ?? 'virtio') : 'scsi';
-}
-
-export function isPlugged({ disk }: Pick<Attached, 'disk'>): boolean {
-  return disk.plugged !== false;
+function comesAndGoes({ volume, disk }: Attached): boolean {
+  return isMovable(disk, volume);
 }
 
 /** In the guest, and to stay there, however else it is to be. */
 function isSameDisk(has: Attached, want: Attached): boolean {
   const [before, now] = [has, want].map(({ volume }) => volume.persistentVolumeClaim?.claimName);
-  return before === now && isPlugged(has) && isPlugged(want);
+  return before === now && isPlugged(has.disk) && isPlugged(want.disk);
 }
 
 /** The content and the hardware. */

@@ -1,10 +1,11 @@
 /** Whether the running instance stays another than the one that a start would make now, whatever is plugged. Pure. */
 import { isFinal } from '#api/can.ts';
+import { isMovable, isPlugged } from '#api/disk-bus.ts';
 import { vmiSpec, type VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { VM_GENERATION_ANNOTATION } from '#controllers/vm/build-vmi.ts';
 import { type DeviceSteps, deviceSteps } from '#controllers/vm/hotplug.ts';
 import { asHardware as nicAsHardware } from '#controllers/vm/hotplug-interfaces.ts';
-import { asHardware as diskAsHardware, comesAndGoes, isPlugged } from '#controllers/vm/hotplug-volumes.ts';
+import { asHardware as diskAsHardware } from '#controllers/vm/hotplug-volumes.ts';
 import { meant } from '#controllers/vm/meaning.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { deepEqual } from '#kube/deep.ts';
@@ -76,8 +77,8 @@ function bootDisks({ domain, volumes = [] }: VmiSpec): string[] | undefined {
   const { disks = [], interfaces = [] } = domain.devices ?? {};
   if ([...disks, ...interfaces].some(({ bootOrder }) => bootOrder !== undefined)) return undefined;
   const contents = new Map(volumes.map((volume) => [volume.name, volume]));
-  const there = disks.filter((disk) => isPlugged({ disk }));
-  const fixed = there.filter((disk) => !comesAndGoes({ volume: contents.get(disk.name) ?? { name: '' }, disk }));
+  const there = disks.filter(isPlugged);
+  const fixed = there.filter((disk) => !isMovable(disk, contents.get(disk.name)));
   return [there[0], ...fixed].map((disk) => disk?.name ?? '');
 }
 

@@ -10,7 +10,7 @@ import {
   legacyStateClaimName,
   needsState,
   STATE_LABEL,
-  STATE_POD_VOLUME,
+  stateClaimIn,
   STATE_VOLUME,
   stateKeyOf,
   stateOwnerOf,
@@ -18,6 +18,7 @@ import {
 import { STORAGE_PROFILES, type StorageProfile } from '#api/storage-profile.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
+import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
 import { CLAIMS_BY_STATE, stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
 import { selectStorage } from '#controllers/persistent-state/select-storage.ts';
 import type { StateView } from '#controllers/vmi/vmi-world.ts';
@@ -25,7 +26,6 @@ import { isApiError } from '#kube/api-error.ts';
 import {
   PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,
-  type PersistentVolume,
   type PersistentVolumeClaim,
   type Pod,
   STORAGE_CLASSES,
@@ -110,7 +110,11 @@ export function stateObserver({ client, informer }: Pick<ControllerParts, 'clien
   return {
     sources: [
       source(claims, usersOf),
-      source(volumes, (volume) => [claims.get(claimKeyOf(volume))].flatMap((claim) => (claim ? usersOf(claim) : []))),
+      source(volumes, (volume) =>
+        claimKeysOfVolume(volume)
+          .flatMap((key) => claims.get(key) ?? [])
+          .flatMap(usersOf),
+      ),
       source(classes, waiting),
       source(kubevirts, waiting),
     ],
@@ -118,7 +122,7 @@ export function stateObserver({ client, informer }: Pick<ControllerParts, 'clien
       if (!needsState(vmi.spec)) return undefined;
       const { namespace } = vmi.metadata;
       if (pod !== undefined || !isToStart(vmi)) {
-        const name = pod === undefined ? toldClaim(vmi) : claimIn(pod);
+        const name = pod === undefined ? toldClaim(vmi) : stateClaimIn(pod);
         const claim = name === undefined ? undefined : claims.get(keyOf({ namespace, name }));
         return claim === undefined ? undefined : viewOf(claim);
       }
@@ -138,16 +142,7 @@ function stateKeyOfVmi(vmi: Vmi): string {
   return stateIndexKey({ namespace: vmi.metadata.namespace, name: stateOwnerOf(vmi).vmName });
 }
 
-function claimIn({ spec }: Pod): string | undefined {
-  return spec.volumes?.find(({ name }) => name === STATE_POD_VOLUME)?.persistentVolumeClaim?.claimName;
-}
-
 /** As the status told it while there was a pod. */
 function toldClaim({ status }: Vmi): string | undefined {
   return status?.volumeStatus?.find(({ name }) => name === STATE_VOLUME)?.persistentVolumeClaimInfo?.claimName;
-}
-
-function claimKeyOf({ spec }: PersistentVolume): string {
-  const { namespace, name = '' } = spec.claimRef ?? {};
-  return keyOf({ namespace, name });
 }

@@ -6,6 +6,7 @@
  */
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
+import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { concludeVmi, decideVmi } from '#controllers/vmi/decide-vmi.ts';
@@ -17,14 +18,7 @@ import { launcherOf } from '#controllers/vmi/launcher-of.ts';
 import { claimNamesOf } from '#api/claim-names.ts';
 import { type ClaimView, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { findCondition } from '#kube/conditions.ts';
-import {
-  NODES,
-  type Node,
-  PERSISTENT_VOLUME_CLAIMS,
-  PERSISTENT_VOLUMES,
-  type PersistentVolume,
-  PODS,
-} from '#kube/core-kinds.ts';
+import { NODES, type Node, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import {
@@ -77,7 +71,7 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
       source(vmis),
       source(pods, controllerKeys(VIRTUAL_MACHINE_INSTANCES)),
       source(claims, (claim) => usersOf(objectKey(claim))),
-      source(volumes, (volume) => usersOf(claimKeyOf(volume))),
+      source(volumes, (volume) => claimKeysOfVolume(volume).flatMap(usersOf)),
       lookedUp(nodes),
       ...states.sources,
     ],
@@ -107,11 +101,6 @@ function claimNames(vmi: Stored<VirtualMachineInstance>): Set<string> {
 function claimKeysOf(vmi: Stored<VirtualMachineInstance>): string[] {
   const { namespace } = vmi.metadata;
   return [...claimNames(vmi)].map((name) => keyOf({ namespace, name }));
-}
-
-function claimKeyOf({ spec }: PersistentVolume): string {
-  const { namespace, name = '' } = spec.claimRef ?? {};
-  return keyOf({ namespace, name });
 }
 
 /** Unknown is what the cluster says of nodes that it has not heard of for some time. */

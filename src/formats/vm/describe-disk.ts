@@ -1,10 +1,10 @@
 /** One disk of a VM, with what its volume says of its content. Only the data of claims can be exported. Pure. */
 import type { Chipset } from '#api/chipset.ts';
+import { busOf } from '#api/disk-bus.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import type { Volume } from '#api/domain/volume.ts';
 import type { Findings } from '#formats/faults.ts';
 import type { DescribedDisk, DiskMedia } from '#formats/machine.ts';
-import { plainBus } from '#formats/possible.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { parseQuantity, quantityFault, quantityToNumber } from '#kube/quantity.ts';
 import type { IntOrString } from '#kube/schema-dsl.ts';
@@ -46,12 +46,6 @@ function mediaOf({ name, cdrom, floppy, lun }: Disk, volume: Volume | undefined,
   if (lun === undefined || volume?.directLun !== undefined) return lun === undefined ? 'disk' : 'lun';
   findings.note(`the disk ${name} is a LUN that is a claim; its data is written as that of a disk`);
   return 'disk';
-}
-
-function busOf({ disk, cdrom, floppy, lun }: Disk, chipset: Chipset | undefined): DescribedDisk['bus'] {
-  if (cdrom !== undefined) return cdrom.bus ?? plainBus(chipset);
-  if (floppy !== undefined) return 'fdc';
-  return lun === undefined ? (disk?.bus ?? 'virtio') : 'scsi';
 }
 
 function isReadonly({ disk, cdrom, floppy, lun }: Disk, volume: Volume | undefined): boolean {

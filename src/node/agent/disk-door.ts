@@ -2,14 +2,14 @@
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Reader } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
-import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type PersistentVolume, type Pod } from '#kube/core-kinds.ts';
+import type { PersistentVolume, Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { claimOf, guestsOf, usersOf } from '#node/agent/claim-users.ts';
 import { instanceOf } from '#node/domains/observe-domain.ts';
-import { getIfThere } from '#node/domains/start-domain.ts';
+import { volumeLookups } from '#node/domains/start-domain.ts';
 import type { DiskDoor } from '#node/endpoint/endpoint-agent.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
-import type { VolumeLookups, Volumes } from '#node/volumes-port.ts';
+import type { Volumes } from '#node/volumes-port.ts';
 
 export interface DiskDoorParts {
   readonly client: Reader;
@@ -22,20 +22,13 @@ export interface DiskDoorParts {
 
 /** To be called when claims are indexed (indexClaims). Undefined where disks are only pretended. */
 export function diskDoor(parts: DiskDoorParts): DiskDoor | undefined {
+  const { client, signal } = parts;
   const { contents } = parts.volumes;
   if (contents === undefined) return undefined;
   const useOf = (volume: Stored<PersistentVolume>) => useText(volume, parts);
   return {
-    open: (namespace, claim) => contents.open(claim, lookups(namespace, parts), { useOf }),
-    replace: (namespace, claim) => contents.replace(claim, lookups(namespace, parts), { useOf }),
-  };
-}
-
-function lookups(namespace: string, { client, signal }: DiskDoorParts): VolumeLookups {
-  return {
-    claim: (name) => getIfThere(client, PERSISTENT_VOLUME_CLAIMS, { namespace, name }, signal),
-    volume: (name) => getIfThere(client, PERSISTENT_VOLUMES, { name }, signal),
-    secret: async () => undefined,
+    open: (namespace, claim) => contents.open(claim, volumeLookups(namespace, client, signal), { useOf }),
+    replace: (namespace, claim) => contents.replace(claim, volumeLookups(namespace, client, signal), { useOf }),
   };
 }
 

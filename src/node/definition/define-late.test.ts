@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Domain } from '#api/domain/domain.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { driveAddress } from '#node/definition/addresses/drive-address.ts';
-import { parsePciAddress, pciAddressToMap, printAddress } from '#node/definition/addresses/pci-address.ts';
+import { parsePciAddress, pciAddressToMap, printAddress } from '#api/pci-address.ts';
 import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import type { LatePlacement } from '#node/definition/addresses/place-late.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';

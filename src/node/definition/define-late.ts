@@ -11,7 +11,7 @@ import { layoutOfDomain, placeLate, type LatePlacement } from '#node/definition/
 import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
 import { namedAddresses, ownerUidOf } from '#node/definition/define-domain.ts';
 import { defineDisk, type Medium } from '#node/definition/devices/disk.ts';
-import { defineInterface, MAX_E1000E, NO_ROOM } from '#node/definition/devices/interface.ts';
+import { defineInterface, whyNoRoom } from '#node/definition/devices/interface.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 
 export interface LateInput {
@@ -44,10 +44,8 @@ export function defineLateInterface(input: LateInput): LatePlacement {
   const context = { ownerUid: ownerUidOf(vmi), layout: layoutOfDomain(current) };
   const field = `spec.domain.devices.interfaces[${index}]`;
   const unplaced = defineInterface(item, field, networksOf(vmi.spec), context, problems);
-  const others = current.devices.filter((device) => device.type === 'interface' && device.model === 'e1000e');
-  if (item.model === 'e1000e' && others.filter(({ id }) => id !== unplaced.device.id).length >= MAX_E1000E) {
-    return { problem: `${field}.model: ${NO_ROOM}` };
-  }
+  const full = whyNoRoom(unplaced.device, current);
+  if (full !== undefined) return { problem: `${field}.model: ${full}` };
   return place(unplaced, input, problems);
 }
 

@@ -1,4 +1,5 @@
 /** Carries out what decide-domain.ts asks for. It leaves nothing to choose: each action is one call, and what it means. */
+import { stateClaimIn } from '#api/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Client } from '#client/client.ts';
 import type { Pod } from '#kube/core-kinds.ts';
@@ -13,7 +14,7 @@ import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainNotes } from '#node/domains/domain-notes.ts';
 import type { DomainWorld, NodeFacts } from '#node/domains/domain-world.ts';
 import type { HotplugNotes } from '#node/domains/hotplug-notes.ts';
-import { startDomain, stateClaimOf, type GuestKernel } from '#node/domains/start-domain.ts';
+import { startDomain, type GuestKernel } from '#node/domains/start-domain.ts';
 import { writeVmiStatus } from '#node/domains/write-vmi-status.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { OwnWrites } from '#node/pods/own-writes.ts';
@@ -107,7 +108,7 @@ async function start(id: string, world: DomainWorld, parts: ActParts): Promise<v
   invariant(vmi !== undefined, 'what is started is an instance');
   const { notes, node, clock } = parts;
   const { capabilities } = node;
-  const stateClaim = stateClaimOf(world.pod);
+  const stateClaim = world.pod && stateClaimIn(world.pod);
   const outcome = await startDomain(vmi, { ...parts, capabilities, stateClaim }).catch((error: unknown) => {
     // Volumes may have been made already: what was tried is cleared away when the pod goes.
     notes.waiting(id, 'StartFailed', error instanceof Error ? error.message : String(error), clock.elapsed());

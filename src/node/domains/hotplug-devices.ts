@@ -7,7 +7,8 @@
  *   not wanted    surplus: asked to go     gone: what was made for it is cleared away
  */
 import { interfacesOf } from '#api/attached-interfaces.ts';
-import { HOTPLUG_BUSES, type Disk } from '#api/domain/disk.ts';
+import { isMovable, isPlugged } from '#api/disk-bus.ts';
+import { HOTPLUG_BUSES } from '#api/domain/disk.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Device, PluggableDevice } from '#node/definition/domain-definition.ts';
 import type { HotplugNote } from '#node/domains/hotplug-notes.ts';
@@ -71,11 +72,12 @@ interface Wanted extends Pick<HotplugDevice, 'id' | 'type' | 'name' | 'claim'> {
 
 function wantedDevices(vmi: VirtualMachineInstance): ReadonlyMap<string, Wanted> {
   const claims = hotpluggableClaims(vmi);
+  const volumes = new Map(vmi.spec.volumes?.map((volume) => [volume.name, volume]));
   const wanted = new Map<string, Wanted>();
   for (const disk of vmi.spec.domain.devices?.disks ?? []) {
-    if (disk.plugged === false) continue;
+    if (!isPlugged(disk)) continue;
     const claim = claims.get(disk.name);
-    const isFixed = claim === undefined || !canBePlugged(disk);
+    const isFixed = !isMovable(disk, volumes.get(disk.name));
     const id = `disk-${disk.name}`;
     wanted.set(id, { id, type: 'disk', name: disk.name, isFixed, ...(claim === undefined ? {} : { claim }) });
   }
@@ -100,11 +102,6 @@ export function hotpluggableClaims({ spec }: VirtualMachineInstance): ReadonlyMa
       claim?.hotpluggable === true ? [[name, claim.claimName] as const] : [],
     ),
   );
-}
-
-function canBePlugged({ disk, lun, cdrom, floppy }: Disk): boolean {
-  if (cdrom !== undefined || floppy !== undefined) return false;
-  return lun !== undefined || HOTPLUG_BUSES.some((bus) => bus === (disk?.bus ?? 'virtio'));
 }
 
 function comesAndGoes(device: Device): device is PluggableDevice {

@@ -3,15 +3,14 @@
  * does wrong is thrown, for the queue to try again.
  */
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
-import { needsState, STATE_POD_VOLUME } from '#api/persistent-state.ts';
+import { needsState } from '#api/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { ObjectName, Reader } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
-import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SECRETS, type Pod } from '#kube/core-kinds.ts';
+import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SECRETS } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
-import { NOTHING_KNOWN, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
+import { knownFrom, NOTHING_KNOWN, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import { createDomain } from '#node/domains/create-domain.ts';
 import { hotpluggableClaims } from '#node/domains/hotplug-devices.ts';
 import type { Capabilities, Hypervisor } from '#node/hypervisor/hypervisor.ts';
@@ -86,11 +85,6 @@ function notesOf(missing: readonly MissingVolume[] = [], leftOut: readonly strin
   return leftOut.length === 0 ? notes : [...notes, { reason: 'UnmanagedDevicesLeftOut', message: leftOut.join(' ') }];
 }
 
-/** As the controller of instances has named it in the pod. */
-export function stateClaimOf(pod: Pod | undefined): string | undefined {
-  return pod?.spec.volumes?.find(({ name }) => name === STATE_POD_VOLUME)?.persistentVolumeClaim?.claimName;
-}
-
 async function prepareState(
   vmi: Stored<VirtualMachineInstance>,
   { client, hypervisor, volumes, stateClaim, signal }: StartParts,
@@ -98,7 +92,12 @@ async function prepareState(
   // A disk of that name is no state: nobody may format it.
   if (stateClaim === undefined || !needsState(vmi.spec)) return undefined;
   const options = { signal, hasEnded: endedIn(hypervisor) };
-  return await volumes.prepareState(vmi.metadata.uid, stateClaim, lookups(vmi, client, signal), options);
+  return await volumes.prepareState(
+    vmi.metadata.uid,
+    stateClaim,
+    volumeLookups(vmi.metadata.namespace, client, signal),
+    options,
+  );
 }
 
 function endedIn(hypervisor: Hypervisor): (id: string) => boolean {
@@ -112,7 +111,7 @@ export function prepareVolumes(
   names?: readonly string[],
 ): Promise<Preparation> {
   const options = { signal, hasEnded: endedIn(hypervisor), ...(names === undefined ? {} : { names }) };
-  return volumes.prepare(vmi, lookups(vmi, client, signal), options);
+  return volumes.prepare(vmi, volumeLookups(vmi.metadata.namespace, client, signal), options);
 }
 
 /** Where the devices of the VM were at its last start; a stand-alone instance has no past. */
@@ -126,21 +125,10 @@ export async function knownDevices(
   const name = { namespace: metadata.namespace, name: owner.name };
   const identity = await getIfThere(client, VIRTUAL_MACHINE_IDENTITIES, name, signal);
   const isOfOwner = identity?.metadata.ownerReferences?.some(({ uid }) => uid === owner.uid);
-  if (!isOfOwner || identity?.status?.devices === undefined) return NOTHING_KNOWN;
-  const { machine, devices, freed = [], learnedAt } = identity.status;
-  // What nobody has learned here was brought along.
-  const imported = learnedAt === undefined && devices.length > 0;
-  return { machine: machine?.type, devices: [...devices, ...leftAlone(freed, devices)], imported };
+  return isOfOwner ? knownFrom(identity?.status ?? {}) : NOTHING_KNOWN;
 }
 
-/** Places of devices that are gone, as rows that nobody wants: who returns finds its own. */
-function leftAlone(freed: readonly LearnedDevice[], devices: readonly LearnedDevice[]): LearnedDevice[] {
-  const ids = new Set(devices.map(({ id }) => id));
-  return freed.map((row) => (ids.has(row.id) ? { ...row, id: `freed-${row.id}`, name: undefined } : row));
-}
-
-function lookups({ metadata }: Stored<VirtualMachineInstance>, client: Reader, signal: AbortSignal): VolumeLookups {
-  const { namespace } = metadata;
+export function volumeLookups(namespace: string | undefined, client: Reader, signal: AbortSignal): VolumeLookups {
   return {
     claim: (name) => getIfThere(client, PERSISTENT_VOLUME_CLAIMS, { namespace, name }, signal),
     volume: (name) => getIfThere(client, PERSISTENT_VOLUMES, { name }, signal),

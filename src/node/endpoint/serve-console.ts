@@ -7,6 +7,7 @@ import { CLOSE } from '#lib/websocket-frames.ts';
 import { serverHandshake } from '#lib/websocket-handshake.ts';
 import { WebSocketStream } from '#lib/websocket.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
+import { headerText } from '#node/endpoint/header-text.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';
 import { liveDomain, verbFault } from '#node/endpoint/serve-verb.ts';
 
@@ -30,7 +31,7 @@ export async function serveConsole(
   log: Log,
 ): Promise<void> {
   if (request.headers.upgrade?.toLowerCase() !== 'websocket') throw badRequest('a console is a WebSocket');
-  const handshake = serverHandshake((header) => textOf(request.headers[header]), [CONSOLE_PROTOCOL]);
+  const handshake = serverHandshake((header) => headerText(request.headers[header]), [CONSOLE_PROTOCOL]);
   if ('refused' in handshake) throw badRequest(handshake.refused.message);
   const { id } = liveDomain(agent, namespace, name);
   let serial: Duplex;
@@ -65,8 +66,4 @@ function join(serial: Duplex, client: WebSocketStream, log: Log): void {
     // Nobody takes what it still says, but its close is to be seen.
     else client.resume();
   });
-}
-
-function textOf(value: string | string[] | undefined): string | undefined {
-  return Array.isArray(value) ? value.join(', ') : value;
 }

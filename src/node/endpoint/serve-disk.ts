@@ -9,6 +9,7 @@ import { CLOSE } from '#lib/websocket-frames.ts';
 import { serverHandshake } from '#lib/websocket-handshake.ts';
 import { WebSocketStream } from '#lib/websocket.ts';
 import type { DiskDoor } from '#node/endpoint/endpoint-agent.ts';
+import { headerText } from '#node/endpoint/header-text.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';
 import type { Upgrading } from '#node/endpoint/serve-console.ts';
 import { DiskRefused, type DiskContent, type DiskUpload } from '#node/volumes-port.ts';
@@ -31,7 +32,7 @@ export interface DiskParts {
 export async function serveDisk(parts: DiskParts, route: DiskRoute, upgrading: Upgrading): Promise<void> {
   const { request } = upgrading;
   if (request.headers.upgrade?.toLowerCase() !== 'websocket') throw badRequest('the content of a disk is a WebSocket');
-  const handshake = serverHandshake((header) => textOf(request.headers[header]), [DISK_PROTOCOL]);
+  const handshake = serverHandshake((header) => headerText(request.headers[header]), [DISK_PROTOCOL]);
   if ('refused' in handshake) throw badRequest(handshake.refused.message);
   const opened = await open(parts, route);
   try {
@@ -142,8 +143,4 @@ function watchIdle(clock: Clock, onIdle: () => void): { moved(): void; stop(): v
   };
   look();
   return { moved: () => void (movedAt = clock.elapsed()), stop: () => stop() };
-}
-
-function textOf(value: string | string[] | undefined): string | undefined {
-  return Array.isArray(value) ? value.join(', ') : value;
 }

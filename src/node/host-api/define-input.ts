@@ -7,7 +7,7 @@ import type { LearnedDevice } from '#api/learned-device.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import type { Stored } from '#kube/meta.ts';
-import { pciAddressFromMap, printAddress } from '#node/definition/addresses/pci-address.ts';
+import { pciAddressFromMap, printAddress } from '#api/pci-address.ts';
 import type { DefineInput } from '#node/definition/define-domain.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';

@@ -1,11 +1,11 @@
 /** `hotplugDisk` and `hotplugNic`: one device more in a guest that runs, at the address that was sent or a free one. */
 import { HOST_CODES, type HostAnswer, type HostStatus } from '#api/host-api.ts';
 import type { FieldError } from '#kube/field-error.ts';
-import { printAddress } from '#node/definition/addresses/pci-address.ts';
+import { printAddress } from '#api/pci-address.ts';
 import { layoutOfDomain, placeLate } from '#node/definition/addresses/place-late.ts';
 import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
 import { defineDisk } from '#node/definition/devices/disk.ts';
-import { defineInterface, MAX_E1000E, NO_ROOM } from '#node/definition/devices/interface.ts';
+import { defineInterface, whyNoRoom } from '#node/definition/devices/interface.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 import { domainOf, mapIn, refused } from '#node/host-api/answers.ts';
 import { isSamePlace } from '#node/host-api/define-input.ts';
@@ -112,12 +112,11 @@ async function plugAt(
 
 function nicOf(entry: DeviceEntry, current: DomainDefinition, problems: FieldError[]): Unplaced<PluggableDevice> {
   const { item, network } = interfaceOf(entry);
-  const others = current.devices.filter((device) => device.type === 'interface' && device.model === 'e1000e');
-  if (item.model === 'e1000e' && others.length >= MAX_E1000E) {
-    problems.push({ reason: 'FieldValueInvalid', field: entry.field, message: NO_ROOM });
-  }
   const context = { ownerUid: current.id, layout: layoutOfDomain(current) };
-  return defineInterface(item, entry.field, [network], context, problems);
+  const unplaced = defineInterface(item, entry.field, [network], context, problems);
+  const full = whyNoRoom(unplaced.device, current);
+  if (full !== undefined) problems.push({ reason: 'FieldValueInvalid', field: entry.field, message: full });
+  return unplaced;
 }
 
 function isTwin({ device: one }: DeviceEntry, { device: other }: DeviceEntry, imagesDir: string): boolean {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LearnedDevice } from '#api/learned-device.ts';
-import { rowsFor, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
+import type { IdentityStatus } from '#api/virtual-machine-identity/kind.ts';
+import { knownFrom, rowsFor, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
 
 const address = { type: 'pci', domain: '0x0000', bus: '0x01', slot: '0x00', function: '0x0' };
 const row = (id: string, overrides: Partial<LearnedDevice> = {}): LearnedDevice => ({
@@ -59,4 +60,24 @@ const cases: Record<string, { known: KnownDevices; want: LearnedDevice[] }> = {
 };
 for (const [name, { known, want }] of Object.entries(cases)) {
   test(name, () => assert.deepEqual(rowsFor(known, 'q35'), want));
+}
+
+const records: Record<string, { status: IdentityStatus; want: KnownDevices }> = {
+  'a record without devices knows nothing': { status: { machine: { type: 'pc-q35-7.2' } }, want: { devices: [] } },
+  'what was never learned here was imported': {
+    status: { devices: [row('nic-a')] },
+    want: { machine: undefined, devices: [row('nic-a')], imported: true },
+  },
+  'the place of a device that is gone is a row that nobody wants': {
+    status: { devices: [row('nic-a')], freed: [row('nic-b', { name: 'b' })], learnedAt: 'now' },
+    want: { machine: undefined, devices: [row('nic-a'), row('nic-b')], imported: false },
+  },
+  'the place that a listed device has given up is not its own any more': {
+    status: { devices: [without(row('nic-a'))], freed: [row('nic-a')], learnedAt: 'now' },
+    want: { machine: undefined, devices: [without(row('nic-a')), row('freed-nic-a')], imported: false },
+  },
+};
+
+for (const [sentence, { status, want }] of Object.entries(records)) {
+  test(sentence, () => assert.deepEqual(knownFrom(status), want));
 }

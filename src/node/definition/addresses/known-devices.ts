@@ -1,6 +1,7 @@
 /** What is known of a VM's devices before it starts: the rows of its identity record, or of the import that brought it. */
 import { chipsetOf, type Chipset } from '#api/chipset.ts';
-import type { LearnedDevice } from '#api/learned-device.ts';
+import { isRootPort, type LearnedDevice } from '#api/learned-device.ts';
+import type { IdentityStatus } from '#api/virtual-machine-identity/kind.ts';
 
 export interface KnownDevices {
   /** The machine type that they stood in. Absent: as the one that starts now. */
@@ -11,6 +12,20 @@ export interface KnownDevices {
 }
 
 export const NOTHING_KNOWN: KnownDevices = { devices: [] };
+
+/** What the record of a VM has. */
+export function knownFrom({ machine, devices, freed = [], learnedAt }: IdentityStatus): KnownDevices {
+  if (devices === undefined) return NOTHING_KNOWN;
+  // What nobody has learned here was brought along.
+  const imported = learnedAt === undefined && devices.length > 0;
+  return { machine: machine?.type, devices: [...devices, ...leftAlone(freed, devices)], imported };
+}
+
+/** Places of devices that are gone, as rows that nobody wants: who returns finds its own. */
+function leftAlone(freed: readonly LearnedDevice[], devices: readonly LearnedDevice[]): LearnedDevice[] {
+  const ids = new Set(devices.map(({ id }) => id));
+  return freed.map(({ name: _gone, ...row }) => (ids.has(row.id) ? { ...row, id: `freed-${row.id}` } : row));
+}
 
 /** Devices that every guest has at most one of, under our own id, whatever id they came with. */
 const OWN: readonly { readonly id: string; is(row: LearnedDevice): boolean }[] = [
@@ -23,8 +38,6 @@ const OWN: readonly { readonly id: string; is(row: LearnedDevice): boolean }[] =
 function isVirtioScsi({ device, specParams }: LearnedDevice): boolean {
   return device === 'scsi' && specParams?.['model'] === 'virtio-scsi';
 }
-
-export const isRootPort = ({ device }: LearnedDevice): boolean => device === 'pcie-root-port';
 
 /**
  * The rows as a guest of this chipset can take them: each id once, empty addresses left out, and where the chipset is

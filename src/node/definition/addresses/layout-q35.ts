@@ -19,12 +19,7 @@
  */
 import { SCSI_PLACES, unitPlaces } from '#node/definition/addresses/drive-places.ts';
 import { range, type Fixture, type Layout, type PciPlaces } from '#node/definition/addresses/layout.ts';
-import {
-  pciAddressFromMap,
-  pciAddressToMap,
-  printPciAddress,
-  type PciAddress,
-} from '#node/definition/addresses/pci-address.ts';
+import { pciAddressFromMap, pciAddressToMap, printPciAddress, type PciAddress } from '#api/pci-address.ts';
 
 const FIRST_PORT_SLOT = 0x02;
 export const PORTS_PER_SLOT = 8;

@@ -2,12 +2,11 @@
  * Every device at its address, as the layout of the chipset has it: on PCI, or as a unit of its controller. What a device
  * may have is stands.ts's, who gets what allocate.ts's.
  */
-import type { LearnedDevice } from '#api/learned-device.ts';
+import { isRootPort, type LearnedDevice } from '#api/learned-device.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
 import { allocate, type Want } from '#node/definition/addresses/allocate.ts';
-import { isRootPort } from '#node/definition/addresses/known-devices.ts';
 import type { DriveBus, Layout } from '#node/definition/addresses/layout.ts';
-import { parsePciAddress, pciAddressToMap, printAddress } from '#node/definition/addresses/pci-address.ts';
+import { parsePciAddress, pciAddressToMap, printAddress } from '#api/pci-address.ts';
 import { choicesFor, isStray, recordedPlaces, standOf } from '#node/definition/addresses/stands.ts';
 import type { Placeable, Unplaced } from '#node/definition/addresses/unplaced.ts';
 

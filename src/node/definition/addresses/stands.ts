@@ -2,9 +2,8 @@
  * On what a device stands, on PCI or as a unit of a controller, and what the record says of its place there. The rows
  * come from rowsFor (known-devices.ts).
  */
-import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
+import { isRootPort, type DeviceAddress, type LearnedDevice } from '#api/learned-device.ts';
 import { unreachable } from '#lib/invariant.ts';
-import { isRootPort } from '#node/definition/addresses/known-devices.ts';
 import type { DriveBus, Fixture, Layout } from '#node/definition/addresses/layout.ts';
 import type { Placeable } from '#node/definition/addresses/unplaced.ts';
 import { fixtureOf } from '#node/definition/devices/others.ts';

@@ -7,7 +7,7 @@ import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error
 import type { Layout } from '#node/definition/addresses/layout.ts';
 import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
 import { nameProblems } from '#node/definition/devices/device-name.ts';
-import type { InterfaceBackend, InterfaceDevice } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition, InterfaceBackend, InterfaceDevice } from '#node/definition/domain-definition.ts';
 
 const FIELD = 'spec.domain.devices.interfaces';
 const MAC = /^[0-9a-f]{2}(?:([:-])[0-9a-f]{2})(?:\1[0-9a-f]{2}){4}$/;
@@ -18,8 +18,8 @@ const BRIDGE = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$/;
  * Each takes a window of 4 KiB in the 64 KiB of I/O ports. SeaBIOS gives up before it boots anything with 15 of them,
  * OVMF leaves the tenth out (measured); virtio interfaces take none.
  */
-export const MAX_E1000E = 8;
-export const NO_ROOM = `a guest has room for ${MAX_E1000E} of this model`;
+const MAX_E1000E = 8;
+const NO_ROOM = `a guest has room for ${MAX_E1000E} of this model`;
 
 /** On PCI, not PCI Express: they have no place behind root ports. */
 const CONVENTIONAL: ReadonlySet<string> = new Set(['e1000', 'rtl8139']);
@@ -110,4 +110,10 @@ function backendOf(
     problems.push(invalidValue('spec.networks', networkName, `is no name of a bridge (network "${name}")`));
   }
   return { type: 'bridge', bridge: networkName };
+}
+
+/** Why a guest that runs cannot get this interface; undefined where it can. */
+export function whyNoRoom({ id, model }: InterfaceDevice, { devices }: DomainDefinition): string | undefined {
+  const others = devices.filter((other) => other.type === 'interface' && other.model === 'e1000e' && other.id !== id);
+  return model === 'e1000e' && others.length >= MAX_E1000E ? NO_ROOM : undefined;
 }

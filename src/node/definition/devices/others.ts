@@ -4,7 +4,7 @@
  */
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { Fixture } from '#node/definition/addresses/layout.ts';
-import { pciAddressFromMap, printAddress } from '#node/definition/addresses/pci-address.ts';
+import { pciAddressFromMap, printAddress } from '#api/pci-address.ts';
 import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
 import type { OtherDevice } from '#node/definition/domain-definition.ts';
 

@@ -1,6 +1,6 @@
 /** The ports into which everything is plugged that may come and go, used and spare ones. */
 import { rootPortAddress } from '#node/definition/addresses/layout-q35.ts';
-import { pciAddressToMap } from '#node/definition/addresses/pci-address.ts';
+import { pciAddressToMap } from '#api/pci-address.ts';
 import type { RootPort } from '#node/definition/domain-definition.ts';
 
 export function defineRootPorts(count: number): RootPort[] {

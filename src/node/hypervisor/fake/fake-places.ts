@@ -2,7 +2,7 @@
 import { chipsetOf } from '#api/chipset.ts';
 import type { DeviceAddress } from '#api/learned-device.ts';
 import { portOf } from '#node/definition/addresses/layout-q35.ts';
-import { pciAddressFromMap } from '#node/definition/addresses/pci-address.ts';
+import { pciAddressFromMap } from '#api/pci-address.ts';
 import type { Device, DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 
 /** Undefined where nothing is in the way. */

@@ -9,10 +9,10 @@
  */
 import type { Chipset } from '#api/chipset.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
+import { pciAddressToMap } from '#api/pci-address.ts';
 import type { QmpClient } from './qmp.ts';
 
 const PERIPHERAL = '/machine/peripheral';
-const HEX = 16;
 
 /** A device of ours in the object tree. */
 export interface QomDevice {
@@ -136,8 +136,7 @@ type Told = string | number | undefined;
 
 function pciAddress(bus: number, addr: Told): DeviceAddress {
   const devfn = Number(addr ?? 0);
-  const [slot, fn] = [devfn >> 3, devfn & 7];
-  return { type: 'pci', domain: '0x0000', bus: hex(bus, 2), slot: hex(slot, 2), function: hex(fn, 1) };
+  return pciAddressToMap({ domain: 0, bus, slot: devfn >> 3, function: devfn & 7 });
 }
 
 function driveAddress(controller: number, bus: Told = 0, target: Told = 0, unit: Told = 0): DeviceAddress {
@@ -148,10 +147,6 @@ function driveAddress(controller: number, bus: Told = 0, target: Told = 0, unit:
     target: String(target),
     unit: String(unit),
   };
-}
-
-function hex(value: number, digits: number): string {
-  return `0x${value.toString(HEX).padStart(digits, '0')}`;
 }
 
 function busName(path: string): string {

@@ -3,7 +3,7 @@ import type { Chipset } from '#api/chipset.ts';
 import type { DeviceAddress } from '#api/learned-device.ts';
 import { invariant } from '#lib/invariant.ts';
 import { portOf } from '#node/definition/addresses/layout-q35.ts';
-import { pciAddressFromMap } from '#node/definition/addresses/pci-address.ts';
+import { pciAddressFromMap } from '#api/pci-address.ts';
 
 const ROOT_BUS = { q35: 'pcie.0', i440fx: 'pci.0' } as const;
 

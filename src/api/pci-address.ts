@@ -1,6 +1,6 @@
 /**
  * PCI addresses between their two shapes: `0000:05:00.0`, as people and the guest write them, and the map in libvirt's
- * shape, as the identity record keeps them. What stands where is the layout's (layout.ts).
+ * shape, as the identity record keeps them. What stands where in a guest is the node's to say. Pure.
  */
 import type { DeviceAddress } from '#api/learned-device.ts';
 

@@ -1,7 +1,10 @@
-/** What happened to the devices of a VM, in words, for the history of its record. Pure. */
-import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
-import { isRootPort } from '#controllers/device-map/action-table.ts';
+/**
+ * What happened to the devices of a VM, in words, for the history of its record; and read again, for whoever asks what
+ * the guest saw before. Pure.
+ */
+import { isRootPort, type DeviceAddress, type LearnedDevice } from '#api/learned-device.ts';
 
+const NO_ADDRESS = 'no address';
 /** One start must not push everything before it out of the history. */
 const MAX_CHANGES = 20;
 
@@ -39,5 +42,32 @@ function changeText(known: LearnedDevice, { id, address, plugged }: LearnedDevic
 /** Addresses are compared as maps: the order of keys says nothing. */
 function addressText(address: DeviceAddress = {}): string {
   const fields = Object.entries(address).sort(([a], [b]) => (a < b ? -1 : 1));
-  return fields.length === 0 ? 'no address' : fields.map(([key, value]) => `${key}=${value}`).join(',');
+  return fields.length === 0 ? NO_ADDRESS : fields.map(([key, value]) => `${key}=${value}`).join(',');
+}
+
+/** How a device was before a change that took it out of the guest, or brought it in. */
+export interface Former {
+  readonly id: string;
+  readonly address?: DeviceAddress;
+  readonly plugged: boolean;
+}
+
+const GONE = /^(\S+) is gone from (.+)$/;
+const UNPLUGGED = /^(\S+) is unplugged; (.+) is (?:released|kept)$/;
+const PLUGGED = /^(\S+) is plugged in at (?:.+)$/;
+
+/** Undefined for words that tell of something else. */
+export function formerOf(change: string): Former | undefined {
+  const [, back] = PLUGGED.exec(change) ?? [];
+  if (back !== undefined) return { id: back, plugged: false };
+  const [, id, place = ''] = GONE.exec(change) ?? UNPLUGGED.exec(change) ?? [];
+  if (id === undefined) return undefined;
+  const address = parseAddress(place);
+  return { id, ...(address && { address }), plugged: true };
+}
+
+function parseAddress(text: string): DeviceAddress | undefined {
+  if (text === NO_ADDRESS) return undefined;
+  const pairs = text.split(',').map((pair) => pair.split('='));
+  return Object.fromEntries(pairs.flatMap(([key = '', value = '']) => (key === '__proto__' ? [] : [[key, value]])));
 }

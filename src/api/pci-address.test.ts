@@ -1,11 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import {
-  parsePciAddress,
-  pciAddressFromMap,
-  pciAddressToMap,
-  printPciAddress,
-} from '#node/definition/addresses/pci-address.ts';
+import { parsePciAddress, pciAddressFromMap, pciAddressToMap, printPciAddress } from '#api/pci-address.ts';
 
 test('the text and the map say the same', () => {
   const address = parsePciAddress('0000:1F:03.7');
