@@ -72,3 +72,24 @@ export const LAST_RESTORE_ANNOTATION = 'restore.kubevirt.io/lastRestoreUID';
 export const EPHEMERAL_HOTPLUG_ANNOTATION = 'kubevirt.io/ephemeral-hotplug-volumes';
 /** On VMs that were imported: machine type and device rows, as JSON (ImportedDevices); the record begins with them. */
 export const IMPORTED_DEVICES_ANNOTATION = 'identity.selfsame.io/imported-devices';
+
+/** On migrations: gone only when it is decided, and done, where the guest and its state are. */
+export const MIGRATION_FINALIZER = 'kubevirt.io/migrationJobFinalize';
+/** On the launcher pods of both sides, while it is not decided: what they say of the guest must be heard. */
+export const MIGRATION_POD_FINALIZER = 'selfsame.io/migration';
+/** On migrations: the name of their instance, where that is no longer than a label may be. */
+export const VMI_NAME_LABEL = 'kubevirt.io/vmi-name';
+/** On launcher pods that a guest comes to: the uid of the migration; it stays. On state claims made for one: its name. */
+export const MIGRATION_UID_LABEL = 'kubevirt.io/migrationJobUID';
+export const MIGRATION_NAME_LABEL = 'kubevirt.io/migrationName';
+/** On migrations that empty a node: its name. */
+export const EVACUATION_ANNOTATION = 'kubevirt.io/evacuationMigration';
+/** In the status of launcher pods on both sides: True once the guest belongs to the target, whatever happens. */
+export const MIGRATION_COMMITTED_CONDITION = 'selfsame.io/MigrationCommitted';
+/** The reason of a launcher pod whose guest has gone to another node, and of one to which none came. */
+export const MIGRATED_REASON = 'Migrated';
+export const MIGRATION_ABORTED_REASON = 'MigrationAborted';
+/** On PersistentVolumes of ours, while a guest moves: the node that may hold a second copy. */
+export const INCOMING_NODE_ANNOTATION = 'selfsame.io/incoming-node';
+/** On PersistentVolumes of ours: a node that still has a copy that counts no more. It removes the copy, then this. */
+export const LEFTOVER_NODE_ANNOTATION = 'selfsame.io/leftover-node';

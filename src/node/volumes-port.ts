@@ -80,6 +80,12 @@ export interface DiskUse {
   readonly useOf: (volume: Stored<PersistentVolume>) => string | undefined;
 }
 
+export interface IncomingVolumes {
+  /** By name of the volume. */
+  readonly moving: ReadonlyMap<string, { readonly bytes: number; readonly overlay: boolean }>;
+  readonly contents: ReadonlyMap<string, Buffer>;
+}
+
 export interface Volumes {
   /**
    * Makes the volumes of the instance ready for its domain, whose id is the instance's uid: all of them, or those of these
@@ -101,6 +107,21 @@ export interface Volumes {
     lookups: VolumeLookups,
     options: { signal?: AbortSignal; hasEnded?: (domainId: string) => boolean },
   ): Promise<StatePreparation>;
+  /**
+   * As prepare, for a guest that comes from another node. Disks that move (`moving`, by name of the volume) are made anew
+   * and empty, as large as told: of claims that lie on the source only where INCOMING_NODE_ANNOTATION names this node.
+   * `contents` are disks that are as they are there.
+   */
+  prepareIncoming(
+    vmi: Stored<VirtualMachineInstance>,
+    lookups: VolumeLookups,
+    options: IncomingVolumes & { signal?: AbortSignal; hasEnded?: (domainId: string) => boolean },
+  ): Promise<Preparation>;
+  /**
+   * The copy of a volume that counts no more, because its guest has moved: fine where there is none. Throws for volumes
+   * whose data this node holds or may hold.
+   */
+  removeLeftover(volume: Stored<PersistentVolume>): Promise<void>;
   /** The guest has let go of this volume, and goes on: what was made for it goes. Fine where there is nothing. */
   releaseVolume(domainId: string, name: string): Promise<void>;
   /** The domain is no more: what was made for it alone goes, claims keep their data. Fine where there is nothing. */

@@ -20,6 +20,7 @@ import { createFakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import type { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
 import { Connections } from '#test/support/connections.ts';
+import type { PeerStreams } from '#test/support/peer-streams.ts';
 import { SimulatedDisks, type SimulatedStorage } from '#test/support/simulated-disks.ts';
 
 /** Every start of a guest, in order. */
@@ -44,6 +45,8 @@ export interface SimulatedNodeOptions {
   readonly others: () => readonly SimulatedNode[];
   /** What every node reaches. */
   readonly shared: SimulatedStorage;
+  /** Between all nodes. */
+  readonly streams: PeerStreams;
 }
 
 export class SimulatedNode {
@@ -100,6 +103,7 @@ export class SimulatedNode {
       guest: this.guest,
       endpoint: { address: '127.0.0.1', port: 10_250 },
       guestUser: undefined,
+      peers: this.#options.streams.peersOf(name),
       clock,
       log: silentLog,
     });
@@ -109,12 +113,14 @@ export class SimulatedNode {
   async stop(): Promise<void> {
     const agent = this.#agent;
     this.#agent = undefined;
+    this.#options.streams.lose(this.name);
     await agent?.stop();
   }
 
   /** The agent goes on, and reaches nobody until it rejoins. */
   isolate(): void {
     this.#connections.lose();
+    this.#options.streams.lose(this.name);
   }
 
   get isIsolated(): boolean {

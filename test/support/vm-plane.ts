@@ -14,6 +14,7 @@ import { FakeClock } from '#client/testing/fake-clock.ts';
 import { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
 import type { FakeGuest } from '#node/hypervisor/fake/fake-guest.ts';
 import type { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { PeerStreams } from '#test/support/peer-streams.ts';
 import { SimulatedStorage } from '#test/support/simulated-disks.ts';
 import type { Answer, CallOptions, Loose } from '#test/support/test-api.ts';
 import { directConnections, SimulatedNode, type Start } from '#test/support/vm-plane-nodes.ts';
@@ -23,6 +24,7 @@ const NAMESPACED = 'namespaces/default';
 const URLS: Readonly<Record<string, string>> = {
   VirtualMachine: `/apis/kubevirt.io/v1/${NAMESPACED}/virtualmachines`,
   VirtualMachineInstance: `/apis/kubevirt.io/v1/${NAMESPACED}/virtualmachineinstances`,
+  VirtualMachineInstanceMigration: `/apis/kubevirt.io/v1/${NAMESPACED}/virtualmachineinstancemigrations`,
   VirtualMachineIdentity: `/apis/identity.selfsame.io/v1/${NAMESPACED}/virtualmachineidentities`,
   Pod: `/api/v1/${NAMESPACED}/pods`,
   PersistentVolumeClaim: `/api/v1/${NAMESPACED}/persistentvolumeclaims`,
@@ -65,17 +67,22 @@ export class VmPlane {
   readonly nodes: readonly SimulatedNode[];
   /** Every start of a guest on any node. */
   readonly starts: Start[] = [];
+  /** What the agents say to each other. */
+  readonly streams = new PeerStreams((name) => {
+    const { isIsolated, agent } = this.node(name);
+    return isIsolated ? undefined : agent?.migrations;
+  });
   readonly #journal = new MemoryJournal();
   #server: VmPlaneServer | undefined;
 
   constructor({ nodes = 2 }: VmPlaneOptions) {
-    const { clock, starts: ledger } = this;
+    const { clock, starts: ledger, streams } = this;
     const shared = new SimulatedStorage();
     this.nodes = Array.from({ length: nodes }, (_, index): SimulatedNode => {
       const others = () => this.nodes;
       const handler = async (request: Loose) => await this.server.api.core.handler(request);
       const name = `node-${index + 1}`;
-      return new SimulatedNode({ name, clock, handler, guest: GUEST_FILES, ledger, others, shared });
+      return new SimulatedNode({ name, clock, handler, guest: GUEST_FILES, ledger, others, shared, streams });
     });
   }
 

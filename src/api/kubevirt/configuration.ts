@@ -1,5 +1,6 @@
 /** The settings that the KubeVirt object holds, with their defaults filled in. */
-import type { KubeVirt } from '#api/kubevirt/kind.ts';
+import type { EvictionStrategy, KubeVirt } from '#api/kubevirt/kind.ts';
+import type { MigrationConfiguration } from '#api/migration-state.ts';
 
 export interface Configuration {
   /** For VMs that name no machine type. */
@@ -12,7 +13,22 @@ export interface Configuration {
   readonly specialManagedDevices: readonly { readonly type: string; readonly device: string }[];
   /** Where the persistent state of VMs lies; undefined: in a default class. */
   readonly vmStateStorageClass: string | undefined;
+  /** Of VMs that say nothing themselves. */
+  readonly evictionStrategy: EvictionStrategy;
+  readonly migrations: Required<MigrationConfiguration> & {
+    readonly parallelMigrationsPerCluster: number;
+    readonly parallelOutboundMigrationsPerNode: number;
+  };
 }
+
+const MIGRATION_DEFAULTS: Configuration['migrations'] = {
+  parallelMigrationsPerCluster: 5,
+  parallelOutboundMigrationsPerNode: 2,
+  bandwidthPerMigration: '0',
+  completionTimeoutPerGiB: 150,
+  progressTimeout: 150,
+  allowAutoConverge: false,
+};
 
 export function configurationOf(kubevirt: Pick<KubeVirt, 'spec'> | undefined): Configuration {
   const {
@@ -22,6 +38,8 @@ export function configurationOf(kubevirt: Pick<KubeVirt, 'spec'> | undefined): C
     directLuns,
     specialManagedDevices,
     vmStateStorageClass,
+    evictionStrategy,
+    migrations,
   } = kubevirt?.spec?.configuration ?? {};
   const amd64 = architectureConfiguration?.amd64;
   return {
@@ -30,5 +48,7 @@ export function configurationOf(kubevirt: Pick<KubeVirt, 'spec'> | undefined): C
     directLuns: directLuns ?? [],
     specialManagedDevices: specialManagedDevices ?? [],
     vmStateStorageClass: vmStateStorageClass || undefined,
+    evictionStrategy: evictionStrategy ?? 'None',
+    migrations: { ...MIGRATION_DEFAULTS, ...migrations },
   };
 }

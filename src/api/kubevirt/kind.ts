@@ -2,7 +2,11 @@ import { condition } from '#api/condition.ts';
 import type { CustomKind } from '#api/custom-kind.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
-import { list, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
+import { bool, int32, int64, list, obj, oneOf, quantity, str, type Infer } from '#kube/schema-dsl.ts';
+
+/** What becomes of a guest whose pod is evicted; None shuts it down. */
+export const EVICTION_STRATEGIES = ['None', 'LiveMigrate', 'LiveMigrateIfPossible', 'External'] as const;
+export type EvictionStrategy = (typeof EVICTION_STRATEGIES)[number];
 
 export const kubevirtSpec = obj({
   configuration: obj({
@@ -20,7 +24,15 @@ export const kubevirtSpec = obj({
         }),
       }),
     }),
-    evictionStrategy: oneOf(['None']),
+    evictionStrategy: oneOf(EVICTION_STRATEGIES),
+    migrations: obj({
+      parallelMigrationsPerCluster: int32({ minimum: 1, description: '5 unless set.' }),
+      parallelOutboundMigrationsPerNode: int32({ minimum: 1, description: '2 unless set.' }),
+      bandwidthPerMigration: quantity({ description: 'Bytes per second; unlimited (0) unless set.' }),
+      completionTimeoutPerGiB: int64({ minimum: 1, description: 'Seconds; 150 unless set.' }),
+      progressTimeout: int64({ minimum: 1, description: 'Seconds; 150 unless set.' }),
+      allowAutoConverge: bool({ description: 'false unless set.' }),
+    }),
     vmStateStorageClass: str({
       description: 'The StorageClass for the persistent state of VMs (TPM, EFI variables); a default class unless set.',
     }),

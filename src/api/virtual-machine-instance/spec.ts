@@ -1,6 +1,7 @@
 import { domain } from '#api/domain/domain.ts';
 import { network } from '#api/domain/interface.ts';
 import { affinity, toleration } from '#api/domain/placement.ts';
+import { EVICTION_STRATEGIES } from '#api/kubevirt/kind.ts';
 import { volume } from '#api/domain/volume.ts';
 import { int64, list, map, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
 
@@ -14,7 +15,7 @@ export const vmiSpec = obj(
       description: 'How long the guest may take to shut down before it is switched off; 30 unless set.',
     }),
     startStrategy: oneOf(['Paused']),
-    evictionStrategy: oneOf(['None']),
+    evictionStrategy: oneOf(EVICTION_STRATEGIES),
     nodeSelector: map(str()),
     affinity,
     tolerations: list(toleration, { description: 'As in a Pod.' }),

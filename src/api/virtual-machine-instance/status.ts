@@ -1,4 +1,5 @@
 import { condition } from '#api/condition.ts';
+import { migrationProgress, migrationState } from '#api/migration-state.ts';
 import { bool, int32, int64, list, map, obj, oneOf, quantity, str, time, type Infer } from '#kube/schema-dsl.ts';
 
 export const VMI_PHASES = ['Pending', 'Scheduling', 'Scheduled', 'Running', 'Succeeded', 'Failed', 'Unknown'] as const;
@@ -72,6 +73,9 @@ export const vmiStatus = obj({
     ),
     { description: 'Devices that came or are going while the guest runs.' },
   ),
+  migrationState,
+  migrationProgress,
+  evacuationNodeName: str({ description: 'The node that it is to leave, because somebody empties it.' }),
   guestStarted: obj(
     { at: time(), simulated: bool() },
     { description: 'When the hypervisor started the guest; simulated where no real one runs.' },
@@ -91,6 +95,7 @@ export const AGENT_FIELDS = [
   'hotplug',
   'guestStarted',
   'runtimeUser',
+  'migrationProgress',
 ] as const satisfies readonly (keyof VmiStatus)[];
 /** The conditions that only the agent of the node writes. */
 export const AGENT_CONDITIONS = ['Paused', 'AgentConnected', 'SoftwareEmulation', 'DeviceChangePending'] as const;

@@ -35,6 +35,7 @@ import { ProgramPods } from '#node/pods/program-pods.ts';
 import type { RunProgram } from '#node/pods/program.ts';
 import { readHostFacts } from '#node/registration/host-facts.ts';
 import { register } from '#node/registration/registration.ts';
+import type { Peers } from '#node/peers-port.ts';
 import type { Volumes } from '#node/volumes-port.ts';
 import { EventRecorder } from '#runtime/events.ts';
 
@@ -53,6 +54,8 @@ export interface NodeAgentOptions {
   /** The directory of the node, for VMs of the host API; without one it can only be read. */
   readonly hostDir?: string;
   readonly runProgram?: RunProgram;
+  /** Without them guests stay where they are. */
+  readonly peers?: Peers;
   readonly clock: Clock;
   readonly log: Log;
   /** Gives up a start that waits for the API, and ends what runs as `stop` does. */

@@ -20,6 +20,14 @@ export interface EndpointAgent {
   readonly disks?: DiskDoor;
   /** Absent where the node does not serve the host API. */
   readonly host?: HostApi;
+  /** Absent where guests stay where they are. */
+  readonly migrations?: MigrationGate;
+}
+
+/** Where guests come in from other nodes, and where these ask what became of one. */
+export interface MigrationGate {
+  /** `from`: the node at the other end, as its certificate says. Resolves when all is said; the stream is closed then. */
+  accept(from: string, stream: Duplex): Promise<void>;
 }
 
 /** The content of the disks behind claims, while no guest has them. Both reject with DiskRefused where one has. */

@@ -9,12 +9,15 @@
  *                          └─ the process dies ──────► ended: crashed
  *   ended ──remove──► (absent)
  *
+ * How one goes to another hypervisor is migration.ts's.
+ *
  * Domains outlive this process: a new one finds them again with `adopt`, in the state in which they are, also those that
  * ended meanwhile. One caller at a time for each domain; calls for different domains run side by side.
  */
 import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
+import type { DomainMigration, MigrationPort } from '#node/hypervisor/migration.ts';
 
 export interface MachineType {
   readonly name: string;
@@ -32,9 +35,18 @@ export interface Capabilities {
 
 export type DomainState =
   | { readonly state: 'running' }
-  /** `ioError`: by the hypervisor, because a disk could not be written (no space left, for one); resume tries again. */
-  | { readonly state: 'paused'; readonly why?: 'ioError' }
-  | { readonly state: 'ended'; readonly how: 'shutdown' | 'destroyed' | 'crashed'; readonly message?: string };
+  /**
+   * `ioError`: by the hypervisor, because a disk could not be written (no space left, for one); resume tries again.
+   * `migration`: for the moment of its move, or because it has gone.
+   */
+  | { readonly state: 'paused'; readonly why?: 'ioError' | 'migration' }
+  /** It is still elsewhere (migration.ts). */
+  | { readonly state: 'incoming' }
+  | {
+      readonly state: 'ended';
+      readonly how: 'shutdown' | 'destroyed' | 'crashed' | 'migrated';
+      readonly message?: string;
+    };
 
 export interface Domain {
   readonly id: string;
@@ -48,6 +60,8 @@ export interface Domain {
   readonly origin?: DomainDefinition['origin'];
   /** Rises with every change of its devices that this process has seen: whoever learned before that has to learn again. */
   readonly deviceEvents: number;
+  /** The last one that it has to do with: that brought it here, or takes it away. */
+  readonly migration?: DomainMigration;
 }
 
 /** A domain as it is now: with what was plugged in, without what the guest has let go. */
@@ -83,7 +97,7 @@ export type CopyState =
   /** Also where the guest ended meanwhile. */
   | { readonly state: 'failed'; readonly message: string };
 
-export interface Hypervisor {
+export interface Hypervisor extends MigrationPort {
   capabilities(): Promise<Capabilities>;
   /** Finds the domains of earlier processes; called once, before anything else. Leaves guests untouched. */
   adopt(): Promise<void>;

@@ -1,0 +1,78 @@
+/**
+ * The wish that a running instance goes to another node, and how it went. Deleting it while it goes on cancels it.
+ *
+ *   Pending ─► Scheduling ─► Scheduled ─► PreparingTarget ─► TargetReady ─► Running ─► Succeeded
+ *      └───────────┴─────────────┴──────────────┴────────────────┴────────────┴──────► Failed: the guest stays
+ */
+import { condition } from '#api/condition.ts';
+import type { CustomKind } from '#api/custom-kind.ts';
+import { migrationProgress, migrationState } from '#api/migration-state.ts';
+import { KUBEVIRT_GROUP } from '#api/names.ts';
+import type { KubeObject, ResourceType } from '#kube/meta.ts';
+import { list, map, obj, oneOf, str, time, type Infer } from '#kube/schema-dsl.ts';
+
+export const MIGRATION_PHASES = [
+  'Pending',
+  'Scheduling',
+  'Scheduled',
+  'PreparingTarget',
+  'TargetReady',
+  'Running',
+  'Succeeded',
+  'Failed',
+] as const;
+export type MigrationPhase = (typeof MIGRATION_PHASES)[number];
+
+export const migrationSpec = obj(
+  {
+    vmiName: str({ maxLength: 253, description: 'The instance, in the same namespace.' }),
+    addedNodeSelector: map(str(), { description: 'What its next node must have, beside what the instance asks for.' }),
+  },
+  { description: 'Which instance moves.' },
+);
+
+/** Written by controllers/migration. */
+export const migrationStatus = obj({
+  phase: oneOf(MIGRATION_PHASES),
+  message: str({ description: 'What it waits for, or why it failed.' }),
+  phaseTransitionTimestamps: list(obj({ phase: str(), phaseTransitionTimestamp: time() })),
+  conditions: list(condition),
+  migrationState,
+  migrationProgress,
+});
+export type MigrationStatus = Infer<typeof migrationStatus>;
+
+export interface VirtualMachineInstanceMigration extends KubeObject {
+  spec: Infer<typeof migrationSpec>;
+  status?: MigrationStatus;
+}
+
+export const VIRTUAL_MACHINE_INSTANCE_MIGRATIONS: ResourceType<VirtualMachineInstanceMigration> = {
+  group: KUBEVIRT_GROUP,
+  version: 'v1',
+  kind: 'VirtualMachineInstanceMigration',
+  plural: 'virtualmachineinstancemigrations',
+  namespaced: true,
+};
+
+export const virtualMachineInstanceMigration: CustomKind<VirtualMachineInstanceMigration> = {
+  type: VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
+  singular: 'virtualmachineinstancemigration',
+  shortNames: ['vmim', 'vmims'],
+  categories: ['all'],
+  description: 'A running virtual machine on its way to another node.',
+  spec: migrationSpec,
+  status: migrationStatus,
+  columns: [
+    { name: 'Phase', type: 'string', jsonPath: '.status.phase' },
+    { name: 'VMI', type: 'string', jsonPath: '.spec.vmiName' },
+    { name: 'Source', type: 'string', jsonPath: '.status.migrationState.sourceNode', wide: true },
+    { name: 'Target', type: 'string', jsonPath: '.status.migrationState.targetNode', wide: true },
+    { name: 'Downtime', type: 'string', jsonPath: '.status.migrationProgress.downtimeMs', wide: true },
+    { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
+  ],
+};
+
+export function isFinalPhase(phase: MigrationPhase | undefined): boolean {
+  return phase === 'Succeeded' || phase === 'Failed';
+}
