@@ -42,8 +42,8 @@ export interface RealPlane {
   put(path: string, body?: object): Promise<void>;
   /** Starts the program again after it was killed. */
   restart(): Promise<void>;
-  /** Processes that run below the data directory, by their command. */
-  processes(): { pid: number; command: string }[];
+  /** Processes that run below the data directory, or below a part of it, by their command. */
+  processes(options?: { below?: string }): { pid: number; command: string }[];
 }
 
 export interface RealGuest {
@@ -91,7 +91,7 @@ export async function startRealPlane(
       const { port } = new URL(plane.server.access().server);
       Object.assign(plane, await connect(Number(port)));
     },
-    processes: () => processesBelow(dataDir),
+    processes: ({ below = dataDir } = {}) => processesBelow(below),
   };
   t.after(async () => {
     // The server first: it would start the agents of its nodes again. They hold its output open: it ends with them.
@@ -181,9 +181,11 @@ async function eventually<T>(what: string, look: () => Promise<Look<T>>): Promis
 
 /** As `kubectl logs` reads it. */
 async function consoleOf(plane: RealPlane, name: string): Promise<string> {
-  const { uid } = (await plane.client.get(VIRTUAL_MACHINE_INSTANCES, { namespace: NAMESPACE, name })).metadata;
-  const pods = await plane.client.list(PODS, { namespace: NAMESPACE, labelSelector: `${CREATED_BY_LABEL}=${uid}` });
-  const pod = pods.items[0];
+  const vmi = await plane.client.get(VIRTUAL_MACHINE_INSTANCES, { namespace: NAMESPACE, name });
+  const labelSelector = `${CREATED_BY_LABEL}=${vmi.metadata.uid}`;
+  const pods = await plane.client.list(PODS, { namespace: NAMESPACE, labelSelector });
+  // One that has moved has another for a moment.
+  const pod = pods.items.find(({ spec }) => spec.nodeName === vmi.status?.nodeName) ?? pods.items[0];
   if (pod === undefined) throw new Error(`VMI ${name} has no pod`);
   const path = `/api/v1/namespaces/${NAMESPACE}/pods/${pod.metadata.name}/log?container=${CONSOLE_CONTAINER}`;
   return await new Promise((resolve, reject) => {

@@ -1,0 +1,228 @@
+/**
+ * Real guests that move between the nodes of the whole program: with OVMF and a TPM, disks of every sort, one plugged in
+ * while it ran; there, back, after a restart, cancelled and failed. The guest says what it sees.
+ */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { GUEST_IMAGE, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
+import { STATE_LABEL } from '#api/persistent-state.ts';
+import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
+import {
+  PERSISTENT_VOLUME_CLAIMS,
+  PERSISTENT_VOLUMES,
+  type AccessMode,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+} from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+import { migrate, migrationEnded, probe, readDisk, sameMachine, startMigration } from '#test/support/moving-guests.ts';
+import { startRealPlane, type RealPlane } from '#test/support/real-guests.ts';
+
+const namespace = 'default';
+const cleanUps: (() => unknown)[] = [];
+let plane: RealPlane;
+
+before(async () => {
+  plane = await startRealPlane({ after: (fn) => void cleanUps.unshift(fn) });
+});
+
+after(async () => {
+  for (const cleanUp of cleanUps) await cleanUp();
+});
+
+type Template = NonNullable<VirtualMachine['spec']['template']>['spec'];
+
+function aVm(name: string, spec: Template): VirtualMachine {
+  return {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachine',
+    metadata: { name, namespace },
+    spec: { runStrategy: 'Always', template: { spec } },
+  };
+}
+
+const kernelBoot = { kernelArgs: 'console=ttyS0 quiet', container: { image: GUEST_IMAGE } };
+const KEEPING = {
+  memory: { guest: '256Mi' },
+  firmware: { bootloader: { efi: { secureBoot: false, persistent: true } }, kernelBoot },
+};
+
+function aClaim(name: string, storageClassName: string, mode: AccessMode = 'ReadWriteOnce'): PersistentVolumeClaim {
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name, namespace },
+    spec: {
+      accessModes: [mode],
+      storageClassName,
+      volumeMode: storageClassName.endsWith('-block') ? 'Block' : 'Filesystem',
+      resources: { requests: { storage: '32Mi' } },
+    },
+  };
+}
+
+async function stateClaimsOf(name: string): Promise<string[]> {
+  const labelSelector = `${STATE_LABEL}=${name}`;
+  const { items } = await plane.client.list(PERSISTENT_VOLUME_CLAIMS, { namespace, labelSelector });
+  return items.map(({ metadata }) => metadata.name);
+}
+
+async function volumeOf(claim: string): Promise<Stored<PersistentVolume>> {
+  const { spec } = await plane.client.get(PERSISTENT_VOLUME_CLAIMS, { namespace, name: claim });
+  return await plane.client.get(PERSISTENT_VOLUMES, { name: spec.volumeName ?? '' });
+}
+
+const hasData = (node: string, volume: string) => existsSync(join(plane.dataDir, 'nodes', node, 'volumes', volume));
+
+test('a guest with everything moves, and comes back', { timeout: 900_000 }, async () => {
+  for (const claim of [
+    aClaim('w-root', 'local'),
+    aClaim('w-shared', 'shared', 'ReadWriteMany'),
+    aClaim('w-late', 'local'),
+  ]) {
+    await plane.create(PERSISTENT_VOLUME_CLAIMS, claim);
+  }
+  await plane.create(
+    VIRTUAL_MACHINES,
+    aVm('wanderer', {
+      domain: {
+        ...KEEPING,
+        devices: {
+          tpm: { persistent: true },
+          interfaces: [{ name: 'default', masquerade: {} }],
+          disks: [
+            { name: 'root', disk: { bus: 'virtio' }, serial: 'ROOT' },
+            { name: 'shared', disk: { bus: 'virtio' }, serial: 'SHARED' },
+            { name: 'scratch', disk: { bus: 'virtio' }, serial: 'SCRATCH' },
+            { name: 'init', cdrom: { bus: 'sata' } },
+          ],
+        },
+      },
+      networks: [{ name: 'default', pod: {} }],
+      volumes: [
+        { name: 'root', persistentVolumeClaim: { claimName: 'w-root' } },
+        { name: 'shared', persistentVolumeClaim: { claimName: 'w-shared' } },
+        { name: 'scratch', emptyDisk: { capacity: '8Mi' } },
+        { name: 'init', cloudInitNoCloud: { userData: '#cloud-config\n' } },
+      ],
+    }),
+  );
+  const guest = plane.guest('wanderer');
+  const fresh = await guest.boots();
+  await plane.put('virtualmachines/wanderer/addvolume', {
+    name: 'late',
+    disk: { disk: { bus: 'scsi' }, serial: 'LATE' },
+    volumeSource: { persistentVolumeClaim: { claimName: 'w-late', hotpluggable: true } },
+  });
+  await guest.until(
+    'the late disk is there',
+    (vmi) => vmi?.status?.volumeStatus?.some(({ name, phase }) => name === 'late' && phase === 'Ready') === true,
+  );
+  const diskBy = new Map((await probe(plane, 'wanderer')).disks.map(({ serial, name }) => [serial, name]));
+  const names = ['ROOT', 'SHARED', 'SCRATCH', 'LATE'].map((serial) => diskBy.get(serial) ?? serial);
+  const before = await probe(plane, 'wanderer', [
+    'nvset moves-along',
+    'pcrext',
+    'efiset me-too',
+    ...names.map((name) => `write ${name} on-${name}`),
+  ]);
+  assert.match(before.facts['tpm.nv'] ?? '', /^moves-along/);
+  const record = await plane.client.get(VIRTUAL_MACHINE_IDENTITIES, { namespace, name: 'wanderer' });
+  const [firstClaim] = await stateClaimsOf('wanderer');
+  const firstNode = (await guest.vmi()).status?.nodeName ?? '';
+  const rootVolume = (await volumeOf('w-root')).metadata.name;
+
+  for (const way of ['there', 'and back']) {
+    const { status } = await migrate(plane, 'wanderer');
+    const after = await probe(plane, 'wanderer');
+    assert.deepEqual(sameMachine(after), sameMachine(before), `the machine is the same ${way}`);
+    for (const name of names) assert.equal(await readDisk(plane, 'wanderer', name), `on-${name}`, way);
+    const node = (await guest.vmi()).status?.nodeName ?? '';
+    for (const claim of ['w-root', 'w-late']) {
+      assert.equal((await volumeOf(claim)).metadata.annotations?.[VOLUME_NODE_ANNOTATION], node, way);
+    }
+    const other = node === 'node-1' ? 'node-2' : 'node-1';
+    await plane.until(PERSISTENT_VOLUMES, rootVolume, () => !hasData(other, rootVolume));
+    assert.ok(hasData(node, rootVolume));
+    const claims = await stateClaimsOf('wanderer');
+    assert.deepEqual(claims, [status?.migrationState?.targetPersistentStatePVCName], way);
+    assert.ok(Number(status?.migrationProgress?.downtimeMs) > 0);
+  }
+  assert.equal((await guest.vmi()).status?.nodeName, firstNode);
+  await plane.until(PERSISTENT_VOLUME_CLAIMS, firstClaim ?? '', (claim) => claim === undefined);
+  const now = await plane.client.get(VIRTUAL_MACHINE_IDENTITIES, { namespace, name: 'wanderer' });
+  assert.deepEqual(now.status, record.status, 'its record has nothing to tell of it');
+
+  // Slow enough to be caught on its way.
+  await setBandwidth('2Mi');
+  const cancelled = await startMigration(plane, 'wanderer');
+  await plane.until(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, cancelled, (one) => one?.status?.phase === 'Running');
+  await plane.client.delete(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { namespace, name: cancelled });
+  await plane.until(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, cancelled, (one) => one === undefined);
+  assert.deepEqual(sameMachine(await probe(plane, 'wanderer')), sameMachine(before), 'cancelled');
+
+  const failing = await startMigration(plane, 'wanderer');
+  await plane.until(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, failing, (one) => one?.status?.phase === 'Running');
+  const target = (await guest.vmi()).status?.migrationState?.targetNode ?? '';
+  for (const { pid } of qemusOf(target)) process.kill(pid, 'SIGKILL');
+  const failed = await migrationEnded(plane, failing);
+  assert.equal(failed?.status?.phase, 'Failed');
+  assert.notEqual(failed.status.migrationState?.failureReason ?? '', '');
+  await setBandwidth('0');
+  assert.deepEqual(sameMachine(await probe(plane, 'wanderer')), sameMachine(before), 'failed');
+  const [left, ...more] = await stateClaimsOf('wanderer');
+  assert.ok(left !== undefined && more.length === 0);
+
+  await plane.put('virtualmachines/wanderer/restart');
+  const again = await guest.boots({ afterBootId: before.facts['bootid'] ?? '' });
+  assert.equal(again.facts['tpm.nv'], before.facts['tpm.nv']);
+  assert.equal(again.facts['efi.var'], 'me-too');
+  assert.equal(again.facts['tpm.pcr12'], fresh.facts['tpm.pcr12'], 'measurements are of one boot');
+  assert.deepEqual(again.pci, before.pci);
+  await migrate(plane, 'wanderer');
+  const moved = await probe(plane, 'wanderer');
+  assert.deepEqual(sameMachine(moved), sameMachine(again), 'restarted, then moved');
+  await plane.client.delete(VIRTUAL_MACHINES, { namespace, name: 'wanderer' });
+  await plane.until(VIRTUAL_MACHINES, 'wanderer', (vm) => vm === undefined);
+});
+
+function qemusOf(node: string): { pid: number }[] {
+  const below = join(plane.dataDir, 'nodes', node);
+  return plane.processes({ below }).filter(({ command }) => command.includes('qemu'));
+}
+
+async function setBandwidth(bandwidthPerMigration: string): Promise<void> {
+  await configure({ migrations: { bandwidthPerMigration } });
+}
+
+async function configure(configuration: object): Promise<void> {
+  const { items } = await plane.client.list(KUBEVIRTS, {});
+  const { metadata } = items[0] ?? assert.fail('there is a KubeVirt object');
+  const body = { spec: { configuration } };
+  await plane.client.patch(KUBEVIRTS, { namespace: metadata.namespace, name: metadata.name }, { type: 'merge', body });
+}
+
+test('a busy guest survives twenty migrations', { timeout: 600_000 }, async () => {
+  await plane.create(
+    VIRTUAL_MACHINES,
+    aVm('busy', {
+      domain: { memory: { guest: '128Mi' }, firmware: { kernelBoot }, devices: {} },
+    }),
+  );
+  const guest = plane.guest('busy');
+  const { facts } = await guest.boots();
+  await guest.says('dirty 16\nprobe dirty', /GUEST END dirty/);
+  for (let round = 1; round <= 20; round++) {
+    await migrate(plane, 'busy');
+    const heard = await guest.says(`probe round${round}`, new RegExp(`GUEST END round${round}`));
+    assert.doesNotMatch(heard, /Oops|BUG|panic|segfault/i, `round ${round}`);
+    assert.match(heard, new RegExp(`GUEST bootid ${facts['bootid']}`), `round ${round}`);
+  }
+  await plane.client.delete(VIRTUAL_MACHINES, { namespace, name: 'busy' });
+  await plane.until(VIRTUAL_MACHINES, 'busy', (vm) => vm === undefined);
+});

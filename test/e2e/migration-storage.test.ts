@@ -1,0 +1,107 @@
+/**
+ * The persistent state of real guests with OVMF and a TPM on every sort of storage: one migration and one restart each.
+ * RWO Filesystem is told of in live-migration.test.ts, in full. The guests boot side by side: most of the time is theirs.
+ */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { GUEST_IMAGE } from '#api/names.ts';
+import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
+import { STATE_LABEL } from '#api/persistent-state.ts';
+import { STORAGE_PROFILES } from '#api/storage-profile.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
+import { migrate, probe, sameMachine } from '#test/support/moving-guests.ts';
+import { startRealPlane, type RealPlane } from '#test/support/real-guests.ts';
+
+const namespace = 'default';
+const cleanUps: (() => unknown)[] = [];
+let plane: RealPlane;
+
+/** By name of the VM; they may have dots, and 63 characters. */
+const storages = {
+  'shared.files': { storageClass: 'shared', volumeMode: 'Filesystem', accessMode: 'ReadWriteMany' },
+  'own-block': { storageClass: 'local-block', volumeMode: 'Block', accessMode: 'ReadWriteOnce' },
+  [`shared-block-${'x'.repeat(50)}`]: {
+    storageClass: 'shared-block',
+    volumeMode: 'Block',
+    accessMode: 'ReadWriteMany',
+  },
+} as const;
+
+before(async () => {
+  plane = await startRealPlane({ after: (fn) => void cleanUps.unshift(fn) });
+});
+
+after(async () => {
+  for (const cleanUp of cleanUps) await cleanUp();
+});
+
+function aVm(name: string): VirtualMachine {
+  return {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachine',
+    metadata: { name, namespace },
+    spec: {
+      runStrategy: 'Always',
+      template: {
+        spec: {
+          domain: {
+            memory: { guest: '256Mi' },
+            firmware: {
+              bootloader: { efi: { secureBoot: false, persistent: true } },
+              kernelBoot: { kernelArgs: 'console=ttyS0 quiet', container: { image: GUEST_IMAGE } },
+            },
+            devices: { tpm: { persistent: true } },
+          },
+        },
+      },
+    },
+  };
+}
+
+async function useClass(vmStateStorageClass: string): Promise<void> {
+  const { items } = await plane.client.list(KUBEVIRTS, {});
+  const { namespace: where, name } = items[0]!.metadata;
+  const body = { spec: { configuration: { vmStateStorageClass } } };
+  await plane.client.patch(KUBEVIRTS, { namespace: where, name }, { type: 'merge', body });
+}
+
+test('state moves and stays on every sort of storage', { timeout: 900_000 }, async () => {
+  for (const [name, { storageClass, volumeMode, accessMode }] of Object.entries(storages)) {
+    await plane.client.create(STORAGE_PROFILES, {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'StorageProfile',
+      metadata: { name: storageClass },
+      spec: { claimPropertySets: [{ volumeMode, accessModes: [accessMode] }] },
+    });
+    await useClass(storageClass);
+    await plane.create(VIRTUAL_MACHINES, aVm(name));
+    await plane.guest(name).until('it has a node', (vmi) => vmi?.status?.nodeName !== undefined);
+  }
+  const names = Object.keys(storages);
+  const fresh = await Promise.all(names.map((name) => plane.guest(name).boots()));
+  for (const [index, name] of names.entries()) {
+    const written = await probe(plane, name, [`nvset nv-${index}`, 'pcrext', `efiset efi-${index}`]);
+    await migrate(plane, name);
+    assert.deepEqual(sameMachine(await probe(plane, name)), sameMachine(written), name);
+    const { storageClass, volumeMode, accessMode } = Object.values(storages)[index]!;
+    const { items } = await plane.client.list(PERSISTENT_VOLUME_CLAIMS, { namespace, labelSelector: STATE_LABEL });
+    const [claim, ...more] = items.filter(({ metadata }) =>
+      metadata.ownerReferences?.some((owner) => owner.name === name),
+    );
+    assert.deepEqual(more, [], name);
+    const { spec } = claim ?? assert.fail(`${name} has a claim for its state`);
+    assert.deepEqual(
+      [spec.storageClassName, spec.volumeMode, spec.accessModes],
+      [storageClass, volumeMode, [accessMode]],
+    );
+  }
+  for (const name of names) await plane.put(`virtualmachines/${name}/restart`);
+  for (const [index, name] of names.entries()) {
+    const { facts } = fresh[index]!;
+    const again = await plane.guest(name).boots({ afterBootId: facts['bootid'] ?? '' });
+    assert.match(again.facts['tpm.nv'] ?? '', new RegExp(`^nv-${index}`), name);
+    assert.equal(again.facts['efi.var'], `efi-${index}`, name);
+    assert.equal(again.facts['tpm.pcr12'], facts['tpm.pcr12'], name);
+  }
+});

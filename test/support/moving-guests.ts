@@ -1,0 +1,60 @@
+/** Migrations through the whole program, and what a moved guest must find again. */
+import assert from 'node:assert/strict';
+import {
+  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
+  type VirtualMachineInstanceMigration,
+} from '#api/virtual-machine-instance-migration/kind.ts';
+import type { Stored } from '#kube/meta.ts';
+import { lastReport, type GuestReport } from '#test/support/guest-report.ts';
+import type { RealPlane } from '#test/support/real-guests.ts';
+
+const namespace = 'default';
+
+export async function startMigration(plane: RealPlane, vmiName: string): Promise<string> {
+  const { metadata } = await plane.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachineInstanceMigration',
+    metadata: { generateName: `${vmiName}-`, namespace },
+    spec: { vmiName },
+  });
+  return metadata.name;
+}
+
+export async function migrationEnded(
+  plane: RealPlane,
+  name: string,
+): Promise<Stored<VirtualMachineInstanceMigration> | undefined> {
+  return await plane.until(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, name, (migration) =>
+    ['Succeeded', 'Failed'].includes(migration?.status?.phase ?? ''),
+  );
+}
+
+/** Resolves when the guest goes on at another node than before. */
+export async function migrate(plane: RealPlane, vmiName: string): Promise<Stored<VirtualMachineInstanceMigration>> {
+  const guest = plane.guest(vmiName);
+  const before = (await guest.vmi()).status?.nodeName;
+  const migration = await migrationEnded(plane, await startMigration(plane, vmiName));
+  assert.equal(migration?.status?.phase, 'Succeeded', JSON.stringify(migration?.status));
+  await guest.until('it is elsewhere', (vmi) => vmi?.status?.nodeName !== before && vmi?.status?.phase === 'Running');
+  return migration;
+}
+
+let looks = 0;
+
+/** What it sees now. */
+export async function probe(plane: RealPlane, name: string, commands: readonly string[] = []): Promise<GuestReport> {
+  const tag = `look${++looks}`;
+  const heard = await plane.guest(name).says([...commands, `probe ${tag}`].join('\n'), new RegExp(`GUEST END ${tag}`));
+  return lastReport(heard, tag) ?? assert.fail(`no report in ${heard}`);
+}
+
+/** As long as it is not started anew. */
+export function sameMachine({ facts, pci, disks, nics }: GuestReport) {
+  const { memory: _, ...rest } = facts;
+  return { facts: rest, pci, disks, nics };
+}
+
+export async function readDisk(plane: RealPlane, name: string, disk: string): Promise<string> {
+  const heard = await plane.guest(name).says(`read ${disk}`, new RegExp(`GUEST read ${disk} \\S+`));
+  return new RegExp(`GUEST read ${disk} (\\S+)`).exec(heard)?.[1] ?? '';
+}
