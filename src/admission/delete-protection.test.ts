@@ -12,6 +12,7 @@ const LABEL = 'kubevirt.io/vm-delete-protection';
 const BY = 'selfsame.io/delete-protection-by';
 const AT = 'selfsame.io/delete-protection-at';
 const REASON = 'selfsame.io/delete-protection-reason';
+const ASKED = { uid: 'u', namespace: '', name: '', dryRun: false } as const;
 const NOW = '2026-02-02T00:00:00Z';
 const THEN = '2026-01-01T00:00:00Z';
 
@@ -77,7 +78,7 @@ describe('who and when', () => {
   for (const [name, { old, object, want }] of Object.entries(notes)) {
     test(name, () => {
       const operation = old === undefined ? 'CREATE' : 'UPDATE';
-      const request = { uid: 'u', operation, user: 'alice', object, oldObject: old } as const;
+      const request = { ...ASKED, operation, user: 'alice', object, oldObject: old } as const;
       const patch = noteProtection(request, NOW);
       if (want === undefined) return assert.deepEqual(patch, []);
       const after = applyJsonPatch(object, patch) as KubeObject;
@@ -194,7 +195,7 @@ const looks: Record<string, LookCase> = {
 describe('a live look before a delete', () => {
   for (const [name, { object, user = 'alice', want }] of Object.entries(looks)) {
     test(`${want === undefined ? 'allows' : 'refuses'}: ${name}`, async () => {
-      const request = { uid: 'u', operation: 'DELETE', user, oldObject: object as KubeObject } as const;
+      const request = { ...ASKED, operation: 'DELETE', user, oldObject: object as KubeObject } as const;
       assert.deepEqual(await reviewProtectedDelete(request, lookup), want === undefined ? {} : { denied: want });
     });
   }
@@ -202,7 +203,7 @@ describe('a live look before a delete', () => {
   test('asks only where something is deleted', async () => {
     const never: ProtectionLookup = { protectedVms: () => Promise.reject(new Error('nobody was to ask')) };
     const object = namespace('golden') as KubeObject;
-    const request = { uid: 'u', operation: 'UPDATE', user: 'alice', object, oldObject: object } as const;
+    const request = { ...ASKED, operation: 'UPDATE', user: 'alice', object, oldObject: object } as const;
     assert.deepEqual(await reviewProtectedDelete(request, never), {});
   });
 
@@ -221,7 +222,7 @@ describe('a live look before a delete', () => {
       definition('virtualmachines.kubevirt.io'),
     ]) {
       await reviewProtectedDelete(
-        { uid: 'u', operation: 'DELETE', user: '', oldObject: object as KubeObject },
+        { ...ASKED, operation: 'DELETE', user: '', oldObject: object as KubeObject },
         counting,
       );
     }

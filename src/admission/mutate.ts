@@ -2,8 +2,10 @@
 import { fillFirmware } from '#admission/firmware-identity.ts';
 import { noteProtection } from '#admission/protection-notes.ts';
 import type { AdmissionRequest, Answer, PatchOperation } from '#admission/review.ts';
-import { VMI_FINALIZER } from '#api/names.ts';
+import { MIGRATION_FINALIZER, VMI_FINALIZER, VMI_NAME_LABEL } from '#api/names.ts';
+import { formatPointer } from '#kube/json-pointer.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
+import { labelValueErrors } from '#kube/names.ts';
 
 export interface MutationParts {
   /** A random one (v4). */
@@ -27,8 +29,17 @@ export function mutateVirtualMachineInstance(request: AdmissionRequest, { newUui
   const vmi = newObject(request);
   if (vmi === undefined) return {};
   return {
-    patch: [...addFinalizer(vmi), ...fillFirmware(at(vmi, 'spec', 'domain'), '/spec/domain', ['uuid'], newUuid)],
+    patch: [
+      ...addFinalizer(vmi, VMI_FINALIZER),
+      ...fillFirmware(at(vmi, 'spec', 'domain'), '/spec/domain', ['uuid'], newUuid),
+    ],
   };
+}
+
+export function mutateVirtualMachineInstanceMigration(request: AdmissionRequest): Answer {
+  const migration = newObject(request);
+  if (migration === undefined) return {};
+  return { patch: [...addFinalizer(migration, MIGRATION_FINALIZER), ...nameInstance(migration)] };
 }
 
 /** One that is being deleted, or changed, stays as it is. */
@@ -37,11 +48,21 @@ function newObject({ operation, object }: AdmissionRequest): KubeObject | undefi
   return object;
 }
 
-function addFinalizer({ metadata }: KubeObject): PatchOperation[] {
+function addFinalizer({ metadata }: KubeObject, finalizer: string): PatchOperation[] {
   const { finalizers } = metadata;
-  if (!Array.isArray(finalizers)) return [{ op: 'add', path: '/metadata/finalizers', value: [VMI_FINALIZER] }];
-  if (finalizers.includes(VMI_FINALIZER)) return [];
-  return [{ op: 'add', path: '/metadata/finalizers/-', value: VMI_FINALIZER }];
+  if (!Array.isArray(finalizers)) return [{ op: 'add', path: '/metadata/finalizers', value: [finalizer] }];
+  if (finalizers.includes(finalizer)) return [];
+  return [{ op: 'add', path: '/metadata/finalizers/-', value: finalizer }];
+}
+
+/** Whoever asks for the migrations of an instance finds them by its name; names may be longer than labels. */
+function nameInstance(migration: KubeObject): PatchOperation[] {
+  const name = at(migration, 'spec', 'vmiName');
+  if (typeof name !== 'string' || name === '' || labelValueErrors(name).length > 0) return [];
+  const labels: unknown = migration.metadata.labels ?? undefined;
+  if (labels === undefined) return [{ op: 'add', path: '/metadata/labels', value: { [VMI_NAME_LABEL]: name } }];
+  if (!isRecord(labels) || labels[VMI_NAME_LABEL] === name) return [];
+  return [{ op: 'add', path: formatPointer(['metadata', 'labels', VMI_NAME_LABEL]), value: name }];
 }
 
 function at(value: unknown, ...path: readonly string[]): unknown {

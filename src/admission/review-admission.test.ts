@@ -4,12 +4,14 @@ import { test } from 'node:test';
 import { reviewAdmission } from '#admission/review-admission.ts';
 import type { PatchOperation } from '#admission/review.ts';
 import type { Lookup } from '#admission/validate.ts';
-import { aRestore, aSnapshot, aVm, aVmi, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
+import { aMigration, aRestore, aSnapshot, aVm, aVmi, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
+import { MIGRATION_FINALIZER, VMI_NAME_LABEL } from '#api/names.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';
 import { isRecord } from '#kube/meta.ts';
 
 const VM = '/mutate-virtualmachines';
 const VMI = '/mutate-virtualmachineinstances';
+const VMIM = '/mutate-virtualmachineinstancemigrations';
 const FINALIZER = 'kubevirt.io/foregroundDeleteVirtualMachine';
 const ADMIN = 'kubernetes-admin';
 const NOW = '2026-01-01T00:00:00Z';
@@ -21,7 +23,11 @@ const LOOKUP: Lookup = {
   vmsWithUuid: () => [],
   restoresOf: () => [],
   protectedVms: async () => [],
+  pod: async () => undefined,
+  instance: async () => undefined,
+  activeMigrationsOf: async () => [],
 };
+const markForEvacuation = async () => {};
 
 interface Request {
   readonly path: string;
@@ -38,6 +44,7 @@ async function ask({ path, object, oldObject, operation = 'CREATE', user = ADMIN
   const { response } = await reviewAdmission(path, review, {
     newUuid: () => `uuid-${++count}`,
     now: () => NOW,
+    markForEvacuation,
     lookup: { ...LOOKUP, ...lookup },
   });
   assert.equal(response['uid'], 'u1');
@@ -102,6 +109,31 @@ const mutations: Record<string, Request & { want: unknown[] }> = {
     path: VMI,
     object: vmiFirmware({ uuid: 'a' }, { finalizers: ['x/y'] }),
     want: [{ op: 'add', path: '/metadata/finalizers/-', value: FINALIZER }],
+  },
+  'a migration gets a finalizer and the name of its instance': {
+    path: VMIM,
+    object: aMigration(),
+    want: [
+      { op: 'add', path: '/metadata/finalizers', value: [MIGRATION_FINALIZER] },
+      { op: 'add', path: '/metadata/labels', value: { [VMI_NAME_LABEL]: 'db' } },
+    ],
+  },
+  'a migration that says it is of another instance is corrected': {
+    path: VMIM,
+    object: aMigration({ metadata: { finalizers: [MIGRATION_FINALIZER], labels: { [VMI_NAME_LABEL]: 'web' } } }),
+    want: [{ op: 'add', path: '/metadata/labels/kubevirt.io~1vmi-name', value: 'db' }],
+  },
+  'a migration of an instance whose name is longer than a label gets none': {
+    path: VMIM,
+    object: aMigration({ spec: { vmiName: 'x'.repeat(64) }, metadata: { finalizers: [MIGRATION_FINALIZER] } }),
+    want: [],
+  },
+  'a migration that changes stays as it is': {
+    path: VMIM,
+    operation: 'UPDATE',
+    object: aMigration(),
+    oldObject: aMigration(),
+    want: [],
   },
   'an instance that has everything gets nothing': {
     path: VMI,
@@ -271,7 +303,7 @@ for (const [name, path, review] of [
   ['an operation that is none', VM, { request: { uid: 'u', operation: 'LOOK' } }],
 ] as const) {
   test(`cannot answer ${name}`, async () => {
-    const parts = { newUuid: () => '', now: () => NOW, lookup: LOOKUP };
+    const parts = { newUuid: () => '', now: () => NOW, lookup: LOOKUP, markForEvacuation };
     await assert.rejects(reviewAdmission(path, review, parts), { code: 400 });
   });
 }

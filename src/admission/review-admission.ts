@@ -2,7 +2,13 @@
  * Our webhook as a function: (path, review, what it may look up) → answer. Whoever serves it, in this process or over
  * HTTPS, brings the lookup. The paths are those of the webhook configurations (operator/objects/).
  */
-import { mutateVirtualMachine, mutateVirtualMachineInstance, type MutationParts } from '#admission/mutate.ts';
+import {
+  mutateVirtualMachine,
+  mutateVirtualMachineInstance,
+  mutateVirtualMachineInstanceMigration,
+  type MutationParts,
+} from '#admission/mutate.ts';
+import { reviewPodEviction, type EvictionParts } from '#admission/pod-evictions.ts';
 import { reviewProtectedDelete } from '#admission/protected-deletes.ts';
 import { readRequest, reviewOf } from '#admission/review.ts';
 import type { AdmissionRequest, AdmissionReview, Answer } from '#admission/review.ts';
@@ -10,13 +16,14 @@ import {
   reviewKubeVirt,
   reviewVirtualMachine,
   reviewVirtualMachineInstance,
+  reviewVirtualMachineInstanceMigration,
   reviewVirtualMachineRestore,
   reviewVirtualMachineSnapshot,
   type Lookup,
 } from '#admission/validate.ts';
 import { badRequest } from '#kube/api-error.ts';
 
-export interface AdmissionParts extends MutationParts {
+export interface AdmissionParts extends MutationParts, EvictionParts {
   readonly lookup: Lookup;
 }
 
@@ -25,12 +32,18 @@ type Reviewer = (request: AdmissionRequest, parts: AdmissionParts) => Answer | P
 const REVIEWERS: ReadonlyMap<string, Reviewer> = new Map<string, Reviewer>([
   ['/mutate-virtualmachines', mutateVirtualMachine],
   ['/mutate-virtualmachineinstances', mutateVirtualMachineInstance],
+  ['/mutate-virtualmachineinstancemigrations', mutateVirtualMachineInstanceMigration],
   ['/validate-virtualmachines', (request, { lookup }) => reviewVirtualMachine(request, lookup)],
   ['/validate-virtualmachineinstances', (request, { lookup }) => reviewVirtualMachineInstance(request, lookup)],
+  [
+    '/validate-virtualmachineinstancemigrations',
+    (request, { lookup }) => reviewVirtualMachineInstanceMigration(request, lookup),
+  ],
   ['/validate-virtualmachinesnapshots', reviewVirtualMachineSnapshot],
   ['/validate-virtualmachinerestores', (request, { lookup }) => reviewVirtualMachineRestore(request, lookup)],
   ['/validate-kubevirts', (request, { lookup }) => reviewKubeVirt(request, lookup)],
   ['/validate-protected-deletes', (request, { lookup }) => reviewProtectedDelete(request, lookup)],
+  ['/validate-pod-evictions', reviewPodEviction],
 ]);
 
 /** Throws ApiError for what is no review, or a path that is none of ours. */

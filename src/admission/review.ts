@@ -8,6 +8,11 @@ export interface AdmissionRequest {
   readonly uid: string;
   readonly operation: Operation;
   readonly user: string;
+  /** '' where the kind has none. */
+  readonly namespace: string;
+  /** '' where the server is yet to make one. */
+  readonly name: string;
+  readonly dryRun: boolean;
   /** As asked for; its kind has not been checked when it may still be changed. */
   readonly object?: KubeObject;
   readonly oldObject?: KubeObject;
@@ -20,6 +25,10 @@ export type PatchOperation =
 export interface Answer {
   /** Why it may not be done at all, whatever the object says. */
   readonly denied?: string;
+  /** Why it cannot be done, given what there is beside the object. */
+  readonly impossible?: string;
+  /** Why it is to be tried again later. */
+  readonly notNow?: string;
   readonly errors?: readonly FieldError[];
   readonly patch?: readonly PatchOperation[];
   readonly warnings?: readonly string[];
@@ -37,9 +46,13 @@ export function readRequest(review: unknown): AdmissionRequest | undefined {
   if (!isRecord(request)) return undefined;
   const { uid, operation, userInfo, object, oldObject } = request;
   if (typeof uid !== 'string' || !isOperation(operation)) return undefined;
-  const user = isRecord(userInfo) && typeof userInfo['username'] === 'string' ? userInfo['username'] : '';
-  return { uid, operation, user, object: asObject(object), oldObject: asObject(oldObject) };
+  const user = isRecord(userInfo) ? text(userInfo['username']) : '';
+  const [namespace, name] = [text(request['namespace']), text(request['name'])];
+  const dryRun = request['dryRun'] === true;
+  return { uid, operation, user, namespace, name, dryRun, object: asObject(object), oldObject: asObject(oldObject) };
 }
+
+const text = (value: unknown) => (typeof value === 'string' ? value : '');
 
 function isOperation(value: unknown): value is Operation {
   return value === 'CREATE' || value === 'UPDATE' || value === 'DELETE' || value === 'CONNECT';
@@ -49,8 +62,9 @@ function asObject(value: unknown): KubeObject | undefined {
   return isRecord(value) && isRecord(value['metadata']) ? (value as KubeObject) : undefined;
 }
 
-export function reviewOf(uid: string, { denied, errors = [], patch = [], warnings = [] }: Answer): AdmissionReview {
-  const status = denied === undefined ? refusal(errors) : denial(denied);
+export function reviewOf(uid: string, answer: Answer): AdmissionReview {
+  const { errors = [], patch = [], warnings = [] } = answer;
+  const status = denial(answer) ?? refusal(errors);
   return {
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',
@@ -64,8 +78,11 @@ export function reviewOf(uid: string, { denied, errors = [], patch = [], warning
   };
 }
 
-function denial(message: string) {
-  return { status: 'Failure', code: 403, reason: 'Forbidden', message };
+function denial({ denied, impossible, notNow }: Answer) {
+  const failure = (code: number, reason: string, message: string) => ({ status: 'Failure', code, reason, message });
+  if (denied !== undefined) return failure(403, 'Forbidden', denied);
+  if (impossible !== undefined) return failure(400, 'BadRequest', impossible);
+  return notNow === undefined ? undefined : failure(429, 'TooManyRequests', notNow);
 }
 
 /** The texts of all, as KubeVirt joins them; the causes say the same to programs. */

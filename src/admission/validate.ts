@@ -1,23 +1,29 @@
 /** What we refuse. Objects come after their schema was asked: they have the shape of their kind. */
 import { duplicateWarnings, type VmName } from '#admission/duplicate-uuid.ts';
+import type { EvictionLookup } from '#admission/pod-evictions.ts';
 import type { ProtectionLookup } from '#admission/protected-deletes.ts';
 import type { AdmissionRequest, Answer } from '#admission/review.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import type { KubeVirt } from '#api/kubevirt/kind.ts';
 import { accountOf } from '#api/own-accounts.ts';
 import { validateKubeVirt } from '#api/validation/validate-kubevirt.ts';
+import {
+  migrationObstacle,
+  validateVirtualMachineInstanceMigration,
+} from '#api/validation/validate-virtual-machine-instance-migration.ts';
 import { validateVirtualMachineInstance } from '#api/validation/validate-virtual-machine-instance.ts';
 import { validateVirtualMachineRestore } from '#api/validation/validate-virtual-machine-restore.ts';
 import { validateVirtualMachineSnapshot } from '#api/validation/validate-virtual-machine-snapshot.ts';
 import { validateVirtualMachine, virtualMachineWarnings } from '#api/validation/validate-virtual-machine.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
-import type { KubeObject } from '#kube/meta.ts';
+import type { KubeObject, Stored } from '#kube/meta.ts';
 
 /** What the answers depend on beside the review; the server reads it. */
-export interface Lookup extends ProtectionLookup {
+export interface Lookup extends ProtectionLookup, EvictionLookup {
   configuration(): Configuration;
   /** `namespace/name` of every KubeVirt object. */
   kubevirts(): readonly string[];
@@ -25,6 +31,8 @@ export interface Lookup extends ProtectionLookup {
   vmsWithUuid(uuid: string): readonly VmName[];
   /** The VirtualMachineRestores of that VM that are not finished. */
   restoresOf(namespace: string, vmName: string): readonly { readonly name: string }[];
+  /** The migrations of that instance that are not final, as they are now. */
+  activeMigrationsOf(namespace: string, vmiName: string): Promise<readonly Stored<VirtualMachineInstanceMigration>[]>;
 }
 
 /** Who may do to instances what people may not. */
@@ -72,6 +80,23 @@ export function reviewVirtualMachineInstance(request: AdmissionRequest, lookup: 
     configuration: lookup.configuration(),
   };
   return { errors: validateVirtualMachineInstance(vmi, context) };
+}
+
+export async function reviewVirtualMachineInstanceMigration(
+  request: AdmissionRequest,
+  lookup: Lookup,
+): Promise<Answer> {
+  const { object: migration, old } = written<VirtualMachineInstanceMigration>(request);
+  if (migration === undefined) return {};
+  const errors = validateVirtualMachineInstanceMigration(migration, { old });
+  if (errors.length > 0 || old !== undefined) return { errors };
+  const { metadata, spec } = migration;
+  const [namespace, vmiName] = [metadata.namespace ?? request.namespace, spec.vmiName ?? ''];
+  const vmi = await lookup.instance(namespace, vmiName);
+  // Two at the same moment pass; their controller lets the older one go first.
+  const active = vmi === undefined ? [] : await lookup.activeMigrationsOf(namespace, vmiName);
+  const impossible = migrationObstacle(migration, { vmi, active });
+  return impossible === undefined ? {} : { impossible };
 }
 
 export function reviewKubeVirt(request: AdmissionRequest, lookup: Lookup): Answer {

@@ -400,3 +400,28 @@ test('refusals name whose verb it was', () => {
     `Operation cannot be fulfilled on virtualmachineinstance.kubevirt.io "db": ${why}`,
   ]);
 });
+
+for (const [on, owned, want] of [
+  ['virtualmachineinstance', true, '409 VM has an active migration'],
+  ['virtualmachineinstance', false, '409 VM has an active migration'],
+  ['virtualmachine', true, '409 VM has an active migration'],
+  // It is none of the VM's.
+  ['virtualmachine', false, 'allowed'],
+] as const) {
+  test(`${on}: while the ${owned ? '' : 'foreign '}instance migrates`, () => {
+    const volumes = [hot('data')];
+    const vmi = storedVmi({ spec: specOf({}, volumes), phase: 'Running', owned });
+    const world: CanWorld = {
+      name: 'db',
+      vm: storedVm(specOf({}, volumes)),
+      vmi: { ...vmi, status: { ...vmi.status, migrationState: { migrationUid: 'm' } } },
+    };
+    for (const [verb, options] of [
+      ['addvolume', adds('more')],
+      ['removevolume', { removed: 'data' }],
+    ] as const) {
+      const answer = can(verb, { ...world, options }, on);
+      assert.equal('denied' in answer ? `${answer.denied.code} ${answer.denied.message}` : 'allowed', want, verb);
+    }
+  });
+}

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { can, denialError, type CanWorld, type Step, type Verb, type VerbOptions } from '#api/can.ts';
+import type { MigrationState } from '#api/migration-state.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -31,7 +32,7 @@ function aVm(spec: Partial<VirtualMachine['spec']>, status?: VmStatus): Stored<V
 
 function aVmi(
   phase: VmiPhase | undefined,
-  { spec, paused = false }: { spec?: Partial<VmiSpec>; paused?: boolean } = {},
+  { spec, paused = false, moves }: { spec?: Partial<VmiSpec>; paused?: boolean; moves?: MigrationState } = {},
 ): Stored<VirtualMachineInstance> {
   const conditions = paused ? [{ type: 'Paused', status: 'True' as const }] : [];
   return {
@@ -39,7 +40,12 @@ function aVmi(
     kind: 'VirtualMachineInstance',
     metadata: { ...metadata, uid: 'vmi-uid', ownerReferences: [VM_REFERENCE] },
     spec: { domain: {}, ...spec },
-    status: { ...(phase === undefined ? {} : { phase }), nodeName: 'node-1', conditions },
+    status: {
+      ...(phase === undefined ? {} : { phase }),
+      nodeName: 'node-1',
+      conditions,
+      ...(moves === undefined ? {} : { migrationState: moves }),
+    },
   };
 }
 
@@ -48,7 +54,7 @@ function aStranger(): Stored<VirtualMachineInstance> {
   return { ...vmi, metadata: { ...vmi.metadata, ownerReferences: [{ ...VM_REFERENCE, uid: 'another' }] } };
 }
 
-/** `->X` the strategy becomes X; `[..]` the queue; `grace n` of the instance; `pod`; `node`. */
+/** `->X` the strategy becomes X; `[..]` the queue; `grace n` of the instance; `pod`; a migration; `node`. */
 function told(step: Step, { vm }: CanWorld): string {
   switch (step.do) {
     case 'patchVm': {
@@ -66,6 +72,8 @@ function told(step: Step, { vm }: CanWorld): string {
       return `grace ${step.patch.find(({ op }) => op === 'replace')?.value as number}`;
     case 'deletePod':
       return `pod ${step.gracePeriodSeconds}`;
+    case 'createMigration':
+      return `${step.generateName}* ${JSON.stringify(step.spec)}`;
     case 'callNode':
       return `${step.nodeName} ${step.verb}`;
   }
@@ -167,6 +175,9 @@ interface Case {
 }
 
 const queued: VmStatus = { stateChangeRequests: [{ action: 'Start' }] };
+
+const MOVES: MigrationState = { migrationUid: 'm' };
+const AWAY = '409 VMI is migrating';
 
 const cases: Record<string, Case> = {
   'an instance that nobody has looked at yet does not stand in the way of a start': {
@@ -320,6 +331,35 @@ const cases: Record<string, Case> = {
     verb: 'console',
     vmi: aVmi('Running', { spec: { domain: { devices: { autoattachSerialConsole: false } } } }),
     want: '400 No serial consoles are present.',
+  },
+  'a running VM gets a migration of its name': {
+    verb: 'migrate',
+    vmi: aVmi('Running'),
+    want: '202 kubevirt-migrate-vm-* {"vmiName":"db"}',
+  },
+  'to a node that has what is asked for': {
+    verb: 'migrate',
+    vmi: aVmi('Running'),
+    options: { addedNodeSelector: { zone: 'b' } },
+    want: '202 kubevirt-migrate-vm-* {"vmiName":"db","addedNodeSelector":{"zone":"b"}}',
+  },
+  'a VM without an instance goes nowhere': { verb: 'migrate', want: '404 not found' },
+  'nor does an instance that only has the name': { verb: 'migrate', vmi: aStranger(), want: '404 not found' },
+  'nor one that does not run yet': { verb: 'migrate', vmi: aVmi('Scheduled'), want: OFF },
+  'a guest on its way is not paused': { verb: 'pause', vmi: aVmi('Running', { moves: MOVES }), want: AWAY },
+  'nor unpaused': { verb: 'unpause', vmi: aVmi('Running', { paused: true, moves: MOVES }), want: AWAY },
+  'nor rebooted': { verb: 'softreboot', vmi: aVmi('Running', { moves: MOVES }), want: AWAY },
+  'nor reset': { verb: 'reset', vmi: aVmi('Running', { moves: MOVES }), want: AWAY },
+  'but its console is there': { verb: 'console', vmi: aVmi('Running', { moves: MOVES }), want: '200 node-1 console' },
+  'and it can be stopped': {
+    verb: 'stop',
+    vmi: aVmi('Running', { moves: MOVES }),
+    want: '202 ->Halted',
+  },
+  'a guest that has arrived is paused': {
+    verb: 'pause',
+    vmi: aVmi('Running', { moves: { ...MOVES, completed: true } }),
+    want: '200 node-1 pause',
   },
 };
 

@@ -4,18 +4,21 @@
  * Pure; reading the objects and writing are left to the caller.
  */
 import { console, pause, reset, softreboot, unpause, type Refusal } from '#api/can-instance.ts';
+import { migrate } from '#api/can-migrate.ts';
 import { addVolume, addVolumeToInstance, removeVolume, removeVolumeFromInstance } from '#api/can-volumes.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import type { Volume } from '#api/domain/volume.ts';
+import { isMigrating } from '#api/migration-state.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import { RUN_STRATEGIES, type RunStrategy, type StateChangeRequest } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { badRequest, conflict, forbidden, internalError, notFound, type ApiError } from '#kube/api-error.ts';
 import { controllerUid, type Stored } from '#kube/meta.ts';
 import { invariant } from '#lib/invariant.ts';
 
-export const VM_VERBS = ['start', 'stop', 'restart', 'addvolume', 'removevolume'] as const;
+export const VM_VERBS = ['start', 'stop', 'restart', 'migrate', 'addvolume', 'removevolume'] as const;
 export const VMI_VERBS = ['pause', 'unpause', 'softreboot', 'reset', 'console', 'addvolume', 'removevolume'] as const;
 export type VmVerb = (typeof VM_VERBS)[number];
 export type VmiVerb = (typeof VMI_VERBS)[number];
@@ -40,6 +43,8 @@ export interface VerbOptions {
   readonly gracePeriod?: number;
   /** restart */
   readonly gracePeriodSeconds?: number;
+  /** migrate: what the next node must have. */
+  readonly addedNodeSelector?: Readonly<Record<string, string>>;
   /** addvolume */
   readonly added?: AddedVolume;
   /** removevolume: the name of the volume, or of its claim. */
@@ -65,6 +70,12 @@ export type Step =
   | { readonly do: 'patchVmi'; readonly uid: string; readonly patch: readonly JsonPatchOperation[] }
   /** The running launcher pod of the instance (label CREATED_BY_LABEL); none is fine. */
   | { readonly do: 'deletePod'; readonly vmiUid: string; readonly gracePeriodSeconds: number }
+  /** With a name that the server makes. */
+  | {
+      readonly do: 'createMigration';
+      readonly generateName: string;
+      readonly spec: VirtualMachineInstanceMigration['spec'];
+    }
   /** The agent of the node that `vmi.status.nodeName` names. */
   | { readonly do: 'callNode'; readonly verb: VmiVerb; readonly nodeName: string };
 
@@ -155,15 +166,16 @@ const OF_VMS: Readonly<Record<VmVerb, Decide>> = {
   start: (world) => held(world, { stops: false }) ?? onVm(world, start),
   stop: (world) => held(world, { stops: true }) ?? onVm(world, stop),
   restart: (world) => badGrace(world) ?? held(world, { stops: false }) ?? onVm(world, restart),
+  migrate,
   addvolume: (world) => heldDisks(world, 'virtualmachine') ?? addVolume(world),
   removevolume: (world) => heldDisks(world, 'virtualmachine') ?? removeVolume(world),
 };
 
 const OF_INSTANCES: Readonly<Record<VmiVerb, Decide>> = {
-  pause: (world) => onVmi(world, 'pause', pause),
-  unpause: (world) => onVmi(world, 'unpause', unpause),
-  softreboot: (world) => onVmi(world, 'softreboot', softreboot),
-  reset: (world) => onVmi(world, 'reset', reset),
+  pause: (world) => onVmi(world, 'pause', inPlace(pause)),
+  unpause: (world) => onVmi(world, 'unpause', inPlace(unpause)),
+  softreboot: (world) => onVmi(world, 'softreboot', inPlace(softreboot)),
+  reset: (world) => onVmi(world, 'reset', inPlace(reset)),
   console: (world) => onVmi(world, 'console', console),
   addvolume: (world) => heldDisks(world, 'virtualmachineinstance') ?? addVolumeToInstance(world),
   removevolume: (world) => heldDisks(world, 'virtualmachineinstance') ?? removeVolumeFromInstance(world),
@@ -189,9 +201,16 @@ function held(world: CanWorld, { stops }: { readonly stops: boolean }): Denied |
   return restoreInProgress && !stops ? vmDenied(world, 409, HELD.runStateByRestore(restoreInProgress)) : undefined;
 }
 
-/** The disks that a snapshot takes stay as they are, also those that only the instance has. */
+/**
+ * The disks that a snapshot takes stay as they are, also those that only the instance has; and those of a guest on its
+ * way, for both sides must have the same.
+ */
 function heldDisks({ name, vm, vmi }: CanWorld, on: Target): Denied | undefined {
-  const concerned = on === 'virtualmachine' || (vmi !== undefined && vm?.metadata.uid === controllerUid(vmi));
+  const related = vmi !== undefined && vm?.metadata.uid === controllerUid(vmi);
+  const concerned = on === 'virtualmachine' || related;
+  if (isMigrating(vmi?.status?.migrationState) && (on === 'virtualmachineinstance' || related)) {
+    return { denied: { code: 409, message: 'VM has an active migration', on, name } };
+  }
   const { snapshotInProgress, restoreInProgress } = (concerned ? vm?.status : undefined) ?? {};
   if (snapshotInProgress) return { denied: { code: 409, message: HELD.disks(snapshotInProgress), on, name } };
   if (!restoreInProgress) return undefined;
@@ -316,6 +335,12 @@ function then(first: readonly Step[], next: Answer): Answer {
 
 function vmDenied({ name }: CanWorld, code: Denial['code'], message: string): Denied {
   return { denied: { code, message, on: 'virtualmachine', name } };
+}
+
+/** A guest on its way is left alone: what is done to it here might be lost there. */
+function inPlace(refuse: (vmi: VirtualMachineInstance) => Refusal): (vmi: VirtualMachineInstance) => Refusal {
+  return (vmi) =>
+    refuse(vmi) ?? (isMigrating(vmi.status?.migrationState) ? { code: 409, message: 'VMI is migrating' } : undefined);
 }
 
 function onVmi(world: CanWorld, verb: VmiVerb, refuse: (vmi: VirtualMachineInstance) => Refusal): Answer {

@@ -6,5 +6,5 @@ export const accountOf = (name: string) => `system:serviceaccount:${SYSTEM_NAMES
 /** The only writer of marks (PROTECTED_VMS_ANNOTATION). */
 export const PROTECTION_ACCOUNT = accountOf('protection-controller');
 
-/** Who puts other disks in the place of those of a VM, because somebody asked for it: protected VMs are restored, too. */
-export const CLAIM_REPLACERS: readonly string[] = [accountOf('restore-controller')];
+/** Who puts other claims in the place of those of a VM: protected VMs are restored, and migrated, too. */
+export const CLAIM_REPLACERS: readonly string[] = [accountOf('restore-controller'), accountOf('migration-controller')];

@@ -31,7 +31,10 @@ export function volumeMoves(
 }
 
 function moveOf(volume: Volume, disk: Disk, volumeOf: (claimName: string) => PersistentVolume | undefined): VolumeMove {
-  if (volume.cloudInitNoCloud !== undefined) return { is: 'content' };
+  // On a disk that is not only read the guest may have written.
+  if (volume.cloudInitNoCloud !== undefined) {
+    return isOnlyRead(volume, disk) ? { is: 'content' } : { is: 'moves', overlay: false };
+  }
   if (volume.emptyDisk !== undefined) return { is: 'moves', overlay: false };
   if (volume.hostDisk !== undefined) return stays(volume, 'a hostDisk is a file of its node');
   if (volume.directLun !== undefined) return stays(volume, 'a directLun is a device of its node');

@@ -1,6 +1,8 @@
 /** Makes what an import plans, step by step; where a step fails, what was made is taken back, and told of. */
 import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
+import { STATE_VOLUME } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { ownedByVm } from '#api/virtual-machine/owner.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { uploadDisk } from '#cli/disk-transfer.ts';
 import { CommandError } from '#cli/flags.ts';
@@ -30,19 +32,21 @@ export async function carryOutImport(
 ): Promise<void> {
   const made: Made[] = [];
   try {
-    await create(api, plan, made);
-    await fill(api, plan, files, options);
+    const vmUid = await create(api, plan, made);
+    await fill(api, plan, files, { ...options, vmUid });
   } catch (cause) {
     throw await takenBack(api, made, cause);
   }
 }
 
 /** The VM is tried first, without making it: most of what can be wrong is wrong with it. */
-async function create(api: Api, { vm, claims }: ImportPlan, made: Made[]): Promise<void> {
+async function create(api: Api, { vm, claims }: ImportPlan, made: Made[]): Promise<string> {
   const at = (type: ResourceType) => collectionPath(type, api.namespace);
   await api.post(`${at(VIRTUAL_MACHINES)}?dryRun=All`, vm);
   for (const claim of claims) made.push(await createOne(api, PERSISTENT_VOLUME_CLAIMS, claim));
-  made.push(await createOne(api, VIRTUAL_MACHINES, vm));
+  const own = await createOne(api, VIRTUAL_MACHINES, vm);
+  made.push(own);
+  return own.uid;
 }
 
 async function createOne(api: Api, type: ResourceType, object: KubeObject): Promise<Made> {
@@ -57,7 +61,7 @@ async function fill(
   api: Api,
   { vm, uploads }: ImportPlan,
   files: ImportSource['files'],
-  options: ProgressOptions,
+  options: ProgressOptions & { readonly vmUid: string },
 ): Promise<void> {
   const byFile = new Map(uploads.map((upload) => [upload.file, upload]));
   if (byFile.size === 0) return;
@@ -65,18 +69,25 @@ async function fill(
     const upload = byFile.get(name);
     if (upload === undefined) continue;
     byFile.delete(name);
-    const told = withProgress(`disk ${upload.volume}`, size, content, options);
+    const what = upload.volume === STATE_VOLUME ? 'persistent state' : `disk ${upload.volume}`;
+    const told = withProgress(what, size, content, options);
     await uploadDisk(api, { vm: vm.metadata.name, volume: upload.volume }, { size, format: upload.format }, told);
   }
   if (byFile.size > 0) throw new CommandError(`the file ${[...byFile.keys()].join(', ')} is not there any more`);
   // Last, and all together: a machine that has some of its disks is none.
-  for (const upload of uploads) await release(api, upload);
+  const owner = { name: vm.metadata.name, uid: options.vmUid };
+  for (const upload of uploads) await release(api, upload, owner);
 }
 
-/** The claim has its content: guests may have it. */
-async function release(api: Api, { claim }: Upload): Promise<void> {
+/** The claim has its content: guests may have it. State belongs to the very VM, and is nobody's after it. */
+async function release(
+  api: Api,
+  { claim, volume }: Upload,
+  owner: { readonly name: string; readonly uid: string },
+): Promise<void> {
   const path = objectPath(PERSISTENT_VOLUME_CLAIMS, { namespace: api.namespace, name: claim });
-  await api.patch(path, { metadata: { annotations: { [UPLOAD_ANNOTATION]: null } } });
+  const owned = volume === STATE_VOLUME ? { ownerReferences: [ownedByVm({ metadata: owner })] } : {};
+  await api.patch(path, { metadata: { annotations: { [UPLOAD_ANNOTATION]: null }, ...owned } });
 }
 
 /** In reverse: the VM goes before its claims. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { integerFlag, listFlag, parseArgs, switchFlag, textFlag } from '#cli/flags.ts';
+import { integerFlag, listFlag, pairsFlag, parseArgs, switchFlag, textFlag } from '#cli/flags.ts';
 
 const table = {
   namespace: textFlag({ name: 'namespace', short: 'n', help: '' }, 'string'),
@@ -56,4 +56,14 @@ test('a list has all that was said, in order, and is empty where nothing was', (
     'e=f',
   ]);
   assert.deepEqual(parseArgs(table, []).flags.claim, []);
+});
+
+test('pairs are gathered from all that was said; the last word on a key counts', () => {
+  const table = { selector: pairsFlag({ name: 'selector', help: '' }, 'stringToString') };
+  const pairs = (...argv: string[]) => parseArgs(table, argv).flags.selector;
+  assert.equal(pairs(), undefined);
+  assert.deepEqual(pairs('--selector', 'a=b, c=d=e', '--selector=a=z,f='), { a: 'z', c: 'd=e', f: '' });
+  assert.deepEqual(Object.keys(pairs('--selector=__proto__=x') ?? {}), ['__proto__']);
+  const message = 'invalid argument "a=b,c" for "--selector" flag: c must be formatted as key=value';
+  assert.throws(() => pairs('--selector=a=b,c'), { name: 'CommandError', message });
 });

@@ -48,6 +48,24 @@ export function listFlag(named: Named, value: string): Flag<readonly string[]> {
   return { ...named, value, fallback: [], parse: (text, _, before = []) => [...before, text] };
 }
 
+/** `a=b,c=d`; may be given several times, and the last word on a key counts. Undefined where it is not given. */
+export function pairsFlag(named: Named, value: string): Flag<Readonly<Record<string, string>> | undefined> {
+  return {
+    ...named,
+    value,
+    fallback: undefined,
+    parse(text, shown, before) {
+      const pairs = text.split(',').map((pair): [string, string] => {
+        const equals = pair.indexOf('=');
+        if (equals < 0) throw invalidArgument(text, shown, `${pair} must be formatted as key=value`);
+        return [pair.slice(0, equals).trim(), pair.slice(equals + 1)];
+      });
+      // fromEntries makes fields of their own of all keys, whatever they are.
+      return Object.fromEntries([...Object.entries(before ?? {}), ...pairs]);
+    },
+  };
+}
+
 export function integerFlag<F extends number | undefined>(named: Named, fallback: F): Flag<number | F> {
   return {
     ...named,

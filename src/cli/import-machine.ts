@@ -32,6 +32,12 @@ export const importFlags = {
     name: 'new-identity',
     help: 'Make another machine of the same hardware: with a uuid, serial and MAC addresses of its own.',
   }),
+  keepState: switchFlag({
+    name: 'keep-state',
+    help:
+      'With --new-identity: take over the persistent state, too. It is left out unless set, because the keys in a TPM ' +
+      'identify the machine, and what is sealed with them would open for both.',
+  }),
   dryRun: switchFlag({ name: 'dry-run', help: 'Print what would be made, as YAML, and make nothing.' }),
 };
 
@@ -44,8 +50,8 @@ export function importOptions(flags: Flags, namespace: string): ImportOptions {
     if (typeof parsed === 'string') throw new CommandError(parsed);
     return parsed;
   };
-  const { name, storageClass, newIdentity } = flags;
-  return { namespace, name, storageClass, newIdentity, claims: pairs('claim'), networks: pairs('network') };
+  const { name, storageClass, newIdentity, keepState } = flags;
+  return { namespace, name, storageClass, newIdentity, keepState, claims: pairs('claim'), networks: pairs('network') };
 }
 
 export interface ImportParts {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
+import { STATE_LABEL, STATE_VOLUME } from '#api/persistent-state.ts';
 import { parsePairs, planImport, type ImportOptions } from '#cli/import-plan.ts';
 import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
 
@@ -67,6 +68,32 @@ test('a disk whose content is in a claim needs neither claim nor file', () => {
   assert.deepEqual(plan.vm.spec.template.spec?.volumes, [
     { name: 'root', persistentVolumeClaim: { claimName: 'mine' } },
   ]);
+});
+
+test('the persistent state is put into a claim of its own, but not into that of another machine', () => {
+  const state = { tpm: true, efi: false, file: 'db-state.bin', sizeBytes: 7 };
+  const planned = (more: Partial<ImportOptions>) => {
+    const plan = planImport(aMachine([], { tpm: true, state }), options(more), { canUpload: true });
+    assert.ok(!('faults' in plan));
+    return {
+      uploads: plan.uploads.map(({ volume, file }) => [volume, file]),
+      claims: plan.claims.map(({ metadata }) => [
+        metadata.labels?.[STATE_LABEL],
+        metadata.annotations?.[UPLOAD_ANNOTATION],
+      ]),
+      told: plan.notes.filter((note) => note.includes('persistent state')).length,
+      tpm: plan.vm.spec.template.spec?.domain.devices?.tpm,
+    };
+  };
+  const taken = { uploads: [[STATE_VOLUME, 'db-state.bin']], told: 0, tpm: { persistent: true } };
+  assert.deepEqual(planned({}), { ...taken, claims: [['db', 'true']] });
+  assert.deepEqual(planned({ name: 'copy', newIdentity: true, keepState: true }), {
+    ...taken,
+    claims: [['copy', 'true']],
+  });
+  const left = planned({ newIdentity: true });
+  assert.deepEqual([left.uploads, left.claims, left.tpm], [[], [], { persistent: true }]);
+  assert.ok(left.told > 0);
 });
 
 test('a new identity is that of another machine with the same places', () => {

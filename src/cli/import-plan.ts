@@ -3,9 +3,11 @@
  * found before anything is made. Pure.
  */
 import { DISK_STREAM_FORMATS, UPLOAD_ANNOTATION, type DiskStreamFormat } from '#api/disk-stream.ts';
+import { STATE_VOLUME } from '#api/persistent-state.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { bounded, FormatError, quoted } from '#formats/faults.ts';
 import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
+import { stateClaimFor } from '#formats/vm/state-manifests.ts';
 import { toManifests } from '#formats/vm/to-manifests.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { nameErrors } from '#kube/names.ts';
@@ -20,6 +22,8 @@ export interface ImportOptions {
   readonly networks: ReadonlyMap<string, string>;
   /** Another machine with the same hardware: no uuid, serial and MAC addresses of the file. */
   readonly newIdentity: boolean;
+  /** The persistent state of the file goes to that other machine, too. */
+  readonly keepState?: boolean;
 }
 
 /** A file that goes into a volume. */
@@ -44,19 +48,23 @@ export function planImport(
   { canUpload }: { readonly canUpload: boolean },
 ): ImportPlan | { readonly faults: readonly string[] } {
   const faults = [...nameFaults(machine, options), ...claimFaults(machine, options, canUpload)];
-  const known = options.newIdentity ? withoutIdentity(machine) : machine;
+  const known = options.newIdentity ? withoutIdentity(machine, options) : machine;
+  const leftOut = machine.state?.file !== undefined && known.state?.file === undefined ? [STATE_LEFT] : [];
   const name = options.name ?? machine.name;
   const { namespace, storageClass, claims: claimNames, networks } = options;
   try {
     const made = toManifests(known, { name, namespace, claimNames, networks, ...(storageClass && { storageClass }) });
     if (faults.length > 0) return { faults: bounded(faults) };
-    const uploads = machine.disks.flatMap((disk) => uploadOf(disk, made.vm, options));
+    const uploads = [
+      ...machine.disks.flatMap((disk) => uploadOf(disk, made.vm, options)),
+      ...(canUpload ? stateUpload(known, name) : []),
+    ];
     const awaiting = new Set(uploads.map(({ claim }) => claim));
     return {
       vm: { ...made.vm, metadata: { ...made.vm.metadata, name } },
       claims: made.claims.map((claim) => (awaiting.has(claim.metadata.name ?? '') ? awaitingUpload(claim) : claim)),
       uploads,
-      notes: [...machine.notes, ...made.notes],
+      notes: [...machine.notes, ...made.notes, ...leftOut],
     };
   } catch (error) {
     if (!(error instanceof FormatError)) throw error;
@@ -103,9 +111,18 @@ function awaitingUpload(claim: PersistentVolumeClaim): PersistentVolumeClaim {
 }
 
 /** What makes it another machine; where its devices are stays. */
-function withoutIdentity(machine: MachineDescription): MachineDescription {
-  const { uuid: _uuid, serial: _serial, ...rest } = machine;
-  return { ...rest, nics: machine.nics.map(({ mac: _mac, ...nic }) => nic) };
+function withoutIdentity(machine: MachineDescription, { keepState }: ImportOptions): MachineDescription {
+  const { uuid: _uuid, serial: _serial, state, ...rest } = machine;
+  const kept = keepState === true ? state : state && { tpm: state.tpm, efi: state.efi };
+  return { ...rest, ...(kept && { state: kept }), nics: machine.nics.map(({ mac: _mac, ...nic }) => nic) };
+}
+
+/** The keys in a TPM say who a machine is: two that have them are taken for one. */
+const STATE_LEFT = 'the persistent state is left out, because it is part of the identity; --keep-state takes it over';
+
+function stateUpload({ state }: MachineDescription, vmName: string): Upload[] {
+  if (state?.file === undefined) return [];
+  return [{ volume: STATE_VOLUME, claim: stateClaimFor(vmName), file: state.file, format: 'raw' }];
 }
 
 /** `disk=claim` and `network=bridge`. Returns what is wrong as a text. */

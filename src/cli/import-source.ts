@@ -67,8 +67,9 @@ async function openOvf(path: string, claimed: ReadonlySet<string>): Promise<Impo
   const machine = readOvf(await readWhole(path, XML_LIMITS.bytes));
   const sizes = new Map<string, number>();
   const [faults, names]: [string[], Set<string>] = [[], new Set()];
-  for (const { name, file } of machine.disks) {
-    if (file === undefined || claimed.has(name)) continue;
+  const disks = machine.disks.filter(({ name }) => !claimed.has(name));
+  for (const { file } of [...disks, { file: machine.state?.file }]) {
+    if (file === undefined) continue;
     const size = await fileSize(join(dirname(path), file)).catch(() => undefined);
     if (size === undefined) continue;
     names.add(file);
@@ -93,9 +94,15 @@ function missingOf(
   claimed: ReadonlySet<string>,
   why: string,
 ): string[] {
+  const { file: state } = machine.state ?? {};
+  const lost = state === undefined || names.has(state) ? [] : [state];
   const needed = { disks: machine.disks.filter(({ name, lun }) => !claimed.has(name) && lun === undefined) };
-  return missingFiles(needed, names).map((file) => {
+  const ofDisks = missingFiles(needed, names).map((file) => {
     const disk = needed.disks.find((one) => one.file === file);
     return `the file ${JSON.stringify(file)} of the disk ${disk?.name} is missing: ${why}; --claim ${disk?.name}=CLAIM names a claim with its content`;
   });
+  return [
+    ...ofDisks,
+    ...lost.map((file) => `the file ${JSON.stringify(file)} of the persistent state is missing: ${why}`),
+  ];
 }

@@ -7,6 +7,8 @@ import { console } from '#cli/commands/console.ts';
 import { exportGroup } from '#cli/commands/export.ts';
 import { identity } from '#cli/commands/identity.ts';
 import { importGroup } from '#cli/commands/import.ts';
+import { migrateCancel } from '#cli/commands/migrate-cancel.ts';
+import { migrate } from '#cli/commands/migrate.ts';
 import { pause } from '#cli/commands/pause.ts';
 import { protect } from '#cli/commands/protect.ts';
 import { removeVolume } from '#cli/commands/removevolume.ts';
@@ -33,6 +35,8 @@ export const commands: readonly CommandEntry[] = [
   exportGroup,
   identity,
   importGroup,
+  migrate,
+  migrateCancel,
   pause,
   protect,
   removeVolume,

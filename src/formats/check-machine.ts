@@ -1,6 +1,7 @@
 /** What makes a description impossible: contradictions within it, and what no machine can be. All are told at once. Pure. */
 import { DISK_BUSES } from '#api/domain/disk.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
+import { MAX_STATE_ARCHIVE_BYTES } from '#api/snapshot-state.ts';
 import { placeOf } from '#formats/address-text.ts';
 import { quoted, repeated } from '#formats/faults.ts';
 import { nameErrors } from '#kube/names.ts';
@@ -35,6 +36,7 @@ export function machineFaults(machine: MachineDescription): string[] {
       .map(({ name }) => `${quoted(name)} is no name of a device`),
     ...disks.flatMap(diskFaults),
     ...repeated(disks.flatMap(({ file }) => file ?? [])).map((file) => `two disks have the file ${quoted(file)}`),
+    ...stateFaults(machine),
     ...repeated(disks.flatMap(({ lun }) => lun?.guid ?? lun?.uuid ?? [])).map(
       (id) => `two disks are the LUN ${quoted(id)}`,
     ),
@@ -78,6 +80,17 @@ function diskFaults({ name, media, bus, sizeBytes, serial, lun }: DescribedDisk)
     faults.push(`${who}: a lun has a guid or a uuid`);
   }
   return faults;
+}
+
+function stateFaults({ state, tpm, firmware, disks }: MachineDescription): string[] {
+  if (state === undefined) return [];
+  const disk = disks.find(({ file }) => file !== undefined && file === state.file);
+  return [
+    ...(state.tpm && !tpm ? ['the state of a TPM is kept, but there is none'] : []),
+    ...(state.efi && firmware === 'bios' ? ['EFI variables are kept, but the firmware is a BIOS'] : []),
+    ...(disk === undefined ? [] : [`the persistent state is in the file of the disk ${quoted(disk.name)}`]),
+    ...((state.sizeBytes ?? 0) > MAX_STATE_ARCHIVE_BYTES ? ['the file of the persistent state is too large'] : []),
+  ];
 }
 
 function nicFaults({ name, mac }: DescribedNic): string[] {

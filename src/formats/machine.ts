@@ -47,6 +47,15 @@ export interface DescribedNic {
   readonly plugged: boolean;
 }
 
+/** What of the machine outlives its restarts besides its disks. */
+export interface DescribedState {
+  readonly tpm: boolean;
+  readonly efi: boolean;
+  /** The archive of it (node/volumes/state-archive.ts), a path relative to the OVF. Absent: both begin anew. */
+  readonly file?: string;
+  readonly sizeBytes?: number;
+}
+
 export interface MachineSource {
   readonly format: 'ovf' | 'libvirt' | 'vm';
   readonly product?: string;
@@ -65,6 +74,8 @@ export interface MachineDescription {
   readonly firmware: FirmwareKind;
   /** Whether there is a row of type tpm. */
   readonly tpm: boolean;
+  /** Absent where neither is kept. */
+  readonly state?: DescribedState;
   readonly disks: readonly DescribedDisk[];
   readonly nics: readonly DescribedNic[];
   /** All devices, disks and interfaces included, with the addresses that are known. */

@@ -140,12 +140,17 @@ export interface Volumes {
    * write. A repeated call empties it: only while no copy goes on.
    */
   makeSnapshotFile(place: SnapshotPlace): Promise<string>;
-  /** Copies the medium of a volume that no guest has open. What an earlier try left is made anew. */
+  /**
+   * Copies the medium of a volume that no guest has open; or the state of a VM that it holds, which the guest of this
+   * domain may have. What an earlier try left is made anew.
+   */
   takeSnapshot(
     volume: Stored<PersistentVolume>,
     place: SnapshotPlace,
-    options: { signal?: AbortSignal },
+    options: { signal?: AbortSignal; state?: { readonly domainId?: string | undefined } },
   ): Promise<void>;
+  /** Whether such a copy of a state is there, sealed or not. Absent where disks are only pretended. */
+  hasStateSnapshot?(place: SnapshotPlace): Promise<boolean>;
   /**
    * The copy is complete and stays: it is on disk when this resolves. How large a volume from it is, in bytes. Throws
    * SnapshotUnusable where there is none, or it is no good; trying again helps only with other errors.

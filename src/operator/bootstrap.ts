@@ -55,7 +55,7 @@ function informerRules(): PolicyRule[] {
     ...operatorRules().flatMap(({ apiGroups = [], resources = [], verbs }) =>
       verbs.includes('watch') ? [{ apiGroups, resources, verbs: look }] : [],
     ),
-    rule(look, KUBEVIRT_GROUP, 'virtualmachines', 'virtualmachineinstances'),
+    rule(look, KUBEVIRT_GROUP, 'virtualmachines', 'virtualmachineinstances', 'virtualmachineinstancemigrations'),
     rule(look, IDENTITY_GROUP, 'virtualmachineidentities'),
     rule(look, CORE, 'pods', 'nodes', 'persistentvolumes', 'persistentvolumeclaims', 'namespaces'),
     rule(look, STORAGE, 'storageclasses'),

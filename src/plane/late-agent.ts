@@ -24,6 +24,10 @@ export function lateAgent(): { readonly agent: EndpointAgent; is(agent: Endpoint
         open: async (namespace, claim) => await disksOf(now()).open(namespace, claim),
         replace: async (namespace, claim) => await disksOf(now()).replace(namespace, claim),
       },
+      // Until the agent is there, nobody is let in: whoever comes tries again.
+      get migrations() {
+        return real?.migrations;
+      },
       host: {
         async call(verb, parameters, options) {
           const { host } = now();

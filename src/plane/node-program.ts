@@ -2,13 +2,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createHttpTransport } from '#client/http.ts';
-import { loadKubeconfig } from '#client/kubeconfig.ts';
+import type { Client } from '#client/client.ts';
+import { loadKubeconfig, type ClusterAccess } from '#client/kubeconfig.ts';
 import { createClient } from '#client/rest-client.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { startNodeAgent } from '#node/agent/node-agent.ts';
 import { startHostSocket } from '#node/host-api/host-socket.ts';
-import { copyImages } from '#node/hypervisor/fake/copy-images.ts';
+import { copyImages, realImages } from '#node/hypervisor/fake/copy-images.ts';
 import { createFakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { createQemuHypervisor } from '#node/hypervisor/qemu/qemu-hypervisor.ts';
@@ -17,6 +18,7 @@ import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
 import { createVolumes } from '#node/volumes/volumes.ts';
 import { placeGuestFiles } from '#plane/guest-files.ts';
 import { lateAgent } from '#plane/late-agent.ts';
+import { createPeers, type OpenPeers } from '#plane/peers.ts';
 import { ensureNodeDirs, readEndpointCertificate } from '#plane/node-dir.ts';
 
 export interface NodeProgramOptions {
@@ -74,9 +76,12 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
     ends.push(() => endpoint.stop());
     const socket = await startHostSocket({ dir: nodeDir, agent: late.agent, log });
     ends.push(() => socket.stop());
+    const client = createClient(transport);
+    const peers = peersOf(access, client, clock);
+    if (peers !== undefined) ends.push(() => peers.close());
     const agent = await startNodeAgent({
       name,
-      client: createClient(transport),
+      client,
       hypervisor,
       volumes: await createVolumes({ nodeName: name, nodeDir, sharedDir, guestUser, log }),
       guest: await placeGuestFiles(guestDir, nodeDir),
@@ -86,6 +91,7 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
       runProgram: nativeProgram({ command: options.program, cwd: nodeDir }),
       clock,
       log,
+      ...(peers && { peers }),
       ...(options.signal === undefined ? {} : { signal: options.signal }),
     });
     late.is(agent);
@@ -97,9 +103,16 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
   }
 }
 
+/** Nodes know each other by the certificates with which they come to the API, too. */
+function peersOf(access: ClusterAccess, client: Client, clock: Clock): OpenPeers | undefined {
+  const { clientCertificate: cert, clientKey: key, certificateAuthority: ca } = access;
+  if (cert === undefined || key === undefined || ca === undefined) return undefined;
+  return createPeers({ client, cert, key, ca, clock });
+}
+
 function createHypervisor(options: NodeProgramOptions, guestUser: typeof GUEST_USER | undefined): Hypervisor {
   const { nodeDir, accel, clock, log } = options;
   if (options.hypervisor === 'fake')
-    return createFakeHypervisor({ clock, dir: join(nodeDir, 'simulated'), copyImages });
+    return createFakeHypervisor({ clock, dir: join(nodeDir, 'simulated'), copyImages, images: realImages });
   return createQemuHypervisor({ dir: join(nodeDir, 'domains'), accel, guestUser, clock, log });
 }

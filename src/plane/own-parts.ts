@@ -20,6 +20,7 @@ import { keyOf, objectKey } from '#client/object-key.ts';
 import { createClient } from '#client/rest-client.ts';
 import { DEVICE_MAP, deviceMapController } from '#controllers/device-map/device-map.ts';
 import type { HostReader } from '#controllers/device-map/host-reader.ts';
+import { migrationController } from '#controllers/migration/migration-controller.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import { protectionController } from '#controllers/protection/protection-controller.ts';
 import { restoreController } from '#controllers/restore/restore-controller.ts';
@@ -41,6 +42,7 @@ import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
 import { WEBHOOK_SERVICE } from '#operator/objects/webhooks.ts';
 import { operatorController, served } from '#operator/operator-controller.ts';
 import { createHostReader } from '#plane/host-reader.ts';
+import { evacuationMark, migrationLookup } from '#plane/migration-lookup.ts';
 import type { RunningController } from '#runtime/controller.ts';
 import { EventRecorder } from '#runtime/events.ts';
 import { Metrics } from '#runtime/metrics.ts';
@@ -68,6 +70,7 @@ export interface OwnParts {
 const CONTROLLERS = (hosts: HostReader): readonly PlaneController[] => [
   vmController,
   vmiController,
+  migrationController,
   deviceMapController(hosts),
   storageController,
   volumeSnapshotController,
@@ -159,7 +162,7 @@ function knownTo(informer: SharedInformers['of']): Known {
 }
 
 function webhook(options: OwnPartsOptions, known: { readonly now?: Known }) {
-  const reader = accountClient(options, WEBHOOK_SERVICE);
+  const client = accountClient(options, WEBHOOK_SERVICE);
   const lookup: Lookup = {
     configuration: () => configurationOf(known.now?.kubevirts.get(`${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`)),
     kubevirts: () => (known.now?.kubevirts.list() ?? []).map((object) => objectKey(object)),
@@ -171,9 +174,11 @@ function webhook(options: OwnPartsOptions, known: { readonly now?: Known }) {
     restoresOf: (namespace, name) =>
       (known.now?.restores.byIndex(UNFINISHED_BY_VM, keyOf({ namespace, name })) ?? []).map(({ metadata }) => metadata),
     protectedVms: async (query) =>
-      (await reader.list(VIRTUAL_MACHINES, { ...query, labelSelector: PROTECTED_SELECTOR })).items,
+      (await client.list(VIRTUAL_MACHINES, { ...query, labelSelector: PROTECTED_SELECTOR })).items,
+    ...migrationLookup(client),
   };
-  const parts = { lookup, newUuid: newUid, now: () => timestamp(options.clock.now()) };
+  const markForEvacuation = evacuationMark(client);
+  const parts = { lookup, markForEvacuation, newUuid: newUid, now: () => timestamp(options.clock.now()) };
   return { review: (path: string, review: unknown) => reviewAdmission(path, review, parts) };
 }
 

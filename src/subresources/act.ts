@@ -13,11 +13,12 @@ import {
 } from '#api/can.ts';
 import { CREATED_BY_LABEL, KUBEVIRT_GROUP } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import type { Client } from '#client/client.ts';
 import { ApiError, conflict, isApiError, isUnfitPatch, MODIFIED } from '#kube/api-error.ts';
 import { PODS } from '#kube/core-kinds.ts';
-import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { apiVersionOf, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
 import type { NodeConnections, NodeRequest } from '#subresources/node-connections.ts';
 import type { AskedOptions } from '#subresources/read-options.ts';
 import type { Resource } from '#subresources/route.ts';
@@ -97,6 +98,8 @@ async function perform(parts: ActParts, asked: Asked, step: Step): Promise<void>
       return await patch(parts, asked, VIRTUAL_MACHINE_INSTANCES, step);
     case 'deletePod':
       return await deletePods(parts, asked, step);
+    case 'createMigration':
+      return await createMigration(parts, asked, step);
     case 'callNode':
       if (!asked.options.dryRun) await parts.nodes.put(nodeRequest(asked, step.nodeName));
   }
@@ -112,6 +115,16 @@ async function patch(
   const body = [{ op: 'test', path: '/metadata/uid', value: uid }, ...operations];
   const options = { dryRun, signal, ...(subresource === undefined ? {} : { subresource }) };
   await client.patch(type, { namespace, name }, { type: 'json', body }, options);
+}
+
+async function createMigration(
+  { client }: ActParts,
+  { namespace, options: { dryRun }, signal }: Asked,
+  { generateName, spec }: Extract<Step, { do: 'createMigration' }>,
+): Promise<void> {
+  const type = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
+  const metadata = { namespace, generateName };
+  await client.create(type, { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec }, { dryRun, signal });
 }
 
 type DeletePod = Extract<Step, { do: 'deletePod' }>;

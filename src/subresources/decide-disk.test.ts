@@ -40,12 +40,32 @@ interface Case {
   vm?: Stored<VirtualMachine>;
   vmi?: VirtualMachineInstance;
   volume?: string;
+  state?: Stored<PersistentVolumeClaim>;
   want: string;
 }
+const aState = (labels: object) =>
+  ({ metadata: { ...meta, name: 'the-state', labels } }) as Stored<PersistentVolumeClaim>;
+const STATE = { volume: 'persistent-state-for-this-vm', state: aState({ 'persistent-state-for': 'db' }) };
 const cases: Record<string, Case> = {
   'a disk of a stopped VM': { want: 'db-root' },
   'a disk of one that has ended': { vmi: aVmi('Succeeded'), want: 'db-root' },
   'a disk of one beside a stranger of its name': { vmi: aVmi('Running', 'other'), want: 'db-root' },
+  'the persistent state of a stopped VM': { ...STATE, want: 'the-state' },
+  'the persistent state of a running VM': {
+    ...STATE,
+    vmi: aVmi('Running'),
+    want: '409 VM is running: stop it, or take a snapshot and export that',
+  },
+  'the persistent state that it has not': {
+    ...STATE,
+    state: undefined,
+    want: '404 persistentvolumeclaims "persistent-state-for-this-vm" not found',
+  },
+  'the persistent state in a claim that could be a disk': {
+    ...STATE,
+    state: aState({}),
+    want: '409 it has no label (persistent-state-for: db)',
+  },
   'no volume': { volume: '', want: '400 exportdisk needs the name of a volume: ?volume=NAME' },
   'a volume that it has not': { volume: 'x', want: '400 VM has no volume "x"' },
   'a volume without a claim': {
@@ -80,9 +100,9 @@ const cases: Record<string, Case> = {
     want: '409 VM is being deleted',
   },
 };
-for (const [title, { verb = 'exportdisk', vm = aVm(), vmi, volume = 'root', want }] of Object.entries(cases)) {
+for (const [title, { verb = 'exportdisk', vm = aVm(), vmi, volume = 'root', state, want }] of Object.entries(cases)) {
   test(`decides on ${title}`, () => {
-    const answer = claimToOpen({ verb, vm, vmi, volume });
+    const answer = claimToOpen({ verb, vm, vmi, volume, state });
     if (!(answer instanceof ApiError)) return assert.equal(answer.claim, want);
     assert.match(
       `${answer.code} ${answer.message}`,

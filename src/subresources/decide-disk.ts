@@ -3,9 +3,11 @@ import { HELD, isFinal, runStrategyOf } from '#api/can.ts';
 import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
 import { UPLOAD_ANNOTATION, type DiskVerb } from '#api/disk-stream.ts';
 import { KUBEVIRT_GROUP, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import { STATE_LABEL, STATE_VOLUME, stateKeyOf } from '#api/persistent-state.ts';
+import { isMarkedAsState } from '#api/snapshot-state.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { badRequest, conflict, type ApiError } from '#kube/api-error.ts';
+import { ApiError, badRequest, conflict, notFound } from '#kube/api-error.ts';
 import { findCondition } from '#kube/conditions.ts';
 import type { Node, PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
@@ -15,18 +17,17 @@ export interface DiskAsked {
   readonly vm: Stored<VirtualMachine>;
   readonly vmi?: VirtualMachineInstance | undefined;
   readonly volume: string;
+  /** The claim that holds the persistent state of the VM, where there is one with something in it. */
+  readonly state?: Stored<PersistentVolumeClaim> | undefined;
 }
 
 /** The name of the claim, or why not. */
-export function claimToOpen({ verb, vm, vmi, volume }: DiskAsked): { readonly claim: string } | ApiError {
+export function claimToOpen(asked: DiskAsked): { readonly claim: string } | ApiError {
+  const { verb, vm, vmi, volume } = asked;
   const refused = (why: string) => conflict({ group: KUBEVIRT_GROUP, plural: 'virtualmachine' }, vm.metadata.name, why);
   if (volume === '') return badRequest(`${verb} needs the name of a volume: ?volume=NAME`);
-  const found = vm.spec.template.spec?.volumes?.find(({ name }) => name === volume);
-  if (found === undefined) return badRequest(`VM has no volume ${JSON.stringify(volume)}`);
-  const claim = found.persistentVolumeClaim?.claimName;
-  if (claim === undefined) {
-    return badRequest(`volume ${JSON.stringify(volume)} is not of a PersistentVolumeClaim: it has no content to keep`);
-  }
+  const claim = volume === STATE_VOLUME ? stateClaim(asked) : diskClaim(asked);
+  if (claim instanceof ApiError) return claim;
   if (isDeleting(vm)) return refused('VM is being deleted');
   const runs = vmi !== undefined && controllerUid(vmi) === vm.metadata.uid && !isFinal(vmi);
   if (runs) {
@@ -40,6 +41,25 @@ export function claimToOpen({ verb, vm, vmi, volume }: DiskAsked): { readonly cl
   if (snapshotInProgress) return refused(HELD.disks(snapshotInProgress));
   const strategy = runStrategyOf(vm);
   return strategy === 'Halted' ? { claim } : refused(`VM is to run (${strategy ?? 'unknown'}); expected Halted`);
+}
+
+function diskClaim({ vm, volume }: DiskAsked): string | ApiError {
+  const found = vm.spec.template.spec?.volumes?.find(({ name }) => name === volume);
+  if (found === undefined) return badRequest(`VM has no volume ${JSON.stringify(volume)}`);
+  const quoted = JSON.stringify(volume);
+  return (
+    found.persistentVolumeClaim?.claimName ??
+    badRequest(`volume ${quoted} is not of a PersistentVolumeClaim: it has no content to keep`)
+  );
+}
+
+/** The node tells by the marks that it is no disk. */
+function stateClaim({ vm, volume, state }: DiskAsked): string | ApiError {
+  if (state === undefined) return notFound({ group: '', plural: 'persistentvolumeclaims' }, volume);
+  const { name } = state.metadata;
+  if (isMarkedAsState(state)) return name;
+  const label = `${STATE_LABEL}: ${stateKeyOf(vm.metadata.name)}`;
+  return conflict({ group: '', plural: 'persistentvolumeclaims' }, name, `it has no label (${label})`);
 }
 
 /** Why the content of the claim cannot be replaced. */

@@ -5,6 +5,14 @@
 import { claimNamesOf } from '#api/claim-names.ts';
 import type { DiskVerb } from '#api/disk-stream.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
+import {
+  findState,
+  legacyStateClaimName,
+  STATE_LABEL,
+  STATE_VOLUME,
+  stateKeyOf,
+  stateOwnerOf,
+} from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { delay } from '#client/abort.ts';
@@ -41,12 +49,28 @@ export async function diskRequest(parts: Parts, ask: DiskAsk): Promise<NodeReque
   // KubeVirt names the resource in the singular here.
   if (vm === undefined) throw notFound({ group: KUBEVIRT_GROUP, plural: 'virtualmachine' }, name);
   const vmi = await find(parts, ask, VIRTUAL_MACHINE_INSTANCES, name);
-  const open = claimToOpen({ verb, vm, vmi, volume });
+  const state = volume === STATE_VOLUME ? await stateOf(parts, ask, vm) : undefined;
+  const open = claimToOpen({ verb, vm, vmi, volume, state });
   if (open instanceof ApiError) throw open;
   const claim = await boundClaim(parts, ask, vm, open.claim);
   const node = (await nodeOfClaim(parts, ask, claim)) ?? (await anyNode(parts, ask));
   const path = `/v1/namespaces/${encodeURIComponent(namespace)}/persistentvolumeclaims/${encodeURIComponent(open.claim)}/${verb}`;
   return { node, path, signal };
+}
+
+/** One that nothing was ever put into is none that could be exported. */
+async function stateOf(
+  parts: Parts,
+  ask: DiskAsk,
+  vm: Stored<VirtualMachine>,
+): Promise<Stored<PersistentVolumeClaim> | undefined> {
+  const { namespace, signal } = ask;
+  const labelSelector = `${STATE_LABEL}=${stateKeyOf(vm.metadata.name)}`;
+  const { items } = await parts.client.list(PERSISTENT_VOLUME_CLAIMS, { namespace, labelSelector, signal });
+  const legacy = await find(parts, ask, PERSISTENT_VOLUME_CLAIMS, legacyStateClaimName(vm.metadata.name));
+  const found = findState(legacy === undefined ? items : [...items, legacy], stateOwnerOf(vm));
+  const isEmpty = found?.spec.volumeName === undefined && found?.spec.dataSource === undefined;
+  return ask.verb === 'exportdisk' && isEmpty ? undefined : found;
 }
 
 async function boundClaim(

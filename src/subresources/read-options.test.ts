@@ -17,6 +17,11 @@ const good: Record<string, { verb: Verb; body: string; query?: string; want: Ask
   'a dry run': { verb: 'pause', body: '{"dryRun":["All"]}', want: { dryRun: true } },
   'a dry run by the query': { verb: 'pause', body: '', query: 'dryRun=All', want: { dryRun: true } },
   'no dry run': { verb: 'pause', body: '{"dryRun":[]}', want: { dryRun: false } },
+  'where to migrate to': {
+    verb: 'migrate',
+    body: '{"addedNodeSelector":{"zone":"b"}}',
+    want: { dryRun: false, addedNodeSelector: { zone: 'b' } },
+  },
   'what belongs to other verbs': { verb: 'pause', body: '{"gracePeriod":"x"}', want: { dryRun: false } },
 };
 for (const [name, { verb, body, query = '', want }] of Object.entries(good)) {
@@ -35,6 +40,16 @@ const bad: Record<string, { verb: Verb; body: string; message: RegExp }> = {
     verb: 'stop',
     body: '{"gracePeriod":0.5}',
     message: /Go struct field StopOptions.gracePeriod of type int64/,
+  },
+  'a selector that is none': {
+    verb: 'migrate',
+    body: '{"addedNodeSelector":[]}',
+    message: /cannot unmarshal array into Go struct field MigrateOptions.addedNodeSelector of type map/,
+  },
+  'a label that is no text': {
+    verb: 'migrate',
+    body: '{"addedNodeSelector":{"zone":1}}',
+    message: /cannot unmarshal number into Go struct field MigrateOptions.addedNodeSelector of type string/,
   },
   'another dry run': { verb: 'stop', body: '{"dryRun":["Some"]}', message: /Unsupported value: "Some"/ },
   'a dry run that is no list': { verb: 'stop', body: '{"dryRun":"All"}', message: /dryRun is no list/ },

@@ -1,4 +1,4 @@
-/** The body of a verb: StartOptions, StopOptions, RestartOptions, PauseOptions ... Pure. Unknown fields are let be. */
+/** The body of a verb: StartOptions, StopOptions, RestartOptions, MigrateOptions ... Pure. Unknown fields are let be. */
 import { parse } from 'yaml';
 import type { Verb, VerbOptions } from '#api/can.ts';
 import { badRequest } from '#kube/api-error.ts';
@@ -23,6 +23,8 @@ export function readOptions(verb: Verb, text: string, query: URLSearchParams): A
       return { dryRun, ...given('gracePeriod', integerIn(body, 'StopOptions.gracePeriod')) };
     case 'restart':
       return { dryRun, ...given('gracePeriodSeconds', integerIn(body, 'RestartOptions.gracePeriodSeconds')) };
+    case 'migrate':
+      return { dryRun, ...given('addedNodeSelector', textsIn(body, 'MigrateOptions.addedNodeSelector')) };
     case 'addvolume':
       return { dryRun, added: readAddedVolume(body) };
     case 'removevolume':
@@ -66,6 +68,15 @@ function integerIn(body: Fields, where: string): number | undefined {
   const value = body[fieldOf(where)] ?? undefined;
   if (value === undefined || (typeof value === 'number' && Number.isSafeInteger(value))) return value;
   throw wrongType(value, where, 'int64');
+}
+
+function textsIn(body: Fields, where: string): Record<string, string> | undefined {
+  const value = body[fieldOf(where)] ?? undefined;
+  if (value === undefined) return undefined;
+  if (!isRecord(value)) throw wrongType(value, where, 'map[string]string');
+  const wrong = Object.values(value).find((text) => typeof text !== 'string');
+  if (wrong !== undefined) throw wrongType(wrong, where, 'string');
+  return value as Record<string, string>;
 }
 
 function given<K extends string, T>(key: K, value: T | undefined): { [name in K]?: T } {

@@ -30,15 +30,7 @@ export type Route =
 
 /** Of KubeVirt 1.9; each comes with the feature that it belongs to. */
 const LATER: Readonly<Record<Resource, readonly string[]>> = {
-  virtualmachines: [
-    'migrate',
-    'memorydump',
-    'removememorydump',
-    'evacuate',
-    'expand-spec',
-    'portforward',
-    'objectgraph',
-  ],
+  virtualmachines: ['memorydump', 'removememorydump', 'evacuate', 'expand-spec', 'portforward', 'objectgraph'],
   virtualmachineinstances: [
     'freeze',
     'unfreeze',

@@ -28,7 +28,7 @@ const VERB_TIMEOUT_MS = 60_000;
 const MAX_BODY_BYTES = 64 * 1024;
 
 export interface SubresourcesParts {
-  /** Reads VMs, instances and pods, patches VMs and instances, deletes pods. */
+  /** Reads VMs, instances and pods, patches VMs and instances, creates migrations, deletes pods. */
   readonly client: Client;
   readonly nodes: NodeConnections;
   readonly log: Log;

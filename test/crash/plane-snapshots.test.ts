@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { legacyUuid } from '#api/legacy-uuid.ts';
+import { VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import { STATE_LABEL } from '#api/persistent-state.ts';
 import { withoutFirmwareUuid } from '#test/support/old-objects.ts';
-import { aRestore, aSnapshot, contentOf, diskOf, writeDisk } from '#test/support/snapshots.ts';
+import { aRestore, aSnapshot, contentOf, diskOf, heldBy, writeDisk } from '#test/support/snapshots.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { aClaim, aVm, aVmOnClaim, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
@@ -20,6 +22,22 @@ const identityOf = (plane: VmPlane, vm: string): Loose => {
   const { firmware, devices } = machineOf(plane, vm);
   return { firmware, devices: devices.map((device: Loose) => ({ ...device, source: undefined })) };
 };
+
+const aKeeper = (name: string, claim: string): Loose => {
+  const vm = aVmOnClaim(name, claim, ALWAYS);
+  vm.spec.template.spec.domain.devices.tpm = { persistent: true };
+  return vm;
+};
+
+/** The only claim that is marked as the state of the VM, and where its data is. */
+async function stateOf(plane: VmPlane, vm: string) {
+  const claims = await plane.list('PersistentVolumeClaim');
+  const [claim, ...more] = claims.filter(({ metadata }) => metadata.labels?.[STATE_LABEL] === vm);
+  assert.deepEqual(more, []);
+  const volume = await plane.get('PersistentVolume', claim!.spec.volumeName);
+  const home = volume.metadata.annotations[VOLUME_NODE_ANNOTATION] ?? plane.nodes[0]!.name;
+  return { claim: claim!.metadata.name, volume: volume.metadata.name, node: plane.node(home) };
+}
 
 async function made(plane: VmPlane, name: string, spec: Loose = ALWAYS): Promise<void> {
   await plane.apply(aClaim(`${name}-data`));
@@ -210,6 +228,39 @@ test('snapshots and restores', async (t) => {
     await complete(plane, 'keep-back');
     assert.equal(await plane.find('VirtualMachineSnapshot', 'keep-1'), undefined);
   });
+
+  for (const runs of [true, false]) {
+    await t.test(`the persistent state of a VM that ${runs ? 'runs' : 'is stopped'} comes back, too`, async () => {
+      const vm = runs ? 'keeper' : 'sleeper';
+      await plane.apply(aClaim(`${vm}-data`));
+      await plane.apply(aKeeper(vm, `${vm}-data`));
+      const first = await stateOf(plane, vm);
+      first.node.write(first.volume, 'sealed');
+      await writeDisk(plane, vm, 'opens with it');
+      if (!runs) assert.equal(await plane.ask('stop', vm), '202');
+      await plane.apply(aSnapshot(`${vm}-1`, vm));
+      const { status } = await succeeded(plane, `${vm}-1`);
+      assert.deepEqual(status.snapshotVolumes.includedVolumes, ['root', `persistent-state-for-${vm}`]);
+      const { root, [`persistent-state-for-${vm}`]: state } = await heldBy(plane, `${vm}-1`);
+      assert.deepEqual([root, state], ['opens with it', 'sealed']);
+
+      first.node.write(first.volume, 'cleared');
+      await plane.apply(aRestore(`${vm}-back`, vm, `${vm}-1`, { targetReadinessPolicy: 'StopTarget' }));
+      await complete(plane, `${vm}-back`);
+      assert.equal(await plane.find('PersistentVolumeClaim', first.claim), undefined, 'the old state is gone');
+      await plane.ask('start', vm);
+      const second = await stateOf(plane, vm);
+      assert.equal(second.node.read(second.volume), 'sealed');
+      assert.equal(plane.guest(vm).definition.state?.directory, `/simulated/${second.volume}/state`);
+
+      await plane.apply(aRestore(`${vm}-copying`, `${vm}-copy`, `${vm}-1`));
+      await complete(plane, `${vm}-copying`);
+      await plane.ask('start', `${vm}-copy`);
+      const copy = await stateOf(plane, `${vm}-copy`);
+      assert.equal(copy.node.read(copy.volume), 'sealed');
+      assert.notEqual(copy.claim, second.claim);
+    });
+  }
 
   await t.test('a snapshot of a VM that never comes fails after its deadline', async () => {
     await plane.apply(aSnapshot('nobody', 'no-such-vm', { failureDeadline: '1m' }));

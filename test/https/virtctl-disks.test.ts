@@ -1,13 +1,15 @@
 /** virtctl export and import with disks: the real API, a real node endpoint and real files; only the guests are missing. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
 import { IMPORTED_DEVICES_ANNOTATION, LOCAL_DRIVER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import { STATE_LABEL } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
+import { stateClaimFor } from '#formats/vm/state-manifests.ts';
 import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES } from '#kube/core-kinds.ts';
 import { apiVersionOf, type ResourceType } from '#kube/meta.ts';
 import { silentLog } from '#lib/log.ts';
@@ -79,12 +81,12 @@ async function create(type: ResourceType, object: Loose): Promise<Loose> {
 }
 
 /** A volume of the node that is kept for the claim of that name. */
-async function aVolumeFor(claim: string): Promise<void> {
+async function aVolumeFor(claim: string, storage = '4Mi'): Promise<void> {
   const metadata = { name: `pv-${claim}`, annotations: { [VOLUME_NODE_ANNOTATION]: NODE } };
   await create(PERSISTENT_VOLUMES, {
     metadata,
     spec: {
-      capacity: { storage: '4Mi' },
+      capacity: { storage },
       accessModes: ['ReadWriteOnce'],
       storageClassName: 'manual',
       claimRef: { kind: 'PersistentVolumeClaim', apiVersion: 'v1', namespace: 'default', name: claim },
@@ -93,11 +95,11 @@ async function aVolumeFor(claim: string): Promise<void> {
   });
 }
 
-async function aClaim(name: string): Promise<void> {
+async function aClaim(name: string, marks: Loose = {}): Promise<void> {
   await aVolumeFor(name);
   const resources = { requests: { storage: '4Mi' } };
   const spec = { accessModes: ['ReadWriteOnce'], storageClassName: 'manual', resources };
-  await create(PERSISTENT_VOLUME_CLAIMS, { metadata: { namespace: 'default', name }, spec });
+  await create(PERSISTENT_VOLUME_CLAIMS, { metadata: { namespace: 'default', name, ...marks }, spec });
   await bound(name);
 }
 
@@ -199,6 +201,43 @@ suite('virtctl with disks', () => {
     assert.deepEqual([places['nic-default'], places['disk-root']], ['0x03', '0x05']);
     const claim = await scene.admin.get(PERSISTENT_VOLUME_CLAIMS, { namespace: 'default', name: 'copy-root' });
     assert.equal(claim.metadata.annotations?.[UPLOAD_ANNOTATION], undefined);
+  });
+
+  test('takes the persistent state along', async () => {
+    await aStoppedVm('keeper');
+    const body = { spec: { template: { spec: { domain: { devices: { tpm: { persistent: true } } } } } } };
+    await scene.admin.patch(VIRTUAL_MACHINES, { namespace: 'default', name: 'keeper' }, { type: 'merge', body });
+    const [ova, early] = [join(dir, 'keeper.ova'), join(dir, 'early.ova')];
+    const none = await scene.virtctl('export', 'ovf', 'keeper', '--ova', early);
+    assert.equal(none.code, 0, none.err);
+    assert.match(none.err, /Note: there is no persistent state of TPM and EFI yet/);
+
+    const { uid } = (await scene.readVm('keeper')).metadata;
+    await aClaim('the-state', {
+      labels: { [STATE_LABEL]: 'keeper' },
+      ownerReferences: [
+        { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: 'keeper', uid, controller: true },
+      ],
+    });
+    const tpm = join(dir, 'volumes', 'pv-the-state', 'state', 'tpm');
+    mkdirSync(tpm, { recursive: true });
+    writeFileSync(join(tpm, 'tpm2-00.permall'), 'the keys');
+    const exported = await scene.virtctl('export', 'ovf', 'keeper', '--ova', ova);
+    assert.equal(exported.code, 0, exported.err);
+    assert.match(exported.err, /persistent state: done/);
+
+    const claim = stateClaimFor('heir');
+    await aVolumeFor('heir-root');
+    await aVolumeFor(claim, '10Mi');
+    const imported = await scene.virtctl('import', 'ovf', ova, '--name', 'heir', '--storage-class', 'manual');
+    assert.equal(imported.code, 0, imported.err);
+    const heir = await scene.readVm('heir');
+    assert.deepEqual(heir.spec.template.spec.domain.devices.tpm, { persistent: true });
+    const { metadata } = await scene.admin.get(PERSISTENT_VOLUME_CLAIMS, { namespace: 'default', name: claim });
+    assert.deepEqual([metadata.labels?.[STATE_LABEL], metadata.annotations?.[UPLOAD_ANNOTATION]], ['heir', undefined]);
+    assert.equal(metadata.ownerReferences?.[0]?.uid, heir.metadata.uid);
+    const brought = join(dir, 'volumes', `pv-${claim}`, 'state', 'tpm', 'tpm2-00.permall');
+    assert.equal(readFileSync(brought, 'utf8'), 'the keys');
   });
 
   test('shows what an import would make, and makes nothing', async () => {

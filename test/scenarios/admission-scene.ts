@@ -6,11 +6,14 @@ import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { isRestoreFinished, VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
+import type { Client } from '#client/client.ts';
 import { objectKey } from '#client/object-key.ts';
 import { LocalServices } from '#engine/services.ts';
+import { invariant } from '#lib/invariant.ts';
 import { systemClock, timestamp } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
 import { startOperator, type OperatorPlane } from '#operator/testing/operator-plane.ts';
+import { evacuationMark, migrationLookup } from '#plane/migration-lookup.ts';
 import { startTestApi, type TestApi } from '#test/support/test-api.ts';
 
 export interface AdmissionScene {
@@ -30,6 +33,7 @@ export async function startAdmissionScene(...namespaces: readonly string[]): Pro
       review: (path, review) =>
         reviewAdmission(path, review, {
           lookup: lookupOf(running.plane),
+          markForEvacuation: (vmi, node) => evacuationMark(webhookClient(running.plane))(vmi, node),
           newUuid: newUid,
           now: () => timestamp(systemClock.now()),
         }),
@@ -58,9 +62,20 @@ export async function startAdmissionScene(...namespaces: readonly string[]): Pro
   };
 }
 
+/** Only what the operator installs is reviewed before there is one, and nothing of that needs a live look. */
+function webhookClient(plane: OperatorPlane | undefined): Client {
+  invariant(plane !== undefined, 'a live look comes after the start');
+  return plane.client('selfsame-webhook');
+}
+
 /** By looking at everything: there is little of it here. */
 function lookupOf(plane: OperatorPlane | undefined): Lookup {
+  const client: Pick<Client, 'get' | 'list'> = {
+    get: (...args) => webhookClient(plane).get(...args),
+    list: (...args) => webhookClient(plane).list(...args),
+  };
   return {
+    ...migrationLookup(client),
     configuration: () => configurationOf(plane?.informer(KUBEVIRTS).get('selfsame-system/kubevirt')),
     kubevirts: () => (plane?.informer(KUBEVIRTS).list() ?? []).map(objectKey),
     vmsWithUuid(uuid) {

@@ -71,6 +71,7 @@ test('everything is in place under rights of its own, and it says so', async () 
       'kubevirts.kubevirt.io',
       'storageprofiles.cdi.kubevirt.io',
       'virtualmachineidentities.identity.selfsame.io',
+      'virtualmachineinstancemigrations.kubevirt.io',
       'virtualmachineinstances.kubevirt.io',
       'virtualmachinerestores.snapshot.kubevirt.io',
       'virtualmachines.kubevirt.io',
@@ -134,6 +135,10 @@ const drifts: Record<string, Drift> = {
       { apiGroups: ['kubevirt.io'], resources: ['kubevirts'], verbs: ['get', 'list', 'watch'] },
       { apiGroups: ['kubevirt.io'], resources: ['virtualmachines'], verbs: ['get', 'list', 'watch'] },
       { apiGroups: ['snapshot.kubevirt.io'], resources: ['virtualmachinerestores'], verbs: ['get', 'list', 'watch'] },
+      { apiGroups: ['kubevirt.io'], resources: ['virtualmachineinstances'], verbs: ['get'] },
+      { apiGroups: ['kubevirt.io'], resources: ['virtualmachineinstancemigrations'], verbs: ['get', 'list'] },
+      { apiGroups: [''], resources: ['pods'], verbs: ['get'] },
+      { apiGroups: ['kubevirt.io'], resources: ['virtualmachineinstances/status'], verbs: ['get', 'patch'] },
     ],
   },
   'a role that somebody deleted': {
@@ -199,6 +204,16 @@ const drifts: Record<string, Drift> = {
     path: `${ADMISSION}/validatingwebhookconfigurations/selfsame-protected-deletes`,
     read: ({ webhooks }) => webhooks.map(({ failurePolicy, timeoutSeconds }: Loose) => [failurePolicy, timeoutSeconds]),
     want: [['Ignore', 5]],
+  },
+  'a webhook that must not hold up the evictions of others, and marks nothing in a dry run': {
+    path: `${ADMISSION}/validatingwebhookconfigurations/selfsame-pod-evictions`,
+    read: ({ webhooks }) =>
+      webhooks.map(({ failurePolicy, timeoutSeconds, sideEffects }: Loose) => [
+        failurePolicy,
+        timeoutSeconds,
+        sideEffects,
+      ]),
+    want: [['Ignore', 5, 'NoneOnDryRun']],
   },
   'a class that cannot grow': {
     path: `${CLASSES}/local`,
@@ -316,6 +331,18 @@ test('a node writes the status of its own instances only', async () => {
   assert.match(stolen.body.message, /node node-2 can only update the status of instances that run on itself/);
   assert.equal((await write({ nodeName: 'node-2' }, 'node-1')).status, 403);
   assert.equal((await write({ nodeName: null }, 'node-1')).status, 403);
+  // What a migration is told, and that there is to be one, is not the node's to say.
+  const migration = { migrationProgress: { migrationUid: 'm', phase: 'Copying' } };
+  assert.equal((await write({ migrationState: { migrationUid: 'm' } }, 'node-1')).status, 403);
+  assert.equal((await write({ evacuationNodeName: 'node-1' }, 'node-1')).status, 403);
+  assert.equal((await write(migration, 'node-1')).status, 200);
+  const told = { migrationState: { migrationUid: 'm', targetNode: 'node-2' }, evacuationNodeName: 'node-1' };
+  await api.ok('PATCH', `${VMIS}/db/status`, { body: { status: told } });
+  assert.equal((await write({ runtimeUser: 3 }, 'node-1')).status, 200);
+  assert.equal((await write({ migrationState: { completed: true } }, 'node-1')).status, 403);
+  assert.equal((await write({ migrationState: null }, 'node-1')).status, 403);
+  assert.equal((await write({ evacuationNodeName: null }, 'node-1')).status, 403);
+  assert.equal((await write(migration, 'node-2')).status, 403, 'the target is told by its pod');
   // Nothing but the status.
   const patch = { body: { metadata: { labels: { a: 'b' } } }, user: NODE('node-1') };
   assert.equal((await api.call('PATCH', `${VMIS}/db`, patch)).status, 403);
@@ -347,6 +374,44 @@ test('a node changes nothing but the finalizers of volumes that it holds', async
   assert.equal(await drop('mine', others), 200);
   assert.equal(await drop('everybodys', others), 200);
   assert.equal(await drop('other', others), 403);
+});
+
+test('a node says of no copy but its own that it is gone', async () => {
+  const volumes = '/api/v1/persistentvolumes';
+  const [HOME, LEFTOVER, OTHER] = ['selfsame.io/volume-node', 'selfsame.io/leftover-node', 'selfsame.io/incoming-node'];
+  const finalizers = ['selfsame.io/volume-data', 'kubernetes.io/pv-protection'];
+  const csi = { driver: 'local.selfsame.io', volumeHandle: 'moved' };
+  const spec = { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], csi };
+  const annotations = { [HOME]: 'node-2', [LEFTOVER]: 'node-1', [OTHER]: 'node-3' };
+  const body = {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { name: 'moved', annotations, finalizers },
+    spec,
+  };
+  await api.ok('POST', volumes, { body });
+  const change = async (node: string, metadata: Loose) =>
+    (await api.call('PATCH', `${volumes}/moved`, { body: { metadata }, user: NODE(node) })).status;
+  const gone = { [LEFTOVER]: null };
+  const refused: Record<string, [node: string, metadata: Loose]> = {
+    'the home says it of another': ['node-2', { annotations: gone }],
+    'a third one says it': ['node-3', { annotations: gone }],
+    'it takes the data for its own': ['node-1', { annotations: { ...gone, [HOME]: 'node-1' } }],
+    'it forgets whose the data is': ['node-1', { annotations: { ...gone, [HOME]: null } }],
+    'it ends what goes on elsewhere': ['node-1', { annotations: { ...gone, [OTHER]: null } }],
+    'it adds something': ['node-1', { annotations: { ...gone, a: 'b' } }],
+    'it names another': ['node-1', { annotations: { [LEFTOVER]: 'node-3' } }],
+    'it labels it': ['node-1', { annotations: gone, labels: { a: 'b' } }],
+    'it takes off the finalizer of the data': ['node-1', { annotations: gone, finalizers: finalizers.slice(1) }],
+    'it takes off nothing else either': ['node-1', { finalizers: finalizers.slice(1) }],
+  };
+  for (const [what, [node, metadata]] of Object.entries(refused)) {
+    assert.equal(await change(node, metadata), 403, what);
+  }
+  assert.equal(await change('node-1', { annotations: gone }), 200);
+  const { metadata } = await api.ok('GET', `${volumes}/moved`);
+  assert.deepEqual([metadata.annotations, metadata.finalizers], [{ [HOME]: 'node-2', [OTHER]: 'node-3' }, finalizers]);
+  assert.equal(await change('node-2', { finalizers: finalizers.slice(1) }), 200);
 });
 
 test('a node finishes only the copies that it makes', async () => {
@@ -481,6 +546,9 @@ test('people of a namespace may do with VMs what they may with the rest of it', 
   const subresources = 'subresources.kubevirt.io';
   assert.equal(await may('edit', 'create', 'kubevirt.io', 'virtualmachines'), true);
   assert.equal(await may('edit', 'update', subresources, 'virtualmachines', 'start'), true);
+  assert.equal(await may('edit', 'delete', 'kubevirt.io', 'virtualmachineinstancemigrations'), true);
+  assert.equal(await may('view', 'watch', 'kubevirt.io', 'virtualmachineinstancemigrations'), true);
+  assert.equal(await may('view', 'create', 'kubevirt.io', 'virtualmachineinstancemigrations'), false);
   assert.equal(await may('edit', 'get', subresources, 'virtualmachineinstances', 'console'), true);
   assert.equal(await may('edit', 'update', 'identity.selfsame.io', 'virtualmachineidentities'), false);
   assert.equal(await may('edit', 'create', 'snapshot.kubevirt.io', 'virtualmachinesnapshots'), true);

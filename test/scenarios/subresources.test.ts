@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, suite, test } from 'node:test';
 import { CREATED_BY_LABEL } from '#api/names.ts';
+import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
+import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { PODS } from '#kube/core-kinds.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
@@ -224,6 +226,31 @@ suite('verbs of VMs', () => {
     assert.deepEqual([await deleted('mine'), await deleted('other')], [true, false]);
   });
 
+  test('a migration is made for a guest that runs, and not by a dry run', async () => {
+    const name = scene.aName();
+    const made = async () => {
+      const { items } = await scene.admin.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { namespace: 'default' });
+      return items.filter(({ spec }) => spec.vmiName === name).map(({ metadata, spec }) => ({ metadata, spec }));
+    };
+    assert.equal((await onVm(name, 'migrate')).body.message, `virtualmachine.kubevirt.io "${name}" not found`);
+    await scene.aVm(name, { runStrategy: 'Always' });
+    const missing = await onVm(name, 'migrate');
+    assert.equal(missing.status, 404);
+    assert.equal(missing.body.message, `virtualmachineinstance.kubevirt.io "${name}" not found`);
+    await scene.aVmi(name, { phase: 'Scheduled' });
+    const early = await onVm(name, 'migrate');
+    assert.equal(early.status, 409);
+    assert.match(early.body.message, /: VM is not running$/);
+    await scene.patchStatus(VIRTUAL_MACHINE_INSTANCES, name, RUNS);
+    assert.equal((await onVm(name, 'migrate', { dryRun: ['All'] })).status, 202);
+    assert.deepEqual(await made(), []);
+    const { status, body } = await onVm(name, 'migrate', { addedNodeSelector: { zone: 'b' } });
+    assert.deepEqual([status, body], [202, '']);
+    const [migration] = await made();
+    assert.match(migration?.metadata.name ?? '', /^kubevirt-migrate-vm-.{5}$/);
+    assert.deepEqual(migration?.spec, { vmiName: name, addedNodeSelector: { zone: 'b' } });
+  });
+
   test('what changed between looking and writing is looked at again', async () => {
     const name = scene.aName();
     await scene.aVm(name, { runStrategy: 'Manual' }, { created: false });
@@ -363,9 +390,9 @@ suite('the rest of the API', () => {
 
   const refusals: Record<string, { method?: string; path: string; code: number; message: RegExp }> = {
     'a verb that comes later': {
-      path: `${IN_NAMESPACE}/virtualmachines/db/migrate`,
+      path: `${IN_NAMESPACE}/virtualmachines/db/memorydump`,
       code: 501,
-      message: /^virtualmachines\/migrate is not supported yet$/,
+      message: /^virtualmachines\/memorydump is not supported yet$/,
     },
     'a verb that nobody has': {
       path: `${IN_NAMESPACE}/virtualmachines/db/explode`,

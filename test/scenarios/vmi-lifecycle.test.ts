@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { VMI_FINALIZER } from '#api/names.ts';
+import { virtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
 import { virtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { storageController } from '#controllers/storage/storage.ts';
 import { kubevirt } from '#api/kubevirt/kind.ts';
@@ -14,7 +15,8 @@ const RUNNING = { phase: 'Running', conditions: READY };
 const LOCAL = { volumeBindingMode: 'WaitForFirstConsumer', parameters: { scope: 'node' } };
 
 async function start(t: TestContext, ...nodes: string[]): Promise<VmiScene> {
-  const scene = await startVmiScene(t, [vmiController, storageController], [kubevirt, virtualMachineInstance]);
+  const kinds = [kubevirt, virtualMachineInstance, virtualMachineInstanceMigration];
+  const scene = await startVmiScene(t, [vmiController, storageController], kinds);
   for (const node of nodes) await scene.node(node);
   return scene;
 }
@@ -61,7 +63,7 @@ test('an instance gets a pod, a node and a guest, and says so at each step', asy
   assert.equal(metadata.labels['kubevirt.io/nodeName'], 'node-1');
   assert.deepEqual(status.activePods, { [pod.metadata.uid]: 'node-1' });
   assert.equal(condition({ status }, 'Ready').status, 'True');
-  assert.equal(condition({ status }, 'LiveMigratable').reason, 'MigrationNotSupported');
+  assert.equal(condition({ status }, 'LiveMigratable').status, 'True');
   const phases = status.phaseTransitionTimestamps.map(({ phase }: Loose) => phase);
   assert.deepEqual([phases[0], phases.at(-2), phases.at(-1)], ['Pending', 'Scheduled', 'Running']);
   assert.deepEqual(await scene.events('db'), [

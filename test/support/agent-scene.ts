@@ -53,6 +53,17 @@ export function fakeVolumes(): FakeVolumes {
       calls.push(`prepareState ${claim}`);
       return { is: 'ready', directory: `/simulated/${claim}/state` };
     },
+    prepareIncoming: async ({ metadata, spec }, _, { moving, contents }) => {
+      const [moved, copied] = [[...moving.keys()], [...contents.keys()]];
+      calls.push(['prepareIncoming', metadata.name, ...moved, ...copied].join(' '));
+      if (volumes.next.is !== 'ready') return volumes.next;
+      const names = (spec.volumes ?? []).map(({ name }) => name);
+      return {
+        is: 'ready',
+        volumes: new Map(names.map((name) => [name, volumes.media.get(name) ?? aMedium(`incoming/${name}`)])),
+      };
+    },
+    removeLeftover: async ({ metadata }) => void calls.push(`removeLeftover ${metadata.name}`),
     releaseVolume: async (_, name) => void calls.push(`releaseVolume ${name}`),
     release: async () => void calls.push('release'),
     releaseUnwanted: async () => undefined,

@@ -2,10 +2,14 @@
  * The disks of a simulated node: what is on each of them is a text. Those that all nodes reach are one storage for all
  * of them. They outlive agents, as files do.
  */
+import { basename } from 'node:path';
+import { INCOMING_NODE_ANNOTATION } from '#api/names.ts';
 import { formatSnapshotHandle, parseSnapshotHandle, type SnapshotPlace } from '#api/snapshot-handle.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import { volumeOfClaim } from '#node/volumes/claim.ts';
-import type { PreparedVolume, Volumes } from '#node/volumes-port.ts';
+import type { DiskTexts } from '#node/hypervisor/fake/fake-host.ts';
+import type { Preparation, PreparedVolume, VolumeLookups, Volumes } from '#node/volumes-port.ts';
 
 /** As large as the claims of tests are. */
 const SNAPSHOT_BYTES = 64 * 2 ** 20;
@@ -19,12 +23,34 @@ export class SimulatedStorage {
   readonly snapshots = new Map<string, { text: string; isSealed: boolean }>();
 }
 
-export class SimulatedDisks {
+type Volume = NonNullable<VirtualMachineInstance['spec']['volumes']>[number];
+
+interface Coming {
+  readonly moving: ReadonlySet<string>;
+  readonly contents: ReadonlyMap<string, Buffer>;
+}
+
+export class SimulatedDisks implements DiskTexts {
   readonly own = new SimulatedStorage();
   readonly shared: SimulatedStorage;
+  /** Names of the PersistentVolumes that were made for guests that come, and of copies that were cleared away. */
+  readonly made: string[] = [];
+  readonly cleared: string[] = [];
+  readonly #node: string | undefined;
 
-  constructor(shared: SimulatedStorage) {
+  /** `node`: then only volumes that are to come to it may be moved here, and they have paths of their own. */
+  constructor(shared: SimulatedStorage, node?: string) {
     this.shared = shared;
+    this.#node = node;
+  }
+
+  /** A disk as guests name it. */
+  readDisk(path: string): string | undefined {
+    return isDisk(path) ? this.read(basename(path)) : undefined;
+  }
+
+  writeDisk(path: string, text: string): void {
+    if (isDisk(path)) this.write(basename(path), text);
   }
 
   read(volume: string): string | undefined {
@@ -45,28 +71,23 @@ export class SimulatedDisks {
   copied(copies: readonly { path: string; source: string }[]): void {
     for (const { path, source } of copies) {
       const place = parseSnapshotHandle(path.slice(SNAPSHOTS.length));
-      if (place !== undefined) this.#snapshot(place, this.read(source.slice(DISKS.length)) ?? '');
+      if (place !== undefined) this.#snapshot(place, this.readDisk(source) ?? '');
     }
   }
 
   /** Claims must be bound, and volumes from snapshots filled, as on a real node. */
   volumes(): Volumes {
     return {
-      prepare: async ({ spec }, lookups, { names }) => {
-        const volumes = new Map<string, PreparedVolume>();
-        for (const { name, persistentVolumeClaim } of spec.volumes ?? []) {
-          if (names?.includes(name) === false) continue;
-          let path = `${DISKS}${name}`;
-          if (persistentVolumeClaim !== undefined) {
-            const found = await volumeOfClaim(persistentVolumeClaim.claimName, lookups);
-            if (found.is !== 'bound') return found;
-            const pending = this.#make(found.volume);
-            if (pending) return { is: 'waiting', reason: 'VolumeCopyPending', message: 'it is not filled yet' };
-            path = `${DISKS}${found.volume.metadata.name}`;
-          }
-          volumes.set(name, { source: { path, format: 'raw' }, readonly: false });
-        }
-        return { is: 'ready', volumes };
+      prepare: ({ spec }, lookups, { names }) =>
+        this.#prepare(
+          (spec.volumes ?? []).filter(({ name }) => names?.includes(name) !== false),
+          lookups,
+        ),
+      prepareIncoming: ({ spec }, lookups, { moving, contents }) =>
+        this.#prepare(spec.volumes ?? [], lookups, { moving: new Set(moving.keys()), contents }),
+      removeLeftover: async ({ metadata }) => {
+        this.own.contents.delete(metadata.name);
+        this.cleared.push(metadata.name);
       },
       prepareState: async (_, claim, lookups) => {
         const found = await volumeOfClaim(claim, lookups);
@@ -89,6 +110,7 @@ export class SimulatedDisks {
         if (this.#make(volume)) throw new Error('Cannot take a snapshot: the volume is not filled yet');
         this.#snapshot(place, this.read(volume.metadata.name) ?? '');
       },
+      hasStateSnapshot: async (place) => this.#storageAt(place).snapshots.has(formatSnapshotHandle(place)),
       sealSnapshot: async (place) => {
         const snapshot = this.#storageAt(place).snapshots.get(formatSnapshotHandle(place));
         if (snapshot === undefined) throw new Error(`Cannot seal snapshot "${place.id}": there is none`);
@@ -98,6 +120,39 @@ export class SimulatedDisks {
       removeSnapshot: async (place) => void this.#storageAt(place).snapshots.delete(formatSnapshotHandle(place)),
       fill: async (volume) => this.#fill(volume),
     };
+  }
+
+  async #prepare(wanted: readonly Volume[], lookups: VolumeLookups, incoming?: Coming): Promise<Preparation> {
+    const volumes = new Map<string, PreparedVolume>();
+    for (const { name, persistentVolumeClaim } of wanted) {
+      const moves = incoming?.moving.has(name) === true;
+      let path = `${moves || incoming?.contents.has(name) === true ? this.#incomingDir() : DISKS}${name}`;
+      if (persistentVolumeClaim !== undefined) {
+        const found = await volumeOfClaim(persistentVolumeClaim.claimName, lookups);
+        if (found.is !== 'bound') return found;
+        if (moves) this.#makeAnew(found.volume);
+        const pending = this.#make(found.volume);
+        if (pending) return { is: 'waiting', reason: 'VolumeCopyPending', message: 'it is not filled yet' };
+        path = `${moves ? this.#incomingDir() : DISKS}${found.volume.metadata.name}`;
+      }
+      volumes.set(name, { source: { path, format: 'raw' }, readonly: false });
+    }
+    return { is: 'ready', volumes };
+  }
+
+  #incomingDir(): string {
+    return `${DISKS}${this.#node ?? 'incoming'}/`;
+  }
+
+  /** Empty, whatever was there: its content comes. */
+  #makeAnew({ metadata }: PersistentVolume): void {
+    const { name = '', annotations } = metadata;
+    const comesTo = annotations?.[INCOMING_NODE_ANNOTATION];
+    if (this.#node !== undefined && comesTo !== this.#node) {
+      throw new Error(`Cannot make volume "${name}" anew: it comes to node "${comesTo ?? ''}"`);
+    }
+    this.own.contents.set(name, '');
+    this.made.push(name);
   }
 
   /** Whether it is still to be filled; where it is not, it is there now. */
@@ -136,4 +191,8 @@ export class SimulatedDisks {
 
 function handleOf({ spec }: PersistentVolume): string | undefined {
   return spec.csi?.volumeAttributes?.['snapshot'];
+}
+
+function isDisk(path: string): boolean {
+  return path.startsWith(DISKS) && !path.startsWith(SNAPSHOTS);
 }

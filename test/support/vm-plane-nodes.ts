@@ -16,7 +16,8 @@ import { serveHost } from '#node/endpoint/serve-host.ts';
 import { serveVerb } from '#node/endpoint/serve-verb.ts';
 import type { FakeGuest } from '#node/hypervisor/fake/fake-guest.ts';
 import { FakeHost } from '#node/hypervisor/fake/fake-host.ts';
-import { createFakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
+import { createFakeHypervisor, type FakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
+import type { FakeStates } from '#node/hypervisor/fake/fake-states.ts';
 import type { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
 import { Connections } from '#test/support/connections.ts';
@@ -47,6 +48,8 @@ export interface SimulatedNodeOptions {
   readonly shared: SimulatedStorage;
   /** Between all nodes. */
   readonly streams: PeerStreams;
+  /** What outlives guests, on whichever volume. */
+  readonly states: FakeStates;
 }
 
 export class SimulatedNode {
@@ -55,18 +58,22 @@ export class SimulatedNode {
   readonly disks: SimulatedDisks;
   /** Why a guest of this name does not start, by `<namespace>/<name>`; not known means that it does. */
   readonly refusals = new Map<string, HypervisorError>();
+  /** Called when a write of the agent was taken, before the agent hears of it. */
+  onWrite: ((what: string) => void) | undefined;
   /** The files of the built-in guest that the next agent finds. */
   guest: GuestKernel | undefined;
   readonly #options: SimulatedNodeOptions;
   #agent: RunningAgent | undefined;
+  #hypervisor: FakeHypervisor | undefined;
   #connections = new Connections();
 
   constructor(options: SimulatedNodeOptions) {
     this.#options = options;
     this.name = options.name;
     this.guest = options.guest;
-    this.disks = new SimulatedDisks(options.shared);
-    this.host = new WatchedHost((definition) => this.#begins(definition));
+    this.disks = new SimulatedDisks(options.shared, options.name);
+    this.host = new WatchedHost((definition) => this.#begins(definition), options.states);
+    this.host.disks = this.disks;
     this.host.onCopy = (copies) => this.disks.copied(copies);
   }
 
@@ -93,12 +100,18 @@ export class SimulatedNode {
 
   async start(): Promise<void> {
     const { name, clock } = this.#options;
-    const handler: ApiHandler = (request) => this.#connections.through(this.#options.handler)(request);
+    const handler: ApiHandler = async (request) => {
+      const answer = await this.#connections.through(this.#options.handler)(request);
+      if (request.method !== 'GET') this.onWrite?.(`${request.method} ${request.path}`);
+      return answer;
+    };
     const user = { name: `system:node:${name}`, groups: ['system:nodes', 'system:authenticated'] };
+    const hypervisor = createFakeHypervisor({ clock, host: this.host });
+    this.#hypervisor = hypervisor;
     this.#agent = await startNodeAgent({
       name,
       client: createClient(createInProcessTransport({ handler, user, userAgent: 'agent' })),
-      hypervisor: createFakeHypervisor({ clock, host: this.host }),
+      hypervisor,
       volumes: this.disks.volumes(),
       guest: this.guest,
       endpoint: { address: '127.0.0.1', port: 10_250 },
@@ -109,12 +122,27 @@ export class SimulatedNode {
     });
   }
 
+  /** The next guest that comes from elsewhere is not let in. */
+  refuseNextIncoming(error: HypervisorError): void {
+    this.#hypervisor?.failNextReceive(error);
+  }
+
   /** The agent is gone; its guests go on. */
   async stop(): Promise<void> {
     const agent = this.#agent;
     this.#agent = undefined;
     this.#options.streams.lose(this.name);
     await agent?.stop();
+  }
+
+  /**
+   * From this very moment on the agent can do nothing more and nobody hears it, as after kill -9; whatever it is in the
+   * middle of fails. `stop` clears it away then.
+   */
+  slam(): void {
+    this.#connections.lose();
+    this.#options.streams.lose(this.name);
+    this.host.hold({ changed() {}, lost() {} });
   }
 
   /** The agent goes on, and reaches nobody until it rejoins. */
@@ -152,8 +180,8 @@ export class SimulatedNode {
 class WatchedHost extends FakeHost {
   readonly #begins: (definition: DomainDefinition) => void;
 
-  constructor(begins: (definition: DomainDefinition) => void) {
-    super();
+  constructor(begins: (definition: DomainDefinition) => void, states: FakeStates) {
+    super(undefined, { states });
     this.#begins = begins;
   }
 

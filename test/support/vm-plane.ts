@@ -12,6 +12,7 @@ import { parse } from 'yaml';
 import type { VerbOptions } from '#api/can.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
+import { FakeStates } from '#node/hypervisor/fake/fake-states.ts';
 import type { FakeGuest } from '#node/hypervisor/fake/fake-guest.ts';
 import type { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { PeerStreams } from '#test/support/peer-streams.ts';
@@ -67,6 +68,8 @@ export class VmPlane {
   readonly nodes: readonly SimulatedNode[];
   /** Every start of a guest on any node. */
   readonly starts: Start[] = [];
+  /** What outlives guests, by the directory of their state. */
+  readonly states = new FakeStates();
   /** What the agents say to each other. */
   readonly streams = new PeerStreams((name) => {
     const { isIsolated, agent } = this.node(name);
@@ -76,13 +79,13 @@ export class VmPlane {
   #server: VmPlaneServer | undefined;
 
   constructor({ nodes = 2 }: VmPlaneOptions) {
-    const { clock, starts: ledger, streams } = this;
+    const { clock, starts: ledger, streams, states } = this;
     const shared = new SimulatedStorage();
     this.nodes = Array.from({ length: nodes }, (_, index): SimulatedNode => {
       const others = () => this.nodes;
       const handler = async (request: Loose) => await this.server.api.core.handler(request);
       const name = `node-${index + 1}`;
-      return new SimulatedNode({ name, clock, handler, guest: GUEST_FILES, ledger, others, shared, streams });
+      return new SimulatedNode({ name, clock, handler, guest: GUEST_FILES, ledger, others, shared, streams, states });
     });
   }
 

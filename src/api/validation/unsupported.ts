@@ -96,6 +96,13 @@ const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
   ...notYet('spec.networks[].multus', ['default']),
   ...notYet('spec.networks[]', ['resourceClaim']),
 
+  // VirtualMachineInstanceMigration
+  ...['sendTo', 'receive'].map((field): [string, string] => [
+    `spec.${field}`,
+    'is not supported: an instance goes to another node of its own cluster',
+  ]),
+  ['spec.priority', NOT_YET],
+
   // KubeVirt
   ...notYet('spec', [
     'certificateRotateStrategy',
@@ -112,11 +119,20 @@ const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
     'changedBlockTrackingLabelSelectors',
     'defaultArchitecture',
     'developerConfiguration',
-    'migrations',
     'network',
     'permittedHostDevices',
     'smbios',
     'vmRolloutStrategy',
+  ]),
+  ...notYet('spec.configuration.migrations', [
+    'allowPostCopy',
+    'allowWorkloadDisruption',
+    'disableTLS',
+    'matchSELinuxLevelOnMigration',
+    'network',
+    'nodeDrainTaintKey',
+    'unsafeMigrationOverride',
+    'utilityVolumesTimeout',
   ]),
   ...notYet('spec.configuration.architectureConfiguration', ['arm64', 's390x']),
 ]);

@@ -1,4 +1,4 @@
-/** Whether a KubeVirt object may be stored: there is one, and its globs can be read. */
+/** Whether a KubeVirt object may be stored: there is one, its globs can be read, and guests may move at some speed. */
 import { kubevirtSpec, type KubeVirt } from '#api/kubevirt/kind.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { newlyWrong } from '#api/validation/already-wrong.ts';
@@ -6,6 +6,8 @@ import { parseGlob } from '#api/validation/glob.ts';
 import { checkMachineType } from '#api/validation/machine.ts';
 import { unknownFields } from '#api/validation/unknown-fields.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
+import { parseQuantity, quantityFault } from '#kube/quantity.ts';
+import type { IntOrString } from '#kube/schema-dsl.ts';
 
 export interface KubeVirtContext {
   readonly old?: KubeVirt;
@@ -23,7 +25,7 @@ export function validateKubeVirt(kubevirt: KubeVirt, { old, present }: KubeVirtC
 
 function checkSpec(spec: NonNullable<KubeVirt['spec']>): FieldError[] {
   const path = 'spec.configuration';
-  const { emulatedMachines, architectureConfiguration, directLuns } = spec.configuration ?? {};
+  const { emulatedMachines, architectureConfiguration, directLuns, migrations } = spec.configuration ?? {};
   return [
     ...unknownFields(kubevirtSpec, spec, 'spec', ''),
     ...checkGlobs(emulatedMachines, `${path}.emulatedMachines`),
@@ -33,6 +35,7 @@ function checkSpec(spec: NonNullable<KubeVirt['spec']>): FieldError[] {
     ),
     ...checkGlobs(directLuns, `${path}.directLuns`),
     ...checkDefaultMachine(spec, path),
+    ...checkBandwidth(migrations?.bandwidthPerMigration, `${path}.migrations.bandwidthPerMigration`),
   ];
 }
 
@@ -53,4 +56,11 @@ function checkGlobs(globs: readonly string[] | undefined, path: string): FieldEr
   return (globs ?? []).flatMap((glob, i) =>
     parseGlob(glob) === undefined ? [invalidValue(`${path}[${i}]`, glob, 'syntax error in pattern')] : [],
   );
+}
+
+/** What is no quantity at all was told of already. */
+function checkBandwidth(bandwidth: IntOrString | undefined, path: string): FieldError[] {
+  if (bandwidth === undefined || quantityFault(bandwidth) !== undefined) return [];
+  const { nanos } = parseQuantity(String(bandwidth));
+  return nanos < 0n ? [invalidValue(path, bandwidth, 'must be greater than or equal to 0')] : [];
 }

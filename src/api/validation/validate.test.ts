@@ -233,8 +233,36 @@ const kubevirts: Record<string, { kubevirt?: KubeVirt; old?: KubeVirt; present?:
     kubevirt: aKubeVirt({ machineType: 'pc-q35-8.2', emulatedMachines: ['pc-q35-*'] }),
   },
   'a setting that we do not have': {
-    kubevirt: aKubeVirt({ migrations: {} }),
-    want: ['spec.configuration.migrations: Forbidden: is not supported yet'],
+    kubevirt: aKubeVirt({ smbios: {} }),
+    want: ['spec.configuration.smbios: Forbidden: is not supported yet'],
+  },
+  'migrations with limits': {
+    kubevirt: aKubeVirt({
+      evictionStrategy: 'LiveMigrate',
+      migrations: { parallelMigrationsPerCluster: 7, bandwidthPerMigration: '64Mi', allowAutoConverge: true },
+    }),
+  },
+  'migrations without a limit of bandwidth': { kubevirt: aKubeVirt({ migrations: { bandwidthPerMigration: 0 } }) },
+  'migrations with less than no bandwidth': {
+    kubevirt: aKubeVirt({ migrations: { bandwidthPerMigration: '-1Mi' } }),
+    want: [
+      'spec.configuration.migrations.bandwidthPerMigration: Invalid value: "-1Mi": must be greater than or equal to 0',
+    ],
+  },
+  'migrations with a bandwidth that is none': {
+    kubevirt: aKubeVirt({ migrations: { bandwidthPerMigration: 'fast' } }),
+    want: [
+      'spec.configuration.migrations.bandwidthPerMigration: Invalid value: "fast": quantities must match the regular expression \'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$\'',
+    ],
+  },
+  'migrations in ways that we do not have': {
+    kubevirt: aKubeVirt({ migrations: { allowPostCopy: true, network: 'fast', nodeDrainTaintKey: 'x', hurry: 1 } }),
+    want: [
+      'spec.configuration.migrations.allowPostCopy: Forbidden: is not supported yet',
+      'spec.configuration.migrations.network: Forbidden: is not supported yet',
+      'spec.configuration.migrations.nodeDrainTaintKey: Forbidden: is not supported yet',
+      'spec.configuration.migrations.hurry: Forbidden: unknown field',
+    ],
   },
 };
 

@@ -2,6 +2,7 @@
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { defineCommand, type Terminal } from '#cli/command.ts';
 import { CommandError, integerFlag } from '#cli/flags.ts';
+import { keepWaiting } from '#cli/keep-waiting.ts';
 import { messageOf } from '#cli/message-of.ts';
 import { verbPath } from '#cli/verb-path.ts';
 import { isApiError } from '#kube/api-error.ts';
@@ -57,10 +58,7 @@ async function connectWhenReady(
         throw new CommandError(why, { cause: error });
       }
     }
-    // Not unref'd as the clock's own timers are: nothing else keeps the program waiting.
-    const alive = setInterval(() => {}, RETRY_MS);
-    await new Promise<void>((resolve) => void clock.after(RETRY_MS, resolve));
-    clearInterval(alive);
+    await keepWaiting(clock, RETRY_MS);
   }
 }
 

@@ -7,9 +7,11 @@ import { CommandError, switchFlag, textFlag } from '#cli/flags.ts';
 import { writeWhole } from '#cli/local-files.ts';
 import { withProgress, type ProgressOptions } from '#cli/progress.ts';
 import type { DiskHeader } from '#api/disk-stream.ts';
-import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
+import { STATE_VOLUME } from '#api/persistent-state.ts';
+import type { DescribedDisk, DescribedState, MachineDescription } from '#formats/machine.ts';
 import { writeOva, type OvaFile } from '#formats/ova/write-ova.ts';
 import { writeOvf } from '#formats/ovf/write-ovf.ts';
+import { isApiError } from '#kube/api-error.ts';
 
 export const exportOvf = defineCommand({
   name: 'ovf',
@@ -17,7 +19,7 @@ export const exportOvf = defineCommand({
   summary: 'Write a virtual machine as OVF, or with its disks as OVA.',
   details:
     'The file has everything that makes the machine the selfsame: uuid, serial, MAC addresses, and each device with its\n' +
-    'address. Disks are read only while the virtual machine is stopped. docs/ovf.md describes the format.',
+    'address. Disks, and the state of a persistent TPM and EFI, are read only while the virtual machine is stopped. docs/ovf.md describes the format.',
   example: [
     "  # The description of the virtual machine 'db':",
     '  virtctl export ovf db',
@@ -45,8 +47,11 @@ export const exportOvf = defineCommand({
     if (output === '-') terminal.stdout.write(text);
     else await writeWhole(output, [Buffer.from(text)], { force });
     if (machine.disks.some(hasContent)) say('Note: disks are not part of an OVF; --ova writes them, too');
+    if (machine.state !== undefined) say('Note: nor is the persistent state of TPM and EFI');
   },
 });
+
+const progressName = (name: string) => (name === STATE_VOLUME ? 'persistent state' : `disk ${name}`);
 
 type ContentDisk = DescribedDisk & { readonly file: string };
 const hasContent = (disk: DescribedDisk): disk is ContentDisk => disk.file !== undefined;
@@ -64,10 +69,32 @@ async function ovaOf(
     disk.close();
     headers.set(name, disk.header);
   }
+  const state = machine.state && (await withStateFile(api, vm, machine.state, headers, options));
   const disks = machine.disks.map((disk) => withHeader(disk, headers.get(disk.name)));
-  const descriptor = writeOvf({ ...machine, disks });
-  const files = diskFiles(api, vm, disks.filter(hasContent), headers, options);
+  const descriptor = writeOvf({ ...machine, disks, ...(state && { state }) });
+  const ofState = state?.file === undefined ? [] : [{ name: STATE_VOLUME, file: state.file }];
+  const files = diskFiles(api, vm, [...disks.filter(hasContent), ...ofState], headers, options);
   return writeOva({ name: machine.name, descriptor, files });
+}
+
+/** A VM that never ran has none yet. */
+async function withStateFile(
+  api: ApiConnection,
+  vm: string,
+  state: DescribedState,
+  headers: Map<string, DiskHeader>,
+  { say }: ProgressOptions,
+): Promise<DescribedState> {
+  try {
+    const { header, close } = await openDisk(api, vm, STATE_VOLUME);
+    close();
+    headers.set(STATE_VOLUME, header);
+    return { ...state, file: `${vm}-state.bin`, sizeBytes: header.size };
+  } catch (error) {
+    if (!isApiError(error, 'NotFound')) throw error;
+    say('Note: there is no persistent state of TPM and EFI yet');
+    return state;
+  }
 }
 
 function withHeader(disk: DescribedDisk, header: DiskHeader | undefined): DescribedDisk {
@@ -79,7 +106,7 @@ function withHeader(disk: DescribedDisk, header: DiskHeader | undefined): Descri
 async function* diskFiles(
   api: ApiConnection,
   vm: string,
-  disks: readonly ContentDisk[],
+  disks: readonly Pick<ContentDisk, 'name' | 'file'>[],
   headers: ReadonlyMap<string, DiskHeader>,
   options: ProgressOptions,
 ): AsyncGenerator<OvaFile> {
@@ -89,7 +116,7 @@ async function* diskFiles(
       const { size, format } = disk.header;
       const told = headers.get(name);
       if (told?.size !== size || told.format !== format) throw new CommandError(`volume ${name} has changed meanwhile`);
-      yield { name: file, size, content: withProgress(`disk ${name}`, size, disk.chunks(), options) };
+      yield { name: file, size, content: withProgress(progressName(name), size, disk.chunks(), options) };
     } finally {
       disk.close();
     }

@@ -9,6 +9,8 @@ import {
 } from '#api/virtual-machine-restore/kind.ts';
 import type { VirtualMachineSnapshotContent, VolumeBackup } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { markOf, RESTORE_NAME_ANNOTATION, type VolumeView } from '#controllers/restore/restore-world.ts';
+import { isStateClaim, markedForTarget, stateClaimNameFor } from '#controllers/restore/restored-state.ts';
+import { isStateBackup } from '#controllers/snapshot/state-backup.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { apiVersionOf, type OwnerReference, type Stored } from '#kube/meta.ts';
 import { compareQuantities, parseQuantity } from '#kube/quantity.ts';
@@ -30,12 +32,20 @@ export function plannedRestores(
   return (spec.volumeBackups ?? []).flatMap((backup) => {
     const { volumeName, volumeSnapshotName } = backup;
     if (volumeSnapshotName === undefined) return [];
-    return [{ volumeName, persistentVolumeClaim: claimNameFor(restore, backup), volumeSnapshotName }];
+    const claimName = isStateBackup(spec, backup) ? stateClaimNameFor(restore) : claimNameFor(restore, backup);
+    return [{ volumeName, persistentVolumeClaim: claimName, volumeSnapshotName }];
   });
 }
 
 /** Whether the claim takes the place of the one that was there. */
-export function isInPlace(restore: Restore, volumeName: string): boolean {
+export function replacesClaim(
+  restore: Restore,
+  { volumeName, claimName }: Pick<VolumeView, 'volumeName' | 'claimName'>,
+): boolean {
+  return isInPlace(restore, volumeName) && !isStateClaim(restore, claimName);
+}
+
+function isInPlace(restore: Restore, volumeName: string): boolean {
   return restore.spec.volumeRestorePolicy === 'InPlace' && !overrideOf(restore, volumeName)?.restoreName;
 }
 
@@ -59,6 +69,11 @@ function overrideOf({ spec }: Restore, volumeName: string) {
 }
 
 export function buildClaim(restore: Restore, backup: VolumeBackup, view: VolumeView): PersistentVolumeClaim {
+  const claim = claimFrom(restore, backup, view);
+  return isStateClaim(restore, view.claimName) ? markedForTarget(restore, claim) : claim;
+}
+
+function claimFrom(restore: Restore, backup: VolumeBackup, view: VolumeView): PersistentVolumeClaim {
   const { metadata, spec } = backup.persistentVolumeClaim;
   const { volumeName: _volume, dataSource: _source, dataSourceRef: _reference, ...kept } = spec;
   const override = overrideOf(restore, view.volumeName);

@@ -8,9 +8,10 @@ import { VOLUME_COPY_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { ownedByVm } from '#api/virtual-machine/owner.ts';
 import type { ContentSpec } from '#api/virtual-machine-snapshot-content/kind.ts';
-import { buildClaim, isInPlace } from '#controllers/restore/build-claim.ts';
+import { buildClaim, replacesClaim } from '#controllers/restore/build-claim.ts';
 import { hasMark, type RestoreWorld, type VolumeView } from '#controllers/restore/restore-world.ts';
 import { fails, goesOn, tries } from '#controllers/restore/restore-status.ts';
+import { handOverState, isStateClaim } from '#controllers/restore/restored-state.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerOf, controllerUid, isDeleting, type OwnerReference, type Stored } from '#kube/meta.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
@@ -81,8 +82,9 @@ export function awaitClaims(world: RestoreWorld): Plan | undefined {
 export function hasReplaced({ restore, volumes }: RestoreWorld): boolean {
   if (restore.status?.restores === undefined || restore.status.targetUID === undefined) return false;
   return volumes.some(
-    ({ volumeName, claim }) =>
-      isInPlace(restore, volumeName) && (claim === undefined || isDeleting(claim) || hasMark(claim, restore)),
+    (view) =>
+      replacesClaim(restore, view) &&
+      (view.claim === undefined || isDeleting(view.claim) || hasMark(view.claim, restore)),
   );
 }
 
@@ -90,7 +92,11 @@ export function hasReplaced({ restore, volumes }: RestoreWorld): boolean {
 export function handOverClaims(world: RestoreWorld, vm: Stored<VirtualMachine>): Change[] {
   return own(world)
     .slice(0, MAX_AT_ONCE)
-    .map(({ claim }) => handOver(claim, ownersOf(world, vm.metadata.uid), 'the restored VM has it now'));
+    .map(({ claimName, claim }) =>
+      isStateClaim(world.restore, claimName)
+        ? handOverState(world, claim, vm)
+        : handOver(claim, ownersOf(world, vm.metadata.uid), 'the restored VM has it now'),
+    );
 }
 
 /**
@@ -101,8 +107,8 @@ export function handOverClaims(world: RestoreWorld, vm: Stored<VirtualMachine>):
 export function leaveClaims(world: RestoreWorld): Change[] {
   const { targetUID } = world.restore.status ?? {};
   return own(world)
-    .flatMap(({ volumeName, claim }) => {
-      if (targetUID !== undefined && isInPlace(world.restore, volumeName))
+    .flatMap(({ claim, ...view }) => {
+      if (targetUID !== undefined && replacesClaim(world.restore, view))
         return [handOver(claim, ownersOf(world, targetUID), 'the VM has no other, though the restore has failed')];
       if (claim.metadata.annotations?.[PROTECTED_VMS_ANNOTATION])
         return [handOver(claim, [], 'a protected VM has it, though the restore has failed')];
@@ -113,13 +119,14 @@ export function leaveClaims(world: RestoreWorld): Change[] {
 
 interface OwnClaim {
   readonly volumeName: string;
+  readonly claimName: string;
   readonly claim: Stored<PersistentVolumeClaim>;
 }
 
 /** Those that this restore made and has not handed over. */
 function own({ restore, volumes }: RestoreWorld): OwnClaim[] {
-  return volumes.flatMap(({ volumeName, claim }) =>
-    claim !== undefined && controllerUid(claim) === restore.metadata.uid ? [{ volumeName, claim }] : [],
+  return volumes.flatMap(({ volumeName, claimName, claim }) =>
+    claim !== undefined && controllerUid(claim) === restore.metadata.uid ? [{ volumeName, claimName, claim }] : [],
   );
 }
 
@@ -136,12 +143,12 @@ function ownersOf({ restore }: RestoreWorld, vmUid: string): OwnerReference[] {
 
 function faultOf(world: RestoreWorld, { source }: ContentSpec, view: VolumeView): string | undefined {
   const { restore } = world;
-  const { claim, claimName, volumeName, users } = view;
+  const { claim, claimName, users } = view;
   // One that goes is waited for, whoever had it.
   if (claim === undefined || hasMark(claim, restore) || isDeleting(claim)) return undefined;
   const { name } = restore.spec.target;
   const there = `the claim ${claimName} exists already and was not made by this restore`;
-  if (!isInPlace(restore, volumeName) || source.virtualMachine.metadata.name !== name) return there;
+  if (!replacesClaim(restore, view) || source.virtualMachine.metadata.name !== name) return there;
   const [user] = users;
   const kept = `the claim ${claimName} cannot be replaced`;
   if (user !== undefined) return `${kept}: ${user} uses it, too`;

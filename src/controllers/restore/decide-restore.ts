@@ -13,6 +13,7 @@ import {
 } from '#controllers/restore/claims.ts';
 import { isWritten, type RestoreWorld } from '#controllers/restore/restore-world.ts';
 import { completes, failed, fails, goesOn, progressing, tries } from '#controllers/restore/restore-status.ts';
+import { keptState, retireState } from '#controllers/restore/restored-state.ts';
 import { dropRecord, handOverRecord, recordAfterVm } from '#controllers/restore/restored-identity.ts';
 import { awaitHold, awaitStop, knowTarget, refuseTarget } from '#controllers/restore/target.ts';
 import { writeVm } from '#controllers/restore/write-vm.ts';
@@ -114,7 +115,10 @@ function finish(world: RestoreWorld): Plan | undefined {
   if (step !== undefined && 'wait' in step) return goesOn(world, { reason: 'RecordLeft', message: step.wait });
   if (step !== undefined) return tries([step.change]);
   const changes = [...handOverClaims(world, vm), ...handOverRecord(world, vm)];
-  return changes.length > 0 ? tries(changes) : completes(world);
+  if (changes.length > 0) return tries(changes);
+  const retired = retireState(world, vm);
+  // In their order.
+  return retired.length > 0 ? { changes: retired } : completes(world, keptState(world));
 }
 
 /** Nobody gets another uuid without being told, and told why. */

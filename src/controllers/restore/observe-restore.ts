@@ -1,6 +1,7 @@
 /** Reads the world of a restore: from caches, but for the target and its instance, at which it looks itself. */
 import { firmwareUuidOf } from '#api/firmware-uuid-index.ts';
 import { legacyUuid } from '#api/legacy-uuid.ts';
+import { findState, stateOwnerOf, SUPERSEDES_ANNOTATION } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
@@ -16,22 +17,26 @@ import {
 } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { claimKeysOfInstance, claimKeysOfVm, claimKeysOfVolume, VMS_BY_CLAIM } from '#controllers/claim-keys.ts';
+import { CLAIMS_BY_STATE, stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
 import { plannedRestores } from '#controllers/restore/build-claim.ts';
 import { uuidOf } from '#controllers/restore/build-restored-vm.ts';
 import type { RestoreWorld, VolumeView } from '#controllers/restore/restore-world.ts';
+import { stateClaimNameFor } from '#controllers/restore/restored-state.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES } from '#kube/core-kinds.ts';
-import { isDeleting, type ResourceType, type Stored } from '#kube/meta.ts';
+import { controllerUid, isDeleting, type ResourceType, type Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { liveLook } from '#runtime/live-look.ts';
 
 /** Instances by the key of each claim that they run on, whatever the templates of their VMs say by now. */
 const INSTANCES_BY_CLAIM = 'claim';
+const CLAIMS_BY_UID = 'uid';
 /** VMs by the uuid that their guests see, also where it is not written down yet. */
 const BY_EFFECTIVE_UUID = 'effective-firmware-uuid';
 /** Volumes by the key of the claim that they are for. */
 const BY_CLAIM_REF = 'claim-ref';
 
+type States = Pick<RestoreWorld, 'currentState' | 'supersededState'>;
 type Observe = (key: string, options: { signal: AbortSignal }) => Promise<RestoreWorld | undefined>;
 
 export function restoreObserver({ client, informer, clock }: ControllerParts): Observe {
@@ -49,6 +54,8 @@ export function restoreObserver({ client, informer, clock }: ControllerParts): O
   vmis.addIndex(INSTANCES_BY_CLAIM, claimKeysOfInstance);
   vms.addIndex(BY_EFFECTIVE_UUID, effectiveUuidsOf);
   volumes.addIndex(BY_CLAIM_REF, claimKeysOfVolume);
+  claims.addIndex(CLAIMS_BY_STATE, stateIndexKeysOf);
+  claims.addIndex(CLAIMS_BY_UID, ({ metadata }) => [metadata.uid]);
   const look = liveLook(client);
 
   function viewsOf(restore: Stored<VirtualMachineRestore>, content?: VirtualMachineSnapshotContent): VolumeView[] {
@@ -82,6 +89,21 @@ export function restoreObserver({ client, informer, clock }: ControllerParts): O
     ];
   }
 
+  /** `vm`: the target, where it is there. */
+  function statesOf(restore: Stored<VirtualMachineRestore>, vm: Stored<VirtualMachine> | undefined): States {
+    if (vm === undefined) return {};
+    const { namespace } = restore.metadata;
+    const own = claims.get(keyOf({ namespace, name: stateClaimNameFor(restore) }));
+    const isHandedOver = own !== undefined && controllerUid(own) === vm.metadata.uid;
+    const old = isHandedOver ? own.metadata.annotations?.[SUPERSEDES_ANNOTATION] : undefined;
+    return {
+      currentState: findState(claims.byIndex(CLAIMS_BY_STATE, stateIndexKey(vm.metadata)), stateOwnerOf(vm)),
+      supersededState: claims
+        .byIndex(CLAIMS_BY_UID, old ?? '')
+        .find(({ metadata }) => metadata.namespace === namespace),
+    };
+  }
+
   /** The first by name, so that the same is told each time. */
   function holderOf(content: VirtualMachineSnapshotContent, targetKey: string): string | undefined {
     const holders = vms.byIndex(BY_EFFECTIVE_UUID, uuidOf(content.spec).uuid.toLowerCase());
@@ -111,6 +133,7 @@ export function restoreObserver({ client, informer, clock }: ControllerParts): O
       vmi,
       record: records.get(keyOf(target)),
       volumes: viewsOf(restore, content),
+      ...statesOf(restore, vm),
       uuidHolder: content === undefined ? undefined : holderOf(content, keyOf(target)),
       now: clock.now(),
     };

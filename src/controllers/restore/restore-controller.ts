@@ -18,6 +18,7 @@ import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
+import { stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import { concludeRestore, decideRestore, RENEWED } from '#controllers/restore/decide-restore.ts';
 import { restoreObserver } from '#controllers/restore/observe-restore.ts';
@@ -27,7 +28,14 @@ import { LEGACY_UUID } from '#controllers/restore/write-vm.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';
-import { type ControllerDefinition, defineController, lookedUp, source, startController } from '#runtime/controller.ts';
+import {
+  type ControllerDefinition,
+  controllerKeys,
+  defineController,
+  lookedUp,
+  source,
+  startController,
+} from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import type { EventSink } from '#runtime/events.ts';
 
@@ -37,6 +45,7 @@ const CONCURRENCY = 1;
 const BY_TARGET = 'restore-target';
 const BY_SNAPSHOT = 'restore-snapshot';
 const BY_CLAIM = 'restore-claim';
+const BY_STATE = 'restore-state';
 
 export const restoreController: PlaneController = {
   account: 'restore-controller',
@@ -59,6 +68,7 @@ function definition(parts: ControllerParts): ControllerDefinition<RestoreWorld> 
     BY_SNAPSHOT,
     unfinished(({ spec }) => [spec.virtualMachineSnapshotName]),
   );
+  restores.addIndex(BY_STATE, (restore) => (isRestoreFinished(restore) ? [] : [stateKeyOfTarget(restore)]));
   // Of finished ones too: those that failed take their claims away.
   restores.addIndex(BY_CLAIM, claimKeysOf);
   const restoresBy = (index: string, key: string) => restores.byIndex(index, key).map(objectKey);
@@ -77,7 +87,12 @@ function definition(parts: ControllerParts): ControllerDefinition<RestoreWorld> 
       source(informer(VIRTUAL_MACHINE_IDENTITIES), ofTarget),
       source(informer(VIRTUAL_MACHINE_SNAPSHOTS), ({ metadata }) => ofSnapshot(metadata.namespace, metadata.name)),
       source(contents, ({ metadata, spec }) => ofSnapshot(metadata.namespace, spec.virtualMachineSnapshotName)),
-      source(informer(PERSISTENT_VOLUME_CLAIMS), (claim) => restoresBy(BY_CLAIM, objectKey(claim))),
+      source(informer(PERSISTENT_VOLUME_CLAIMS), (claim) => [
+        ...restoresBy(BY_CLAIM, objectKey(claim)),
+        // The state of the target: also without its marks, until it is gone.
+        ...stateIndexKeysOf(claim).flatMap((key) => restoresBy(BY_STATE, key)),
+        ...controllerKeys(VIRTUAL_MACHINES)(claim).flatMap((key) => restoresBy(BY_TARGET, key)),
+      ]),
       source(informer(PERSISTENT_VOLUMES), (volume) =>
         claimKeysOfVolume(volume).flatMap((key) => restoresBy(BY_CLAIM, key)),
       ),
@@ -99,6 +114,10 @@ type RestoreIndex = (restore: Stored<VirtualMachineRestore>) => string[];
 
 function unfinished(namesOf: RestoreIndex): RestoreIndex {
   return (restore) => (isRestoreFinished(restore) ? [] : keysIn(restore, namesOf(restore)));
+}
+
+function stateKeyOfTarget({ metadata: { namespace }, spec }: Stored<VirtualMachineRestore>): string {
+  return stateIndexKey({ namespace, name: spec.target.name });
 }
 
 function claimKeysOf(restore: Stored<VirtualMachineRestore>): string[] {

@@ -56,14 +56,14 @@ export function failed(world: RestoreWorld, reason: string, message: string): St
   ]);
 }
 
-export function completes(world: RestoreWorld): Plan {
+export function completes(world: RestoreWorld, besides: readonly EventNote[] = []): Plan {
   const telling = { reason: 'OperationComplete', message: 'Operation complete' };
   const status = statusWith(world, { complete: true, restoreTime: timestamp(world.now) }, [
     { type: 'Progressing', status: 'False', ...telling },
     { type: 'Ready', status: 'True', ...telling },
   ]);
   const message = `Successfully completed VirtualMachineRestore ${world.restore.metadata.name}`;
-  return { changes: [], status, events: [{ type: 'Normal', reason: COMPLETED, message }] };
+  return { changes: [], status, events: [{ type: 'Normal', reason: COMPLETED, message }, ...besides] };
 }
 
 function statusWith({ restore, now }: RestoreWorld, said: RestoreStatus, next: readonly NextCondition[]): Status {

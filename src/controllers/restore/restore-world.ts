@@ -21,6 +21,10 @@ export interface RestoreWorld {
   readonly record?: Stored<VirtualMachineIdentity>;
   /** What status.restores says, or will say. */
   readonly volumes: readonly VolumeView[];
+  /** The claim that holds the persistent state of the target now. */
+  readonly currentState?: Stored<PersistentVolumeClaim>;
+  /** The one whose place the state of this restore has taken. */
+  readonly supersededState?: Stored<PersistentVolumeClaim>;
   /** `namespace/name` of another VM that has the firmware uuid of the snapshot. */
   readonly uuidHolder?: string;
   /** Milliseconds since the epoch. */

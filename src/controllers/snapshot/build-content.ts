@@ -3,6 +3,7 @@
  * later is read from it, so that it stays the same snapshot whoever goes on with it. Pure.
  */
 import { isFinal } from '#api/can.ts';
+import { needsState, STATE_VOLUME } from '#api/persistent-state.ts';
 import { LAST_RESTORE_ANNOTATION, SNAPSHOT_INSTANCE_ANNOTATION, VM_SNAPSHOT_CONTENT_FINALIZER } from '#api/names.ts';
 import { INDICATIONS, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import {
@@ -13,6 +14,7 @@ import {
   type VolumeBackup,
 } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { indicationsOf, type Indication } from '#controllers/snapshot/indications.ts';
 import { contentNameOf, type HeldVm } from '#controllers/snapshot/snapshot-world.ts';
 import { includedVolumes, leavesData } from '#controllers/snapshot/source-volumes.ts';
@@ -54,7 +56,7 @@ function circumstances(held: HeldVm): Record<string, string> {
   const vmi = held.vmi === undefined || isFinal(held.vmi) ? undefined : held.vmi;
   const indications: Indication[] = vmi === undefined ? [] : indicationsOf(vmi);
   if (leavesData(held)) indications.push('PartialSnapshot');
-  const idle = vmi === undefined ? [] : idleVolumes(held, vmi.spec.volumes ?? []);
+  const idle = vmi === undefined ? [] : idleVolumes(held, vmi);
   return {
     ...(vmi === undefined ? {} : { [SNAPSHOT_INSTANCE_ANNOTATION]: vmi.metadata.uid }),
     ...(indications.length === 0 ? {} : { [INDICATIONS_ANNOTATION]: indications.join(',') }),
@@ -62,8 +64,10 @@ function circumstances(held: HeldVm): Record<string, string> {
   };
 }
 
-function idleVolumes(held: HeldVm, open: NonNullable<NonNullable<HeldVm['vmi']>['spec']['volumes']>): string[] {
-  const claims = new Set(open.map(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName));
+function idleVolumes(held: HeldVm, { spec, status }: VirtualMachineInstance): string[] {
+  const state = status?.volumeStatus?.find(({ name }) => name === STATE_VOLUME)?.persistentVolumeClaimInfo?.claimName;
+  const claims = new Set(spec.volumes?.map(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName));
+  if (needsState(spec)) claims.add(state);
   return includedVolumes(held).flatMap(({ name, claim }) => (claims.has(claim.metadata.name) ? [] : [name]));
 }
 

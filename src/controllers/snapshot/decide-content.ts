@@ -8,11 +8,13 @@ import {
   SNAPSHOT_SET_SIZE_ANNOTATION,
   VM_SNAPSHOT_CONTENT_FINALIZER,
 } from '#api/names.ts';
+import { SNAPSHOT_STATE_ANNOTATION } from '#api/snapshot-state.ts';
 import { type VirtualMachineSnapshot, wasTaken } from '#api/virtual-machine-snapshot/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { idleVolumesIn, instanceOf } from '#controllers/snapshot/build-content.ts';
 import { contentStatusOf, isToBeMade } from '#controllers/snapshot/content-status.ts';
 import type { ContentWorld, CopyView } from '#controllers/snapshot/content-world.ts';
+import { isStateBackup } from '#controllers/snapshot/state-backup.ts';
 import { apiVersionOf, isDeleting, type OwnerReference, type Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOTS, type VolumeSnapshot } from '#kube/volume-snapshot-kinds.ts';
 import { MAX_CHANGES, NOTHING, type Change, type Plan } from '#runtime/plan.ts';
@@ -44,7 +46,12 @@ function missingCopies(world: ContentWorld): Change[] {
   return world.copies
     .filter((copy) => isToBeMade(world, copy))
     .map((copy) => {
-      const object = buildVolumeSnapshot(world, copy, setAnnotations(world, snapshot, copy));
+      const isState = isStateBackup(world.content.spec, copy.backup);
+      const annotations = {
+        ...setAnnotations(world, snapshot, copy),
+        ...(isState && { [SNAPSHOT_STATE_ANNOTATION]: 'true' }),
+      };
+      const object = buildVolumeSnapshot(world, copy, annotations);
       const why = `Successfully created VolumeSnapshot ${object.metadata.name}`;
       return { do: 'create', type: VOLUME_SNAPSHOTS, object, reason: 'SuccessfulVolumeSnapshotCreate', why };
     });

@@ -69,10 +69,10 @@ const shown = (change: Change): string => `${change.do} ${change.type.kind}`;
 const MAKE = ['create VirtualMachineSnapshotContent'];
 const DROP = ['delete VirtualMachineSnapshotContent'];
 const LET_GO = ['patch VirtualMachineSnapshot'];
-const NO_STATE =
-  'Source has a persistent TPM or persistent EFI variables, which a snapshot cannot hold yet: that comes with live migration';
 const KEEPS = { domain: { devices: { tpm: { persistent: true } } } };
 const keeper = { ...aVm(), spec: { ...aVm().spec, template: { spec: KEEPS } } };
+const unbound = aClaim('persistent-state-for-db-x', 'Pending');
+const restoredState = { ...unbound, spec: { ...unbound.spec, dataSource: { kind: 'VolumeSnapshot', name: 'old' } } };
 const inProgress = { phase: 'InProgress', requeueAfterMs: 300_000 };
 const failed = { phase: 'Failed', requeueAfterMs: undefined };
 
@@ -95,18 +95,17 @@ const cases: Record<string, Case> = {
     message: 'PersistentVolumeClaim "root-claim" does not exist',
   },
   'one whose VM is held is taken': { world: { vm: aVm(), held }, want: MAKE, ...inProgress, message: 'Source locked' },
-  'one of a VM with persistent state is the end': { world: { vm: keeper }, want: [], ...failed, message: NO_STATE },
-  'also where only its guest has it': {
-    world: { vm: aVm(), held: { ...online, vmi: { ...aVmi('Running'), spec: KEEPS } } },
-    want: [],
-    ...failed,
-    message: NO_STATE,
+  'one of a VM that keeps state and never ran is taken without': {
+    world: { vm: keeper, held: { ...held, vm: keeper } },
+    want: MAKE,
+    ...inProgress,
+    message: 'Source locked',
   },
-  'one that is copied while its VM gets such state goes on': {
-    world: { vm: keeper, snapshot: aSnapshot({}, TAKING), content: aContent() },
+  'one of a VM whose state is still to come waits': {
+    world: { vm: keeper, held: { ...held, vm: keeper, state: { claim: restoredState } } },
     want: [],
     ...inProgress,
-    message: 'Source locked and operation in progress',
+    message: 'PersistentVolumeClaim "persistent-state-for-db-x" is not bound',
   },
   'one that is copied is waited for': {
     world: { vm: aVm(), snapshot: aSnapshot({}, TAKING), content: aContent() },

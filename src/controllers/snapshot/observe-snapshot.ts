@@ -2,6 +2,7 @@
  * Gathers what is known of one VirtualMachineSnapshot. While it is being taken the VM, its instance and its record are
  * looked at live: what goes into the content is what is there, and nobody starts the VM after it was seen to be held.
  */
+import { findState, stateOwnerOf } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import {
   VIRTUAL_MACHINE_SNAPSHOT_CONTENTS,
@@ -12,16 +13,18 @@ import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf } from '#client/object-key.ts';
+import { CLAIMS_BY_STATE, stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
 import {
   contentNameOf,
   isBeingTaken,
   type HeldVm,
   type SnapshotWorld,
+  type StateView,
   type VolumeView,
 } from '#controllers/snapshot/snapshot-world.ts';
 import { UNFINISHED_BY_SNAPSHOT } from '#controllers/snapshot/sources.ts';
 import { snapshotClassFor } from '#controllers/snapshot/source-volumes.ts';
-import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from '#kube/core-kinds.ts';
+import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOT_CLASSES } from '#kube/volume-snapshot-kinds.ts';
 import type { ControllerDefinition } from '#runtime/controller.ts';
@@ -40,6 +43,7 @@ export function snapshotObserver({ client, informer, clock }: Looks): Observe {
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
   const persistentVolumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(VOLUME_SNAPSHOT_CLASSES);
+  claims.addIndex(CLAIMS_BY_STATE, stateIndexKeysOf);
   const look = liveLook(client);
 
   async function contentOf(
@@ -59,16 +63,25 @@ export function snapshotObserver({ client, informer, clock }: Looks): Observe {
       look(VIRTUAL_MACHINE_INSTANCES, { namespace, name }, options),
       look(VIRTUAL_MACHINE_IDENTITIES, { namespace, name }, options),
     ]);
-    return { vm, vmi, identity, volumes: volumesOf(vm) };
+    return { vm, vmi, identity, volumes: volumesOf(vm), state: stateOf(vm) };
+  }
+
+  function stateOf(vm: Stored<VirtualMachine>): StateView | undefined {
+    const candidates = claims.byIndex(CLAIMS_BY_STATE, stateIndexKey(vm.metadata));
+    const claim = findState(candidates, stateOwnerOf(vm));
+    return claim && { claim, ...behind(claim) };
+  }
+
+  function behind(claim: PersistentVolumeClaim | undefined): Pick<VolumeView, 'persistentVolume' | 'snapshotClass'> {
+    const persistentVolume = claim?.spec.volumeName ? persistentVolumes.get(claim.spec.volumeName) : undefined;
+    return { persistentVolume, snapshotClass: snapshotClassFor(persistentVolume, classes.list()) };
   }
 
   function volumesOf({ metadata: { namespace }, spec }: Stored<VirtualMachine>): VolumeView[] {
-    const known = classes.list();
     return (spec.template.spec?.volumes ?? []).map((volume): VolumeView => {
       const name = volume.persistentVolumeClaim?.claimName;
       const claim = name === undefined ? undefined : claims.get(keyOf({ namespace, name }));
-      const persistentVolume = claim?.spec.volumeName ? persistentVolumes.get(claim.spec.volumeName) : undefined;
-      return { volume, claim, persistentVolume, snapshotClass: snapshotClassFor(persistentVolume, known) };
+      return { volume, claim, ...behind(claim) };
     });
   }
 

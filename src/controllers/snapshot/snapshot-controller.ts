@@ -23,7 +23,9 @@ import {
   claimSource,
   CONTENT_BY_SNAPSHOT,
   HELD_BY_CLAIM,
+  HELD_BY_STATE,
   heldClaimKeysOf,
+  heldStateKeysOf,
   restoredSnapshotKeysOf,
   snapshotKeysOf,
   UNFINISHED_BY_SNAPSHOT,
@@ -31,6 +33,7 @@ import {
   vmiSource,
   vmSource,
 } from '#controllers/snapshot/sources.ts';
+import { stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
 import { UNFINISHED_BY_VM, unfinishedSnapshotOf } from '#controllers/vm/lock.ts';
 import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES } from '#kube/core-kinds.ts';
 import { VOLUME_SNAPSHOT_CLASSES, VOLUME_SNAPSHOTS } from '#kube/volume-snapshot-kinds.ts';
@@ -68,6 +71,7 @@ function snapshotDefinition(parts: ControllerParts): ControllerDefinition<Snapsh
   snapshots.addIndex(UNFINISHED_BY_VM, unfinishedSnapshotOf);
   restores.addIndex(UNFINISHED_BY_SNAPSHOT, restoredSnapshotKeysOf);
   vms.addIndex(HELD_BY_CLAIM, heldClaimKeysOf);
+  vms.addIndex(HELD_BY_STATE, heldStateKeysOf);
 
   return defineController<SnapshotWorld>({
     name: 'vm-snapshots',
@@ -81,6 +85,7 @@ function snapshotDefinition(parts: ControllerParts): ControllerDefinition<Snapsh
       vmiSource(vmis, snapshots),
       recordSource(informer(VIRTUAL_MACHINE_IDENTITIES), snapshots),
       claimSource(claims, vms, (claim) => [objectKey(claim)]),
+      claimSource(claims, vms, stateIndexKeysOf, HELD_BY_STATE),
       claimSource(persistentVolumes, vms, claimKeysOfVolume),
       lookedUp(classes),
     ],

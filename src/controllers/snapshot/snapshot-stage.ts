@@ -4,7 +4,7 @@
  *   waiting ──held, nothing in the way──► ready to make ──content──► copying ──content ready──► taken
  *      └───────────────────┴───────────────────────────────────────────┴──► failed: late, source or content lost
  */
-import { needsState } from '#api/persistent-state.ts';
+import { isMigrating } from '#api/migration-state.ts';
 import { instanceOf } from '#controllers/snapshot/build-content.ts';
 import { remainingMs, type HeldVm, type SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
 import { obstacleOf } from '#controllers/snapshot/source-volumes.ts';
@@ -40,12 +40,6 @@ export function stageOf(world: SnapshotWorld): Stage {
   return { is: 'failed', reason: 'DeadlineExceeded', message };
 }
 
-const NO_STATE_YET: Said = {
-  reason: 'PersistentStateNotSupported',
-  message:
-    'Source has a persistent TPM or persistent EFI variables, which a snapshot cannot hold yet: that comes with live migration',
-};
-
 /** What no waiting brings back. */
 function lossOf(world: SnapshotWorld): Said | undefined {
   const { snapshot, content, vm } = world;
@@ -61,17 +55,15 @@ function lossOf(world: SnapshotWorld): Said | undefined {
   if (sourceUID && vm === undefined && content === undefined) {
     return { reason: 'SourceLost', message: 'Source does not exist any more' };
   }
-  if (content === undefined && hasState(world)) return NO_STATE_YET;
   const error = content?.status?.error;
   // The moment at which all disks of the guest were to be copied is gone.
   if (content === undefined || error === undefined || instanceOf(content) === undefined) return undefined;
   return { reason: 'CopyFailed', message: error.message ?? 'a disk could not be copied' };
 }
 
-/** Also where only the guest that runs has it: without its state, it would not be what the snapshot is of. */
-function hasState({ vm, held }: SnapshotWorld): boolean {
-  const specs = [vm?.spec.template.spec, held?.vmi?.spec];
-  return specs.some((spec) => spec !== undefined && needsState(spec));
+/** Copies begin on the node on which the guest is, and stay there. */
+function migrationOf({ vmi }: HeldVm): string | undefined {
+  return isMigrating(vmi?.status?.migrationState) ? 'The VirtualMachineInstance is migrating' : undefined;
 }
 
 function unfinishedStage({ content, vm, held }: SnapshotWorld): Stage {
@@ -83,7 +75,7 @@ function unfinishedStage({ content, vm, held }: SnapshotWorld): Stage {
   if (held === undefined) {
     return { is: 'waiting', reason: 'SourceNotLocked', message: 'Source not locked and prepared' };
   }
-  const obstacle = obstacleOf(held);
+  const obstacle = migrationOf(held) ?? obstacleOf(held);
   if (obstacle !== undefined) return { is: 'waiting', reason: 'SourceNotReady', message: obstacle };
   return { is: 'ready to make', held };
 }

@@ -32,6 +32,12 @@ export interface HeldVm {
   readonly identity?: Stored<VirtualMachineIdentity>;
   /** Those of the template, in its order. */
   readonly volumes: readonly VolumeView[];
+  /** The claim that holds its state, where it has one. */
+  readonly state?: StateView;
+}
+
+export interface StateView extends Pick<VolumeView, 'persistentVolume' | 'snapshotClass'> {
+  readonly claim: Stored<PersistentVolumeClaim>;
 }
 
 export interface VolumeView {

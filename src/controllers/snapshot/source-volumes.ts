@@ -1,6 +1,8 @@
 /** Which volumes of a VM a snapshot can hold, and what has to be waited for before it is taken. Pure. */
 import { isFinal } from '#api/can.ts';
+import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
 import type { HeldVm, VolumeView } from '#controllers/snapshot/snapshot-world.ts';
+import { stateBackupName } from '#controllers/snapshot/state-backup.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { DEFAULT_SNAPSHOT_CLASS, type VolumeSnapshotClass } from '#kube/volume-snapshot-kinds.ts';
@@ -23,14 +25,18 @@ export interface IncludedVolume {
   readonly claim: Stored<PersistentVolumeClaim>;
 }
 
-export function includedVolumes({ volumes }: HeldVm): IncludedVolume[] {
-  return volumes.flatMap(({ volume, claim, snapshotClass }) =>
+/** Also the state of a VM that keeps some; where it never ran, there is none yet. */
+export function includedVolumes({ vm, volumes, state }: HeldVm): IncludedVolume[] {
+  const disks = volumes.flatMap(({ volume, claim, snapshotClass }) =>
     claim === undefined || snapshotClass === undefined ? [] : [{ name: volume.name, claim }],
   );
+  if (state === undefined || state.snapshotClass === undefined || !isBound(state)) return disks;
+  return [...disks, { name: stateBackupName(vm), claim: state.claim }];
 }
 
 /** Whether data of the VM stays behind. What is read by all, or made anew at each start, is none of its own. */
-export function leavesData({ volumes }: HeldVm): boolean {
+export function leavesData({ volumes, state }: HeldVm): boolean {
+  if (state !== undefined && isBound(state) && state.snapshotClass === undefined) return true;
   return volumes.some(
     ({ volume, snapshotClass }) =>
       snapshotClass === undefined && (volume.persistentVolumeClaim !== undefined || volume.hostDisk !== undefined),
@@ -45,7 +51,21 @@ export function obstacleOf(held: HeldVm): string | undefined {
     const obstacle = claimObstacle(view);
     if (obstacle !== undefined) return obstacle;
   }
-  return undefined;
+  return stateObstacle(held);
+}
+
+/** One that is still to be bound has nothing in it yet, unless something is about to be put there. */
+function stateObstacle({ state }: HeldVm): string | undefined {
+  if (state === undefined) return undefined;
+  const { name, annotations } = state.claim.metadata;
+  if (annotations?.[UPLOAD_ANNOTATION] === 'true') return `PersistentVolumeClaim "${name}" waits for its content`;
+  return isBound(state) || state.claim.spec.dataSource === undefined
+    ? undefined
+    : `PersistentVolumeClaim "${name}" is not bound`;
+}
+
+function isBound({ claim, persistentVolume }: Pick<VolumeView, 'claim' | 'persistentVolume'>): boolean {
+  return claim?.status?.phase === 'Bound' && persistentVolume !== undefined;
 }
 
 /** While an instance starts or stops, its disks are neither open in a guest that could be asked nor at rest. */
@@ -73,6 +93,5 @@ function claimObstacle({ volume, claim, persistentVolume }: VolumeView): string 
   const name = volume.persistentVolumeClaim?.claimName;
   if (name === undefined) return undefined;
   if (claim === undefined) return `PersistentVolumeClaim "${name}" does not exist`;
-  const bound = claim.status?.phase === 'Bound' && persistentVolume !== undefined;
-  return bound ? undefined : `PersistentVolumeClaim "${name}" is not bound`;
+  return isBound({ claim, persistentVolume }) ? undefined : `PersistentVolumeClaim "${name}" is not bound`;
 }

@@ -8,6 +8,7 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { claimKeysOfVm } from '#controllers/claim-keys.ts';
+import { stateIndexKey } from '#controllers/persistent-state/claims-by-state.ts';
 import { UNFINISHED_BY_VM } from '#controllers/vm/lock.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 import { source, type Source } from '#runtime/controller.ts';
@@ -15,6 +16,8 @@ import { source, type Source } from '#runtime/controller.ts';
 // The informers are shared: these names are of this controller alone.
 /** VMs that are held for a snapshot, by the key of each claim that they name. */
 export const HELD_BY_CLAIM = 'held-for-snapshot-claim';
+/** The same, by what the claim of its state is found by (stateIndexKey). */
+export const HELD_BY_STATE = 'held-for-snapshot-state';
 /** Restores that are not finished, by the key of their snapshot. */
 export const UNFINISHED_BY_SNAPSHOT = 'content-need';
 /** Contents, by the key of their snapshot. */
@@ -22,6 +25,10 @@ export const CONTENT_BY_SNAPSHOT = 'content-by-snapshot';
 
 export function heldClaimKeysOf(vm: Stored<VirtualMachine>): string[] {
   return vm.status?.snapshotInProgress ? claimKeysOfVm(vm) : [];
+}
+
+export function heldStateKeysOf(vm: Stored<VirtualMachine>): string[] {
+  return vm.status?.snapshotInProgress ? [stateIndexKey(vm.metadata)] : [];
 }
 
 export function restoredSnapshotKeysOf(restore: Stored<VirtualMachineRestore>): string[] {
@@ -71,14 +78,15 @@ function ofUnfinished<T extends KubeObject>(
   };
 }
 
-/** A claim matters to the snapshot for which a VM that names it is held. */
+/** A claim matters to the snapshot for which a VM that names it, or has its state in it, is held. */
 export function claimSource<T extends KubeObject>(
   informer: Informer<T>,
   vms: Informer<VirtualMachine>,
   claimKeysOf: (object: Stored<T>) => string[],
+  index = HELD_BY_CLAIM,
 ): Source {
   return source(informer, (object) => {
-    const held = claimKeysOf(object).flatMap((key) => vms.byIndex(HELD_BY_CLAIM, key));
+    const held = claimKeysOf(object).flatMap((key) => vms.byIndex(index, key));
     return held.flatMap(({ metadata: { namespace }, status }) => {
       const name = status?.snapshotInProgress;
       return name ? [keyOf({ namespace, name })] : [];

@@ -143,6 +143,16 @@ describe('a claim that asks for more', () => {
       world: { claim: bound('2Gi', '1Gi'), volume: aVolume(), storageClass: aClass({ allowVolumeExpansion: false }) },
       want: ['VolumeResizeFailed'],
     },
+    'waits while a guest takes its data to another node': {
+      world: {
+        claim: bound('2Gi', '1Gi'),
+        volume: aVolume({
+          metadata: { annotations: { ...aVolume().metadata.annotations, 'selfsame.io/incoming-node': 'node-2' } },
+        }),
+        consumerNode: 'node-1',
+      },
+      want: [],
+    },
     'asks for nothing that it has': { world: { claim: bound('1Gi', '1Gi'), volume: aVolume() }, want: [] },
     'gets nothing from the volume of another': {
       world: { claim: bound('2Gi', '1Gi'), volume: aVolume({ metadata: { annotations: {} } }) },

@@ -5,6 +5,7 @@
  *        └──from a snapshot: when that is ready; one that lies on a node decides where the volume lies
  *   serves ──asks for more──► volume's capacity raised ──nobody runs on it──► claim told the new size; the file follows
  *                                   └──a pod uses it──► FileSystemResizePending, until the node has grown it
+ *          while a guest takes its data to another node, nothing of it grows
  */
 import { SELECTED_NODE, STORAGE_PROVISIONER } from '#kube/volume-keys.ts';
 import {
@@ -16,7 +17,7 @@ import {
   volumeNameFor,
 } from '#controllers/storage/local-volume.ts';
 import { type Origin, originOf, type SnapshotSource } from '#controllers/storage/snapshot-source.ts';
-import { LOCAL_PROVISIONER } from '#api/names.ts';
+import { INCOMING_NODE_ANNOTATION, LOCAL_PROVISIONER } from '#api/names.ts';
 import { findCondition, setCondition } from '#kube/conditions.ts';
 import {
   PERSISTENT_VOLUME_CLAIMS,
@@ -125,6 +126,8 @@ function grow(world: ClaimWorld): Plan {
   const { claim, volume, storageClass } = world;
   if (volume === undefined || claim.status?.phase !== 'Bound' || !isOurs(volume)) return NOTHING;
   if (volume.spec.claimRef?.uid !== claim.metadata.uid) return NOTHING;
+  // The news that the guest has arrived, or stays, comes to us as the annotation goes.
+  if (volume.metadata.annotations?.[INCOMING_NODE_ANNOTATION] !== undefined) return NOTHING;
   const wanted = claim.spec.resources?.requests?.['storage'] ?? 0;
   const larger = isLess(volume.spec.capacity['storage'], wanted);
   if (larger && storageClass?.allowVolumeExpansion !== true) {

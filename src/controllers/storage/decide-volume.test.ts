@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { decideVolume } from '#controllers/storage/decide-volume.ts';
+import { awaitedHome, decideVolume } from '#controllers/storage/decide-volume.ts';
 import { aVolume, deedsOf, NOW, SHARED } from '#controllers/storage/storage.fixture.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 
-const aWorld = { homeExists: true, copyNodeExists: true, isBeingTaken: false };
+const aWorld = { homeExists: true, leftoverNodeExists: true, copyNodeExists: true, isBeingTaken: false };
 
 describe('a volume', () => {
   const cases: Record<string, { volume: Stored<PersistentVolume>; want: string[] }> = {
@@ -60,6 +60,58 @@ describe('a volume', () => {
       );
     });
   }
+});
+
+describe('a volume of which a guest left a copy behind', () => {
+  const left = (metadata: object = {}) =>
+    aVolume({
+      status: { phase: 'Bound' },
+      metadata: {
+        annotations: { ...aVolume().metadata.annotations, 'selfsame.io/leftover-node': 'node-2' },
+        ...metadata,
+      },
+    });
+
+  it('waits for the node that has it', () => {
+    assert.deepEqual(decideVolume({ ...aWorld, volume: left() }).changes, []);
+  });
+
+  const cases: Record<string, Stored<PersistentVolume>> = {
+    'gives it up, and says so, when that node is gone': left(),
+    'gives it up also when it is to go itself': left({ deletionTimestamp: NOW }),
+  };
+  for (const [name, volume] of Object.entries(cases)) {
+    it(name, () => {
+      const { changes } = decideVolume({ ...aWorld, volume, leftoverNodeExists: false });
+      assert.deepEqual(
+        changes.map((change) => change.do === 'patch' && [change.reason, change.patch.body]),
+        [
+          [
+            'LeftoverNodeGone',
+            [
+              { op: 'test', path: '/metadata/annotations/selfsame.io~1leftover-node', value: 'node-2' },
+              { op: 'remove', path: '/metadata/annotations/selfsame.io~1leftover-node' },
+            ],
+          ],
+        ],
+      );
+      assert.match(changes[0]?.why ?? '', /^Node node-2 no longer exists/);
+    });
+  }
+
+  it('of others is left to them', () => {
+    const volume = left({ annotations: { 'selfsame.io/leftover-node': 'node-2' } });
+    assert.deepEqual(decideVolume({ ...aWorld, volume, leftoverNodeExists: false }).changes, []);
+  });
+
+  it('has its home where the annotation says, whatever it was made with', () => {
+    const annotations = { ...aVolume().metadata.annotations, 'selfsame.io/volume-node': 'node-2' };
+    const volume = aVolume({
+      metadata: { annotations, deletionTimestamp: NOW, finalizers: ['selfsame.io/volume-data'] },
+    });
+    assert.equal(volume.spec.csi?.volumeAttributes?.['node'], 'node-1');
+    assert.equal(awaitedHome(volume), 'node-2');
+  });
 });
 
 describe('a volume that is to be filled', () => {

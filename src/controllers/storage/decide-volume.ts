@@ -2,10 +2,12 @@
  * What the provisioner does about one of its volumes: deletes it when its claim let it go and it is not to be kept. The
  * object stays until the agent of the node has removed the data and taken its finalizer off. Where that node no longer
  * exists nobody does: it is said, and left to people, as a node that comes back brings the data with it. A copy into a
- * volume that every node reaches goes to another node when the one that was to make it is gone. Pure.
+ * volume that every node reaches goes to another node when the one that was to make it is gone. A copy that a guest left
+ * behind on a node that is gone is given up: it counts no more. Pure.
  */
 import {
   COPY_NODE_ANNOTATION,
+  LEFTOVER_NODE_ANNOTATION,
   VOLUME_COPY_FINALIZER,
   VOLUME_DATA_FINALIZER,
   VOLUME_NODE_ANNOTATION,
@@ -14,6 +16,7 @@ import { parseSnapshotHandle } from '#api/snapshot-handle.ts';
 import { NO_COPIER_RETRY_MS } from '#controllers/storage/copy-node.ts';
 import { isOurs } from '#controllers/storage/local-volume.ts';
 import { PERSISTENT_VOLUMES, type PersistentVolume } from '#kube/core-kinds.ts';
+import { formatPointer } from '#kube/json-pointer.ts';
 import type { Stored } from '#kube/meta.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
 
@@ -21,6 +24,8 @@ export interface VolumeWorld {
   readonly volume: Stored<PersistentVolume>;
   /** Whether the node that holds its data exists; true where every node reaches them. */
   readonly homeExists: boolean;
+  /** Whether the node exists that is to remove a copy that counts no more; true where there is none. */
+  readonly leftoverNodeExists: boolean;
   /** Whether the node exists that is to fill it. */
   readonly copyNodeExists: boolean;
   /** A node that can copy what every node reaches. */
@@ -33,6 +38,7 @@ export function decideVolume(world: VolumeWorld): Plan {
   const { volume, homeExists, copyNodeExists, isBeingTaken } = world;
   const { name, uid, deletionTimestamp } = volume.metadata;
   if (!isOurs(volume)) return NOTHING;
+  if (!world.leftoverNodeExists) return giveUpLeftover(volume);
   if (deletionTimestamp !== undefined && !homeExists) return stranded(volume);
   if (!copyNodeExists && isFilledAnywhere(volume)) return copyElsewhere(world);
   const released = volume.status?.phase === 'Released' && volume.spec.persistentVolumeReclaimPolicy === 'Delete';
@@ -47,6 +53,11 @@ export function awaitedHome({ metadata }: PersistentVolume): string | undefined 
   const { deletionTimestamp, finalizers = [], annotations } = metadata;
   const waits = deletionTimestamp !== undefined && finalizers.includes(VOLUME_DATA_FINALIZER);
   return waits ? annotations?.[VOLUME_NODE_ANNOTATION] : undefined;
+}
+
+/** The node that is to remove its copy. */
+export function awaitedLeftover({ metadata }: PersistentVolume): string | undefined {
+  return metadata.annotations?.[LEFTOVER_NODE_ANNOTATION];
 }
 
 /** The node that is to fill it; undefined where nothing is to be filled, or nobody is to do it yet. */
@@ -73,6 +84,24 @@ function copyElsewhere({ volume, copier }: VolumeWorld): Plan {
   const patch = { type: 'merge' as const, body: { metadata: { annotations: { [COPY_NODE_ANNOTATION]: copier } } } };
   const why = `no node is there to fill it; ${copier} can`;
   return { changes: [{ do: 'patch', type: PERSISTENT_VOLUMES, name: { name }, uid, patch, why }] };
+}
+
+/** As long as the note is there, neither does the guest move again nor can the volume go. */
+function giveUpLeftover(volume: Stored<PersistentVolume>): Plan {
+  const { name, uid } = volume.metadata;
+  const node = awaitedLeftover(volume);
+  const path = formatPointer(['metadata', 'annotations', LEFTOVER_NODE_ANNOTATION]);
+  const body = [
+    { op: 'test', path, value: node },
+    { op: 'remove', path },
+  ];
+  const why =
+    `Node ${node} no longer exists: the copy of the data that is left there, and counts no more, is given up. ` +
+    'Where the node comes back, remove it by hand';
+  const patch = { type: 'json' as const, body };
+  return {
+    changes: [{ do: 'patch', type: PERSISTENT_VOLUMES, name: { name }, uid, patch, why, reason: 'LeftoverNodeGone' }],
+  };
 }
 
 function stranded(volume: Stored<PersistentVolume>): Plan {

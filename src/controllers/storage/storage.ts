@@ -14,6 +14,7 @@ import { firstCopier, indexCopiers } from '#controllers/storage/copy-node.ts';
 import {
   awaitedCopyNode,
   awaitedHome,
+  awaitedLeftover,
   decideVolume,
   isFilledAnywhere,
   type VolumeWorld,
@@ -51,6 +52,8 @@ const CONCURRENCY = 10;
 const BY_CLASS = 'storage-class';
 /** Volumes that are to go, by the node that has to remove their data. */
 const AWAITED_HOME = 'awaited-home';
+/** Volumes of which a copy is left behind, by the node that has to remove it. */
+const AWAITED_LEFTOVER = 'awaited-leftover';
 /** Contents of snapshots that are not complete, by the volume. */
 const UNFINISHED_BY_VOLUME = 'unfinished-by-volume';
 /** Volumes that are to be filled, by the node that is to do it. */
@@ -138,8 +141,9 @@ function volumeDefinition({ informer }: ControllerParts): ControllerDefinition<V
   contents.addIndex(UNFINISHED_BY_VOLUME, (content) => (isUnfinished(content) ? volumeNames(content) : []));
   volumes.addIndex(AWAITED_HOME, (volume) => listed(awaitedHome(volume)));
   volumes.addIndex(AWAITED_COPY_NODE, (volume) => listed(awaitedCopyNode(volume)));
+  volumes.addIndex(AWAITED_LEFTOVER, (volume) => listed(awaitedLeftover(volume)));
   const waitingFor = ({ metadata: { name } }: Stored<Node>) =>
-    [AWAITED_HOME, AWAITED_COPY_NODE].flatMap((index) => volumes.byIndex(index, name).map(objectKey));
+    [AWAITED_HOME, AWAITED_COPY_NODE, AWAITED_LEFTOVER].flatMap((index) => volumes.byIndex(index, name).map(objectKey));
   return defineController<VolumeWorld>({
     name: 'storage-volumes',
     type: PERSISTENT_VOLUMES,
@@ -149,11 +153,13 @@ function volumeDefinition({ informer }: ControllerParts): ControllerDefinition<V
       const volume = volumes.get(key);
       if (volume === undefined) return undefined;
       const home = awaitedHome(volume);
+      const leftover = awaitedLeftover(volume);
       const copyNode = awaitedCopyNode(volume);
       const copyNodeExists = copyNode !== undefined && nodes.get(copyNode) !== undefined;
       return {
         volume,
         homeExists: home === undefined || nodes.get(home) !== undefined,
+        leftoverNodeExists: leftover === undefined || nodes.get(leftover) !== undefined,
         copyNodeExists,
         isBeingTaken: contents.byIndex(UNFINISHED_BY_VOLUME, key).length > 0,
         ...(isFilledAnywhere(volume) && !copyNodeExists ? { copier: firstCopier(nodes) } : {}),

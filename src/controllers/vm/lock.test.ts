@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { VM_RESTORE_FINALIZER, VM_SNAPSHOT_FINALIZER } from '#api/names.ts';
+import type { MigrationState } from '#api/migration-state.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import type { SnapshotStatus, VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import { lockOf, unfinishedRestoreOf, unfinishedSnapshotOf } from '#controllers/vm/lock.ts';
-import { aVm, DELETED } from '#controllers/vm/vm-world.fixture.ts';
+import { aVm, aVmi, DELETED } from '#controllers/vm/vm-world.fixture.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
 
 const reference = { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: 'db' };
@@ -48,6 +49,7 @@ interface Case {
   readonly restores?: Stored<VirtualMachineRestore>[];
   readonly status?: VmStatus;
   readonly metadata?: ObjectMeta;
+  readonly migrationState?: MigrationState;
   readonly want: string | undefined;
 }
 
@@ -111,6 +113,23 @@ const cases: Record<string, Case> = {
     metadata: DELETED,
     want: undefined,
   },
+  'nothing begins while the guest moves to another node': {
+    snapshots: [aSnapshot('a', 1)],
+    restores: [aRestore('r', 1)],
+    migrationState: { migrationUid: 'm' },
+    want: undefined,
+  },
+  'it does when the migration is over': {
+    snapshots: [aSnapshot('a', 1)],
+    migrationState: { migrationUid: 'm', completed: true },
+    want: 'snapshot a',
+  },
+  'what has begun goes on while the guest moves': {
+    snapshots: [aSnapshot('a', 1)],
+    status: { snapshotInProgress: 'a' },
+    migrationState: { migrationUid: 'm' },
+    want: 'snapshot a',
+  },
   'what has begun goes on while the VM is being deleted': {
     snapshots: [aSnapshot('a', 1)],
     metadata: DELETED,
@@ -119,9 +138,10 @@ const cases: Record<string, Case> = {
   },
 };
 
-for (const [name, { snapshots = [], restores = [], status, metadata, want }] of Object.entries(cases)) {
+for (const [name, { snapshots = [], restores = [], status, metadata, migrationState, want }] of Object.entries(cases)) {
   test(name, () => {
-    const lock = lockOf(aVm({ status, metadata }), { snapshots, restores });
+    const vmi = aVmi('Running', { status: { migrationState } });
+    const lock = lockOf(aVm({ status, metadata }), { snapshots, restores }, vmi);
     assert.equal(lock && `${lock.kind} ${lock.name}`, want);
   });
 }

@@ -3,8 +3,10 @@
  * then they begin; meanwhile the VM starts nothing. What they do is theirs (controllers/snapshot, controllers/restore).
  * Pure.
  */
+import { isMigrating } from '#api/migration-state.ts';
 import { VM_RESTORE_FINALIZER, VM_SNAPSHOT_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { hasRestoreBegun, isRestoreFinished, type VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import { isSnapshotFinished, type VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import { keyOf } from '#client/object-key.ts';
@@ -42,8 +44,12 @@ interface Candidate {
   readonly holds: boolean;
 }
 
-/** The present holder, as long as it is there and not finished; then the oldest that waits. */
-export function lockOf(vm: Stored<VirtualMachine>, { snapshots, restores }: Unfinished): VmLock | undefined {
+/** The present holder, as long as it is there and not finished; then the oldest that waits. `vmi`: of the same name. */
+export function lockOf(
+  vm: Stored<VirtualMachine>,
+  { snapshots, restores }: Unfinished,
+  vmi?: VirtualMachineInstance,
+): VmLock | undefined {
   const { snapshotInProgress, restoreInProgress } = vm.status ?? {};
   const candidates: Candidate[] = [
     ...snapshots.map((object) => candidate('snapshot', object, snapshotInProgress)),
@@ -53,6 +59,8 @@ export function lockOf(vm: Stored<VirtualMachine>, { snapshots, restores }: Unfi
   if (holder !== undefined) return holder.lock;
   // Nothing new begins with a VM that goes: a restore waits for the end of it, and makes another.
   if (isDeleting(vm)) return undefined;
+  // Nor with one whose disks and state are on their way to another node.
+  if (isMigrating(vmi?.status?.migrationState)) return undefined;
   return candidates.filter(({ object }) => !isDeleting(object)).toSorted(byAge)[0]?.lock;
 }
 

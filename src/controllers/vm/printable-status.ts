@@ -1,5 +1,6 @@
 /** The one word for people; the first of PRINTABLE_STATUSES that applies. Pure. */
 import { isFinal } from '#api/can.ts';
+import { isMigrating } from '#api/migration-state.ts';
 import { PRINTABLE_STATUSES, type PrintableStatus } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { wantOf } from '#controllers/vm/run-strategy.ts';
@@ -20,7 +21,7 @@ const APPLIES: Readonly<Record<PrintableStatus, (world: VmWorld) => boolean>> = 
     const { vmi } = world;
     return vmi !== undefined && !isFinal(vmi) && (isDeleting(vmi) || wantOf(world).to === 'stop');
   },
-  Migrating: never,
+  Migrating: ({ vmi }) => vmi?.status?.phase === 'Running' && isMigrating(vmi.status.migrationState),
   Paused: ({ vmi }) => vmi?.status?.phase === 'Running' && isTrue(vmi.status.conditions, 'Paused'),
   Running: ({ vmi }) => vmi?.status?.phase === 'Running',
   ErrorPvcNotFound: (world) => isStarting(world.vmi) && (isHeldUp(world, 'FailedPvcNotFound') || lacksClaim(world)),

@@ -110,10 +110,14 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
         ...(!own && named !== undefined && isOrphan(named) ? { mayAdopt: await isThere(vm, signal) } : {}),
         identity: identities.get(key),
         configuration: configurationOf(kubevirts.get(CONFIGURATION_KEY)),
-        lock: lockOf(vm, {
-          snapshots: snapshots.byIndex(UNFINISHED_BY_VM, key),
-          restores: restores.byIndex(UNFINISHED_BY_VM, key),
-        }),
+        lock: lockOf(
+          vm,
+          {
+            snapshots: snapshots.byIndex(UNFINISHED_BY_VM, key),
+            restores: restores.byIndex(UNFINISHED_BY_VM, key),
+          },
+          named,
+        ),
         sharers: sharersOf(vm),
         claims: claimsOf(vm),
         now: clock.now(),

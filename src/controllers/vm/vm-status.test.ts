@@ -10,6 +10,7 @@ import { vmStatusOf } from '#controllers/vm/vm-status.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { timestamp } from '#lib/clock.ts';
 
+const MIGRATING = { migrationState: { migrationUid: 'm' } };
 const PAUSED = { conditions: [{ type: 'Paused', status: 'True' as const }] };
 const heldUp = (type: string, reason: string) => ({ conditions: [{ type, status: 'False' as const, reason }] });
 const claim = (phase: 'Pending' | 'Bound'): PersistentVolumeClaim => ({
@@ -25,6 +26,20 @@ const words: Record<string, [PrintableStatus, Partial<VmWorld>]> = {
   'a VM under deletion': ['Terminating', { vm: aVm({ metadata: DELETED }), vmi: aVmi('Running') }],
   'an instance under deletion': ['Stopping', { vmi: aVmi('Running', { metadata: DELETED }) }],
   'an instance that is to go': ['Stopping', { vm: aVm({ runStrategy: 'Halted' }), vmi: aVmi('Running') }],
+  'a guest that moves to another node': ['Migrating', { vmi: aVmi('Running', { status: MIGRATING }) }],
+  'a paused guest that moves': ['Migrating', { vmi: aVmi('Running', { status: { ...PAUSED, ...MIGRATING } }) }],
+  'a guest that has moved': [
+    'Running',
+    { vmi: aVmi('Running', { status: { migrationState: { migrationUid: 'm', completed: true } } }) },
+  ],
+  'a guest that ended while it moved': [
+    'Stopped',
+    { vm: aVm({ runStrategy: 'Halted' }), vmi: aVmi('Succeeded', { status: MIGRATING }) },
+  ],
+  'a guest that is to stop while it moves': [
+    'Stopping',
+    { vm: aVm({ runStrategy: 'Halted' }), vmi: aVmi('Running', { status: MIGRATING }) },
+  ],
   'a paused guest': ['Paused', { vmi: aVmi('Running', { status: PAUSED }) }],
   'a guest that runs': ['Running', { vmi: aVmi('Running') }],
   'a guest that runs without a claim that was deleted': [

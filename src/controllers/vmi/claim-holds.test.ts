@@ -91,6 +91,16 @@ const waiting: Record<string, { user: ClaimUser; meta: ObjectMeta; want: ObjectM
   },
   'one that is held is told, too': { user: user(), meta: HELD, want: [{ annotations: { [SELECTED]: 'n' } }] },
   once: { user: user(), meta: { ...HELD, annotations: { [SELECTED]: 'other' } }, want: [] },
+  'not of a node that the guest is about to leave': {
+    user: user({ status: { migrationState: { migrationUid: 'm' } } }),
+    meta: HELD,
+    want: [],
+  },
+  'but of the one to which it has moved': {
+    user: user({ status: { migrationState: { migrationUid: 'm', completed: true } } }),
+    meta: HELD,
+    want: [{ annotations: { [SELECTED]: 'n' } }],
+  },
   'not of a node that is gone': { user: { ...user(), nodeExists: false }, meta: HELD, want: [] },
   'nor where the pod names it, and its scheduler says so': { user: user({ inPod: true }), meta: FREE, want: [] },
 };

@@ -5,6 +5,7 @@
  *   - a finalizer of our own holds the claim from when the instance names it until the guest has let go, or is gone;
  *   - a claim that waits for its first consumer is told on which node that is.
  */
+import { isMigrating } from '#api/migration-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { movableClaims, usesLate } from '#controllers/vmi/late-volumes.ts';
@@ -59,7 +60,9 @@ export function decideClaimHold({ claim, users }: ClaimWorld): Plan {
 /** As the scheduler does it for the claims of a pod; undefined where it has been said, or there is nothing to wait for. */
 function selectedNode({ metadata, spec }: ClaimWorld['claim'], users: readonly ClaimUser[]): string | undefined {
   if (spec.volumeName || metadata.annotations?.[SELECTED_NODE] !== undefined) return undefined;
-  return users.find(({ nodeExists }) => nodeExists)?.pod?.spec.nodeName;
+  // A guest that moves may not be there any more when the volume is.
+  const isSettled = ({ vmi, nodeExists }: ClaimUser) => nodeExists && !isMigrating(vmi.status?.migrationState);
+  return users.find(isSettled)?.pod?.spec.nodeName;
 }
 
 export function claimHolds({ informer }: ControllerParts): ControllerDefinition<ClaimWorld> {

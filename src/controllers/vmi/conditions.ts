@@ -2,8 +2,13 @@
  * The conditions of an instance that this controller states, in KubeVirt's words. Those of the node agent, and of
  * whoever else, keep their place and content.
  */
+import { isMigrating } from '#api/migration-state.ts';
 import type { VmiPhase, VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { COMPUTE_CONTAINER } from '#api/names.ts';
+import { hasLeft } from '#controllers/vmi/committed.ts';
+import { DISKS_NOT_MIGRATABLE, migrationObstacle } from '#controllers/vmi/migratable.ts';
+import { waitsForVolumes } from '#controllers/vmi/missing-claims.ts';
+import { isFinal } from '#controllers/vmi/phase.ts';
 import { FAILED_STATE_CREATE, startObstacle } from '#controllers/vmi/start-obstacle.ts';
 import { type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
@@ -13,6 +18,8 @@ const OWN = ['Ready', 'PodScheduled', 'Synchronized', 'LiveMigratable'] as const
 type OwnType = (typeof OWN)[number];
 
 export const FAILED_CREATE = 'FailedCreate';
+/** Of the condition Ready of a pod that a guest is to come to. */
+const AWAITS_GUEST = 'MigrationTarget';
 /** What a container waits for as a matter of course. */
 const USUAL_WAITS: ReadonlySet<string> = new Set(['ContainerCreating', 'PodInitializing']);
 
@@ -22,7 +29,7 @@ export function conditionsOf(world: VmiWorld, phase: VmiPhase): VmiStatus['condi
     Ready: readiness(world, phase),
     PodScheduled: scheduling(world),
     Synchronized: fault(world, phase),
-    LiveMigratable: migratability(phase),
+    LiveMigratable: migratability(world, phase),
   };
   let next: readonly Condition[] = old.filter(({ type }) => !isOwn(type) || wanted[type] !== undefined);
   for (const type of OWN) {
@@ -36,7 +43,10 @@ function isOwn(type: string): type is OwnType {
   return (OWN as readonly string[]).includes(type);
 }
 
-function readiness({ pod, vmi }: VmiWorld, phase: VmiPhase): NextCondition {
+function readiness(world: VmiWorld, phase: VmiPhase): NextCondition {
+  const { pod, vmi } = world;
+  const told = findCondition((vmi.status?.conditions ?? []) as Condition[], 'Ready');
+  if (phase === 'Running' && told !== undefined && isHandedOver(world)) return said('Ready', told);
   const not = (reason: string, message: string): NextCondition => ({ type: 'Ready', status: 'False', reason, message });
   if (pod === undefined) return not('PodNotExists', 'virt-launcher pod has not yet been scheduled');
   if (hasEnded(pod) || pod.metadata.deletionTimestamp !== undefined) {
@@ -48,6 +58,15 @@ function readiness({ pod, vmi }: VmiWorld, phase: VmiPhase): NextCondition {
   const ready = findCondition(pod.status?.conditions, 'Ready');
   if (ready === undefined) return not('PodConditionMissing', 'virt-launcher pod is missing the Ready condition');
   return said('Ready', ready);
+}
+
+/** In the moment between two pods nobody asks the guest: it is as it was. */
+function isHandedOver({ vmi, pod, lastPod }: VmiWorld): boolean {
+  const state = vmi.status?.migrationState;
+  if (isMigrating(state)) return hasLeft(pod ?? lastPod, state?.migrationUid);
+  if (state?.failed === true || pod === undefined || pod.metadata.name !== state?.targetPod) return false;
+  const isThere = !hasEnded(pod) && pod.metadata.deletionTimestamp === undefined;
+  return isThere && findCondition(pod.status?.conditions, 'Ready')?.reason === AWAITS_GUEST;
 }
 
 /** Only while no node takes it: that is what people look for. */
@@ -64,6 +83,7 @@ function said(type: string, { status, reason, message }: Condition): NextConditi
 function fault(world: VmiWorld, phase: VmiPhase): NextCondition | undefined {
   if (phase === 'Succeeded' || phase === 'Failed') return undefined;
   if (world.pod === undefined) {
+    if (phase !== 'Pending') return undefined;
     const obstacle = startObstacle(world);
     if (obstacle !== undefined) return notSynchronized(obstacle.reason, obstacle.message);
     // Written when the pod, or the claim for its state, could not be made; it stands until that is there.
@@ -80,8 +100,12 @@ export function notSynchronized(reason: string, message: string): NextCondition 
   return { type: 'Synchronized', status: 'False', reason, ...(message === '' ? {} : { message }) };
 }
 
-function migratability(phase: VmiPhase): NextCondition | undefined {
+function migratability(world: VmiWorld, phase: VmiPhase): NextCondition | undefined {
   if (phase === 'Pending' || phase === 'Scheduling') return undefined;
-  const message = 'Live migration is not supported yet';
-  return { type: 'LiveMigratable', status: 'False', reason: 'MigrationNotSupported', message };
+  const told = findCondition((world.vmi.status?.conditions ?? []) as Condition[], 'LiveMigratable');
+  // What has ended moves no more, and of what no watch has shown yet nothing is said.
+  if (isFinal(phase) || waitsForVolumes(world)) return told === undefined ? undefined : said('LiveMigratable', told);
+  const message = migrationObstacle(world);
+  if (message === undefined) return { type: 'LiveMigratable', status: 'True' };
+  return { type: 'LiveMigratable', status: 'False', reason: DISKS_NOT_MIGRATABLE, message };
 }

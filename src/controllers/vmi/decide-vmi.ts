@@ -4,7 +4,7 @@ import { stateSuffixOf } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { buildStateClaim } from '#controllers/persistent-state/build-state-claim.ts';
 import { FAILED_CREATE, notSynchronized } from '#controllers/vmi/conditions.ts';
-import { removal } from '#controllers/vmi/delete.ts';
+import { podsOf, removal } from '#controllers/vmi/delete.ts';
 import { buildLauncherPod } from '#controllers/vmi/launcher-pod.ts';
 import { waitsForVolumes } from '#controllers/vmi/missing-claims.ts';
 import { disruptionReason, isFinal, phaseOf, type PhaseView } from '#controllers/vmi/phase.ts';
@@ -28,7 +28,7 @@ export function decideVmi(world: VmiWorld): Plan {
   if (vmi.metadata.deletionTimestamp !== undefined) {
     const changes = removal(world);
     // Without a pod the instance is gone with the next write: nobody would read its status.
-    return world.pod === undefined ? { changes } : { changes, status: vmiStatusOf(world, view), events };
+    return podsOf(world).length === 0 ? { changes } : { changes, status: vmiStatusOf(world, view), events };
   }
   const creation = view.phase === 'Pending' ? launch(world) : [];
   return {

@@ -4,6 +4,7 @@
  */
 import { APP_LABEL, CREATED_BY_LABEL, LAUNCHER_APP } from '#api/names.ts';
 import type { Informer } from '#client/informer.ts';
+import { objectKey } from '#client/object-key.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -11,7 +12,7 @@ import type { Stored } from '#kube/meta.ts';
 export const MAX_REMEMBERED = 1000;
 
 export class EndedPods {
-  /** By the uid of their instance, oldest first. */
+  /** By their own keys, oldest first: an instance has several where it was migrated. */
   readonly #pods = new Map<string, Stored<Pod>>();
 
   constructor(pods: Pick<Informer<Pod>, 'onChange'>, { signal }: { signal: AbortSignal }) {
@@ -21,18 +22,19 @@ export class EndedPods {
     signal.addEventListener('abort', leave, { once: true });
   }
 
-  of(vmiUid: string): Stored<Pod> | undefined {
-    return this.#pods.get(vmiUid);
+  /** The pod of that key, if it was the instance's. */
+  of(key: string, { metadata }: Pick<Stored, 'metadata'>): Stored<Pod> | undefined {
+    const pod = this.#pods.get(key);
+    return pod?.metadata.labels?.[CREATED_BY_LABEL] === metadata.uid ? pod : undefined;
   }
 
-  forget(vmiUid: string): void {
-    this.#pods.delete(vmiUid);
+  forget(key: string): void {
+    this.#pods.delete(key);
   }
 
   #remember(pod: Stored<Pod>): void {
-    const uid = pod.metadata.labels?.[CREATED_BY_LABEL];
-    if (uid === undefined || pod.metadata.labels?.[APP_LABEL] !== LAUNCHER_APP || !hasEnded(pod)) return;
-    this.#pods.set(uid, pod);
+    if (pod.metadata.labels?.[APP_LABEL] !== LAUNCHER_APP || !hasEnded(pod)) return;
+    this.#pods.set(objectKey(pod), pod);
     if (this.#pods.size <= MAX_REMEMBERED) return;
     for (const oldest of this.#pods.keys()) {
       this.#pods.delete(oldest);

@@ -6,9 +6,14 @@ import { isRecord } from '#kube/meta.ts';
 
 const HOSTNAME_LABEL = 'kubernetes.io/hostname';
 
-export function launcherNodeSelector({ spec }: VirtualMachineInstance): Record<string, string> {
+/** `added` may ask for more, not for something else. */
+export function launcherNodeSelector(
+  { spec }: VirtualMachineInstance,
+  added: Readonly<Record<string, string>> = {},
+): Record<string, string> {
   const machine = spec.domain.machine?.type;
   return {
+    ...added,
     ...spec.nodeSelector,
     ...(machine ? { [MACHINE_TYPE_LABEL_PREFIX + machine]: 'true' } : {}),
     [SCHEDULABLE_LABEL]: 'true',
@@ -25,18 +30,29 @@ export function dataNodesOf(claims: Iterable<ClaimView>): string[] {
   return [...nodes].sort();
 }
 
-/** People's own affinity, with the nodes of the data required on top: terms are alternatives, so each of them gets it. */
-export function launcherAffinity(affinity: unknown, dataNodes: readonly string[]): unknown {
-  if (dataNodes.length === 0) return affinity;
+/** The selector of a node on which the very machine of a guest that runs can go on: an alias may mean another there. */
+export function machineSelector({ status }: VirtualMachineInstance): Record<string, string> {
+  const machine = status?.machine?.type;
+  return machine ? { [MACHINE_TYPE_LABEL_PREFIX + machine]: 'true' } : {};
+}
+
+/**
+ * People's own affinity, with the nodes of the data required on top, and any other than `notOn`: terms are alternatives,
+ * so each of them gets it.
+ */
+export function launcherAffinity(affinity: unknown, dataNodes: readonly string[], notOn?: string): unknown {
+  const elsewhere = notOn === undefined ? [] : [{ key: HOSTNAME_LABEL, operator: 'NotIn', values: [notOn] }];
+  const here = dataNodes.map((node) => ({ key: HOSTNAME_LABEL, operator: 'In', values: [node] }));
+  const wanted = [...here, ...elsewhere];
+  if (wanted.length === 0) return affinity;
   const own = recordOf(affinity);
   const nodeAffinity = recordOf(own['nodeAffinity']);
   const required = recordOf(nodeAffinity['requiredDuringSchedulingIgnoredDuringExecution']);
   const given = required['nodeSelectorTerms'];
   const terms = Array.isArray(given) && given.length > 0 ? given : [{}];
-  const here = dataNodes.map((node) => ({ key: HOSTNAME_LABEL, operator: 'In', values: [node] }));
   const nodeSelectorTerms = terms.map((term: unknown) => {
     const { matchExpressions, ...rest } = recordOf(term);
-    return { ...rest, matchExpressions: [...(Array.isArray(matchExpressions) ? matchExpressions : []), ...here] };
+    return { ...rest, matchExpressions: [...(Array.isArray(matchExpressions) ? matchExpressions : []), ...wanted] };
   });
   return {
     ...own,

@@ -1,6 +1,6 @@
 /**
- * The launcher pod of an instance: what the scheduler places and the node agent runs. Its name is made from the
- * instance's uid, so that making it twice makes one. Pure.
+ * The launcher pod of an instance: what the scheduler places and the node agent runs; also one to which the guest is to
+ * move. Its name is made from the uid of the instance, or of the migration, so that making it twice makes one. Pure.
  */
 import { createHash } from 'node:crypto';
 import type { Volume } from '#api/domain/volume.ts';
@@ -12,17 +12,25 @@ import {
   DOMAIN_ANNOTATION,
   LAUNCHER_APP,
   LAUNCHER_IMAGE,
+  MIGRATION_POD_FINALIZER,
+  MIGRATION_UID_LABEL,
+  NODE_NAME_LABEL,
   VM_NAME_LABEL,
 } from '#api/names.ts';
-import { STATE_POD_VOLUME } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { DEFAULT_GRACE_SECONDS } from '#api/virtual-machine-instance/spec.ts';
-import { dataNodesOf, launcherAffinity, launcherNodeSelector } from '#controllers/vmi/launcher-affinity.ts';
+import {
+  dataNodesOf,
+  launcherAffinity,
+  launcherNodeSelector,
+  machineSelector,
+} from '#controllers/vmi/launcher-affinity.ts';
 import { launcherResources } from '#controllers/vmi/launcher-resources.ts';
+import { podVolume, stateVolume, staysBehind, volumesAlsoIn } from '#controllers/vmi/launcher-volumes.ts';
 import { claimNameOf, claimNamesOf } from '#api/claim-names.ts';
 import { podVolumes } from '#controllers/vmi/needed-volumes.ts';
 import { type ClaimView } from '#controllers/vmi/vmi-world.ts';
-import type { Pod, PodContainer, PodSpec, PodVolume } from '#kube/core-kinds.ts';
+import type { Pod, PodContainer, PodSpec } from '#kube/core-kinds.ts';
 import { apiVersionOf, type Stored } from '#kube/meta.ts';
 
 type Vmi = Stored<VirtualMachineInstance>;
@@ -36,15 +44,41 @@ const GRACE_EXTRA_SECONDS = 15;
 const DISKS_PATH = '/var/run/kubevirt-private/vmi-disks';
 const DEFAULT_CONTAINER_ANNOTATION = 'kubectl.kubernetes.io/default-container';
 
-export function launcherPodName({ metadata: { name, uid } }: Vmi): string {
+export function launcherPodName(vmi: Vmi): string {
+  return podNameFrom(vmi, vmi.metadata.uid);
+}
+
+/** Of the pod to which the guest is to move. */
+export function targetPodName(vmi: Vmi, migrationUid: string): string {
+  return podNameFrom(vmi, migrationUid);
+}
+
+function podNameFrom({ metadata: { name } }: Vmi, uid: string): string {
   const prefix = `${LAUNCHER_APP}-`;
   const room = NAME_MAX - prefix.length - SUFFIX_LENGTH - 1;
   return `${prefix}${cut(name, room)}-${suffixOf(uid)}`;
 }
 
+/** What makes it the pod to which the guest is to move. */
+export interface MigrationTarget {
+  /** Of the migration. */
+  readonly uid: string;
+  readonly sourceNode: string;
+  /** It names the claims that this one is to name, but for that of the state. */
+  readonly sourcePod: Stored<Pod>;
+  readonly addedNodeSelector?: Readonly<Record<string, string>>;
+}
+
 /** `state`: the claim of what outlives the guest, where there is such. */
-export function buildLauncherPod(vmi: Vmi, claims: ReadonlyMap<string, ClaimView>, state?: ClaimView): Pod {
+export function buildLauncherPod(
+  vmi: Vmi,
+  claims: ReadonlyMap<string, ClaimView>,
+  state?: ClaimView,
+  target?: MigrationTarget,
+): Pod {
   const { metadata } = vmi;
+  // Where the instance is now says nothing of this pod.
+  const { [NODE_NAME_LABEL]: _, ...labels } = metadata.labels ?? {};
   const controller = {
     apiVersion: apiVersionOf(VIRTUAL_MACHINE_INSTANCES),
     kind: VIRTUAL_MACHINE_INSTANCES.kind,
@@ -57,27 +91,38 @@ export function buildLauncherPod(vmi: Vmi, claims: ReadonlyMap<string, ClaimView
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: {
-      name: launcherPodName(vmi),
+      name: target === undefined ? launcherPodName(vmi) : targetPodName(vmi, target.uid),
       namespace: metadata.namespace,
       labels: {
-        ...metadata.labels,
+        ...labels,
         [APP_LABEL]: LAUNCHER_APP,
         [CREATED_BY_LABEL]: metadata.uid,
         [VM_NAME_LABEL]: cut(metadata.name, NAME_MAX),
+        ...(target === undefined ? {} : { [MIGRATION_UID_LABEL]: target.uid }),
       },
       annotations: { [DOMAIN_ANNOTATION]: metadata.name, [DEFAULT_CONTAINER_ANNOTATION]: COMPUTE_CONTAINER },
       ownerReferences: [controller],
+      ...(target === undefined ? {} : { finalizers: [MIGRATION_POD_FINALIZER] }),
     },
-    spec: podSpec(vmi, claims, state),
+    spec: podSpec(vmi, claims, { state, target }),
   };
 }
 
-function podSpec(vmi: Vmi, claims: ReadonlyMap<string, ClaimView>, state: ClaimView | undefined): PodSpec {
+function podSpec(
+  vmi: Vmi,
+  claims: ReadonlyMap<string, ClaimView>,
+  { state, target }: { readonly state?: ClaimView; readonly target?: MigrationTarget },
+): PodSpec {
   const { spec } = vmi;
-  const claimed = podVolumes(spec, claims);
-  const named = claimNamesOf({ volumes: claimed }).flatMap((name) => claims.get(name) ?? []);
+  const claimed = target === undefined ? podVolumes(spec, claims) : volumesAlsoIn(target.sourcePod, spec);
+  const staying = target === undefined ? claimed : claimed.filter(staysBehind(spec, claims));
+  const pinning = claimNamesOf({ volumes: staying }).flatMap((name) => claims.get(name) ?? []);
   const stateViews = state === undefined ? [] : [state];
-  const affinity = launcherAffinity(spec.affinity, dataNodesOf([...named, ...stateViews]));
+  const affinity = launcherAffinity(spec.affinity, dataNodesOf([...pinning, ...stateViews]), target?.sourceNode);
+  const nodeSelector = {
+    ...launcherNodeSelector(vmi, target?.addedNodeSelector),
+    ...(target === undefined ? {} : machineSelector(vmi)),
+  };
   const volumes = [...claimed.map(podVolume), ...stateViews.map(stateVolume)];
   const { hostname, subdomain, priorityClassName, schedulerName, tolerations } = spec;
   const asked = { affinity, tolerations, hostname, subdomain, priorityClassName, schedulerName };
@@ -87,7 +132,7 @@ function podSpec(vmi: Vmi, claims: ReadonlyMap<string, ClaimView>, state: ClaimV
     terminationGracePeriodSeconds: (spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS) + GRACE_EXTRA_SECONDS,
     automountServiceAccountToken: false,
     enableServiceLinks: false,
-    nodeSelector: launcherNodeSelector(vmi),
+    nodeSelector,
     containers: containersOf(vmi, claimed, claims),
     ...(volumes.length === 0 ? {} : { volumes }),
   };
@@ -108,17 +153,6 @@ function containersOf({ spec }: Vmi, claimed: readonly Volume[], claims: Readonl
   };
   const hasConsole = spec.domain.devices?.autoattachSerialConsole !== false;
   return hasConsole ? [compute, { name: CONSOLE_CONTAINER, image: LAUNCHER_IMAGE }] : [compute];
-}
-
-function podVolume(volume: Volume): PodVolume {
-  const { persistentVolumeClaim, ephemeral, name } = volume;
-  const { claimName = '', readOnly } = persistentVolumeClaim ?? ephemeral?.persistentVolumeClaim ?? {};
-  return { name, persistentVolumeClaim: { claimName, ...(readOnly === true ? { readOnly } : {}) } };
-}
-
-/** In no container: only the node agent looks into it. */
-function stateVolume({ claim }: ClaimView): PodVolume {
-  return { name: STATE_POD_VOLUME, persistentVolumeClaim: { claimName: claim.metadata.name } };
 }
 
 function withoutUndefined(fields: Record<string, unknown>): Record<string, unknown> {

@@ -1,16 +1,24 @@
-/** What keeps the launcher pod from being made: claims of disks that are missing, and persistent state without a place. Pure. */
+/**
+ * What keeps the launcher pod from being made: an earlier guest of the name that may still be on its way, claims of disks
+ * that are missing, and persistent state without a place. Pure.
+ */
 import { missingClaims, type Missing } from '#controllers/vmi/missing-claims.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { objectKey } from '#client/object-key.ts';
 
-type View = Pick<VmiWorld, 'vmi' | 'claims' | 'state'>;
+type View = Pick<VmiWorld, 'vmi' | 'claims' | 'state' | 'isMigrationActive'>;
 
 export const FAILED_STATE_CREATE = 'FailedBackendStorageCreate';
 const STATE_NOT_READY = 'BackendStorageNotReady';
 
 /** undefined when the pod can be made, or first the claim for its state. */
 export function startObstacle(view: View): Missing | undefined {
-  return startFault(view) ?? statePending(view);
+  return movingGuest(view) ?? startFault(view) ?? statePending(view);
+}
+
+/** Where the newest state is, and whether a guest still has it, is known when the migration is over. */
+function movingGuest({ isMigrationActive }: View): Missing | undefined {
+  return isMigrationActive ? { reason: 'ActiveMigration', message: 'active migration exists' } : undefined;
 }
 
 /** What does not pass by itself, and is told in an Event, too. */

@@ -1,26 +1,36 @@
 /**
- * VirtualMachineInstances: observes an instance, its launcher pod, the claims that it names and the one that holds its
+ * VirtualMachineInstances: observes an instance, its launcher pods, the claims that it names and the one that holds its
  * persistent state (observe-state.ts), and decides (decide-vmi.ts). It makes and deletes the pod, makes the claim of the
  * state and tells the phase; the node agent runs the guest and reports in the pod's status and in its own fields of the
- * instance's. Claims that the pod cannot hold are held here (claim-holds.ts).
+ * instance's. Claims that the pod cannot hold are held here (claim-holds.ts). Pods to which a guest moves are made by
+ * controllers/migration, who says in the instance's status where the guest is.
  */
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
+import { isFinal } from '#controllers/vmi/phase.ts';
 import { concludeVmi, decideVmi } from '#controllers/vmi/decide-vmi.ts';
 import { EndedPods } from '#controllers/vmi/ended-pods.ts';
 import { claimHolds } from '#controllers/vmi/claim-holds.ts';
 import { stateObserver } from '#controllers/vmi/observe-state.ts';
 import { movableClaims } from '#controllers/vmi/late-volumes.ts';
-import { launcherOf } from '#controllers/vmi/launcher-of.ts';
+import { activeMigrations } from '#controllers/vmi/active-migrations.ts';
+import {
+  currentLauncherName,
+  isLauncherOf,
+  LAUNCHERS_BY_INSTANCE,
+  launcherIndexKeys,
+  launchersOf,
+} from '#controllers/vmi/launcher-of.ts';
 import { claimNamesOf } from '#api/claim-names.ts';
 import { type ClaimView, type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { findCondition } from '#kube/conditions.ts';
-import { NODES, type Node, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS } from '#kube/core-kinds.ts';
-import type { Stored } from '#kube/meta.ts';
+import { NODES, type Node, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type Pod, PODS } from '#kube/core-kinds.ts';
+import { isDeleting, type Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
+import { liveLook } from '#runtime/live-look.ts';
 import {
   type ControllerDefinition,
   controllerKeys,
@@ -29,6 +39,8 @@ import {
   startController,
   lookedUp,
 } from '#runtime/controller.ts';
+
+type Vmi = Stored<VirtualMachineInstance>;
 
 const CONCURRENCY = 20;
 /** Instances by the key of each claim that they name. */
@@ -41,7 +53,7 @@ export const vmiController: PlaneController = {
 };
 
 function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
-  const { informer, clock, signal } = parts;
+  const { client, informer, clock, signal } = parts;
   const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
   const pods = informer(PODS);
   const claims = informer(PERSISTENT_VOLUME_CLAIMS);
@@ -50,9 +62,12 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
   vmis.addIndex(BY_CLAIM, claimKeysOf);
   const ended = new EndedPods(pods, { signal });
   const states = stateObserver(parts);
+  const migrations = activeMigrations(parts);
+  pods.addIndex(LAUNCHERS_BY_INSTANCE, launcherIndexKeys);
+  const look = liveLook(client);
   const usersOf = (key: string): string[] => vmis.byIndex(BY_CLAIM, key).map(objectKey);
 
-  function claimsOf(vmi: Stored<VirtualMachineInstance>): Map<string, ClaimView> {
+  function claimsOf(vmi: Vmi): Map<string, ClaimView> {
     const views = new Map<string, ClaimView>();
     for (const name of claimNames(vmi)) {
       const claim = claims.get(keyOf({ namespace: vmi.metadata.namespace, name }));
@@ -61,6 +76,14 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
       views.set(name, { claim, volume: volumeName ? volumes.get(volumeName) : undefined });
     }
     return views;
+  }
+
+  /** A pod that somebody else made may be missing only because the cache lags behind. */
+  async function missingPod(vmi: Vmi, options: { signal: AbortSignal }): Promise<Stored<Pod> | undefined> {
+    if (vmi.status?.migrationState === undefined || isFinal(vmi.status.phase) || isDeleting(vmi)) return undefined;
+    const { namespace } = vmi.metadata;
+    const pod = await look(PODS, { namespace, name: currentLauncherName(vmi) }, options);
+    return pod !== undefined && isLauncherOf(pod, vmi) ? pod : undefined;
   }
 
   return defineController<VmiWorld>({
@@ -74,18 +97,30 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
       source(volumes, (volume) => claimKeysOfVolume(volume).flatMap(usersOf)),
       lookedUp(nodes),
       ...states.sources,
+      ...migrations.sources,
     ],
     async observe(key, options) {
       const vmi = vmis.get(key);
       if (vmi === undefined) return undefined;
-      const { uid } = vmi.metadata;
-      const pod = launcherOf(pods, vmi);
-      const lastPod = pod === undefined ? ended.of(uid) : undefined;
-      if (vmi.metadata.deletionTimestamp !== undefined) ended.forget(uid);
+      const launchers = launchersOf(pods, vmi);
+      const pod = launchers.pod ?? (await missingPod(vmi, options));
+      const podKey = keyOf({ namespace: vmi.metadata.namespace, name: currentLauncherName(vmi) });
+      const lastPod = pod === undefined ? ended.of(podKey, vmi) : undefined;
+      if (isDeleting(vmi)) ended.forget(podKey);
       const node = pod?.spec.nodeName ? nodes.get(pod.spec.nodeName) : undefined;
       const state = await states.of(vmi, pod, options);
       const now = timestamp(clock.now());
-      return { vmi, pod, lastPod, claims: claimsOf(vmi), state, nodeAnswers: answers(node), now };
+      return {
+        vmi,
+        ...launchers,
+        pod,
+        lastPod,
+        claims: claimsOf(vmi),
+        state,
+        isMigrationActive: migrations.has(key),
+        nodeAnswers: answers(node),
+        now,
+      };
     },
     decide: decideVmi,
     conclude: concludeVmi,
@@ -94,11 +129,11 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
 }
 
 /** Claims of what the guest has not let go of are told of, too. */
-function claimNames(vmi: Stored<VirtualMachineInstance>): Set<string> {
+function claimNames(vmi: Vmi): Set<string> {
   return new Set([...claimNamesOf(vmi.spec), ...movableClaims(vmi)]);
 }
 
-function claimKeysOf(vmi: Stored<VirtualMachineInstance>): string[] {
+function claimKeysOf(vmi: Vmi): string[] {
   const { namespace } = vmi.metadata;
   return [...claimNames(vmi)].map((name) => keyOf({ namespace, name }));
 }

@@ -1,8 +1,11 @@
-/** The whole status of an instance: what this controller says, and what the node agent said, unchanged. Pure. */
+/**
+ * The whole status of an instance: what this controller says, and what the node agent and controllers/migration said,
+ * unchanged. When a migration has succeeded, all that follows from the pod changes at once. Pure.
+ */
 import { AGENT_FIELDS, type VmiPhase, type VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { COMPUTE_CONTAINER } from '#api/names.ts';
 import { conditionsOf } from '#controllers/vmi/conditions.ts';
-import type { PhaseView } from '#controllers/vmi/phase.ts';
+import { isFinal, type PhaseView } from '#controllers/vmi/phase.ts';
 import { volumeStatusOf } from '#controllers/vmi/volume-status.ts';
 import { type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
@@ -29,7 +32,15 @@ export function vmiStatusOf(world: VmiWorld, { phase, reason, message: told }: P
     ...(qosClass === undefined ? {} : { qosClass }),
     ...(launcherContainerImageVersion === undefined ? {} : { launcherContainerImageVersion }),
     ...(volumeStatus.length === 0 ? {} : { volumeStatus }),
+    ...(old.migrationState === undefined ? {} : { migrationState: old.migrationState }),
+    ...evacuation(old, phase, nodeName),
   };
+}
+
+/** It is to leave a node: that is done when it has, or there is nothing left to move. */
+function evacuation(old: VmiStatus, phase: VmiPhase, nodeName: string | undefined): VmiStatus {
+  const { evacuationNodeName } = old;
+  return !evacuationNodeName || evacuationNodeName !== nodeName || isFinal(phase) ? {} : { evacuationNodeName };
 }
 
 function agentFields(old: VmiStatus): VmiStatus {
@@ -43,7 +54,9 @@ function transitions(old: VmiStatus, phase: VmiPhase, now: string): VmiStatus['p
   return [...list, { phase, phaseTransitionTimestamp: now }];
 }
 
-function activePods({ pod }: VmiWorld): Pick<VmiStatus, 'activePods'> {
-  if (pod === undefined || hasEnded(pod)) return {};
-  return { activePods: { [pod.metadata.uid]: pod.spec.nodeName ?? '' } };
+/** Agents act for these only. */
+function activePods({ pod, targetPod }: VmiWorld): Pick<VmiStatus, 'activePods'> {
+  const active = [pod, targetPod].filter((one) => one !== undefined && !hasEnded(one));
+  if (active.length === 0) return {};
+  return { activePods: Object.fromEntries(active.map((one) => [one?.metadata.uid, one?.spec.nodeName ?? ''])) };
 }

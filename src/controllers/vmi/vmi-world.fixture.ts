@@ -72,5 +72,5 @@ export function aVolume(name: string, annotations: Record<string, string> = {}):
 /** Claims that the instance names are there unless `claims` says otherwise. */
 export function aWorld({ vmi = aVmi(), ...more }: Partial<VmiWorld> = {}): VmiWorld {
   const claims = new Map<string, ClaimView>(claimNamesOf(vmi.spec).map((name) => [name, { claim: aClaim(name) }]));
-  return { vmi, claims, nodeAnswers: true, now: NOW, ...more };
+  return { vmi, claims, otherPods: [], isMigrationActive: false, nodeAnswers: true, now: NOW, ...more };
 }

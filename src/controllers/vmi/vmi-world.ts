@@ -23,14 +23,20 @@ export type StateView =
 
 export interface VmiWorld {
   readonly vmi: Stored<VirtualMachineInstance>;
-  /** Its launcher pod. */
+  /** The launcher pod that has its guest, or is to get it first. */
   readonly pod?: Stored<Pod>;
-  /** Its launcher pod as it was seen last, when it had ended and is gone. */
+  /** While the guest moves: the launcher pod that it moves to. */
+  readonly targetPod?: Stored<Pod>;
+  /** Launcher pods of it that migrations have left over, or are about to use. */
+  readonly otherPods: readonly Stored<Pod>[];
+  /** The launcher pod that had its guest, as it was seen last, when it had ended and is gone. */
   readonly lastPod?: Stored<Pod>;
   /** By name of the claim; what is not there is missing. */
   readonly claims: ReadonlyMap<string, ClaimView>;
   /** Of an instance that has persistent state: the claim that its pod names, or is to name. */
   readonly state?: StateView;
+  /** Whether the guest of an instance of this name, this one or an earlier one, may still be on its way. */
+  readonly isMigrationActive: boolean;
   /** Whether somebody answers for the pod's node. */
   readonly nodeAnswers: boolean;
   readonly now: string;

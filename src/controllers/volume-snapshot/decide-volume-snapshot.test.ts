@@ -186,6 +186,33 @@ describe('the content that is made', () => {
       },
     });
   });
+  const STATE = 'selfsame.io/snapshot-state';
+  const marked = (name: string, labels = {}) => ({
+    ...BOUND_CLAIM,
+    metadata: { ...BOUND_CLAIM.metadata, name, labels },
+  });
+  const states: Record<string, { claim: SnapshotWorld['claim']; asked?: boolean; want: string | undefined }> = {
+    'of the state of a VM is told from that of a disk': {
+      claim: marked('x', { 'persistent-state-for': 'web' }),
+      want: 'true',
+    },
+    'of a claim that only has the name of such a state is of a disk': {
+      claim: marked('persistent-state-for-web'),
+      want: undefined,
+    },
+    'of a claim of such a name is of state where the snapshot says so': {
+      claim: marked('persistent-state-for-web'),
+      asked: true,
+      want: 'true',
+    },
+    'of a disk is never of state, whatever the snapshot says': { claim: BOUND_CLAIM, asked: true, want: undefined },
+  };
+  for (const [sentence, { claim, asked = false, want }] of Object.entries(states)) {
+    it(sentence, () => {
+      const snapshot = held(asked ? { annotations: { [STATE]: 'true' } } : {});
+      assert.equal(contentFor({ snapshot, claim }).metadata.annotations?.[STATE], want);
+    });
+  }
   it('is for any node where every node reaches the volume', () => {
     const volume = aVolume({ storageClass: SHARED });
     const node = (copier?: string) =>

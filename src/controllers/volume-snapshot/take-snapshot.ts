@@ -9,6 +9,8 @@ import {
   VOLUME_COPY_FINALIZER,
   VOLUME_NODE_ANNOTATION,
 } from '#api/names.ts';
+import { stateKeysOfClaim } from '#api/persistent-state.ts';
+import { isMarkedAsState, SNAPSHOT_STATE_ANNOTATION } from '#api/snapshot-state.ts';
 import { isOurs } from '#controllers/storage/local-volume.ts';
 import { contentNameFor, type SnapshotWorld } from '#controllers/volume-snapshot/snapshot-world.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
@@ -28,6 +30,8 @@ const FOREIGN_PARAMETER = 'csi.storage.k8s.io/';
 export interface Takeable {
   readonly snapshotClass: Stored<VolumeSnapshotClass>;
   readonly volume: Stored<PersistentVolume>;
+  /** The claim holds the state of a VM and no disk. */
+  readonly isState: boolean;
 }
 
 /** What is needed to take it, or for people why it cannot be taken now. */
@@ -35,7 +39,13 @@ export function takeable(world: SnapshotWorld): Takeable | string {
   const snapshotClass = classOf(world);
   if (typeof snapshotClass === 'string') return snapshotClass;
   const volume = volumeOf(world);
-  return typeof volume === 'string' ? volume : { snapshotClass, volume };
+  return typeof volume === 'string' ? volume : { snapshotClass, volume, isState: isOfState(world) };
+}
+
+/** A claim that has the name of one and no mark may be that of a disk: then whoever takes the snapshot says what it is. */
+function isOfState({ snapshot, claim }: SnapshotWorld): boolean {
+  if (claim === undefined || stateKeysOfClaim(claim).length === 0) return false;
+  return isMarkedAsState(claim) || snapshot.metadata.annotations?.[SNAPSHOT_STATE_ANNOTATION] === 'true';
 }
 
 function classOf({ snapshot, snapshotClass, defaultClasses }: SnapshotWorld): Stored<VolumeSnapshotClass> | string {
@@ -69,7 +79,7 @@ function volumeOf({ snapshot, claim, volume }: SnapshotWorld): Stored<Persistent
 
 export function buildContent(
   snapshot: Stored<VolumeSnapshot>,
-  { snapshotClass, volume }: Takeable,
+  { snapshotClass, volume, isState }: Takeable,
   copier: string | undefined,
 ): VolumeSnapshotContent {
   const { apiVersion, kind, metadata } = snapshot;
@@ -79,7 +89,10 @@ export function buildContent(
     kind: VOLUME_SNAPSHOT_CONTENTS.kind,
     metadata: {
       name: contentNameFor(snapshot),
-      annotations: annotationsOf(snapshot, volume.metadata.annotations?.[VOLUME_NODE_ANNOTATION] ?? copier),
+      annotations: {
+        ...annotationsOf(snapshot, volume.metadata.annotations?.[VOLUME_NODE_ANNOTATION] ?? copier),
+        ...(isState && { [SNAPSHOT_STATE_ANNOTATION]: 'true' }),
+      },
       finalizers: [SNAPSHOT_DATA_FINALIZER],
     },
     spec: {

@@ -23,6 +23,7 @@ export interface LibvirtOptions {
 export function writeLibvirt(machine: MachineDescription, options: LibvirtOptions = {}): LibvirtDomain {
   const { imageDirectory = '/var/lib/libvirt/images' } = options;
   const notes = [...machine.notes];
+  if (machine.state !== undefined) notes.push('the persistent state of TPM and EFI is not written: both begin anew');
   const { name, uuid, serial, memoryMib, cpu } = machine;
   const vcpus = cpu.sockets * cpu.cores * cpu.threads;
   const root = xml('domain', { type: 'kvm' }, [

@@ -1,4 +1,5 @@
 /** Whether a file of an OVA, or beside an OVF, is what the descriptor says of it. Pure. */
+import { MAX_STATE_ARCHIVE_BYTES } from '#api/snapshot-state.ts';
 import { quoted } from '#formats/faults.ts';
 import type { MachineDescription } from '#formats/machine.ts';
 
@@ -8,9 +9,13 @@ const QCOW2_SLACK = 64 * 1024 * 1024;
 
 /** What is wrong with it; undefined where it may be taken. */
 export function fileFault(
-  { disks }: Pick<MachineDescription, 'disks'>,
+  { disks, state }: Pick<MachineDescription, 'disks' | 'state'>,
   file: { readonly name: string; readonly size: number },
 ): string | undefined {
+  if (state?.file === file.name) {
+    if (file.size <= MAX_STATE_ARCHIVE_BYTES) return undefined;
+    return `the file ${quoted(file.name)} has ${file.size} bytes, more than a persistent state may have`;
+  }
   const disk = disks.find((known) => known.file === file.name);
   if (disk === undefined) return `the file ${quoted(file.name)} belongs to no disk`;
   const { sizeBytes, format } = disk;

@@ -300,5 +300,11 @@ test('files are held against what the descriptor says of them', () => {
   assert.match(fileFault({ disks: [disk] }, { name: 'root.img', size: 1001 }) ?? '', /has 1001 bytes/);
   assert.match(fileFault({ disks: [disk] }, { name: 'x', size: 1 }) ?? '', /belongs to no disk/);
   assert.equal(fileFault({ disks: [{ ...disk, format: 'qcow2' }] }, { name: 'root.img', size: 70_000 }), undefined);
+  const state = { tpm: true, efi: true, file: 'state.bin' };
+  assert.equal(fileFault({ disks: [disk], state }, { name: 'state.bin', size: 16 * 1024 ** 2 }), undefined);
+  assert.match(
+    fileFault({ disks: [disk], state }, { name: 'state.bin', size: 16 * 1024 ** 2 + 1 }) ?? '',
+    /more than a persistent state may have/,
+  );
   assert.deepEqual(missingFiles({ disks: [disk] }, new Set(['a'])), ['root.img']);
 });

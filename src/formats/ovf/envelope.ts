@@ -108,7 +108,9 @@ function saysEngine(hardware: XmlElement | undefined): boolean {
 }
 
 function noteSettings(settings: ReadonlyMap<string, XmlElement>, findings: Findings): void {
-  const left = [...settings].filter(([word, { name }]) => !TAKEN.has(word) && !name.endsWith('Section'));
+  const isTaken = (word: string, { namespace }: XmlElement) =>
+    TAKEN.has(word) || (word === 'state' && namespace === OWN);
+  const left = [...settings].filter(([word, element]) => !isTaken(word, element) && !element.name.endsWith('Section'));
   if (left.length === 0) return;
   findings.note(`settings that are not taken over: ${left.map(([, { name }]) => name).join(', ')}`);
 }

@@ -10,6 +10,7 @@ import type { FirmwareKind, MachineDescription } from '#formats/machine.ts';
 import { openEnvelope, ownNotes, type Envelope } from '#formats/ovf/envelope.ts';
 import { readDevices } from '#formats/ovf/read-devices.ts';
 import { numberIn, readItem, type OvfItem } from '#formats/ovf/read-item.ts';
+import { readState } from '#formats/ovf/read-state.ts';
 import { readStorage, unitBytes } from '#formats/ovf/read-storage.ts';
 import { BIOS_TYPES, OWN, RESOURCE } from '#formats/ovf/vocabulary.ts';
 import { attributeOf, childrenNamed, parseXml, type XmlElement } from '#lib/xml.ts';
@@ -74,7 +75,8 @@ function machineOf(envelope: Envelope, items: readonly OvfItem[], findings: Find
   const text = (word: string) => settings.get(word)?.text.trim() || undefined;
   const machineType = text('customemulatedmachine');
   const { chipset, firmware } = boardOf(envelope, machineType, findings);
-  const devices = readDevices(envelope, items, readStorage(envelope, findings), chipset, findings);
+  const storage = readStorage(envelope, findings);
+  const devices = readDevices(envelope, items, storage, chipset, findings);
   const uuid = uuidOf(envelope);
   const serial = serialOf(envelope, uuid, findings);
   return {
@@ -87,6 +89,7 @@ function machineOf(envelope: Envelope, items: readonly OvfItem[], findings: Find
     memoryMib: memoryOf(items, findings),
     firmware,
     tpm: devices.rows.some(({ type }) => type === 'tpm'),
+    ...readState(envelope, storage, findings),
     ...devices,
     source: { format: 'ovf', ...(product !== undefined && { product }), ...(version !== undefined && { version }) },
     notes: [],

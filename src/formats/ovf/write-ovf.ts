@@ -43,8 +43,27 @@ function references(machine: MachineDescription): XmlOutput {
       xml('File', { 'ovf:href': disk.file, 'ovf:id': fileId(machine, disk), 'ovf:size': size, 'ovf:description': '' }),
     ];
   });
+  const { file, sizeBytes } = machine.state ?? {};
+  const state =
+    file === undefined
+      ? undefined
+      : xml('File', { 'ovf:href': file, 'ovf:id': stateId(machine), 'ovf:size': sizeBytes, 'ovf:description': '' });
   const nics = machine.nics.map(({ id }) => xml('Nic', { 'ovf:id': instanceId(machine, id) }));
-  return xml('References', {}, [...files, ...nics]);
+  return xml('References', {}, [...files, state, ...nics]);
+}
+
+function stateId(machine: MachineDescription): string {
+  return instanceId(machine, 'state/archive');
+}
+
+function stateElement(machine: MachineDescription): XmlOutput | undefined {
+  const { state } = machine;
+  if (state === undefined) return undefined;
+  return xml('selfsame:State', {
+    'selfsame:tpm': state.tpm,
+    'selfsame:efi': state.efi,
+    'selfsame:fileRef': state.file === undefined ? undefined : stateId(machine),
+  });
 }
 
 export function fileId(machine: MachineDescription, disk: DescribedDisk): string {
@@ -101,6 +120,7 @@ function content(machine: MachineDescription): XmlOutput {
     leaf('CustomCpuName', cpu.model),
     serial === undefined ? undefined : leaf('SerialNumberPolicy', CUSTOM_SERIAL),
     leaf('CustomSerialNumber', serial),
+    stateElement(machine),
     ...notes.map((note) => leaf('selfsame:Note', note)),
     xml('Section', { 'ovf:id': uuid, 'ovf:required': false, 'xsi:type': 'ovf:OperatingSystemSection_Type' }, [
       leaf('Info', 'Guest Operating System'),

@@ -4,7 +4,7 @@ import { DISK_CACHES } from '#api/domain/disk.ts';
 import { INTERFACE_MODELS } from '#api/domain/interface.ts';
 import type { DeviceAddress, LearnedDevice, SpecParams } from '#api/learned-device.ts';
 import { tidyRow } from '#formats/device-rows.ts';
-import type { DescribedDisk, DescribedNic, MachineDescription } from '#formats/machine.ts';
+import type { DescribedDisk, DescribedNic, DescribedState, MachineDescription } from '#formats/machine.ts';
 
 /** What XML can hold. */
 const text = fc
@@ -117,6 +117,14 @@ const base = fc.record({
   memoryMib: fc.integer({ min: 1, max: 1_000_000 }),
   firmware: fc.constantFrom('bios' as const, 'efi' as const, 'efi-secure' as const),
   notes: fc.array(text, { maxLength: 3 }),
+  state: option(
+    fc.record({
+      tpm: fc.boolean(),
+      efi: fc.boolean(),
+      file: option(fc.constant('state.bin')),
+      sizeBytes: fc.integer({ min: 0, max: 2 ** 24 }),
+    }),
+  ),
 });
 
 const unique = <T extends { name: string }>(arbitrary: fc.Arbitrary<T>) =>
@@ -211,8 +219,18 @@ function machineFrom(
     nics: plugs,
     rows,
     tpm,
+    state: head.state && stateFrom(head.state, { tpm, firmware: head.firmware }),
     source: { format: 'vm' as const },
   });
+}
+
+/** Only of what the machine has. */
+function stateFrom(
+  { tpm, efi, file, sizeBytes }: NonNullable<Of<typeof base>['state']>,
+  machine: Pick<MachineDescription, 'tpm' | 'firmware'>,
+): DescribedState {
+  const kept = { tpm: tpm && machine.tpm, efi: efi && machine.firmware !== 'bios' };
+  return file === undefined ? kept : { ...kept, file, sizeBytes };
 }
 
 function withoutUndefined<T extends object>(value: T): T {

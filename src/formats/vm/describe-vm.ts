@@ -11,7 +11,13 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { tidyRow } from '#formats/device-rows.ts';
 import { Findings } from '#formats/faults.ts';
-import type { DescribedDisk, DescribedNic, FirmwareKind, MachineDescription } from '#formats/machine.ts';
+import type {
+  DescribedDisk,
+  DescribedNic,
+  DescribedState,
+  FirmwareKind,
+  MachineDescription,
+} from '#formats/machine.ts';
 import { describeDisk } from '#formats/vm/describe-disk.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { parseQuantity, quantityFault, quantityToNumber } from '#kube/quantity.ts';
@@ -59,6 +65,7 @@ export function describeVm(
     memoryMib: memoryOf(domain),
     firmware: firmwareOf(domain),
     tpm: wantsTpm(domain),
+    ...(needsState(spec) && { state: stateOf(domain) }),
     disks,
     nics,
     rows,
@@ -81,6 +88,11 @@ function firmwareOf({ firmware }: Domain): FirmwareKind {
 
 function wantsTpm({ devices }: Domain): boolean {
   return devices?.tpm !== undefined && devices.tpm.enabled !== false;
+}
+
+function stateOf(domain: Domain): DescribedState {
+  const tpm = wantsTpm(domain) && domain.devices?.tpm?.persistent === true;
+  return { tpm, efi: domain.firmware?.bootloader?.efi?.persistent === true };
 }
 
 function describeNics(spec: VmiSpec, vm: VirtualMachine, record: VirtualMachineIdentity | undefined): DescribedNic[] {
@@ -162,6 +174,5 @@ function noteLeft(spec: VmiSpec, findings: Findings): void {
   if (left.length > 0) findings.note(`parts of the VM without a place in the file: ${left.join(', ')}`);
   if (spec.domain.firmware?.kernelBoot !== undefined)
     findings.note('kernelBoot is not written: the machine boots from its disks');
-  if (needsState(spec)) findings.note('the persistent state of TPM and EFI is not written: both begin anew');
   if (spec.domain.features?.acpi?.enabled === false) findings.note('that ACPI is off is not written');
 }

@@ -13,6 +13,7 @@ import { Findings } from '#formats/faults.ts';
 import { sourceText, type MachineDescription } from '#formats/machine.ts';
 import { diskManifests, type DiskManifests } from '#formats/vm/disk-manifests.ts';
 import { nicManifests } from '#formats/vm/nic-manifests.ts';
+import { stateManifests } from '#formats/vm/state-manifests.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { apiVersionOf } from '#kube/meta.ts';
 
@@ -61,7 +62,7 @@ export function toManifests(machine: MachineDescription, options: ManifestOption
       },
     },
   };
-  return { vm, claims: disks.claims, notes: findings.notes };
+  return { vm, claims: [...disks.claims, ...stateManifests(machine, options, findings)], notes: findings.notes };
 }
 
 function domainOf(
@@ -70,7 +71,7 @@ function domainOf(
   { disks }: DiskManifests,
   interfaces: NonNullable<NonNullable<Domain['devices']>['interfaces']>,
 ): Domain {
-  const { cpu, memoryMib, uuid, serial, firmware, tpm, rows } = machine;
+  const { cpu, memoryMib, uuid, serial, firmware, tpm, state, rows } = machine;
   const has = (kind: string) => rows.some((row) => row.type === kind);
   // A file that names no such devices at all says nothing of them.
   const knowsDevices = rows.some((row) => !['disk', 'interface', 'video'].includes(row.type));
@@ -82,14 +83,17 @@ function domainOf(
     firmware: {
       ...(uuid !== undefined && { uuid }),
       ...(serial !== undefined && { serial }),
-      bootloader: firmware === 'bios' ? { bios: {} } : { efi: { secureBoot: isSecure } },
+      bootloader:
+        firmware === 'bios'
+          ? { bios: {} }
+          : { efi: { secureBoot: isSecure, ...(state?.efi === true && { persistent: true }) } },
     },
     ...(isSecure && { features: { smm: { enabled: true } } }),
     devices: {
       disks: [...disks],
       interfaces: [...interfaces],
       ...(interfaces.length === 0 && { autoattachPodInterface: false }),
-      ...(tpm && { tpm: {} }),
+      ...(tpm && { tpm: state?.tpm === true ? { persistent: true } : {} }),
       ...(has('rng') && { rng: {} }),
       ...(knowsDevices && !has('balloon') && { autoattachMemBalloon: false }),
       ...(knowsDevices && !has('console') && { autoattachSerialConsole: false }),

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { parseImportedDevices } from '#api/imported-devices.ts';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
+import { isUnownedStateOf } from '#api/persistent-state.ts';
 import { CONFIGURATION, aVm } from '#api/validation/testing/valid-objects.ts';
 import { validateVirtualMachine } from '#api/validation/validate-virtual-machine.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -270,6 +271,29 @@ const i440fx = configurationOf({ spec: { configuration: { emulatedMachines: ['*'
 function importedInto(vm: VirtualMachine) {
   return parseImportedDevices(vm.metadata.annotations?.[IMPORTED_DEVICES_ANNOTATION] ?? '');
 }
+
+test('the persistent state goes out in a file, and comes in into a claim that the VM finds', () => {
+  const keeper = richVm();
+  const { domain } = keeper.spec.template.spec!;
+  Object.assign(domain.devices!.tpm!, { persistent: true });
+  domain.firmware!.bootloader = { efi: { secureBoot: true, persistent: true } };
+  const out = describeVm(keeper, record, claims);
+  assert.deepEqual(out.state, { tpm: true, efi: true });
+  assert.match(writeLibvirt(out).notes.join('\n'), /persistent state of TPM and EFI is not written: both begin anew/);
+
+  const held = readOvf(writeOvf({ ...out, state: { tpm: true, efi: true, file: 'db-state.bin', sizeBytes: 7 } }));
+  const { vm, claims: made } = toManifests(held, { ...options, name: 'copy', storageClass: 'fast' });
+  assert.deepEqual(validateVirtualMachine(vm, { configuration: LUNS_ALLOWED }), []);
+  const { devices, firmware } = vm.spec.template.spec!.domain;
+  assert.deepEqual([devices?.tpm, firmware?.bootloader?.efi?.persistent], [{ persistent: true }, true]);
+  const claim = made.find((one) => isUnownedStateOf(one, 'copy'));
+  assert.ok(claim !== undefined);
+  assert.deepEqual([claim.spec.storageClassName, claim.spec.resources?.requests], ['fast', { storage: '10Mi' }]);
+
+  const bare = toManifests(readOvf(writeOvf(out)), options);
+  assert.match(bare.notes.join('\n'), /does not hold the persistent state of TPM and EFI: both begin anew/);
+  assert.deepEqual(bare.vm.spec.template.spec?.domain.devices?.tpm, { persistent: true });
+});
 
 test('a VM that goes out as OVF and comes in again is the selfsame machine', () => {
   const out = describeVm(richVm(), record, claims);

@@ -51,6 +51,11 @@ function aContent(name: string, facts: Facts = {}): Stored<VolumeSnapshotContent
   };
 }
 
+/** The state of the guest: no disk, and no copy that the hypervisor makes. */
+function aState(name: string, facts: Facts = {}): DiskWorld {
+  return { content: aContent(name, facts), copy: undefined, deviceId: undefined, isState: true };
+}
+
 function aDisk(name: string, facts: Facts & { copy?: CopyState; deviceId?: string | null } = {}): DiskWorld {
   const { copy, deviceId = 'disk-root' } = facts;
   return { content: aContent(name, facts), copy, deviceId: deviceId ?? undefined };
@@ -103,6 +108,34 @@ const sets: Record<string, { disks: DiskWorld[]; guest?: SetWorld['guest']; want
   'fails all where the guest has no such disk': {
     disks: [aDisk('a'), aDisk('b', { deviceId: null })],
     want: ['fail a b: the guest has no disk on this volume'],
+  },
+  'copies the state with the disks': { disks: [aDisk('a'), aState('s')], want: ['start a s'] },
+  'waits with the state, too, for a guest that is still to start': {
+    disks: [aDisk('a'), aState('s')],
+    guest: 'starting',
+    want: ['look again'],
+  },
+  'fails all where the guest has ended before its state was copied': {
+    disks: [aDisk('a'), aState('s')],
+    guest: 'gone',
+    want: [`fail a s: ${GUEST_ENDED}`],
+  },
+  'fails the state that was not copied when the disks were': {
+    disks: [aDisk('a', { copy: COPYING, status: BEGUN }), aState('s')],
+    want: ['fail a s: the moment at which the other disks were copied has passed'],
+  },
+  'tells of the state that an earlier agent has copied': {
+    disks: [aDisk('a', { copy: COPYING }), { ...aState('s'), copy: DONE }],
+    want: ['tell a s undefined', 'look again'],
+  },
+  'finishes the state at once, while disks are still copied': {
+    disks: [aDisk('a', { copy: COPYING, status: BEGUN }), aState('s', { status: BEGUN })],
+    want: ['look again', 'finish s'],
+  },
+  'finishes the state also of a guest that has ended since': {
+    disks: [aState('s', { status: BEGUN })],
+    guest: 'gone',
+    want: ['finish s'],
   },
   'only tells of copies that an earlier agent has begun': {
     disks: [aDisk('a', { copy: COPYING }), aDisk('b', { copy: DONE })],

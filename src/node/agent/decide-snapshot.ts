@@ -8,6 +8,9 @@
  *
  * The moment is told before anything is awaited, and a copy is let go of only after it was told to be done or failed: so
  * whoever comes after a crash knows how far it got. Of a disk that nobody has open, the copy is taken at once (`take`).
+ *
+ * The state of the VM belongs to the set, too: it is copied by us, right after the disks have begun, and is complete at
+ * once.
  */
 import {
   LOCAL_DRIVER,
@@ -17,6 +20,7 @@ import {
   SNAPSHOT_SET_ANNOTATION,
   SNAPSHOT_SET_SIZE_ANNOTATION,
 } from '#api/names.ts';
+import { SNAPSHOT_STATE_ANNOTATION } from '#api/snapshot-state.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import type { VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
 import type { CopyState } from '#node/hypervisor/hypervisor.ts';
@@ -27,6 +31,8 @@ export interface DiskWorld {
   readonly content: Content;
   /** The disk of the guest; undefined where it has none on that volume. */
   readonly deviceId: string | undefined;
+  /** It is no disk, but the volume in which the guest keeps its state. */
+  readonly isState?: boolean;
   readonly copy: CopyState | undefined;
 }
 
@@ -58,6 +64,11 @@ export function isOurs({ metadata, spec }: VolumeSnapshotContent, node: string):
     spec.source.volumeHandle !== undefined &&
     metadata.annotations?.[SNAPSHOT_NODE_ANNOTATION] === node
   );
+}
+
+/** Whether it is of the state of a VM, and of no disk. */
+export function isOfState({ metadata }: VolumeSnapshotContent): boolean {
+  return metadata.annotations?.[SNAPSHOT_STATE_ANNOTATION] === 'true';
 }
 
 /** The uid of the guest that has the disk open. */
@@ -123,12 +134,14 @@ function failureOf(
     if (copy?.state === 'failed') return copy.message;
   }
   // Of one that was let go of we know that it was complete, but not whether that came to the disk.
-  const ended = (disk: DiskWorld) => disk.copy === undefined && (guest === 'gone' || hasBegun(disk));
+  const ended = (disk: DiskWorld) =>
+    disk.copy === undefined &&
+    (disk.isState === true ? guest === 'gone' && !hasBegun(disk) : guest === 'gone' || hasBegun(disk));
   if (guest !== 'running' && open.some(ended)) return GUEST_ENDED;
   const begun = wanted.filter(hasBegun);
   const waiting = open.filter((disk) => !hasBegun(disk));
   if (begun.length > 0 && waiting.length > 0) return 'the moment at which the other disks were copied has passed';
-  if (guest === 'running' && waiting.some(({ deviceId }) => deviceId === undefined)) {
+  if (guest === 'running' && waiting.some(({ deviceId, isState }) => deviceId === undefined && isState !== true)) {
     return 'the guest has no disk on this volume';
   }
   return undefined;

@@ -19,6 +19,7 @@ import { diskDoor } from '#node/agent/disk-door.ts';
 import { startFillKeeper } from '#node/agent/fill-keeper.ts';
 import { startSnapshotKeeper } from '#node/agent/snapshot-keeper.ts';
 import { startVolumeKeeper } from '#node/agent/volume-keeper.ts';
+import { isMoving } from '#node/domains/decide-outgoing.ts';
 import { DeviceBook } from '#node/domains/device-book.ts';
 import { startDomainController } from '#node/domains/domain-controller.ts';
 import { DomainNotes } from '#node/domains/domain-notes.ts';
@@ -29,7 +30,8 @@ import type { GuestKernel } from '#node/domains/start-domain.ts';
 import { Turns } from '#node/domains/turns.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
-import type { Domain, Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import { HypervisorError, type Domain, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import { Migrations } from '#node/migration/migrations.ts';
 import { OwnWrites } from '#node/pods/own-writes.ts';
 import { ProgramPods } from '#node/pods/program-pods.ts';
 import type { RunProgram } from '#node/pods/program.ts';
@@ -119,13 +121,12 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     log,
   });
   const shared = { client, pods, vmis, hypervisor, volumes, turns, clock, log, signal };
+  const tending = { ...shared, guest: options.guest, node, notes: new DomainNotes(), hotplugNotes: new HotplugNotes() };
+  const migrations = new Migrations({ ...tending, peers: options.peers, events });
   const domains = startDomainController({
-    ...shared,
-    guest: options.guest,
-    node,
-    notes: new DomainNotes(),
-    hotplugNotes: new HotplugNotes(),
+    ...tending,
     book,
+    migrations,
     ownPods: new OwnWrites<Pod>(),
     ownVmis: new OwnWrites<VirtualMachineInstance>(),
     events,
@@ -146,9 +147,10 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     },
     async stop() {
       stopping.abort();
-      await Promise.all([...parts.map((part) => part.stop()), caches.stopped()]);
+      await Promise.all([migrations.stop(), ...parts.map((part) => part.stop()), caches.stopped()]);
     },
-    ...endpointAgent(hypervisor, vmis, turns),
+    ...endpointAgent(hypervisor, vmis, turns, migrations),
+    ...(options.peers && { migrations }),
     ...(disks && { disks }),
     host,
     logs: (namespace, pod, container) => containerLog({ pods, programs, hypervisor }, { namespace, pod, container }),
@@ -200,7 +202,15 @@ function endpointAgent(
   hypervisor: Hypervisor,
   vmis: Informer<VirtualMachineInstance>,
   turns: Turns,
-): Omit<EndpointAgent, 'logs' | 'host' | 'disks'> {
+  migrations: Migrations,
+): Omit<EndpointAgent, 'logs' | 'host' | 'disks' | 'migrations'> {
+  const take = (id: string, work: (id: string) => Promise<void>) =>
+    turns.take(id, async () => {
+      // Whoever asked may have looked before it began.
+      const isAway = migrations.isSending(id) || isMoving(hypervisor.get(id), undefined);
+      if (isAway) throw new HypervisorError('VMI is migrating');
+      await work(id);
+    });
   return {
     find(namespace, vmiName) {
       const name = `${namespace}/${vmiName}`;
@@ -210,10 +220,10 @@ function endpointAgent(
       const found = hypervisor.list().filter((domain) => domain.name === name && domain.origin === undefined);
       return found.find(({ current }) => current.state !== 'ended') ?? found.at(-1);
     },
-    pause: (id) => turns.take(id, () => hypervisor.pause(id)),
-    resume: (id) => turns.take(id, () => hypervisor.resume(id)),
-    softReboot: (id) => turns.take(id, () => hypervisor.softReboot(id)),
-    reset: (id) => turns.take(id, () => hypervisor.reset(id)),
+    pause: (id) => take(id, () => hypervisor.pause(id)),
+    resume: (id) => take(id, () => hypervisor.resume(id)),
+    softReboot: (id) => take(id, () => hypervisor.softReboot(id)),
+    reset: (id) => take(id, () => hypervisor.reset(id)),
     openConsole: (id) => hypervisor.openConsole(id),
   };
 }

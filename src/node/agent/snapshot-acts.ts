@@ -2,6 +2,7 @@
  * Carries out what decide-snapshot.ts has decided: copies, files and what is told of them. All of it may be repeated.
  * Copies of disks that nobody has open are in take-unused.ts.
  */
+import { isMigrating } from '#api/migration-state.ts';
 import { SNAPSHOT_DATA_FINALIZER } from '#api/names.ts';
 import { formatSnapshotHandle, parseSnapshotHandle, type SnapshotPlace } from '#api/snapshot-handle.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -17,10 +18,11 @@ import type { CancellableWork } from '#node/agent/cancellable-work.ts';
 import { isAlive } from '#node/agent/claim-users.ts';
 import { instanceOfContent, type DiskWorld } from '#node/agent/decide-snapshot.ts';
 import { dropFinalizer } from '#node/agent/drop-finalizer.ts';
+import { BY_UID } from '#node/domains/observe-domain.ts';
 import type { Turns } from '#node/domains/turns.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { OwnWrites } from '#node/pods/own-writes.ts';
-import type { Volumes } from '#node/volumes-port.ts';
+import { SnapshotUnusable, type Volumes } from '#node/volumes-port.ts';
 
 export interface SnapshotParts {
   readonly client: Client;
@@ -55,23 +57,40 @@ export function volumeOf({ spec }: VolumeSnapshotContent, parts: SnapshotParts):
     : undefined;
 }
 
-/** All of them at once, and then what moment it was. */
+/** All of them at once, and then what moment it was. Nothing begins on a guest that is on its way to another node. */
 export async function startSet(instance: string, disks: readonly DiskWorld[], parts: SnapshotParts): Promise<void> {
-  const { hypervisor, turns, volumes, clock } = parts;
+  const { hypervisor, turns, volumes, vmis, clock } = parts;
   const atMs = await turns.take(instance, async () => {
-    if (!isAlive(hypervisor, instance)) return undefined;
+    const [vmi] = vmis.byIndex(BY_UID, instance);
+    if (!isAlive(hypervisor, instance) || isMigrating(vmi?.status?.migrationState)) return undefined;
     const copies = [];
-    for (const { content, deviceId = '' } of disks) {
+    for (const { content, deviceId = '', isState } of disks) {
+      if (isState === true) continue;
       const path = await volumes.makeSnapshotFile(placeOf(content, parts));
       copies.push({ copyId: content.metadata.name, deviceId, path });
     }
     const now = clock.now();
-    await hypervisor.startCopies(instance, copies);
+    if (copies.length > 0) await hypervisor.startCopies(instance, copies);
+    for (const { content, isState } of disks) if (isState === true) await takeState(content, instance, parts);
     return now;
   });
   if (atMs === undefined) return;
   const contents = disks.map(({ content }) => content);
   await tellBegun(contents, atMs * NS_PER_MS, parts);
+}
+
+/** Trying again would show another moment than that of the disks. */
+async function takeState(content: Content, domainId: string, parts: SnapshotParts): Promise<void> {
+  const { volumes, signal } = parts;
+  try {
+    const volume = volumeOf(content, parts);
+    if (volume === undefined) throw new Error(`persistentvolume "${content.spec.source.volumeHandle}" not found`);
+    await volumes.takeSnapshot(volume, placeOf(content, parts), { signal, state: { domainId } });
+  } catch (cause) {
+    signal.throwIfAborted();
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new SnapshotUnusable(`Cannot copy the state of the guest: ${why}`, { cause });
+  }
 }
 
 /** What is not known is said to be now: it was not long ago. */

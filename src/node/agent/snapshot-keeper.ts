@@ -3,14 +3,17 @@
  * they are deleted. Sets of disks that a guest has open are worked on as one. Copies of disks that nobody has open may
  * take long: neither sets nor removals wait for those of others.
  */
+import { stateClaimIn } from '#api/persistent-state.ts';
+import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
 import { CancellableWork } from '#node/agent/cancellable-work.ts';
-import { claimOf, disksOf, indexClaims, isAlive } from '#node/agent/claim-users.ts';
+import { claimOf, disksOf, indexClaims, isAlive, usersOf } from '#node/agent/claim-users.ts';
 import {
   decideSet,
   decideSingle,
   instanceOfContent,
+  isOfState,
   isOpen,
   isOurs,
   setOf,
@@ -22,6 +25,7 @@ import {
   discard,
   failSet,
   finishCopy,
+  placeOf,
   remove,
   startSet,
   tellBegun,
@@ -29,7 +33,7 @@ import {
   type SnapshotParts,
 } from '#node/agent/snapshot-acts.ts';
 import { take } from '#node/agent/take-unused.ts';
-import { BY_UID } from '#node/domains/observe-domain.ts';
+import { BY_UID, instanceOf } from '#node/domains/observe-domain.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { OwnWrites } from '#node/pods/own-writes.ts';
 import { SnapshotUnusable } from '#node/volumes-port.ts';
@@ -145,9 +149,24 @@ function isFinal(error: unknown): error is Error {
 
 async function observe(content: Content, instance: string, parts: SnapshotParts): Promise<DiskWorld> {
   const volume = volumeOf(content, parts);
+  if (isOfState(content)) {
+    const isTaken = isOpen(content) && (await parts.volumes.hasStateSnapshot?.(placeOf(content, parts))) === true;
+    // Then it is complete, whatever has become of the pod.
+    const isState = isTaken || content.status?.creationTime !== undefined || isStateOf(instance, volume, parts);
+    return { content, deviceId: undefined, copy: isTaken ? { state: 'done' } : undefined, isState };
+  }
   const deviceId = volume && disksOf(instance, claimOf(volume), parts.vmis)[0];
   const copy = isOpen(content) ? await parts.hypervisor.copyState(instance, content.metadata.name) : undefined;
   return { content, deviceId, copy };
+}
+
+/** Annotations are anybody's to write: only where a pod of that guest has the claim for its state. */
+function isStateOf(instance: string, volume: Stored<PersistentVolume> | undefined, { pods }: SnapshotParts): boolean {
+  const claim = volume && claimOf(volume);
+  return (
+    claim !== undefined &&
+    usersOf(claim, pods).some((pod) => instanceOf(pod).includes(instance) && stateClaimIn(pod) === claim.name)
+  );
 }
 
 function guestOf(instance: string, { hypervisor, vmis }: SnapshotParts): SetWorld['guest'] {

@@ -7,6 +7,7 @@ import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
 import { claimOf, guestsOf, usersOf } from '#node/agent/claim-users.ts';
+import { isOfState } from '#node/agent/decide-snapshot.ts';
 import {
   NS_PER_MS,
   placeOf,
@@ -50,7 +51,7 @@ async function copy(content: Content, parts: SnapshotParts, signal: AbortSignal)
   throwIfInUse(volume, parts);
   const creationTime = clock.now() * NS_PER_MS;
   const place = placeOf(content, parts);
-  await volumes.takeSnapshot(volume, place, { signal });
+  await volumes.takeSnapshot(volume, place, { signal, ...(isOfState(content) && { state: {} }) });
   // One that has come meanwhile may have written into the middle of the copy.
   throwIfInUse(volume, parts);
   const restoreSize = await volumes.sealSnapshot(place);

@@ -1,11 +1,13 @@
 /**
- * The loop over PersistentVolumes: removes the data of those that are deleted and lie here, and passes growth on to the
- * guests of this node that have them. Guests that start later find their volumes grown.
+ * The loop over PersistentVolumes: removes the data of those that are deleted and lie here, and copies that guests left
+ * behind when they went to another node; passes growth on to the guests of this node that have them. Guests that start
+ * later find their volumes grown.
  */
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
-import { VOLUME_DATA_FINALIZER } from '#api/names.ts';
+import { LEFTOVER_NODE_ANNOTATION, VOLUME_DATA_FINALIZER } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { isApiError } from '#kube/api-error.ts';
 import {
   PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,
@@ -13,17 +15,26 @@ import {
   type PersistentVolumeClaim,
   type Pod,
 } from '#kube/core-kinds.ts';
+import { formatPointer } from '#kube/json-pointer.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { claimOf, disksOf, guestsOf, indexClaims, isAlive, usersOf } from '#node/agent/claim-users.ts';
-import { decideVolume, grownClaimStatus, hasGrown } from '#node/agent/decide-volume.ts';
+import {
+  decideVolume,
+  grownClaimStatus,
+  hasGrown,
+  hasLeftover,
+  isGuestMoving,
+  isOnTheMove,
+  standsOn,
+} from '#node/agent/decide-volume.ts';
 import { dropFinalizer } from '#node/agent/drop-finalizer.ts';
-import { instanceOf } from '#node/domains/observe-domain.ts';
+import { BY_UID, instanceOf } from '#node/domains/observe-domain.ts';
 import { getIfThere } from '#node/domains/start-domain.ts';
 import type { Turns } from '#node/domains/turns.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
-import type { Volumes } from '#node/volumes-port.ts';
+import { DiskRefused, type Volumes } from '#node/volumes-port.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 
 export interface VolumeKeeperParts {
@@ -47,6 +58,7 @@ export interface VolumeKeeper {
 
 const CONCURRENCY = 2;
 const STARTING_MS = 5000;
+const LEFTOVER_IN_USE_MS = 2000;
 const BACKOFF = { firstMs: 500, maxMs: 60_000 };
 
 /** To be called when the informers have synced. */
@@ -77,11 +89,54 @@ async function keep(name: string, parts: VolumeKeeperParts): Promise<WorkResult>
   const volume = persistentVolumes.get(name);
   if (volume === undefined) return {};
   for (const action of decideVolume(volume, node)) {
+    if (action.do === 'removeLeftover') return await removeLeftover(name, parts);
     if (action.do === 'removeData') await volumes.removeData(volume);
     // Of a volume that all nodes reach, each tries; the first one wins.
     else await dropFinalizer(PERSISTENT_VOLUMES, volume, VOLUME_DATA_FINALIZER, parts);
   }
   return volume.metadata.deletionTimestamp === undefined ? await growGuests(volume, parts) : {};
+}
+
+async function removeLeftover(name: string, parts: VolumeKeeperParts): Promise<WorkResult> {
+  const { client, node, hypervisor, volumes, signal } = parts;
+  // A cache may be late: by now, the next guest may be on its way here with that volume.
+  const volume = await getIfThere(client, PERSISTENT_VOLUMES, { name }, signal);
+  if (volume === undefined || !hasLeftover(volume, node)) return {};
+  if (isOpen(volume, hypervisor)) return { afterMs: LEFTOVER_IN_USE_MS };
+  try {
+    await volumes.removeLeftover(volume);
+  } catch (error) {
+    if (error instanceof DiskRefused) return { afterMs: LEFTOVER_IN_USE_MS };
+    throw error;
+  }
+  await dropLeftoverNote(volume, parts);
+  return {};
+}
+
+/** All guests are looked at: the one that left it is no longer known to be of this node. */
+function isOpen(volume: PersistentVolume, hypervisor: Hypervisor): boolean {
+  return hypervisor.list().some(({ id, current }) => {
+    const definition = current.state === 'ended' ? undefined : hypervisor.inspect(id)?.definition;
+    return definition !== undefined && standsOn(definition, volume);
+  });
+}
+
+/** Fine where somebody was first: whoever changed it made news of it, which comes to us, too. */
+async function dropLeftoverNote(
+  { metadata: { name, uid } }: Stored<PersistentVolume>,
+  { client, node, signal }: VolumeKeeperParts,
+): Promise<void> {
+  const path = formatPointer(['metadata', 'annotations', LEFTOVER_NODE_ANNOTATION]);
+  const body = [
+    { op: 'test', path: '/metadata/uid', value: uid },
+    { op: 'test', path, value: node },
+    { op: 'remove', path },
+  ];
+  try {
+    await client.patch(PERSISTENT_VOLUMES, { name }, { type: 'json', body }, { signal });
+  } catch (error) {
+    if (!isApiError(error, 'NotFound') && !isApiError(error, 'Invalid') && !isApiError(error, 'Conflict')) throw error;
+  }
 }
 
 async function growGuests(volume: Stored<PersistentVolume>, parts: VolumeKeeperParts): Promise<WorkResult> {
@@ -95,6 +150,9 @@ async function growGuests(volume: Stored<PersistentVolume>, parts: VolumeKeeperP
   const running = [...new Set([...users.flatMap(instanceOf), ...plugged])].filter((id) => isAlive(hypervisor, id));
   // One that is still to start finds its volume grown; the claim waits to be told all the same.
   if (running.length === 0) return { afterMs: STARTING_MS };
+  // On both sides a disk is as large as it was when its guest began to move.
+  const isMoving = running.some((id) => isGuestMoving(hypervisor.get(id), vmis.byIndex(BY_UID, id)[0]));
+  if (isMoving || isOnTheMove(volume)) return { afterMs: STARTING_MS };
   const bytes = await volumes.grow(volume);
   for (const id of running) {
     for (const disk of disksOf(id, { namespace, name }, vmis)) {

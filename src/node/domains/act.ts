@@ -1,4 +1,5 @@
 /** Carries out what decide-domain.ts asks for. It leaves nothing to choose: each action is one call, and what it means. */
+import { MIGRATED_REASON } from '#api/names.ts';
 import { stateClaimIn } from '#api/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Client } from '#client/client.ts';
@@ -8,6 +9,7 @@ import { invariant, unreachable } from '#lib/invariant.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { actOnDevice } from '#node/domains/act-on-device.ts';
+import { actOnMove } from '#node/domains/act-on-move.ts';
 import type { HotplugState } from '#node/domains/decide-hotplug.ts';
 import type { DeviceBook } from '#node/domains/device-book.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
@@ -16,7 +18,9 @@ import type { DomainWorld, NodeFacts } from '#node/domains/domain-world.ts';
 import type { HotplugNotes } from '#node/domains/hotplug-notes.ts';
 import { startDomain, type GuestKernel } from '#node/domains/start-domain.ts';
 import { writeVmiStatus } from '#node/domains/write-vmi-status.ts';
+import { migrationProgress } from '#node/domains/decide-outgoing.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import type { Migrations } from '#node/migration/migrations.ts';
 import type { OwnWrites } from '#node/pods/own-writes.ts';
 import { podStatus, type PodView } from '#node/pods/pod-status.ts';
 import { removePod, reportPod } from '#node/pods/pod-writer.ts';
@@ -32,6 +36,7 @@ export interface ActParts {
   readonly notes: DomainNotes;
   readonly hotplugNotes: HotplugNotes;
   readonly book: DeviceBook;
+  readonly migrations: Migrations;
   readonly ownPods: OwnWrites<Pod>;
   readonly ownVmis: OwnWrites<VirtualMachineInstance>;
   readonly events: EventSink;
@@ -75,6 +80,7 @@ export async function act(id: string, action: DomainAction, world: DomainWorld, 
       await hypervisor.remove(id);
       parts.book.forget(id);
       parts.hotplugNotes.forget(id);
+      parts.migrations.forget(id);
       if (world.pod === undefined || world.pod.metadata.deletionTimestamp !== undefined) notes.forget(id);
       return {};
     case 'reportPod':
@@ -92,6 +98,13 @@ export async function act(id: string, action: DomainAction, world: DomainWorld, 
     case 'verify':
       await actOnDevice(id, action, world, parts);
       return { again: true };
+    case 'migrate':
+    case 'abortMigration':
+    case 'takeBack':
+    case 'leave':
+    case 'commit':
+    case 'askOutcome':
+      return (await actOnMove(id, action, world, parts)) ? CHANGED : {};
     case 'removePod':
       invariant(world.pod !== undefined, 'a pod that is removed is there');
       await removePod(world.pod, parts);
@@ -138,6 +151,7 @@ async function report(world: DomainWorld, view: PodView, parts: ActParts): Promi
   const written = await reportPod(pod, podStatus(pod, view, { hostIp: node.hostIp, nowMs: clock.now() }), parts);
   if (written !== pod) ownPods.wrote(written);
   if (wasFinal) return;
+  if (view.reason === MIGRATED_REASON) return;
   if (view.phase === 'Succeeded') tell(world, parts, 'Stopped', 'The VirtualMachineInstance was shut down.');
   if (view.reason === 'GuestCrashed') tell(world, parts, 'Stopped', 'The VirtualMachineInstance crashed.', 'Warning');
 }
@@ -154,13 +168,15 @@ async function learn(id: string, { vmi }: DomainWorld, { book, log }: ActParts):
 
 async function reportVmi(
   id: string,
-  { vmi, domain, inspection, reading }: DomainWorld,
+  world: DomainWorld,
   hotplug: readonly HotplugState[] | undefined,
   parts: ActParts,
 ): Promise<void> {
+  const { vmi, domain, inspection, reading } = world;
   invariant(vmi !== undefined && domain !== undefined, 'a guest that is reported is there');
   const { hotplugNotes, node, clock, ownVmis } = parts;
-  const facts = { domain, inspection, reading, hotplug, node, nowMs: clock.now() };
+  const progress = migrationProgress(world);
+  const facts = { domain, inspection, reading, hotplug, progress, node, nowMs: clock.now() };
   const written = await writeVmiStatus(vmi, facts, parts);
   if (written !== undefined) ownVmis.wrote(written);
   hotplugNotes.told(id);

@@ -5,13 +5,18 @@
  *   pod bound ─► start ─► running ◄─► paused         pod deleted ─► power button ... destroy ─► ended ─► pod removed
  *                  │          └─► ended: pod Succeeded or Failed, kept for its log until the pod is deleted
  *                  └─ waiting: tried again    failed: pod Failed
+ *
+ * Guests that go to other nodes are decide-outgoing.ts's, those that come decide-incoming.ts's.
  */
 import { NODE_NAME_LABEL } from '#api/names.ts';
+import { deepEqual } from '#kube/deep.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
 import { refusedView, waitingView } from '#node/pods/pod-status.ts';
 import { decideHotplug, hotplugStates, type HotplugState } from '#node/domains/decide-hotplug.ts';
+import { decideIncoming } from '#node/domains/decide-incoming.ts';
+import { decideMigrate, decideOutgoing, isMoving, migrationProgress } from '#node/domains/decide-outgoing.ts';
 import { decideStop } from '#node/domains/decide-stop.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import { domainView, lostView } from '#node/domains/domain-view.ts';
@@ -28,9 +33,17 @@ const UNCLAIMED_MS = 10_000;
 export function decideDomain(world: DomainWorld): readonly DomainAction[] {
   const { pod, domain } = world;
   if (domain?.origin === 'host-api') return leaveToHostApi(world);
+  const outgoing = decideOutgoing(world);
+  if (outgoing?.is === 'first') return outgoing.actions;
   if (pod === undefined) return clearUnwanted(world, 'no pod wants the guest any more');
-  if (pod.metadata.deletionTimestamp !== undefined) return decideStop(world, pod);
-  if (domain !== undefined) return hasEnded(pod) ? endLeftover(world) : reportDomain(world, domain);
+  if (outgoing?.is === 'held' && domain !== undefined) {
+    return hasEnded(pod) ? tellProgress(world) : reportDomain(world, domain);
+  }
+  const incoming = decideIncoming(world, pod);
+  if (incoming !== undefined) return incoming;
+  if (pod.metadata.deletionTimestamp !== undefined) return [...tellProgress(world), ...decideStop(world, pod)];
+  if (domain !== undefined && hasEnded(pod)) return [...tellProgress(world), ...endLeftover(world)];
+  if (domain !== undefined) return reportDomain(world, domain);
   if (hasEnded(pod)) return [];
   if (pod.status?.phase === 'Running') return [{ do: 'reportPod', view: lostView(world.nowMs) }];
   return decideStart(world, pod);
@@ -60,23 +73,36 @@ function endLeftover({ domain }: DomainWorld): readonly DomainAction[] {
   return [{ do: 'destroy', why: 'its pod has ended already' }];
 }
 
+/** What became of a migration is told also of a guest of which nothing else is told any more. */
+function tellProgress(world: DomainWorld): readonly DomainAction[] {
+  const { vmi, domain, node } = world;
+  if (vmi === undefined || domain === undefined || !isOurs(vmi, node.name)) return [];
+  const isTold = deepEqual(migrationProgress(world), vmi.status?.migrationProgress);
+  return isTold ? [] : [{ do: 'reportVmi', hotplug: undefined }];
+}
+
 function reportDomain(world: DomainWorld, domain: NonNullable<DomainWorld['domain']>): readonly DomainAction[] {
   const report: DomainAction = { do: 'reportPod', view: domainView(domain, world.nowMs) };
   const { vmi, node, inspection, reading } = world;
   // Others may not let us write before the instance says that it is ours; that it does so is news that comes by itself.
   if (vmi === undefined || !isOurs(vmi, node.name)) return [report];
-  const learning = decideReading(world);
+  const isAway = isMoving(domain, vmi);
+  const learning = isAway ? [] : decideReading(world);
   // First: most of the time there is one thing to tell then instead of two.
   if (learning.some((action) => action.do === 'learn')) return [report, ...learning];
-  const { hotplug, actions } = decideDevices(world, vmi);
-  const isTold = hasReport(vmi, { domain, node, inspection, reading, hotplug });
-  return [report, ...(isTold ? [] : [{ do: 'reportVmi', hotplug } as const]), ...actions, ...learning];
+  const { hotplug, actions } = isAway ? UNTOUCHED : decideDevices(world, vmi);
+  const isTold = hasReport(vmi, { domain, node, inspection, reading, hotplug, progress: migrationProgress(world) });
+  const telling: readonly DomainAction[] = isTold ? [] : [{ do: 'reportVmi', hotplug }];
+  return [report, ...telling, ...actions, ...learning, ...decideMigrate(world)];
 }
 
 function decideReading({ readingDueAtMs, elapsedMs }: DomainWorld): readonly DomainAction[] {
   if (readingDueAtMs === undefined) return [];
   return readingDueAtMs <= elapsedMs ? [{ do: 'learn' }] : [{ do: 'lookAgain', afterMs: readingDueAtMs - elapsedMs }];
 }
+
+/** Devices neither come nor go while their guest does. */
+const UNTOUCHED = { hotplug: undefined, actions: [] };
 
 /** What is on its way: nothing while the guest, or its instance, comes to its end. */
 function decideDevices(

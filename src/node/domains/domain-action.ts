@@ -27,6 +27,18 @@ export type DomainAction =
   | { readonly do: 'clear'; readonly device: HotplugDevice }
   /** Finds out whether a disk stands on the claim that the spec names: it may have been exchanged while nobody looked. */
   | { readonly do: 'verify'; readonly device: HotplugDevice }
+  /** Begins to send the guest to the node that its instance names; only a guest that just runs. */
+  | { readonly do: 'migrate' }
+  /** Gives up what goes on, on its way out or in; nothing happens where it is decided already. */
+  | { readonly do: 'abortMigration'; readonly why: string }
+  /** Lets a guest go on that an earlier process began to send. */
+  | { readonly do: 'takeBack' }
+  /** Ends the process of a guest that has gone; only when the target has it. */
+  | { readonly do: 'leave' }
+  /** Lets a guest go on that came; only when the source has migrated. May be repeated. */
+  | { readonly do: 'commit' }
+  /** Asks the source what became of a guest that is stored here; the answer comes later. */
+  | { readonly do: 'askOutcome' }
   /** Lets the pod object go; only when nothing of it is left here. */
   | { readonly do: 'removePod' }
   /** Looks again after this time, if nothing happens before. */

@@ -60,6 +60,7 @@ export function startDomainController(parts: DomainControllerParts): RunningDoma
     vmis.onChange((_, change) => queue.add((change.new ?? change.old)!.metadata.uid)),
     hypervisor.onChange((id) => queue.add(id)),
   ];
+  parts.migrations.follow((id) => queue.add(id));
   // Also those that nobody wants any more.
   for (const { id } of hypervisor.list()) queue.add(id);
   return {
@@ -77,7 +78,7 @@ async function turn(id: string, parts: DomainControllerParts): Promise<WorkResul
     parts.signal.throwIfAborted();
     const { strangers, ...world } = await observe(id, parts);
     // Also where others have removed it.
-    if (world.domain === undefined) forgetDevices(id, parts);
+    if (world.domain === undefined) forgetDomain(id, parts);
     for (const pod of strangers) await refuseStranger(pod, parts);
     const done = await actAll(id, world, parts);
     if (!('changed' in done)) return { afterMs: done.afterMs };
@@ -85,8 +86,9 @@ async function turn(id: string, parts: DomainControllerParts): Promise<WorkResul
   return { retry: true };
 }
 
-function forgetDevices(id: string, { book, hotplugNotes }: DomainControllerParts): void {
+function forgetDomain(id: string, { book, hotplugNotes, migrations }: DomainControllerParts): void {
   book.forget(id);
+  migrations.forget(id);
   hotplugNotes.forget(id);
 }
 
@@ -116,6 +118,7 @@ async function observe(id: string, parts: DomainControllerParts): Promise<Domain
     reading: book.get(id),
     readingDueAtMs: domain && book.dueAtMs(domain),
     hotplugNotes: hotplugNotes.of(id),
+    migration: parts.migrations.of(id),
     attempt,
     stopping,
     node,

@@ -1,6 +1,8 @@
 /** What a launcher pod says of its guest. Pure. */
+import { MIGRATED_REASON } from '#api/names.ts';
 import { timestamp } from '#lib/clock.ts';
 import type { Domain, DomainState } from '#node/hypervisor/hypervisor.ts';
+import type { DomainMigration } from '#node/hypervisor/migration.ts';
 import { terminated, type PodView } from '#node/pods/pod-status.ts';
 
 /** The exit codes that QEMU's process would have had: fine, killed, failed. */
@@ -8,18 +10,30 @@ const ENDINGS = {
   shutdown: { phase: 'Succeeded', exitCode: 0, containerReason: 'Completed', reason: undefined },
   destroyed: { phase: 'Failed', exitCode: 137, containerReason: 'Killed', reason: 'Killed' },
   crashed: { phase: 'Failed', exitCode: 1, containerReason: 'Error', reason: 'GuestCrashed' },
+  migrated: { phase: 'Succeeded', exitCode: 0, containerReason: 'Completed', reason: MIGRATED_REASON },
 } as const;
 
 const MESSAGES = {
   shutdown: undefined,
   destroyed: 'The guest was switched off.',
   crashed: 'The process of the guest ended unexpectedly.',
+  migrated: 'The guest has gone to another node.',
 } as const;
 
 export function domainView(domain: Domain, nowMs: number): PodView {
-  const { current, startedAtMs } = domain;
-  if (current.state === 'ended') return endedView(current, startedAtMs, nowMs);
-  return { phase: 'Running', state: { running: { startedAt: timestamp(startedAtMs) } }, startedAtMs };
+  const { current, startedAtMs, migration } = domain;
+  const committed = migration && { committed: { uid: migration.uid, is: isCommitted(migration) } };
+  if (current.state === 'ended') return { ...endedView(current, startedAtMs, nowMs), ...committed };
+  const running = { running: { startedAt: timestamp(startedAtMs) } };
+  // It may have begun long before this pod.
+  if (current.state === 'incoming')
+    return { phase: 'Running', notReady: 'MigrationTarget', state: running, ...committed };
+  return { phase: 'Running', state: running, startedAtMs, ...committed };
+}
+
+/** The guest belongs to the target. */
+function isCommitted({ role, step }: DomainMigration): boolean {
+  return role === 'source' ? step === 'migrated' || step === 'left' : step === 'committed' || step === 'arrived';
 }
 
 function endedView(

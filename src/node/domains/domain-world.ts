@@ -5,6 +5,7 @@ import type { Stored } from '#kube/meta.ts';
 import type { Attempt, Stopping } from '#node/domains/domain-action.ts';
 import type { Reading } from '#node/domains/device-book.ts';
 import type { DeviceNotes } from '#node/domains/hotplug-devices.ts';
+import type { MigrationNotes } from '#node/migration/migrations.ts';
 import type { Capabilities, Domain, DomainInspection } from '#node/hypervisor/hypervisor.ts';
 
 export interface DomainWorld {
@@ -22,6 +23,8 @@ export interface DomainWorld {
   readonly readingDueAtMs: number | undefined;
   /** By device. */
   readonly hotplugNotes: DeviceNotes;
+  /** What this process knows of its moving from node to node. */
+  readonly migration?: MigrationNotes;
   readonly attempt: Attempt | undefined;
   readonly stopping: Stopping | undefined;
   readonly node: NodeFacts;

@@ -2,6 +2,7 @@
  * What the agent tells of a guest in the status of its instance: AGENT_FIELDS and AGENT_CONDITIONS, and nothing else. What
  * others wrote there is taken over as it is. Pure.
  */
+import type { MigrationProgress } from '#api/migration-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { AGENT_FIELDS, VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { setCondition, type Condition, type NextCondition } from '#kube/conditions.ts';
@@ -20,6 +21,8 @@ export interface GuestFacts {
   readonly reading: Reading | undefined;
   /** Undefined: as it was told. */
   readonly hotplug: readonly HotplugState[] | undefined;
+  /** Of its migration; undefined: as it was told. */
+  readonly progress?: MigrationProgress | undefined;
   readonly node: NodeFacts;
   readonly nowMs: number;
 }
@@ -53,6 +56,7 @@ function agentFields(vmi: VirtualMachineInstance, facts: GuestFacts) {
     hotplug: hotplugOf(vmi.status, facts),
     guestStarted: { at: timestamp(domain.startedAtMs), ...(simulated ? { simulated } : {}) },
     runtimeUser: node.guestUid,
+    migrationProgress: facts.progress ?? vmi.status?.migrationProgress,
   } satisfies Record<(typeof AGENT_FIELDS)[number], unknown>;
 }
 
@@ -91,15 +95,22 @@ function agentConditions(old: readonly Condition[] | undefined, facts: GuestFact
   const now = timestamp(facts.nowMs);
   const set: NextCondition[] = [];
   const over = new Set<string>();
-  if (current.state === 'paused') set.push(pausedCondition(current));
-  else over.add('Paused');
+  const isAway = isElsewhere(current);
+  if (current.state === 'paused' && !isAway) set.push(pausedCondition(current));
+  else if (!isAway) over.add('Paused');
   const pending = hotplug === undefined ? undefined : changePending(hotplug);
   if (pending !== undefined) set.push(pending);
-  else if (hotplug !== undefined || current.state === 'ended') over.add('DeviceChangePending');
+  else if (hotplug !== undefined || (current.state === 'ended' && !isAway)) over.add('DeviceChangePending');
   const emulation = softwareEmulation(node.capabilities);
   if (emulation !== undefined) set.push(emulation);
   const others = (old ?? []).filter(({ type }) => !over.has(type));
   return set.reduce<readonly Condition[]>((conditions, next) => setCondition(conditions, next, now), others);
+}
+
+/** On its way, or gone: what was told of it is true of it where it goes on. */
+function isElsewhere(current: DomainState): boolean {
+  if (current.state === 'ended') return current.how === 'migrated';
+  return current.state === 'incoming' || (current.state === 'paused' && current.why === 'migration');
 }
 
 /** KubeVirt's words. */

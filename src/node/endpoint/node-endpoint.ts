@@ -1,6 +1,6 @@
 /**
  * The HTTPS server of a node agent: logs for the API server, verbs, the console and disks for subresources/, the host API for
- * those who are named for it. Only certificates of our CA come in; what each may is peer.ts's. Errors are Statuses, as everywhere.
+ * those who are named for it, guests from other nodes. Only certificates of our CA come in; what each may is peer.ts's. Errors are Statuses, as everywhere.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:https';
@@ -13,12 +13,13 @@ import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { readLogOptions } from '#node/endpoint/log-options.ts';
-import { refusal } from '#node/endpoint/peer.ts';
+import { nodeNameIn, refusal } from '#node/endpoint/peer.ts';
 import { parseEndpointPath, type EndpointRoute } from '#node/endpoint/route.ts';
 import { readBody } from '#node/endpoint/read-body.ts';
 import { serveConsole } from '#node/endpoint/serve-console.ts';
 import { serveDisk } from '#node/endpoint/serve-disk.ts';
 import { serveHost } from '#node/endpoint/serve-host.ts';
+import { serveMigration } from '#node/endpoint/serve-migration.ts';
 import { serveLogs } from '#node/endpoint/serve-logs.ts';
 import { serveVerb } from '#node/endpoint/serve-verb.ts';
 
@@ -126,6 +127,9 @@ async function serve(
     case 'disk':
       expectMethod(method, 'GET');
       throw badRequest('the content of a disk is a WebSocket; the request does not ask to upgrade to one');
+    case 'migrations':
+      expectMethod(method, 'GET');
+      throw badRequest('a migration is a stream; the request does not ask to upgrade to one');
     case 'unknown':
       throw new ApiError(404, 'NotFound', 'the server could not find the requested resource', { details: {} });
   }
@@ -152,9 +156,10 @@ async function upgrade(
   head: Buffer,
 ): Promise<void> {
   try {
-    const { route } = admitted(request);
+    const { route, commonName } = admitted(request);
     const upgrading = { request, socket, head };
     if (route.kind === 'console') return await serveConsole(options.agent, route, upgrading, options.log);
+    if (route.kind === 'migrations') return await serveMigration(options.agent, nodeNameIn(commonName), upgrading);
     if (route.kind !== 'disk') throw badRequest('there is nothing to upgrade to');
     await serveDisk({ ...options, door: options.agent.disks }, route, upgrading);
   } catch (error) {
@@ -170,16 +175,23 @@ async function upgrade(
   }
 }
 
+interface Admitted {
+  readonly url: URL;
+  readonly route: EndpointRoute;
+  readonly commonName: string;
+}
+
 /** Throws ApiError where whoever asks may not. */
-function admitted(request: IncomingMessage): { readonly url: URL; readonly route: EndpointRoute } {
+function admitted(request: IncomingMessage): Admitted {
   const target = request.url ?? '/';
   const base = 'https://node.invalid';
   if (!target.startsWith('/') || !URL.canParse(base + target)) throw badRequest('the path cannot be read');
   const url = new URL(base + target);
   const route = parseEndpointPath(url.pathname);
-  const refused = refusal(commonNameOf(request.socket as TLSSocket), route, request.method ?? '', url.pathname);
+  const commonName = commonNameOf(request.socket as TLSSocket);
+  const refused = refusal(commonName, route, request.method ?? '', url.pathname);
   if (refused !== undefined) throw refused;
-  return { url, route };
+  return { url, route, commonName };
 }
 
 function commonNameOf(socket: TLSSocket): string {

@@ -8,6 +8,13 @@ export const LOG_READER = 'kube-apiserver-kubelet-client';
 /** subresources/, on behalf of people who may use the verb. */
 export const SUBRESOURCES = 'selfsame-subresources';
 
+const NODE_PREFIX = 'system:node:';
+
+/** The node whose certificate it is; undefined = somebody else's. */
+export function nodeNameIn(commonName: string): string | undefined {
+  return commonName.startsWith(NODE_PREFIX) ? commonName.slice(NODE_PREFIX.length) || undefined : undefined;
+}
+
 /** undefined = may. */
 export function refusal(commonName: string, route: EndpointRoute, method: string, path: string): ApiError | undefined {
   return mayAsk(commonName, route) ? undefined : forbiddenPath(commonName, method.toLowerCase(), path);
@@ -20,5 +27,7 @@ function mayAsk(commonName: string, route: EndpointRoute): boolean {
     if (commonName === HOST_OPERATOR) return true;
     return commonName === HOST_READER && HOST_READ_VERBS.some((verb) => verb === route.verb);
   }
+  // Nodes come for guests, and for nothing else.
+  if (route.kind === 'migrations') return nodeNameIn(commonName) !== undefined;
   return commonName === SUBRESOURCES || (commonName === LOG_READER && route.kind === 'logs');
 }

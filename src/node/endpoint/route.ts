@@ -5,6 +5,8 @@ import { HOST_VERBS, hostPath, type HostVerb } from '#api/host-api.ts';
 export const INSTANCE_VERBS = ['pause', 'unpause', 'softreboot', 'reset'] as const;
 export type InstanceVerb = (typeof INSTANCE_VERBS)[number];
 
+export const MIGRATIONS_PATH = '/v1/migrations';
+
 export type EndpointRoute =
   | { readonly kind: 'healthz' }
   | { readonly kind: 'logs'; readonly namespace: string; readonly pod: string; readonly container: string }
@@ -12,6 +14,8 @@ export type EndpointRoute =
   | { readonly kind: 'console'; readonly namespace: string; readonly name: string }
   | { readonly kind: 'disk'; readonly verb: DiskVerb; readonly namespace: string; readonly claim: string }
   | { readonly kind: 'host'; readonly verb: HostVerb }
+  /** Guests on their way from another node, and what nodes ask about them. */
+  | { readonly kind: 'migrations' }
   | { readonly kind: 'unknown' };
 
 const UNKNOWN: EndpointRoute = { kind: 'unknown' };
@@ -21,6 +25,7 @@ export function parseEndpointPath(path: string): EndpointRoute {
   if (segments.includes('')) return UNKNOWN;
   const [first, second, third, fourth, ...rest] = segments;
   if (path === '/healthz') return { kind: 'healthz' };
+  if (path === MIGRATIONS_PATH) return { kind: 'migrations' };
   const hostVerb = HOST_VERBS.find((known) => path === hostPath(known));
   if (hostVerb !== undefined) return { kind: 'host', verb: hostVerb };
   if (first === 'containerLogs') {

@@ -1,6 +1,7 @@
 /** PUT .../{pause,unpause,softreboot,reset}: what people do to a running guest. */
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import { conflict, internalError, notFound, type ApiError } from '#kube/api-error.ts';
+import { isMoving } from '#node/domains/decide-outgoing.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import type { EndpointRoute, InstanceVerb } from '#node/endpoint/route.ts';
 import { HypervisorError, type Domain, type DomainState } from '#node/hypervisor/hypervisor.ts';
@@ -12,7 +13,7 @@ type VerbRoute = Extract<EndpointRoute, { kind: 'verb' }>;
 /** Throws ApiError. A pause of what is paused, and an unpause of what runs, are done already. */
 export async function serveVerb(agent: EndpointAgent, { verb, namespace, name }: VerbRoute): Promise<void> {
   const domain = liveDomain(agent, namespace, name);
-  const refusal = refusalOf(verb, domain.current);
+  const refusal = refusalOf(verb, domain);
   if (refusal !== undefined) throw conflict(INSTANCES, name, refusal);
   if (isDone(verb, domain.current)) return;
   try {
@@ -37,7 +38,9 @@ export function liveDomain(agent: EndpointAgent, namespace: string, name: string
   return domain;
 }
 
-function refusalOf(verb: InstanceVerb, { state }: DomainState): string | undefined {
+function refusalOf(verb: InstanceVerb, domain: Domain): string | undefined {
+  if (isMoving(domain, undefined)) return 'VMI is migrating';
+  const { state } = domain.current;
   return verb === 'softreboot' && state === 'paused' ? 'VMI is paused' : undefined;
 }
 

@@ -1,12 +1,14 @@
-/** What every hypervisor must do: each sentence of hypervisor.ts as a test, run for each that there is. */
+/** What every hypervisor must do: each sentence of hypervisor.ts and migration.ts as a test, run for each that there is. */
 import { describe, it } from 'node:test';
 import { adoptCases } from './testing/adopt-cases.ts';
 import { consoleCases } from './testing/console-cases.ts';
 import { copyCases } from './testing/copy-cases.ts';
 import { endCases } from './testing/end-cases.ts';
 import { hotplugCases } from './testing/hotplug-cases.ts';
+import { migrateCases } from './testing/migrate-cases.ts';
 import type { ConformanceScene } from './testing/scene.ts';
 import { startCases } from './testing/start-cases.ts';
+import { takeBackCases } from './testing/take-back-cases.ts';
 
 export type { ConformanceScene } from './testing/scene.ts';
 
@@ -16,7 +18,7 @@ const TIMEOUT_MS = 60_000;
 export function hypervisorConformance(name: string, make: () => Promise<ConformanceScene>): void {
   const suites = {
     ...{ start: startCases, end: endCases, console: consoleCases, copy: copyCases },
-    ...{ hotplug: hotplugCases, adopt: adoptCases },
+    ...{ hotplug: hotplugCases, adopt: adoptCases, migrate: migrateCases, 'take back': takeBackCases },
   };
   for (const [part, cases] of Object.entries(suites)) {
     describe(`${name}: ${part}`, () => {

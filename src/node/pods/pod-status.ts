@@ -2,7 +2,8 @@
  * The status of a pod as this node reports it, computed whole from what happened to its containers. What others say in it
  * (PodScheduled, DisruptionTarget, the QoS class) stays. Pure.
  */
-import { setCondition, type Condition } from '#kube/conditions.ts';
+import { MIGRATION_COMMITTED_CONDITION } from '#api/names.ts';
+import { findCondition, setCondition, type Condition } from '#kube/conditions.ts';
 import type { ContainerState, ContainerStatus, Pod, PodPhase } from '#kube/core-kinds.ts';
 import { timestamp } from '#lib/clock.ts';
 
@@ -14,6 +15,10 @@ export interface PodView {
   readonly state: ContainerState;
   readonly last?: ContainerState;
   readonly restarts?: number;
+  /** Why it is not ready although it runs. */
+  readonly notReady?: string;
+  /** Whether its guest belongs to the target of this migration. */
+  readonly committed?: { readonly uid: string; readonly is: boolean };
   /** When the pod began here, in milliseconds; what is reported already stays. */
   readonly startedAtMs?: number;
 }
@@ -44,7 +49,7 @@ function containerStatus(pod: Pod, name: string, image: string, view: PodView): 
     name,
     image,
     imageID: image,
-    ready: running,
+    ready: running && view.notReady === undefined,
     started: running,
     restartCount: view.restarts ?? 0,
     state: view.state,
@@ -53,12 +58,28 @@ function containerStatus(pod: Pod, name: string, image: string, view: PodView): 
   };
 }
 
-function conditionsOf(old: readonly Condition[] | undefined, { phase, state }: PodView, now: string) {
-  const ready = state.running === undefined ? notReady(phase) : ({ status: 'True' } as const);
+function conditionsOf(old: readonly Condition[] | undefined, view: PodView, now: string) {
+  const ready = readiness(view);
   let conditions = old ?? [];
   conditions = setCondition(conditions, { type: 'Initialized', status: 'True' }, now);
   conditions = setCondition(conditions, { type: 'Ready', ...ready }, now);
-  return setCondition(conditions, { type: 'ContainersReady', ...ready }, now);
+  conditions = setCondition(conditions, { type: 'ContainersReady', ...ready }, now);
+  return withCommitted(conditions, view, now);
+}
+
+/** Tells which migration it is about: the pod that a guest came to is the one that it leaves next. */
+function withCommitted(conditions: readonly Condition[], { committed }: PodView, now: string): readonly Condition[] {
+  const type = MIGRATION_COMMITTED_CONDITION;
+  if (committed === undefined || (!committed.is && findCondition(conditions, type) === undefined)) return conditions;
+  const said = committed.is
+    ? ({ status: 'True', reason: 'Committed' } as const)
+    : ({ status: 'False', reason: 'Undecided' } as const);
+  return setCondition(conditions, { type, ...said, message: committed.uid }, now);
+}
+
+function readiness({ phase, state, notReady: reason }: PodView) {
+  if (state.running === undefined) return notReady(phase);
+  return reason === undefined ? ({ status: 'True' } as const) : ({ status: 'False', reason } as const);
 }
 
 /** The kubelet's reasons. */

@@ -153,7 +153,7 @@ async function unpack(
 }
 
 /** Owner and size as the next start would make them. It is raw whatever came, as all volumes that we make are. */
-async function install(directory: Directory, name: string, place: OwnPlace, host: VolumesHost): Promise<void> {
+export async function install(directory: Directory, name: string, place: OwnPlace, host: VolumesHost): Promise<void> {
   const { block, bytes } = place;
   {
     await using file = await directory.open(name, O_RDWR);
@@ -173,7 +173,7 @@ async function install(directory: Directory, name: string, place: OwnPlace, host
   for (const one of [directory, volumes, root]) await one?.sync();
 }
 
-async function readyPlace(volume: PersistentVolume, host: VolumesHost): Promise<OwnPlace> {
+export async function readyPlace(volume: PersistentVolume, host: VolumesHost): Promise<OwnPlace> {
   const place = volumePlace(volume, host);
   if (place.is !== 'own') {
     const why = isRefusal(place) ? place.message : 'it is not one of ours';

@@ -1,10 +1,12 @@
 /** The port to the contents of disks, carried out. A volume is read by many or replaced by one, and no guest is given it meanwhile. */
 import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
+import { isMarkedAsState } from '#api/snapshot-state.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { DiskRefused, type DiskContents, type VolumeLookups } from '#node/volumes-port.ts';
 import { volumeOfClaim } from './claim.ts';
 import { openContent, replaceContent } from './disk-content.ts';
+import { openState, replaceState } from './state-archive-content.ts';
 import { waiting, type Refusal, type VolumesHost } from './volumes-host.ts';
 
 type Way = 'out' | 'in';
@@ -40,9 +42,9 @@ const inTransfer = (volume: string) => `PersistentVolume "${volume}" is being ex
 export function diskContents(host: VolumesHost, transfers: Transfers): DiskContents {
   return {
     async open(claim, lookups, { useOf }) {
-      const volume = await boundVolume(claim, lookups);
+      const { volume, isState } = await boundVolume(claim, lookups);
       return await holding(volume, 'out', useOf, async (release) => {
-        const content = await openContent(volume, host);
+        const content = await (isState ? openState : openContent)(volume, host);
         return {
           ...content,
           async close() {
@@ -59,9 +61,10 @@ export function diskContents(host: VolumesHost, transfers: Transfers): DiskConte
           `persistentvolumeclaim "${claim}" does not wait for content (${UPLOAD_ANNOTATION}: "true")`,
         );
       }
-      const volume = await boundVolume(claim, lookups);
+      const { volume, isState } = await boundVolume(claim, lookups);
+      const replace = isState ? replaceState : replaceContent;
       return await holding(volume, 'in', useOf, async (release) => ({
-        receive: (header, chunks, { signal }) => replaceContent(volume, header, chunks, host, { signal }),
+        receive: (header, chunks, { signal }) => replace(volume, header, chunks, host, { signal }),
         close: async () => release(),
       }));
     },
@@ -86,8 +89,11 @@ export function diskContents(host: VolumesHost, transfers: Transfers): DiskConte
   }
 }
 
-async function boundVolume(claim: string, lookups: VolumeLookups): Promise<Stored<PersistentVolume>> {
+async function boundVolume(
+  claim: string,
+  lookups: VolumeLookups,
+): Promise<{ volume: Stored<PersistentVolume>; isState: boolean }> {
   const found = await volumeOfClaim(claim, lookups);
   if (found.is !== 'bound') throw new DiskRefused(found.message);
-  return found.volume as Stored<PersistentVolume>;
+  return { volume: found.volume as Stored<PersistentVolume>, isState: isMarkedAsState(found.claim) };
 }

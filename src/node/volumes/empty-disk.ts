@@ -1,17 +1,17 @@
-/** emptyDisk: a new one for each domain. */
+/** emptyDisk: a new one for each domain, and a new one at each node to which that goes. */
 import { domainDirectory } from './domain-files.ts';
 import { ensureImage } from './disk-image.ts';
-import { bytesOf, type Prepared, type VolumesHost } from './volumes-host.ts';
-import type { IntOrString } from '#kube/schema-dsl.ts';
+import type { Prepared, VolumesHost } from './volumes-host.ts';
 
 export async function prepareEmptyDisk(
-  { name, capacity }: { name: string; capacity: IntOrString },
+  { name, bytes, anew = false }: { name: string; bytes: number; anew?: boolean },
   domainId: string,
   host: VolumesHost,
 ): Promise<Prepared> {
   await using directory = await domainDirectory(host, domainId);
-  const bytes = bytesOf(capacity);
-  const image = await ensureImage(directory, { name: `${name}.img`, createBytes: bytes, alwaysRaw: true }, host);
+  const file = `${name}.img`;
+  if (anew) await directory.unlink(file);
+  const image = await ensureImage(directory, { name: file, createBytes: bytes, alwaysRaw: true }, host);
   if (image.is !== 'ready') return image;
   return { is: 'ready', volume: { source: image.source, readonly: false, cacheNone: image.cacheNone } };
 }

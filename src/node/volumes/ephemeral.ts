@@ -8,21 +8,31 @@ import { constants } from 'node:fs';
 
 const { O_RDWR } = constants;
 
+export interface OverlayWish {
+  readonly name: string;
+  readonly base: DiskSource;
+  readonly cacheNone: boolean;
+  /** A new one, this large, in place of any that is there: what is above the base comes from another node. */
+  readonly anewBytes?: number;
+}
+
 export async function prepareOverlay(
-  { name, base, cacheNone }: { name: string; base: DiskSource; cacheNone: boolean },
+  { name, base, cacheNone, anewBytes }: OverlayWish,
   domainId: string,
   host: VolumesHost,
 ): Promise<Prepared> {
   await using directory = await domainDirectory(host, domainId);
   const file = `${name}.qcow2`;
   const path = join(directory.path, file);
+  if (anewBytes !== undefined) await directory.unlink(file);
   await using found = await directory.open(file, O_RDWR);
   if (found === undefined) {
     // Under another name until it is whole; the guest keeps what it wrote when we are asked again.
     const temporary = `${file}.new`;
     await directory.unlink(temporary);
     const args = ['create', '-q', '-f', 'qcow2', '-F', base.format, '-b', backingName(path, base.path)];
-    await host.run('qemu-img', [...args, join(directory.path, temporary)]);
+    const size = anewBytes === undefined ? [] : [String(anewBytes)];
+    await host.run('qemu-img', [...args, join(directory.path, temporary), ...size]);
     await using made = await directory.open(temporary, O_RDWR);
     if (made === undefined) throw new Error(`Cannot make overlay "${path}": qemu-img left none`);
     await giveTo(made, host.guestUser);

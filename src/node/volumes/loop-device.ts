@@ -73,19 +73,31 @@ export async function isVolumeDevice(path: string): Promise<boolean> {
   return backingFile.endsWith(SUFFIX);
 }
 
-/** Who else of the node has a device over the same image: other domains, and this one under another name. */
-export async function usersBeside(
-  directory: Directory,
-  use: LoopUse,
-): Promise<{ domainId: string; readonly: boolean }[]> {
-  const users = [];
+interface LoopUser {
+  readonly domainId: string;
+  readonly readonly: boolean;
+  /** Of the device's name of the image. */
+  readonly name: string;
+}
+
+/**
+ * Who else of the node has a device over the same image: other domains, and this one under another name. The same domain
+ * on another node is no other guest: it moves, and its hypervisors see to it that one of them writes.
+ */
+export async function usersBeside(directory: Directory, use: LoopUse): Promise<LoopUser[]> {
   const own = new Set([nameOf(use), ownerSuffix(use)]);
+  return (await loopUsers(directory, use.nodeName)).filter(({ name }) => !own.has(name));
+}
+
+/** Every domain of the node that has a device over the image in this directory. */
+export async function loopUsers({ path: image }: Directory, nodeName: string): Promise<LoopUser[]> {
+  const users = [];
   for (const { path, backingFile } of await loopDevices()) {
     const name = basename(backingFile);
-    const user = dirname(backingFile) === directory.path ? domainOf(name, use.nodeName) : undefined;
-    if (user === undefined || own.has(name)) continue;
+    const domainId = dirname(backingFile) === image ? domainOf(name, nodeName) : undefined;
+    if (domainId === undefined) continue;
     const readonly = (await readFile(`/sys/block/${basename(path)}/ro`, 'utf8').catch(() => '')).trim() === '1';
-    users.push({ domainId: user, readonly });
+    users.push({ domainId, readonly, name });
   }
   return users;
 }

@@ -2,6 +2,7 @@
 import { constants } from 'node:fs';
 import { chmod, chown, mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { INCOMING_NODE_ANNOTATION } from '#api/names.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import { Directory } from './directory.ts';
 import { ensureImage, PRIVATE_FILE, type Image } from './disk-image.ts';
@@ -24,6 +25,8 @@ export interface VolumeUser {
   /** Under which name its instance knows the volume. */
   readonly name: string;
   readonly readonly: boolean;
+  /** It comes from another node, and has the volume open there: that stays as large as it is. */
+  readonly comes?: boolean;
   /** Whether another domain of this node still uses it. */
   readonly hasEnded: (domainId: string) => boolean;
 }
@@ -33,7 +36,10 @@ export async function prepareVolume(volume: PersistentVolume, user: VolumeUser, 
   const place = volumePlace(volume, host);
   switch (place.is) {
     case 'own':
-      return (await copyPending(volume, place)) ?? (await ownVolume(place, user, host));
+      return (
+        (await copyPending(volume, place)) ??
+        (await ownVolume(user.comes === true ? { ...place, bytes: 0 } : place, user, host))
+      );
     case 'directory': {
       if (place.create) await mkdir(place.path, { recursive: true, mode: 0o755 });
       await using directory = await Directory.open(place.path);
@@ -60,6 +66,10 @@ export async function growVolume(volume: PersistentVolume, host: VolumesHost): P
   if (place.is !== 'own') {
     throw new Error(`Cannot grow PersistentVolume "${volume.metadata.name}": it is not one of ours on this node`);
   }
+  // Both copies are as large as they were when the guest began to move.
+  if (volume.metadata.annotations?.[INCOMING_NODE_ANNOTATION] !== undefined) {
+    throw new Error(`Cannot grow PersistentVolume "${volume.metadata.name}": it is on its way to another node`);
+  }
   const pending = await copyPending(volume, place);
   if (pending !== undefined) throw new Error(pending.message);
   await using directory = await ownDirectory(place);
@@ -76,13 +86,26 @@ export async function removeVolume(volume: PersistentVolume, host: VolumesHost):
     const why = 'message' in place ? place.message : 'it is not one of ours';
     throw new Error(`Cannot remove the data of PersistentVolume "${volume.metadata.name}": ${why}`);
   }
-  await using root = await Directory.open(place.root);
+  await removeOwn(place);
+}
+
+/** All that is there. Fine where there is nothing. */
+export async function removeOwn({ root: path, name }: OwnPlace): Promise<void> {
+  await using root = await Directory.open(path);
   await using volumes = await root?.child(VOLUMES_DIR);
   {
-    await using own = await volumes?.child(place.name);
+    await using own = await volumes?.child(name);
     await own?.removeTree(STATE_DIR);
   }
-  await volumes?.removeChild(place.name);
+  await volumes?.removeChild(name);
+}
+
+/** Which files there are, and that there is such a volume, is on disk when this resolves. */
+export async function syncOwn({ root: path, name }: OwnPlace): Promise<void> {
+  await using root = await Directory.open(path);
+  await using volumes = await root?.child(VOLUMES_DIR);
+  await using own = await volumes?.child(name);
+  for (const one of [own, volumes, root]) await one?.sync();
 }
 
 /** A volume that is made from a snapshot is there when it is filled; until then nobody may make an empty one of it. */
@@ -90,14 +113,17 @@ export async function copyPending(volume: PersistentVolume, place: OwnPlace): Pr
   if (snapshotHandleOf(volume) === undefined) return undefined;
   await using directory = await ownDirectory(place);
   await using image = await directory.open(DISK_IMAGE, O_RDONLY);
-  if (image !== undefined) return undefined;
+  // It gets that name when all that is in it is there (state-archive-volume.ts).
+  await using state = await directory.child(STATE_DIR);
+  if (image !== undefined || state !== undefined) return undefined;
   return waiting(
     'VolumeCopyPending',
     `The data of PersistentVolume "${volume.metadata.name}" is still being copied from its snapshot`,
   );
 }
 
-async function ownVolume(place: OwnPlace, user: VolumeUser, host: VolumesHost): Promise<Prepared> {
+/** Found, or made empty, and given to the user. */
+export async function ownVolume(place: OwnPlace, user: VolumeUser, host: VolumesHost): Promise<Prepared> {
   if (place.block) return blockVolume(place, user, host);
   await using directory = await ownDirectory(place);
   return preparedImage(await ownImage(directory, place, host), user.readonly);

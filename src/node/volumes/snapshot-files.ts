@@ -2,7 +2,9 @@
  * Snapshots of volumes as files: `<root>/snapshots/<id>/`, on this node or where all nodes reach it.
  *
  *   disk.img       the copy
- *   disk.format    raw or qcow2, decided by whoever made it and never by how the bytes look: a guest writes those
+ *   disk.format    raw or qcow2, decided by whoever made it and never by how the bytes look: a guest writes those;
+ *                  `state` where it is of the state of a VM
+ *   state.archive  such a copy, in the place of an image (state-archive.ts)
  *   sealed         its size in bytes; written last, so that where it is, the copy is complete and on disk
  *
  * A copy belongs to the user of guests only while the hypervisor writes it, and to us from then on.
@@ -11,10 +13,12 @@ import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SnapshotPlace } from '#api/snapshot-handle.ts';
+import { MAX_STATE_ARCHIVE_BYTES } from '#api/snapshot-state.ts';
 import { SnapshotUnusable } from '#node/volumes-port.ts';
 import { Directory } from './directory.ts';
-import { giveTo, looksLike, PRIVATE_FILE, readNote, writeNote } from './disk-image.ts';
+import { giveTo, looksLike, PRIVATE_FILE, readNote, replaceFile, writeNote } from './disk-image.ts';
 import { FORMAT_FILE, PASSABLE } from './persistent-volume.ts';
+import { parseArchive, type StateFile } from './state-archive.ts';
 import { DISK_IMAGE } from './volume-place.ts';
 import { isRefusal, type GuestUser, type VolumesHost } from './volumes-host.ts';
 
@@ -22,11 +26,12 @@ const { O_CREAT, O_EXCL, O_RDONLY, O_RDWR } = constants;
 
 const SNAPSHOTS_DIR = 'snapshots';
 const SEAL_FILE = 'sealed';
+const ARCHIVE_FILE = 'state.archive';
+const STATE_FORMAT = 'state';
 
-export interface SealedSnapshot {
-  readonly path: string;
-  readonly format: 'raw' | 'qcow2';
-}
+export type SealedSnapshot =
+  | { readonly format: 'raw' | 'qcow2'; readonly path: string }
+  | { readonly format: typeof STATE_FORMAT; readonly files: readonly StateFile[] };
 
 /** Empty, and the hypervisor's to write as qcow2. */
 export async function makeSnapshotFile(place: SnapshotPlace, host: VolumesHost): Promise<string> {
@@ -35,6 +40,22 @@ export async function makeSnapshotFile(place: SnapshotPlace, host: VolumesHost):
   await using file = await directory.open(DISK_IMAGE, O_RDWR | O_CREAT | O_EXCL, PRIVATE_FILE);
   if (file !== undefined) await giveTo(file, host.guestUser);
   return join(directory.path, DISK_IMAGE);
+}
+
+/** Instead of an image; on disk when it resolves. Not complete before it is sealed. */
+export async function writeArchive(place: SnapshotPlace, archive: Buffer, host: VolumesHost): Promise<void> {
+  await using directory = await emptySnapshot(place, host);
+  await writeNote(directory, FORMAT_FILE, STATE_FORMAT);
+  await replaceFile(directory, ARCHIVE_FILE, archive, undefined);
+  await directory.sync();
+}
+
+/** It gets its name when all of it is there. */
+export function hasArchive(place: SnapshotPlace, host: VolumesHost): Promise<boolean> {
+  return within(place, host, async ({ directory }) => {
+    await using archive = await directory?.open(ARCHIVE_FILE, O_RDONLY);
+    return archive !== undefined;
+  });
 }
 
 /** The directory of the snapshot with nothing in it, whatever was. */
@@ -61,19 +82,35 @@ export function sealSnapshot(place: SnapshotPlace, host: VolumesHost): Promise<n
   });
 }
 
-async function checkedBytes(directory: Directory, { id }: SnapshotPlace, host: VolumesHost): Promise<number> {
+async function checkedBytes(directory: Directory, place: SnapshotPlace, host: VolumesHost): Promise<number> {
+  const { id } = place;
+  const format = await readNote(directory, FORMAT_FILE);
+  if (format === STATE_FORMAT) return (await readArchive(directory, place)).bytes;
   await using file = await directory.open(DISK_IMAGE, O_RDWR);
   const stats = await file?.stat();
   if (file === undefined || stats?.isFile() !== true)
     throw new SnapshotUnusable(`Cannot seal snapshot "${id}": it has no image`);
   // First taken from the hypervisor, then looked at: nobody else changes it in between.
   await giveTo(file, ourselves(host));
-  const format = await readNote(directory, FORMAT_FILE);
   if (format !== 'raw' && format !== 'qcow2')
     throw new SnapshotUnusable(`Cannot seal snapshot "${id}": its format is not known`);
   const bytes = format === 'raw' ? stats.size : await qcow2Bytes(file, join(directory.path, DISK_IMAGE));
   await file.sync();
   return bytes;
+}
+
+/** Nobody but we ever had it. */
+async function readArchive(
+  directory: Directory,
+  { id }: SnapshotPlace,
+): Promise<{ bytes: number; files: readonly StateFile[] }> {
+  await using file = await directory.open(ARCHIVE_FILE, O_RDONLY);
+  const stats = await file?.stat();
+  if (file === undefined || stats?.isFile() !== true) {
+    throw new SnapshotUnusable(`Cannot use snapshot "${id}": it has no archive`);
+  }
+  if (stats.size > MAX_STATE_ARCHIVE_BYTES) throw new SnapshotUnusable(`Cannot use snapshot "${id}": it is too large`);
+  return { bytes: stats.size, files: parseArchive(await file.readFile()) };
 }
 
 /** How large the disk in it is. Throws where it is none, or names other files. */
@@ -102,10 +139,12 @@ export function withSealed<T>(
   return within(place, host, async ({ directory }) => {
     const isSealed = directory && sizeIn(await readNote(directory, SEAL_FILE)) !== undefined;
     const format = directory && (await readNote(directory, FORMAT_FILE));
-    if (directory === undefined || isSealed !== true || (format !== 'raw' && format !== 'qcow2')) {
+    const isKnown = format === 'raw' || format === 'qcow2' || format === STATE_FORMAT;
+    if (directory === undefined || isSealed !== true || !isKnown) {
       const now = directory === undefined ? 'there is none' : 'it is not complete';
       throw new Error(`Cannot use snapshot "${place.id}": ${now}; expected a sealed one`);
     }
+    if (format === STATE_FORMAT) return await use({ format, files: (await readArchive(directory, place)).files });
     const path = join(directory.path, DISK_IMAGE);
     await using image = await directory.open(DISK_IMAGE, O_RDONLY);
     if (image === undefined) throw new Error(`Cannot use snapshot "${place.id}": it has no image`);

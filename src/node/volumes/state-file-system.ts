@@ -16,7 +16,7 @@ const { O_CREAT, O_EXCL, O_RDWR } = constants;
 
 const MI = 2 ** 20;
 /** State is small, and devices need not be: there is no more to make, and to copy, than that. */
-const MAX_BYTES = 64 * MI;
+export const MAX_BYTES = 64 * MI;
 const SECTOR_BYTES = 512;
 /** Written in one go: the superblock is in it. */
 const BEGINNING_BYTES = 4096;

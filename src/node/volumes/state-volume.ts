@@ -17,14 +17,14 @@ import { giveTo } from './disk-image.ts';
 import { domainDirectory } from './domain-files.ts';
 import { attachLoop, detachLoops, usersBeside } from './loop-device.ts';
 import { readMounts } from './mounts.ts';
-import { copyPending, ownDirectory, ownImage, PASSABLE, type OwnPlace } from './persistent-volume.ts';
+import { copyPending, ownDirectory, ownImage, PASSABLE, syncOwn, type OwnPlace } from './persistent-volume.ts';
 import { ensureFileSystem } from './state-file-system.ts';
 import { DISK_IMAGE, isReadOnlyVolume, STATE_DIR, volumePlace } from './volume-place.ts';
 import { failed, isRefusal, missing, waiting, type GuestUser, type Refusal, type VolumesHost } from './volumes-host.ts';
 
 const { O_RDONLY } = constants;
 
-const MOUNTS_DIR = 'state-mounts';
+export const MOUNTS_DIR = 'state-mounts';
 /** Whatever is on it comes from guests. */
 const MOUNT_OPTIONS = 'nosuid,nodev,noexec,noatime,nosymfollow';
 /** One that other machines reach is watched for a while where its last user was cut off. */
@@ -60,7 +60,10 @@ export async function prepareState(
       if (pending !== undefined) return pending;
       if (place.block) return await onOwnBlock(place, user, host);
       await using directory = await ownDirectory(place);
-      return await stateIn(directory, host);
+      const prepared = await stateIn(directory, host);
+      // The state of a guest that comes from another node is gone there when it is here.
+      await syncOwn(place);
+      return prepared;
     }
     case 'directory': {
       if (place.create) await mkdir(place.path, { recursive: true, mode: 0o755 });
@@ -105,6 +108,7 @@ async function onOwnBlock(place: OwnPlace, user: StateUser, host: VolumesHost): 
   await using directory = await ownDirectory(place);
   const image = await ownImage(directory, place, host);
   if (image.is !== 'ready') return image;
+  await syncOwn(place);
   const use = { domainId: user.domainId, nodeName: host.nodeName, volume: LOOP_NAME };
   const volumeDirs = [dirname(directory.path)];
   const device = await attachLoop(directory, DISK_IMAGE, use, { run: host.run, readonly: false });

@@ -1,4 +1,4 @@
-/** A copy of the medium of a volume that nobody has open. */
+/** A copy of the medium of a volume that nobody has open, or of the state that it holds, which a guest may have. */
 import { constants } from 'node:fs';
 import { join } from 'node:path';
 import type { SnapshotPlace } from '#api/snapshot-handle.ts';
@@ -7,16 +7,22 @@ import { copyFile, type CopyOptions } from './copy-image.ts';
 import type { Directory } from './directory.ts';
 import { writeNote } from './disk-image.ts';
 import { copyPending, FORMAT_FILE, ownDirectory, ownImage } from './persistent-volume.ts';
-import { emptySnapshot } from './snapshot-files.ts';
+import { emptySnapshot, writeArchive } from './snapshot-files.ts';
+import { packVolume } from './state-archive-volume.ts';
 import { DISK_IMAGE, volumePlace } from './volume-place.ts';
 import { isRefusal, type VolumesHost } from './volumes-host.ts';
 
-/** Only while no guest has it open. Not complete before it is sealed. */
+export interface TakeOptions extends CopyOptions {
+  /** It holds the state of a VM; with the id of the domain that has it, if one has. */
+  readonly state?: { readonly domainId?: string | undefined } | undefined;
+}
+
+/** Of a disk only while no guest has it open. Not complete before it is sealed. */
 export async function takeSnapshot(
   volume: PersistentVolume,
   to: SnapshotPlace,
   host: VolumesHost,
-  options: CopyOptions,
+  { state, ...options }: TakeOptions,
 ): Promise<void> {
   const place = volumePlace(volume, host);
   if (place.is !== 'own') {
@@ -24,6 +30,7 @@ export async function takeSnapshot(
   }
   const pending = await copyPending(volume, place);
   if (pending !== undefined) throw new Error(pending.message);
+  if (state !== undefined) return await writeArchive(to, await packVolume(volume, place, state.domainId, host), host);
   await using source = await ownDirectory(place);
   // As before a start: found, or made empty where nobody has used it yet, and held to the format that it had.
   const image = await ownImage(source, place, host);

@@ -22,6 +22,8 @@ export type VolumePlace =
   | { readonly is: 'directory'; readonly path: string; readonly bytes: number; readonly create: boolean }
   | { readonly is: 'device'; readonly path: string };
 
+type OwnPlace = Extract<VolumePlace, { is: 'own' }>;
+
 /** As a PersistentVolume that we provision is named. */
 const HANDLE = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 
@@ -31,27 +33,21 @@ export function volumePlace(
 ): VolumePlace | Refusal {
   const { spec } = volume;
   const name = volume.metadata.name ?? '';
-  const block = spec.volumeMode === 'Block';
-  const bytes = bytesOf(spec.capacity['storage'] ?? 0);
-
   if (spec.csi?.driver === LOCAL_DRIVER) {
-    const { volumeHandle, volumeAttributes = {} } = spec.csi;
-    if (!HANDLE.test(volumeHandle) || !isFileName(volumeHandle)) {
-      return failed('VolumeUnsupported', `PersistentVolume "${name}" has the handle ${JSON.stringify(volumeHandle)}`);
-    }
-    const own = { is: 'own', name: volumeHandle, block, bytes } as const;
-    if (volumeAttributes['scope'] === 'shared') return { ...own, root: sharedDir };
+    if (isShared(volume)) return ownPlaceIn(sharedDir, volume);
     // An empty disk on the wrong node would look as if the data were lost.
-    const holder = volume.metadata.annotations?.[VOLUME_NODE_ANNOTATION] ?? volumeAttributes['node'];
+    const holder = holderOf(volume);
     if (holder !== nodeName) {
       return failed(
         'VolumeOnOtherNode',
         `The data of PersistentVolume "${name}" is on node "${holder ?? ''}"; this is node "${nodeName}"`,
       );
     }
-    return { ...own, root: nodeDir };
+    return ownPlaceIn(nodeDir, volume);
   }
 
+  const block = spec.volumeMode === 'Block';
+  const bytes = bytesOf(spec.capacity['storage'] ?? 0);
   const path = spec.local?.path ?? spec.hostPath?.path;
   if (path !== undefined && path.startsWith('/')) {
     const create = spec.hostPath?.type === 'DirectoryOrCreate';
@@ -62,6 +58,25 @@ export function volumePlace(
     `PersistentVolume "${name}" is of a sort that this node cannot use (${sourceOf(volume)}); ` +
       `it takes those of ${LOCAL_PROVISIONER}, local and hostPath`,
   );
+}
+
+/** The directory of a volume of ours below `root`, whichever node holds the data. */
+export function ownPlaceIn(root: string, { metadata, spec }: PersistentVolume): OwnPlace | Refusal {
+  const { volumeHandle: name = '' } = spec.csi ?? {};
+  if (!HANDLE.test(name) || !isFileName(name)) {
+    return failed('VolumeUnsupported', `PersistentVolume "${metadata.name}" has the handle ${JSON.stringify(name)}`);
+  }
+  return { is: 'own', root, name, block: spec.volumeMode === 'Block', bytes: bytesOf(spec.capacity['storage'] ?? 0) };
+}
+
+/** Whether every node reaches it. */
+export function isShared({ spec }: PersistentVolume): boolean {
+  return spec.csi?.volumeAttributes?.['scope'] === 'shared';
+}
+
+/** The node on which the data lies. It moves with its guest: what the volume says of its making counts only at first. */
+export function holderOf({ metadata, spec }: PersistentVolume): string | undefined {
+  return metadata.annotations?.[VOLUME_NODE_ANNOTATION] ?? spec.csi?.volumeAttributes?.['node'];
 }
 
 /** Of the snapshot that the volume is made from. */

@@ -5,12 +5,14 @@
 import { realpath, statfs } from 'node:fs/promises';
 import { posix } from 'node:path';
 import type { Volume } from '#api/domain/volume.ts';
+import { isPlugged } from '#api/disk-bus.ts';
 import { STATE_POD_VOLUME } from '#api/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Log } from '#lib/log.ts';
 import type {
+  IncomingVolumes,
   MissingVolume,
   Preparation,
   PreparedVolume,
@@ -20,7 +22,7 @@ import type {
 } from '#node/volumes-port.ts';
 import { uploadPending, volumeOfClaim, type Bound } from './claim.ts';
 import { prepareDirectLun } from './direct-lun.ts';
-import { prepareCloudInit } from './cloud-init/cloud-init.ts';
+import { prepareCloudInit, writeCloudInit } from './cloud-init/cloud-init.ts';
 import { diskContents, Transfers } from './disk-contents.ts';
 import { domainsOfVolumesOnly, nameRefusal, removeDomainFiles } from './domain-files.ts';
 import { prepareEmptyDisk } from './empty-disk.ts';
@@ -30,11 +32,20 @@ import { prepareHostDisk } from './host-disk.ts';
 import { detachLoops, detachUnwanted } from './loop-device.ts';
 import { growVolume, prepareVolume, removeVolume } from './persistent-volume.ts';
 import { CommandError, runCommand, type RunCommand } from './run-command.ts';
-import { makeSnapshotFile, removeSnapshot, sealSnapshot } from './snapshot-files.ts';
+import { hasArchive, makeSnapshotFile, removeSnapshot, sealSnapshot } from './snapshot-files.ts';
+import { prepareIncoming, removeLeftover } from './second-copy.ts';
 import { prepareState, releaseState, releaseUnwantedStates } from './state-volume.ts';
 import { takeSnapshot } from './take-snapshot.ts';
 import { isReadOnlyVolume, VOLUMES_DIR } from './volume-place.ts';
-import { failed, waiting, type GuestUser, type Prepared, type Refusal, type VolumesHost } from './volumes-host.ts';
+import {
+  bytesOf,
+  failed,
+  waiting,
+  type GuestUser,
+  type Prepared,
+  type Refusal,
+  type VolumesHost,
+} from './volumes-host.ts';
 
 export interface VolumesOptions {
   readonly nodeName: string;
@@ -73,6 +84,12 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
       prepareAll(vmi, lookups, { host, transfers, log: options.log, signal, names, hasEnded }),
     prepareState: (domainId, claim, lookups, { signal, hasEnded = () => false }) =>
       prepareStateOf(domainId, claim, lookups, { host, transfers, log: options.log, signal, hasEnded }),
+    prepareIncoming: (vmi, lookups, { moving, contents, signal, hasEnded = () => false }) =>
+      prepareAll(withDisksOnly(vmi), lookups, {
+        ...{ host, transfers, log: options.log, signal, names: undefined, hasEnded },
+        incoming: { moving, contents },
+      }),
+    removeLeftover: (volume: PersistentVolume) => removeLeftover(volume, host),
     async releaseVolume(domainId, volume) {
       // Only claims come and go while a guest runs, and nothing but a device is made for one.
       if (host.isRoot) await detachLoops({ domainId, nodeName: host.nodeName, volume }, volumeDirs, host.run);
@@ -92,7 +109,8 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
     removeData: (volume: PersistentVolume) => removeVolume(volume, host),
     grow: (volume: PersistentVolume) => growVolume(volume, host),
     makeSnapshotFile: (place) => makeSnapshotFile(place, host),
-    takeSnapshot: (volume, place, { signal }) => takeSnapshot(volume, place, host, { signal }),
+    takeSnapshot: (volume, place, { signal, state }) => takeSnapshot(volume, place, host, { signal, state }),
+    hasStateSnapshot: (place) => hasArchive(place, host),
     sealSnapshot: (place) => sealSnapshot(place, host),
     removeSnapshot: (place) => removeSnapshot(place, host),
     fill: (volume, { signal }) => fillVolume(volume, host, { signal }),
@@ -112,12 +130,16 @@ interface Scene {
   readonly signal: AbortSignal | undefined;
   readonly names: readonly string[] | undefined;
   readonly hasEnded: (domainId: string) => boolean;
+  /** What another node gives its guest along. */
+  readonly incoming?: IncomingVolumes;
 }
+
+type ScenePart = Pick<Scene, 'host' | 'transfers' | 'hasEnded' | 'incoming'>;
 
 async function prepareAll(
   vmi: Stored<VirtualMachineInstance>,
   lookups: VolumeLookups,
-  { host, transfers, log, signal, names, hasEnded }: Scene,
+  { host, transfers, log, signal, names, hasEnded, incoming }: Scene,
 ): Promise<Preparation> {
   const ready = new Map<string, PreparedVolume>();
   const missing: MissingVolume[] = [];
@@ -125,7 +147,8 @@ async function prepareAll(
   for (const volume of vmi.spec.volumes ?? []) {
     if (names?.includes(volume.name) === false) continue;
     signal?.throwIfAborted();
-    const prepared = await prepareOne(volume, vmi, lookups, { host, transfers, hasEnded }).catch((error: unknown) =>
+    const scene = { host, transfers, hasEnded, incoming };
+    const prepared = await prepareOne(volume, vmi, lookups, scene).catch((error: unknown) =>
       faultOf(volume.name, error, log),
     );
     if (prepared.is === 'ready') ready.set(volume.name, prepared.volume);
@@ -143,17 +166,30 @@ function optionalVolumes({ spec }: VirtualMachineInstance): ReadonlySet<string> 
   return new Set(disks.map(({ name }) => name).filter((name) => !needed.has(name)));
 }
 
+/** A guest that runs has nothing of the others, and they need not be where it goes. */
+function withDisksOnly(vmi: Stored<VirtualMachineInstance>): Stored<VirtualMachineInstance> {
+  const disks = new Set((vmi.spec.domain.devices?.disks ?? []).filter(isPlugged).map(({ name }) => name));
+  return { ...vmi, spec: { ...vmi.spec, volumes: (vmi.spec.volumes ?? []).filter(({ name }) => disks.has(name)) } };
+}
+
 async function prepareOne(
   volume: Volume,
   vmi: Stored<VirtualMachineInstance>,
   lookups: VolumeLookups,
-  scene: Pick<Scene, 'host' | 'transfers' | 'hasEnded'>,
+  scene: ScenePart,
 ): Promise<Prepared> {
-  const { host } = scene;
+  const { host, incoming } = scene;
   const refusal = nameRefusal(volume.name);
   if (refusal !== undefined) return refusal;
   const { name } = volume;
   const domainId = vmi.metadata.uid;
+  const content = incoming?.contents.get(name);
+  if (content !== undefined && volume.cloudInitNoCloud !== undefined) {
+    return writeCloudInit(name, content, domainId, host);
+  }
+  const moving = incoming?.moving.get(name);
+  if (moving !== undefined) return prepareMoving(volume, { domainId, ...moving }, lookups, scene);
+  if (content !== undefined) return cannotMove(name);
 
   if (volume.persistentVolumeClaim !== undefined) {
     const { claimName, readOnly } = volume.persistentVolumeClaim;
@@ -161,12 +197,11 @@ async function prepareOne(
   }
   const base = volume.ephemeral?.persistentVolumeClaim;
   if (base !== undefined) {
-    const claim = await prepareClaim(base.claimName, { domainId, name, readonly: true }, lookups, scene);
-    if (claim.is !== 'ready') return claim;
-    const { source, cacheNone = false } = claim.volume;
-    return prepareOverlay({ name, base: source, cacheNone }, domainId, host);
+    return prepareEphemeral(base.claimName, { domainId, name }, lookups, scene);
   }
-  if (volume.emptyDisk !== undefined) return prepareEmptyDisk({ name, ...volume.emptyDisk }, domainId, host);
+  if (volume.emptyDisk !== undefined) {
+    return prepareEmptyDisk({ name, bytes: bytesOf(volume.emptyDisk.capacity) }, domainId, host);
+  }
   if (volume.hostDisk !== undefined) return prepareHostDisk(volume.hostDisk, host);
   if (volume.directLun !== undefined) return prepareDirectLun(volume.directLun, host);
   if (volume.cloudInitNoCloud !== undefined) {
@@ -175,15 +210,52 @@ async function prepareOne(
   return failed('VolumeUnsupported', `Volume "${name}" is of a sort that this node does not know`);
 }
 
+/** Empty, and as large as it is at the other node, whatever lies here. */
+async function prepareMoving(
+  { name, persistentVolumeClaim, ephemeral, emptyDisk, cloudInitNoCloud }: Volume,
+  { domainId, bytes, overlay }: { domainId: string; bytes: number; overlay: boolean },
+  lookups: VolumeLookups,
+  scene: ScenePart,
+): Promise<Prepared> {
+  const { host, transfers, hasEnded } = scene;
+  const base = ephemeral?.persistentVolumeClaim;
+  if (base !== undefined && overlay) {
+    return prepareEphemeral(base.claimName, { domainId, name, anewBytes: bytes }, lookups, scene);
+  }
+  const isDomainsOwn = emptyDisk !== undefined || cloudInitNoCloud !== undefined;
+  if (isDomainsOwn && !overlay) return prepareEmptyDisk({ name, bytes, anew: true }, domainId, host);
+  if (persistentVolumeClaim === undefined || overlay) return cannotMove(name);
+  const found = await usableVolume(persistentVolumeClaim.claimName, lookups, transfers);
+  if (found.is !== 'bound') return found;
+  return prepareIncoming(found.volume, bytes, { domainId, name, readonly: false, hasEnded }, host);
+}
+
+function cannotMove(name: string): Refusal {
+  return failed('VolumeUnsupported', `Volume "${name}" is of a sort that cannot come from another node so`);
+}
+
+async function prepareEphemeral(
+  claimName: string,
+  { domainId, name, anewBytes }: { domainId: string; name: string; anewBytes?: number },
+  lookups: VolumeLookups,
+  scene: ScenePart,
+): Promise<Prepared> {
+  const claim = await prepareClaim(claimName, { domainId, name, readonly: true }, lookups, scene);
+  if (claim.is !== 'ready') return claim;
+  const { source, cacheNone = false } = claim.volume;
+  return prepareOverlay({ name, base: source, cacheNone, anewBytes }, domainId, scene.host);
+}
+
 async function prepareClaim(
   claimName: string,
   { readonly, ...of }: { domainId: string; name: string; readonly: boolean },
   lookups: VolumeLookups,
-  { host, transfers, hasEnded }: Pick<Scene, 'host' | 'transfers' | 'hasEnded'>,
+  { host, transfers, hasEnded, incoming }: ScenePart,
 ): Promise<Prepared> {
   const found = await usableVolume(claimName, lookups, transfers);
   if (found.is !== 'bound') return found;
-  const user = { ...of, readonly: readonly || isReadOnlyVolume(found.volume), hasEnded };
+  const comes = incoming !== undefined;
+  const user = { ...of, readonly: readonly || isReadOnlyVolume(found.volume), comes, hasEnded };
   return prepareVolume(found.volume, user, host);
 }
 

@@ -2,6 +2,7 @@
 import {
   COPY_NODE_ANNOTATION,
   KUBEVIRT_GROUP,
+  LEFTOVER_NODE_ANNOTATION,
   LOCAL_DRIVER,
   LOCAL_PROVISIONER,
   NODE_NAME_LABEL,
@@ -29,6 +30,12 @@ const nodeNameOf = (object: string) =>
   `(has(${object}.status) && has(${object}.status.nodeName) ? ${object}.status.nodeName : '')`;
 const handleOf = (object: string) =>
   `(has(${object}.status) && has(${object}.status.snapshotHandle) ? ${object}.status.snapshotHandle : '')`;
+/** A field of the status is there as it was, or is not there as before. */
+const sameStatus = (field: string) => {
+  const has = (object: string) => `(has(${object}.status) && has(${object}.status.${field}))`;
+  const same = `object.status.${field} == oldObject.status.${field}`;
+  return `${has('object')} == ${has('oldObject')} && (!${has('object')} || ${same})`;
+};
 /** A label or annotation of the object as it was, or `otherwise`. */
 const noteOf = (notes: string, key: string, otherwise: string) =>
   `has(oldObject.metadata.${notes}) && '${key}' in oldObject.metadata.${notes} ? oldObject.metadata.${notes}['${key}'] : ${otherwise}`;
@@ -45,16 +52,33 @@ const finalizers = [
   { name: 'taken', expression: 'variables.was.filter(f, !(f in variables.is))' },
 ];
 
-/** Nothing is changed but that some of these finalizers are gone. Who is owned by nobody that there is gets deleted. */
+/** Who is owned by nobody that there is gets deleted. */
+const SAME_OBJECT = [
+  'object.spec == oldObject.spec',
+  unchanged('labels', '{}'),
+  unchanged('ownerReferences', '[]'),
+] as const;
+
+/** Nothing is changed but that some of these finalizers are gone. */
 const onlyTakesOff = (...names: readonly string[]) =>
   [
-    'object.spec == oldObject.spec',
+    ...SAME_OBJECT,
     unchanged('annotations', '{}'),
-    unchanged('labels', '{}'),
-    unchanged('ownerReferences', '[]'),
     'variables.is == variables.was.filter(f, f in variables.is)',
     `variables.taken.all(f, f in [${names.map((name) => `'${name}'`).join(', ')}])`,
   ].join(' && ');
+
+/** Nothing is changed but that this annotation is gone. */
+const onlyRemovesNote = (key: string) => {
+  const [is, was] = [metaOf('annotations', 'object', '{}'), metaOf('annotations', 'oldObject', '{}')];
+  return [
+    ...SAME_OBJECT,
+    'variables.is == variables.was',
+    `!('${key}' in ${is})`,
+    `${is}.all(k, k in ${was})`,
+    `${was}.all(k, k == '${key}' || (k in ${is} && ${is}[k] == ${was}[k]))`,
+  ].join(' && ');
+};
 
 export const nodePolicies: readonly Desired[] = [
   ...policy('selfsame-node-restriction', {
@@ -77,6 +101,16 @@ export const nodePolicies: readonly Desired[] = [
         message: 'a node must not say where an instance runs',
         reason: 'Forbidden',
       },
+      {
+        expression: sameStatus('migrationState'),
+        message: 'a node must not say how a migration goes but in status.migrationProgress',
+        reason: 'Forbidden',
+      },
+      {
+        expression: sameStatus('evacuationNodeName'),
+        message: 'a node must not say which instances are to leave it',
+        reason: 'Forbidden',
+      },
     ],
   }),
   ...policy('selfsame-node-volumes', {
@@ -88,10 +122,16 @@ export const nodePolicies: readonly Desired[] = [
       { name: 'home', expression: noteOf('annotations', VOLUME_NODE_ANNOTATION, 'variables.node') },
       { name: 'copier', expression: noteOf('annotations', COPY_NODE_ANNOTATION, "''") },
       ...finalizers,
+      // A copy that counts no more was on the node, and is gone.
+      { name: 'leftover', expression: noteOf('annotations', LEFTOVER_NODE_ANNOTATION, "''") },
+      {
+        name: 'cleared',
+        expression: `variables.leftover == variables.node && ${onlyRemovesNote(LEFTOVER_NODE_ANNOTATION)}`,
+      },
     ],
     validations: [
       {
-        expression: `variables.node != '' && (variables.home == variables.node || (variables.copier == variables.node && !('${VOLUME_DATA_FINALIZER}' in variables.taken)))`,
+        expression: `variables.node != '' && (variables.home == variables.node || variables.cleared || (variables.copier == variables.node && !('${VOLUME_DATA_FINALIZER}' in variables.taken)))`,
         messageExpression: "'node ' + variables.node + ' can only change volumes whose data it holds'",
         reason: 'Forbidden',
       },
@@ -106,8 +146,8 @@ export const nodePolicies: readonly Desired[] = [
         reason: 'Forbidden',
       },
       {
-        expression: onlyTakesOff(VOLUME_DATA_FINALIZER, VOLUME_COPY_FINALIZER),
-        message: `a node can only take off the finalizers ${VOLUME_DATA_FINALIZER} and ${VOLUME_COPY_FINALIZER} of a volume`,
+        expression: `variables.cleared || (${onlyTakesOff(VOLUME_DATA_FINALIZER, VOLUME_COPY_FINALIZER)})`,
+        message: `a node can only take off the finalizers ${VOLUME_DATA_FINALIZER} and ${VOLUME_COPY_FINALIZER} of a volume, and the annotation ${LEFTOVER_NODE_ANNOTATION} that names itself`,
         reason: 'Forbidden',
       },
     ],

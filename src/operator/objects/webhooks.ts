@@ -1,6 +1,7 @@
-/** Who is asked about our kinds before they are stored, and before what VMs need is deleted: admission/, served by the service selfsame-webhook. */
+/** Who is asked about our kinds before they are stored, and before what VMs need is deleted or evicted: admission/, served by the service selfsame-webhook. */
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
+import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
@@ -49,6 +50,7 @@ function hook(name: string, rules: readonly object[]) {
 const VALIDATED: readonly Kind[] = [
   VIRTUAL_MACHINES,
   VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   KUBEVIRTS,
   VIRTUAL_MACHINE_SNAPSHOTS,
   VIRTUAL_MACHINE_RESTORES,
@@ -69,6 +71,7 @@ export const webhookObjects: readonly Desired[] = [
       webhooks: [
         webhook('mutate', VIRTUAL_MACHINES, ['CREATE', 'UPDATE']),
         webhook('mutate', VIRTUAL_MACHINE_INSTANCES, ['CREATE']),
+        webhook('mutate', VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, ['CREATE']),
       ],
     },
   ),
@@ -91,6 +94,27 @@ export const webhookObjects: readonly Desired[] = [
             GUARDED.map((kind) => ruleOf(kind, ['DELETE'])),
           ),
           failurePolicy: 'Ignore',
+          timeoutSeconds: SHORT_TIMEOUT_SECONDS,
+        },
+      ],
+    },
+  ),
+  // Of all pods, for it cannot be told before which of them have a guest.
+  desired(
+    VALIDATING_WEBHOOKS,
+    { name: 'selfsame-pod-evictions' },
+    {
+      webhooks: [
+        {
+          ...hook('validate-pod-evictions', [
+            {
+              ...ruleOf({ group: '', version: 'v1', plural: 'pods/eviction' }, ['CREATE']),
+              scope: 'Namespaced',
+            },
+          ]),
+          failurePolicy: 'Ignore',
+          // It marks the instance.
+          sideEffects: 'NoneOnDryRun',
           timeoutSeconds: SHORT_TIMEOUT_SECONDS,
         },
       ],

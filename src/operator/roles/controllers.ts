@@ -35,6 +35,8 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     // The label that names the node, and its finalizers.
     vms([...READ, 'patch'], 'virtualmachineinstances'),
     vms(['update'], 'virtualmachineinstances/status'),
+    // An instance does not start while the guest of an earlier one may be on its way.
+    vms(READ, 'virtualmachineinstancemigrations'),
     // Owners of pods and of persistent state, which block their deletion.
     vms(['update'], 'virtualmachines/finalizers', 'virtualmachineinstances/finalizers'),
     rule([...READ, 'create', 'delete'], CORE, 'pods'),
@@ -44,6 +46,22 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     rule([...READ, 'create', 'patch'], CORE, 'persistentvolumeclaims'),
     rule(READ, STORAGE, 'storageclasses'),
     rule(['get'], STORAGE_PROFILES.group, STORAGE_PROFILES.plural),
+  ],
+  'migration-controller': [
+    RECORD_EVENTS,
+    READ_SETTINGS,
+    // Made are those that empty a node; of finished ones only the newest stay.
+    vms([...READ, 'create', 'patch', 'delete'], 'virtualmachineinstancemigrations'),
+    vms(['update'], 'virtualmachineinstancemigrations/status'),
+    vms(READ, 'virtualmachines', 'virtualmachineinstances'),
+    // Where the guest goes: by it the agents are told.
+    vms(['patch'], 'virtualmachineinstances/status'),
+    // Owners of the target's pod and of persistent state, which block their deletion.
+    vms(['update'], 'virtualmachines/finalizers', 'virtualmachineinstances/finalizers'),
+    rule([...READ, 'create', 'patch', 'delete'], CORE, 'pods', 'persistentvolumeclaims'),
+    // Where their data is, and is to be.
+    rule([...READ, 'patch'], CORE, 'persistentvolumes'),
+    rule(READ, CORE, 'nodes'),
   ],
   'storage-controller': [
     RECORD_EVENTS,

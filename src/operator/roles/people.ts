@@ -4,7 +4,7 @@ import type { PolicyRule } from '#operator/kinds.ts';
 import { identities, READ, rule, vms, vmSnapshots, volumeSnapshots } from '#operator/roles/rules.ts';
 
 const ALL = [...READ, 'create', 'update', 'patch', 'delete', 'deletecollection'] as const;
-const KINDS = ['virtualmachines', 'virtualmachineinstances'] as const;
+const KINDS = ['virtualmachines', 'virtualmachineinstances', 'virtualmachineinstancemigrations'] as const;
 const SNAPSHOTS = ['virtualmachinesnapshots', 'virtualmachinesnapshotcontents', 'virtualmachinerestores'] as const;
 
 const subresources = (verbs: readonly string[], kind: string, ...names: readonly string[]) =>

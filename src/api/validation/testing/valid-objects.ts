@@ -1,6 +1,7 @@
 /** Valid objects for tests, to be changed by merge patches: null takes a field away. */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
@@ -52,6 +53,16 @@ export function aVmi(patch: unknown = {}): VirtualMachineInstance {
     spec: aSpec(),
   };
   return applyMergePatch(vmi, patch) as VirtualMachineInstance;
+}
+
+export function aMigration(patch: unknown = {}): VirtualMachineInstanceMigration {
+  const migration = {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachineInstanceMigration',
+    metadata: { name: 'm1', namespace: 'golden' },
+    spec: { vmiName: 'db' },
+  };
+  return applyMergePatch(migration, patch) as VirtualMachineInstanceMigration;
 }
 
 export function aSnapshot(patch: unknown = {}): VirtualMachineSnapshot {

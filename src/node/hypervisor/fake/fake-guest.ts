@@ -4,6 +4,7 @@
  * effect when it goes on. Small while nothing happens: no timers, the definition as text, buffers only for open consoles.
  */
 import { Duplex } from 'node:stream';
+import { invariant } from '#lib/invariant.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 import {
   HypervisorError,
@@ -13,63 +14,52 @@ import {
   type DomainInspection,
   type DomainState,
 } from '../hypervisor.ts';
-import { copiedDisks, COPYING, type CopiedDisk, type FakeCopy } from './fake-copies.ts';
+import type { DomainMigration } from '../migration.ts';
+import { copiedDisks, COPYING, type CopiedDisk } from './fake-copies.ts';
+import type { Luggage } from './fake-doors.ts';
 import { definitionOf, FakeHotplug } from './fake-hotplug.ts';
+import type { FakeStates } from './fake-states.ts';
+import { banner, type GuestRecord } from './guest-record.ts';
 
-/** All that is kept of a guest, also on disk. */
-export interface GuestRecord {
-  readonly id: string;
-  readonly name: string;
-  readonly machine: string;
-  readonly startedAtMs: number;
-  readonly origin?: DomainDefinition['origin'];
-  /** JSON of the DomainDefinition as it is now: a third of the memory of the parsed one. */
-  definition: string;
-  current: DomainState;
-  /** What the serial console said, the last SAID_MAX characters, one for each byte. */
-  said: string;
-  ignoresPowerButton: boolean;
-  /** The power button was pressed while the guest was paused. */
-  pressed: boolean;
-  /** Of its disks; those that have ended too, until they are forgotten. */
-  copies?: FakeCopy[];
-  /** Ids of devices that the guest was asked to let go, and has not. */
-  letGoOf?: readonly string[];
-  /** It does not let go until it is told to. */
-  holdsDevices?: boolean;
+/** A send that this process waits for. */
+export interface PendingSend {
+  finish(): void;
+  fail(error: Error): void;
+}
+
+/** What a guest does by itself. */
+export interface GuestControls {
+  shutDown(): void;
+  crash(message: string): void;
+  ignorePowerButton(): void;
+  say(text: string): void;
+  /** From now on it does not let go of devices until it is told to. */
+  holdDevices(): void;
+  /** Of one device that it was asked to let go, or of all. */
+  letGo(deviceId?: string): void;
+  /** It goes along when the guest moves, and is lost when it ends. */
+  remember(key: string, value: string): void;
+  recall(key: string): string | undefined;
+  /** In its persistent state. Keys that begin with `efi/` are EFI variables. */
+  keep(key: string, value: string): void;
+  kept(key: string): string | undefined;
 }
 
 const SAID_MAX = 16 * 1024;
 
-export function newGuest(
-  definition: DomainDefinition,
-  { startedAtMs, paused }: { startedAtMs: number; paused: boolean },
-): GuestRecord {
-  const { id, name, machine, origin } = definition;
-  return {
-    id,
-    name,
-    machine,
-    startedAtMs,
-    ...(origin !== undefined && { origin }),
-    definition: JSON.stringify(definition),
-    current: { state: paused ? 'paused' : 'running' },
-    said: paused ? '' : banner(definition),
-    ignoresPowerButton: false,
-    pressed: false,
-  };
-}
-
-export class FakeGuest {
+export class FakeGuest implements GuestControls {
   readonly record: GuestRecord;
+  sending: PendingSend | undefined;
+  readonly #states: FakeStates;
   /** After each change of the record; `stateChanged` when the state is another one. */
   readonly #changed: (stateChanged: boolean) => void;
   readonly #hotplug: FakeHotplug;
   #consoles: Set<Duplex> | undefined;
   #deviceEvents = 0;
 
-  constructor(record: GuestRecord, changed: (stateChanged: boolean) => void) {
+  constructor(record: GuestRecord, states: FakeStates, changed: (stateChanged: boolean) => void) {
     this.record = record;
+    this.#states = states;
     this.#changed = changed;
     this.#hotplug = new FakeHotplug(record, (devicesChanged) => {
       if (devicesChanged) this.#deviceEvents++;
@@ -78,9 +68,9 @@ export class FakeGuest {
   }
 
   get domain(): Domain {
-    const { id, name, machine, startedAtMs, current, origin } = this.record;
-    const from = origin === undefined ? {} : { origin };
-    return { id, name, machine, startedAtMs, current, deviceEvents: this.#deviceEvents, ...from };
+    const { id, name, machine, startedAtMs, current, origin, migration } = this.record;
+    const optional = { ...(origin !== undefined && { origin }), ...(migration !== undefined && { migration }) };
+    return { id, name, machine, startedAtMs, current, deviceEvents: this.#deviceEvents, ...optional };
   }
 
   get definition(): DomainDefinition {
@@ -93,7 +83,7 @@ export class FakeGuest {
 
   resume(): void {
     if (this.record.current.state !== 'paused') return;
-    const firstTime = this.record.said === '';
+    const firstTime = this.record.said === '' && this.record.hasBooted !== true;
     this.#become({ state: 'running' });
     if (firstTime) this.say(banner(this.definition));
     if (this.record.holdsDevices !== true) this.#hotplug.letGo();
@@ -113,6 +103,7 @@ export class FakeGuest {
   reboot(): void {
     if (this.record.current.state !== 'running') return;
     this.#hotplug.letGo();
+    this.record.memory = [];
     this.say(`\r\nRestarting\r\n${banner(this.definition)}`);
   }
 
@@ -139,6 +130,47 @@ export class FakeGuest {
     this.record.said = (this.record.said + bytes.toString('latin1')).slice(-SAID_MAX);
     this.#changed(false);
     for (const console of this.#consoles ?? []) console.push(bytes);
+  }
+
+  remember(key: string, value: string): void {
+    this.#checkRuns();
+    this.record.memory = [...new Map([...(this.record.memory ?? []), [key, value]])];
+    this.#changed(false);
+  }
+
+  recall(key: string): string | undefined {
+    return new Map(this.record.memory).get(key);
+  }
+
+  keep(key: string, value: string): void {
+    this.#checkRuns();
+    this.#states.keep(this.#stateDirectory(), key, value);
+  }
+
+  kept(key: string): string | undefined {
+    return this.#states.of(this.#stateDirectory()).get(key);
+  }
+
+  /** Its next step on the way to another host, and with it the state in which it is then. */
+  step(migration: DomainMigration, current: DomainState = this.record.current): void {
+    this.record.migration = migration;
+    const ends = current.state === 'ended' && this.record.current.state !== 'ended';
+    if (ends) this.#end(current);
+    else this.#become(current);
+  }
+
+  /** As step, to where it goes on as it did before, or stays paused. */
+  goOn(migration: DomainMigration): void {
+    const goesOn = this.record.goesOn === true;
+    this.record.migration = migration;
+    this.record.current = { state: 'paused' };
+    if (goesOn) this.resume();
+    else this.#become({ state: 'paused' });
+  }
+
+  unpack({ memory, hasBooted, ignoresPowerButton, pressed, letGoOf, holdsDevices }: Luggage): void {
+    const optional = { ...(letGoOf !== undefined && { letGoOf }), ...(holdsDevices !== undefined && { holdsDevices }) };
+    Object.assign(this.record, { memory, hasBooted, ignoresPowerButton, pressed, ...optional });
   }
 
   get inspection(): DomainInspection {
@@ -218,6 +250,7 @@ export class FakeGuest {
 
   /** The process that looks at it is gone; the guest does not notice. */
   loseProcess(): void {
+    this.sending?.fail(new HypervisorError(`Cannot send domain "${this.record.name}": nobody holds its host any more`));
     this.#hotplug.forget();
     for (const console of this.#consoles ?? []) console.destroy();
     this.#consoles = undefined;
@@ -225,6 +258,7 @@ export class FakeGuest {
 
   #end(ended: DomainState): void {
     if (this.record.current.state === 'ended') return;
+    this.sending?.fail(new HypervisorError(`Cannot send domain "${this.record.name}": it ended meanwhile`));
     this.#settleCopies({ state: 'failed', message: 'the guest ended before the copy was complete' });
     this.#become(ended);
     for (const console of this.#consoles ?? []) {
@@ -240,12 +274,19 @@ export class FakeGuest {
     return unfinished.length > 0;
   }
 
+  #checkRuns(): void {
+    const { name, current } = this.record;
+    invariant(current.state === 'running', `a guest does nothing unless it runs, and "${name}" is ${current.state}`);
+  }
+
+  #stateDirectory(): string {
+    const { name, state } = this.definition;
+    invariant(state !== undefined, `"${name}" has no persistent state`);
+    return state.directory;
+  }
+
   #become(state: DomainState): void {
     this.record.current = state;
     this.#changed(true);
   }
-}
-
-function banner({ firmware, machine, name }: DomainDefinition): string {
-  return `Simulated guest ${name} on ${machine}, uuid ${firmware.uuid}\r\nlogin: `;
 }

@@ -6,11 +6,16 @@
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isRecord } from '#kube/meta.ts';
+import { newUid } from '#lib/ids.ts';
 import { invariant } from '#lib/invariant.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { CopyState, DiskCopy } from '../hypervisor.ts';
+import type { Incoming, SourceStep, TargetStep } from '../migration.ts';
 import type { CopiedDisk } from './fake-copies.ts';
-import { FakeGuest, newGuest, type GuestRecord } from './fake-guest.ts';
+import { closeDoor, closeUnknownDoors, openDoor, watchRunning } from './fake-doors.ts';
+import { FakeGuest } from './fake-guest.ts';
+import { FakeStates } from './fake-states.ts';
+import { newGuest, newIncoming, type GuestRecord } from './guest-record.ts';
 
 const PRIVATE_DIR = 0o700;
 const PRIVATE_FILE = 0o600;
@@ -22,23 +27,44 @@ export interface HostHolder {
   lost(): void;
 }
 
+/** What is on the disks of guests, where tests can read and write it. */
+export interface DiskTexts {
+  /** Undefined where there is nothing to move. */
+  readDisk(path: string): string | undefined;
+  writeDisk(path: string, text: string): void;
+}
+
 export class FakeHost {
   /** Copies of disks that begin while it is set go on until finishCopies or failCopies; others are done at once. */
   holdCopies = false;
   /** Called at the moment of which disks are copied, with all of one set. */
   onCopy: ((copies: readonly CopiedDisk[]) => void) | undefined;
+  /** Guests that are sent while it is set are on their way until finishSends; others have been sent at once. */
+  holdSends = false;
+  /** What is on disks that move goes along. */
+  disks: DiskTexts | undefined;
+  /** Called when a step of a migration is on disk; what it throws stops everything right there, as kill -9 would. */
+  onStep: ((id: string, step: SourceStep | TargetStep) => void) | undefined;
+  readonly states: FakeStates;
+  /** Tells this machine from others. */
+  readonly name: string;
   readonly #dir: string | undefined;
   readonly #guests = new Map<string, FakeGuest>();
   #holder: HostHolder | undefined;
 
-  constructor(dir?: string) {
+  constructor(dir?: string, { states }: { states?: FakeStates } = {}) {
     this.#dir = dir;
+    this.name = dir ?? newUid();
+    if (dir !== undefined) mkdirSync(dir, { recursive: true, mode: PRIVATE_DIR });
+    this.states = states ?? new FakeStates(dir);
     if (dir === undefined) return;
-    mkdirSync(dir, { recursive: true, mode: PRIVATE_DIR });
     for (const file of readdirSync(dir)) {
       const record = file.endsWith('.json') ? readRecord(join(dir, file)) : undefined;
       if (record !== undefined) this.#add(record);
     }
+    const records = [...this.#guests.values()].map(({ record }) => record);
+    for (const record of records) this.#watch(record);
+    closeUnknownDoors(dir, new Set(records.flatMap(({ door }) => door ?? [])));
   }
 
   /** From now on this one is told of changes, and whoever held it is not. */
@@ -65,11 +91,14 @@ export class FakeHost {
   }
 
   begin(definition: DomainDefinition, options: { startedAtMs: number; paused: boolean }): void {
-    invariant(ID.test(definition.id), `the id of a domain is a uid, not ${JSON.stringify(definition.id)}`);
-    const record = newGuest(definition, options);
-    this.#save(record);
-    this.#add(record);
-    this.#holder?.changed(record.id);
+    this.#begin(newGuest(definition, options));
+  }
+
+  /** One that waits for what comes through the door that this gives. */
+  receive(definition: DomainDefinition, incoming: Incoming): string {
+    const door = openDoor(this.#dir);
+    this.#begin(newIncoming(definition, incoming, door));
+    return door;
   }
 
   startCopies(guest: FakeGuest, copies: readonly DiskCopy[]): void {
@@ -86,8 +115,16 @@ export class FakeHost {
     this.#endCopies({ state: 'failed', message });
   }
 
+  /** All that are on their way stand still, with all but the last of them sent. */
+  finishSends(): void {
+    for (const guest of this.#guests.values()) guest.sending?.finish();
+  }
+
   remove(id: string): void {
-    if (!this.#guests.delete(id)) return;
+    const record = this.#guests.get(id)?.record;
+    if (record === undefined) return;
+    if (record.migration?.role === 'target' && record.door !== undefined) closeDoor(record.door);
+    this.#guests.delete(id);
     if (this.#dir !== undefined) rmSync(this.#fileOf(id), { force: true });
   }
 
@@ -95,12 +132,26 @@ export class FakeHost {
     for (const guest of this.#guests.values()) guest.finishCopies(end);
   }
 
+  #begin(record: GuestRecord): void {
+    invariant(ID.test(record.id), `the id of a domain is a uid, not ${JSON.stringify(record.id)}`);
+    this.#save(record);
+    this.#add(record);
+    this.#holder?.changed(record.id);
+  }
+
   #add(record: GuestRecord): void {
-    const guest = new FakeGuest(record, (stateChanged) => {
+    const guest = new FakeGuest(record, this.states, (stateChanged) => {
+      this.#watch(record);
       this.#save(record);
       if (stateChanged) this.#holder?.changed(record.id);
     });
     this.#guests.set(record.id, guest);
+  }
+
+  #watch({ door, current, migration }: GuestRecord): void {
+    if (door === undefined) return;
+    watchRunning(door, this.name, current.state === 'running');
+    if (migration?.role === 'target' && current.state === 'ended') closeDoor(door);
   }
 
   /** Renamed into its place, so that a process killed meanwhile leaves the old one or the new one. */

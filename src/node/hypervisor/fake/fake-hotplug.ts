@@ -4,8 +4,8 @@
  */
 import type { Device, DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
-import type { GuestRecord } from './fake-guest.ts';
 import { placeProblem } from './fake-places.ts';
+import type { GuestRecord } from './guest-record.ts';
 
 export class FakeHotplug {
   readonly #record: GuestRecord;

@@ -12,18 +12,13 @@ import { FakeHost } from './fake-host.ts';
 import { createFakeHypervisor, type FakeHypervisor } from './fake-hypervisor.ts';
 
 async function inMemory(): Promise<ConformanceScene> {
-  const host = new FakeHost();
-  return sceneOf(() => createFakeHypervisor({ clock: new FakeClock(), host }), {
-    crash: async (id) => host.guest(id)?.crash('killed'),
-  });
+  const hosts = [new FakeHost(), new FakeHost()] as const;
+  return sceneOf((at) => createFakeHypervisor({ clock: new FakeClock(), host: hosts[at] }));
 }
 
 async function inFiles(): Promise<ConformanceScene> {
   const dir = mkdtempSync(join(tmpdir(), 'fake-hypervisor-'));
-  let open: FakeHypervisor | undefined;
-  const scene = await sceneOf(() => (open = createFakeHypervisor({ clock: new FakeClock(), dir })), {
-    crash: async (id) => open?.host.guest(id)?.crash('killed'),
-  });
+  const scene = await sceneOf((at) => createFakeHypervisor({ clock: new FakeClock(), dir: join(dir, `${at}`) }));
   return { ...scene, end: async () => rmSync(dir, { recursive: true }) };
 }
 
@@ -38,11 +33,11 @@ async function stubborn(): Promise<ConformanceScene> {
   return { ...scene, obeys: false };
 }
 
-async function sceneOf(
-  open: () => FakeHypervisor,
-  { crash }: { crash: (id: string) => Promise<void> },
-): Promise<ConformanceScene> {
-  const hypervisor = open();
+/** `open`: the hypervisor of the scene, or the second. */
+async function sceneOf(open: (at: 0 | 1) => FakeHypervisor): Promise<ConformanceScene> {
+  const last: FakeHypervisor[] = [];
+  const opened = (at: 0 | 1) => (last[at] = open(at));
+  const hypervisor = opened(0);
   await hypervisor.adopt();
   let copies = 0;
   let disks = 0;
@@ -50,18 +45,25 @@ async function sceneOf(
     hypervisor,
     async reopen(meanwhile) {
       await meanwhile?.();
-      return open();
+      return opened(0);
     },
     async reopenSlow() {
-      const next = open();
+      const next = opened(0);
       next.host.holdCopies = true;
+      next.host.holdSends = true;
       return next;
     },
+    async second() {
+      if (last[1] === undefined) await opened(1).adopt();
+      return last[1] as FakeHypervisor;
+    },
+    reopenSecond: async () => opened(1),
+    killAtSecond: async (id) => last[1]?.host.guest(id)?.crash('killed'),
     definition: (overrides?: Partial<DomainDefinition>) => aDefinition(overrides),
     definitionWithDisks: async () => definitionWithDisks(),
     diskFile: async () => `/disks/${disks++}.img`,
     copyFile: async () => `/copies/${copies++}`,
-    killGuest: crash,
+    killGuest: async (id) => last[0]?.host.guest(id)?.crash('killed'),
     obeys: true,
     talks: true,
     end: async () => undefined,

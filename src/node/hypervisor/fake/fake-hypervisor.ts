@@ -1,7 +1,7 @@
 /**
  * A hypervisor without guests: it keeps every promise of hypervisor.ts and boots nothing. It carries scenarios and
  * fleets of thousands (`--hypervisor fake`), and is always labelled as simulated. Tests reach the guests' side of it
- * through `guest`, and the failures of a start or a plug through `failNextCreate` and `failNextPlug`.
+ * through `guest`, and failures through `failNextCreate` and its like.
  */
 import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/learned-device.ts';
@@ -18,10 +18,15 @@ import {
   type Hypervisor,
   type MachineType,
 } from '../hypervisor.ts';
+import type { Incoming, MigrationDoor, Outgoing, SendProgress, Sent } from '../migration.ts';
 import { copiedDisks, type CopiedDisk } from './fake-copies.ts';
-import type { FakeGuest } from './fake-guest.ts';
+import type { FakeGuest, GuestControls } from './fake-guest.ts';
 import { FakeHost } from './fake-host.ts';
 import { FAKE_MACHINES } from './fake-machines.ts';
+import * as source from './fake-source.ts';
+import type { FakeStates } from './fake-states.ts';
+import * as target from './fake-target.ts';
+import { whyNotHere } from './guest-record.ts';
 
 export interface FakeHypervisorOptions {
   readonly clock: Clock;
@@ -34,19 +39,13 @@ export interface FakeHypervisorOptions {
   readonly latencyMs?: number;
   /** Makes the files of copies of disks (copy-images.ts); otherwise they stay as they are. */
   readonly copyImages?: (copies: readonly CopiedDisk[]) => Promise<void>;
+  /** Moves real images with their guests (realImages of copy-images.ts); otherwise disks are as large as SIMULATED_BYTES. */
+  readonly images?: source.RealImages;
+  /** What outlives guests, where hosts have it in common. */
+  readonly states?: FakeStates;
 }
 
-/** What a guest does by itself. */
-export interface GuestControls {
-  shutDown(): void;
-  crash(message: string): void;
-  ignorePowerButton(): void;
-  say(text: string): void;
-  /** From now on it does not let go of devices until it is told to. */
-  holdDevices(): void;
-  /** Of one device that it was asked to let go, or of all. */
-  letGo(deviceId?: string): void;
-}
+export const SIMULATED_BYTES = 64 * 2 ** 20;
 
 export interface FakeHypervisor extends Hypervisor {
   readonly host: FakeHost;
@@ -55,6 +54,12 @@ export interface FakeHypervisor extends Hypervisor {
   failNextCreate(error: HypervisorError): void;
   /** The same for the next device that is plugged in. */
   failNextPlug(error: HypervisorError): void;
+  /** The same for the next guest that comes. */
+  failNextReceive(error: HypervisorError): void;
+  /** The same for the next guest that is sent: it fails on its way. */
+  failNextSend(error: HypervisorError): void;
+  /** The same for the next guest that has come and is to be stored. */
+  failNextStore(error: HypervisorError): void;
 }
 
 export function createFakeHypervisor(options: FakeHypervisorOptions): FakeHypervisor {
@@ -68,8 +73,8 @@ class SimulatedHypervisor implements FakeHypervisor {
   readonly #latencyMs: number;
   readonly #copyImages: FakeHypervisorOptions['copyImages'];
   readonly #listeners = new Set<(id: string) => void>();
-  readonly #failures: HypervisorError[] = [];
-  readonly #plugFailures: HypervisorError[] = [];
+  readonly #images: source.RealImages | undefined;
+  readonly #failures = failures();
   #held = false;
   readonly #holder = {
     changed: (id: string) => {
@@ -78,8 +83,9 @@ class SimulatedHypervisor implements FakeHypervisor {
     lost: () => this.#letGo(),
   };
 
-  constructor({ clock, dir, host, machines, latencyMs, copyImages }: FakeHypervisorOptions) {
-    this.host = host ?? new FakeHost(dir);
+  constructor({ clock, dir, host, machines, latencyMs, copyImages, images, states }: FakeHypervisorOptions) {
+    this.host = host ?? new FakeHost(dir, states === undefined ? {} : { states });
+    this.#images = images;
     this.#clock = clock;
     this.#machines = machines ?? FAKE_MACHINES;
     this.#latencyMs = latencyMs ?? 0;
@@ -93,6 +99,10 @@ class SimulatedHypervisor implements FakeHypervisor {
   async adopt(): Promise<void> {
     this.#held = true;
     this.host.hold(this.#holder);
+    for (const guest of this.host.guests()) {
+      const { migration, current } = guest.record;
+      if (migration?.step === 'committed' && current.state === 'incoming') target.commit(this.host, guest);
+    }
   }
 
   list(): readonly Domain[] {
@@ -117,35 +127,31 @@ class SimulatedHypervisor implements FakeHypervisor {
     signal?.throwIfAborted();
     this.#checkHeld(`start domain "${definition.name}"`);
     if (this.host.guest(definition.id) !== undefined) return;
-    const failure = this.#failures.shift();
-    if (failure !== undefined) throw failure;
-    if (!this.#machines.some(({ name }) => name === definition.machine)) {
-      throw new HypervisorError(
-        `Cannot start domain "${definition.name}": unsupported machine type "${definition.machine}"`,
-        { permanent: true },
-      );
-    }
+    this.#failNext('create');
+    this.#checkMachine(definition);
     this.host.begin(definition, { startedAtMs: this.#clock.now(), paused });
   }
 
   async pause(id: string): Promise<void> {
-    this.#alive(id, 'pause').pause();
+    this.#here(id, 'pause').pause();
   }
 
   async resume(id: string): Promise<void> {
-    this.#alive(id, 'resume').resume();
+    this.#here(id, 'resume').resume();
   }
 
   async powerDown(id: string): Promise<void> {
-    this.#alive(id, 'power down').powerDown();
+    const guest = this.#alive(id, 'power down');
+    if (guest.record.migration?.step !== 'sending') this.#here(id, 'power down');
+    guest.powerDown();
   }
 
   async softReboot(id: string): Promise<void> {
-    this.#alive(id, 'restart').reboot();
+    this.#here(id, 'restart').reboot();
   }
 
   async reset(id: string): Promise<void> {
-    this.#alive(id, 'reset').reboot();
+    this.#here(id, 'reset').reboot();
   }
 
   async destroy(id: string): Promise<void> {
@@ -170,14 +176,13 @@ class SimulatedHypervisor implements FakeHypervisor {
   }
 
   async plug(id: string, device: PluggableDevice): Promise<void> {
-    const guest = this.#alive(id, 'plug a device into');
-    const failure = this.#plugFailures.shift();
-    if (failure !== undefined) throw failure;
+    const guest = this.#here(id, 'plug a device into');
+    this.#failNext('plug');
     guest.plug(device);
   }
 
   async unplug(id: string, deviceId: string): Promise<void> {
-    this.#alive(id, 'unplug a device of').unplug(deviceId);
+    this.#here(id, 'unplug a device of').unplug(deviceId);
   }
 
   async openConsole(id: string): Promise<Duplex> {
@@ -194,7 +199,7 @@ class SimulatedHypervisor implements FakeHypervisor {
   }
 
   async resizeDisk(id: string, deviceId: string): Promise<void> {
-    const guest = this.#alive(id, 'resize a disk of');
+    const guest = this.#here(id, 'resize a disk of');
     const isDisk = guest.definition.devices.some((device) => device.type === 'disk' && device.id === deviceId);
     if (isDisk) return;
     throw new HypervisorError(`Cannot resize disk "${deviceId}" of domain "${guest.record.name}": it has no such disk`);
@@ -203,7 +208,7 @@ class SimulatedHypervisor implements FakeHypervisor {
   async startCopies(id: string, copies: readonly DiskCopy[]): Promise<void> {
     const known = this.#known(id, 'copy disks of');
     if (copies.every(({ copyId }) => known.copyState(copyId) !== undefined)) return;
-    const guest = this.#alive(id, 'copy disks of');
+    const guest = this.#here(id, 'copy disks of');
     if (this.#copyImages !== undefined) await this.#copyImages(copiedDisks(guest.definition, copies));
     this.host.startCopies(guest, copies);
   }
@@ -218,6 +223,69 @@ class SimulatedHypervisor implements FakeHypervisor {
     this.host.guest(id)?.endCopy(copyId);
   }
 
+  async diskSizes(id: string): Promise<ReadonlyMap<string, number>> {
+    const sizes = new Map<string, number>();
+    for (const [deviceId, medium] of source.mediaOf(this.#alive(id, 'measure the disks of').definition)) {
+      sizes.set(deviceId, (await this.#images?.bytes(medium)) ?? SIMULATED_BYTES);
+    }
+    return sizes;
+  }
+
+  workingDir(): undefined {
+    return undefined;
+  }
+
+  async send(
+    id: string,
+    outgoing: Outgoing,
+    options: { signal: AbortSignal; onProgress?: (progress: SendProgress) => void },
+  ): Promise<void> {
+    const guest = this.#here(id, 'send');
+    const failure = this.#failures.send.shift();
+    await source.send(this.host, guest, outgoing, { ...options, images: this.#images, failure });
+  }
+
+  async switchOver(id: string): Promise<Sent> {
+    return source.switchOver(this.host, this.#known(id, 'switch over'));
+  }
+
+  async recordMigrated(id: string): Promise<void> {
+    source.recordMigrated(this.host, this.#known(id, 'give up'));
+  }
+
+  async leave(id: string): Promise<void> {
+    source.leave(this.host, this.#known(id, 'end'));
+  }
+
+  async takeBack(id: string): Promise<void> {
+    source.takeBack(this.host, this.#known(id, 'take back'));
+  }
+
+  async receive(
+    definition: DomainDefinition,
+    incoming: Incoming,
+    { signal }: { signal?: AbortSignal },
+  ): Promise<MigrationDoor> {
+    signal?.throwIfAborted();
+    this.#checkHeld(`receive domain "${definition.name}"`);
+    const there = this.host.guest(definition.id);
+    if (there !== undefined) throw refusal('receive', there, 'absent');
+    this.#failNext('receive');
+    this.#checkMachine(definition);
+    return target.receive(this.host, definition, incoming);
+  }
+
+  async store(id: string, sent: Sent, { signal }: { signal?: AbortSignal }): Promise<void> {
+    signal?.throwIfAborted();
+    const guest = this.#known(id, 'store');
+    this.#failNext('store');
+    target.store(this.host, guest, sent);
+  }
+
+  async commit(id: string): Promise<void> {
+    target.commit(this.host, this.#known(id, 'commit'));
+  }
+
   async close(): Promise<void> {
     this.host.release(this.#holder);
     this.#letGo();
@@ -228,11 +296,23 @@ class SimulatedHypervisor implements FakeHypervisor {
   }
 
   failNextCreate(error: HypervisorError): void {
-    this.#failures.push(error);
+    this.#failures.create.push(error);
   }
 
   failNextPlug(error: HypervisorError): void {
-    this.#plugFailures.push(error);
+    this.#failures.plug.push(error);
+  }
+
+  failNextReceive(error: HypervisorError): void {
+    this.#failures.receive.push(error);
+  }
+
+  failNextSend(error: HypervisorError): void {
+    this.#failures.send.push(error);
+  }
+
+  failNextStore(error: HypervisorError): void {
+    this.#failures.store.push(error);
   }
 
   #letGo(): void {
@@ -253,10 +333,34 @@ class SimulatedHypervisor implements FakeHypervisor {
     return guest;
   }
 
+  /** Alive, and not about to be elsewhere. */
+  #here(id: string, verb: string): FakeGuest {
+    const guest = this.#alive(id, verb);
+    const why = whyNotHere(guest.record);
+    if (why !== undefined) throw source.cannot(verb, guest, why);
+    return guest;
+  }
+
+  #failNext(what: keyof ReturnType<typeof failures>): void {
+    const failure = this.#failures[what].shift();
+    if (failure !== undefined) throw failure;
+  }
+
+  #checkMachine({ name, machine }: DomainDefinition): void {
+    if (this.#machines.some((known) => known.name === machine)) return;
+    throw new HypervisorError(`Cannot start domain "${name}": unsupported machine type "${machine}"`, {
+      permanent: true,
+    });
+  }
+
   /** As with a real one: without adopt it knows nothing, and one at a time has the guests. */
   #checkHeld(what: string): void {
     if (!this.#held) throw new HypervisorError(`Cannot ${what}: this hypervisor does not hold its host; adopt first`);
   }
+}
+
+function failures(): Record<'create' | 'plug' | 'receive' | 'send' | 'store', HypervisorError[]> {
+  return { create: [], plug: [], receive: [], send: [], store: [] };
 }
 
 function refusal(verb: string, { record }: FakeGuest, expected: string): HypervisorError {

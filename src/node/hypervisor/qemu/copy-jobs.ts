@@ -110,7 +110,8 @@ export function isRefused(error: unknown): boolean {
   return !(error instanceof QmpError) || !['Disconnected', 'Timeout', 'Busy'].includes(error.class);
 }
 
-function unlessLost(error: unknown): void {
+/** For what QEMU may refuse, because it was done already. */
+export function unlessLost(error: unknown): void {
   if (!isRefused(error)) throw error;
 }
 

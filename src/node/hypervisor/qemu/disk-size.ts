@@ -1,4 +1,5 @@
 /** The medium of a disk of a running guest: how large it is, and that it has grown. */
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { QmpClient } from './qmp.ts';
 
@@ -27,6 +28,20 @@ export async function readMedium(qmp: QmpClient, deviceId: string): Promise<Medi
   if (inserted === undefined) throw new HypervisorError(`it has no disk "${deviceId}" with a medium`);
   const { image } = inserted;
   return { node: inserted['node-name'], bytes: image['virtual-size'], allocatedBytes: allocatedBytes(image) };
+}
+
+/** Of all of them that have a medium, by id of the device. */
+export async function readSizes(
+  qmp: QmpClient,
+  { devices }: Pick<DomainDefinition, 'devices'>,
+): Promise<ReadonlyMap<string, number>> {
+  const blocks = (await qmp.execute('query-block')) as BlockInfo[];
+  const sizes = new Map<string, number>();
+  for (const { id } of devices.filter(({ type }) => type === 'disk')) {
+    const inserted = blocks.find((block) => isDevice(block, id))?.inserted;
+    if (inserted !== undefined) sizes.set(id, inserted.image['virtual-size']);
+  }
+  return sizes;
 }
 
 function allocatedBytes(image: ImageInfo): number {

@@ -3,6 +3,7 @@
  *
  *   <id>/              ours, 0711          domain.json, qemu.log, swtpm.log, console.log
  *   <id>/run/          the guest user's    working directory of QEMU and swtpm: sockets, nvram.fd, tpm/
+ *   <id>/key/          ours, 0711          while it moves over a network: the key, which QEMU may read
  *   <id>/volumes/      made by volumes/    disks that live as long as the domain
  *
  * What outlives the domain is elsewhere (kept-state.ts): this directory is removed with all that is in it.
@@ -23,9 +24,12 @@ export const SERIAL_SOCKET = 'serial.sock';
 export const TPM_SOCKET = 'tpm.sock';
 export const TPM_STATE = 'tpm';
 export const NVRAM = 'nvram.fd';
+export const MIGRATION_SOCKET = 'migration.sock';
+export const DISKS_SOCKET = 'disks.sock';
 
 const RECORD = 'domain.json';
-const OWN_FILES = [RECORD, `${RECORD}.tmp`, 'qemu.log', 'swtpm.log', 'console.log', 'console.log.1', 'run'];
+const KEY = 'key';
+const OWN_FILES = [RECORD, `${RECORD}.tmp`, 'qemu.log', 'swtpm.log', 'console.log', 'console.log.1', 'run', KEY];
 const PASSABLE = 0o711;
 const PRIVATE_DIR = 0o700;
 const PRIVATE_FILE = 0o600;
@@ -54,6 +58,10 @@ export class DomainDir {
 
   get consoleLog(): string {
     return join(this.path, 'console.log');
+  }
+
+  get key(): string {
+    return join(this.path, KEY);
   }
 
   get logs(): string[] {

@@ -17,8 +17,10 @@ import { syncDirectory } from './domain-dir.ts';
 import type { FirmwareFiles } from './firmware.ts';
 import type { User } from './process.ts';
 
-const TPM = 'tpm';
-const NVRAM = 'nvram.fd';
+/** Names below the directory. */
+export const KEPT_TPM = 'tpm';
+export const KEPT_NVRAM = 'nvram.fd';
+
 const PRIVATE_DIR = 0o700;
 const PRIVATE_FILE = 0o600;
 
@@ -30,22 +32,30 @@ export interface KeptState {
 
 /** May be repeated: what is there stays as it is. */
 export async function ensureKeptState(
-  { state, devices, firmware: { loader } }: DomainDefinition,
+  definition: DomainDefinition,
   firmware: FirmwareFiles | undefined,
   user: User | undefined,
 ): Promise<KeptState> {
-  const keepsTpm = devices.some((device) => device.type === 'tpm' && device.persistent === true);
-  const keepsNvram = firmware !== undefined && loader.type === 'efi' && loader.persistent === true;
-  if (!keepsTpm && !keepsNvram) return {};
+  const variables = keepsNvram(definition) ? firmware?.variables : undefined;
+  const { state } = definition;
+  if (!keepsTpm(definition) && variables === undefined) return {};
   invariant(state !== undefined, 'what outlives a guest has a place');
   return {
-    ...(keepsTpm && { tpm: await ensureTpm(state.directory, user) }),
-    ...(keepsNvram && { nvram: await ensureNvram(state.directory, firmware.variables, user) }),
+    ...(keepsTpm(definition) && { tpm: await ensureTpm(state.directory, user) }),
+    ...(variables !== undefined && { nvram: await ensureNvram(state.directory, variables, user) }),
   };
 }
 
+export function keepsTpm({ devices }: DomainDefinition): boolean {
+  return devices.some((device) => device.type === 'tpm' && device.persistent === true);
+}
+
+export function keepsNvram({ firmware: { loader } }: DomainDefinition): boolean {
+  return loader.type === 'efi' && loader.persistent === true;
+}
+
 async function ensureTpm(directory: string, user: User | undefined): Promise<string> {
-  const path = join(directory, TPM);
+  const path = join(directory, KEPT_TPM);
   if (await isThere(path, 'directory')) return path;
   await mkdir(path, { mode: PRIVATE_DIR });
   if (user !== undefined) await chown(path, user.uid, user.gid);
@@ -55,7 +65,7 @@ async function ensureTpm(directory: string, user: User | undefined): Promise<str
 
 /** All of it or none, whenever we are killed, and whenever the machine is. */
 async function ensureNvram(directory: string, template: string, user: User | undefined): Promise<string> {
-  const path = join(directory, NVRAM);
+  const path = join(directory, KEPT_NVRAM);
   if (await isThere(path, 'file')) return path;
   const temporary = `${path}.new`;
   await rm(temporary, { force: true });

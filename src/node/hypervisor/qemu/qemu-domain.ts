@@ -1,6 +1,6 @@
 /**
  * One domain from its first process to its last word: its state and its end. The line to QEMU is qemu-link.ts; devices
- * that come and go are hotplug.ts's.
+ * that come and go are hotplug.ts's, its moves to other nodes and from there guest-migration.ts's.
  *
  * Its state is what QEMU says, never what we asked for. It ends in one place (#end), whoever notices first. A guest that
  * shut down is written down before QEMU quits, so that the next agent knows it too; the state changes after QEMU is gone
@@ -20,28 +20,29 @@ import type { QemuContext } from './context.ts';
 import { deviceParts } from './device-parts.ts';
 import { DiskCopies } from './disk-copies.ts';
 import { SERIAL_SOCKET, type DomainDir } from './domain-dir.ts';
-import type { DomainRecord, EndedState, StartedProcesses } from './domain-record.ts';
-import { growDisk } from './disk-size.ts';
+import type { EndedState } from './domain-record.ts';
+import { growDisk, readSizes } from './disk-size.ts';
+import { GuestMigration } from './guest-migration.ts';
 import { Hotplug } from './hotplug.ts';
+import { KeptRecord, type StartedRecord } from './kept-record.ts';
 import { learnDevices, readDevices } from './learn.ts';
+import { hasGone, migrationView, stateWith } from './migration-record.ts';
 import { complaintOf, endText } from './monitor.ts';
 import type { OutlivingProcess } from './process.ts';
 import { QemuLink } from './qemu-link.ts';
 import type { QmpClient, QmpEvent } from './qmp.ts';
+import { killQemu, quitOrKill } from './quit.ts';
 import { fileReach } from './reach-file.ts';
 import { PAUSED, runState, RUNNING, STATE_EVENTS, type RunState } from './run-state.ts';
-import { removeTap, tapsOf } from './tap.ts';
+import { removeTaps } from './tap.ts';
 
-const QUIT_ANSWER_MS = 2000;
-const QUIT_MS = 10_000;
-const KILL_MS = 10_000;
 const SWTPM_MS = 1000;
 const LAST_WORDS_MS = 1000;
 const LOOK_AGAIN_MS = 1000;
 
 export interface QemuDomainParts {
   readonly dir: DomainDir;
-  readonly record: DomainRecord & { readonly started: StartedProcesses };
+  readonly record: StartedRecord;
   readonly qemu: OutlivingProcess;
   readonly swtpm: OutlivingProcess | undefined;
   readonly context: QemuContext;
@@ -52,25 +53,27 @@ export interface QemuDomainParts {
 export class QemuDomain {
   readonly copies: DiskCopies;
   readonly hotplug: Hotplug;
+  readonly migration: GuestMigration;
   readonly #parts: QemuDomainParts;
   readonly #log: Log;
   readonly #link: QemuLink;
   readonly #console: SerialConsole | undefined;
-  #record: QemuDomainParts['record'];
+  readonly #kept: KeptRecord;
   /** Until QEMU said otherwise. */
-  #current: DomainState = PAUSED;
+  #current: DomainState;
   #destroying = false;
   #quitting: Promise<void> | undefined;
   #ending: Promise<void> | undefined;
   #looksLater = false;
-  #writing: Promise<void> = Promise.resolve();
   #closed = false;
 
   constructor(parts: QemuDomainParts) {
     this.#parts = parts;
-    this.#record = parts.record;
+    this.#current = stateWith(parts.record.migration, PAUSED);
     const { dir, qemu, context } = parts;
-    const { clock } = context;
+    const kept = new KeptRecord(dir, parts.record);
+    this.#kept = kept;
+    const { clock, user } = context;
     this.#log = context.log.child({ domain: dir.id });
     this.#link = new QemuLink({
       ...{ dir, qemu, clock, log: this.#log },
@@ -79,23 +82,32 @@ export class QemuDomain {
       onGone: () => this.#died(),
     });
     const ask = <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => this.#ask(verb, work);
-    const { user } = context;
     const files = fileReach({ user, run: dir.run, pid: qemu.identity.pid });
+    const hasEnded = () => this.#current.state === 'ended';
     this.copies = new DiskCopies({
-      ...{ clock, ask, bytesPerSecond: context.copyBytesPerSecond },
-      hasEnded: () => this.#current.state === 'ended',
+      ...{ clock, ask, hasEnded, bytesPerSecond: context.copyBytesPerSecond },
       pathOf: (copyId, path) => files.pathOf(copyName(copyId), path),
       forgetPath: (copyId) => files.forget(copyName(copyId)),
       failed: () => this.#goOnAfterCopy(),
-      records: () => this.#record.copies ?? [],
-      write: (copies) => this.#write({ copies }),
+      records: () => kept.now.copies ?? [],
+      write: (copies) => kept.write({ copies }),
     });
     this.hotplug = new Hotplug({
       ...{ ask, parts: deviceParts({ domainId: dir.id, user, files }) },
-      definition: () => this.#record.definition,
-      write: (definition) => this.#write({ definition }),
+      definition: () => kept.now.definition,
+      write: (definition) => kept.write({ definition }),
       changed: () => this.#tell(),
       settleSoon: () => void this.#eventually(() => this.hotplug.settle()),
+    });
+    this.migration = new GuestMigration({
+      ...{ clock, dir, user, files, ask, hasEnded },
+      definition: () => kept.now.definition,
+      record: () => kept.now.migration,
+      write: (migration) => kept.write({ migration }).then(() => this.#tell()),
+      assume: (migration) => kept.assume({ migration }),
+      isChanging: () => this.#isCopied || this.hotplug.inspection.leaving.length > 0,
+      refresh: () => this.#refresh(),
+      quit: () => this.destroy(),
     });
     if (!parts.record.definition.devices.some(({ type }) => type === 'serial')) return;
     this.#console = new SerialConsole({
@@ -107,19 +119,24 @@ export class QemuDomain {
   }
 
   get view(): Domain {
-    const { definition, started } = this.#record;
+    const { definition, started, migration } = this.#record;
     const { id, name, machine, origin } = definition;
     return {
       ...{ id, name, machine, startedAtMs: started.startedAtMs, current: this.#current },
       ...(this.#current.state !== 'ended' && { pid: started.qemu.pid }),
       ...(origin !== undefined && { origin }),
       deviceEvents: this.hotplug.events,
+      ...(migration !== undefined && { migration: migrationView(migration) }),
     };
   }
 
   get inspection(): DomainInspection {
     const { inspection } = this.hotplug;
     return this.#current.state === 'ended' ? { ...inspection, leaving: [] } : inspection;
+  }
+
+  get workingDir(): string | undefined {
+    return this.#current.state === 'ended' ? undefined : this.#parts.dir.run;
   }
 
   get logs(): string[] {
@@ -140,7 +157,7 @@ export class QemuDomain {
   async takeOver(options: { timeoutMs: number }): Promise<'domain' | 'never ran'> {
     const { qemu } = this.#parts;
     if (this.#record.ended !== undefined || !(await qemu.alive())) {
-      await this.#killQemu();
+      await killQemu(qemu);
       await this.#end({ state: 'ended', how: 'crashed', message: 'QEMU ended while no agent watched it' });
       return 'domain';
     }
@@ -148,10 +165,10 @@ export class QemuDomain {
       await this.#link.connect(options);
       const found = await this.#refresh();
       if (found.state === 'never ran' && !this.#record.paused) return 'never ran';
-      if (found.state !== 'ended') await this.#eventually(() => this.hotplug.settle());
+      if (found.state !== 'ended') await this.#eventually(() => this.#catchUp());
     } catch (err) {
       this.#log.warn({ err }, 'QEMU does not answer; trying again');
-      this.#current = RUNNING;
+      this.#current = stateWith(this.#record.migration, RUNNING);
       if (this.#link.qmp === undefined) this.#link.watch();
       else this.#later();
     }
@@ -202,6 +219,10 @@ export class QemuDomain {
     return this.#ask('resize', (qmp) => growDisk(qmp, deviceId, bytes));
   }
 
+  diskSizes(): Promise<ReadonlyMap<string, number>> {
+    return this.#ask('look at the disks of', (qmp) => readSizes(qmp, this.#record.definition));
+  }
+
   openConsole(): Duplex {
     if (this.#console === undefined) throw this.#cannot('open the console of', 'it has none');
     if (this.#current.state === 'ended') throw this.#cannot('open the console of', 'it has ended');
@@ -231,6 +252,14 @@ export class QemuDomain {
     this.#parts.swtpm?.letGo();
   }
 
+  get #record(): StartedRecord {
+    return this.#kept.now;
+  }
+
+  get #isCopied(): boolean {
+    return this.#record.copies?.some(({ outcome }) => outcome === undefined) === true;
+  }
+
   #cannot(verb: string, why: string, cause?: unknown): HypervisorError {
     const permanent = cause instanceof HypervisorError && cause.permanent;
     return new HypervisorError(`Cannot ${verb} domain "${this.#record.definition.name}": ${why}`, { cause, permanent });
@@ -250,12 +279,14 @@ export class QemuDomain {
   #heard({ name, data }: QmpEvent): void {
     if (STATE_EVENTS.has(name)) void this.#eventually(() => this.#refresh());
     this.hotplug.heard({ name, data });
+    this.migration.heard({ name, data });
     if (name !== 'JOB_STATUS_CHANGE' || data['status'] !== 'concluded') return;
     if (isCopyName(String(data['id']))) this.#tell();
   }
 
   async #refresh(): Promise<RunState> {
-    const found = await this.#ask('look at', async (qmp) => runState(await qmp.execute('query-status')));
+    const said = await this.#ask('look at', async (qmp) => runState(await qmp.execute('query-status')));
+    const found = stateWith(this.#record.migration, said);
     if (this.#destroying || this.#ending !== undefined) return found;
     if (found.state === 'ended') await this.#endAfter(found);
     else this.#set(found.state === 'never ran' ? PAUSED : found);
@@ -298,9 +329,15 @@ export class QemuDomain {
     const found = await this.#refresh();
     // A start that was cut off, noticed too late to clear it away: it counted as running already.
     if (found.state === 'never ran' && !this.#record.paused) await this.resume();
-    const mayHaveEnded = this.#record.copies?.some(({ outcome }) => outcome === undefined) === true;
-    if (mayHaveEnded) this.#tell();
-    if (found.state !== 'ended') await this.#eventually(() => this.hotplug.settle());
+    // It may have ended meanwhile.
+    if (this.#isCopied) this.#tell();
+    if (found.state !== 'ended') await this.#eventually(() => this.#catchUp());
+  }
+
+  /** What was begun before anybody was here to end it. */
+  async #catchUp(): Promise<void> {
+    await this.migration.settle();
+    await this.hotplug.settle();
   }
 
   async #died(): Promise<void> {
@@ -310,33 +347,23 @@ export class QemuDomain {
     await this.#end({ state: 'ended', how, ...message });
   }
 
-  /** Rather than with a signal: it writes out what its disks have in memory. */
   #quit(): Promise<void> {
-    this.#quitting ??= this.#quitOrKill().finally(() => {
-      this.#quitting = undefined;
-    });
+    this.#quitting ??= quitOrKill(this.#parts.qemu, this.#link.qmp)
+      .catch((cause: unknown) => {
+        throw this.#cannot('end', (cause as Error).message, cause);
+      })
+      .finally(() => {
+        this.#quitting = undefined;
+      });
     return this.#quitting;
-  }
-
-  async #quitOrKill(): Promise<void> {
-    const { qemu } = this.#parts;
-    const asked = this.#link.qmp?.execute('quit', undefined, { timeoutMs: QUIT_ANSWER_MS });
-    // It may hang up before it answers.
-    await asked?.catch(() => undefined);
-    if (asked !== undefined && (await qemu.gone(QUIT_MS))) return;
-    await this.#killQemu();
-  }
-
-  async #killQemu(): Promise<void> {
-    const { qemu } = this.#parts;
-    await qemu.kill('SIGKILL');
-    if (!(await qemu.gone(KILL_MS))) throw this.#cannot('end', `process ${qemu.identity.pid} does not die`);
   }
 
   #end(ended: EndedState): Promise<void> {
     // The next agent, or who undoes a failed start, takes it from here.
     if (this.#closed && this.#ending === undefined) return Promise.resolve();
-    this.#ending ??= this.#settle(this.#record.ended ?? ended);
+    // Whatever ends its process: the guest is elsewhere.
+    const how: EndedState = hasGone(this.#record.migration) ? { state: 'ended', how: 'migrated' } : ended;
+    this.#ending ??= this.#settle(this.#record.ended ?? how);
     return this.#ending;
   }
 
@@ -347,9 +374,7 @@ export class QemuDomain {
     if (swtpm !== undefined && !(await swtpm.gone(SWTPM_MS))) await swtpm.kill('SIGKILL');
     // Its interface may still be on its way.
     await this.hotplug.idle;
-    for (const { name } of tapsOf(this.#record.definition)) {
-      await removeTap(name).catch((err: unknown) => this.#log.warn({ err }, 'cannot remove a tap device'));
-    }
+    await removeTaps(this.#record.definition, this.#log);
     await this.#keep(ended);
     this.#set(ended);
   }
@@ -357,17 +382,9 @@ export class QemuDomain {
   /** A full disk must not keep an ended guest among the living; the next agent finds out by itself. */
   async #keep(ended: EndedState): Promise<void> {
     if (this.#record.ended !== undefined) return;
-    await this.#write({ ended }).catch((err: unknown) =>
-      this.#log.error({ err }, 'cannot write down the end of a domain'),
-    );
-  }
-
-  /** One after the other, each time all of it: whatever the order, nothing is lost. */
-  #write(change: Partial<Pick<DomainRecord, 'ended' | 'copies' | 'definition'>>): Promise<void> {
-    this.#record = { ...this.#record, ...change };
-    const written = this.#writing.then(() => this.#parts.dir.writeRecord(this.#record, { durable: true }));
-    this.#writing = written.catch(() => undefined);
-    return written;
+    await this.#kept
+      .write({ ended })
+      .catch((err: unknown) => this.#log.error({ err }, 'cannot write down the end of a domain'));
   }
 
   #set(next: DomainState): void {

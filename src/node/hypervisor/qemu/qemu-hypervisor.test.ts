@@ -116,6 +116,9 @@ const runStates: Record<string, object> = {
   paused: { state: 'paused' },
   'io-error': { state: 'paused', why: 'ioError' },
   prelaunch: { state: 'never ran' },
+  inmigrate: { state: 'incoming' },
+  'finish-migrate': { state: 'paused', why: 'migration' },
+  postmigrate: { state: 'paused', why: 'migration' },
   shutdown: { state: 'ended', how: 'shutdown' },
   'internal-error': { state: 'ended', how: 'crashed', message: 'QEMU met an internal error' },
 };

@@ -4,9 +4,11 @@
  */
 import { resolve } from 'node:path';
 import type { Clock } from '#lib/clock.ts';
+import { invariant } from '#lib/invariant.ts';
 import type { Log } from '#lib/log.ts';
-import type { PluggableDevice } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 import { HypervisorError, type Capabilities, type CopyState, type DiskCopy, type Hypervisor } from '../hypervisor.ts';
+import type { Incoming, MigrationDoor, Outgoing, Sent } from '../migration.ts';
 import { chooseAccelerator } from './accelerator.ts';
 import { adoptDomains } from './adopt.ts';
 import { askCapabilities } from './capabilities.ts';
@@ -16,7 +18,8 @@ import { DEFAULT_OVMF_DIR } from './firmware.ts';
 import { LogKeeper } from './log-keeper.ts';
 import type { User } from './process.ts';
 import type { QemuDomain } from './qemu-domain.ts';
-import { startDomain } from './start.ts';
+import type { SendOptions } from './send.ts';
+import { startDomain, type StartOptions } from './start.ts';
 
 export interface QemuHypervisorOptions {
   /** `<node dir>/domains`. */
@@ -84,37 +87,35 @@ class QemuHypervisor implements Hypervisor {
   }
 
   async create(
-    definition: Parameters<Hypervisor['create']>[0],
-    options: { paused?: boolean; signal?: AbortSignal } = {},
+    definition: DomainDefinition,
+    { paused = false, signal }: { paused?: boolean; signal?: AbortSignal } = {},
   ): Promise<void> {
     const { id } = definition;
     if (this.#domains.has(id)) return;
-    let starting = this.#starting.get(id);
-    if (starting === undefined) {
-      starting = this.#start(definition, options).finally(() => this.#starting.delete(id));
-      this.#starting.set(id, starting);
-    }
-    await starting;
+    const begin = async (domain: QemuDomain) => (paused ? undefined : domain.resume());
+    await (this.#starting.get(id) ?? this.#start(definition, { paused, signal, begin }));
   }
 
   async pause(id: string): Promise<void> {
-    await this.#known(id, 'pause').pause();
+    await this.#settled(id, 'pause').pause();
   }
 
   async resume(id: string): Promise<void> {
-    await this.#known(id, 'resume').resume();
+    await this.#settled(id, 'resume').resume();
   }
 
   async powerDown(id: string): Promise<void> {
-    await this.#known(id, 'shut down').powerDown();
+    const domain = this.#known(id, 'shut down');
+    domain.migration.checkPresent('shut down');
+    await domain.powerDown();
   }
 
   async softReboot(id: string): Promise<void> {
-    await this.#known(id, 'restart').softReboot();
+    await this.#settled(id, 'restart').softReboot();
   }
 
   async reset(id: string): Promise<void> {
-    await this.#known(id, 'reset').reset();
+    await this.#settled(id, 'reset').reset();
   }
 
   async destroy(id: string): Promise<void> {
@@ -138,11 +139,11 @@ class QemuHypervisor implements Hypervisor {
   }
 
   async plug(id: string, device: PluggableDevice): Promise<void> {
-    await this.#known(id, 'plug a device into').hotplug.plug(device);
+    await this.#settled(id, 'plug a device into').hotplug.plug(device);
   }
 
   async unplug(id: string, deviceId: string): Promise<void> {
-    await this.#known(id, 'unplug a device of').hotplug.unplug(deviceId);
+    await this.#settled(id, 'unplug a device of').hotplug.unplug(deviceId);
   }
 
   async openConsole(id: string) {
@@ -158,11 +159,11 @@ class QemuHypervisor implements Hypervisor {
   }
 
   async resizeDisk(id: string, deviceId: string, bytes: number): Promise<void> {
-    await this.#known(id, 'resize').resizeDisk(deviceId, bytes);
+    await this.#settled(id, 'resize').resizeDisk(deviceId, bytes);
   }
 
   async startCopies(id: string, copies: readonly DiskCopy[]): Promise<void> {
-    await this.#known(id, 'copy disks of').copies.start(copies);
+    await this.#settled(id, 'copy disks of').copies.start(copies);
   }
 
   async copyState(id: string, copyId: string): Promise<CopyState | undefined> {
@@ -173,6 +174,60 @@ class QemuHypervisor implements Hypervisor {
     await this.#domains.get(id)?.copies.end(copyId);
   }
 
+  async diskSizes(id: string): Promise<ReadonlyMap<string, number>> {
+    return this.#known(id, 'look at the disks of').diskSizes();
+  }
+
+  workingDir(id: string): string | undefined {
+    return this.#domains.get(id)?.workingDir;
+  }
+
+  async send(id: string, outgoing: Outgoing, options: SendOptions): Promise<void> {
+    await this.#known(id, 'send').migration.send(outgoing, options);
+  }
+
+  async switchOver(id: string): Promise<Sent> {
+    return this.#known(id, 'send the last of').migration.switchOver();
+  }
+
+  async recordMigrated(id: string): Promise<void> {
+    await this.#known(id, 'give away').migration.recordMigrated();
+  }
+
+  async leave(id: string): Promise<void> {
+    await this.#known(id, 'leave').migration.leave();
+  }
+
+  async takeBack(id: string): Promise<void> {
+    await this.#known(id, 'take back').migration.takeBack();
+  }
+
+  async receive(
+    definition: DomainDefinition,
+    incoming: Incoming,
+    { signal }: { signal?: AbortSignal },
+  ): Promise<MigrationDoor> {
+    const { id, name } = definition;
+    if (this.#domains.has(id) || this.#starting.has(id)) {
+      throw new HypervisorError(`Cannot receive domain "${name}": there is one already`);
+    }
+    let door: MigrationDoor | undefined;
+    const begin = async ({ migration }: QemuDomain) => {
+      door = await migration.open(incoming);
+    };
+    await this.#start(definition, { paused: incoming.paused, incoming, signal, begin });
+    invariant(door !== undefined, 'a guest that waits has a door');
+    return door;
+  }
+
+  async store(id: string, sent: Sent, options: { signal?: AbortSignal }): Promise<void> {
+    await this.#known(id, 'store').migration.store(sent, options);
+  }
+
+  async commit(id: string): Promise<void> {
+    await this.#known(id, 'commit').migration.commit();
+  }
+
   async close(): Promise<void> {
     this.#listeners.clear();
     this.#logKeeper.stop();
@@ -180,15 +235,25 @@ class QemuHypervisor implements Hypervisor {
     await Promise.all([...this.#domains.values()].map((domain) => domain.close()));
   }
 
-  async #start(
-    definition: Parameters<Hypervisor['create']>[0],
-    { paused = false, signal }: { paused?: boolean; signal?: AbortSignal },
-  ): Promise<void> {
+  #start(definition: DomainDefinition, options: Omit<StartOptions, 'changed'>): Promise<void> {
+    const { id } = definition;
+    const starting = this.#startNow(definition, options).finally(() => this.#starting.delete(id));
+    this.#starting.set(id, starting);
+    return starting;
+  }
+
+  async #startNow(definition: DomainDefinition, options: Omit<StartOptions, 'changed'>): Promise<void> {
     const dir = new DomainDir(this.#dir, definition.id);
-    const options = { paused, signal, changed: this.#changed };
-    const domain = await startDomain(dir, definition, await this.#shared(), options);
+    const domain = await startDomain(dir, definition, await this.#shared(), { ...options, changed: this.#changed });
     this.#domains.set(definition.id, domain);
     this.#tell(definition.id);
+  }
+
+  /** For what would get in the way of a migration. */
+  #settled(id: string, verb: string): QemuDomain {
+    const domain = this.#known(id, verb);
+    domain.migration.checkSettled(verb);
+    return domain;
   }
 
   #known(id: string, verb: string): QemuDomain {

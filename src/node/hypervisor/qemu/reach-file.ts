@@ -76,7 +76,8 @@ async function anchorsOf(pid: number): Promise<Anchor[]> {
   return anchors;
 }
 
-async function isOpen(directories: readonly string[], user: User): Promise<boolean> {
+/** Whether the user may pass all of them. */
+export async function isOpen(directories: readonly string[], user: User): Promise<boolean> {
   for (const directory of directories) {
     const stats = await stat(directory).catch(() => undefined);
     if (stats === undefined || !maySearch(stats, user)) return false;

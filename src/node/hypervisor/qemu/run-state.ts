@@ -19,6 +19,11 @@ export function runState(answer: unknown): RunState {
       return RUNNING;
     case 'prelaunch':
       return { state: 'never ran' };
+    case 'inmigrate':
+      return { state: 'incoming' };
+    case 'finish-migrate':
+    case 'postmigrate':
+      return { state: 'paused', why: 'migration' };
     case 'shutdown':
       return { state: 'ended', how: 'shutdown' };
     case 'guest-panicked':

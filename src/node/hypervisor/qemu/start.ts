@@ -5,8 +5,10 @@
 import type { FileHandle } from 'node:fs/promises';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
+import type { Incoming } from '../migration.ts';
 import { userWithKvm } from './accelerator.ts';
 import { qemuArguments } from './arguments/qemu-arguments.ts';
+import { emptyTpm } from './carried-state.ts';
 import { startLine } from './complaint.ts';
 import type { QemuContext } from './context.ts';
 import { NVRAM, QMP_SOCKET, SERIAL_SOCKET, TPM_SOCKET, type DomainDir } from './domain-dir.ts';
@@ -14,6 +16,7 @@ import type { DomainRecord } from './domain-record.ts';
 import { findFirmware, type FirmwareFiles } from './firmware.ts';
 import { GuestPaths } from './guest-paths.ts';
 import { ensureKeptState, type KeptState } from './kept-state.ts';
+import type { MigrationRecord } from './migration-record.ts';
 import { spawnOutliving, type OutlivingProcess } from './process.ts';
 import { QemuDomain } from './qemu-domain.ts';
 import { lockState } from './state-lock.ts';
@@ -25,7 +28,12 @@ const MONITOR_TIMEOUT_MS = 60_000;
 const KILL_MS = 5000;
 
 export interface StartOptions {
+  /** It is not to run by itself, also not after a restart of ours. */
   readonly paused: boolean;
+  /** It waits for a guest that comes from elsewhere. */
+  readonly incoming?: Incoming;
+  /** What its QEMU is to do once it can be asked; the guest has not run yet. */
+  readonly begin: (domain: QemuDomain) => Promise<void>;
   readonly signal: AbortSignal | undefined;
   readonly changed: (id: string) => void;
 }
@@ -54,14 +62,15 @@ async function start(
   dir: DomainDir,
   definition: DomainDefinition,
   context: QemuContext,
-  { paused, signal, changed }: StartOptions,
+  { paused, signal, changed, incoming, begin }: StartOptions,
   undo: (() => Promise<void>)[],
 ): Promise<QemuDomain> {
   signal?.throwIfAborted();
   const firmware = await findFirmware(definition.firmware.loader, context.ovmfDir);
   undo.push(() => dir.clear());
   await dir.prepare(context.user);
-  const record: DomainRecord = { version: 1, definition, paused };
+  const migration = incoming === undefined ? {} : { migration: waiting(incoming) };
+  const record: DomainRecord = { version: 1, definition, paused, ...migration };
   await dir.writeRecord(record, { durable: false });
 
   for (const tap of tapsOf(definition)) {
@@ -74,6 +83,8 @@ async function start(
     await dir.copyIntoRun(firmware.variables, NVRAM, context.user);
   }
 
+  if (incoming !== undefined && kept.tpm !== undefined) await emptyTpm(kept.tpm);
+
   const begun = (process: OutlivingProcess) => undo.push(() => end(process));
   let swtpm: OutlivingProcess | undefined;
   if (needsTpm(definition)) {
@@ -83,29 +94,35 @@ async function start(
     });
   }
   signal?.throwIfAborted();
-  const qemu = await spawnQemu(dir, definition, { firmware, kept, lock }, context);
+  const qemu = await spawnQemu(dir, definition, { firmware, kept, lock, incoming }, context);
   begun(qemu);
 
-  const started = { startedAtMs: context.clock.now(), qemu: qemu.identity, swtpm: swtpm?.identity };
+  const startedAtMs = incoming?.startedAtMs ?? context.clock.now();
+  const started = { startedAtMs, qemu: qemu.identity, swtpm: swtpm?.identity };
   await dir.writeRecord({ ...record, started }, { durable: true });
   const domain = new QemuDomain({ dir, record: { ...record, started }, qemu, swtpm, context, changed });
   undo.push(() => domain.close());
   await domain.attach({ timeoutMs: MONITOR_TIMEOUT_MS, signal });
   signal?.throwIfAborted();
-  if (!paused) await domain.resume();
+  await begin(domain);
   return domain;
+}
+
+function waiting({ uid, peer, disks, paused }: Incoming): MigrationRecord {
+  return { uid, peer, disks, role: 'target', step: 'waiting', goesOn: !paused };
 }
 
 interface QemuFiles {
   readonly firmware: FirmwareFiles | undefined;
   readonly kept: KeptState;
   readonly lock: FileHandle | undefined;
+  readonly incoming: Incoming | undefined;
 }
 
 async function spawnQemu(
   dir: DomainDir,
   definition: DomainDefinition,
-  { firmware, kept, lock }: QemuFiles,
+  { firmware, kept, lock, incoming }: QemuFiles,
   { accelerator, user, qemuBinary, clock }: QemuContext,
 ): Promise<OutlivingProcess> {
   const paths = new GuestPaths(dir, { inherit: user !== undefined });
@@ -120,7 +137,8 @@ async function spawnQemu(
   });
   const log = await dir.openLog('qemu.log');
   try {
-    const words = [...args, '-chardev', qemuMark(dir.id)];
+    const defer = incoming === undefined ? [] : ['-incoming', 'defer'];
+    const words = [...args, ...defer, '-chardev', qemuMark(dir.id)];
     await log.write(startLine(qemuBinary, words));
     return await spawnOutliving(
       {

@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { access } from 'node:fs/promises';
 import { promisify } from 'node:util';
+import type { Log } from '#lib/log.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { User } from './process.ts';
@@ -48,6 +49,13 @@ export async function addTap({ name, bridge }: Tap, user: User | undefined): Pro
 /** Fine where there is none. */
 export async function removeTap(name: string): Promise<void> {
   if (await exists(`/sys/class/net/${name}`)) await ip(['link', 'delete', 'dev', name]);
+}
+
+/** Those of a domain that has ended; one that stays is no reason to keep the domain. */
+export async function removeTaps(definition: DomainDefinition, log: Log): Promise<void> {
+  for (const { name } of tapsOf(definition)) {
+    await removeTap(name).catch((err: unknown) => log.warn({ err }, 'cannot remove a tap device'));
+  }
 }
 
 function exists(path: string): Promise<boolean> {

@@ -18,10 +18,16 @@ export interface ConformanceScene {
   copyFile(): Promise<string>;
   /** A raw image that guests may write, another one each time. */
   diskFile(): Promise<string>;
-  /** As reopen; copies that the new one begins go on and on. */
+  /** As reopen; copies that the new one begins go on and on, and guests that it sends at SLOW_BYTES_PER_SECOND. */
   reopenSlow(): Promise<Hypervisor>;
   /** The guest dies without a word, also while no hypervisor is open. */
   killGuest(id: string): Promise<void>;
+  /** Another one beside it that guests can go to: adopted, and without domains. The same one each time. */
+  second(): Promise<Hypervisor>;
+  /** As reopen, of the second. */
+  reopenSecond(): Promise<Hypervisor>;
+  /** As killGuest, at the second: the one here lives on. */
+  killAtSecond(id: string): Promise<void>;
   /** Whether the guests of `definition` shut down when the power button is pressed; others ignore it. */
   readonly obeys: boolean;
   /** Whether they say back what their serial console is told; others are mute. */
@@ -29,6 +35,9 @@ export interface ConformanceScene {
   /** Leaves no guest and no file. */
   end(): Promise<void>;
 }
+
+/** So slow that a guest is not sent while a test runs, and not so slow that it counts as unlimited. */
+export const SLOW_BYTES_PER_SECOND = 1000;
 
 /** A sentence about hypervisors and the function that fails when it is not true of the one in the scene. */
 export type Cases = Readonly<Record<string, (scene: ConformanceScene) => Promise<void>>>;

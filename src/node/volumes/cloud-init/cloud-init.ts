@@ -25,9 +25,19 @@ export async function prepareCloudInit(
 ): Promise<Prepared> {
   const data = await resolveData(source, lookups);
   if (isRefusal(data)) return data;
-  await using directory = await domainDirectory(host, vmi.metadata.uid);
+  return writeCloudInit(name, isoImage(VOLUME_ID, cloudInitFiles(data, vmi)), vmi.metadata.uid, host);
+}
+
+/** A guest that comes from another node has the image that it had there. */
+export async function writeCloudInit(
+  name: string,
+  image: Buffer,
+  domainId: string,
+  host: VolumesHost,
+): Promise<Prepared> {
+  await using directory = await domainDirectory(host, domainId);
   const file = `${name}.iso`;
-  await replaceFile(directory, file, isoImage(VOLUME_ID, cloudInitFiles(data, vmi)), host.guestUser);
+  await replaceFile(directory, file, image, host.guestUser);
   // Not read-only: it is the domain's own, and disks on some buses cannot be.
   const path = join(directory.path, file);
   return { is: 'ready', volume: { source: { path, format: 'raw' }, readonly: false, cacheNone: false } };

@@ -27,6 +27,6 @@ export const plainCondition = obj(
 
 /** With the moment of the last look, whether anything changed or not. */
 export const probedCondition = obj(
-  { ...plainCondition.properties, lastProbeTime: time() },
+  { ...plainCondition.properties, lastProbeTime: time({ nullable: true }) },
   { required: ['type', 'status'] },
 );

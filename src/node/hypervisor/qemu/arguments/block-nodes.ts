@@ -25,7 +25,22 @@ export function copyFileName(copyId: string): string {
   return `copyfile-${digest(copyId)}`;
 }
 
+/** The node of a disk at the other end of a migration, and the job that writes it. */
+export function mirrorName(deviceId: string): string {
+  return `${MIRROR_PREFIX}${digest(deviceId)}`;
+}
+
+export function isMirrorName(name: string): boolean {
+  return name.startsWith(MIRROR_PREFIX);
+}
+
+/** The node through which a disk is filled that its guest may only read. */
+export function fillName(deviceId: string): string {
+  return `fill-${digest(deviceId)}`;
+}
+
 const COPY_PREFIX = 'copy-';
+const MIRROR_PREFIX = 'mirror-';
 
 function digest(id: string): string {
   return createHash('sha256').update(id).digest('hex').slice(0, 20);

@@ -40,6 +40,7 @@ export function openQemu(nodeDir: string, options: Partial<QemuHypervisorOptions
 
 export interface QemuScene extends ConformanceScene {
   readonly nodeDir: string;
+  readonly secondDir: string;
   record(id: string): Promise<DomainRecord & { started: StartedProcesses }>;
   /** Straight to the serial line, past any hypervisor. */
   serialLine(id: string): Socket;
@@ -51,19 +52,21 @@ export async function qemuScene(): Promise<QemuScene> {
   await chmod(root, 0o700);
   const nodeDir = join(root, 'node');
   await mkdir(nodeDir, { mode: 0o711 });
+  const secondDir = join(root, 'second');
+  await mkdir(secondDir, { mode: 0o711 });
   const opened: Hypervisor[] = [openQemu(nodeDir)];
+  const openedSecond: Hypervisor[] = [];
   const ids = new Set<string>();
   const hypervisor = opened[0] as Hypervisor;
   await hypervisor.adopt();
 
-  const record = async (id: string) =>
-    JSON.parse(await readFile(join(nodeDir, 'domains', id, 'domain.json'), 'utf8')) as Awaited<
-      ReturnType<QemuScene['record']>
-    >;
-  const killGuest = async (id: string) => {
-    const qemu = new OutlivingProcess((await record(id)).started.qemu, systemClock);
-    await qemu.kill('SIGKILL');
-    await qemu.gone(GONE_MS);
+  const record = (id: string) => readRecord(nodeDir, id);
+  const killGuest = (id: string) => killIn(nodeDir, id);
+  const killAtSecond = (id: string) => killIn(secondDir, id);
+  const openSecond = async () => {
+    const next = openQemu(secondDir);
+    openedSecond.push(next);
+    return next;
   };
   const reopen = async (meanwhile?: () => Promise<void>, options: Partial<QemuHypervisorOptions> = {}) => {
     await opened.at(-1)?.close();
@@ -84,6 +87,16 @@ export async function qemuScene(): Promise<QemuScene> {
     nodeDir,
     record,
     killGuest,
+    secondDir,
+    killAtSecond,
+    async second() {
+      if (openedSecond.length === 0) await (await openSecond()).adopt();
+      return openedSecond.at(-1) as Hypervisor;
+    },
+    async reopenSecond() {
+      await openedSecond.at(-1)?.close();
+      return openSecond();
+    },
     obeys: false,
     talks: false,
     reopen,
@@ -106,14 +119,29 @@ export async function qemuScene(): Promise<QemuScene> {
     },
     async end() {
       await opened.at(-1)?.close();
-      for (const id of ids) await killGuest(id).catch(() => undefined);
+      await openedSecond.at(-1)?.close();
+      for (const kill of [killGuest, killAtSecond]) {
+        for (const id of ids) await kill(id).catch(() => undefined);
+      }
       await rm(root, { recursive: true, force: true });
     },
   };
 }
 
+type StartedRecord = Awaited<ReturnType<QemuScene['record']>>;
+
+async function readRecord(dir: string, id: string): Promise<StartedRecord> {
+  return JSON.parse(await readFile(join(dir, 'domains', id, 'domain.json'), 'utf8')) as StartedRecord;
+}
+
+async function killIn(dir: string, id: string): Promise<void> {
+  const qemu = new OutlivingProcess((await readRecord(dir, id)).started.qemu, systemClock);
+  await qemu.kill('SIGKILL');
+  await qemu.gone(GONE_MS);
+}
+
 /** In directories that guests may pass; it belongs to their user. */
-async function guestFile(nodeDir: string, name: string, content: Buffer): Promise<string> {
+export async function guestFile(nodeDir: string, name: string, content: Buffer): Promise<string> {
   const path = join(nodeDir, name);
   await mkdir(dirname(path), { recursive: true, mode: 0o711 });
   await writeFile(path, content, { mode: 0o600 });

@@ -1,0 +1,99 @@
+/**
+ * Somebody wants a launcher pod to go, as `kubectl drain` does. Where its guest can go to another node instead, the
+ * eviction is refused for now (429: whoever drains asks again), and the instance is marked: a controller then migrates
+ * it. Everything else is evicted as pods are. Asked about all evictions: without an answer of ours they go on.
+ */
+import type { AdmissionRequest, Answer } from '#admission/review.ts';
+import { isFinal } from '#api/can.ts';
+import type { Configuration } from '#api/kubevirt/configuration.ts';
+import type { EvictionStrategy } from '#api/kubevirt/kind.ts';
+import { isMigrating } from '#api/migration-state.ts';
+import { APP_LABEL, CREATED_BY_LABEL, DOMAIN_ANNOTATION, LAUNCHER_APP } from '#api/names.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { findCondition } from '#kube/conditions.ts';
+import type { Pod } from '#kube/core-kinds.ts';
+import { isDeleting, isRecord, type Stored } from '#kube/meta.ts';
+
+/** All are live reads: what is refused wrongly stays refused, and what goes wrongly is gone. */
+export interface EvictionLookup {
+  configuration(): Configuration;
+  pod(namespace: string, name: string): Promise<Stored<Pod> | undefined>;
+  instance(namespace: string, name: string): Promise<Stored<VirtualMachineInstance> | undefined>;
+}
+
+export interface EvictionParts {
+  readonly lookup: EvictionLookup;
+  /** Writes `status.evacuationNodeName` of this very instance. */
+  markForEvacuation(vmi: Stored<VirtualMachineInstance>, nodeName: string): Promise<void>;
+}
+
+export async function reviewPodEviction(
+  request: AdmissionRequest,
+  { lookup, markForEvacuation }: EvictionParts,
+): Promise<Answer> {
+  const { operation, namespace, name } = request;
+  if (operation !== 'CREATE' || name === '') return {};
+  const pod = await lookup.pod(namespace, name);
+  const domain = pod?.metadata.annotations?.[DOMAIN_ANNOTATION];
+  if (pod?.metadata.labels?.[APP_LABEL] !== LAUNCHER_APP || domain === undefined) return {};
+  const vmi = await lookup.instance(namespace, domain);
+  if (vmi === undefined) return {};
+  const decision = decideEviction(pod, vmi, vmi.spec.evictionStrategy ?? lookup.configuration().evictionStrategy);
+  if (decision === undefined) return {};
+  if (decision.mark !== undefined && !isDryRun(request)) {
+    try {
+      await markForEvacuation(vmi, decision.mark);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      return { notNow: `kubevirt failed marking the vmi for eviction: ${why}` };
+    }
+  }
+  return { notNow: decision.refusal };
+}
+
+export interface Refused {
+  readonly refusal: string;
+  /** The node that the instance is to leave, where that is not written yet. */
+  readonly mark?: string;
+}
+
+/** Undefined: the pod may be evicted. Pure. */
+export function decideEviction(
+  pod: Stored<Pod>,
+  vmi: Stored<VirtualMachineInstance>,
+  strategy: EvictionStrategy,
+): Refused | undefined {
+  const { nodeName } = pod.spec;
+  if (strategy === 'None' || hasNoGuest(pod, vmi) || !nodeName) return undefined;
+  const { namespace = '', name } = vmi.metadata;
+  const { status } = vmi;
+  const moving = isMigrating(status?.migrationState);
+  if (status?.nodeName !== nodeName) {
+    // Where a guest comes to, it must first be; one that has left, or never came, needs its pod no more.
+    return moving ? { refusal: `VMI "${namespace}/${name}" is migrating to this node` } : undefined;
+  }
+  const migratable = findCondition(status.conditions, 'LiveMigratable');
+  const mayGo = strategy === 'External' || moving || migratable?.status === 'True';
+  if (!mayGo && strategy === 'LiveMigrateIfPossible') return undefined;
+  if (!mayGo) {
+    const why = migratable?.message ? `: ${migratable.message}` : '';
+    return { refusal: `VMI ${name} is configured with an eviction strategy but is not live-migratable${why}` };
+  }
+  // The descheduler looks for these words.
+  const refusal = `Eviction triggered evacuation of VMI "${namespace}/${name}"`;
+  if (status.evacuationNodeName === nodeName) return { refusal: `Evacuation in progress: ${refusal}` };
+  return { refusal, mark: nodeName };
+}
+
+function hasNoGuest(pod: Stored<Pod>, vmi: Stored<VirtualMachineInstance>): boolean {
+  const { phase } = pod.status ?? {};
+  if (phase === 'Succeeded' || phase === 'Failed' || isDeleting(pod)) return true;
+  return pod.metadata.labels?.[CREATED_BY_LABEL] !== vmi.metadata.uid || isFinal(vmi) || isDeleting(vmi);
+}
+
+/** `kubectl drain --dry-run=server` says it in the object only. */
+function isDryRun({ dryRun, object }: AdmissionRequest): boolean {
+  const options = object?.['deleteOptions'];
+  const stages = isRecord(options) ? options['dryRun'] : undefined;
+  return dryRun || (Array.isArray(stages) && stages.length > 0);
+}

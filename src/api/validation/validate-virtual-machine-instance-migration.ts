@@ -1,0 +1,53 @@
+/**
+ * Whether a VirtualMachineInstanceMigration may be stored. Pure; returns everything that is wrong with the object itself.
+ * Whether its instance can go now is told by migrationObstacle: it is asked about objects that are right.
+ */
+import { isFinal } from '#api/can.ts';
+import { checkLabels } from '#api/validation/placement.ts';
+import { unknownFields } from '#api/validation/unknown-fields.ts';
+import { migrationSpec, type VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { findCondition } from '#kube/conditions.ts';
+import { deepEqual } from '#kube/deep.ts';
+import { forbiddenField, requiredValue, type FieldError } from '#kube/field-error.ts';
+import type { Stored } from '#kube/meta.ts';
+
+export interface MigrationContext {
+  readonly old?: VirtualMachineInstanceMigration | undefined;
+}
+
+export function validateVirtualMachineInstanceMigration(
+  { spec }: VirtualMachineInstanceMigration,
+  { old }: MigrationContext = {},
+): FieldError[] {
+  if (old !== undefined) {
+    return deepEqual(spec, old.spec) ? [] : [forbiddenField('spec', "update of Migration object's spec is restricted")];
+  }
+  return [
+    ...(spec.vmiName ? [] : [requiredValue('spec.vmiName', 'vmiName is missing')]),
+    ...unknownFields(migrationSpec, spec, 'spec', ''),
+    ...checkLabels(spec.addedNodeSelector, 'spec.addedNodeSelector'),
+  ];
+}
+
+export interface MigrationWorld {
+  readonly vmi: Pick<VirtualMachineInstance, 'status'> | undefined;
+  /** Of that instance, not final. */
+  readonly active: readonly Stored<VirtualMachineInstanceMigration>[];
+}
+
+/** Why the instance cannot go, in KubeVirt's words; undefined where nothing is against it. */
+export function migrationObstacle(
+  { metadata, spec: { vmiName = '' } }: VirtualMachineInstanceMigration,
+  { vmi, active }: MigrationWorld,
+): string | undefined {
+  if (vmi === undefined) return `the VMI "${metadata.namespace ?? ''}/${vmiName}" does not exist`;
+  if (isFinal(vmi)) return 'Cannot migrate VMI in finalized state.';
+  const migratable = findCondition(vmi.status?.conditions, 'LiveMigratable');
+  if (migratable?.status === 'False') {
+    return `Cannot migrate VMI, Reason: ${migratable.reason ?? ''}, Message: ${migratable.message ?? ''}`;
+  }
+  const [other] = active;
+  if (other === undefined) return undefined;
+  return `in-flight migration detected. Active migration job (${other.metadata.uid}) is currently already in progress for VMI ${vmiName}.`;
+}

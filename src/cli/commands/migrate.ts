@@ -1,0 +1,53 @@
+/** virtctl migrate */
+import { defineCommand } from '#cli/command.ts';
+import { dryRunFlag, dryRunOption } from '#cli/dry-run.ts';
+import { CommandError, pairsFlag, switchFlag } from '#cli/flags.ts';
+import { messageOf } from '#cli/message-of.ts';
+import { arrivalLine, followMigration, migrationsOf } from '#cli/migrations.ts';
+import { verbPath } from '#cli/verb-path.ts';
+
+export const migrate = defineCommand({
+  name: 'migrate',
+  usage: '(VM)',
+  summary: 'Migrate a virtual machine.',
+  details: 'The guest goes on running while it moves. virtctl migrate-cancel stops a migration that is under way.',
+  example: [
+    "  # Migrate a virtual machine called 'myvm':",
+    '  virtctl migrate myvm',
+    '',
+    '  # To a node with a label, and tell how far it is until it has arrived:',
+    '  virtctl migrate myvm --addedNodeSelector zone=b --wait',
+  ].join('\n'),
+  flags: {
+    addedNodeSelector: pairsFlag(
+      {
+        name: 'addedNodeSelector',
+        help: '--addedNodeSelector=key1=value1,key2=value2: Labels that the next node must have, beside what the virtual machine asks for.',
+      },
+      'stringToString',
+    ),
+    wait: switchFlag({ name: 'wait', help: 'Wait until the migration has ended, and tell how far it is.' }),
+    dryRun: dryRunFlag,
+  },
+  args: 1,
+  async run({ args: [name = ''], flags: { addedNodeSelector, wait, dryRun }, connect, print, terminal, clock }) {
+    const api = await connect();
+    const say = (line: string) => void terminal.stderr.write(`${line}\n`);
+    const selector = addedNodeSelector === undefined ? {} : { addedNodeSelector };
+    const body = { ...selector, ...dryRunOption(dryRun, print) };
+    const follows = wait && !dryRun;
+    const before = follows
+      ? new Set((await migrationsOf(api, name, say)).map(({ metadata }) => metadata.uid))
+      : undefined;
+    try {
+      await api.put(verbPath('virtualmachines', api.namespace, name, 'migrate'), body);
+    } catch (cause) {
+      throw new CommandError(`Error migrating VirtualMachine ${messageOf(cause)}`, { cause });
+    }
+    print(`VM ${name} was scheduled to migrate`);
+    if (before === undefined) return;
+    const made = (await migrationsOf(api, name, say)).find(({ metadata }) => !before.has(metadata.uid));
+    if (made === undefined) throw new CommandError(`Cannot follow the migration of VM ${name}: it is gone already`);
+    print(arrivalLine(name, await followMigration(api, name, made.metadata.name, { clock, say })));
+  },
+});

@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { aMigration } from '#api/validation/testing/valid-objects.ts';
+import { arrivalLine, followMigration, migrationsOf, progressLine, type Migration } from '#cli/migrations.ts';
+import { notFound } from '#kube/api-error.ts';
+
+const MIB = 1024 ** 2;
+const TYPE = { group: 'kubevirt.io', plural: 'virtualmachineinstancemigrations' };
+const migration = (patch: object) => aMigration(patch) as Migration;
+const at = (status: object | undefined) => migration(status === undefined ? {} : { status });
+const copying = (done: number) => ({
+  phase: 'Running',
+  migrationProgress: {
+    migrationUid: 'm',
+    phase: 'Copying',
+    dataTotalBytes: 512 * MIB,
+    dataProcessedBytes: done * MIB,
+    bytesPerSecond: 64 * MIB,
+  },
+});
+
+const lines: Record<string, object | undefined> = {
+  'migration m1: Pending': undefined,
+  'migration m1: Pending (waiting for a place: 5 migrations are under way)': {
+    phase: 'Pending',
+    message: 'waiting for a place: 5 migrations are under way',
+  },
+  'migration m1: TargetReady': { phase: 'TargetReady' },
+  'migration m1: Running, 128.0 MiB of 512.0 MiB, 64.0 MiB/s': copying(128),
+};
+for (const [want, status] of Object.entries(lines)) test(want, () => assert.equal(progressLine(at(status)), want));
+
+test('what became of it', () => {
+  const migrationState = { sourceNode: 'node-1', targetNode: 'node-2' };
+  assert.equal(arrivalLine('db', at({ migrationState })), 'VM db has migrated from node-1 to node-2');
+  const status = { migrationState, migrationProgress: { downtimeMs: 35 } };
+  assert.equal(
+    arrivalLine('db', at(status)),
+    'VM db has migrated from node-1 to node-2; the guest stood still for 35 ms',
+  );
+});
+
+test('those of a VM are found, newest first', async () => {
+  const items = ['2026-01-01', '2026-01-03', '2026-01-02'].map((day, i) =>
+    migration({ metadata: { name: `m${i}`, creationTimestamp: `${day}T00:00:00Z` } }),
+  );
+  const asked: string[] = [];
+  const api = {
+    namespace: 'golden',
+    get: async (path: string) => {
+      asked.push(path);
+      return { items: [...items, migration({ metadata: { name: 'x' }, spec: { vmiName: 'web' } })], metadata: {} };
+    },
+  };
+  const found = await migrationsOf(api, 'db', () => {});
+  assert.deepEqual(
+    found.map(({ metadata }) => metadata.name),
+    ['m1', 'm2', 'm0'],
+  );
+  await migrationsOf(api, 'x'.repeat(64), () => {});
+  const base = '/apis/kubevirt.io/v1/namespaces/golden/virtualmachineinstancemigrations?limit=500';
+  // A name that fits into no label is looked for among all.
+  assert.deepEqual(asked, [`${base}&labelSelector=kubevirt.io%2Fvmi-name%3Ddb`, base]);
+});
+
+describe('following one', () => {
+  /** Each look a second later; the last state stays. */
+  async function follow(...states: (object | 'gone')[]) {
+    let [looks, now] = [0, 0];
+    const said: string[] = [];
+    const clock = {
+      now: () => now,
+      elapsed: () => now,
+      after(ms: number, fn: () => void) {
+        now += ms;
+        setImmediate(fn);
+        return () => {};
+      },
+    };
+    const get = async () => {
+      const state = states[Math.min(looks++, states.length - 1)]!;
+      if (state === 'gone') throw notFound(TYPE, 'm1');
+      return at(state);
+    };
+    const options = { clock, say: (line: string) => void said.push(line) };
+    try {
+      return { end: (await followMigration({ namespace: 'golden', get }, 'db', 'm1', options)).status?.phase, said };
+    } catch (error) {
+      return { end: String(error), said };
+    }
+  }
+
+  test('each phase is told of, and the progress within one now and then', async () => {
+    const running = [0, 64, 128, 192, 256, 320, 384].map(copying);
+    const { end, said } = await follow({}, { phase: 'Scheduling' }, ...running, { phase: 'Succeeded' });
+    assert.equal(end, 'Succeeded');
+    assert.deepEqual(said, [
+      'migration m1: Pending',
+      'migration m1: Scheduling',
+      'migration m1: Running, 0 B of 512.0 MiB, 64.0 MiB/s',
+      'migration m1: Running, 320.0 MiB of 512.0 MiB, 64.0 MiB/s',
+    ]);
+  });
+
+  test('one that stands still is told of once', async () => {
+    const waits = { phase: 'Pending', message: 'no node' };
+    const { said } = await follow(...Array.from({ length: 20 }, () => waits), { phase: 'Succeeded' });
+    assert.deepEqual(said, ['migration m1: Pending (no node)']);
+  });
+
+  const ends: Record<string, { state: object | 'gone'; want: string }> = {
+    'one that failed says why': {
+      state: { phase: 'Failed', message: 'm', migrationState: { failureReason: 'the guest is too busy' } },
+      want: 'CommandError: Migration m1 of VM db failed: the guest is too busy',
+    },
+    'one that failed before it began': {
+      state: { phase: 'Failed', message: 'no node fits' },
+      want: 'CommandError: Migration m1 of VM db failed: no node fits',
+    },
+    'one that somebody took away': {
+      state: 'gone',
+      want: 'CommandError: Migration m1 of VM db is gone: it was canceled',
+    },
+  };
+  for (const [name, { state, want }] of Object.entries(ends)) {
+    test(name, async () => assert.equal((await follow({}, state)).end, want));
+  }
+});

@@ -1,0 +1,147 @@
+/**
+ * VirtualMachineInstanceMigrations: makes a place for the guest at another node, tells the agents of both nodes by the
+ * status of the instance, and when they have said where the guest is, sees to it that its state, its disks and its pods
+ * are there, too. Who asks for a migration is others' business, but for nodes that are emptied (evacuation.ts).
+ */
+import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
+import { APP_LABEL, DOMAIN_ANNOTATION, LAUNCHER_APP } from '#api/names.ts';
+import {
+  VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
+  type VirtualMachineInstanceMigration,
+} from '#api/virtual-machine-instance-migration/kind.ts';
+import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import type { Informer } from '#client/informer.ts';
+import { keyOf, objectKey } from '#client/object-key.ts';
+import { claimKeysOfInstance, claimKeysOfVolume } from '#controllers/claim-keys.ts';
+import { concludeMigration } from '#controllers/migration/begin.ts';
+import { decideMigration } from '#controllers/migration/decide-migration.ts';
+import { evacuationController } from '#controllers/migration/evacuation-controller.ts';
+import {
+  ACTIVE_BY_NODE,
+  BY_UID,
+  migrationObserver,
+  nodeKey,
+  PENDING,
+  UNFINISHED_BY_INSTANCE,
+} from '#controllers/migration/observe-migration.ts';
+import { isActive, type Migration, type MigrationWorld } from '#controllers/migration/migration-world.ts';
+import type { PlaneController } from '#controllers/plane-controller.ts';
+import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, type Pod } from '#kube/core-kinds.ts';
+import { deepEqual } from '#kube/deep.ts';
+import type { Stored } from '#kube/meta.ts';
+import {
+  type ControllerDefinition,
+  defineController,
+  lookedUp,
+  source,
+  startController,
+  type Source,
+} from '#runtime/controller.ts';
+import type { ControllerParts } from '#runtime/controller-parts.ts';
+import type { EventSink } from '#runtime/events.ts';
+
+/** One at a time: two must not both take the last place, nor the same volume. */
+const CONCURRENCY = 1;
+/** Instances by the key of each claim that they name. */
+const INSTANCES_BY_CLAIM = 'claim';
+
+export const migrationController: PlaneController = {
+  account: 'migration-controller',
+  eventSource: 'migration-controller',
+  start(parts) {
+    const events = alsoToldOfInstances(parts.events, parts.informer(VIRTUAL_MACHINE_INSTANCES));
+    return [
+      startController(definition(parts), { ...parts, events }),
+      startController(evacuationController(parts), parts),
+    ];
+  },
+};
+
+function definition(parts: ControllerParts): ControllerDefinition<MigrationWorld> {
+  const { informer } = parts;
+  const migrations = informer(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
+  const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
+  vmis.addIndex(INSTANCES_BY_CLAIM, claimKeysOfInstance);
+  const observe = migrationObserver(parts);
+  const ofInstance = (key: string) => migrations.byIndex(UNFINISHED_BY_INSTANCE, key).map(objectKey);
+  const ofClaim = (key: string) => vmis.byIndex(INSTANCES_BY_CLAIM, key).map(objectKey).flatMap(ofInstance);
+  /** In the order in which they are to go. */
+  const waiting = () => migrations.byIndex(PENDING, PENDING).toSorted(oldestFirst).map(objectKey);
+
+  return defineController<MigrationWorld>({
+    name: 'migration-controller',
+    type: VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
+    concurrency: CONCURRENCY,
+    sources: [
+      source(migrations),
+      freedPlaces(migrations, waiting),
+      source(vmis, (vmi) => ofInstance(objectKey(vmi))),
+      lastWords(vmis, (uid) => migrations.byIndex(BY_UID, uid).map(objectKey)),
+      // Instances have the name of their VM.
+      source(informer(VIRTUAL_MACHINES), (vm) => ofInstance(objectKey(vm))),
+      source(informer(PODS), (pod) => instanceKeysOf(pod).flatMap(ofInstance)),
+      source(informer(PERSISTENT_VOLUMES), (volume) => claimKeysOfVolume(volume).flatMap(ofClaim)),
+      lookedUp(informer(PERSISTENT_VOLUME_CLAIMS)),
+      source(informer(NODES), ({ metadata }) =>
+        migrations.byIndex(ACTIVE_BY_NODE, nodeKey(metadata.name)).map(objectKey),
+      ),
+      source(informer(KUBEVIRTS), waiting),
+    ],
+    observe,
+    decide: decideMigration,
+    conclude: concludeMigration,
+    subject: ({ migration }) => migration,
+  });
+}
+
+/** Whenever one is over, another may begin. */
+function freedPlaces(migrations: Informer<VirtualMachineInstanceMigration>, waiting: () => string[]): Source {
+  return {
+    cache: migrations,
+    subscribe: (add) =>
+      migrations.onChange((_, { old, new: next }) => {
+        if (old === undefined || !isActive(old) || (next !== undefined && isActive(next))) return;
+        for (const key of waiting()) add(key);
+      }),
+  };
+}
+
+/** What the agent says of a migration when that is over already, as how long the guest stood still. */
+function lastWords(vmis: Informer<VirtualMachineInstance>, keysOf: (migrationUid: string) => string[]): Source {
+  return {
+    cache: vmis,
+    subscribe: (add) =>
+      vmis.onChange((_, { old, new: next }) => {
+        const progress = next?.status?.migrationProgress;
+        if (progress === undefined || deepEqual(progress, old?.status?.migrationProgress)) return;
+        for (const key of keysOf(progress.migrationUid)) add(key);
+      }),
+  };
+}
+
+function oldestFirst({ metadata: a }: Migration, { metadata: b }: Migration): number {
+  if (a.creationTimestamp !== b.creationTimestamp) return a.creationTimestamp < b.creationTimestamp ? -1 : 1;
+  return a.name < b.name ? -1 : 1;
+}
+
+/** Also of one whose owner somebody took away. */
+function instanceKeysOf({ metadata: { namespace, labels, annotations } }: Stored<Pod>): string[] {
+  const name = annotations?.[DOMAIN_ANNOTATION];
+  return labels?.[APP_LABEL] === LAUNCHER_APP && name !== undefined ? [keyOf({ namespace, name })] : [];
+}
+
+const OF_INSTANCES: ReadonlySet<string> = new Set(['PreparingTarget', 'SuccessfulMigration', 'FailedMigration']);
+
+/** Who looks at the instance is told, too, where it goes. */
+function alsoToldOfInstances(events: EventSink, vmis: Informer<VirtualMachineInstance>): EventSink {
+  return {
+    record(about, note) {
+      events.record(about, note);
+      if (about.kind !== VIRTUAL_MACHINE_INSTANCE_MIGRATIONS.kind || !OF_INSTANCES.has(note.reason)) return;
+      const { spec, metadata } = about as VirtualMachineInstanceMigration;
+      const vmi = vmis.get(keyOf({ namespace: metadata.namespace, name: spec.vmiName ?? '' }));
+      if (vmi !== undefined) events.record(vmi, note);
+    },
+  };
+}

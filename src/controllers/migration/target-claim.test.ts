@@ -1,0 +1,57 @@
+/** The claim of the target: every combination of modes gets a new one, as the seed says (M3, M4: upstream keeps it). */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { findState, stateOwnerOf } from '#api/persistent-state.ts';
+import {
+  aMigration,
+  aStateClaim,
+  aVmi,
+  aWorld,
+  VM_UID,
+  VMI_UID,
+} from '#controllers/migration/migration-world.fixture.ts';
+import { buildTargetClaim, isTargetClaimOf, targetClaimName } from '#controllers/migration/target-claim.ts';
+import type { AccessMode, PersistentVolumeClaim, VolumeMode } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+
+const made = (claim: PersistentVolumeClaim) =>
+  ({ ...claim, metadata: { ...aStateClaim('target').metadata, ...claim.metadata } }) as Stored<PersistentVolumeClaim>;
+
+describe('as the source', () => {
+  const volumeModes: VolumeMode[] = ['Filesystem', 'Block'];
+  const accessModes: AccessMode[] = ['ReadWriteOnce', 'ReadWriteMany'];
+  for (const volumeMode of volumeModes) {
+    for (const accessMode of accessModes) {
+      test(`${accessMode} ${volumeMode}`, () => {
+        const source = aStateClaim('source');
+        const spec = { ...source.spec, volumeMode, accessModes: [accessMode], volumeName: 'pv', dataSource: {} };
+        const claim = buildTargetClaim(aVmi(), { ...source, spec }, { migration: aMigration(), name: 'new' });
+        assert.deepEqual(claim.spec, { ...source.spec, volumeMode, accessModes: [accessMode] });
+        // It is nobody's state before that is decided.
+        assert.equal(findState([made(claim)], stateOwnerOf(aVmi())), undefined);
+        assert.equal(isTargetClaimOf(made(claim), aMigration()), true);
+      });
+    }
+  }
+});
+
+test('it belongs to the VM, or to an instance that stands alone', () => {
+  const options = { migration: aMigration(), name: 'new' };
+  const owner = (vmi: ReturnType<typeof aVmi>) =>
+    buildTargetClaim(vmi, aStateClaim('source'), options).metadata.ownerReferences?.map(({ uid }) => uid);
+  assert.deepEqual(owner(aVmi()), [VM_UID]);
+  assert.deepEqual(owner(aVmi({}, {}, { ownerReferences: undefined })), [VMI_UID]);
+});
+
+test('a name that is taken is not used', () => {
+  const first = targetClaimName(aVmi(), aWorld());
+  const second = targetClaimName(aVmi(), aWorld({ isTaken: (name) => name === first }));
+  assert.match(first, /^persistent-state-for-db-[0-9a-f]{5}$/);
+  assert.notEqual(second, first);
+});
+
+test('the name of a migration that is longer than a label is told by its uid', () => {
+  const migration = aMigration(undefined, { name: 'x'.repeat(200) });
+  const claim = buildTargetClaim(aVmi(), aStateClaim('source'), { migration, name: 'new' });
+  assert.equal(claim.metadata.labels?.['kubevirt.io/migrationName'], migration.metadata.uid);
+});

@@ -1,0 +1,31 @@
+/** What of the machine outlives its restarts: an element of our own, which only our own OVFs have. */
+import { quoted, type Findings } from '#formats/faults.ts';
+import type { DescribedState } from '#formats/machine.ts';
+import type { Envelope } from '#formats/ovf/envelope.ts';
+import type { OvfStorage } from '#formats/ovf/read-storage.ts';
+import { OWN } from '#formats/ovf/vocabulary.ts';
+import { attributeOf, childrenNamed } from '#lib/xml.ts';
+
+export function readState(
+  { system }: Envelope,
+  { files }: OvfStorage,
+  findings: Findings,
+): { readonly state?: DescribedState } {
+  const [element, ...others] = childrenNamed(system, 'State', OWN);
+  if (element === undefined) return {};
+  if (others.length > 0) findings.fault('the persistent state is there twice');
+  const is = (name: string) => attributeOf(element, name, OWN) === 'true';
+  const reference = attributeOf(element, 'fileRef', OWN);
+  const file = reference === undefined ? undefined : files.find(({ id }) => id === reference);
+  if (reference !== undefined && file === undefined) {
+    findings.fault(`the persistent state is in the file ${quoted(reference)}, which is not there`);
+  }
+  return {
+    state: {
+      tpm: is('tpm'),
+      efi: is('efi'),
+      ...(file !== undefined && { file: file.href }),
+      ...(file?.sizeBytes !== undefined && { sizeBytes: file.sizeBytes }),
+    },
+  };
+}

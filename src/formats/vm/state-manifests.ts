@@ -1,0 +1,44 @@
+/** The claim that the persistent state of a machine is to be put into: found by its marks when the VM starts. Pure. */
+import { STATE_LABEL, stateAnnotationOf, stateClaimName, stateKeyOf, stateSuffixOf } from '#api/persistent-state.ts';
+import type { Findings } from '#formats/faults.ts';
+import type { MachineDescription } from '#formats/machine.ts';
+import type { ManifestOptions } from '#formats/vm/to-manifests.ts';
+import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import { apiVersionOf } from '#kube/meta.ts';
+
+/** As the controller of instances makes it. */
+const SIZE = '10Mi';
+
+/** The same for the same VM: importing twice makes one. */
+export function stateClaimFor(vmName: string): string {
+  return stateClaimName(vmName, stateSuffixOf(`import of ${vmName}`));
+}
+
+export function stateManifests(
+  { state }: MachineDescription,
+  { name, namespace, storageClass }: ManifestOptions,
+  findings: Findings,
+): PersistentVolumeClaim[] {
+  if (state === undefined) return [];
+  if (state.file === undefined) {
+    findings.note('the file does not hold the persistent state of TPM and EFI: both begin anew');
+    return [];
+  }
+  return [
+    {
+      apiVersion: apiVersionOf(PERSISTENT_VOLUME_CLAIMS),
+      kind: PERSISTENT_VOLUME_CLAIMS.kind,
+      metadata: {
+        name: stateClaimFor(name),
+        namespace,
+        labels: { [STATE_LABEL]: stateKeyOf(name) },
+        annotations: { [stateAnnotationOf(name)]: 'true' },
+      },
+      spec: {
+        accessModes: ['ReadWriteOnce'],
+        ...(storageClass !== undefined && { storageClassName: storageClass }),
+        resources: { requests: { storage: SIZE } },
+      },
+    },
+  ];
+}

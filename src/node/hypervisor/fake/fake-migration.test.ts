@@ -1,0 +1,335 @@
+/** What tests can see of simulated guests that move, beyond the conformance of hypervisors. */
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+import { newUid } from '#lib/ids.ts';
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import { HypervisorError } from '../hypervisor.ts';
+import type { Incoming, MovingDisk, Outgoing, Sent } from '../migration.ts';
+import { aDefinition, aDisk } from '../testing/a-definition.ts';
+import { watchRunning } from './fake-doors.ts';
+import type { FakeHost } from './fake-host.ts';
+import { createFakeHypervisor, type FakeHypervisor } from './fake-hypervisor.ts';
+
+const EFI: DomainDefinition['firmware'] = {
+  uuid: '5d307ca9-b3ef-428c-8861-06e72d69f223',
+  loader: { type: 'efi', secureBoot: false, persistent: true },
+};
+const DEFINITION = aDefinition({ firmware: EFI, state: { directory: '/state/a' } });
+const REFUSED = new HypervisorError('told to');
+
+describe('a simulated guest that moves', () => {
+  it('takes its memory along, also what it learned on its way', async () => {
+    const scene = await aScene();
+    const { source, target, id } = scene;
+    source.host.holdSends = true;
+    source.guest(id).remember('early', '1');
+    const sending = scene.send();
+    source.guest(id).remember('late', '2');
+    source.host.finishSends();
+    await sending;
+    await scene.arrive(await source.switchOver(id));
+
+    assert.deepEqual(
+      ['early', 'late'].map((key) => target.guest(id).recall(key)),
+      ['1', '2'],
+    );
+    assert.equal(target.guest(id).recall('never'), undefined);
+  });
+
+  it('has its persistent state in the directory of the target, and only there what it keeps from then on', async () => {
+    const scene = await aScene();
+    const { source, target, id } = scene;
+    source.guest(id).keep('tpm', 'secret');
+    source.guest(id).keep('efi/BootOrder', '0001');
+    await scene.send();
+    const sent = await source.switchOver(id);
+    assert.ok(sent.nvram?.includes('BootOrder') === true && !sent.nvram.includes('tpm'));
+    assert.equal(target.host.states.of('/state/b').size, 0);
+    await scene.arrive(sent);
+    target.guest(id).keep('tpm', 'newer');
+
+    assert.deepEqual([target.guest(id).kept('tpm'), target.guest(id).kept('efi/BootOrder')], ['newer', '0001']);
+    assert.equal(source.host.states.of('/state/a').get('tpm'), 'secret');
+  });
+
+  it('does not begin anew', async () => {
+    const scene = await aScene();
+    const { source, target, id } = scene;
+    await scene.send();
+    await scene.arrive(await source.switchOver(id));
+    await target.pause(id);
+    await target.resume(id);
+    assert.equal((await target.readConsoleLog(id)).toString(), '');
+    assert.throws(() => source.guest(id).remember('a', 'b'), /a guest does nothing unless it runs/);
+  });
+
+  it('begins where it has come to, if it never did before', async () => {
+    const scene = await aScene({ paused: true });
+    const { source, target, id } = scene;
+    await scene.send();
+    await scene.arrive(await source.switchOver(id));
+    await target.resume(id);
+    assert.match((await target.readConsoleLog(id)).toString(), /^Simulated guest/);
+  });
+
+  it('forgets when it begins anew', async () => {
+    const { source, id } = await aScene();
+    source.guest(id).remember('a', '1');
+    source.guest(id).keep('b', '2');
+    await source.reset(id);
+    assert.deepEqual([source.guest(id).recall('a'), source.guest(id).kept('b')], [undefined, '2']);
+  });
+
+  it('acts at the target on the button that was pressed while it stood still', async () => {
+    const scene = await aScene();
+    const { source, target, id } = scene;
+    await scene.send();
+    await source.powerDown(id);
+    await scene.arrive(await source.switchOver(id));
+    assert.deepEqual(target.get(id)?.current, { state: 'ended', how: 'shutdown' });
+  });
+
+  it('takes what is on its disks along, of those that move', async () => {
+    const disks = ['first', 'second'].map((name, i) => aDisk(name, 2 + i, { path: `/a/${name}`, format: 'raw' }));
+    const scene = await aScene({
+      definition: { ...DEFINITION, devices: [...DEFINITION.devices, ...disks] },
+      moving: [{ deviceId: 'disk-first', bytes: 1, overlay: false }],
+    });
+    const { source, target, id } = scene;
+    const [from, to] = [textsOf(source.host), textsOf(target.host)];
+    from.set('/a/first', 'one').set('/a/second', 'two');
+    await scene.send();
+    await scene.arrive(await source.switchOver(id));
+    assert.deepEqual([...to], [['/b/first', 'one']]);
+  });
+
+  const failures: Record<string, (scene: Scene) => Promise<unknown>> = {
+    'the target is told not to receive': async ({ target, incoming }) => {
+      target.failNextReceive(REFUSED);
+      await target.receive(aDefinition(), incoming, {});
+    },
+    'the source is told to fail on the way': async ({ source, send }) => {
+      source.failNextSend(REFUSED);
+      await send();
+    },
+    'the target is told to fail when it stores': async ({ source, target, send, id }) => {
+      target.failNextStore(REFUSED);
+      await send();
+      await target.store(id, await source.switchOver(id), {});
+    },
+    'the EFI variables do not come': async ({ source, target, send, id }) => {
+      await send();
+      await source.switchOver(id);
+      await target.store(id, {}, {});
+    },
+    'nothing has come': async ({ target, id }) => target.store(id, {}, {}),
+    'it was not sent to its end': async ({ source, send, id }) => {
+      await send();
+      await source.recordMigrated(id);
+    },
+    'the target is another machine': async () => {
+      const other = await aScene({ change: { memoryKib: 32 * 1024 } });
+      await other.send();
+      await other.target.store(other.id, await other.source.switchOver(other.id), {});
+    },
+    'a disk is to come that the target does not have': async ({ target, incoming }) => {
+      const disks = [{ deviceId: 'disk-none', bytes: 1, overlay: false }];
+      await target.receive(aDefinition(), { ...incoming, disks }, {});
+    },
+  };
+  for (const [why, run] of Object.entries(failures)) {
+    it(`goes on at the source where ${why}`, async () => {
+      const scene = await aScene();
+      await assert.rejects(run(scene), HypervisorError);
+      await scene.source.takeBack(scene.id);
+      assert.deepEqual(scene.source.get(scene.id)?.current, { state: 'running' });
+      assert.deepEqual(scene.target.get(scene.id)?.current, { state: 'incoming' });
+    });
+  }
+
+  const cuts = ['sending', 'stored', 'migrated', 'committed', 'arrived', 'left'] as const;
+  for (const inFiles of [false, true]) {
+    for (const cut of cuts) {
+      it(`is found where the process of a host ${inFiles ? 'in files' : 'in memory'} ended: ${cut}`, async () => {
+        const dir = inFiles ? mkdtempSync(join(tmpdir(), 'fake-migration-')) : undefined;
+        try {
+          const scene = await aScene(dir === undefined ? {} : { dir });
+          const { id } = scene;
+          scene.source.guest(id).remember('a', '1');
+          scene.source.guest(id).keep('tpm', '2');
+          const dies = (_: string, step: string) => {
+            if (step === cut) throw new Error('killed');
+          };
+          scene.source.host.onStep = dies;
+          scene.target.host.onStep = dies;
+          await assert.rejects(scene.all(), /killed/);
+
+          const [source, target] = [await scene.reopen('source'), await scene.reopen('target')];
+          source.host.onStep = undefined;
+          target.host.onStep = undefined;
+          const hasMigrated = cut !== 'sending' && cut !== 'stored';
+          if (hasMigrated) {
+            await target.commit(id);
+            await source.leave(id);
+          } else {
+            await source.takeBack(id);
+            await target.destroy(id);
+          }
+
+          const [stays, goes] = hasMigrated ? [target, source] : [source, target];
+          assert.deepEqual(stays.get(id)?.current, { state: 'running' });
+          assert.deepEqual([stays.guest(id).recall('a'), stays.guest(id).kept('tpm')], ['1', '2']);
+          assert.equal(goes.get(id)?.current.state, 'ended');
+        } finally {
+          if (dir !== undefined) rmSync(dir, { recursive: true });
+        }
+      });
+    }
+  }
+
+  it('goes on by itself where the target had committed', async () => {
+    const scene = await aScene();
+    scene.target.host.onStep = (_, step) => {
+      if (step === 'committed') throw new Error('killed');
+    };
+    await assert.rejects(scene.all(), /killed/);
+    assert.deepEqual(scene.target.get(scene.id)?.current, { state: 'incoming' });
+
+    const target = await scene.reopen('target');
+
+    assert.deepEqual(target.get(scene.id)?.current, { state: 'running' });
+    assert.equal(target.get(scene.id)?.migration?.step, 'arrived');
+  });
+
+  it('is the target’s for good once it is committed, also where it had died', async () => {
+    const scene = await aScene();
+    const { source, target, id } = scene;
+    await scene.send();
+    await target.store(id, await source.switchOver(id), {});
+    await source.recordMigrated(id);
+    target.guest(id).crash('killed');
+    await assert.rejects(target.commit(id), HypervisorError);
+    assert.equal(target.get(id)?.migration?.step, 'committed');
+    assert.equal(target.get(id)?.current.state, 'ended');
+  });
+
+  it('fails loudly where a guest would run on both hosts', async () => {
+    const scene = await aScene();
+    const { source, target, id } = scene;
+    await scene.send();
+    await target.store(id, await source.switchOver(id), {});
+    await source.takeBack(id);
+    await assert.rejects(target.commit(id), /a guest runs on two hosts at the same time/);
+  });
+
+  it('leaves no door behind, and closes those that nobody knows', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'fake-migration-'));
+    const doors = join(dir, 'target', 'doors');
+    try {
+      const scene = await aScene({ dir });
+      assert.equal(readdirSync(doors).length, 1);
+      mkdirSync(join(doors, 'door-bcdfghjklmnpqrst'));
+      const target = await scene.reopen('target');
+      assert.equal(readdirSync(doors).length, 1);
+      await target.destroy(scene.id);
+      assert.equal(readdirSync(doors).length, 0);
+    } finally {
+      rmSync(dir, { recursive: true });
+    }
+  });
+
+  it('goes through no door that a host did not make', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'fake-migration-'));
+    try {
+      const scene = await aScene();
+      const { source, id, outgoing } = scene;
+      const forged: Outgoing = { ...outgoing, door: { memory: dir } };
+      await assert.rejects(source.send(id, forged, { signal: new AbortController().signal }), HypervisorError);
+      assert.ok(existsSync(dir));
+      assert.deepEqual(readdirSync(dir), []);
+    } finally {
+      rmSync(dir, { recursive: true });
+    }
+  });
+});
+
+it('who runs behind a door is told by the hosts on both sides', () => {
+  const door = newUid();
+  watchRunning(door, 'a', true);
+  watchRunning(door, 'a', true);
+  watchRunning(door, 'b', false);
+  assert.throws(() => watchRunning(door, 'b', true));
+  watchRunning(door, 'a', false);
+  watchRunning(door, 'b', true);
+  assert.throws(() => watchRunning(door, 'a', true));
+});
+
+interface SceneOptions {
+  readonly definition?: DomainDefinition;
+  /** What the target makes of it. */
+  readonly change?: Partial<DomainDefinition>;
+  readonly moving?: readonly MovingDisk[];
+  readonly dir?: string;
+  readonly paused?: boolean;
+}
+
+type Scene = Awaited<ReturnType<typeof aScene>>;
+
+/** A guest that runs at the source and is awaited at the target. */
+async function aScene({ definition = DEFINITION, change, moving = [], dir, paused = false }: SceneOptions = {}) {
+  const own = { ...definition, id: newUid() };
+  const { id } = own;
+  const opened = { source: await open(dir && join(dir, 'source')), target: await open(dir && join(dir, 'target')) };
+  const { source, target } = opened;
+  await source.create(own, { paused });
+  const reach: Incoming['reach'] = { is: 'network', host: '127.0.0.1' };
+  const incoming: Incoming = { uid: newUid(), peer: 'a', startedAtMs: 0, paused, disks: moving, reach };
+  const door = await target.receive({ ...retargeted(own), ...change }, incoming, {});
+  const outgoing: Outgoing = {
+    ...{ uid: incoming.uid, peer: 'b', door, disks: moving },
+    ...{ bytesPerSecond: 0, autoConverge: false },
+  };
+  const send = () => source.send(id, outgoing, { signal: new AbortController().signal });
+  const arrive = async (sent: Sent) => {
+    await target.store(id, sent, {});
+    await source.recordMigrated(id);
+    await target.commit(id);
+    await source.leave(id);
+  };
+  return {
+    ...{ source, target, id, incoming, outgoing, send, arrive },
+    async all() {
+      await send();
+      await arrive(await source.switchOver(id));
+    },
+    /** Over the same files, or the same memory. */
+    reopen: (which: 'source' | 'target') =>
+      open(dir && join(dir, which), dir === undefined ? opened[which].host : undefined),
+  };
+}
+
+async function open(dir: string | undefined, host?: FakeHost): Promise<FakeHypervisor> {
+  const place = { ...(dir !== undefined && { dir }), ...(host !== undefined && { host }) };
+  const hypervisor = createFakeHypervisor({ clock: new FakeClock(), ...place });
+  await hypervisor.adopt();
+  return hypervisor;
+}
+
+function retargeted(definition: DomainDefinition): DomainDefinition {
+  const devices = definition.devices.map((device) =>
+    device.type === 'disk' && device.source !== undefined
+      ? { ...device, source: { ...device.source, path: device.source.path.replace('/a/', '/b/') } }
+      : device,
+  );
+  return { ...definition, devices, state: { directory: '/state/b' } };
+}
+
+function textsOf(host: FakeHost): Map<string, string> {
+  const texts = new Map<string, string>();
+  host.disks = { readDisk: (path) => texts.get(path), writeDisk: (path, text) => void texts.set(path, text) };
+  return texts;
+}

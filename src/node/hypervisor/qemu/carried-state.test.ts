@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import { aDefinition } from '../testing/a-definition.ts';
+import { emptyTpm, readKeptNvram, syncFile, syncKeptState, writeKeptNvram } from './carried-state.ts';
+
+const timeout = 10_000;
+
+test('EFI variables are written over those that are there, in the same file', { timeout }, () =>
+  withState(async ({ directory, definition }) => {
+    const path = join(directory, 'nvram.fd');
+    const before = await stat(path);
+    await writeKeptNvram(definition, Buffer.alloc(4096, 7));
+    assert.ok((await readFile(path)).equals(Buffer.alloc(4096, 7)));
+    assert.equal((await stat(path)).ino, before.ino);
+    assert.ok((await readKeptNvram(definition))?.equals(Buffer.alloc(4096, 7)));
+  }),
+);
+
+test('EFI variables that do not fit, or did not come, change nothing', { timeout }, () =>
+  withState(async ({ directory, definition }) => {
+    await assert.rejects(writeKeptNvram(definition, Buffer.alloc(4097)), /have 4097 bytes; expected 4096/);
+    await assert.rejects(writeKeptNvram(definition, undefined), /did not come along/);
+    assert.ok((await readFile(join(directory, 'nvram.fd'))).equals(Buffer.alloc(4096)));
+  }),
+);
+
+test('EFI variables of no outliving guest are neither read nor written', { timeout }, async () => {
+  const plain = aDefinition({ state: { directory: '/nowhere' } });
+  assert.equal(await readKeptNvram(plain), undefined);
+  await writeKeptNvram(plain, undefined);
+});
+
+test('a link in the place of EFI variables leads nowhere', { timeout }, () =>
+  withState(async ({ directory, definition }) => {
+    const [path, other] = [join(directory, 'nvram.fd'), join(directory, 'other')];
+    await writeFile(other, Buffer.alloc(4096));
+    await rm(path);
+    await symlink(other, path);
+    await assert.rejects(writeKeptNvram(definition, Buffer.alloc(4096, 1)), { code: 'ELOOP' });
+    await assert.rejects(readKeptNvram(definition), { code: 'ELOOP' });
+    assert.ok((await readFile(other)).equals(Buffer.alloc(4096)));
+  }),
+);
+
+test('a TPM begins without what an earlier try left', { timeout }, () =>
+  withState(async ({ directory, definition }) => {
+    const tpm = join(directory, 'tpm');
+    await syncKeptState(definition);
+    await emptyTpm(tpm);
+    assert.deepEqual(await readdir(tpm), []);
+    await syncKeptState(definition);
+  }),
+);
+
+test('a file that was replaced meanwhile is no fault', { timeout }, () => syncFile('/nowhere/at/all'));
+
+async function withState(
+  run: (at: { directory: string; definition: DomainDefinition }) => Promise<void>,
+): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), 'selfsame-carried-'));
+  try {
+    await writeFile(join(directory, 'nvram.fd'), Buffer.alloc(4096));
+    await mkdir(join(directory, 'tpm', 'sub'), { recursive: true });
+    await writeFile(join(directory, 'tpm', 'tpm2-00.permall'), 'x');
+    const plain = aDefinition({ state: { directory } });
+    const definition: DomainDefinition = {
+      ...plain,
+      firmware: { ...plain.firmware, loader: { type: 'efi', secureBoot: false, persistent: true } },
+      devices: [...plain.devices, { type: 'tpm', id: 'tpm0', model: 'crb', persistent: true }],
+    };
+    await run({ directory, definition });
+  } finally {
+    await rm(directory, { recursive: true });
+  }
+}

@@ -1,0 +1,176 @@
+/**
+ * The way from the source's QEMU to the target's: where it is, how it is told, and the key to it.
+ *
+ *   unix:<absolute path>     both QEMUs run as the same user, and nobody else may enter the target's run directory
+ *   tcp:<host>:<port>        TLS with a key that is made for this one migration and known to both ends alone
+ */
+import { getDiffieHellman } from 'node:crypto';
+import { link, mkdir, open, realpath, rm } from 'node:fs/promises';
+import { basename, dirname, join, relative } from 'node:path';
+import { newUid } from '#lib/ids.ts';
+import { HypervisorError } from '../hypervisor.ts';
+import type { DomainDir } from './domain-dir.ts';
+import type { User } from './process.ts';
+import { unlessLost } from './copy-jobs.ts';
+import type { QmpClient } from './qmp.ts';
+import { directoriesBetween, isOpen } from './reach-file.ts';
+
+export type DoorAddress =
+  | { readonly type: 'unix'; readonly path: string }
+  | { readonly type: 'inet'; readonly host: string; readonly port: string };
+
+const FIRST_PORT = 49_152;
+const PORTS = 256;
+/** What the kernel takes, without the byte that ends it. */
+const MAX_SOCKET_PATH_BYTES = 107;
+const KEY_FILE = 'keys.psk';
+const GROUP_FILE = 'dh-params.pem';
+const KEY_USER = 'qemu';
+const KEY_OBJECT = 'migration-key';
+const SECRET = /^[0-9a-f]{64}$/;
+
+export function doorText(address: DoorAddress): string {
+  return address.type === 'unix' ? `unix:${address.path}` : `tcp:${hostText(address.host)}:${address.port}`;
+}
+
+/** Throws for what is none. */
+export function parseDoor(text: string): DoorAddress {
+  const [, path] = /^unix:(\/[^\0]+)$/.exec(text) ?? [];
+  if (path !== undefined) return { type: 'unix', path };
+  const [, v6, host, port] = /^tcp:(?:\[([0-9A-Fa-f:.%\w]+)\]|([\w.-]+)):(\d{1,5})$/.exec(text) ?? [];
+  const name = v6 ?? host;
+  if (name === undefined || port === undefined) {
+    throw new HypervisorError(`${JSON.stringify(text)} is no way to another QEMU`, { permanent: true });
+  }
+  return { type: 'inet', host: name, port };
+}
+
+function hostText(host: string): string {
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+/** Enough that nobody guesses it. */
+export function newSecret(): string {
+  return `${newUid()}${newUid()}`.replaceAll('-', '');
+}
+
+/** Gives QEMU its end of the key; the object's name. What an earlier migration left is replaced. */
+export async function addKey(
+  qmp: QmpClient,
+  secret: string,
+  { dir, user, endpoint }: { dir: DomainDir; user: User | undefined; endpoint: 'client' | 'server' },
+): Promise<string> {
+  if (!SECRET.test(secret)) throw new HypervisorError('the key is no key of ours', { permanent: true });
+  await dropKey(qmp, dir);
+  await writeKey(dir, secret, user);
+  try {
+    await qmp.execute('object-add', {
+      'qom-type': 'tls-creds-psk',
+      id: KEY_OBJECT,
+      dir: relative(dir.run, dir.key),
+      endpoint,
+      ...(endpoint === 'client' && { username: KEY_USER }),
+    });
+  } finally {
+    // Who listens looks it up for each that comes.
+    if (endpoint === 'client') await removeKey(dir);
+  }
+  return KEY_OBJECT;
+}
+
+/** Fine where there is none. */
+export async function dropKey(qmp: QmpClient, dir: DomainDir): Promise<void> {
+  await qmp.execute('object-del', { id: KEY_OBJECT }).catch(unlessLost);
+  await removeKey(dir);
+}
+
+async function removeKey(dir: DomainDir): Promise<void> {
+  await rm(dir.key, { recursive: true, force: true });
+}
+
+/** Beside run/: in there, whoever has taken QEMU over could make us write elsewhere. */
+async function writeKey(dir: DomainDir, secret: string, user: User | undefined): Promise<void> {
+  await mkdir(dir.key, { mode: 0o711 });
+  for (const [name, text] of [
+    [KEY_FILE, `${KEY_USER}:${secret}\n`],
+    [GROUP_FILE, groupText()],
+  ] as const) {
+    const file = await open(join(dir.key, name), 'wx', 0o600);
+    try {
+      await file.writeFile(text);
+      if (user !== undefined) await file.chown(user.uid, user.gid);
+    } finally {
+      await file.close();
+    }
+  }
+}
+
+/** A group for the exchange of keys that everybody knows: without one, QEMU looks for primes, which takes seconds. */
+function groupText(): string {
+  const prime = getDiffieHellman('modp14').getPrime();
+  const integer = Buffer.concat([Buffer.from([0x02, 0x82, 0x01, 0x01, 0x00]), prime]);
+  const both = Buffer.concat([integer, Buffer.from([0x02, 0x01, 0x02])]);
+  const header = Buffer.from([0x30, 0x82, both.length >> 8, both.length & 0xff]);
+  const lines =
+    Buffer.concat([header, both])
+      .toString('base64')
+      .match(/.{1,64}/g) ?? [];
+  return ['-----BEGIN DH PARAMETERS-----', ...lines, '-----END DH PARAMETERS-----', ''].join('\n');
+}
+
+/** Listens at the first port that is free. `listen` rejects where it is taken. */
+export async function atFreePort(
+  host: string,
+  listen: (address: DoorAddress) => Promise<unknown>,
+): Promise<DoorAddress> {
+  for (let i = 0; i < PORTS; i++) {
+    const address: DoorAddress = { type: 'inet', host, port: String(FIRST_PORT + i) };
+    try {
+      await listen(address);
+      return address;
+    } catch (error) {
+      if (!/in use|available port/i.test((error as Error).message)) throw error;
+    }
+  }
+  throw new HypervisorError(`no port from ${FIRST_PORT} to ${FIRST_PORT + PORTS - 1} is free on ${host}`);
+}
+
+/**
+ * The address as the source's QEMU is to be told it: relative to its working directory, because socket paths are short
+ * and it may not enter all directories from the root down. Where no way is open to it, the socket gets a second name in
+ * its working directory.
+ */
+export async function fromHere(
+  address: DoorAddress,
+  { dir, user }: { dir: DomainDir; user: User | undefined },
+): Promise<DoorAddress> {
+  if (address.type === 'inet') return address;
+  const run = await realpath(dir.run);
+  const there = join(await realpath(dirname(address.path)), basename(address.path));
+  for (const [path, from] of [
+    [relative(run, there), run],
+    [there, '/'],
+  ] as const) {
+    const fits = Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES;
+    if (fits && (user === undefined || (await isOpen(directoriesBetween(from, there), user)))) {
+      return { type: 'unix', path };
+    }
+  }
+  const name = secondName(address);
+  await rm(join(dir.run, name), { force: true });
+  await link(there, join(dir.run, name)).catch((cause: unknown) => {
+    throw new HypervisorError(`the user of guests cannot reach "${address.path}"`, { cause });
+  });
+  return { type: 'unix', path: name };
+}
+
+/** Takes second names away again. Fine where there are none. */
+export async function forgetDoors(dir: DomainDir, addresses: readonly DoorAddress[]): Promise<void> {
+  for (const address of addresses) {
+    if (address.type === 'unix') await rm(join(dir.run, secondName(address)), { force: true });
+  }
+}
+
+function secondName({ path }: { path: string }): string {
+  return `to-${basename(path)}`;
+}

@@ -1,0 +1,299 @@
+/** Steps of a migration that go wrong, with a QEMU that only keeps its books. Real ones are in test/e2e/hypervisor-qemu-migration.test.ts. */
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+import type { Outgoing } from '../migration.ts';
+import { aDefinition } from '../testing/a-definition.ts';
+import { mirrorName } from './arguments/block-nodes.ts';
+import { DomainDir } from './domain-dir.ts';
+import { GuestMigration } from './guest-migration.ts';
+import type { MigrationRecord } from './migration-record.ts';
+import { bookMonitor, type Command } from './testing/book-monitor.ts';
+import { untilWith } from './testing/until.ts';
+
+const DISKS = [{ deviceId: 'disk-a', bytes: 4096, overlay: false }];
+const base = { uid: 'u', peer: 'other', disks: DISKS, goesOn: true };
+const SENDING: MigrationRecord = { ...base, role: 'source', step: 'sending' };
+const MIGRATED: MigrationRecord = { ...base, role: 'source', step: 'migrated' };
+const STORED: MigrationRecord = { ...base, role: 'target', step: 'stored' };
+const OUTGOING: Outgoing = {
+  ...{ uid: 'u', peer: 'other', disks: DISKS, bytesPerSecond: 0, autoConverge: false },
+  door: { memory: 'tcp:10.0.0.1:49152', disks: 'tcp:10.0.0.1:49153' },
+};
+const { signal } = new AbortController();
+
+class BookQemu {
+  status = 'running';
+  migrate: { status?: string; 'error-desc'?: string } = {};
+  readonly jobs = new Map<string, { id: string; status: string; error?: string }>();
+  readonly nodes = new Set<string>();
+  /** What happened, in order: commands that change something, and records that were written. */
+  readonly done: string[] = [];
+
+  answer({ execute, arguments: args = {} }: Command): unknown {
+    if (!execute.startsWith('query-') && execute !== 'qmp_capabilities') this.done.push(execute);
+    switch (execute) {
+      case 'query-status':
+        return { status: this.status };
+      case 'query-migrate':
+        return this.migrate;
+      case 'query-jobs':
+        return [...this.jobs.values()].map((job) => ({ ...job, 'current-progress': 1, 'total-progress': 2 }));
+      case 'query-named-block-nodes':
+        return [...this.nodes].map((name) => ({ 'node-name': name }));
+      case 'object-del':
+        return new Error('not found');
+      case 'blockdev-add':
+        this.nodes.add(String(args['node-name']));
+        return {};
+      case 'blockdev-del':
+        this.nodes.delete(String(args['node-name']));
+        return {};
+      case 'blockdev-mirror':
+        this.jobs.set(String(args['job-id']), { id: String(args['job-id']), status: 'ready' });
+        return {};
+      case 'block-job-cancel':
+        this.jobs.set(String(args['device']), { id: String(args['device']), status: 'concluded' });
+        return {};
+      case 'job-dismiss':
+        this.jobs.delete(String(args['id']));
+        return {};
+      case 'migrate':
+        this.migrate = { status: 'active' };
+        return {};
+      case 'migrate_cancel':
+        this.migrate = { status: 'cancelled' };
+        if (this.status === 'finish-migrate') this.status = 'running';
+        return {};
+      case 'migrate-continue':
+        this.migrate = { status: 'completed' };
+        this.status = 'postmigrate';
+        return {};
+      case 'cont':
+        this.status = 'running';
+        return {};
+      default:
+        return {};
+    }
+  }
+}
+
+interface Scene {
+  readonly qemu: BookQemu;
+  readonly migration: GuestMigration;
+  readonly books: { record: MigrationRecord | undefined; unwritable: boolean; changing: boolean };
+  /** The step that is written down. */
+  step(): string | undefined;
+  event(name: string): void;
+  until(isSo: () => boolean): Promise<void>;
+}
+
+async function scene(record: MigrationRecord | undefined, run: (scene: Scene) => Promise<void>): Promise<void> {
+  const root = await mkdtemp(join(tmpdir(), 'selfsame-move-'));
+  const [clock, qemu, dir] = [new FakeClock(), new BookQemu(), new DomainDir(root, 'a-uid')];
+  await mkdir(dir.run, { recursive: true });
+  const qmp = await bookMonitor(clock, (command) => qemu.answer(command));
+  const books = { record, unwritable: false, changing: false };
+  const migration = new GuestMigration({
+    ...{ clock, dir, user: undefined },
+    files: { pathOf: async (_name, path) => path, forget: async () => undefined },
+    definition: () => aDefinition(),
+    record: () => books.record,
+    write: async (next) => {
+      books.record = next;
+      if (books.unwritable) throw new Error('no space left');
+      qemu.done.push(`write ${next.step}`);
+    },
+    assume: (next) => void (books.record = next),
+    ask: (_verb, work) => work(qmp),
+    hasEnded: () => qemu.status === 'ended',
+    isChanging: () => books.changing,
+    refresh: async () => undefined,
+    quit: async () => void qemu.done.push('quit'),
+  });
+  try {
+    const event = (name: string) => migration.heard({ name, data: {} });
+    await run({ qemu, migration, books, step: () => books.record?.step, event, until: untilWith(clock) });
+  } finally {
+    qmp.close();
+    await rm(root, { recursive: true });
+  }
+}
+
+const takenBack: Record<string, { migrate: string | undefined; status: string; cancels: boolean; resumes: boolean }> = {
+  'nothing was sent yet': { migrate: undefined, status: 'running', cancels: false, resumes: false },
+  'it is being connected': { migrate: 'setup', status: 'running', cancels: true, resumes: false },
+  'memory is being sent': { migrate: 'active', status: 'running', cancels: true, resumes: false },
+  'it stands still': { migrate: 'pre-switchover', status: 'finish-migrate', cancels: true, resumes: false },
+  'the last of it is being sent': { migrate: 'device', status: 'finish-migrate', cancels: true, resumes: false },
+  'all was sent': { migrate: 'completed', status: 'postmigrate', cancels: false, resumes: true },
+  'it has failed': { migrate: 'failed', status: 'running', cancels: false, resumes: false },
+  'it has failed at last': { migrate: 'failed', status: 'postmigrate', cancels: false, resumes: true },
+  'it is given up already': { migrate: 'cancelled', status: 'running', cancels: false, resumes: false },
+};
+
+for (const [moment, { migrate, status, cancels, resumes }] of Object.entries(takenBack)) {
+  test(`a guest is taken back: ${moment}`, () =>
+    scene(SENDING, async ({ qemu, migration, step }) => {
+      Object.assign(qemu, { status, migrate: migrate === undefined ? {} : { status: migrate } });
+      const name = mirrorName('disk-a');
+      qemu.jobs.set(name, { id: name, status: 'running' });
+      qemu.nodes.add(name).add('fmt-a');
+
+      await migration.takeBack();
+
+      assert.deepEqual([qemu.done.includes('migrate_cancel'), qemu.done.includes('cont')], [cancels, resumes]);
+      assert.deepEqual([qemu.status, [...qemu.jobs], [...qemu.nodes], step()], ['running', [], ['fmt-a'], 'aborted']);
+    }));
+}
+
+test('a guest that its owner paused stays so when it is taken back', () =>
+  scene({ ...SENDING, goesOn: false }, async ({ qemu, migration, step }) => {
+    Object.assign(qemu, { status: 'postmigrate', migrate: { status: 'completed' } });
+    await migration.takeBack();
+    assert.deepEqual([qemu.done.includes('cont'), step()], [false, 'aborted']);
+  }));
+
+test('a guest that has ended is taken back in the books alone', () =>
+  scene(SENDING, async ({ qemu, migration, step }) => {
+    qemu.status = 'ended';
+    await migration.takeBack();
+    assert.deepEqual([qemu.done, step()], [['write aborted'], 'aborted']);
+  }));
+
+test('a guest that has gone is not taken back', () =>
+  scene(MIGRATED, async ({ qemu, migration }) => {
+    await assert.rejects(migration.takeBack(), /it is migrated, as source; expected sending or aborted/);
+    assert.deepEqual(qemu.done, []);
+  }));
+
+test('where nobody knows whether it was given away, that it was not is on disk before the guest goes on', () =>
+  scene(SENDING, async ({ qemu, migration, books, step }) => {
+    qemu.jobs.set(mirrorName('disk-a'), { id: mirrorName('disk-a'), status: 'ready' });
+    await migration.switchOver();
+    qemu.done.length = 0;
+    books.unwritable = true;
+    await assert.rejects(migration.recordMigrated(), /no space left/);
+    assert.equal(step(), 'sending');
+    await assert.rejects(migration.takeBack(), /no space left/);
+    assert.deepEqual(qemu.done, [], 'it does not go on before');
+
+    books.unwritable = false;
+    await migration.takeBack();
+
+    assert.deepEqual([qemu.done[0], qemu.done.at(-1), step()], ['write aborted', 'cont', 'aborted']);
+  }));
+
+test('a guest of which this process has not sent all is not given away', () =>
+  scene(SENDING, async ({ qemu, migration }) => {
+    Object.assign(qemu, { status: 'postmigrate', migrate: { status: 'completed' } });
+    await assert.rejects(migration.recordMigrated(), /not all of it was sent/);
+    assert.deepEqual(qemu.done, []);
+  }));
+
+test('what keeps a guest from being sent is said, and nothing is written down', async () => {
+  for (const [record, changing, want] of [
+    [SENDING, false, /it is moving to node "other"/],
+    [STORED, false, /it has not arrived/],
+    [undefined, true, /being copied/],
+  ] as const) {
+    await scene(record, async ({ qemu, migration, books }) => {
+      books.changing = changing;
+      await assert.rejects(migration.send(OUTGOING, { signal }), want);
+      assert.deepEqual([qemu.done, books.record], [[], record]);
+    });
+  }
+});
+
+test('a guest is sent after that is written down, disks before memory, and switched over', () =>
+  scene(undefined, async ({ qemu, migration, step, event, until }) => {
+    const sending = migration.send(OUTGOING, { signal });
+    await until(() => qemu.done.includes('migrate'));
+    Object.assign(qemu, { status: 'finish-migrate', migrate: { status: 'pre-switchover' } });
+    event('MIGRATION');
+    await sending;
+    const begun = ['write sending', 'migrate-set-capabilities', 'migrate-set-parameters'];
+    assert.deepEqual(qemu.done, [...begun, 'blockdev-add', 'blockdev-mirror', 'migrate']);
+    qemu.done.length = 0;
+
+    assert.deepEqual(await migration.switchOver(), {});
+
+    assert.deepEqual(qemu.done, ['block-job-cancel', 'job-dismiss', 'blockdev-del', 'migrate-continue']);
+    await migration.recordMigrated();
+    await migration.leave();
+    assert.deepEqual([qemu.done.slice(-3), step()], [['write migrated', 'quit', 'write left'], 'left']);
+  }));
+
+test('QEMU’s words for what went wrong are told', () =>
+  scene(undefined, async ({ qemu, migration, step, until }) => {
+    const sending = assert.rejects(migration.send(OUTGOING, { signal }), /the migration has failed: no route to host/);
+    await until(() => qemu.done.includes('migrate'));
+    qemu.migrate = { status: 'failed', 'error-desc': 'no route to host' };
+    await until(settled(sending));
+    await sending;
+    assert.equal(step(), 'sending');
+  }));
+
+test('a disk that cannot be sent ends it, also when memory is on its way', () =>
+  scene(undefined, async ({ qemu, migration, until }) => {
+    const sending = assert.rejects(migration.send(OUTGOING, { signal }), /disk "disk-a" cannot be sent: Input\/output/);
+    await until(() => qemu.done.includes('migrate'));
+    const name = mirrorName('disk-a');
+    qemu.jobs.set(name, { id: name, status: 'concluded', error: 'Input/output error' });
+    await until(settled(sending));
+    await sending;
+  }));
+
+test('nothing is switched over where a disk has not been sent', () =>
+  scene(SENDING, async ({ qemu, migration }) => {
+    const name = mirrorName('disk-a');
+    qemu.jobs.set(name, { id: name, status: 'running' });
+    await assert.rejects(migration.switchOver(), /a disk has not been sent yet/);
+    qemu.jobs.clear();
+    await assert.rejects(migration.switchOver(), /its job is gone/);
+    assert.deepEqual(qemu.done, []);
+  }));
+
+test('a guest goes on only after it is written down that it is ours', () =>
+  scene(STORED, async ({ qemu, migration, books, step }) => {
+    books.unwritable = true;
+    await assert.rejects(migration.commit(), /no space left/);
+    assert.deepEqual(qemu.done, []);
+    books.unwritable = false;
+    await migration.commit();
+    assert.deepEqual([qemu.done, step()], [['write committed', 'cont', 'object-del', 'write arrived'], 'arrived']);
+    await migration.commit();
+    assert.equal(qemu.done.length, 4);
+  }));
+
+test('what was decided before a restart is done after it, and nothing else', async () => {
+  const cases: [MigrationRecord | undefined, status: string, want: string[]][] = [
+    [undefined, 'running', []],
+    [SENDING, 'postmigrate', []],
+    [MIGRATED, 'postmigrate', []],
+    [STORED, 'paused', []],
+    [{ ...base, role: 'target', step: 'committed' }, 'paused', ['cont', 'object-del', 'write arrived']],
+    [{ ...base, role: 'target', step: 'committed', goesOn: false }, 'paused', ['object-del', 'write arrived']],
+    [{ ...base, role: 'source', step: 'aborted' }, 'postmigrate', ['cont']],
+    [{ ...base, role: 'source', step: 'aborted' }, 'paused', []],
+    [{ ...base, role: 'source', step: 'aborted', goesOn: false }, 'postmigrate', []],
+  ];
+  for (const [record, status, want] of cases) {
+    await scene(record, async ({ qemu, migration }) => {
+      qemu.status = status;
+      await migration.settle();
+      assert.deepEqual(qemu.done, want, JSON.stringify(record));
+    });
+  }
+});
+
+/** Whether it is over, whichever way. */
+function settled(work: Promise<unknown>): () => boolean {
+  let over = false;
+  const end = () => void (over = true);
+  work.then(end, end);
+  return () => over;
+}

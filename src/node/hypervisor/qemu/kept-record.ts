@@ -1,0 +1,34 @@
+/** The record of one domain as it is now, in memory and in domain.json. */
+import type { DomainDir } from './domain-dir.ts';
+import type { DomainRecord, StartedProcesses } from './domain-record.ts';
+
+export type StartedRecord = DomainRecord & { readonly started: StartedProcesses };
+export type RecordChange = Partial<Pick<DomainRecord, 'ended' | 'copies' | 'definition' | 'migration'>>;
+
+export class KeptRecord {
+  readonly #dir: DomainDir;
+  #now: StartedRecord;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(dir: DomainDir, record: StartedRecord) {
+    this.#dir = dir;
+    this.#now = record;
+  }
+
+  get now(): StartedRecord {
+    return this.#now;
+  }
+
+  /** One after the other, each time all of it: whatever the order, nothing is lost. On disk when it resolves. */
+  write(change: RecordChange): Promise<void> {
+    this.assume(change);
+    const written = this.#writing.then(() => this.#dir.writeRecord(this.#now, { durable: true }));
+    this.#writing = written.catch(() => undefined);
+    return written;
+  }
+
+  /** In memory only. */
+  assume(change: RecordChange): void {
+    this.#now = { ...this.#now, ...change };
+  }
+}

@@ -1,0 +1,145 @@
+/**
+ * The source's half of a migration, as QEMU does it. Disks are sent first, because they are large; then memory, round
+ * after round, until little is left; then the guest stands still (pre-switchover) and waits for us.
+ */
+import { HypervisorError } from '../hypervisor.ts';
+import type { MovingDisk, Outgoing, SendProgress } from '../migration.ts';
+import { whenRung, type Waiting } from './bell.ts';
+import { readJobs, type JobInfo } from './copy-jobs.ts';
+import { addKey, doorText, forgetDoors, fromHere, parseDoor, type DoorAddress } from './door.ts';
+import type { DomainDir } from './domain-dir.ts';
+import { isMirrorName } from './arguments/block-nodes.ts';
+import { checkMigrate, readMigrate, untilCompleted, type MigrateInfo } from './migrate-status.ts';
+import { areReady, finishMirrors, startMirrors } from './mirror.ts';
+import type { User } from './process.ts';
+import type { QmpClient } from './qmp.ts';
+import type { FileReach } from './reach-file.ts';
+
+const PROGRESS_MS = 500;
+const LAST_OF_IT_MS = 60_000;
+const DOWNTIME_MS = 300;
+/** How long one may take is for the caller to say, with its signal. */
+const NO_LIMIT_MS = Number.POSITIVE_INFINITY;
+const BYTES_OF_MEGABIT = 125_000;
+
+export interface MovingContext extends Waiting {
+  readonly dir: DomainDir;
+  readonly user: User | undefined;
+  readonly files: FileReach;
+}
+
+export interface SendOptions {
+  readonly signal: AbortSignal;
+  readonly onProgress?: (progress: SendProgress) => void;
+}
+
+/** Until the guest stands still. A failure leaves everything to take-back.ts. */
+export async function sendGuest(
+  qmp: QmpClient,
+  context: MovingContext,
+  { door, disks, bytesPerSecond, autoConverge }: Outgoing,
+  options: SendOptions,
+): Promise<void> {
+  const { signal } = options;
+  const [memory, nbd] = [parseDoor(door.memory), door.disks === undefined ? undefined : parseDoor(door.disks)];
+  const tlsCreds =
+    door.secret === undefined ? undefined : await addKey(qmp, door.secret, { ...context, endpoint: 'client' });
+  await prepareToSend(qmp, { tlsCreds, bytesPerSecond, autoConverge });
+  if (disks.length > 0) {
+    if (nbd === undefined) throw new HypervisorError('the other side takes no disks');
+    const server = await fromHere(nbd, context);
+    await startMirrors(qmp, disks, { server, tlsCreds }, { bytesPerSecond });
+    await follow(qmp, context, disks, options, ({ jobs }) => areReady(jobs, disks));
+  }
+  signal.throwIfAborted();
+  await qmp.execute('migrate', { uri: doorText(await fromHere(memory, context)) });
+  await follow(qmp, context, disks, options, ({ info, jobs }) => {
+    checkMigrate(info);
+    areReady(jobs, disks);
+    return info.status === 'pre-switchover';
+  });
+}
+
+/** After sendGuest: all has been sent when it resolves. */
+export async function switchOver(qmp: QmpClient, context: MovingContext, disks: readonly MovingDisk[]): Promise<void> {
+  await finishMirrors(qmp, context, disks);
+  await qmp.execute('migrate-continue', { state: 'pre-switchover' });
+  await untilCompleted(qmp, context, { timeoutMs: LAST_OF_IT_MS });
+}
+
+export async function forgetDoor(dir: DomainDir, door: readonly (string | undefined)[]): Promise<void> {
+  await forgetDoors(
+    dir,
+    door.flatMap((text): DoorAddress[] => (text === undefined ? [] : [parseDoor(text)])),
+  );
+}
+
+/** Everything is said each time: QEMU keeps what an earlier migration was told. */
+async function prepareToSend(
+  qmp: QmpClient,
+  {
+    tlsCreds,
+    bytesPerSecond,
+    autoConverge,
+  }: Pick<Outgoing, 'bytesPerSecond' | 'autoConverge'> & {
+    tlsCreds: string | undefined;
+  },
+): Promise<void> {
+  const capabilities = {
+    events: true,
+    'late-block-activate': true,
+    'pause-before-switchover': true,
+    'auto-converge': autoConverge,
+  };
+  await qmp.execute('migrate-set-capabilities', {
+    capabilities: Object.entries(capabilities).map(([capability, state]) => ({ capability, state })),
+  });
+  await qmp.execute('migrate-set-parameters', {
+    'max-bandwidth': bytesPerSecond === 0 ? Number.MAX_SAFE_INTEGER : bytesPerSecond,
+    'downtime-limit': DOWNTIME_MS,
+    'tls-creds': tlsCreds ?? '',
+    'tls-hostname': '',
+  });
+}
+
+interface Look {
+  readonly info: MigrateInfo;
+  readonly jobs: ReadonlyMap<string, JobInfo>;
+}
+
+async function follow(
+  qmp: QmpClient,
+  context: MovingContext,
+  disks: readonly MovingDisk[],
+  { signal, onProgress }: SendOptions,
+  isThere: (look: Look) => boolean,
+): Promise<void> {
+  const { clock } = context;
+  let toldAt = Number.NEGATIVE_INFINITY;
+  await whenRung(context, { timeoutMs: NO_LIMIT_MS, everyMs: PROGRESS_MS, signal }, async () => {
+    const info = await readMigrate(qmp);
+    const jobs = disks.length === 0 ? NO_JOBS : await readJobs(qmp);
+    const done = isThere({ info, jobs });
+    if (done || clock.elapsed() - toldAt >= PROGRESS_MS) {
+      toldAt = clock.elapsed();
+      onProgress?.(progressOf({ info, jobs }));
+    }
+    return done || undefined;
+  });
+}
+
+const NO_JOBS: ReadonlyMap<string, JobInfo> = new Map();
+
+/** Disks and memory together. */
+export function progressOf({ info: { ram }, jobs }: Look): SendProgress {
+  const mirrors = [...jobs.values()].filter(({ id }) => isMirrorName(id));
+  const sum = (of: (job: JobInfo) => number) => mirrors.reduce((all, job) => all + of(job), 0);
+  const [doneOfDisks, allOfDisks] = [sum((job) => job['current-progress']), sum((job) => job['total-progress'])];
+  return {
+    processedBytes: doneOfDisks + (ram?.transferred ?? 0),
+    remainingBytes: Math.max(0, allOfDisks - doneOfDisks) + (ram?.remaining ?? 0),
+    totalBytes: allOfDisks + (ram?.total ?? 0),
+    bytesPerSecond: Math.round((ram?.mbps ?? 0) * BYTES_OF_MEGABIT),
+    memoryRounds: ram?.['dirty-sync-count'] ?? 0,
+  };
+}

@@ -1,0 +1,41 @@
+/** Gives a migration up at its source, whatever QEMU is doing about it, whoever began it. */
+import { HypervisorError } from '../hypervisor.ts';
+import { whenRung } from './bell.ts';
+import { unlessLost } from './copy-jobs.ts';
+import { dropKey } from './door.ts';
+import { isOver, readMigrate } from './migrate-status.ts';
+import { standsStill } from './migration-record.ts';
+import { clearMirrors } from './mirror.ts';
+import type { QmpClient } from './qmp.ts';
+import { runState } from './run-state.ts';
+import type { MovingContext } from './send.ts';
+
+const CANCEL_MS = 30_000;
+const LOOK_EVERY_MS = 50;
+
+/** The guest goes on, where that is wanted, when it resolves. May be repeated. */
+export async function takeBackGuest(
+  qmp: QmpClient,
+  context: MovingContext,
+  { goesOn }: { goesOn: boolean },
+): Promise<void> {
+  await cancelMigrate(qmp, context);
+  await clearMirrors(qmp, context.clock);
+  await dropKey(qmp, context.dir);
+  if (goesOn) await goOn(qmp);
+}
+
+/** QEMU itself goes on where the migration did not get to its end; and after that it waits for us. */
+export async function goOn(qmp: QmpClient): Promise<void> {
+  if (standsStill(runState(await qmp.execute('query-status')))) await qmp.execute('cont');
+}
+
+async function cancelMigrate(qmp: QmpClient, context: MovingContext): Promise<void> {
+  if (isOver(await readMigrate(qmp))) return;
+  // It may come to its end in the same moment: then it is over, too.
+  await qmp.execute('migrate_cancel').catch(unlessLost);
+  const over = await whenRung(context, { timeoutMs: CANCEL_MS, everyMs: LOOK_EVERY_MS }, async () =>
+    isOver(await readMigrate(qmp)) ? true : undefined,
+  );
+  if (over === undefined) throw new HypervisorError(`the migration is still under way after ${CANCEL_MS} ms`);
+}

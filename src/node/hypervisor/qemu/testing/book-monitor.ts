@@ -1,0 +1,25 @@
+/** A monitor whose answers a test gives: the other end of a QmpClient, without a QEMU. */
+import { duplexPair } from 'node:stream';
+import type { Clock } from '#lib/clock.ts';
+import { QmpClient } from '#node/hypervisor/qemu/qmp.ts';
+
+export interface Command {
+  readonly execute: string;
+  readonly id: number;
+  readonly arguments?: Readonly<Record<string, unknown>>;
+}
+
+/** An answer that is an Error is a refusal. */
+export async function bookMonitor(clock: Clock, answer: (command: Command) => unknown): Promise<QmpClient> {
+  const [ours, theirs] = duplexPair();
+  theirs.on('data', (bytes: Buffer) => {
+    for (const line of bytes.toString().trim().split('\n')) {
+      const command = JSON.parse(line) as Command;
+      const said = answer(command);
+      const body = said instanceof Error ? { error: { class: 'GenericError', desc: said.message } } : { return: said };
+      theirs.write(`${JSON.stringify({ ...body, id: command.id })}\n`);
+    }
+  });
+  theirs.write('{"QMP": {}}\n');
+  return QmpClient.open(ours, { clock });
+}

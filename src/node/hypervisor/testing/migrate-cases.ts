@@ -1,0 +1,206 @@
+/** Guests that go to another hypervisor: each sentence of migration.ts, where nothing goes wrong. */
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { readFile, truncate } from 'node:fs/promises';
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import { HypervisorError } from '../hypervisor.ts';
+import type { MovingDisk, SendProgress } from '../migration.ts';
+import { beginMove, moveTo, SOURCE_NODE, stepsOf, TARGET_NODE, told } from './move.ts';
+import { stateOf, type Cases, type ConformanceScene } from './scene.ts';
+
+export const migrateCases: Cases = {
+  'waits for a guest that comes': async (scene) => {
+    const move = await beginMove(scene);
+    const { target, id, uid, source } = move;
+    assert.deepEqual(told(target, id), {
+      current: { state: 'incoming' },
+      migration: { uid, peer: SOURCE_NODE, role: 'target', step: 'waiting' },
+      startedAtMs: source.get(id)?.startedAtMs,
+    });
+    assert.deepEqual(told(source, id), { ...told(source, id), current: { state: 'running' }, migration: undefined });
+  },
+
+  'moves a guest, and tells each step on both sides': async (scene) => {
+    const move = await beginMove(scene);
+    const { source, target, id, uid } = move;
+    const learned = await source.learn(id);
+    const startedAtMs = source.get(id)?.startedAtMs;
+    const seen: unknown[] = [];
+    for (const point of ['sent', 'switched', 'stored', 'migrated', 'committed', 'left'] as const) {
+      await moveTo(move, point);
+      seen.push([point, stateOf(source, id), stateOf(target, id), ...stepsOf(move)]);
+    }
+
+    assert.deepEqual(seen, [
+      ['sent', 'paused', 'incoming', 'sending', 'waiting'],
+      ['switched', 'paused', 'incoming', 'sending', 'waiting'],
+      ['stored', 'paused', 'incoming', 'sending', 'stored'],
+      ['migrated', 'paused', 'incoming', 'migrated', 'stored'],
+      ['committed', 'paused', 'running', 'migrated', 'arrived'],
+      ['left', 'ended', 'running', 'left', 'arrived'],
+    ]);
+    const migration = { uid, peer: TARGET_NODE, role: 'source', step: 'left' };
+    assert.deepEqual(told(source, id), { current: { state: 'ended', how: 'migrated' }, migration, startedAtMs });
+    assert.equal(target.get(id)?.startedAtMs, startedAtMs);
+    assert.deepEqual(await target.learn(id), learned);
+  },
+
+  'has every power over a guest that has come': async (scene) => {
+    const move = await beginMove(scene);
+    await moveTo(move, 'left');
+    const { source, target, id } = move;
+
+    await source.remove(id);
+    assert.equal(stateOf(source, id), 'absent');
+    await target.pause(id);
+    assert.equal(stateOf(target, id), 'paused');
+    await target.resume(id);
+    assert.equal(stateOf(target, id), 'running');
+    await target.destroy(id);
+    await target.remove(id);
+    assert.equal(stateOf(target, id), 'absent');
+  },
+
+  'says that a guest stands still for its move': async (scene) => {
+    const move = await beginMove(scene);
+    await moveTo(move, 'sent');
+    assert.deepEqual(move.source.get(move.id)?.current, { state: 'paused', why: 'migration' });
+    await moveTo(move, 'migrated');
+    assert.deepEqual(move.source.get(move.id)?.current, { state: 'paused', why: 'migration' });
+  },
+
+  'brings a paused guest paused': async (scene) => {
+    const move = await beginMove(scene, { paused: true });
+    const { source, target, id } = move;
+    await moveTo(move, 'left');
+    assert.deepEqual(target.get(id)?.current, { state: 'paused' });
+    assert.equal(stateOf(source, id), 'ended');
+    await target.resume(id);
+    assert.equal(stateOf(target, id), 'running');
+  },
+
+  'commits and leaves as often as it is told to': async (scene) => {
+    const move = await beginMove(scene);
+    const { source, target, id } = move;
+    await moveTo(move, 'committed');
+    await target.commit(id);
+    await target.pause(id);
+    await target.commit(id);
+    assert.equal(stateOf(target, id), 'paused');
+    await source.leave(id);
+    await source.leave(id);
+    assert.deepEqual(source.get(id)?.current, { state: 'ended', how: 'migrated' });
+    await target.commit(id);
+    assert.deepEqual(stepsOf(move), ['left', 'arrived']);
+  },
+
+  'moves a guest back to where it was': async (scene) => {
+    const there = await beginMove(scene);
+    const { id } = there;
+    await moveTo(there, 'left');
+    await there.source.remove(id);
+    const back: ConformanceScene = { ...scene, hypervisor: there.target, second: async () => there.source };
+    // It is there already: create does nothing.
+    const move = await beginMove(back, { definition: there.definition });
+
+    await moveTo(move, 'left');
+
+    assert.equal(stateOf(there.source, id), 'running');
+    assert.deepEqual(there.target.get(id)?.current, { state: 'ended', how: 'migrated' });
+  },
+
+  'receives nothing where a domain of this id is': async (scene) => {
+    const { target, definition, uid } = await beginMove(scene);
+    const incoming = { uid, peer: SOURCE_NODE, startedAtMs: 0, paused: false, disks: [] };
+    const again = target.receive(definition, { ...incoming, reach: { is: 'network', host: '127.0.0.1' } }, {});
+    await assert.rejects(again, HypervisorError);
+    assert.equal(stateOf(target, definition.id), 'incoming');
+  },
+
+  'tells how much was sent': async (scene) => {
+    const move = await beginMove(scene);
+    const told: SendProgress[] = [];
+    const { signal } = new AbortController();
+    await move.source.send(move.id, move.outgoing, { signal, onProgress: (progress) => told.push(progress) });
+    for (const { processedBytes, remainingBytes, totalBytes, memoryRounds } of told) {
+      for (const number of [processedBytes, remainingBytes, totalBytes, memoryRounds]) {
+        assert.ok(Number.isSafeInteger(number) && number >= 0);
+      }
+    }
+    assert.deepEqual(
+      told.map(({ processedBytes }) => processedBytes),
+      told.map(({ processedBytes }) => processedBytes).toSorted((a, b) => a - b),
+    );
+  },
+
+  'tells how large each disk is, without those that have no medium': async (scene) => {
+    const definition = await scene.definitionWithDisks();
+    await scene.hypervisor.create(definition, { paused: true });
+    const sizes = await scene.hypervisor.diskSizes(definition.id);
+    assert.deepEqual([...sizes.keys()].toSorted(), ['disk-first', 'disk-second']);
+    for (const [id, path] of paths(definition)) {
+      if (existsSync(path)) assert.equal(sizes.get(id), (await readFile(path)).length);
+    }
+  },
+
+  'moves a guest whose disks both sides reach': async (scene) => {
+    const move = await beginMove(scene, { definition: await scene.definitionWithDisks() });
+    await moveTo(move, 'left');
+    assert.equal(stateOf(move.target, move.id), 'running');
+  },
+
+  'moves disks with their guest': async (scene) => {
+    const { move, from, to } = await withMovingDisks(scene);
+    await moveTo(move, 'left');
+
+    assert.equal(stateOf(move.target, move.id), 'running');
+    assert.deepEqual(paths(move.target.inspect(move.id)!.definition), to);
+    for (const [id, path] of from) {
+      if (existsSync(path)) assert.ok((await readFile(path)).equals(await readFile(to.get(id)!)));
+    }
+  },
+
+  'leaves the disks of a guest that it takes back as they were': async (scene) => {
+    const { move, from } = await withMovingDisks(scene);
+    await moveTo(move, 'stored');
+    await move.source.takeBack(move.id);
+
+    assert.equal(stateOf(move.source, move.id), 'running');
+    assert.deepEqual(paths(move.source.inspect(move.id)!.definition), from);
+    await move.target.destroy(move.id);
+    // Nothing of the move is left that a second one would stumble over.
+    await move.target.remove(move.id);
+    assert.equal(stateOf(move.source, move.id), 'running');
+  },
+};
+
+async function withMovingDisks(scene: ConformanceScene) {
+  const definition = await scene.definitionWithDisks();
+  const from = paths(definition);
+  const to = new Map<string, string>();
+  const disks: MovingDisk[] = [];
+  await scene.hypervisor.create(definition);
+  const sizes = await scene.hypervisor.diskSizes(definition.id);
+  for (const id of from.keys()) {
+    const [path, bytes] = [await scene.diskFile(), sizes.get(id) ?? 0];
+    if (existsSync(path)) await truncate(path, bytes);
+    to.set(id, path);
+    disks.push({ deviceId: id, bytes, overlay: false });
+  }
+  const devices = definition.devices.map((device) => {
+    const path = to.get(device.id);
+    return device.type === 'disk' && path !== undefined
+      ? { ...device, source: { path, format: 'raw' as const } }
+      : device;
+  });
+  const move = await beginMove(scene, { definition, retargeted: { ...definition, devices }, disks });
+  return { move, from, to };
+}
+
+function paths({ devices }: DomainDefinition): Map<string, string> {
+  return new Map(
+    devices.flatMap((device) =>
+      device.type === 'disk' && device.source !== undefined ? [[device.id, device.source.path]] : [],
+    ),
+  );
+}

@@ -1,0 +1,88 @@
+/** A guest that goes from the hypervisor of a scene to the second one, as far as a case wants it to. */
+import assert from 'node:assert/strict';
+import { newUid } from '#lib/ids.ts';
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainMigration, MovingDisk, Outgoing, Sent } from '../migration.ts';
+import type { Domain, Hypervisor } from '../hypervisor.ts';
+import { stateOf, type ConformanceScene } from './scene.ts';
+
+export const SOURCE_NODE = 'here';
+export const TARGET_NODE = 'there';
+
+/** In this order; `received` is at the target before anything is sent. */
+export const POINTS = ['received', 'sent', 'switched', 'stored', 'migrated', 'committed', 'left'] as const;
+export type Point = (typeof POINTS)[number];
+
+export interface MoveOptions {
+  readonly definition?: DomainDefinition;
+  /** As the target is to have it. */
+  readonly retargeted?: DomainDefinition;
+  readonly disks?: readonly MovingDisk[];
+  readonly paused?: boolean;
+  readonly bytesPerSecond?: number;
+}
+
+/** Where a case opens another hypervisor, it puts it here. */
+export interface Move {
+  readonly id: string;
+  readonly uid: string;
+  readonly definition: DomainDefinition;
+  source: Hypervisor;
+  target: Hypervisor;
+  readonly outgoing: Outgoing;
+  sent: Sent;
+  at: Point;
+}
+
+/** The guest runs here, and is awaited there. */
+export async function beginMove(scene: ConformanceScene, options: MoveOptions = {}): Promise<Move> {
+  const { definition = scene.definition(), disks = [], paused = false, bytesPerSecond = 0 } = options;
+  const [source, target, uid] = [scene.hypervisor, await scene.second(), newUid()];
+  const { id } = definition;
+  await source.create(definition, { paused });
+  const fromDir = source.workingDir(id);
+  const startedAtMs = source.get(id)?.startedAtMs ?? 0;
+  const door = await target.receive(
+    options.retargeted ?? definition,
+    {
+      ...{ uid, peer: SOURCE_NODE, startedAtMs, paused, disks },
+      reach: fromDir === undefined ? { is: 'network', host: '127.0.0.1' } : { is: 'local', fromDir },
+    },
+    {},
+  );
+  const outgoing = { uid, peer: TARGET_NODE, door, disks, bytesPerSecond, autoConverge: false };
+  return { id, uid, definition, source, target, outgoing, sent: {}, at: 'received' };
+}
+
+/** From where the move is up to this point; the two never run at the same time. */
+export async function moveTo(move: Move, point: Point): Promise<void> {
+  while (POINTS.indexOf(move.at) < POINTS.indexOf(point)) {
+    const next = POINTS[POINTS.indexOf(move.at) + 1] as Point;
+    await steps[next](move);
+    move.at = next;
+    const states = [stateOf(move.source, move.id), stateOf(move.target, move.id)];
+    assert.notDeepEqual(states, ['running', 'running']);
+  }
+}
+
+const steps: Record<Point, (move: Move) => Promise<void>> = {
+  received: async () => undefined,
+  sent: ({ source, id, outgoing }) => source.send(id, outgoing, { signal: new AbortController().signal }),
+  switched: async (move) => void (move.sent = await move.source.switchOver(move.id)),
+  stored: ({ target, id, sent }) => target.store(id, sent, {}),
+  migrated: ({ source, id }) => source.recordMigrated(id),
+  committed: ({ target, id }) => target.commit(id),
+  left: ({ source, id }) => source.leave(id),
+};
+
+/** What a domain tells of its state and its migration. */
+export function told(hypervisor: Hypervisor, id: string): Told {
+  const { current, migration, startedAtMs } = hypervisor.get(id) ?? {};
+  return { current, migration, startedAtMs };
+}
+
+export type Told = Partial<Pick<Domain, 'current' | 'migration' | 'startedAtMs'>>;
+
+export function stepsOf({ source, target, id }: Move): (DomainMigration['step'] | undefined)[] {
+  return [source.get(id)?.migration?.step, target.get(id)?.migration?.step];
+}

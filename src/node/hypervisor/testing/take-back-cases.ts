@@ -1,0 +1,280 @@
+/** Moves that are given up or cut off, each sentence of migration.ts about them. */
+import assert from 'node:assert/strict';
+import { driveAddress } from '#node/definition/addresses/drive-address.ts';
+import type { PluggableDevice } from '#node/definition/domain-definition.ts';
+import { HypervisorError, type Hypervisor } from '../hypervisor.ts';
+import { beginMove, moveTo, POINTS, stepsOf, told, type Move, type Point } from './move.ts';
+import {
+  hasEnded,
+  SLOW_BYTES_PER_SECOND,
+  started,
+  stateOf,
+  until,
+  type Cases,
+  type ConformanceScene,
+} from './scene.ts';
+
+const BEFORE_MIGRATED: readonly Point[] = ['received', 'sent', 'switched', 'stored'];
+
+export const takeBackCases: Cases = {
+  ...casesOf(BEFORE_MIGRATED, 'takes a guest back that is', async (scene, point) => {
+    const move = await beginMove(scene);
+    await moveTo(move, point);
+    await assertTakenBack(move, { hasBegun: point !== 'received' });
+  }),
+
+  ...casesOf(BEFORE_MIGRATED, 'takes a guest back after a restart that is', async (scene, point) => {
+    const move = await beginMove(scene);
+    await moveTo(move, point);
+    move.source = await reopened(scene);
+    await assertTakenBack(move, { hasBegun: point !== 'received' });
+  }),
+
+  ...casesOf(['migrated', 'committed', 'left'], 'takes nothing back that is', async (scene, point) => {
+    const move = await beginMove(scene);
+    await moveTo(move, point);
+    const before = told(move.source, move.id);
+    await assert.rejects(move.source.takeBack(move.id), HypervisorError);
+    assert.deepEqual(told(move.source, move.id), before);
+    assert.notEqual(stateOf(move.source, move.id), 'running');
+  }),
+
+  ...casesOf(POINTS, 'finds both sides of a move again that is', async (scene, point) => {
+    const move = await beginMove(scene);
+    await moveTo(move, point);
+    const before = [told(move.source, move.id), told(move.target, move.id)];
+
+    move.source = await reopened(scene);
+    move.target = await reopenedSecond(scene);
+
+    assert.deepEqual([told(move.source, move.id), told(move.target, move.id)], before);
+  }),
+
+  ...casesOf(['migrated', 'committed'], 'ends a move after a restart of both sides that is', async (scene, point) => {
+    const move = await beginMove(scene);
+    await moveTo(move, point);
+    move.source = await reopened(scene);
+    move.target = await reopenedSecond(scene);
+
+    await move.target.commit(move.id);
+    await move.source.leave(move.id);
+
+    assert.equal(stateOf(move.target, move.id), 'running');
+    assert.deepEqual(move.source.get(move.id)?.current, { state: 'ended', how: 'migrated' });
+    assert.deepEqual(stepsOf(move), ['left', 'arrived']);
+  }),
+
+  'takes nothing back where nothing is sent': async (scene) => {
+    const id = await started(scene);
+    await scene.hypervisor.takeBack(id);
+    assert.deepEqual(scene.hypervisor.get(id)?.current, { state: 'running' });
+  },
+
+  'leaves a guest paused that its owner has paused': async (scene) => {
+    const move = await beginMove(scene, { paused: true });
+    await moveTo(move, 'switched');
+    await move.source.takeBack(move.id);
+    assert.deepEqual(move.source.get(move.id)?.current, { state: 'paused' });
+    await move.source.resume(move.id);
+    assert.equal(stateOf(move.source, move.id), 'running');
+  },
+
+  'moves a guest that was taken back before': async (scene) => {
+    const first = await beginMove(scene);
+    await moveTo(first, 'stored');
+    await first.source.takeBack(first.id);
+    await clearTarget(first);
+
+    const move = await beginMove(scene, { definition: first.definition });
+    await moveTo(move, 'left');
+
+    assert.equal(stateOf(move.target, move.id), 'running');
+    assert.equal(move.target.get(move.id)?.migration?.uid, move.uid);
+  },
+
+  'stops sending when it is told to': async (scene) => {
+    const { move, sending, abort } = await slowly(scene);
+    abort.abort(new Error('enough'));
+    await assert.rejects(sending);
+    await assertTakenBack(move, { hasBegun: true });
+  },
+
+  'has on disk that it sends before anything is sent': async (scene) => {
+    const { move, sending } = await slowly(scene);
+    sending.catch(() => undefined);
+    const next = await reopened(scene);
+    assert.deepEqual(next.get(move.id)?.migration?.step, 'sending');
+    move.source = next;
+    await assertTakenBack(move, { hasBegun: true });
+  },
+
+  'cannot send to one that dies, and the guest goes on': async (scene) => {
+    const { move, sending } = await slowly(scene);
+    const rejected = assert.rejects(sending);
+    await scene.killAtSecond(move.id);
+    await rejected;
+    await until(move.target, move.id, hasEnded);
+    await move.source.takeBack(move.id);
+    assert.equal(stateOf(move.source, move.id), 'running');
+    await move.target.remove(move.id);
+  },
+
+  'cannot send a guest that dies': async (scene) => {
+    const { move, sending } = await slowly(scene);
+    const rejected = assert.rejects(sending);
+    await scene.killGuest(move.id);
+    await rejected;
+    const { current } = await until(move.source, move.id, hasEnded);
+    assert.equal(current.state === 'ended' && current.how, 'crashed');
+    await move.source.takeBack(move.id);
+    assert.equal(stateOf(move.source, move.id), 'ended');
+  },
+
+  'cannot send to where nobody waits any more': async (scene) => {
+    const move = await beginMove(scene);
+    await clearTarget(move);
+    await assert.rejects(moveTo(move, 'sent'));
+    await move.source.takeBack(move.id);
+    assert.equal(stateOf(move.source, move.id), 'running');
+  },
+
+  'changes nothing of a guest while it is sent': async (scene) => {
+    const { move, sending } = await slowly(scene);
+    const { source, id } = move;
+    const rejected = assert.rejects(sending);
+    await assertUntouchable(scene, source, id);
+    assert.equal(source.get(id)?.migration?.step, 'sending');
+    await source.takeBack(id);
+    await rejected;
+    await source.plug(id, await aScsiDisk(scene));
+  },
+
+  'changes nothing of a guest that has gone or has not come': async (scene) => {
+    const move = await beginMove(scene);
+    await assertUntouchable(scene, move.target, move.id);
+    await moveTo(move, 'migrated');
+    await assertUntouchable(scene, move.source, move.id);
+    await assertUntouchable(scene, move.target, move.id);
+    assert.deepEqual([stateOf(move.source, move.id), stateOf(move.target, move.id)], ['paused', 'incoming']);
+  },
+
+  'switches a guest off that is being sent': async (scene) => {
+    const { move, sending } = await slowly(scene);
+    const rejected = assert.rejects(sending);
+    await move.source.destroy(move.id);
+    await rejected;
+    const current = move.source.get(move.id)?.current;
+    assert.equal(current?.state === 'ended' && current.how, 'destroyed');
+    await move.source.remove(move.id);
+  },
+
+  'tells a guest that died while it was awaited, with its migration': async (scene) => {
+    const move = await beginMove(scene);
+    await moveTo(move, 'stored');
+    await scene.killAtSecond(move.id);
+    const { current, migration } = await until(move.target, move.id, hasEnded);
+    assert.equal(current.state === 'ended' && current.how, 'crashed');
+    assert.equal(migration?.step, 'stored');
+  },
+
+  'commits nothing that was not stored': async (scene) => {
+    const move = await beginMove(scene);
+    await assert.rejects(move.target.commit(move.id), HypervisorError);
+    await moveTo(move, 'switched');
+    await assert.rejects(move.target.commit(move.id), HypervisorError);
+    assert.equal(stateOf(move.target, move.id), 'incoming');
+  },
+
+  'leaves no guest that has not migrated': async (scene) => {
+    const move = await beginMove(scene);
+    await assert.rejects(move.source.leave(move.id), HypervisorError);
+    await moveTo(move, 'stored');
+    await assert.rejects(move.source.leave(move.id), HypervisorError);
+    await assertTakenBack(move, { hasBegun: true });
+  },
+
+  'records nothing as migrated that was taken back': async (scene) => {
+    const move = await beginMove(scene);
+    await moveTo(move, 'stored');
+    await move.source.takeBack(move.id);
+    await assert.rejects(move.source.recordMigrated(move.id), HypervisorError);
+    assert.equal(move.source.get(move.id)?.migration?.step, 'aborted');
+  },
+};
+
+function casesOf(
+  points: readonly Point[],
+  sentence: string,
+  run: (scene: ConformanceScene, point: Point) => Promise<void>,
+): Cases {
+  return Object.fromEntries(points.map((point) => [`${sentence} ${point}`, (scene) => run(scene, point)]));
+}
+
+/** The guest goes on here, twice told; then there is nothing there. */
+async function assertTakenBack(move: Move, { hasBegun }: { hasBegun: boolean }): Promise<void> {
+  const { source, target, id } = move;
+  await source.takeBack(id);
+  await source.takeBack(id);
+  assert.deepEqual(source.get(id)?.current, { state: 'running' });
+  assert.equal(source.get(id)?.migration?.step, hasBegun ? 'aborted' : undefined);
+  // What waits there may end by itself when the source hangs up.
+  assert.ok(['incoming', 'ended'].includes(stateOf(target, id)));
+  await clearTarget(move);
+  assert.equal(stateOf(target, id), 'absent');
+  await source.pause(id);
+  await source.resume(id);
+  assert.equal(stateOf(source, id), 'running');
+}
+
+async function clearTarget({ target, id }: Move): Promise<void> {
+  await target.destroy(id);
+  await target.remove(id);
+}
+
+/** On its way, and not there while the case runs. */
+async function slowly(scene: ConformanceScene) {
+  const source = await scene.reopenSlow();
+  await source.adopt();
+  const move = await beginMove({ ...scene, hypervisor: source }, { bytesPerSecond: SLOW_BYTES_PER_SECOND });
+  const abort = new AbortController();
+  const begun = Promise.withResolvers<void>();
+  const sending = source.send(move.id, move.outgoing, { signal: abort.signal, onProgress: () => begun.resolve() });
+  await Promise.race([begun.promise, sending]);
+  return { move, sending, abort };
+}
+
+async function reopened(scene: ConformanceScene): Promise<Hypervisor> {
+  const next = await scene.reopen();
+  await next.adopt();
+  return next;
+}
+
+async function reopenedSecond(scene: ConformanceScene): Promise<Hypervisor> {
+  const next = await scene.reopenSecond();
+  await next.adopt();
+  return next;
+}
+
+async function assertUntouchable(scene: ConformanceScene, hypervisor: Hypervisor, id: string): Promise<void> {
+  const disk = await aScsiDisk(scene);
+  await assert.rejects(hypervisor.plug(id, disk), HypervisorError);
+  await assert.rejects(hypervisor.pause(id), HypervisorError);
+  await assert.rejects(hypervisor.resume(id), HypervisorError);
+  await assert.rejects(hypervisor.reset(id), HypervisorError);
+  assert.ok(hypervisor.inspect(id)?.definition.devices.every((device) => device.id !== disk.id));
+}
+
+/** At unit 7, which is free in every guest of a scene. */
+async function aScsiDisk(scene: ConformanceScene): Promise<PluggableDevice> {
+  return {
+    type: 'disk',
+    id: 'disk-late',
+    name: 'late',
+    media: 'disk',
+    bus: 'scsi',
+    source: { path: await scene.diskFile(), format: 'raw' },
+    readonly: false,
+    cache: 'writeback',
+    address: driveAddress(7),
+  };
+}

@@ -1,0 +1,118 @@
+/**
+ * The definition of a guest as another node tells it. It was complete there; here it is only believed where it has the
+ * shape of one, because arguments of a process are made from it. Its paths are replaced in any case (retarget.ts). Pure.
+ */
+import { isRecord } from '#kube/meta.ts';
+import { driverOf } from '#node/definition/devices/others.ts';
+import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
+
+const MAX_DEVICES = 512;
+const MAX_DEPTH = 8;
+const MAX_TEXT = 8192;
+/** Of ids in QEMU. */
+const ID = /^[A-Za-z][A-Za-z0-9._-]{0,199}$/;
+const WORD = /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/;
+
+type Check = (value: unknown) => boolean;
+type Shape = Readonly<Record<string, Check>>;
+
+const text: Check = (value) => typeof value === 'string' && value.length <= MAX_TEXT && !value.includes('\0');
+const word: Check = (value) => typeof value === 'string' && WORD.test(value);
+const flag: Check = (value) => typeof value === 'boolean';
+const count: Check = (value) => Number.isSafeInteger(value) && (value as number) >= 0;
+const oneOf =
+  (...known: readonly string[]): Check =>
+  (value) =>
+    typeof value === 'string' && known.includes(value);
+const maybe =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined || check(value);
+const shape =
+  (fields: Shape): Check =>
+  (value) =>
+    isRecord(value) && fits(value, fields);
+const texts: Check = (value) => isRecord(value) && Object.values(value).every(text);
+/** What is only told, and never made an argument of. */
+const plain: Check = (value) => isPlain(value, MAX_DEPTH);
+
+const BASE: Shape = { id: (value) => typeof value === 'string' && ID.test(value), type: text, address: maybe(texts) };
+
+const DEVICES: Readonly<Record<Device['type'], Shape>> = {
+  'root-port': { index: count },
+  'scsi-controller': {},
+  disk: {
+    name: word,
+    media: oneOf('disk', 'cdrom', 'floppy', 'lun'),
+    bus: word,
+    source: maybe(shape({ path: text, format: oneOf('raw', 'qcow2') })),
+    readonly: flag,
+    serial: maybe(text),
+    cache: word,
+    bootOrder: maybe(count),
+  },
+  interface: {
+    name: word,
+    model: word,
+    macAddress: (value) => typeof value === 'string' && /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/i.test(value),
+    backend: (value) =>
+      isRecord(value) && (fits(value, { type: oneOf('user') }) || fits(value, { type: oneOf('bridge'), bridge: word })),
+    bootOrder: maybe(count),
+  },
+  tpm: { model: oneOf('crb', 'tis'), persistent: maybe(flag) },
+  rng: {},
+  balloon: {},
+  serial: {},
+  other: { driver: word, row: (value) => isRecord(value) && plain(value) },
+};
+
+const DEFINITION: Shape = {
+  id: word,
+  name: text,
+  machine: word,
+  cpu: shape({ model: text, sockets: count, cores: count, threads: count }),
+  memoryKib: count,
+  firmware: shape({
+    uuid: word,
+    serial: maybe(text),
+    loader: (value) =>
+      isRecord(value) &&
+      (fits(value, { type: oneOf('bios') }) ||
+        fits(value, { type: oneOf('efi'), secureBoot: flag, persistent: maybe(flag) })),
+  }),
+  kernel: maybe(shape({ kernelPath: text, initrdPath: maybe(text), arguments: text })),
+  acpi: flag,
+  smm: flag,
+  devices: (value) => Array.isArray(value) && value.length <= MAX_DEVICES && value.every(isDevice),
+  state: maybe(shape({ directory: text })),
+};
+
+/** Undefined where it is none, or has anything that we do not know. */
+export function readDefinition(value: unknown): DomainDefinition | undefined {
+  if (!isRecord(value) || !fits(value, DEFINITION)) return undefined;
+  const definition = value as unknown as DomainDefinition;
+  const ids = new Set(definition.devices.map(({ id }) => id));
+  return ids.size === definition.devices.length ? definition : undefined;
+}
+
+function isDevice(value: unknown): boolean {
+  if (!isRecord(value) || typeof value['type'] !== 'string' || !Object.hasOwn(DEVICES, value['type'])) return false;
+  if (!fits(value, { ...BASE, ...DEVICES[value['type'] as Device['type']] })) return false;
+  const device = value as unknown as Device;
+  // The driver of a known row, and no other.
+  return device.type !== 'other' || driverOf(device.row) === device.driver;
+}
+
+function fits(value: Readonly<Record<string, unknown>>, fields: Shape): boolean {
+  return (
+    Object.keys(value).every((key) => Object.hasOwn(fields, key)) &&
+    Object.entries(fields).every(([key, check]) => check(Object.hasOwn(value, key) ? value[key] : undefined))
+  );
+}
+
+function isPlain(value: unknown, depth: number): boolean {
+  if (value === undefined || value === null || typeof value === 'boolean' || typeof value === 'number') return true;
+  if (typeof value === 'string') return text(value);
+  if (depth === 0 || typeof value !== 'object') return false;
+  return Object.values(value).every((inner) => isPlain(inner, depth - 1));
+}

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
+import { readFromSource, readFromTarget, readOutcome } from '#node/migration/read-message.ts';
+
+const BEGIN = {
+  type: 'begin',
+  uid: 'm-1',
+  instance: { namespace: 'ns', name: 'db', uid: 'u-1' },
+  definition: aDefinition(),
+  startedAtMs: 1,
+  paused: false,
+  disks: [{ deviceId: 'disk-a', bytes: 10, overlay: false }],
+  contents: { 'disk-c': 'AAAA' },
+  place: { bootId: 'b', dir: '/a', identity: '1:2' },
+};
+const SHA = 'a'.repeat(64);
+const wire = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
+
+describe('what a source says', () => {
+  it('is read as it was said', () => {
+    const begin = readFromSource(wire(BEGIN));
+    assert.deepEqual(wire(begin), wire(BEGIN));
+    for (const word of [{ type: 'sent' }, { type: 'sent', nvram: 'AAAA', sha256: SHA }, { type: 'migrated' }]) {
+      assert.deepEqual(readFromSource(word), word);
+    }
+    const ask = { type: 'outcome', uid: 'm-1', instanceUid: 'u-1' };
+    assert.deepEqual(readFromSource(ask), ask);
+  });
+
+  it('does not reach the prototype of anything', () => {
+    const begin = readFromSource(JSON.parse(JSON.stringify(BEGIN).replace('disk-c', '__proto__')));
+    assert.ok(begin?.type === 'begin');
+    assert.deepEqual(Object.keys(begin.contents), ['__proto__']);
+  });
+
+  const bad: Record<string, unknown> = {
+    'no object': 5,
+    'an unknown word': { type: 'hello' },
+    'an inherited word': { type: 'constructor' },
+    'an instance with a path': { ...BEGIN, instance: { ...BEGIN.instance, name: '../x' } },
+    'no definition': { ...BEGIN, definition: {} },
+    'a disk of no size': { ...BEGIN, disks: [{ deviceId: 'disk-a', bytes: -1, overlay: false }] },
+    'contents that are no base64': { ...BEGIN, contents: { a: '<>' } },
+    'a relative place': { ...BEGIN, place: { bootId: 'b', dir: 'a', identity: '1:2' } },
+    'variables without their sum': { type: 'sent', nvram: 'AAAA' },
+    'a question about nobody': { type: 'outcome', uid: 'm-1' },
+  };
+  for (const [what, value] of Object.entries(bad)) {
+    it(`is nothing where it is ${what}`, () => assert.equal(readFromSource(value), undefined));
+  }
+});
+
+describe('what a target says', () => {
+  it('is read as it was said', () => {
+    const ready = { type: 'ready', door: { memory: 'unix:/a', disks: 'b', secret: 'c' } };
+    for (const word of [ready, { type: 'stored' }, { type: 'arrived' }, { type: 'failed', message: 'no' }]) {
+      assert.deepEqual(readFromTarget(word), word);
+    }
+  });
+  const bad: Record<string, unknown> = {
+    'a word of sources': { type: 'migrated' },
+    'ready without a door': { type: 'ready' },
+    'ready with half a door': { type: 'ready', door: { disks: 'b' } },
+  };
+  for (const [what, value] of Object.entries(bad)) {
+    it(`is nothing where it is ${what}`, () => assert.equal(readFromTarget(value), undefined));
+  }
+});
+
+it('an outcome is one of three', () => {
+  assert.deepEqual(readOutcome({ type: 'outcome', is: 'migrated' }), { type: 'outcome', is: 'migrated' });
+  assert.equal(readOutcome({ type: 'outcome', is: 'maybe' }), undefined);
+});

@@ -1,0 +1,51 @@
+/** What the webhook reads live, as its own account, about guests that move; and the one thing that it writes. */
+import type { EvictionParts } from '#admission/pod-evictions.ts';
+import type { Lookup } from '#admission/validate.ts';
+import { VMI_NAME_LABEL } from '#api/names.ts';
+import { isFinalPhase, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
+import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import type { Client } from '#client/client.ts';
+import { listAll } from '#client/paged-list.ts';
+import { isApiError } from '#kube/api-error.ts';
+import { PODS } from '#kube/core-kinds.ts';
+import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { labelValueErrors } from '#kube/names.ts';
+
+export type MigrationLookup = Pick<Lookup, 'pod' | 'instance' | 'activeMigrationsOf'>;
+
+export function migrationLookup(client: Pick<Client, 'get' | 'list'>): MigrationLookup {
+  const find = async <T extends KubeObject>(
+    type: ResourceType<T>,
+    namespace: string,
+    name: string,
+  ): Promise<Stored<T> | undefined> => {
+    try {
+      return await client.get(type, { namespace, name });
+    } catch (error) {
+      if (isApiError(error, 'NotFound')) return undefined;
+      throw error;
+    }
+  };
+  return {
+    pod: (namespace, name) => find(PODS, namespace, name),
+    instance: (namespace, name) => find(VIRTUAL_MACHINE_INSTANCES, namespace, name),
+    async activeMigrationsOf(namespace, vmiName) {
+      // What fits into no label is looked for among all (admission/mutate.ts).
+      const few = labelValueErrors(vmiName).length === 0 ? { labelSelector: `${VMI_NAME_LABEL}=${vmiName}` } : {};
+      const { items } = await listAll(client, VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { namespace, ...few });
+      return items.filter(({ spec, status }) => spec.vmiName === vmiName && !isFinalPhase(status?.phase));
+    },
+  };
+}
+
+/** Refused where the instance of that name is another one by now. */
+export function evacuationMark(client: Pick<Client, 'patch'>): EvictionParts['markForEvacuation'] {
+  return async ({ metadata: { namespace, name, uid } }, evacuationNodeName) => {
+    const body = [
+      { op: 'test', path: '/metadata/uid', value: uid },
+      { op: 'add', path: '/status/evacuationNodeName', value: evacuationNodeName },
+    ];
+    const patch = { type: 'json' as const, body };
+    await client.patch(VIRTUAL_MACHINE_INSTANCES, { namespace, name }, patch, { subresource: 'status' });
+  };
+}

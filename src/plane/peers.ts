@@ -1,0 +1,42 @@
+/** The agents of other nodes over their HTTPS endpoints, as this node: it shows its certificate, and looks at theirs. */
+import type { Duplex } from 'node:stream';
+import type { TLSSocket } from 'node:tls';
+import type { Reader } from '#client/client.ts';
+import type { Clock } from '#lib/clock.ts';
+import { MIGRATIONS_PATH } from '#node/endpoint/route.ts';
+import { MIGRATION_PROTOCOL } from '#node/endpoint/serve-migration.ts';
+import type { Peers } from '#node/peers-port.ts';
+import { createNodeConnections } from '#subresources/node-connections.ts';
+
+export interface PeersOptions {
+  /** Reads Nodes. */
+  readonly client: Reader;
+  /** PEM: the node's own certificate as a client, its key, and the CA of all nodes. */
+  readonly cert: string;
+  readonly key: string;
+  readonly ca: string;
+  readonly clock: Clock;
+}
+
+export interface OpenPeers extends Peers {
+  close(): void;
+}
+
+export function createPeers(options: PeersOptions): OpenPeers {
+  const connections = createNodeConnections(options);
+  return {
+    async open(node, { signal = new AbortController().signal }): Promise<Duplex> {
+      const headers = { Connection: 'Upgrade', Upgrade: MIGRATION_PROTOCOL };
+      const { connection, head } = await connections.upgrade({ node, path: MIGRATIONS_PATH, signal }, headers);
+      // Nodes of one machine share an address, and ports are given out again: another one would answer for it.
+      const name = (connection as Partial<TLSSocket>).getPeerCertificate?.().subject?.CN;
+      if (name !== node) {
+        connection.destroy();
+        throw new Error(`Cannot reach the agent of node "${node}": "${String(name)}" answers where it should be`);
+      }
+      if (head.length > 0) connection.unshift(head);
+      return connection;
+    },
+    close: () => connections.close(),
+  };
+}

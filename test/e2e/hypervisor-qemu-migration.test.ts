@@ -1,0 +1,466 @@
+/** Guests that move between two real QEMUs: what conformance (hypervisor-qemu.test.ts) cannot see from outside. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { access, chmod, chown, mkdir, readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { describe, it } from 'node:test';
+import { systemClock } from '#lib/clock.ts';
+import { newUid } from '#lib/ids.ts';
+import type { Device, DiskSource, DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import type { Incoming, MovingDisk, Outgoing, Sent } from '#node/hypervisor/migration.ts';
+import { Bell } from '#node/hypervisor/qemu/bell.ts';
+import { readJobs } from '#node/hypervisor/qemu/copy-jobs.ts';
+import { DomainDir } from '#node/hypervisor/qemu/domain-dir.ts';
+import { fromHere, parseDoor } from '#node/hypervisor/qemu/door.ts';
+import { areReady, finishMirrors, startMirrors } from '#node/hypervisor/qemu/mirror.ts';
+import { QmpClient } from '#node/hypervisor/qemu/qmp.ts';
+import { echoDisk, READY, writeEchoDisk } from '#node/hypervisor/qemu/testing/echo-guest.ts';
+import {
+  guestFile,
+  guestUser,
+  qemuScene,
+  whyNoQemu,
+  type QemuScene,
+} from '#node/hypervisor/qemu/testing/qemu-scene.ts';
+import { poll } from '#node/hypervisor/qemu/timing.ts';
+import { aDisk } from '#node/hypervisor/testing/a-definition.ts';
+import { hasEnded, stateOf, until } from '#node/hypervisor/testing/scene.ts';
+
+const skip = whyNoQemu();
+const MIB = 2 ** 20;
+const IMAGE_BYTES = 24 * MIB;
+
+interface Move {
+  readonly scene: QemuScene;
+  readonly source: Hypervisor;
+  readonly target: Hypervisor;
+  readonly id: string;
+  readonly outgoing: Outgoing;
+}
+
+interface MoveOptions {
+  readonly there?: DomainDefinition;
+  readonly disks?: readonly MovingDisk[];
+  readonly network?: boolean;
+  readonly bytesPerSecond?: number;
+}
+
+describe('qemu: guests that move', { skip, timeout: 60_000 }, () => {
+  it('goes on where it was, answers there, and goes back again', async () => {
+    await withScene(async (scene) => {
+      const guest = await echoGuest(scene);
+      await booted(scene.hypervisor, guest);
+      const there = await begin(scene, guest);
+      await hand(there);
+      await answers(there.target, guest.id, 'hello there');
+      await there.source.remove(guest.id);
+
+      const back = await begin({ ...scene, hypervisor: there.target, second: async () => there.source }, guest);
+      await hand(back);
+
+      await answers(there.source, guest.id, 'hello here');
+    });
+  });
+
+  it('comes over the network with a key that only the two know, and leaves no key behind', async () => {
+    await withScene(async (scene) => {
+      const taken = createServer().listen(49_152, '127.0.0.1');
+      try {
+        const { guest, there, disks } = await guestWithDisks(scene);
+        await scene.hypervisor.create(guest);
+        const move = await begin(scene, guest, { there, disks, network: true });
+        const { memory, disks: nbd, secret } = move.outgoing.door;
+        assert.match(memory, /^tcp:127\.0\.0\.1:49\d{3}$/);
+        assert.notEqual(memory, 'tcp:127.0.0.1:49152');
+        assert.notEqual(nbd, memory);
+        assert.match(secret ?? '', /^[0-9a-f]{64}$/);
+
+        await hand(move);
+
+        assert.equal(stateOf(move.target, guest.id), 'running');
+        for (const dir of [scene.nodeDir, scene.secondDir]) {
+          await assert.rejects(access(join(dir, 'domains', guest.id, 'key')));
+          const log = await readFile(join(dir, 'domains', guest.id, 'qemu.log'), 'utf8');
+          assert.ok(!log.includes(secret ?? ''));
+        }
+        assertSameDisks(guest, there);
+      } finally {
+        taken.close();
+      }
+    });
+  });
+
+  it('does not come over the network with another key', async () => {
+    await withScene(async (scene) => {
+      const guest = scene.definition();
+      await scene.hypervisor.create(guest);
+      const move = await begin(scene, guest, { network: true });
+      const door = { ...move.outgoing.door, secret: 'ab'.repeat(32) };
+      const { signal } = new AbortController();
+      await assert.rejects(
+        move.source.send(guest.id, { ...move.outgoing, door }, { signal }),
+        /the migration has failed/,
+      );
+      await move.source.takeBack(guest.id);
+      assert.equal(stateOf(move.source, guest.id), 'running');
+      assert.notEqual(stateOf(move.target, guest.id), 'running');
+    });
+  });
+
+  it('takes its disks along bit by bit, and only the layer of a layered one', async () => {
+    await withScene(async (scene) => {
+      const { guest, there, disks } = await guestWithDisks(scene);
+      await scene.hypervisor.create(guest);
+
+      await hand(await begin(scene, guest, { there, disks }));
+
+      assertSameDisks(guest, there);
+      assert.ok((await stat(pathOf(there, 'disk-layer'))).size < 4 * MIB, 'what is in the base has not been copied');
+      assert.ok((await stat(pathOf(there, 'disk-raw'))).blocks * 512 < IMAGE_BYTES / 2, 'it has holes');
+    });
+  });
+
+  it('takes along what is written while its disks are on the way', async () => {
+    await withScene(async (scene) => {
+      const { guest, there, disks } = await guestWithDisks(scene);
+      await scene.hypervisor.create(guest);
+      const { outgoing } = await begin(scene, guest, { there, disks });
+      // What a guest writes takes the same way. There is one line to QEMU, so nobody else may hold it.
+      await scene.hypervisor.close();
+      const qmp = await monitorOf(scene, guest.id);
+      const dir = new DomainDir(join(scene.nodeDir, 'domains'), guest.id);
+      const server = await fromHere(parseDoor(outgoing.door.disks ?? ''), { dir, user: guestUser });
+      await startMirrors(qmp, disks, { server, tlsCreds: undefined }, { bytesPerSecond: 0 });
+      const ready = async () => areReady(await readJobs(qmp), disks) || undefined;
+      assert.ok(await poll(systemClock, { timeoutMs: 30_000, everyMs: 10 }, ready));
+      for (const name of ['raw', 'layer']) {
+        const command = `qemu-io -d /machine/peripheral/disk-${name}/virtio-backend "write -P 9 4M 1M"`;
+        await qmp.execute('human-monitor-command', { 'command-line': command });
+      }
+      await qmp.execute('stop');
+
+      await finishMirrors(qmp, { clock: systemClock, bell: new Bell() }, disks);
+
+      qmp.close();
+      assertSameDisks(guest, there);
+      assert.equal((await readFile(pathOf(there, 'disk-raw')))[4 * MIB], 9);
+    });
+  });
+
+  it('reaches the other side through directories that are closed to guests', async () => {
+    await withScene(async (scene) => {
+      const guest = scene.definition();
+      await scene.hypervisor.create(guest);
+      await chmod(scene.secondDir, 0o700);
+      await hand(await begin(scene, guest));
+      const left = await readdir(join(scene.nodeDir, 'domains', guest.id, 'run'));
+      assert.deepEqual(
+        left.filter((name) => name.startsWith('to-')),
+        [],
+      );
+    });
+  });
+});
+
+describe('qemu: guests that do not move after all', { skip, timeout: 60_000 }, () => {
+  const moments: Record<string, (move: Move) => Promise<unknown>> = {
+    'disks are being sent': async (move) => halfway(move, 'none'),
+    'memory is being sent': async (move) => halfway(move, 'active'),
+    'it stands still': async (move) => send(move),
+    'all was sent': async (move) => {
+      await send(move);
+      await move.source.switchOver(move.id);
+    },
+    'the other side died': async (move) => {
+      await move.scene.killAtSecond(move.id);
+      await assert.rejects(send(move));
+    },
+    'the other side died at the last moment': async (move) => {
+      await send(move);
+      await move.scene.killAtSecond(move.id);
+      await assert.rejects(move.source.switchOver(move.id));
+    },
+  };
+
+  for (const [moment, until] of Object.entries(moments)) {
+    it(`goes on after the next agent took it back: ${moment}`, async () => {
+      await withScene(async (scene) => {
+        const sendsDisks = moment.startsWith('disks');
+        const { guest, there, disks } = await echoWithDisk(scene);
+        await booted(scene.hypervisor, guest);
+        const slow = sendsDisks
+          ? { bytesPerSecond: 1000 }
+          : moment.startsWith('memory')
+            ? { bytesPerSecond: 2 * MIB }
+            : {};
+        const move = await begin(scene, guest, { there, disks, ...slow });
+        await until(move);
+
+        const next = await scene.reopen();
+        await next.adopt();
+        assert.equal(next.get(guest.id)?.migration?.step, 'sending');
+        await next.takeBack(guest.id);
+
+        assert.deepEqual(next.get(guest.id)?.current, { state: 'running' });
+        await answers(next, guest.id, 'still here');
+        await next.close();
+        const line = await monitorOf(scene, guest.id);
+        assert.deepEqual(await line.execute('query-jobs'), []);
+        const nodes = (await line.execute('query-named-block-nodes', { flat: true })) as { 'node-name': string }[];
+        assert.ok(nodes.every((node) => !node['node-name'].startsWith('mirror-')));
+        line.close();
+      });
+    });
+  }
+});
+
+describe('qemu: what outlives a guest that moves', { skip, timeout: 120_000 }, () => {
+  it('is complete on the disk of the target before the guest goes on there', async () => {
+    await withScene(async (scene) => {
+      const [here, elsewhere] = [await stateDir(scene.nodeDir), await stateDir(scene.secondDir)];
+      // As an earlier try may have left it.
+      await guestFile(elsewhere, 'tpm/tpm2-00.permall', Buffer.from('of another time'));
+      if (guestUser !== undefined) await chown(join(elsewhere, 'tpm'), guestUser.uid, guestUser.gid);
+      const plain = scene.definition();
+      const guest: DomainDefinition = {
+        ...plain,
+        memoryKib: 256 * 1024 - 8,
+        firmware: { ...plain.firmware, loader: { type: 'efi', secureBoot: false, persistent: true } },
+        devices: [...plain.devices, { type: 'tpm', id: 'tpm0', model: 'crb', persistent: true }],
+        state: { directory: here },
+      };
+      // Something of its own: what a target begins with has it not.
+      const template = await readFile('/usr/share/OVMF/OVMF_VARS_4M.fd');
+      await guestFile(here, 'nvram.fd', Buffer.concat([template.subarray(0, -4), Buffer.from('mine')]));
+      const there = { ...guest, state: { directory: elsewhere } };
+      await scene.hypervisor.create(guest);
+      const move = await begin(scene, guest, { there });
+      await send(move);
+      const sent = await move.source.switchOver(guest.id);
+      const own = Buffer.from(sent.nvram ?? Buffer.alloc(0));
+      assert.ok(own.length === template.length && own.subarray(-4).equals(Buffer.from('mine')));
+
+      await move.target.store(guest.id, sent, {});
+
+      assert.ok((await readFile(join(elsewhere, 'nvram.fd'))).equals(own));
+      const [tpm, source] = await Promise.all(
+        [elsewhere, here].map((dir) => readFile(join(dir, 'tpm', 'tpm2-00.permall'))),
+      );
+      assert.equal(tpm?.length, source?.length);
+      await move.source.recordMigrated(guest.id);
+      await move.target.commit(guest.id);
+      assert.ok((await readFile(join(elsewhere, 'nvram.fd'))).equals(own), 'QEMU writes the same');
+      await move.source.leave(guest.id);
+    });
+  });
+
+  it('a guest that has gone has not crashed, whatever becomes of its process', async () => {
+    await withScene(async (scene) => {
+      const guest = scene.definition();
+      await scene.hypervisor.create(guest);
+      const move = await begin(scene, guest);
+      await send(move);
+      await move.target.store(guest.id, await move.source.switchOver(guest.id), {});
+      await move.source.recordMigrated(guest.id);
+
+      await scene.killGuest(guest.id);
+
+      const { current, migration } = await until(move.source, guest.id, hasEnded);
+      assert.deepEqual([current, migration?.step], [{ state: 'ended', how: 'migrated' }, 'migrated']);
+      await move.source.leave(guest.id);
+      assert.equal(move.source.get(guest.id)?.migration?.step, 'left');
+      await move.target.commit(guest.id);
+      assert.equal(stateOf(move.target, guest.id), 'running');
+    });
+  });
+
+  it('a guest that was committed goes on when its agent comes back', async () => {
+    await withScene(async (scene) => {
+      const guest = await echoGuest(scene);
+      await booted(scene.hypervisor, guest);
+      const move = await begin(scene, guest);
+      await send(move);
+      await move.target.store(guest.id, await move.source.switchOver(guest.id), {});
+      await move.source.recordMigrated(guest.id);
+      await move.target.close();
+      // As after a kill between the record and what follows from it.
+      const path = join(scene.secondDir, 'domains', guest.id, 'domain.json');
+      const record = JSON.parse(await readFile(path, 'utf8')) as { migration: object };
+      await writeFile(path, JSON.stringify({ ...record, migration: { ...record.migration, step: 'committed' } }));
+
+      const next = await scene.reopenSecond();
+      await next.adopt();
+
+      assert.equal(next.get(guest.id)?.migration?.step, 'arrived');
+      await answers(next, guest.id, 'here I am');
+    });
+  });
+});
+
+async function withScene(run: (scene: QemuScene) => Promise<void>): Promise<void> {
+  const scene = await qemuScene();
+  try {
+    await run(scene);
+  } finally {
+    await scene.end();
+  }
+}
+
+async function begin(scene: QemuScene, guest: DomainDefinition, options: MoveOptions = {}): Promise<Move> {
+  const { there = guest, disks = [], network = false, bytesPerSecond = 0 } = options;
+  const [source, target, uid] = [scene.hypervisor, await scene.second(), newUid()];
+  const reach: Incoming['reach'] = network
+    ? { is: 'network', host: '127.0.0.1' }
+    : { is: 'local', fromDir: source.workingDir(guest.id) ?? '' };
+  const incoming = { uid, peer: 'here', startedAtMs: 1, paused: false, disks, reach };
+  const door = await target.receive(there, incoming, {});
+  const outgoing = { uid, peer: 'there', door, disks, bytesPerSecond, autoConverge: true };
+  return { scene, source, target, id: guest.id, outgoing };
+}
+
+function send({ source, id, outgoing }: Move): Promise<void> {
+  return source.send(id, outgoing, { signal: new AbortController().signal });
+}
+
+async function finish({ source, target, id }: Move, sent: Sent): Promise<void> {
+  await target.store(id, sent, {});
+  await source.recordMigrated(id);
+  await target.commit(id);
+  await source.leave(id);
+}
+
+async function hand(move: Move): Promise<void> {
+  await send(move);
+  await finish(move, await move.source.switchOver(move.id));
+}
+
+/** Sends, and comes back when it is well under way; what becomes of it is nobody's any more. */
+async function halfway({ source, id, outgoing }: Move, status: 'none' | 'active'): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const sending = source.send(id, outgoing, {
+    signal: new AbortController().signal,
+    onProgress: ({ memoryRounds }) => (memoryRounds > 0 || status === 'none' ? resolve() : undefined),
+  });
+  sending.catch(() => undefined);
+  await promise;
+}
+
+async function echoGuest(scene: QemuScene): Promise<DomainDefinition> {
+  const path = await guestFile(scene.nodeDir, 'volumes/echo/disk.img', Buffer.alloc(MIB));
+  await writeEchoDisk(path);
+  const plain = scene.definition();
+  return { ...plain, devices: [...plain.devices.filter(({ type }) => type !== 'interface'), echoDisk(path)] };
+}
+
+async function echoWithDisk(scene: QemuScene) {
+  const plain = await echoGuest(scene);
+  const [here, elsewhere] = await Promise.all(
+    [scene.nodeDir, scene.secondDir].map((dir) => guestFile(dir, 'volumes/data/disk.img', Buffer.alloc(2 * MIB, 'x'))),
+  );
+  const guest = withDisks(plain, { data: { path: here!, format: 'raw' } });
+  const there = withDisks(plain, { data: { path: elsewhere!, format: 'raw' } });
+  return { guest, there, disks: [{ deviceId: 'disk-data', bytes: 2 * MIB, overlay: false }] };
+}
+
+/** A raw one with holes, a layer above a base that both have, and one that the guest may only read. */
+async function guestWithDisks(scene: QemuScene) {
+  const make = async (dir: string, fill: boolean) => {
+    const raw = await guestFile(dir, 'volumes/raw/disk.img', Buffer.alloc(0));
+    await truncate(raw, IMAGE_BYTES);
+    const fixed = await guestFile(dir, 'volumes/fixed/disk.img', Buffer.alloc(MIB, fill ? 'fixed' : 0));
+    const layer = await guestFile(dir, 'volumes/layer/disk.qcow2', Buffer.alloc(0));
+    await guestFile(dir, 'volumes/layer/base.img', Buffer.alloc(IMAGE_BYTES, 'base'));
+    execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-F', 'raw', '-b', 'base.img', layer]);
+    if (fill) {
+      execFileSync('qemu-io', ['-f', 'raw', '-c', 'write -P 5 0 1M', '-c', 'write -P 6 20M 192k', raw]);
+      execFileSync('qemu-io', ['-f', 'qcow2', '-c', 'write -P 7 10M 1M', '-c', 'write -z 20M 64k', layer]);
+    }
+    return {
+      raw: { path: raw, format: 'raw' },
+      layer: { path: layer, format: 'qcow2' },
+      fixed: { path: fixed, format: 'raw' },
+    } as const;
+  };
+  const plain = scene.definition();
+  const guest = withDisks(plain, await make(scene.nodeDir, true));
+  const there = withDisks(plain, await make(scene.secondDir, false));
+  const moving = (name: string, overlay: boolean, bytes = IMAGE_BYTES) => ({
+    deviceId: `disk-${name}`,
+    bytes,
+    overlay,
+  });
+  const disks = [moving('raw', false), moving('layer', true), moving('fixed', false, MIB)];
+  return { guest, there, disks };
+}
+
+function withDisks(plain: DomainDefinition, sources: Record<string, DiskSource>): DomainDefinition {
+  const disks = Object.entries(sources).map(([name, source], i): Device => {
+    const disk = aDisk(name, 3 + i, source);
+    return name === 'fixed' ? ({ ...disk, readonly: true } as Device) : disk;
+  });
+  return { ...plain, devices: [...plain.devices, ...disks] };
+}
+
+function pathOf({ devices }: DomainDefinition, id: string): string {
+  const disk = devices.find((device) => device.id === id);
+  assert.ok(disk?.type === 'disk' && disk.source !== undefined);
+  return disk.source.path;
+}
+
+function assertSameDisks(guest: DomainDefinition, there: DomainDefinition): void {
+  for (const [id, format] of [
+    ['disk-raw', 'raw'],
+    ['disk-layer', 'qcow2'],
+    ['disk-fixed', 'raw'],
+  ] as const) {
+    const args = ['compare', '--force-share', '-f', format, '-F', format, pathOf(guest, id), pathOf(there, id)];
+    execFileSync('qemu-img', args, { stdio: 'pipe' });
+  }
+}
+
+async function stateDir(dir: string): Promise<string> {
+  const path = join(dir, 'state');
+  await mkdir(path, { mode: 0o711 });
+  return path;
+}
+
+/** Straight to QEMU; no hypervisor may be open there. */
+async function monitorOf(scene: QemuScene, id: string): Promise<QmpClient> {
+  const line = connect(join(scene.nodeDir, 'domains', id, 'run', 'qmp.sock'));
+  return QmpClient.open(line, { clock: systemClock });
+}
+
+async function booted(hypervisor: Hypervisor, guest: DomainDefinition): Promise<void> {
+  await hypervisor.create(guest, { paused: true });
+  const console = await hypervisor.openConsole(guest.id);
+  const ready = hears(console, READY);
+  await hypervisor.resume(guest.id);
+  await ready;
+  console.destroy();
+}
+
+/** It repeats what it is told, and nothing else: it is the guest that was there before. */
+async function answers(hypervisor: Hypervisor, id: string, text: string): Promise<void> {
+  const console = await hypervisor.openConsole(id);
+  const heard = hears(console, text);
+  console.write(text);
+  assert.equal(await heard, text);
+  console.destroy();
+}
+
+function hears(stream: Readable, text: string): Promise<string> {
+  let all = '';
+  return new Promise((resolve, reject) => {
+    const listen = (bytes: Buffer) => {
+      all += bytes.toString('latin1');
+      if (!all.includes(text)) return;
+      stream.off('data', listen);
+      resolve(all);
+    };
+    stream.on('data', listen);
+    stream.once('end', () => reject(new Error(`it ended after ${JSON.stringify(all)}`)));
+  });
+}

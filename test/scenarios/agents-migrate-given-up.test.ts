@@ -1,0 +1,181 @@
+/** Migrations that do not come to their end, and guests that come back: the agents of two nodes, the test plays the rest. */
+import assert from 'node:assert/strict';
+import { describe, it, type TestContext } from 'node:test';
+import { PODS, VMIS } from '#test/support/agent-scene.ts';
+import type { Loose } from '#test/support/test-api.ts';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { outcome, startTwoAgents, tellMigration, windUp, type Moving, type TwoAgents } from '#test/support/two-agents.ts';
+
+const tell = (scene: TwoAgents, migrationState: Loose) =>
+  scene.api.ok('PATCH', `${VMIS}/db/status`, { body: { status: { migrationState } } });
+
+async function progress({ api }: TwoAgents): Promise<Loose> {
+  return (await api.ok('GET', `${VMIS}/db`)).status.migrationProgress;
+}
+
+/** On its way, and held there. */
+async function underWay(t: TestContext, migrationConfiguration: Loose = {}): Promise<[TwoAgents, Moving]> {
+  const scene = await startTwoAgents(t);
+  const moving = await scene.launch();
+  scene.hypervisor('n1').host.holdSends = true;
+  await tellMigration(scene, moving, { migrationConfiguration });
+  assert.deepEqual(scene.said, ['n1: begin', 'n2: ready']);
+  assert.equal((await progress(scene)).phase, 'Copying');
+  return [scene, moving];
+}
+
+/** The guest runs where it was, and nothing is left of the one that waited for it. */
+async function assertStayed(scene: TwoAgents, moving: Moving, why: RegExp): Promise<void> {
+  assert.equal(await outcome(scene, moving), 'aborted');
+  const { phase, message } = await progress(scene);
+  assert.equal(phase, 'Failed');
+  assert.match(message, why);
+  await windUp(scene, moving, 'aborted');
+  await scene.advance(10);
+  assert.deepEqual(scene.running(moving.id), ['n1']);
+  assert.equal(scene.hypervisor('n1').guest(moving.id).recall('newest'), 'memory');
+  assert.equal(scene.hypervisor('n2').get(moving.id), undefined);
+  assert.ok(scene.volumes.n2.calls.includes('release'));
+  assert.equal((await scene.api.call('GET', `${PODS}/launcher-db-2`)).status, 404);
+}
+
+interface Reason {
+  readonly cause: (scene: TwoAgents) => Promise<unknown>;
+  readonly settings?: Loose;
+  readonly why: RegExp;
+}
+
+describe('a migration', () => {
+  const reasons: Record<string, Reason> = {
+    'it is cancelled': { cause: (scene) => tell(scene, { abortRequested: true }), why: /cancelled/ },
+    'nobody wants it any more': { cause: (scene) => tell(scene, { completed: true, failed: true }), why: /not wanted/ },
+    'its target pod is deleted': {
+      cause: ({ api }) => api.ok('DELETE', `${PODS}/launcher-db-2`),
+      why: /pod at the target was deleted/,
+    },
+    'nothing goes on': {
+      cause: (scene) => scene.advance(25),
+      settings: { progressTimeout: 20 },
+      why: /nothing was copied for 20 seconds/,
+    },
+    'it takes too long': {
+      cause: (scene) => scene.advance(25),
+      settings: { completionTimeoutPerGiB: 20 },
+      why: /not complete in time/,
+    },
+    'the process at the target dies': {
+      cause: async (scene) => scene.hypervisor('n2').guest((await scene.api.ok('GET', `${VMIS}/db`)).metadata.uid).crash('told to'),
+      why: /./,
+    },
+  };
+  for (const [when, { cause, settings, why }] of Object.entries(reasons)) {
+    it(`is given up when ${when}; the guest goes on`, async (t) => {
+      const [scene, moving] = await underWay(t, settings);
+      await cause(scene);
+      await scene.settle();
+      await assertStayed(scene, moving, why);
+    });
+  }
+
+  it('is cancelled before it begins', async (t) => {
+    const scene = await startTwoAgents(t);
+    const moving = await scene.launch();
+    await tellMigration(scene, moving, { abortRequested: true });
+    assert.deepEqual(scene.said, []);
+    const { phase, message } = await progress(scene);
+    assert.deepEqual([phase, message], ['Failed', 'it was cancelled']);
+    assert.deepEqual(scene.running(moving.id), ['n1']);
+  });
+
+  const faults: Record<string, (scene: TwoAgents, fault: HypervisorError) => void> = {
+    'the target cannot receive': (scene, fault) => scene.hypervisor('n2').failNextReceive(fault),
+    'the source cannot send': (scene, fault) => scene.hypervisor('n1').failNextSend(fault),
+    'the target cannot store': (scene, fault) => scene.hypervisor('n2').failNextStore(fault),
+    'the target cannot prepare the volumes': ({ volumes }) => {
+      volumes.n2.next = { is: 'failed', reason: 'No', message: 'told to' };
+    },
+  };
+  for (const [what, fail] of Object.entries(faults)) {
+    it(`fails with the reason when ${what}`, async (t) => {
+      const scene = await startTwoAgents(t);
+      const moving = await scene.launch();
+      fail(scene, new HypervisorError('told to'));
+      await tellMigration(scene, moving);
+      await assertStayed(scene, moving, /told to/);
+    });
+  }
+
+  it('waits for a volume that is not there yet, and no longer than half a minute', async (t) => {
+    const scene = await startTwoAgents(t);
+    const moving = await scene.launch();
+    scene.volumes.n2.next = { is: 'waiting', reason: 'Later', message: 'not yet' };
+    await tellMigration(scene, moving);
+    await scene.advance(5);
+    assert.equal((await progress(scene)).phase, 'Connecting');
+    await scene.advance(30);
+    await assertStayed(scene, moving, /not yet/);
+  });
+
+  it('is given up first when the guest is to stop, which it does then', async (t) => {
+    const [scene, moving] = await underWay(t);
+    await scene.api.ok('DELETE', `${PODS}/launcher-db`);
+    await scene.settle();
+    assert.equal((await progress(scene)).phase, 'Failed');
+    assert.deepEqual(scene.running(moving.id), []);
+    assert.equal((await scene.api.call('GET', `${PODS}/launcher-db`)).status, 404);
+    await scene.advance(10);
+    assert.equal(scene.hypervisor('n2').get(moving.id), undefined);
+  });
+
+  it('is given up when the agent is stopped, and nobody waits for it', async (t) => {
+    const [scene, moving] = await underWay(t);
+    await scene.agent('n1').stop();
+    assert.deepEqual(scene.running(moving.id), ['n1']);
+    assert.equal(scene.hypervisor('n1').get(moving.id)?.migration?.step, 'aborted');
+  });
+
+  it('keeps people and hotplug away from the guest', async (t) => {
+    const [scene, moving] = await underWay(t);
+    await assert.rejects(scene.agent('n1').pause(moving.id), /VMI is migrating/);
+    await assert.rejects(scene.agent('n2').reset(moving.id), /VMI is migrating/);
+    scene.hypervisor('n1').host.finishSends();
+    await scene.settle();
+    assert.deepEqual(scene.running(moving.id), ['n2']);
+  });
+
+  it('may follow another, back to where the guest came from', async (t) => {
+    const scene = await startTwoAgents(t);
+    const moving = await scene.launch();
+    await tellMigration(scene, moving);
+    // The source is slow: its pod is still there when the next one is made.
+    await scene.api.ok('PATCH', `${PODS}/launcher-db`, { body: { metadata: { finalizers: ['test.io/slow'] } } });
+    await windUp(scene, moving, 'committed');
+    const vmi = await scene.api.ok('GET', `${VMIS}/db`);
+    const back = 'aaaaaaaa-0000-4000-8000-000000000002';
+    const body = {
+      ...moving.source,
+      metadata: {
+        name: 'launcher-db-3',
+        labels: { ...moving.source.metadata.labels, 'kubevirt.io/migrationJobUID': back },
+        annotations: moving.source.metadata.annotations,
+        ownerReferences: moving.source.metadata.ownerReferences,
+      },
+      status: undefined,
+    };
+    const third = await scene.api.ok('POST', PODS, { body });
+    await scene.settle();
+    const activePods = { ...vmi.status.activePods, [third.metadata.uid]: 'n1' };
+    const migrationState = {
+      migrationUid: back,
+      ...{ sourceNode: 'n2', sourcePod: 'launcher-db-2', targetNode: 'n1', targetPod: 'launcher-db-3' },
+      ...{ completed: null, failed: null },
+    };
+    await scene.api.ok('PATCH', `${VMIS}/db/status`, { body: { status: { activePods, migrationState } } });
+    await scene.settle();
+    await scene.advance(5);
+    assert.deepEqual(scene.running(moving.id), ['n1']);
+    assert.equal(scene.hypervisor('n1').guest(moving.id).kept('tpm'), 'secret');
+    const { phase, migrationUid } = await progress(scene);
+    assert.deepEqual({ phase, migrationUid }, { phase: 'Committed', migrationUid: back });
+  });
+});

@@ -1,0 +1,204 @@
+/** Migrations and evictions on the whole API: what is refused, what is added, and who is told to come again. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { EVICTION_STRATEGIES } from '#api/kubevirt/kind.ts';
+import { aMigration, aVm, aVmi } from '#api/validation/testing/valid-objects.ts';
+import { evacuationMark } from '#plane/migration-lookup.ts';
+import { startAdmissionScene, type AdmissionScene } from '#test/scenarios/admission-scene.ts';
+import type { Loose, TestApi } from '#test/support/test-api.ts';
+
+const GROUP = '/apis/kubevirt.io/v1/namespaces/golden';
+const INSTANCES = `${GROUP}/virtualmachineinstances`;
+const MIGRATIONS = `${GROUP}/virtualmachineinstancemigrations`;
+const PODS = '/api/v1/namespaces/golden/pods';
+const SETTINGS = '/apis/kubevirt.io/v1/namespaces/selfsame-system/kubevirts/kubevirt';
+const MERGE = { contentType: 'application/merge-patch+json' };
+
+let scene: AdmissionScene;
+let api: TestApi;
+
+before(async () => {
+  scene = await startAdmissionScene('golden');
+  ({ api } = scene);
+  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } };
+  await api.call('POST', '/api/v1/namespaces/golden/serviceaccounts', { body: account });
+});
+after(() => scene.stop());
+
+let count = 0;
+
+/** An instance that runs on node-1, and its pod. */
+async function running({ status = {}, spec = {}, name = `vm-${++count}` }: Loose = {}): Promise<string> {
+  const body = aVmi({ metadata: { name }, spec: { volumes: null, domain: { devices: { disks: null } }, ...spec } });
+  const { metadata } = await api.ok('POST', INSTANCES, { body });
+  const conditions = [{ type: 'LiveMigratable', status: 'True' }];
+  const now = { phase: 'Running', nodeName: 'node-1', conditions, ...status };
+  await api.ok('PATCH', `${INSTANCES}/${name}/status`, { body: { status: now }, ...MERGE });
+  const pod = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: `virt-launcher-${name}`,
+      labels: { 'kubevirt.io': 'virt-launcher', 'kubevirt.io/created-by': metadata.uid },
+      annotations: { 'kubevirt.io/domain': name },
+    },
+    spec: { nodeName: 'node-1', containers: [{ name: 'compute', image: 'x' }] },
+  };
+  await api.ok('POST', PODS, { body: pod });
+  await api.ok('PATCH', `${PODS}/${pod.metadata.name}/status`, { body: { status: { phase: 'Running' } }, ...MERGE });
+  return name;
+}
+
+const migrate = (vmiName: string, metadata: object = { name: `m-${++count}` }) =>
+  api.call('POST', MIGRATIONS, { body: aMigration({ metadata, spec: { vmiName } }) });
+
+const DENIED = 'admission webhook "validate-virtualmachineinstancemigrations.selfsame.io" denied the request: ';
+
+test('a migration gets its finalizer and the name of its instance; a second one waits for its end', async () => {
+  const name = await running();
+  const { status, body: first } = await migrate(name, { name: null, generateName: 'kubevirt-migrate-vm-' });
+  assert.equal(status, 201, JSON.stringify(first));
+  assert.deepEqual(first.metadata.finalizers, ['kubevirt.io/migrationJobFinalize']);
+  assert.deepEqual(first.metadata.labels, { 'kubevirt.io/vmi-name': name });
+  const second = await migrate(name);
+  assert.equal(second.status, 400);
+  assert.equal(
+    second.body.message,
+    `${DENIED}in-flight migration detected. Active migration job (${first.metadata.uid}) is currently already in progress for VMI ${name}.`,
+  );
+  const path = `${MIGRATIONS}/${first.metadata.name}`;
+  await api.ok('PATCH', `${path}/status`, { body: { status: { phase: 'Failed' } }, ...MERGE });
+  assert.equal((await migrate(name)).status, 201);
+});
+
+const refusals: Record<string, { vmi?: Loose; spec?: object; code: number; message: RegExp }> = {
+  'of nobody': { spec: { vmiName: 'nobody' }, code: 400, message: /the VMI "golden\/nobody" does not exist$/ },
+  'without a name': {
+    spec: { vmiName: null },
+    code: 422,
+    message: /spec\.vmiName: Required value: vmiName is missing$/,
+  },
+  'with a field that nobody knows': { spec: { fast: 1 }, code: 422, message: /spec\.fast: Forbidden: unknown field$/ },
+  'of an instance that has ended': {
+    vmi: { status: { phase: 'Succeeded' } },
+    code: 400,
+    message: /Cannot migrate VMI in finalized state\.$/,
+  },
+  'of an instance that cannot go': {
+    vmi: { status: { conditions: [{ type: 'LiveMigratable', status: 'False', reason: 'R', message: 'M' }] } },
+    code: 400,
+    message: /Cannot migrate VMI, Reason: R, Message: M$/,
+  },
+};
+for (const [name, { vmi, spec, code, message }] of Object.entries(refusals)) {
+  test(`a migration is refused: ${name}`, async () => {
+    const vmiName = await running(vmi);
+    const body = aMigration({ metadata: { name: `m-${++count}` }, spec: { vmiName, ...spec } });
+    const answer = await api.call('POST', MIGRATIONS, { body });
+    assert.equal(answer.status, code, JSON.stringify(answer.body));
+    assert.match(answer.body.message, message);
+    assert.ok(answer.body.message.startsWith(DENIED));
+  });
+}
+
+test('a migration that is stored goes where it was to go', async () => {
+  const { body } = await migrate(await running());
+  const path = `${MIGRATIONS}/${body.metadata.name}`;
+  const changed = await api.call('PATCH', path, { body: { spec: { vmiName: 'web' } }, ...MERGE });
+  assert.equal(changed.status, 422);
+  assert.match(changed.body.message, /spec: Forbidden: update of Migration object's spec is restricted$/);
+  await api.ok('PATCH', path, { body: { metadata: { finalizers: null } }, ...MERGE });
+});
+
+const evict = (name: string, { body = {}, query = '' }: { body?: object; query?: string } = {}) =>
+  api.call('POST', `${PODS}/virt-launcher-${name}/eviction${query}`, {
+    body: { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: `virt-launcher-${name}` }, ...body },
+  });
+const markOf = async (name: string) => (await api.ok('GET', `${INSTANCES}/${name}`)).status.evacuationNodeName;
+const LIVE = { spec: { evictionStrategy: 'LiveMigrate' } };
+const EVICTION_DENIED = 'admission webhook "validate-pod-evictions.selfsame.io" denied the request: ';
+
+test('an eviction of a guest that can go elsewhere is refused for now, and marks it', async () => {
+  const name = await running(LIVE);
+  const { status, body } = await evict(name);
+  // As kubectl drain knows that it is to come again.
+  assert.deepEqual([status, body.code, body.reason], [429, 429, 'TooManyRequests']);
+  const triggered = `Eviction triggered evacuation of VMI "golden/${name}"`;
+  assert.equal(body.message, EVICTION_DENIED + triggered);
+  assert.equal(await markOf(name), 'node-1');
+  assert.equal((await evict(name)).body.message, `${EVICTION_DENIED}Evacuation in progress: ${triggered}`);
+  const pod = await api.ok('GET', `${PODS}/virt-launcher-${name}`);
+  assert.equal(pod.metadata.deletionTimestamp, undefined);
+});
+
+test('a dry run marks nobody, however it is asked for', async () => {
+  const name = await running(LIVE);
+  assert.equal((await evict(name, { query: '?dryRun=All' })).status, 429);
+  assert.equal((await evict(name, { body: { deleteOptions: { dryRun: ['All'] } } })).status, 429);
+  assert.equal(await markOf(name), undefined);
+});
+
+test('what nobody wants to keep is evicted, and so are other pods', async () => {
+  const name = await running();
+  assert.equal((await evict(name)).status, 201);
+  const body = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'virt-launcher-web' } };
+  const spec = { nodeName: 'node-1', containers: [{ name: 'web', image: 'x' }] };
+  await api.ok('POST', PODS, { body: { ...body, spec } });
+  assert.equal((await evict('web')).status, 201);
+});
+
+test('without an answer of ours an eviction goes on', async () => {
+  const name = await running(LIVE);
+  const back = scene.loseWebhook();
+  try {
+    assert.equal((await evict(name)).status, 201);
+  } finally {
+    back();
+  }
+});
+
+test('what holds for all is said in the settings', async () => {
+  const configure = async (evictionStrategy: string | null) => {
+    await api.ok('PATCH', SETTINGS, { body: { spec: { configuration: { evictionStrategy } } }, ...MERGE });
+    await scene.plane.settle();
+  };
+  await configure('LiveMigrate');
+  try {
+    const fixed = await running({ status: { conditions: [] } });
+    assert.match(
+      (await evict(fixed)).body.message,
+      /is configured with an eviction strategy but is not live-migratable/,
+    );
+    assert.equal((await evict(await running({ spec: { evictionStrategy: 'None' } }))).status, 201);
+  } finally {
+    await configure(null);
+  }
+});
+
+test('the mark is for this very instance, and not for the next one of its name', async () => {
+  const name = await running(LIVE);
+  const vmi = await api.ok('GET', `${INSTANCES}/${name}`);
+  const mark = evacuationMark(scene.plane.client('selfsame-webhook'));
+  await assert.rejects(mark({ ...vmi, metadata: { ...vmi.metadata, uid: 'another' } }, 'node-9'), { code: 422 });
+  assert.equal(await markOf(name), undefined);
+});
+
+test('VMs, instances and settings know the same strategies', async () => {
+  const asked: Record<string, (evictionStrategy: string) => Promise<{ status: number }>> = {
+    VM: (evictionStrategy) =>
+      api.call('POST', `${GROUP}/virtualmachines?dryRun=All`, {
+        body: aVm({ spec: { template: { spec: { evictionStrategy } } } }),
+      }),
+    instance: (evictionStrategy) =>
+      api.call('POST', `${INSTANCES}?dryRun=All`, { body: aVmi({ spec: { evictionStrategy } }) }),
+    settings: (evictionStrategy) =>
+      api.call('PATCH', `${SETTINGS}?dryRun=All`, {
+        body: { spec: { configuration: { evictionStrategy } } },
+        ...MERGE,
+      }),
+  };
+  for (const [name, ask] of Object.entries(asked)) {
+    for (const strategy of EVICTION_STRATEGIES) assert.ok((await ask(strategy)).status < 300, `${name}: ${strategy}`);
+    assert.equal((await ask('Sometimes')).status, 422, name);
+  }
+});

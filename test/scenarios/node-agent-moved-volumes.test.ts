@@ -1,0 +1,164 @@
+/** What the node agent does about volumes whose guests move: copies that are left behind, and growth that has to wait. */
+import assert from 'node:assert/strict';
+import { describe, it, type TestContext } from 'node:test';
+import { DiskRefused } from '#node/volumes-port.ts';
+import { CLAIMS, NODE, VMIS, VOLUMES, startAgentScene, type AgentScene } from '#test/support/agent-scene.ts';
+
+const HOME = 'selfsame.io/volume-node';
+const INCOMING = 'selfsame.io/incoming-node';
+const LEFTOVER = 'selfsame.io/leftover-node';
+
+function aVolume(annotations: Record<string, string>): object {
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: {
+      name: 'pv',
+      finalizers: ['selfsame.io/volume-data'],
+      annotations: { 'pv.kubernetes.io/provisioned-by': 'selfsame.io/local', ...annotations },
+    },
+    spec: {
+      capacity: { storage: '1Gi' },
+      accessModes: ['ReadWriteOnce'],
+      persistentVolumeReclaimPolicy: 'Delete',
+      storageClassName: 'local',
+      csi: { driver: 'local.selfsame.io', volumeHandle: 'pv' },
+      claimRef: { kind: 'PersistentVolumeClaim', namespace: 'default', name: 'data' },
+    },
+  };
+}
+
+const notes = async ({ api }: AgentScene) => (await api.ok('GET', `${VOLUMES}/pv`)).metadata.annotations;
+const removals = ({ volumes }: AgentScene) => volumes.calls.filter((call) => call.startsWith('remove'));
+
+/** A guest with a disk on the claim `data`. */
+async function launch(scene: AgentScene, path: string): Promise<string> {
+  scene.volumes.next = {
+    is: 'ready',
+    volumes: new Map([['root', { source: { path, format: 'raw' }, readonly: false }]]),
+  };
+  const volumes = [{ name: 'root', persistentVolumeClaim: { claimName: 'data' } }];
+  const devices = { disks: [{ name: 'root', disk: { bus: 'virtio' } }] };
+  const domain = { memory: { guest: '128Mi' }, machine: { type: 'q35' }, devices };
+  const { id } = await scene.launch('db', { domain, volumes }, { volumes });
+  return id;
+}
+
+describe('a copy that a guest left behind', () => {
+  const start = async (t: TestContext, annotations: Record<string, string>) => {
+    const scene = await startAgentScene(t);
+    await scene.api.ok('POST', VOLUMES, { body: aVolume(annotations) });
+    await scene.settle();
+    return scene;
+  };
+
+  it('is removed by the node that has it, and then the note of it', async (t) => {
+    const scene = await start(t, { [HOME]: 'n2', [LEFTOVER]: NODE });
+    assert.deepEqual(removals(scene), ['removeLeftover pv']);
+    const { [HOME]: home, [LEFTOVER]: leftover } = await notes(scene);
+    assert.deepEqual([home, leftover], ['n2', undefined]);
+  });
+
+  const others: Record<string, Record<string, string>> = {
+    'of another node is left to it': { [HOME]: 'n2', [LEFTOVER]: 'n3' },
+    'is none where this node is home': { [HOME]: NODE, [LEFTOVER]: NODE },
+    'is none where the guest comes here': { [HOME]: 'n2', [INCOMING]: NODE, [LEFTOVER]: NODE },
+  };
+  for (const [name, annotations] of Object.entries(others)) {
+    it(name, async (t) => {
+      const scene = await start(t, annotations);
+      assert.deepEqual(removals(scene), []);
+      assert.equal((await notes(scene))[LEFTOVER], annotations[LEFTOVER]);
+    });
+  }
+
+  it('is removed when no guest has it any more', async (t) => {
+    const scene = await start(t, { [HOME]: NODE });
+    const id = await launch(scene, '/var/lib/selfsame/n1/volumes/pv/disk.img');
+    const annotations = { [HOME]: 'n2', [LEFTOVER]: NODE };
+    await scene.api.ok('PATCH', `${VOLUMES}/pv`, { body: { metadata: { annotations } } });
+    await scene.advance(10);
+    assert.deepEqual(removals(scene), []);
+
+    await scene.hypervisor().destroy(id);
+    await scene.advance(5);
+    assert.deepEqual(removals(scene), ['removeLeftover pv']);
+    assert.equal((await notes(scene))[LEFTOVER], undefined);
+  });
+
+  it('is tried again where it is still a device, and the note stays until then', async (t) => {
+    const scene = await startAgentScene(t);
+    const { removeLeftover } = scene.volumes;
+    scene.volumes.removeLeftover = async () => {
+      throw new DiskRefused('it is still the device of a guest');
+    };
+    await scene.api.ok('POST', VOLUMES, { body: aVolume({ [HOME]: 'n2', [LEFTOVER]: NODE }) });
+    await scene.advance(10);
+    assert.equal((await notes(scene))[LEFTOVER], NODE);
+    scene.volumes.removeLeftover = removeLeftover;
+    await scene.advance(5);
+    assert.equal((await notes(scene))[LEFTOVER], undefined);
+  });
+
+  it('goes before the volume does', async (t) => {
+    const scene = await startAgentScene(t);
+    const { claimRef: _, ...spec } = (aVolume({}) as { spec: { claimRef: object } }).spec;
+    await scene.api.ok('POST', VOLUMES, { body: { ...aVolume({ [HOME]: NODE, [LEFTOVER]: 'n2' }), spec } });
+    await scene.api.ok('DELETE', `${VOLUMES}/pv`);
+    await scene.settle();
+    assert.deepEqual(removals(scene), []);
+
+    await scene.api.ok('PATCH', `${VOLUMES}/pv`, { body: { metadata: { annotations: { [LEFTOVER]: null } } } });
+    await scene.settle();
+    assert.deepEqual(removals(scene), ['removeData pv']);
+    assert.equal((await scene.api.call('GET', `${VOLUMES}/pv`)).status, 404);
+  });
+});
+
+describe('a volume that is to grow', () => {
+  const grown = ({ volumes }: AgentScene) => volumes.calls.filter((call) => call === 'grow pv').length;
+  const start = async (t: TestContext) => {
+    const scene = await startAgentScene(t);
+    await scene.api.ok('POST', VOLUMES, { body: aVolume({ [HOME]: NODE }) });
+    const spec = {
+      accessModes: ['ReadWriteOnce'],
+      storageClassName: 'local',
+      volumeName: 'pv',
+      resources: { requests: { storage: '1Gi' } },
+    };
+    const claim = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'data' }, spec };
+    await scene.api.ok('POST', CLAIMS, { body: claim });
+    const status = { phase: 'Bound', capacity: { storage: '1Gi' } };
+    await scene.api.ok('PATCH', `${CLAIMS}/data/status`, { body: { status } });
+    await launch(scene, '/var/lib/selfsame/n1/volumes/pv/disk.img');
+    return scene;
+  };
+  const larger = { spec: { capacity: { storage: '2Gi' } } };
+  const told = async ({ api }: AgentScene) => (await api.ok('GET', `${CLAIMS}/data`)).status.capacity.storage;
+
+  it('waits until it has come to where it goes, or stays', async (t) => {
+    const scene = await start(t);
+    const note = (node: string | null) => ({ metadata: { annotations: { [INCOMING]: node } } });
+    await scene.api.ok('PATCH', `${VOLUMES}/pv`, { body: { ...note('n2'), ...larger } });
+    await scene.advance(20);
+    assert.deepEqual([grown(scene), await told(scene)], [0, '1Gi']);
+
+    await scene.api.ok('PATCH', `${VOLUMES}/pv`, { body: note(null) });
+    await scene.settle();
+    assert.deepEqual([grown(scene), await told(scene)], [1, '2Gi']);
+  });
+
+  it('waits for its guest also where both nodes reach it', async (t) => {
+    const scene = await start(t);
+    const moving = (completed: boolean) => ({ status: { migrationState: { migrationUid: 'm', completed } } });
+    await scene.api.ok('PATCH', `${VMIS}/db/status`, { body: moving(false) });
+    await scene.settle();
+    await scene.api.ok('PATCH', `${VOLUMES}/pv`, { body: larger });
+    await scene.advance(20);
+    assert.equal(grown(scene), 0);
+
+    await scene.api.ok('PATCH', `${VMIS}/db/status`, { body: moving(true) });
+    await scene.advance(10);
+    assert.deepEqual([grown(scene), await told(scene)], [1, '2Gi']);
+  });
+});

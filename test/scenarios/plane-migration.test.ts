@@ -1,0 +1,198 @@
+/** Guests that move, through the whole plane on simulated nodes: what people do, and what they see. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import { aMigration, judge, phaseOf, startMovingVm, VM, whereIs, writeAll } from '#test/support/moving-vm.ts';
+import type { Loose } from '#test/support/test-api.ts';
+import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
+
+const holdSends = (plane: VmPlane, hold: boolean) => {
+  for (const { host } of plane.nodes) host.holdSends = hold;
+};
+
+describe('a guest that moves', () => {
+  it('goes there and back, restarts and goes again, and is always itself', async (t) => {
+    const plane = await startVmPlane(t);
+    await startMovingVm(plane);
+    await writeAll(plane, 'one');
+    const before = await plane.get('VirtualMachineInstance', VM);
+    const record = await plane.get('VirtualMachineIdentity', VM);
+    const { definition } = whereIs(plane).guest;
+    for (const name of ['there', 'back']) {
+      const { node } = whereIs(plane);
+      const [source] = (await plane.list('PersistentVolumeClaim')).filter(({ metadata }) =>
+        metadata.name.startsWith('persistent-state-for'),
+      );
+      await plane.apply(aMigration(name));
+      assert.equal(await phaseOf(plane, name), 'Succeeded');
+      await judge(plane, 'one');
+      assert.notEqual(whereIs(plane).node, node);
+      const { status } = await plane.get('VirtualMachineInstanceMigration', name);
+      const { status: vmi } = await plane.get('VirtualMachineInstance', VM);
+      for (const state of [status.migrationState, vmi.migrationState]) {
+        assert.equal(state.sourcePersistentStatePVCName, source.metadata.name);
+        assert.match(state.targetPersistentStatePVCName, /^persistent-state-for-db-[a-z0-9]{5}$/);
+        assert.deepEqual([state.completed, state.failed ?? false], [true, false]);
+      }
+      const phases = status.phaseTransitionTimestamps.map(({ phase }: Loose) => phase);
+      assert.deepEqual([phases[0], phases.at(-1)], ['Pending', 'Succeeded']);
+    }
+    const after = await plane.get('VirtualMachineInstance', VM);
+    assert.equal(after.metadata.uid, before.metadata.uid);
+    for (const field of ['guestStarted', 'deviceHash', 'machine', 'interfaces']) {
+      assert.deepEqual(after.status[field], before.status[field], field);
+    }
+    assert.deepEqual((await plane.get('VirtualMachineIdentity', VM)).status, record.status, 'nothing to tell of it');
+    const { devices } = whereIs(plane).guest.definition;
+    assert.deepEqual(
+      devices.map(({ id, address }: Loose) => [id, address]),
+      definition.devices.map(({ id, address }: Loose) => [id, address]),
+    );
+    assert.equal(plane.startsOf(VM).length, 1);
+
+    await plane.ask('restart', VM);
+    await judge(plane, 'one', { restarted: true });
+    await writeAll(plane, 'two');
+    await plane.apply(aMigration('again'));
+    assert.equal(await phaseOf(plane, 'again'), 'Succeeded');
+    await judge(plane, 'two');
+  });
+
+  it('stays when the migration is cancelled, fails, or its target refuses', async (t) => {
+    const plane = await startVmPlane(t);
+    await startMovingVm(plane);
+    await writeAll(plane, 'here');
+    const { node } = whereIs(plane);
+    const target = plane.nodes.find((one) => one !== node)!;
+
+    holdSends(plane, true);
+    await plane.apply(aMigration('cancelled'));
+    assert.equal(await phaseOf(plane, 'cancelled'), 'Running');
+    assert.equal((await plane.get('VirtualMachine', VM)).status.printableStatus, 'Migrating');
+    assert.match(await plane.ask('pause', VM), /^409 .*VMI is migrating/);
+    const second = await plane.post(aMigration('second'));
+    assert.match(second.body.message, /in-flight migration detected/);
+    await plane.delete('VirtualMachineInstanceMigration', 'cancelled');
+    assert.equal(await phaseOf(plane, 'cancelled'), 'gone');
+    await judge(plane, 'here');
+
+    await plane.apply(aMigration('broken'));
+    assert.equal(await phaseOf(plane, 'broken'), 'Running');
+    for (const guest of target.living(`default/${VM}`)) guest.crash('its QEMU was killed');
+    await plane.settle();
+    assert.match(await phaseOf(plane, 'broken'), /^Failed: \S/);
+    await judge(plane, 'here');
+
+    holdSends(plane, false);
+    target.refuseNextIncoming(new HypervisorError('Cannot receive: there is no memory left'));
+    await plane.apply(aMigration('refused'));
+    await plane.advance(120_000);
+    assert.match(await phaseOf(plane, 'refused'), /^Failed: .*no memory left/);
+    await judge(plane, 'here');
+    assert.equal(whereIs(plane).node, node);
+    assert.equal(plane.startsOf(VM).length, 1);
+
+    await plane.apply(aMigration('at last'.replace(' ', '-')));
+    assert.equal(await phaseOf(plane, 'at-last'), 'Succeeded');
+    await judge(plane, 'here');
+  });
+
+  it('can be stopped, shut itself down and be deleted on its way', async (t) => {
+    const plane = await startVmPlane(t);
+    await startMovingVm(plane);
+    await writeAll(plane, 'kept');
+    holdSends(plane, true);
+    await plane.apply(aMigration('stopped'));
+    await plane.ask('stop', VM);
+    await plane.advance(60_000);
+    assert.match(await phaseOf(plane, 'stopped'), /^Failed/);
+    assert.deepEqual([plane.guests(VM), await plane.find('VirtualMachineInstance', VM)], [[], undefined]);
+    assert.deepEqual(await plane.list('Pod'), []);
+    await plane.ask('start', VM);
+    await judge(plane, 'kept', { restarted: true });
+
+    await plane.apply(aMigration('down'));
+    whereIs(plane).guest.shutDown();
+    await plane.advance(60_000);
+    assert.match(await phaseOf(plane, 'down'), /^Failed/);
+    await judge(plane, 'kept', { restarted: true });
+
+    await plane.apply(aMigration('deleted'));
+    await plane.delete('VirtualMachine', VM);
+    await plane.advance(120_000);
+    assert.deepEqual([await plane.list('Pod'), plane.guests(VM)], [[], []]);
+    const claims = await plane.names('PersistentVolumeClaim');
+    assert.deepEqual(claims.sort(), ['all', 'root'], 'its state goes with it, on both sides');
+  });
+
+  it('arrives paused when its owner has paused it', async (t) => {
+    const plane = await startVmPlane(t);
+    await plane.apply(aVm('still', { runStrategy: 'Always' }));
+    await plane.ask('pause', 'still');
+    await plane.apply(aMigration('still', 'still'));
+    assert.equal(await phaseOf(plane, 'still'), 'Succeeded');
+    assert.equal(plane.guest('still').record.current.state, 'paused');
+    assert.equal(await plane.ask('unpause', 'still'), '200');
+    assert.equal(plane.guest('still').record.current.state, 'running');
+  });
+});
+
+describe('who may move, and how many', () => {
+  it('keeps to the limits, oldest first', async (t) => {
+    const plane = await startVmPlane(t);
+    const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
+    for (const name of names) await plane.apply(aVm(name, { runStrategy: 'Always' }, { nodeSelector: {} }));
+    holdSends(plane, true);
+    for (const name of names) await plane.put(aMigration(name, name));
+    await plane.settle();
+    const phases = await Promise.all(names.map((name) => phaseOf(plane, name)));
+    assert.ok(phases.filter((phase) => phase === 'Running').length <= 4, phases.join());
+    assert.ok(phases.includes('Pending'));
+    for (const node of plane.nodes) {
+      const going = node.living().filter(({ record }) => record.migration?.step === 'sending');
+      assert.ok(going.length <= 2, `${node.name} sends ${going.length}`);
+    }
+    for (let round = 0; round < names.length; round++) {
+      for (const { host } of plane.nodes) host.finishSends();
+      await plane.advance(5000);
+    }
+    for (const name of names) assert.equal(await phaseOf(plane, name), 'Succeeded', name);
+  });
+
+  it('says what is in the way', async (t) => {
+    const plane = await startVmPlane(t);
+    const volumes = [{ name: 'host', hostDisk: { path: '/x', type: 'Disk' } }];
+    const devices = { disks: [{ name: 'host', disk: { bus: 'virtio' } }] };
+    await plane.apply(aVm('tied', { runStrategy: 'Always' }, { domain: { devices }, volumes }));
+    const { status } = await plane.get('VirtualMachineInstance', 'tied');
+    const condition = status.conditions.find(({ type }: Loose) => type === 'LiveMigratable');
+    assert.deepEqual([condition.status, condition.reason], ['False', 'DisksNotLiveMigratable']);
+    const { body } = await plane.post(aMigration('tied', 'tied'));
+    assert.match(body.message, /Cannot migrate VMI, Reason: DisksNotLiveMigratable, Message: .*hostDisk/);
+    const none = await plane.post(aMigration('none', 'nobody'));
+    assert.match(none.body.message, /nobody/);
+  });
+
+  it('empties a node that is drained', async (t) => {
+    const plane = await startVmPlane(t);
+    await plane.apply(aVm('leaves', { runStrategy: 'Always' }, { evictionStrategy: 'LiveMigrate' }));
+    const { uid } = (await plane.get('VirtualMachineInstance', 'leaves')).metadata;
+    const [pod] = await plane.list('Pod');
+    const { nodeName } = pod.spec;
+    await plane.put({ kind: 'Node', metadata: { name: nodeName }, spec: { unschedulable: true } });
+    const evict = () =>
+      plane.call('POST', `/api/v1/namespaces/default/pods/${pod.metadata.name}/eviction`, {
+        body: { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name: pod.metadata.name } },
+      });
+    const refused = await evict();
+    assert.equal(refused.status, 429, refused.text);
+    assert.match(refused.body.message, /Eviction triggered evacuation of VMI "default\/leaves"/);
+    await plane.settle();
+    const vmi = await plane.get('VirtualMachineInstance', 'leaves');
+    assert.equal(vmi.metadata.uid, uid);
+    assert.notEqual(vmi.status.nodeName, nodeName);
+    assert.equal(vmi.status.evacuationNodeName, undefined);
+    assert.equal((await evict()).status, 404, 'it has gone');
+    assert.equal(plane.startsOf('leaves').length, 1);
+  });
+});

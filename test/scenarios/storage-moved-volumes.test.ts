@@ -1,0 +1,62 @@
+/** The provisioner and volumes whose guests move: nobody waits for a node that is gone, and nothing grows on its way. */
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import { storageController } from '#controllers/storage/storage.ts';
+import { CLAIMS, PODS, startVmiScene, VOLUMES } from '#test/support/vmi-scene.ts';
+
+/** A volume on node-1, used by a pod. */
+async function start(t: TestContext) {
+  const scene = await startVmiScene(t, [storageController]);
+  await scene.node('node-1');
+  const parameters = { scope: 'node' };
+  await scene.storageClass('local', {
+    volumeBindingMode: 'WaitForFirstConsumer',
+    allowVolumeExpansion: true,
+    parameters,
+  });
+  const { metadata } = await scene.claim('disk', { storageClassName: 'local' });
+  const volumes = [{ name: 'disk', persistentVolumeClaim: { claimName: 'disk' } }];
+  const spec = { containers: [{ name: 'main', image: 'x' }], volumes };
+  await scene.ok('POST', PODS, { body: { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'user' }, spec } });
+  await scene.settle();
+  await scene.node('node-2');
+  const name = `pvc-${metadata.uid}`;
+  return {
+    scene,
+    name,
+    volume: () => scene.ok('GET', `${VOLUMES}/${name}`),
+    async note(annotations: Record<string, string | null>) {
+      await scene.ok('PATCH', `${VOLUMES}/${name}`, { body: { metadata: { annotations } } });
+      await scene.settle();
+    },
+  };
+}
+
+test('a copy that is left on a node is given up when that node is gone, and it is said', async (t) => {
+  const { scene, name, volume, note } = await start(t);
+  await note({ 'selfsame.io/volume-node': 'node-2', 'selfsame.io/leftover-node': 'node-1' });
+  assert.equal((await volume()).metadata.annotations['selfsame.io/leftover-node'], 'node-1');
+
+  await scene.ok('DELETE', '/api/v1/nodes/node-1');
+  await scene.settle();
+
+  const { annotations } = (await volume()).metadata;
+  assert.equal(annotations['selfsame.io/leftover-node'], undefined);
+  assert.equal(annotations['selfsame.io/volume-node'], 'node-2');
+  const said = (await scene.events(name)).filter((event) => event.includes('LeftoverNodeGone'));
+  assert.equal(said.length, 1);
+  assert.match(said[0] ?? '', /Node node-1 no longer exists/);
+});
+
+test('a claim that asks for more while its data are on their way gets it afterwards', async (t) => {
+  const { scene, volume, note } = await start(t);
+  const before = (await volume()).spec.capacity.storage;
+  await note({ 'selfsame.io/incoming-node': 'node-2' });
+  const larger = { spec: { resources: { requests: { storage: '5Gi' } } } };
+  await scene.ok('PATCH', `${CLAIMS}/disk`, { body: larger });
+  await scene.settle();
+  assert.equal((await volume()).spec.capacity.storage, before);
+
+  await note({ 'selfsame.io/incoming-node': null, 'selfsame.io/volume-node': 'node-2' });
+  assert.equal((await volume()).spec.capacity.storage, '5Gi');
+});

@@ -1,0 +1,113 @@
+/** virtctl migrate and migrate-cancel against the real API, where nobody but the test moves anything. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { Readable } from 'node:stream';
+import { after, before, suite, test } from 'node:test';
+import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
+import { Sink, startScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import type { Loose } from '#test/support/test-api.ts';
+
+const TYPE = VIRTUAL_MACHINE_INSTANCE_MIGRATIONS;
+
+let scene: Scene;
+const cleanups: (() => unknown)[] = [];
+
+before(async () => {
+  scene = await startScene({ after: (fn) => cleanups.push(fn) });
+});
+after(async () => {
+  await scene?.stop();
+  for (const cleanup of cleanups) await cleanup();
+});
+
+/** Its name fits into no label: here is no webhook that labels migrations, and they are found without. */
+async function running(): Promise<string> {
+  const name = `${scene.aName()}-${'x'.repeat(63)}`;
+  await scene.aVm(name, { runStrategy: 'Always' });
+  await scene.aVmi(name, { phase: 'Running' });
+  return name;
+}
+
+async function migrationsOf(vmiName: string) {
+  const { items } = await scene.admin.list(TYPE, { namespace: 'default' });
+  return items.filter(({ spec }) => spec.vmiName === vmiName);
+}
+
+const setStatus = (name: string, status: Loose) => scene.patchStatus(TYPE, name, status);
+
+suite('virtctl', () => {
+  test('migrates, and cancels that', async () => {
+    const vm = await running();
+    const dry = await scene.virtctl('migrate', '--dry-run', vm);
+    assert.deepEqual(dry, { code: 0, out: `Dry Run execution\nVM ${vm} was scheduled to migrate\n`, err: '' });
+    assert.deepEqual(await migrationsOf(vm), []);
+
+    const argv = ['migrate', vm, '--addedNodeSelector', 'zone=b,rack=1'];
+    assert.deepEqual(await scene.virtctl(...argv), { code: 0, out: `VM ${vm} was scheduled to migrate\n`, err: '' });
+    const [made] = await migrationsOf(vm);
+    assert.deepEqual(made?.spec.addedNodeSelector, { zone: 'b', rack: '1' });
+
+    const name = made?.metadata.name ?? '';
+    const canceled = await scene.virtctl('migrate-cancel', vm);
+    assert.deepEqual(canceled, { code: 0, out: `Migration ${name} of VM ${vm} is being canceled\n`, err: '' });
+    assert.deepEqual(await migrationsOf(vm), []);
+  });
+
+  test('cancels only what goes on', async () => {
+    const vm = await running();
+    const none = { code: 1, out: '', err: `Found no migration to cancel for ${vm}\n` };
+    assert.deepEqual(await scene.virtctl('migrate-cancel', vm), none);
+    await scene.virtctl('migrate', vm);
+    const [made] = await migrationsOf(vm);
+    await setStatus(made?.metadata.name ?? '', { phase: 'Succeeded' });
+    assert.deepEqual(await scene.virtctl('migrate-cancel', vm), none);
+  });
+
+  test('says why a VM cannot migrate', async () => {
+    const missing = await scene.virtctl('migrate', 'nobody');
+    const err = 'Error migrating VirtualMachine virtualmachine.kubevirt.io "nobody" not found\n';
+    assert.deepEqual(missing, { code: 1, out: '', err });
+    const wrong = await scene.virtctl('migrate', 'db', '--addedNodeSelector=zone');
+    assert.match(
+      wrong.err,
+      /^invalid argument "zone" for "--addedNodeSelector" flag: zone must be formatted as key=value/,
+    );
+  });
+
+  for (const [end, status, want] of [
+    [
+      'arrives',
+      {
+        phase: 'Succeeded',
+        migrationState: { sourceNode: 'node-1', targetNode: 'node-2' },
+        migrationProgress: { migrationUid: 'm', phase: 'Committed', downtimeMs: 40 },
+      },
+      {
+        code: 0,
+        out: (vm: string) => `VM ${vm} has migrated from node-1 to node-2; the guest stood still for 40 ms\n`,
+        err: () => '',
+      },
+    ],
+    [
+      'fails',
+      { phase: 'Failed', migrationState: { failureReason: 'no way' } },
+      { code: 1, out: () => '', err: (vm: string, name: string) => `Migration ${name} of VM ${vm} failed: no way\n` },
+    ],
+  ] as const) {
+    test(`waits until the guest ${end}`, async () => {
+      const vm = await running();
+      const out = new Sink();
+      const done = scene.virtctlWith(Readable.from([]), out, 'migrate', vm, '--wait');
+      // It has been asked for.
+      await once(out, 'grown');
+      assert.equal(out.text, `VM ${vm} was scheduled to migrate\n`);
+      const [made] = await migrationsOf(vm);
+      const name = made?.metadata.name ?? '';
+      await setStatus(name, status);
+      const { code, err: said } = await done;
+      assert.equal(code, want.code, said);
+      assert.equal(out.text, `VM ${vm} was scheduled to migrate\n${want.out(vm)}`);
+      assert.ok(said.endsWith(want.err(vm, name)), said);
+    });
+  }
+});

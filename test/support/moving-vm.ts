@@ -1,0 +1,127 @@
+/**
+ * A VM on simulated nodes that moves: with persistent state, a disk that lies on its node and one that all reach. What
+ * it last knew and wrote is remembered here, and must be found wherever it is.
+ */
+import assert from 'node:assert/strict';
+import { INCOMING_NODE_ANNOTATION, LEFTOVER_NODE_ANNOTATION, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import { findState, STATE_LABEL, stateAnnotationOf } from '#api/persistent-state.ts';
+import type { FakeGuest } from '#node/hypervisor/fake/fake-guest.ts';
+import type { Loose } from '#test/support/test-api.ts';
+import { aClaim, aVm, type VmPlane } from '#test/support/vm-plane.ts';
+import type { SimulatedNode } from '#test/support/vm-plane-nodes.ts';
+
+export const VM = 'db';
+
+export async function startMovingVm(plane: VmPlane): Promise<void> {
+  await plane.put(aClaim('root', { storageClassName: 'local' }));
+  await plane.put(aClaim('all', { storageClassName: 'shared', accessModes: ['ReadWriteMany'] }));
+  await plane.apply(
+    aVm(
+      VM,
+      { runStrategy: 'Always' },
+      {
+        domain: {
+          memory: { guest: '256Mi' },
+          firmware: { bootloader: { efi: { secureBoot: false, persistent: true } }, kernelBoot: KERNEL },
+          devices: {
+            tpm: { persistent: true },
+            disks: ['root', 'all', 'scratch'].map((name) => ({ name, disk: { bus: 'virtio' } })),
+          },
+        },
+        volumes: [
+          { name: 'root', persistentVolumeClaim: { claimName: 'root' } },
+          { name: 'all', persistentVolumeClaim: { claimName: 'all' } },
+          { name: 'scratch', emptyDisk: { capacity: '1Mi' } },
+        ],
+      },
+    ),
+  );
+}
+
+const KERNEL = { container: { image: 'selfsame/guest' } };
+
+export function aMigration(name: string, vmiName = VM): Loose {
+  return {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachineInstanceMigration',
+    metadata: { name },
+    spec: { vmiName },
+  };
+}
+
+/** `Succeeded`, `Failed: why`, or the phase in which it waits. */
+export async function phaseOf(plane: VmPlane, name: string): Promise<string> {
+  const { status } = (await plane.find('VirtualMachineInstanceMigration', name)) ?? { status: { phase: 'gone' } };
+  return status?.phase === 'Failed'
+    ? `Failed: ${status.migrationState?.failureReason ?? status.message}`
+    : status?.phase;
+}
+
+/** Where the guest runs; it does so once. */
+export function whereIs(plane: VmPlane): { readonly node: SimulatedNode; readonly guest: FakeGuest } {
+  const found = plane.nodes.flatMap((node) =>
+    node
+      .living(`default/${VM}`)
+      .filter(({ record }) => record.current.state === 'running')
+      .map((guest) => ({ node, guest })),
+  );
+  assert.equal(found.length, 1, `${found.length} guests run: ${found.map(({ node }) => node.name).join(', ')}`);
+  return found[0]!;
+}
+
+/** What it writes now is what must be there later. */
+export async function writeAll(plane: VmPlane, text: string): Promise<void> {
+  const { node, guest } = whereIs(plane);
+  guest.remember('memory', text);
+  guest.keep('nv', text);
+  guest.keep('efi/Boot', text);
+  node.write(await volumeNameOf(plane, 'root'), text);
+}
+
+async function volumeNameOf(plane: VmPlane, claim: string): Promise<string> {
+  return (await plane.get('PersistentVolumeClaim', claim)).spec.volumeName;
+}
+
+export interface Judgement {
+  /** The guest was started anew meanwhile: its memory is gone, as that of any machine. */
+  readonly restarted?: boolean;
+}
+
+/** All that must hold whenever nothing goes on any more. */
+export async function judge(plane: VmPlane, text: string, { restarted = false }: Judgement = {}): Promise<void> {
+  const { node, guest } = whereIs(plane);
+  if (!restarted) assert.equal(guest.recall('memory'), text, 'its memory is what it was');
+  assert.equal(guest.kept('nv'), text, 'its TPM is what it was');
+  assert.equal(guest.kept('efi/Boot'), text, 'its EFI variables are what they were');
+
+  const vmi = await plane.get('VirtualMachineInstance', VM);
+  assert.deepEqual([vmi.status.phase, vmi.status.nodeName], ['Running', node.name], 'the instance knows where it is');
+  assert.equal(vmi.metadata.labels['kubevirt.io/nodeName'], node.name);
+  assert.deepEqual(Object.values(vmi.status.activePods), [node.name]);
+  const pods = await plane.list('Pod');
+  assert.deepEqual(
+    pods.map(({ spec, status }) => [spec.nodeName, status.phase]),
+    [[node.name, 'Running']],
+    'it has one pod',
+  );
+  assert.equal((await plane.get('VirtualMachine', VM)).status.printableStatus, 'Running');
+
+  const claims = await plane.list('PersistentVolumeClaim');
+  const ofState = claims.filter(({ metadata }) => metadata.name.startsWith('persistent-state-for'));
+  assert.equal(ofState.length, 1, 'its state has one claim');
+  const { uid } = (await plane.get('VirtualMachine', VM)).metadata;
+  assert.equal(findState(ofState, { vmName: VM, ownerUid: uid })?.metadata.uid, ofState[0]!.metadata.uid);
+  assert.equal(ofState[0]!.metadata.annotations[stateAnnotationOf(VM)], 'true');
+  assert.equal(ofState[0]!.metadata.labels[STATE_LABEL], VM);
+  for (const { metadata, spec } of await plane.list('PersistentVolume')) {
+    const { annotations } = metadata;
+    assert.equal(annotations[INCOMING_NODE_ANNOTATION], undefined, `${spec.claimRef.name} is not on its way`);
+    assert.equal(annotations[LEFTOVER_NODE_ANNOTATION], undefined, `nothing is left of ${spec.claimRef.name}`);
+    const home = annotations[VOLUME_NODE_ANNOTATION];
+    if (home !== undefined) assert.equal(home, node.name, `${spec.claimRef.name} lies where the guest is`);
+  }
+  const root = await volumeNameOf(plane, 'root');
+  for (const one of plane.nodes) {
+    assert.equal(one.disks.own.contents.get(root), one === node ? text : undefined, `the disk on ${one.name}`);
+  }
+}

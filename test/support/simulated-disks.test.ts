@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { INCOMING_NODE_ANNOTATION } from '#api/names.ts';
+import type { Preparation, VolumeLookups } from '#node/volumes-port.ts';
+import { SimulatedDisks, SimulatedStorage } from './simulated-disks.ts';
+import type { Loose } from './test-api.ts';
+
+const MOVING = { bytes: 1, overlay: false };
+
+function aVolume({ comesTo, scope = 'node' }: { comesTo?: string; scope?: string } = {}): Loose {
+  return {
+    metadata: { name: 'pv-a', ...(comesTo && { annotations: { [INCOMING_NODE_ANNOTATION]: comesTo } }) },
+    spec: { claimRef: { uid: 'c' }, csi: { volumeAttributes: { scope } } },
+  };
+}
+
+function lookupsOf(volume: Loose): VolumeLookups {
+  const claim: Loose = { metadata: { uid: 'c' }, spec: { volumeName: 'pv-a' }, status: { phase: 'Bound' } };
+  return { claim: async () => claim, volume: async () => volume, secret: async () => undefined };
+}
+
+const VMI: Loose = {
+  metadata: { name: 'vm' },
+  spec: {
+    volumes: [{ name: 'root', persistentVolumeClaim: { claimName: 'a' } }, { name: 'init' }, { name: 'scratch' }],
+  },
+};
+
+function pathsOf(preparation: Preparation): (string | undefined)[] {
+  assert.equal(preparation.is, 'ready');
+  const { volumes } = preparation;
+  return ['root', 'init', 'scratch'].map((name) => volumes.get(name)?.source.path);
+}
+
+const INCOMING = {
+  moving: new Map([['root', MOVING]]),
+  contents: new Map([['init', Buffer.from('user-data')]]),
+};
+
+test('disks that move are made anew at another path, and what is on them is the target’s alone', async () => {
+  const shared = new SimulatedStorage();
+  const [source, target] = [new SimulatedDisks(shared, 'n1'), new SimulatedDisks(shared, 'n2')];
+  const lookups = lookupsOf(aVolume({ comesTo: 'n2' }));
+  const [from] = pathsOf(await source.volumes().prepare(VMI, lookups, {}));
+  source.write('pv-a', 'old');
+  target.write('pv-a', 'of an earlier try');
+
+  const paths = pathsOf(await target.volumes().prepareIncoming(VMI, lookups, INCOMING));
+
+  assert.equal(from, '/simulated/pv-a');
+  assert.deepEqual(paths, ['/simulated/n2/pv-a', '/simulated/n2/init', '/simulated/scratch']);
+  assert.equal(target.read('pv-a'), '');
+  target.writeDisk('/simulated/n2/pv-a', source.readDisk('/simulated/pv-a') ?? '');
+  assert.deepEqual([source.read('pv-a'), target.read('pv-a')], ['old', 'old']);
+  assert.deepEqual(target.made, ['pv-a']);
+
+  await source.volumes().removeLeftover(aVolume());
+  assert.deepEqual([source.read('pv-a'), target.read('pv-a')], [undefined, 'old']);
+  assert.deepEqual(source.cleared, ['pv-a']);
+});
+
+test('a volume is not made anew on a node that it does not come to', async () => {
+  const disks = new SimulatedDisks(new SimulatedStorage(), 'n1');
+  for (const volume of [aVolume(), aVolume({ comesTo: 'n2' })]) {
+    await assert.rejects(
+      disks.volumes().prepareIncoming(VMI, lookupsOf(volume), INCOMING),
+      /Cannot make volume "pv-a"/,
+    );
+  }
+  assert.equal(disks.read('pv-a'), undefined);
+});
+
+test('volumes that all nodes reach stay where they are', async () => {
+  const shared = new SimulatedStorage();
+  const [source, target] = [new SimulatedDisks(shared, 'n1'), new SimulatedDisks(shared, 'n2')];
+  const lookups = lookupsOf(aVolume({ scope: 'shared' }));
+  await source.volumes().prepare(VMI, lookups, {});
+  source.write('pv-a', 'content');
+
+  const paths = pathsOf(
+    await target.volumes().prepareIncoming(VMI, lookups, { moving: new Map(), contents: new Map() }),
+  );
+
+  assert.equal(paths[0], '/simulated/pv-a');
+  assert.equal(target.readDisk('/simulated/pv-a'), 'content');
+});
