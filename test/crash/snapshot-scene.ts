@@ -3,11 +3,13 @@
  * each promise: that takes half of the time. Is told the work, and tells how many points there were.
  *
  * The VM has two disks, and its guest writes to both again at the moment of the crash: a snapshot that holds what was on
- * them at two moments is seen.
+ * them at two moments is seen. It keeps state, too, which one claim holds at any time.
  */
 import assert from 'node:assert/strict';
 import { parentPort, workerData } from 'node:worker_threads';
 import { legacyUuid } from '#api/legacy-uuid.ts';
+import { VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import { STATE_LABEL } from '#api/persistent-state.ts';
 import { storeAsIs, withoutFirmwareUuid } from '#test/support/old-objects.ts';
 import {
   aRestore,
@@ -48,7 +50,9 @@ interface Scenario {
 function aVmWithDisks(name: string, spec: Loose): Loose {
   const disks = Object.keys(DISKS);
   return aVm(name, spec, {
-    domain: { devices: { disks: disks.map((disk) => ({ name: disk, disk: { bus: 'virtio' } })) } },
+    domain: {
+      devices: { tpm: { persistent: true }, disks: disks.map((disk) => ({ name: disk, disk: { bus: 'virtio' } })) },
+    },
     volumes: disks.map((disk) => ({ name: disk, persistentVolumeClaim: { claimName: `${name}-${disk}` } })),
   });
 }
@@ -59,6 +63,8 @@ async function makeVm(plane: VmPlane): Promise<Before> {
   }
   await plane.apply(aVmWithDisks('db', { runStrategy: 'Always' }));
   await guestWrites(plane, 'precious');
+  const { node, volume } = await placeOfState(plane, 'db');
+  node.write(volume, 'sealed');
   return await remember(plane);
 }
 
@@ -68,6 +74,16 @@ async function takeSnapshot(plane: VmPlane): Promise<Before> {
   await verifySnapshot(plane);
   await guestWrites(plane, 'wiped');
   return before;
+}
+
+/** Of the only claim that is marked for it. */
+async function placeOfState(plane: VmPlane, vm: string) {
+  const claims = await plane.list('PersistentVolumeClaim');
+  const [claim, ...more] = claims.filter(({ metadata }) => metadata.labels?.[STATE_LABEL] === vm);
+  assert.ok(claim !== undefined && more.length === 0, `${vm} has one claim for its state`);
+  const { metadata } = await plane.get('PersistentVolume', claim.spec.volumeName);
+  const home = metadata.annotations[VOLUME_NODE_ANNOTATION] ?? plane.nodes[0]!.name;
+  return { claim, node: plane.node(home), volume: metadata.name as string };
 }
 
 async function guestWrites(plane: VmPlane, text: string): Promise<void> {
@@ -85,9 +101,9 @@ async function remember(plane: VmPlane): Promise<Before> {
   };
 }
 
-/** As the guest knows it: all but where its disks lie. */
+/** As the guest knows it: all but where its disks and its state lie. */
 function machineOf(plane: VmPlane, vm: string): Loose {
-  const { devices, ...machine } = plane.startsOf(vm).at(-1)!.machine;
+  const { devices, state: _, ...machine } = plane.startsOf(vm).at(-1)!.machine;
   return { ...machine, devices: devices.map((device: Loose) => ({ ...device, source: undefined })) };
 }
 
@@ -101,7 +117,7 @@ async function verifySnapshot(plane: VmPlane): Promise<void> {
     [status.virtualMachineSnapshotContentName],
   );
   for (const kind of ['VolumeSnapshot', 'VolumeSnapshotContent']) {
-    assert.equal((await plane.list(kind)).length, Object.keys(DISKS).length, kind);
+    assert.equal((await plane.list(kind)).length, Object.keys(DISKS).length + 1, kind);
   }
 }
 
@@ -117,9 +133,19 @@ async function verifyComplete(plane: VmPlane, vm: string): Promise<Loose> {
     const [owner] = metadata.ownerReferences;
     assert.deepEqual([owner.kind, owner.uid, owner.controller], ['VirtualMachine', restored.metadata.uid, true]);
   }
+  const claims = await plane.list('PersistentVolumeClaim');
+  const states = claims.filter(({ metadata }) => metadata.name.startsWith(`persistent-state-for-${vm}-`));
+  assert.deepEqual(
+    states.map(({ metadata: { ownerReferences, labels } }) => [ownerReferences[0].uid, labels[STATE_LABEL]]),
+    [[restored.metadata.uid, vm]],
+    'the old state is gone',
+  );
   assert.deepEqual(
     status.restores.map(({ persistentVolumeClaim }: Loose) => persistentVolumeClaim),
-    volumes.map(({ persistentVolumeClaim }: Loose) => persistentVolumeClaim.claimName),
+    [
+      ...volumes.map(({ persistentVolumeClaim }: Loose) => persistentVolumeClaim.claimName),
+      ...states.map(({ metadata }) => metadata.name),
+    ],
   );
   return restored;
 }
@@ -130,6 +156,8 @@ async function verifyFree(plane: VmPlane, vm: string): Promise<void> {
 }
 
 async function verifyDisks(plane: VmPlane, vm: string): Promise<void> {
+  const { node, volume } = await placeOfState(plane, vm);
+  assert.equal(node.read(volume), 'sealed', 'its state');
   for (const disk of Object.keys(DISKS)) assert.equal(await diskOf(plane, vm, disk), 'precious', disk);
 }
 
@@ -153,7 +181,8 @@ const snapshotOfRunning: Scenario = {
   meanwhile: (plane) => guestWrites(plane, 'wiped'),
   async verify(plane, before) {
     await verifySnapshot(plane);
-    const { root, logs } = await heldBy(plane, 'shot');
+    const { root, logs, 'persistent-state-for-db': state } = await heldBy(plane, 'shot');
+    assert.equal(state, 'sealed');
     assert.match(root ?? 'nothing', /^(precious|wiped)$/);
     assert.equal(logs, root, 'all disks of one moment');
     assert.equal(plane.starts.length, before.starts, 'the guest was not restarted');

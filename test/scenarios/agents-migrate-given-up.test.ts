@@ -4,7 +4,14 @@ import { describe, it, type TestContext } from 'node:test';
 import { PODS, VMIS } from '#test/support/agent-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
-import { outcome, startTwoAgents, tellMigration, windUp, type Moving, type TwoAgents } from '#test/support/two-agents.ts';
+import {
+  outcome,
+  startTwoAgents,
+  tellMigration,
+  windUp,
+  type Moving,
+  type TwoAgents,
+} from '#test/support/two-agents.ts';
 
 const tell = (scene: TwoAgents, migrationState: Loose) =>
   scene.api.ok('PATCH', `${VMIS}/db/status`, { body: { status: { migrationState } } });
@@ -64,7 +71,11 @@ describe('a migration', () => {
       why: /not complete in time/,
     },
     'the process at the target dies': {
-      cause: async (scene) => scene.hypervisor('n2').guest((await scene.api.ok('GET', `${VMIS}/db`)).metadata.uid).crash('told to'),
+      cause: async (scene) =>
+        scene
+          .hypervisor('n2')
+          .guest((await scene.api.ok('GET', `${VMIS}/db`)).metadata.uid)
+          .crash('told to'),
       why: /./,
     },
   };

@@ -1,6 +1,7 @@
 /**
  * The loop over the guests of this node: one queue, keyed by the uid of the instance, which is the id of the domain. A turn
- * is observe → decide → act, repeated while acting changed the domain. There are no timers for guests that just run.
+ * is observe → decide → act, repeated while acting changed the domain. There are no timers for guests that just run. Of a
+ * guest that is between two nodes it only tells.
  *
  * Nothing is decided before the caches have synced: an agent that cannot read the API leaves every guest as it is.
  */
@@ -9,6 +10,7 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import type { Pod } from '#kube/core-kinds.ts';
 import { act, type ActParts } from '#node/domains/act.ts';
 import { decideDomain } from '#node/domains/decide-domain.ts';
+import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
 import { BY_INSTANCE, BY_UID, instanceOf, observeObjects, type Seen } from '#node/domains/observe-domain.ts';
 import { refuseStranger } from '#node/domains/refuse-stranger.ts';
@@ -44,7 +46,7 @@ export function startDomainController(parts: DomainControllerParts): RunningDoma
     clock,
     concurrency: parts.concurrency ?? CONCURRENCY,
     backoff: BACKOFF,
-    work: (id) => turns.take(id, () => turn(id, parts)),
+    work: (id) => (isBetweenNodes(id, parts) ? tell(id, parts) : turns.take(id, () => turn(id, parts))),
     onError: (id, error, { failures, delayMs }) => {
       if (!signal.aborted)
         log.error({ err: error, domain: id, failures, delayMs }, 'Cannot tend a guest; trying again');
@@ -84,6 +86,21 @@ async function turn(id: string, parts: DomainControllerParts): Promise<WorkResul
     if (!('changed' in done)) return { afterMs: done.afterMs };
   }
   return { retry: true };
+}
+
+/** A session moves it: the guest's turn is the session's then, which would have it stand still while it waits for ours. */
+function isBetweenNodes(id: string, { hypervisor, migrations }: DomainControllerParts): boolean {
+  if (migrations.isSending(id)) return true;
+  return migrations.of(id).incoming !== undefined && hypervisor.get(id)?.migration?.role === 'target';
+}
+
+/** What takes no turn. The rest is decided again when the session is over. */
+const TELLING: ReadonlySet<DomainAction['do']> = new Set(['reportPod', 'reportVmi', 'abortMigration']);
+
+async function tell(id: string, parts: DomainControllerParts): Promise<WorkResult> {
+  const { strangers: _, ...world } = await observe(id, parts);
+  for (const action of decideDomain(world)) if (TELLING.has(action.do)) await act(id, action, world, parts);
+  return {};
 }
 
 function forgetDomain(id: string, { book, hotplugNotes, migrations }: DomainControllerParts): void {

@@ -7,7 +7,8 @@ import { Channel, ChannelGone, MAX_LINE_BYTES, SILENCE_MS, STILL_THERE_MS } from
 interface Word {
   readonly type: string;
 }
-const read = (value: unknown): Word | undefined => (typeof (value as Word).type === 'string' ? (value as Word) : undefined);
+const read = (value: unknown): Word | undefined =>
+  typeof (value as Word).type === 'string' ? (value as Word) : undefined;
 
 function aPair(): { clock: FakeClock; channel: Channel<Word, Word>; far: Duplex } {
   const clock = new FakeClock();
@@ -21,7 +22,10 @@ describe('a channel', () => {
     const text = '{"type":"a"}\n{"type":"b"}\n{"type":"c"}\n';
     for (const letter of text) far.write(letter);
     await settle();
-    assert.deepEqual([await channel.next(), await channel.next(), await channel.next()].map(({ type }) => type), ['a', 'b', 'c']);
+    assert.deepEqual(
+      [await channel.next(), await channel.next(), await channel.next()].map(({ type }) => type),
+      ['a', 'b', 'c'],
+    );
   });
 
   it('still tells what was said before the other side went', async () => {
@@ -53,7 +57,8 @@ describe('a channel', () => {
 
   it('says now and then that it is there, and takes silence for absence', async () => {
     const { clock, channel, far } = aPair();
-    const [heard, waiting] = [[] as string[], channel.next()];
+    const heard: string[] = [];
+    const waiting = assert.rejects(channel.next(), /nothing was heard/);
     far.on('data', (chunk: Buffer) => heard.push(chunk.toString()));
     await clock.advance(STILL_THERE_MS);
     await settle();
@@ -63,7 +68,7 @@ describe('a channel', () => {
     await clock.advance(SILENCE_MS - 1);
     assert.equal(channel.gone.aborted, false);
     await clock.advance(1);
-    await assert.rejects(waiting, /nothing was heard/);
+    await waiting;
   });
 
   it('leaves no timer behind when it is closed, and sends what was said', async () => {

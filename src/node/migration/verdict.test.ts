@@ -20,7 +20,13 @@ describe('what is written of a migration', () => {
   for (const [what, { state, want }] of Object.entries(cases)) {
     it(what, () => {
       const status = state === undefined ? {} : { migrationState: state };
-      const vmi = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', metadata: {}, spec: { domain: {} }, status };
+      const vmi = {
+        apiVersion: 'kubevirt.io/v1',
+        kind: 'VirtualMachineInstance',
+        metadata: {},
+        spec: { domain: {} },
+        status,
+      };
       assert.equal(writtenVerdict(vmi, 'm', 'here'), want);
     });
   }
@@ -34,8 +40,16 @@ describe('the source, when it is asked', () => {
     { migration?: DomainMigration; current?: DomainState; isUnderWay?: boolean; want: string }
   > = {
     'knows that it has migrated': { migration: source('migrated'), want: 'migrated' },
-    'knows that it has left': { migration: source('left'), current: { state: 'ended', how: 'migrated' }, want: 'migrated' },
-    'has migrated even if a session has not come to its end': { migration: source('migrated'), isUnderWay: true, want: 'migrated' },
+    'knows that it has left': {
+      migration: source('left'),
+      current: { state: 'ended', how: 'migrated' },
+      want: 'migrated',
+    },
+    'has migrated even if a session has not come to its end': {
+      migration: source('migrated'),
+      isUnderWay: true,
+      want: 'migrated',
+    },
     'does not know while it sends': { migration: source('sending'), isUnderWay: true, want: 'undecided' },
     'does not know until it has taken the guest back': { migration: source('sending'), want: 'undecided' },
     'has not where the guest ended while it was sent': {
