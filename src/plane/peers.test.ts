@@ -53,15 +53,18 @@ function listening(heard: string[]): EndpointAgent {
   } satisfies Pick<EndpointAgent, 'migrations'> as unknown as EndpointAgent;
 }
 
-test('a node reaches another as itself, and both can speak', async (t) => {
+test('a node reaches another as itself, as often as it likes, and both can speak', async (t) => {
   const { late, peersOf } = await aScene(t);
   const heard: string[] = [];
   late.is(listening(heard));
-  const stream = await peersOf('system:node:node-1').open('node-2', {});
-  stream.write('begin');
-  const [answer] = (await once(stream, 'data')) as [Buffer];
-  assert.deepEqual([heard, answer.toString()], [['node-1: begin'], 'hello']);
-  stream.destroy();
+  const peers = peersOf('system:node:node-1');
+  for (const word of ['first', 'second', 'third']) {
+    const stream = await peers.open('node-2', {});
+    stream.write(word);
+    const [answer] = (await once(stream, 'data')) as [Buffer];
+    assert.deepEqual([heard.pop(), answer.toString()], [`node-1: ${word}`, 'hello']);
+    stream.destroy();
+  }
 });
 
 test('whoever is no node is turned away', async (t) => {

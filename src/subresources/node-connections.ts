@@ -62,7 +62,8 @@ export interface NodeConnectionsOptions {
 export function createNodeConnections({ client, cert, key, ca, clock }: NodeConnectionsOptions): NodeConnections {
   const tls = { cert, key, ca, minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] } as const;
   // Each its own connection: a verb must not be lost, nor done twice, because a kept one was closed under it.
-  const agent = new Agent({ ...tls, keepAlive: false, maxSockets: MAX_OPEN });
+  // A session that is resumed does not show the certificate of the other side.
+  const agent = new Agent({ ...tls, keepAlive: false, maxSockets: MAX_OPEN, maxCachedSessions: 0 });
   let open = 0;
 
   async function ask(

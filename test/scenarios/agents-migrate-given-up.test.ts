@@ -1,4 +1,4 @@
-/** Migrations that do not come to their end, and guests that come back: the agents of two nodes, the test plays the rest. */
+/** Migrations that do not come to their end, or not as always, and guests that come back: the agents of two nodes, the test plays the rest. */
 import assert from 'node:assert/strict';
 import { describe, it, type TestContext } from 'node:test';
 import { PODS, VMIS } from '#test/support/agent-scene.ts';
@@ -152,6 +152,22 @@ describe('a migration', () => {
     scene.hypervisor('n1').host.finishSends();
     await scene.settle();
     assert.deepEqual(scene.running(moving.id), ['n2']);
+  });
+
+  it('does not have the guest stand still because the API does not answer', async (t) => {
+    const scene = await startTwoAgents(t);
+    const moving = await scene.launch();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    scene.onLine = (line) => {
+      if (line === 'n2: ready') scene.apiAnswers = promise;
+    };
+    await tellMigration(scene, moving);
+    assert.equal(scene.said.at(-1), 'n2: arrived');
+    assert.deepEqual(scene.running(moving.id), ['n2']);
+    assert.equal(await outcome(scene, moving), undefined);
+    resolve();
+    await scene.settle();
+    assert.equal(await outcome(scene, moving), 'committed');
   });
 
   it('may follow another, back to where the guest came from', async (t) => {

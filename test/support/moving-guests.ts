@@ -50,7 +50,7 @@ export async function probe(plane: RealPlane, name: string, commands: readonly s
 
 /** As long as it is not started anew. */
 export function sameMachine({ facts, pci, disks, nics }: GuestReport) {
-  const { memory: _, ...rest } = facts;
+  const { memory: _, BEGIN: __, ...rest } = facts;
   return { facts: rest, pci, disks, nics };
 }
 

@@ -45,6 +45,8 @@ export interface TwoAgents {
   cutStreams(): void;
   /** While it is set, they do not reach each other. */
   isApart: boolean;
+  /** What agents ask of the API waits for it. */
+  apiAnswers: Promise<void>;
   /** It is gone without a word; `revive` starts the next one. */
   kill(node: NodeName): void;
   revive(node: NodeName): Promise<void>;
@@ -107,9 +109,10 @@ export async function startTwoAgents(t: TestContext): Promise<TwoAgents> {
   const start = async (name: NodeName, host?: FakeHypervisor['host']): Promise<void> => {
     let isDead = false;
     const hypervisor = createFakeHypervisor({ clock, ...(host && { host }) });
-    const handler = (request: Parameters<typeof api.core.handler>[0]) => {
+    const handler = async (request: Parameters<typeof api.core.handler>[0]) => {
+      await scene.apiAnswers;
       if (isDead) throw new Error(`the agent of ${name} is dead`);
-      return api.core.handler(request);
+      return await api.core.handler(request);
     };
     const user = { name: `system:node:${name}`, groups: ['system:nodes', MASTERS, 'system:authenticated'] };
     const client = createClient(createInProcessTransport({ handler, user, userAgent: name }));
@@ -140,6 +143,7 @@ export async function startTwoAgents(t: TestContext): Promise<TwoAgents> {
     said: [],
     onLine: () => {},
     isApart: false,
+    apiAnswers: Promise.resolve(),
     hypervisor: (node) => processes.get(node)!.hypervisor,
     agent: (node) => processes.get(node)!.agent,
     async settle() {

@@ -93,7 +93,9 @@ function reportDomain(world: DomainWorld, domain: NonNullable<DomainWorld['domai
   const { hotplug, actions } = isAway ? UNTOUCHED : decideDevices(world, vmi);
   const isTold = hasReport(vmi, { domain, node, inspection, reading, hotplug, progress: migrationProgress(world) });
   const telling: readonly DomainAction[] = isTold ? [] : [{ do: 'reportVmi', hotplug }];
-  return [report, ...telling, ...actions, ...learning, ...decideMigrate(world)];
+  // Whoever hears that it has gone asks what it was like right then.
+  if (isAway) return [...telling, report, ...decideMigrate(world)];
+  return [report, ...telling, ...actions, ...learning];
 }
 
 function decideReading({ readingDueAtMs, elapsedMs }: DomainWorld): readonly DomainAction[] {

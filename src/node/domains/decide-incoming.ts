@@ -69,9 +69,11 @@ function decideStep(
     case 'stored':
       return isComing ? (hasDied ? [] : report) : decideStored(world, pod, domain, report);
     case 'committed':
-      return hasDied || isComing ? undefined : [{ do: 'commit' }];
+      if (isComing) return [];
+      return hasDied ? undefined : [{ do: 'commit' }];
     case 'arrived':
-      return undefined;
+      // Told when the session has come to its end: the source has more to tell, and does it first.
+      return isComing ? [] : undefined;
   }
 }
 

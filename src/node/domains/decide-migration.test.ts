@@ -121,7 +121,7 @@ const sources: Record<string, Facts & { want: readonly string[] }> = {
   'does not begin again what an earlier process gave up, and tells': {
     state: TOLD,
     record: source('aborted'),
-    want: ['reportPod Running', 'reportVmi'],
+    want: ['reportVmi', 'reportPod Running'],
   },
   'begins after an earlier one was given up': {
     state: TOLD,
@@ -136,7 +136,7 @@ const sources: Record<string, Facts & { want: readonly string[] }> = {
   'tells that a guest whose disk is full does not go': {
     state: TOLD,
     current: { state: 'paused', why: 'ioError' },
-    want: ['reportPod Running', 'reportVmi'],
+    want: ['reportVmi', 'reportPod Running'],
   },
   'waits until the guest has let go of a device': {
     state: TOLD,
@@ -147,13 +147,13 @@ const sources: Record<string, Facts & { want: readonly string[] }> = {
     state: TOLD,
     leaving: ['disk-a'],
     afterMs: 61_000,
-    want: ['reportPod Running', 'reportVmi'],
+    want: ['reportVmi', 'reportPod Running'],
   },
   'tells how far it is': {
     state: TOLD,
     notes: session(),
     record: source('sending'),
-    want: ['reportPod Running', 'reportVmi'],
+    want: ['reportVmi', 'reportPod Running'],
   },
   'gives up when it is asked to': {
     state: { ...TOLD, abortRequested: true },
@@ -174,7 +174,16 @@ const sources: Record<string, Facts & { want: readonly string[] }> = {
     record: source('migrated'),
     current: still,
     deleted: 30,
-    want: ['reportPod Running committed', 'reportVmi'],
+    want: ['reportVmi', 'reportPod Running committed'],
+  },
+  'tells that it has gone together with how that went': {
+    state: TOLD,
+    notes: {
+      outgoing: { uid: UID, progress: { migrationUid: UID, phase: 'Switching' }, isOver: false, holdsWord: true },
+    },
+    record: source('migrated'),
+    current: still,
+    want: [],
   },
   'takes back what an earlier process sent': { state: TOLD, record: source('sending'), want: ['takeBack'] },
   'takes it back before it stops it': { state: TOLD, record: source('sending'), deleted: 30, want: ['takeBack'] },
@@ -182,7 +191,7 @@ const sources: Record<string, Facts & { want: readonly string[] }> = {
     state: TOLD,
     record: source('migrated'),
     current: still,
-    want: ['reportPod Running committed', 'reportVmi'],
+    want: ['reportVmi', 'reportPod Running committed'],
   },
   'leaves when the controller knows': {
     state: { ...TOLD, completed: true },
@@ -200,7 +209,7 @@ const sources: Record<string, Facts & { want: readonly string[] }> = {
     state: TOLD,
     record: source('left'),
     current: gone,
-    want: ['reportPod Succeeded Migrated committed', 'reportVmi'],
+    want: ['reportVmi', 'reportPod Succeeded Migrated committed'],
   },
   'clears away when its pod goes': {
     state: { ...TOLD, completed: true },
@@ -319,6 +328,7 @@ const targets: Record<string, Facts & { want: readonly string[] }> = {
     want: ['reportPod Failed GuestCrashed committed'],
   },
   'lets a guest go on that was committed': { record: comes('committed'), current: arriving, want: ['commit'] },
+  'lets the source speak first when a guest has arrived': { record: comes('arrived'), notes: incoming, want: [] },
   'is a pod as any other then': { record: comes('arrived'), want: ['reportPod Running committed'] },
   'clears away what an earlier stay left': {
     record: source('left', 'm-0'),

@@ -38,6 +38,7 @@ export function decideOutgoing(world: DomainWorld): OutgoingDecision | undefined
   const { domain, vmi, pod, migration: notes } = world;
   if (domain === undefined) return undefined;
   const session = notes?.outgoing?.isOver === false ? notes.outgoing : undefined;
+  if (session?.holdsWord === true) return { is: 'first', actions: [] };
   const record = domain.migration?.role === 'source' ? domain.migration : undefined;
   const hasMigrated = record?.step === 'migrated' || record?.step === 'left';
   if (session !== undefined && !(hasMigrated && record.uid === session.uid)) {

@@ -22,7 +22,13 @@ import type { Peers } from '#node/peers-port.ts';
 /** For decisions about one guest. */
 export interface MigrationNotes {
   /** The last one on its way out. */
-  readonly outgoing?: { readonly uid: string; readonly progress: MigrationProgress; readonly isOver: boolean };
+  readonly outgoing?: {
+    readonly uid: string;
+    readonly progress: MigrationProgress;
+    readonly isOver: boolean;
+    /** What became of it is told in a moment, and not now. */
+    readonly holdsWord?: boolean;
+  };
   /** One that is on its way in right now. */
   readonly incoming?: { readonly uid: string };
   /** What is known of one that was cut off; due by Clock.elapsed. */
@@ -72,7 +78,7 @@ export class Migrations implements MigrationGate {
     const question = this.#questions.get(id);
     if (outgoing === undefined && incoming === undefined && question === undefined) return NOTHING;
     return {
-      ...(outgoing && { outgoing: { uid: outgoing.uid, progress: outgoing.progress, isOver: outgoing.isOver } }),
+      ...(outgoing && { outgoing: told(outgoing) }),
       ...(incoming && { incoming: { uid: incoming.uid } }),
       ...(question && { question }),
     };
@@ -221,4 +227,8 @@ export class Migrations implements MigrationGate {
     this.#running.add(work);
     return work.finally(() => this.#running.delete(work));
   }
+}
+
+function told({ uid, progress, isOver, holdsWord }: SourceSession): NonNullable<MigrationNotes['outgoing']> {
+  return { uid, progress, isOver, holdsWord };
 }

@@ -53,6 +53,8 @@ type TargetChannel = Channel<FromSource, FromTarget>;
 const PREPARING_MS = 60_000;
 const STORING_MS = 60_000;
 const ARRIVING_MS = 60_000;
+/** How long the word that a guest has gone waits for the word that it arrived. */
+const WORD_MS = 1000;
 const CONNECT_BACKOFF = { firstMs: 100, maxMs: 2000 };
 const GIB = 1024 ** 3;
 const DEFAULTS = { completionTimeoutPerGiB: 150, progressTimeout: 150 };
@@ -66,7 +68,10 @@ export class SourceSession {
   readonly #ending = new AbortController();
   #isOver = false;
   #isTakenBack = false;
+  /** Why it was not reached. */
+  #fault = 'it does not answer';
   #awaitsStored = false;
+  #holdsWord = false;
   #stoodStillAtMs = 0;
   readonly #stored = Promise.withResolvers<void>();
 
@@ -87,6 +92,11 @@ export class SourceSession {
     return this.#isOver;
   }
 
+  /** It has gone, and in a moment there is more to say: how long it stood still. Whoever is told now does not listen then. */
+  get holdsWord(): boolean {
+    return this.#holdsWord;
+  }
+
   /** Nothing happens once the guest is the target's. */
   abort(why: string): void {
     this.#ending.abort(new Error(why));
@@ -96,7 +106,9 @@ export class SourceSession {
   async run(): Promise<void> {
     let channel: TargetChannel | undefined;
     try {
-      const limited = this.#limit(PREPARING_MS, 'the target was not ready in time');
+      const limited = this.#parts.clock.after(PREPARING_MS, () =>
+        this.abort(`the target is not reached: ${this.#fault}`),
+      );
       this.#notes.startTelling();
       const open = (channel = await raced(this.#connect(), this.#ending.signal).finally(limited));
       const { begin, door } = await raced(this.#prepare(open), this.#ending.signal);
@@ -123,7 +135,8 @@ export class SourceSession {
         const channel: TargetChannel = new Channel(stream, { clock, read: readFromTarget });
         if (signal.aborted) channel.close();
         return channel;
-      } catch {
+      } catch (error) {
+        this.#fault = error instanceof Error ? error.message : String(error);
         // It may be starting; how long that is tried is limited.
         await delay(clock, backoffMs(tries, CONNECT_BACKOFF), { signal });
       }
@@ -191,8 +204,10 @@ export class SourceSession {
       const limited = this.#limit(STORING_MS, 'the target did not store the guest in time');
       await raced(this.#stored.promise, this.#ending.signal).finally(limited);
       this.#ending.signal.throwIfAborted();
+      this.#holdsWord = true;
       await hypervisor.recordMigrated(this.#id);
     } catch (error) {
+      this.#holdsWord = false;
       await this.#takeBack();
       throw error;
     }
@@ -202,15 +217,23 @@ export class SourceSession {
 
   async #followUp(channel: TargetChannel): Promise<void> {
     const { hypervisor, turns, clock, log } = this.#parts;
-    this.#notes.enter('Committed');
+    const told = (more: Partial<MigrationProgress> = {}) => {
+      this.#holdsWord = false;
+      this.#notes.enter('Committed', more);
+    };
+    const stopTimer = clock.after(WORD_MS, told);
     try {
       const answer = await channel.next({ timeoutMs: ARRIVING_MS });
       if (answer.type !== 'arrived') throw new Error(toldBy(answer));
       const downtimeMs = Math.round(clock.elapsed() - this.#stoodStillAtMs);
-      this.#notes.enter('Committed', { downtimeMs });
+      stopTimer();
+      told({ downtimeMs });
       await turns.take(this.#id, () => hypervisor.leave(this.#id));
     } catch (err) {
       log.warn({ err, domain: this.#id }, 'A guest has gone to another node, which did not say that it arrived');
+      if (this.#holdsWord) told();
+    } finally {
+      stopTimer();
     }
   }
 

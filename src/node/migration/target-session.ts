@@ -11,6 +11,7 @@
 import { createHash } from 'node:crypto';
 import { MIGRATION_ABORTED_REASON } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { delay } from '#client/abort.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Log } from '#lib/log.ts';
 import type { DomainNotes } from '#node/domains/domain-notes.ts';
@@ -41,6 +42,8 @@ export type SourceChannel = Channel<FromTarget | Outcome, FromSource | AskOutcom
 export type Verdict = 'migrated' | 'aborted' | undefined;
 
 const STORING_MS = 60_000;
+/** How long the source gets to say how it went before we say that it is over. */
+const WORD_MS = 100;
 
 export class TargetSession {
   readonly uid: string;
@@ -109,7 +112,7 @@ export class TargetSession {
   }
 
   async #arrive(): Promise<void> {
-    const { hypervisor, turns, hotplugNotes, events, node, log } = this.#parts;
+    const { hypervisor, turns, hotplugNotes, events, node, clock, log } = this.#parts;
     try {
       await turns.take(this.#id, () => hypervisor.commit(this.#id));
     } catch (err) {
@@ -118,6 +121,7 @@ export class TargetSession {
       return;
     }
     this.#channel.say({ type: 'arrived' });
+    await delay(clock, WORD_MS, { signal: this.#channel.gone });
     if (this.#vmi === undefined) return;
     for (const [name, claim] of hotpluggableClaims(this.#vmi)) hotplugNotes.standsOn(this.#id, `disk-${name}`, claim);
     const message = `The VirtualMachineInstance migrated to node ${node.name}.`;
