@@ -20,7 +20,7 @@ describe('a guest that moves', () => {
     const { definition } = whereIs(plane).guest;
     for (const name of ['there', 'back']) {
       const { node } = whereIs(plane);
-      const [source] = (await plane.list('PersistentVolumeClaim')).filter(({ metadata }) =>
+      const source = (await plane.list('PersistentVolumeClaim')).find(({ metadata }) =>
         metadata.name.startsWith('persistent-state-for'),
       );
       await plane.apply(aMigration(name));
@@ -30,7 +30,7 @@ describe('a guest that moves', () => {
       const { status } = await plane.get('VirtualMachineInstanceMigration', name);
       const { status: vmi } = await plane.get('VirtualMachineInstance', VM);
       for (const state of [status.migrationState, vmi.migrationState]) {
-        assert.equal(state.sourcePersistentStatePVCName, source.metadata.name);
+        assert.equal(state.sourcePersistentStatePVCName, source?.metadata.name);
         assert.match(state.targetPersistentStatePVCName, /^persistent-state-for-db-[a-z0-9]{5}$/);
         assert.deepEqual([state.completed, state.failed ?? false], [true, false]);
       }
