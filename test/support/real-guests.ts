@@ -2,7 +2,8 @@
  * The whole program with real guests: `selfsame up` with nodes on QEMU, and what the guests of the built-in image see.
  * One plane serves all tests of a file; nothing of it is left at the end, guests included.
  */
-import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -98,6 +99,7 @@ export async function startRealPlane(
     const ended = plane.server.kill('SIGKILL');
     killBelow(dataDir);
     await ended;
+    releaseBelow(dataDir);
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 10 });
   });
   return plane;
@@ -232,6 +234,19 @@ function processesBelow(dir: string): { pid: number; command: string }[] {
         return []; // It ended meanwhile, or has no program.
       }
     });
+}
+
+/** What guests that were killed held: file systems of their state, and the devices below them. */
+function releaseBelow(dir: string): void {
+  const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n');
+  for (const [, target = ''] of mounts.map((line) => line.split(' '))) {
+    if (target.startsWith(`${dir}/`)) execFileSync('umount', [target]);
+  }
+  for (const device of readdirSync('/sys/block').filter((name) => name.startsWith('loop'))) {
+    const backing = join('/sys/block', device, 'loop/backing_file');
+    if (!existsSync(backing) || !readFileSync(backing, 'utf8').startsWith(`${dir}/`)) continue;
+    execFileSync('losetup', ['--detach', join('/dev', device)]);
+  }
 }
 
 function killBelow(dir: string): void {
