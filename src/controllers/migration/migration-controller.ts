@@ -18,13 +18,13 @@ import { concludeMigration } from '#controllers/migration/begin.ts';
 import { decideMigration } from '#controllers/migration/decide-migration.ts';
 import { evacuationController } from '#controllers/migration/evacuation-controller.ts';
 import {
-  ACTIVE_BY_NODE,
+  ACTIVE_BY_EITHER_NODE,
   BY_UID,
   migrationObserver,
-  nodeKey,
   PENDING,
   UNFINISHED_BY_INSTANCE,
 } from '#controllers/migration/observe-migration.ts';
+import { RECOVERED } from '#controllers/migration/recovery.ts';
 import { isActive, type Migration, type MigrationWorld } from '#controllers/migration/migration-world.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, type Pod } from '#kube/core-kinds.ts';
@@ -84,7 +84,7 @@ function definition(parts: ControllerParts): ControllerDefinition<MigrationWorld
       source(informer(PERSISTENT_VOLUMES), (volume) => claimKeysOfVolume(volume).flatMap(ofClaim)),
       lookedUp(informer(PERSISTENT_VOLUME_CLAIMS)),
       source(informer(NODES), ({ metadata }) =>
-        migrations.byIndex(ACTIVE_BY_NODE, nodeKey(metadata.name)).map(objectKey),
+        migrations.byIndex(ACTIVE_BY_EITHER_NODE, metadata.name).map(objectKey),
       ),
       source(informer(KUBEVIRTS), waiting),
     ],
@@ -131,7 +131,12 @@ function instanceKeysOf({ metadata: { namespace, labels, annotations } }: Stored
   return labels?.[APP_LABEL] === LAUNCHER_APP && name !== undefined ? [keyOf({ namespace, name })] : [];
 }
 
-const OF_INSTANCES: ReadonlySet<string> = new Set(['PreparingTarget', 'SuccessfulMigration', 'FailedMigration']);
+const OF_INSTANCES: ReadonlySet<string> = new Set([
+  'PreparingTarget',
+  RECOVERED,
+  'SuccessfulMigration',
+  'FailedMigration',
+]);
 
 /** Who looks at the instance is told, too, where it goes. */
 function alsoToldOfInstances(events: EventSink, vmis: Informer<VirtualMachineInstance>): EventSink {

@@ -202,6 +202,7 @@ export function aWorld(more: Partial<MigrationWorld> = {}): MigrationWorld {
     active: { inCluster: 0, fromNode: 0 },
     settings: configurationOf(undefined).migrations,
     sourceAnswers: true,
+    targetAnswers: true,
     now: NOW_MS,
     ...more,
   };

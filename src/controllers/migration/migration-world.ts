@@ -47,6 +47,8 @@ export interface MigrationWorld {
   readonly settings: Configuration['migrations'];
   /** Whether somebody answers for the node of the guest. */
   readonly sourceAnswers: boolean;
+  /** Whether somebody answers for the node that it is to go to. */
+  readonly targetAnswers: boolean;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }

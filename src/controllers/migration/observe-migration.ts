@@ -34,8 +34,10 @@ import { liveLook } from '#runtime/live-look.ts';
 export const UNFINISHED_BY_INSTANCE = 'unfinished-by-instance';
 const FINISHED_BY_INSTANCE = 'finished-by-instance';
 /** Those that take a place, by the node of their guest; and all of them, by the word itself. */
-export const ACTIVE_BY_NODE = 'active-by-node';
+const ACTIVE_BY_NODE = 'active-by-node';
 const ACTIVE = 'active';
+/** Those that take a place, by each of the two nodes. */
+export const ACTIVE_BY_EITHER_NODE = 'active-by-either-node';
 /** Those that wait for their turn, by the word itself. */
 export const PENDING = 'pending';
 
@@ -58,6 +60,7 @@ export function migrationObserver({ client, informer, clock }: ControllerParts):
   migrations.addIndex(UNFINISHED_BY_INSTANCE, (migration) => (isFinished(migration) ? [] : [instanceKeyOf(migration)]));
   migrations.addIndex(FINISHED_BY_INSTANCE, (migration) => (isFinished(migration) ? [instanceKeyOf(migration)] : []));
   migrations.addIndex(ACTIVE_BY_NODE, activeKeysOf);
+  migrations.addIndex(ACTIVE_BY_EITHER_NODE, nodesOf);
   migrations.addIndex(PENDING, (migration) => (phaseOf(migration) === 'Pending' ? [PENDING] : []));
   migrations.addIndex(BY_UID, ({ metadata }) => [metadata.uid]);
   volumes.addIndex(INCOMING_BY_MIGRATION, incomingMigrationsOf);
@@ -101,6 +104,8 @@ export function migrationObserver({ client, informer, clock }: ControllerParts):
     return { inCluster: beside(ACTIVE), fromNode: node === undefined ? 0 : beside(nodeKey(node)) };
   }
 
+  const nodeAnswers = (name: string | undefined) => name !== undefined && answers(nodes.get(name));
+
   return async (key, options) => {
     const migration = migrations.get(key);
     if (migration === undefined) return undefined;
@@ -134,7 +139,8 @@ export function migrationObserver({ client, informer, clock }: ControllerParts):
       finished: isOver ? migrations.byIndex(FINISHED_BY_INSTANCE, instanceKey) : [],
       active: activeBeside(migration, sourceNode),
       settings: configurationOf(kubevirts.get(CONFIGURATION_KEY)).migrations,
-      sourceAnswers: sourceNode !== undefined && answers(nodes.get(sourceNode)),
+      sourceAnswers: nodeAnswers(sourceNode),
+      targetAnswers: nodeAnswers(record.targetNode),
       now: clock.now(),
     };
   };
@@ -150,7 +156,7 @@ function isFit(vmi: Stored<VirtualMachineInstance> | undefined): boolean {
 }
 
 /** Nodes may have any name. */
-export function nodeKey(node: string): string {
+function nodeKey(node: string): string {
   return `node/${node}`;
 }
 
@@ -158,6 +164,11 @@ function activeKeysOf(migration: Migration): string[] {
   if (!isActive(migration)) return [];
   const node = migration.status?.migrationState?.sourceNode;
   return node === undefined ? [ACTIVE] : [ACTIVE, nodeKey(node)];
+}
+
+function nodesOf(migration: Migration): string[] {
+  const { sourceNode, targetNode } = migration.status?.migrationState ?? {};
+  return isActive(migration) ? [sourceNode, targetNode].filter((node) => node !== undefined) : [];
 }
 
 /** Unknown is what the cluster says of nodes that it has not heard of for some time. */

@@ -57,8 +57,9 @@ export function readFromTarget(value: unknown): FromTarget | undefined {
     case 'refused':
     case 'failed':
       return { type, message: sentence(value['message']) };
-    case 'stored':
     case 'arrived':
+      return isCount(value['downtimeMs']) ? { type, downtimeMs: value['downtimeMs'] } : undefined;
+    case 'stored':
     case 'still-there':
       return { type };
     default:
@@ -129,10 +130,11 @@ function readPlace(value: unknown): SourcePlace | undefined {
 }
 
 function readSent(value: Fields): FromSource | undefined {
-  const { nvram, sha256 } = value;
-  if (nvram === undefined) return { type: 'sent' };
+  const { nvram, sha256, standsStillMs } = value;
+  if (!isCount(standsStillMs)) return undefined;
+  if (nvram === undefined) return { type: 'sent', standsStillMs };
   if (typeof nvram !== 'string' || nvram.length > MAX_NVRAM_TEXT || !BASE64.test(nvram)) return undefined;
-  return typeof sha256 === 'string' && SHA256.test(sha256) ? { type: 'sent', nvram, sha256 } : undefined;
+  return typeof sha256 === 'string' && SHA256.test(sha256) ? { type: 'sent', standsStillMs, nvram, sha256 } : undefined;
 }
 
 function readDoor(value: unknown): MigrationDoor | undefined {
