@@ -1,0 +1,192 @@
+/**
+ * Somebody is lost in the middle of a migration: the server after each of its writes, an agent at each message, at each
+ * step that is on its disk and after each of its own writes, a guest at each message. Whoever it is comes back a moment
+ * later. Then there is one guest, where the objects say; what it last wrote into its TPM, its EFI variables and its disk
+ * is there, and what it had in mind too, unless it was the guest that died. Both outcomes are seen, and each is what the
+ * migration says it was.
+ */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { aMigration, judge, phaseOf, startMovingVm, VM, whereIs, writeAll } from '#test/support/moving-vm.ts';
+import { VmPlane } from '#test/support/vm-plane.ts';
+import type { SimulatedNode } from '#test/support/vm-plane-nodes.ts';
+
+/** Something that happens in a migration, by the side at which it does, and how often it did so before. */
+interface Point {
+  readonly what: string;
+  readonly side: 'source' | 'target';
+}
+
+type Victim = 'source agent' | 'target agent' | 'source guest' | 'target guest';
+
+const VICTIMS: readonly Victim[] = ['source agent', 'target agent', 'source guest', 'target guest'];
+/** Fewer would mean that the story does not do what it tells of. */
+const LEAST = { messages: 6, steps: 6, agentWrites: 4, serverWrites: 25 };
+const MOST_WRITES = 120;
+/** Longer than any of them waits for another. */
+const PATIENCE_MS = 90_000;
+
+class Story {
+  readonly plane: VmPlane;
+  readonly outcomes = new Set<string>();
+  #count = 0;
+
+  constructor(plane: VmPlane) {
+    this.plane = plane;
+  }
+
+  sides(): { source: SimulatedNode; target: SimulatedNode } {
+    const { node: source } = whereIs(this.plane);
+    return { source, target: this.plane.nodes.find((node) => node !== source)! };
+  }
+
+  /** Calls with everything that happens, as it happens, and before anybody hears of it. */
+  watch(seen: (point: Point) => void): void {
+    const { source, target } = this.sides();
+    const sideOf = (node: string) => (node === source.name ? 'source' : 'target');
+    const happened = new Map<string, number>();
+    const tell = (what: string, side: Point['side']) => {
+      const times = happened.get(`${side} ${what}`) ?? 0;
+      happened.set(`${side} ${what}`, times + 1);
+      seen({ what: `${what} ${times}`, side });
+    };
+    this.plane.streams.onMessage = ({ from, type }) => tell(`message ${type}`, sideOf(from));
+    for (const node of [source, target]) {
+      node.host.onStep = (_, step) => tell(`step ${step}`, sideOf(node.name));
+      node.onWrite = (what) => {
+        if (what.includes('/events') || what.includes('/leases')) return;
+        // Pods and volumes of state have another name each time.
+        tell(`write ${what.replace(/(virt-launcher|pvc)-[^/]+/, 'ANY')}`, sideOf(node.name));
+      };
+    }
+  }
+
+  unwatch(): void {
+    this.plane.streams.onMessage = undefined;
+    for (const node of this.plane.nodes) {
+      node.host.onStep = undefined;
+      node.onWrite = undefined;
+    }
+  }
+
+  /** One migration, in which this is done on the way; judged when all is quiet. */
+  async tell(strike: (name: string) => Promise<void>, { restarted = false } = {}): Promise<string> {
+    const name = `m${++this.#count}`;
+    await writeAll(this.plane, name);
+    const { source, target } = this.sides();
+    await this.plane.put(aMigration(name));
+    await strike(name);
+    this.unwatch();
+    await this.plane.advance(PATIENCE_MS);
+    const outcome = await phaseOf(this.plane, name);
+    assert.match(outcome, /^(Succeeded|Failed: \S.*)$/);
+    await judge(this.plane, name, { restarted });
+    assert.equal(whereIs(this.plane).node, outcome === 'Succeeded' ? target : source, outcome);
+    this.outcomes.add(outcome.split(':')[0]!);
+    return outcome;
+  }
+
+  /** Somebody dies at this point. */
+  async cut(point: Point, victim: Victim): Promise<string> {
+    const { source, target } = this.sides();
+    const node = victim.startsWith('source') ? source : target;
+    const isAgent = victim.endsWith('agent');
+    let did = false;
+    this.watch((one) => {
+      if (did || one.what !== point.what || one.side !== point.side) return;
+      did = true;
+      if (isAgent) node.slam();
+      else for (const guest of node.living(`default/${VM}`)) guest.crash('it was killed');
+    });
+    const strike = async () => {
+      await this.plane.settle();
+      if (!did || !isAgent) return;
+      await this.plane.killNode(node.name);
+      await this.plane.bringBack(node.name);
+    };
+    const outcome = await this.tell(strike, { restarted: !isAgent });
+    assert.ok(did, 'it came to that ' + outcome);
+    return outcome;
+  }
+}
+
+describe('a migration in which somebody is lost', () => {
+  let story: Story;
+  const points: Point[] = [];
+
+  before(async () => {
+    const plane = new VmPlane({});
+    await plane.start();
+    await startMovingVm(plane);
+    story = new Story(plane);
+    // One undisturbed, to learn what happens in it.
+    story.watch((point) => points.push(point));
+    assert.equal(await story.tell(() => story.plane.settle()), 'Succeeded');
+  });
+
+  after(async () => {
+    await story.plane.stop();
+  });
+
+  it('is what we think it is', () => {
+    const count = (kind: string) => points.filter(({ what }) => what.startsWith(kind)).length;
+    const seen = { messages: count('message'), steps: count('step'), agentWrites: count('write') };
+    for (const [kind, least] of Object.entries(LEAST)) {
+      if (kind in seen) assert.ok(seen[kind as keyof typeof seen] >= least, `${kind}: ${JSON.stringify(points)}`);
+    }
+  });
+
+  for (const victim of VICTIMS) {
+    it(`the ${victim}, at every message`, async () => {
+      for (const point of points.filter(({ what }) => what.startsWith('message'))) {
+        await told(`${victim} at ${point.side} ${point.what}`, () => story.cut(point, victim));
+      }
+    });
+  }
+
+  for (const victim of ['source agent', 'target agent'] as const) {
+    it(`the ${victim}, at every step that is on its disk, and after every write of its own`, async () => {
+      const own = points.filter(({ what, side }) => victim.startsWith(side) && !what.startsWith('message'));
+      assert.ok(own.length > 0);
+      for (const point of own) await told(`${victim} at ${point.what}`, () => story.cut(point, victim));
+    });
+  }
+
+  for (const agents of [false, true]) {
+    it(`the server, after every write${agents ? ', with all agents' : ''}`, async () => {
+      let writes = 0;
+      for (; writes <= MOST_WRITES; writes += agents ? 3 : 1) {
+        const cut = story.plane.cutAfter(writes + 1);
+        const strike = async () => {
+          const outcome = await Promise.race([
+            cut,
+            story.plane.settle().then(
+              () => 'done',
+              () => 'cut',
+            ),
+          ]);
+          if (outcome === 'cut') await story.plane.restartServer({ agents });
+          else void story.plane.cutAfter(Infinity);
+          over = outcome !== 'cut';
+        };
+        let over = false;
+        await told(`server after write ${writes}`, () => story.tell(strike));
+        if (over) break;
+      }
+      assert.ok(writes >= LEAST.serverWrites && writes < MOST_WRITES, `${writes} writes`);
+    });
+  }
+
+  it('ends either way', () => {
+    assert.deepEqual([...story.outcomes].sort(), ['Failed', 'Succeeded']);
+  });
+});
+
+/** Says where, when something does not hold. */
+async function told<T>(where: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw new Error(`${where}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
