@@ -38,11 +38,13 @@ async function loseSource(t: TestContext, nodes = 2): Promise<Scene> {
   return { plane, source, target };
 }
 
-const decide = (plane: VmPlane, where: string): Promise<Loose> =>
-  plane.apply({
-    kind: 'VirtualMachineInstanceMigration',
-    metadata: { name: MIGRATION, annotations: { [RECOVERY]: where } },
-  });
+async function decide(plane: VmPlane, where: string): Promise<string> {
+  const url = `/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstancemigrations/${MIGRATION}`;
+  const body = { metadata: { annotations: { [RECOVERY]: where } } };
+  const { status, body: answer } = await plane.call('PATCH', url, { body });
+  await plane.settle();
+  return status === 200 ? 'taken' : `${status} ${answer.message}`;
+}
 
 async function condition(plane: VmPlane): Promise<Loose> {
   const { status } = await plane.get('VirtualMachineInstanceMigration', MIGRATION);
@@ -64,9 +66,11 @@ describe('a guest whose node was lost when the target had all of it', () => {
       message,
       new RegExp(`node ${source.name} does not answer.*annotation ${RECOVERY} \\(source or target\\)`),
     );
+    assert.match(await decide(plane, 'both'), /^422 .*Unsupported value: "both": supported values: "source", "target"/);
     await plane.bringBack(source.name);
     await plane.advance(SILENCE_MS);
     assert.match(await phaseOf(plane, MIGRATION), /^Failed: /);
+    assert.match(await decide(plane, 'target'), /^422 .*only while the condition ManualRecoveryRequired is True/);
     await judge(plane, 'kept');
     assert.equal(whereIs(plane).node, source);
     assert.equal((await condition(plane)).status, 'False');
@@ -74,7 +78,7 @@ describe('a guest whose node was lost when the target had all of it', () => {
 
   it('goes on at the target when people say so', async (t) => {
     const { plane, source, target } = await loseSource(t);
-    await decide(plane, 'target');
+    assert.equal(await decide(plane, 'target'), 'taken');
     await plane.advance(SILENCE_MS);
     assert.equal(await phaseOf(plane, MIGRATION), 'Succeeded');
     assert.deepEqual(running(plane), [target.name]);
@@ -90,7 +94,7 @@ describe('a guest whose node was lost when the target had all of it', () => {
 
   it('goes on at its node when people say so, and the node is back', async (t) => {
     const { plane, source, target } = await loseSource(t);
-    await decide(plane, 'source');
+    assert.equal(await decide(plane, 'source'), 'taken');
     await plane.advance(SILENCE_MS);
     assert.match(await phaseOf(plane, MIGRATION), /^Failed: it was decided by the annotation selfsame.io\/recovery/);
     assert.deepEqual(running(plane), []);
@@ -106,7 +110,7 @@ describe('a guest whose node was lost when the target had all of it', () => {
     const { plane, source, target } = await loseSource(t);
     await plane.killNode(target.name);
     await plane.advance(SILENCE_MS);
-    await decide(plane, 'target');
+    assert.equal(await decide(plane, 'target'), 'taken');
     assert.match((await condition(plane)).message, /It cannot be decided that the guest went: node .* does not answer/);
     assert.equal((await plane.list('Pod')).length, 2);
     await plane.bringBack(target.name);
@@ -119,7 +123,7 @@ describe('a guest whose node was lost when the target had all of it', () => {
 
   it('can go further when the lost node is taken out of the cluster, and not before', async (t) => {
     const { plane, source, target } = await loseSource(t, 3);
-    await decide(plane, 'target');
+    assert.equal(await decide(plane, 'target'), 'taken');
     await plane.advance(SILENCE_MS);
     await plane.apply(aMigration('further'));
     const { status } = await plane.get('VirtualMachineInstanceMigration', 'further');

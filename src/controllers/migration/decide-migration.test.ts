@@ -124,6 +124,11 @@ const beginning: Record<string, Case> = {
     phase: 'Pending',
     message: 'the device disk-b of the VMI is plugging',
   },
+  'a disk that another instance uses, too, cannot go away': {
+    world: aWorld({ otherUserOf: (claimName) => (claimName === 'db-root' ? 'reader' : undefined) }),
+    phase: 'Pending',
+    message: 'volume root is used by the VMI reader, too',
+  },
   'the limit of the cluster holds': {
     world: aWorld({ active: { inCluster: 5, fromNode: 0 } }),
     phase: 'Pending',
@@ -192,6 +197,22 @@ const preparing: Record<string, Case> = {
     phase: 'Scheduled',
     does: [SOURCE_POD_PATCH, 'patch PersistentVolume pv-root', VMI],
   },
+  'a snapshot that was begun meanwhile comes first': {
+    world: begun({
+      targetPod: aPod('target'),
+      vm: { status: { snapshotInProgress: 'nightly' } } as MigrationWorld['vm'],
+    }),
+    phase: 'Scheduled',
+    message: 'the snapshot nightly of the VM is being taken',
+  },
+  'so does a device that is plugged in meanwhile': {
+    world: begun({
+      targetPod: aPod('target'),
+      vmi: aVmi({ hotplug: [{ device: 'disk-b', phase: 'Plugging' }] }),
+    }),
+    phase: 'Scheduled',
+    message: 'the device disk-b of the VMI is plugging',
+  },
   'a disk that is busy by then is waited for': {
     world: begun({ targetPod: aPod('target'), claims: withVolume({ [LEFTOVER_NODE_ANNOTATION]: 'node-c' }) }),
     phase: 'Scheduled',
@@ -207,6 +228,11 @@ const preparing: Record<string, Case> = {
     world: begun({ targetPod: undefined, migration: failing('the migration was cancelled') }),
     message: 'the migration was cancelled',
     does: [`delete PersistentVolumeClaim ${TARGET_CLAIM}`],
+  },
+  'a target pod that no node takes yet': {
+    world: begun({ targetPod: unschedulable() }),
+    phase: 'Scheduling',
+    message: 'no node takes the target pod yet: 0/1 nodes',
   },
   'a target pod that no node takes': {
     world: begun({ targetPod: unschedulable(), now: NOW_MS + 5 * 60_000 }),

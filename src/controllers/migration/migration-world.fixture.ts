@@ -196,6 +196,7 @@ export function aWorld(more: Partial<MigrationWorld> = {}): MigrationWorld {
     claims: new Map([['db-root', { claim: aDiskClaim(), volume: aVolume() }]]),
     sourceClaim: aStateClaim('source'),
     isTaken: () => false,
+    otherUserOf: () => undefined,
     incoming: [],
     others: [],
     finished: [],

@@ -53,10 +53,12 @@ export function stayingVolume({ vmi, claims }: MigrationWorld): string | undefin
   return undefined;
 }
 
-/** What an earlier migration has to be done with first. */
+/** What others have to be done with first. */
 export function busyVolume(world: MigrationWorld): string | undefined {
   const { uid } = world.migration.metadata;
   for (const { name, volume } of movingVolumes(world)) {
+    const other = world.otherUserOf(volume.spec.claimRef?.name ?? '');
+    if (other !== undefined) return `volume ${name} is used by the VMI ${other}, too`;
     const { annotations = {} } = volume.metadata;
     const [leftover, incoming] = [annotations[LEFTOVER_NODE_ANNOTATION], annotations[INCOMING_NODE_ANNOTATION]];
     if (leftover) return `volume ${name} waits for node ${leftover} to remove the copy that it has left`;

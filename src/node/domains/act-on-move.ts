@@ -40,6 +40,7 @@ export async function actOnMove(
       return true;
     case 'commit':
       await hypervisor.commit(id);
+      migrations.wentOn(id, domain?.migration?.uid);
       return true;
     case 'askOutcome':
       invariant(domain !== undefined, 'what is stored is there');

@@ -150,6 +150,6 @@ export function migrationProgress(world: DomainWorld): MigrationProgress | undef
 /** The source may not have heard how long it took, or may not say so any more: the instance is ours then. */
 function arrived(progress: MigrationProgress, { migration: notes }: DomainWorld): MigrationProgress {
   const { arrival } = notes ?? {};
-  if (progress.downtimeMs !== undefined || arrival?.uid !== progress.migrationUid) return progress;
-  return { ...progress, downtimeMs: arrival.downtimeMs };
+  const downtimeMs = arrival?.uid === progress.migrationUid ? arrival.downtimeMs : undefined;
+  return progress.downtimeMs !== undefined || downtimeMs === undefined ? progress : { ...progress, downtimeMs };
 }

@@ -8,6 +8,7 @@ import type { Client } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
+import { getIfThere } from '#node/domains/start-domain.ts';
 import { isOn } from '#node/domains/instance-node.ts';
 import { reportedStatus, type GuestFacts } from '#node/domains/vmi-report.ts';
 
@@ -17,27 +18,27 @@ const MAX_TRIES = 5;
 export async function writeVmiStatus(
   known: Stored<VirtualMachineInstance>,
   facts: GuestFacts,
-  { client, signal }: { client: Pick<Client, 'get' | 'update'>; signal: AbortSignal },
+  { client, signal }: { client: Client; signal: AbortSignal },
 ): Promise<Stored<VirtualMachineInstance> | undefined> {
   const { uid, name, namespace } = known.metadata;
   let vmi = known;
   for (let tries = 1; ; tries++) {
     const status = reportedStatus(vmi, facts);
     if (deepEqual(status, vmi.status)) return vmi;
+    const { resourceVersion } = vmi.metadata;
+    let refusal: unknown;
     try {
       return await client.update(VIRTUAL_MACHINE_INSTANCES, { ...vmi, status }, { subresource: 'status', signal });
     } catch (error) {
-      if (isApiError(error, 'NotFound')) return undefined;
-      // A node may not write what is another's.
-      const isNews = isApiError(error, 'Conflict') || isApiError(error, 'Forbidden');
-      if (!isNews || tries >= MAX_TRIES) throw error;
+      refusal = error;
     }
-    try {
-      vmi = await client.get(VIRTUAL_MACHINE_INSTANCES, { name, namespace }, { signal });
-    } catch (error) {
-      if (isApiError(error, 'NotFound')) return undefined;
-      throw error;
-    }
-    if (vmi.metadata.uid !== uid || !isOn(vmi, facts.node.name)) return undefined;
+    if (isApiError(refusal, 'NotFound')) return undefined;
+    // Nodes may not write what is another's, and what we know may be old.
+    const isNews = isApiError(refusal, 'Conflict') || isApiError(refusal, 'Forbidden');
+    if (!isNews || tries >= MAX_TRIES) throw refusal;
+    const found = await getIfThere(client, VIRTUAL_MACHINE_INSTANCES, { name, namespace }, signal);
+    if (found?.metadata.uid !== uid || !isOn(found, facts.node.name)) return undefined;
+    if (isApiError(refusal, 'Forbidden') && found.metadata.resourceVersion === resourceVersion) throw refusal;
+    vmi = found;
   }
 }

@@ -15,7 +15,12 @@ import { Channel } from '#node/migration/channel.ts';
 import type { AskOutcome, Begin, Outcome, StillThere } from '#node/migration/messages.ts';
 import { readFromSource, readOutcome } from '#node/migration/read-message.ts';
 import { SourceSession } from '#node/migration/source-session.ts';
-import { TargetSession, type SourceChannel, type TargetParts } from '#node/migration/target-session.ts';
+import {
+  TargetSession,
+  type SourceChannel,
+  type Standstill,
+  type TargetParts,
+} from '#node/migration/target-session.ts';
 import { outcomeOf, writtenVerdict } from '#node/migration/verdict.ts';
 import type { Peers } from '#node/peers-port.ts';
 
@@ -32,7 +37,7 @@ export interface MigrationNotes {
   /** One that is on its way in right now. */
   readonly incoming?: { readonly uid: string };
   /** The last one that came. */
-  readonly arrival?: { readonly uid: string; readonly downtimeMs: number };
+  readonly arrival?: Standstill & { readonly uid: string };
   /** What is known of one that was cut off; due by Clock.elapsed. */
   readonly question?: Question;
 }
@@ -134,6 +139,14 @@ export class Migrations implements MigrationGate {
     void this.#run(asking());
   }
 
+  /** The guest goes on here; `uid` is that of the migration with which it came. */
+  wentOn(id: string, uid: string | undefined): void {
+    const arrival = this.#arrivals.get(id);
+    if (arrival === undefined || arrival.uid !== uid || arrival.downtimeMs !== undefined) return;
+    const downtimeMs = Math.round(this.#parts.clock.elapsed() - arrival.sinceMs);
+    this.#arrivals.set(id, { ...arrival, downtimeMs });
+  }
+
   /** Nothing of the guest is here any more. What still goes on stays. */
   forget(id: string): void {
     if (!this.isSending(id)) this.#outgoing.delete(id);
@@ -175,9 +188,9 @@ export class Migrations implements MigrationGate {
     this.#incoming.set(id, session);
     const coming = async () => {
       const answer = await session.run();
-      const { uid, downtimeMs } = session;
+      const { uid, standstill } = session;
       this.#incoming.delete(id);
-      if (downtimeMs !== undefined) this.#arrivals.set(id, { uid, downtimeMs });
+      if (standstill !== undefined) this.#arrivals.set(id, { uid, ...standstill });
       if (answer !== undefined) {
         this.#questions.set(id, { uid, answer, isAsked: false, tries: 0, dueAtMs: 0 });
       }

@@ -104,9 +104,10 @@ function readDisks(value: unknown): MovingDisk[] | undefined {
 
 function readDisk(value: unknown): MovingDisk | undefined {
   if (!isRecord(value)) return undefined;
-  const { deviceId, bytes, overlay } = value;
+  const { deviceId, bytes, usedBytes, overlay } = value;
   if (!isShort(deviceId) || !isCount(bytes) || typeof overlay !== 'boolean') return undefined;
-  return { deviceId, bytes, overlay };
+  if (usedBytes === undefined) return { deviceId, bytes, overlay };
+  return isCount(usedBytes) ? { deviceId, bytes, usedBytes, overlay } : undefined;
 }
 
 /** With no prototype: ids of devices are names that people chose. */

@@ -40,6 +40,12 @@ export type SourceChannel = Channel<FromTarget | Outcome, FromSource | AskOutcom
 /** What the session knows at its end of what the source has decided. */
 export type Verdict = 'migrated' | 'aborted' | undefined;
 
+export interface Standstill {
+  readonly sinceMs: number;
+  /** When it has gone on. */
+  readonly downtimeMs?: number;
+}
+
 const STORING_MS = 60_000;
 
 export class TargetSession {
@@ -53,7 +59,6 @@ export class TargetSession {
   readonly #sent = Promise.withResolvers<SentWord>();
   readonly #decided = Promise.withResolvers<Verdict>();
   #vmi: Stored<VirtualMachineInstance> | undefined;
-  /** By Clock.elapsed, as far as the source told. */
   #standsStillSinceMs: number | undefined;
   #downtimeMs: number | undefined;
 
@@ -67,9 +72,10 @@ export class TargetSession {
     this.#sent.promise.catch(() => {});
   }
 
-  /** How long the guest stood still; undefined until it has gone on. */
-  get downtimeMs(): number | undefined {
-    return this.#downtimeMs;
+  /** Since when the guest stands still, by Clock.elapsed, and for how long it did; as far as that is known. */
+  get standstill(): Standstill | undefined {
+    const [sinceMs, downtimeMs] = [this.#standsStillSinceMs, this.#downtimeMs];
+    return sinceMs === undefined ? undefined : { sinceMs, ...(downtimeMs !== undefined && { downtimeMs }) };
   }
 
   /** Before all has come; nothing happens later, for then only the source decides. */
