@@ -90,7 +90,7 @@ export class GuestByHand {
     await dir.prepare(undefined);
     await copyFile(VARIABLES, join(dir.run, NVRAM));
     const begin = (command: string, args: readonly string[]) =>
-      spawn(command, [...args], { cwd: dir.run, env: GUEST_ENVIRONMENT, stdio: ['ignore', 'inherit', 'inherit'] });
+      spawn(command, [...args], { cwd: dir.run, env: GUEST_ENVIRONMENT, stdio: 'ignore' });
     const swtpm = begin('swtpm', swtpmWords());
     await poll(systemClock, { timeoutMs: TIMEOUT_MS, everyMs: LOOK_EVERY_MS }, async () =>
       existsSync(join(dir.run, TPM_SOCKET)) ? true : undefined,
