@@ -47,9 +47,9 @@ for folder in test/*/; do
     test/full) [ "$full" = yes ] || continue ;;
   esac
   [ -n "$(find "$folder" -name '*.test.ts' | head -n 1)" ] || continue
-  # Real guests wait more than they work, and each file has a plane of its own: one for each core.
+  # Files that have a plane of their own, or real guests, which wait more than they work: one for each core.
   case $folder in
-    test/e2e) how= ;;
+    test/crash | test/e2e) how= ;;
     *) how=--one-by-one ;;
   esac
   # shellcheck disable=SC2086 # No word where there is none.

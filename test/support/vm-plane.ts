@@ -175,11 +175,15 @@ export class VmPlane {
     const { api, parts } = this.server;
     // One that reaches nobody is never done; what it could not tell, it tells after a while.
     const agents = this.nodes.flatMap(({ isIsolated, agent }) => (isIsolated || agent === undefined ? [] : [agent]));
+    let part = 'the engine';
     const idle = async () => {
       await api.settle();
-      for (const part of [...parts.controllers, ...agents]) await part.idle();
+      for (const one of [...parts.controllers, ...agents]) {
+        part = one.name;
+        await one.idle();
+      }
     };
-    await passingTime(this.clock, idle(), { turns: PATIENCE_TURNS });
+    await passingTime(this.clock, idle(), { turns: PATIENCE_TURNS, where: () => `: ${part} goes on` });
   }
 
   /** In steps, so that what happens every few seconds has come through before the next is due. */
