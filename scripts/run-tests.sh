@@ -58,8 +58,10 @@ status=0
 if [ -n "$unit$scenarios" ]; then
   limit=$SHARED_LIMIT_S
   # Without files it would run all there are.
-  units=''
-  [ -z "$unit" ] || { run --test-isolation=none $unit & units=$!; }
+  units='' others=''
+  # In two processes: whoever ends first leaves the core to the other half.
+  half() { echo "$unit" | tr ' ' '\n' | awk -v half="$1" 'NF && NR % 2 == half'; }
+  [ -z "$unit" ] || { run --test-isolation=none $(half 0) & units=$!; run --test-isolation=none $(half 1) & others=$!; }
   {
     failed=0
     [ -z "$waiting" ] || run --test-isolation=none $waiting || failed=1
@@ -69,6 +71,7 @@ if [ -n "$unit$scenarios" ]; then
   waits=$!
   [ -z "$scenarios" ] || run --test-isolation=none $scenarios || status=1
   [ -z "$units" ] || wait "$units" || status=1
+  [ -z "$others" ] || wait "$others" || status=1
   wait "$waits" || status=1
 else
   run --test-concurrency="$concurrency" $alone || status=1
