@@ -336,9 +336,7 @@ async function withScene(run: (scene: QemuScene) => Promise<void>): Promise<void
 async function begin(scene: QemuScene, guest: DomainDefinition, options: MoveOptions = {}): Promise<Move> {
   const { there = guest, disks = [], network = false, bytesPerSecond = 0 } = options;
   const [source, target, uid] = [scene.hypervisor, await scene.second(), newUid()];
-  const reach: Incoming['reach'] = network
-    ? { is: 'network', host: '127.0.0.1' }
-    : { is: 'local', fromDir: source.workingDir(guest.id) ?? '' };
+  const reach: Incoming['reach'] = network ? { is: 'network', host: '127.0.0.1' } : { is: 'local' };
   const incoming = { uid, peer: 'here', startedAtMs: 1, paused: false, disks, reach };
   const door = await target.receive(there, incoming, {});
   const outgoing = { uid, peer: 'there', door, disks, bytesPerSecond, autoConverge: true };

@@ -183,7 +183,7 @@ export class MigratingGuest {
     stream.on('data', (chunk: Buffer) => (heard += chunk.toString('latin1')));
     try {
       stream.write(`${line}\n`);
-      await this.#plane.until(`${this.name} answers "${line}": ${heard}`, () => pattern.test(heard) || undefined);
+      await this.#plane.until(`${this.name} answers "${line}"`, () => pattern.test(heard) || undefined);
       return heard;
     } finally {
       stream.destroy();

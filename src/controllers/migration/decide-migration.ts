@@ -10,7 +10,7 @@ import type { MigrationState } from '#api/migration-state.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { begin, prepare } from '#controllers/migration/begin.ts';
 import { release } from '#controllers/migration/ending.ts';
-import { addFinalizer } from '#controllers/migration/finalizers.ts';
+import { addFinalizer } from '#controllers/finalizers.ts';
 import { handOver } from '#controllers/migration/hand-over.ts';
 import { keepNewest } from '#controllers/migration/keep-newest.ts';
 import { lateness } from '#controllers/migration/lateness.ts';

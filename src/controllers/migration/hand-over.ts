@@ -15,7 +15,7 @@ import {
   stateKeysOfClaim,
   SUPERSEDES_ANNOTATION,
 } from '#api/persistent-state.ts';
-import { dropFinalizer } from '#controllers/migration/finalizers.ts';
+import { dropFinalizer } from '#controllers/finalizers.ts';
 import { ends } from '#controllers/migration/ending.ts';
 import { statusOf } from '#controllers/migration/migration-status.ts';
 import { isToldTo, recordOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';

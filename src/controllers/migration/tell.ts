@@ -5,7 +5,7 @@
 import { MIGRATION_POD_FINALIZER } from '#api/names.ts';
 import type { MigrationState } from '#api/migration-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
-import { addFinalizer } from '#controllers/migration/finalizers.ts';
+import { addFinalizer } from '#controllers/finalizers.ts';
 import { lateness } from '#controllers/migration/lateness.ts';
 import { lastObstacleOf } from '#controllers/migration/limits.ts';
 import { statusOf } from '#controllers/migration/migration-status.ts';

@@ -7,7 +7,7 @@
 import type { MigrationState } from '#api/migration-state.ts';
 import { MIGRATION_POD_FINALIZER } from '#api/names.ts';
 import { ends } from '#controllers/migration/ending.ts';
-import { dropFinalizer } from '#controllers/migration/finalizers.ts';
+import { dropFinalizer } from '#controllers/finalizers.ts';
 import { statusOf } from '#controllers/migration/migration-status.ts';
 import { isToldTo, recordOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
 import { keepVolumes, VOLUMES_AT_A_TIME } from '#controllers/migration/moving-volumes.ts';

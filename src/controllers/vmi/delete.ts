@@ -4,6 +4,7 @@
  */
 import { VMI_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import { dropFinalizer } from '#controllers/finalizers.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { PODS, type Pod } from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
@@ -12,7 +13,9 @@ import type { Change } from '#runtime/plan.ts';
 /** For an instance under deletion. */
 export function removal(world: VmiWorld): Change[] {
   const pods = podsOf(world);
-  if (pods.length === 0) return releaseOf(world.vmi);
+  if (pods.length === 0) {
+    return dropFinalizer(VMI_FINALIZER, VIRTUAL_MACHINE_INSTANCES, world.vmi, 'its guest and its pod are gone');
+  }
   return pods.filter((pod) => !isDeleting(pod)).map(deletionOf);
 }
 
@@ -24,18 +27,4 @@ export function podsOf({ pod, targetPod, otherPods }: VmiWorld): Stored<Pod>[] {
 function deletionOf({ metadata: { namespace, name, uid } }: Stored<Pod>): Change {
   const why = `Deleted virtual machine pod ${name}`;
   return { do: 'delete', type: PODS, name: { namespace, name }, uid, why };
-}
-
-function releaseOf({ metadata }: VmiWorld['vmi']): Change[] {
-  const index = metadata.finalizers?.indexOf(VMI_FINALIZER) ?? -1;
-  if (index < 0) return [];
-  const { namespace, name, uid } = metadata;
-  const path = `/metadata/finalizers/${index}`;
-  const body = [
-    { op: 'test', path, value: VMI_FINALIZER },
-    { op: 'remove', path },
-  ];
-  const why = 'its guest and its pod are gone';
-  const patch = { type: 'json' as const, body };
-  return [{ do: 'patch', type: VIRTUAL_MACHINE_INSTANCES, name: { namespace, name }, uid, patch, why }];
 }

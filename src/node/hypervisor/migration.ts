@@ -49,10 +49,8 @@ export interface Incoming {
   /** Its owner has paused it: it arrives so. */
   readonly paused: boolean;
   readonly disks: readonly MovingDisk[];
-  /** `local`: the source's hypervisor sees our files, and has `fromDir` for its working directory. */
-  readonly reach:
-    | { readonly is: 'local'; readonly fromDir: string }
-    | { readonly is: 'network'; readonly host: string };
+  /** `local`: the source's hypervisor sees our files. */
+  readonly reach: { readonly is: 'local' } | { readonly is: 'network'; readonly host: string };
 }
 
 export interface Outgoing {

@@ -113,7 +113,7 @@ async function lookUp(
 }
 
 async function reachOf({ place }: Begin, { hostIp }: NodeFacts): Promise<Incoming['reach']> {
-  if (place !== undefined && (await isHere(place))) return { is: 'local', fromDir: place.dir };
+  if (place !== undefined && (await isHere(place))) return { is: 'local' };
   return { is: 'network', host: hostIp };
 }
 

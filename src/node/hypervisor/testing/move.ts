@@ -40,13 +40,12 @@ export async function beginMove(scene: ConformanceScene, options: MoveOptions = 
   const [source, target, uid] = [scene.hypervisor, await scene.second(), newUid()];
   const { id } = definition;
   await source.create(definition, { paused });
-  const fromDir = source.workingDir(id);
   const startedAtMs = source.get(id)?.startedAtMs ?? 0;
   const door = await target.receive(
     options.retargeted ?? definition,
     {
       ...{ uid, peer: SOURCE_NODE, startedAtMs, paused, disks },
-      reach: fromDir === undefined ? { is: 'network', host: '127.0.0.1' } : { is: 'local', fromDir },
+      reach: source.workingDir(id) === undefined ? { is: 'network', host: '127.0.0.1' } : { is: 'local' },
     },
     {},
   );
