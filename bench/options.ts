@@ -4,7 +4,7 @@ import type { DeviceMapOptions } from './device-map/measure-device-map.ts';
 import type { DeletionOptions } from './delete-protection/measure-deletions.ts';
 
 const ENGINE_TOPICS = ['footprint', 'get', 'list', 'create', 'patch', 'watch', 'admission'] as const;
-export const VM_TOPICS = ['vm-start', 'vm-memory', 'vm-fleet'] as const;
+export const VM_TOPICS = ['vm-start', 'vm-memory', 'vm-migration', 'vm-fleet'] as const;
 export type VmTopic = (typeof VM_TOPICS)[number];
 /** Tables of their own. */
 export const TABLE_TOPICS = ['delete-protection', 'device-map'] as const;
@@ -27,6 +27,8 @@ export interface Options {
   readonly admissionRounds: number;
   /** Starts of a VM, by the plane and by hand. */
   readonly vmStarts: number;
+  /** Migrations, by the plane and by hand. */
+  readonly vmMigrations: number;
   /** Real guests whose managers are measured. */
   readonly guests: number;
   /** Simulated VMs. */
@@ -64,7 +66,9 @@ export function parseOptions(args: readonly string[]): Options & { readonly help
     ...(values.quick
       ? { rounds: 1, warmMs: 400, measureMs: 1000, starts: 1, watchWrites: 400, admissionRounds: 5 }
       : { rounds: 3, warmMs: 700, measureMs: 1500, starts: 3, watchWrites: 800, admissionRounds: 24 }),
-    ...(values.quick ? { vmStarts: 3, guests: 5, fleet: 500 } : { vmStarts: 8, guests: 20, fleet: 5000 }),
+    ...(values.quick
+      ? { vmStarts: 3, vmMigrations: 3, guests: 5, fleet: 500 }
+      : { vmStarts: 8, vmMigrations: 9, guests: 20, fleet: 5000 }),
     deviceMap: values.quick ? { vms: 500, changed: 100, restMs: 5000 } : { vms: 10_000, changed: 100, restMs: 30_000 },
     deletions: values.quick
       ? { runs: 2, batches: batchesOf({ many: 40, few: 10, times: [1, 2, 1] }), kubectlVms: 15, rehearsals: 200 }

@@ -3,6 +3,7 @@ import type { Options, VmTopic } from '../options.ts';
 import type { Row } from '../report.ts';
 import { measureFleet } from './measure-fleet.ts';
 import { measureMemory } from './measure-memory.ts';
+import { measureMigration } from './measure-migration.ts';
 import { measureStart } from './measure-start.ts';
 import type { VmGround } from './vm-ground.ts';
 
@@ -10,12 +11,14 @@ export async function* measureVms(topic: VmTopic, ground: VmGround, options: Opt
   yield* await rowsOf(topic, ground, options);
 }
 
-function rowsOf(topic: VmTopic, ground: VmGround, { vmStarts, guests, fleet }: Options): Promise<Row[]> {
+function rowsOf(topic: VmTopic, ground: VmGround, { vmStarts, vmMigrations, guests, fleet }: Options): Promise<Row[]> {
   switch (topic) {
     case 'vm-start':
       return measureStart(ground, vmStarts);
     case 'vm-memory':
       return measureMemory(ground, guests);
+    case 'vm-migration':
+      return measureMigration(ground, vmMigrations);
     case 'vm-fleet':
       return measureFleet(ground, fleet);
   }

@@ -91,5 +91,12 @@ export const MIGRATED_REASON = 'Migrated';
 export const MIGRATION_ABORTED_REASON = 'MigrationAborted';
 /** On PersistentVolumes of ours, while a guest moves: the node that may hold a second copy. */
 export const INCOMING_NODE_ANNOTATION = 'selfsame.io/incoming-node';
+/** Beside it: the uid of the migration, for the spec of an instance may change on the way. */
+export const INCOMING_MIGRATION_ANNOTATION = 'selfsame.io/incoming-migration';
 /** On PersistentVolumes of ours: a node that still has a copy that counts no more. It removes the copy, then this. */
 export const LEFTOVER_NODE_ANNOTATION = 'selfsame.io/leftover-node';
+
+/** On migrations, in their status: no node can say where the guest is. People can, by the annotation. */
+export const MANUAL_RECOVERY_CONDITION = 'ManualRecoveryRequired';
+/** `source` or `target` (migration-recovery.ts). */
+export const RECOVERY_ANNOTATION = 'selfsame.io/recovery';

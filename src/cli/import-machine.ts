@@ -6,7 +6,7 @@ import { CommandError, listFlag, switchFlag, textFlag, type FlagValues } from '#
 import { parsePairs, planImport, type ImportOptions } from '#cli/import-plan.ts';
 import { refused, type ImportSource } from '#cli/import-source.ts';
 import { toYaml } from '#cli/output-format.ts';
-import { findObject } from '#cli/vm-objects.ts';
+import { findObject, readConfiguration } from '#cli/vm-objects.ts';
 import type { MachineDescription } from '#formats/machine.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -68,7 +68,9 @@ export async function importMachine(
   { api, terminal, clock }: ImportParts,
 ): Promise<void> {
   const say = (line: string) => void terminal.stderr.write(`${line}\n`);
-  const plan = planImport(machine, options, { canUpload: files !== undefined });
+  const plan = planImport(machine, await withStateClass(api, machine, { options, say }), {
+    canUpload: files !== undefined,
+  });
   if ('faults' in plan) throw refused(path, plan.faults);
   for (const note of plan.notes) say(`Note: ${note}`);
   if (dryRun) {
@@ -79,6 +81,17 @@ export async function importMachine(
   if (missing.length > 0) throw refused(path, missing);
   await carryOutImport(api, plan, files ?? noFiles, { say, clock });
   terminal.stdout.write(`VM ${plan.vm.metadata.name} was imported from ${path}\n`);
+}
+
+/** As the controller of instances does; who may not read the settings gets the default one. */
+async function withStateClass(
+  api: ApiConnection,
+  { state }: MachineDescription,
+  { options, say }: { options: ImportOptions; say: (line: string) => void },
+): Promise<ImportOptions> {
+  if (state?.file === undefined || options.storageClass !== undefined) return options;
+  const { vmStateStorageClass } = await readConfiguration(api, say);
+  return { ...options, stateStorageClass: vmStateStorageClass };
 }
 
 async function missingClaims(api: ApiConnection, { claims }: ImportOptions): Promise<string[]> {

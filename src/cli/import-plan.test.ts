@@ -96,6 +96,18 @@ test('the persistent state is put into a claim of its own, but not into that of 
   assert.ok(left.told > 0);
 });
 
+test('the claim of the state is of the class for state, unless people say of which', () => {
+  const state = { tpm: true, efi: false, file: 'db-state.bin', sizeBytes: 7 };
+  const classOf = (more: Partial<ImportOptions>) => {
+    const plan = planImport(aMachine([], { tpm: true, state }), options(more), { canUpload: true });
+    assert.ok(!('faults' in plan));
+    return plan.claims[0]?.spec.storageClassName;
+  };
+  assert.equal(classOf({}), undefined);
+  assert.equal(classOf({ stateStorageClass: 'fast' }), 'fast');
+  assert.equal(classOf({ stateStorageClass: 'fast', storageClass: 'mine' }), 'mine');
+});
+
 test('a new identity is that of another machine with the same places', () => {
   const of = (newIdentity: boolean) => {
     const plan = planImport(aMachine([]), options({ newIdentity }), { canUpload: true });

@@ -16,6 +16,8 @@ export interface ImportOptions {
   readonly namespace: string;
   readonly name?: string | undefined;
   readonly storageClass?: string | undefined;
+  /** Of the persistent state, where no class is given. */
+  readonly stateStorageClass?: string | undefined;
   /** By disk: claims that have its content already. */
   readonly claims: ReadonlyMap<string, string>;
   /** By network of the file: `pod`, or a bridge of the node. */
@@ -51,9 +53,10 @@ export function planImport(
   const known = options.newIdentity ? withoutIdentity(machine, options) : machine;
   const leftOut = machine.state?.file !== undefined && known.state?.file === undefined ? [STATE_LEFT] : [];
   const name = options.name ?? machine.name;
-  const { namespace, storageClass, claims: claimNames, networks } = options;
+  const { namespace, storageClass, stateStorageClass, claims: claimNames, networks } = options;
+  const classes = { ...(storageClass && { storageClass }), ...(stateStorageClass && { stateStorageClass }) };
   try {
-    const made = toManifests(known, { name, namespace, claimNames, networks, ...(storageClass && { storageClass }) });
+    const made = toManifests(known, { name, namespace, claimNames, networks, ...classes });
     if (faults.length > 0) return { faults: bounded(faults) };
     const uploads = [
       ...machine.disks.flatMap((disk) => uploadOf(disk, made.vm, options)),

@@ -80,9 +80,16 @@ export interface DiskUse {
   readonly useOf: (volume: Stored<PersistentVolume>) => string | undefined;
 }
 
+/** How large it is for the guest, and what of it will be written here, as far as that is known. */
+export interface MovingVolume {
+  readonly bytes: number;
+  readonly usedBytes?: number;
+  readonly overlay: boolean;
+}
+
 export interface IncomingVolumes {
   /** By name of the volume. */
-  readonly moving: ReadonlyMap<string, { readonly bytes: number; readonly overlay: boolean }>;
+  readonly moving: ReadonlyMap<string, MovingVolume>;
   readonly contents: ReadonlyMap<string, Buffer>;
 }
 
@@ -110,7 +117,7 @@ export interface Volumes {
   /**
    * As prepare, for a guest that comes from another node. Disks that move (`moving`, by name of the volume) are made anew
    * and empty, as large as told: of claims that lie on the source only where INCOMING_NODE_ANNOTATION names this node.
-   * `contents` are disks that are as they are there.
+   * `contents` are disks that are as they are there. Fails where there is no room for all of them.
    */
   prepareIncoming(
     vmi: Stored<VirtualMachineInstance>,

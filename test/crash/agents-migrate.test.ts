@@ -110,6 +110,23 @@ describe('the agents of two nodes', () => {
     }
   }
 
+  for (const node of ['n1', 'n2'] as const) {
+    for (const [at, line] of LINES.entries()) {
+      it(`bring a guest to one end when the agent of ${node} is stopped at "${line}"`, async (t) => {
+        const scene = await startTwoAgents(t);
+        const moving = await scene.launch();
+        scene.onLine = (_, count) => {
+          assert.ok(scene.running(moving.id).length <= 1, 'the guest runs twice');
+          if (count === at + 1) void scene.agent(node).stop();
+        };
+        await tellMigration(scene, moving);
+        await scene.revive(node);
+        const is = await converge(scene, moving);
+        assertWhole(scene, moving, is === 'committed' ? 'n2' : 'n1');
+      });
+    }
+  }
+
   const steps: readonly [NodeName, string, 'committed' | 'aborted'][] = [
     ['n1', 'sending', 'aborted'],
     ['n1', 'migrated', 'committed'],

@@ -173,6 +173,22 @@ describe('who may move, and how many', () => {
     assert.match(none.body.message, /nobody/);
   });
 
+  it('waits until nobody else uses a disk that goes along', async (t) => {
+    const plane = await startVmPlane(t);
+    await startMovingVm(plane);
+    await writeAll(plane, 'mine');
+    const volumes = [{ name: 'root', persistentVolumeClaim: { claimName: 'root' } }];
+    const devices = { disks: [{ name: 'root', cdrom: { bus: 'sata' } }] };
+    await plane.apply(aVm('reader', { runStrategy: 'Always' }, { domain: { devices }, volumes }));
+    await plane.apply(aMigration('waits'));
+    const { status } = await plane.get('VirtualMachineInstanceMigration', 'waits');
+    assert.deepEqual([status.phase, status.message], ['Pending', 'volume root is used by the VMI reader, too']);
+    await plane.ask('stop', 'reader');
+    await plane.advance(60_000);
+    assert.equal(await phaseOf(plane, 'waits'), 'Succeeded');
+    await judge(plane, 'mine');
+  });
+
   it('empties a node that is drained', async (t) => {
     const plane = await startVmPlane(t);
     await plane.apply(aVm('leaves', { runStrategy: 'Always' }, { evictionStrategy: 'LiveMigrate' }));

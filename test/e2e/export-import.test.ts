@@ -51,6 +51,7 @@ async function make(plane: RealPlane): Promise<void> {
             memory: { guest: '160Mi' },
             firmware: { kernelBoot },
             devices: {
+              tpm: { persistent: true },
               disks: names.map((name) => ({ name, serial: name.toUpperCase(), disk: { bus: 'virtio' as const } })),
               interfaces: [{ name: 'default', masquerade: {} }],
             },
@@ -88,7 +89,7 @@ test('an OVA brings the selfsame machine to a fresh data directory', async (t: T
   await make(home);
   const first = await home.guest(VM.name).boots();
   const data = first.disks.find(({ serial }) => serial === 'C');
-  await home.guest(VM.name).says(`write ${data?.name} selfsame`, /GUEST wrote/);
+  await home.guest(VM.name).says(`nvset travels-along\nwrite ${data?.name} selfsame`, /GUEST wrote/);
   await removeSecondDisk(home);
   await stopped(home);
   await run(home, 'export', 'ovf', VM.name, '--ova', file);
@@ -106,6 +107,7 @@ test('an OVA brings the selfsame machine to a fresh data directory', async (t: T
   const pci = first.pci.filter((address) => address !== gone?.pci);
   const disks = first.disks.filter((disk) => disk !== gone);
   assert.deepEqual(identityOf(again), identityOf({ ...first, pci, disks }));
+  assert.match(again.facts['tpm.nv'] ?? '', /^travels-along/, 'what its TPM holds came along');
   const { name } = again.disks.find(({ serial }) => serial === 'C') ?? { name: '' };
   assert.match(await abroad.guest(VM.name).says(`read ${name}`, /GUEST read \S+ \S+/), /GUEST read \S+ selfsame/);
 });

@@ -107,6 +107,30 @@ describe('qemu: guests that move', { skip, timeout: 60_000 }, () => {
       await move.source.takeBack(guest.id);
       assert.equal(stateOf(move.source, guest.id), 'running');
       assert.notEqual(stateOf(move.target, guest.id), 'running');
+      await move.target.destroy(guest.id);
+      for (const dir of [scene.nodeDir, scene.secondDir]) {
+        await assert.rejects(access(join(dir, 'domains', guest.id, 'key')), dir);
+      }
+    });
+  });
+
+  it('says why a guest does not go again that its owner keeps paused since it was taken back', async () => {
+    await withScene(async (scene) => {
+      const guest = scene.definition();
+      await scene.hypervisor.create(guest);
+      await scene.hypervisor.pause(guest.id);
+      const first = await begin(scene, guest);
+      await send(first);
+      await first.source.takeBack(guest.id);
+      await first.target.destroy(guest.id);
+      await first.target.remove(guest.id);
+
+      const second = await begin(scene, guest);
+      await assert.rejects(send(second), /paused since an earlier migration was given up/);
+      await second.source.resume(guest.id);
+      await hand(second);
+
+      assert.equal(stateOf(second.target, guest.id), 'running');
     });
   });
 

@@ -6,16 +6,12 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { whyNoQemu } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
-import { MigratingGuest } from '#test/support/migrating-guest.ts';
+import { MigratingGuest, strike, type Strike } from '#test/support/migrating-guest.ts';
 import { QemuPlane } from '#test/support/qemu-plane.ts';
 
-interface Cut {
-  /** At the side that calls it: `before` or `after` it. */
-  readonly at: readonly ['before' | 'after', string];
-  /** Who dies there. */
-  readonly dies: 'source agent' | 'target agent' | 'source guest' | 'target guest' | 'source node' | 'target node';
+interface Cut extends Strike {
   readonly ends: 'Succeeded' | 'Failed';
-  /** Where nobody but the guest's memory is lost. */
+  /** Where the guest's memory is lost. */
   readonly boots?: true;
 }
 
@@ -54,25 +50,8 @@ after(async () => {
 for (const { at, dies, ends, boots } of cuts) {
   test(`the ${dies} dies ${at.join(' ')}: ${ends}`, { skip, timeout: 300_000 }, async () => {
     const wrote = await guest.write();
-    const [source] = await guest.running();
-    const target = plane.nodes.find((node) => node !== source);
-    assert.ok(source !== undefined && target !== undefined);
-    const victim = dies.startsWith('source') ? source : target;
-    let struck = false;
-    plane.seen = ({ method, when }) => {
-      if (struck || when !== at[0] || method !== at[1]) return;
-      struck = true;
-      if (!dies.endsWith('agent')) victim.killGuests();
-      if (!dies.endsWith('guest')) victim.slam();
-    };
-    const name = await guest.startMigration();
-    await plane.until('somebody died', () => struck || undefined);
-    if (!dies.endsWith('guest')) {
-      await victim.kill();
-      await victim.start();
-    }
-    assert.match(await guest.ended(name), new RegExp(`^${ends}`));
-    plane.seen = undefined;
+    const { outcome, source, target } = await strike(plane, guest, { at, dies });
+    assert.match(outcome, new RegExp(`^${ends}`));
 
     if (boots === true) {
       await guest.booted(wrote.bootId ?? '');

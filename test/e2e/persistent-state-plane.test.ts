@@ -1,8 +1,10 @@
-/** A real guest whose TPM and EFI variables outlive it, through the whole program: stopped, started, killed. */
+/** A real guest whose TPM and EFI variables outlive it, through the whole program: stopped, started, killed, restored. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { GUEST_IMAGE } from '#api/names.ts';
 import { STATE_LABEL } from '#api/persistent-state.ts';
+import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
+import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import { lastReport, type GuestReport } from '#test/support/guest-report.ts';
@@ -75,6 +77,34 @@ test('what the TPM and the EFI variables hold is there at every start', { timeou
   const third = await guest.boots({ afterBootId: second.facts['bootid'] ?? '' });
   assert.deepEqual(factsOf(third), want, 'after kill -9 of QEMU');
   assert.deepEqual(await claims(), [claim]);
+
+  const of = { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: 'keeper' };
+  const metadata = { name: 'then', namespace: 'default' };
+  await plane.create(VIRTUAL_MACHINE_SNAPSHOTS, {
+    apiVersion: 'snapshot.kubevirt.io/v1beta1',
+    kind: 'VirtualMachineSnapshot',
+    metadata,
+    spec: { source: of },
+  });
+  await plane.until(VIRTUAL_MACHINE_SNAPSHOTS, 'then', (snapshot) => snapshot?.status?.readyToUse === true);
+  await guest.says('nvset forget-me\nefiset me-too\nprobe later', /GUEST END later/);
+  await plane.put('virtualmachines/keeper/stop');
+  await guest.untilVm('is stopped', ({ status }) => status?.printableStatus === 'Stopped' && status.created !== true);
+  await plane.create(VIRTUAL_MACHINE_RESTORES, {
+    apiVersion: 'snapshot.kubevirt.io/v1beta1',
+    kind: 'VirtualMachineRestore',
+    metadata,
+    spec: { target: of, virtualMachineSnapshotName: 'then' },
+  });
+  await plane.until(VIRTUAL_MACHINE_RESTORES, 'then', (restore) => restore?.status?.complete === true);
+  await plane.put('virtualmachines/keeper/start');
+  const restored = await guest.boots({ afterBootId: third.facts['bootid'] ?? '' });
+  assert.deepEqual(factsOf(restored), want, 'as they were when the snapshot was taken');
+  const [another, ...besides] = await claims();
+  assert.ok(
+    another !== undefined && another[0] !== claim?.[0] && besides.length === 0,
+    'in a claim that took its place',
+  );
 
   await plane.client.delete(VIRTUAL_MACHINES, { namespace: 'default', name: 'keeper' });
   await plane.until(VIRTUAL_MACHINES, 'keeper', (vm) => vm === undefined);

@@ -6,6 +6,8 @@ import { lastReport, type GuestReport } from '#test/support/guest-report.ts';
 import type { QemuNode, QemuPlane } from '#test/support/qemu-plane.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
+/** Enough for a guest that listens, on a busy machine; one that does not is asked again. */
+const ANSWER_MS = 2000;
 const VMS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';
 const VMIS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';
 const MIGRATIONS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstancemigrations';
@@ -140,6 +142,35 @@ export class MigratingGuest {
     });
   }
 
+  /** It runs, has booted, and everybody agrees where. */
+  async settled(): Promise<void> {
+    await this.#plane.until(`${this.name} is settled`, async () => {
+      const [node, ...more] = await this.running();
+      const vmi = await this.vmi();
+      if (node === undefined || more.length > 0 || vmi?.status?.nodeName !== node.name) return undefined;
+      const phase: string = vmi.status.phase;
+      return phase === 'Running' && vmi.metadata.deletionTimestamp === undefined ? true : undefined;
+    });
+    await this.#plane.until(`${this.name} answers`, async () => {
+      const tag = `here${++this.#generation}`;
+      // One that still boots does not hear what is typed.
+      return await this.#answers(`probe ${tag}`, new RegExp(`GUEST END ${tag}`));
+    });
+  }
+
+  async #answers(line: string, pattern: RegExp): Promise<true | undefined> {
+    const [node] = await this.running();
+    const stream = await node?.hypervisor.openConsole((await this.vmi()).metadata.uid).catch(() => undefined);
+    if (stream === undefined) return undefined;
+    let heard = '';
+    stream.on('error', () => {});
+    stream.on('data', (chunk: Buffer) => (heard += chunk.toString('latin1')));
+    stream.write(`${line}\n`);
+    await new Promise((resolve) => setTimeout(resolve, ANSWER_MS));
+    stream.destroy();
+    return pattern.test(heard) || undefined;
+  }
+
   async says(line: string, pattern: RegExp): Promise<string> {
     const [node, ...more] = await this.#plane.until(`${this.name} runs`, async () => {
       const nodes = await this.running();
@@ -195,8 +226,55 @@ export class MigratingGuest {
     assert.equal(claims.length, 1, 'its state is in one claim');
     const volumes: Loose[] = (await this.#plane.api.ok('GET', '/api/v1/persistentvolumes')).items;
     for (const { metadata, spec } of volumes) {
+      const claim: string = spec.claimRef.name;
+      const isState = new RegExp(`^persistent-state-for-${this.name}-[a-z0-9]{5}$`).test(claim);
+      if (claim !== `${this.name}-root` && !isState) continue;
       const home = metadata.annotations[VOLUME_NODE_ANNOTATION];
-      if (home !== undefined) assert.equal(home, node?.name, `${spec.claimRef.name} lies where it runs`);
+      if (home !== undefined) assert.equal(home, node?.name, `${claim} lies where it runs`);
     }
   }
+}
+
+export const VICTIMS = [
+  'source agent',
+  'target agent',
+  'source guest',
+  'target guest',
+  'source node',
+  'target node',
+] as const;
+export type Victim = (typeof VICTIMS)[number];
+
+export interface Strike {
+  /** At the side that calls it: before or after it. */
+  readonly at: readonly ['before' | 'after', string];
+  readonly dies: Victim;
+}
+
+/** One migration in which somebody dies, and comes back a moment later; resolves when it has ended. */
+export async function strike(
+  plane: QemuPlane,
+  guest: MigratingGuest,
+  { at: [when, method], dies }: Strike,
+): Promise<{ readonly outcome: string; readonly source: QemuNode; readonly target: QemuNode }> {
+  const [source] = await guest.running();
+  const target = plane.nodes.find((node) => node !== source);
+  assert.ok(source !== undefined && target !== undefined);
+  const victim = dies.startsWith('source') ? source : target;
+  let struck = false;
+  plane.seen = (call) => {
+    if (struck || call.when !== when || call.method !== method) return;
+    struck = true;
+    if (!dies.endsWith('agent')) victim.killGuests();
+    if (!dies.endsWith('guest')) victim.slam();
+  };
+  const name = await guest.startMigration();
+  await plane.until('somebody died', () => struck || undefined);
+  if (!dies.endsWith('guest')) {
+    await victim.kill();
+    await victim.start();
+  }
+  const outcome = await guest.ended(name);
+  plane.seen = undefined;
+  return { outcome, source, target };
 }

@@ -9,6 +9,8 @@ import {
 import type { VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
 import type { Stored } from '#kube/meta.ts';
 
+const UNKNOWN = { conditions: [{ type: 'ManualRecoveryRequired', status: 'True' }] };
+
 const objects: Record<string, { migration?: unknown; old?: unknown; want?: string[] }> = {
   'one that names its instance': {},
   'one to a certain node': { migration: { spec: { addedNodeSelector: { 'a.io/zone': 'b' } } } },
@@ -44,6 +46,34 @@ const objects: Record<string, { migration?: unknown; old?: unknown; want?: strin
     want: ["spec: Forbidden: update of Migration object's spec is restricted"],
   },
   'one that changes its labels': { migration: { metadata: { labels: { a: 'b' } } }, old: {} },
+  'one that decides before anybody asks': {
+    migration: { metadata: { annotations: { 'selfsame.io/recovery': 'target' } } },
+    want: [
+      'metadata.annotations[selfsame.io/recovery]: Forbidden: may be set only while the condition ManualRecoveryRequired is True',
+    ],
+  },
+  'one of which people decide that the guest went': {
+    migration: { metadata: { annotations: { 'selfsame.io/recovery': 'target' } } },
+    old: { status: UNKNOWN },
+  },
+  'one of which people decide something else': {
+    migration: { metadata: { annotations: { 'selfsame.io/recovery': 'both' } } },
+    old: { status: UNKNOWN },
+    want: [
+      'metadata.annotations[selfsame.io/recovery]: Unsupported value: "both": supported values: "source", "target"',
+    ],
+  },
+  'one of which people decide what a node can say again': {
+    migration: { metadata: { annotations: { 'selfsame.io/recovery': 'source' } } },
+    old: { status: { conditions: [{ type: 'ManualRecoveryRequired', status: 'False' }] } },
+    want: [
+      'metadata.annotations[selfsame.io/recovery]: Forbidden: may be set only while the condition ManualRecoveryRequired is True',
+    ],
+  },
+  'one of which people have decided before': {
+    migration: { metadata: { annotations: { 'selfsame.io/recovery': 'source' }, labels: { a: 'b' } } },
+    old: { metadata: { annotations: { 'selfsame.io/recovery': 'source' } } },
+  },
   'one that was stored before its field was refused': {
     migration: { spec: { fast: true } },
     old: { spec: { fast: true } },

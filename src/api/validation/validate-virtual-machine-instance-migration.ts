@@ -3,6 +3,7 @@
  * Whether its instance can go now is told by migrationObstacle: it is asked about objects that are right.
  */
 import { isFinal } from '#api/can.ts';
+import { checkRecovery } from '#api/migration-recovery.ts';
 import { checkLabels } from '#api/validation/placement.ts';
 import { unknownFields } from '#api/validation/unknown-fields.ts';
 import { migrationSpec, type VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
@@ -17,13 +18,20 @@ export interface MigrationContext {
 }
 
 export function validateVirtualMachineInstanceMigration(
-  { spec }: VirtualMachineInstanceMigration,
+  migration: VirtualMachineInstanceMigration,
   { old }: MigrationContext = {},
 ): FieldError[] {
+  const { spec } = migration;
+  const recovery = checkRecovery(migration, old);
   if (old !== undefined) {
-    return deepEqual(spec, old.spec) ? [] : [forbiddenField('spec', "update of Migration object's spec is restricted")];
+    const isSame = deepEqual(spec, old.spec);
+    return [
+      ...(isSame ? [] : [forbiddenField('spec', "update of Migration object's spec is restricted")]),
+      ...recovery,
+    ];
   }
   return [
+    ...recovery,
     ...(spec.vmiName ? [] : [requiredValue('spec.vmiName', 'vmiName is missing')]),
     ...unknownFields(migrationSpec, spec, 'spec', ''),
     ...checkLabels(spec.addedNodeSelector, 'spec.addedNodeSelector'),

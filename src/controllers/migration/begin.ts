@@ -29,7 +29,7 @@ export function prepare(world: MigrationWorld, vmi: Vmi): Plan {
   const late = lateness(world);
   const made = makeTarget(world, vmi, recordOf(world));
   // What could not be made is told until it is there.
-  const message = made.changes.length > 0 ? world.migration.status?.message : undefined;
+  const message = made.changes.length > 0 ? world.migration.status?.message : late?.waits;
   return { ...made, status: statusOf(world, { message }), requeueAfterMs: late?.leftMs };
 }
 

@@ -17,6 +17,8 @@ import {
   MIGRATION_ABORTED_REASON,
   MIGRATION_COMMITTED_CONDITION,
   MIGRATION_FINALIZER,
+  INCOMING_MIGRATION_ANNOTATION,
+  RECOVERY_ANNOTATION,
 } from '#api/names.ts';
 import { stateClaimName, stateSuffixOf } from '#api/persistent-state.ts';
 import type { MigrationStatus } from '#api/virtual-machine-instance-migration/kind.ts';
@@ -40,7 +42,6 @@ import {
   TOLD,
   UID,
 } from '#controllers/migration/migration-world.fixture.ts';
-import { INCOMING_MIGRATION_ANNOTATION } from '#controllers/migration/moving-volumes.ts';
 import type { Migration, MigrationWorld } from '#controllers/migration/migration-world.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { timestamp } from '#lib/clock.ts';
@@ -123,6 +124,11 @@ const beginning: Record<string, Case> = {
     phase: 'Pending',
     message: 'the device disk-b of the VMI is plugging',
   },
+  'a disk that another instance uses, too, cannot go away': {
+    world: aWorld({ otherUserOf: (claimName) => (claimName === 'db-root' ? 'reader' : undefined) }),
+    phase: 'Pending',
+    message: 'volume root is used by the VMI reader, too',
+  },
   'the limit of the cluster holds': {
     world: aWorld({ active: { inCluster: 5, fromNode: 0 } }),
     phase: 'Pending',
@@ -191,6 +197,22 @@ const preparing: Record<string, Case> = {
     phase: 'Scheduled',
     does: [SOURCE_POD_PATCH, 'patch PersistentVolume pv-root', VMI],
   },
+  'a snapshot that was begun meanwhile comes first': {
+    world: begun({
+      targetPod: aPod('target'),
+      vm: { status: { snapshotInProgress: 'nightly' } } as MigrationWorld['vm'],
+    }),
+    phase: 'Scheduled',
+    message: 'the snapshot nightly of the VM is being taken',
+  },
+  'so does a device that is plugged in meanwhile': {
+    world: begun({
+      targetPod: aPod('target'),
+      vmi: aVmi({ hotplug: [{ device: 'disk-b', phase: 'Plugging' }] }),
+    }),
+    phase: 'Scheduled',
+    message: 'the device disk-b of the VMI is plugging',
+  },
   'a disk that is busy by then is waited for': {
     world: begun({ targetPod: aPod('target'), claims: withVolume({ [LEFTOVER_NODE_ANNOTATION]: 'node-c' }) }),
     phase: 'Scheduled',
@@ -206,6 +228,11 @@ const preparing: Record<string, Case> = {
     world: begun({ targetPod: undefined, migration: failing('the migration was cancelled') }),
     message: 'the migration was cancelled',
     does: [`delete PersistentVolumeClaim ${TARGET_CLAIM}`],
+  },
+  'a target pod that no node takes yet': {
+    world: begun({ targetPod: unschedulable() }),
+    phase: 'Scheduling',
+    message: 'no node takes the target pod yet: 0/1 nodes',
   },
   'a target pod that no node takes': {
     world: begun({ targetPod: unschedulable(), now: NOW_MS + 5 * 60_000 }),
@@ -377,6 +404,36 @@ const deciding: Record<string, Case> = {
     phase: 'PreparingTarget',
     message: /node node-a does not answer/,
   },
+  'people decide, when nobody is left who knows: it went': {
+    world: silent('target'),
+    phase: 'Running',
+    does: DONE,
+  },
+  'people decide, when nobody is left who knows: it stays': {
+    world: silent('source'),
+    message: 'it was decided by the annotation selfsame.io/recovery that the guest stays on node node-a',
+    does: UNDONE,
+  },
+  'people decide nothing as long as a node can': {
+    world: silent('target', { sourceAnswers: true }),
+    phase: 'PreparingTarget',
+  },
+  'a decision is not heeded before it was asked for': {
+    world: { ...silent('target'), migration: recovering('target', []) },
+    phase: 'PreparingTarget',
+    message: /node node-a does not answer/,
+  },
+  'a guest cannot be said to be where nobody answers either': {
+    world: silent('target', { targetAnswers: false }),
+    phase: 'PreparingTarget',
+    message:
+      /node node-a does not answer.*It cannot be decided that the guest went: node node-b does not answer either$/,
+  },
+  'nor where its pod is gone': {
+    world: silent('target', { targetPod: undefined }),
+    phase: 'PreparingTarget',
+    message: /It cannot be decided that the guest went: the pod .* that was to get it is gone$/,
+  },
   'an instance that was removed by force does not decide': {
     world: told({ vmi: undefined }),
     phase: 'PreparingTarget',
@@ -455,6 +512,16 @@ test('ManualRecoveryRequired comes, and goes when the node is back', () => {
   assert.equal(back.conditions?.[0]?.status, 'False');
 });
 
+test('people who decide are told what they have to make sure of', () => {
+  const notes = (recovery: string) =>
+    (decideMigration(silent(recovery)).events ?? []).map(({ type, reason, message }) => [type, reason, message]);
+  const told = 'It was decided by the annotation selfsame.io/recovery that the guest';
+  const went = `${told} went to node node-b. Make sure that node node-a does not run it any more`;
+  const stays = `${told} stays on node node-a. Make sure that node node-b does not run it`;
+  assert.deepEqual(notes('target'), [['Warning', 'MigrationRecovered', went]]);
+  assert.deepEqual(notes('source'), [['Warning', 'MigrationRecovered', stays]]);
+});
+
 test('of the finished migrations of an instance the five newest stay', () => {
   const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
   const finished = names.map((name, i) => {
@@ -486,6 +553,17 @@ test('what could not be made is told', () => {
 function withVolume(annotations: Record<string, string>): MigrationWorld['claims'] {
   const [[name, view] = assert.fail()] = [...aWorld().claims];
   return new Map([[name, { ...view, volume: aVolume(annotations) }]]);
+}
+
+/** The node of the guest is lost, which is known; people have said where it is. */
+function silent(recovery: string, more: Partial<MigrationWorld> = {}): MigrationWorld {
+  const migration = recovering(recovery, [{ type: 'ManualRecoveryRequired', status: 'True' }]);
+  return told({ migration, sourceAnswers: false, incoming, ...more });
+}
+
+function recovering(recovery: string, conditions: MigrationStatus['conditions']): Migration {
+  const { status } = told().migration;
+  return aMigration({ ...status, conditions }, { annotations: { [RECOVERY_ANNOTATION]: recovery } });
 }
 
 function failing(failureReason: string): Migration {

@@ -29,6 +29,7 @@ import { outcomeOf } from '#controllers/migration/outcome.ts';
 import { tellAgents, tellInstance } from '#controllers/migration/tell.ts';
 import { windUp } from '#controllers/migration/wind-up.ts';
 import { isDeleting } from '#kube/meta.ts';
+import type { EventNote } from '#runtime/events.ts';
 import type { Plan } from '#runtime/plan.ts';
 
 export function decideMigration(world: MigrationWorld): Plan {
@@ -36,14 +37,18 @@ export function decideMigration(world: MigrationWorld): Plan {
   if (isFinished(migration)) return afterwards(world);
   if (!isDeleting(migration) && !hasFinalizer(migration, MIGRATION_FINALIZER)) return hold(world);
   const outcome = outcomeOf(world);
-  if (outcome.is === 'committed') return handOver(world);
-  if (outcome.is === 'aborted') return windUp(world, outcome.why);
+  if (outcome.is === 'committed') return noting(handOver(world), outcome.note);
+  if (outcome.is === 'aborted') return noting(windUp(world, outcome.why), outcome.note);
   if (isTold(world) || vmi === undefined) return follow(world, outcome.unknowable);
   if (!hasBegun(world)) {
     const message = obstacleOf(world);
     return message === undefined ? begin(world, vmi) : { changes: [], status: statusOf(world, { message }) };
   }
   return world.targetPod?.spec.nodeName ? tellAgents(world) : prepare(world, vmi);
+}
+
+function noting(plan: Plan, note: EventNote | undefined): Plan {
+  return note === undefined ? plan : { ...plan, events: [note, ...(plan.events ?? [])] };
 }
 
 /** Nothing of it changes any more, but for what the agent still has to say of it. */

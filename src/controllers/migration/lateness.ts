@@ -9,6 +9,8 @@ const PENDING_MS = 15 * 60_000;
 export interface Lateness {
   /** Why, once it took too long. */
   readonly late?: string;
+  /** What is in the way until then, where that is known. */
+  readonly waits?: string;
   /** Until it takes too long. */
   readonly leftMs: number;
 }
@@ -21,7 +23,7 @@ export function lateness(world: MigrationWorld): Lateness | undefined {
   const refused = unschedulable(targetPod);
   if (refused !== undefined) {
     const late = `no node takes the target pod, for 5 minutes now: ${refused}`;
-    return within(UNSCHEDULABLE_MS - sinceMs, late);
+    return { ...within(UNSCHEDULABLE_MS - sinceMs, late), waits: `no node takes the target pod yet: ${refused}` };
   }
   return within(PENDING_MS - sinceMs, 'the target pod was not ready within 15 minutes');
 }

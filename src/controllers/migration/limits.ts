@@ -19,9 +19,21 @@ const checks: readonly Check[] = [
   nodeLimit,
 ];
 
+/** What may have come up since it has begun. */
+const lastChecks: readonly Check[] = [lockedVm, changingDevices, busyVolume];
+
 /** Of a migration that has not begun. */
 export function obstacleOf(world: MigrationWorld): string | undefined {
-  for (const check of checks) {
+  return firstOf(checks, world);
+}
+
+/** Of one that has, before the agents are told. */
+export function lastObstacleOf(world: MigrationWorld): string | undefined {
+  return firstOf(lastChecks, world);
+}
+
+function firstOf(list: readonly Check[], world: MigrationWorld): string | undefined {
+  for (const check of list) {
     const obstacle = check(world);
     if (obstacle !== undefined) return obstacle;
   }

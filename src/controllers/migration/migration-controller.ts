@@ -4,7 +4,6 @@
  * are there, too. Who asks for a migration is others' business, but for nodes that are emptied (evacuation.ts).
  */
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
-import { APP_LABEL, DOMAIN_ANNOTATION, LAUNCHER_APP } from '#api/names.ts';
 import {
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
   type VirtualMachineInstanceMigration,
@@ -13,38 +12,31 @@ import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/vir
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { claimKeysOfInstance, claimKeysOfVolume } from '#controllers/claim-keys.ts';
+import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
 import { concludeMigration } from '#controllers/migration/begin.ts';
 import { decideMigration } from '#controllers/migration/decide-migration.ts';
 import { evacuationController } from '#controllers/migration/evacuation-controller.ts';
 import {
+  ACTIVE,
+  ACTIVE_BY_EITHER_NODE,
   ACTIVE_BY_NODE,
   BY_UID,
+  INSTANCES_BY_CLAIM,
   migrationObserver,
-  nodeKey,
   PENDING,
   UNFINISHED_BY_INSTANCE,
 } from '#controllers/migration/observe-migration.ts';
-import { isActive, type Migration, type MigrationWorld } from '#controllers/migration/migration-world.ts';
+import { RECOVERED } from '#controllers/migration/recovery.ts';
+import type { Migration, MigrationWorld } from '#controllers/migration/migration-world.ts';
+import { freedDisks, freedPlaces, instanceKeysOf, lastWords } from '#controllers/migration/migration-sources.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
-import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, type Pod } from '#kube/core-kinds.ts';
-import { deepEqual } from '#kube/deep.ts';
-import type { Stored } from '#kube/meta.ts';
-import {
-  type ControllerDefinition,
-  defineController,
-  lookedUp,
-  source,
-  startController,
-  type Source,
-} from '#runtime/controller.ts';
+import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS } from '#kube/core-kinds.ts';
+import { type ControllerDefinition, defineController, lookedUp, source, startController } from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import type { EventSink } from '#runtime/events.ts';
 
 /** One at a time: two must not both take the last place, nor the same volume. */
 const CONCURRENCY = 1;
-/** Instances by the key of each claim that they name. */
-const INSTANCES_BY_CLAIM = 'claim';
 
 export const migrationController: PlaneController = {
   account: 'migration-controller',
@@ -62,12 +54,13 @@ function definition(parts: ControllerParts): ControllerDefinition<MigrationWorld
   const { informer } = parts;
   const migrations = informer(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
   const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
-  vmis.addIndex(INSTANCES_BY_CLAIM, claimKeysOfInstance);
   const observe = migrationObserver(parts);
   const ofInstance = (key: string) => migrations.byIndex(UNFINISHED_BY_INSTANCE, key).map(objectKey);
   const ofClaim = (key: string) => vmis.byIndex(INSTANCES_BY_CLAIM, key).map(objectKey).flatMap(ofInstance);
   /** In the order in which they are to go. */
   const waiting = () => migrations.byIndex(PENDING, PENDING).toSorted(oldestFirst).map(objectKey);
+
+  const unfinished = () => [...waiting(), ...migrations.byIndex(ACTIVE_BY_NODE, ACTIVE).map(objectKey)];
 
   return defineController<MigrationWorld>({
     name: 'migration-controller',
@@ -77,6 +70,7 @@ function definition(parts: ControllerParts): ControllerDefinition<MigrationWorld
       source(migrations),
       freedPlaces(migrations, waiting),
       source(vmis, (vmi) => ofInstance(objectKey(vmi))),
+      freedDisks(vmis, unfinished),
       lastWords(vmis, (uid) => migrations.byIndex(BY_UID, uid).map(objectKey)),
       // Instances have the name of their VM.
       source(informer(VIRTUAL_MACHINES), (vm) => ofInstance(objectKey(vm))),
@@ -84,7 +78,7 @@ function definition(parts: ControllerParts): ControllerDefinition<MigrationWorld
       source(informer(PERSISTENT_VOLUMES), (volume) => claimKeysOfVolume(volume).flatMap(ofClaim)),
       lookedUp(informer(PERSISTENT_VOLUME_CLAIMS)),
       source(informer(NODES), ({ metadata }) =>
-        migrations.byIndex(ACTIVE_BY_NODE, nodeKey(metadata.name)).map(objectKey),
+        migrations.byIndex(ACTIVE_BY_EITHER_NODE, metadata.name).map(objectKey),
       ),
       source(informer(KUBEVIRTS), waiting),
     ],
@@ -95,43 +89,17 @@ function definition(parts: ControllerParts): ControllerDefinition<MigrationWorld
   });
 }
 
-/** Whenever one is over, another may begin. */
-function freedPlaces(migrations: Informer<VirtualMachineInstanceMigration>, waiting: () => string[]): Source {
-  return {
-    cache: migrations,
-    subscribe: (add) =>
-      migrations.onChange((_, { old, new: next }) => {
-        if (old === undefined || !isActive(old) || (next !== undefined && isActive(next))) return;
-        for (const key of waiting()) add(key);
-      }),
-  };
-}
-
-/** What the agent says of a migration when that is over already, as how long the guest stood still. */
-function lastWords(vmis: Informer<VirtualMachineInstance>, keysOf: (migrationUid: string) => string[]): Source {
-  return {
-    cache: vmis,
-    subscribe: (add) =>
-      vmis.onChange((_, { old, new: next }) => {
-        const progress = next?.status?.migrationProgress;
-        if (progress === undefined || deepEqual(progress, old?.status?.migrationProgress)) return;
-        for (const key of keysOf(progress.migrationUid)) add(key);
-      }),
-  };
-}
-
 function oldestFirst({ metadata: a }: Migration, { metadata: b }: Migration): number {
   if (a.creationTimestamp !== b.creationTimestamp) return a.creationTimestamp < b.creationTimestamp ? -1 : 1;
   return a.name < b.name ? -1 : 1;
 }
 
-/** Also of one whose owner somebody took away. */
-function instanceKeysOf({ metadata: { namespace, labels, annotations } }: Stored<Pod>): string[] {
-  const name = annotations?.[DOMAIN_ANNOTATION];
-  return labels?.[APP_LABEL] === LAUNCHER_APP && name !== undefined ? [keyOf({ namespace, name })] : [];
-}
-
-const OF_INSTANCES: ReadonlySet<string> = new Set(['PreparingTarget', 'SuccessfulMigration', 'FailedMigration']);
+const OF_INSTANCES: ReadonlySet<string> = new Set([
+  'PreparingTarget',
+  RECOVERED,
+  'SuccessfulMigration',
+  'FailedMigration',
+]);
 
 /** Who looks at the instance is told, too, where it goes. */
 function alsoToldOfInstances(events: EventSink, vmis: Informer<VirtualMachineInstance>): EventSink {

@@ -1,5 +1,6 @@
 /** What a migration says of itself: how far it is, what was decided, what it waits for. Pure. */
 import type { MigrationState } from '#api/migration-state.ts';
+import { MANUAL_RECOVERY_CONDITION } from '#api/names.ts';
 import {
   isFinalPhase,
   MIGRATION_PHASES,
@@ -19,7 +20,6 @@ import { isDeleting } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 
 const ABORT_REQUESTED = 'migrationAbortRequested';
-const MANUAL_RECOVERY = 'ManualRecoveryRequired';
 
 export interface Telling {
   /** What was decided, as it is from now on. */
@@ -84,13 +84,13 @@ function conditionsOf({ migration, now }: MigrationWorld, unknowable: string | u
     set({ type: ABORT_REQUESTED, status: 'True', reason: 'Deleted', message });
   }
   if (unknowable !== undefined) {
-    set({ type: MANUAL_RECOVERY, status: 'True', reason: 'OutcomeUnknown', message: unknowable });
-  } else if (conditions.some(({ type }) => type === MANUAL_RECOVERY)) {
+    set({ type: MANUAL_RECOVERY_CONDITION, status: 'True', reason: 'OutcomeUnknown', message: unknowable });
+  } else if (conditions.some(({ type }) => type === MANUAL_RECOVERY_CONDITION)) {
     set({
-      type: MANUAL_RECOVERY,
+      type: MANUAL_RECOVERY_CONDITION,
       status: 'False',
       reason: 'OutcomeKnown',
-      message: 'The nodes can say what became of it',
+      message: 'It is known, or decided, or to be heard from the nodes, where the guest is',
     });
   }
   return conditions;

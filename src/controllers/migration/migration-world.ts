@@ -36,6 +36,8 @@ export interface MigrationWorld {
   readonly targetClaim?: Stored<PersistentVolumeClaim>;
   /** Names of claims that are not ours to use. */
   isTaken(claimName: string): boolean;
+  /** The name of another instance that has not ended and names the same claim. */
+  otherUserOf(claimName: string): string | undefined;
   /** Volumes whose data may be on its way because of this migration. */
   readonly incoming: readonly Stored<PersistentVolume>[];
   /** Unfinished migrations of the same instance, without this one. */
@@ -47,6 +49,8 @@ export interface MigrationWorld {
   readonly settings: Configuration['migrations'];
   /** Whether somebody answers for the node of the guest. */
   readonly sourceAnswers: boolean;
+  /** Whether somebody answers for the node that it is to go to. */
+  readonly targetAnswers: boolean;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }

@@ -3,15 +3,18 @@
  * their data is, may be, and is no more. Pure.
  */
 import { claimNameOf } from '#api/claim-names.ts';
-import { INCOMING_NODE_ANNOTATION, LEFTOVER_NODE_ANNOTATION, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import {
+  INCOMING_MIGRATION_ANNOTATION,
+  INCOMING_NODE_ANNOTATION,
+  LEFTOVER_NODE_ANNOTATION,
+  VOLUME_NODE_ANNOTATION,
+} from '#api/names.ts';
 import { liesOnNode, volumeMoves } from '#api/volume-move.ts';
 import { recordOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
 import { PERSISTENT_VOLUMES, type PersistentVolume } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Change } from '#runtime/plan.ts';
 
-/** Beside INCOMING_NODE_ANNOTATION: the uid of the migration, for the spec of an instance may change on the way. */
-export const INCOMING_MIGRATION_ANNOTATION = 'selfsame.io/incoming-migration';
 /** An index of volumes, by what incomingMigrationsOf gives. */
 export const INCOMING_BY_MIGRATION = 'incoming-by-migration';
 
@@ -50,10 +53,12 @@ export function stayingVolume({ vmi, claims }: MigrationWorld): string | undefin
   return undefined;
 }
 
-/** What an earlier migration has to be done with first. */
+/** What others have to be done with first. */
 export function busyVolume(world: MigrationWorld): string | undefined {
   const { uid } = world.migration.metadata;
   for (const { name, volume } of movingVolumes(world)) {
+    const other = world.otherUserOf(volume.spec.claimRef?.name ?? '');
+    if (other !== undefined) return `volume ${name} is used by the VMI ${other}, too`;
     const { annotations = {} } = volume.metadata;
     const [leftover, incoming] = [annotations[LEFTOVER_NODE_ANNOTATION], annotations[INCOMING_NODE_ANNOTATION]];
     if (leftover) return `volume ${name} waits for node ${leftover} to remove the copy that it has left`;

@@ -7,7 +7,8 @@ import { stateClaimIn } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
-import { keyOf } from '#client/object-key.ts';
+import { keyOf, objectKey } from '#client/object-key.ts';
+import { claimKeysOfInstance } from '#controllers/claim-keys.ts';
 import { INCOMING_BY_MIGRATION, incomingMigrationsOf } from '#controllers/migration/moving-volumes.ts';
 import {
   hasBegun,
@@ -23,6 +24,7 @@ import {
 import { isTargetClaimOf } from '#controllers/migration/target-claim.ts';
 import { currentLauncherName } from '#controllers/vmi/launcher-of.ts';
 import { targetPodName } from '#controllers/vmi/launcher-pod.ts';
+import { isFinal } from '#controllers/vmi/phase.ts';
 import type { ClaimView } from '#controllers/vmi/vmi-world.ts';
 import { findCondition, isTrue } from '#kube/conditions.ts';
 import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, type Node } from '#kube/core-kinds.ts';
@@ -35,12 +37,17 @@ export const UNFINISHED_BY_INSTANCE = 'unfinished-by-instance';
 const FINISHED_BY_INSTANCE = 'finished-by-instance';
 /** Those that take a place, by the node of their guest; and all of them, by the word itself. */
 export const ACTIVE_BY_NODE = 'active-by-node';
-const ACTIVE = 'active';
+export const ACTIVE = 'active';
+/** Those that take a place, by each of the two nodes. */
+export const ACTIVE_BY_EITHER_NODE = 'active-by-either-node';
 /** Those that wait for their turn, by the word itself. */
 export const PENDING = 'pending';
 
 /** All of them, by their uid. */
 export const BY_UID = 'migration-by-uid';
+
+/** Instances by the key of each claim that they name. */
+export const INSTANCES_BY_CLAIM = 'claim';
 
 const CONFIGURATION_KEY = keyOf({ namespace: SYSTEM_NAMESPACE, name: KUBEVIRT_NAME });
 
@@ -58,8 +65,10 @@ export function migrationObserver({ client, informer, clock }: ControllerParts):
   migrations.addIndex(UNFINISHED_BY_INSTANCE, (migration) => (isFinished(migration) ? [] : [instanceKeyOf(migration)]));
   migrations.addIndex(FINISHED_BY_INSTANCE, (migration) => (isFinished(migration) ? [instanceKeyOf(migration)] : []));
   migrations.addIndex(ACTIVE_BY_NODE, activeKeysOf);
+  migrations.addIndex(ACTIVE_BY_EITHER_NODE, nodesOf);
   migrations.addIndex(PENDING, (migration) => (phaseOf(migration) === 'Pending' ? [PENDING] : []));
   migrations.addIndex(BY_UID, ({ metadata }) => [metadata.uid]);
+  vmis.addIndex(INSTANCES_BY_CLAIM, claimKeysOfInstance);
   volumes.addIndex(INCOMING_BY_MIGRATION, incomingMigrationsOf);
   const look = liveLook(client);
 
@@ -101,6 +110,8 @@ export function migrationObserver({ client, informer, clock }: ControllerParts):
     return { inCluster: beside(ACTIVE), fromNode: node === undefined ? 0 : beside(nodeKey(node)) };
   }
 
+  const nodeAnswers = (name: string | undefined) => name !== undefined && answers(nodes.get(name));
+
   return async (key, options) => {
     const migration = migrations.get(key);
     if (migration === undefined) return undefined;
@@ -129,12 +140,17 @@ export function migrationObserver({ client, informer, clock }: ControllerParts):
         const claim = claimOf(name);
         return claim !== undefined && !isTargetClaimOf(claim, migration);
       },
+      otherUserOf: (name) =>
+        vmis
+          .byIndex(INSTANCES_BY_CLAIM, keyOf({ namespace, name }))
+          .find((other) => objectKey(other) !== instanceKey && !isFinal(other.status?.phase))?.metadata.name,
       incoming: volumes.byIndex(INCOMING_BY_MIGRATION, uid),
       others: migrations.byIndex(UNFINISHED_BY_INSTANCE, instanceKey).filter(({ metadata }) => metadata.uid !== uid),
       finished: isOver ? migrations.byIndex(FINISHED_BY_INSTANCE, instanceKey) : [],
       active: activeBeside(migration, sourceNode),
       settings: configurationOf(kubevirts.get(CONFIGURATION_KEY)).migrations,
-      sourceAnswers: sourceNode !== undefined && answers(nodes.get(sourceNode)),
+      sourceAnswers: nodeAnswers(sourceNode),
+      targetAnswers: nodeAnswers(record.targetNode),
       now: clock.now(),
     };
   };
@@ -150,7 +166,7 @@ function isFit(vmi: Stored<VirtualMachineInstance> | undefined): boolean {
 }
 
 /** Nodes may have any name. */
-export function nodeKey(node: string): string {
+function nodeKey(node: string): string {
   return `node/${node}`;
 }
 
@@ -158,6 +174,11 @@ function activeKeysOf(migration: Migration): string[] {
   if (!isActive(migration)) return [];
   const node = migration.status?.migrationState?.sourceNode;
   return node === undefined ? [ACTIVE] : [ACTIVE, nodeKey(node)];
+}
+
+function nodesOf(migration: Migration): string[] {
+  const { sourceNode, targetNode } = migration.status?.migrationState ?? {};
+  return isActive(migration) ? [sourceNode, targetNode].filter((node) => node !== undefined) : [];
 }
 
 /** Unknown is what the cluster says of nodes that it has not heard of for some time. */

@@ -5,16 +5,19 @@
  */
 import { MIGRATION_ABORTED_REASON } from '#api/names.ts';
 import { isTold, progressOf, recordOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
+import { recovered, RECOVERY_HELP } from '#controllers/migration/recovery.ts';
 import { CANCELLED, refusalOf } from '#controllers/migration/refusal.ts';
 import { hasCommitted, hasLeft } from '#controllers/vmi/committed.ts';
 import { disruptionReason } from '#controllers/vmi/phase.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
+import type { EventNote } from '#runtime/events.ts';
 
+/** `note`: for whoever decided it, where that was no node. */
 export type Outcome =
   /** The guest belongs to the target, whatever happens. */
-  | { readonly is: 'committed' }
+  | { readonly is: 'committed'; readonly note?: EventNote }
   /** It stays where it is, or has ended there. */
-  | { readonly is: 'aborted'; readonly why: string }
+  | { readonly is: 'aborted'; readonly why: string; readonly note?: EventNote }
   /** `unknowable`: why nobody will say, as things are. */
   | { readonly is: 'undecided'; readonly unknowable?: string };
 
@@ -24,7 +27,8 @@ export function outcomeOf(world: MigrationWorld): Outcome {
   if (isCommitted(world)) return { is: 'committed' };
   const why = isTold(world) ? abortion(world) : refusalOf(world);
   if (why !== undefined) return { is: 'aborted', why };
-  return { is: 'undecided', unknowable: isTold(world) ? silence(world) : undefined };
+  const unknowable = isTold(world) ? silence(world) : undefined;
+  return unknowable === undefined ? { is: 'undecided' } : recovered(world, unknowable);
 }
 
 function isCommitted(world: MigrationWorld): boolean {
@@ -54,8 +58,8 @@ function silence({ sourcePod, sourceAnswers, ...world }: MigrationWorld): string
   const { sourceNode = '', targetNode = '' } = recordOf(world);
   const known = `It is not known whether the guest is on node ${sourceNode} or went to node ${targetNode}`;
   if (!sourceAnswers) {
-    return `${known}: node ${sourceNode} does not answer. It is decided as soon as one of the two nodes can say so; bring node ${sourceNode} back`;
+    return `${known}: node ${sourceNode} does not answer. It is decided as soon as one of the two nodes can say so: bring node ${sourceNode} back, or ${RECOVERY_HELP}`;
   }
   if (sourcePod !== undefined) return undefined;
-  return `${known}: the pod ${recordOf(world).sourcePod ?? ''} that had it is gone. It is decided as soon as node ${targetNode} can say so`;
+  return `${known}: the pod ${recordOf(world).sourcePod ?? ''} that had it is gone. It is decided as soon as node ${targetNode} can say so; or ${RECOVERY_HELP}`;
 }

@@ -7,14 +7,10 @@ import type { MigrationState } from '#api/migration-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { addFinalizer } from '#controllers/migration/finalizers.ts';
 import { lateness } from '#controllers/migration/lateness.ts';
+import { lastObstacleOf } from '#controllers/migration/limits.ts';
 import { statusOf } from '#controllers/migration/migration-status.ts';
 import { phaseOf, recordOf, type MigrationWorld } from '#controllers/migration/migration-world.ts';
-import {
-  announceVolumes,
-  busyVolume,
-  movingVolumes,
-  VOLUMES_AT_A_TIME,
-} from '#controllers/migration/moving-volumes.ts';
+import { announceVolumes, movingVolumes, VOLUMES_AT_A_TIME } from '#controllers/migration/moving-volumes.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { PODS } from '#kube/core-kinds.ts';
 import { timestamp } from '#lib/clock.ts';
@@ -26,7 +22,7 @@ const STATE_PATH = '/status/migrationState';
 export function tellAgents(world: MigrationWorld): Plan {
   const { targetPod, sourcePod, now } = world;
   const targetNode = targetPod?.spec.nodeName ?? '';
-  const obstacle = busyVolume(world);
+  const obstacle = lastObstacleOf(world);
   if (obstacle !== undefined) {
     const status = statusOf(world, { message: obstacle });
     return { changes: [], status, requeueAfterMs: lateness(world)?.leftMs };

@@ -48,6 +48,10 @@ describe('a claim without a volume', () => {
       world: aWorld({ storageClass: SHARED }),
       want: ['create PersistentVolume'],
     },
+    'is told what is missing where the class neither waits for a consumer nor has it everywhere': {
+      world: aWorld({ storageClass: aClass({ volumeBindingMode: 'Immediate' }) }),
+      want: ['ProvisioningFailed'],
+    },
     'gets no second one': { world: aWorld({ storageClass: SHARED, volume: aVolume() }), want: [] },
     'is left alone before the cluster asks us': {
       world: aWorld({ claim: aClaim({ annotations: {} }), storageClass: SHARED }),

@@ -30,6 +30,9 @@ import type { Stored } from '#kube/meta.ts';
 import { compareQuantities, parseQuantity, type Quantity } from '#kube/quantity.ts';
 import { NOTHING, type Change, type Plan } from '#runtime/plan.ts';
 
+/** Pods wait for such a claim before they get a node. */
+const NO_NODE_EVER =
+  'it keeps volumes on a node, and nobody says on which; volumeBindingMode has to be WaitForFirstConsumer';
 const RESIZE_PENDING = 'FileSystemResizePending';
 /** A node that is gone may come back, with the data; nobody tells us. */
 const NODE_GONE_RETRY_MS = 30_000;
@@ -77,7 +80,8 @@ function provision(world: ClaimWorld): Plan {
   const selected = claim.metadata.annotations?.[SELECTED_NODE];
   if (selected !== undefined && !selectedNodeExists) return selectAgain(claim, selected);
   const node = selected ?? world.consumerNode;
-  if ((waits || scopeOf(storageClass) === 'node') && node === undefined) return NOTHING;
+  if (waits && node === undefined) return NOTHING;
+  if (scopeOf(storageClass) === 'node' && node === undefined) return failed(storageClass, NO_NODE_EVER);
   const target = scopeOf(storageClass) === 'node' ? node : undefined;
   return made(world, storageClass, node, copyOf(world, origin, target));
 }

@@ -16,7 +16,7 @@ export function stateClaimFor(vmName: string): string {
 
 export function stateManifests(
   { state }: MachineDescription,
-  { name, namespace, storageClass }: ManifestOptions,
+  { name, namespace, stateStorageClass, storageClass = stateStorageClass }: ManifestOptions,
   findings: Findings,
 ): PersistentVolumeClaim[] {
   if (state === undefined) return [];

@@ -22,6 +22,8 @@ export interface ManifestOptions {
   readonly namespace: string;
   /** Of the claims that are made; the default one unless given. */
   readonly storageClass?: string;
+  /** Of the claim for the persistent state, where no class is given. */
+  readonly stateStorageClass?: string;
   /** By name of disk: claims that exist already. Every other disk with content gets a new one, `<vm>-<disk>`. */
   readonly claimNames?: ReadonlyMap<string, string>;
   /** By network of the description: `pod`, or the bridge of the node that stands in for it. */

@@ -6,7 +6,7 @@ import type { DomainWorld } from '#node/domains/domain-world.ts';
 
 type MoveAction = Extract<
   DomainAction,
-  { readonly do: 'migrate' | 'abortMigration' | 'takeBack' | 'leave' | 'commit' | 'askOutcome' }
+  { readonly do: 'migrate' | 'abortMigration' | 'takeBack' | 'giveUp' | 'leave' | 'commit' | 'askOutcome' }
 >;
 
 /** Whether the domain is not what it was. */
@@ -14,7 +14,7 @@ export async function actOnMove(
   id: string,
   action: MoveAction,
   { vmi, domain }: DomainWorld,
-  { hypervisor, migrations, log }: ActParts,
+  { hypervisor, migrations, events, node, log }: ActParts,
 ): Promise<boolean> {
   switch (action.do) {
     case 'migrate':
@@ -28,11 +28,19 @@ export async function actOnMove(
     case 'takeBack':
       await hypervisor.takeBack(id);
       return true;
+    case 'giveUp': {
+      const message = `The guest that was left on node ${node.name} is switched off: it was given to node ${action.to}.`;
+      log.warn({ domain: id, to: action.to }, 'switching off a guest that was given to another node meanwhile');
+      await hypervisor.destroy(id);
+      if (vmi !== undefined) events.record(vmi, { type: 'Warning', reason: 'GuestGivenUp', message });
+      return true;
+    }
     case 'leave':
       await hypervisor.leave(id);
       return true;
     case 'commit':
       await hypervisor.commit(id);
+      migrations.wentOn(id, domain?.migration?.uid);
       return true;
     case 'askOutcome':
       invariant(domain !== undefined, 'what is stored is there');

@@ -101,6 +101,7 @@ export async function act(id: string, action: DomainAction, world: DomainWorld, 
     case 'migrate':
     case 'abortMigration':
     case 'takeBack':
+    case 'giveUp':
     case 'leave':
     case 'commit':
     case 'askOutcome':

@@ -8,7 +8,6 @@
  *
  * Guests that go to other nodes are decide-outgoing.ts's, those that come decide-incoming.ts's.
  */
-import { NODE_NAME_LABEL } from '#api/names.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -23,6 +22,7 @@ import { domainView, lostView } from '#node/domains/domain-view.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
 import { isActive } from '#node/domains/active-pod.ts';
 import { hotplugDevices } from '#node/domains/hotplug-devices.ts';
+import { isOn } from '#node/domains/instance-node.ts';
 import { hasReport } from '#node/domains/vmi-report.ts';
 
 /** What is over in a moment is not worth a write: a claim is mostly bound within the first two. */
@@ -76,7 +76,7 @@ function endLeftover({ domain }: DomainWorld): readonly DomainAction[] {
 /** What became of a migration is told also of a guest of which nothing else is told any more. */
 function tellProgress(world: DomainWorld): readonly DomainAction[] {
   const { vmi, domain, node } = world;
-  if (vmi === undefined || domain === undefined || !isOurs(vmi, node.name)) return [];
+  if (vmi === undefined || domain === undefined || !isOn(vmi, node.name)) return [];
   const isTold = deepEqual(migrationProgress(world), vmi.status?.migrationProgress);
   return isTold ? [] : [{ do: 'reportVmi', hotplug: undefined }];
 }
@@ -85,7 +85,7 @@ function reportDomain(world: DomainWorld, domain: NonNullable<DomainWorld['domai
   const report: DomainAction = { do: 'reportPod', view: domainView(domain, world.nowMs) };
   const { vmi, node, inspection, reading } = world;
   // Others may not let us write before the instance says that it is ours; that it does so is news that comes by itself.
-  if (vmi === undefined || !isOurs(vmi, node.name)) return [report];
+  if (vmi === undefined || !isOn(vmi, node.name)) return [report];
   const isAway = isMoving(domain, vmi);
   const learning = isAway ? [] : decideReading(world);
   // First: most of the time there is one thing to tell then instead of two.
@@ -119,10 +119,6 @@ function decideDevices(
     hotplug: hotplugStates(devices, hotplugNotes, (device) => told.has(device)),
     actions: decideHotplug(devices, hotplugNotes, elapsedMs),
   };
-}
-
-function isOurs({ metadata, status }: NonNullable<DomainWorld['vmi']>, node: string): boolean {
-  return (status?.nodeName || metadata.labels?.[NODE_NAME_LABEL]) === node;
 }
 
 function decideStart({ vmi, attempt, elapsedMs }: DomainWorld, pod: Stored<Pod>): readonly DomainAction[] {

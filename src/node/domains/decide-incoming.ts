@@ -72,8 +72,7 @@ function decideStep(
       if (isComing) return [];
       return hasDied ? undefined : [{ do: 'commit' }];
     case 'arrived':
-      // Told when the session has come to its end: the source has more to tell, and does it first.
-      return isComing ? [] : undefined;
+      return undefined;
   }
 }
 

@@ -44,6 +44,9 @@ interface Facts {
   readonly isCommitted?: boolean;
   readonly deleted?: number;
   readonly noDomain?: boolean;
+  readonly noVmi?: boolean;
+  readonly noPod?: boolean;
+  readonly nodeName?: string;
   readonly leaving?: readonly string[];
   readonly attempt?: DomainWorld['attempt'];
   readonly afterMs?: number;
@@ -68,7 +71,7 @@ function aWorld(facts: Facts): DomainWorld {
     ...(record && { migration: record }),
   };
   const status = {
-    ...{ nodeName: target ? 'n2' : 'n1', phase: 'Running' as const, activePods: { u: '' } },
+    ...{ nodeName: facts.nodeName ?? (target ? 'n2' : 'n1'), phase: 'Running' as const, activePods: { u: '' } },
     ...(state && { migrationState: state }),
     ...(told && { migrationProgress: told }),
   };
@@ -78,8 +81,8 @@ function aWorld(facts: Facts): DomainWorld {
   };
   const reported = reportedStatus(vmi, { domain, inspection, reading, hotplug: [], node, nowMs: NOW });
   return {
-    pod: aPod(facts),
-    vmi: { ...vmi, status: reported },
+    pod: facts.noPod ? undefined : aPod(facts),
+    vmi: facts.noVmi ? undefined : { ...vmi, status: reported },
     domain: noDomain ? undefined : domain,
     inspection: { ...inspection, leaving },
     ...{ reading, readingDueAtMs: 0, hotplugNotes: new Map(), stopping: undefined, attempt: facts.attempt },
@@ -186,6 +189,56 @@ const sources: Record<string, Facts & { want: readonly string[] }> = {
     want: [],
   },
   'takes back what an earlier process sent': { state: TOLD, record: source('sending'), want: ['takeBack'] },
+  'does not take back what people gave to the target': {
+    state: { ...TOLD, completed: true },
+    record: source('sending'),
+    current: still,
+    want: ['giveUp'],
+  },
+  'ends what it took back before people gave it to the target': {
+    state: { ...TOLD, completed: true },
+    record: source('aborted'),
+    want: ['giveUp'],
+  },
+  'ends it also when its pod is deleted, without asking it': {
+    state: { ...TOLD, completed: true },
+    record: source('aborted'),
+    deleted: 30,
+    want: ['giveUp'],
+  },
+  'ends what went on elsewhere and has moved again since': {
+    state: { ...TOLD, migrationUid: 'm-2', sourceNode: 'n2', targetNode: 'n3' },
+    nodeName: 'n2',
+    record: source('sending'),
+    current: still,
+    want: ['giveUp'],
+  },
+  'takes back what people gave to the source': {
+    state: { ...TOLD, completed: true, failed: true },
+    record: source('sending'),
+    current: still,
+    want: ['takeBack'],
+  },
+  'takes nothing back for an instance that is gone': {
+    noVmi: true,
+    record: source('sending'),
+    current: still,
+    deleted: 30,
+    want: ['destroy'],
+  },
+  'takes nothing back for a pod that has ended': {
+    state: TOLD,
+    record: source('sending'),
+    current: still,
+    phase: 'Failed',
+    want: ['destroy'],
+  },
+  'takes nothing back for a pod that is gone': {
+    noPod: true,
+    record: source('sending'),
+    current: still,
+    want: ['destroy'],
+  },
   'takes it back before it stops it': { state: TOLD, record: source('sending'), deleted: 30, want: ['takeBack'] },
   'keeps what has migrated until that is known': {
     state: TOLD,
@@ -328,8 +381,11 @@ const targets: Record<string, Facts & { want: readonly string[] }> = {
     want: ['reportPod Failed GuestCrashed committed'],
   },
   'lets a guest go on that was committed': { record: comes('committed'), current: arriving, want: ['commit'] },
-  'lets the source speak first when a guest has arrived': { record: comes('arrived'), notes: incoming, want: [] },
-  'is a pod as any other then': { record: comes('arrived'), want: ['reportPod Running committed'] },
+  'is a pod as any other when the guest has arrived': {
+    record: comes('arrived'),
+    want: ['reportPod Running committed'],
+  },
+  'is that at once': { record: comes('arrived'), notes: incoming, want: ['reportPod Running committed'] },
   'clears away what an earlier stay left': {
     record: source('left', 'm-0'),
     current: gone,

@@ -4,14 +4,18 @@
  *
  *   told ─► migrate ─ session ─┬─► record `migrated` ─► leave, when the controller or the target says that it is over
  *                              └─► record `aborted`
- *   no session, record `sending`: takeBack
+ *   no session, record `sending`: takeBack, unless the guest has been given to the target meanwhile (people may, where
+ *   this node was gone), or nobody is there any more for whom it would go on
  */
 import { isMigrating, type MigrationProgress } from '#api/migration-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { timestamp } from '#lib/clock.ts';
+import { hasEnded } from '#kube/pod-phase.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
+import { isOn } from '#node/domains/instance-node.ts';
 import type { Domain } from '#node/hypervisor/hypervisor.ts';
+import type { DomainMigration } from '#node/hypervisor/migration.ts';
 
 /** A guest that was asked to let go of a device gets this long before it may go. */
 export const LETTING_GO_MS = 60_000;
@@ -46,12 +50,30 @@ export function decideOutgoing(world: DomainWorld): OutgoingDecision | undefined
     return why === undefined ? { is: 'held' } : { is: 'first', actions: [{ do: 'abortMigration', why }] };
   }
   if (record === undefined || domain.current.state === 'ended') return undefined;
-  if (record.step === 'sending') return { is: 'first', actions: [{ do: 'takeBack' }] };
-  if (!hasMigrated) return undefined;
+  if (!hasMigrated) return decideCutOff(world, record);
   if (session !== undefined) return { is: 'held' };
   const state = vmi?.status?.migrationState;
   const isWoundUp = pod === undefined || state?.migrationUid !== record.uid || state.completed === true;
   return isWoundUp ? { is: 'first', actions: [{ do: 'leave' }] } : { is: 'held' };
+}
+
+/** No session goes on, and it has not migrated by what is written here. */
+function decideCutOff(world: DomainWorld, record: DomainMigration): OutgoingDecision | undefined {
+  const { pod, vmi } = world;
+  const first = (action: DomainAction) => ({ is: 'first', actions: [action] }) as const;
+  if (wasGivenAway(world, record)) return first({ do: 'giveUp', to: record.peer });
+  if (record.step !== 'sending') return undefined;
+  const isWanted = pod !== undefined && !hasEnded(pod) && vmi !== undefined;
+  // It stands still: who knows what went on elsewhere since.
+  return first(isWanted ? { do: 'takeBack' } : { do: 'destroy', why: 'nobody wants it back from a migration' });
+}
+
+/** Whatever is written here: the instance has its guest elsewhere. */
+function wasGivenAway({ vmi, node }: DomainWorld, { uid }: DomainMigration): boolean {
+  const { migrationState: state, nodeName } = vmi?.status ?? {};
+  if (vmi === undefined || state === undefined) return false;
+  if (state.migrationUid === uid) return state.completed === true && state.failed !== true;
+  return Boolean(nodeName) && !isOn(vmi, node.name);
 }
 
 function whyAborted({ pod, vmi }: DomainWorld, uid: string): string | undefined {
@@ -115,11 +137,19 @@ export function migrationProgress(world: DomainWorld): MigrationProgress | undef
     const endTimestamp = timestamp(nowMs);
     return { ...before, migrationUid: uid, phase, startTimestamp, endTimestamp, ...(message && { message }) };
   };
-  const record = domain?.migration?.role === 'source' && domain.migration.uid === uid ? domain.migration : undefined;
+  const record = domain?.migration?.uid === uid ? domain.migration : undefined;
   const isEnd = outgoing?.progress.phase === 'Failed' || outgoing?.progress.phase === 'Committed';
   if (outgoing?.uid === uid && (!outgoing.isOver || isEnd)) return outgoing.progress;
   if (record?.step === 'migrated' || record?.step === 'left') return ended('Committed');
+  if (record?.step === 'committed' || record?.step === 'arrived') return arrived(ended('Committed'), world);
   if (record?.step === 'aborted') return ended('Failed', RESTARTED);
   const why = isWanted(world) ? refusal(world) : undefined;
   return why === undefined ? told : ended('Failed', why);
+}
+
+/** The source may not have heard how long it took, or may not say so any more: the instance is ours then. */
+function arrived(progress: MigrationProgress, { migration: notes }: DomainWorld): MigrationProgress {
+  const { arrival } = notes ?? {};
+  const downtimeMs = arrival?.uid === progress.migrationUid ? arrival.downtimeMs : undefined;
+  return progress.downtimeMs !== undefined || downtimeMs === undefined ? progress : { ...progress, downtimeMs };
 }

@@ -33,6 +33,8 @@ export type DomainAction =
   | { readonly do: 'abortMigration'; readonly why: string }
   /** Lets a guest go on that an earlier process began to send. */
   | { readonly do: 'takeBack' }
+  /** Switches off a guest that was given to the target although nothing says so here: people may decide that. */
+  | { readonly do: 'giveUp'; readonly to: string }
   /** Ends the process of a guest that has gone; only when the target has it. */
   | { readonly do: 'leave' }
   /** Lets a guest go on that came; only when the source has migrated. May be repeated. */

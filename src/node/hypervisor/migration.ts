@@ -26,6 +26,8 @@ export interface MovingDisk {
   readonly deviceId: string;
   /** Of the disk as the guest sees it; that of the target is just as large. */
   readonly bytes: number;
+  /** How much of them the source has stored: so many will be at the target. Undefined where nobody can tell. */
+  readonly usedBytes?: number;
   /** Only what is above the base image, which both sides reach. */
   readonly overlay: boolean;
 }

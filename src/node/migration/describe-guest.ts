@@ -1,5 +1,5 @@
 /** What the source tells of a guest before it goes: as it is now, and what becomes of each of its disks. */
-import { open } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import { claimNamesOf } from '#api/claim-names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { volumeMoves, type VolumeMove } from '#api/volume-move.ts';
@@ -15,6 +15,9 @@ import type { VolumeLookups } from '#node/volumes-port.ts';
 /** All of a guest together. */
 export const MAX_CONTENT_BYTES = 4 * 1024 * 1024;
 
+/** Of what `stat` counts. */
+const BLOCK_BYTES = 512;
+
 /** Throws, with a sentence for people, where the guest cannot go. */
 export async function describeGuest(
   uid: string,
@@ -29,13 +32,20 @@ export async function describeGuest(
   const moves = volumeMoves(vmi.spec, await boundVolumes(vmi, lookups));
   const media = disksWithMedia(definition).map((disk) => ({ disk, move: moveOf(disk, moves) }));
   const sizes = await hypervisor.diskSizes(domain.id);
-  const disks = media.flatMap(({ disk, move }): MovingDisk[] => {
-    if (move.is !== 'moves') return [];
+  // Simulated guests have none, and their disks need not be files.
+  const dir = hypervisor.workingDir(domain.id);
+  const disks: MovingDisk[] = [];
+  for (const { disk, move } of media) {
+    if (move.is !== 'moves') continue;
     const bytes = sizes.get(disk.id);
     if (bytes === undefined) throw new Error(`the hypervisor does not tell how large the disk ${disk.name} is`);
-    return [{ deviceId: disk.id, bytes, overlay: move.overlay }];
-  });
-  const dir = hypervisor.workingDir(domain.id);
+    disks.push({
+      deviceId: disk.id,
+      bytes,
+      usedBytes: dir === undefined ? undefined : await usedBytes(disk),
+      overlay: move.overlay,
+    });
+  }
   return {
     type: 'begin',
     uid,
@@ -58,6 +68,11 @@ function moveOf({ name }: DiskDevice, moves: ReadonlyMap<string, VolumeMove>): V
   if (move === undefined) throw new Error(`the disk ${name} is in the guest, but not in its instance`);
   if (move.is === 'stays') throw new Error(move.why);
   return move;
+}
+
+async function usedBytes({ source }: DiskDevice): Promise<number | undefined> {
+  const found = await stat(source?.path ?? '').catch(() => undefined);
+  return found?.isFile() === true ? found.blocks * BLOCK_BYTES : undefined;
 }
 
 async function boundVolumes(

@@ -43,18 +43,27 @@ export interface SourcePlace {
 
 export type FromSource =
   | Begin
-  /** `nvram` in base64, with its SHA-256 in hex. */
-  | { readonly type: 'sent'; readonly nvram?: string; readonly sha256?: string }
+  | SentWord
   | { readonly type: 'migrated' }
   | { readonly type: 'aborted'; readonly message: string }
   | StillThere;
+
+export interface SentWord {
+  readonly type: 'sent';
+  /** How long the guest has stood still by now. */
+  readonly standsStillMs: number;
+  /** In base64, with its SHA-256 in hex. */
+  readonly nvram?: string;
+  readonly sha256?: string;
+}
 
 export type FromTarget =
   | { readonly type: 'ready'; readonly door: MigrationDoor }
   | { readonly type: 'refused'; readonly message: string }
   | { readonly type: 'stored' }
   | { readonly type: 'failed'; readonly message: string }
-  | { readonly type: 'arrived' }
+  /** `downtimeMs`: how long it stood still in all. */
+  | { readonly type: 'arrived'; readonly downtimeMs: number }
   | StillThere;
 
 /** Said now and then, so that silence means that nobody is there. */

@@ -15,7 +15,12 @@ import { Channel } from '#node/migration/channel.ts';
 import type { AskOutcome, Begin, Outcome, StillThere } from '#node/migration/messages.ts';
 import { readFromSource, readOutcome } from '#node/migration/read-message.ts';
 import { SourceSession } from '#node/migration/source-session.ts';
-import { TargetSession, type SourceChannel, type TargetParts } from '#node/migration/target-session.ts';
+import {
+  TargetSession,
+  type SourceChannel,
+  type Standstill,
+  type TargetParts,
+} from '#node/migration/target-session.ts';
 import { outcomeOf, writtenVerdict } from '#node/migration/verdict.ts';
 import type { Peers } from '#node/peers-port.ts';
 
@@ -31,6 +36,8 @@ export interface MigrationNotes {
   };
   /** One that is on its way in right now. */
   readonly incoming?: { readonly uid: string };
+  /** The last one that came. */
+  readonly arrival?: Standstill & { readonly uid: string };
   /** What is known of one that was cut off; due by Clock.elapsed. */
   readonly question?: Question;
 }
@@ -59,6 +66,7 @@ export class Migrations implements MigrationGate {
   readonly #parts: MigrationsParts & Pick<TargetParts, 'onChange'>;
   readonly #outgoing = new Map<string, SourceSession>();
   readonly #incoming = new Map<string, TargetSession>();
+  readonly #arrivals = new Map<string, NonNullable<MigrationNotes['arrival']>>();
   readonly #questions = new Map<string, Question>();
   readonly #running = new Set<Promise<unknown>>();
   #onChange: (id: string) => void = () => {};
@@ -75,11 +83,13 @@ export class Migrations implements MigrationGate {
   of(id: string): MigrationNotes {
     const outgoing = this.#outgoing.get(id);
     const incoming = this.#incoming.get(id);
+    const arrival = this.#arrivals.get(id);
     const question = this.#questions.get(id);
-    if (outgoing === undefined && incoming === undefined && question === undefined) return NOTHING;
+    if ([outgoing, incoming, arrival, question].every((note) => note === undefined)) return NOTHING;
     return {
       ...(outgoing && { outgoing: told(outgoing) }),
       ...(incoming && { incoming: { uid: incoming.uid } }),
+      ...(arrival && { arrival }),
       ...(question && { question }),
     };
   }
@@ -129,9 +139,18 @@ export class Migrations implements MigrationGate {
     void this.#run(asking());
   }
 
+  /** The guest goes on here; `uid` is that of the migration with which it came. */
+  wentOn(id: string, uid: string | undefined): void {
+    const arrival = this.#arrivals.get(id);
+    if (arrival === undefined || arrival.uid !== uid || arrival.downtimeMs !== undefined) return;
+    const downtimeMs = Math.round(this.#parts.clock.elapsed() - arrival.sinceMs);
+    this.#arrivals.set(id, { ...arrival, downtimeMs });
+  }
+
   /** Nothing of the guest is here any more. What still goes on stays. */
   forget(id: string): void {
     if (!this.isSending(id)) this.#outgoing.delete(id);
+    this.#arrivals.delete(id);
     if (this.#questions.get(id)?.isAsked !== true) this.#questions.delete(id);
   }
 
@@ -169,9 +188,11 @@ export class Migrations implements MigrationGate {
     this.#incoming.set(id, session);
     const coming = async () => {
       const answer = await session.run();
+      const { uid, standstill } = session;
       this.#incoming.delete(id);
+      if (standstill !== undefined) this.#arrivals.set(id, { uid, ...standstill });
       if (answer !== undefined) {
-        this.#questions.set(id, { uid: begin.uid, answer, isAsked: false, tries: 0, dueAtMs: 0 });
+        this.#questions.set(id, { uid, answer, isAsked: false, tries: 0, dueAtMs: 0 });
       }
       this.#parts.onChange(id);
     };
@@ -181,7 +202,7 @@ export class Migrations implements MigrationGate {
   #answer({ uid, instanceUid }: AskOutcome, from: string): Outcome {
     const domain = this.#parts.hypervisor.get(instanceUid);
     const session = this.#outgoing.get(instanceUid);
-    const isUnderWay = session?.uid === uid && !session.isOver;
+    const isUnderWay = session?.uid === uid && !session.isOver && !session.hasMigrated;
     const { migration } = domain ?? {};
     // Others have nothing to ask, and it is nothing to them.
     const isOther = migration?.uid === uid && migration.role === 'source' && migration.peer !== from;

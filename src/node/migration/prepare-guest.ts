@@ -134,7 +134,7 @@ async function receive(
   const prepared = await prepareVolumes(begin, { vmi, pod }, parts, signal);
   if ('notYet' in prepared) return prepared;
   const { capabilities } = node;
-  const ground = { instance, volumes: prepared.volumes, kernel: guest, capabilities };
+  const ground = { instance, volumes: prepared.volumes, kernel: guest, capabilities, spec: vmi.spec };
   const here = retarget(definition, { ...ground, stateDirectory: prepared.stateDirectory });
   if ('refused' in here) throw new Error(here.refused);
   const incoming = { uid, peer, startedAtMs, paused, disks, reach };
@@ -157,7 +157,7 @@ async function prepareVolumes(
   const options = {
     signal,
     hasEnded: hasEndedHere,
-    moving: new Map(disks.map(({ deviceId, bytes, overlay }) => [volumeOf(deviceId), { bytes, overlay }])),
+    moving: new Map(disks.map(({ deviceId, ...disk }) => [volumeOf(deviceId), disk])),
     contents: new Map(Object.entries(contents).map(([id, text]) => [volumeOf(id), Buffer.from(text, 'base64')])),
   };
   const prepared = await volumes.prepareIncoming(vmi, lookups, options);

@@ -21,7 +21,8 @@ describe('what a source says', () => {
   it('is read as it was said', () => {
     const begin = readFromSource(wire(BEGIN));
     assert.deepEqual(wire(begin), wire(BEGIN));
-    for (const word of [{ type: 'sent' }, { type: 'sent', nvram: 'AAAA', sha256: SHA }, { type: 'migrated' }]) {
+    const sent = { type: 'sent', standsStillMs: 3 };
+    for (const word of [sent, { ...sent, nvram: 'AAAA', sha256: SHA }, { type: 'migrated' }]) {
       assert.deepEqual(readFromSource(word), word);
     }
     const ask = { type: 'outcome', uid: 'm-1', instanceUid: 'u-1' };
@@ -43,7 +44,9 @@ describe('what a source says', () => {
     'a disk of no size': { ...BEGIN, disks: [{ deviceId: 'disk-a', bytes: -1, overlay: false }] },
     'contents that are no base64': { ...BEGIN, contents: { a: '<>' } },
     'a relative place': { ...BEGIN, place: { bootId: 'b', dir: 'a', identity: '1:2' } },
-    'variables without their sum': { type: 'sent', nvram: 'AAAA' },
+    'variables without their sum': { type: 'sent', standsStillMs: 3, nvram: 'AAAA' },
+    'what was sent before its guest stood still': { type: 'sent', standsStillMs: -1 },
+    'what was sent, but not how long the guest has stood still': { type: 'sent' },
     'a question about nobody': { type: 'outcome', uid: 'm-1' },
   };
   for (const [what, value] of Object.entries(bad)) {
@@ -54,7 +57,12 @@ describe('what a source says', () => {
 describe('what a target says', () => {
   it('is read as it was said', () => {
     const ready = { type: 'ready', door: { memory: 'unix:/a', disks: 'b', secret: 'c' } };
-    for (const word of [ready, { type: 'stored' }, { type: 'arrived' }, { type: 'failed', message: 'no' }]) {
+    for (const word of [
+      ready,
+      { type: 'stored' },
+      { type: 'arrived', downtimeMs: 40 },
+      { type: 'failed', message: 'no' },
+    ]) {
       assert.deepEqual(readFromTarget(word), word);
     }
   });

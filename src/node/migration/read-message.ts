@@ -57,8 +57,9 @@ export function readFromTarget(value: unknown): FromTarget | undefined {
     case 'refused':
     case 'failed':
       return { type, message: sentence(value['message']) };
-    case 'stored':
     case 'arrived':
+      return isCount(value['downtimeMs']) ? { type, downtimeMs: value['downtimeMs'] } : undefined;
+    case 'stored':
     case 'still-there':
       return { type };
     default:
@@ -103,9 +104,10 @@ function readDisks(value: unknown): MovingDisk[] | undefined {
 
 function readDisk(value: unknown): MovingDisk | undefined {
   if (!isRecord(value)) return undefined;
-  const { deviceId, bytes, overlay } = value;
+  const { deviceId, bytes, usedBytes, overlay } = value;
   if (!isShort(deviceId) || !isCount(bytes) || typeof overlay !== 'boolean') return undefined;
-  return { deviceId, bytes, overlay };
+  if (usedBytes === undefined) return { deviceId, bytes, overlay };
+  return isCount(usedBytes) ? { deviceId, bytes, usedBytes, overlay } : undefined;
 }
 
 /** With no prototype: ids of devices are names that people chose. */
@@ -129,10 +131,11 @@ function readPlace(value: unknown): SourcePlace | undefined {
 }
 
 function readSent(value: Fields): FromSource | undefined {
-  const { nvram, sha256 } = value;
-  if (nvram === undefined) return { type: 'sent' };
+  const { nvram, sha256, standsStillMs } = value;
+  if (!isCount(standsStillMs)) return undefined;
+  if (nvram === undefined) return { type: 'sent', standsStillMs };
   if (typeof nvram !== 'string' || nvram.length > MAX_NVRAM_TEXT || !BASE64.test(nvram)) return undefined;
-  return typeof sha256 === 'string' && SHA256.test(sha256) ? { type: 'sent', nvram, sha256 } : undefined;
+  return typeof sha256 === 'string' && SHA256.test(sha256) ? { type: 'sent', standsStillMs, nvram, sha256 } : undefined;
 }
 
 function readDoor(value: unknown): MigrationDoor | undefined {

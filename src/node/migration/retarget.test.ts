@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { DiskDevice, DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DiskDevice, DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
 import { aDefinition, aDisk } from '#node/hypervisor/testing/a-definition.ts';
 import { readDefinition } from '#node/migration/read-definition.ts';
 import { retarget, type Ground } from '#node/migration/retarget.ts';
@@ -26,6 +26,22 @@ const GROUND: Ground = {
     accelerator: 'tcg',
     version: 'QEMU 7.2',
   },
+  spec: {
+    domain: {
+      cpu: {
+        model: SOURCE.cpu.model,
+        sockets: SOURCE.cpu.sockets,
+        cores: SOURCE.cpu.cores,
+        threads: SOURCE.cpu.threads,
+      },
+      memory: { guest: `${Math.ceil(SOURCE.memoryKib / 1024)}Mi` },
+    },
+    networks: [{ name: 'a', multus: { networkName: 'br0' } }],
+  },
+};
+const NIC: InterfaceDevice = {
+  ...{ type: 'interface', id: 'nic-a', name: 'a', model: 'virtio', macAddress: '02:00:00:00:00:01' },
+  backend: { type: 'bridge', bridge: 'br0' },
 };
 
 describe('a guest on the ground of another node', () => {
@@ -39,6 +55,10 @@ describe('a guest on the ground of another node', () => {
         devices: [{ ...ROOT, source: { path: '/b/root', format: 'qcow2' } }, DRIVE],
       },
     });
+  });
+
+  it('may be on the bridges that its instance names', () => {
+    assert.ok('definition' in retarget({ ...SOURCE, devices: [NIC] }, GROUND));
   });
 
   it('has a cache where the file system of this node cannot do without', () => {
@@ -60,6 +80,20 @@ describe('a guest on the ground of another node', () => {
     'with a disk that cannot be written here': {
       ground: { volumes: new Map([['root', { source: { path: '/b', format: 'raw' }, readonly: true }]]) },
       why: /cannot be written/,
+    },
+    'with more memory than its instance': { source: { memoryKib: SOURCE.memoryKib + 2048 }, why: /more memory/ },
+    'with more processors than its instance': {
+      source: { cpu: { ...SOURCE.cpu, cores: 64 } },
+      why: /other processors \(.* 64 cores/,
+    },
+    'with processors that only an accelerator has': {
+      source: { cpu: { ...SOURCE.cpu, model: 'host' } },
+      ground: { spec: { domain: { ...GROUND.spec.domain, cpu: { ...GROUND.spec.domain.cpu, model: 'host-model' } } } },
+      why: /other processors \(host,.* here \(max,/,
+    },
+    'on a bridge that its instance does not name': {
+      source: { devices: [{ ...NIC, backend: { type: 'bridge', bridge: 'br-admin' } }] },
+      why: /bridge br-admin/,
     },
     'without the files of its kernel': { ground: { kernel: undefined }, why: /built-in guest/ },
     'without a place for its state': { ground: { stateDirectory: undefined }, why: /state/ },

@@ -53,7 +53,7 @@ type TargetChannel = Channel<FromSource, FromTarget>;
 const PREPARING_MS = 60_000;
 const STORING_MS = 60_000;
 const ARRIVING_MS = 60_000;
-/** How long the word that a guest has gone waits for the word that it arrived. */
+/** How long the word that a guest has gone waits for the word that it arrived. It costs nothing: the target tells, too. */
 const WORD_MS = 1000;
 const CONNECT_BACKOFF = { firstMs: 100, maxMs: 2000 };
 const GIB = 1024 ** 3;
@@ -72,6 +72,7 @@ export class SourceSession {
   #fault = 'it does not answer';
   #awaitsStored = false;
   #holdsWord = false;
+  #hasMigrated = false;
   #stoodStillAtMs = 0;
   readonly #stored = Promise.withResolvers<void>();
 
@@ -95,6 +96,11 @@ export class SourceSession {
   /** It has gone, and in a moment there is more to say: how long it stood still. Whoever is told now does not listen then. */
   get holdsWord(): boolean {
     return this.#holdsWord;
+  }
+
+  /** That the guest is the target's is on disk. What the hypervisor tells may be on its way there, and fail. */
+  get hasMigrated(): boolean {
+    return this.#hasMigrated;
   }
 
   /** Nothing happens once the guest is the target's. */
@@ -193,19 +199,21 @@ export class SourceSession {
 
   /** In the domain's turn: nobody else touches the guest meanwhile, and whatever fails lets it go on at once. */
   async #handOver(channel: TargetChannel): Promise<void> {
-    const { hypervisor } = this.#parts;
+    const { hypervisor, clock } = this.#parts;
     try {
       this.#ending.signal.throwIfAborted();
       this.#notes.enter('Switching');
       const sent = await hypervisor.switchOver(this.#id);
       this.#awaitsStored = true;
       // Where it does not arrive, nothing is stored.
-      channel.say({ type: 'sent', ...told(sent) });
+      const standsStillMs = Math.max(0, Math.round(clock.elapsed() - this.#stoodStillAtMs));
+      channel.say({ type: 'sent', standsStillMs, ...told(sent) });
       const limited = this.#limit(STORING_MS, 'the target did not store the guest in time');
       await raced(this.#stored.promise, this.#ending.signal).finally(limited);
       this.#ending.signal.throwIfAborted();
       this.#holdsWord = true;
       await hypervisor.recordMigrated(this.#id);
+      this.#hasMigrated = true;
     } catch (error) {
       this.#holdsWord = false;
       await this.#takeBack();
@@ -225,9 +233,8 @@ export class SourceSession {
     try {
       const answer = await channel.next({ timeoutMs: ARRIVING_MS });
       if (answer.type !== 'arrived') throw new Error(toldBy(answer));
-      const downtimeMs = Math.round(clock.elapsed() - this.#stoodStillAtMs);
       stopTimer();
-      told({ downtimeMs });
+      told({ downtimeMs: answer.downtimeMs });
       await turns.take(this.#id, () => hypervisor.leave(this.#id));
     } catch (err) {
       log.warn({ err, domain: this.#id }, 'A guest has gone to another node, which did not say that it arrived');

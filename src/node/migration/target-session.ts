@@ -11,7 +11,6 @@
 import { createHash } from 'node:crypto';
 import { MIGRATION_ABORTED_REASON } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import { delay } from '#client/abort.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Log } from '#lib/log.ts';
 import type { DomainNotes } from '#node/domains/domain-notes.ts';
@@ -21,7 +20,7 @@ import type { Turns } from '#node/domains/turns.ts';
 import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { Sent } from '#node/hypervisor/migration.ts';
 import { ChannelGone, type Channel } from '#node/migration/channel.ts';
-import type { AskOutcome, Begin, FromSource, FromTarget, Outcome } from '#node/migration/messages.ts';
+import type { AskOutcome, Begin, FromSource, FromTarget, Outcome, SentWord } from '#node/migration/messages.ts';
 import { prepareGuest, type PrepareParts } from '#node/migration/prepare-guest.ts';
 import type { EventSink } from '#runtime/events.ts';
 
@@ -41,9 +40,13 @@ export type SourceChannel = Channel<FromTarget | Outcome, FromSource | AskOutcom
 /** What the session knows at its end of what the source has decided. */
 export type Verdict = 'migrated' | 'aborted' | undefined;
 
+export interface Standstill {
+  readonly sinceMs: number;
+  /** When it has gone on. */
+  readonly downtimeMs?: number;
+}
+
 const STORING_MS = 60_000;
-/** How long the source gets to say how it went before we say that it is over. */
-const WORD_MS = 100;
 
 export class TargetSession {
   readonly uid: string;
@@ -53,9 +56,11 @@ export class TargetSession {
   readonly #channel: SourceChannel;
   readonly #parts: TargetParts;
   readonly #ending = new AbortController();
-  readonly #sent = Promise.withResolvers<Extract<FromSource, { type: 'sent' }>>();
+  readonly #sent = Promise.withResolvers<SentWord>();
   readonly #decided = Promise.withResolvers<Verdict>();
   #vmi: Stored<VirtualMachineInstance> | undefined;
+  #standsStillSinceMs: number | undefined;
+  #downtimeMs: number | undefined;
 
   constructor(begin: Begin, from: string, channel: SourceChannel, parts: TargetParts) {
     this.uid = begin.uid;
@@ -65,6 +70,12 @@ export class TargetSession {
     this.#channel = channel;
     this.#parts = parts;
     this.#sent.promise.catch(() => {});
+  }
+
+  /** Since when the guest stands still, by Clock.elapsed, and for how long it did; as far as that is known. */
+  get standstill(): Standstill | undefined {
+    const [sinceMs, downtimeMs] = [this.#standsStillSinceMs, this.#downtimeMs];
+    return sinceMs === undefined ? undefined : { sinceMs, ...(downtimeMs !== undefined && { downtimeMs }) };
   }
 
   /** Before all has come; nothing happens later, for then only the source decides. */
@@ -112,7 +123,7 @@ export class TargetSession {
   }
 
   async #arrive(): Promise<void> {
-    const { hypervisor, turns, hotplugNotes, events, node, clock, log } = this.#parts;
+    const { hypervisor, turns, hotplugNotes, events, node, log } = this.#parts;
     try {
       await turns.take(this.#id, () => hypervisor.commit(this.#id));
     } catch (err) {
@@ -120,12 +131,21 @@ export class TargetSession {
       log.error({ err, domain: this.#id }, 'Cannot let a guest go on that came from another node; trying again');
       return;
     }
-    this.#channel.say({ type: 'arrived' });
-    await delay(clock, WORD_MS, { signal: this.#channel.gone });
+    this.#channel.say({ type: 'arrived', downtimeMs: this.#wentOn() });
     if (this.#vmi === undefined) return;
     for (const [name, claim] of hotpluggableClaims(this.#vmi)) hotplugNotes.standsOn(this.#id, `disk-${name}`, claim);
     const message = `The VirtualMachineInstance migrated to node ${node.name}.`;
     events.record(this.#vmi, { type: 'Normal', reason: 'Migrated', message });
+  }
+
+  #wentOn(): number {
+    const nowMs = this.#parts.clock.elapsed();
+    return (this.#downtimeMs = Math.round(nowMs - (this.#standsStillSinceMs ?? nowMs)));
+  }
+
+  #hasSent(word: SentWord): void {
+    this.#standsStillSinceMs ??= this.#parts.clock.elapsed() - word.standsStillMs;
+    this.#sent.resolve(word);
   }
 
   /** All that the source says, until it has decided or is gone. */
@@ -133,7 +153,7 @@ export class TargetSession {
     try {
       for (;;) {
         const word = await this.#channel.next();
-        if (word.type === 'sent') this.#sent.resolve(word);
+        if (word.type === 'sent') this.#hasSent(word);
         else if (word.type === 'migrated') return this.#decided.resolve('migrated');
         else {
           const why = word.type === 'aborted' ? word.message : `the source said "${word.type}" out of turn`;
@@ -160,7 +180,7 @@ export class TargetSession {
   }
 }
 
-function readSent({ nvram, sha256 }: Extract<FromSource, { type: 'sent' }>): Sent {
+function readSent({ nvram, sha256 }: SentWord): Sent {
   if (nvram === undefined) return {};
   const bytes = Buffer.from(nvram, 'base64');
   if (createHash('sha256').update(bytes).digest('hex') !== sha256) {

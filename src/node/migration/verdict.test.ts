@@ -45,10 +45,10 @@ describe('the source, when it is asked', () => {
       current: { state: 'ended', how: 'migrated' },
       want: 'migrated',
     },
-    'has migrated even if a session has not come to its end': {
+    'does not know while that it has migrated may not be on disk': {
       migration: source('migrated'),
       isUnderWay: true,
-      want: 'migrated',
+      want: 'undecided',
     },
     'does not know while it sends': { migration: source('sending'), isUnderWay: true, want: 'undecided' },
     'does not know until it has taken the guest back': { migration: source('sending'), want: 'undecided' },

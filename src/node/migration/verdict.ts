@@ -22,13 +22,17 @@ export function writtenVerdict(
   return state.sourceNode === node ? 'migrated' : undefined;
 }
 
-/** What the source answers. `isUnderWay`: a session of this process has not come to its end. */
+/**
+ * What the source answers. `isUnderWay`: a session of this process has neither given it up nor brought to disk that it has
+ * migrated; what the record says meanwhile may be on its way there, and fail.
+ */
 export function outcomeOf(domain: Domain | undefined, uid: string, isUnderWay: boolean): Outcome['is'] {
+  if (isUnderWay) return 'undecided';
   const { migration, current } = domain ?? {};
   if (migration?.uid === uid && migration.role === 'source') {
     if (migration.step === 'migrated' || migration.step === 'left') return 'migrated';
     // Taken back first: then it is true for good.
     if (migration.step === 'sending' && current?.state !== 'ended') return 'undecided';
   }
-  return isUnderWay ? 'undecided' : 'aborted';
+  return 'aborted';
 }

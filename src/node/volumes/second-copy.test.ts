@@ -72,6 +72,24 @@ function leave(scene: VolumesScene): void {
 }
 
 describe('a volume that its guest brings along', () => {
+  const rooms: Record<string, { freeBytes: number; usedBytes?: number; want: string }> = {
+    'is refused where there is no room for it': { freeBytes: MI - 1, usedBytes: MI, want: 'failed NoSpaceLeft' },
+    'needs no more room than it takes at the source': { freeBytes: MI, usedBytes: MI, want: 'ready' },
+    'needs no more room than it is large': { freeBytes: 4 * MI, usedBytes: 5 * MI, want: 'ready' },
+    'is tried where nobody knows how much it takes': { freeBytes: 0, want: 'ready' },
+  };
+  for (const [what, { freeBytes, usedBytes, want }] of Object.entries(rooms)) {
+    it(what, async () => {
+      await using scene = aScene();
+      scene.bind('data', away({ [INCOMING]: 'node-1' }));
+      const volumes = await scene.open({ freeBytes: async () => freeBytes });
+      const incoming = { ...moving(4 * MI), moving: new Map([['root', { bytes: 4 * MI, usedBytes, overlay: false }]]) };
+      const prepared = await volumes.prepareIncoming(aGuest(CLAIMED), scene.lookups, incoming);
+      assert.equal(told(prepared), want);
+      if (want !== 'ready') assert.ok(!existsSync(directoryOf(scene)));
+    });
+  }
+
   it('is made anew, empty and as large as told', async () => {
     await using scene = aScene();
     scene.bind('data', away({ [INCOMING]: 'node-1' }));

@@ -10,12 +10,24 @@
 import { join } from 'node:path';
 import { INCOMING_NODE_ANNOTATION, LEFTOVER_NODE_ANNOTATION, LOCAL_DRIVER } from '#api/names.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
-import { DiskRefused } from '#node/volumes-port.ts';
+import { DiskRefused, type MovingVolume } from '#node/volumes-port.ts';
 import { openBelow } from './directory.ts';
 import { detachLoops, loopUsers, usersBeside } from './loop-device.ts';
 import { ownDirectory, ownVolume, removeOwn, syncOwn, type OwnPlace, type VolumeUser } from './persistent-volume.ts';
 import { holderOf, isShared, ownPlaceIn, VOLUMES_DIR } from './volume-place.ts';
 import { failed, isRefusal, waiting, type Prepared, type Refusal, type VolumesHost } from './volumes-host.ts';
+
+/** Told before anything is copied: a disk that is full in the end has cost a lot by then. Undefined where there is room. */
+export async function noRoom(
+  moving: ReadonlyMap<string, MovingVolume>,
+  { nodeDir, nodeName, freeBytes }: VolumesHost,
+): Promise<Refusal | undefined> {
+  const needed = moving.values().reduce((sum, { bytes, usedBytes = 0 }) => sum + Math.min(bytes, usedBytes), 0);
+  const left = needed === 0 ? 0 : await freeBytes(nodeDir);
+  if (left >= needed) return undefined;
+  const message = `Node "${nodeName}" has ${left} bytes left for disks; the guest brings ${needed}`;
+  return failed('NoSpaceLeft', message);
+}
 
 /** Made anew at each call: never while a hypervisor has it open. It is on disk that it is there when this resolves. */
 export async function prepareIncoming(

@@ -33,7 +33,7 @@ import { detachLoops, detachUnwanted } from './loop-device.ts';
 import { growVolume, prepareVolume, removeVolume } from './persistent-volume.ts';
 import { CommandError, runCommand, type RunCommand } from './run-command.ts';
 import { hasArchive, makeSnapshotFile, removeSnapshot, sealSnapshot } from './snapshot-files.ts';
-import { prepareIncoming, removeLeftover } from './second-copy.ts';
+import { noRoom, prepareIncoming, removeLeftover } from './second-copy.ts';
 import { prepareState, releaseState, releaseUnwantedStates } from './state-volume.ts';
 import { takeSnapshot } from './take-snapshot.ts';
 import { isReadOnlyVolume, VOLUMES_DIR } from './volume-place.ts';
@@ -84,11 +84,12 @@ export async function createVolumes(options: VolumesOptions): Promise<Volumes> {
       prepareAll(vmi, lookups, { host, transfers, log: options.log, signal, names, hasEnded }),
     prepareState: (domainId, claim, lookups, { signal, hasEnded = () => false }) =>
       prepareStateOf(domainId, claim, lookups, { host, transfers, log: options.log, signal, hasEnded }),
-    prepareIncoming: (vmi, lookups, { moving, contents, signal, hasEnded = () => false }) =>
-      prepareAll(withDisksOnly(vmi), lookups, {
+    prepareIncoming: async (vmi, lookups, { moving, contents, signal, hasEnded = () => false }) =>
+      (await noRoom(moving, host)) ??
+      (await prepareAll(withDisksOnly(vmi), lookups, {
         ...{ host, transfers, log: options.log, signal, names: undefined, hasEnded },
         incoming: { moving, contents },
-      }),
+      })),
     removeLeftover: (volume: PersistentVolume) => removeLeftover(volume, host),
     async releaseVolume(domainId, volume) {
       // Only claims come and go while a guest runs, and nothing but a device is made for one.

@@ -84,7 +84,8 @@ export async function dropKey(qmp: QmpClient, dir: DomainDir): Promise<void> {
   await removeKey(dir);
 }
 
-async function removeKey(dir: DomainDir): Promise<void> {
+/** Fine where there is none. */
+export async function removeKey(dir: DomainDir): Promise<void> {
   await rm(dir.key, { recursive: true, force: true });
 }
 

@@ -123,6 +123,13 @@ async function scene(record: MigrationRecord | undefined, run: (scene: Scene) =>
   }
 }
 
+test('a guest that its owner keeps paused since it was taken back is not sent', () =>
+  scene({ ...SENDING, step: 'aborted', goesOn: false }, async ({ qemu, migration, step }) => {
+    qemu.status = 'postmigrate';
+    await assert.rejects(migration.send(OUTGOING, { signal }), /can be sent again only after it has gone on/);
+    assert.deepEqual([qemu.done, step()], [[], 'aborted']);
+  }));
+
 const takenBack: Record<string, { migrate: string | undefined; status: string; cancels: boolean; resumes: boolean }> = {
   'nothing was sent yet': { migrate: undefined, status: 'running', cancels: false, resumes: false },
   'it is being connected': { migrate: 'setup', status: 'running', cancels: true, resumes: false },

@@ -7,7 +7,14 @@ import { HypervisorError } from '../hypervisor.ts';
 import type { Incoming, MigrationDoor, Outgoing, Sent, SourceStep, TargetStep } from '../migration.ts';
 import { Bell } from './bell.ts';
 import { readKeptNvram } from './carried-state.ts';
-import { whyAbsent, whyBusy, type MigrationRecord, type SourceRecord, type TargetRecord } from './migration-record.ts';
+import {
+  standsStill,
+  whyAbsent,
+  whyBusy,
+  type MigrationRecord,
+  type SourceRecord,
+  type TargetRecord,
+} from './migration-record.ts';
 import type { QmpClient, QmpEvent } from './qmp.ts';
 import { closeDoor, openDoor, storeGuest } from './receive.ts';
 import { runState } from './run-state.ts';
@@ -15,6 +22,9 @@ import { forgetDoor, sendGuest, switchOver, type MovingContext, type SendOptions
 import { goOn, takeBackGuest } from './take-back.ts';
 
 const EVENTS: ReadonlySet<string> = new Set(['MIGRATION', 'JOB_STATUS_CHANGE', 'BLOCK_JOB_READY', 'STOP']);
+
+const NOT_SINCE =
+  'it is paused since an earlier migration was given up, and can be sent again only after it has gone on';
 
 export interface GuestMigrationParts extends Omit<MovingContext, 'bell'> {
   readonly definition: () => DomainDefinition;
@@ -70,8 +80,10 @@ export class GuestMigration {
     await ask('send', async (qmp) => {
       const why = whyBusy(record()) ?? (isChanging() ? 'its disks are being copied, or a device unplugged' : undefined);
       if (why !== undefined) throw new HypervisorError(why);
-      const { state } = runState(await qmp.execute('query-status'));
-      await write({ uid, peer, disks, role: 'source', step: 'sending', goesOn: state === 'running' });
+      const found = runState(await qmp.execute('query-status'));
+      // QEMU would refuse in words that help nobody.
+      if (standsStill(found)) throw new HypervisorError(NOT_SINCE);
+      await write({ uid, peer, disks, role: 'source', step: 'sending', goesOn: found.state === 'running' });
       try {
         await sendGuest(qmp, this.#context, outgoing, options);
       } finally {

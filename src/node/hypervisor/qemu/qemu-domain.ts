@@ -20,6 +20,7 @@ import type { QemuContext } from './context.ts';
 import { deviceParts } from './device-parts.ts';
 import { DiskCopies } from './disk-copies.ts';
 import { SERIAL_SOCKET, type DomainDir } from './domain-dir.ts';
+import { removeKey } from './door.ts';
 import type { EndedState } from './domain-record.ts';
 import { growDisk, readSizes } from './disk-size.ts';
 import { GuestMigration } from './guest-migration.ts';
@@ -71,8 +72,7 @@ export class QemuDomain {
     this.#parts = parts;
     this.#current = stateWith(parts.record.migration, PAUSED);
     const { dir, qemu, context } = parts;
-    const kept = new KeptRecord(dir, parts.record);
-    this.#kept = kept;
+    const kept = (this.#kept = new KeptRecord(dir, parts.record));
     const { clock, user } = context;
     this.#log = context.log.child({ domain: dir.id });
     this.#link = new QemuLink({
@@ -368,13 +368,13 @@ export class QemuDomain {
   }
 
   async #settle(ended: EndedState): Promise<void> {
-    const { swtpm } = this.#parts;
+    const { swtpm, dir } = this.#parts;
     this.#link.close();
     await this.#console?.finish(LAST_WORDS_MS);
     if (swtpm !== undefined && !(await swtpm.gone(SWTPM_MS))) await swtpm.kill('SIGKILL');
     // Its interface may still be on its way.
     await this.hotplug.idle;
-    await removeTaps(this.#record.definition, this.#log);
+    await Promise.all([removeTaps(this.#record.definition, this.#log), removeKey(dir)]);
     await this.#keep(ended);
     this.#set(ended);
   }

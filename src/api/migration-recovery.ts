@@ -1,0 +1,35 @@
+/**
+ * How people decide where the guest of a migration is when no node can say so: by an annotation, which is heeded only
+ * while the migration asks for it. Whoever decides has to make sure that the other node does not run the guest. Pure.
+ */
+import { MANUAL_RECOVERY_CONDITION, RECOVERY_ANNOTATION } from '#api/names.ts';
+import type { VirtualMachineInstanceMigration } from '#api/virtual-machine-instance-migration/kind.ts';
+import { isTrue } from '#kube/conditions.ts';
+import { forbiddenField, unsupportedValue, type FieldError } from '#kube/field-error.ts';
+
+type Migration = Pick<VirtualMachineInstanceMigration, 'metadata' | 'status'>;
+
+/** The node that the guest is at. */
+export const RECOVERIES = ['source', 'target'] as const;
+export type Recovery = (typeof RECOVERIES)[number];
+
+/** What people have decided, and were asked for. */
+export function recoveryOf(migration: Migration): Recovery | undefined {
+  const asked = isTrue(migration.status?.conditions, MANUAL_RECOVERY_CONDITION);
+  return asked ? RECOVERIES.find((one) => one === annotationOf(migration)) : undefined;
+}
+
+/** Taking it back, and leaving it as it is, is always right. */
+export function checkRecovery(migration: Migration, old: Migration | undefined): FieldError[] {
+  const value = annotationOf(migration);
+  if (value === undefined || value === (old && annotationOf(old))) return [];
+  const field = `metadata.annotations[${RECOVERY_ANNOTATION}]`;
+  if (!isTrue(old?.status?.conditions, MANUAL_RECOVERY_CONDITION)) {
+    return [forbiddenField(field, `may be set only while the condition ${MANUAL_RECOVERY_CONDITION} is True`)];
+  }
+  return RECOVERIES.some((one) => one === value) ? [] : [unsupportedValue(field, value, RECOVERIES)];
+}
+
+function annotationOf({ metadata }: Migration): string | undefined {
+  return metadata.annotations?.[RECOVERY_ANNOTATION];
+}

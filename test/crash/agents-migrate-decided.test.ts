@@ -1,0 +1,103 @@
+/** A source that is gone while nobody knows what became of its guest: people decide, and the agents obey, also the one that comes back. */
+import assert from 'node:assert/strict';
+import { describe, it, type TestContext } from 'node:test';
+import { PODS, VMIS } from '#test/support/agent-scene.ts';
+import type { Loose } from '#test/support/test-api.ts';
+import {
+  outcome,
+  startTwoAgents,
+  tellMigration,
+  windUp,
+  type Moving,
+  type TwoAgents,
+} from '#test/support/two-agents.ts';
+
+/** The target has all of it, and waits for a word of a source that is not there. */
+async function withoutSource(t: TestContext): Promise<[TwoAgents, Moving]> {
+  const scene = await startTwoAgents(t);
+  const moving = await scene.launch();
+  scene.onLine = (line) => {
+    if (line === 'n2: stored') scene.kill('n1');
+  };
+  await tellMigration(scene, moving);
+  await scene.advance(60);
+  assert.equal(await outcome(scene, moving), undefined);
+  assert.deepEqual(scene.running(moving.id), []);
+  return [scene, moving];
+}
+
+async function comesBack(scene: TwoAgents, { id }: Moving): Promise<Loose[]> {
+  const { host } = scene.hypervisor('n1');
+  const steps: string[] = [];
+  host.onStep = (_, step) => void steps.push(step);
+  await scene.revive('n1');
+  await scene.advance(30);
+  assert.deepEqual(scene.running(id).length, 1);
+  const events = await scene.api.ok('GET', '/api/v1/namespaces/default/events');
+  return [steps, events.items.filter(({ reason }: Loose) => reason === 'GuestGivenUp')];
+}
+
+describe('a guest whose source is gone before it decided', () => {
+  it('goes on at the target where people say so, and not at the source when that comes back', async (t) => {
+    const [scene, moving] = await withoutSource(t);
+    await windUp(scene, moving, 'committed');
+    await scene.advance(30);
+    assert.deepEqual(scene.running(moving.id), ['n2']);
+
+    const [steps, events] = await comesBack(scene, moving);
+    assert.deepEqual(scene.running(moving.id), ['n2']);
+    assert.deepEqual(steps, []);
+    assert.equal(events?.length, 1);
+    assert.equal(scene.hypervisor('n1').get(moving.id), undefined);
+    assert.equal((await scene.api.call('GET', `${PODS}/launcher-db`)).status, 404);
+    assert.equal(scene.hypervisor('n2').guest(moving.id).recall('newest'), 'memory');
+  });
+
+  it('goes on at the source where people say so, when that comes back', async (t) => {
+    const [scene, moving] = await withoutSource(t);
+    await windUp(scene, moving, 'aborted');
+    await scene.advance(30);
+    assert.equal(scene.hypervisor('n2').get(moving.id), undefined);
+    const [steps, events] = await comesBack(scene, moving);
+    assert.deepEqual([steps, events], [['aborted'], []]);
+    assert.deepEqual(scene.running(moving.id), ['n1']);
+  });
+
+  it('is not taken back before its instance can be read', async (t) => {
+    const [scene, moving] = await withoutSource(t);
+    const api = Promise.withResolvers<void>();
+    const stopped = scene.agent('n1').stop();
+    scene.apiAnswers = api.promise;
+    await scene.clock.advance(10_000);
+    const revived = scene.revive('n1');
+    await scene.clock.advance(30_000);
+    assert.deepEqual(scene.running(moving.id), []);
+    api.resolve();
+    await Promise.all([revived, stopped]);
+    await scene.advance(30);
+    assert.deepEqual(scene.running(moving.id), ['n1']);
+  });
+});
+
+describe('how long a guest stood still', () => {
+  const cases: Record<string, { at: string; want: number }> = {
+    'does not hear that it arrived': { at: 'n2: arrived', want: 0 },
+    'cannot say that it has migrated': { at: 'n1: migrated', want: 20_000 },
+  };
+  for (const [what, { at, want }] of Object.entries(cases)) {
+    it(`is told by the target where the source ${what}`, async (t) => {
+      const scene = await startTwoAgents(t);
+      const moving = await scene.launch();
+      scene.onLine = (line) => {
+        if (line === at) scene.kill('n1');
+      };
+      await tellMigration(scene, moving);
+      await scene.advance(20);
+      await windUp(scene, moving, 'committed');
+      await scene.advance(10);
+      const { phase, downtimeMs } = (await scene.api.ok('GET', `${VMIS}/db`)).status.migrationProgress;
+      assert.equal(phase, 'Committed');
+      assert.ok(downtimeMs >= want && downtimeMs < want + 20_000, `${downtimeMs} ms`);
+    });
+  }
+});

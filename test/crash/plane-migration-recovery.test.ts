@@ -1,0 +1,139 @@
+/**
+ * The node of a guest is lost when the target has all of it, and before anybody has said that it went: nothing is
+ * guessed. People decide, and a node that comes back later finds what they have decided.
+ */
+import assert from 'node:assert/strict';
+import { describe, it, type TestContext } from 'node:test';
+import { aMigration, judge, phaseOf, startMovingVm, VM, whereIs, writeAll } from '#test/support/moving-vm.ts';
+import type { Loose } from '#test/support/test-api.ts';
+import { startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
+import type { SimulatedNode } from '#test/support/vm-plane-nodes.ts';
+
+const RECOVERY = 'selfsame.io/recovery';
+/** Until a node is said not to answer. */
+const SILENCE_MS = 60_000;
+const MIGRATION = 'go';
+
+interface Scene {
+  readonly plane: VmPlane;
+  readonly source: SimulatedNode;
+  readonly target: SimulatedNode;
+}
+
+async function loseSource(t: TestContext, nodes = 2): Promise<Scene> {
+  const plane = await startVmPlane(t, { nodes });
+  await startMovingVm(plane);
+  await writeAll(plane, 'kept');
+  const { node: source } = whereIs(plane);
+  plane.streams.onMessage = ({ type }) => {
+    if (type === 'stored') source.slam();
+  };
+  await plane.put(aMigration(MIGRATION));
+  await plane.settle();
+  const { status } = await plane.get('VirtualMachineInstanceMigration', MIGRATION);
+  const target = plane.node(status.migrationState.targetNode);
+  plane.streams.onMessage = undefined;
+  await plane.killNode(source.name);
+  await plane.advance(SILENCE_MS);
+  return { plane, source, target };
+}
+
+async function decide(plane: VmPlane, where: string): Promise<string> {
+  const url = `/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstancemigrations/${MIGRATION}`;
+  const body = { metadata: { annotations: { [RECOVERY]: where } } };
+  const { status, body: answer } = await plane.call('PATCH', url, { body });
+  await plane.settle();
+  return status === 200 ? 'taken' : `${status} ${answer.message}`;
+}
+
+async function condition(plane: VmPlane): Promise<Loose> {
+  const { status } = await plane.get('VirtualMachineInstanceMigration', MIGRATION);
+  return status.conditions.find(({ type }: Loose) => type === 'ManualRecoveryRequired');
+}
+
+const running = ({ nodes }: VmPlane) =>
+  nodes.flatMap((node) =>
+    node.living(`default/${VM}`).flatMap(({ record }) => (record.current.state === 'running' ? [node.name] : [])),
+  );
+
+describe('a guest whose node was lost when the target had all of it', () => {
+  it('waits for a decision, which a node that comes back makes by itself', async (t) => {
+    const { plane, source } = await loseSource(t);
+    assert.deepEqual(running(plane), []);
+    const { status, message } = await condition(plane);
+    assert.equal(status, 'True');
+    assert.match(
+      message,
+      new RegExp(`node ${source.name} does not answer.*annotation ${RECOVERY} \\(source or target\\)`),
+    );
+    assert.match(await decide(plane, 'both'), /^422 .*Unsupported value: "both": supported values: "source", "target"/);
+    await plane.bringBack(source.name);
+    await plane.advance(SILENCE_MS);
+    assert.match(await phaseOf(plane, MIGRATION), /^Failed: /);
+    assert.match(await decide(plane, 'target'), /^422 .*only while the condition ManualRecoveryRequired is True/);
+    await judge(plane, 'kept');
+    assert.equal(whereIs(plane).node, source);
+    assert.equal((await condition(plane)).status, 'False');
+  });
+
+  it('goes on at the target when people say so', async (t) => {
+    const { plane, source, target } = await loseSource(t);
+    assert.equal(await decide(plane, 'target'), 'taken');
+    await plane.advance(SILENCE_MS);
+    assert.equal(await phaseOf(plane, MIGRATION), 'Succeeded');
+    assert.deepEqual(running(plane), [target.name]);
+    assert.equal(whereIs(plane).guest.recall('memory'), 'kept');
+    const told = (await plane.events(VM)).filter((line) => line.startsWith('MigrationRecovered'));
+    assert.deepEqual(told.length, 1);
+    assert.match(told[0]!, new RegExp(`Make sure that node ${source.name} does not run it any more`));
+    await plane.bringBack(source.name);
+    await plane.advance(SILENCE_MS);
+    await judge(plane, 'kept');
+    assert.equal(whereIs(plane).node, target);
+  });
+
+  it('goes on at its node when people say so, and the node is back', async (t) => {
+    const { plane, source, target } = await loseSource(t);
+    assert.equal(await decide(plane, 'source'), 'taken');
+    await plane.advance(SILENCE_MS);
+    assert.match(await phaseOf(plane, MIGRATION), /^Failed: it was decided by the annotation selfsame.io\/recovery/);
+    assert.deepEqual(running(plane), []);
+    assert.deepEqual(target.living(), [], 'what came to the target is gone');
+    await plane.bringBack(source.name);
+    await plane.advance(SILENCE_MS);
+    await judge(plane, 'kept');
+    assert.equal(whereIs(plane).node, source);
+    assert.equal(plane.startsOf(VM).length, 1);
+  });
+
+  it('is not where nobody answers, whatever people say', async (t) => {
+    const { plane, source, target } = await loseSource(t);
+    await plane.killNode(target.name);
+    await plane.advance(SILENCE_MS);
+    assert.equal(await decide(plane, 'target'), 'taken');
+    assert.match((await condition(plane)).message, /It cannot be decided that the guest went: node .* does not answer/);
+    assert.equal((await plane.list('Pod')).length, 2);
+    await plane.bringBack(target.name);
+    await plane.advance(SILENCE_MS);
+    assert.equal(await phaseOf(plane, MIGRATION), 'Succeeded', 'it was waited for');
+    await plane.bringBack(source.name);
+    await plane.advance(SILENCE_MS);
+    await judge(plane, 'kept');
+  });
+
+  it('can go further when the lost node is taken out of the cluster, and not before', async (t) => {
+    const { plane, source, target } = await loseSource(t, 3);
+    assert.equal(await decide(plane, 'target'), 'taken');
+    await plane.advance(SILENCE_MS);
+    await plane.apply(aMigration('further'));
+    const { status } = await plane.get('VirtualMachineInstanceMigration', 'further');
+    assert.equal(status.phase, 'Pending');
+    assert.equal(status.message, `volume root waits for node ${source.name} to remove the copy that it has left`);
+    await plane.delete('Node', source.name);
+    await plane.advance(SILENCE_MS);
+    assert.equal(await phaseOf(plane, 'further'), 'Succeeded');
+    const { node } = whereIs(plane);
+    assert.ok(node !== source && node !== target, node.name);
+    assert.equal(whereIs(plane).guest.kept('nv'), 'kept');
+  });
+});

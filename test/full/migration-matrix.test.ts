@@ -1,0 +1,83 @@
+/**
+ * All that RWO Filesystem is put through in test/e2e, on every sort of storage, for the state and for the disk: there and
+ * back, restarted, restarted and moved, cancelled, and somebody dying before and after the decision.
+ */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { whyNoQemu } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
+import { MigratingGuest, strike, type Memory } from '#test/support/migrating-guest.ts';
+import { QemuPlane } from '#test/support/qemu-plane.ts';
+
+const STORAGES = {
+  local: { volumeMode: 'Filesystem', accessMode: 'ReadWriteOnce' },
+  shared: { volumeMode: 'Filesystem', accessMode: 'ReadWriteMany' },
+  'local-block': { volumeMode: 'Block', accessMode: 'ReadWriteOnce' },
+  'shared-block': { volumeMode: 'Block', accessMode: 'ReadWriteMany' },
+} as const;
+
+const skip = whyNoQemu();
+let plane: QemuPlane;
+
+before(async () => {
+  if (skip === false) plane = await QemuPlane.start();
+});
+
+after(async () => {
+  await plane?.stop();
+});
+
+async function useClass(name: keyof typeof STORAGES): Promise<void> {
+  const { volumeMode, accessMode } = STORAGES[name];
+  await plane.api.ok('POST', '/apis/cdi.kubevirt.io/v1beta1/storageprofiles', {
+    body: {
+      apiVersion: 'cdi.kubevirt.io/v1beta1',
+      kind: 'StorageProfile',
+      metadata: { name },
+      spec: { claimPropertySets: [{ volumeMode, accessModes: [accessMode] }] },
+    },
+  });
+  await plane.api.ok('PATCH', '/apis/kubevirt.io/v1/namespaces/selfsame-system/kubevirts/kubevirt', {
+    contentType: 'application/merge-patch+json',
+    body: { spec: { configuration: { vmStateStorageClass: name } } },
+  });
+}
+
+const kept = ({ nv, efi, disk }: Memory) => ({ nv, efi, disk });
+
+for (const name of Object.keys(STORAGES) as (keyof typeof STORAGES)[]) {
+  test(`on ${name}`, { skip, timeout: 900_000 }, async () => {
+    const { volumeMode, accessMode } = STORAGES[name];
+    await useClass(name);
+    const guest = new MigratingGuest(plane, `on-${name}`);
+    await guest.create({ storageClass: name, mode: accessMode, block: volumeMode === 'Block' });
+    const wrote = await guest.write();
+    for (const way of ['there', 'back']) {
+      await guest.migrate();
+      assert.deepEqual(await guest.memory(), wrote, way);
+      await guest.judge();
+    }
+    await guest.put('restart');
+    await guest.booted(wrote.bootId ?? '');
+    const again = await guest.memory();
+    assert.deepEqual(kept(again), kept(wrote), 'restarted');
+    assert.notEqual(again.pcr, wrote.pcr, 'measurements are of one boot');
+    await guest.migrate();
+    assert.deepEqual(await guest.memory(), again, 'restarted and moved');
+
+    const latest = await guest.write();
+    const cancelled = await guest.startMigration();
+    await guest.cancel(cancelled);
+    await plane.until('it is gone', async () => (await guest.migration(cancelled)) === undefined);
+    assert.deepEqual(await guest.memory(), latest, 'cancelled, or just too late for it');
+    for (const at of [
+      ['before', 'recordMigrated'],
+      ['after', 'recordMigrated'],
+    ] as const) {
+      await strike(plane, guest, { at, dies: 'source agent' });
+      assert.deepEqual(await guest.memory(), latest, at.join(' '));
+      await guest.judge();
+    }
+    await plane.api.ok('DELETE', `/apis/kubevirt.io/v1/namespaces/default/virtualmachines/${guest.name}`);
+    await plane.until('the VM is gone', async () => (await guest.vmi()) === undefined);
+  });
+}
