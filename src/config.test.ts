@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { parseCommandLine } from './config.ts';
 import type { UpOptions } from './config.ts';
+import { ENV_OF_OPTIONS } from '#api/machine-types/options.ts';
 
 const DEFAULTS: UpOptions = {
   dataDir: join(import.meta.dirname, '..', '.selfsame'),
@@ -148,6 +149,25 @@ for (const [name, argv] of Object.entries(helps)) {
       assert.match(config.text, new RegExp(`^  ${command} `, 'm'));
   });
 }
+
+test('the command of Jobs is not among those for people, but has its help', () => {
+  const overview = parseCommandLine(['help'], {});
+  assert.ok('command' in overview && overview.command === 'help');
+  assert.doesNotMatch(overview.text, /update-machine-types/);
+  const help = parseCommandLine(['help', 'update-machine-types'], {});
+  assert.ok('command' in help && help.command === 'help');
+  for (const name of [...Object.values(ENV_OF_OPTIONS), 'JOB_NAME', 'SELFSAME_LOG_LEVEL', 'SELFSAME_TOKEN_FILE']) {
+    assert.match(help.text, new RegExp(`\\b${name}\\b`));
+  }
+});
+
+test('the command of Jobs is told by the environment alone', () => {
+  const env = { JOB_GLOB: '*', SELFSAME_LOG_LEVEL: 'debug' };
+  const options = { logLevel: 'debug', env };
+  assert.deepEqual(parseCommandLine(['update-machine-types'], env), { command: 'update-machine-types', options });
+  const misused = parseCommandLine(['update-machine-types', 'x'], {});
+  assert.deepEqual(misused, { usageError: 'unexpected argument "x"' });
+});
 
 for (const argv of [
   ['help', 'up'],

@@ -156,6 +156,11 @@ const hostFlags = {
   dataDir: engineFlags.dataDir,
 };
 
+const transitionFlags = {
+  // Its log is what people read to follow the Job.
+  logLevel: flag<LogLevel>({ ...logLevel, fallback: 'info' }),
+};
+
 type FlagTable = Readonly<Record<string, Flag<unknown>>>;
 type Values<Table extends FlagTable> = {
   readonly [Key in keyof Table]: Table[Key] extends Flag<infer T> ? T : never;
@@ -168,11 +173,17 @@ export type HostOptions = Values<typeof hostFlags> & {
   readonly words: readonly string[];
 };
 
+export type TransitionProgramOptions = Values<typeof transitionFlags> & {
+  /** Read by the program itself, since what is wrong in it is the Job's fault and not that of a caller. */
+  readonly env: Environment;
+};
+
 export type Config =
   | { readonly command: 'up'; readonly options: UpOptions }
   | { readonly command: 'engine'; readonly options: EngineOptions }
   | { readonly command: 'node'; readonly options: NodeOptions }
   | { readonly command: 'host'; readonly options: HostOptions }
+  | { readonly command: 'update-machine-types'; readonly options: TransitionProgramOptions }
   | { readonly command: 'version' }
   | { readonly command: 'help'; readonly text: string };
 
@@ -181,10 +192,14 @@ interface Command {
   readonly flags: FlagTable;
   /** What follows its flags; --help there is for whoever gets it. */
   readonly words?: string;
+  /** For programs, not for people: the overview leaves it out. */
+  readonly hidden?: true;
+  /** Lines below its flags. */
+  readonly notes?: readonly string[];
   parse(args: readonly string[], env: Environment): Config | UsageError;
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 const commands: Readonly<Record<Config['command'], Command>> = {
   up: {
@@ -219,6 +234,28 @@ const commands: Readonly<Record<Config['command'], Command>> = {
       const end = wordsFrom(args);
       const options = parseFlags(hostFlags, args.slice(0, end), env);
       return 'usageError' in options ? options : { command: 'host', options: { ...options, words: args.slice(end) } };
+    },
+  },
+  'update-machine-types': {
+    summary: 'change the machine types of VMs as a Job; virtctl update machine-types makes such Jobs',
+    flags: transitionFlags,
+    hidden: true,
+    notes: [
+      'What it does is told by variables:',
+      '  JOB_GLOB                  machine types that are to go; needed',
+      '  JOB_TARGET                the type to set (default: cleared, so that the next start takes the default)',
+      '  JOB_NAMESPACE, JOB_LABEL_SELECTOR, JOB_NAME_OF_VM, JOB_STATE (running, stopped)',
+      '                            which VMs (default: all)',
+      '  JOB_RESTART_NOW           true: restart running VMs instead of marking them',
+      '  JOB_MAX_RESTARTS          at the same time (default 10)',
+      '  JOB_MAX_FAILURES          more than these end the Job (default: no limit)',
+      '  JOB_NAME                  the Job that it runs for (default: as its token tells)',
+      '  SELFSAME_API_SERVER, SELFSAME_TOKEN_FILE, SELFSAME_CA_FILE',
+      '                            how to reach the API (default: as in any pod of a cluster)',
+    ],
+    parse(args, env) {
+      const options = parseFlags(transitionFlags, args, env);
+      return 'usageError' in options ? options : { command: 'update-machine-types', options: { ...options, env } };
     },
   },
   version: {
@@ -321,7 +358,8 @@ function variableOf(flagName: string): string {
 }
 
 function overview(): string {
-  const lines = Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(10)}${summary}`);
+  const shown = Object.entries(commands).filter(([, { hidden }]) => hidden !== true);
+  const lines = shown.map(([name, { summary }]) => `  ${name.padEnd(10)}${summary}`);
   return [
     'selfsame keeps virtual machines the selfsame machines.',
     '',
@@ -334,7 +372,7 @@ function overview(): string {
   ].join('\n');
 }
 
-function commandHelp(name: string, { summary, flags, words }: Command): string {
+function commandHelp(name: string, { summary, flags, words, notes = [] }: Command): string {
   const all = Object.values(flags);
   const usage = [name, ...(all.length === 0 ? [] : ['[flags]']), ...(words === undefined ? [] : [words])].join(' ');
   const head = [`selfsame ${name}: ${summary}`, '', `Usage: selfsame ${usage}`, ''];
@@ -342,5 +380,6 @@ function commandHelp(name: string, { summary, flags, words }: Command): string {
     `  ${`--${flagName} ${value}`.padEnd(26)}${help}`,
     `  ${''.padEnd(26)}(default ${fallbackText}; also ${variableOf(flagName)})`,
   ]);
-  return [...head, ...rows, ...(rows.length === 0 ? [] : [''])].join('\n');
+  const below = notes.length === 0 ? [] : ['', ...notes];
+  return [...head, ...rows, ...below, ...(rows.length === 0 ? [] : [''])].join('\n');
 }

@@ -10,7 +10,7 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseCommandLine } from './config.ts';
-import type { EngineOptions, HostOptions, NodeOptions, UpOptions } from './config.ts';
+import type { EngineOptions, HostOptions, NodeOptions, TransitionProgramOptions, UpOptions } from './config.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import { DataDirError, acquireDataDir } from '#lib/data-dir-lock.ts';
 import { createLog, type Log } from '#lib/log.ts';
@@ -24,6 +24,7 @@ const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15 } as const;
 const SAME_SIGNAL_MS = 500;
 /** A stop that takes longer has gone wrong; what was acknowledged is on disk anyway. */
 const STOP_LIMIT_MS = 20_000;
+const ALIVE_MS = 60_000;
 const PROJECT_ROOT = join(import.meta.dirname, '..');
 /** How this very program is started again, for nodes and Jobs. */
 const PROGRAM = { file: process.execPath, args: [...process.execArgv, join(PROJECT_ROOT, 'src/main.ts')] };
@@ -51,6 +52,8 @@ async function main(): Promise<number> {
       return await node(config.options);
     case 'host':
       return await host(config.options);
+    case 'update-machine-types':
+      return await updateMachineTypes(config.options);
   }
 }
 
@@ -146,6 +149,23 @@ async function host({ dataDir, node: name, words }: HostOptions): Promise<number
   const { stdout, stderr } = process;
   const readFile = (path: string) => readFileSync(path === '-' ? 0 : path, 'utf8');
   return await runHost({ dataDir: resolve(dataDir), node: name, words, stdout, stderr, readFile });
+}
+
+async function updateMachineTypes({ logLevel, env }: TransitionProgramOptions): Promise<number> {
+  const { runTransitionProgram } = await import('#transition/program.ts');
+  const leaving = new AbortController();
+  void stopSignal().then(() => leaving.abort(new OperatorError('stopped before the end; the next run goes on')));
+  const readFile = (path: string) => readFileSync(path, 'utf8');
+  const { signal } = leaving;
+  // Timers of the clock keep no process alive, and while the server is away there is nothing else.
+  const alive = setInterval(() => {}, ALIVE_MS);
+  try {
+    const outcome = await runTransitionProgram({ env, readFile, clock: systemClock, log: createLog(logLevel), signal });
+    if (outcome === 'done') return OK;
+    throw new OperatorError(outcome.failed);
+  } finally {
+    clearInterval(alive);
+  }
 }
 
 async function stopInTime(stop: () => Promise<void>): Promise<void> {

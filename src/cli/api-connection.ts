@@ -31,7 +31,7 @@ export interface ApiConnection {
   put(path: string, body: unknown): Promise<void>;
   /** Gives the object as it was created. */
   post(path: string, body: unknown): Promise<unknown>;
-  /** Only the one of this uid. */
+  /** Only the one of this uid; what it owns goes after it. */
   remove(path: string, uid: string): Promise<void>;
   /** A JSON merge patch (RFC 7386); gives the object as it is now. */
   patch(path: string, body: unknown): Promise<unknown>;
@@ -107,7 +107,9 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
     },
 
     async remove(path, uid) {
-      const options = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid } };
+      // Said aloud: what a Job owns would be kept otherwise.
+      const propagationPolicy = 'Background';
+      const options = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid }, propagationPolicy };
       await readAnswer(await send('DELETE', path, {}, JSON.stringify(options)));
     },
 

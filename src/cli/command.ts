@@ -43,6 +43,8 @@ export interface CommandDefinition<Table extends FlagTable> {
 
 export interface Command extends Omit<CommandDefinition<FlagTable>, 'run'> {
   run(context: CommandContext<never>): Promise<number | void>;
+  /** Commands of one word more; words that name none of them are this command's own. */
+  readonly commands?: readonly Command[];
 }
 
 export function defineCommand<Table extends FlagTable>(definition: CommandDefinition<Table>): Command {
@@ -65,6 +67,6 @@ export interface CommandGroup {
 
 export type CommandEntry = Command | CommandGroup;
 
-export function isGroup(entry: CommandEntry): entry is CommandGroup {
-  return 'commands' in entry;
+export function isCommand(entry: CommandEntry): entry is Command {
+  return 'run' in entry;
 }

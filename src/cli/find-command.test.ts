@@ -9,6 +9,17 @@ const aCommand = (name: string) =>
 const entries: CommandEntry[] = [
   aCommand('start'),
   { name: 'identity', summary: 'Looks at identities.', commands: [aCommand('diff'), aCommand('duplicates')] },
+  {
+    name: 'update',
+    summary: 'Changes many.',
+    commands: [
+      {
+        ...aCommand('types'),
+        flags: { glob: textFlag({ name: 'glob', help: '' }, 'string') },
+        commands: [aCommand('list')],
+      },
+    ],
+  },
 ];
 const shared = {
   namespace: textFlag({ name: 'namespace', short: 'n', help: '' }, 'string'),
@@ -27,6 +38,12 @@ const found: Record<string, string> = {
   'identity --help duplicates': 'virtctl identity duplicates: --help',
   'help start': 'virtctl start: --help',
   'help identity duplicates': 'virtctl identity duplicates: --help',
+  'update types *8.*': 'virtctl update types: *8.*',
+  'update types': 'virtctl update types: ',
+  'update types list job': 'virtctl update types list: job',
+  'update types --glob list': 'virtctl update types: --glob list',
+  'update types -n list --glob=x': 'virtctl update types: -n list --glob=x',
+  'help update types': 'virtctl update types: --help',
 };
 for (const [line, want] of Object.entries(found)) {
   test(`finds: ${line}`, () => {

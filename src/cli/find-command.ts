@@ -1,5 +1,5 @@
 /** Which command the words of a call name, or whose overview they ask for. Pure. */
-import { isGroup, type Command, type CommandEntry, type CommandGroup } from '#cli/command.ts';
+import { isCommand, type Command, type CommandEntry } from '#cli/command.ts';
 import { CommandError, parseArgs, type FlagTable } from '#cli/flags.ts';
 import { overview } from '#cli/help.ts';
 
@@ -30,32 +30,38 @@ interface Level {
   readonly path: string;
   readonly intro: string;
   readonly entries: readonly CommandEntry[];
+  /** Whose words they are where they name none of them. */
+  readonly itself?: Command;
   /** The end of what is said about a word that names none of them. */
   readonly expected: string;
 }
 
 function descend(level: Level, shared: FlagTable, argv: readonly string[]): Found {
-  const { path, intro, entries, expected } = level;
-  const { word, rest } = takeWord(argv, shared);
+  const { path, intro, entries, itself, expected } = level;
+  const { word, rest } = takeWord(argv, { ...itself?.flags, ...shared });
+  const entry = entries.find(({ name }) => name === word);
+  if (entry === undefined && itself !== undefined) return { command: itself, path, rest: argv };
   if (word === undefined) {
     // Says what is wrong with flags that stand alone.
     parseArgs(shared, argv);
     return { overview: overview(path, intro, entries) };
   }
-  const entry = entries.find(({ name }) => name === word);
   if (entry === undefined) {
     throw new CommandError(`unknown command ${JSON.stringify(word)} for ${JSON.stringify(path)}${expected}`);
   }
   const longer = `${path} ${word}`;
-  return isGroup(entry) ? descend(levelOf(entry, longer), shared, rest) : { command: entry, path: longer, rest };
+  if (isCommand(entry) && entry.commands === undefined) return { command: entry, path: longer, rest };
+  return descend(levelOf(entry, longer), shared, rest);
 }
 
-function levelOf({ summary, commands }: CommandGroup, path: string): Level {
+function levelOf(entry: CommandEntry, path: string): Level {
+  const { commands = [] } = entry;
   const names = commands.map(({ name }) => name);
   return {
     path,
-    intro: summary,
+    intro: entry.summary,
     entries: commands,
+    ...(isCommand(entry) && { itself: entry }),
     expected: `; expected ${names.join(', ').replace(/, ([^,]*)$/, ' or $1')}`,
   };
 }

@@ -8,6 +8,8 @@ export interface Flag<T> {
   readonly value: string;
   readonly help: string;
   readonly fallback: T;
+  /** Taken, but not told of: another name for the same. */
+  readonly hidden?: boolean;
   /** `before`: what the same flag said earlier in the call. Throws CommandError. */
   parse(text: string, shown: string, before?: T): T;
 }

@@ -35,7 +35,8 @@ export function commandHelp(program: string, path: string, command: Command, sha
 }
 
 function flagLines(title: string, flags: FlagTable): string[] {
-  const rows = Object.values(flags).map((flag) => [flagName(flag), flag.help] as const);
+  const shownFlags = Object.values(flags).filter(({ hidden }) => hidden !== true);
+  const rows = shownFlags.map((flag) => [flagName(flag), flag.help] as const);
   if (rows.length === 0) return [];
   const width = Math.max(...rows.map(([shown]) => shown.length));
   return [title, ...rows.map(([shown, help]) => `${shown.padEnd(width)}   ${help}`), ''];

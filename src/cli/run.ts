@@ -19,6 +19,7 @@ import { start } from '#cli/commands/start.ts';
 import { stop } from '#cli/commands/stop.ts';
 import { unpause } from '#cli/commands/unpause.ts';
 import { unprotect } from '#cli/commands/unprotect.ts';
+import { update } from '#cli/commands/update.ts';
 import { version } from '#cli/commands/version.ts';
 import { findCommand } from '#cli/find-command.ts';
 import { CommandError, integerFlag, parseArgs, switchFlag } from '#cli/flags.ts';
@@ -47,6 +48,7 @@ export const commands: readonly CommandEntry[] = [
   stop,
   unpause,
   unprotect,
+  update,
   version,
 ];
 

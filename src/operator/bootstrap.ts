@@ -9,7 +9,7 @@ import { isApiError } from '#kube/api-error.ts';
 import { groupResource, type Stored } from '#kube/meta.ts';
 import { desired, repair, type Desired } from '#operator/desired.ts';
 import { CLUSTER_ROLES, NAMESPACES, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, type PolicyRule } from '#operator/kinds.ts';
-import { account } from '#operator/objects/accounts.ts';
+import { account, inSystemNamespace } from '#operator/objects/accounts.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { installation } from '#operator/objects/installation.ts';
 import { OPERATOR_ACCOUNT } from '#operator/operator-controller.ts';
@@ -26,9 +26,15 @@ export function bootstrapObjects(): readonly Desired[] {
   return [
     desired(NAMESPACES, { name: SYSTEM_NAMESPACE }),
     ...account(OPERATOR_ACCOUNT, operatorRules()),
-    ...inNamespace(OPERATOR_ACCOUNT, [
+    ...inSystemNamespace(OPERATOR_ACCOUNT, [
       rule([...READ, 'create'], CORE, SERVICE_ACCOUNTS.plural),
       patching(SERVICE_ACCOUNTS),
+      ...[ROLES, ROLE_BINDINGS].flatMap(({ group, plural }) => [
+        rule(['create'], group, plural),
+        patching({ group, plural }),
+      ]),
+      rule(['escalate'], RBAC, ROLES.plural),
+      { ...rule(['bind'], RBAC, ROLES.plural), resourceNames: namesOf(ROLES) },
       vms(['create'], 'kubevirts'),
     ]),
     ...account(INFORMERS_ACCOUNT, informerRules()),
@@ -44,6 +50,7 @@ function operatorRules(): PolicyRule[] {
     rule(['escalate'], RBAC, CLUSTER_ROLES.plural),
     { ...rule(['bind'], RBAC, CLUSTER_ROLES.plural), resourceNames: namesOf(CLUSTER_ROLES) },
     rule(READ, CORE, SERVICE_ACCOUNTS.plural),
+    rule(READ, RBAC, ROLES.plural, ROLE_BINDINGS.plural),
     vms(READ, 'kubevirts'),
     vms(['update'], 'kubevirts/status'),
   ];
@@ -73,21 +80,6 @@ function namesOf(kind: { readonly group: string; readonly plural: string }): str
   // What is made only where it is missing belongs to others afterwards.
   const mine = objects.filter(({ type, once }) => once !== true && groupResource(type) === groupResource(kind));
   return [...new Set(mine.map(({ object }) => object.metadata.name ?? ''))];
-}
-
-function inNamespace(name: string, rules: readonly PolicyRule[]): Desired[] {
-  const namespace = SYSTEM_NAMESPACE;
-  return [
-    desired(ROLES, { namespace, name }, { rules }),
-    desired(
-      ROLE_BINDINGS,
-      { namespace, name },
-      {
-        roleRef: { apiGroup: RBAC, kind: 'Role', name },
-        subjects: [{ kind: 'ServiceAccount', name, namespace }],
-      },
-    ),
-  ];
 }
 
 /** Applies them, as somebody who may do everything. Done again, it changes only what is not as it should be. */

@@ -6,7 +6,7 @@ import type { Stored } from '#kube/meta.ts';
 import { bootstrapObjects } from '#operator/bootstrap.ts';
 import { idOf, type Desired } from '#operator/desired.ts';
 import { decideInstallation } from '#operator/installation-controller.ts';
-import type { PolicyRule } from '#operator/kinds.ts';
+import { ROLES, type PolicyRule } from '#operator/kinds.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { installation } from '#operator/objects/installation.ts';
 import { installationStatus } from '#operator/status.ts';
@@ -62,6 +62,22 @@ test('the operator may bind and change only what is ours', () => {
   for (const theirs of ['volumesnapshots.snapshot.storage.k8s.io', 'storageprofiles.cdi.kubevirt.io']) {
     assert.ok(!rules.some(({ resourceNames = [] }) => resourceNames.includes(theirs)));
   }
+});
+
+test('in its own namespace, too, the operator may bind and change only what is ours', () => {
+  const role = everything.find(({ type, object }) => type === ROLES && object.metadata.name === 'selfsame-operator');
+  assert.ok(role);
+  const rules = rulesOf(role).filter(({ verbs }) => verbs.includes('patch') || verbs.includes('bind'));
+  const names = rules.map(({ resources = [], resourceNames }) => [resources.join(), resourceNames] as const);
+  const transition = ['convert-machine-type'];
+  assert.deepEqual(
+    names.filter(([resource]) => resource !== 'serviceaccounts'),
+    [
+      ['roles', transition],
+      ['rolebindings', transition],
+      ['roles', transition],
+    ],
+  );
 });
 
 test('definitions in the groups of Kubernetes say who agreed to them, or a server would refuse them', () => {

@@ -5,6 +5,7 @@
  *                          /pki/            ca.crt, endpoint.crt, endpoint.key
  *                          /domains/        one directory for each guest
  *                          /volumes/        local volumes
+ *                          /pods/           the tokens of programs that pods run here
  *                          /host.sock       the host API, for whoever may open it
  *                          /host-images/    the files that VMs of the host API may have
  *                          /host-vms/       what was sent of each of them

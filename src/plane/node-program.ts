@@ -89,6 +89,11 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
       guestUser,
       hostDir: nodeDir,
       runProgram: nativeProgram({ command: options.program, cwd: nodeDir }),
+      programAccess: {
+        dir: join(nodeDir, 'pods'),
+        server: access.server,
+        certificateAuthority: access.certificateAuthority,
+      },
       clock,
       log,
       ...(peers && { peers }),

@@ -10,6 +10,7 @@ import type { ApiRequest } from '#engine/request.ts';
 import { silentLog } from '#lib/log.ts';
 import { startNodeAgent, type RunningAgent } from '#node/agent/node-agent.ts';
 import { createFakeHypervisor, type FakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
+import type { ProgramAccess } from '#node/pods/pod-access.ts';
 import type { RunProgram } from '#node/pods/program.ts';
 import type { Preparation, PreparedVolume, Volumes } from '#node/volumes-port.ts';
 import { volumeSnapshotDefinitions } from '#operator/objects/volume-snapshot-definitions.ts';
@@ -118,11 +119,12 @@ export interface AgentScene {
 
 export interface SceneOptions {
   readonly runProgram?: RunProgram;
+  readonly programAccess?: ProgramAccess;
   /** Where VMs of the host API are kept; without it, the host API only reads. */
   readonly hostDir?: string;
 }
 
-export async function startAgentScene(t: TestContext, { runProgram, hostDir }: SceneOptions = {}): Promise<AgentScene> {
+export async function startAgentScene(t: TestContext, options: SceneOptions = {}): Promise<AgentScene> {
   const clock = new FakeClock();
   const api = await startTestApi({ clock });
   await prepare(api);
@@ -186,8 +188,7 @@ export async function startAgentScene(t: TestContext, { runProgram, hostDir }: S
       guestUser: undefined,
       clock,
       log: silentLog,
-      ...(runProgram === undefined ? {} : { runProgram }),
-      ...(hostDir === undefined ? {} : { hostDir }),
+      ...options,
     });
   let agent = await start();
   t.after(async () => {

@@ -37,7 +37,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   },
   controllers: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   node: { sees: ['lib', 'kube', 'client', 'runtime', 'api', 'formats'], why: ABOVE_API },
-  jobs: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
+  transition: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   formats: { sees: ['lib', 'kube', 'api'], why: 'codecs are pure' },
   subresources: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   operator: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },

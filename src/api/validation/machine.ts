@@ -13,9 +13,13 @@ export function checkMachine({ domain }: VmiSpec, path: string, configuration: C
   return checkMachineType(type, `${path}.domain.machine.type`, configuration);
 }
 
+export function isMachineTypeName(text: string): boolean {
+  return MACHINE_TYPE.test(text);
+}
+
 export function checkMachineType(type: string, field: string, configuration: Configuration): FieldError[] {
   const { emulatedMachines } = configuration;
-  if (MACHINE_TYPE.test(type) && matchesAny(emulatedMachines, type)) return [];
+  if (isMachineTypeName(type) && matchesAny(emulatedMachines, type)) return [];
   const allowed = emulatedMachines.join(' ');
   return [invalidValue(field, type, `${field} is not supported: ${type} (allowed values: [${allowed}])`)];
 }

@@ -10,7 +10,7 @@ import { validateVirtualMachine, virtualMachineWarnings } from '#api/validation/
 import type { FieldError } from '#kube/field-error.ts';
 
 const texts = (errors: FieldError[]) => errors.map(({ field, message }) => `${field}: ${message}`);
-const machine = (type: string) => ({ spec: { template: { spec: { domain: { machine: { type } } } } } });
+const machine = (type: string | null) => ({ spec: { template: { spec: { domain: { machine: { type } } } } } });
 const imported = (value: unknown) => ({
   metadata: { annotations: { 'identity.selfsame.io/imported-devices': JSON.stringify(value) } },
 });
@@ -81,6 +81,16 @@ const vms: Record<string, { vm: unknown; old?: unknown; want?: string[] }> = {
     vm: { spec: { ...machine('pc').spec, runStrategy: 'Halted' } },
     old: machine('pc'),
   },
+  'a machine type that is not allowed any more may be cleared': { vm: machine(''), old: machine('pc') },
+  'so does leaving it out': { vm: machine(null), old: machine('pc') },
+  'it may become one that is allowed': { vm: machine('pc-q35-7.2'), old: machine('pc') },
+  'and not another that is not': {
+    vm: machine('pc-i440fx-7.2'),
+    old: machine('pc'),
+    want: [
+      'spec.template.spec.domain.machine.type: Invalid value: "pc-i440fx-7.2": spec.template.spec.domain.machine.type is not supported: pc-i440fx-7.2 (allowed values: [q35* pc-q35*])',
+    ],
+  },
   'what was wrong before excuses nothing else': {
     vm: { spec: { ...machine('pc').spec, runStrategy: 'Never' } },
     old: machine('pc'),
@@ -94,6 +104,13 @@ for (const [name, { vm, old, want = [] }] of Object.entries(vms)) {
     assert.deepEqual(texts(validateVirtualMachine(aVm(vm), context)), want);
   });
 }
+
+test('a machine type of null is none', () => {
+  const vm = aVm();
+  Object.assign(vm.spec.template.spec!.domain, { machine: { type: null } });
+  assert.deepEqual(validateVirtualMachine(vm, { configuration: CONFIGURATION }), []);
+  assert.deepEqual(validateVirtualMachine(vm, { configuration: CONFIGURATION, old: aVm(machine('pc')) }), []);
+});
 
 test('a restore brings back what was imported, though people cannot', () => {
   const context = { configuration: CONFIGURATION, old: aVm() };

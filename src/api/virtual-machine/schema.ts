@@ -53,7 +53,10 @@ export const stateChangeRequest = obj(
   { required: ['action'] },
 );
 
-/** Written by controllers/vm, but for stateChangeRequests, to which subresources/ appends. */
+/**
+ * Written by controllers/vm, but for stateChangeRequests, to which subresources/ appends, and machineTypeRestartRequired,
+ * which is the transition job's.
+ */
 export const vmStatus = obj({
   created: bool({ description: 'Whether there is an instance.' }),
   ready: bool({ description: 'Whether the instance is ready.' }),
@@ -77,6 +80,10 @@ export const vmStatus = obj({
     description: 'The VirtualMachineRestore that changes the machine; it does not start meanwhile.',
   }),
   deleteProtected: bool({ description: 'Whether its label keeps it from being deleted.' }),
+  machineTypeRestartRequired: bool({
+    description:
+      'Whether it still runs on a machine type that is no longer in its spec. Written by the job that changed it.',
+  }),
 });
 
 export type VmSpec = Infer<typeof vmSpec>;

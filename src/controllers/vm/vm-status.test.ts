@@ -102,6 +102,20 @@ test('who holds the VM is told, and a start that is put off for it is none', () 
   assert.equal(told(vmStatusOf(aWorld({ vm }))), ',,Starting');
 });
 
+for (const mark of [true, false, undefined]) {
+  test(`the mark of a machine type transition (${mark}) stays as the job wrote it`, () => {
+    const status = mark === undefined ? {} : { machineTypeRestartRequired: mark };
+    const marks = [undefined, aVmi('Running'), aVmi('Running', { metadata: DELETED })].map((vmi) => {
+      const next = vmStatusOf(aWorld({ vm: aVm({ status }), vmi }));
+      return [next.machineTypeRestartRequired, 'machineTypeRestartRequired' in next];
+    });
+    assert.deepEqual(
+      marks,
+      Array.from({ length: 3 }, () => [mark, mark !== undefined]),
+    );
+  });
+}
+
 const sharers: Record<string, [UuidSharers | undefined, string | undefined]> = {
   'a uuid of its own is nothing to tell': [undefined, undefined],
   'another VM of the same uuid is named': [{ names: ['ns/x'], more: false }, 'VirtualMachine "x"'],

@@ -29,7 +29,14 @@ export function vmStatusOf(world: VmWorld, trouble: Trouble | undefined = troubl
     ...(lock?.kind === 'snapshot' ? { snapshotInProgress: lock.name } : {}),
     ...(lock?.kind === 'restore' ? { restoreInProgress: lock.name } : {}),
     ...protectionStatus(world),
+    ...restartMark(world),
   };
+}
+
+/** The transition job is its only writer: it stays as it is. */
+function restartMark({ vm }: VmWorld): Pick<VmStatus, 'machineTypeRestartRequired'> {
+  const { machineTypeRestartRequired: mark } = vm.status ?? {};
+  return mark === undefined ? {} : { machineTypeRestartRequired: mark };
 }
 
 /** The instance that failed is gone by then: what it said of that is told here until a start succeeds. */

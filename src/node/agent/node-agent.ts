@@ -33,6 +33,7 @@ import { openHostApi } from '#node/host-api/host-api.ts';
 import { HypervisorError, type Domain, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { Migrations } from '#node/migration/migrations.ts';
 import { OwnWrites } from '#node/pods/own-writes.ts';
+import { PodAccess, type ProgramAccess } from '#node/pods/pod-access.ts';
 import { ProgramPods } from '#node/pods/program-pods.ts';
 import type { RunProgram } from '#node/pods/program.ts';
 import { readHostFacts } from '#node/registration/host-facts.ts';
@@ -56,6 +57,8 @@ export interface NodeAgentOptions {
   /** The directory of the node, for VMs of the host API; without one it can only be read. */
   readonly hostDir?: string;
   readonly runProgram?: RunProgram;
+  /** How programs that pods run reach the API; without it they do not. */
+  readonly programAccess?: ProgramAccess;
   /** Without them guests stay where they are. */
   readonly peers?: Peers;
   readonly clock: Clock;
@@ -131,7 +134,9 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     ownVmis: new OwnWrites<VirtualMachineInstance>(),
     events,
   });
-  const programs = new ProgramPods({ ...shared, runProgram: options.runProgram ?? cannotRun, hostIp });
+  const access = options.programAccess && new PodAccess({ ...options.programAccess, client, clock, signal });
+  await access?.clear();
+  const programs = new ProgramPods({ ...shared, runProgram: options.runProgram ?? cannotRun, access, hostIp });
   const keeping = { ...shared, node: name, persistentVolumes, contents, events };
   const keepers = [startVolumeKeeper(keeping), startFillKeeper(keeping), startSnapshotKeeper(keeping)];
   const parts = [registration, domains, programs, ...keepers];

@@ -7,18 +7,22 @@ import { unreachable } from '#lib/invariant.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { decideProgram, type ProgramAction } from '#node/pods/decide-program.ts';
+import { asksApi, type RunProgram } from '#node/pods/program.ts';
 import { OwnWrites } from '#node/pods/own-writes.ts';
+import { wantsToken, type PodAccess } from '#node/pods/pod-access.ts';
 import { podRole } from '#node/pods/pod-role.ts';
-import { podStatus } from '#node/pods/pod-status.ts';
+import { podStatus, waitingView } from '#node/pods/pod-status.ts';
 import { removePod, reportPod } from '#node/pods/pod-writer.ts';
 import { ProgramRun } from '#node/pods/program-run.ts';
-import type { RunProgram } from '#node/pods/program.ts';
+import { programVariables } from '#node/pods/program-variables.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 
 export interface ProgramPodParts {
   readonly client: Client;
   readonly pods: Informer<Pod>;
   readonly runProgram: RunProgram;
+  /** Without it programs have no access to the API, whatever their pods say. */
+  readonly access: PodAccess | undefined;
   readonly hostIp: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -35,6 +39,7 @@ export class ProgramPods {
   readonly #runs = new Map<string, ProgramRun>();
   readonly #own = new OwnWrites<Pod>();
   readonly #leave: (() => void)[];
+  #closing: Promise<unknown> = Promise.resolve();
 
   /** To be made when the informer has synced. */
   constructor(parts: ProgramPodParts) {
@@ -63,20 +68,33 @@ export class ProgramPods {
     return this.#runs.get(pod.metadata.uid);
   }
 
-  idle(): Promise<void> {
-    return this.#queue.idle();
+  async idle(): Promise<void> {
+    await this.#queue.idle();
+    await this.#closing;
   }
 
   async stop(): Promise<void> {
     for (const leave of this.#leave) leave();
     await this.#queue.shutdown();
     for (const uid of [...this.#runs.keys()]) this.#drop(uid);
+    await this.#closing;
   }
 
   /** A pod that is gone at once takes its process with it. */
   #drop(uid: string): void {
     this.#runs.get(uid)?.ask('SIGKILL');
     this.#runs.delete(uid);
+    this.#closing = Promise.all([this.#closing, this.#closeAccess(uid)]);
+  }
+
+  async #closeAccess(uid: string): Promise<void> {
+    const { access, log } = this.#parts;
+    try {
+      await access?.close(uid);
+    } catch (err) {
+      // It is gone when the agent starts the next time; it is worth nothing without its pod.
+      log.warn({ err, uid }, 'Cannot remove the token of a pod');
+    }
   }
 
   async #turn(key: string): Promise<WorkResult> {
@@ -89,7 +107,24 @@ export class ProgramPods {
     for (const action of decideProgram({ pod, run, nowMs: clock.now() })) {
       result = (await this.#act(key, pod, action)) ?? result;
     }
-    return result;
+    return { ...result, ...(await this.#keepAccess(pod, result.afterMs)) };
+  }
+
+  /** What a process may do ends with it; while it runs its token is renewed, which must not keep us from anything else. */
+  async #keepAccess(pod: Stored<Pod>, afterMs = Infinity): Promise<WorkResult> {
+    const { access } = this.#parts;
+    const run = this.run(pod);
+    if (access === undefined || run === undefined) return {};
+    if (run.state.runningSinceMs === undefined) {
+      await this.#closeAccess(pod.metadata.uid);
+      return {};
+    }
+    try {
+      const renewMs = await access.renew(pod);
+      return renewMs === undefined ? {} : { afterMs: Math.min(afterMs, renewMs) };
+    } catch (failed) {
+      return { failed };
+    }
   }
 
   async #act(key: string, pod: Stored<Pod>, action: ProgramAction): Promise<WorkResult | void> {
@@ -113,13 +148,32 @@ export class ProgramPods {
     }
   }
 
-  #start(key: string, pod: Stored<Pod>): void {
-    const { clock, runProgram } = this.#parts;
-    const { args = [], env = [] } = pod.spec.containers[0]!;
+  async #start(key: string, pod: Stored<Pod>): Promise<void> {
+    const { pods, clock, runProgram, signal } = this.#parts;
+    const { args = [] } = pod.spec.containers[0]!;
     const { uid } = pod.metadata;
+    const env = { ...programVariables(pod), ...(await this.#openAccess(pod)) };
+    // While we asked for its token the pod, or all of us, may have gone.
+    if (signal.aborted || pods.get(key)?.metadata.uid !== uid) return this.#closeAccess(uid);
     let run = this.#runs.get(uid);
     if (run === undefined) this.#runs.set(uid, (run = new ProgramRun(clock, () => this.#queue.add(key))));
-    run.start(runProgram, args, Object.fromEntries(env.map(({ name, value = '' }) => [name, value])));
+    run.start(runProgram, args, env);
     this.#queue.add(key);
+  }
+
+  async #openAccess(pod: Stored<Pod>): Promise<Record<string, string>> {
+    const { access, hostIp, clock, signal } = this.#parts;
+    if (access === undefined || !asksApi(pod.spec.containers[0]!) || !wantsToken(pod)) return {};
+    try {
+      return await access.open(pod);
+    } catch (error) {
+      await this.#closeAccess(pod.metadata.uid);
+      // One that ran before has a state that says more.
+      if (this.run(pod) === undefined && !signal.aborted) {
+        const view = waitingView('CreateContainerConfigError', `no token: ${(error as Error).message}`);
+        this.#own.wrote(await reportPod(pod, podStatus(pod, view, { hostIp, nowMs: clock.now() }), this.#parts));
+      }
+      throw error;
+    }
   }
 }

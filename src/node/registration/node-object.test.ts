@@ -1,8 +1,11 @@
+import { MACHINE_TYPES_ANNOTATION } from '#api/machine-types/names.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Capabilities } from '#node/hypervisor/hypervisor.ts';
 import {
+  annotationChanges,
   labelChanges,
+  nodeAnnotations,
   nodeLabels,
   nodeStatus,
   withoutHeartbeat,
@@ -53,6 +56,21 @@ test('labels name every machine type that a guest can have, and its alias', () =
     'machine-type.node.kubevirt.io/pc-i440fx-7.2': 'true',
     'machine-type.node.kubevirt.io/pc-q35-6.2': 'true',
   });
+});
+
+test('an annotation tells aliases, and what will be gone one day', () => {
+  const description = aDescription();
+  const [first, ...others] = description.capabilities.machines;
+  const machines = [...others, { ...first!, deprecated: true }];
+  const annotations = nodeAnnotations({ ...description, capabilities: { ...description.capabilities, machines } });
+  assert.deepEqual(JSON.parse(annotations[MACHINE_TYPES_ANNOTATION]!), [
+    { name: 'pc-i440fx-7.2', alias: 'pc', deprecated: false },
+    { name: 'pc-q35-6.2', deprecated: false },
+    { name: 'pc-q35-7.2', alias: 'q35', deprecated: true },
+  ]);
+  assert.equal(annotationChanges({ theirs: 'x', ...annotations }, annotations), undefined);
+  const outdated = { theirs: 'x', [MACHINE_TYPES_ANNOTATION]: '[]' };
+  assert.deepEqual(annotationChanges(outdated, annotations), annotations);
 });
 
 test('labels of others stay, machine types that are gone go', () => {

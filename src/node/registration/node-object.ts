@@ -1,4 +1,5 @@
 /** The Node as this agent wants it to be. Labels and conditions of others stay. Pure. */
+import { MACHINE_TYPES_ANNOTATION } from '#api/machine-types/names.ts';
 import { MACHINE_TYPE_LABEL_PREFIX, SCHEDULABLE_LABEL } from '#api/names.ts';
 import { setCondition, type Condition } from '#kube/conditions.ts';
 import type { Node, Quantities } from '#kube/core-kinds.ts';
@@ -42,6 +43,23 @@ export function nodeLabels({ name, host, capabilities }: NodeDescription): Recor
     [HYPERVISOR_LABEL]: capabilities.accelerator === 'simulated' ? 'fake' : 'qemu',
     ...Object.fromEntries(types.map((type) => [`${MACHINE_TYPE_LABEL_PREFIX}${type}`, 'true'])),
   };
+}
+
+export function nodeAnnotations({ capabilities }: NodeDescription): Record<string, string> {
+  const types = capabilities.machines
+    .filter(isDefinable)
+    .map(({ name, alias, deprecated }) => ({ name, ...(alias !== undefined && { alias }), deprecated }))
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  return { [MACHINE_TYPES_ANNOTATION]: JSON.stringify(types) };
+}
+
+/** Annotations that are not as they should be; undefined: none. */
+export function annotationChanges(
+  annotations: Readonly<Record<string, string>>,
+  wanted: Readonly<Record<string, string>>,
+): Record<string, string> | undefined {
+  const changes = Object.entries(wanted).filter(([key, value]) => annotations[key] !== value);
+  return changes.length === 0 ? undefined : Object.fromEntries(changes);
 }
 
 /** What is to change in the labels: ours as they should be, machine types that are no more as null. Undefined: nothing. */

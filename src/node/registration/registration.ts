@@ -11,7 +11,9 @@ import type { Stored } from '#kube/meta.ts';
 import { microTimestamp, type Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import {
+  annotationChanges,
   labelChanges,
+  nodeAnnotations,
   nodeLabels,
   nodeStatus,
   withoutHeartbeat,
@@ -83,8 +85,10 @@ async function keepNode({ client, nodes, description, clock, signal }: Registrat
   const { name } = description;
   const node = nodes.get(name) ?? (await getOrCreate(client, description, signal));
   const labels = labelChanges(node.metadata.labels ?? {}, nodeLabels(description));
-  if (labels !== undefined) {
-    await client.patch(NODES, { name }, { type: 'merge', body: { metadata: { labels } } }, { signal });
+  const annotations = annotationChanges(node.metadata.annotations ?? {}, nodeAnnotations(description));
+  if (labels !== undefined || annotations !== undefined) {
+    const body = { metadata: { labels, annotations } };
+    await client.patch(NODES, { name }, { type: 'merge', body }, { signal });
   }
   const old = node.status ?? {};
   const next = nodeStatus(old, description, clock.now());
@@ -100,7 +104,7 @@ function heartbeatAgeMs({ status }: Node, nowMs: number): number {
 
 async function getOrCreate(client: Client, description: NodeDescription, signal: AbortSignal): Promise<Stored<Node>> {
   const { name } = description;
-  const metadata = { name, labels: nodeLabels(description) };
+  const metadata = { name, labels: nodeLabels(description), annotations: nodeAnnotations(description) };
   try {
     return await client.create(NODES, { apiVersion: 'v1', kind: 'Node', metadata }, { signal });
   } catch (error) {

@@ -1,7 +1,14 @@
 /** Our parts as users of the API: one account each, and a cluster role that gives it no more than it needs. */
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { desired, type Desired } from '#operator/desired.ts';
-import { CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, SERVICE_ACCOUNTS, type PolicyRule } from '#operator/kinds.ts';
+import {
+  CLUSTER_ROLE_BINDINGS,
+  CLUSTER_ROLES,
+  ROLE_BINDINGS,
+  ROLES,
+  SERVICE_ACCOUNTS,
+  type PolicyRule,
+} from '#operator/kinds.ts';
 
 const RBAC = 'rbac.authorization.k8s.io';
 
@@ -38,4 +45,18 @@ export function account(name: string, rules: readonly PolicyRule[]): Desired[] {
   const role = roleNameOf(name);
   const subject: Subject = { kind: 'ServiceAccount', name, namespace: SYSTEM_NAMESPACE };
   return [serviceAccount(name), clusterRole(role, rules), clusterRoleBinding(role, subject)];
+}
+
+/** What an account may do in our own namespace alone. */
+export function inSystemNamespace(name: string, rules: readonly PolicyRule[]): Desired[] {
+  const namespace = SYSTEM_NAMESPACE;
+  const subject: Subject = { kind: 'ServiceAccount', name, namespace };
+  return [
+    desired(ROLES, { namespace, name }, { rules }),
+    desired(
+      ROLE_BINDINGS,
+      { namespace, name },
+      { roleRef: { apiGroup: RBAC, kind: 'Role', name }, subjects: [subject] },
+    ),
+  ];
 }

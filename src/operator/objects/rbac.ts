@@ -1,10 +1,12 @@
 /** Who may do what: our own parts, nodes, people. Roles stand before the bindings that refer to them. */
-import { account, clusterRole, clusterRoleBinding, group } from '#operator/objects/accounts.ts';
+import { account, clusterRole, clusterRoleBinding, group, inSystemNamespace } from '#operator/objects/accounts.ts';
+import { TRANSITION_ACCOUNT } from '#api/machine-types/names.ts';
 import type { Desired } from '#operator/desired.ts';
 import { controllerRoles } from '#operator/roles/controllers.ts';
 import { NODE_GROUP, nodeRules } from '#operator/roles/node.ts';
 import { everybodyRules, peopleRules } from '#operator/roles/people.ts';
 import { serviceRoles } from '#operator/roles/services.ts';
+import { transitionRules } from '#operator/roles/transition.ts';
 
 const NODE_ROLE = 'selfsame:node';
 /** KubeVirt's names. */
@@ -12,6 +14,8 @@ const EVERYBODY_ROLE = 'kubevirt.io:default';
 
 export const rbacObjects: readonly Desired[] = [
   ...Object.entries({ ...controllerRoles, ...serviceRoles }).flatMap(([name, rules]) => account(name, rules)),
+  ...account(TRANSITION_ACCOUNT, transitionRules.everywhere),
+  ...inSystemNamespace(TRANSITION_ACCOUNT, transitionRules.inSystemNamespace),
   clusterRole(NODE_ROLE, nodeRules),
   clusterRoleBinding(NODE_ROLE, group(NODE_GROUP)),
   ...Object.entries(peopleRules).map(([role, rules]) =>

@@ -1,0 +1,135 @@
+/**
+ * An OCI image with one layer as a tar archive, without docker: what `podman load`, `ctr images import`, `skopeo copy
+ * oci-archive:…` and, by manifest.json, every `docker load` take. The same contents give the same bytes.
+ */
+import { createHash } from 'node:crypto';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdtemp, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { Readable, Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import { tarHeader, tarPadding, TAR_END, type TarEntry } from './tar-entry.ts';
+
+export interface ImageOptions {
+  /** `selfsame/selfsame:0.1.0`. */
+  readonly reference: string;
+  /** In Go's words: amd64, arm64. */
+  readonly architecture: string;
+  /** The container's: Entrypoint, User, Env, WorkingDir, Labels. */
+  readonly config: Readonly<Record<string, unknown>>;
+  /** Of gzip, 1 to 9. */
+  readonly level?: number;
+}
+
+interface Blob {
+  readonly digest: string;
+  readonly size: number;
+  readonly from: string | Buffer;
+}
+
+const TYPES = {
+  config: 'application/vnd.oci.image.config.v1+json',
+  layer: 'application/vnd.oci.image.layer.v1.tar+gzip',
+  manifest: 'application/vnd.oci.image.manifest.v1+json',
+  index: 'application/vnd.oci.image.index.v1+json',
+} as const;
+
+/** Written whole or not at all. The result is the digest of its manifest, by which registries know it. */
+export async function writeImage(out: string, entries: readonly TarEntry[], options: ImageOptions): Promise<string> {
+  const { reference, architecture, config, level = 6 } = options;
+  const work = await mkdtemp(join(dirname(out), '.image-'));
+  try {
+    const { layer, diffId } = await writeLayer(join(work, 'layer'), entries, level);
+    const created = '1970-01-01T00:00:00Z';
+    const settings = jsonBlob({
+      created,
+      architecture,
+      os: 'linux',
+      config,
+      rootfs: { type: 'layers', diff_ids: [diffId] },
+      history: [{ created, created_by: 'npm run image' }],
+    });
+    const manifest = jsonBlob({
+      schemaVersion: 2,
+      mediaType: TYPES.manifest,
+      config: described(settings, TYPES.config),
+      layers: [described(layer, TYPES.layer)],
+    });
+    const annotations = {
+      'io.containerd.image.name': `docker.io/${reference}`,
+      'org.opencontainers.image.ref.name': reference.slice(reference.lastIndexOf(':') + 1),
+    };
+    const index = {
+      schemaVersion: 2,
+      mediaType: TYPES.index,
+      manifests: [{ ...described(manifest, TYPES.manifest), platform: { architecture, os: 'linux' }, annotations }],
+    };
+    const loadable = [{ Config: pathOf(settings), RepoTags: [reference], Layers: [pathOf(layer)] }];
+    const files = [
+      file('oci-layout', json({ imageLayoutVersion: '1.0.0' })),
+      file('index.json', json(index)),
+      file('manifest.json', json(loadable)),
+      directory('blobs'),
+      directory('blobs/sha256'),
+      ...[settings, manifest, layer].map((blob) => file(pathOf(blob), blob.from)),
+    ];
+    const whole = join(work, 'image');
+    await pipeline(Readable.from(tarChunks(files)), createWriteStream(whole));
+    await rename(whole, out);
+    return manifest.digest;
+  } finally {
+    await rm(work, { recursive: true, force: true });
+  }
+}
+
+async function writeLayer(path: string, entries: readonly TarEntry[], level: number) {
+  const [plain, packed] = [hashing(), hashing()];
+  const zip = createGzip({ level });
+  await pipeline(Readable.from(tarChunks(entries)), plain.pass, zip, packed.pass, createWriteStream(path));
+  const { size } = await stat(path);
+  return { layer: { digest: packed.digest(), size, from: path }, diffId: plain.digest() };
+}
+
+async function* tarChunks(entries: readonly TarEntry[]): AsyncGenerator<Buffer> {
+  for (const entry of entries) {
+    if (entry.type === 'directory') {
+      yield tarHeader(entry, 0);
+      continue;
+    }
+    const { from } = entry;
+    const size = typeof from === 'string' ? (await stat(from)).size : from.length;
+    yield tarHeader(entry, size);
+    let left = size;
+    for await (const chunk of typeof from === 'string' ? createReadStream(from) : [from]) {
+      left -= (chunk as Buffer).length;
+      yield chunk as Buffer;
+    }
+    if (left !== 0) throw new Error(`Cannot store ${entry.name}: its size changed meanwhile`);
+    yield tarPadding(size);
+  }
+  yield TAR_END;
+}
+
+/** Passes everything on, and knows its digest when it has ended. */
+function hashing() {
+  const hash = createHash('sha256');
+  const pass = new Transform({
+    transform(chunk: Buffer, _, done) {
+      hash.update(chunk);
+      done(undefined, chunk);
+    },
+  });
+  return { pass, digest: () => `sha256:${hash.digest('hex')}` };
+}
+
+function jsonBlob(value: unknown): Blob {
+  const from = json(value);
+  return { digest: `sha256:${createHash('sha256').update(from).digest('hex')}`, size: from.length, from };
+}
+
+const json = (value: unknown) => Buffer.from(JSON.stringify(value));
+const pathOf = ({ digest }: Blob) => `blobs/${digest.replace(':', '/')}`;
+const described = ({ digest, size }: Blob, mediaType: string) => ({ mediaType, digest, size });
+const directory = (name: string): TarEntry => ({ type: 'directory', name, mode: 0o755 });
+const file = (name: string, from: string | Buffer): TarEntry => ({ type: 'file', name, mode: 0o644, from });

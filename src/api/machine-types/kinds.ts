@@ -1,0 +1,46 @@
+/** Kubernetes' own kinds that a transition is made of, as far as it looks at them. */
+import type { KubeObject, ResourceType } from '#kube/meta.ts';
+
+export interface ConfigMap extends KubeObject {
+  data?: Record<string, string>;
+}
+
+export const CONFIG_MAPS: ResourceType<ConfigMap> = {
+  group: '',
+  version: 'v1',
+  kind: 'ConfigMap',
+  plural: 'configmaps',
+  namespaced: true,
+};
+
+export interface Job extends KubeObject {
+  spec?: {
+    suspend?: boolean;
+    backoffLimit?: number;
+    template?: { metadata?: KubeObject['metadata']; spec?: Record<string, unknown> };
+    [field: string]: unknown;
+  };
+  status?: {
+    active?: number;
+    succeeded?: number;
+    failed?: number;
+    startTime?: string;
+    completionTime?: string;
+    conditions?: { type: string; status: string; reason?: string; message?: string }[];
+  };
+}
+
+export const JOBS: ResourceType<Job> = {
+  group: 'batch',
+  version: 'v1',
+  kind: 'Job',
+  plural: 'jobs',
+  namespaced: true,
+};
+
+/** The Job whose plan it is. */
+export interface JobReference {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}

@@ -1,0 +1,21 @@
+/** Which machine types a glob of a transition means. */
+import { matchesGlob, parseGlob } from '#api/validation/glob.ts';
+
+/** Of the whole type, or of its dashed form; a malformed glob matches nothing. */
+export function matchesMachineType(glob: string, type: string): boolean {
+  const parsed = parseGlob(glob);
+  if (parsed === undefined || type === '') return false;
+  if (matchesGlob(parsed, type)) return true;
+  const dashed = dashedForm(type);
+  return dashed !== undefined && matchesGlob(parsed, dashed);
+}
+
+/**
+ * `pc-q35-rhel8.2.0` as people write it: `pc-q35-rhel-8.2.0`. Undefined where no word stands before the version. Names
+ * such as q35 are no versions: they have no dot.
+ */
+function dashedForm(type: string): string | undefined {
+  const last = type.lastIndexOf('-') + 1;
+  const parts = /^([A-Za-z]+)([0-9]+\..*)$/.exec(type.slice(last));
+  return parts === null ? undefined : `${type.slice(0, last)}${parts[1]}-${parts[2]}`;
+}

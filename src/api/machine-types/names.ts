@@ -1,0 +1,14 @@
+/** The words by which virtctl, the Job that changes machine types, and the operator know each other. */
+
+/** The service account of the Job, in SYSTEM_NAMESPACE. */
+export const TRANSITION_ACCOUNT = 'convert-machine-type';
+/** On Jobs: TRANSITION_LABEL_OF_JOBS. On their ConfigMaps: the uid of the Job. */
+export const TRANSITION_LABEL = 'selfsame.io/machine-types';
+export const TRANSITION_LABEL_OF_JOBS = 'transition';
+/** The command of our program that the Job runs. */
+export const TRANSITION_COMMAND = 'update-machine-types';
+export const TRANSITION_CONTAINER = 'machine-types';
+/** The generateName of Jobs. */
+export const JOB_PREFIX = 'convert-machine-type-';
+/** On Nodes: the machine types that the node can run, with alias and whether they are deprecated, as JSON. */
+export const MACHINE_TYPES_ANNOTATION = 'selfsame.io/machine-types';

@@ -1,0 +1,163 @@
+/**
+ * What a transition is asked to do: virtctl writes it into the environment of the Job's container, and the Job reads it
+ * from there. Whatever is wrong is told in terms of the option, so that each side can name its own word for it.
+ */
+import { parseGlob } from '#api/validation/glob.ts';
+import { isMachineTypeName } from '#api/validation/machine.ts';
+import { parseLabelSelector } from '#kube/label-selector.ts';
+import { nameErrors } from '#kube/names.ts';
+
+export interface TransitionOptions {
+  /** Of the machine types that are to go. */
+  readonly glob: string;
+  /** Absent: all. */
+  readonly namespace?: string;
+  /** On the labels of the VM. */
+  readonly labelSelector?: string;
+  /** Restart those that run, instead of marking them. */
+  readonly restartNow: boolean;
+  /** Of the one VM that is meant. */
+  readonly name?: string;
+  readonly state?: 'running' | 'stopped';
+  /** Absent: the type is cleared, and the VM gets the default when it starts. */
+  readonly target?: string;
+  /** At the same time. */
+  readonly maxRestarts: number;
+  /** More than these end the job; Infinity: no limit. */
+  readonly maxFailures: number;
+}
+
+export const DEFAULT_MAX_RESTARTS = 10;
+/** A job restarts this many at the same time, whatever it is asked: each is a write and a watch of its own. */
+export const MOST_RESTARTS = 1000;
+const MAX_GLOB = 256;
+const MAX_SELECTOR = 4096;
+
+export interface OptionFault {
+  readonly option: keyof TransitionOptions;
+  /** Follows the name of the option and a colon. */
+  readonly fault: string;
+}
+
+/** In the order in which they stand in the container. */
+export const ENV_OF_OPTIONS = {
+  glob: 'JOB_GLOB',
+  namespace: 'JOB_NAMESPACE',
+  labelSelector: 'JOB_LABEL_SELECTOR',
+  restartNow: 'JOB_RESTART_NOW',
+  name: 'JOB_NAME_OF_VM',
+  state: 'JOB_STATE',
+  target: 'JOB_TARGET',
+  maxRestarts: 'JOB_MAX_RESTARTS',
+  maxFailures: 'JOB_MAX_FAILURES',
+} as const satisfies Record<keyof TransitionOptions, string>;
+
+export interface EnvVariable {
+  readonly name: string;
+  readonly value: string;
+}
+
+/** What is not asked for is left out. */
+export function optionsToEnv(options: TransitionOptions): EnvVariable[] {
+  return (Object.keys(ENV_OF_OPTIONS) as (keyof TransitionOptions)[]).flatMap((option) => {
+    const value = options[option];
+    if (value === undefined || value === Infinity) return [];
+    return [{ name: ENV_OF_OPTIONS[option], value: String(value) }];
+  });
+}
+
+/** An empty variable is an absent one. Each fault begins with the name of its variable. */
+export function optionsFromEnv(
+  env: Readonly<Record<string, string | undefined>>,
+): { options: TransitionOptions } | { faults: string[] } {
+  const { options, faults } = parseOptions((option) => env[ENV_OF_OPTIONS[option]]);
+  if (faults.length === 0) return { options };
+  return { faults: faults.map(({ option, fault }) => `${ENV_OF_OPTIONS[option]}: ${fault}`) };
+}
+
+/** Options as texts, as a person or an environment gives them; absent and empty are the same. */
+export function parseOptions(textOf: (option: keyof TransitionOptions) => string | undefined): {
+  readonly options: TransitionOptions;
+  readonly faults: readonly OptionFault[];
+} {
+  const faults: OptionFault[] = [];
+  const read = <T>(option: keyof TransitionOptions, otherwise: T, parse: (text: string) => Parsed<T>): T => {
+    const text = textOf(option);
+    if (!text) return otherwise;
+    const parsed = parse(text);
+    if ('value' in parsed) return parsed.value;
+    faults.push({ option, fault: parsed.fault });
+    return otherwise;
+  };
+  const options: TransitionOptions = {
+    glob: textOf('glob') ?? '',
+    ...optional('namespace', textOf('namespace')),
+    ...optional('labelSelector', textOf('labelSelector')),
+    restartNow: read('restartNow', false, parseBool),
+    ...optional('name', textOf('name')),
+    ...optional('state', read<TransitionOptions['state']>('state', undefined, parseState)),
+    ...optional('target', textOf('target')),
+    maxRestarts: read('maxRestarts', DEFAULT_MAX_RESTARTS, parseCount),
+    maxFailures: read('maxFailures', Infinity, parseCount),
+  };
+  return { options, faults: [...optionFaults(options), ...faults] };
+}
+
+type Parsed<T> = { readonly value: T } | { readonly fault: string };
+
+function optional<K extends string, T>(key: K, value: T | undefined): { [key in K]?: T } {
+  return (value === undefined || value === '' ? {} : { [key]: value }) as { [key in K]?: T };
+}
+
+/** As Go's strconv.ParseBool, and no other spelling. */
+const TRUE: ReadonlySet<string> = new Set(['1', 't', 'T', 'TRUE', 'true', 'True']);
+const FALSE: ReadonlySet<string> = new Set(['0', 'f', 'F', 'FALSE', 'false', 'False']);
+
+function parseBool(text: string): Parsed<boolean> {
+  if (TRUE.has(text)) return { value: true };
+  return FALSE.has(text) ? { value: false } : { fault: `${JSON.stringify(text)} is not a boolean` };
+}
+
+function parseState(text: string): Parsed<TransitionOptions['state']> {
+  if (text === 'running' || text === 'stopped') return { value: text };
+  return { fault: `${JSON.stringify(text)} is neither "running" nor "stopped"` };
+}
+
+function parseCount(text: string): Parsed<number> {
+  return /^[0-9]{1,9}$/.test(text) ? { value: Number(text) } : { fault: `${JSON.stringify(text)} is not a count` };
+}
+
+/** What is wrong with options that have their types. Whether the target is allowed is the KubeVirt object's to say. */
+export function optionFaults(options: TransitionOptions): OptionFault[] {
+  const { glob, namespace, labelSelector, name, target, maxRestarts, maxFailures } = options;
+  const faults: OptionFault[] = [];
+  const add = (option: keyof TransitionOptions, ...texts: string[]) => {
+    for (const fault of texts) faults.push({ option, fault });
+  };
+  if (glob === '') add('glob', 'no machine type was specified');
+  else if (glob.length > MAX_GLOB) add('glob', `must be no more than ${MAX_GLOB} characters`);
+  else if (parseGlob(glob) === undefined) add('glob', `${JSON.stringify(glob)}: syntax error in pattern`);
+  if (namespace !== undefined) add('namespace', ...quoted(namespace, nameErrors('label', namespace)));
+  if (labelSelector !== undefined) add('labelSelector', ...selectorFaults(labelSelector));
+  if (name !== undefined) add('name', ...quoted(name, nameErrors('subdomain', name)));
+  if (target !== undefined && !isMachineTypeName(target)) add('target', ...quoted(target, ['is not a machine type']));
+  if (!(Number.isInteger(maxRestarts) && maxRestarts >= 1 && maxRestarts <= MOST_RESTARTS)) {
+    add('maxRestarts', `must be between 1 and ${MOST_RESTARTS}`);
+  }
+  if (!(maxFailures === Infinity || (Number.isInteger(maxFailures) && maxFailures >= 0))) {
+    add('maxFailures', 'must be 0 or more');
+  }
+  return faults;
+}
+
+const quoted = (text: string, errors: readonly string[]) => errors.map((error) => `${JSON.stringify(text)} ${error}`);
+
+function selectorFaults(text: string): string[] {
+  if (text.length > MAX_SELECTOR) return [`must be no more than ${MAX_SELECTOR} characters`];
+  try {
+    parseLabelSelector(text);
+    return [];
+  } catch (error) {
+    return [error instanceof Error ? error.message : String(error)];
+  }
+}

@@ -1,0 +1,199 @@
+/**
+ * The plan of a Job and what has come of it, in ConfigMaps that the Job owns: `<job>-plan-<n>`, written once and before
+ * anything else, and `<job>-progress-<n>`, written over again. A plan counts when all of its parts are there.
+ */
+import { JOBS, CONFIG_MAPS, type ConfigMap, type JobReference } from '#api/machine-types/kinds.ts';
+import { TRANSITION_LABEL } from '#api/machine-types/names.ts';
+import { apiVersionOf, isRecord } from '#kube/meta.ts';
+
+export const PLAN_ACTS = ['clear', 'set', 'mark'] as const;
+export type PlanAct = (typeof PLAN_ACTS)[number];
+
+export interface PlanEntry {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  /** Of the instance that ran when the plan was made. */
+  readonly vmiUid?: string;
+  readonly act: PlanAct;
+  /** As in Selection. */
+  readonly from: string;
+  readonly to?: string;
+}
+
+export const ENTRY_STATES = [
+  'pending', // Nothing is done yet.
+  'updated', // The spec is as it is to be; the guest still runs as before.
+  'restartRequired', // So is the mark on the VM.
+  'restarting', // The restart has been asked for, or is about to be.
+  'done',
+  'failed',
+  'skipped',
+] as const;
+export type EntryState = (typeof ENTRY_STATES)[number];
+
+export interface EntryNote {
+  readonly state: EntryState;
+  readonly reason?: string;
+  /** Since when; RFC 3339. */
+  readonly at?: string;
+  /** Of the instance that has to go, where it is another than the entry's: it began before the VM was changed. */
+  readonly vmiUid?: string;
+}
+
+/** Entries of one ConfigMap, of a plan and of its progress alike. */
+export const ENTRIES_PER_CHUNK = 400;
+const MAX_CHUNK_BYTES = 256 * 2 ** 10;
+/** 400 notes of that length stay below MAX_CHUNK_BYTES, whatever their characters. */
+const MAX_REASON = 140;
+
+/** In the order in which they are to be written. There is always one: an empty plan is a plan, too. */
+export function planConfigMaps(job: JobReference, entries: readonly PlanEntry[]): ConfigMap[] {
+  const chunks = chunked(entries.map((entry) => JSON.stringify(entry)));
+  const total = String(chunks.length);
+  return chunks.map((chunk, at) => configMap(job, planName(job, at), { plan: `[${chunk.join(',')}]`, total }));
+}
+
+function chunked(texts: readonly string[]): string[][] {
+  const chunks: string[][] = [[]];
+  let bytes = 0;
+  for (const text of texts) {
+    const size = Buffer.byteLength(text) + 1;
+    const last = chunks.at(-1)!;
+    if (last.length < ENTRIES_PER_CHUNK && bytes + size < MAX_CHUNK_BYTES) {
+      last.push(text);
+      bytes += size;
+    } else {
+      chunks.push([text]);
+      bytes = size;
+    }
+  }
+  return chunks;
+}
+
+/** Whether all parts of the plan are among them. */
+export function planComplete(job: JobReference, configMaps: readonly ConfigMap[]): boolean {
+  return partsOf(job, configMaps) !== undefined;
+}
+
+/** Undefined where a part is missing: then nothing has been done yet, and a new plan may be made. Throws for one that is none. */
+export function readPlan(job: JobReference, configMaps: readonly ConfigMap[]): PlanEntry[] | undefined {
+  return partsOf(job, configMaps)?.flatMap((part) => parsed(job, part, 'plan', isEntries));
+}
+
+function partsOf(job: JobReference, configMaps: readonly ConfigMap[]): ConfigMap[] | undefined {
+  const own = ownByName(job, configMaps);
+  const total = Number(own.get(planName(job, 0))?.data?.total);
+  if (!Number.isSafeInteger(total) || total < 1 || total > own.size) return undefined;
+  const parts = Array.from({ length: total }, (_, at) => own.get(planName(job, at)));
+  return parts.every((part) => part !== undefined && part.data?.total === String(total))
+    ? (parts as ConfigMap[])
+    : undefined;
+}
+
+/** Where the note of the entry with that index stands. */
+export const chunkOf = (index: number): number => Math.floor(index / ENTRIES_PER_CHUNK);
+
+/** `notes` by the index of their entry: all that the plan has, of which those of the chunk are written. */
+export function progressConfigMap(
+  job: JobReference,
+  chunk: number,
+  notes: { get(index: number): EntryNote | undefined },
+): ConfigMap {
+  const written: Record<string, EntryNote> = {};
+  for (let index = chunk * ENTRIES_PER_CHUNK; index < (chunk + 1) * ENTRIES_PER_CHUNK; index++) {
+    const note = notes.get(index);
+    if (note !== undefined) written[index] = bounded(note);
+  }
+  return configMap(job, progressName(job, chunk), { notes: JSON.stringify(written) });
+}
+
+function bounded(note: EntryNote): EntryNote {
+  if (note.reason === undefined) return note;
+  // Control characters would be six times as long in JSON.
+  const reason = note.reason.replace(/\p{Cc}+/gu, ' ').toWellFormed();
+  return {
+    ...note,
+    reason: reason.length <= MAX_REASON ? reason : `${reason.slice(0, MAX_REASON - 1).toWellFormed()}…`,
+  };
+}
+
+/** All notes that have been written, by the index of their entry. Throws for what is none. */
+export function readProgress(job: JobReference, configMaps: readonly ConfigMap[]): Map<number, EntryNote> {
+  const notes = new Map<number, EntryNote>();
+  const prefix = `${job.name}-progress-`;
+  for (const [name, part] of ownByName(job, configMaps)) {
+    if (!name.startsWith(prefix)) continue;
+    for (const [index, note] of Object.entries(parsed(job, part, 'notes', isNotes))) notes.set(Number(index), note);
+  }
+  return notes;
+}
+
+export const planName = ({ name }: Pick<JobReference, 'name'>, chunk: number) => `${name}-plan-${chunk}`;
+export const progressName = ({ name }: Pick<JobReference, 'name'>, chunk: number) => `${name}-progress-${chunk}`;
+
+/** Those of another Job that had the name do not count. */
+function ownByName(job: JobReference, configMaps: readonly ConfigMap[]): Map<string, ConfigMap> {
+  const own = configMaps.filter(({ metadata }) => metadata.labels?.[TRANSITION_LABEL] === job.uid);
+  return new Map(own.map((one) => [one.metadata.name ?? '', one]));
+}
+
+function configMap(job: JobReference, name: string, data: Record<string, string>): ConfigMap {
+  const owner = { apiVersion: apiVersionOf(JOBS), kind: JOBS.kind, name: job.name, uid: job.uid, controller: true };
+  return {
+    apiVersion: apiVersionOf(CONFIG_MAPS),
+    kind: CONFIG_MAPS.kind,
+    metadata: {
+      name,
+      namespace: job.namespace,
+      labels: { [TRANSITION_LABEL]: job.uid },
+      ownerReferences: [owner],
+    },
+    data,
+  };
+}
+
+function parsed<T>(
+  job: JobReference,
+  { metadata, data }: ConfigMap,
+  key: 'plan' | 'notes',
+  is: (value: unknown) => value is T,
+): T {
+  let value: unknown;
+  try {
+    value = JSON.parse(data?.[key] ?? '');
+  } catch {
+    value = undefined;
+  }
+  if (is(value)) return value;
+  throw new Error(
+    `Cannot read the plan of job ${job.name}: data.${key} of ConfigMap ${metadata.name ?? ''} is not what the job wrote`,
+  );
+}
+
+function isEntries(value: unknown): value is PlanEntry[] {
+  return Array.isArray(value) && value.every(isEntry);
+}
+
+function isEntry(value: unknown): value is PlanEntry {
+  if (!isRecord(value)) return false;
+  const { namespace, name, uid, vmiUid, act, from, to } = value;
+  return (
+    [namespace, name, uid, from].every((text) => typeof text === 'string') &&
+    [vmiUid, to].every((text) => text === undefined || typeof text === 'string') &&
+    (PLAN_ACTS as readonly unknown[]).includes(act)
+  );
+}
+
+function isNotes(value: unknown): value is Record<string, EntryNote> {
+  return isRecord(value) && Object.entries(value).every(([index, note]) => /^[0-9]{1,9}$/.test(index) && isNote(note));
+}
+
+function isNote(value: unknown): value is EntryNote {
+  if (!isRecord(value)) return false;
+  const { state, reason, at, vmiUid } = value;
+  return (
+    (ENTRY_STATES as readonly unknown[]).includes(state) &&
+    [reason, at, vmiUid].every((text) => text === undefined || typeof text === 'string')
+  );
+}

@@ -1,0 +1,38 @@
+/** virtctl update machine-types list */
+import { defineCommand } from '#cli/command.ts';
+import { followAll, readJob, readJobs, readTransition, type Transition } from '#cli/machine-types/read-transitions.ts';
+import { transitionsAsValue, transitionsText } from '#cli/machine-types/transition-table.ts';
+import { formatValue, outputFlag, outputFormat } from '#cli/output-format.ts';
+
+export const updateMachineTypesList = defineCommand({
+  name: 'list',
+  usage: '[JOB]',
+  summary: 'List the jobs that update machine types, and the state of every virtual machine in them.',
+  details: [
+    'States: pending (nothing is done yet), updated (the spec is changed, the guest still runs as before), restart required',
+    '(so is the mark in the status of the virtual machine), restarting, done, skipped, failed. REASON says why.',
+  ].join('\n'),
+  example: [
+    '  # All jobs:',
+    '  virtctl update machine-types list',
+    '',
+    '  # One job, for a program:',
+    '  virtctl update machine-types list convert-machine-type-x7k2p -o json',
+  ].join('\n'),
+  flags: { output: outputFlag },
+  args: [0, 1],
+  async run({ args: [name], flags, connect, print, terminal, clock }) {
+    const format = outputFormat(flags.output);
+    const api = await connect();
+    const say = (line: string) => void terminal.stderr.write(`${line}\n`);
+    const transitions: Transition[] = [];
+    for (const job of name === undefined ? await readJobs(api, say) : [await readJob(api, name)]) {
+      transitions.push(await readTransition(api, job, say));
+    }
+    const followed = await followAll(api, transitions, say);
+    const listed = transitions.map((transition, i) => ({ transition, followed: followed[i] ?? [] }));
+    print(
+      format === undefined ? transitionsText(listed, clock.now()) : formatValue(transitionsAsValue(listed), format),
+    );
+  },
+});

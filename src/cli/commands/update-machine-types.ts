@@ -1,0 +1,89 @@
+/** virtctl update machine-types, and what belongs to it */
+import { JOBS, type Job } from '#api/machine-types/kinds.ts';
+import { SYSTEM_NAMESPACE } from '#api/names.ts';
+import { defineCommand } from '#cli/command.ts';
+import { updateMachineTypesDelete } from '#cli/commands/update-machine-types-delete.ts';
+import { updateMachineTypesList } from '#cli/commands/update-machine-types-list.ts';
+import { updateMachineTypesSupported } from '#cli/commands/update-machine-types-supported.ts';
+import { CommandError, switchFlag } from '#cli/flags.ts';
+import { checkOptions } from '#cli/machine-types/check-options.ts';
+import { previewOf, previewText } from '#cli/machine-types/plan-preview.ts';
+import { readFleet, readRecords } from '#cli/machine-types/read-fleet.ts';
+import { selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
+import { createdText, transitionJob } from '#cli/machine-types/transition-job.ts';
+import { waitForTransition } from '#cli/machine-types/wait-for-transition.ts';
+import { messageOf } from '#cli/message-of.ts';
+import { formatValue, outputFlag, outputFormat } from '#cli/output-format.ts';
+import { readConfiguration } from '#cli/vm-objects.ts';
+import { collectionPath } from '#client/resource-path.ts';
+import type { Stored } from '#kube/meta.ts';
+
+const make = defineCommand({
+  name: 'machine-types',
+  usage: '[GLOB]',
+  summary: 'Move virtual machines away from machine types that match a glob.',
+  details: [
+    'A job clears the machine type of each, or sets --target-machine-type. One that does not run has the new type at its',
+    'next start. One that runs is marked (status.machineTypeRestartRequired) and the job waits until somebody has stopped or',
+    'restarted it; with --restart-now the job restarts it. An alias such as q35 is judged by what the guest runs on. A glob',
+    'is matched against pc-q35-rhel8.2.0 and pc-q35-rhel-8.2.0 alike. Without --namespace all namespaces are meant.',
+    '',
+    'Available Commands:',
+    ...[updateMachineTypesDelete, updateMachineTypesList, updateMachineTypesSupported].map(
+      ({ name, summary }) => `  ${name.padEnd(9)}   ${summary}`,
+    ),
+  ].join('\n'),
+  example: [
+    '  # What would happen, and what would the guests see of it?',
+    "  virtctl update machine-types '*rhel8.*' --dry-run",
+    '',
+    '  # Change the virtual machines of one namespace; restarts are left to people:',
+    "  virtctl update machine-types '*rhel8.*' --namespace shop",
+    '',
+    '  # Restart those that run, five at a time, and watch:',
+    "  virtctl update machine-types '*rhel8.*' --restart-now --max-restarts 5 --wait",
+  ].join('\n'),
+  flags: {
+    ...selectionFlags,
+    dryRun: switchFlag({ name: 'dry-run', help: 'Print the plan, and what guests would see of it; make nothing.' }),
+    wait: switchFlag({ name: 'wait', help: 'Wait until the job has ended, and show how far it is.' }),
+    output: { ...outputFlag, help: 'With --dry-run: output format, json or yaml; a table without it.' },
+  },
+  args: [0, 1],
+  async run({ args, flags, namespace, connect, print, terminal, clock }) {
+    const options = transitionOptions({ args, flags, namespace });
+    const format = outputFormat(flags.output);
+    if (format !== undefined && !flags.dryRun) throw new CommandError('--output has no meaning without --dry-run');
+    const api = await connect();
+    const say = (line: string) => void terminal.stderr.write(`${line}\n`);
+    const configuration = await readConfiguration(api, say);
+    await checkOptions(api, options, configuration, say);
+    if (flags.dryRun) {
+      const query = { namespace, labelSelector: options.labelSelector, say };
+      const { vms, vmis } = await readFleet(api, query);
+      const records = await readRecords(api, vms, query);
+      const rows = vms.flatMap((vm) => {
+        const { uid } = vm.metadata;
+        return previewOf({ vm, vmi: vmis.get(uid), record: records.get(uid) }, options, configuration) ?? [];
+      });
+      print(format === undefined ? previewText(rows, options.glob) : formatValue(rows, format));
+      return;
+    }
+    let job: Stored<Job>;
+    try {
+      job = (await api.post(collectionPath(JOBS, SYSTEM_NAMESPACE), transitionJob(options))) as Stored<Job>;
+    } catch (cause) {
+      throw new CommandError(`Error creating job: ${messageOf(cause)}`, { cause });
+    }
+    print(createdText(job.metadata.name));
+    const { maxFailures } = options;
+    if (flags.wait)
+      await waitForTransition(api, job.metadata.name, { maxFailures, clock, stderr: terminal.stderr, print });
+  },
+});
+
+/** A command that has others below it: words that name none of them are its own. */
+export const updateMachineTypes = {
+  ...make,
+  commands: [updateMachineTypesDelete, updateMachineTypesList, updateMachineTypesSupported],
+};

@@ -1,0 +1,9 @@
+/** virtctl update ...: changes that concern many virtual machines. */
+import type { CommandGroup } from '#cli/command.ts';
+import { updateMachineTypes } from '#cli/commands/update-machine-types.ts';
+
+export const update: CommandGroup = {
+  name: 'update',
+  summary: 'Change many virtual machines at once.',
+  commands: [updateMachineTypes],
+};

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { aVm, aVmi } from '#api/machine-types/transition.fixture.ts';
+import { offeredTypes, supportedText, supportedTypes, usedType } from '#cli/machine-types/supported-types.ts';
+
+type Told = { name: string; alias?: string; deprecated?: boolean };
+
+function aNode(name: string, labelled: readonly string[], told?: readonly Told[] | string) {
+  const labels = Object.fromEntries(labelled.map((type) => [`machine-type.node.kubevirt.io/${type}`, 'true']));
+  const text = typeof told === 'string' ? told : JSON.stringify(told);
+  const annotations: Record<string, string> = told === undefined ? {} : { 'selfsame.io/machine-types': text };
+  return { metadata: { name, labels, annotations } };
+}
+
+const NEW = [
+  { name: 'pc-q35-10.0', alias: 'q35' },
+  { name: 'pc-q35-6.2', deprecated: true },
+];
+
+test('types are told with alias and deprecation, in the order of their versions', () => {
+  assert.deepEqual(offeredTypes([aNode('a', ['pc-q35-10.0', 'q35', 'pc-q35-6.2'], NEW), aNode('b', ['pc-q35-6.2'])]), [
+    { name: 'pc-q35-6.2', aliases: [], deprecated: true, nodes: ['a', 'b'] },
+    { name: 'pc-q35-10.0', aliases: ['q35'], deprecated: false, nodes: ['a'] },
+  ]);
+});
+
+const labelsAlone: Record<string, Told[] | string | undefined> = {
+  'no annotation': undefined,
+  'one that is no JSON': '{',
+  'one that is no list': '{}',
+  'one of other things': '[1, null, {"alias": "q35"}]',
+};
+for (const [title, told] of Object.entries(labelsAlone)) {
+  test(`labels alone count where there is ${title}`, () => {
+    assert.deepEqual(offeredTypes([aNode('a', ['q35'], told)]), [
+      { name: 'q35', aliases: [], deprecated: undefined, nodes: ['a'] },
+    ]);
+  });
+}
+
+test('a type that the scheduler would not find is not offered', () => {
+  assert.deepEqual(offeredTypes([aNode('a', [], NEW)]), []);
+});
+
+const used: Record<string, { got: ReturnType<typeof usedType>; want: [type: string, running: boolean] }> = {
+  'what the guest runs on': {
+    got: usedType(aVm({ type: 'q35' }), aVmi({ type: 'q35', runs: 'pc-q35-6.2' }), 'q35'),
+    want: ['pc-q35-6.2', true],
+  },
+  'what the spec says, of one whose guest has ended': {
+    got: usedType(aVm({ type: 'q35' }), aVmi({ type: 'q35', runs: 'pc-q35-6.2', phase: 'Succeeded' }), 'pc'),
+    want: ['q35', false],
+  },
+  'the default, of one that names none': { got: usedType(aVm({ type: null }), undefined, 'q35'), want: ['q35', false] },
+};
+for (const [title, { got, want }] of Object.entries(used)) {
+  test(`a VM has ${title}`, () => assert.deepEqual([got.type, got.running], want));
+}
+
+test('VMs are counted for their types, by alias too; the others are named', () => {
+  const offered = offeredTypes([aNode('a', ['pc-q35-10.0', 'q35', 'pc-q35-6.2'], NEW)]);
+  const vm = (name: string, type: string) => ({ namespace: 'ns', name, type, running: false });
+  const all = [vm('b', 'q35'), vm('a', 'pc-q35-10.0'), vm('d', 'pc-q35-rhel8.2.0'), vm('c', 'pc-q35-2.0')];
+  assert.equal(
+    supportedText(supportedTypes(offered, all)),
+    `MACHINE TYPE   ALIAS   DEPRECATED   NODES   VMS
+pc-q35-6.2     -       yes          1       0
+pc-q35-10.0    q35     no           1       2
+
+2 VMs have machine types that no node offers:
+NAMESPACE   NAME   MACHINE TYPE       RUNNING
+ns          c      pc-q35-2.0         no
+ns          d      pc-q35-rhel8.2.0   no`,
+  );
+});
+
+test('says so where there is nothing to tell', () => {
+  const text = supportedText(supportedTypes([], []));
+  assert.equal(text, 'No node offers any machine type.\n\nEvery VM has a machine type that a node offers.');
+});

@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { TransitionOptions } from '#api/machine-types/options.ts';
+import { parseArgs, textFlag } from '#cli/flags.ts';
+import { selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
+
+const table = { ...selectionFlags, namespace: textFlag({ name: 'namespace', help: '' }, 'string') };
+
+function asked(...argv: string[]): TransitionOptions {
+  const { args, flags } = parseArgs(table, argv);
+  return transitionOptions({ args, flags, namespace: flags.namespace });
+}
+
+const plain = { glob: '*rhel8.*', restartNow: false, maxRestarts: 10, maxFailures: Infinity };
+const understood: Record<string, { argv: string[]; want: TransitionOptions }> = {
+  'a glob as the argument': { argv: ['*rhel8.*'], want: plain },
+  'a glob as a flag': { argv: ['--which-matches-glob', '*rhel8.*'], want: plain },
+  'the same glob twice': { argv: ['*rhel8.*', '--which-matches-glob=*rhel8.*'], want: plain },
+  'one namespace': { argv: ['*rhel8.*', '--namespace', 'shop'], want: { ...plain, namespace: 'shop' } },
+  'a selector of sets': {
+    argv: ['*rhel8.*', '--label-selector', 'tier in (db,web)'],
+    want: { ...plain, labelSelector: 'tier in (db,web)' },
+  },
+  'a selector of an empty value': {
+    argv: ['*rhel8.*', '--label-selector=k='],
+    want: { ...plain, labelSelector: 'k=' },
+  },
+  restarts: { argv: ['*rhel8.*', '--restart-now'], want: { ...plain, restartNow: true } },
+  'restarts by their other name': { argv: ['*rhel8.*', '--restart-required'], want: { ...plain, restartNow: true } },
+  'one that is not to restart': { argv: ['*rhel8.*', '--restart-now=false'], want: plain },
+  'one VM': { argv: ['*rhel8.*', '--name', 'db'], want: { ...plain, name: 'db' } },
+  'those that run': { argv: ['*rhel8.*', '--running'], want: { ...plain, state: 'running' } },
+  'those that do not': { argv: ['*rhel8.*', '--stopped'], want: { ...plain, state: 'stopped' } },
+  'a target': {
+    argv: ['*rhel8.*', '--target-machine-type', 'pc-q35-7.2'],
+    want: { ...plain, target: 'pc-q35-7.2' },
+  },
+  limits: {
+    argv: ['*rhel8.*', '--max-restarts', '3', '--max-failures=0'],
+    want: { ...plain, maxRestarts: 3, maxFailures: 0 },
+  },
+};
+for (const [title, { argv, want }] of Object.entries(understood)) {
+  test(`understands ${title}`, () => assert.deepEqual(asked(...argv), want));
+}
+
+const refused: Record<string, { argv: string[]; message: RegExp }> = {
+  'no glob': { argv: [], message: /^--which-matches-glob: no machine type was specified$/ },
+  'two globs': { argv: ['a', '--which-matches-glob', 'b'], message: /^two globs are given, "a" and / },
+  'a malformed glob': { argv: ['[--'], message: /^--which-matches-glob: "\[--": syntax error in pattern$/ },
+  'a malformed namespace': { argv: ['x', '--namespace', 'bad namespace'], message: /^--namespace: "bad namespace" / },
+  'a malformed selector': { argv: ['x', '--label-selector', 'a in ('], message: /^--label-selector: unable to parse/ },
+  'a malformed name': { argv: ['x', '--name', 'No!'], message: /^--name: "No!" / },
+  'a malformed target': { argv: ['x', '--target-machine-type', 'a b'], message: /^--target-machine-type: "a b" / },
+  'restarts that are no boolean': {
+    argv: ['x', '--restart-now=not_a_boolean'],
+    message: /^invalid argument "not_a_boolean" for "--restart-now" flag/,
+  },
+  'running and stopped': { argv: ['x', '--running', '--stopped'], message: /exclude each other/ },
+  'no restart at a time': { argv: ['x', '--max-restarts', '0'], message: /^--max-restarts: must be between 1 / },
+  'less than no failure': { argv: ['x', '--max-failures=-1'], message: /^--max-failures: must be 0 or more$/ },
+  'all that is wrong at once': { argv: ['[', '--name', 'No!'], message: /^--which-matches-glob: .*\n--name: / },
+};
+for (const [title, { argv, message }] of Object.entries(refused)) {
+  test(`refuses ${title}`, () => assert.throws(() => asked(...argv), { name: 'CommandError', message }));
+}

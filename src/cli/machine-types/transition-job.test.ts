@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Job } from '#api/machine-types/kinds.ts';
+import { optionsFromEnv, type TransitionOptions } from '#api/machine-types/options.ts';
+import { createdText, transitionJob } from '#cli/machine-types/transition-job.ts';
+
+const options: TransitionOptions = {
+  glob: '*8.*',
+  namespace: 'shop',
+  restartNow: true,
+  maxRestarts: 2,
+  maxFailures: 1,
+};
+
+interface Pod {
+  readonly containers: readonly {
+    readonly args: readonly string[];
+    readonly image: string;
+    readonly env: readonly { readonly name: string; readonly value: string }[];
+  }[];
+}
+const podOf = ({ spec }: Job) => spec?.template?.spec as unknown as Pod;
+
+test('the job runs our program under its own account, on a node of ours, until it succeeds', () => {
+  const job = transitionJob(options);
+  const { metadata } = job;
+  const labels = { 'selfsame.io/machine-types': 'transition' };
+  assert.deepEqual(metadata, { generateName: 'convert-machine-type-', namespace: 'selfsame-system', labels });
+  const { containers, ...pod } = podOf(job);
+  assert.deepEqual(pod, {
+    restartPolicy: 'OnFailure',
+    serviceAccountName: 'convert-machine-type',
+    nodeSelector: { 'kubevirt.io/schedulable': 'true' },
+  });
+  assert.deepEqual(
+    containers.map(({ args, image }) => [image, ...args]),
+    [['selfsame/selfsame', 'update-machine-types']],
+  );
+});
+
+test('the program reads back what was asked for', () => {
+  const [container] = podOf(transitionJob(options)).containers;
+  const env = Object.fromEntries((container?.env ?? []).map(({ name, value }) => [name, value]));
+  assert.deepEqual(optionsFromEnv(env), { options });
+});
+
+test('whoever makes it is told how to follow it', () => {
+  const text = createdText('convert-machine-type-x');
+  assert.match(text, /^Successfully created job convert-machine-type-x\.\n/);
+  assert.match(text, /\n {2}virtctl update machine-types list convert-machine-type-x\n/);
+  assert.match(text, /\n {2}kubectl describe job convert-machine-type-x -n selfsame-system\n/);
+});

@@ -1,0 +1,58 @@
+/** The Job that carries a transition out. Pure. */
+import { JOBS, type Job } from '#api/machine-types/kinds.ts';
+import {
+  JOB_PREFIX,
+  TRANSITION_ACCOUNT,
+  TRANSITION_COMMAND,
+  TRANSITION_CONTAINER,
+  TRANSITION_LABEL,
+  TRANSITION_LABEL_OF_JOBS,
+} from '#api/machine-types/names.ts';
+import { optionsToEnv, type TransitionOptions } from '#api/machine-types/options.ts';
+import { PROGRAM_IMAGE, SCHEDULABLE_LABEL, SYSTEM_NAMESPACE } from '#api/names.ts';
+import { apiVersionOf } from '#kube/meta.ts';
+
+/** Each start picks up where the last one was: only a Job that never gets anywhere is to end. */
+const BACKOFF_LIMIT = 100;
+
+export function transitionJob(options: TransitionOptions): Job {
+  const labels = { [TRANSITION_LABEL]: TRANSITION_LABEL_OF_JOBS };
+  return {
+    apiVersion: apiVersionOf(JOBS),
+    kind: JOBS.kind,
+    metadata: { generateName: JOB_PREFIX, namespace: SYSTEM_NAMESPACE, labels },
+    spec: {
+      backoffLimit: BACKOFF_LIMIT,
+      template: {
+        metadata: { labels },
+        spec: {
+          restartPolicy: 'OnFailure',
+          serviceAccountName: TRANSITION_ACCOUNT,
+          // Our agents run it as it is; nodes of others would need its image.
+          nodeSelector: { [SCHEDULABLE_LABEL]: 'true' },
+          containers: [
+            {
+              name: TRANSITION_CONTAINER,
+              image: PROGRAM_IMAGE,
+              args: [TRANSITION_COMMAND],
+              env: optionsToEnv(options),
+            },
+          ],
+        },
+      },
+    },
+  };
+}
+
+/** What is told when it is made: how to follow it. */
+export function createdText(job: string): string {
+  return [
+    `Successfully created job ${job}.`,
+    'This job can be monitored using the following commands:',
+    `  virtctl update machine-types list ${job}`,
+    `  kubectl describe job ${job} -n ${SYSTEM_NAMESPACE}`,
+    `  kubectl logs job/${job} -n ${SYSTEM_NAMESPACE} --follow`,
+    'Stop it and remove what belongs to it with:',
+    `  virtctl update machine-types delete ${job}`,
+  ].join('\n');
+}

@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Job } from '#api/machine-types/kinds.ts';
+import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
+import { deletionText } from '#cli/machine-types/deletion-text.ts';
+import type { Transition } from '#cli/machine-types/read-transitions.ts';
+import { transitionsText } from '#cli/machine-types/transition-table.ts';
+import { outcome, shownLine } from '#cli/machine-types/wait-for-transition.ts';
+import type { Stored } from '#kube/meta.ts';
+
+function aJob(ended?: { type: string; message?: string }): Stored<Job> {
+  const env = [{ name: 'JOB_GLOB', value: '*rhel8.*' }];
+  return {
+    apiVersion: 'batch/v1',
+    kind: 'Job',
+    metadata: { name: 'job-x', uid: 'j', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' },
+    spec: { template: { spec: { containers: [{ env }] } } },
+    status: { conditions: ended === undefined ? [] : [{ status: 'True', ...ended }] },
+  };
+}
+
+const anEntry = (name: string): PlanEntry => ({
+  namespace: 'ns',
+  name,
+  uid: name,
+  act: 'clear',
+  from: 'pc-q35-rhel8.2.0',
+  to: 'pc-q35-7.2',
+});
+
+function aTransition(job: Stored<Job>, notes: readonly (EntryNote | undefined)[]): Transition {
+  const known = notes.flatMap((note, i): [number, EntryNote][] => (note === undefined ? [] : [[i, note]]));
+  return { job, configMaps: [], plan: notes.map((_, i) => anEntry(`vm-${i}`)), notes: new Map(known) };
+}
+
+const followed = ({ plan = [], notes }: Transition) =>
+  plan.map((entry, i) => ({ entry, vm: undefined, note: notes.get(i) ?? { state: 'pending' as const } }));
+
+const done: EntryNote = { state: 'done' };
+const failed: EntryNote = { state: 'failed', reason: 'out of memory' };
+const COMPLETE = aJob({ type: 'Complete' });
+
+const lines: Record<string, { seen: Transition; want: string }> = {
+  'no plan yet': {
+    seen: { job: aJob(), configMaps: [], plan: undefined, notes: new Map() },
+    want: 'job-x: Running, its plan is not made yet',
+  },
+  'half of it': {
+    seen: aTransition(aJob(), [done, undefined]),
+    want: '[############............] 1/2: 1 pending, 1 done',
+  },
+  nobody: { seen: aTransition(aJob(), []), want: '[########################] 0/0: no VM' },
+  'all but one of many: not full': {
+    seen: aTransition(aJob(), [...Array.from({ length: 99 }, () => done), { state: 'restarting' }]),
+    want: '[#######################.] 99/100: 1 restarting, 99 done',
+  },
+};
+for (const [title, { seen, want }] of Object.entries(lines)) {
+  test(`the bar shows ${title}`, () => assert.equal(shownLine(seen), want));
+}
+
+test('the end tells what came of it', () => {
+  assert.equal(outcome(aTransition(COMPLETE, [done, done])), 'Job job-x is complete: 2 done');
+});
+
+const faults: Record<string, { seen: Transition; want: string }> = {
+  'a VM has failed': {
+    seen: aTransition(COMPLETE, [done, failed]),
+    want: 'Job job-x has ended: 1 done, 1 failed\n  ns/vm-1: out of memory',
+  },
+  'the job has failed': {
+    seen: aTransition(aJob({ type: 'Failed', message: 'too often' }), [undefined]),
+    want: 'Job job-x failed (too often): 1 pending',
+  },
+  'too many have failed, and the job is tried again': {
+    seen: aTransition(aJob(), [failed]),
+    want: 'Job job-x has given up: 1 failed\n  ns/vm-0: out of memory',
+  },
+};
+for (const [title, { seen, want }] of Object.entries(faults)) {
+  test(`it is an error when ${title}`, () =>
+    assert.throws(() => outcome(seen), { name: 'CommandError', message: want }));
+}
+
+test('list shows jobs, and every VM in them', () => {
+  const transition = aTransition(aJob(), [done, failed, { state: 'restartRequired' }]);
+  const nowMs = Date.parse('2026-01-01T00:03:00Z');
+  assert.equal(
+    transitionsText([{ transition, followed: followed(transition) }], nowMs),
+    `JOB     GLOB       STATUS    VMS   OVER   AGE
+job-x   *rhel8.*   Running   3     2      3m
+
+job-x: 1 restart required, 1 done, 1 failed
+
+NAMESPACE   NAME   FROM               TO           STATE              REASON
+ns          vm-0   pc-q35-rhel8.2.0   pc-q35-7.2   done               -
+ns          vm-1   pc-q35-rhel8.2.0   pc-q35-7.2   failed             out of memory
+ns          vm-2   pc-q35-rhel8.2.0   pc-q35-7.2   restart required   -`,
+  );
+  assert.equal(transitionsText([], nowMs), 'No jobs found.');
+});
+
+test('delete tells what was done and what was not', () => {
+  const transition = aTransition(aJob(), [done, { state: 'restartRequired' }, undefined]);
+  assert.equal(
+    deletionText(transition, followed(transition), 1),
+    `Job job-x: 1 pending, 1 restart required, 1 done.
+
+Not done:
+NAMESPACE   NAME   FROM               TO           STATE              REASON
+ns          vm-1   pc-q35-rhel8.2.0   pc-q35-7.2   restart required   -
+ns          vm-2   pc-q35-rhel8.2.0   pc-q35-7.2   pending            -
+
+1 VM will have the new type after a restart, which nobody waits for any more.
+The mark "restart required" was taken off 1 VM.`,
+  );
+  const none = { ...transition, plan: undefined };
+  assert.equal(deletionText(none, [], 0), 'Job job-x had not made its plan yet: nothing was done.');
+});

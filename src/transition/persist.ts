@@ -1,0 +1,38 @@
+/** Asks a server that may be away for a while until it answers; what it refuses is thrown. */
+import { delay } from '#client/abort.ts';
+import { TransportError } from '#client/transport.ts';
+import { ApiError } from '#kube/api-error.ts';
+import { backoffMs } from '#lib/backoff.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { Log } from '#lib/log.ts';
+
+export interface PersistParts {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+const BACKOFF = { firstMs: 500, maxMs: 30_000 };
+
+/** `what` completes "Cannot ...". Rejects with the reason of the signal when it aborts. */
+export async function persist<T>(
+  { clock, log, signal }: PersistParts,
+  what: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  for (let failures = 1; ; failures++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      if (!mayPass(error)) throw error;
+      log.warn({ err: error, failures }, `Cannot ${what}; trying again`);
+      await delay(clock, backoffMs(failures, BACKOFF), { signal });
+    }
+  }
+}
+
+function mayPass(error: unknown): boolean {
+  if (error instanceof ApiError) return error.code >= 500 || error.code === 429 || error.code === 409;
+  return error instanceof TransportError;
+}

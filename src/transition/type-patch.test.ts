@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Machine } from '#api/domain/machine.ts';
+import type { PlanEntry } from '#api/machine-types/plan.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { VmStatus } from '#api/virtual-machine/schema.ts';
+import { applyJsonPatch } from '#kube/json-patch.ts';
+import type { Stored } from '#kube/meta.ts';
+import { markPatch, typePatch } from '#transition/type-patch.ts';
+
+const OLD = 'pc-q35-6.2';
+const metadata = { name: 'db', namespace: 'ns', uid: 'vm', resourceVersion: '1', creationTimestamp: '' };
+const entry: PlanEntry = { namespace: 'ns', name: 'db', uid: 'vm', act: 'clear', from: OLD };
+const toNew: PlanEntry = { ...entry, act: 'set', to: 'pc-q35-7.2' };
+
+function aVm(machine?: { type?: string | null }, status?: VmStatus): Stored<VirtualMachine> {
+  const domain = { memory: { guest: '1Gi' }, ...(machine && { machine }) };
+  const vm = {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachine',
+    metadata,
+    spec: { template: { spec: { domain } } },
+  };
+  return { ...vm, ...(status && { status }) } as Stored<VirtualMachine>;
+}
+
+const cases: Record<string, { entry: PlanEntry; vm: Stored<VirtualMachine>; want: Machine }> = {
+  'a type is cleared': { entry, vm: aVm({ type: OLD }), want: {} },
+  'a type is set': { entry: toNew, vm: aVm({ type: OLD }), want: { type: 'pc-q35-7.2' } },
+  'one is set where there was none': { entry: toNew, vm: aVm(), want: { type: 'pc-q35-7.2' } },
+  'one is set where it was empty': { entry: toNew, vm: aVm({ type: '' }), want: { type: 'pc-q35-7.2' } },
+  'one is set where it was null': { entry: toNew, vm: aVm({ type: null }), want: { type: 'pc-q35-7.2' } },
+  'one is set where the machine says nothing': { entry: toNew, vm: aVm({}), want: { type: 'pc-q35-7.2' } },
+};
+for (const [name, { entry: asked, vm, want }] of Object.entries(cases)) {
+  test(name, () => {
+    const patched = applyJsonPatch(vm, typePatch(asked, vm)) as VirtualMachine;
+    assert.deepEqual(patched, aVm(want));
+    assert.throws(() => applyJsonPatch(aVm({ type: 'pc-q35-5.0' }), typePatch(asked, vm)), 'another type');
+    const other = { ...vm, metadata: { ...metadata, uid: 'other' } };
+    assert.throws(() => applyJsonPatch(other, typePatch(asked, vm)), 'another VM');
+  });
+}
+
+test('the mark is set beside the rest of the status, or as all of it', () => {
+  for (const status of [undefined, { ready: true }, { ready: true, machineTypeRestartRequired: false }]) {
+    const vm = aVm({}, status);
+    const patched = applyJsonPatch(vm, markPatch(vm, true)) as VirtualMachine;
+    assert.deepEqual(patched.status, { ...status, machineTypeRestartRequired: true });
+  }
+});

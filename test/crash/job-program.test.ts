@@ -1,0 +1,100 @@
+/**
+ * A Job of ours on a real plane with a simulated node: its program asks the API as its own account. The agent is killed
+ * under it; the next one ends what was left running, starts it again, and the Job comes to its end.
+ */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+import { JOBS } from '#api/machine-types/kinds.ts';
+import { SYSTEM_NAMESPACE } from '#api/names.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { Client } from '#client/client.ts';
+import { createHttpTransport } from '#client/http.ts';
+import { loadKubeconfig } from '#client/kubeconfig.ts';
+import { createClient } from '#client/rest-client.ts';
+import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { systemClock } from '#lib/clock.ts';
+import { poll } from '#node/hypervisor/qemu/timing.ts';
+import { startSimulatedPlane } from '#test/support/simulated-plane.ts';
+import { aVm } from '#test/support/vm-plane.ts';
+
+const PATIENCE = { timeoutMs: 60_000, everyMs: 20 };
+const JOB = 'convert-machine-type-test';
+
+/** The first state of the object that is as wanted. */
+async function seen<T extends KubeObject>(
+  client: Client,
+  type: ResourceType<T>,
+  { namespace, name }: { namespace: string; name: string },
+  isSo: (object: Stored<T>) => boolean,
+): Promise<void> {
+  const signal = AbortSignal.timeout(PATIENCE.timeoutMs);
+  const fieldSelector = `metadata.name=${name}`;
+  for await (const { type: event, object } of client.watch(type, { namespace, fieldSelector, signal })) {
+    if (event !== 'BOOKMARK' && isSo(object)) return;
+  }
+  throw new Error(`Waited in vain for ${name}`);
+}
+
+interface Program {
+  readonly pid: number;
+  readonly parent: number;
+}
+
+/** Processes with a token of a pod of this plane. */
+function programsOf(dir: string): Program[] {
+  return readdirSync('/proc').flatMap((name) => {
+    if (!/^[0-9]+$/.test(name)) return [];
+    try {
+      if (!readFileSync(`/proc/${name}/environ`, 'latin1').includes(`SELFSAME_TOKEN_FILE=${dir}/`)) return [];
+      const parent = /^PPid:\s*([0-9]+)$/m.exec(readFileSync(`/proc/${name}/status`, 'latin1'))?.[1];
+      return [{ pid: Number(name), parent: Number(parent) }];
+    } catch {
+      // Ended meanwhile.
+      return [];
+    }
+  });
+}
+
+test('the program of a Job outlives neither its agent nor its work', async (t) => {
+  const plane = await startSimulatedPlane({ nodes: 1 });
+  const tokens = join(plane.dir, 'data/nodes/node-1/pods');
+  t.after(async () => {
+    await plane.stop();
+    for (const { pid } of programsOf(tokens)) process.kill(pid, 'SIGKILL');
+  });
+  const readFile = (path: string) => readFileSync(path, 'utf8');
+  const access = loadKubeconfig(readFile(plane.kubeconfigPath), { directory: dirname(plane.kubeconfigPath), readFile });
+  const transport = createHttpTransport(access, { userAgent: 'test', clock: systemClock });
+  t.after(() => transport.close());
+  const client = createClient(transport);
+  const vm = aVm('old', { runStrategy: 'Always' }, { domain: { machine: { type: 'pc-q35-6.2' }, firmware: {} } });
+  const old = { namespace: 'default', name: 'old' };
+  await client.create(VIRTUAL_MACHINES, { ...vm, metadata: { ...vm.metadata, ...old } } as VirtualMachine);
+  await seen(client, VIRTUAL_MACHINES, old, ({ status }) => status?.ready === true);
+
+  const env = [{ name: 'JOB_GLOB', value: '*q35-6.*' }];
+  const container = { name: 'main', image: 'selfsame/selfsame', args: ['update-machine-types'], env };
+  const spec = { serviceAccountName: 'convert-machine-type', restartPolicy: 'OnFailure', containers: [container] };
+  const job = { namespace: SYSTEM_NAMESPACE, name: JOB };
+  await client.create(JOBS, { apiVersion: 'batch/v1', kind: 'Job', metadata: job, spec: { template: { spec } } });
+  // It waits for somebody to restart the VM.
+  await seen(client, VIRTUAL_MACHINES, old, ({ status }) => status?.machineTypeRestartRequired === true);
+  const [first, ...more] = programsOf(tokens);
+  assert.ok(first !== undefined && more.length === 0);
+
+  process.kill(first.parent, 'SIGKILL');
+  const replaced = await poll(systemClock, PATIENCE, () => {
+    const programs = programsOf(tokens);
+    assert.ok(programs.length <= 1, 'never two at a time');
+    return programs.find(({ pid }) => pid !== first.pid);
+  });
+  assert.ok(replaced);
+
+  await client.delete(VIRTUAL_MACHINES, old);
+  await seen(client, JOBS, job, ({ status }) => status?.succeeded === 1);
+  const isEmpty = () => (readdirSync(tokens).length === 0 ? true : undefined);
+  assert.ok(await poll(systemClock, PATIENCE, isEmpty));
+  assert.deepEqual(programsOf(tokens), []);
+});

@@ -1,0 +1,91 @@
+/** A fleet whose machine types change while the Job is killed over and over: nobody is restarted twice, nor too many at once. */
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import { TransitionScene } from '#test/support/transition-scene.ts';
+import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
+
+const FLEET = 200;
+const AT_ONCE = 7;
+
+/** Of five, three run. */
+const fleet = Array.from({ length: FLEET }, (_, index) => ({
+  name: `vm-${String(index).padStart(3, '0')}`,
+  runs: index % 5 < 3,
+}));
+
+const oldVm = (name: string, runStrategy: string) =>
+  aVm(name, { runStrategy }, { domain: { machine: { type: 'pc-q35-rhel8.2.0' } } });
+
+async function startFleet(t: TestContext): Promise<VmPlane> {
+  const plane = await startVmPlane(t);
+  for (const { name, runs } of fleet) await plane.put(oldVm(name, runs ? 'Always' : 'Halted'));
+  await plane.settle();
+  return plane;
+}
+
+interface Told {
+  readonly kills: number;
+  /** How many were restarting at one time, at most. */
+  readonly most: number;
+}
+
+/** Killed after so many writes, then after the next number, again and again. */
+async function runKilled(plane: VmPlane, scene: TransitionScene, writes: readonly number[]): Promise<Told> {
+  const asked = new Set<string>();
+  let most = 0;
+  const onVerb = (vm: string) => {
+    asked.add(vm);
+    const under = [...asked].filter((name) => plane.startsOf(name).length < 2);
+    most = Math.max(most, under.length);
+  };
+  for (let kills = 0; ; kills++) {
+    assert.ok(kills < 2000, 'it never ends');
+    const killAfter = writes[kills % writes.length] ?? 1;
+    if ((await scene.run({ killAfter, onVerb })) === 'done') return { kills, most };
+  }
+}
+
+test(`${FLEET} VMs, the job killed over and over`, async (t) => {
+  const plane = await startFleet(t);
+  const scene = await TransitionScene.make(plane, { glob: '*rhel-8.*', restartNow: true, maxRestarts: AT_ONCE });
+  const { kills, most } = await runKilled(plane, scene, [1, 2, 3, 7, 19, 40]);
+  assert.equal(most, AT_ONCE);
+  assert.ok(kills >= 20, `killed only ${kills} times`);
+  await plane.settle();
+  const states = await scene.states();
+  for (const { name, runs } of fleet) {
+    assert.equal(states[name], 'done');
+    assert.equal(plane.startsOf(name).length, runs ? 2 : 0, name);
+    const vm = await plane.get('VirtualMachine', name);
+    assert.equal(vm.spec.template.spec.domain.machine.type, runs ? 'q35' : undefined);
+    assert.equal(vm.status.machineTypeRestartRequired, undefined);
+  }
+});
+
+test('the server is lost and comes back while the job restarts VMs', async (t) => {
+  const plane = await startVmPlane(t);
+  const names = Array.from({ length: 24 }, (_, index) => `vm-${index}`);
+  for (const name of names) await plane.put(oldVm(name, 'Always'));
+  await plane.settle();
+  const scene = await TransitionScene.make(plane, { glob: '*rhel-8.*', restartNow: true, maxRestarts: 1 });
+  const running = scene.start();
+  for (const writes of [3, 17, 30, 11, 8]) {
+    // Whoever writes after it gets no answer.
+    const cut = plane.cutAfter(writes);
+    await untilCut(plane, cut);
+    assert.equal(running.outcome, undefined, 'it is lost before the end');
+    await plane.restartServer();
+  }
+  assert.equal(await scene.ends(running), 'done');
+  await plane.settle();
+  for (const name of names) assert.equal(await plane.shown(name), 'Running, VMI Running, running, 2');
+});
+
+async function untilCut(plane: VmPlane, cut: Promise<'cut'>): Promise<void> {
+  let isCut = false;
+  void cut.then(() => (isCut = true));
+  for (let step = 0; !isCut; step++) {
+    assert.ok(step < 100, 'nobody writes any more');
+    await plane.clock.advance(1000);
+  }
+}

@@ -1,0 +1,166 @@
+/** The Job that changes machine types, on the whole simulated plane: what becomes of VMs in each state. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
+import type { Loose } from '#test/support/test-api.ts';
+import { TransitionScene } from '#test/support/transition-scene.ts';
+import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
+
+const OLD = 'pc-q35-rhel8.2.0';
+const GLOB = '*rhel-8.*';
+
+const typed = (name: string, runStrategy: string, type = OLD, labels: Loose = {}): Loose => {
+  const vm = aVm(name, { runStrategy }, { domain: { machine: { type } } });
+  return { ...vm, metadata: { name, labels } };
+};
+const typeOf = (vm: Loose) => vm.spec.template.spec.domain.machine?.type;
+const markOf = async (plane: VmPlane, name: string) =>
+  (await plane.get('VirtualMachine', name)).status.machineTypeRestartRequired;
+const runsOn = async (plane: VmPlane, name: string) =>
+  (await plane.get('VirtualMachineInstance', name)).status.machine.type;
+
+test('what becomes of VMs', async (t) => {
+  const plane = await startVmPlane(t);
+  const only = (name: string) => ({ glob: GLOB, name });
+
+  await t.test('a plan without VMs is done', async () => {
+    assert.equal(await (await TransitionScene.make(plane, { glob: GLOB })).run(), 'done');
+  });
+
+  await t.test('a stopped VM loses its type, others keep theirs', async () => {
+    await plane.put(typed('stopped', 'Halted'));
+    await plane.apply(typed('newer', 'Halted', 'pc-q35-7.2'));
+    const scene = await TransitionScene.make(plane, { glob: GLOB });
+    assert.equal(await scene.run(), 'done');
+    assert.equal(typeOf(await plane.get('VirtualMachine', 'stopped')), undefined);
+    assert.equal(typeOf(await plane.get('VirtualMachine', 'newer')), 'pc-q35-7.2');
+    assert.deepEqual(await scene.states(), { stopped: 'done' });
+    assert.equal(await markOf(plane, 'stopped'), undefined);
+  });
+
+  await t.test('a running VM is marked until somebody restarts it; the devices are the same', async () => {
+    await plane.apply(typed('marked', 'Always'));
+    const before = await plane.get('VirtualMachineIdentity', 'marked');
+    const scene = await TransitionScene.make(plane, only('marked'));
+    const running = scene.start();
+    await scene.pass(5);
+    assert.equal(await markOf(plane, 'marked'), true);
+    assert.equal(typeOf(await plane.get('VirtualMachine', 'marked')), undefined);
+    assert.deepEqual(await scene.states(), { marked: 'restartRequired' });
+    assert.equal(running.outcome, undefined);
+    assert.equal(await runsOn(plane, 'marked'), OLD);
+    await plane.ask('restart', 'marked');
+    assert.equal(await scene.ends(running), 'done');
+    assert.equal(await markOf(plane, 'marked'), false);
+    assert.equal(await runsOn(plane, 'marked'), 'pc-q35-7.2');
+    assert.deepEqual(await scene.states(), { marked: 'done' });
+    const { status } = await plane.get('VirtualMachineIdentity', 'marked');
+    assert.deepEqual(status.devices, before.status.devices);
+  });
+
+  await t.test('a marked VM that is stopped is done, too', async () => {
+    await plane.apply(typed('ended', 'Always'));
+    const scene = await TransitionScene.make(plane, only('ended'));
+    const running = scene.start();
+    await scene.pass(5);
+    await plane.ask('stop', 'ended');
+    assert.equal(await scene.ends(running), 'done');
+    assert.equal(await markOf(plane, 'ended'), false);
+    assert.deepEqual(await scene.states(), { ended: 'done: the VM is stopped' });
+  });
+
+  await t.test('with restarts nothing is marked; one that runs only once is stopped', async () => {
+    for (const strategy of ['Always', 'Manual', 'Once', 'Halted']) {
+      await plane.put(typed(strategy.toLowerCase(), strategy, OLD, { group: 'now' }));
+    }
+    await plane.settle();
+    await plane.ask('start', 'manual');
+    const scene = await TransitionScene.make(plane, { glob: GLOB, restartNow: true, labelSelector: 'group in (now)' });
+    assert.equal(await scene.run(), 'done');
+    await plane.settle();
+    assert.deepEqual(await scene.states(), {
+      always: 'done',
+      halted: 'done',
+      manual: 'done',
+      once: 'done: the VM is stopped',
+    });
+    assert.equal(await plane.shown('always'), 'Running, VMI Running, running, 2');
+    assert.equal(await plane.shown('manual'), 'Running, VMI Running, running, 2');
+    assert.equal(await plane.shown('once'), 'Stopped, no VMI, no guest, 1');
+    for (const name of ['always', 'manual', 'once', 'halted']) assert.equal(await markOf(plane, name), undefined);
+    assert.equal(await runsOn(plane, 'always'), 'pc-q35-7.2');
+  });
+
+  await t.test('a paused VM is changed at once, and restarted when it goes on', async () => {
+    await plane.apply(typed('paused', 'Always'));
+    await plane.ask('pause', 'paused');
+    const scene = await TransitionScene.make(plane, { ...only('paused'), restartNow: true });
+    const running = scene.start();
+    await scene.pass(5);
+    assert.deepEqual(await scene.states(), { paused: 'updated: the VM is paused' });
+    assert.equal(plane.startsOf('paused').length, 1);
+    await plane.ask('unpause', 'paused');
+    assert.equal(await scene.ends(running), 'done');
+    assert.equal(plane.startsOf('paused').length, 2);
+  });
+
+  await t.test('a target is set; one that VMs may not have is refused before anything is done', async () => {
+    await plane.apply(typed('target', 'Halted'));
+    const wrong = await TransitionScene.make(plane, { ...only('target'), target: 'virt-9.9' });
+    await assert.rejects(wrong.run(), /JOB_TARGET is not supported: virt-9.9/);
+    const scene = await TransitionScene.make(plane, { ...only('target'), target: 'pc-q35-7.1' });
+    assert.equal(await scene.run(), 'done');
+    assert.equal(typeOf(await plane.get('VirtualMachine', 'target')), 'pc-q35-7.1');
+  });
+
+  await t.test('a VM that is deleted meanwhile is done', async () => {
+    await plane.apply(typed('gone', 'Always'));
+    const scene = await TransitionScene.make(plane, only('gone'));
+    const running = scene.start();
+    await scene.pass(5);
+    await plane.delete('VirtualMachine', 'gone');
+    assert.equal(await scene.ends(running), 'done');
+    assert.deepEqual(await scene.states(), { gone: 'done: the VM was deleted' });
+  });
+});
+
+test('more failures than allowed end the job, and nobody else is touched', async (t) => {
+  const plane = await startVmPlane(t);
+  for (const name of ['bad', 'later']) await plane.apply(typed(name, 'Always'));
+  const options = { glob: GLOB, restartNow: true, maxRestarts: 1, maxFailures: 0 };
+  const scene = await TransitionScene.make(plane, options);
+  plane.refuse('bad', new HypervisorError('Cannot start domain "bad": QEMU exited with code 1'));
+  assert.equal(await scene.run(), 'failed');
+  const states = await scene.states();
+  assert.match(states['bad'] ?? '', /^failed: not up again 15 minutes after it was to restart: the VM is Starting/);
+  assert.equal(states['later'], 'updated');
+  assert.equal(plane.startsOf('later').length, 1);
+  assert.equal(await scene.run(), 'failed', 'and so does each run after it');
+  assert.equal(plane.startsOf('later').length, 1);
+});
+
+test('marks survive kills of the job and of the server, and go when people restart their VMs', async (t) => {
+  const plane = await startVmPlane(t);
+  const names = ['a', 'b', 'c', 'd', 'e'];
+  for (const name of names) await plane.put(typed(name, 'Always'));
+  await plane.settle();
+  const scene = await TransitionScene.make(plane, { glob: GLOB });
+  for (const name of names) {
+    const killed = scene.start({ killAfter: 1 });
+    await scene.ends(killed);
+    const running = scene.start();
+    await scene.pass(3);
+    await plane.restartServer();
+    await scene.pass(40);
+    assert.equal(running.outcome, undefined);
+    await running.kill();
+    assert.equal(await markOf(plane, name), true);
+    await plane.ask('restart', name);
+  }
+  assert.equal(await scene.run(), 'done');
+  for (const name of names) {
+    assert.equal(await markOf(plane, name), false);
+    assert.equal(plane.startsOf(name).length, 2);
+    assert.equal(await runsOn(plane, name), 'pc-q35-7.2');
+  }
+});

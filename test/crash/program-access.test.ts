@@ -1,0 +1,158 @@
+/** Pods of our own program that ask the API: the agent gives them a token of their account, and takes it away again. */
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { NODE, PODS, startAgentScene } from '#test/support/agent-scene.ts';
+import type { Loose } from '#test/support/test-api.ts';
+
+const ACCOUNTS = '/api/v1/namespaces/default/serviceaccounts';
+
+interface Started {
+  readonly env: Readonly<Record<string, string>>;
+  exit(code: number): void;
+}
+
+async function scene(t: TestContext) {
+  const dir = join(await mkdtemp(join(tmpdir(), 'program-access-')), 'pods');
+  t.after(() => rm(join(dir, '..'), { recursive: true }));
+  const started: Started[] = [];
+  const agent = await startAgentScene(t, {
+    programAccess: { dir, server: 'https://127.0.0.1:6443', certificateAuthority: 'PEM' },
+    runProgram(_, env) {
+      const { promise: exited, resolve: exit } = Promise.withResolvers<number>();
+      started.push({ env, exit });
+      return { exited, onOutput: () => undefined, kill: () => exit(137) };
+    },
+  });
+  const submit = async (name: string, spec: Loose = {}, container: Loose = {}) => {
+    const containers = [{ name: 'main', image: 'selfsame/selfsame:1', args: ['update-machine-types'], ...container }];
+    const body = {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, labels: { 'batch.kubernetes.io/job-name': 'j' } },
+      spec: { nodeName: NODE, restartPolicy: 'OnFailure', serviceAccountName: 'worker', containers, ...spec },
+    };
+    await agent.api.ok('POST', PODS, { body });
+    await agent.settle();
+  };
+  await agent.api.ok('POST', ACCOUNTS, {
+    body: { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'worker' } },
+  });
+  const whoIs = async (token: string): Promise<Loose> => {
+    const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token } };
+    return (await agent.api.ok('POST', '/apis/authentication.k8s.io/v1/tokenreviews', { body })).status;
+  };
+  const directories = () => readdir(dir).catch(() => []);
+  return { ...agent, started, submit, whoIs, directories };
+}
+
+test('the program is who its account is, until its pod goes', async (t) => {
+  const { api, settle, started, submit, whoIs, directories } = await scene(t);
+  const fieldRef = { fieldPath: "metadata.labels['batch.kubernetes.io/job-name']" };
+  await submit('p', {}, { env: [{ name: 'JOB_NAME', valueFrom: { fieldRef } }] });
+  const { env } = started[0]!;
+  assert.equal(env['JOB_NAME'], 'j');
+  assert.equal(env['SELFSAME_API_SERVER'], 'https://127.0.0.1:6443');
+  assert.equal(await readFile(env['SELFSAME_CA_FILE']!, 'utf8'), 'PEM');
+  const token = await readFile(env['SELFSAME_TOKEN_FILE']!, 'utf8');
+  const { authenticated, user } = await whoIs(token);
+  assert.deepEqual([authenticated, user.username], [true, 'system:serviceaccount:default:worker']);
+  assert.deepEqual(user.extra['authentication.kubernetes.io/pod-name'], ['p']);
+
+  await api.ok('DELETE', `${PODS}/p?gracePeriodSeconds=0`);
+  await settle();
+  assert.deepEqual(await directories(), []);
+  assert.notEqual((await whoIs(token)).authenticated, true);
+});
+
+test('between two runs there is no token, and the next run has a new one', async (t) => {
+  const { advance, settle, started, submit, directories } = await scene(t);
+  await submit('p');
+  assert.equal((await directories()).length, 1);
+  started[0]!.exit(1);
+  await settle();
+  assert.deepEqual(await directories(), []);
+  await advance(10);
+  assert.equal(started.length, 2);
+  assert.ok(await readFile(started[1]!.env['SELFSAME_TOKEN_FILE']!, 'utf8'));
+  started[1]!.exit(0);
+  await settle();
+  assert.deepEqual(await directories(), []);
+});
+
+test('an agent that comes next leaves nothing of the one before', async (t) => {
+  const { restart, started, submit, directories } = await scene(t);
+  await submit('p');
+  await restart();
+  assert.equal(started.length, 2);
+  assert.equal((await directories()).length, 1);
+  assert.ok(await readFile(started[1]!.env['SELFSAME_TOKEN_FILE']!, 'utf8'));
+});
+
+const without: Record<string, { spec?: Loose; container?: Loose }> = {
+  'the pod does not want one': { spec: { automountServiceAccountToken: false } },
+  'the command asks nobody': { container: { args: ['version'] } },
+};
+
+for (const [name, { spec, container }] of Object.entries(without)) {
+  test(`no token where ${name}`, async (t) => {
+    const { started, submit, directories } = await scene(t);
+    await submit('p', spec, container);
+    assert.deepEqual(started[0]!.env, {});
+    assert.deepEqual(await directories(), []);
+  });
+}
+
+test('a pod whose account is gone waits, says why, and goes on when it is back', async (t) => {
+  const { api, advance, pod, settle, started, submit } = await scene(t);
+  const account = await api.ok('GET', `${ACCOUNTS}/worker`);
+  // Bound by hand, so that the account can go in between.
+  await submit('p', { nodeName: undefined, schedulerName: 'nobody' });
+  await api.ok('DELETE', `${ACCOUNTS}/worker`);
+  const target = { apiVersion: 'v1', kind: 'Node', name: NODE };
+  const body = { apiVersion: 'v1', kind: 'Binding', metadata: { name: 'p' }, target };
+  await api.ok('POST', `${PODS}/p/binding`, { body });
+  await settle();
+  assert.equal(started.length, 0);
+  const { state } = (await pod('p')).status.containerStatuses[0];
+  assert.equal(state.waiting.reason, 'CreateContainerConfigError');
+  assert.match(state.waiting.message, /serviceaccounts "worker" not found/);
+
+  const { name, namespace } = account.metadata;
+  await api.ok('POST', ACCOUNTS, { body: { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace } } });
+  await advance(10);
+  assert.equal(started.length, 1);
+  assert.equal((await pod('p')).status.phase, 'Running');
+});
+
+const refused: Record<string, { container: Loose; want: RegExp }> = {
+  'a token of somebody else': {
+    container: { env: [{ name: 'SELFSAME_TOKEN_FILE', value: '/etc/shadow' }] },
+    want: /"SELFSAME_TOKEN_FILE"; the node sets it/,
+  },
+  'another server': {
+    container: { env: [{ name: 'SELFSAME_API_SERVER', value: 'https://evil' }] },
+    want: /"SELFSAME_API_SERVER"; the node sets it/,
+  },
+  'more arguments': {
+    container: { args: ['update-machine-types', '--kubeconfig=/root/.kube/config'] },
+    want: /the argument "--kubeconfig/,
+  },
+  'a variable from a secret': {
+    container: { env: [{ name: 'JOB_X', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }] },
+    want: /"JOB_X" from a source/,
+  },
+};
+
+for (const [name, { container, want }] of Object.entries(refused)) {
+  test(`refused: ${name}`, async (t) => {
+    const { pod, started, submit } = await scene(t);
+    await submit('p', {}, container);
+    const { phase, message } = (await pod('p')).status;
+    assert.equal(phase, 'Failed');
+    assert.match(message, want);
+    assert.equal(started.length, 0);
+  });
+}
