@@ -4,7 +4,7 @@ import { FakeApi } from '#client/testing/fake-api.ts';
 import { FakeClock, settle } from '#client/testing/fake-clock.ts';
 import { FakeLink } from '#client/testing/fake-link.ts';
 import { aGadget } from '#client/testing/gadgets.ts';
-import { ApiError } from '#kube/api-error.ts';
+import { ApiError, alreadyExists } from '#kube/api-error.ts';
 import { silentLog } from '#lib/log.ts';
 import { EVENTS, EventRecorder } from '#runtime/events.ts';
 
@@ -108,6 +108,24 @@ test('a server that is away is tried again a few times; a refusal is final; neit
   await clock.advance(600_000);
   await recorder.idle();
   assert.equal(link.count('POST'), 3 + 1 + 5);
+});
+
+test('a name that somebody else has taken is no reason to say nothing; one that we took ourselves is', async () => {
+  const { api, clock, link, say, recorder } = setUp();
+  link.failures.push(alreadyExists(EVENTS, 'a.1'));
+  say('told under another name');
+  await recorder.idle();
+  link.afterWrite = () => {
+    link.afterWrite = undefined;
+    throw new Error('the answer is lost');
+  };
+  say('told, but nobody heard so');
+  await clock.advance(2000);
+  await recorder.idle();
+  assert.deepEqual(
+    api.all(EVENTS).map(({ message }) => message),
+    ['told under another name', 'told, but nobody heard so'],
+  );
 });
 
 test('a flood is cut off, and afterwards all is as before', async () => {

@@ -54,7 +54,11 @@ const SUFFIX_LENGTH = 16;
 interface Series {
   readonly key: string;
   readonly namespace: string;
-  readonly object: KubeObject;
+  /** The name of what it is about. */
+  readonly about: string;
+  object: KubeObject;
+  /** Whether the server may have made it although we never heard so. */
+  sent: boolean;
   readonly firstMs: number;
   lastMs: number;
   count: number;
@@ -112,11 +116,10 @@ export class EventRecorder implements EventSink {
     const { name = '', namespace, uid, resourceVersion } = about.metadata;
     // Events about what has no namespace live in `default`, as client-go puts them.
     const home = namespace === undefined || namespace === '' ? 'default' : namespace;
-    const base = name.slice(0, MAX_NAME - SUFFIX_LENGTH - 1);
     const object = {
       apiVersion: 'v1',
       kind: 'Event',
-      metadata: { name: `${base}.${this.#suffix(now)}`, namespace: home },
+      metadata: { name: this.#nameFor(name, now), namespace: home },
       involvedObject: { apiVersion: about.apiVersion, kind: about.kind, namespace, name, uid, resourceVersion },
       type: note.type,
       reason: note.reason,
@@ -125,7 +128,21 @@ export class EventRecorder implements EventSink {
       reportingComponent: component,
       reportingInstance: instance,
     };
-    return { key, namespace: home, object, firstMs: now, lastMs: now, count: 1, created: false };
+    return {
+      key,
+      namespace: home,
+      about: name,
+      object,
+      sent: false,
+      firstMs: now,
+      lastMs: now,
+      count: 1,
+      created: false,
+    };
+  }
+
+  #nameFor(about: string, now: number): string {
+    return `${about.slice(0, MAX_NAME - SUFFIX_LENGTH - 1)}.${this.#suffix(now)}`;
   }
 
   /** Nanoseconds in hex, as client-go has it: by name is by time. Below a millisecond they count, and keep others apart. */
@@ -183,11 +200,18 @@ export class EventRecorder implements EventSink {
       }
     }
     const event = { ...series.object, count, firstTimestamp: timestamp(series.firstMs), lastTimestamp };
+    const isFirstTry = !series.sent;
+    series.sent = true;
     try {
       await writer.create(EVENTS, event, { signal });
     } catch (error) {
-      // An earlier try of ours came through after all.
       if (!isApiError(error, 'AlreadyExists')) throw error;
+      // Else an earlier try of ours came through after all.
+      if (isFirstTry) {
+        const metadata = { ...series.object.metadata, name: this.#nameFor(series.about, series.firstMs) };
+        series.object = { ...series.object, metadata };
+        await writer.create(EVENTS, { ...event, metadata }, { signal });
+      }
     }
     series.created = true;
   }

@@ -30,6 +30,8 @@ export class Connections {
   }
 
   #follow(stream: (sink: StreamSink) => () => void, sink: StreamSink): () => void {
+    // Lost while the answer was on its way.
+    if (this.#isLost) sink.end();
     this.#streams.add(sink);
     const stop = stream(sink);
     return () => {

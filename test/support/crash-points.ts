@@ -16,8 +16,8 @@ export class CuttingStore implements Store {
   readonly #free: ReadonlySet<string>;
   #writes = 0;
   #left = Infinity;
-  #cut: () => void = () => {};
-  readonly #isCut = new Promise<'cut'>((resolve) => (this.#cut = () => resolve('cut')));
+  #isCut = false;
+  readonly #cut = Promise.withResolvers<'cut'>();
 
   /** `free`: collections whose writes are not counted, up to the cut. */
   constructor(store: Store, { free = [] }: { readonly free?: readonly string[] } = {}) {
@@ -33,7 +33,7 @@ export class CuttingStore implements Store {
   /** From now on it takes that many; the next one never returns. Resolves when that next one comes. */
   cutAfter(writes: number): Promise<'cut'> {
     this.#left = writes;
-    return this.#isCut;
+    return this.#cut.promise;
   }
 
   get revision(): number {
@@ -91,11 +91,14 @@ export class CuttingStore implements Store {
   #take({ collection, id, expected }: Write, send: (store: Store) => Promise<Entry>): Promise<Entry> {
     // What the store refuses is no write.
     if ((this.#store.latest(collection, id)?.revision ?? 0) !== expected) return send(this.#store);
-    if (this.#left <= 0) {
-      if (!this.#free.has(collection)) this.#cut();
+    const isFree = this.#free.has(collection);
+    // One that has taken its last write and is asked for no more is not cut: nobody would start it again.
+    if (this.#left <= 0 && !isFree) this.#isCut = true;
+    if (this.#isCut) {
+      this.#cut.resolve('cut');
       return new Promise(() => {});
     }
-    if (this.#free.has(collection)) return send(this.#store);
+    if (isFree) return send(this.#store);
     this.#left--;
     this.#writes++;
     return send(this.#store);
