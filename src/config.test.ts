@@ -14,6 +14,9 @@ const DEFAULTS: UpOptions = {
   hypervisor: 'qemu',
   accel: 'auto',
   logLevel: 'warn',
+  audit: 'writes',
+  auditLogMaxSize: 64,
+  auditLogMaxBackup: 8,
 };
 
 interface UpCase {
@@ -50,6 +53,10 @@ const ups: Record<string, UpCase> = {
     args: ['--nodes', '0', '--hypervisor', 'fake', '--accel', 'tcg'],
     want: { nodes: 0, hypervisor: 'fake', accel: 'tcg' },
   },
+  'takes what is kept of requests': {
+    args: ['--audit', 'all-writes', '--audit-log-maxsize', '1', '--audit-log-maxbackup=2'],
+    want: { audit: 'all-writes', auditLogMaxSize: 1, auditLogMaxBackup: 2 },
+  },
   'takes the last of a repeated flag': { args: ['--port', '1', '--port', '2'], want: { port: 2 } },
 };
 
@@ -76,6 +83,25 @@ for (const [name, { args, node, dataDir = DEFAULTS.dataDir, words }] of Object.e
     assert.deepEqual(parseCommandLine(['host', ...args], {}), { command: 'host', options: { node, dataDir, words } });
   });
 }
+
+test('audit hands all of its flags on, and knows the data directory of the environment', () => {
+  const words = ['--follow', '--user', 'alice', '--data-dir', '/other'];
+  const want = { command: 'audit', options: { dataDir: '/d', words } };
+  assert.deepEqual(parseCommandLine(['audit', ...words], { SELFSAME_DATA_DIR: '/d' }), want);
+});
+
+test('the help of audit lists its flags', () => {
+  for (const argv of [
+    ['help', 'audit'],
+    ['audit', '--help'],
+    ['audit', '--follow', '--user', 'a', '-h'],
+  ]) {
+    const help = parseCommandLine(argv, {});
+    assert.ok('command' in help && help.command === 'help', argv.join(' '));
+    assert.match(help.text, /^ {2}-f, --follow /m);
+    assert.match(help.text, /^Usage: selfsame audit \[flags\]$/m);
+  }
+});
 
 interface UsageCase {
   readonly argv: string[];
@@ -127,6 +153,14 @@ const mistakes: Record<string, UsageCase> = {
     argv: ['node', '--name', '../etc'],
     error: '--name must be a lower-case name of at most 63 characters, not "../etc"',
   },
+  'an audit log without a size': {
+    argv: ['up', '--audit-log-maxsize', '0'],
+    error: '--audit-log-maxsize must be a number from 1 to 16384, not "0"',
+  },
+  'an unknown kind of audit': {
+    argv: ['engine', '--audit', 'reads'],
+    error: '--audit must be one of writes, all-writes, off, not "reads"',
+  },
   'an empty data directory': { argv: ['up', '--data-dir', ''], error: '--data-dir must be a path, not ""' },
   'help about an unknown command': { argv: ['help', 'upp'], error: 'unknown command "upp"' },
 };
@@ -145,7 +179,7 @@ for (const [name, argv] of Object.entries(helps)) {
   test(`${name} and lists every command`, () => {
     const config = parseCommandLine(argv, {});
     assert.ok('command' in config && config.command === 'help');
-    for (const command of ['up', 'engine', 'node', 'version', 'help'])
+    for (const command of ['up', 'engine', 'node', 'audit', 'version', 'help'])
       assert.match(config.text, new RegExp(`^  ${command} `, 'm'));
   });
 }

@@ -6,6 +6,8 @@
  */
 import { isIP } from 'node:net';
 import { join } from 'node:path';
+import { AUDIT_USAGE } from '#cli/audit/audit-query.ts';
+import { auditFlags } from '#engine/audit/audit-options.ts';
 import type { LogLevel } from '#lib/log.ts';
 
 const PROJECT_ROOT = join(import.meta.dirname, '..');
@@ -98,6 +100,7 @@ const engineFlags = {
     fallbackText: 'none',
     parse: nonEmpty,
   }),
+  ...auditFlags,
   logLevel,
 };
 
@@ -156,6 +159,8 @@ const hostFlags = {
   dataDir: engineFlags.dataDir,
 };
 
+const auditReaderFlags = { dataDir: engineFlags.dataDir };
+
 const transitionFlags = {
   // Its log is what people read to follow the Job.
   logLevel: flag<LogLevel>({ ...logLevel, fallback: 'info' }),
@@ -173,6 +178,11 @@ export type HostOptions = Values<typeof hostFlags> & {
   readonly words: readonly string[];
 };
 
+export type AuditReaderOptions = Values<typeof auditReaderFlags> & {
+  /** All flags, also that of another data directory. */
+  readonly words: readonly string[];
+};
+
 export type TransitionProgramOptions = Values<typeof transitionFlags> & {
   /** Read by the program itself, since what is wrong in it is the Job's fault and not that of a caller. */
   readonly env: Environment;
@@ -183,6 +193,7 @@ export type Config =
   | { readonly command: 'engine'; readonly options: EngineOptions }
   | { readonly command: 'node'; readonly options: NodeOptions }
   | { readonly command: 'host'; readonly options: HostOptions }
+  | { readonly command: 'audit'; readonly options: AuditReaderOptions }
   | { readonly command: 'update-machine-types'; readonly options: TransitionProgramOptions }
   | { readonly command: 'version' }
   | { readonly command: 'help'; readonly text: string };
@@ -205,26 +216,17 @@ const commands: Readonly<Record<Config['command'], Command>> = {
   up: {
     summary: 'start the plane in the foreground; Ctrl-C stops it',
     flags: upFlags,
-    parse(args, env) {
-      const options = parseFlags(upFlags, args, env);
-      return 'usageError' in options ? options : { command: 'up', options };
-    },
+    parse: (...given) => parseFlags(upFlags, given, (options) => ({ command: 'up', options })),
   },
   engine: {
     summary: 'start the embedded engine alone, without VMs, for other operators',
     flags: engineFlags,
-    parse(args, env) {
-      const options = parseFlags(engineFlags, args, env);
-      return 'usageError' in options ? options : { command: 'engine', options };
-    },
+    parse: (...given) => parseFlags(engineFlags, given, (options) => ({ command: 'engine', options })),
   },
   node: {
     summary: 'run the agent of one node; selfsame up starts its nodes by itself',
     flags: nodeFlags,
-    parse(args, env) {
-      const options = parseFlags(nodeFlags, args, env);
-      return 'usageError' in options ? options : { command: 'node', options };
-    },
+    parse: (...given) => parseFlags(nodeFlags, given, (options) => ({ command: 'node', options })),
   },
   host: {
     summary: 'call the host API of a node; selfsame host help lists its verbs',
@@ -232,9 +234,19 @@ const commands: Readonly<Record<Config['command'], Command>> = {
     words: 'VERB ...',
     parse(args, env) {
       const end = wordsFrom(args);
-      const options = parseFlags(hostFlags, args.slice(0, end), env);
-      return 'usageError' in options ? options : { command: 'host', options: { ...options, words: args.slice(end) } };
+      const words = args.slice(end);
+      return parseFlags(hostFlags, [args.slice(0, end), env], (options) => ({
+        command: 'host',
+        options: { ...options, words },
+      }));
     },
+  },
+  audit: {
+    summary: 'show who changed what and who was refused, from the files of a server',
+    flags: auditReaderFlags,
+    notes: AUDIT_USAGE,
+    parse: (words, env) =>
+      parseFlags(auditReaderFlags, [[], env], (options) => ({ command: 'audit', options: { ...options, words } })),
   },
   'update-machine-types': {
     summary: 'change the machine types of VMs as a Job; virtctl update machine-types makes such Jobs',
@@ -254,17 +266,14 @@ const commands: Readonly<Record<Config['command'], Command>> = {
       '                            how to reach the API (default: as in any pod of a cluster)',
     ],
     parse(args, env) {
-      const options = parseFlags(transitionFlags, args, env);
-      return 'usageError' in options ? options : { command: 'update-machine-types', options: { ...options, env } };
+      const command = 'update-machine-types';
+      return parseFlags(transitionFlags, [args, env], (options) => ({ command, options: { ...options, env } }));
     },
   },
   version: {
     summary: 'print the version',
     flags: {},
-    parse(args, env) {
-      const options = parseFlags({}, args, env);
-      return 'usageError' in options ? options : { command: 'version' };
-    },
+    parse: (...given) => parseFlags({}, given, () => ({ command: 'version' })),
   },
   help: {
     summary: 'print this text, or with a command its flags',
@@ -309,9 +318,9 @@ function commandNamed(name: string): Command | UsageError {
 
 function parseFlags<Table extends FlagTable>(
   table: Table,
-  args: readonly string[],
-  env: Environment,
-): Values<Table> | UsageError {
+  [args, env]: readonly [readonly string[], Environment],
+  config: (options: Values<Table>) => Config,
+): Config | UsageError {
   const given = readArguments(table, args);
   if ('usageError' in given) return given;
   const values: Record<string, unknown> = {};
@@ -323,7 +332,7 @@ function parseFlags<Table extends FlagTable>(
     if ('mustBe' in parsed) return { usageError: `${source} must be ${parsed.mustBe}, not ${JSON.stringify(text)}` };
     values[key] = parsed.ok;
   }
-  return values as Values<Table>;
+  return config(values as Values<Table>);
 }
 
 /** `--name value` and `--name=value`; the last one of a name counts, as everywhere. */

@@ -10,7 +10,9 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseCommandLine } from './config.ts';
-import type { EngineOptions, HostOptions, NodeOptions, TransitionProgramOptions, UpOptions } from './config.ts';
+import type { AuditReaderOptions, EngineOptions, HostOptions, NodeOptions } from './config.ts';
+import type { TransitionProgramOptions, UpOptions } from './config.ts';
+import type { AuditOptions } from '#engine/audit/audit-options.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import { DataDirError, acquireDataDir } from '#lib/data-dir-lock.ts';
 import { createLog, type Log } from '#lib/log.ts';
@@ -52,6 +54,8 @@ async function main(): Promise<number> {
       return await node(config.options);
     case 'host':
       return await host(config.options);
+    case 'audit':
+      return await audit(config.options);
     case 'update-machine-types':
       return await updateMachineTypes(config.options);
   }
@@ -87,7 +91,9 @@ async function serve(
   try {
     const { host, port, tokenAuthFile } = options;
     const tokens = tokenAuthFile === undefined ? undefined : resolve(tokenAuthFile);
-    const parts = { dataDir, host, port, tokenAuthFile: tokens, log: createLog(options.logLevel), clock: systemClock };
+    const kept = auditOptions(options);
+    const log = createLog(options.logLevel);
+    const parts = { dataDir, host, port, tokenAuthFile: tokens, audit: kept, log, clock: systemClock };
     const { stop, text } = await start(parts);
     process.stdout.write(text);
     await stopped;
@@ -106,6 +112,7 @@ interface ServerParts {
   readonly host: string;
   readonly port: number;
   readonly tokenAuthFile: string | undefined;
+  readonly audit: AuditOptions;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -149,6 +156,24 @@ async function host({ dataDir, node: name, words }: HostOptions): Promise<number
   const { stdout, stderr } = process;
   const readFile = (path: string) => readFileSync(path === '-' ? 0 : path, 'utf8');
   return await runHost({ dataDir: resolve(dataDir), node: name, words, stdout, stderr, readFile });
+}
+
+function auditOptions({ audit: level, auditLogMaxSize, auditLogMaxBackup }: EngineOptions): AuditOptions {
+  return { level, maxBytes: auditLogMaxSize * 1024 * 1024, maxRotated: auditLogMaxBackup };
+}
+
+async function audit({ dataDir, words }: AuditReaderOptions): Promise<number> {
+  const { runAudit } = await import('#cli/audit/run-audit.ts');
+  const { stdout, stderr } = process;
+  const leaving = new AbortController();
+  // Who has seen enough closes the pipe.
+  stdout.on('error', () => leaving.abort());
+  const alive = setInterval(() => {}, ALIVE_MS);
+  try {
+    return await runAudit({ dataDir, words, stdout, stderr, clock: systemClock, signal: leaving.signal });
+  } finally {
+    clearInterval(alive);
+  }
 }
 
 async function updateMachineTypes({ logLevel, env }: TransitionProgramOptions): Promise<number> {

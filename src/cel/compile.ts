@@ -6,6 +6,7 @@
  *   parse/       tokens, tree, macros            evaluate/     the planner and what the operators do
  *   check/       types, in the words of cel-go   standard/     the functions of the language
  *   extensions/  cel-go's own libraries          kubernetes/   those of Kubernetes
+ *   estimate/    what it may cost at most, told before it ever runs
  *
  * Nobody can hold the process with it. Compiling is bounded by the length of the source (parse/limits.ts) and by what
  * the check may take (check/allowance.ts); evaluating by units (budget.ts): each step pays before it works, and a
@@ -15,6 +16,7 @@
 import type { Expr } from '#cel/ast.ts';
 import type { Budget } from '#cel/budget.ts';
 import type { CheckAllowance } from '#cel/check/allowance.ts';
+import type { CheckedTree } from '#cel/check/annotations.ts';
 import { check } from '#cel/check/check.ts';
 import { typeString } from '#cel/check/format-type.ts';
 import type { Environment } from '#cel/environment.ts';
@@ -31,6 +33,8 @@ export interface Program {
   readonly source: string;
   /** What it gives, as far as the checker can tell. */
   readonly type: CelType;
+  /** Where `annotate` asked for it. */
+  readonly checked?: CheckedTree | undefined;
   /** Throws CostLimitError, and nothing else. */
   evaluate(activation: Activation, budget: Budget): CelValue | CelFault;
 }
@@ -55,6 +59,8 @@ export interface CompileOptions {
   readonly mixedLiterals?: boolean;
   /** Shared by expressions that are compiled at one go, so that they take bounded time together. */
   readonly allowance?: CheckAllowance;
+  /** Keeps the tree and its types, for an estimate of the cost (estimate/estimate-cost.ts). */
+  readonly annotate?: boolean;
 }
 
 export function compile(
@@ -65,14 +71,14 @@ export function compile(
   const tree = parseOrFail(source, environment);
   if ('failure' in tree) return tree;
 
-  const { type, problems, more } = check(tree, environment, options);
+  const { type, problems, more, checked } = check(tree, environment, options);
   if (problems.length > 0) return { failure: describeProblems(source, problems, more), about: 'source' };
 
   const failure = resultFailure(type, options.expect);
   if (failure !== undefined) return { failure, about: 'result' };
 
   const evaluate = plan(tree, environment);
-  return { source, type, evaluate };
+  return { source, type, checked, evaluate };
 }
 
 function parseOrFail(source: string, environment: Environment): Expr | CompileFailure {

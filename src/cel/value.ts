@@ -56,6 +56,19 @@ export abstract class CelList {
   abstract readonly size: number;
   /** Within 0 and size - 1. */
   abstract at(index: number): CelValue;
+  /** undefined = elements belong to each other by their place. */
+  get pairing(): Pairing | undefined {
+    return undefined;
+  }
+}
+
+/**
+ * Lists that Kubernetes calls sets and maps have no order: their elements belong together by themselves, or by the values
+ * of these keys.
+ */
+export interface Pairing {
+  /** None = an element is its own key. */
+  readonly keys: readonly string[];
 }
 
 export abstract class CelMap {

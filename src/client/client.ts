@@ -60,6 +60,10 @@ export interface DeleteOptions extends CallOptions {
   readonly propagationPolicy?: 'Foreground' | 'Background' | 'Orphan';
 }
 
+export interface ApplyOptions extends WriteOptions {
+  readonly fieldManager: string;
+}
+
 export interface Writer {
   create<T extends KubeObject>(type: ResourceType<T>, object: T, options?: WriteOptions): Promise<Stored<T>>;
   update<T extends KubeObject>(type: ResourceType<T>, object: T, options?: WriteOptions): Promise<Stored<T>>;
@@ -69,6 +73,8 @@ export interface Writer {
     patch: { type: PatchType; body: unknown },
     options?: WriteOptions,
   ): Promise<Stored<T>>;
+  /** Server-side apply: the configuration is all that this manager wants to say of the object, which is made if need be. */
+  apply<T extends KubeObject>(type: ResourceType<T>, config: T, options: ApplyOptions): Promise<Stored<T>>;
   /** Resolves also where finalizers hold the object. */
   delete(type: ResourceType, name: ObjectName, options?: DeleteOptions): Promise<void>;
   deleteCollection(

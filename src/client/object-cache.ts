@@ -1,4 +1,4 @@
-/** The objects that an informer knows, with its indexes. Pure data: it tells what changed, others notify. */
+/** The objects that an informer knows, without their managedFields, with its indexes. It tells what changed, others notify. */
 import { objectKey } from '#client/object-key.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 
@@ -14,6 +14,16 @@ export type IndexFunction<T extends KubeObject> = (object: Stored<T>) => readonl
 interface Index<T extends KubeObject> {
   readonly values: IndexFunction<T>;
   readonly keys: Map<string, Set<string>>;
+}
+
+/**
+ * Who owns which field is a good part of an object, and nobody who reads from a cache asks for it. What is written back
+ * without it keeps its owners: the server sees to that.
+ */
+function shedOwners(object: KubeObject): void {
+  if (object.metadata.managedFields === undefined) return;
+  const { managedFields: _, ...metadata } = object.metadata;
+  object.metadata = metadata;
 }
 
 export class ObjectCache<T extends KubeObject> {
@@ -57,6 +67,7 @@ export class ObjectCache<T extends KubeObject> {
   }
 
   put(key: string, object: Stored<T>): ObjectChange<T> {
+    shedOwners(object);
     const old = this.#objects.get(key);
     if (old !== undefined) this.#unindex(key, old);
     this.#objects.set(key, object);
@@ -75,7 +86,10 @@ export class ObjectCache<T extends KubeObject> {
   /** Takes over a whole state; the result is what differs, deletions first. */
   replace(objects: readonly Stored<T>[]): [key: string, change: ObjectChange<T>][] {
     const next = new Map<string, Stored<T>>();
-    for (const object of objects) next.set(objectKey(object), object);
+    for (const object of objects) {
+      shedOwners(object);
+      next.set(objectKey(object), object);
+    }
     const changes: [string, ObjectChange<T>][] = [];
     for (const key of [...this.#objects.keys()]) {
       if (!next.has(key)) changes.push([key, this.remove(key)!]);

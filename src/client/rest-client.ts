@@ -1,5 +1,6 @@
 /** The Client over any transport: kinds become paths, options become queries and bodies. */
 import type {
+  ApplyOptions,
   CallOptions,
   Client,
   DeleteOptions,
@@ -83,6 +84,13 @@ export function createClient(transport: Transport, { onWarning }: RestClientOpti
       const path = objectPath(type, { ...name, subresource: options.subresource });
       const contentType = PATCH_CONTENT_TYPES[patch.type];
       return sendForObject<T>({ method: 'PATCH', path, ...written(patch.body, options), contentType });
+    },
+
+    apply<T extends KubeObject>(type: ResourceType<T>, config: T, options: ApplyOptions) {
+      const { name = '', namespace } = config.metadata;
+      const path = objectPath(type, { namespace, name, subresource: options.subresource });
+      const contentType = PATCH_CONTENT_TYPES.apply;
+      return sendForObject<T>({ method: 'PATCH', path, ...written(config, options), contentType });
     },
 
     async delete(type: ResourceType, name: ObjectName, options: DeleteOptions = {}) {

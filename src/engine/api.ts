@@ -4,10 +4,12 @@
  */
 import { NAMESPACE_COLLECTION } from '#engine/admission/namespace-lifecycle.ts';
 import type { Aggregation } from '#engine/aggregation/aggregation.ts';
-import { auditRecord, type AuditSink } from '#engine/audit.ts';
+import { AuditNotes } from '#engine/audit/audit-notes.ts';
+import { auditRecord, type AuditSink, type Trail } from '#engine/audit/audit-record.ts';
+import { isAudited } from '#engine/audit/what-is-audited.ts';
 import { refusal, type Attributes } from '#engine/auth/authorize.ts';
 import { impersonated } from '#engine/auth/impersonate.ts';
-import type { Call, EngineParts } from '#engine/handlers/call.ts';
+import type { EngineParts } from '#engine/handlers/call.ts';
 import { create } from '#engine/handlers/create.ts';
 import { deleteCollection } from '#engine/handlers/delete-collection.ts';
 import { deleteOne } from '#engine/handlers/delete.ts';
@@ -41,7 +43,8 @@ export interface ApiParts extends EngineParts {
   readonly subresources: Subresources;
   /** Groups and versions that others serve. */
   readonly aggregation: Aggregation;
-  readonly audit: AuditSink;
+  /** undefined = nobody keeps records. */
+  readonly audit: AuditSink | undefined;
 }
 
 const HANDLERS: Record<Verb, Handler> = {
@@ -56,23 +59,37 @@ const HANDLERS: Record<Verb, Handler> = {
 };
 
 export function createApi(parts: ApiParts): ApiHandler {
-  const { clock, metrics, log } = parts;
+  const { clock, metrics, audit, log } = parts;
   return (asked) => {
-    const start = clock.now();
+    const receivedMs = clock.now();
+    const start = clock.elapsed();
     let request = asked;
     const route = parseRoute(request.path);
     const verb =
       route.type === 'path' ? pathVerb(request.method) : verbOf(request.method, route, isWatch(request.query));
-    const answered = (response: ApiResponse): ApiResponse => {
+    const trail: Trail = { decision: undefined, notes: undefined, error: undefined, isQuestion: false };
+    const answered = (answer: ApiResponse): ApiResponse => {
+      const response = warned(answer, trail.notes?.warnings);
+      const tookMs = clock.elapsed() - start;
+      const shown = route.type === 'path' || verb === undefined ? request.method.toLowerCase() : verb;
+      if (audit !== undefined && isAudited(shown, response.status, trail.isQuestion)) {
+        audit(auditRecord({ asked, request, route, verb: shown, response, trail, receivedMs, tookMs }));
+      }
       const resource = route.type === 'resource' && isServed(parts, route) ? route.plural : '';
       if ('stream' in response) return verb === 'watch' ? counted(response, resource, metrics) : response;
-      metrics.requestDone(verb ?? OTHER_VERB, resource, response.status, (clock.now() - start) / 1000);
+      metrics.requestDone(verb ?? OTHER_VERB, resource, response.status, tookMs / 1000);
       return response;
     };
-    const failed = (error: unknown) => answered(failure(error, request, log));
+    const failed = (error: unknown) => {
+      if (error instanceof ApiError) trail.error = error;
+      return answered(failure(error, request, log));
+    };
     try {
       request = impersonated(asked, parts.authorizer);
-      const response = route.type === 'path' ? servePath(parts, request) : serveResource(parts, request, route, verb);
+      const response =
+        route.type === 'path'
+          ? servePath(parts, request, trail)
+          : serveResource(parts, request, { route, verb, trail });
       return response instanceof Promise ? response.then(answered, failed) : answered(response);
     } catch (error) {
       return failed(error);
@@ -91,22 +108,27 @@ function pathVerb(method: string): string {
   return method === 'GET' ? 'get' : OTHER_VERB;
 }
 
-function servePath(parts: ApiParts, request: ApiRequest): Promise<ApiResponse> {
-  authorize(parts, request, { verb: request.method.toLowerCase(), path: request.path });
+function servePath(parts: ApiParts, request: ApiRequest, trail: Trail): Promise<ApiResponse> {
+  authorize(parts, request, { verb: request.method.toLowerCase(), path: request.path }, trail);
   return parts.paths(request);
+}
+
+interface Asked {
+  readonly route: ResourceRoute;
+  readonly verb: string | undefined;
+  readonly trail: Trail;
 }
 
 function serveResource(
   parts: ApiParts,
   request: ApiRequest,
-  route: ResourceRoute,
-  verb: string | undefined,
+  { route, verb, trail }: Asked,
 ): ApiResponse | Promise<ApiResponse> {
   const { group, version, plural, subresource, namespace } = route;
   // Who may see one object only may ask for a list of it, as in Kubernetes; a write is never named by its query.
   const listing = verb === 'list' || verb === 'watch';
   const name = listing && route.name === '' ? namedBySelector(request.query) : route.name;
-  authorize(parts, request, {
+  const attributes: Attributes = {
     verb: verb ?? request.method.toLowerCase(),
     group,
     version,
@@ -115,7 +137,8 @@ function serveResource(
     // A namespace is judged in itself, so that whoever rules in it may look at it.
     namespace: group === '' && plural === 'namespaces' ? route.name : namespace,
     name,
-  });
+  };
+  authorize(parts, request, attributes, trail);
   const remote = parts.aggregation.find(group, version);
   if (remote !== undefined) return remote(request);
   const served = parts.registry.find(group, version, plural);
@@ -128,27 +151,19 @@ function serveResource(
   if (representation === 'not-acceptable') throw notAcceptable(ACCEPTED_TYPES);
   const { store, clock, log, admission, authorizer, tokens } = parts;
   const reads = verb === 'get' || verb === 'list' || verb === 'watch';
-  const notes = reads ? SILENT : new RequestNotes();
+  const notes = reads ? SILENT : (trail.notes = new AuditNotes());
   const call = { store, clock, log, admission, authorizer, tokens, request, route, served, representation, notes };
   if (reads) return withDeprecation(served, handler(call));
+  trail.isQuestion = served.resource.asked === true;
   if (served.resource.deprecationWarning !== undefined) notes.warn(served.resource.deprecationWarning);
-  return noted(parts, call, verb ?? '', handler);
+  return handler(call);
 }
 
 /** Reads are not admitted, so nobody notes anything. */
 const SILENT = new RequestNotes();
 
-/** What was noted goes out with the answer, also with a refusal, and into the audit record. */
-async function noted(parts: ApiParts, call: Call, verb: string, handler: Handler): Promise<ApiResponse> {
-  const { request, notes } = call;
-  let response: ApiResponse;
-  try {
-    response = await handler(call);
-  } catch (error) {
-    response = failure(error, request, parts.log);
-  }
-  const { warnings, annotations } = notes;
-  if (annotations !== undefined) parts.audit(auditRecord(call, verb, response.status, annotations));
+/** What was noted goes out with the answer, also with a refusal. */
+function warned(response: ApiResponse, warnings: readonly string[] | undefined): ApiResponse {
   return warnings === undefined ? response : { ...response, warnings: [...(response.warnings ?? []), ...warnings] };
 }
 
@@ -159,8 +174,8 @@ function namedBySelector(query: URLSearchParams): string {
   return selector === null ? '' : (ONE_NAME.exec(selector)?.[1] ?? '');
 }
 
-function authorize({ authorizer }: ApiParts, request: ApiRequest, attributes: Attributes): void {
-  const decision = authorizer.authorize(request.user, attributes);
+function authorize({ authorizer }: ApiParts, request: ApiRequest, attributes: Attributes, trail: Trail): void {
+  const decision = (trail.decision = authorizer.authorize(request.user, attributes));
   if (!decision.allowed) throw refusal(request.user, attributes, decision.reason);
 }
 

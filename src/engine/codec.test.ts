@@ -68,7 +68,7 @@ test('what is no JSON is told in the words of Go', () => {
     ),
   );
   assert.throws(() => parsePatch(body), new ApiError(400, 'BadRequest', `error decoding patch: ${why}`));
-  assert.throws(() => parsePatch(body, ''), new ApiError(400, 'BadRequest', why));
+  assert.throws(() => parsePatch(body, { doing: '' }), new ApiError(400, 'BadRequest', why));
 });
 
 test('a continue token comes back as it went', () => {

@@ -16,7 +16,8 @@ import { serviceAccountAdmission, serviceAccountValidation } from '#engine/admis
 import { startWebhooks } from '#engine/admission/webhooks/start-webhooks.ts';
 import { startAggregation, type RunningAggregation } from '#engine/aggregation/start-aggregation.ts';
 import { createApi } from '#engine/api.ts';
-import { auditToLog, type AuditSink } from '#engine/audit.ts';
+import { noteName } from '#engine/audit/audit-notes.ts';
+import type { AuditSink } from '#engine/audit/audit-record.ts';
 import type { OutwardIdentity } from '#engine/auth/front-proxy.ts';
 import { rbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
 import { serviceAccountTokens } from '#engine/auth/service-accounts/authenticate-token.ts';
@@ -52,7 +53,10 @@ export interface CoreOptions {
   readonly signingKey?: SigningKey;
   /** Webhooks and aggregated APIs that live in this process. */
   readonly services?: LocalServices;
-  readonly audit?: AuditSink;
+  /** Who keeps records of requests; without it nobody does. */
+  readonly audit?: AuditSink | undefined;
+  /** What else /metrics shows. */
+  moreMetrics?(): string;
   /** Who we are to aggregated APIs and kubelets; without it those of other processes will not believe us. */
   readonly identity?: OutwardIdentity;
   /** host:port of the listener, once there is one. */
@@ -74,9 +78,9 @@ const NO_TOKENS: TokenLookup = () => undefined;
 
 export function createCore(options: CoreOptions): Core {
   const { store, clock, log, serverAddress = () => '' } = options;
-  const { signingKey = newSigningKey(), services = new LocalServices(), audit = auditToLog(log) } = options;
+  const { signingKey = newSigningKey(), services = new LocalServices(), audit, moreMetrics = () => '' } = options;
   const registry = new Registry([...builtInResources, ...reviewResources, customResourceDefinitions]);
-  const stopTracking = trackCustomKinds(store, registry, log);
+  const stopTracking = trackCustomKinds(store, registry, log, { services, clock });
   const metrics = createMetrics(store);
   let started = false;
   const health = healthChecks(store, () => started);
@@ -92,6 +96,7 @@ export function createCore(options: CoreOptions): Core {
   const webhooks = startWebhooks({ store, registry, services, authorizer, clock, log, metrics });
   const admission = admissionChain({
     mutating: [
+      noteName,
       ...guards,
       serviceAccountAdmission(store, clock),
       priorityAdmission(store),
@@ -100,6 +105,7 @@ export function createCore(options: CoreOptions): Core {
       exceptAtStart(webhooks.mutating),
     ],
     validating: [
+      noteName,
       rbacEscalation(authorizer),
       paramAccess({ store, registry, authorizer }),
       nodeRestriction(store),
@@ -134,7 +140,7 @@ export function createCore(options: CoreOptions): Core {
     paths: createPaths({
       registry,
       metrics,
-      moreMetrics: () => services.metricsText(),
+      moreMetrics: () => services.metricsText() + moreMetrics(),
       health,
       signingKey,
       aggregation,

@@ -5,9 +5,13 @@
  *   <data-dir>/store.db      the store
  *   <data-dir>/pki/          CA and server certificate
  *   <data-dir>/kubeconfig    the administrator's access
+ *   <data-dir>/audit/        who changed what, and who was refused
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DEFAULT_AUDIT, type AuditOptions } from '#engine/audit/audit-options.ts';
+import { startAudit } from '#engine/audit/start-audit.ts';
+import { unauthenticatedRecord } from '#engine/audit/unauthenticated.ts';
 import { createAuthenticator } from '#engine/auth/authenticate.ts';
 import { ensurePki, type Pki } from '#engine/auth/certificates.ts';
 import { issueOutwardIdentity } from '#engine/auth/front-proxy.ts';
@@ -31,6 +35,7 @@ export interface EngineOptions {
   readonly tokenAuthFile?: string | undefined;
   /** Webhooks and aggregated APIs of this process. */
   readonly services?: LocalServices;
+  readonly audit?: AuditOptions;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -59,6 +64,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   });
   const tokens = options.tokenAuthFile === undefined ? [] : await loadTokenFile(options.tokenAuthFile);
   const store = await openSqliteStore(join(dataDir, 'store.db'));
+  const audit = startAudit(dataDir, options.audit ?? DEFAULT_AUDIT, { clock, log });
   let listener: HttpsListener | undefined;
   let controllers: RunningControllers | undefined;
   const core = createCore({
@@ -67,6 +73,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     log,
     tokens: tokenLookup(tokens),
     services: options.services,
+    audit: audit?.sink,
+    moreMetrics: audit?.metricsText,
     signingKey: await ensureSigningKey(join(dataDir, 'pki')),
     identity: issueOutwardIdentity(pki),
     serverAddress: () => address(host, listener?.port ?? options.port),
@@ -77,6 +85,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     await listener?.stop();
     core.stop();
     await store.close();
+    await audit?.close();
   };
   try {
     listener = await HttpsListener.start({
@@ -87,6 +96,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       ca: pki.caPem,
       handler: core.handler,
       authenticate: createAuthenticator({ tokens: core.tokens }),
+      turnedAway: (turned) => audit?.sink(unauthenticatedRecord(turned, clock.now())),
       log,
     });
     controllers = await startControllers({ core, caPem: pki.caPem, clock, log });

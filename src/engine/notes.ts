@@ -1,5 +1,6 @@
 /** What is noted while a request is served: warnings for the client, annotations for the audit record. Bounded. */
 import type { AdmissionNotes } from '#engine/admission/admission.ts';
+import type { Repeats } from '#engine/strict-faults.ts';
 
 /** Clients and proxies refuse answers with too many or too long headers. */
 const MAX_WARNINGS_LENGTH = 4096;
@@ -8,6 +9,8 @@ const MAX_ANNOTATIONS = 100;
 const MAX_ANNOTATION_LENGTH = 10 * 1024;
 
 export class RequestNotes implements AdmissionNotes {
+  /** Of the body, where it has fields twice: told together with the fields that its kind does not know. */
+  repeats: Repeats | undefined;
   #warnings: string[] | undefined;
   #length = 0;
   #annotations: Map<string, string> | undefined;

@@ -9,6 +9,8 @@ test('no options mean a real write that warns', () => {
   assert.deepEqual(writeOptions(query(''), 'CreateOptions'), {
     dryRun: false,
     fieldValidation: 'Warn',
+    fieldManager: '',
+    force: false,
     sent: { kind: 'CreateOptions', apiVersion: 'meta.k8s.io/v1' },
   });
 });

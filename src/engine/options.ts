@@ -1,10 +1,18 @@
 /** Query parameters of the verbs, parsed and checked once, with kube-apiserver's wording for what is wrong. */
 import { badRequest, invalid } from '#kube/api-error.ts';
-import { forbiddenField, invalidValue, requiredValue, unsupportedValue, type FieldError } from '#kube/field-error.ts';
+import {
+  forbiddenField,
+  invalidValue,
+  requiredValue,
+  tooLong,
+  unsupportedValue,
+  type FieldError,
+} from '#kube/field-error.ts';
 import { parseFieldSelector, type FieldRequirement } from '#kube/field-selector.ts';
 import { parseLabelSelector, type LabelRequirement } from '#kube/label-selector.ts';
 import { isRecord } from '#kube/meta.ts';
 import { bool, int64, list, obj, str } from '#kube/schema-dsl.ts';
+import { MAX_MANAGER_BYTES, unprintable } from '#engine/managed-fields/manager-name.ts';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
 import { decodeTypeError } from '#engine/registry/structural/decode-type-error.ts';
 
@@ -13,6 +21,10 @@ export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
 export interface WriteOptions {
   readonly dryRun: boolean;
   readonly fieldValidation: FieldValidation;
+  /** Who owns the fields that are written; '' = whatever the User-Agent calls itself. */
+  readonly fieldManager: string;
+  /** An apply takes fields over from other managers. */
+  readonly force: boolean;
   /** CreateOptions and the like, as admission webhooks see them. */
   readonly sent: Readonly<Record<string, unknown>>;
 }
@@ -65,6 +77,8 @@ const sentOptions = (kind: string) => ({ kind, apiVersion: 'meta.k8s.io/v1' });
 const plainWrite = (kind: WriteKind): WriteOptions => ({
   dryRun: false,
   fieldValidation: 'Warn',
+  fieldManager: '',
+  force: false,
   sent: sentOptions(kind),
 });
 
@@ -74,24 +88,43 @@ const DEFAULT_WRITE: Record<WriteKind, WriteOptions> = {
   PatchOptions: plainWrite('PatchOptions'),
 };
 
-export function writeOptions(query: URLSearchParams, kind: WriteKind): WriteOptions {
-  if (query.size === 0) return DEFAULT_WRITE[kind];
+/** `apply` says that the patch is one: only then there may be force, and there must be a manager. */
+export function writeOptions(query: URLSearchParams, kind: WriteKind, apply = false): WriteOptions {
+  if (query.size === 0 && !apply) return DEFAULT_WRITE[kind];
   const errors: FieldError[] = [];
+  const manager = query.get('fieldManager') ?? '';
+  const force = kind === 'PatchOptions' ? query.get('force') : null;
+  if (apply && manager === '') errors.push(requiredValue('fieldManager', 'is required for apply patch'));
+  if (!apply && force !== null) errors.push(forbiddenField('force', 'may not be specified for non-apply patch'));
+  managerFaults(manager, errors);
   const dryRun = parseDryRun(query.getAll('dryRun'), errors);
   const fieldValidation = query.get('fieldValidation') ?? '';
   if (!['', 'Ignore', 'Warn', 'Strict'].includes(fieldValidation)) {
     errors.push(unsupportedValue('fieldValidation', fieldValidation, ['', 'Ignore', 'Strict', 'Warn']));
   }
-  const manager = query.get('fieldManager') ?? '';
-  if (manager.length > 128) errors.push(invalidValue('fieldManager', manager, 'may not be more than 128 bytes'));
   refuse(kind, errors);
   const sent = {
     ...sentOptions(kind),
     ...(dryRun ? { dryRun: ['All'] } : {}),
     ...(manager === '' ? {} : { fieldManager: manager }),
+    ...(force === null ? {} : { force: isTrue(force) }),
     ...(fieldValidation === '' ? {} : { fieldValidation }),
   };
-  return { dryRun, fieldValidation: fieldValidation === '' ? 'Warn' : (fieldValidation as FieldValidation), sent };
+  return {
+    dryRun,
+    fieldValidation: fieldValidation === '' ? 'Warn' : (fieldValidation as FieldValidation),
+    fieldManager: manager,
+    force: isTrue(force),
+    sent,
+  };
+}
+
+function managerFaults(manager: string, errors: FieldError[]): void {
+  if (Buffer.byteLength(manager) > MAX_MANAGER_BYTES) errors.push(tooLong('fieldManager', MAX_MANAGER_BYTES));
+  for (const { character, position } of unprintable(manager)) {
+    const code = character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0');
+    errors.push(invalidValue('fieldManager', manager, `invalid character U+${code} (at position ${position})`));
+  }
 }
 
 function parseDryRun(values: readonly string[], errors: FieldError[]): boolean {

@@ -7,6 +7,7 @@ import { DiscoveryDocuments } from '#engine/discovery/discovery-documents.ts';
 import type { ServedDocument } from '#engine/discovery/served-document.ts';
 import { respondHealth, type HealthChecks } from '#engine/health.ts';
 import type { Metrics } from '#engine/metrics.ts';
+import { movedTo, UNTIL_IT_CHANGES } from '#engine/openapi/hashed-address.ts';
 import { OpenApiDocuments } from '#engine/openapi/openapi-documents.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { ApiHandler, ApiRequest, ApiResponse, BytesResponse } from '#engine/request.ts';
@@ -85,7 +86,7 @@ export function createPaths(parts: PathParts): PathHandler {
           return openIdDocument(path, signingKey, serverAddress());
         case 'openapi':
           refresh();
-          return respondDocument(request, openapi.find(path, accept));
+          return respondOpenApi(request, openapi.find(path, accept));
         case '':
         case 'api':
         case 'apis':
@@ -105,13 +106,25 @@ export function pageNotFound(): BytesResponse {
   return { status: 404, contentType: 'text/plain; charset=utf-8', headers, body };
 }
 
-async function respondDocument(
+/** Who names the hash of a document may keep it forever; who names another is sent to the one that there is. */
+async function respondOpenApi(
   request: ApiRequest,
   document: ServedDocument | undefined,
 ): Promise<ApiResponse | undefined> {
+  const hash = request.path.startsWith('/openapi/v3/') ? (request.query.get('hash') ?? '') : '';
+  if (document === undefined || hash === '') return respondDocument(request, document);
+  if (hash !== document.hash) return movedTo(request.path, document);
+  return respondDocument(request, document, UNTIL_IT_CHANGES);
+}
+
+async function respondDocument(
+  request: ApiRequest,
+  document: ServedDocument | undefined,
+  more: Readonly<Record<string, string>> = {},
+): Promise<ApiResponse | undefined> {
   if (document === undefined) return undefined;
   const { contentType, etag } = document;
-  const headers: Record<string, string> = { etag, vary: 'Accept' };
+  const headers: Record<string, string> = { etag, vary: 'Accept', ...more };
   if (document.matches(request.header?.('if-none-match'))) {
     return { status: 304, contentType, headers, body: Buffer.alloc(0) };
   }

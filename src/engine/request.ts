@@ -23,6 +23,10 @@ export interface ApiRequest {
   readonly accept: string;
   readonly contentType: string;
   readonly userAgent: string;
+  /** Of the other end of the connection. Requests of this process have none. */
+  readonly sourceIp?: string | undefined;
+  /** As the answer's Audit-ID header tells it. */
+  readonly auditId?: string | undefined;
   /** Any other header, by its lower-case name. Requests of this process have none. */
   header?(name: string): string | undefined;
   /** All of them, in lower case. */
@@ -85,7 +89,7 @@ export function handedOn(
   request: ApiRequest,
   changes: { readonly user?: UserInfo; readonly impersonator?: UserInfo; keeps(header: string): boolean },
 ): ApiRequest {
-  const { method, path, query, accept, contentType, userAgent, upgrade } = request;
+  const { method, path, query, accept, contentType, userAgent, sourceIp, auditId, upgrade } = request;
   const { user = request.user, impersonator = request.impersonator, keeps } = changes;
   // Not a spread: a request makes some of its parts only when they are looked at.
   return {
@@ -97,6 +101,8 @@ export function handedOn(
     accept,
     contentType,
     userAgent,
+    sourceIp,
+    auditId,
     upgrade,
     header: (name) => (keeps(name) ? request.header?.(name) : undefined),
     headerNames: () => (request.headerNames?.() ?? []).filter((name) => keeps(name)),

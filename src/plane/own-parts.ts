@@ -189,9 +189,10 @@ function subresources(options: OwnPartsOptions): ApiHandler {
 }
 
 function accountClient(options: OwnPartsOptions, account: string): Client {
-  return clientOf(options, serviceAccountUser(SYSTEM_NAMESPACE, { name: account, uid: '' }));
+  return clientOf(options, serviceAccountUser(SYSTEM_NAMESPACE, { name: account, uid: '' }), account);
 }
 
-function clientOf({ handler }: OwnPartsOptions, user: UserInfo): Client {
-  return createClient(createInProcessTransport({ handler, user, userAgent: 'selfsame' }));
+/** Each part owns the fields that it writes under a name of its own. */
+function clientOf({ handler }: OwnPartsOptions, user: UserInfo, userAgent = 'selfsame'): Client {
+  return createClient(createInProcessTransport({ handler, user, userAgent }));
 }

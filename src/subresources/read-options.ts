@@ -1,16 +1,14 @@
 /** The body of a verb: StartOptions, StopOptions, RestartOptions, MigrateOptions ... Pure. Unknown fields are let be. */
-import { parse } from 'yaml';
 import type { Verb, VerbOptions } from '#api/can.ts';
 import { badRequest } from '#kube/api-error.ts';
 import { isRecord } from '#kube/meta.ts';
+import { parseYaml } from '#kube/yaml.ts';
 import { unreadable, wrongType, type Fields } from '#subresources/body-fields.ts';
 import { readAddedVolume, readRemovedVolume } from '#subresources/volume-options.ts';
 
 export interface AskedOptions extends VerbOptions {
   readonly dryRun: boolean;
 }
-
-const MAX_YAML_ALIASES = 10;
 
 /** Throws 400. An empty body says nothing, as JSON or YAML. */
 export function readOptions(verb: Verb, text: string, query: URLSearchParams): AskedOptions {
@@ -38,7 +36,7 @@ function parsed(text: string): Fields {
   if (text.trim() === '') return {};
   let body: unknown;
   try {
-    body = text.trimStart().startsWith('{') ? JSON.parse(text) : parse(text, { maxAliasCount: MAX_YAML_ALIASES });
+    body = text.trimStart().startsWith('{') ? JSON.parse(text) : parseYaml(text);
   } catch (error) {
     throw unreadable((error as Error).message);
   }

@@ -1,7 +1,7 @@
 /** ValidatingAdmissionPolicies through the whole core: who is refused, in which words, and what is only told. */
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import type { AuditRecord } from '#engine/audit.ts';
+import type { AuditRecord } from '#engine/audit/audit-record.ts';
 import { gadget, GADGETS, installGadgets } from '#test/support/gadgets.ts';
 import { startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
-import type { AuditRecord } from '#engine/audit.ts';
+import type { AuditRecord } from '#engine/audit/audit-record.ts';
 import { LocalServices } from '#engine/services.ts';
 import { startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
 import { jsonPatch, reviewAnswer, sendJson, startWebhookServer } from '#test/support/webhook-server.ts';

@@ -3,7 +3,7 @@ import { createCore, type Core } from '#engine/core.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
 import type { ApiHandler, ApiRequest, StreamSink, UserInfo } from '#engine/request.ts';
 import { openMemoryStore } from '#engine/store/open-store.ts';
-import type { AuditSink } from '#engine/audit.ts';
+import type { AuditSink } from '#engine/audit/audit-record.ts';
 import type { LocalServices } from '#engine/services.ts';
 import type { Store } from '#engine/store/store.ts';
 import type { TokenLookup } from '#engine/auth/tokens.ts';

@@ -6,6 +6,7 @@
  */
 import type { CallExpr, ConstExpr, Expr, FoldExpr, ListExpr, MapExpr, MessageExpr, SelectExpr } from '#cel/ast.ts';
 import { CheckAllowance, TypeTooComplexError } from '#cel/check/allowance.ts';
+import { Annotations, type CheckedTree } from '#cel/check/annotations.ts';
 import { formatSignature, formatType, typeString } from '#cel/check/format-type.ts';
 import type { Element } from '#cel/check/literals.ts';
 import { literalProblems, mixedElements } from '#cel/check/literals.ts';
@@ -15,6 +16,7 @@ import { findLocal, findName } from '#cel/check/scope.ts';
 import { ERROR, isDyn, isDynOrError } from '#cel/check/type-relations.ts';
 import { Unifier } from '#cel/check/unifier.ts';
 import type { Environment } from '#cel/environment.ts';
+import type { Overload } from '#cel/library.ts';
 import { qualifiedName, rootName } from '#cel/parse/qualified-name.ts';
 import type { CelProblem } from '#cel/syntax-error.ts';
 import { MAX_PROBLEMS } from '#cel/syntax-error.ts';
@@ -27,6 +29,8 @@ export interface CheckOptions {
   readonly mixedLiterals?: boolean;
   /** Shared with other expressions. */
   readonly allowance?: CheckAllowance;
+  /** Whether somebody will look at the types inside. */
+  readonly annotate?: boolean;
 }
 
 export interface Checked {
@@ -35,6 +39,8 @@ export interface Checked {
   readonly problems: readonly CelProblem[];
   /** How many problems were found beyond those. */
   readonly more: number;
+  /** Where it was asked for and there are no problems. */
+  readonly checked?: CheckedTree | undefined;
 }
 
 export function check(tree: Expr, environment: Environment, options: CheckOptions = {}): Checked {
@@ -53,6 +59,7 @@ class Checker {
   readonly #literalCalls: CallExpr[] = [];
   readonly #literals: (readonly Element[])[] = [];
   #inFormat = 0;
+  #notes: Annotations | undefined;
 
   constructor(environment: Environment, options: CheckOptions) {
     this.#environment = environment;
@@ -62,10 +69,14 @@ class Checker {
   }
 
   run(tree: Expr): Checked {
+    if (this.#options.annotate) {
+      this.#notes = new Annotations(tree, (type) => this.#unifier.resolve(type, 'dyn'));
+    }
     try {
       const type = this.#unifier.resolve(this.#check(tree), 'dyn');
       if (this.#problems.length === 0) this.#checkLiterals();
-      return { type: this.#problems.length === 0 ? type : DYN, problems: this.#problems, more: this.#more };
+      if (this.#problems.length === 0) return { type, problems: [], more: 0, checked: this.#notes };
+      return { type: DYN, problems: this.#problems, more: this.#more };
     } catch (error) {
       if (!(error instanceof TypeTooComplexError)) throw error;
       const whole = { at: -1, message: 'expression is too complex to be type checked' };
@@ -74,6 +85,12 @@ class Checker {
   }
 
   #check(expr: Expr): CelType {
+    const type = this.#checkKind(expr);
+    this.#notes?.noteType(expr, type);
+    return type;
+  }
+
+  #checkKind(expr: Expr): CelType {
     switch (expr.kind) {
       case 'const':
         return typeOfConst(expr);
@@ -173,9 +190,13 @@ class Checker {
     // These two say which side is wrong.
     if (name === '_&&_' || name === '_||_') {
       const wrong = args.filter((type, i) => !this.#expect(expr.args[i]!.at, BOOL, type));
+      this.#notes?.noteCall(expr, { name, member, overloads: this.#environment.functions.get(name) ?? [] });
       return wrong.length === 0 ? BOOL : ERROR;
     }
-    const found = resolveOverload(this.#unifier, this.#environment.functions.get(name) ?? [], args, member);
+    const matching: Overload[] | undefined = this.#notes && [];
+    const known = this.#environment.functions.get(name) ?? [];
+    const found = resolveOverload(this.#unifier, known, args, member, matching);
+    if (matching !== undefined) this.#notes?.noteCall(expr, { name, member, overloads: matching });
     if (found) return found;
     return this.#problem(expr.at, () => {
       const types = args.map((arg) => this.#unifier.resolve(arg, 'dyn'));

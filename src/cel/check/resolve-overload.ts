@@ -5,12 +5,13 @@ import type { Overload } from '#cel/library.ts';
 import type { Unifier } from '#cel/check/unifier.ts';
 import { isDyn } from '#cel/check/type-relations.ts';
 
-/** The common result of all that match, or dyn. undefined = none matches. */
+/** The common result of all that match, or dyn. undefined = none matches. Those that do are put into `matching`. */
 export function resolveOverload(
   unifier: Unifier,
   overloads: readonly Overload[],
   args: readonly CelType[],
   member: boolean,
+  matching?: Overload[],
 ): CelType | undefined {
   let found: CelType | undefined;
   for (const overload of overloads) {
@@ -19,6 +20,7 @@ export function resolveOverload(
     const fresh = new Map<string, CelType>();
     const wanted = overload.args.map((arg) => unifier.instantiate(arg, fresh));
     if (!unifier.allFit(args, wanted)) continue;
+    matching?.push(overload);
     const result = unifier.resolve(unifier.instantiate(overload.result, fresh));
     if (found === undefined) found = result;
     else if (!isDyn(found) && !unifier.same(result, found)) found = DYN;

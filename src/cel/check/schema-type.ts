@@ -9,7 +9,8 @@
  *   string: byte, duration, date, date-time          bytes, duration, timestamp, timestamp
  *
  * `nullable` changes nothing: a null is seen at run time. Unlike in Kubernetes, what x-kubernetes-preserve-unknown-fields
- * lets in is dyn, not undefined: a policy that looks at such a field is not told that it cannot work.
+ * lets in is dyn, not undefined, for policies: one that looks at such a field is not told that it cannot work. The rules
+ * of a schema itself see what it describes, and nothing else (`described`).
  */
 import type { Schema } from '#kube/schema.ts';
 import type { CelType, ObjectType } from '#cel/type.ts';
@@ -42,18 +43,23 @@ export function resourceRootType(schema: Schema, name: string): CelType {
   return schemaType(withObjectNames(schema), name);
 }
 
+/** What a rule of a schema sees as `self`; `root`: of a whole object. undefined = it cannot have rules. */
+export function ruleType(schema: Schema, name: string, root: boolean): CelType | undefined {
+  return typeOfSchema(root ? withObjectNames(schema) : schema, name, 0, true);
+}
+
 /** undefined = expressions cannot see it. */
-function typeOfSchema(schema: Schema, name: string, depth: number): CelType | undefined {
+function typeOfSchema(schema: Schema, name: string, depth: number, described = false): CelType | undefined {
   if (depth > MAX_DEPTH) return DYN;
   if (schema['x-kubernetes-int-or-string'] || schema.format === 'int-or-string') return DYN;
-  if (schema['x-kubernetes-embedded-resource']) return objectType(withObjectNames(schema), name);
+  if (schema['x-kubernetes-embedded-resource']) return objectType(withObjectNames(schema), name, described);
   switch (schema.type) {
     case 'array': {
-      const element = schema.items && typeOfSchema(schema.items, `${name}.@idx`, depth + 1);
+      const element = schema.items && typeOfSchema(schema.items, `${name}.@idx`, depth + 1, described);
       return element && listOf(element);
     }
     case 'object':
-      return typeOfObject(schema, name, depth);
+      return typeOfObject(schema, name, depth, described);
     case 'string':
       return STRING_FORMATS.get(schema.format ?? '') ?? STRING;
     case 'boolean':
@@ -63,29 +69,30 @@ function typeOfSchema(schema: Schema, name: string, depth: number): CelType | un
     case 'integer':
       return INT;
     case undefined:
-      return preserves(schema) ? DYN : undefined;
+      return preserves(schema) && !described ? DYN : undefined;
   }
 }
 
-function typeOfObject(schema: Schema, name: string, depth: number): CelType | undefined {
+function typeOfObject(schema: Schema, name: string, depth: number, described: boolean): CelType | undefined {
   const values = schema.additionalProperties;
   if (typeof values === 'object') {
-    const value = typeOfSchema(values, `${name}.@elem`, depth + 1);
+    const value = typeOfSchema(values, `${name}.@elem`, depth + 1, described);
     return value && mapOf(STRING, value);
   }
-  return schema.properties === undefined && preserves(schema) ? DYN : objectType(schema, name);
+  const open = preserves(schema) && !described;
+  return schema.properties === undefined && open ? DYN : objectType(schema, name, described);
 }
 
-function objectType(schema: Schema, name: string): ObjectType {
+function objectType(schema: Schema, name: string, described: boolean): ObjectType {
   const known = new Map<string, CelType | undefined>();
   return {
     kind: 'object',
     name,
     field(field) {
       const property = propertyOf(schema, field);
-      if (property === undefined) return preserves(schema) ? DYN : undefined;
+      if (property === undefined) return preserves(schema) && !described ? DYN : undefined;
       // Only names of properties get in, so the map is bounded by the schema.
-      if (!known.has(field)) known.set(field, typeOfSchema(property, `${name}.${escaped(field)}`, 0));
+      if (!known.has(field)) known.set(field, typeOfSchema(property, `${name}.${escaped(field)}`, 0, described));
       return known.get(field);
     },
   };

@@ -6,7 +6,7 @@
 import { formattedString } from '#cel/evaluate/string-format.ts';
 import type { Schema } from '#kube/schema.ts';
 import { CelFault, CelList, CelMap } from '#cel/value.ts';
-import type { CelValue } from '#cel/value.ts';
+import type { CelValue, Pairing } from '#cel/value.ts';
 
 export { toJson } from '#cel/evaluate/to-json.ts';
 
@@ -28,7 +28,7 @@ function adapt(value: unknown, schema: Schema | undefined): CelValue | CelFault 
       return value;
     case 'object':
       if (value === null) return null;
-      return Array.isArray(value) ? new JsonList(value, schema?.items) : new JsonMap(value as JsonObject, schema);
+      return Array.isArray(value) ? new JsonList(value, schema) : new JsonMap(value as JsonObject, schema);
     default:
       return null;
   }
@@ -48,18 +48,33 @@ function isCheap(value: unknown, schema: Schema | undefined): boolean {
 const CHUNK_BITS = 8;
 const CHUNK_MASK = (1 << CHUNK_BITS) - 1;
 
+const AS_SET: Pairing = { keys: [] };
+
 type JsonObject = Readonly<Record<string, unknown>>;
 
 class JsonList extends CelList {
   readonly #source: readonly unknown[];
+  readonly #schema: Schema | undefined;
   readonly #items: Schema | undefined;
   /** In chunks: an element of a long list is looked at without room being made for all the others. */
   #views: (CelValue[] | undefined)[] | undefined;
 
-  constructor(source: readonly unknown[], items: Schema | undefined) {
+  constructor(source: readonly unknown[], schema: Schema | undefined) {
     super();
     this.#source = source;
-    this.#items = items;
+    this.#schema = schema;
+    this.#items = schema?.items;
+  }
+
+  override get pairing(): Pairing | undefined {
+    switch (this.#schema?.['x-kubernetes-list-type']) {
+      case 'set':
+        return AS_SET;
+      case 'map':
+        return { keys: this.#schema['x-kubernetes-list-map-keys'] ?? [] };
+      default:
+        return undefined;
+    }
   }
 
   override get size(): number {

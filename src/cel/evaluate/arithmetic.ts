@@ -1,11 +1,12 @@
 /** `+ - * / %` and the sign, with 64-bit overflow as a fault. undefined = not for values of these types. */
 import { LIST_COST, bytesCost } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
-import { ArrayList, itemsOf } from '#cel/evaluate/array-list.ts';
+import { ArrayList, itemsOf, PairedList } from '#cel/evaluate/array-list.ts';
 import { DIVISION_BY_ZERO, DURATION_OVERFLOW, INT_OVERFLOW, MODULUS_BY_ZERO } from '#cel/evaluate/fault.ts';
 import { TIMESTAMP_OVERFLOW, UINT_OVERFLOW } from '#cel/evaluate/fault.ts';
+import { Partners } from '#cel/evaluate/partners.ts';
 import { CelDuration, CelList, CelTimestamp, CelUint } from '#cel/value.ts';
-import type { CelFault, CelValue } from '#cel/value.ts';
+import type { CelFault, CelValue, Pairing } from '#cel/value.ts';
 
 type Result = CelValue | CelFault | undefined;
 export type BinaryOperator = (a: CelValue, b: CelValue, budget: Budget) => Result;
@@ -59,12 +60,24 @@ function joinBytes(a: Uint8Array, b: Uint8Array, budget: Budget): Uint8Array {
 
 function joinLists(a: CelList, b: CelList, budget: Budget): CelList {
   if (b.size === 0) return a;
+  const { pairing } = a;
+  if (pairing !== undefined) return joinPaired(a, b, pairing, budget);
   if (a instanceof ArrayList && a.growsInPlace) {
     budget.charge(b.size);
     return a.plus(b);
   }
   budget.charge(LIST_COST + 2 * (a.size + b.size));
   return (a instanceof ArrayList ? a : new ArrayList(itemsOf(a))).plus(b);
+}
+
+/** What both have stands where it stood, as the second has it; the rest of the second comes behind. */
+function joinPaired(a: CelList, b: CelList, pairing: Pairing, budget: Budget): CelList {
+  budget.charge(LIST_COST + 2 * (a.size + b.size));
+  const first = new Partners(a, pairing, budget);
+  const second = new Partners(b, pairing, budget);
+  const kept = itemsOf(a).map((element) => second.of(element, budget) ?? element);
+  const added = itemsOf(b).filter((element) => first.of(element, budget) === undefined);
+  return new PairedList([...kept, ...added], pairing);
 }
 
 /** `list + [value]` without making the second list; undefined = not a list. */

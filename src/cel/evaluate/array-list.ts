@@ -1,6 +1,6 @@
 /** Lists whose elements are all there. */
 import { CelList } from '#cel/value.ts';
-import type { CelValue } from '#cel/value.ts';
+import type { CelValue, Pairing } from '#cel/value.ts';
 
 /**
  * Several lists may share one array, each seeing its first `size` elements. So `list + [x]` in a loop takes the time
@@ -43,6 +43,20 @@ export class ArrayList extends CelList {
 
   #growing(): CelValue[] {
     return this.growsInPlace ? this.#items : this.#items.slice(0, this.size);
+  }
+}
+
+/** What became of one of Kubernetes' sets or maps is one, too. */
+export class PairedList extends ArrayList {
+  readonly #pairing: Pairing;
+
+  constructor(items: CelValue[], pairing: Pairing) {
+    super(items, true);
+    this.#pairing = pairing;
+  }
+
+  override get pairing(): Pairing {
+    return this.#pairing;
   }
 }
 

@@ -6,6 +6,7 @@ import { CostLimitError, bytesCost, keysCost } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
 import { CelDuration, CelFault, CelList, CelMap, CelOpaque, CelOptional } from '#cel/value.ts';
 import { CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';
+import { Partners } from '#cel/evaluate/partners.ts';
 import type { CelValue } from '#cel/value.ts';
 
 /** No value that an expression makes is deeper; recursion must end before the stack does. */
@@ -61,11 +62,25 @@ function equalInside(a: CelValue, b: CelValue, budget: Budget, depth: number): b
 }
 
 function equalLists(a: CelList, b: CelList, budget: Budget, depth: number): boolean {
-  const { size } = a;
+  const { size, pairing } = a;
   if (size !== b.size) return false;
   budget.charge(CONTAINER_UNITS);
+  if (pairing !== undefined) {
+    const partners = new Partners(a, pairing, budget);
+    return everyElement(b, (element) => {
+      const partner = partners.of(element, budget);
+      return partner !== undefined && equalInside(partner, element, budget, depth);
+    });
+  }
   for (let index = 0; index < size; index += 1) {
     if (!equalInside(a.at(index), b.at(index), budget, depth)) return false;
+  }
+  return true;
+}
+
+function everyElement(list: CelList, holds: (element: CelValue) => boolean): boolean {
+  for (let index = 0; index < list.size; index += 1) {
+    if (!holds(list.at(index))) return false;
   }
   return true;
 }

@@ -28,12 +28,12 @@ export function customKindLifecycle(store: Store, registry: Registry): Guard {
 /** A definition whose status changed makes new values of the same kind. */
 function isSameShape(now: Resource, before: Resource): boolean {
   if (now === before) return true;
-  const shape = ({ namespaced, storageVersion, status, schema, storageSchema }: Resource) => ({
+  const shape = ({ namespaced, storageVersion, status, schema, stored }: Resource) => ({
     namespaced,
     storageVersion,
     status,
     schema,
-    storageSchema,
+    storageSchema: stored?.schemaOf(storageVersion)?.schema,
   });
   return deepEqual(shape(now), shape(before));
 }

@@ -126,6 +126,10 @@ const cases: Record<string, Case> = {
       volumes: [{ name: 'kube-api-access-own' }],
     }),
   },
+  'leaves a volume without a name to those who refuse it': {
+    spec: { ...plain, volumes: [{ emptyDir: {} }] },
+    want: ran('default', { ...mounted, volumes: [{ emptyDir: {} }, VOLUME] }),
+  },
   'mounts nothing where the pod does not want it': {
     spec: { ...plain, automountServiceAccountToken: false },
     want: ran('default', { ...plain, automountServiceAccountToken: false }),

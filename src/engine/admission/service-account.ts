@@ -105,7 +105,7 @@ function admit(attributes: AdmissionAttributes, spec: PodSpec, account: ServiceA
 }
 
 function mountToken(spec: PodSpec): void {
-  const present = records(spec.volumes).find(({ name }) => name.startsWith(VOLUME_PREFIX))?.name;
+  const present = records(spec.volumes).find(({ name }) => name?.startsWith(VOLUME_PREFIX))?.name;
   const name = present ?? generatedName(VOLUME_PREFIX);
   let mounted = false;
   for (const container of [...records(spec.initContainers), ...records(spec.containers)]) {

@@ -12,8 +12,7 @@ import type { Entry, Store } from '#engine/store/store.ts';
 import type { Representation } from '#engine/tables/negotiate-representation.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { deepClone } from '#kube/deep.ts';
-import { apiVersionOf, type KubeObject } from '#kube/meta.ts';
+import type { KubeObject } from '#kube/meta.ts';
 
 export interface EngineParts {
   readonly store: Store;
@@ -48,24 +47,30 @@ export function idPrefix(resource: Resource, namespace: string): string | undefi
   return resource.namespaced && namespace !== '' ? `${namespace}/` : undefined;
 }
 
-/** A stored object in the version that was asked for: a fresh value that the caller may change. */
+/**
+ * Where objects of the kind must be converted by somebody else, or many be brought into form: resolves once these may be
+ * read. undefined = now. What reads entries asks this first; those that nobody prepared cannot be read.
+ */
+export function readable(call: Call, entries: readonly Entry[]): Promise<void> | undefined {
+  const { stored } = call.served.resource;
+  if (stored === undefined) return undefined;
+  return stored.prepare(entries, () => call.request.signal);
+}
+
+/** The JSON of a stored object in the version that was asked for; `readable` was asked. */
+export function shownBytes(entry: Entry, { stored }: Resource): Buffer {
+  return stored === undefined ? entry.bytes : stored.bytes(entry);
+}
+
+/** A stored object in the version that was asked for: a fresh value that the caller may change. `readable` was asked. */
 export function decodeEntry(entry: Entry, resource: Resource): KubeObject {
-  const object = decodeStored(entry.bytes);
-  if (resource.version !== resource.storageVersion) object.apiVersion = apiVersionOf(resource);
-  return object;
+  return decodeStored(shownBytes(entry, resource));
 }
 
 /**
  * An object about to be stored carries the storage version, and has no fields but those of that version, with its
- * defaults. The metadata are the object's own: they get the revision.
+ * defaults. The metadata are the object's own where they can be: they get the revision.
  */
-export function toStorageVersion(object: KubeObject, { resource, storageSchema }: Served): KubeObject {
-  if (storageSchema === undefined) return object;
-  const { group, storageVersion } = resource;
-  const stored = deepClone(object);
-  stored.metadata = object.metadata;
-  stored.apiVersion = apiVersionOf({ group, version: storageVersion });
-  storageSchema.prune(stored);
-  storageSchema.applyDefaults(stored);
-  return stored;
+export function toStorageVersion({ served, request }: Call, object: KubeObject): KubeObject | Promise<KubeObject> {
+  return served.resource.stored?.toStorage(object, request.signal) ?? object;
 }

@@ -17,20 +17,26 @@ export interface Commit {
   readonly admitted: AdmissionAttributes;
   /** The object goes, and this was its last state. */
   readonly remove?: boolean;
+  /** Who owns the fields was asked for: too large an object is not made smaller by forgetting it. */
+  readonly owned?: boolean | undefined;
 }
 
 /** Resolves when durable; undefined = another write came first. */
 export async function commit(
   call: Call,
-  { id, expected, object, admitted, remove }: Commit,
+  { id, expected, object, admitted, remove, owned = false }: Commit,
 ): Promise<Entry | undefined> {
   const { served, store, admission } = call;
+  const converting = toStorageVersion(call, object);
+  const stored = converting instanceof Promise ? await converting : converting;
   admission.guard(admitted);
-  const stored = toStorageVersion(object, served);
-  const encode = (revision: number) => bounded(encodeStored(stored, revision), object);
+  const encode = (revision: number) => bounded(stored, revision, owned);
   const write = { collection: served.resource.collection, id, expected, encode };
   try {
-    return await (remove === true ? store.delete(write) : store.put(write));
+    const entry = await (remove === true ? store.delete(write) : store.put(write));
+    // Who wrote it may show it, though it was stored in another form.
+    object.metadata.resourceVersion = String(entry.revision);
+    return entry;
   } catch (error) {
     if (error instanceof RevisionConflictError) return undefined;
     throw storeFault(error);
@@ -38,9 +44,13 @@ export async function commit(
 }
 
 /** Objects over the store's bound are refused, whichever verb made them that large; what is being deleted may always go. */
-function bounded(bytes: Buffer, { metadata }: KubeObject): Buffer {
-  if (bytes.length > MAX_OBJECT_BYTES && metadata.deletionTimestamp === undefined) {
-    throw tooLarge(`Request entity too large: the object has ${bytes.length} bytes; the limit is ${MAX_OBJECT_BYTES}`);
+function bounded(stored: KubeObject, revision: number, owned: boolean): Buffer {
+  const bytes = encodeStored(stored, revision);
+  const { metadata } = stored;
+  if (bytes.length <= MAX_OBJECT_BYTES || metadata.deletionTimestamp !== undefined) return bytes;
+  if (metadata.managedFields !== undefined && !owned) {
+    delete metadata.managedFields;
+    return bounded(stored, revision, owned);
   }
-  return bytes;
+  throw tooLarge(`Request entity too large: the object has ${bytes.length} bytes; the limit is ${MAX_OBJECT_BYTES}`);
 }

@@ -2,11 +2,12 @@
 import { admissionAttributes } from '#engine/handlers/admit.ts';
 import { entryId, type Call } from '#engine/handlers/call.ts';
 import { commit } from '#engine/handlers/commit.ts';
+import { keepManagedFields, trackWrite } from '#engine/handlers/own-fields.ts';
 import { readObject } from '#engine/handlers/read-object.ts';
 import { respondEntry, respondObject } from '#engine/handlers/respond.ts';
 import { shapeObject, validateNew } from '#engine/handlers/shape.ts';
 import { MAX_NAME_ATTEMPTS } from '#engine/limits.ts';
-import { writeOptions } from '#engine/options.ts';
+import { writeOptions, type WriteOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { timestamp } from '#lib/clock.ts';
 import { generatedName, newUid } from '#lib/ids.ts';
@@ -15,11 +16,31 @@ import { deepClone } from '#kube/deep.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 export async function create(call: Call): Promise<ApiResponse> {
-  const { resource } = call.served;
   const options = writeOptions(call.request.query, 'CreateOptions');
   const object = await readObject(call);
   if (object.metadata.resourceVersion) throw badRequest('resourceVersion should not be set on objects to be created');
   const warnings = shapeObject(call, object, options.fieldValidation);
+  // Before others change it: what they do belongs to nobody, as in Kubernetes.
+  trackWrite(call, object, undefined, options.fieldManager);
+  const made = await createShaped(call, object, { ...options, warnings });
+  if (made === undefined) throw alreadyExists(call.served.resource, object.metadata.name ?? '');
+  return made;
+}
+
+export interface Creation extends Pick<WriteOptions, 'dryRun' | 'sent'> {
+  readonly warnings: readonly string[];
+  /** The caller said itself who owns which fields. */
+  readonly owned?: boolean;
+}
+
+/** Of an object that has the shape of its kind and its managedFields; undefined = its name is taken. */
+export async function createShaped(
+  call: Call,
+  object: KubeObject,
+  options: Creation,
+): Promise<ApiResponse | undefined> {
+  const { resource } = call.served;
+  const { managedFields } = object.metadata;
   const asked = (candidate: KubeObject) =>
     admissionAttributes(call, {
       operation: 'CREATE',
@@ -32,6 +53,7 @@ export async function create(call: Call): Promise<ApiResponse> {
   const mutating = call.admission.mutate(asked(object));
   if (mutating instanceof Promise) await mutating;
   stampNew(call, object);
+  keepManagedFields(call, object, managedFields);
   if (!resource.builtIn && resource.status) delete object['status'];
 
   const generate = !object.metadata.name && object.metadata.generateName;
@@ -41,20 +63,22 @@ export async function create(call: Call): Promise<ApiResponse> {
     if (generate) candidate.metadata.name = generatedName(object.metadata.generateName!);
     const name = candidate.metadata.name ?? '';
     resource.strategy.prepareForCreate?.(candidate);
-    validateNew(call, candidate);
+    const checking = validateNew(call, candidate);
+    if (checking instanceof Promise) await checking;
     const admitted = asked(candidate);
     const validating = call.admission.validate(admitted);
     if (validating instanceof Promise) await validating;
-    const told = [...warnings, ...(resource.strategy.warnings?.(candidate) ?? [])];
+    const told = [...options.warnings, ...(resource.strategy.warnings?.(candidate) ?? [])];
     const id = entryId(resource, call.route.namespace, name);
     if (options.dryRun) {
       call.admission.guard(admitted);
-      if (call.store.latest(resource.collection, id) !== undefined) throw alreadyExists(resource, name);
+      if (call.store.latest(resource.collection, id) !== undefined) return undefined;
       return respondObject(call, candidate, { status: 201, warnings: told });
     }
-    const entry = await commit(call, { id, expected: 0, object: candidate, admitted });
+    const { owned } = options;
+    const entry = await commit(call, { id, expected: 0, object: candidate, admitted, owned });
     if (entry !== undefined) return respondEntry(call, entry, { status: 201, warnings: told });
-    if (!generate) throw alreadyExists(resource, name);
+    if (!generate) return undefined;
     if (attempt >= MAX_NAME_ATTEMPTS) throw generateNameConflict(resource, name);
   }
 }
@@ -66,7 +90,6 @@ function stampNew(call: Call, object: KubeObject): void {
   delete metadata.deletionGracePeriodSeconds;
   delete (metadata as Record<string, unknown>)['selfLink'];
   delete metadata.resourceVersion;
-  delete metadata.managedFields;
   metadata.uid = newUid();
   metadata.creationTimestamp = timestamp(call.clock.now());
   if (call.served.resource.generation) metadata.generation = 1;

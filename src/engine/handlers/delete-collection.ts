@@ -15,7 +15,7 @@ export async function deleteCollection(call: Call): Promise<ApiResponse> {
   const options = await readDeleteOptions(call);
   const listing = listOptions(call.request.query);
   const token = listing.continue === '' ? undefined : decodeContinue(listing.continue);
-  const { entries, listMeta } = page(call, listing, token);
+  const { entries, listMeta } = await page(call, listing, token);
   // One that is refused keeps no other: what may go goes, and the first refusal is the answer.
   const refusals: unknown[] = [];
   for (let start = 0; start < entries.length; start += WIDTH) {

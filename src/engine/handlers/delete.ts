@@ -8,7 +8,7 @@
  */
 import { parseBody } from '#engine/codec.ts';
 import { admissionAttributes } from '#engine/handlers/admit.ts';
-import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
+import { decodeEntry, entryId, readable, type Call } from '#engine/handlers/call.ts';
 import { commit } from '#engine/handlers/commit.ts';
 import { isReleased } from '#engine/handlers/modify.ts';
 import { respondObject, respondStatus } from '#engine/handlers/respond.ts';
@@ -71,6 +71,8 @@ export async function deleteNamed(
   for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
     const entry = call.store.latest(resource.collection, id);
     if (entry === undefined) throw notFound(resource, name);
+    const reading = readable(call, [entry]);
+    if (reading !== undefined) await reading;
     const object = decodeEntry(entry, resource);
     assertPreconditions(call, object, options);
     const { dryRun, sent } = options;

@@ -13,7 +13,7 @@ export function get(call: Call): ApiResponse | Promise<ApiResponse> {
   return awaitRevision(call, revision(wanted)).then(() => found(call));
 }
 
-function found(call: Call): ApiResponse {
+function found(call: Call): ApiResponse | Promise<ApiResponse> {
   const { resource } = call.served;
   const { namespace, name } = call.route;
   const entry = call.store.get(resource.collection, entryId(resource, namespace, name));

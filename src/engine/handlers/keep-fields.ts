@@ -20,7 +20,6 @@ export function keepServerFields(next: KubeObject, old: KubeObject): void {
     to[field] ??= from[field];
     if (to[field] === undefined) delete to[field];
   }
-  if (from.managedFields === undefined) delete to['managedFields'];
 }
 
 /** The main path leaves the status alone; the status path changes nothing else. */
@@ -32,12 +31,20 @@ export function keepSubresourceFields(call: Call, next: KubeObject, old: KubeObj
       return;
     case 'status':
       keepAllBut(next, old, ['status']);
-      if (!resource.builtIn) next.metadata = { ...old.metadata, resourceVersion: next.metadata.resourceVersion };
+      if (!resource.builtIn) keepMetadata(next, old);
       return;
     case 'finalize':
       keepAllBut(next, old, ['spec']);
       return;
   }
+}
+
+/** All but who owns what, and the revision that the caller insists on. */
+function keepMetadata(next: KubeObject, { metadata }: KubeObject): void {
+  const { resourceVersion, managedFields } = next.metadata;
+  next.metadata = { ...metadata, resourceVersion };
+  if (managedFields === undefined) delete next.metadata.managedFields;
+  else next.metadata.managedFields = managedFields;
 }
 
 function keepAllBut(next: KubeObject, old: KubeObject, changing: readonly string[]): void {

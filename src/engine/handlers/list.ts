@@ -1,5 +1,5 @@
 /** GET of a collection: whole, by selector, in pages of one consistent revision, or as it was at a revision. */
-import { idPrefix, splitId, type Call } from '#engine/handlers/call.ts';
+import { idPrefix, readable, splitId, type Call } from '#engine/handlers/call.ts';
 import { awaitRevision, tooLargeRevision } from '#engine/handlers/await-revision.ts';
 import {
   decodeContinue,
@@ -19,7 +19,7 @@ export async function list(call: Call): Promise<ApiResponse> {
   const options = listOptions(call.request.query);
   const token = options.continue === '' ? undefined : decodeContinue(options.continue);
   if (options.resourceVersion !== undefined && token === undefined) await awaitRevision(call, options.resourceVersion);
-  const { entries, listMeta } = page(call, options, token);
+  const { entries, listMeta } = await page(call, options, token);
   return respondList(call, entries, listMeta);
 }
 
@@ -29,7 +29,7 @@ interface Page {
 }
 
 /** One page of what matches. Also used by deletecollection. */
-export function page(call: Call, options: ListOptions, token?: ContinueToken): Page {
+export async function page(call: Call, options: ListOptions, token?: ContinueToken): Promise<Page> {
   const { resource } = call.served;
   const filter = entryFilter(resource, options);
   const range: ListRange = {
@@ -45,6 +45,8 @@ export function page(call: Call, options: ListOptions, token?: ContinueToken): P
   const name = onlyName(options.fields);
   const candidates =
     name === undefined ? listing.entries : listing.entries.filter(({ id }) => splitId(id).name === name);
+  const reading = readable(call, candidates);
+  if (reading !== undefined) await reading;
   const matching = candidates.filter(filter);
   const shown = options.limit > 0 ? matching.slice(0, options.limit) : matching;
   const cut = { entries: shown, revision: listing.revision, remaining: matching.length - shown.length };

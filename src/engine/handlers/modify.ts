@@ -1,19 +1,20 @@
 /**
  * Read-modify-write of one object, shared by update, patch and the subresources:
  *
- *   latest ──► change ──► shape ──► keep what is not the caller's ──► mutate ──► validate ──► admit ──► write
- *      ▲                                                                                                │
- *      └────────────────── somebody was faster, and the caller did not insist on a revision ◄───────────┘
+ *   latest ──► change ──► shape ──► keep what is not the caller's ──► owners ──► mutate ──► validate ──► admit ──► write
+ *      ▲                                                                                                           │
+ *      └─────────────────────── somebody was faster, and the caller did not insist on a revision ◄─────────────────┘
  *
  * A result equal to what is stored writes nothing, and is answered once what it equals is durable. An object under
  * deletion whose last holder let go is removed.
  */
 import type { AdmissionAttributes, GroupVersionKind } from '#engine/admission/admission.ts';
 import { admissionAttributes } from '#engine/handlers/admit.ts';
-import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
+import { decodeEntry, entryId, readable, type Call } from '#engine/handlers/call.ts';
 import { commit } from '#engine/handlers/commit.ts';
 import { keepServerFields, keepSubresourceFields } from '#engine/handlers/keep-fields.ts';
 import { undecodable } from '#engine/handlers/read-object.ts';
+import { isSameMetadata, keepManagedFields, trackWrite } from '#engine/handlers/own-fields.ts';
 import { respondEntry, respondObject } from '#engine/handlers/respond.ts';
 import { shapeObject, validateChanged } from '#engine/handlers/shape.ts';
 import { MAX_WRITE_ATTEMPTS } from '#engine/limits.ts';
@@ -27,6 +28,10 @@ import type { KubeObject } from '#kube/meta.ts';
 export interface Modification extends WriteOptions {
   /** The wanted object, made from a fresh copy of the current one that it may keep. */
   change(current: KubeObject): KubeObject;
+  /** The change says itself who owns which fields. */
+  readonly owned?: boolean;
+  /** The change may look at the managedFields; to others the copy does not show them. */
+  readonly readsOwners?: boolean;
   /** PUT of a custom resource must say which revision it replaces. */
   readonly needsRevision: boolean;
   /** The error for a wanted object that is not of its kind; a patch is refused in other words than an object. */
@@ -84,14 +89,25 @@ function isRefusal(error: unknown): boolean {
 async function attemptOnce(call: Call, modification: Modification, entry: Entry): Promise<Modified | undefined> {
   const { resource } = call.served;
   const { shownAs } = modification;
+  const reading = readable(call, [entry]);
+  if (reading !== undefined) await reading;
   const old = decodeEntry(entry, resource);
-  // Cloning costs a third of parsing again.
-  let next = modification.change(deepClone(old));
+  const copy = copyOf(old, modification.owned === true || modification.readsOwners === true);
+  let next = modification.change(copy);
   assertSame(call, next, old, modification.needsRevision);
   const refuse = (why: string) => modification.undecodable?.(old, why) ?? undecodable(call, why);
+  const resetsOwners = isEmptyList(next.metadata.managedFields);
   const warnings = shapeObject(call, next, modification.fieldValidation, refuse);
+  // Shaped, an empty list is as good as none; of owners it means something.
+  if (resetsOwners) next.metadata.managedFields = [];
   keepServerFields(next, old);
   keepSubresourceFields(call, next, old);
+  // Before others change it: what they do belongs to nobody, as in Kubernetes.
+  if (modification.owned !== true) {
+    // A patch leaves in the copy what it does not touch, so that comparing with it takes one look.
+    trackWrite(call, next, { old, base: next === copy ? old : copy }, modification.fieldManager);
+  }
+  const { managedFields } = next.metadata;
   const shown = shownAs?.of(next) ?? next;
   const mutating = call.admission.mutate(asked(call, modification, shown, old));
   if (mutating instanceof Promise) await mutating;
@@ -99,14 +115,18 @@ async function attemptOnce(call: Call, modification: Modification, entry: Entry)
   // Whoever changed it may write no more than the client could.
   keepServerFields(next, old);
   keepSubresourceFields(call, next, old);
+  keepManagedFields(call, next, managedFields);
   if (call.route.subresource === '') resource.strategy.prepareForUpdate?.(next, old);
   const sameWish = isSameWish(call, next, old);
   if (resource.generation) next.metadata.generation = (old.metadata.generation ?? 1) + (sameWish ? 0 : 1);
-  validateChanged(call, next, old);
+  const checking = validateChanged(call, next, old);
+  if (checking instanceof Promise) await checking;
   const admitted = asked(call, modification, shownAs?.of(next) ?? next, old);
   const validating = call.admission.validate(admitted);
   if (validating instanceof Promise) await validating;
-  if (sameWish && deepEqual(next.metadata, old.metadata) && deepEqual(next['status'], old['status'])) {
+  const isSame = sameWish && deepEqual(next['status'], old['status']) && isSameMetadata(next.metadata, old.metadata);
+  // What lies there in the form of another time is written anew.
+  if (isSame && resource.stored?.isCurrent(entry) !== false) {
     return (await call.store.settled(entry)) ? { entry, warnings } : undefined;
   }
   warnings.push(...(resource.strategy.warnings?.(next) ?? []));
@@ -115,7 +135,8 @@ async function attemptOnce(call: Call, modification: Modification, entry: Entry)
     return { object: next, warnings };
   }
   const { id, revision: expected } = entry;
-  const written = await commit(call, { id, expected, object: next, admitted, remove: isReleased(call, next) });
+  const remove = isReleased(call, next);
+  const written = await commit(call, { id, expected, object: next, admitted, remove, owned: modification.owned });
   return written && { entry: written, warnings };
 }
 
@@ -133,6 +154,21 @@ function asked(call: Call, wanted: Modification, object: KubeObject, old: KubeOb
     kind: shownAs?.kind,
   });
 }
+
+/** Cloning costs a third of parsing again. Nobody changes entries of owners in place, so they are shared. */
+function copyOf(old: KubeObject, withOwners: boolean): KubeObject {
+  const { managedFields } = old.metadata;
+  if (managedFields === undefined) return deepClone(old);
+  const metadata: Record<string, unknown> = {};
+  for (const field of Object.keys(old.metadata)) {
+    if (field !== 'managedFields') metadata[field] = (old.metadata as Record<string, unknown>)[field];
+  }
+  const copy: KubeObject = deepClone({ ...old, metadata });
+  if (withOwners) copy.metadata.managedFields = managedFields;
+  return copy;
+}
+
+const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 
 /** The object must be the one on the path, and the one that the caller saw. */
 function assertSame(call: Call, next: KubeObject, old: KubeObject, needsRevision: boolean): void {

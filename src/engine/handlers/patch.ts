@@ -1,8 +1,9 @@
-/** PATCH of one object or of its status: JSON patch, merge patch, and strategic merge patch for built-in kinds. */
-import { mediaType, parsePatch } from '#engine/codec.ts';
+/** PATCH of one object or of its status: JSON patch, merge patch, strategic merge patch for built-in kinds, and apply. */
+import { mediaType, parsePatch, type PatchReading } from '#engine/codec.ts';
+import { apply } from '#engine/handlers/apply.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import { modify } from '#engine/handlers/modify.ts';
-import { asObject } from '#engine/handlers/read-object.ts';
+import { asObject, noteRepeats } from '#engine/handlers/read-object.ts';
 import { writeOptions } from '#engine/options.ts';
 import { convertFault } from '#engine/registry/structural/convert-fault.ts';
 import type { ApiResponse } from '#engine/request.ts';
@@ -16,13 +17,24 @@ import { isRecord, type KubeObject } from '#kube/meta.ts';
 const JSON_PATCH = 'application/json-patch+json';
 const MERGE_PATCH = 'application/merge-patch+json';
 const STRATEGIC_PATCH = 'application/strategic-merge-patch+json';
+export const APPLY_PATCH = 'application/apply-patch+yaml';
+
+const PATCHES_OF_ALL = [JSON_PATCH, MERGE_PATCH, APPLY_PATCH];
+const PATCHES_OF_BUILT_IN = [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH];
+
+/** What comes before the faults that a patch's text has. */
+const READINGS: Readonly<Record<string, PatchReading>> = {
+  [JSON_PATCH]: { kind: 'json patch ' },
+  [STRATEGIC_PATCH]: { doing: '' },
+};
 
 export async function patch(call: Call): Promise<ApiResponse> {
-  const options = writeOptions(call.request.query, 'PatchOptions');
   const type = mediaType(call.request.contentType);
   assertPatchType(call, type);
+  if (type === APPLY_PATCH) return apply(call);
+  const options = writeOptions(call.request.query, 'PatchOptions');
   const bytes = await call.request.body();
-  const body = type === STRATEGIC_PATCH ? parsePatch(bytes, '') : parsePatch(bytes);
+  const body = parsePatch(bytes, { ...READINGS[type], onRepeats: noteRepeats(call) });
   const patched = (current: KubeObject) => applyPatch(call, type, current, body);
   const undecodable = (current: KubeObject, why: string) => {
     const result = patched(current);
@@ -30,7 +42,8 @@ export async function patch(call: Call): Promise<ApiResponse> {
     return invalidPatch(goText(body), convertFault(result, call.served.patchSchema) ?? why);
   };
   const change = (current: KubeObject) => asObject(call, patched(current), (why) => undecodable(current, why));
-  return modify(call, { ...options, needsRevision: false, change, undecodable });
+  const readsOwners = type === JSON_PATCH;
+  return modify(call, { ...options, needsRevision: false, readsOwners, change, undecodable });
 }
 
 /** The object that a patch made is shown whole, but not without end. */
@@ -42,7 +55,7 @@ function jsonText(value: unknown): string {
 }
 
 export function assertPatchType({ served }: Call, type: string): void {
-  const accepted = served.resource.builtIn ? [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH] : [JSON_PATCH, MERGE_PATCH];
+  const accepted = served.resource.builtIn ? PATCHES_OF_BUILT_IN : PATCHES_OF_ALL;
   if (!accepted.includes(type)) throw unsupportedMediaType(accepted);
 }
 

@@ -1,13 +1,21 @@
 /** The object in a request's body, checked against the kind and path that it was sent to. */
-import { parseBody } from '#engine/codec.ts';
+import { parseBody, type OnRepeats } from '#engine/codec.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import { type ApiError, badRequest } from '#kube/api-error.ts';
 import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';
 
 export async function readObject(call: Call): Promise<KubeObject> {
   const { resource } = call.served;
-  const value = parseBody(await call.request.body(), call.request.contentType, resource);
+  const value = parseBody(await call.request.body(), call.request.contentType, resource, noteRepeats(call));
   return asObject(call, value);
+}
+
+/** Undefined where the client does not want to know. */
+export function noteRepeats({ request: { query }, notes }: Call): OnRepeats | undefined {
+  if (query.size > 0 && query.get('fieldValidation') === 'Ignore') return undefined;
+  return (repeats) => {
+    notes.repeats = repeats;
+  };
 }
 
 /** Checks what every object must have. Also for the result of a patch, which is refused in other words. */

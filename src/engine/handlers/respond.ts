@@ -1,6 +1,6 @@
 /** Answers in the representation that was asked for: JSON as stored, YAML, Table or metadata only. */
 import { encodeJson, encodeYaml, JSON_TYPE, YAML_TYPE } from '#engine/codec.ts';
-import { decodeEntry, type Call } from '#engine/handlers/call.ts';
+import { decodeEntry, readable, shownBytes, type Call } from '#engine/handlers/call.ts';
 import type { ApiResponse, BytesResponse } from '#engine/request.ts';
 import type { Entry } from '#engine/store/store.ts';
 import { partialMetadata, partialMetadataList } from '#engine/tables/partial-metadata.ts';
@@ -16,11 +16,18 @@ export interface Answer {
   readonly warnings?: readonly string[] | undefined;
 }
 
-/** One stored object; as JSON of the stored version its bytes go out as they are. */
-export function respondEntry(call: Call, entry: Entry, answer: Answer): ApiResponse {
+/** One stored object; as JSON its bytes go out as they are. A promise where it must be converted first. */
+export function respondEntry(call: Call, entry: Entry, answer: Answer): ApiResponse | Promise<ApiResponse> {
+  const reading = readable(call, [entry]);
+  return reading === undefined
+    ? respondRead(call, entry, answer)
+    : reading.then(() => respondRead(call, entry, answer));
+}
+
+function respondRead(call: Call, entry: Entry, answer: Answer): ApiResponse {
   const { resource } = call.served;
-  if (call.representation.kind === 'json' && resource.version === resource.storageVersion) {
-    return { ...answer, contentType: JSON_TYPE, body: entry.bytes };
+  if (call.representation.kind === 'json') {
+    return { ...answer, contentType: JSON_TYPE, body: shownBytes(entry, resource) };
   }
   return respondObject(call, decodeEntry(entry, resource), answer);
 }
@@ -68,10 +75,12 @@ function encoded({ encoding }: Representation, answer: Answer, value: unknown): 
 const COMMA = Buffer.from(',');
 const LIST_END = Buffer.from(']}');
 
-export function respondList(call: Call, entries: readonly Entry[], listMeta: ListMeta): ApiResponse {
+export async function respondList(call: Call, entries: readonly Entry[], listMeta: ListMeta): Promise<ApiResponse> {
   const { resource } = call.served;
   const { representation } = call;
-  if (representation.kind === 'json' && resource.version === resource.storageVersion) {
+  const reading = readable(call, entries);
+  if (reading !== undefined) await reading;
+  if (representation.kind === 'json') {
     return { status: 200, contentType: JSON_TYPE, body: listBytes(resource, entries, listMeta) };
   }
   if (representation.kind === 'partial' && !representation.list) throw notAcceptable(ACCEPTED_TYPES);
@@ -105,7 +114,7 @@ function listBytes(resource: Resource, entries: readonly Entry[], listMeta: List
   const pieces: Buffer[] = [Buffer.from(`${head.slice(0, -1)},"items":[`)];
   for (let i = 0; i < entries.length; i++) {
     if (i > 0) pieces.push(COMMA);
-    pieces.push(entries[i]!.bytes);
+    pieces.push(shownBytes(entries[i]!, resource));
   }
   pieces.push(LIST_END);
   return pieces;

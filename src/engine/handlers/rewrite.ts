@@ -1,7 +1,7 @@
 /** Writes that the server itself makes on the way of serving another request: nobody is asked and nothing is shaped. */
 import type { Admission } from '#engine/admission/admission.ts';
 import { admissionAttributes } from '#engine/handlers/admit.ts';
-import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
+import { decodeEntry, entryId, readable, type Call } from '#engine/handlers/call.ts';
 import { commit } from '#engine/handlers/commit.ts';
 import { MAX_WRITE_ATTEMPTS } from '#engine/limits.ts';
 import { conflict, MODIFIED, notFound } from '#kube/api-error.ts';
@@ -30,6 +30,8 @@ export async function rewrite(call: Call, { namespace, name, dryRun, change }: R
   for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
     const entry = call.store.latest(resource.collection, id);
     if (entry === undefined) throw notFound(resource, name);
+    const reading = readable(call, [entry]);
+    if (reading !== undefined) await reading;
     const oldObject = decodeEntry(entry, resource);
     const object = deepClone(oldObject);
     change(object);
@@ -37,7 +39,9 @@ export async function rewrite(call: Call, { namespace, name, dryRun, change }: R
     const own = admitted(call);
     const asked = admissionAttributes(own, { operation: 'UPDATE', name, object, oldObject, dryRun, options: {} });
     const written = await commit(own, { id, expected: entry.revision, object, admitted: asked });
-    if (written !== undefined) return decodeEntry(written, resource);
+    if (written === undefined) continue;
+    await readable(call, [written]);
+    return decodeEntry(written, resource);
   }
   throw conflict(resource, name, MODIFIED);
 }

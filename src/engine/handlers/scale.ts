@@ -1,20 +1,24 @@
 /** The scale subresource of custom kinds: an autoscaling/v1 Scale that stands for fields of the object itself. */
 import { encodeJson, JSON_TYPE, parseBody, mediaType, parsePatch } from '#engine/codec.ts';
-import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
+import { decodeEntry, entryId, readable, type Call } from '#engine/handlers/call.ts';
 import { modifyObject, type ShownAs } from '#engine/handlers/modify.ts';
-import { applyPatch, assertPatchType } from '#engine/handlers/patch.ts';
+import { applierOf, parseConfig } from '#engine/handlers/apply.ts';
+import { APPLY_PATCH, applyPatch, assertPatchType } from '#engine/handlers/patch.ts';
+import { applyConfiguration } from '#engine/managed-fields/apply-configuration.ts';
+import { fieldScope } from '#engine/managed-fields/field-scope.ts';
 import { writeOptions, type WriteOptions } from '#engine/options.ts';
 import type { ScaleSubresource } from '#engine/registry/resource.ts';
 import { fieldsOf, valueAt } from '#engine/registry/scale-rules.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { badRequest, conflict, invalid, notFound } from '#kube/api-error.ts';
 import { requiredValue } from '#kube/field-error.ts';
-import { isRecord, type KubeObject } from '#kube/meta.ts';
+import { deepClone } from '#kube/deep.ts';
+import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';
 
 const SCALE = { group: 'autoscaling', version: 'v1', kind: 'Scale' };
 
-export function getScale(call: Call): ApiResponse {
-  return respondScale(call, current(call));
+export async function getScale(call: Call): Promise<ApiResponse> {
+  return respondScale(call, await current(call));
 }
 
 export async function updateScale(call: Call): Promise<ApiResponse> {
@@ -24,18 +28,37 @@ export async function updateScale(call: Call): Promise<ApiResponse> {
 }
 
 export async function patchScale(call: Call): Promise<ApiResponse> {
-  const options = writeOptions(call.request.query, 'PatchOptions');
   const type = mediaType(call.request.contentType);
   assertPatchType(call, type);
+  if (type === APPLY_PATCH) return applyScale(call);
+  const options = writeOptions(call.request.query, 'PatchOptions');
   const patch = parsePatch(await call.request.body());
   return change(call, options, (object) =>
     withScale(call, object, applyPatch(call, type, scaleOf(call, object), patch)),
   );
 }
 
+/** Who applies a Scale owns the number of replicas of the object. */
+async function applyScale(call: Call): Promise<ApiResponse> {
+  const options = writeOptions(call.request.query, 'PatchOptions', true);
+  const config = parseConfig(await call.request.body());
+  const { resource } = call.served;
+  const { specReplicasPath } = resource.scale as ScaleSubresource;
+  const wanted = (object: KubeObject) => {
+    // Checked as any other Scale is, and then said of the object.
+    const scaled = withScale(call, deepClone(object), config);
+    const said: KubeObject = { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata: {} };
+    write(said, specReplicasPath, valueAt(scaled, specReplicasPath).value as number);
+    const applied = applyConfiguration(object, said, applierOf(call, options), fieldScope(call.served, 'scale'));
+    const { resourceVersion } = scaled.metadata;
+    return { ...applied, metadata: { ...applied.metadata, resourceVersion } };
+  };
+  return change(call, { ...options, owned: true }, wanted);
+}
+
 async function change(
   call: Call,
-  options: WriteOptions,
+  options: WriteOptions & { readonly owned?: boolean },
   wanted: (object: KubeObject) => KubeObject,
 ): Promise<ApiResponse> {
   const shownAs: ShownAs = {
@@ -44,14 +67,17 @@ async function change(
     into: (object, scale) => withScale(call, object, scale),
   };
   const { entry, object } = await modifyObject(call, { ...options, needsRevision: false, change: wanted, shownAs });
-  return respondScale(call, entry === undefined ? object : decodeEntry(entry, call.served.resource));
+  if (entry === undefined) return respondScale(call, object);
+  await readable(call, [entry]);
+  return respondScale(call, decodeEntry(entry, call.served.resource));
 }
 
-function current(call: Call): KubeObject {
+async function current(call: Call): Promise<KubeObject> {
   const { resource } = call.served;
   const { namespace, name } = call.route;
   const entry = call.store.get(resource.collection, entryId(resource, namespace, name));
   if (entry === undefined) throw notFound(resource, name);
+  await readable(call, [entry]);
   return decodeEntry(entry, resource);
 }
 

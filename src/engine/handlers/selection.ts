@@ -28,7 +28,8 @@ export function peekObject(entry: Entry): KubeObject {
   return object;
 }
 
-function labelsOf(entry: Entry): Record<string, string> {
+function labelsOf(resource: Resource, entry: Entry): Record<string, string> {
+  if (resource.stored?.webhook !== undefined) return shownObject(resource, entry).metadata.labels ?? NO_LABELS;
   let known = labels.get(entry);
   if (known === undefined) {
     known = peekObject(entry).metadata.labels ?? NO_LABELS;
@@ -37,12 +38,20 @@ function labelsOf(entry: Entry): Record<string, string> {
   return known;
 }
 
+/** Read only. Who converts an object may change its labels and fields, and then the version that was asked for counts. */
+function shownObject(resource: Resource, entry: Entry): KubeObject {
+  if (resource.stored?.webhook === undefined) return peekObject(entry);
+  // Who did not prepare it (parameters of policies) looks at it as it is stored.
+  const bytes = resource.stored.peek(entry) ?? entry.bytes;
+  return bytes === entry.bytes ? peekObject(entry) : decodeStored(bytes);
+}
+
 /** undefined = everything matches. */
 export function entryFilter(resource: Resource, selection: Selection): EntryFilter | undefined {
   for (const { field } of selection.fields) assertSelectable(resource, field);
   if (selection.labels.length === 0 && selection.fields.length === 0) return undefined;
   return (entry) =>
-    (selection.labels.length === 0 || matchesLabels(selection.labels, labelsOf(entry))) &&
+    (selection.labels.length === 0 || matchesLabels(selection.labels, labelsOf(resource, entry))) &&
     (selection.fields.length === 0 || matchesFields(selection.fields, (field) => fieldOf(resource, entry, field)));
 }
 
@@ -55,7 +64,7 @@ function assertSelectable(resource: Resource, field: string): void {
 function fieldOf(resource: Resource, entry: Entry, field: string): string {
   if (field === 'metadata.name') return splitId(entry.id).name;
   if (field === 'metadata.namespace') return splitId(entry.id).namespace;
-  return resource.selectableFields[field]!(peekObject(entry));
+  return resource.selectableFields[field]!(shownObject(resource, entry));
 }
 
 /** The one name that a selection can match, so that `get -w NAME` need not look at every object. */

@@ -1,9 +1,11 @@
 /** Brings an object into the shape of its kind: unknown fields out (told as the client asked), defaults in, types right. */
 import type { Call } from '#engine/handlers/call.ts';
 import { undecodable } from '#engine/handlers/read-object.ts';
+import { askRules } from '#engine/handlers/rule-check.ts';
 import type { FieldValidation } from '#engine/options.ts';
 import { compileSchema, type CompiledSchema } from '#engine/registry/structural/compile.ts';
 import { metadataSchema, validateMetadata, validateMetadataUpdate } from '#engine/registry/metadata.ts';
+import { asWarnings, strictFaults } from '#engine/strict-faults.ts';
 import { type ApiError, invalid } from '#kube/api-error.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
@@ -22,7 +24,7 @@ const metadataOnly: CompiledSchema = compileSchema(
 type OnUnknown = (path: string) => void;
 
 /**
- * Changes the object in place; gives the warnings for what was dropped, or throws under `Strict`. `refuse` makes the
+ * Changes the object in place; gives the warnings for what was dropped or sent twice, or throws under `Strict`. `refuse` makes the
  * error for an object that is not of its kind.
  */
 export function shapeObject(
@@ -41,12 +43,10 @@ export function shapeObject(
   const onUnknown = fieldValidation === 'Ignore' ? undefined : note;
   if (resource.builtIn) schema.prune(object, onUnknown);
   else pruneCustom(object, schema, paths, onUnknown);
-  const unknown = paths.slice(0, MAX_REPORTED).map((path) => `unknown field "${path}"`);
-  if (fieldValidation === 'Strict' && unknown.length > 0) {
-    throw refuse(`strict decoding error: ${unknown.join(', ')}`);
-  }
+  const faults = fieldValidation === 'Ignore' ? [] : strictFaults(paths.slice(0, MAX_REPORTED), call.notes.repeats);
+  if (fieldValidation === 'Strict' && faults.length > 0) throw refuse(`strict decoding error: ${faults.join(', ')}`);
   schema.applyDefaults(object);
-  return unknown;
+  return asWarnings(faults);
 }
 
 /** Kubernetes tells of built-in kinds in the order of the document; of custom ones the metadata first, the rest sorted. */
@@ -70,24 +70,43 @@ function pruneMetadata({ metadata }: KubeObject, onUnknown: OnUnknown | undefine
   }
 }
 
-export function validateNew(call: Call, object: KubeObject): void {
+/** Throws, or rejects where the rules of the schema take long. */
+export function validateNew(call: Call, object: KubeObject): void | Promise<void> {
   const { resource, schema } = call.served;
-  refuse(call, object, [
+  return conclude(call, object, undefined, [
     ...validateMetadata(object, resource),
     ...schema.validate(object),
     ...(resource.strategy.validate?.(object) ?? []),
   ]);
 }
 
-export function validateChanged(call: Call, object: KubeObject, old: KubeObject): void {
+/** As validateNew. Custom kinds forgive what did not change, except that a status is checked whole, and alone. */
+export function validateChanged(call: Call, object: KubeObject, old: KubeObject): void | Promise<void> {
   const { resource, schema } = call.served;
-  refuse(call, object, [
+  const isStatus = call.route.subresource === 'status';
+  return conclude(call, object, old, [
     ...validateMetadata(object, resource),
     ...validateMetadataUpdate(object, old),
-    ...schema.validate(object),
+    ...(resource.builtIn
+      ? schema.validate(object)
+      : isStatus
+        ? schema.validateStatus(object)
+        : schema.validateUpdate(object, old)),
     ...(resource.strategy.validate?.(object) ?? []),
     ...(resource.strategy.validateUpdate?.(object, old) ?? []),
   ]);
+}
+
+function conclude(
+  call: Call,
+  object: KubeObject,
+  old: KubeObject | undefined,
+  errors: readonly FieldError[],
+): void | Promise<void> {
+  const { rules } = call.served.schema;
+  const all = rules === undefined ? errors : askRules(call, rules, { object, old, errors });
+  if (all instanceof Promise) return all.then((found) => refuse(call, object, found));
+  refuse(call, object, all);
 }
 
 function refuse(call: Call, object: KubeObject, errors: readonly FieldError[]): void {

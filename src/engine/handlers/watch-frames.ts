@@ -2,7 +2,7 @@
  * Watch events as bytes. A frame is made once for each event and type and shared by all watchers; tables, other
  * versions and the last state of an object that left a selection are made for the one watcher that wants them.
  */
-import { decodeEntry, type Call } from '#engine/handlers/call.ts';
+import { decodeEntry, shownBytes, type Call } from '#engine/handlers/call.ts';
 import { tableOptions } from '#engine/handlers/respond.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { Entry, StoreEvent } from '#engine/store/store.ts';
@@ -29,11 +29,11 @@ const shared = new BoundedCache<Entry, Partial<Record<FrameType, Buffer>>>({
 function sharedFrame(type: FrameType, entry: Entry): Buffer {
   let frames = shared.get(entry);
   if (frames === undefined) shared.set(entry, (frames = {}), entry.bytes.length);
-  return (frames[type] ??= newFrame(type, entry));
+  return (frames[type] ??= newFrame(type, entry.bytes));
 }
 
-function newFrame(type: FrameType, entry: Entry): Buffer {
-  return Buffer.concat([HEADS[type], entry.bytes, TAIL]);
+function newFrame(type: FrameType, bytes: Buffer): Buffer {
+  return Buffer.concat([HEADS[type], bytes, TAIL]);
 }
 
 const batches = new WeakMap<readonly StoreEvent[], Buffer>();
@@ -68,16 +68,22 @@ export interface FrameMaker {
   readonly batch: ((events: readonly StoreEvent[]) => Buffer) | undefined;
 }
 
-/** Throws for what cannot be represented as asked, before anything is answered. */
+/** Throws for what cannot be represented as asked, before anything is answered. What it gets was prepared (`readable`). */
 export function frameMaker(call: Call): FrameMaker {
   const { resource } = call.served;
-  const plain = call.representation.kind === 'json' && resource.version === resource.storageVersion;
+  const isJson = call.representation.kind === 'json';
+  const plain = isJson && resource.version === resource.storageVersion;
   const represent = representer(call);
   const made = (type: string, object: KubeObject) => jsonLine({ type, object: represent(object) });
   return {
     // Not shared: it is sent once and would only hold memory.
-    initial: (entry) => (plain ? newFrame('ADDED', entry) : made('ADDED', decodeEntry(entry, resource))),
-    live: (type, entry) => (plain ? sharedFrame(type, entry) : made(type, decodeEntry(entry, resource))),
+    initial: (entry) =>
+      isJson ? newFrame('ADDED', shownBytes(entry, resource)) : made('ADDED', decodeEntry(entry, resource)),
+    live(type, entry) {
+      if (!isJson) return made(type, decodeEntry(entry, resource));
+      const bytes = shownBytes(entry, resource);
+      return bytes === entry.bytes ? sharedFrame(type, entry) : newFrame(type, bytes);
+    },
     left({ previous, entry }) {
       const object = decodeEntry(previous, resource);
       object.metadata.resourceVersion = String(entry.revision);

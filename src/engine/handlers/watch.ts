@@ -7,18 +7,19 @@
  * What was there before comes in pieces, as the watcher reads (watch-outbox.ts). One that does not read is cut off at a
  * bound; it resumes from its last revision.
  */
-import { entryId, idPrefix, type Call } from '#engine/handlers/call.ts';
+import { entryId, idPrefix, readable, type Call } from '#engine/handlers/call.ts';
 import { awaitRevision } from '#engine/handlers/await-revision.ts';
 import { entryFilter, onlyName, peekObject, type EntryFilter } from '#engine/handlers/selection.ts';
 import { frameMaker, jsonLine, type FrameMaker } from '#engine/handlers/watch-frames.ts';
 import { JSON_TYPE } from '#engine/codec.ts';
 import { WatchOutbox } from '#engine/handlers/watch-outbox.ts';
+import { WatchTurns } from '#engine/handlers/watch-turns.ts';
 import { BOOKMARK_INTERVAL_MS, WATCH_LINGER_MS, WATCH_TIMEOUT_MS } from '#engine/limits.ts';
 import { watchOptions, type WatchOptions } from '#engine/options.ts';
 import type { ApiResponse, StreamSink } from '#engine/request.ts';
 import { RevisionGoneError, type Entry, type StoreEvent } from '#engine/store/store.ts';
 import { CRD_COLLECTION } from '#engine/registry/crd/definition.ts';
-import { gone } from '#kube/api-error.ts';
+import { ApiError, gone } from '#kube/api-error.ts';
 import { jittered } from '#lib/backoff.ts';
 
 const INITIAL_EVENTS_END = { 'k8s.io/initial-events-end': 'true' };
@@ -66,16 +67,32 @@ function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink:
     finish();
   };
   const outbox = new WatchOutbox(sink, { done: finish, failed });
+  const turns = new WatchTurns({
+    prepare: (entries) => readable(call, entries),
+    tooMuch: finish,
+    failed(error) {
+      if (!(error instanceof ApiError)) return failed(error);
+      outbox.add(() => jsonLine({ type: 'ERROR', object: error.toStatus() }), 0);
+      outbox.end();
+    },
+  });
+  cleanups.push(() => turns.stop());
   const bookmark = (annotations?: Record<string, string>) => {
     const { revision } = store;
-    outbox.add(() => frames.bookmark(revision, annotations), 0);
+    turns.run([], () => outbox.add(() => frames.bookmark(revision, annotations), 0));
   };
 
   const wantsList = options.initialEvents ?? (options.resourceVersion === undefined || options.resourceVersion === 0);
   const since = wantsList ? store.revision : (options.resourceVersion ?? store.revision);
   if (wantsList) {
-    for (const entry of initialEntries(call, options, filter)) outbox.add(() => frames.initial(entry), 0);
+    const entries = initialEntries(call, options);
+    turns.run(entries, () => {
+      for (const entry of entries) {
+        if (filter === undefined || filter(entry)) outbox.add(() => frames.initial(entry), 0);
+      }
+    });
     if (options.initialEvents && options.bookmarks) bookmark(INITIAL_EVENTS_END);
+    turns.run([], () => outbox.flush());
   }
 
   const take = (events: readonly StoreEvent[], live: boolean) => {
@@ -87,9 +104,11 @@ function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink:
   };
   let live = false;
   const shared = filter === undefined ? frames.batch : undefined;
+  const converts = resource.stored?.webhook !== undefined;
   const listener = (events: readonly StoreEvent[]) => {
     try {
-      if (live && shared !== undefined && outbox.ready) sink.write(shared(events));
+      if (live && shared !== undefined && outbox.ready && turns.idle) sink.write(shared(events));
+      else if (converts || !turns.idle) turns.runAll(events, live, (isLive) => take(events, isLive));
       else take(events, live);
     } catch (error) {
       failed(error);
@@ -100,8 +119,10 @@ function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink:
     cleanups.push(store.watch({ collection: resource.collection, prefix, since }, listener));
   } catch (error) {
     if (!(error instanceof RevisionGoneError)) throw error;
-    outbox.add(() => jsonLine({ type: 'ERROR', object: tooOld(since, error.compactedRevision) }), 0);
-    outbox.end();
+    turns.run([], () => {
+      outbox.add(() => jsonLine({ type: 'ERROR', object: tooOld(since, error.compactedRevision) }), 0);
+      outbox.end();
+    });
     return stop;
   }
   // The replay has come; what comes from now on is bounded.
@@ -112,7 +133,7 @@ function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink:
   if (options.bookmarks) {
     const send = () => {
       bookmark();
-      outbox.flush();
+      turns.run([], () => outbox.flush());
     };
     cleanups.push(every(call, BOOKMARK_INTERVAL_MS, send));
   }
@@ -120,7 +141,7 @@ function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink:
   cleanups.push(
     clock.after(timeoutSeconds === undefined ? jittered(WATCH_TIMEOUT_MS) : timeoutSeconds * 1000, () => {
       if (options.bookmarks) bookmark();
-      outbox.end();
+      turns.run([], () => outbox.end());
       // Who does not read what waits for it does not keep it either.
       if (open) cleanups.push(clock.after(WATCH_LINGER_MS, finish));
     }),
@@ -146,16 +167,16 @@ function tooOld(revision: number, compacted: number): unknown {
   return gone(`too old resource version: ${revision} (${compacted})`).toStatus();
 }
 
-function initialEntries(call: Call, options: WatchOptions, filter: EntryFilter | undefined): readonly Entry[] {
+/** Those that may match: a filter may look only at what was prepared. */
+function initialEntries(call: Call, options: WatchOptions): readonly Entry[] {
   const { resource } = call.served;
   const { namespace } = call.route;
   const name = onlyName(options.fields);
   if (name !== undefined && (!resource.namespaced || namespace !== '')) {
     const entry = call.store.get(resource.collection, entryId(resource, namespace, name));
-    return entry !== undefined && filter!(entry) ? [entry] : [];
+    return entry === undefined ? [] : [entry];
   }
-  const { entries } = call.store.list(resource.collection, { prefix: idPrefix(resource, namespace) });
-  return filter === undefined ? entries : entries.filter(filter);
+  return call.store.list(resource.collection, { prefix: idPrefix(resource, namespace) }).entries;
 }
 
 /** The frame of an event for a watcher, made when there is room for it; undefined = it does not concern the watcher. */

@@ -1,19 +1,27 @@
-/** Who the certificate of a connection names: worked out once, then remembered for as long as the connection lives. */
+/** Who is at the other end of a connection, and where: worked out once, then remembered for as long as it lives. */
 import type { Http2Session } from 'node:http2';
 import type { TLSSocket } from 'node:tls';
 import { userOfPeerCertificate, type Evidence } from '#engine/auth/authenticate.ts';
 
 type Peer = Evidence['peerCertificate'];
 
-const known = new WeakMap<Http2Session | TLSSocket, { readonly peer: Peer }>();
+export interface OtherEnd {
+  /** Whom its certificate names. */
+  readonly peer: Peer;
+  readonly sourceIp: string | undefined;
+}
 
-export function connectionUser(connection: Http2Session | TLSSocket): Peer {
+const known = new WeakMap<Http2Session | TLSSocket, OtherEnd>();
+
+export function otherEnd(connection: Http2Session | TLSSocket): OtherEnd {
   let remembered = known.get(connection);
   if (remembered === undefined) {
     const socket = ('socket' in connection ? connection.socket : connection) as TLSSocket;
-    known.set(connection, (remembered = { peer: peerOf(socket) }));
+    // A socket for both families shows addresses of the old one in its own way.
+    const sourceIp = socket.remoteAddress?.replace(/^::ffff:(?=\d+\.)/, '');
+    known.set(connection, (remembered = { peer: peerOf(socket), sourceIp }));
   }
-  return remembered.peer;
+  return remembered;
 }
 
 function peerOf(socket: TLSSocket): Peer {

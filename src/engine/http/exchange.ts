@@ -1,5 +1,6 @@
 /** One request and its answer, the same for HTTP/1.1 and HTTP/2. */
 import type { Readable, Writable } from 'node:stream';
+import type { Turned } from '#engine/audit/unauthenticated.ts';
 import type { Authenticator, Evidence } from '#engine/auth/authenticate.ts';
 import type {
   ApiHandler,
@@ -21,6 +22,9 @@ export interface Exchange {
   readonly url: string;
   readonly headers: Headers;
   readonly peer: Evidence['peerCertificate'];
+  readonly sourceIp: string | undefined;
+  /** Goes out with the answer. */
+  readonly auditId: string;
   /** The other side has left; nothing can be answered any more. */
   readonly gone: boolean;
   /** Whether, and to what, the client wants to change the connection. */
@@ -39,6 +43,8 @@ export interface Serving {
   readonly streams: Set<Writable>;
   readonly handler: ApiHandler;
   readonly authenticate: Authenticator;
+  /** Is told of requests whose proof of identity failed. */
+  turnedAway?(turned: Turned): void;
   readonly log: Log;
 }
 
@@ -57,12 +63,17 @@ export function serve(exchange: Exchange, serving: Serving): void {
   }
 }
 
-function answer(exchange: Exchange, { handler, authenticate }: Serving): ApiResponse | Promise<ApiResponse> {
+function answer(
+  exchange: Exchange,
+  { handler, authenticate, turnedAway }: Serving,
+): ApiResponse | Promise<ApiResponse> {
   let request: ApiRequest;
   try {
     request = parseRequest(exchange, authenticate);
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
+    const { method, url, headers, sourceIp, auditId } = exchange;
+    turnedAway?.({ method, url, userAgent: text(headers['user-agent']), sourceIp, auditId, error });
     const body = Buffer.from(JSON.stringify(error.toStatus()));
     return { status: error.code, contentType: 'application/json', body };
   }
@@ -100,6 +111,8 @@ function parseRequest(exchange: Exchange, authenticate: Authenticator): ApiReque
     accept: text(headers['accept']),
     contentType: text(headers['content-type']),
     userAgent: text(headers['user-agent']),
+    sourceIp: exchange.sourceIp,
+    auditId: exchange.auditId,
     header: (name) => text(headers[name]) || undefined,
     headerNames: () => Object.keys(headers),
     body: () => exchange.body(),

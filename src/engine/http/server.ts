@@ -16,8 +16,9 @@ import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Readable, type Duplex, type Writable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
+import type { Turned } from '#engine/audit/unauthenticated.ts';
 import type { Authenticator } from '#engine/auth/authenticate.ts';
-import { connectionUser } from '#engine/http/connection-user.ts';
+import { otherEnd } from '#engine/http/connection-user.ts';
 import { readBody } from '#engine/http/body.ts';
 import { serve, type Exchange } from '#engine/http/exchange.ts';
 import { byteLength, writePieces } from '#engine/http/write-pieces.ts';
@@ -35,6 +36,8 @@ export interface ListenerOptions {
   readonly ca: string;
   readonly handler: ApiHandler;
   readonly authenticate: Authenticator;
+  /** Is told of requests whose proof of identity failed. Must not throw. */
+  turnedAway?(turned: Turned): void;
   readonly log: Log;
 }
 
@@ -102,9 +105,9 @@ export class HttpsListener {
     return typeof address === 'object' && address !== null ? address.port : 0;
   }
 
-  #accept({ handler, authenticate, log }: ListenerOptions): void {
+  #accept({ handler, authenticate, turnedAway, log }: ListenerOptions): void {
     const server = this.#server;
-    const serving = { handler, authenticate, log, streams: this.#streams };
+    const serving = { handler, authenticate, turnedAway, log, streams: this.#streams };
     server.on('request', (request, response) => {
       this.#occupy(request.socket, response as unknown as ServerResponse);
       serve(http1Exchange(request as unknown as IncomingMessage, response as unknown as ServerResponse), serving);
@@ -177,11 +180,15 @@ function refusalOf(error: Error): string {
 function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): Exchange {
   // Without a listener an aborted stream would be an uncaught error.
   stream.on('error', () => {});
+  const { peer, sourceIp } = otherEnd(stream.session!);
+  const auditId = newUid();
   return {
     method: headers[':method'] ?? '',
     url: headers[':path'] ?? '',
     headers,
-    peer: connectionUser(stream.session!),
+    peer,
+    sourceIp,
+    auditId,
     get gone() {
       return stream.destroyed;
     },
@@ -190,11 +197,11 @@ function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHeaders):
     onClose: (fn) => void stream.once('close', fn),
     respond(status, responseHeaders, body) {
       if (stream.destroyed || stream.headersSent) return;
-      stream.respond(withAuditId({ ':status': status, ...responseHeaders }));
+      stream.respond(withAuditId(auditId, { ':status': status, ...responseHeaders }));
       writePieces(stream, body);
     },
     startStream(responseHeaders) {
-      stream.respond(withAuditId({ ':status': 200, ...responseHeaders }));
+      stream.respond(withAuditId(auditId, { ':status': 200, ...responseHeaders }));
       return stream;
     },
   };
@@ -203,18 +210,22 @@ function http2Exchange(stream: ServerHttp2Stream, headers: IncomingHttpHeaders):
 /** Never indexed by HPACK: it is new each time, and would push out of its table what is not. */
 const UNINDEXED = ['audit-id'];
 
-function withAuditId(headers: OutgoingHttpHeaders): OutgoingHttpHeaders {
-  headers['audit-id'] = newUid();
+function withAuditId(auditId: string, headers: OutgoingHttpHeaders): OutgoingHttpHeaders {
+  headers['audit-id'] = auditId;
   headers[sensitiveHeaders as unknown as string] = UNINDEXED;
   return headers;
 }
 
 function http1Exchange(request: IncomingMessage, response: ServerResponse): Exchange {
+  const { peer, sourceIp } = otherEnd(request.socket as TLSSocket);
+  const auditId = newUid();
   return {
     method: request.method ?? '',
     url: request.url ?? '',
     headers: request.headers,
-    peer: connectionUser(request.socket as TLSSocket),
+    peer,
+    sourceIp,
+    auditId,
     get gone() {
       return response.destroyed;
     },
@@ -223,11 +234,11 @@ function http1Exchange(request: IncomingMessage, response: ServerResponse): Exch
     onClose: (fn) => void response.once('close', fn),
     respond(status, headers, body) {
       if (response.destroyed || response.headersSent) return;
-      response.writeHead(status, { 'audit-id': newUid(), ...headers, 'content-length': byteLength(body) });
+      response.writeHead(status, { 'audit-id': auditId, ...headers, 'content-length': byteLength(body) });
       writePieces(response, body);
     },
     startStream(headers) {
-      response.writeHead(200, { 'audit-id': newUid(), ...headers });
+      response.writeHead(200, { 'audit-id': auditId, ...headers });
       response.flushHeaders();
       return response;
     },

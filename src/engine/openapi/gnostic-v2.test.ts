@@ -86,15 +86,20 @@ test('a definition carries its kind as an extension', () => {
 test('a schema keeps references, required fields, items, map values and merge keys', () => {
   const pod = definitions.get('io.k8s.api.core.v1.Pod')!;
   assert.equal(text(property(pod, 'metadata'), 1), '#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta');
-  const spec = property(pod, 'spec');
+  const core = (name: string) => `io.k8s.api.core.v1.${name}`;
+  assert.equal(text(property(pod, 'spec'), 1), `#/definitions/${core('PodSpec')}`);
+  const spec = definitions.get(core('PodSpec'))!;
   assert.deepEqual(texts(spec, 19), ['containers']);
   const containers = property(spec, 'containers');
   assert.equal(text(child(containers, 22), 1), 'array');
   assert.equal(extensions(containers, 31)['x-kubernetes-patch-merge-key'], 'name');
-  const container = child(containers, 23, 1);
-  assert.equal(text(property(container, 'port'), 2), 'int-or-string');
+  assert.equal(text(child(containers, 23, 1), 1), `#/definitions/${core('Container')}`);
+  const container = definitions.get(core('Container'))!;
+  const port = text(property(container, 'port'), 1)!.replace('#/definitions/', '');
+  const intOrString = definitions.get(port)!;
+  assert.deepEqual([text(child(intOrString, 22), 1), text(intOrString, 2)], ['string', 'int-or-string']);
   const values = child(property(container, 'limits'), 21, 1);
-  assert.equal(text(child(values, 22), 1), 'string');
+  assert.equal(text(values, 1), `#/definitions/${port}`);
 });
 
 test('what may be anything has neither type nor properties', () => {

@@ -1,7 +1,7 @@
 /** How OpenAPI documents name kinds: Go packages for built-in ones, the reversed group for custom ones. */
 import type { Resource } from '#engine/registry/resource.ts';
 
-const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
+export const META = 'io.k8s.apimachinery.pkg.apis.meta.v1';
 
 export const OBJECT_META = `${META}.ObjectMeta`;
 export const LIST_META = `${META}.ListMeta`;
@@ -10,8 +10,12 @@ export const DELETE_OPTIONS = `${META}.DeleteOptions`;
 export const PATCH = `${META}.Patch`;
 export const SCALE = 'io.k8s.api.autoscaling.v1.Scale';
 
+export const QUANTITY = 'io.k8s.apimachinery.pkg.api.resource.Quantity';
+export const INT_OR_STRING = 'io.k8s.apimachinery.pkg.util.intstr.IntOrString';
+export const TIME = `${META}.Time`;
+
 /** Groups whose Go types do not live in k8s.io/api. */
-const PACKAGES: Readonly<Record<string, string>> = {
+export const PACKAGES_OF_GROUPS: Readonly<Record<string, string>> = {
   'apiextensions.k8s.io': 'io.k8s.apiextensions-apiserver.pkg.apis.apiextensions',
   'apiregistration.k8s.io': 'io.k8s.kube-aggregator.pkg.apis.apiregistration',
 };
@@ -22,7 +26,7 @@ type Named = Pick<Resource, 'group' | 'version' | 'builtIn'>;
 export function modelName({ group, version, builtIn }: Named, kind: string): string {
   if (!builtIn) return `${group.split('.').toReversed().join('.')}.${version}.${kind}`;
   const first = group === '' ? 'core' : group.split('.')[0]!;
-  return `${PACKAGES[group] ?? `io.k8s.api.${first}`}.${version}.${kind}`;
+  return `${PACKAGES_OF_GROUPS[group] ?? `io.k8s.api.${first}`}.${version}.${kind}`;
 }
 
 /** The group in the middle of an operation id: `CoreV1`, `RbacAuthorizationV1`, `GoldenLocalV1`. */

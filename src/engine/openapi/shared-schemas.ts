@@ -1,6 +1,5 @@
 /** The schemas that every kind refers to. Plain enough to stand in OpenAPI v2 and v3 alike. */
 import { DELETE_OPTIONS, LIST_META, OBJECT_META, PATCH, SCALE, STATUS } from '#engine/openapi/model-names.ts';
-import { metadataSchema } from '#engine/registry/metadata.ts';
 import type { Schema } from '#kube/schema.ts';
 
 export interface GroupVersionKind {
@@ -10,11 +9,12 @@ export interface GroupVersionKind {
 }
 
 /** A schema as a document holds it. */
-export interface DocumentSchema extends Omit<Schema, 'properties' | 'items' | 'additionalProperties'> {
+export interface DocumentSchema extends Omit<Schema, 'properties' | 'items' | 'additionalProperties' | 'allOf'> {
   $ref?: string;
   properties?: Record<string, DocumentSchema>;
   items?: DocumentSchema;
   additionalProperties?: DocumentSchema | boolean;
+  allOf?: DocumentSchema[];
   'x-kubernetes-group-version-kind'?: GroupVersionKind[];
 }
 
@@ -28,7 +28,13 @@ const int64: DocumentSchema = { type: 'integer', format: 'int64' };
 const texts: DocumentSchema = { type: 'array', items: text };
 
 /** apiVersion and kind. */
-export const TYPE_META: Readonly<Record<string, DocumentSchema>> = { apiVersion: text, kind: text };
+export const TYPE_META: Readonly<Record<string, DocumentSchema>> = {
+  apiVersion: { ...text, description: 'The group and version of the API in which this object is written.' },
+  kind: { ...text, description: 'What this object is, in CamelCase. Cannot be updated.' },
+};
+
+/** Of objects. */
+export const METADATA_WORDS = "Standard object's metadata.";
 
 const listMeta: DocumentSchema = {
   type: 'object',
@@ -82,7 +88,6 @@ export function sharedSchemas(refTo: RefTo, { scale }: { scale: boolean }): Reco
   return {
     [DELETE_OPTIONS]: { ...deleteOptions, 'x-kubernetes-group-version-kind': core('DeleteOptions') },
     [LIST_META]: listMeta,
-    [OBJECT_META]: metadataSchema,
     [PATCH]: { type: 'object' },
     [STATUS]: status,
     ...(scale ? { [SCALE]: scaleSchema(refTo) } : {}),

@@ -4,21 +4,23 @@
  * that allows anything, so that kubectl never refuses what the server would take.
  */
 import { modelName, OBJECT_META } from '#engine/openapi/model-names.ts';
-import { embedded, TYPE_META, type DocumentSchema } from '#engine/openapi/shared-schemas.ts';
+import { embedded, METADATA_WORDS, TYPE_META, type DocumentSchema } from '#engine/openapi/shared-schemas.ts';
+import type { NamedParts } from '#engine/openapi/named-parts.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { isRecord } from '#kube/meta.ts';
-import type { Schema } from '#kube/schema.ts';
+import { isQuantity } from '#kube/schema-dsl.ts';
 
 export const refToDefinition = (model: string) => `#/definitions/${model}`;
 
-export function kindDefinition(resource: Resource): [model: string, definition: DocumentSchema] {
+export function kindDefinition(resource: Resource, parts: NamedParts): [model: string, definition: DocumentSchema] {
   const { schema, group, version, kind, builtIn } = resource;
   const gvk = { 'x-kubernetes-group-version-kind': [{ group, version, kind }] };
   const model = modelName(resource, kind);
   // Naming metadata alone would make kubectl refuse every other field.
   if (schema['x-kubernetes-preserve-unknown-fields'] === true) return [model, { type: 'object', ...gvk }];
-  const converted = toV2(schema, builtIn);
-  const properties = { ...converted.properties, ...TYPE_META, metadata: { $ref: refToDefinition(OBJECT_META) } };
+  const converted = toV2(builtIn ? parts.ofKind(schema, model) : schema, builtIn);
+  const metadata = { description: METADATA_WORDS, $ref: refToDefinition(OBJECT_META) };
+  const properties = { ...converted.properties, ...TYPE_META, metadata };
   return [model, { ...converted, type: 'object', properties, ...gvk }];
 }
 
@@ -34,16 +36,22 @@ const EXTENSIONS = [
 ] as const;
 
 /** The type IntOrString of built-in kinds is a string to v2; custom ones are left untyped, as kube-apiserver does. */
-export function toV2(schema: Schema, builtIn: boolean): DocumentSchema {
+export function toV2(schema: DocumentSchema, builtIn: boolean): DocumentSchema {
   const out: DocumentSchema = {};
   if (schema.description !== undefined) out.description = schema.description;
   for (const name of EXTENSIONS) {
     if (schema[name] !== undefined) Object.assign(out, { [name]: schema[name] });
   }
+  if (schema.$ref !== undefined) return { ...out, $ref: refToDefinition(schema.$ref) };
+  if (builtIn && isQuantity(schema)) return { ...out, type: 'string' };
   if (schema['x-kubernetes-int-or-string'] === true) {
     return builtIn
       ? { ...out, type: 'string', format: 'int-or-string' }
       : { ...out, 'x-kubernetes-int-or-string': true };
+  }
+  // Go's RawExtension and FieldsV1.
+  if (builtIn && schema.type === 'object' && schema.properties === undefined && schema.nullable !== true) {
+    return objectToV2(schema, { ...out, type: 'object' }, builtIn);
   }
   if (schema.nullable === true || schema['x-kubernetes-preserve-unknown-fields'] === true) {
     return schema.type === 'object' || schema.type === 'array' || schema.nullable === true ? out : scalar(schema, out);
@@ -56,11 +64,11 @@ export function toV2(schema: Schema, builtIn: boolean): DocumentSchema {
   return schema['x-kubernetes-embedded-resource'] === true ? embedded(object, refToDefinition(OBJECT_META)) : object;
 }
 
-function scalar({ type, format }: Schema, out: DocumentSchema): DocumentSchema {
+function scalar({ type, format }: DocumentSchema, out: DocumentSchema): DocumentSchema {
   return { ...out, ...(type === undefined ? {} : { type }), ...(format === undefined ? {} : { format }) };
 }
 
-function objectToV2(schema: Schema, out: DocumentSchema, builtIn: boolean): DocumentSchema {
+function objectToV2(schema: DocumentSchema, out: DocumentSchema, builtIn: boolean): DocumentSchema {
   const { additionalProperties, properties = {}, required = [] } = schema;
   if (isRecord(additionalProperties)) return { ...out, additionalProperties: toV2(additionalProperties, builtIn) };
   const names = Object.keys(properties);

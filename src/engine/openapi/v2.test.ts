@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { everything, gadgets } from '#engine/discovery/resource.fixture.ts';
-import type { DocumentSchema } from '#engine/openapi/shared-schemas.ts';
+import { NamedParts } from '#engine/openapi/named-parts.ts';
+import { TYPE_META, type DocumentSchema } from '#engine/openapi/shared-schemas.ts';
 import { openApiV2 } from '#engine/openapi/v2.ts';
 import { kindDefinition, toV2 } from '#engine/openapi/v2-schema.ts';
 import type { Schema } from '#kube/schema.ts';
@@ -65,8 +66,7 @@ const conversions: Record<string, Case> = {
       required: ['kind', 'apiVersion'],
       properties: {
         data: { type: 'string' },
-        apiVersion: { type: 'string' },
-        kind: { type: 'string' },
+        ...TYPE_META,
         metadata: { $ref: '#/definitions/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta' },
       },
     },
@@ -81,7 +81,7 @@ for (const [name, { given, builtIn = false, want }] of Object.entries(conversion
 
 test('a kind that keeps unknown fields names no property at all', () => {
   const loose = { ...gadgets, schema: { ...gadgets.schema, 'x-kubernetes-preserve-unknown-fields': true } };
-  assert.deepEqual(kindDefinition(loose), [
+  assert.deepEqual(kindDefinition(loose, new NamedParts()), [
     'local.golden.v1.Gadget',
     {
       type: 'object',

@@ -1,5 +1,6 @@
 /** OpenAPI v2 (swagger): all kinds in one document. Older kubectl validates manifests with it before sending them. */
 import { modelName } from '#engine/openapi/model-names.ts';
+import { NamedParts } from '#engine/openapi/named-parts.ts';
 import { operationsOf, type Method, type Operation } from '#engine/openapi/operations.ts';
 import {
   listSchema,
@@ -7,7 +8,7 @@ import {
   type DocumentSchema,
   type GroupVersionKind,
 } from '#engine/openapi/shared-schemas.ts';
-import { kindDefinition, refToDefinition } from '#engine/openapi/v2-schema.ts';
+import { kindDefinition, refToDefinition, toV2 } from '#engine/openapi/v2-schema.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
 export type SwaggerParameter =
@@ -41,9 +42,10 @@ const MEDIA_TYPES: readonly string[] = ['application/json', 'application/yaml'];
 export function openApiV2(resources: readonly Resource[]): SwaggerDocument {
   const scale = resources.some((resource) => resource.scale !== undefined);
   const definitions = sharedSchemas(refToDefinition, { scale });
+  const parts = new NamedParts();
   const paths: SwaggerDocument['paths'] = {};
   for (const resource of resources) {
-    const [model, definition] = kindDefinition(resource);
+    const [model, definition] = kindDefinition(resource, parts);
     definitions[model] = definition;
     if (resource.verbs.includes('list')) {
       definitions[modelName(resource, resource.listKind)] = listSchema(resource, model, refToDefinition);
@@ -53,6 +55,7 @@ export function openApiV2(resources: readonly Resource[]): SwaggerDocument {
       item[operation.method] = describe(operation);
     }
   }
+  for (const [model, part] of parts.definitions) definitions[model] = toV2(part, true);
   return {
     swagger: '2.0',
     info: { title: 'Kubernetes', version: 'unversioned' },

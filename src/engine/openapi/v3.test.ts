@@ -41,20 +41,28 @@ test('a kind has its group, version and kind, and metadata as a shared reference
   const { schemas } = documentOf(pods).components;
   const pod = schemas['io.k8s.api.core.v1.Pod']!;
   assert.deepEqual(pod['x-kubernetes-group-version-kind'], [{ group: '', version: 'v1', kind: 'Pod' }]);
-  assert.deepEqual(pod.properties!['metadata'], { $ref: OBJECT_META });
-  assert.deepEqual(pod.properties!['kind'], { type: 'string' });
-  const containers = pod.properties!['spec']!.properties!['containers']!;
+  assert.deepEqual(pod.properties!['metadata'], {
+    description: "Standard object's metadata.",
+    allOf: [{ $ref: OBJECT_META }],
+  });
+  assert.equal(pod.properties!['kind']!.type, 'string');
+  const [spec] = pod.properties!['spec']!.allOf!;
+  assert.deepEqual(spec, { $ref: '#/components/schemas/io.k8s.api.core.v1.PodSpec' });
+  const containers = schemas['io.k8s.api.core.v1.PodSpec']!.properties!['containers']!;
   assert.equal(containers['x-kubernetes-patch-merge-key'], 'name');
   assert.equal(containers['x-kubernetes-patch-strategy'], 'merge');
 });
 
 test('metadata is told with the words and the merge keys that the server goes by', () => {
-  const meta = documentOf(pods).components.schemas[OBJECT_META.split('/').at(-1)!]!;
-  assert.equal(meta.properties!['creationTimestamp']!.format, 'date-time');
+  const { schemas } = documentOf(pods).components;
+  const meta = schemas[OBJECT_META.split('/').at(-1)!]!;
+  assert.equal(schemas[OBJECT_META.split('/').at(-1)!.replace('ObjectMeta', 'Time')]!.format, 'date-time');
   assert.match(meta.properties!['creationTimestamp']!.description!, /set by the server/);
   const owners = meta.properties!['ownerReferences']!;
   assert.equal(owners['x-kubernetes-patch-merge-key'], 'uid');
-  assert.deepEqual(owners.items!.required, ['apiVersion', 'kind', 'name', 'uid']);
+  assert.deepEqual(owners.items, { $ref: OBJECT_META.replace('ObjectMeta', 'OwnerReference') });
+  const owner = schemas['io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference']!;
+  assert.deepEqual(owner.required, ['apiVersion', 'kind', 'name', 'uid']);
 });
 
 test('the list of a kind refers to the kind', () => {

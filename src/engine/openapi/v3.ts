@@ -1,8 +1,16 @@
 /** OpenAPI v3: an index of documents, one per group and version. kubectl explain and its checks of parameters use it. */
 import { resourcesIn } from '#engine/discovery/group-order.ts';
 import { modelName, OBJECT_META } from '#engine/openapi/model-names.ts';
+import { NamedParts } from '#engine/openapi/named-parts.ts';
 import { operationsOf, type Operation } from '#engine/openapi/operations.ts';
-import { embedded, listSchema, sharedSchemas, TYPE_META, type DocumentSchema } from '#engine/openapi/shared-schemas.ts';
+import {
+  embedded,
+  listSchema,
+  METADATA_WORDS,
+  sharedSchemas,
+  TYPE_META,
+  type DocumentSchema,
+} from '#engine/openapi/shared-schemas.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
@@ -30,10 +38,11 @@ export function openApiV3Document(
   const members = resourcesIn(resources, group, version);
   if (members === undefined) return undefined;
   const schemas = sharedSchemas(refTo, { scale: members.some((resource) => resource.scale !== undefined) });
+  const parts = new NamedParts();
   const paths: OpenApiV3Document['paths'] = {};
   for (const resource of members) {
     const model = modelName(resource, resource.kind);
-    schemas[model] = kindSchema(resource);
+    schemas[model] = kindSchema(resource, model, parts);
     if (resource.verbs.includes('list')) {
       schemas[modelName(resource, resource.listKind)] = listSchema(resource, model, refTo);
     }
@@ -42,17 +51,43 @@ export function openApiV3Document(
       item[operation.method] = describe(operation);
     }
   }
+  for (const [model, part] of parts.definitions) schemas[model] = withReferences(part);
   return { openapi: '3.0.0', info: { title: 'Kubernetes', version: 'unversioned' }, paths, components: { schemas } };
 }
 
-function kindSchema({ schema, group, version, kind }: Resource): DocumentSchema {
-  const whole = withEmbedded(schema);
+function kindSchema(resource: Resource, model: string, parts: NamedParts): DocumentSchema {
+  const { schema, group, version, kind, builtIn } = resource;
+  const whole = builtIn ? withReferences(parts.ofKind(schema, model)) : withEmbedded(schema);
   return {
     ...whole,
     type: 'object',
-    properties: { ...whole.properties, ...TYPE_META, metadata: { $ref: refTo(OBJECT_META) } },
+    properties: { ...whole.properties, ...TYPE_META, metadata: reference(OBJECT_META, METADATA_WORDS) },
     'x-kubernetes-group-version-kind': [{ group, version, kind }],
   };
+}
+
+/** Other keywords beside a reference do not count in OpenAPI 3.0. */
+function reference(model: string, description: string | undefined, more: DocumentSchema = {}): DocumentSchema {
+  const $ref = refTo(model);
+  return description === undefined && Object.keys(more).length === 0
+    ? { $ref }
+    : { ...(description === undefined ? {} : { description }), ...more, allOf: [{ $ref }] };
+}
+
+function withReferences({ $ref, ...schema }: DocumentSchema): DocumentSchema {
+  if ($ref !== undefined) {
+    const { description, ...more } = schema;
+    return reference($ref, description, more);
+  }
+  const { properties, items, additionalProperties } = schema;
+  const out: DocumentSchema = { ...schema };
+  if (properties !== undefined) {
+    out.properties = Object.create(null) as Record<string, DocumentSchema>;
+    for (const [name, child] of Object.entries(properties)) out.properties[name] = withReferences(child);
+  }
+  if (items !== undefined) out.items = withReferences(items);
+  if (isRecord(additionalProperties)) out.additionalProperties = withReferences(additionalProperties);
+  return out;
 }
 
 /** Objects inside objects have metadata too. Schemas without any come back as they are. */

@@ -1,38 +1,82 @@
 /** Keeps the registry in step with the CustomResourceDefinitions in the store: a kind is served once it is Established. */
 import { decodeStored } from '#engine/codec.ts';
+import { ConversionWebhooks } from '#engine/conversion/conversion-webhooks.ts';
 import { isEstablished } from '#engine/registry/crd/crd-status.ts';
-import { CRD_COLLECTION } from '#engine/registry/crd/definition.ts';
+import { asCrd, CRD_COLLECTION } from '#engine/registry/crd/definition.ts';
 import { resourcesOfCrd } from '#engine/registry/custom-resource.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { Resource } from '#engine/registry/resource.ts';
+import { LocalServices } from '#engine/services.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
+import { type Clock, systemClock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import type { KubeObject } from '#kube/meta.ts';
+
+export interface TrackOptions {
+  /** Conversion webhooks that live in this process. */
+  readonly services?: LocalServices;
+  readonly clock?: Clock;
+}
 
 /** Returns what ends the tracking. The registry is right as soon as this returns. */
-export function trackCustomKinds(store: Store, registry: Registry, log: Log): () => void {
+export function trackCustomKinds(store: Store, registry: Registry, log: Log, options: TrackOptions = {}): () => void {
+  const { services = new LocalServices(), clock = systemClock } = options;
+  const webhooks = new ConversionWebhooks({ store, services, clock });
   const made = new WeakMap<Entry, readonly Resource[]>();
+  const ages = new Map<string, Age>();
   const refresh = () => {
     const { entries } = store.list(CRD_COLLECTION);
-    registry.setCustom(entries.flatMap((entry) => resources(entry)));
+    const all = entries.flatMap((entry) => resources(entry));
+    registry.setCustom(all);
+    webhooks.keepOnly(new Set(all.map(({ stored }) => stored?.webhook)));
+    forget(ages, entries);
   };
   const resources = (entry: Entry): readonly Resource[] => {
     let known = made.get(entry);
     // A definition of a kind that is our own is never served, whatever its status says.
-    if (known === undefined) made.set(entry, (known = registry.isBuiltIn(entry.id) ? [] : servedBy(entry, log)));
+    if (known === undefined) made.set(entry, (known = registry.isBuiltIn(entry.id) ? [] : servedBy(entry)));
     return known;
+  };
+  /** A definition that turns out to be impossible takes itself out of service, not the others. */
+  const servedBy = (entry: Entry): readonly Resource[] => {
+    try {
+      const crd = decodeStored(entry.bytes);
+      const since = sinceOf(ages, entry, crd);
+      if (!isEstablished(crd)) return [];
+      const { strategy, webhook } = asCrd(crd).spec.conversion ?? {};
+      const asked = strategy === 'Webhook' ? webhooks.of(entry.id, webhook ?? {}) : undefined;
+      return resourcesOfCrd(crd, { since, webhook: asked });
+    } catch (error) {
+      log.error({ err: error, definition: entry.id }, 'Cannot serve a custom kind');
+      return [];
+    }
   };
   const stop = store.watch({ collection: CRD_COLLECTION, since: store.revision }, refresh);
   refresh();
-  return stop;
+  return () => {
+    stop();
+    webhooks.keepOnly(new Set());
+  };
 }
 
-/** A definition that turns out to be impossible takes itself out of service, not the others. */
-function servedBy(entry: Entry, log: Log): readonly Resource[] {
-  try {
-    const crd = decodeStored(entry.bytes);
-    return isEstablished(crd) ? resourcesOfCrd(crd) : [];
-  } catch (error) {
-    log.error({ err: error, definition: entry.id }, 'Cannot serve a custom kind');
-    return [];
-  }
+/** Since when a definition is what it is. */
+interface Age {
+  readonly uid: string | undefined;
+  readonly generation: number | undefined;
+  readonly since: number;
+}
+
+/** A new status makes no new schema. After a start nobody knows better than by the last write. */
+function sinceOf(ages: Map<string, Age>, { id, revision }: Entry, { metadata }: KubeObject): number {
+  const { uid, generation } = metadata;
+  const known = ages.get(id);
+  if (known !== undefined && known.uid === uid && known.generation === generation) return known.since;
+  ages.set(id, { uid, generation, since: revision });
+  return revision;
+}
+
+function forget(ages: Map<string, Age>, entries: readonly Entry[]): void {
+  if (ages.size <= entries.length) return;
+  const kept = new Set(entries.map(({ id }) => id));
+  for (const id of ages.keys()) if (!kept.has(id)) ages.delete(id);
 }

@@ -1,15 +1,57 @@
 /** The kinds that a CustomResourceDefinition defines: one Resource for each served version. */
-import { asCrd, type Crd, type CrdColumn, type CrdNames, type CrdVersion } from '#engine/registry/crd/definition.ts';
+import {
+  asCrd,
+  type Crd,
+  type CrdColumn,
+  type CrdNames,
+  type CrdVersion,
+  storageVersionOf,
+} from '#engine/registry/crd/definition.ts';
+import type { ConversionWebhook } from '#engine/conversion/conversion-webhook.ts';
+import { StoredForm } from '#engine/conversion/stored-form.ts';
+import { type CompiledSchema, compileSchema } from '#engine/registry/structural/compile.ts';
 import { ALL_VERBS, type Column, type Resource } from '#engine/registry/resource.ts';
 import { scaleFaults } from '#engine/registry/scale-rules.ts';
 import { compileJsonPath } from '#kube/jsonpath.ts';
 import { groupResource, type KubeObject } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 
+export interface CustomOptions {
+  /** The revision by which the definition became what it is; 0 = all objects are younger. */
+  readonly since?: number;
+  readonly webhook?: ConversionWebhook | undefined;
+}
+
 /** For a definition that validateCrd has accepted; whether it is established is the caller's to ask. */
-export function resourcesOfCrd(object: KubeObject): Resource[] {
+export function resourcesOfCrd(object: KubeObject, options: CustomOptions = {}): Resource[] {
   const crd = asCrd(object);
-  return servedVersions(crd).map((version) => resourceOf(crd, version));
+  const schemas = schemasOf(crd);
+  return servedVersions(crd).map((version) => resourceOf(crd, version, storedForm(crd, version, schemas, options)));
+}
+
+type Schemas = (version: string) => CompiledSchema | undefined;
+
+/** Compiled when they are first needed, and once for all. */
+function schemasOf({ spec }: Crd): Schemas {
+  const compiled = new Map<string, CompiledSchema>();
+  return (name) => {
+    const version = spec.versions.find((one) => one.name === name);
+    if (version === undefined) return undefined;
+    let schema = compiled.get(name);
+    if (schema === undefined) compiled.set(name, (schema = compileSchema(schemaOf(version))));
+    return schema;
+  };
+}
+
+function storedForm(
+  crd: Crd,
+  { name }: CrdVersion,
+  schemaOf: Schemas,
+  { since = 0, webhook }: CustomOptions,
+): StoredForm {
+  const storageVersion = storageVersionOf(crd) ?? name;
+  const { group } = crd.spec;
+  return new StoredForm({ group, version: name, storageVersion, since, schemaOf, webhook });
 }
 
 /** While a definition is being deleted its objects must be reachable, also where no version was served any more. */
@@ -19,12 +61,11 @@ function servedVersions({ metadata, spec }: Crd): readonly CrdVersion[] {
   return spec.versions.filter(({ storage }) => storage);
 }
 
-function resourceOf(crd: Crd, version: CrdVersion): Resource {
+function resourceOf(crd: Crd, version: CrdVersion, stored: StoredForm): Resource {
   const { group, scope } = crd.spec;
   const names = namesOf(crd);
   const scale = version.subresources?.scale;
   const kind = { group, version: version.name, kind: names.kind, plural: names.plural };
-  const stored = crd.spec.versions.find(({ storage }) => storage) ?? version;
   return {
     ...kind,
     namespaced: scope === 'Namespaced',
@@ -34,8 +75,8 @@ function resourceOf(crd: Crd, version: CrdVersion): Resource {
     categories: names.categories ?? [],
     verbs: ALL_VERBS,
     collection: groupResource(kind),
-    storageVersion: stored.name,
-    ...(stored === version ? {} : { storageSchema: schemaOf(stored) }),
+    storageVersion: storageVersionOf(crd) ?? version.name,
+    stored,
     schema: schemaOf(version),
     columns: columnsOf(version.additionalPrinterColumns ?? []),
     status: version.subresources?.status !== undefined,

@@ -15,8 +15,8 @@ export interface Served {
   readonly schema: CompiledSchema;
   /** With metadata: what strategic merge patches walk. */
   readonly patchSchema: Schema;
-  /** The schema of the version that is stored, where that is another one. */
-  readonly storageSchema: CompiledSchema | undefined;
+  /** The same kind in another version, while that is served. */
+  sibling(version: string): Served | undefined;
 }
 
 export class Registry {
@@ -27,7 +27,7 @@ export class Registry {
   #generation = 0;
 
   constructor(builtIn: readonly Resource[]) {
-    this.#builtIn = builtIn.map(serve);
+    this.#builtIn = builtIn.map((resource) => this.#serve(resource));
     this.#index();
   }
 
@@ -62,8 +62,13 @@ export class Registry {
   /** Replaces the custom kinds; those that did not change keep their compiled schema. */
   setCustom(resources: readonly Resource[]): void {
     const known = new Map(this.#custom.map((served) => [served.resource, served]));
-    this.#custom = resources.map((resource) => known.get(resource) ?? serve(resource));
+    this.#custom = resources.map((resource) => known.get(resource) ?? this.#serve(resource));
     this.#index();
+  }
+
+  #serve(resource: Resource): Served {
+    const { group, plural } = resource;
+    return serve(resource, (version) => this.find(group, version, plural));
   }
 
   #index(): void {
@@ -78,22 +83,21 @@ export class Registry {
   }
 }
 
-function serve(resource: Resource): Served {
-  const { schema, builtIn, storageSchema } = resource;
+function serve(resource: Resource, sibling: Served['sibling']): Served {
+  const { schema, builtIn, stored, version } = resource;
   let compiled: CompiledSchema | undefined;
-  let compiledStorage: CompiledSchema | undefined;
   let patchSchema: Schema | undefined;
   return {
     resource,
+    sibling,
     // Most kinds are never written in a short run; compiling on first use keeps the start fast.
     get schema() {
-      return (compiled ??= builtIn ? compileBuiltIn(schema, this.patchSchema) : compileSchema(schema));
+      if (compiled !== undefined) return compiled;
+      if (builtIn) return (compiled = compileBuiltIn(schema, this.patchSchema));
+      return (compiled = stored?.schemaOf(version) ?? compileSchema(schema));
     },
     get patchSchema() {
       return (patchSchema ??= wholeObject(schema));
-    },
-    get storageSchema() {
-      return storageSchema && (compiledStorage ??= compileSchema(storageSchema));
     },
   };
 }
@@ -106,5 +110,5 @@ function wholeObject(schema: Schema): Schema {
 /** One walk for all of an object: Go decodes the metadata as a field like others, and tells of it where it stands. */
 function compileBuiltIn(schema: Schema, whole: Schema): CompiledSchema {
   const compiled = compileSchema(whole, { root: false, builtIn: true });
-  return { ...compiled, validate: compileValidator(schema, { uniqueLists: false }) };
+  return { ...compiled, ...compileValidator(schema, { uniqueLists: false }) };
 }

@@ -2,6 +2,7 @@
  * What the engine knows of one served version of a kind. Built-in kinds are values of this type (registry/kinds/),
  * custom ones are made from their CustomResourceDefinition (registry/custom-resource.ts); handlers see no difference.
  */
+import type { StoredForm } from '#engine/conversion/stored-form.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
@@ -33,6 +34,8 @@ export interface Column {
 
 /** Kind-specific rules around a write; each is optional and pure. `prepare*` may change the object that it is given. */
 export interface Strategy {
+  /** Defaults that depend on other fields; idempotent. They belong to the writer; prepareFor* see to them once more. */
+  defaults?(object: KubeObject): void;
   /** Fills what the server decides on create (Namespace phase, Secret stringData ...). */
   prepareForCreate?(object: KubeObject): void;
   /** Copies what an update may not touch from `old`. Status was handled already. */
@@ -84,8 +87,8 @@ export interface Resource extends ResourceType {
   readonly collection: string;
   /** The version that stored bytes are in; where it differs from `version`, reads convert. */
   readonly storageVersion: string;
-  /** The schema of the storage version, where that is another one: what is stored fits both. */
-  readonly storageSchema?: Schema;
+  /** How stored objects of a custom kind come to be of this version; built-in ones are shown as they are stored. */
+  readonly stored?: StoredForm;
   /** The whole object. `metadata` is checked by registry/metadata.ts, whatever stands here. */
   readonly schema: Schema;
   readonly columns: readonly Column[];

@@ -1,9 +1,11 @@
 /**
  * A request as webhooks and expressions see it: the AdmissionRequest of admission.k8s.io/v1 without uid and objects.
- * With matchPolicy Equivalent it speaks of another version than the client did; conversion changes apiVersion only.
+ * With matchPolicy Equivalent it speaks of another version than the client did; conversion changes apiVersion only,
+ * except where a webhook converts (conversion/admission-forms.ts), which whoever asks has prepared.
  */
 import type { AdmissionAttributes, GroupVersionKind } from '#engine/admission/admission.ts';
 import { namespaceOf } from '#engine/admission/matching/match-resources.ts';
+import { formOf } from '#engine/conversion/admission-forms.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { UserInfo } from '#engine/request.ts';
 import { apiVersionOf, type KubeObject } from '#kube/meta.ts';
@@ -69,6 +71,8 @@ export function objectIn(
   version: Resource,
 ): KubeObject | undefined {
   if (object === undefined || version === attributes.resource) return object;
+  const form = formOf(object, attributes, version);
+  if (form !== undefined) return form;
   return { ...object, apiVersion: apiVersionOf(kindIn(attributes, version)) };
 }
 

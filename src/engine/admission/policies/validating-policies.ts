@@ -15,6 +15,7 @@ import { refusalOf } from '#engine/admission/policies/refusal.ts';
 import { decodeStored } from '#engine/codec.ts';
 import type { Authorizer } from '#engine/auth/authorize.ts';
 import type { Registry } from '#engine/registry/registry.ts';
+import { prepareForms } from '#engine/conversion/admission-forms.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { Store } from '#engine/store/store.ts';
 import type { KubeObject } from '#kube/meta.ts';
@@ -59,6 +60,10 @@ export function validatingPolicies(parts: PolicyParts): ValidatingPolicies {
       if (version !== undefined) asked.push({ policy: value, version });
     }
     if (asked.length === 0) return undefined;
+    const preparing = prepareForms(attributes, () => asked.map(({ version }) => version));
+    return preparing === undefined ? decideAll(attributes, asked) : preparing.then(() => decideAll(attributes, asked));
+  };
+  const decideAll = (attributes: AdmissionAttributes, asked: readonly Asked[]): void | Promise<void> => {
     const refusals = inSlices(judge(parts, attributes, asked));
     return refusals instanceof Promise
       ? refusals.then((late) => refuse(attributes, late))

@@ -1,6 +1,7 @@
 /** What a mutating webhook wants changed, done to the object at hand. Its mistakes are ours towards the client: 500. */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { objectIn } from '#engine/admission/matching/admission-request.ts';
+import { forgetForms, fromForm } from '#engine/conversion/admission-forms.ts';
 import { parseJson } from '#engine/json.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { type ApiError, internalError } from '#kube/api-error.ts';
@@ -8,13 +9,16 @@ import { deepClone, deepEqual } from '#kube/deep.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 
-/** Whether the object is another one now. `version` is the one in which the webhook saw it. Throws ApiError. */
+/**
+ * Whether the object is another one now; a promise where what the webhook saw must be converted back. `version` is the one
+ * in which it saw the object. Throws, or rejects with, an ApiError.
+ */
 export function applyWebhookPatch(
   webhook: string,
   patch: string,
   attributes: AdmissionAttributes,
   version: Resource,
-): boolean {
+): boolean | Promise<boolean> {
   if (patch === '') return false;
   const operations = attempt(() => parseJson(patch));
   if (Array.isArray(operations) && operations.length === 0) return false;
@@ -22,11 +26,19 @@ export function applyWebhookPatch(
   if (object === undefined) {
     throw refused(webhook, 'attempted to modify the object, which is not supported for this operation');
   }
-  const before = { ...object };
-  const seen = objectIn(deepClone(object), attributes, version)!;
+  const seen = deepClone(objectIn(object, attributes, version)!);
   const patched = attempt(() => applyJsonPatch(seen, operations));
   assertIdentity(webhook, seen, patched);
-  replaceContent(object, { ...patched, apiVersion: before.apiVersion });
+  const back = fromForm(attributes, patched);
+  return back === undefined
+    ? settle(attributes, object, patched)
+    : back.then((made) => settle(attributes, object, made));
+}
+
+function settle(attributes: AdmissionAttributes, object: KubeObject, made: KubeObject): boolean {
+  const before = { ...object };
+  replaceContent(object, { ...made, apiVersion: before.apiVersion });
+  forgetForms(attributes);
   attempt(() => attributes.reshape(object));
   return !deepEqual(before, object);
 }

@@ -11,6 +11,7 @@ import { applyWebhookPatch } from '#engine/admission/webhooks/apply-webhook-patc
 import type { Hook } from '#engine/admission/webhooks/hook.ts';
 import type { Placed } from '#engine/admission/webhooks/hook-list.ts';
 import { invited, invoke, type InvocationParts } from '#engine/admission/webhooks/invocation.ts';
+import { prepareForms } from '#engine/conversion/admission-forms.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
 const MUTATION = 'mutation.webhook.admission.k8s.io/';
@@ -20,10 +21,21 @@ export function mutatingStep(parts: InvocationParts): MutatingStep {
     const candidates = parts.hooks.candidates(attributes);
     // Most requests match nobody, and then nothing is to wait for.
     if (candidates.length === 0) return;
-    const first = inSlices(firstInvited(parts, candidates, attributes));
-    if (first instanceof Promise) return first.then((late) => late && askInTurn(parts, late, attributes));
-    if (first !== undefined) return askInTurn(parts, first, attributes);
+    const preparing = prepareForms(attributes, () => candidates.map(({ select }) => select(attributes)));
+    return preparing === undefined
+      ? begin(parts, candidates, attributes)
+      : preparing.then(() => begin(parts, candidates, attributes));
   };
+}
+
+function begin(
+  parts: InvocationParts,
+  candidates: readonly Candidate<Placed>[],
+  attributes: AdmissionAttributes,
+): void | Promise<void> {
+  const first = inSlices(firstInvited(parts, candidates, attributes));
+  if (first instanceof Promise) return first.then((late) => late && askInTurn(parts, late, attributes));
+  if (first !== undefined) return askInTurn(parts, first, attributes);
 }
 
 interface Invitations {
@@ -57,11 +69,13 @@ async function askInTurn(
       // One that did not match in the first round is not asked in the second, even if it would match by now.
       if (round === 1 && !again.has(hook)) continue;
       const isFirst = round === 0 && candidate === candidates[0];
+      // One before it may have changed the object.
+      if (!isFirst) await prepareForms(attributes, () => [candidate.select(attributes)]);
       const version = isFirst ? first : await inSlices(invited(parts, candidate, attributes));
       if (version === undefined) continue;
       const place = `round_${round}_index_${index}`;
       const verdict = await invoke(parts, candidate.value, attributes, version, place);
-      const mutated = verdict !== undefined && applyWebhookPatch(hook.name, verdict.patch, attributes, version);
+      const mutated = verdict !== undefined && (await applyWebhookPatch(hook.name, verdict.patch, attributes, version));
       const { configuration, name: webhook } = hook;
       attributes.notes.annotate(MUTATION + place, JSON.stringify({ configuration, webhook, mutated }));
       if (mutated && round === 0) {

@@ -4,6 +4,7 @@ import { inSlices, type Units } from '#engine/admission/expressions/slices.ts';
 import type { Candidate } from '#engine/admission/matching/match-index.ts';
 import type { Placed } from '#engine/admission/webhooks/hook-list.ts';
 import { invited, invoke, type InvocationParts } from '#engine/admission/webhooks/invocation.ts';
+import { prepareForms } from '#engine/conversion/admission-forms.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
 interface Invitation {
@@ -16,10 +17,21 @@ export function validatingStep(parts: InvocationParts): ValidatingStep {
     const candidates = parts.hooks.candidates(attributes);
     // Most requests match nobody, and then nothing is to wait for.
     if (candidates.length === 0) return;
-    const invitations = inSlices(invitationsOf(parts, candidates, attributes));
-    if (invitations instanceof Promise) return invitations.then((late) => askAll(parts, late, attributes));
-    if (invitations.length > 0) return askAll(parts, invitations, attributes);
+    const preparing = prepareForms(attributes, () => candidates.map(({ select }) => select(attributes)));
+    return preparing === undefined
+      ? begin(parts, candidates, attributes)
+      : preparing.then(() => begin(parts, candidates, attributes));
   };
+}
+
+function begin(
+  parts: InvocationParts,
+  candidates: readonly Candidate<Placed>[],
+  attributes: AdmissionAttributes,
+): void | Promise<void> {
+  const invitations = inSlices(invitationsOf(parts, candidates, attributes));
+  if (invitations instanceof Promise) return invitations.then((late) => askAll(parts, late, attributes));
+  if (invitations.length > 0) return askAll(parts, invitations, attributes);
 }
 
 function* invitationsOf(

@@ -2,6 +2,7 @@
 import { structuralBranches } from '#engine/registry/crd/schema-tree.ts';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
 import { compilePrune } from '#engine/registry/structural/prune.ts';
+import { defaultRuleFaults } from '#engine/registry/structural/rules/rule-tree.ts';
 import { hasDefault } from '#engine/registry/structural/keywords.ts';
 import { deepClone } from '#kube/deep.ts';
 import { type FieldError, invalidValue } from '#kube/field-error.ts';
@@ -27,5 +28,5 @@ function valueFaults(schema: Schema, path: string): FieldError[] {
     const field = error.field === '<nil>' ? path : path + error.field.slice('default'.length);
     errors.push({ ...error, field });
   }
-  return errors;
+  return errors.length > 0 ? errors : defaultRuleFaults(schema, path);
 }

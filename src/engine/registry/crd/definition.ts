@@ -2,6 +2,7 @@
  * A CustomResourceDefinition as the engine reads it once it is valid, and its kind's own schema. The recursion of
  * JSONSchemaProps ends at `openAPIV3Schema`, which is kept whole; schema-rules.ts looks inside.
  */
+import type { ConversionConfig } from '#engine/conversion/conversion-webhook.ts';
 import type { Condition } from '#kube/conditions.ts';
 import type { KubeObject } from '#kube/meta.ts';
 import { bool, bytes, int32, int64, list, obj, oneOf, str, time } from '#kube/schema-dsl.ts';
@@ -51,7 +52,7 @@ export interface CrdSpec {
   names: CrdNames;
   scope: string;
   versions: CrdVersion[];
-  conversion?: { strategy: string; webhook?: Record<string, unknown> };
+  conversion?: { strategy: string; webhook?: ConversionConfig };
   preserveUnknownFields?: boolean;
 }
 
@@ -130,13 +131,13 @@ const versionSchema = obj(
 
 const conversionSchema = obj(
   {
-    strategy: str({ description: 'None: only apiVersion changes between versions.' }),
+    strategy: str({ description: 'None: only apiVersion changes between versions. Webhook: another one converts.' }),
     webhook: obj(
       {
         clientConfig: obj({
           url: str(),
           service: obj(
-            { namespace: str(), name: str(), path: str(), port: int32() },
+            { namespace: str(), name: str(), path: str(), port: int32({ default: 443 }) },
             { required: ['namespace', 'name'] },
           ),
           caBundle: bytes(),

@@ -1,6 +1,7 @@
 /** What Kubernetes allows of OpenAPI, and how its own extensions may be combined. The shape was checked before. */
-import { allBranches } from '#engine/registry/crd/schema-tree.ts';
+import { allBranches, type Branch } from '#engine/registry/crd/schema-tree.ts';
 import { OBJECT_FIELDS } from '#engine/registry/structural/keywords.ts';
+import { fieldAt, FieldPathError } from '#engine/registry/structural/rules/field-path.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue, unsupportedValue } from '#kube/field-error.ts';
 import type { Schema, ValidationRule } from '#kube/schema.ts';
 
@@ -10,27 +11,41 @@ const MAP_TYPES = ['atomic', 'granular'];
 const REASONS = ['FieldValueDuplicate', 'FieldValueForbidden', 'FieldValueInvalid', 'FieldValueRequired'];
 const UNSUPPORTED_KEYWORDS = ['id', 'additionalItems', 'patternProperties', 'definitions', 'dependencies', '$ref'];
 
-/** Why defaults are not allowed here, if they are not. */
-type NoDefaults = string | undefined;
+/** What is inherited from around. */
+interface Inside {
+  /** Why defaults are not allowed here, if they are not. */
+  readonly noDefaults?: string;
+  /** Of the metadata, kind or apiVersion of an object or of one that it embeds. */
+  readonly ofResource?: boolean;
+}
 
 export function openApiFaults(schema: Schema, path: string): FieldError[] {
   const errors: FieldError[] = [];
   if (schema.nullable === true) errors.push(forbiddenField(`${path}.nullable`, 'nullable cannot be true at the root'));
-  nodeFaults(schema, path, undefined, errors);
-  for (const branch of allBranches(schema, path)) {
-    const name = /\.properties\[(\w+)\]$/.exec(branch.path)?.[1] ?? '';
-    const noDefaults = OBJECT_FIELDS.has(name) ? `in top-level ${name}` : undefined;
-    treeFaults(branch.schema, branch.path, noDefaults, errors);
-  }
+  treeFaults(schema, path, {}, true, errors);
   return errors;
 }
 
-function treeFaults(schema: Schema, path: string, noDefaults: NoDefaults, errors: FieldError[]): void {
-  nodeFaults(schema, path, noDefaults, errors);
-  for (const branch of allBranches(schema, path)) treeFaults(branch.schema, branch.path, noDefaults, errors);
+function treeFaults(schema: Schema, path: string, inside: Inside, isRoot: boolean, errors: FieldError[]): void {
+  nodeFaults(schema, path, inside, errors);
+  for (const branch of allBranches(schema, path)) {
+    treeFaults(branch.schema, branch.path, deeper(schema, branch, inside, isRoot), false, errors);
+  }
 }
 
-function nodeFaults(schema: Schema, path: string, noDefaults: NoDefaults, errors: FieldError[]): void {
+function deeper(schema: Schema, branch: Branch, inside: Inside, isRoot: boolean): Inside {
+  if (branch.schema === schema.additionalProperties) {
+    if (inside.ofResource !== true) return inside;
+    return { ofResource: true, noDefaults: 'inside additionalProperties applying to object metadata' };
+  }
+  const name = /\.properties\[(\w+)\]$/.exec(branch.path.slice(branch.path.lastIndexOf('.properties[')))?.[1] ?? '';
+  const isProperty = schema.properties !== undefined && schema.properties[name] === branch.schema;
+  if (!isProperty || !OBJECT_FIELDS.has(name)) return inside;
+  if (isRoot) return { ofResource: true, noDefaults: `in top-level ${name}` };
+  return schema['x-kubernetes-embedded-resource'] === true ? { ...inside, ofResource: true } : inside;
+}
+
+function nodeFaults(schema: Schema, path: string, { noDefaults, ofResource }: Inside, errors: FieldError[]): void {
   const type: string = schema.type ?? '';
   if (type !== '' && !TYPES.includes(type)) errors.push(unsupportedValue(`${path}.type`, type, TYPES));
   if (schema.default !== undefined && schema.default !== null && noDefaults !== undefined) {
@@ -39,6 +54,12 @@ function nodeFaults(schema: Schema, path: string, noDefaults: NoDefaults, errors
   for (const keyword of UNSUPPORTED_KEYWORDS) {
     if (!Object.hasOwn(schema, keyword)) continue;
     errors.push(forbiddenField(`${path}.${keyword}`, `${keyword} is not supported`));
+  }
+  if (type === 'null') {
+    errors.push(forbiddenField(`${path}.type`, 'type cannot be set to null, use nullable as an alternative'));
+  }
+  if (ofResource === true && schema['x-kubernetes-embedded-resource'] === true) {
+    errors.push(forbiddenField(`${path}.x-kubernetes-embedded-resource`, 'must not be used inside of resource meta'));
   }
   if (schema.uniqueItems === true) {
     const detail = 'uniqueItems cannot be set to true since the runtime complexity becomes quadratic';
@@ -55,7 +76,7 @@ function nodeFaults(schema: Schema, path: string, noDefaults: NoDefaults, errors
   mapTypeFaults(schema, path, errors);
   listTypeFaults(schema, path, errors);
   for (const [i, rule] of (schema['x-kubernetes-validations'] ?? []).entries()) {
-    ruleFaults(rule, `${path}.x-kubernetes-validations[${i}]`, errors);
+    ruleFormFaults(rule, schema, `${path}.x-kubernetes-validations[${i}]`, errors);
   }
 }
 
@@ -145,18 +166,38 @@ function mapKeyFaults(key: string, keys: readonly string[], items: Schema, path:
   if (property.nullable === true) errors.push(forbiddenField(`${at}.nullable`, `${inKeys} cannot be nullable`));
 }
 
-/** Only the form: whether an expression compiles comes with the CEL library. */
-function ruleFaults({ rule, message, reason }: ValidationRule, path: string, errors: FieldError[]): void {
-  if (!rule?.trim()) {
+/** Only the form: whether an expression compiles is asked of schemas that are right otherwise (rule-rules.ts). */
+function ruleFormFaults(rule: ValidationRule, schema: Schema, path: string, errors: FieldError[]): void {
+  const { rule: source, message = '', messageExpression = '', reason, fieldPath = '' } = rule;
+  if (!source?.trim()) {
     errors.push(requiredValue(`${path}.rule`, 'rule is not specified'));
-  } else if (message && message.trim() === '') {
-    errors.push(invalidValue(`${path}.message`, message, 'must be non-empty if specified'));
-  } else if (message && /[\r\n]/.test(message.trim())) {
-    errors.push(invalidValue(`${path}.message`, message, 'must not contain line breaks'));
-  } else if (!message && /[\r\n]/.test(rule.trim())) {
+  } else if (message !== '' && message.trim() === '') {
+    errors.push(invalidValue(`${path}.message`, message, 'message must be non-empty if specified'));
+  } else if (LINE_BREAK.test(message.trim())) {
+    errors.push(invalidValue(`${path}.message`, message, 'message must not contain line breaks'));
+  } else if (LINE_BREAK.test(source.trim()) && message === '') {
     errors.push(requiredValue(`${path}.message`, 'message must be specified if rule contains line breaks'));
+  }
+  if (messageExpression !== '' && messageExpression.trim() === '') {
+    errors.push(requiredValue(`${path}.messageExpression`, 'messageExpression must be non-empty if specified'));
   }
   if (reason !== undefined && !REASONS.includes(reason)) {
     errors.push(unsupportedValue(`${path}.reason`, reason, REASONS));
+  }
+  if (fieldPath !== '') fieldPathFaults(fieldPath, schema, `${path}.fieldPath`, errors);
+}
+
+const LINE_BREAK = /[\r\n]/;
+
+function fieldPathFaults(fieldPath: string, schema: Schema, path: string, errors: FieldError[]): void {
+  if (fieldPath.trim() === '') errors.push(invalidValue(path, fieldPath, 'fieldPath must be non-empty if specified'));
+  if (LINE_BREAK.test(fieldPath)) {
+    errors.push(invalidValue(path, fieldPath, 'fieldPath must not contain line breaks'));
+  }
+  try {
+    fieldAt(fieldPath, schema);
+  } catch (error) {
+    if (!(error instanceof FieldPathError)) throw error;
+    errors.push(invalidValue(path, fieldPath, 'fieldPath must be a valid path'));
   }
 }

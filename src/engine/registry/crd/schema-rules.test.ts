@@ -84,10 +84,142 @@ const cases: Record<string, Case> = {
   'takes no structure inside of rules': {
     x: { type: 'string', anyOf: [{ type: 'string', description: 'a', default: 'b' }], not: { nullable: true } },
     want: inX(
-      '.anyOf[0].type: Forbidden: must be empty to be structural',
       '.anyOf[0].default: Forbidden: must be undefined to be structural',
       '.anyOf[0].description: Forbidden: must be empty to be structural',
+      '.anyOf[0].type: Forbidden: must be empty to be structural',
       '.not.nullable: Forbidden: must be false to be structural',
+    ),
+  },
+  'lets int-or-string be said by anyOf, and first in allOf': {
+    x: {
+      'x-kubernetes-int-or-string': true,
+      allOf: [{ anyOf: [{ type: 'integer' }, { type: 'string' }] }, { pattern: 'a' }],
+    },
+    want: [],
+  },
+  'lets it be said nowhere else': {
+    x: { 'x-kubernetes-int-or-string': true, allOf: [{}, { anyOf: [{ type: 'integer' }, { type: 'string' }] }] },
+    want: inX(
+      '.allOf[1].anyOf[0].type: Forbidden: must be empty to be structural',
+      '.allOf[1].anyOf[1].type: Forbidden: must be empty to be structural',
+    ),
+  },
+  'says nothing of metadata as such': {
+    root: { type: 'object', properties: { metadata: { type: 'object', description: 'a' } } },
+    want: inRoot(
+      '.properties[metadata]: Forbidden: must not specify anything other than name and generateName, but metadata is implicitly specified',
+    ),
+  },
+  'embeds nothing inside of metadata': {
+    x: {
+      type: 'object',
+      'x-kubernetes-embedded-resource': true,
+      properties: {
+        metadata: {
+          type: 'object',
+          properties: {
+            a: {
+              type: 'object',
+              'x-kubernetes-embedded-resource': true,
+              'x-kubernetes-preserve-unknown-fields': true,
+            },
+          },
+        },
+      },
+    },
+    want: inX(
+      '.properties[metadata].properties[a].x-kubernetes-embedded-resource: Forbidden: must not be used inside of resource meta',
+    ),
+  },
+  'has a default that its own rules allow': {
+    x: { type: 'integer', default: 3, 'x-kubernetes-validations': [{ rule: 'self < 3' }] },
+    want: inX('.default: Invalid value: "integer": failed rule: self < 3'),
+  },
+  'has a default that may come from nothing': {
+    x: {
+      type: 'integer',
+      default: 3,
+      'x-kubernetes-validations': [{ rule: 'oldSelf.hasValue()', optionalOldSelf: true, message: 'not new' }],
+    },
+    want: inX('.default: Invalid value: "integer": not new'),
+  },
+  'wants rules to say something, in one line': {
+    x: {
+      type: 'object',
+      properties: { a: { type: 'string' } },
+      'x-kubernetes-validations': [
+        { rule: ' ' },
+        { rule: 'true', message: ' ' },
+        { rule: 'true', message: 'a\nb' },
+        { rule: 'true ||\ntrue' },
+        { rule: 'true', messageExpression: ' ' },
+        { rule: 'true', reason: 'Bad' },
+        { rule: 'true', fieldPath: '.b' },
+        { rule: 'true', fieldPath: '.a' },
+      ],
+    },
+    want: inX(
+      '.x-kubernetes-validations[0].rule: Required value: rule is not specified',
+      '.x-kubernetes-validations[1].message: Invalid value: " ": message must be non-empty if specified',
+      '.x-kubernetes-validations[2].message: Invalid value: "a\\nb": message must not contain line breaks',
+      '.x-kubernetes-validations[3].message: Required value: message must be specified if rule contains line breaks',
+      '.x-kubernetes-validations[4].messageExpression: Required value: messageExpression must be non-empty if specified',
+      '.x-kubernetes-validations[5].reason: Unsupported value: "Bad": supported values: "FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"',
+      '.x-kubernetes-validations[6].fieldPath: Invalid value: ".b": fieldPath must be a valid path',
+    ),
+  },
+  'wants rules that compile': {
+    x: {
+      type: 'string',
+      maxLength: 10,
+      'x-kubernetes-validations': [
+        { rule: 'self +', message: 'a' },
+        { rule: 'true', messageExpression: '1' },
+      ],
+    },
+    want: inX(
+      '.x-kubernetes-validations[0].rule: Invalid value: apiextensions.ValidationRule{Rule:"self +", Message:"a", MessageExpression:"", Reason:(*apiextensions.FieldValueErrorReason)(nil), FieldPath:"", OptionalOldSelf:(*bool)(nil)}: compilation failed: ERROR: <input>:1:7: Syntax error:',
+      '.x-kubernetes-validations[1].messageExpression: Invalid value: apiextensions.ValidationRule{Rule:"true", Message:"", MessageExpression:"1", Reason:(*apiextensions.FieldValueErrorReason)(nil), FieldPath:"", OptionalOldSelf:(*bool)(nil)}: messageExpression must evaluate to a string',
+    ),
+  },
+  'compares with old values only where they can be found': {
+    x: {
+      type: 'array',
+      maxItems: 2,
+      items: { type: 'string', maxLength: 5, 'x-kubernetes-validations': [{ rule: 'self == oldSelf' }] },
+    },
+    want: inX(
+      '.items.x-kubernetes-validations[0].rule: Invalid value: "self == oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema within spec.versions[0].schema.openAPIV3Schema.properties[x]',
+    ),
+  },
+  'speaks of an optional old value only where it looks at one': {
+    x: { type: 'string', 'x-kubernetes-validations': [{ rule: "self == 'a'", optionalOldSelf: true }] },
+    want: inX(
+      '.x-kubernetes-validations[0].optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used in rule',
+    ),
+  },
+  'multiplies the cost of a rule by how often it may be asked': {
+    x: {
+      type: 'array',
+      items: { type: 'string', 'x-kubernetes-validations': [{ rule: "self.contains('abcdefghijk')" }] },
+    },
+    want: inX(
+      '.items.x-kubernetes-validations[0].rule: Forbidden: estimated rule cost exceeds budget by factor of more than 100x',
+      '.items.x-kubernetes-validations[0].rule: Forbidden: contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema',
+    ).concat(
+      inRoot(
+        ': Forbidden: x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema exceeds budget by factor of more than 100x',
+      ),
+    ),
+  },
+  'tells by how much a rule is too dear': {
+    x: {
+      type: 'array',
+      items: { type: 'number' },
+      'x-kubernetes-validations': [{ rule: 'self.all(x, x > 1.0 && x > 2.0 && x > 3.0)' }],
+    },
+    want: inX(
+      '.x-kubernetes-validations[0].rule: Forbidden: estimated rule cost exceeds budget by factor of 1.415577x (try simplifying',
     ),
   },
   'wants what rules name to be described outside of them': {

@@ -15,7 +15,8 @@ export function structuralFaults(schema: Schema, path: string): FieldError[] {
   for (const branch of ruleBranches(schema, path)) {
     completenessFaults(branch.schema, schema, { rules: branch.path, structure: path }, errors);
   }
-  return errors;
+  const text = ({ field, message }: FieldError) => `${field}: ${message}`;
+  return errors.sort((a, b) => (text(a) < text(b) ? -1 : 1));
 }
 
 type Level = 'root' | 'item' | 'field';
@@ -44,7 +45,7 @@ function structureFaults(schema: Schema, level: Level, path: string, errors: Fie
     }
   }
   extensionFaults(schema, path, errors);
-  rulesFaults(schema, path, errors);
+  rulesFaults(schema, path, true, errors);
   typeFaults(schema, level, path, errors);
   if (level === 'root' || isEmbedded) objectFieldFaults(schema, level, path, errors);
 }
@@ -95,7 +96,7 @@ function objectFieldFaults({ properties = {} }: Schema, level: Level, path: stri
   const at = `${path}.properties[metadata]`;
   if (metadata.type !== 'object') errors.push(invalidValue(`${at}.type`, metadata.type ?? '', 'must be object'));
   if (level !== 'root') return;
-  const { type: _type, description: _description, properties: fields = {}, ...rest } = metadata;
+  const { type: _type, default: _default, properties: fields = {}, ...rest } = metadata;
   const narrowsOnly = Object.keys(fields).every((name) => name === 'name' || name === 'generateName');
   if (!narrowsOnly || !isEmpty(rest)) {
     const detail = 'must not specify anything other than name and generateName, but metadata is implicitly specified';
@@ -106,12 +107,22 @@ function objectFieldFaults({ properties = {} }: Schema, level: Level, path: stri
 const INT_OR_STRING = [{ type: 'integer' }, { type: 'string' }];
 
 /** The rules of a node: its pattern, and no structure inside of anyOf, allOf, oneOf, not. */
-function rulesFaults(schema: Schema, path: string, errors: FieldError[]): void {
+function rulesFaults(schema: Schema, path: string, mayPass: boolean, errors: FieldError[]): void {
   if (schema.pattern !== undefined && schema.pattern !== '') patternFaults(schema.pattern, path, errors);
-  // controller-gen says int-or-string in this way too, also within allOf; Kubernetes lets it pass.
+  // controller-gen says int-or-string in this way too, also first within allOf; Kubernetes lets it pass.
   const { anyOf, ...rest } = schema;
-  const others = deepEqual(anyOf, INT_OR_STRING) ? rest : schema;
-  for (const branch of ruleBranches(others, path)) nestedFaults(branch.schema, branch.path, errors);
+  const others = mayPass && deepEqual(anyOf, INT_OR_STRING) ? rest : schema;
+  for (const branch of ruleBranches(others, path)) {
+    const isFirst = mayPass && branch.schema === schema.allOf?.[0] && branch.path.endsWith('.allOf[0]');
+    nestedFaults(branch.schema, branch.path, isFirst, errors);
+  }
+}
+
+/** The exception within allOf is for anyOf alone, and reaches no further. */
+function nestedRuleFaults(schema: Schema, path: string, mayPass: boolean, errors: FieldError[]): void {
+  if (!mayPass || !deepEqual(schema.anyOf, INT_OR_STRING)) return rulesFaults(schema, path, false, errors);
+  const { anyOf: _, ...rest } = schema;
+  rulesFaults(rest, path, false, errors);
 }
 
 const MUST_BE: readonly (readonly [keyof Schema, string])[] = [
@@ -130,10 +141,10 @@ const MUST_BE: readonly (readonly [keyof Schema, string])[] = [
   ['x-kubernetes-validations', 'must be empty to be structural'],
 ];
 
-function nestedFaults(schema: Schema, path: string, errors: FieldError[]): void {
-  rulesFaults(schema, path, errors);
+function nestedFaults(schema: Schema, path: string, mayPass: boolean, errors: FieldError[]): void {
+  nestedRuleFaults(schema, path, mayPass, errors);
   for (const branch of structuralBranches(schema, path)) {
-    if (branch.schema !== schema.additionalProperties) nestedFaults(branch.schema, branch.path, errors);
+    if (branch.schema !== schema.additionalProperties) nestedFaults(branch.schema, branch.path, false, errors);
   }
   for (const [keyword, detail] of MUST_BE) {
     const value = schema[keyword];

@@ -61,9 +61,48 @@ const cases: Record<string, Case> = {
       'spec.names.categories[0]: Invalid value: "B": a DNS-1035 label must',
     ],
   },
-  'cannot convert by webhook yet': {
+  'asks for a url or a service of a webhook, and for versions that we speak': {
+    spec: {
+      conversion: {
+        strategy: 'Webhook',
+        webhook: { clientConfig: { caBundle: 'YWI=' }, conversionReviewVersions: ['v2', 'v2', 'V1'] },
+      },
+    },
+    want: [
+      'spec.conversion.webhookClientConfig: Required value: exactly one of url or service is required',
+      'spec.conversion.webhookClientConfig.caBundle: Invalid value: []byte{0x61, 0x62}: unable to load root certificates: unable to parse bytes as PEM block',
+      'spec.conversion.conversionReviewVersions[1]: Invalid value: "v2": duplicate version',
+      'spec.conversion.conversionReviewVersions[2]: Invalid value: "V1": a DNS-1035 label must',
+      'spec.conversion.conversionReviewVersions: Invalid value: ["v2","v2","V1"]: must include at least one of v1, v1beta1',
+    ],
+  },
+  'calls a webhook over https only': {
+    spec: {
+      conversion: {
+        strategy: 'Webhook',
+        webhook: { clientConfig: { url: 'http://x.y/z' }, conversionReviewVersions: ['v1'] },
+      },
+    },
+    want: ['spec.conversion.webhookClientConfig.url: Invalid value: "http": \'https\' is the only allowed URL scheme'],
+  },
+  'has no webhook where none converts': {
+    spec: {
+      conversion: {
+        strategy: 'None',
+        webhook: { clientConfig: { url: 'https://x.y/z' }, conversionReviewVersions: ['v1'] },
+      },
+    },
+    want: [
+      'spec.conversion.webhookClientConfig: Forbidden: should not be set when strategy is not set to Webhook',
+      'spec.conversion.conversionReviewVersions: Forbidden: should not be set when strategy is not set to Webhook',
+    ],
+  },
+  'asks for the webhook that is to convert': {
     spec: { conversion: { strategy: 'Webhook', webhook: {} } },
-    want: ['spec.conversion.strategy: Unsupported value: "Webhook": supported values: "None"'],
+    want: [
+      'spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook',
+      'spec.conversion.conversionReviewVersions: Required value',
+    ],
   },
   'keeps unknown fields by schema only': {
     spec: { preserveUnknownFields: true },
@@ -77,9 +116,11 @@ const cases: Record<string, Case> = {
   },
   'keeps versions that were stored': {
     crd: { status: { storedVersions: ['v1', 'v0'] } },
-    want: [
-      'status.storedVersions[1]: Invalid value: "v0": missing from spec.versions; v0 was previously a storage version',
-    ],
+    want: ['status.storedVersions[1]: Invalid value: "v0": must appear in spec.versions'],
+  },
+  'keeps the version that is stored now': {
+    crd: { status: { storedVersions: [] } },
+    want: ['status.storedVersions: Invalid value: []: must have at least one stored version'],
   },
   'wants columns to be complete': {
     version: {
@@ -92,9 +133,9 @@ const cases: Record<string, Case> = {
       'spec.versions[0].additionalPrinterColumns[0].name: Required value',
       'spec.versions[0].additionalPrinterColumns[0].type: Invalid value: "text": must be one of boolean,date,integer,number,string',
       'spec.versions[0].additionalPrinterColumns[0].format: Invalid value: "x": must be one of byte,date,date-time,double,float,int32,int64,password',
-      'spec.versions[0].additionalPrinterColumns[0].jsonPath: Invalid value: "spec.x": must be a simple json path starting with .',
+      'spec.versions[0].additionalPrinterColumns[0].JSONPath: Invalid value: "spec.x": must be a simple json path starting with .',
       'spec.versions[0].additionalPrinterColumns[1].type: Required value: must be one of',
-      'spec.versions[0].additionalPrinterColumns[1].jsonPath: Required value',
+      'spec.versions[0].additionalPrinterColumns[1].JSONPath: Required value',
     ],
   },
   'wants scale to look where counts are': {

@@ -1,7 +1,8 @@
 /**
- * The rules for definitions beyond their schema, in Kubernetes' words. Conversion by webhook is not supported yet and
- * says so. What the schema requires is not told a second time here.
+ * The rules for definitions beyond their schema, in Kubernetes' words. What the schema requires is not told a second
+ * time here.
  */
+import { conversionFaults } from '#engine/registry/crd/conversion-rules.ts';
 import { isEstablished } from '#engine/registry/crd/crd-status.ts';
 import { asCrd, type Crd, type CrdNames, type CrdSpec } from '#engine/registry/crd/definition.ts';
 import { allBranches } from '#engine/registry/crd/schema-tree.ts';
@@ -135,18 +136,18 @@ function namesFaults(names: CrdNames, path: string): FieldError[] {
   return errors;
 }
 
-function conversionFaults({ conversion }: CrdSpec): FieldError[] {
-  if (conversion?.strategy === undefined || conversion.strategy === 'None') return [];
-  if (conversion.strategy === '') return [requiredValue('spec.conversion.strategy')];
-  return [unsupportedValue('spec.conversion.strategy', conversion.strategy, ['None'])];
-}
-
+/** Where none are told yet, the server has not looked at it. */
 function storedVersionFaults({ spec, status }: Crd): FieldError[] {
-  const stored = status?.storedVersions ?? [];
+  const path = 'status.storedVersions';
+  const stored = status?.storedVersions;
+  if (stored === undefined) return [];
+  if (stored.length === 0) return [invalidValue(path, stored, 'must have at least one stored version')];
   const known = new Set(spec.versions.map(({ name }) => name));
-  return stored.flatMap((version, i) => {
-    if (known.has(version)) return [];
-    const detail = `missing from spec.versions; ${version} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in ${version} and removes ${version} from status.storedVersions`;
-    return [invalidValue(`status.storedVersions[${i}]`, version, detail)];
-  });
+  const missing = spec.versions.filter(({ name, storage }) => storage && !stored.includes(name));
+  return [
+    ...missing.map(({ name }) => invalidValue(path, stored, `must have the storage version ${name}`)),
+    ...stored.flatMap((version, i) =>
+      known.has(version) ? [] : [invalidValue(`${path}[${i}]`, version, 'must appear in spec.versions')],
+    ),
+  ];
 }

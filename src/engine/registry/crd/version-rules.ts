@@ -2,10 +2,11 @@
 import type { CrdColumn, CrdVersion } from '#engine/registry/crd/definition.ts';
 import { defaultFaults } from '#engine/registry/crd/default-rules.ts';
 import { openApiFaults } from '#engine/registry/crd/openapi-rules.ts';
+import { ruleFaults } from '#engine/registry/crd/rule-rules.ts';
 import { schemaShapeFaults } from '#engine/registry/crd/schema-shape.ts';
 import { structuralFaults } from '#engine/registry/crd/structural-rules.ts';
+import { fieldAt, FieldPathError, type FoundField } from '#engine/registry/structural/rules/field-path.ts';
 import { duplicateValue, type FieldError, invalidValue, requiredValue, tooMany } from '#kube/field-error.ts';
-import { compileJsonPath } from '#kube/jsonpath.ts';
 import type { Schema } from '#kube/schema.ts';
 
 const MAX_SELECTABLE_FIELDS = 8;
@@ -46,11 +47,16 @@ function schemaFaults({ schema, subresources }: CrdVersion, path: string): Field
   const shape = schemaShapeFaults(root, path);
   if (shape.length > 0) return shape;
   const structure = structuralFaults(root, path);
+  const defaults = structure.length > 0 ? [] : defaultFaults(root, path);
+  const openApi = openApiFaults(root, path);
+  // Types come from the schema: what is wrong with it would only be told a second time.
+  const isSound = structure.length + defaults.length + openApi.length === 0;
   return [
     ...(subresources?.status === undefined ? [] : rootFaults(root, path)),
     ...structure,
-    ...(structure.length > 0 ? [] : defaultFaults(root, path)),
-    ...openApiFaults(root, path),
+    ...defaults,
+    ...openApi,
+    ...(isSound ? ruleFaults(root, path) : []),
   ];
 }
 
@@ -90,8 +96,9 @@ function columnFaults({ name, type, format, jsonPath }: CrdColumn, path: string)
   if (format && !COLUMN_FORMATS.includes(format)) {
     errors.push(invalidValue(`${path}.format`, format, `must be one of ${COLUMN_FORMATS.join(',')}`));
   }
-  if (jsonPath === '') errors.push(requiredValue(`${path}.jsonPath`));
-  else if (jsonPath !== undefined) errors.push(...pathFaults(jsonPath, `${path}.jsonPath`));
+  // The field is jsonPath, but so it is in all the messages.
+  if (jsonPath === '') errors.push(requiredValue(`${path}.JSONPath`));
+  else if (jsonPath !== undefined) errors.push(...pathFaults(jsonPath, `${path}.JSONPath`));
   return errors;
 }
 
@@ -99,15 +106,6 @@ function pathFaults(jsonPath: string, path: string): FieldError[] {
   // A scale is written along its path: it must not lead out of the object.
   if (jsonPath.split('.').includes('__proto__')) return [invalidValue(path, jsonPath, 'must not name __proto__')];
   return jsonPath.startsWith('.') ? [] : [invalidValue(path, jsonPath, 'must be a simple json path starting with .')];
-}
-
-function syntaxFaults(jsonPath: string, path: string): FieldError[] {
-  try {
-    compileJsonPath(jsonPath);
-    return pathFaults(jsonPath, path);
-  } catch (error) {
-    return [invalidValue(path, jsonPath, `is an invalid path: ${(error as Error).message}`)];
-  }
 }
 
 function scaleFaults({ subresources }: CrdVersion, path: string): FieldError[] {
@@ -141,37 +139,36 @@ function selectableFaults({ selectableFields = [], schema }: CrdVersion, path: s
   const seen = new Set<string>();
   for (const [i, { jsonPath }] of selectableFields.entries()) {
     const at = `${path}[${i}].jsonPath`;
+    if (jsonPath === '') errors.push(requiredValue(at));
     if (!jsonPath) continue;
-    const malformed = syntaxFaults(jsonPath, at);
-    if (malformed.length > 0) {
-      errors.push(...malformed);
+    const found = selectableField(jsonPath, schema?.openAPIV3Schema);
+    if (typeof found === 'string') {
+      errors.push(invalidValue(at, jsonPath, `is an invalid path: ${found}`));
       continue;
     }
-    const found = schemaAt(schema?.openAPIV3Schema, jsonPath);
-    if (found === undefined) {
-      errors.push(invalidValue(at, jsonPath, 'is an invalid path: does not refer to a valid field'));
-      continue;
-    }
-    if (/^\.metadata\b/.test(jsonPath)) {
+    if (/^metadata(?:\.|$)/.test(found.path)) {
       errors.push(invalidValue(at, jsonPath, 'must not point to fields in metadata'));
     }
-    if (found.type !== 'string' && found.type !== 'boolean' && found.type !== 'integer') {
+    if (!SELECTABLE_TYPES.has(found.schema?.type)) {
       const detail =
         'must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.';
       errors.push(invalidValue(at, jsonPath, detail));
     }
-    if (seen.has(jsonPath)) errors.push(duplicateValue(at, jsonPath));
-    seen.add(jsonPath);
+    if (seen.has(found.path)) errors.push(duplicateValue(at, jsonPath));
+    seen.add(found.path);
   }
   if (seen.size > MAX_SELECTABLE_FIELDS) errors.push(tooMany(path, seen.size, MAX_SELECTABLE_FIELDS));
   return errors;
 }
 
-function schemaAt(root: Schema | undefined, jsonPath: string): Schema | undefined {
-  let schema = root;
-  for (const name of jsonPath.replace(/^\./, '').split('.')) {
-    const properties: Record<string, Schema> = schema?.properties ?? {};
-    schema = Object.hasOwn(properties, name) ? properties[name] : undefined;
+const SELECTABLE_TYPES: ReadonlySet<string | undefined> = new Set(['string', 'boolean', 'integer']);
+
+/** Or why there is none. */
+function selectableField(jsonPath: string, root: Schema | undefined): FoundField | string {
+  try {
+    return fieldAt(jsonPath, root ?? {}, { brackets: false });
+  } catch (error) {
+    if (error instanceof FieldPathError) return error.message;
+    throw error;
   }
-  return schema;
 }

@@ -103,6 +103,7 @@ function strategyOf(hooks: Hooks): Strategy {
   const beforeCreate = sequence(clearStatus, defaults, hooks.prepareForCreate);
   const beforeUpdate = sequence<[old: KubeObject]>(defaults, hooks.prepareForUpdate);
   return {
+    ...(defaults && { defaults }),
     ...(beforeCreate && { prepareForCreate: beforeCreate }),
     ...(beforeUpdate && { prepareForUpdate: beforeUpdate }),
     ...(validate && { validate: onComplete(schema, (object) => validate(object as KubeObject)) }),

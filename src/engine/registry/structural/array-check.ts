@@ -63,7 +63,7 @@ function mapListCheck(names: readonly string[]): Check<unknown[]> {
     const stranger = list.findIndex((item) => item !== null && !isRecord(item));
     if (stranger >= 0) {
       const detail = 'must be an object for an array of list-type map';
-      report.add(invalidValue(`${report.path()}[${stranger}]`, list[stranger], detail));
+      report.addOfList(invalidValue(`${report.path()}[${stranger}]`, list[stranger], detail));
       return;
     }
     if (list.length < 2) return;
@@ -86,8 +86,8 @@ function keyOf(item: unknown, names: readonly string[]): Record<string, unknown>
 /** Maps and lists print as Go writes them down. */
 function duplicate(report: Report, index: number, value: unknown): void {
   const field = `${report.path()}[${index}]`;
-  if (isScalar(value)) report.add(duplicateValue(field, value));
-  else report.add({ reason: 'FieldValueDuplicate', field, message: `Duplicate value: ${goSyntax(value)}` });
+  if (isScalar(value)) report.addOfList(duplicateValue(field, value));
+  else report.addOfList({ reason: 'FieldValueDuplicate', field, message: `Duplicate value: ${goSyntax(value)}` });
 }
 
 /** Where a value stands for the second time; a third time is not told again. */

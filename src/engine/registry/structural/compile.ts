@@ -1,12 +1,13 @@
 /**
  * A structural schema compiled once to closures: prune, default, validate. Whoever serves a kind keeps the result.
- * x-kubernetes-validations (CEL) are accepted and stay in `schema`, but are not evaluated here yet: they come with
- * the CEL library. Unsupported formats are ignored, as in Kubernetes.
+ * x-kubernetes-validations are apart (`rules`), because they may take time. Unsupported formats are ignored, as in
+ * Kubernetes.
  */
 import { compileDecodes } from '#engine/registry/structural/decode.ts';
 import { compileDefaults } from '#engine/registry/structural/defaults.ts';
 import { compilePrune, type OnUnknown } from '#engine/registry/structural/prune.ts';
-import { compileValidator } from '#engine/registry/structural/validate.ts';
+import { compileRules, hasRules, type RuleValidator } from '#engine/registry/structural/rules/rule-tree.ts';
+import { compileValidator, type Validator } from '#engine/registry/structural/validate.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import type { Schema } from '#kube/schema.ts';
 
@@ -20,6 +21,12 @@ export interface CompiledSchema {
   applyDefaults(object: Record<string, unknown>): void;
   /** What is wrong, in kube-apiserver's words; empty when all is well. Changes nothing. */
   validate(object: Record<string, unknown>): FieldError[];
+  /** As `validate`, but what did not change may be wrong: schemas become stricter while objects exist. */
+  validateUpdate(object: Record<string, unknown>, old: Record<string, unknown>): FieldError[];
+  /** Of the status alone, which is written apart. */
+  validateStatus(object: Record<string, unknown>): FieldError[];
+  /** undefined = there are none. */
+  readonly rules: RuleValidator | undefined;
 }
 
 export interface CompileOptions {
@@ -36,11 +43,29 @@ export interface CompileOptions {
 
 export function compileSchema(schema: Schema, options: CompileOptions = {}): CompiledSchema {
   const { root = true, builtIn = false, dropEmpty = builtIn } = options;
+  const validator = compileValidator(schema, { uniqueLists: !builtIn });
+  let ofStatus: Validator | undefined;
+  let rules: RuleValidator | undefined;
+  const hasOwnRules = !builtIn && hasRules(schema);
   return {
     schema,
     decodes: compileDecodes(schema),
     prune: compilePrune(schema, root),
     applyDefaults: compileDefaults(schema, { dropEmpty }),
-    validate: compileValidator(schema, { uniqueLists: !builtIn }),
+    validate: (object) => validator.validate(object),
+    validateUpdate: (object, old) => validator.validateUpdate(object, old),
+    validateStatus(object) {
+      ofStatus ??= compileValidator(statusOnly(schema), { uniqueLists: !builtIn });
+      return ofStatus.validate(object);
+    },
+    // Compiled when they are first needed: many kinds are never written.
+    get rules() {
+      return hasOwnRules ? (rules ??= compileRules(schema)) : undefined;
+    },
   };
+}
+
+function statusOnly({ properties }: Schema): Schema {
+  const status = properties?.['status'];
+  return { type: 'object', properties: status === undefined ? {} : { status } };
 }

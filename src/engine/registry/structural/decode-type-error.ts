@@ -16,7 +16,9 @@ interface Place {
   readonly field: string;
 }
 
-export function decodeTypeError(object: Record<string, unknown>, compiled: CompiledSchema): string | undefined {
+type Decoder = Pick<CompiledSchema, 'schema' | 'decodes'>;
+
+export function decodeTypeError(object: Record<string, unknown>, compiled: Decoder): string | undefined {
   if (compiled.decodes(object)) return undefined;
   const kind = typeof object['kind'] === 'string' ? object['kind'] : 'Object';
   return fieldsFault(object, compiled.schema, { struct: kind, field: '' });

@@ -1,9 +1,9 @@
 /** Fields, their number, required ones, and what an embedded resource must have. */
+import { embeddedCheck } from '#engine/registry/structural/embedded-check.ts';
 import { propertiesOf, valueSchema } from '#engine/registry/structural/keywords.ts';
 import type { Check, Report } from '#engine/registry/structural/report.ts';
 import type { CompileNode } from '#engine/registry/structural/validate.ts';
 import { invalidValue, requiredValue, tooMany } from '#kube/field-error.ts';
-import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 
 type Fields = Record<string, unknown>;
@@ -12,7 +12,7 @@ export function objectCheck(schema: Schema, compile: CompileNode): Check<Fields>
   const checkFields = fieldsCheck(schema, compile);
   const checkCount = countCheck(schema);
   const checkRequired = requiredCheck(schema.required ?? []);
-  const checkResource = schema['x-kubernetes-embedded-resource'] === true ? resourceCheck : undefined;
+  const checkResource = schema['x-kubernetes-embedded-resource'] === true ? embeddedCheck : undefined;
   const checks = [checkCount, checkFields, checkRequired, checkResource].filter((check) => check !== undefined);
   if (checks.length < 2) return checks[0];
   return (object, report) => {
@@ -66,16 +66,4 @@ function requiredCheck(required: readonly string[]): Check<Fields> | undefined {
 const below = (report: Report, name: string) => {
   const path = report.path();
   return path === '' ? name : `${path}.${name}`;
-};
-
-const resourceCheck: Check<Fields> = (object, report) => {
-  for (const name of ['apiVersion', 'kind']) {
-    const value = object[name];
-    if (!Object.hasOwn(object, name)) report.add(requiredValue(below(report, name)));
-    else if (typeof value !== 'string') report.add(invalidValue(below(report, name), value, 'must be a string'));
-    else if (value === '') report.add(invalidValue(below(report, name), value, 'must not be empty'));
-  }
-  if (Object.hasOwn(object, 'metadata') && !isRecord(object['metadata'])) {
-    report.add(invalidValue(below(report, 'metadata'), object['metadata'], 'must be an object'));
-  }
 };

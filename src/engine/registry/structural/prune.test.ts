@@ -90,6 +90,21 @@ const cases: Record<string, Case> = {
     want: { map: { one: 1, two: {}, three: [{}] } },
     unknown: ['map.two.a', 'map.three[0].c'],
   },
+  'keeps of the metadata of an embedded resource what all objects have': {
+    schema: {
+      type: 'object',
+      properties: {
+        template: {
+          type: 'object',
+          'x-kubernetes-embedded-resource': true,
+          'x-kubernetes-preserve-unknown-fields': true,
+        },
+      },
+    },
+    object: { template: { kind: 'A', metadata: { name: 'a', strange: 1, labels: { any: 'x' } }, more: 1 } },
+    want: { template: { kind: 'A', metadata: { name: 'a', labels: { any: 'x' } }, more: 1 } },
+    unknown: ['template.metadata.strange'],
+  },
   'keeps the identity of an embedded resource': {
     schema: {
       type: 'object',

@@ -5,6 +5,8 @@
  */
 import { isLeaf, isMap, OBJECT_FIELDS, propertiesOf, valueSchema } from '#engine/registry/structural/keywords.ts';
 import { Trail } from '#engine/registry/structural/trail.ts';
+import { metadataSchema } from '#engine/registry/metadata.ts';
+import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 
 export type OnUnknown = (path: string) => void;
@@ -67,12 +69,16 @@ function itemPruner({ items }: Schema, preserve: boolean): ((list: unknown[], wa
 }
 
 function fieldPruner(schema: Schema, { preserve, embedded }: Inherited) {
-  const keepsObjectFields = embedded || schema['x-kubernetes-embedded-resource'] === true;
+  const isEmbedded = schema['x-kubernetes-embedded-resource'] === true;
+  const keepsObjectFields = embedded || isEmbedded;
   const known = propertiesOf(schema, (property) => pruner(property, { preserve: false, embedded: false }));
   const others = otherPruner(schema);
   return (object: Record<string, unknown>, walk: PruneWalk): void => {
     for (const key in object) {
-      if (keepsObjectFields && OBJECT_FIELDS.has(key)) continue;
+      if (keepsObjectFields && OBJECT_FIELDS.has(key)) {
+        if (isEmbedded && key === 'metadata') pruneMetadata(object[key], walk);
+        continue;
+      }
       const prune = known.get(key) ?? others;
       if (prune === undefined) {
         if (preserve) continue;
@@ -87,6 +93,20 @@ function fieldPruner(schema: Schema, { preserve, embedded }: Inherited) {
       walk.leave();
     }
   };
+}
+
+const METADATA_FIELDS: ReadonlySet<string> = new Set(Object.keys(metadataSchema.properties ?? {}));
+
+/** Of an object inside of another; that of the object itself is the handlers' to see to. */
+function pruneMetadata(metadata: unknown, walk: PruneWalk): void {
+  if (!isRecord(metadata)) return;
+  walk.enter('metadata');
+  for (const key of Object.keys(metadata)) {
+    if (METADATA_FIELDS.has(key)) continue;
+    walk.unknown(key);
+    delete metadata[key];
+  }
+  walk.leave();
 }
 
 /** For the values of a map; undefined where other fields are unknown. */

@@ -7,6 +7,9 @@ const MAX_ERRORS = 256;
 
 export class Report extends Trail {
   #errors: FieldError[] = [];
+  /** Those that hold for old values, too. */
+  readonly #firm = new Set<FieldError>();
+  readonly #ofLists = new Set<FieldError>();
   /** How far the walk came: anyOf and oneOf explain the alternative that fits best. */
   passed = 0;
 
@@ -16,6 +19,26 @@ export class Report extends Trail {
 
   add(error: FieldError): void {
     if (this.#errors.length < MAX_ERRORS) this.#errors.push(error);
+  }
+
+  /** What nobody may keep, not even where the value was there before. */
+  addFirm(error: FieldError): void {
+    this.#firm.add(error);
+    this.add(error);
+  }
+
+  /** Of the type of a list: that keys and items are unique. */
+  addOfList(error: FieldError): void {
+    this.#ofLists.add(error);
+    this.addFirm(error);
+  }
+
+  isFirm(error: FieldError): boolean {
+    return this.#firm.has(error);
+  }
+
+  isOfList(error: FieldError): boolean {
+    return this.#ofLists.has(error);
   }
 
   addAll(errors: readonly FieldError[]): void {
@@ -56,6 +79,17 @@ export class Report extends Trail {
     const result = { errors: this.#errors, passed: this.passed - passedBefore };
     this.#errors = outer;
     return result;
+  }
+
+  /** How many there are so far. */
+  get count(): number {
+    return this.#errors.length;
+  }
+
+  /** Takes back what was found since then and is not firm. */
+  forgive(since: number): void {
+    const kept = this.#errors.slice(since).filter((error) => this.#firm.has(error));
+    this.#errors.splice(since, Infinity, ...kept);
   }
 
   /** Each fault once: alternatives often find the same. */

@@ -192,8 +192,18 @@ const cases: Record<string, Case> = {
     value: { apiVersion: '', metadata: 1 },
     want: [
       'FieldValueInvalid spec.x.apiVersion: Invalid value: "": must not be empty',
-      'FieldValueRequired spec.x.kind: Required value',
-      'FieldValueInvalid spec.x.metadata: Invalid value: 1: must be an object',
+      'FieldValueRequired spec.x.kind: Required value: must not be empty',
+      'FieldValueInvalid spec.x.metadata: Invalid value: 1: json: cannot unmarshal number into Go value of type v1.ObjectMeta',
+    ],
+  },
+  'holds an embedded resource to the rules for all objects': {
+    schema: { type: 'object', 'x-kubernetes-embedded-resource': true, 'x-kubernetes-preserve-unknown-fields': true },
+    value: { apiVersion: 'a/b/c', kind: 'No_kind', metadata: { name: 'a/b', labels: { '-': 'x' } } },
+    want: [
+      'FieldValueInvalid spec.x.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c',
+      "FieldValueInvalid spec.x.kind: Invalid value: \"No_kind\": may have mixed case, but should otherwise match: a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')",
+      'FieldValueInvalid spec.x.metadata.name: Invalid value: "a/b": may not contain \'/\'',
+      "FieldValueInvalid spec.x.metadata.labels: Invalid value: \"-\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
     ],
   },
   'is content with one of anyOf': {

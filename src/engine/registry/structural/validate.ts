@@ -6,8 +6,10 @@ import { alternativesCheck } from '#engine/registry/structural/alternatives.ts';
 import { arrayCheck } from '#engine/registry/structural/array-check.ts';
 import { enumCheck } from '#engine/registry/structural/enum-check.ts';
 import { supportedFormat } from '#engine/registry/structural/formats.ts';
+import { Correlation } from '#engine/registry/structural/correlation.ts';
 import { isInteger, jsonTypeOf } from '#engine/registry/structural/json-value.ts';
 import { typesOf } from '#engine/registry/structural/keywords.ts';
+import { LenientReport } from '#engine/registry/structural/lenient-report.ts';
 import { numberCheck } from '#engine/registry/structural/number-check.ts';
 import { objectCheck } from '#engine/registry/structural/object-check.ts';
 import { type Check, Report } from '#engine/registry/structural/report.ts';
@@ -23,13 +25,32 @@ export interface ValidateOptions {
 /** How the parts compile the schemas inside of theirs. */
 export type CompileNode = (schema: Schema) => Check;
 
-export function compileValidator(schema: Schema, options: ValidateOptions): (value: unknown) => FieldError[] {
+export interface Validator {
+  validate(value: unknown): FieldError[];
+  /** What was there before and is invalid already may stay. */
+  validateUpdate(value: unknown, old: unknown): FieldError[];
+}
+
+export function compileValidator(schema: Schema, options: ValidateOptions): Validator {
   const compileNode: CompileNode = (inner) => nodeCheck(inner, options, compileNode);
   const check = nodeCheck({ ...schema, 'x-kubernetes-embedded-resource': false }, options, compileNode);
-  return (value) => {
-    const report = new Report();
+  const run = <R extends Report>(value: unknown, report: R): R => {
     check(value, report);
-    return report.result();
+    return report;
+  };
+  return {
+    validate: (value) => run(value, new Report()).result(),
+    validateUpdate(value, old) {
+      const plain = run(value, new Report());
+      if (!plain.failed) return [];
+      // Old values are looked at only where something is wrong.
+      const lenient = run(value, new LenientReport(new Correlation(value, old, schema)));
+      const found = lenient.result();
+      if (!found.some((error) => lenient.isOfList(error))) return found;
+      const before = run(old, new Report());
+      const hadOnes = before.result().some((error) => before.isOfList(error));
+      return hadOnes ? found.filter((error) => !lenient.isOfList(error)) : found;
+    },
   };
 }
 

@@ -160,7 +160,8 @@ function checkReviewVersions(field: string, versions: readonly string[]): FieldE
 
 const ONE_OF_TWO = 'exactly one of url or service is required';
 
-function checkClientConfig(field: string, { url, service }: ClientConfig): FieldError[] {
+/** Also of conversion webhooks. */
+export function checkClientConfig(field: string, { url, service }: Readonly<ClientConfig>): FieldError[] {
   if (service === undefined) {
     return url === undefined ? [requiredValue(field, ONE_OF_TWO)] : checkUrl(`${field}.url`, url);
   }

@@ -1,0 +1,166 @@
+/**
+ * What an expression costs at most, before it ever runs, as cel-go estimates it: nodes, and for calls and folds what the
+ * sizes of their arguments may come to. Sizes are known from literals, or by the path of fields to a value.
+ */
+import type { CallExpr, Expr, FoldExpr, SelectExpr } from '#cel/ast.ts';
+import type { CheckedTree } from '#cel/check/annotations.ts';
+import { callCost, type CallCost, type CostNode } from '#cel/estimate/call-cost.ts';
+import { exactly, MOST, NONE, ONE, plus, spanning, times, type Range, UNKNOWN } from '#cel/estimate/range.ts';
+import { sizedAt, type Sized } from '#cel/estimate/schema-sizes.ts';
+import { ACCUMULATOR } from '#cel/parse/fold-parts.ts';
+import type { CelType } from '#cel/type.ts';
+
+const LIST_COST = exactly(10);
+const MAP_COST = exactly(30);
+
+/** `sizes` are those of `self`. */
+export function estimateCost(checked: CheckedTree, sizes: Sized): number {
+  return new Estimate(checked, sizes).cost(checked.tree).max;
+}
+
+class Estimate {
+  readonly #checked: CheckedTree;
+  readonly #sizes: Sized;
+  readonly #paths = new Map<Expr, readonly string[]>();
+  readonly #known = new Map<Expr, Range>();
+  /** What each variable of a fold goes through; the innermost last. */
+  readonly #ranges = new Map<string, Expr[]>();
+
+  constructor(checked: CheckedTree, sizes: Sized) {
+    this.#checked = checked;
+    this.#sizes = sizes;
+  }
+
+  cost(expr: Expr): Range {
+    switch (expr.kind) {
+      case 'const':
+        return NONE;
+      case 'ident':
+        this.#paths.set(expr, this.#pathOf(expr.name));
+        return ONE;
+      case 'select':
+        return this.#select(expr);
+      case 'call':
+        return this.#call(expr);
+      case 'list':
+        return plus(LIST_COST, ...expr.elements.map(({ value }) => this.cost(value)));
+      case 'map':
+        return plus(MAP_COST, ...expr.entries.flatMap(({ key, value }) => [this.cost(key), this.cost(value)]));
+      case 'message':
+        return NONE;
+      case 'fold':
+        return this.#fold(expr);
+    }
+  }
+
+  #pathOf(name: string): readonly string[] {
+    const range = this.#ranges.get(name)?.at(-1);
+    if (range === undefined) return [name];
+    const path = this.#paths.get(range) ?? [];
+    switch (this.#checked.typeOf(range).kind) {
+      case 'list':
+        return [...path, '@items'];
+      case 'map':
+        return [...path, '@keys'];
+      default:
+        return [];
+    }
+  }
+
+  #select(expr: SelectExpr): Range {
+    const operand = this.cost(expr.operand);
+    if (expr.test) return operand;
+    this.#paths.set(expr, [...(this.#paths.get(expr.operand) ?? []), expr.field]);
+    const { kind } = this.#checked.typeOf(expr.operand);
+    return kind === 'map' || kind === 'object' || kind === 'param' ? plus(operand, ONE) : operand;
+  }
+
+  #call(expr: CallExpr): Range {
+    const argCosts = expr.args.map((arg) => this.cost(arg));
+    const args = expr.args.map((arg) => this.#node(arg));
+    const call = this.#checked.callOf(expr);
+    if (call === undefined) return plus(ONE, ...argCosts);
+    const isMember = call.member && expr.target !== undefined;
+    const target = isMember ? this.cost(expr.target) : NONE;
+    const given = {
+      name: call.name,
+      target: isMember ? this.#node(expr.target) : undefined,
+      args,
+      argCosts,
+      size: (node: CostNode) => this.#size(node),
+    };
+    let found: CallCost | undefined;
+    for (const { id } of call.overloads) {
+      const one = callCost(id, given);
+      found = found === undefined ? one : joined(found, one);
+      if (id === 'index_list') this.#paths.set(expr, [...(args[0]?.path ?? []), '@items']);
+      if (id === 'index_map') this.#paths.set(expr, [...(args[0]?.path ?? []), '@values']);
+    }
+    if (found === undefined) return NONE;
+    if (found.size !== undefined) this.#known.set(expr, found.size);
+    return plus(target, found.cost);
+  }
+
+  #fold(expr: FoldExpr): Range {
+    const before = plus(this.cost(expr.range), this.cost(expr.start));
+    const scopes = this.#ranges.get(expr.variable) ?? [];
+    this.#ranges.set(expr.variable, [...scopes, expr.range]);
+    const round = plus(this.cost(expr.condition), this.cost(expr.step));
+    this.#ranges.set(expr.variable, scopes);
+    const result = this.cost(expr.result);
+    const rounds = this.#size(this.#node(expr.range));
+    this.#known.set(expr, rounds);
+    return plus(before, result, times(rounds, round));
+  }
+
+  #node(expr: Expr): CostNode {
+    const path = this.#paths.get(expr);
+    return {
+      expr,
+      type: this.#checked.typeOf(expr),
+      path: path === undefined || path.length === 0 || path[0] === ACCUMULATOR ? undefined : path,
+      known: this.#known.get(expr) ?? literalSize(expr),
+    };
+  }
+
+  #size({ known, path, type }: CostNode): Range {
+    if (known !== undefined) return known;
+    const sized = path && sizedAt(this.#sizes, path);
+    if (sized !== undefined) return { min: 0, max: Math.min(sized.maxElements, MOST) };
+    return isScalar(type) ? ONE : UNKNOWN;
+  }
+}
+
+function joined(a: CallCost, b: CallCost): CallCost {
+  const size = a.size === undefined || b.size === undefined ? (a.size ?? b.size) : spanning(a.size, b.size);
+  return { cost: spanning(a.cost, b.cost), size };
+}
+
+function literalSize(expr: Expr): Range | undefined {
+  switch (expr.kind) {
+    case 'const': {
+      const { value } = expr;
+      if (typeof value === 'string') return exactly([...value].length);
+      return exactly(value instanceof Uint8Array ? value.length : 1);
+    }
+    case 'list':
+      return exactly(expr.elements.length);
+    case 'map':
+      return exactly(expr.entries.length);
+    default:
+      return undefined;
+  }
+}
+
+const SCALARS: ReadonlySet<string> = new Set([
+  'bool',
+  'double',
+  'int',
+  'uint',
+  'google.protobuf.Duration',
+  'google.protobuf.Timestamp',
+]);
+
+function isScalar(type: CelType): boolean {
+  return type.kind === 'primitive' && SCALARS.has(type.name);
+}

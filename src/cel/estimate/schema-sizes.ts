@@ -1,0 +1,125 @@
+/**
+ * How large the values of a schema can be: what Kubernetes takes from maxItems, maxLength and the like, or else from
+ * what fits into one request. The figures decide which rules a CustomResourceDefinition may have, so they are its own.
+ */
+import { escapeFieldName } from '#cel/check/field-names.ts';
+import { withObjectNames } from '#cel/check/object-meta.ts';
+import type { Schema } from '#kube/schema.ts';
+
+export const MAX_REQUEST_BYTES = 3 * 1024 * 1024;
+const QUOTES = 2;
+const MAX_BYTES_PER_CHARACTER = 4;
+const MAX_DEPTH = 64;
+
+/** Of strings with a format, as JSON: the shortest and the longest. */
+const FORMATS: ReadonlyMap<string, { readonly shortest: number; readonly longest: number }> = new Map([
+  ['duration', { shortest: 3, longest: 32 }],
+  ['date', { shortest: 12, longest: 12 }],
+  ['date-time', { shortest: 21, longest: 32 }],
+]);
+
+export interface Sized {
+  /** Items, entries or bytes. */
+  readonly maxElements: number;
+  /** Of the JSON of one value. */
+  readonly minBytes: number;
+  /** By the names that expressions use. */
+  readonly fields?: ReadonlyMap<string, Sized>;
+  readonly element?: Sized;
+  readonly key?: Sized;
+}
+
+const scalar = (minBytes: number): Sized => ({ maxElements: 0, minBytes });
+const KEY: Sized = { maxElements: 0, minBytes: QUOTES };
+
+/** What was found of schemas inside, for whoever asks about many of one tree. */
+export type KnownSizes = Map<Schema, Sized | undefined>;
+
+/** undefined = expressions cannot see it. `root`: of a whole object, which has its names besides. */
+export function sizesOf(schema: Schema, root: boolean, known: KnownSizes = new Map()): Sized | undefined {
+  return find(schema, root, known, 0);
+}
+
+function find(schema: Schema, root: boolean, known: KnownSizes, depth: number): Sized | undefined {
+  if (depth > MAX_DEPTH) return undefined;
+  if (schema['x-kubernetes-int-or-string'] === true) return { maxElements: MAX_REQUEST_BYTES - QUOTES, minBytes: 1 };
+  const seen = root ? withObjectNames(schema) : schema;
+  switch (seen.type) {
+    case 'array':
+      return listSizes(seen, known, depth);
+    case 'object':
+      return objectSizes(seen, known, depth);
+    case 'string':
+      return stringSizes(seen);
+    case 'boolean':
+      return scalar(4);
+    case 'number':
+    case 'integer':
+      return scalar(1);
+    default:
+      return undefined;
+  }
+}
+
+function inner(schema: Schema, known: KnownSizes, depth: number): Sized | undefined {
+  if (!known.has(schema)) {
+    known.set(schema, find(schema, schema['x-kubernetes-embedded-resource'] === true, known, depth + 1));
+  }
+  return known.get(schema);
+}
+
+function listSizes({ items, maxItems }: Schema, known: KnownSizes, depth: number): Sized | undefined {
+  const element = items && inner(items, known, depth);
+  if (element === undefined) return undefined;
+  const most = Math.floor((MAX_REQUEST_BYTES - QUOTES) / (element.minBytes + 1));
+  return { maxElements: maxItems === undefined ? most : Math.max(0, maxItems), minBytes: QUOTES, element };
+}
+
+function objectSizes(schema: Schema, known: KnownSizes, depth: number): Sized | undefined {
+  const { additionalProperties: values, maxProperties } = schema;
+  if (typeof values === 'object') {
+    const element = inner(values, known, depth);
+    if (element === undefined) return undefined;
+    // Each has a key of two letters at least, quotes, a colon and a comma.
+    const most = Math.floor((MAX_REQUEST_BYTES - QUOTES) / (element.minBytes + 6));
+    const maxElements = maxProperties === undefined ? most : Math.max(0, maxProperties);
+    return { maxElements, minBytes: QUOTES, element, key: KEY };
+  }
+  const fields = new Map<string, Sized>();
+  const required = new Set(schema.required);
+  let minBytes = QUOTES;
+  for (const [name, property] of Object.entries(schema.properties ?? {})) {
+    const sizes = inner(property, known, depth);
+    if (sizes === undefined) continue;
+    const escaped = escapeFieldName(name);
+    if (escaped !== undefined) fields.set(escaped, sizes);
+    const isDefaulted = property.default !== undefined && property.default !== null;
+    if (required.has(name) && !isDefaulted) minBytes += Buffer.byteLength(name) + sizes.minBytes + 4;
+  }
+  return { maxElements: 0, minBytes, fields };
+}
+
+function stringSizes({ format, maxLength, enum: values = [] }: Schema): Sized {
+  const usual = FORMATS.get(format ?? '');
+  if (usual !== undefined) return { maxElements: usual.longest, minBytes: usual.shortest };
+  const longest = MAX_REQUEST_BYTES - QUOTES;
+  if (format === 'byte') return { maxElements: Math.max(0, maxLength ?? longest), minBytes: QUOTES };
+  if (maxLength !== undefined) {
+    return { maxElements: Math.max(0, maxLength) * MAX_BYTES_PER_CHARACTER, minBytes: QUOTES };
+  }
+  if (values.length === 0) return { maxElements: longest, minBytes: QUOTES };
+  const lengths = values.map((value) => (typeof value === 'string' ? Buffer.byteLength(value) : 0));
+  return { maxElements: Math.max(...lengths), minBytes: QUOTES };
+}
+
+/** Along a path of fields, `@items`, `@values` and `@keys`; its first step is the variable, whichever that is. */
+export function sizedAt(root: Sized, path: readonly string[]): Sized | undefined {
+  let here: Sized | undefined = root;
+  for (const step of path.slice(1)) {
+    if (step === '@items' || step === '@values') here = here.element;
+    else if (step === '@keys') here = here.key;
+    else here = here.fields?.get(step);
+    if (here === undefined) return undefined;
+  }
+  return here;
+}

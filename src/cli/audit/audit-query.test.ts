@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { AuditLine } from '#cli/audit/audit-line.ts';
+import { parseAuditQuery } from '#cli/audit/audit-query.ts';
+
+const NOW = Date.UTC(2026, 0, 31, 12);
+const MINUTE_MS = 60_000;
+
+const LINE: AuditLine = {
+  receivedMs: NOW - 5 * MINUTE_MS,
+  user: 'alice',
+  impersonatedUser: '',
+  sourceIp: '192.0.2.7',
+  verb: 'delete',
+  group: 'kubevirt.io',
+  resource: 'virtualmachines',
+  subresource: '',
+  namespace: 'a',
+  name: 'db',
+  path: '/apis/kubevirt.io/v1/namespaces/a/virtualmachines/db',
+  code: 200,
+  note: '',
+};
+
+const matches: Record<string, { words: string[]; line?: Partial<AuditLine>; want: boolean }> = {
+  'everything without flags': { words: [], want: true },
+  'a user': { words: ['--user', 'alice'], want: true },
+  'no other user': { words: ['--user=bob'], want: false },
+  'one of several users': { words: ['--user', 'bob,alice'], want: true },
+  'in whose name': { words: ['--user', 'bob'], line: { impersonatedUser: 'bob' }, want: true },
+  'a verb': { words: ['--verb', 'create,delete'], want: true },
+  'a resource': { words: ['--resource', 'virtualmachines'], want: true },
+  'a resource with its group': { words: ['--resource', 'virtualmachines.kubevirt.io'], want: true },
+  'no resource of another group': { words: ['--resource', 'virtualmachines.example.com'], want: false },
+  'all subresources of a resource': {
+    words: ['--resource', 'virtualmachines'],
+    line: { subresource: 's' },
+    want: true,
+  },
+  'one subresource': { words: ['--resource', 'virtualmachines/s'], line: { subresource: 's' }, want: true },
+  'one subresource of a group': {
+    words: ['--resource', 'virtualmachines.kubevirt.io/s'],
+    line: { subresource: 's' },
+    want: true,
+  },
+  'no object where a subresource is asked for': { words: ['--resource', 'virtualmachines/s'], want: false },
+  'a namespace': { words: ['-n', 'a'], want: true },
+  'no other namespace': { words: ['-nb'], want: false },
+  'a name': { words: ['--name', 'db'], want: true },
+  'no other name': { words: ['--name', 'd'], want: false },
+  'what was refused': { words: ['--refused'], line: { code: 403 }, want: true },
+  'not what was done, where only refusals are asked for': { words: ['--refused'], want: false },
+  'what is new enough': { words: ['--since', '5m'], want: true },
+  'not what is too old': { words: ['--since', '299s'], want: false },
+  'what is newer than a time': { words: ['--since', '2026-01-31T11:55:00Z'], want: true },
+  'what is newer than a time elsewhere': { words: ['--since', '2026-01-31T12:54:00+01:00'], want: true },
+  'what is newer than a day': { words: ['--since', '2026-02-01'], want: false },
+  'only what fits all flags': { words: ['--user', 'alice', '--verb', 'create'], want: false },
+};
+
+for (const [name, { words, line = {}, want }] of Object.entries(matches)) {
+  test(`shows ${name}`, () => assert.equal(parseAuditQuery(words, NOW).matches({ ...LINE, ...line }), want));
+}
+
+test('has a table unless told otherwise, and does not follow', () => {
+  const { follow, output, dataDir, sinceMs } = parseAuditQuery([], NOW);
+  assert.deepEqual(
+    { follow, output, dataDir, sinceMs },
+    { follow: false, output: 'table', dataDir: undefined, sinceMs: undefined },
+  );
+});
+
+test('takes how and from where to show', () => {
+  const { follow, output, dataDir, sinceMs } = parseAuditQuery(['-f', '-ojson', '--data-dir', '/d', '--since=2h'], NOW);
+  assert.deepEqual(
+    { follow, output, dataDir, sinceMs },
+    { follow: true, output: 'json', dataDir: '/d', sinceMs: NOW - 120 * MINUTE_MS },
+  );
+});
+
+const mistakes: Record<string, { words: string[]; want: RegExp }> = {
+  'a stray word': { words: ['now'], want: /^unexpected argument "now"$/ },
+  'an unknown flag': { words: ['--users', 'x'], want: /^unknown flag: --users$/ },
+  'an unknown format': { words: ['-o', 'yaml'], want: /^--output must be table or json, not "yaml"$/ },
+  'a span without a unit': { words: ['--since', '10'], want: /^--since must be like .* not "10"$/ },
+  'a time that is none': { words: ['--since', '2026-13-45'], want: /^--since must be like/ },
+  'an empty data directory': { words: ['--data-dir='], want: /^--data-dir must be a path$/ },
+};
+
+for (const [name, { words, want }] of Object.entries(mistakes)) {
+  test(`refuses ${name}`, () =>
+    assert.throws(() => parseAuditQuery(words, NOW), { name: 'CommandError', message: want }));
+}

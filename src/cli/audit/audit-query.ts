@@ -1,0 +1,87 @@
+/** `selfsame audit [flags]`: which lines are asked for, and how they are shown. Pure. */
+import type { AuditLine } from '#cli/audit/audit-line.ts';
+import { CommandError, parseArgs, switchFlag, textFlag } from '#cli/flags.ts';
+
+const FLAGS = {
+  follow: switchFlag({ name: 'follow', short: 'f', help: 'go on with what is written from now on' }),
+  since: textFlag(
+    { name: 'since', help: 'not what is older: 90s, 10m, 2h, 7d, or a time like 2026-01-31T12:00:00Z' },
+    'TIME',
+  ),
+  user: textFlag({ name: 'user', help: 'who asked, or in whose name' }, 'NAME'),
+  verb: textFlag({ name: 'verb', help: 'create, update, patch, delete, ...' }, 'VERB'),
+  resource: textFlag({ name: 'resource', help: 'pods, virtualmachines.kubevirt.io, pods/eviction' }, 'NAME'),
+  namespace: textFlag({ name: 'namespace', short: 'n', help: 'of the object' }, 'NAME'),
+  name: textFlag({ name: 'name', help: 'of the object' }, 'NAME'),
+  refused: switchFlag({ name: 'refused', help: 'only what was refused or failed' }),
+  output: textFlag({ name: 'output', short: 'o', help: 'table, or json for the lines as they are' }, 'FORMAT'),
+  dataDir: textFlag({ name: 'data-dir', help: 'of the server' }, 'DIR'),
+};
+
+export const AUDIT_USAGE: readonly string[] = [
+  ...Object.values(FLAGS)
+    .filter((flag) => flag !== FLAGS.dataDir)
+    .map(({ name, short, value, help }: { name: string; short?: string; value: string; help: string }) => {
+      const shown = `${short === undefined ? '' : `-${short}, `}--${name} ${value}`.trimEnd();
+      return `  ${shown.padEnd(26)}${help}`;
+    }),
+  '',
+  'Of --user, --verb, --resource, --namespace and --name several may be given, with commas between.',
+];
+
+export interface AuditQuery {
+  readonly follow: boolean;
+  readonly output: 'table' | 'json';
+  readonly dataDir: string | undefined;
+  readonly sinceMs: number | undefined;
+  matches(line: AuditLine): boolean;
+}
+
+/** Throws CommandError. */
+export function parseAuditQuery(words: readonly string[], nowMs: number): AuditQuery {
+  const { flags, args } = parseArgs(FLAGS, words);
+  if (args[0] !== undefined) throw new CommandError(`unexpected argument ${JSON.stringify(args[0])}`);
+  const { follow, output = 'table', dataDir, refused } = flags;
+  if (output !== 'table' && output !== 'json') {
+    throw new CommandError(`--output must be table or json, not ${JSON.stringify(output)}`);
+  }
+  if (dataDir === '') throw new CommandError('--data-dir must be a path');
+  const sinceMs = flags.since === undefined ? undefined : sinceOf(flags.since, nowMs);
+  const tests = [
+    anyOf(flags.user, (line) => [line.user, line.impersonatedUser]),
+    anyOf(flags.verb, ({ verb }) => [verb]),
+    anyOf(flags.resource, resourceNames),
+    anyOf(flags.namespace, ({ namespace }) => [namespace]),
+    anyOf(flags.name, ({ name }) => [name]),
+    ...(refused ? [({ code }: AuditLine) => code >= 400] : []),
+    ...(sinceMs === undefined ? [] : [({ receivedMs }: AuditLine) => receivedMs >= sinceMs]),
+  ];
+  return { follow, output, dataDir, sinceMs, matches: (line) => tests.every((test) => test(line)) };
+}
+
+function anyOf(text: string | undefined, values: (line: AuditLine) => string[]): (line: AuditLine) => boolean {
+  if (text === undefined) return () => true;
+  const wanted = new Set(text.split(',').map((word) => word.trim()));
+  return (line) => values(line).some((value) => wanted.has(value));
+}
+
+/** All that somebody may call it. */
+function resourceNames({ resource, group, subresource }: AuditLine): string[] {
+  const names = group === '' ? [resource] : [resource, `${resource}.${group}`];
+  return subresource === '' ? names : [...names, ...names.map((name) => `${name}/${subresource}`)];
+}
+
+const UNITS_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const TIME = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d))?$/;
+
+function sinceOf(text: string, nowMs: number): number {
+  const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
+  if (count !== undefined && unit !== undefined) return nowMs - Number(count) * UNITS_MS[unit]!;
+  const ms = TIME.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(ms)) {
+    throw new CommandError(
+      `--since must be like 90s, 10m, 2h, 7d or 2026-01-31T12:00:00Z, not ${JSON.stringify(text)}`,
+    );
+  }
+  return ms;
+}

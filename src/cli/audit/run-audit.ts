@@ -1,0 +1,51 @@
+/** `selfsame audit`: who changed what, and who was refused, as the files of a data directory tell it; no server needed. */
+import { statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { parseAuditLine } from '#cli/audit/audit-line.ts';
+import { parseAuditQuery } from '#cli/audit/audit-query.ts';
+import { auditTable } from '#cli/audit/audit-table.ts';
+import { readLog } from '#cli/audit/read-log.ts';
+import { CommandError } from '#cli/flags.ts';
+import { messageOf } from '#cli/message-of.ts';
+import type { Clock } from '#lib/clock.ts';
+
+export interface AuditCall {
+  /** Where the flags name no other. */
+  readonly dataDir: string;
+  readonly words: readonly string[];
+  readonly stdout: { write(text: string): unknown };
+  readonly stderr: { write(text: string): unknown };
+  readonly clock: Clock;
+  /** Ends it, also one that follows. */
+  readonly signal: AbortSignal;
+}
+
+/** The exit code: 0 or 1. Errors are one line on stderr. */
+export async function runAudit(call: AuditCall): Promise<number> {
+  try {
+    await show(call);
+    return 0;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (!(error instanceof CommandError) && code === undefined) throw error;
+    call.stderr.write(`selfsame audit: ${messageOf(error).trim()}\n`);
+    return 1;
+  }
+}
+
+async function show({ words, stdout, stderr, clock, signal, ...call }: AuditCall): Promise<void> {
+  const { follow, output, dataDir = call.dataDir, sinceMs, matches } = parseAuditQuery(words, clock.now());
+  const dir = join(resolve(dataDir), 'audit');
+  if (!follow && statSync(dir, { throwIfNoEntry: false }) === undefined) {
+    throw new CommandError(`there is no audit log in ${dir}; expected the data directory of a server (--data-dir)`);
+  }
+  const row = auditTable();
+  let unreadable = 0;
+  for await (const text of readLog({ dir, follow, sinceMs, clock, signal })) {
+    if (signal.aborted) break;
+    const line = parseAuditLine(text);
+    if (line === undefined) unreadable++;
+    else if (matches(line)) stdout.write(output === 'json' ? `${text}\n` : row(line));
+  }
+  if (unreadable > 0) stderr.write(`selfsame audit: ${unreadable} lines could not be read\n`);
+}

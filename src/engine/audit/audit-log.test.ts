@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { AuditLog } from '#engine/audit/audit-log.ts';
+import { aRecord } from '#engine/audit/testing/a-record.ts';
+import { HandClock } from '#engine/audit/testing/hand-clock.ts';
+import { silentLog, type Log } from '#lib/log.ts';
+
+/** A file in memory that can be full. */
+function aFile() {
+  const file = {
+    lines: [] as { auditID: string; annotations: Record<string, string> }[],
+    writes: 0,
+    isFull: false,
+    isClosed: false,
+    async append(bytes: Buffer) {
+      if (file.isFull) throw Object.assign(new Error('no space left'), { code: 'ENOSPC' });
+      file.writes++;
+      for (const line of bytes.toString().trimEnd().split('\n')) file.lines.push(JSON.parse(line));
+    },
+    async close() {
+      file.isClosed = true;
+    },
+  };
+  return file;
+}
+
+function aLog(maxQueued?: number, log: Log = silentLog) {
+  const [file, clock] = [aFile(), new HandClock()];
+  const audit = new AuditLog({ file, clock, log, maxQueued });
+  let count = 0;
+  const take = (times = 1) => {
+    for (let i = 0; i < times; i++) audit.take(aRecord({ id: String(++count) }));
+  };
+  return { file, clock, audit, take, ids: () => file.lines.map(({ auditID }) => Number(auditID)) };
+}
+
+const upTo = (count: number) => Array.from({ length: count }, (_, i) => i + 1);
+
+test('nothing is written while requests are served; a moment later all is, in order and in few writes', async () => {
+  const { file, clock, take, ids } = aLog();
+  take(500);
+  assert.equal(file.writes, 0);
+  await clock.advance(100);
+  assert.deepEqual(ids(), upTo(500));
+  assert.equal(file.writes, 3);
+  assert.equal(clock.pendingTimers, 0, 'an idle log has no timer');
+});
+
+test('what is taken while a batch is written is written, too', async () => {
+  const { file, audit, take, ids } = aLog();
+  const { append } = file;
+  file.append = async (bytes) => {
+    if (file.writes < 3) take();
+    await append(bytes);
+  };
+  take();
+  await audit.flush();
+  assert.deepEqual(ids(), [1, 2, 3, 4]);
+});
+
+test('what comes in the very moment of the end of a batch waits for the next, not for ever', async () => {
+  // The moment lies some microtasks after the write; which one is nobody's business.
+  for (let moment = 0; moment < 12; moment++) {
+    const { file, clock, audit, take, ids } = aLog();
+    const { append } = file;
+    file.append = async (bytes) => {
+      await append(bytes);
+      const takeLater = (turns: number) => queueMicrotask(() => (turns === 0 ? take() : takeLater(turns - 1)));
+      if (file.writes === 1) takeLater(moment);
+    };
+    take();
+    await audit.flush();
+    await new Promise((resolve) => setImmediate(resolve));
+    await clock.advance(1000);
+    assert.deepEqual(ids(), [1, 2], `after ${moment}`);
+  }
+});
+
+test('while the disk is full requests go on, and later nothing that was kept is missing or there twice', async () => {
+  const { file, clock, audit, take, ids } = aLog();
+  file.isFull = true;
+  take(3);
+  await clock.advance(5000);
+  take(2);
+  assert.match(audit.metricsText(), /^selfsame_audit_writable 0$/m);
+  file.isFull = false;
+  await clock.advance(30_000);
+  assert.deepEqual(ids(), upTo(5));
+  assert.match(audit.metricsText(), /^selfsame_audit_writable 1$/m);
+  assert.match(audit.metricsText(), /^apiserver_audit_event_total 5$/m);
+});
+
+test('what does not fit is counted, and the next line tells how many', async () => {
+  const { file, clock, audit, take, ids } = aLog(4);
+  file.isFull = true;
+  take(7);
+  file.isFull = false;
+  await clock.advance(100);
+  take(2);
+  await clock.advance(100);
+  assert.deepEqual(ids(), [1, 2, 3, 4, 8, 9]);
+  const told = file.lines.map(({ annotations }) => annotations['audit.selfsame.io/dropped-before']);
+  assert.deepEqual(told, [undefined, undefined, undefined, undefined, '3', undefined]);
+  assert.match(audit.metricsText(), /^selfsame_audit_dropped_total 3$/m);
+});
+
+test('a disk that stays full is told once, and at the end what was lost', async () => {
+  const told: string[] = [];
+  const log: Log = { ...silentLog, error: (fields, message) => void told.push(`${message} ${JSON.stringify(fields)}`) };
+  const { file, clock, audit, take } = aLog(4, log);
+  file.isFull = true;
+  take(6);
+  await clock.advance(120_000);
+  await audit.close();
+  assert.equal(told.length, 2);
+  assert.match(told[0]!, /^Cannot write the audit log/);
+  assert.match(told[1]!, /"lost":6/);
+  assert.equal(clock.pendingTimers, 0);
+});
+
+test('a record that cannot be told is counted like one that did not fit', async () => {
+  const { file, audit, take, clock } = aLog();
+  audit.take(aRecord({ receivedMs: Number.NaN }));
+  await clock.advance(100);
+  assert.equal(file.writes, 0);
+  take();
+  await audit.close();
+  assert.equal(file.lines[0]?.annotations['audit.selfsame.io/dropped-before'], '1');
+});
+
+test('closing writes what is left', async () => {
+  const { file, audit, take, ids } = aLog();
+  take(3);
+  await audit.close();
+  assert.deepEqual(ids(), upTo(3));
+  assert.ok(file.isClosed);
+});

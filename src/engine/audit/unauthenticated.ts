@@ -1,0 +1,49 @@
+/** The record of a request whose proof of identity failed: nobody's, and served by nobody. */
+import type { AuditRecord } from '#engine/audit/audit-record.ts';
+import { isWatch } from '#engine/options.ts';
+import type { UserInfo } from '#engine/request.ts';
+import { parseRoute, verbOf } from '#engine/route.ts';
+import type { ApiError } from '#kube/api-error.ts';
+
+/** A request that was refused before it was one. */
+export interface Turned {
+  readonly method: string;
+  /** With the query. */
+  readonly url: string;
+  readonly userAgent: string;
+  readonly sourceIp: string | undefined;
+  readonly auditId: string;
+  readonly error: ApiError;
+}
+
+const NOBODY: UserInfo = { name: '', groups: [] };
+
+export function unauthenticatedRecord(turned: Turned, receivedMs: number): AuditRecord {
+  const { method, url, userAgent, sourceIp, auditId, error } = turned;
+  const mark = url.indexOf('?');
+  const path = mark < 0 ? url : url.slice(0, mark);
+  const query = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
+  const route = parseRoute(path);
+  const verb = route.type === 'path' ? undefined : verbOf(method, route, isWatch(query));
+  return {
+    id: auditId,
+    receivedMs,
+    tookMs: 0,
+    path,
+    query,
+    verb: verb ?? method.toLowerCase(),
+    user: NOBODY,
+    impersonated: undefined,
+    isLocal: false,
+    sourceIp,
+    userAgent,
+    route,
+    name: route.type === 'resource' ? route.name : '',
+    code: error.code,
+    isOpen: false,
+    decision: undefined,
+    error,
+    warnings: [],
+    annotations: {},
+  };
+}

@@ -1,0 +1,161 @@
+/**
+ * Asks the conversion webhook of one definition: as a function where its service lives in this process, otherwise over
+ * HTTPS, with the very same ConversionReview. Many objects go in few reviews; calls, time and answers are bounded.
+ */
+import { CallCanceled, CallFailure, DeadlineExceeded } from '#engine/admission/webhooks/call-failure.ts';
+import { CallGate, type GateLimits } from '#engine/admission/webhooks/call-gate.ts';
+import { type ClientConfig, targetOf } from '#engine/admission/webhooks/endpoint.ts';
+import { HttpsClient, MAX_ANSWER_BYTES } from '#engine/admission/webhooks/https-client.ts';
+import { decodeAnswer } from '#engine/admission/webhooks/verdict.ts';
+import {
+  convertedObjects,
+  conversionReview,
+  InvalidConversion,
+  kindText,
+  type Question,
+  reviewVersionOf,
+} from '#engine/conversion/conversion-review.ts';
+import { parseJson } from '#engine/json.ts';
+import type { LocalService, LocalServices } from '#engine/services.ts';
+import type { Store } from '#engine/store/store.ts';
+import type { Clock } from '#lib/clock.ts';
+import { newUid } from '#lib/ids.ts';
+import { raced } from '#lib/raced.ts';
+import { ApiError } from '#kube/api-error.ts';
+import type { KubeObject } from '#kube/meta.ts';
+
+export interface ConversionParts {
+  readonly store: Store;
+  readonly services: LocalServices;
+  readonly clock: Clock;
+}
+
+export interface ConversionConfig {
+  readonly clientConfig?: ClientConfig;
+  readonly conversionReviewVersions?: readonly string[];
+}
+
+const LIMITS: GateLimits = { running: 16, waiting: 512 };
+const TIMEOUT_SECONDS = 30;
+const QUERY = `?timeout=${TIMEOUT_SECONDS}s`;
+/** Of one review: its answer is about as large, and must be read at one go. */
+const MAX_BATCH = 500;
+const MAX_BATCH_CHARACTERS = 1024 * 1024;
+
+export class ConversionWebhook {
+  readonly #config: ConversionConfig;
+  readonly #parts: ConversionParts;
+  readonly #gate = new CallGate(LIMITS);
+  #https: HttpsClient | undefined;
+  #retired = false;
+
+  constructor(config: ConversionConfig, parts: ConversionParts) {
+    this.#config = config;
+    this.#parts = parts;
+  }
+
+  /** In the same order. The objects stay as they are. Rejects with an ApiError. */
+  async convert(objects: readonly KubeObject[], apiVersion: string, signal: AbortSignal): Promise<KubeObject[]> {
+    const converted: KubeObject[] = [];
+    try {
+      for (const batch of batchesOf(objects)) converted.push(...(await this.#convertBatch(batch, apiVersion, signal)));
+    } finally {
+      this.#closeIfDone();
+    }
+    return converted;
+  }
+
+  /** Lets go of its connections when no call is under way. */
+  retire(): void {
+    this.#retired = true;
+    this.#closeIfDone();
+  }
+
+  #closeIfDone(): void {
+    if (this.#retired && this.#gate.idle) this.#https?.close();
+  }
+
+  async #convertBatch(objects: readonly KubeObject[], apiVersion: string, signal: AbortSignal): Promise<KubeObject[]> {
+    const version = reviewVersionOf(this.#config.conversionReviewVersions ?? []);
+    if (version === undefined) throw failure('no supported conversion review versions');
+    const question: Question = { uid: newUid(), version, desiredApiVersion: apiVersion, objects };
+    const subject = `conversion webhook for ${subjectOf(objects)}`;
+    try {
+      const answer = await this.#withDeadline(signal, (until) =>
+        this.#gate.run(() => this.#send(JSON.stringify(conversionReview(question)), until), { signal: until }),
+      );
+      return convertedObjects(answer, question);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw failure(`${subject} ${error instanceof InvalidConversion ? why : `failed: ${why}`}`, error);
+    }
+  }
+
+  async #withDeadline<T>(outer: AbortSignal, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const controller = new AbortController();
+    const cancel = () => controller.abort(new CallCanceled());
+    if (outer.aborted) cancel();
+    outer.addEventListener('abort', cancel, { once: true });
+    const stop = this.#parts.clock.after(TIMEOUT_SECONDS * 1000, () => controller.abort(new DeadlineExceeded()));
+    try {
+      controller.signal.throwIfAborted();
+      return await run(controller.signal);
+    } finally {
+      stop();
+      outer.removeEventListener('abort', cancel);
+    }
+  }
+
+  #send(text: string, signal: AbortSignal): Promise<unknown> {
+    const { clientConfig = {} } = this.#config;
+    const { service } = clientConfig;
+    const local = service && this.#parts.services.find(service.namespace, service.name);
+    if (local?.review === undefined) return this.#post(clientConfig, text, signal);
+    const path = service?.path ?? '';
+    return callLocal(local, (path.startsWith('/') ? path : `/${path}`) + QUERY, text, signal);
+  }
+
+  async #post(config: ClientConfig, text: string, signal: AbortSignal): Promise<unknown> {
+    const target = targetOf(config, this.#parts.store);
+    const ca = Buffer.from(config.caBundle ?? '', 'base64').toString('utf8');
+    this.#https ??= new HttpsClient({ target, ca, maxSockets: LIMITS.running });
+    const answer = await this.#https.post(QUERY, Buffer.from(text), { signal }).catch((error: unknown) => {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new CallFailure(`Post "${target.origin}${target.path}${QUERY}": ${why}`, { cause: error });
+    });
+    return decodeAnswer(answer);
+  }
+}
+
+/** Kubernetes gives these no reason. */
+function failure(message: string, cause?: unknown): ApiError {
+  return new ApiError(500, '', message, { cause });
+}
+
+function subjectOf([first, ...rest]: readonly KubeObject[]): string {
+  return kindText(rest.length === 0 ? first! : { ...first!, kind: `${first!.kind}List` });
+}
+
+function* batchesOf(objects: readonly KubeObject[]): Generator<readonly KubeObject[]> {
+  let batch: KubeObject[] = [];
+  let characters = 0;
+  for (const object of objects) {
+    const length = objects.length === 1 ? 0 : JSON.stringify(object).length;
+    if (batch.length > 0 && (batch.length >= MAX_BATCH || characters + length > MAX_BATCH_CHARACTERS)) {
+      yield batch;
+      batch = [];
+      characters = 0;
+    }
+    batch.push(object);
+    characters += length;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** Both sides get their own copy: what crosses is JSON, as over the wire. */
+async function callLocal(service: LocalService, path: string, text: string, signal: AbortSignal): Promise<unknown> {
+  const answer = await raced(service.review!(path, JSON.parse(text), { signal }), signal);
+  const answered = JSON.stringify(answer ?? null);
+  if (answered.length > MAX_ANSWER_BYTES) throw new CallFailure(`the answer is larger than ${MAX_ANSWER_BYTES} bytes`);
+  return parseJson(answered);
+}

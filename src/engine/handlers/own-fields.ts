@@ -1,0 +1,61 @@
+/** Who owns which fields of the object at hand (managed-fields/), for the handlers that write it. */
+import type { Call } from '#engine/handlers/call.ts';
+import { readEntries, type Writer } from '#engine/managed-fields/entries.ts';
+import { fieldScope } from '#engine/managed-fields/field-scope.ts';
+import { managerName } from '#engine/managed-fields/manager-name.ts';
+import { trackUpdate, type Past } from '#engine/managed-fields/track-update.ts';
+import { deepEqual } from '#kube/deep.ts';
+import { apiVersionOf, type KubeObject, type ManagedFieldsEntry, type ObjectMeta } from '#kube/meta.ts';
+
+export function writerOf({ request, route, served, clock }: Call, fieldManager: string): Writer {
+  return {
+    manager: managerName(fieldManager, request.userAgent),
+    apiVersion: apiVersionOf(served.resource),
+    subresource: route.subresource,
+    nowMs: clock.now(),
+  };
+}
+
+/** Sets the managedFields of an object that is written otherwise than by apply; undefined stands for a new one. */
+export function trackWrite(call: Call, next: KubeObject, past: Past | undefined, fieldManager: string): void {
+  if (call.route.subresource === '') call.served.resource.strategy.defaults?.(next);
+  trackUpdate(next, past, writerOf(call, fieldManager), fieldScope(call.served, call.route.subresource));
+}
+
+/** After others had the object in their hands: what they made of the managedFields counts only if it can be read. */
+export function keepManagedFields(call: Call, object: KubeObject, before: ManagedFieldsEntry[] | undefined): void {
+  const { metadata } = object;
+  if (metadata.managedFields === before) return;
+  const fault = metadata.managedFields === undefined ? undefined : faultOf(metadata.managedFields, before);
+  if (fault !== undefined) call.notes.warn(`${INVALID_AFTER_ADMISSION}: ${fault}`);
+  if (fault === undefined && metadata.managedFields !== undefined) return;
+  if (before === undefined) delete metadata.managedFields;
+  else metadata.managedFields = before;
+}
+
+const INVALID_AFTER_ADMISSION =
+  '.metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests';
+
+function faultOf(entries: ManagedFieldsEntry[], before: ManagedFieldsEntry[] | undefined): string | undefined {
+  if (deepEqual(entries, before)) return undefined;
+  const read = readEntries(entries);
+  return typeof read === 'string' ? read : undefined;
+}
+
+/** Times of owners alone are no change. */
+export function isSameMetadata(next: ObjectMeta, old: ObjectMeta): boolean {
+  const { managedFields: owners, ...rest } = next;
+  const { managedFields: ownersBefore, ...restBefore } = old;
+  return deepEqual(rest, restBefore) && isSameOwners(owners, ownersBefore);
+}
+
+function isSameOwners(next: ManagedFieldsEntry[] = [], old: ManagedFieldsEntry[] = []): boolean {
+  if (next.length !== old.length) return false;
+  return next.every((entry, index) => {
+    const before = old[index]!;
+    if (entry === before) return true;
+    const { time: _t, ...said } = entry;
+    const { time: _bt, ...saidBefore } = before;
+    return deepEqual(said, saidBefore);
+  });
+}

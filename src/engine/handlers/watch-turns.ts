@@ -1,0 +1,68 @@
+/**
+ * The order of what a watcher gets, where objects must be converted before they can be shown: each step waits for those
+ * before it. Where nothing must be waited for, as nearly always, a step runs at once.
+ */
+import { MAX_WATCH_BUFFER_BYTES } from '#engine/limits.ts';
+import type { Entry, StoreEvent } from '#engine/store/store.ts';
+
+export interface TurnsOptions {
+  /** undefined = they can be shown now. */
+  prepare(entries: readonly Entry[]): Promise<void> | undefined;
+  /** More waits than may wait. */
+  tooMuch(): void;
+  failed(error: unknown): void;
+}
+
+export class WatchTurns {
+  readonly #options: TurnsOptions;
+  #last: Promise<void> | undefined;
+  #steps = 0;
+  #bytes = 0;
+  #stopped = false;
+
+  constructor(options: TurnsOptions) {
+    this.#options = options;
+  }
+
+  /** Nothing waits. */
+  get idle(): boolean {
+    return this.#steps === 0;
+  }
+
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  run(entries: readonly Entry[], step: () => void): void {
+    const preparing = this.#options.prepare(entries);
+    if (preparing === undefined && this.idle) return step();
+    // A step that fails is told when its turn comes.
+    preparing?.catch(() => {});
+    this.#steps++;
+    this.#last = (this.#last ?? Promise.resolve()).then(() => this.#turn(preparing, step));
+  }
+
+  /** What is live counts against what may wait. */
+  runAll(events: readonly StoreEvent[], live: boolean, step: (live: boolean) => void): void {
+    const entries = events.flatMap(({ entry, previous }) => (previous === undefined ? [entry] : [entry, previous]));
+    const bytes = live ? events.reduce((sum, { entry }) => sum + entry.bytes.length, 0) : 0;
+    this.#bytes += bytes;
+    if (this.#bytes > MAX_WATCH_BUFFER_BYTES && !this.idle) return this.#options.tooMuch();
+    this.run(entries, () => {
+      this.#bytes -= bytes;
+      step(live);
+    });
+  }
+
+  async #turn(preparing: Promise<void> | undefined, step: () => void): Promise<void> {
+    try {
+      await preparing;
+      if (!this.#stopped) step();
+    } catch (error) {
+      this.#stopped = true;
+      this.#options.failed(error);
+    } finally {
+      this.#steps--;
+    }
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * What an applier said last time and does not say now goes, unless somebody else owns it. With the last configuration's
+ * items go those below them, so that two steps bring back what is not the applier's: what is owned, and what it never
+ * owned.
+ */
+import { difference, intersection, isEmpty, union, type FieldSet } from '#kube/field-sets/field-set.ts';
+import { fieldsOf } from '#kube/field-sets/fields-of.ts';
+import { withNamedFields } from '#kube/field-sets/named-fields.ts';
+import { removeFields } from '#kube/field-sets/remove-fields.ts';
+import type { Schema } from '#kube/schema.ts';
+import type { EntryHead } from '#engine/managed-fields/entries.ts';
+import type { FieldScope } from '#engine/managed-fields/field-scope.ts';
+
+export interface Owned {
+  readonly head: EntryHead;
+  readonly fields: FieldSet;
+}
+
+/** `owners` includes the applier with what it says now, which is `said`. Versions differ in their schemas only. */
+export function pruned(
+  object: unknown,
+  last: Owned,
+  owners: readonly Owned[],
+  said: FieldSet,
+  scope: FieldScope,
+): unknown {
+  if (isEmpty(difference(last.fields, said))) return object;
+  const schema = scope.schemaIn(last.head.apiVersion);
+  if (schema === undefined) return object;
+  const lastFields = withNamedFields(last.fields, schema);
+  let left = removeFields(object, lastFields, schema);
+  for (const [version, fields] of fieldsByVersion(owners, last.head.apiVersion)) {
+    const ownersSchema = scope.schemaIn(version);
+    if (ownersSchema !== undefined) left = withOwned(object, left, fields, ownersSchema);
+  }
+  const gone = difference(namedFieldsOf(object, schema), namedFieldsOf(left, schema));
+  return removeFields(object, intersection(gone, lastFields), schema);
+}
+
+/** Those of the given version first. */
+function fieldsByVersion(owners: readonly Owned[], first: string): Map<string, FieldSet> {
+  const byVersion = new Map<string, FieldSet>();
+  const ordered = [
+    ...owners.filter(({ head }) => head.apiVersion === first),
+    ...owners.filter(({ head }) => head.apiVersion !== first),
+  ];
+  for (const { head, fields } of ordered) {
+    const known = byVersion.get(head.apiVersion);
+    byVersion.set(head.apiVersion, known === undefined ? fields : union(known, fields));
+  }
+  return byVersion;
+}
+
+function withOwned(object: unknown, left: unknown, owned: FieldSet, schema: Schema): unknown {
+  const kept = union(namedFieldsOf(left, schema), withNamedFields(owned, schema));
+  return removeFields(object, difference(namedFieldsOf(object, schema), kept), schema);
+}
+
+function namedFieldsOf(value: unknown, schema: Schema): FieldSet {
+  return withNamedFields(fieldsOf(value, schema), schema);
+}

@@ -1,0 +1,36 @@
+/**
+ * Questions about a stored FieldsV1 that need no parsing: most writes touch nothing of most entries, and what they
+ * change their manager owns already.
+ */
+import type { FieldSet } from '#kube/field-sets/field-set.ts';
+import type { FieldsV1 } from '#engine/managed-fields/entries.ts';
+
+const SELF = '.';
+
+/** Whether some path is in both. */
+export function touches(fields: FieldsV1, set: FieldSet): boolean {
+  for (const [element, below] of set.children) {
+    const at = fields[element] as FieldsV1 | undefined;
+    if (at === undefined) continue;
+    if (below.member && isMember(at)) return true;
+    if (below.children.size > 0 && touches(at, below)) return true;
+  }
+  return false;
+}
+
+/** Whether all paths of the set are in the fields. */
+export function covers(fields: FieldsV1, set: FieldSet): boolean {
+  for (const [element, below] of set.children) {
+    const at = fields[element] as FieldsV1 | undefined;
+    if (at === undefined) return false;
+    if (below.member && !isMember(at)) return false;
+    if (below.children.size > 0 && !covers(at, below)) return false;
+  }
+  return true;
+}
+
+/** A path without anything below it is one, of others it is said. */
+function isMember(fields: FieldsV1): boolean {
+  for (const element in fields) return element === SELF || SELF in fields;
+  return true;
+}

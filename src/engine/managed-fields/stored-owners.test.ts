@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { KubeObject, ManagedFieldsEntry } from '#kube/meta.ts';
+import { fieldsOfText, parseStored, storedText } from '#engine/managed-fields/stored-owners.ts';
+
+const entry = (more: ManagedFieldsEntry = {}): ManagedFieldsEntry => ({
+  manager: 'm',
+  operation: 'Update',
+  apiVersion: 'v1',
+  time: '2026-01-01T00:00:00Z',
+  fieldsType: 'FieldsV1',
+  fieldsV1: { 'f:data': { '.': {}, 'f:a': {} } },
+  ...more,
+});
+
+const object = (managedFields: ManagedFieldsEntry[] | undefined, more: Record<string, unknown> = {}): KubeObject => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name: 'a', labels: { b: 'c' }, ...(managedFields && { managedFields }) },
+  ...more,
+});
+
+const cases: Record<string, KubeObject> = {
+  'no owners': object(undefined, { data: { a: 'b' } }),
+  'one owner': object([entry()], { data: { a: 'b' } }),
+  'several owners': object([entry(), entry({ manager: 'n', subresource: 'status' }), entry({ fieldsV1: {} })]),
+  'an owner without a name or a time': object([entry({ manager: undefined, time: undefined })]),
+  'items with quotes and brackets in their keys': object([
+    entry({ fieldsV1: { 'f:l': { 'k:{"name":"}}],{\\"manager\\":"}': {}, 'v:"}}]"': {} } } }),
+  ]),
+  'a manager that looks like the end of the owners': object([
+    entry({ manager: '}}],"spec":{' }),
+    entry({ manager: '}}]' }),
+  ]),
+  'a manager that looks like the next owner': object([entry({ manager: '},{"fieldsType":"FieldsV1","fieldsV1":' })]),
+  'owners of something within': object(undefined, { spec: { metadata: { managedFields: [{ a: 1 }] } } }),
+  'owners here and of something within': object([entry()], { spec: { metadata: { managedFields: [{ a: {} }] } } }),
+  'a label of that name': { ...object([entry()]), metadata: { labels: { managedFields: '"managedFields":[' } } },
+  'an annotation with an object in it': {
+    ...object([entry()]),
+    metadata: { annotations: { last: JSON.stringify(object([entry()])) }, managedFields: [entry()] },
+  },
+  'only owners': { apiVersion: 'v1', kind: 'X', metadata: { managedFields: [entry()] } },
+  'text beyond ASCII': object([entry({ manager: 'münchen \u{1f600}' })], { data: { ü: '\u2028' } }),
+};
+
+const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
+
+for (const [what, stored] of Object.entries(cases)) {
+  test(`${what}: what is written is read again`, () => {
+    const text = storedText(stored);
+    assert.deepEqual(JSON.parse(text), plain(stored));
+    assert.deepEqual(plain(parseStored(text)), plain(stored));
+  });
+
+  test(`${what}: any other order of fields is read as well`, () => {
+    const reversed = Object.fromEntries(Object.entries(stored).toReversed());
+    assert.deepEqual(plain(parseStored(JSON.stringify(reversed))), plain(stored));
+  });
+}
+
+test('objects share the sets of their owners, which nobody can change', () => {
+  const [a, b] = [
+    parseStored(storedText(object([entry()]))),
+    parseStored(storedText(object([entry({ manager: 'n' })]))),
+  ];
+  const fields = a.metadata.managedFields![0]!.fieldsV1!;
+  assert.equal(fields, b.metadata.managedFields![0]!.fieldsV1);
+  assert.throws(() => (fields['f:x'] = {}), TypeError);
+  assert.equal(fieldsOfText('{"f:data":{".":{},"f:a":{}}}'), fields);
+});
+
+test('what is no object is refused as any JSON is', () => {
+  assert.throws(() => parseStored('{"apiVersion":"v1","kind":"X","metadata":{"managedFields":[{}}'), SyntaxError);
+});

@@ -1,0 +1,157 @@
+/**
+ * Whether the rules of a schema (x-kubernetes-validations) can be: their form, that they compile, that `oldSelf` is named
+ * only where an old value can be found, and that they are cheap enough for the largest object. Kubernetes' words.
+ */
+import { CheckAllowance } from '#cel/check/allowance.ts';
+import { ruleType } from '#cel/check/schema-type.ts';
+import { MAX_REQUEST_BYTES, type KnownSizes, sizesOf, type Sized } from '#cel/estimate/schema-sizes.ts';
+import { structuralBranches } from '#engine/registry/crd/schema-tree.ts';
+import { costFault, TotalCost } from '#engine/registry/crd/rule-costs.ts';
+import { compileRule, type CompiledRule } from '#engine/registry/structural/rules/compile-rule.ts';
+import { hasRules } from '#engine/registry/structural/rules/rule-tree.ts';
+import { BoundedCache } from '#lib/bounded-cache.ts';
+import { type FieldError, forbiddenField, invalidValue } from '#kube/field-error.ts';
+import type { Schema, ValidationRule } from '#kube/schema.ts';
+
+/** Of one version: they are compiled at one go, and nobody else is served meanwhile. */
+const MAX_RULES = 500;
+const MAX_TOTAL_LENGTH = 30_000;
+/** In what one expression may take. */
+const CHECK_TIMES = 5;
+
+/** Definitions are written again for their status; what was found of a schema stays true. */
+const found = new BoundedCache<string, readonly FieldError[]>({ maxEntries: 64, maxWeight: 4 * 1024 * 1024 });
+
+/** For schemas that are right otherwise. `path` is that of the root. */
+export function ruleFaults(root: Schema, path: string): readonly FieldError[] {
+  if (!hasRules(root)) return [];
+  const key = `${path} ${JSON.stringify(root)}`;
+  let errors = found.get(key);
+  if (errors === undefined) found.set(key, (errors = findFaults(root, path)), key.length);
+  return errors;
+}
+
+function findFaults(root: Schema, path: string): readonly FieldError[] {
+  const sources = sourcesOf(root);
+  const length = sources.reduce((sum, source) => sum + source.length, 0);
+  if (sources.length > MAX_RULES || length > MAX_TOTAL_LENGTH) {
+    const most = `expected at most ${MAX_RULES} with ${MAX_TOTAL_LENGTH} characters`;
+    return [forbiddenField(path, `has ${sources.length} expressions with ${length} characters; ${most}`)];
+  }
+  const walk = new RuleWalk();
+  walk.visit({ schema: root, path, isResource: true, cardinality: 1, uncorrelatable: undefined });
+  return [...walk.errors, ...walk.total.faults(path)];
+}
+
+function sourcesOf(schema: Schema): string[] {
+  const rules = schema['x-kubernetes-validations'] ?? [];
+  const own = rules.flatMap(({ rule, messageExpression }) => (messageExpression ? [rule, messageExpression] : [rule]));
+  return [...own, ...structuralBranches(schema, '').flatMap((branch) => sourcesOf(branch.schema))];
+}
+
+interface Place {
+  readonly schema: Schema;
+  readonly path: string;
+  readonly isResource: boolean;
+  /** How many such values one object may hold; undefined = the schema does not say. */
+  readonly cardinality: number | undefined;
+  /** The list around it whose items cannot be told apart from the old ones. */
+  readonly uncorrelatable: string | undefined;
+}
+
+class RuleWalk {
+  readonly errors: FieldError[] = [];
+  readonly total = new TotalCost();
+  readonly #sizes: KnownSizes = new Map();
+  readonly #allowance = new CheckAllowance(CHECK_TIMES);
+
+  visit(place: Place): void {
+    const { schema, path, cardinality } = place;
+    const times = elementsOf(schema);
+    for (const branch of structuralBranches(schema, path)) {
+      if (!hasRules(branch.schema)) continue;
+      const hidesOld = branch.schema === schema.items && schema['x-kubernetes-list-type'] !== 'map';
+      this.visit({
+        schema: branch.schema,
+        path: branch.path,
+        isResource: branch.schema['x-kubernetes-embedded-resource'] === true,
+        cardinality: cardinality === undefined || times === undefined ? undefined : cardinality * times,
+        uncorrelatable: place.uncorrelatable ?? (hidesOld ? path : undefined),
+      });
+    }
+    this.#checkRules(place);
+  }
+
+  #checkRules(place: Place): void {
+    const { schema, path, isResource } = place;
+    const rules = schema['x-kubernetes-validations'] ?? [];
+    if (rules.length === 0) return;
+    const self = ruleType(schema, 'selfType', isResource);
+    const sizes = sizesOf(schema, isResource, this.#sizes);
+    if (self === undefined || sizes === undefined) {
+      this.errors.push(untyped(`${path}.x-kubernetes-validations`));
+      return;
+    }
+    for (const [i, rule] of rules.entries()) {
+      const compiled = compileRule(rule, { schema, self, sizes, allowance: this.#allowance });
+      this.#checkRule(compiled, place, `${path}.x-kubernetes-validations[${i}]`, sizes);
+    }
+  }
+
+  #checkRule(compiled: CompiledRule, place: Place, path: string, sizes: Sized): void {
+    const { rule, failure, messageFailure } = compiled;
+    const times = place.cardinality ?? Math.floor(MAX_REQUEST_BYTES / (sizes.minBytes + 1));
+    this.#charge(`${path}.rule`, 'estimated rule cost', compiled.cost * times);
+    if (failure !== undefined) this.errors.push(wrongRule(`${path}.rule`, rule, failure));
+    if (messageFailure !== undefined) this.errors.push(wrongRule(`${path}.messageExpression`, rule, messageFailure));
+    else if (compiled.message !== undefined) {
+      this.#charge(`${path}.messageExpression`, 'estimated messageExpression cost', compiled.messageCost);
+    }
+    if (!compiled.usesOldSelf) {
+      if (rule.optionalOldSelf === undefined) return;
+      const detail = 'may not be set if oldSelf is not used in rule';
+      this.errors.push(invalidValue(`${path}.optionalOldSelf`, rule.optionalOldSelf, detail));
+    } else if (place.uncorrelatable !== undefined) {
+      const detail = `oldSelf cannot be used on the uncorrelatable portion of the schema within ${place.uncorrelatable}`;
+      this.errors.push(invalidValue(`${path}.rule`, rule.rule, detail));
+    }
+  }
+
+  #charge(path: string, what: string, cost: number): void {
+    const fault = costFault(path, what, cost);
+    if (fault !== undefined) this.errors.push(fault);
+    this.total.add(path, cost);
+  }
+}
+
+/** By how much a schema multiplies what is inside of it; undefined = without bound. */
+function elementsOf({ type, additionalProperties, maxProperties, maxItems }: Schema): number | undefined {
+  const bound = (most: number | undefined) => (most === undefined ? undefined : Math.max(0, most));
+  if (type === 'array') return bound(maxItems);
+  return type === 'object' && additionalProperties !== undefined ? bound(maxProperties) : 1;
+}
+
+function untyped(field: string): FieldError {
+  const why = 'unable to convert structural schema to CEL declarations';
+  const message = `Internal error: internal error: failed to construct type information for x-kubernetes-validations rules: ${why}`;
+  return { reason: 'FieldValueInvalid', field, message };
+}
+
+/** Kubernetes shows the whole rule as Go writes it down. */
+function wrongRule(field: string, rule: ValidationRule, detail: string): FieldError {
+  return { reason: 'FieldValueInvalid', field, message: `Invalid value: ${goRule(rule)}: ${detail}` };
+}
+
+function goRule({ rule, message, messageExpression, reason, fieldPath, optionalOldSelf }: ValidationRule): string {
+  const text = (value: string | undefined) => JSON.stringify(value ?? '');
+  const pointer = (type: string, value: unknown) => `(*${type})(${value === undefined ? 'nil' : '0xc000000000'})`;
+  const fields = [
+    `Rule:${text(rule)}`,
+    `Message:${text(message)}`,
+    `MessageExpression:${text(messageExpression)}`,
+    `Reason:${pointer('apiextensions.FieldValueErrorReason', reason)}`,
+    `FieldPath:${text(fieldPath)}`,
+    `OptionalOldSelf:${pointer('bool', optionalOldSelf)}`,
+  ];
+  return `apiextensions.ValidationRule{${fields.join(', ')}}`;
+}

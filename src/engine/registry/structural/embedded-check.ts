@@ -1,0 +1,63 @@
+/** An object inside of another (x-kubernetes-embedded-resource) has a type and metadata of its own. */
+import { metadataSchema, validateMetadata } from '#engine/registry/metadata.ts';
+import { decodeTypeError } from '#engine/registry/structural/decode-type-error.ts';
+import { compileDecodes } from '#engine/registry/structural/decode.ts';
+import type { Check, Report } from '#engine/registry/structural/report.ts';
+import { invalidValue, requiredValue } from '#kube/field-error.ts';
+import { isRecord, type KubeObject, type ObjectMeta } from '#kube/meta.ts';
+import { nameErrors } from '#kube/names.ts';
+
+type Fields = Record<string, unknown>;
+
+const decodes = compileDecodes(metadataSchema);
+
+export const embeddedCheck: Check<Fields> = (object, report) => {
+  const at = (name: string) => {
+    const path = report.path();
+    return path === '' ? name : `${path}.${name}`;
+  };
+  for (const [name, fault] of [
+    ['apiVersion', apiVersionFault],
+    ['kind', kindFault],
+  ] as const) {
+    const value = object[name];
+    if (!Object.hasOwn(object, name)) report.addFirm(requiredValue(at(name), 'must not be empty'));
+    else if (typeof value !== 'string') report.addFirm(invalidValue(at(name), value, 'must be a string'));
+    else if (value === '') report.addFirm(invalidValue(at(name), value, 'must not be empty'));
+    else {
+      const why = fault(value);
+      if (why !== undefined) report.addFirm(invalidValue(at(name), value, why));
+    }
+  }
+  if (Object.hasOwn(object, 'metadata')) checkMetadata(object['metadata'], at('metadata'), report);
+};
+
+function apiVersionFault(apiVersion: string): string | undefined {
+  return apiVersion.split('/').length > 2 ? `unexpected GroupVersion string: ${apiVersion}` : undefined;
+}
+
+function kindFault(kind: string): string | undefined {
+  const faults = nameErrors('label1035', kind.toLowerCase());
+  return faults.length === 0 ? undefined : `may have mixed case, but should otherwise match: ${faults.join(',')}`;
+}
+
+function checkMetadata(metadata: unknown, path: string, report: Report): void {
+  if (!isRecord(metadata)) {
+    const got = Array.isArray(metadata) ? 'array' : typeof metadata === 'boolean' ? 'bool' : typeof metadata;
+    const why = `json: cannot unmarshal ${got} into Go value of type v1.ObjectMeta`;
+    if (metadata !== null) report.addFirm(invalidValue(path, metadata, why));
+    return;
+  }
+  if (!decodes(metadata)) {
+    const why = decodeTypeError({ ...metadata, kind: 'ObjectMeta' }, { schema: metadataSchema, decodes });
+    report.addFirm(invalidValue(path, metadata, why ?? 'is malformed'));
+    return;
+  }
+  // It may be made with a name later, or be a template.
+  const named = { name: 'fakename', ...(metadata as ObjectMeta) };
+  if (named.name === '') named.name = 'fakename';
+  const rules = { namespaced: Boolean(named.namespace), nameRule: 'path-segment' as const };
+  for (const error of validateMetadata({ metadata: named } as KubeObject, rules)) {
+    report.addFirm({ ...error, field: path + error.field.slice('metadata'.length) });
+  }
+}

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { formatFieldsV1, parseFieldsV1 } from './fields-v1.ts';
+import { mendFields, withNamedFields } from './named-fields.ts';
+import { SAMPLE } from './sample.fixture.ts';
+
+const L = {};
+type Json = Record<string, unknown>;
+
+const named: Record<string, { set: Json; want: Json }> = {
+  'a named field that holds members becomes one': {
+    set: { 'f:spec': { 'f:tags': { 'v:"a"': L } } },
+    want: { 'f:spec': { '.': L, 'f:tags': { '.': L, 'v:"a"': L } } },
+  },
+  'items and entries of free maps do not': {
+    set: { 'f:spec': { 'f:parts': { 'k:{"name":"a"}': { 'f:free': { 'f:x': { 'f:y': L } } } } } },
+    want: {
+      'f:spec': {
+        '.': L,
+        'f:parts': { '.': L, 'k:{"name":"a"}': { 'f:free': { '.': L, 'f:x': { 'f:y': L } } } },
+      },
+    },
+  },
+  'nor what the schema does not know': { set: { 'f:other': { 'f:x': L } }, want: { 'f:other': { 'f:x': L } } },
+};
+
+for (const [sentence, { set, want }] of Object.entries(named)) {
+  test(sentence, () => assert.deepEqual(formatFieldsV1(withNamedFields(parseFieldsV1(set), SAMPLE)), want));
+}
+
+const mended: Record<string, { set: Json; want: Json }> = {
+  'a list that became atomic is owned whole': {
+    set: { 'f:spec': { 'f:args': { 'v:"a"': L }, 'f:size': L } },
+    want: { 'f:spec': { 'f:args': L, 'f:size': L } },
+  },
+  'a map that became atomic is owned whole': {
+    set: { 'f:spec': { 'f:selector': { '.': L, 'f:a': L } } },
+    want: { 'f:spec': { 'f:selector': L } },
+  },
+  'within items of a map list': {
+    set: { 'f:spec': { 'f:parts': { 'k:{"name":"a"}': { '.': L, 'f:size': L } }, 'f:args': { 'i:0': L } } },
+    want: { 'f:spec': { 'f:args': L, 'f:parts': { 'k:{"name":"a"}': { '.': L, 'f:size': L } } } },
+  },
+};
+
+for (const [sentence, { set, want }] of Object.entries(mended)) {
+  test(`mended: ${sentence}`, () => assert.deepEqual(formatFieldsV1(mendFields(parseFieldsV1(set), SAMPLE)), want));
+}
+
+test('a set that fits its schema is not copied', () => {
+  const set = parseFieldsV1({
+    'f:labels': { 'f:a': L },
+    'f:other': { 'f:list': { 'f:x': L } },
+    'f:spec': { 'f:args': L, 'f:parts': { 'k:{"name":"a"}': { 'f:free': { 'f:x': { 'f:y': L } } } } },
+  });
+  assert.equal(mendFields(set, SAMPLE), set);
+});

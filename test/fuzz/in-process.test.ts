@@ -1,0 +1,131 @@
+/**
+ * Random requests against the whole engine in this process: none may crash it, be answered with 500 or hold the event
+ * loop. SELFSAME_TEST_SEED repeats a run; each request that fails is written whole.
+ */
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import { test } from 'node:test';
+import type { Resource } from '#engine/registry/resource.ts';
+import { defectOf, written } from '#test/fuzz/defects.ts';
+import { startInProcessApi, type FuzzAnswer, type InProcessApi } from '#test/fuzz/in-process-api.ts';
+import { plainCreate, randomRequest, type FuzzRequest, type FuzzWorld } from '#test/fuzz/requests.ts';
+import { longestTurn } from '#test/fuzz/turn-monitor.ts';
+import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
+
+const BUDGET_MS = Number(
+  process.env['SELFSAME_FUZZ_MS'] ?? (process.env['SELFSAME_TEST_FULL'] === undefined ? 10_000 : 180_000),
+);
+/** A core starts anew after so many: what they made of it must not keep later ones from getting anywhere. */
+const REQUESTS_PER_CORE = 300;
+/** So few at a time, so that requests meet objects that others made. */
+const KINDS_AT_A_TIME = 3;
+const NAMES = ['a', 'b', 'c'];
+const MAX_TURN_MS = 100;
+/** For larger bodies the time may grow with them, and no faster: an object of 50,000 fields is a lot of work. */
+const BYTES_PER_TURN = 256 * 1024;
+const REPEATS = 3;
+/** What waits for a revision to come is not waited for. */
+const PATIENCE_MS = 50;
+const MAX_DEFECTS = 10;
+
+test('no request crashes the engine, is answered with 500 or holds the event loop', async (t) => {
+  const random = seededRandom(t);
+  const found = new Findings();
+  const end = performance.now() + BUDGET_MS;
+  while (performance.now() < end && found.defects.length < MAX_DEFECTS) {
+    const api = await startInProcessApi();
+    const resources = someKinds(api, random);
+    for (const resource of resources) await prepare(api, resource, random);
+    for (let index = 0; index < REQUESTS_PER_CORE && performance.now() < end; index++) {
+      await oneRequest(api, { random, resources, read: (path) => readJson(api, path) }, found);
+    }
+    await api.stop();
+  }
+  await Promise.all(found.late);
+  t.diagnostic(`${found.sent} requests, ${JSON.stringify(Object.fromEntries(found.statuses))}`);
+  t.diagnostic(`the longest turn took ${found.longest.toFixed(1)} ms: ${found.longestOf}`);
+  assert.deepEqual(found.defects, []);
+  // Else it only looks as if all of it were tried.
+  const accepted = [...found.statuses].filter(([status]) => status < 300).reduce((sum, [, count]) => sum + count, 0);
+  assert.ok(accepted > found.sent / 10, `only ${accepted} of ${found.sent} were accepted`);
+});
+
+class Findings {
+  readonly defects: string[] = [];
+  readonly statuses = new Map<number, number>();
+  readonly late: Promise<void>[] = [];
+  sent = 0;
+  longest = 0;
+  longestOf = '';
+
+  judge(request: FuzzRequest, answer: FuzzAnswer, faults: readonly string[]): void {
+    this.sent++;
+    this.statuses.set(answer.status, (this.statuses.get(answer.status) ?? 0) + 1);
+    const defect = defectOf(request, answer) ?? (faults.length > 0 ? 'an error was logged' : undefined);
+    if (defect !== undefined) this.defects.push(`${defect}\n  ${written(request)}\n  ${faults.join('\n  ')}`);
+  }
+}
+
+function someKinds(api: InProcessApi, random: SeededRandom): Resource[] {
+  return Array.from({ length: KINDS_AT_A_TIME }, () => random.pick(api.core.registry.resources));
+}
+
+async function prepare(api: InProcessApi, resource: Resource, random: SeededRandom): Promise<void> {
+  for (const name of NAMES) {
+    const request = plainCreate(resource, name, random);
+    await sweep(api, request, await api.send(request));
+  }
+}
+
+async function oneRequest(api: InProcessApi, world: FuzzWorld, found: Findings): Promise<void> {
+  const request = await randomRequest(world);
+  const { millis, result } = await turnOf(api, request);
+  if (millis > found.longest) [found.longest, found.longestOf] = [millis, written(request).slice(0, 500)];
+  if (result === 'late') {
+    found.late.push(api.send(request).then((answer) => found.judge(request, answer, [])));
+    return;
+  }
+  found.judge(request, result, api.takeFaults());
+  if (millis > allowedMs(request) && (await stallsEachTime(api, request))) {
+    found.defects.push(`held the event loop for ${millis.toFixed(0)} ms\n  ${written(request)}`);
+  }
+  await sweep(api, request, result);
+}
+
+function turnOf(api: InProcessApi, request: FuzzRequest): Promise<{ millis: number; result: FuzzAnswer | 'late' }> {
+  return longestTurn(() => Promise.race([api.send(request), delay(PATIENCE_MS, 'late' as const)]));
+}
+
+function allowedMs({ body }: FuzzRequest): number {
+  return MAX_TURN_MS * Math.max(1, body.length / BYTES_PER_TURN);
+}
+
+/** One long turn may be the garbage collector's; the same request three times over is not. */
+async function stallsEachTime(api: InProcessApi, request: FuzzRequest): Promise<boolean> {
+  for (let repeat = 0; repeat < REPEATS; repeat++) {
+    const { millis } = await turnOf(api, request);
+    if (millis <= allowedMs(request)) return false;
+  }
+  return true;
+}
+
+async function readJson(api: InProcessApi, path: string): Promise<unknown> {
+  const request = { method: 'GET', url: path, contentType: '', accept: 'application/json', body: Buffer.alloc(0) };
+  const { status, contentType, text } = await api.send(request);
+  return status === 200 && contentType === 'application/json' ? JSON.parse(text) : undefined;
+}
+
+/** Kinds whose objects judge or answer the requests that follow. */
+const MEDDLERS = /\/(\w+webhookconfigurations|validatingadmissionpolic\w+|apiservices)\b/;
+
+async function sweep(api: InProcessApi, { method, url }: FuzzRequest, { status }: FuzzAnswer): Promise<void> {
+  if (method === 'GET' || status >= 300 || !MEDDLERS.test(url)) return;
+  const collection = url.slice(0, MEDDLERS.exec(url)!.index + MEDDLERS.exec(url)![0].length);
+  const listed = (await readJson(api, collection)) as { items: { metadata: { name: string } }[] };
+  for (const { metadata } of listed.items) {
+    const at = { url: `${collection}/${metadata.name}`, accept: 'application/json' };
+    const body = Buffer.from('{"metadata":{"finalizers":null}}');
+    await api.send({ ...at, method: 'PATCH', contentType: 'application/merge-patch+json', body });
+    await api.send({ ...at, method: 'DELETE', contentType: '', body: Buffer.alloc(0) });
+  }
+}

@@ -1,0 +1,202 @@
+/** The audit log through the whole core: what is told of a request, and what is not. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, suite, test } from 'node:test';
+import { runAudit } from '#cli/audit/run-audit.ts';
+import type { AuditRecord } from '#engine/audit/audit-record.ts';
+import { formatEvent } from '#engine/audit/format-event.ts';
+import { startAudit } from '#engine/audit/start-audit.ts';
+import type { ApiRequest } from '#engine/request.ts';
+import { systemClock } from '#lib/clock.ts';
+import { silentLog } from '#lib/log.ts';
+import { ADMIN, MALLORY, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
+
+const CONFIG_MAPS = '/api/v1/namespaces/default/configmaps';
+const aConfigMap = (metadata: Loose, data: Loose = {}) => ({ apiVersion: 'v1', kind: 'ConfigMap', metadata, data });
+const ALLOWED = { 'authorization.k8s.io/decision': 'allow', 'authorization.k8s.io/reason': '' };
+const FORBIDDEN = { 'authorization.k8s.io/decision': 'forbid', 'authorization.k8s.io/reason': '' };
+
+suite('the audit log', () => {
+  let api: TestApi;
+  const records: AuditRecord[] = [];
+  before(async () => {
+    api = await startTestApi({ controllers: false, audit: (record) => void records.push(record) });
+    await api.ok('POST', '/api/v1/namespaces', {
+      body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'default' } },
+    });
+  });
+  after(() => api.stop());
+  beforeEach(() => void records.splice(0));
+
+  const events = (): Loose[] => records.map((record) => JSON.parse(formatEvent(record)));
+  const only = (): Loose => {
+    const [event, ...more] = events();
+    assert.deepEqual(more, []);
+    return event;
+  };
+
+  test('has a create with the name from its body', async () => {
+    await api.ok('POST', CONFIG_MAPS, { body: aConfigMap({ name: 'one' }, { password: 'hunter2' }) });
+    const { objectRef, verb, responseStatus, annotations, user, userAgent, sourceIPs } = only();
+    assert.deepEqual(objectRef, { resource: 'configmaps', namespace: 'default', name: 'one', apiVersion: 'v1' });
+    assert.deepEqual([verb, responseStatus.code, user.username, userAgent], ['create', 201, ADMIN.name, 'test']);
+    assert.deepEqual(annotations, ALLOWED);
+    assert.equal(sourceIPs, undefined, 'a caller of this process comes from nowhere');
+    assert.doesNotMatch(JSON.stringify(events()), /hunter2/);
+  });
+
+  test('has a create with the name that the server made', async () => {
+    const made = await api.ok('POST', CONFIG_MAPS, { body: aConfigMap({ generateName: 'gen-' }) });
+    assert.equal(only().objectRef.name, made.metadata.name);
+  });
+
+  test('has the name also of what was refused', async () => {
+    await api.call('POST', CONFIG_MAPS, { body: aConfigMap({ name: 'twice' }) });
+    await api.call('POST', CONFIG_MAPS, { body: aConfigMap({ name: 'twice' }) });
+    await api.call('POST', CONFIG_MAPS, { body: aConfigMap({ name: 'Not-Valid' }) });
+    const told = events().map(({ objectRef, responseStatus: { code, message } }) => [objectRef.name, code, message]);
+    assert.deepEqual(told, [
+      ['twice', 201, undefined],
+      ['twice', 409, 'configmaps "twice" already exists'],
+      ['Not-Valid', 422, 'invalid: metadata.name'],
+    ]);
+  });
+
+  test('has every kind of write, and no read that worked', async () => {
+    const item = `${CONFIG_MAPS}/life`;
+    const body = aConfigMap({ name: 'life' });
+    await api.ok('POST', CONFIG_MAPS, { body });
+    await api.ok('GET', item);
+    await api.ok('GET', CONFIG_MAPS);
+    await api.ok('PUT', item, { body });
+    await api.ok('PATCH', item, { body: { data: { a: 'b' } } });
+    await api.ok('DELETE', item);
+    await api.ok('DELETE', CONFIG_MAPS);
+    await api.ok('GET', '/healthz');
+    assert.deepEqual(
+      events().map(({ verb }) => verb),
+      ['create', 'update', 'patch', 'delete', 'deletecollection'],
+    );
+  });
+
+  test('has what was refused, with whatever verb', async () => {
+    await api.call('GET', `${CONFIG_MAPS}/absent`);
+    await api.call('GET', '/api/v1/secrets', { user: MALLORY });
+    await api.call('GET', '/metrics', { user: MALLORY });
+    await api.call('GET', '/apis/nowhere/v1/things');
+    const told = events().map(({ verb, responseStatus, user, requestURI, annotations }) => {
+      return [user.username, verb, requestURI, responseStatus.code, annotations];
+    });
+    assert.deepEqual(told, [
+      ['admin', 'get', `${CONFIG_MAPS}/absent`, 404, ALLOWED],
+      ['mallory', 'list', '/api/v1/secrets', 403, FORBIDDEN],
+      ['mallory', 'get', '/metrics', 403, FORBIDDEN],
+      ['admin', 'list', '/apis/nowhere/v1/things', 404, ALLOWED],
+    ]);
+  });
+
+  test('tells a dry run, warnings and by which binding somebody may', async () => {
+    const rbac = '/apis/rbac.authorization.k8s.io/v1';
+    const kind = (name: string) => ({ apiVersion: 'rbac.authorization.k8s.io/v1', kind: name });
+    const rules = [{ apiGroups: [''], resources: ['configmaps'], verbs: ['create'] }];
+    const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'maker' };
+    const subjects = [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'mallory' }];
+    await api.ok('POST', `${rbac}/clusterroles`, {
+      body: { ...kind('ClusterRole'), metadata: { name: 'maker' }, rules },
+    });
+    await api.ok('POST', `${rbac}/clusterrolebindings`, {
+      body: { ...kind('ClusterRoleBinding'), metadata: { name: 'm' }, roleRef, subjects },
+    });
+    records.splice(0);
+    const body = { ...aConfigMap({ name: 'dry' }), surplus: 1 };
+    await api.ok('POST', `${CONFIG_MAPS}?dryRun=All&fieldValidation=Warn&token=hunter2`, { body, user: MALLORY });
+    const { requestURI, annotations } = only();
+    assert.equal(requestURI, `${CONFIG_MAPS}?dryRun=All&fieldValidation=Warn&token=REDACTED`);
+    assert.deepEqual(annotations, {
+      'authorization.k8s.io/decision': 'allow',
+      'authorization.k8s.io/reason': 'RBAC: allowed by ClusterRoleBinding "m" of ClusterRole "maker" to User "mallory"',
+      'audit.selfsame.io/dry-run': 'All',
+      'audit.selfsame.io/warnings': '["unknown field \\"surplus\\""]',
+    });
+  });
+
+  test('leaves questions out, unless they are refused', async () => {
+    const reviews = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
+    const type = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview' };
+    const body = { ...type, spec: { user: 'mallory', resourceAttributes: { verb: 'get', resource: 'pods' } } };
+    await api.ok('POST', reviews, { body });
+    await api.call('POST', reviews, { body, user: MALLORY });
+    assert.deepEqual([only().user.username, only().responseStatus.code], ['mallory', 403]);
+  });
+
+  /** As from the wire, where headers are. */
+  async function impersonate(user: ApiRequest['user'], as: string): Promise<number> {
+    const bytes = Buffer.from(JSON.stringify(aConfigMap({ name: 'theirs' })));
+    const response = await api.core.handler({
+      method: 'POST',
+      path: CONFIG_MAPS,
+      query: new URLSearchParams(),
+      user,
+      accept: 'application/json',
+      contentType: 'application/json',
+      userAgent: 'test',
+      header: (name) => (name === 'impersonate-user' ? as : undefined),
+      headerNames: () => ['impersonate-user'],
+      body: async () => bytes,
+      signal: new AbortController().signal,
+    });
+    return response.status;
+  }
+
+  test('tells who acts in whose name', async () => {
+    assert.equal(await impersonate(ADMIN, 'jane'), 403);
+    const { user, impersonatedUser, annotations } = only();
+    assert.equal(user.username, 'admin');
+    assert.deepEqual(impersonatedUser, { username: 'jane', groups: ['system:authenticated'] });
+    assert.deepEqual(annotations, FORBIDDEN);
+  });
+
+  test('tells who would act in the name of somebody else and may not', async () => {
+    assert.equal(await impersonate(MALLORY, 'admin'), 403);
+    const { user, impersonatedUser, annotations, responseStatus } = only();
+    assert.deepEqual([user.username, impersonatedUser], ['mallory', undefined]);
+    assert.deepEqual(annotations, FORBIDDEN);
+    assert.match(responseStatus.message, /cannot impersonate resource "users"/);
+  });
+});
+
+test('what the server writes, selfsame audit shows, with the controllers but without their Leases and Events', async (t) => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'audit-'));
+  t.after(() => rmSync(dataDir, { recursive: true, force: true }));
+  const options = { level: 'writes', maxBytes: 20_000, maxRotated: 50 } as const;
+  const audit = startAudit(dataDir, options, { clock: systemClock, log: silentLog });
+  assert.ok(audit);
+  const api = await startTestApi({ audit: audit.sink });
+  for (let i = 0; i < 60; i++) await api.ok('POST', CONFIG_MAPS, { body: aConfigMap({ name: `c${i}` }) });
+  const event = { apiVersion: 'v1', kind: 'Event', metadata: { name: 'e' }, involvedObject: { namespace: 'default' } };
+  await api.ok('POST', '/api/v1/namespaces/default/events', { body: event });
+  await api.settle();
+  await api.stop();
+  await audit.close();
+
+  const show = async (...words: string[]) => {
+    let shown = '';
+    const stdout = { write: (text: string) => (shown += text) };
+    const { signal } = new AbortController();
+    assert.equal(await runAudit({ dataDir, words, stdout, stderr: stdout, clock: systemClock, signal }), 0);
+    return shown.trimEnd().split('\n');
+  };
+  const names = (await show('-o', 'json', '--user', 'admin', '--resource', 'configmaps')).map(
+    (line) => JSON.parse(line).objectRef.name,
+  );
+  assert.deepEqual(
+    names,
+    Array.from({ length: 60 }, (_, i) => `c${i}`),
+    'also from rotated files, in order',
+  );
+  const all = await show();
+  assert.ok(all.some((line) => / system:apiserver +create +namespaces +kube-system +- *$/.test(line)));
+  assert.ok(!all.some((line) => / events /.test(line)));
+});
