@@ -70,14 +70,19 @@ test('the program is who its account is, until its pod goes', async (t) => {
 test('between two runs there is no token, and the next run has a new one', async (t) => {
   const { advance, settle, started, submit, directories } = await scene(t);
   await submit('p');
-  assert.equal((await directories()).length, 1);
+  const tokenOf = (run: number) => readFile(started[run]!.env['SELFSAME_TOKEN_FILE']!, 'utf8');
+  const first = await tokenOf(0);
   started[0]!.exit(1);
+  await settle();
+  assert.equal(started.length, 2, 'the first time it is tried again at once');
+  assert.notEqual(await tokenOf(1), first);
+  started[1]!.exit(1);
   await settle();
   assert.deepEqual(await directories(), []);
   await advance(10);
-  assert.equal(started.length, 2);
-  assert.ok(await readFile(started[1]!.env['SELFSAME_TOKEN_FILE']!, 'utf8'));
-  started[1]!.exit(0);
+  assert.equal(started.length, 3);
+  assert.ok(await tokenOf(2));
+  started[2]!.exit(0);
   await settle();
   assert.deepEqual(await directories(), []);
 });
