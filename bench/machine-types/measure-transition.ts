@@ -96,7 +96,7 @@ function* rowsOf(vms: number, turns: readonly Turn[]): Generator<Row> {
     ratio: middle(({ label, bare }) => bare.seconds / label.seconds),
     cpuUs: (middle(({ label }) => label.serverCpuMs) * 1000) / vms,
     floorCpuUs: floor.floorCpuUs,
-    note: 'of the same VMs, by the same bare client; nobody but the engine has to do with it',
+    note: 'of the same VMs, by the same bare client: the spec stays as it is',
   };
 }
 

@@ -15,7 +15,7 @@ export interface VmPatchesJob {
   readonly count: number;
 }
 
-/** A label concerns nobody but the engine; a new type is looked at by admission and by the controller of VMs. */
+/** A label leaves the spec as it is: no new generation. */
 export type Patched = 'label' | 'type';
 
 export interface Patches {
