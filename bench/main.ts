@@ -13,7 +13,8 @@ import { Ground } from './ground.ts';
 import { measureFootprint } from './measure-footprint.ts';
 import { measureWrites, Reads } from './measure-rates.ts';
 import { measureWatches } from './measure-watch.ts';
-import { parseOptions, TABLE_TOPICS, USAGE, VM_TOPICS, type Options, type Topic } from './options.ts';
+import { measureTransition } from './machine-types/measure-transition.ts';
+import { parseOptions, TABLE_TOPICS, TRANSITION_TOPIC, USAGE, VM_TOPICS, type Options, type Topic } from './options.ts';
 import { machineCpuMs, ownCpuMs } from './proc-files.ts';
 import { heading, rowText, verdict, type Row } from './report.ts';
 import { measureVms } from './vms/measure-vms.ts';
@@ -37,10 +38,15 @@ async function* measure(options: Options): AsyncGenerator<Row> {
     const ground = await VmGround.prepare(profileDir);
     yield* cleared(ground, () => measureVms(topic, ground, options));
   }
+  if (topics.has(TRANSITION_TOPIC)) {
+    const ground = await VmGround.prepare(profileDir);
+    yield* cleared(ground, () => measureTransition(ground, options.transition));
+  }
 }
 
 const hasTable = (topic: Topic) => TABLE_TOPICS.some((known) => known === topic);
-const isEngineTopic = (topic: Topic) => !hasTable(topic) && !VM_TOPICS.some((known) => known === topic);
+const isEngineTopic = (topic: Topic) =>
+  !hasTable(topic) && topic !== TRANSITION_TOPIC && !VM_TOPICS.some((known) => known === topic);
 
 /** A table of its own, too. */
 async function* measureDevices({ topics, profileDir, deviceMap }: Options): AsyncGenerator<DeviceMapFigures> {
@@ -106,7 +112,7 @@ function machine(): string {
 
 const FLOORS = [
   'floor: a bare node:http2 server (GET, LIST, watch), the same deletes unguarded (DELETE), the bare store (the rest);',
-  'of VMs: the same QEMU command by hand (apply), the same plane without VMs (RSS, restart)',
+  'of VMs: the same QEMU command by hand (apply), the same plane without VMs (RSS, restart), merge patches of the same field (machine types)',
 ].join('\n');
 
 async function run(options: Options): Promise<void> {

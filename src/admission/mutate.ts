@@ -2,6 +2,7 @@
 import { fillFirmware } from '#admission/firmware-identity.ts';
 import { noteProtection } from '#admission/protection-notes.ts';
 import type { AdmissionRequest, Answer, PatchOperation } from '#admission/review.ts';
+import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { MIGRATION_FINALIZER, VMI_FINALIZER, VMI_NAME_LABEL } from '#api/names.ts';
 import { formatPointer } from '#kube/json-pointer.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
@@ -12,6 +13,7 @@ export interface MutationParts {
   newUuid(): string;
   /** As in objects: `2026-01-01T00:00:00Z`. */
   now(): string;
+  readonly lookup: { configuration(): Pick<Configuration, 'defaultMachineType'> };
 }
 
 export function mutateVirtualMachine(request: AdmissionRequest, { newUuid, now }: MutationParts): Answer {
@@ -24,14 +26,15 @@ export function mutateVirtualMachine(request: AdmissionRequest, { newUuid, now }
   };
 }
 
-/** KubeVirt gives stand-alone instances no serial. */
-export function mutateVirtualMachineInstance(request: AdmissionRequest, { newUuid }: MutationParts): Answer {
+/** Those of VMs come with all of it. KubeVirt gives stand-alone instances no serial. */
+export function mutateVirtualMachineInstance(request: AdmissionRequest, { newUuid, lookup }: MutationParts): Answer {
   const vmi = newObject(request);
   if (vmi === undefined) return {};
   return {
     patch: [
       ...addFinalizer(vmi, VMI_FINALIZER),
       ...fillFirmware(at(vmi, 'spec', 'domain'), '/spec/domain', ['uuid'], newUuid),
+      ...fillMachineType(at(vmi, 'spec', 'domain'), lookup.configuration().defaultMachineType),
     ],
   };
 }
@@ -46,6 +49,15 @@ export function mutateVirtualMachineInstanceMigration(request: AdmissionRequest)
 function newObject({ operation, object }: AdmissionRequest): KubeObject | undefined {
   if (operation !== 'CREATE' || object?.metadata.deletionTimestamp !== undefined) return undefined;
   return object;
+}
+
+/** Null, "" and absent mean the same. What has another shape is left to its schema. */
+function fillMachineType(domain: unknown, type: string): PatchOperation[] {
+  if (!isRecord(domain)) return [];
+  const machine = domain['machine'] ?? undefined;
+  if (machine === undefined) return [{ op: 'add', path: '/spec/domain/machine', value: { type } }];
+  if (!isRecord(machine) || (machine['type'] ?? '') !== '') return [];
+  return [{ op: 'add', path: '/spec/domain/machine/type', value: type }];
 }
 
 function addFinalizer({ metadata }: KubeObject, finalizer: string): PatchOperation[] {

@@ -60,6 +60,13 @@ async function ask({ path, object, oldObject, operation = 'CREATE', user = ADMIN
 
 const vmFirmware = (firmware: unknown) => aVm({ spec: { template: { spec: { domain: { firmware } } } } });
 const vmiFirmware = (firmware: unknown, metadata: object = {}) => aVmi({ metadata, spec: { domain: { firmware } } });
+/** With all that is filled in besides. */
+const vmiMachine = (machine: unknown) => ({
+  metadata: { name: 'vmi', finalizers: [FINALIZER] },
+  spec: { domain: { firmware: { uuid: 'a' }, ...(machine === undefined ? {} : { machine }) } },
+});
+const AT_MACHINE = '/spec/domain/machine';
+const TYPED = { op: 'add', path: `${AT_MACHINE}/type`, value: 'q35' };
 const AT_VM = '/spec/template/spec/domain/firmware';
 const AT_VMI = '/spec/domain/firmware';
 const finalizer = { op: 'add', path: '/metadata/finalizers', value: [FINALIZER] };
@@ -110,6 +117,15 @@ const mutations: Record<string, Request & { want: unknown[] }> = {
     object: vmiFirmware({ uuid: 'a' }, { finalizers: ['x/y'] }),
     want: [{ op: 'add', path: '/metadata/finalizers/-', value: FINALIZER }],
   },
+  'an instance without a machine type gets the default': {
+    path: VMI,
+    object: vmiMachine(undefined),
+    want: [{ op: 'add', path: AT_MACHINE, value: { type: 'q35' } }],
+  },
+  'also one that says null': { path: VMI, object: vmiMachine({ type: null }), want: [TYPED] },
+  'also one that says nothing in it': { path: VMI, object: vmiMachine({ type: '' }), want: [TYPED] },
+  'a machine type of its own stays': { path: VMI, object: vmiMachine({ type: 'pc-q35-7.1' }), want: [] },
+  'a machine of another type is left to its schema': { path: VMI, object: vmiMachine('q35'), want: [] },
   'a migration gets a finalizer and the name of its instance': {
     path: VMIM,
     object: aMigration(),

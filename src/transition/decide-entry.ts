@@ -7,9 +7,9 @@
  *                         └──────mark───────► restartRequired ──instance gone, mark off──► done
  */
 import { runStrategyOf } from '#api/can.ts';
-import { isPatched, oldInstance } from '#api/machine-types/entry-state.ts';
-import type { EntryNote, EntryState, PlanEntry } from '#api/machine-types/plan.ts';
-import { runningInstance } from '#api/machine-types/select-vm.ts';
+import { changedReason, oldInstance, specState } from '#api/machine-types/entry-state.ts';
+import { isSettled, type EntryNote, type EntryState, type PlanEntry } from '#api/machine-types/plan.ts';
+import { hasNewType, runningInstance } from '#api/machine-types/select-vm.ts';
 import { obstacle, patchObstacle } from '#api/machine-types/why-not.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
@@ -17,6 +17,7 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import { deviceChangesOfStart } from '#transition/compare-devices.ts';
+import type { RestartVerb } from '#transition/restart-request.ts';
 
 type Vm = Stored<VirtualMachine>;
 type Vmi = Stored<VirtualMachineInstance>;
@@ -36,8 +37,8 @@ export interface EntryWorld {
 export type Step =
   | { readonly do: 'patchType'; readonly vm: Vm }
   | { readonly do: 'mark'; readonly vm: Vm; readonly required: boolean }
-  /** The one that has to go is told in the note, or in the entry. `stop` where the VM is to run only once. */
-  | { readonly do: 'restart'; readonly verb: 'restart' | 'stop' };
+  /** `stop` where the VM is to run only once. */
+  | { readonly do: 'restart'; readonly verb: RestartVerb; readonly vm: Vm; readonly old: Vmi };
 
 export interface Decision {
   /** The very one of the world where nothing has changed. */
@@ -54,21 +55,26 @@ export const COMPARE_LIMIT_MS = 2 * 60_000;
 /** A start may fail because of something that passes. */
 const MAX_FAILED_STARTS = 3;
 
-const SETTLED: ReadonlySet<EntryState> = new Set(['done', 'failed', 'skipped']);
-export const isSettled = ({ state }: EntryNote): boolean => SETTLED.has(state);
-
 export function decideEntry(world: EntryWorld): Decision {
   const { entry, note, vm, vmi } = world;
   if (isSettled(note)) return { note };
   if (vm === undefined || vm.metadata.uid !== entry.uid) return ends(world, 'done', 'the VM was deleted');
   if (isDeleting(vm)) return waits(world, patchObstacle(vm));
-  if (!isPatched(entry, note, vm)) {
+  const spec = specState(entry, note, vm);
+  if (spec === 'asPlanned') {
     const why = patchObstacle(vm);
     if (why !== undefined) return waits(world, why);
     return { note: noted(world, 'updated'), step: { do: 'patchType', vm } };
   }
+  // One that has our mark is followed to its end, whatever has become of its spec.
+  if (spec === 'changed' && vm.status?.machineTypeRestartRequired !== true) {
+    return ends(world, 'skipped', changedReason(vm));
+  }
   const old = oldInstance(entry, note, vm, vmi);
-  if (old === undefined) return whenGone(world, vm);
+  if (old === undefined) return mayStartAsBefore(world, vm) ? waits(world, note.reason) : whenGone(world, vm);
+  if (hasNewType(entry, old) && note.state !== 'restarting' && note.state !== 'restartRequired') {
+    return ends(world, 'done', `its guest runs on ${old.status?.machine?.type} already`);
+  }
   return world.restartNow ? restart(world, vm, old) : mark(world, vm, old);
 }
 
@@ -87,7 +93,7 @@ function restart(world: EntryWorld, vm: Vm, old: Vmi): Decision {
   const why = isUnschedulable(vm) ? patchObstacle(vm) : obstacle(vm, old);
   if (why !== undefined) return { note: noted(world, 'updated', why, old) };
   const verb = runStrategyOf(vm) === 'Once' ? 'stop' : 'restart';
-  return { note: noted(world, 'restarting', undefined, old), step: { do: 'restart', verb } };
+  return { note: noted(world, 'restarting', undefined, old), step: { do: 'restart', verb, vm, old } };
 }
 
 /** Somebody, perhaps we before we were killed, has asked for it already. */
@@ -99,6 +105,14 @@ function isGoing({ asked }: EntryWorld, { spec, status }: Vm, old: Vmi): boolean
 
 /** It would wait for a node for ever, perhaps because of its old type: nothing runs that could be lost. */
 const isUnschedulable = ({ status }: Vm) => status?.printableStatus === 'ErrorUnschedulable';
+
+/** Its controller has not seen our patch yet, and may be about to make an instance of what was before. */
+function mayStartAsBefore({ entry, note, vmi }: EntryWorld, vm: Vm): boolean {
+  if (entry.act === 'mark' || (note.state !== 'pending' && note.state !== 'updated')) return false;
+  if (runningInstance(vm, vmi) !== undefined || runStrategyOf(vm) === 'Halted') return false;
+  const { generation = 0 } = vm.metadata;
+  return (vm.status?.desiredGeneration ?? generation) < generation;
+}
 
 /** The old instance is not there any more, or never was. */
 function whenGone(world: EntryWorld, vm: Vm): Decision {
@@ -169,7 +183,7 @@ function again(world: EntryWorld, note: EntryNote): Decision {
   return { note, ...(againAfterMs !== undefined && { againAfterMs }) };
 }
 
-const ends = (world: EntryWorld, state: 'done' | 'failed', reason?: string): Decision => ({
+const ends = (world: EntryWorld, state: 'done' | 'failed' | 'skipped', reason?: string): Decision => ({
   note: noted(world, state, reason),
 });
 

@@ -78,6 +78,16 @@ test('a plan that was cut off counts for nothing, wherever it was cut', async ()
   }
 });
 
+test('of two who run for one Job at a time, the first plan counts', async () => {
+  const { stored, parts } = aStore();
+  const entries = entriesNamed('first', COUNT);
+  const { entries: second } = await storedPlan(parts, async () => {
+    await storedPlan(aStore(stored).parts, () => Promise.resolve(entries));
+    return entriesNamed('second', 3);
+  });
+  assert.deepEqual(second, entries);
+});
+
 function aVm(name: string, { type = OLD, deletionTimestamp }: { type?: string; deletionTimestamp?: string } = {}) {
   return {
     metadata: { namespace: 'ns', name, uid: `${name}-uid`, ...(deletionTimestamp && { deletionTimestamp }) },

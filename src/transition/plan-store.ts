@@ -21,6 +21,8 @@ export interface StoredPlan {
   readonly notes: Map<number, EntryNote>;
   /** Names of the ConfigMaps that are there. */
   readonly names: ReadonlySet<string>;
+  /** Nobody has done anything about it yet. */
+  readonly isNew: boolean;
 }
 
 export interface PlanParts {
@@ -31,31 +33,41 @@ export interface PlanParts {
 
 /** `make` is called where there is no whole plan. */
 export async function storedPlan(parts: PlanParts, make: () => Promise<readonly PlanEntry[]>): Promise<StoredPlan> {
-  const { client, job, signal } = parts;
-  const labelSelector = `${TRANSITION_LABEL}=${job.uid}`;
-  // Each may be a quarter of a mebibyte.
-  const { items } = await listAll(client, CONFIG_MAPS, {
-    namespace: job.namespace,
-    labelSelector,
-    signal,
-    pageSize: 50,
-  });
-  const names = new Set(items.map(({ metadata }) => metadata.name));
-  const known = readPlan(job, items);
-  if (known !== undefined) return { entries: known, notes: readProgress(job, items), names };
+  const known = await read(parts);
+  if (known !== undefined) return known;
   const entries = await make();
-  for (const part of planConfigMaps(job, entries)) await put(parts, part);
-  return { entries, notes: new Map(), names };
+  for (const part of planConfigMaps(parts.job, entries)) {
+    const theirs = await put(parts, part);
+    if (theirs !== undefined) return theirs;
+  }
+  return { entries, notes: new Map(), names: new Set(), isNew: true };
 }
 
-async function put({ client, signal }: PlanParts, part: ConfigMap): Promise<void> {
+/** Undefined where there is no whole plan. */
+async function read({ client, job, signal }: PlanParts): Promise<StoredPlan | undefined> {
+  const labelSelector = `${TRANSITION_LABEL}=${job.uid}`;
+  // Each may be a quarter of a mebibyte.
+  const scope = { namespace: job.namespace, labelSelector, pageSize: 50 };
+  const { items } = await listAll(client, CONFIG_MAPS, { ...scope, signal });
+  const entries = readPlan(job, items);
+  if (entries === undefined) return undefined;
+  const names = new Set(items.map(({ metadata }) => metadata.name));
+  return { entries, notes: readProgress(job, items), names, isNew: false };
+}
+
+/** The plan of somebody else who runs for the same Job, and was faster: theirs counts. */
+async function put(parts: PlanParts, part: ConfigMap): Promise<StoredPlan | undefined> {
+  const { client, signal } = parts;
   try {
     await client.create(CONFIG_MAPS, part, { signal });
   } catch (error) {
     if (!isApiError(error, 'AlreadyExists')) throw error;
+    const theirs = await read(parts);
+    if (theirs !== undefined) return theirs;
     // Of a plan that was not finished, or of an earlier Job of this name.
     await client.update(CONFIG_MAPS, part, { signal });
   }
+  return undefined;
 }
 
 /** In the order of their names, so that people find their way. Pure. */

@@ -68,6 +68,17 @@ test('the first note is written at once, those after it together a second later'
   assert.deepEqual(told, [[0], [0, 1, 2]]);
 });
 
+test('the end does not wait for the next second', async (t) => {
+  const { state, progress, read } = startNotes(t);
+  progress.set(0, { state: 'updated' });
+  await settle();
+  progress.set(0, DONE);
+  await settle();
+  assert.equal(state.writes, 1);
+  await progress.allWritten();
+  assert.deepEqual([state.writes, read()], [2, { 0: DONE }]);
+});
+
 test('only the parts that changed are written', async (t) => {
   const { stored, progress } = startNotes(t);
   progress.set(ENTRIES_PER_CHUNK, DONE);

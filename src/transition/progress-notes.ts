@@ -34,6 +34,8 @@ export class ProgressNotes {
   #unwritten = new Set<number>();
   #inFlight: ReadonlySet<number> = new Set();
   #wake: () => void = () => {};
+  /** Ends the pause between two rounds. */
+  #hurry: () => void = () => {};
   readonly #waiters = new Set<() => void>();
 
   constructor(parts: ProgressParts) {
@@ -56,10 +58,13 @@ export class ProgressNotes {
     return !this.#unwritten.has(index) && !this.#inFlight.has(index);
   }
 
-  /** Resolves when everything is; never, if nobody runs it any more. */
+  /** Resolves when everything is, without a pause; never, if nobody runs it any more. */
   allWritten(): Promise<void> {
     if (this.#isClean()) return Promise.resolve();
-    return new Promise((resolve) => this.#waiters.add(resolve));
+    return new Promise((resolve) => {
+      this.#waiters.add(resolve);
+      this.#hurry();
+    });
   }
 
   /** Writes until the signal aborts; never rejects. */
@@ -80,8 +85,15 @@ export class ProgressNotes {
         failures++;
         log.warn({ err: error, failures }, 'Cannot write the progress; trying again');
       }
-      await delay(clock, failures === 0 ? ROUND_MS : backoffMs(failures, BACKOFF), { signal });
+      if (failures > 0) await delay(clock, backoffMs(failures, BACKOFF), { signal });
+      else if (this.#waiters.size === 0) await this.#pause(signal);
     }
+  }
+
+  async #pause(signal: AbortSignal): Promise<void> {
+    const hurried = Promise.withResolvers<void>();
+    this.#hurry = hurried.resolve;
+    await Promise.race([delay(this.#parts.clock, ROUND_MS, { signal }), hurried.promise]);
   }
 
   async #round(signal: AbortSignal): Promise<void> {

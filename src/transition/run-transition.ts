@@ -7,8 +7,10 @@
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import type { JobReference } from '#api/machine-types/kinds.ts';
+import { canonicalTypes } from '#api/machine-types/node-types.ts';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import type { EntryState } from '#api/machine-types/plan.ts';
+import type { SelectContext } from '#api/machine-types/select-vm.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { checkMachineType } from '#api/validation/machine.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
@@ -17,7 +19,9 @@ import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts
 import { abortable } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
 import { Informer } from '#client/informer.ts';
+import { listAll } from '#client/paged-list.ts';
 import { isApiError } from '#kube/api-error.ts';
+import { NODES } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
@@ -25,11 +29,9 @@ import { persist } from '#transition/persist.ts';
 import { makePlan, storedPlan, type StoredPlan } from '#transition/plan-store.ts';
 import { ProgressNotes } from '#transition/progress-notes.ts';
 import { TransitionRun, type Informers } from '#transition/transition-run.ts';
-import type { AskVerb } from '#transition/verbs.ts';
 
 export interface TransitionParts {
   readonly client: Client;
-  readonly ask: AskVerb;
   readonly job: JobReference;
   readonly options: TransitionOptions;
   readonly clock: Clock;
@@ -56,7 +58,7 @@ export async function runTransition(parts: TransitionParts): Promise<'done' | 'f
     const plan = await planOf({ ...parts, signal }, informers);
     const { entries } = plan;
     const total = { vms: entries.length, running: entries.filter(({ vmiUid }) => vmiUid !== undefined).length };
-    log.info(total, 'the plan is written');
+    log.info(total, plan.isNew ? 'the plan is written' : 'there is a plan; going on with it');
     const notes: ProgressNotes = new ProgressNotes({
       ...{ client, job, clock, log, notes: plan.notes, names: plan.names },
       onWritten: (indexes) => run.wake(indexes),
@@ -76,9 +78,13 @@ export async function runTransition(parts: TransitionParts): Promise<'done' | 'f
   }
 }
 
-function informersOf({ client: reader, clock, log, options: { namespace } }: TransitionParts): Informers {
-  const of = <T extends KubeObject>(type: ResourceType<T>) =>
-    new Informer({ reader, type, clock, log, ...(namespace !== undefined && { namespace }) });
+function informersOf({ client: reader, clock, log, options: { namespace, name } }: TransitionParts): Informers {
+  const scope = {
+    ...(namespace !== undefined && { namespace }),
+    // All three have the name of the VM.
+    ...(name !== undefined && { fieldSelector: `metadata.name=${name}` }),
+  };
+  const of = <T extends KubeObject>(type: ResourceType<T>) => new Informer({ reader, type, clock, log, ...scope });
   return {
     vms: of(VIRTUAL_MACHINES),
     vmis: of(VIRTUAL_MACHINE_INSTANCES),
@@ -92,18 +98,19 @@ async function planOf(parts: TransitionParts, { vms, vmis, records }: Informers)
   });
   return await persist(parts, 'make the plan', () =>
     storedPlan(parts, async () => {
-      const defaultType = await settingsOf(parts);
-      return makePlan(vms.list(), (key) => vmis.get(key), parts.options, { defaultType });
+      const context = await contextOf(parts);
+      return makePlan(vms.list(), (key) => vmis.get(key), parts.options, context);
     }),
   );
 }
 
-/** The default machine type. Throws where the target is none that VMs may have. */
-async function settingsOf({ client, options: { target }, signal }: TransitionParts): Promise<string> {
+/** What machine types mean here. Throws where the target is none that VMs may have. */
+async function contextOf({ client, options: { target }, signal }: TransitionParts): Promise<SelectContext> {
   const settings = configurationOf(await kubevirtOf({ client, signal }));
   const faults = target === undefined ? [] : checkMachineType(target, 'JOB_TARGET', settings);
   if (faults.length > 0) throw new TransitionError(faults.map(({ message }) => message).join('; '));
-  return settings.defaultMachineType;
+  const { items: nodes } = await listAll(client, NODES, { signal });
+  return { defaultType: settings.defaultMachineType, canonical: canonicalTypes(nodes) };
 }
 
 async function kubevirtOf({ client, signal }: Pick<TransitionParts, 'client' | 'signal'>) {

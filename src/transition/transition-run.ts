@@ -3,7 +3,7 @@
  * or too many have failed. What is to be done is decide-entry.ts's; here it is done, in bounded numbers.
  */
 import type { TransitionOptions } from '#api/machine-types/options.ts';
-import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
+import { isSettled, type EntryNote, type PlanEntry } from '#api/machine-types/plan.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -11,16 +11,18 @@ import { runStrategyOf } from '#api/can.ts';
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';
-import { ApiError, isApiError, isUnfitPatch } from '#kube/api-error.ts';
-import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
-import type { Clock } from '#lib/clock.ts';
+import { isUnfitPatch, type ApiError } from '#kube/api-error.ts';
+import type { Stored } from '#kube/meta.ts';
+import { timestamp, type Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import { liveLook, type LiveLook } from '#runtime/live-look.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
-import { decideEntry, isSettled, type Decision, type Step } from '#transition/decide-entry.ts';
+import { decideEntry, type Decision, type Step } from '#transition/decide-entry.ts';
 import type { ProgressNotes } from '#transition/progress-notes.ts';
+import { isRefusal } from '#transition/refusal.ts';
+import { restartRequest, type VmPatch } from '#transition/restart-request.ts';
 import { RestartSlots } from '#transition/restart-slots.ts';
 import { markPatch, typePatch } from '#transition/type-patch.ts';
-import type { AskVerb } from '#transition/verbs.ts';
 
 export interface Informers {
   readonly vms: Informer<VirtualMachine>;
@@ -30,7 +32,6 @@ export interface Informers {
 
 export interface RunParts extends Informers {
   readonly client: Pick<Client, 'get' | 'patch'>;
-  readonly ask: AskVerb;
   readonly entries: readonly PlanEntry[];
   readonly notes: ProgressNotes;
   readonly options: Pick<TransitionOptions, 'restartNow' | 'maxRestarts' | 'maxFailures'>;
@@ -42,25 +43,26 @@ export interface RunParts extends Informers {
 /** Enough to keep a server's group commits full. */
 const CONCURRENCY = 32;
 const BACKOFF = { firstMs: 200, maxMs: 30_000 };
-/** What does not get better by being asked again. */
-const REFUSED: ReadonlySet<number> = new Set([400, 403, 422]);
 
 export class TransitionRun {
   readonly #parts: RunParts;
   readonly #queue: WorkQueue;
   readonly #indexOf: ReadonlyMap<string, number>;
   readonly #slots: RestartSlots;
+  readonly #look: LiveLook;
   /** Restarts that this process has asked for, with an answer. */
   readonly #asked = new Set<number>();
   readonly #over = Promise.withResolvers<'done' | 'failed'>();
   #open = 0;
   #failed = 0;
+  #isOver = false;
 
   constructor(parts: RunParts) {
     this.#parts = parts;
     const { clock, log, entries, notes, options } = parts;
     this.#indexOf = new Map(entries.map((entry, index) => [keyOf(entry), index]));
     const restarting = [...entries.keys()].filter((index) => notes.get(index).state === 'restarting');
+    this.#look = liveLook(parts.client);
     this.#slots = new RestartSlots(options.maxRestarts, restarting);
     this.#queue = new WorkQueue({
       clock,
@@ -83,12 +85,13 @@ export class TransitionRun {
     signal.addEventListener('abort', onAbort);
     if (signal.aborted) onAbort();
     for (const index of entries.keys()) this.#count(notes.get(index), 1);
+    this.#conclude();
     const look = (key: string): void => {
       if (this.#indexOf.has(key)) this.#queue.add(key);
     };
-    const ends = [vms, vmis, records].map((informer) => informer.onChange(look));
-    for (const index of entries.keys()) this.#add(index);
-    this.#conclude();
+    // Whoever comes after too many failures touches nobody else.
+    const ends = this.#isOver ? [] : [vms, vmis, records].map((informer) => informer.onChange(look));
+    if (!this.#isOver) for (const index of entries.keys()) this.#add(index);
     try {
       return await this.#over.promise;
     } finally {
@@ -101,7 +104,7 @@ export class TransitionRun {
   async #turn(key: string): Promise<WorkResult | void> {
     const index = this.#indexOf.get(key);
     const entry = index === undefined ? undefined : this.#parts.entries[index];
-    if (index === undefined || entry === undefined) return;
+    if (index === undefined || entry === undefined || this.#isOver) return;
     try {
       return await this.#work(index, entry);
     } finally {
@@ -113,11 +116,15 @@ export class TransitionRun {
     const { vms, vmis, notes } = this.#parts;
     const key = keyOf(entry);
     const before = notes.get(index);
-    const decision = this.#decide(index, entry, { vm: vms.get(key), vmi: vmis.get(key) });
+    const [vm, vmi] = [vms.get(key), vmis.get(key)];
+    const decision = this.#decide(index, entry, { vm, vmi });
     const { step, againAfterMs: afterMs } = decision;
     if (step?.do === 'restart') {
-      await this.#restart(index, entry, decision);
+      if (!(await this.#restart(index, entry, decision))) return { retry: true };
     } else {
+      // What is not seen to run may have begun a moment before its patch.
+      const ends = !isSettled(before) && isSettled(decision.note);
+      if (ends && vm !== undefined && vmi === undefined && (await this.#catchUp(vm))) return { afterMs: 0 };
       if (step !== undefined && !(await this.#perform(index, entry, step))) return;
       this.#note(index, decision.note);
       if (decision.note.state !== 'restarting') this.#slots.release(index);
@@ -140,75 +147,72 @@ export class TransitionRun {
 
   /** False where it was refused for good, which is noted. */
   async #perform(index: number, entry: PlanEntry, step: Exclude<Step, { do: 'restart' }>): Promise<boolean> {
-    const { client, vms, vmis, signal } = this.#parts;
-    const { namespace, name } = entry;
-    const [operations, subresource] =
-      step.do === 'patchType' ? [typePatch(entry, step.vm)] : [markPatch(step.vm, step.required), 'status'];
-    const body = { type: 'json', body: operations } as const;
+    const { vms, signal } = this.#parts;
+    const patch: VmPatch =
+      step.do === 'patchType'
+        ? { operations: typePatch(entry, step.vm) }
+        : { operations: markPatch(step.vm, step.required), subresource: 'status' };
     try {
-      const options = { signal, ...(subresource !== undefined && { subresource }) };
-      const vm = await client.patch(VIRTUAL_MACHINES, { namespace, name }, body, options);
+      const vm = await this.#patch(entry, patch);
       // The next decision must not be made on what was before.
       await vms.reached(vm.metadata.resourceVersion, { signal });
-      if (step.do === 'patchType' && runStrategyOf(vm) !== 'Halted') {
-        // It may have started a moment before, with the old type.
-        const vmi = await this.#find(VIRTUAL_MACHINE_INSTANCES, entry);
-        if (vmi !== undefined) await vmis.reached(vmi.metadata.resourceVersion, { signal });
-      }
+      if (step.do === 'patchType') await this.#catchUp(vm);
       return true;
     } catch (error) {
-      if (!this.#isRefusal(error)) throw error;
+      if (!isRefusal(error)) throw error;
       this.#fail(index, error);
       return false;
     }
   }
 
-  async #restart(index: number, entry: PlanEntry, { note }: Decision): Promise<void> {
-    const { notes, ask, signal, log } = this.#parts;
+  /** Whether there is an instance; it is in the cache then. */
+  async #catchUp(vm: Stored<VirtualMachine>): Promise<boolean> {
+    const { vmis, signal } = this.#parts;
+    if (runStrategyOf(vm) === 'Halted') return false;
+    const { namespace = '', name } = vm.metadata;
+    const vmi = await this.#look(VIRTUAL_MACHINE_INSTANCES, { namespace, name }, { signal });
+    return vmi !== undefined && (await vmis.reached(vmi.metadata.resourceVersion, { signal }));
+  }
+
+  /** False where the VM is not any more as it was a moment before. */
+  async #restart(index: number, entry: PlanEntry, { note }: Decision): Promise<boolean> {
+    const { notes, log, signal } = this.#parts;
     if (!this.#slots.take(index)) {
       const { state, reason } = notes.get(index);
       if (state !== 'updated' || reason !== undefined) this.#note(index, { ...note, state: 'updated' });
-      return;
+      return true;
     }
     this.#note(index, note);
-    if (!notes.isWritten(index)) return;
+    if (!notes.isWritten(index)) return true;
     // One that was killed may have asked before us: what the server says counts, not what we have heard of it.
-    const vm = await this.#find(VIRTUAL_MACHINES, entry);
-    const vmi = await this.#find(VIRTUAL_MACHINE_INSTANCES, entry);
+    const vm = await this.#look(VIRTUAL_MACHINES, entry, { signal });
+    const vmi = await this.#look(VIRTUAL_MACHINE_INSTANCES, entry, { signal });
     const { step } = this.#decide(index, entry, { vm, vmi });
-    if (step?.do !== 'restart') return;
-    const { namespace, name } = entry;
+    if (step?.do !== 'restart' || this.#isOver) return true;
     try {
-      await ask(step.verb, { namespace, name }, { signal });
+      await this.#patch(entry, restartRequest(step.verb, step.vm, step.old));
       this.#asked.add(index);
       log.info({ vm: keyOf(entry), verb: step.verb }, 'asked for the restart');
+      return true;
     } catch (error) {
-      if (!this.#isRefusal(error)) throw error;
+      if (isUnfitPatch(error)) return false;
+      if (!isRefusal(error)) throw error;
       this.#fail(index, error);
+      return true;
     }
   }
 
-  async #find<T extends KubeObject>(
-    type: ResourceType<T>,
-    { namespace, name }: PlanEntry,
-  ): Promise<Stored<T> | undefined> {
+  async #patch({ namespace, name }: PlanEntry, { operations, subresource }: VmPatch) {
     const { client, signal } = this.#parts;
-    try {
-      return await client.get(type, { namespace, name }, { signal });
-    } catch (error) {
-      if (isApiError(error, 'NotFound')) return undefined;
-      throw error;
-    }
-  }
-
-  #isRefusal(error: unknown): error is ApiError {
-    return error instanceof ApiError && REFUSED.has(error.code) && !isUnfitPatch(error);
+    const options = { signal, ...(subresource !== undefined && { subresource }) };
+    return await client.patch(VIRTUAL_MACHINES, { namespace, name }, { type: 'json', body: operations }, options);
   }
 
   #fail(index: number, { message }: ApiError): void {
     const { vmiUid } = this.#parts.notes.get(index);
     this.#slots.release(index);
-    this.#note(index, { state: 'failed', reason: message, ...(vmiUid !== undefined && { vmiUid }) });
+    const at = timestamp(this.#parts.clock.now());
+    this.#note(index, { state: 'failed', reason: message, at, ...(vmiUid !== undefined && { vmiUid }) });
   }
 
   #note(index: number, note: EntryNote): void {
@@ -232,8 +236,10 @@ export class TransitionRun {
   }
 
   #conclude(): void {
-    if (this.#failed > this.#parts.options.maxFailures) this.#over.resolve('failed');
-    else if (this.#open === 0) this.#over.resolve('done');
+    const failed = this.#failed > this.#parts.options.maxFailures;
+    if (!failed && this.#open > 0) return;
+    this.#isOver = true;
+    this.#over.resolve(failed ? 'failed' : 'done');
   }
 
   #add(index: number): void {

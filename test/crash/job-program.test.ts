@@ -1,6 +1,7 @@
 /**
  * A Job of ours on a real plane with a simulated node: its program asks the API as its own account. The agent is killed
- * under it; the next one ends what was left running, starts it again, and the Job comes to its end.
+ * under it; the next one ends what was left running, starts it again, and the Job comes to its end. One that asks for what
+ * cannot be done fails with its second try.
  */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -13,6 +14,7 @@ import type { Client } from '#client/client.ts';
 import { createHttpTransport } from '#client/http.ts';
 import { loadKubeconfig } from '#client/kubeconfig.ts';
 import { createClient } from '#client/rest-client.ts';
+import { isTrue } from '#kube/conditions.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { systemClock } from '#lib/clock.ts';
 import { poll } from '#node/hypervisor/qemu/timing.ts';
@@ -21,6 +23,7 @@ import { aVm } from '#test/support/vm-plane.ts';
 
 const PATIENCE = { timeoutMs: 60_000, everyMs: 20 };
 const JOB = 'convert-machine-type-test';
+const VAIN = 'JOB_TARGET';
 
 /** The first state of the object that is as wanted. */
 async function seen<T extends KubeObject>(
@@ -37,17 +40,27 @@ async function seen<T extends KubeObject>(
   throw new Error(`Waited in vain for ${name}`);
 }
 
+async function makeJob(client: Client, name: string, env: readonly object[]) {
+  const container = { name: 'main', image: 'selfsame/selfsame', args: ['update-machine-types'], env };
+  const spec = { serviceAccountName: 'convert-machine-type', restartPolicy: 'OnFailure', containers: [container] };
+  const metadata = { namespace: SYSTEM_NAMESPACE, name };
+  const job = { backoffLimit: 100, template: { spec } };
+  await client.create(JOBS, { apiVersion: 'batch/v1', kind: 'Job', metadata, spec: job });
+  return metadata;
+}
+
 interface Program {
   readonly pid: number;
   readonly parent: number;
 }
 
-/** Processes with a token of a pod of this plane. */
+/** Processes with a token of a pod of this plane, but for those of the Job that cannot be done. */
 function programsOf(dir: string): Program[] {
   return readdirSync('/proc').flatMap((name) => {
     if (!/^[0-9]+$/.test(name)) return [];
     try {
-      if (!readFileSync(`/proc/${name}/environ`, 'latin1').includes(`SELFSAME_TOKEN_FILE=${dir}/`)) return [];
+      const environment = readFileSync(`/proc/${name}/environ`, 'latin1');
+      if (!environment.includes(`SELFSAME_TOKEN_FILE=${dir}/`) || environment.includes(`${VAIN}=`)) return [];
       const parent = /^PPid:\s*([0-9]+)$/m.exec(readFileSync(`/proc/${name}/status`, 'latin1'))?.[1];
       return [{ pid: Number(name), parent: Number(parent) }];
     } catch {
@@ -74,11 +87,11 @@ test('the program of a Job outlives neither its agent nor its work', async (t) =
   await client.create(VIRTUAL_MACHINES, { ...vm, metadata: { ...vm.metadata, ...old } } as VirtualMachine);
   await seen(client, VIRTUAL_MACHINES, old, ({ status }) => status?.ready === true);
 
-  const env = [{ name: 'JOB_GLOB', value: '*q35-6.*' }];
-  const container = { name: 'main', image: 'selfsame/selfsame', args: ['update-machine-types'], env };
-  const spec = { serviceAccountName: 'convert-machine-type', restartPolicy: 'OnFailure', containers: [container] };
-  const job = { namespace: SYSTEM_NAMESPACE, name: JOB };
-  await client.create(JOBS, { apiVersion: 'batch/v1', kind: 'Job', metadata: job, spec: { template: { spec } } });
+  const glob = { name: 'JOB_GLOB', value: '*q35-6.*' };
+  const vain = await makeJob(client, `${JOB}-vain`, [glob, { name: VAIN, value: 'virt-9.9' }]);
+  // Many tries are for what passes: the next agent starts it once more, and not again.
+  await seen(client, JOBS, vain, ({ spec }) => spec?.backoffLimit === 0);
+  const job = await makeJob(client, JOB, [glob]);
   // It waits for somebody to restart the VM.
   await seen(client, VIRTUAL_MACHINES, old, ({ status }) => status?.machineTypeRestartRequired === true);
   const [first, ...more] = programsOf(tokens);
@@ -94,6 +107,7 @@ test('the program of a Job outlives neither its agent nor its work', async (t) =
 
   await client.delete(VIRTUAL_MACHINES, old);
   await seen(client, JOBS, job, ({ status }) => status?.succeeded === 1);
+  await seen(client, JOBS, vain, ({ status }) => isTrue(status?.conditions, 'Failed'));
   const isEmpty = () => (readdirSync(tokens).length === 0 ? true : undefined);
   assert.ok(await poll(systemClock, PATIENCE, isEmpty));
   assert.deepEqual(programsOf(tokens), []);

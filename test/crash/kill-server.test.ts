@@ -13,7 +13,7 @@ import { Writer } from '#test/crash/writer.ts';
 import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
 import { spawnServer, startServer, temporaryDir, transportTo } from '#test/support/server-process.ts';
 
-const KILLS = 50;
+const KILLS = process.env['SELFSAME_TEST_FULL'] === '1' ? 50 : 20;
 /** After each of these many, one more kill while the server starts again and has not said `ready`. */
 const KILL_START_EVERY = 8;
 const START_SPREAD_MS = 400;

@@ -1,6 +1,7 @@
 /** The Job that changes machine types, on the whole simulated plane: what becomes of VMs in each state. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { TransitionScene } from '#test/support/transition-scene.ts';
@@ -104,6 +105,49 @@ test('what becomes of VMs', async (t) => {
     assert.equal(plane.startsOf('paused').length, 2);
   });
 
+  await t.test('one that somebody restarts in the same moment is not restarted again', async () => {
+    for (const strategy of ['Always', 'Manual']) {
+      const name = `raced-${strategy.toLowerCase()}`;
+      await plane.apply(typed(name, strategy));
+      if (strategy === 'Manual') await plane.ask('start', name);
+      const scene = await TransitionScene.make(plane, { ...only(name), restartNow: true });
+      const before = plane.startsOf(name).length;
+      const onVerb = async () => {
+        if (plane.startsOf(name).length > before) return;
+        assert.equal(await plane.tell('restart', name), '202');
+        while (plane.startsOf(name).length === before) await setImmediate();
+      };
+      assert.equal(await scene.run({ onVerb }), 'done');
+      await plane.settle();
+      assert.equal(plane.startsOf(name).length, before + 1, strategy);
+      assert.deepEqual(await scene.states(), { [name]: 'done' });
+      assert.equal(await runsOn(plane, name), 'pc-q35-7.2');
+    }
+  });
+
+  await t.test('one that somebody stops in the same moment stays so', async () => {
+    await plane.apply(typed('left', 'Manual'));
+    await plane.ask('start', 'left');
+    const scene = await TransitionScene.make(plane, { ...only('left'), restartNow: true });
+    const onVerb = async () => {
+      if (plane.guests('left').length === 0) return;
+      assert.equal(await plane.tell('stop', 'left'), '202');
+      while ((await plane.find('VirtualMachineInstance', 'left')) !== undefined) await setImmediate();
+    };
+    assert.equal(await scene.run({ onVerb }), 'done');
+    await plane.settle();
+    assert.equal(await plane.shown('left'), 'Stopped, no VMI, no guest, 1');
+    assert.deepEqual(await scene.states(), { left: 'done: the VM is stopped' });
+  });
+
+  await t.test('an alias is not restarted for the type that it has', async () => {
+    await plane.apply(typed('alias', 'Always', 'q35'));
+    const scene = await TransitionScene.make(plane, { glob: '*q35-7.2', name: 'alias', restartNow: true });
+    assert.equal(await scene.run(), 'done');
+    assert.deepEqual(await scene.states(), {});
+    assert.equal(plane.startsOf('alias').length, 1);
+  });
+
   await t.test('a target is set; one that VMs may not have is refused before anything is done', async () => {
     await plane.apply(typed('target', 'Halted'));
     const wrong = await TransitionScene.make(plane, { ...only('target'), target: 'virt-9.9' });
@@ -135,7 +179,7 @@ test('more failures than allowed end the job, and nobody else is touched', async
   assert.match(states['bad'] ?? '', /^failed: not up again 15 minutes after it was to restart: the VM is Starting/);
   assert.equal(states['later'], 'updated');
   assert.equal(plane.startsOf('later').length, 1);
-  assert.equal(await scene.run(), 'failed', 'and so does each run after it');
+  assert.equal(await scene.run({ killAfter: 1 }), 'failed', 'and so does each run after it, without a write');
   assert.equal(plane.startsOf('later').length, 1);
 });
 

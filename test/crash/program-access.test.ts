@@ -70,25 +70,66 @@ test('the program is who its account is, until its pod goes', async (t) => {
 test('between two runs there is no token, and the next run has a new one', async (t) => {
   const { advance, settle, started, submit, directories } = await scene(t);
   await submit('p');
-  assert.equal((await directories()).length, 1);
+  const tokenOf = (run: number) => readFile(started[run]!.env['SELFSAME_TOKEN_FILE']!, 'utf8');
+  const first = await tokenOf(0);
   started[0]!.exit(1);
+  await settle();
+  assert.equal(started.length, 2, 'the first time it is tried again at once');
+  assert.notEqual(await tokenOf(1), first);
+  started[1]!.exit(1);
   await settle();
   assert.deepEqual(await directories(), []);
   await advance(10);
-  assert.equal(started.length, 2);
-  assert.ok(await readFile(started[1]!.env['SELFSAME_TOKEN_FILE']!, 'utf8'));
-  started[1]!.exit(0);
+  assert.equal(started.length, 3);
+  assert.ok(await tokenOf(2));
+  started[2]!.exit(0);
   await settle();
   assert.deepEqual(await directories(), []);
 });
 
 test('an agent that comes next leaves nothing of the one before', async (t) => {
-  const { restart, started, submit, directories } = await scene(t);
+  const { restart, pod, started, submit, directories } = await scene(t);
   await submit('p');
   await restart();
   assert.equal(started.length, 2);
+  const [{ restartCount, lastState }] = (await pod('p')).status.containerStatuses;
+  assert.deepEqual([restartCount, lastState.terminated.exitCode], [1, 137], 'Jobs count the failures of their pods');
   assert.equal((await directories()).length, 1);
   assert.ok(await readFile(started[1]!.env['SELFSAME_TOKEN_FILE']!, 'utf8'));
+});
+
+test('restarts are counted whoever the agent is', async (t) => {
+  const { advance, restart, pod, settle, started, submit } = await scene(t);
+  await submit('p');
+  const restarts = async () => (await pod('p')).status.containerStatuses[0].restartCount;
+  started[0]!.exit(1);
+  await advance(10);
+  assert.equal(await restarts(), 1);
+  started[1]!.exit(1);
+  await settle();
+  assert.equal(await restarts(), 1);
+  await restart();
+  assert.deepEqual([await restarts(), started.length], [2, 3]);
+  started[2]!.exit(0);
+  await settle();
+  assert.deepEqual([await restarts(), (await pod('p')).status.phase], [2, 'Succeeded']);
+});
+
+test('a pod that ran, and gets no token from the next agent, has not gone back to its beginning', async (t) => {
+  const { api, advance, restart, pod, started, submit } = await scene(t);
+  await submit('p');
+  await api.ok('DELETE', `${ACCOUNTS}/worker`);
+  await restart();
+  const { phase, containerStatuses } = (await pod('p')).status;
+  assert.deepEqual([started.length, phase], [1, 'Running']);
+  assert.equal(containerStatuses[0].state.waiting.reason, 'CreateContainerConfigError');
+  assert.equal(containerStatuses[0].lastState.terminated.exitCode, 137);
+  await api.ok('POST', ACCOUNTS, {
+    body: { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'worker' } },
+  });
+  await advance(10);
+  assert.equal(started.length, 2);
+  assert.equal((await pod('p')).status.containerStatuses[0].restartCount, 1);
 });
 
 const without: Record<string, { spec?: Loose; container?: Loose }> = {

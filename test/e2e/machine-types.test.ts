@@ -1,25 +1,57 @@
 /**
  * Real guests come from one machine type to the next: virtctl makes the Job, an agent runs it, and the guests say what they
- * see. But for the type they are the selfsame machines.
+ * see. But for the type they are the selfsame machines. Two guests, six boots: to the next type at their owners' leisure,
+ * then by the Job itself, whose agent dies in the middle.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
-import { GUEST_IMAGE } from '#api/names.ts';
+import { JOBS, type Job } from '#api/machine-types/kinds.ts';
+import { GUEST_IMAGE, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import { Informer } from '#client/informer.ts';
+import { createClient } from '#client/rest-client.ts';
+import { isTrue } from '#kube/conditions.ts';
+import { PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS, type Pod } from '#kube/core-kinds.ts';
+import { isDeleting, type Stored } from '#kube/meta.ts';
+import { systemClock } from '#lib/clock.ts';
+import { silentLog } from '#lib/log.ts';
+import { poll } from '#node/hypervisor/qemu/timing.ts';
 import type { GuestReport } from '#test/support/guest-report.ts';
 import { startRealPlane, type RealPlane } from '#test/support/real-guests.ts';
+import { transportTo } from '#test/support/server-process.ts';
 
 const namespace = 'default';
+const ACCOUNT = 'convert-machine-type';
 const virtctl = new URL('../../virtctl', import.meta.url).pathname;
 const [OLD, NEW] = ['pc-q35-6.2', 'pc-q35-7.2'];
+const PATIENCE = { timeoutMs: 180_000, everyMs: 50 };
+const NAMES = ['runs', 'stands'] as const;
 const cleanUps: (() => unknown)[] = [];
+const scope = { after: (fn: () => unknown) => void cleanUps.unshift(fn) };
 let plane: RealPlane;
+/** Every instance that there ever was, by the name of its VM. */
+const instances = new Map<string, Set<string>>(NAMES.map((name) => [name, new Set()]));
 
 before(async () => {
-  plane = await startRealPlane({ after: (fn) => void cleanUps.unshift(fn) });
+  plane = await startRealPlane(scope);
+  const vmis = new Informer({
+    reader: plane.client,
+    type: VIRTUAL_MACHINE_INSTANCES,
+    clock: systemClock,
+    log: silentLog,
+  });
+  vmis.onChange((_, { new: vmi }) => vmi && instances.get(vmi.metadata.name)?.add(vmi.metadata.uid));
+  const watching = new AbortController();
+  const watched = vmis.start(watching);
+  scope.after(async () => {
+    watching.abort();
+    await watched;
+  });
 });
 
 after(async () => {
@@ -27,17 +59,48 @@ after(async () => {
 });
 
 async function run(...args: string[]): Promise<string> {
-  const { stdout } = await promisify(execFile)(virtctl, ['--kubeconfig', join(plane.dataDir, 'kubeconfig'), ...args]);
+  const command = ['--kubeconfig', join(plane.dataDir, 'kubeconfig'), 'update', 'machine-types', ...args];
+  const { stdout } = await promisify(execFile)(virtctl, command);
   return stdout;
 }
 
-function aVm(name: string, runStrategy: 'Always' | 'Halted', labels: Record<string, string>): VirtualMachine {
+const jobIn = (said: string) => /^Successfully created job (\S+)\.$/m.exec(said)?.[1] ?? assert.fail(said);
+
+/** What `list` tells of each VM of the Job: its state, with the reason where there is one. */
+async function listed(job: string): Promise<{ status: string; states: Record<string, string> }> {
+  interface Row {
+    readonly name: string;
+    readonly state: string;
+    readonly reason?: string;
+  }
+  const [found] = JSON.parse(await run('list', job, '-o', 'json')) as { status: string; virtualMachines: Row[] }[];
+  assert.ok(found);
+  const states = found.virtualMachines.map(({ name, state, reason }) => [
+    name,
+    [state, reason].filter(Boolean).join(': '),
+  ]);
+  return { status: found.status, states: Object.fromEntries(states) };
+}
+
+const isComplete = (job: Job | undefined) =>
+  job?.status?.conditions?.some(({ type, status }) => type === 'Complete' && status === 'True') ?? false;
+const completes = (job: string) => plane.until(JOBS, job, isComplete, { namespace: SYSTEM_NAMESPACE });
+
+async function podOf(job: string): Promise<Stored<Pod>> {
+  const labelSelector = `batch.kubernetes.io/job-name=${job}`;
+  const { items } = await plane.client.list(PODS, { namespace: SYSTEM_NAMESPACE, labelSelector });
+  assert.equal(items.length, 1);
+  return items[0]!;
+}
+
+function aVm(name: string): VirtualMachine {
+  const disks = ['root', 'scratch'];
   return {
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachine',
-    metadata: { name, namespace, labels },
+    metadata: { name, namespace, labels: { moves: 'yes' } },
     spec: {
-      runStrategy,
+      runStrategy: 'Always',
       template: {
         spec: {
           domain: {
@@ -45,71 +108,186 @@ function aVm(name: string, runStrategy: 'Always' | 'Halted', labels: Record<stri
             memory: { guest: '128Mi' },
             firmware: { kernelBoot: { kernelArgs: 'console=ttyS0 quiet', container: { image: GUEST_IMAGE } } },
             devices: {
-              disks: ['a', 'b'].map((disk) => ({ name: disk, serial: disk, disk: { bus: 'virtio' as const } })),
+              disks: disks.map((disk) => ({ name: disk, serial: disk, disk: { bus: 'virtio' as const } })),
               interfaces: [{ name: 'default', masquerade: {} }],
             },
           },
           networks: [{ name: 'default', pod: {} }],
-          volumes: ['a', 'b'].map((disk) => ({ name: disk, emptyDisk: { capacity: '1Mi' } })),
+          volumes: [
+            { name: 'root', persistentVolumeClaim: { claimName: `${name}-root` } },
+            { name: 'scratch', emptyDisk: { capacity: '1Mi' } },
+          ],
         },
       },
     },
   };
 }
 
-/** All but the machine type, and what is of one boot. */
+async function launch(name: string): Promise<GuestReport> {
+  await plane.create(PERSISTENT_VOLUME_CLAIMS, {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name: `${name}-root`, namespace },
+    spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '4Mi' } } },
+  });
+  await plane.create(VIRTUAL_MACHINES, aVm(name));
+  const report = await plane.guest(name).boots();
+  assert.equal(report.facts['machine'], OLD);
+  await plane.guest(name).says(`write ${rootOf(report)} ${name}`, /GUEST wrote/);
+  return report;
+}
+
+const rootOf = ({ disks }: GuestReport) => disks.find(({ serial }) => serial === 'root')?.name ?? assert.fail();
+
+/** All that the guest sees but the machine type, and what is of one boot. Linux names disks as it finds them. */
 function selfsame({ facts, pci, disks, nics }: GuestReport) {
-  const { uuid, serial, cpus } = facts;
-  return { uuid, serial, cpus, pci, nics, disks: disks.map(({ pci: at, serial: id }) => [id, at]).sort() };
+  const found = disks.map(({ pci: at, serial, sectors, readonly }) => ({ at, serial, sectors, readonly }));
+  return {
+    facts: { ...facts, machine: '', bootid: '', memory: '' },
+    pci,
+    nics,
+    disks: found.sort((a, b) => (a.serial < b.serial ? -1 : 1)),
+  };
+}
+
+/** It has booted again since, on this type, and nothing else of it has changed. */
+async function comesBack(name: string, since: GuestReport, type: string): Promise<GuestReport> {
+  const report = await plane.guest(name).boots({ afterBootId: since.facts['bootid'] ?? '' });
+  assert.equal(report.facts['machine'], type);
+  assert.deepEqual(selfsame(report), selfsame(since));
+  const root = await plane.guest(name).says(`read ${rootOf(report)}`, /GUEST read \S+ \S+/);
+  assert.match(root, new RegExp(`GUEST read \\S+ ${name}`));
+  return report;
 }
 
 const typeOf = ({ spec }: VirtualMachine) => spec.template?.spec?.domain.machine?.type ?? '';
 const markOf = ({ status }: VirtualMachine) => status?.machineTypeRestartRequired;
 const vm = (name: string) => plane.client.get(VIRTUAL_MACHINES, { namespace, name });
+const uidOf = async (name: string) => (await plane.guest(name).vmi()).metadata.uid;
 
-test('running and stopped VMs come to the next machine type', { timeout: 600_000 }, async () => {
-  for (const [name, strategy] of [
-    ['runs', 'Always'],
-    ['stands', 'Halted'],
-  ] as const) {
-    await plane.create(VIRTUAL_MACHINES, aVm(name, strategy, { wave: 'one' }));
-  }
-  const before = await plane.guest('runs').boots();
-  assert.equal(before.facts['machine'], OLD);
-  const plan = await run('update', 'machine-types', 'pc-q35-6.*', '--label-selector', 'wave=one', '--dry-run');
-  assert.match(plan, /runs/);
-  assert.match(plan, /stands/);
-  assert.equal(typeOf(await vm('runs')), OLD, 'a dry run changes nothing');
+test('guests come to another machine type and are the selfsame', { timeout: 600_000 }, async (t) => {
+  const first = await Promise.all(NAMES.map(launch));
+  let [runs, stands] = first as [GuestReport, GuestReport];
+  await plane.put('virtualmachines/stands/stop');
+  const isStopped = ({ status }: VirtualMachine) => status?.printableStatus === 'Stopped' && status.created !== true;
+  await plane.guest('stands').untilVm('is stopped', isStopped);
+  const filter = ['--label-selector', 'moves=yes'];
 
-  await run('update', 'machine-types', 'pc-q35-6.*', '--label-selector', 'wave=one');
-  await plane.guest('runs').untilVm('is marked', (one) => markOf(one) === true);
-  assert.equal(typeOf(await vm('runs')), '');
-  await plane.guest('stands').untilVm('is cleared', (one) => typeOf(one) === '');
-  assert.match(await run('update', 'machine-types', 'list'), /runs/);
-  assert.equal(markOf(await vm('stands')), undefined);
-  assert.equal((await plane.guest('runs').vmi()).status?.machine?.type, OLD, 'nobody restarted it');
+  await t.test('a dry run tells of both and changes nothing', async () => {
+    const plan = await run('pc-q35-6.*', ...filter, '--dry-run');
+    assert.match(plan, /runs +pc-q35-6\.2 .* yes +clear the type, mark: restart required +machine type$/m);
+    assert.match(plan, /stands +pc-q35-6\.2 .* no +clear the type +machine type$/m);
+    for (const name of NAMES) assert.equal(typeOf(await vm(name)), OLD);
+  });
 
-  await plane.put('virtualmachines/runs/restart');
-  const again = await plane.guest('runs').boots({ afterBootId: before.facts['bootid'] ?? '' });
-  assert.equal(again.facts['machine'], NEW);
-  assert.deepEqual(selfsame(again), selfsame(before));
-  await plane.guest('runs').untilVm('is not marked any more', (one) => markOf(one) === false);
-  await plane.put('virtualmachines/stands/start');
-  assert.equal((await plane.guest('stands').boots()).facts['machine'], NEW);
-});
+  let job = '';
+  await t.test('one that runs is marked and goes on; one that does not is only changed', async () => {
+    const uid = await uidOf('runs');
+    job = jobIn(await run('pc-q35-6.*', ...filter));
+    await plane.guest('runs').untilVm('is marked', (one) => markOf(one) === true);
+    await plane.guest('stands').untilVm('is changed', (one) => typeOf(one) === '');
+    assert.equal(typeOf(await vm('runs')), '');
+    assert.equal(markOf(await vm('stands')), undefined);
+    const { metadata, status } = await plane.guest('runs').vmi();
+    assert.deepEqual([metadata.uid, status?.machine?.type], [uid, OLD], 'nobody restarted it');
+    assert.deepEqual(await listed(job), { status: 'Running', states: { runs: 'restartRequired', stands: 'done' } });
+  });
 
-test('with --restart-now they are restarted, once', { timeout: 600_000 }, async () => {
-  await plane.create(VIRTUAL_MACHINES, aVm('hurries', 'Always', { wave: 'two' }));
-  const before = await plane.guest('hurries').boots();
-  const { uid } = (await plane.guest('hurries').vmi()).metadata;
-  const flags = ['--label-selector', 'wave=two', '--restart-now', '--wait'];
-  await run('update', 'machine-types', 'pc-q35-6.*', ...flags);
-  const vmi = await plane.guest('hurries').vmi();
-  assert.notEqual(vmi.metadata.uid, uid);
-  assert.equal(vmi.status?.machine?.type, NEW);
-  assert.notEqual(markOf(await vm('hurries')), true);
-  const again = await plane.guest('hurries').boots({ afterBootId: before.facts['bootid'] ?? '' });
-  assert.deepEqual(selfsame(again), selfsame(before));
-  const supported = await run('update', 'machine-types', 'supported');
-  assert.match(supported, new RegExp(NEW));
+  await t.test('the Job is somebody of its own, who may do what it has to and no more', async () => {
+    const [program, ...others] = plane.programs();
+    assert.ok(program !== undefined && others.length === 0);
+    assert.equal((await podOf(job)).spec['serviceAccountName'], ACCOUNT);
+    const { server, certificateAuthority } = plane.server.access();
+    const token = readFileSync(program.tokenFile, 'utf8');
+    const access = { server, namespace, token, insecureSkipTlsVerify: false };
+    const itself = createClient(
+      transportTo(scope, { ...access, ...(certificateAuthority && { certificateAuthority }) }),
+    );
+    assert.equal((await itself.list(VIRTUAL_MACHINES)).items.length, NAMES.length);
+    const me = `User "system:serviceaccount:${SYSTEM_NAMESPACE}:${ACCOUNT}" cannot`;
+    const forbidden: Record<string, () => Promise<unknown>> = {
+      'list resource "secrets"': () => itself.list(SECRETS, { namespace: SYSTEM_NAMESPACE }),
+      'delete resource "virtualmachines"': () => itself.delete(VIRTUAL_MACHINES, { namespace, name: 'stands' }),
+      'create resource "virtualmachines"': () => itself.create(VIRTUAL_MACHINES, aVm('another')),
+      'delete resource "jobs"': () => itself.delete(JOBS, { namespace: SYSTEM_NAMESPACE, name: job }),
+      'list resource "pods"': () => itself.list(PODS, { namespace: SYSTEM_NAMESPACE }),
+    };
+    for (const [what, ask] of Object.entries(forbidden)) {
+      await assert.rejects(ask, ({ message }: Error) => message.includes(`${me} ${what}`), what);
+    }
+  });
+
+  await t.test('restarted and started by their owner they are on the next type, and the Job is over', async () => {
+    for (const verb of ['runs/restart', 'stands/start']) await plane.put(`virtualmachines/${verb}`);
+    [runs, stands] = await Promise.all([comesBack('runs', runs, NEW), comesBack('stands', stands, NEW)]);
+    await completes(job);
+    assert.equal(markOf(await vm('runs')), false);
+    assert.deepEqual(await listed(job), { status: 'Complete', states: { runs: 'done', stands: 'done' } });
+    assert.deepEqual(plane.programs(), []);
+  });
+
+  await t.test('an alias that stands for the type it runs on is left alone, though the type matches', async () => {
+    // Both say q35 by now, the default.
+    for (const name of NAMES) assert.equal(typeOf(await vm(name)), 'q35');
+    const uids = await Promise.all(NAMES.map(uidOf));
+    assert.match(await run('pc-q35-7.*', ...filter, '--dry-run'), /^No VM is to be changed/);
+    job = jobIn(await run('pc-q35-7.*', ...filter, '--restart-now', '--wait'));
+    assert.deepEqual(await listed(job), { status: 'Complete', states: {} });
+    assert.deepEqual(await Promise.all(NAMES.map(uidOf)), uids);
+  });
+
+  await t.test('an agent that dies in the middle: the Job goes on, and nobody is restarted twice', async () => {
+    // Only what they run on matches.
+    const uids = await Promise.all(NAMES.map(uidOf));
+    const to = ['--target-machine-type', OLD, '--restart-now', '--max-restarts', '1'];
+    const said = run('pc-q35-7.*', ...filter, ...to, '--wait');
+    said.catch(() => {}); // Awaited below.
+    // Those that are not on their way out; who comes first is the Job's to choose.
+    const staying = async () => {
+      const { items } = await plane.client.list(VIRTUAL_MACHINE_INSTANCES, { namespace });
+      return items.filter((vmi) => uids.includes(vmi.metadata.uid) && !isDeleting(vmi));
+    };
+    await poll(systemClock, PATIENCE, async () => ((await staying()).length < NAMES.length ? true : undefined));
+    const [program] = plane.programs();
+    assert.ok(program);
+    process.kill(program.parent, 'SIGKILL');
+    assert.equal((await staying()).length, 1, 'one at a time');
+    const next = await poll(systemClock, PATIENCE, () => {
+      const programs = plane.programs();
+      assert.ok(programs.length <= 1, 'never two at a time');
+      return programs.find(({ pid }) => pid !== program.pid);
+    });
+    assert.ok(next, 'the next agent starts it again');
+
+    job = jobIn(await said);
+    [runs, stands] = await Promise.all([comesBack('runs', runs, OLD), comesBack('stands', stands, OLD)]);
+    assert.deepEqual(await listed(job), { status: 'Complete', states: { runs: 'done', stands: 'done' } });
+    assert.equal((await podOf(job)).status?.containerStatuses?.[0]?.restartCount, 1);
+    for (const name of NAMES) {
+      assert.equal(typeOf(await vm(name)), OLD);
+      assert.notEqual(markOf(await vm(name)), true);
+      assert.equal(instances.get(name)?.size, 3, 'the first, and one for each of two restarts');
+    }
+  });
+
+  await t.test('an alias that runs on an old type is marked, its spec left alone, until it is stopped', async () => {
+    const set = [{ op: 'replace', path: '/spec/template/spec/domain/machine/type', value: 'q35' }] as const;
+    await plane.client.patch(VIRTUAL_MACHINES, { namespace, name: 'runs' }, { type: 'json', body: [...set] });
+    job = jobIn(
+      await run('--which-matches-glob', 'pc-q35-6.*', '--name', 'runs', '--running', '--namespace', namespace),
+    );
+    await plane.guest('runs').untilVm('is marked', (one) => markOf(one) === true);
+    assert.equal(typeOf(await vm('runs')), 'q35');
+    await plane.put('virtualmachines/runs/stop');
+    await completes(job);
+    assert.equal(markOf(await vm('runs')), false);
+    assert.equal(typeOf(await vm('stands')), OLD, 'the other one was not meant');
+    assert.ok(isTrue((await plane.guest('stands').vmi()).status?.conditions, 'Ready'));
+  });
+
+  await t.test('what the nodes offer, and who runs on it', async () => {
+    const supported = await run('supported');
+    assert.match(supported, /^pc-q35-7\.2 +q35 .* 2 +1$/m);
+    assert.match(supported, /^pc-q35-6\.2 +- .* 2 +1$/m);
+  });
 });

@@ -115,11 +115,16 @@ test('the program runs with nothing but the image', { skip: whyNot }, async (t) 
   assert.deepEqual(run([...entrypoint, 'version']), { status: 0, said: version });
 
   // What only some commands load is there, too: every import of the program and of its packages.
-  const script = ['plane/plane', 'plane/node-program', 'client/kubeconfig', 'lib/log']
+  const script = ['transition/program', 'plane/plane', 'plane/node-program', 'client/kubeconfig', 'lib/log']
     .map((name) => `await import('/opt/selfsame/src/${name}.ts');`)
     .join('\n');
   const loaded = run([...entrypoint.slice(0, -1), '--input-type=module', '-e', script]);
   assert.deepEqual(loaded, { status: 0, said: '' });
+
+  // What it is for. There is no cluster here, and that is what it says.
+  const job = run([...entrypoint, 'update-machine-types']);
+  assert.equal(job.status, 1);
+  assert.match(job.said, /^selfsame: \S/);
 
   const names = execFileSync('tar', ['-tf', '-'], { input: layer, encoding: 'utf8', maxBuffer: 2 ** 26 }).split('\n');
   const strange = names.filter((name) =>

@@ -48,26 +48,27 @@ const allowed: readonly Wish[] = [
   ...['get', 'list', 'watch'].map((verb) => ({ verb, group: kubevirt, resource: 'virtualmachineinstances' })),
   ...['get', 'list', 'watch'].map((verb) => ({ verb, group: identity, resource: 'virtualmachineidentities' })),
   ...['get', 'list'].map((verb) => ({ verb, group: kubevirt, resource: 'kubevirts' })),
-  ...['restart', 'stop'].map((name) => ({
-    verb: 'update',
-    group: subresources,
-    resource: `virtualmachines/${name}`,
-  })),
+  ...['get', 'list'].map((verb) => ({ verb, resource: 'nodes' })),
   ...['get', 'list', 'create', 'update', 'patch'].map((verb) => ({ verb, resource: 'configmaps', namespace: own })),
-  { verb: 'get', group: 'batch', resource: 'jobs', namespace: own },
+  ...['get', 'patch'].map((verb) => ({ verb, group: 'batch', resource: 'jobs', namespace: own })),
 ];
 const refused: readonly Wish[] = [
   ...['create', 'update', 'delete'].map((verb) => ({ verb, group: kubevirt, resource: 'virtualmachines' })),
   ...['create', 'patch', 'delete'].map((verb) => ({ verb, group: kubevirt, resource: 'virtualmachineinstances' })),
   { verb: 'patch', group: identity, resource: 'virtualmachineidentities/status' },
   { verb: 'patch', group: kubevirt, resource: 'kubevirts' },
-  { verb: 'update', group: subresources, resource: 'virtualmachines/start' },
+  ...['start', 'stop', 'restart'].map((name) => ({
+    verb: 'update',
+    group: subresources,
+    resource: `virtualmachines/${name}`,
+  })),
+  { verb: 'patch', resource: 'nodes' },
   { verb: 'get', resource: 'configmaps' },
   { verb: 'delete', resource: 'configmaps', namespace: own },
   { verb: 'get', resource: 'secrets', namespace: own },
   { verb: 'get', resource: 'pods', namespace: own },
   { verb: 'create', group: 'batch', resource: 'jobs', namespace: own },
-  { verb: 'get', group: 'batch', resource: 'jobs' },
+  ...['get', 'patch'].map((verb) => ({ verb, group: 'batch', resource: 'jobs' })),
 ];
 
 test('it may do what the Job does, and nothing beside', async () => {

@@ -134,7 +134,10 @@ suite('virtctl update machine-types', () => {
   }
 
   const refusals: Record<string, { argv: string[]; err: RegExp }> = {
-    'a malformed glob': { argv: ['[--'], err: /^--which-matches-glob: "\[--": syntax error in pattern\n$/ },
+    'a malformed glob': {
+      argv: ['[--'],
+      err: /^--which-matches-glob: "\[--": syntax error in pattern; expected a glob of machine types, /m,
+    },
     'a namespace that is not there': { argv: ['*', '-n', 'nowhere'], err: /^namespaces "nowhere" not found\n$/ },
     'a target that VMs may not have': {
       argv: ['*', '--target-machine-type', 'microvm'],
@@ -145,7 +148,11 @@ suite('virtctl update machine-types', () => {
       err: /^Cannot use the machine type "pc-q35-99.0": no node offers it; /,
     },
     'a format for what is no plan': { argv: ['*', '-o', 'json'], err: /^--output has no meaning without --dry-run\n$/ },
-    'a word too many': { argv: ['*', 'b'], err: /^accepts between 0 and 1 arg\(s\), received 2\n$/ },
+    'waiting for what is not made': {
+      argv: ['*', '--dry-run', '--wait'],
+      err: /^--wait has no meaning with --dry-run\n$/,
+    },
+    'a word too many': { argv: ['*', 'b'], err: /^2 globs are given; expected one, in quotes: / },
   };
   for (const [title, { argv, err }] of Object.entries(refusals)) {
     test(`refuses ${title}, and makes nothing`, async () => {
@@ -173,9 +180,9 @@ suite('virtctl update machine-types', () => {
     const rows = out.split('\n').map((line) => line.split(/ {3,}/));
     assert.deepEqual(rows.slice(0, 3), [
       ['NAMESPACE', 'NAME', 'NOW', 'THEN', 'RUNNING', 'WHAT HAPPENS', 'GUEST SEES'],
-      ['default', stopped, 'pc-q35-rhel8.4.0', 'q35 (resolved at the start)', 'no', 'clear the type', 'no difference'],
+      ['default', stopped, 'pc-q35-rhel8.4.0', 'q35 (pc-q35-7.2)', 'no', 'clear the type', 'nothing yet: it never ran'],
       [
-        ...['default', running, 'pc-q35-rhel8.4.0', 'q35 (resolved at the start)', 'yes'],
+        ...['default', running, 'pc-q35-rhel8.4.0', 'q35 (pc-q35-7.2)', 'yes'],
         ...['mark: restart required', 'machine type'],
       ],
     ]);
@@ -191,7 +198,10 @@ suite('virtctl update machine-types', () => {
 
   test('list tells of every VM what is true now', async () => {
     const job = await made('*rhel-8.*');
-    assert.match((await update('list', job)).out, /: its plan is not made yet; nothing was done\.\n$/);
+    assert.match(
+      (await update('list', job)).out,
+      /: its plan is not made yet; nothing was done\. See kubectl logs job\/\S+ -n selfsame-system\n$/,
+    );
     const [open, marked, bad] = [scene.aName(), scene.aName(), scene.aName()];
     await planned(job, {
       [open]: {},
@@ -287,12 +297,12 @@ suite('virtctl update machine-types', () => {
     const { code, out, err } = await update('supported');
     assert.equal(code, 0, err);
     const rows = out.split('\n').map((line) => line.split(/ {3,}/));
-    assert.deepEqual(rows[0], ['MACHINE TYPE', 'ALIAS', 'DEPRECATED', 'NODES', 'VMS']);
+    assert.deepEqual(rows[0], ['MACHINE TYPE', 'ALIAS', 'DEPRECATED', 'ALLOWED', 'NODES', 'VMS']);
     assert.deepEqual(
-      rows.slice(1, 3).map((row) => row.slice(0, 4)),
+      rows.slice(1, 3).map((row) => row.slice(0, 5)),
       [
-        ['pc-q35-6.2', '-', 'yes', '1'],
-        ['pc-q35-7.2', 'q35', 'no', '1'],
+        ['pc-q35-6.2', '-', 'yes', 'yes', '1'],
+        ['pc-q35-7.2', 'q35', 'no', 'yes', '1'],
       ],
     );
     assert.ok(

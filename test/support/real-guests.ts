@@ -24,6 +24,7 @@ import { spawnServer, transportTo, type Scope, type ServerProcess } from '#test/
 
 const NAMESPACE = 'default';
 const POLL_MS = 200;
+const TOKEN_FILE = 'SELFSAME_TOKEN_FILE=';
 /** Far beyond what a guest takes on a busy machine; a test that hangs says what it waited for. */
 const PATIENCE_MS = 180_000;
 
@@ -37,6 +38,7 @@ export interface RealPlane {
     type: ResourceType<T>,
     name: string,
     ready: (object: Stored<T> | undefined) => boolean,
+    options?: { namespace?: string },
   ): Promise<Stored<T> | undefined>;
   guest(name: string): RealGuest;
   /** A verb of the subresources API: `virtualmachines/NAME/restart`. */
@@ -45,6 +47,15 @@ export interface RealPlane {
   restart(): Promise<void>;
   /** Processes that run below the data directory, or below a part of it, by their command. */
   processes(options?: { below?: string }): { pid: number; command: string }[];
+  /** Programs of pods that have a token of their account, each with the agent that started it. */
+  programs(): PodProgram[];
+}
+
+export interface PodProgram {
+  readonly pid: number;
+  /** Another one once its agent is dead. */
+  readonly parent: number;
+  readonly tokenFile: string;
 }
 
 export interface RealGuest {
@@ -81,9 +92,9 @@ export async function startRealPlane(
     dataDir,
     ...(await connect(0)),
     create: (type, object) => plane.client.create(type, object),
-    until: (type, name, ready) =>
+    until: (type, name, ready, { namespace } = {}) =>
       eventually(`${type.kind} ${name}`, async () => {
-        const object = await getIfThere(plane.client, type, name);
+        const object = await getIfThere(plane.client, type, name, namespace);
         return ready(object) ? done(object) : waiting(object?.['status']);
       }),
     guest: (name) => realGuest(() => plane, name),
@@ -93,6 +104,7 @@ export async function startRealPlane(
       Object.assign(plane, await connect(Number(port)));
     },
     processes: ({ below = dataDir } = {}) => processesBelow(below),
+    programs: () => processesBelow(dataDir).flatMap(({ pid }) => podProgram(pid)),
   };
   t.after(async () => {
     // The server first: it would start the agents of its nodes again. They hold its output open: it ends with them.
@@ -114,9 +126,10 @@ async function getIfThere<T extends KubeObject>(
   client: Client,
   type: ResourceType<T>,
   name: string,
+  namespace = NAMESPACE,
 ): Promise<Stored<T> | undefined> {
   try {
-    return await client.get(type, { namespace: NAMESPACE, name });
+    return await client.get(type, { namespace, name });
   } catch (error) {
     if (isApiError(error, 'NotFound')) return undefined;
     throw error;
@@ -234,6 +247,17 @@ function processesBelow(dir: string): { pid: number; command: string }[] {
         return []; // It ended meanwhile, or has no program.
       }
     });
+}
+
+function podProgram(pid: number): PodProgram[] {
+  try {
+    const variables = readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0');
+    const tokenFile = variables.find((variable) => variable.startsWith(TOKEN_FILE))?.slice(TOKEN_FILE.length);
+    const parent = /^PPid:\s*([0-9]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
+    return tokenFile === undefined ? [] : [{ pid, parent: Number(parent), tokenFile }];
+  } catch {
+    return []; // It ended meanwhile.
+  }
 }
 
 /** What guests that were killed held: file systems of their state, and the devices below them. */

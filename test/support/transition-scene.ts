@@ -7,13 +7,12 @@ import { readPlan, readProgress } from '#api/machine-types/plan.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
-import { TransportError, type Transport } from '#client/transport.ts';
+import { TransportError, type Transport, type TransportRequest } from '#client/transport.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { silentLog } from '#lib/log.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import type { VmPlane } from '#test/support/vm-plane.ts';
 import { runTransition } from '#transition/run-transition.ts';
-import { verbsOver } from '#transition/verbs.ts';
 
 /** With its own account: what its role does not allow shows here. */
 const JOB_USER = {
@@ -33,8 +32,8 @@ export interface Running {
 export interface RunOptions {
   /** It is killed after that many writes, before it hears of the last. */
   readonly killAfter?: number;
-  /** Gets the VM of each verb, before it is asked for. */
-  readonly onVerb?: (vm: string) => void;
+  /** Gets the VM of each restart, before it is asked for. */
+  readonly onVerb?: (vm: string) => void | Promise<void>;
 }
 
 export class TransitionScene {
@@ -75,9 +74,8 @@ export class TransitionScene {
       stream: (request) => transport.stream(request),
       async request(request) {
         killing.signal.throwIfAborted();
-        if (request.method === 'PUT' && request.path.includes('/subresources.')) {
-          onVerb(request.path.split('/').at(-2) ?? '');
-        }
+        const restarted = restartedBy(request);
+        if (restarted !== undefined) await onVerb(restarted);
         const answer = await transport.request({ ...request, signal: killing.signal }).catch((cause: unknown) => {
           throw cause instanceof ApiError ? cause : new TransportError('the server is away', { cause });
         });
@@ -89,7 +87,6 @@ export class TransitionScene {
     const state: { outcome: Running['outcome']; error?: Error } = { outcome: undefined };
     const over = runTransition({
       client: createClient(counting),
-      ask: verbsOver(counting),
       job: this.job,
       options: this.#options,
       clock,
@@ -149,4 +146,13 @@ export class TransitionScene {
       }),
     );
   }
+}
+
+const RESTARTS: ReadonlySet<string> = new Set(['/status/stateChangeRequests', '/spec/runStrategy']);
+
+/** The VM that a patch stops, or restarts. */
+function restartedBy({ method, path, body }: TransportRequest): string | undefined {
+  if (method !== 'PATCH' || !Array.isArray(body)) return undefined;
+  const isRestart = body.some(({ path: changed }: Loose) => RESTARTS.has(changed));
+  return isRestart ? /\/virtualmachines\/([^/]+)/.exec(path)?.[1] : undefined;
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isPatched, oldInstance, stateOf } from '#api/machine-types/entry-state.ts';
+import { oldInstance, specState, stateOf } from '#api/machine-types/entry-state.ts';
 import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
 import { aVm, aVmi, type VmiOverrides, type VmOverrides } from '#api/machine-types/transition.fixture.ts';
 
@@ -154,11 +154,11 @@ test('what the job has decided stays, and so does a note that still holds', () =
 });
 
 test('only what is as planned is still to be patched', () => {
-  assert.equal(isPatched(RAN, undefined, aVm()), false);
-  assert.equal(isPatched(RAN, { state: 'pending' }, aVm()), false);
-  assert.equal(isPatched(RAN, { state: 'updated' }, aVm()), true);
-  assert.equal(isPatched(RAN, undefined, aVm({ type: null })), true);
-  assert.equal(isPatched(ALIAS, undefined, aVm({ type: OLD })), true);
+  assert.equal(specState(RAN, undefined, aVm()), 'asPlanned');
+  assert.equal(specState(RAN, { state: 'pending' }, aVm()), 'asPlanned');
+  assert.equal(specState(RAN, { state: 'updated' }, aVm()), 'patched');
+  assert.equal(specState(RAN, undefined, aVm({ type: null })), 'patched');
+  assert.equal(specState(ALIAS, undefined, aVm({ type: OLD })), 'patched');
 });
 
 test('an instance of somebody else never has to go', () => {

@@ -7,7 +7,7 @@
  * Whether a VM was restarted is told by the uid of its instance, never by its type: an alias has the same before and after.
  */
 import { runStrategyOf } from '#api/can.ts';
-import type { EntryNote, EntryState, PlanEntry } from '#api/machine-types/plan.ts';
+import { isSettled, type EntryNote, type EntryState, type PlanEntry } from '#api/machine-types/plan.ts';
 import { instanceType, runningInstance, specType } from '#api/machine-types/select-vm.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -15,8 +15,6 @@ import type { Stored } from '#kube/meta.ts';
 
 type Vm = Stored<VirtualMachine>;
 type Vmi = Stored<VirtualMachineInstance>;
-
-const SETTLED: ReadonlySet<EntryState> = new Set(['done', 'failed', 'skipped']);
 
 /**
  * The very note that it was given where that is still so; a new one has no `at`: the caller knows the time. A mark that is
@@ -28,11 +26,12 @@ export function stateOf(
   vm: Vm | undefined,
   vmi: Vmi | undefined,
 ): EntryNote {
-  if (note !== undefined && SETTLED.has(note.state)) return note;
+  if (note !== undefined && isSettled(note)) return note;
   if (vm === undefined || vm.metadata.uid !== entry.uid) return { state: 'done', reason: 'the VM was deleted' };
   const spec = specState(entry, note, vm);
-  if (spec === 'changed')
-    return { state: 'skipped', reason: `its machine type was changed to ${quoted(vm)} meanwhile` };
+  if (spec === 'changed' && vm.status?.machineTypeRestartRequired !== true) {
+    return { state: 'skipped', reason: changedReason(vm) };
+  }
   if (spec === 'asPlanned') return stays(note, 'pending');
   const old = oldInstance(entry, note, vm, vmi);
   if (old === undefined) {
@@ -53,11 +52,7 @@ export function specState(entry: PlanEntry, note: EntryNote | undefined, vm: Vm)
   return type === entry.to || (type === '' && entry.act === 'clear') ? 'patched' : 'changed';
 }
 
-export function isPatched(entry: PlanEntry, note: EntryNote | undefined, vm: Vm): boolean {
-  return specState(entry, note, vm) !== 'asPlanned';
-}
-
-const quoted = (vm: Vm) => JSON.stringify(specType(vm));
+export const changedReason = (vm: Vm) => `its machine type was changed to ${JSON.stringify(specType(vm))} meanwhile`;
 
 /** The instance that has to go before the VM has its new type; undefined once it has gone, or come to its end. */
 export function oldInstance(

@@ -30,6 +30,8 @@ export interface TransitionOptions {
 export const DEFAULT_MAX_RESTARTS = 10;
 /** A job restarts this many at the same time, whatever it is asked: each is a write and a watch of its own. */
 export const MOST_RESTARTS = 1000;
+/** What fits into its variable. */
+const MOST_FAILURES = 999_999_999;
 const MAX_GLOB = 256;
 const MAX_SELECTOR = 4096;
 
@@ -144,8 +146,10 @@ export function optionFaults(options: TransitionOptions): OptionFault[] {
   if (!(Number.isInteger(maxRestarts) && maxRestarts >= 1 && maxRestarts <= MOST_RESTARTS)) {
     add('maxRestarts', `must be between 1 and ${MOST_RESTARTS}`);
   }
-  if (!(maxFailures === Infinity || (Number.isInteger(maxFailures) && maxFailures >= 0))) {
-    add('maxFailures', 'must be 0 or more');
+  if (
+    !(maxFailures === Infinity || (Number.isInteger(maxFailures) && maxFailures >= 0 && maxFailures <= MOST_FAILURES))
+  ) {
+    add('maxFailures', `must be between 0 and ${MOST_FAILURES}`);
   }
   return faults;
 }

@@ -19,6 +19,7 @@ export interface PlanEntry {
   /** As in Selection. */
   readonly from: string;
   readonly to?: string;
+  readonly gives?: string;
 }
 
 export const ENTRY_STATES = [
@@ -31,6 +32,10 @@ export const ENTRY_STATES = [
   'skipped',
 ] as const;
 export type EntryState = (typeof ENTRY_STATES)[number];
+
+const SETTLED: ReadonlySet<EntryState> = new Set(['done', 'failed', 'skipped']);
+/** The job does nothing more about it. */
+export const isSettled = ({ state }: Pick<EntryNote, 'state'>): boolean => SETTLED.has(state);
 
 export interface EntryNote {
   readonly state: EntryState;

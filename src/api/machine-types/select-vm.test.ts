@@ -29,6 +29,11 @@ const cases: Record<string, Case> = {
   'the glob of the proposal': { options: { glob: '*rhel-8.*' }, want: CLEAR },
   'a target is set instead': { options: TARGET, want: { act: 'set', from: OLD, to: TARGET.target } },
 
+  'what an alias gives is told with it': {
+    options: { target: 'q35' },
+    context: QEMU_OF_TODAY,
+    want: { act: 'set', from: OLD, to: 'q35', gives: NEW },
+  },
   'an alias that runs on an old type': { ...alias, want: MARK },
   'an alias that runs on a new one': { vm: { type: 'q35' }, vmi: { type: 'q35', runs: NEW } },
   'an alias that does not run': { vm: { type: 'q35' } },
@@ -42,6 +47,16 @@ const cases: Record<string, Case> = {
   'an alias of which nodes say that it stays what it is': {
     ...alias,
     context: { canonical: () => OLD },
+  },
+  'an alias whose newest type matches, but a guest on an older one': {
+    ...alias,
+    context: { canonical: () => 'pc-q35-rhel8.6.0' },
+    want: MARK,
+  },
+  'an alias whose newest type matches, and runs on it': {
+    vm: { type: 'q35' },
+    vmi: { type: 'q35', runs: 'pc-q35-rhel8.6.0' },
+    context: { canonical: () => 'pc-q35-rhel8.6.0' },
   },
   'a spec that was changed while the guest runs': { vm: { type: NEW }, vmi: {}, want: MARK },
   'a target does not undo what somebody has decided since': {

@@ -13,9 +13,12 @@ import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.
 import { matchesLabels, parseLabelSelector } from '#kube/label-selector.ts';
 import { controllerUid, type Stored } from '#kube/meta.ts';
 
-/** `from`: what the spec says, '' for nothing; of a mark: what the guest runs on. `to`: what the VM gets at its next start. */
+/**
+ * `from`: what the spec says, '' for nothing; of a mark: what the guest runs on. `to`: what the VM gets at its next start;
+ * `gives`: what that stands for today, where it is an alias.
+ */
 export type Selection =
-  | { readonly act: 'clear' | 'set'; readonly from: string; readonly to: string }
+  | { readonly act: 'clear' | 'set'; readonly from: string; readonly to: string; readonly gives?: string }
   | { readonly act: 'mark'; readonly from: string };
 
 export interface SelectContext {
@@ -41,7 +44,10 @@ export function selectVm(
   const runs = running?.status?.machine?.type ?? '';
   const next = spec || context.defaultType;
   const to = target ?? context.defaultType;
-  if (to !== next && isChosen()) return { act: target === undefined ? 'clear' : 'set', from: spec, to };
+  if (to !== next && isChosen()) {
+    const gives = context.canonical?.(to) ?? to;
+    return { act: target === undefined ? 'clear' : 'set', from: spec, to, ...(gives !== to && { gives }) };
+  }
   if (running === undefined || !matchesMachineType(glob, runs)) return undefined;
   return restartChanges(running, next, glob, context) ? { act: 'mark', from: runs } : undefined;
 
@@ -52,6 +58,11 @@ export function selectVm(
     const sameWord = spec === '' || spec === instanceType(running);
     return matchesMachineType(glob, next) || (sameWord && matchesMachineType(glob, runs));
   }
+}
+
+/** A guest that has the new type already has nothing to gain from a restart. */
+export function hasNewType({ to, gives = to }: { to?: string; gives?: string }, vmi: VirtualMachineInstance): boolean {
+  return gives !== undefined && vmi.status?.machine?.type === gives;
 }
 
 /** Null, "" and absent mean the same: ''. */

@@ -1,5 +1,6 @@
 /** virtctl update machine-types, and what belongs to it */
 import { JOBS, type Job } from '#api/machine-types/kinds.ts';
+import { canonicalTypes } from '#api/machine-types/node-types.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { defineCommand } from '#cli/command.ts';
 import { updateMachineTypesDelete } from '#cli/commands/update-machine-types-delete.ts';
@@ -9,7 +10,7 @@ import { CommandError, switchFlag } from '#cli/flags.ts';
 import { checkOptions } from '#cli/machine-types/check-options.ts';
 import { previewOf, previewText } from '#cli/machine-types/plan-preview.ts';
 import { readFleet, readRecords } from '#cli/machine-types/read-fleet.ts';
-import { selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
+import { idleFlags, selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
 import { createdText, transitionJob } from '#cli/machine-types/transition-job.ts';
 import { waitForTransition } from '#cli/machine-types/wait-for-transition.ts';
 import { messageOf } from '#cli/message-of.ts';
@@ -49,22 +50,26 @@ const make = defineCommand({
     wait: switchFlag({ name: 'wait', help: 'Wait until the job has ended, and show how far it is.' }),
     output: { ...outputFlag, help: 'With --dry-run: output format, json or yaml; a table without it.' },
   },
-  args: [0, 1],
+  // One; whoever gives more is told why that happens.
+  args: [0, Infinity],
   async run({ args, flags, namespace, connect, print, terminal, clock }) {
     const options = transitionOptions({ args, flags, namespace });
     const format = outputFormat(flags.output);
+    if (flags.wait && flags.dryRun) throw new CommandError('--wait has no meaning with --dry-run');
     if (format !== undefined && !flags.dryRun) throw new CommandError('--output has no meaning without --dry-run');
     const api = await connect();
     const say = (line: string) => void terminal.stderr.write(`${line}\n`);
     const configuration = await readConfiguration(api, say);
-    await checkOptions(api, options, configuration, say);
+    const nodes = await checkOptions(api, options, configuration, say);
+    for (const line of idleFlags(flags)) say(`Warning: ${line}`);
     if (flags.dryRun) {
+      const context = { configuration, canonical: canonicalTypes(nodes) };
       const query = { namespace, labelSelector: options.labelSelector, say };
       const { vms, vmis } = await readFleet(api, query);
       const records = await readRecords(api, vms, query);
       const rows = vms.flatMap((vm) => {
         const { uid } = vm.metadata;
-        return previewOf({ vm, vmi: vmis.get(uid), record: records.get(uid) }, options, configuration) ?? [];
+        return previewOf({ vm, vmi: vmis.get(uid), record: records.get(uid) }, options, context) ?? [];
       });
       print(format === undefined ? previewText(rows, options.glob) : formatValue(rows, format));
       return;

@@ -8,22 +8,43 @@ import { offeredTypes, type OfferedType } from '#cli/machine-types/supported-typ
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { objectPath } from '#client/resource-path.ts';
 import { ApiError } from '#kube/api-error.ts';
-import { NAMESPACES } from '#kube/core-kinds.ts';
+import { NAMESPACES, type Node } from '#kube/core-kinds.ts';
 
 type Api = Pick<ApiConnection, 'get'>;
 
-/** Throws CommandError for a namespace or a target that is not there; what one may not read is not checked. */
+/**
+ * Throws CommandError for a namespace or a target that is not there, and warns of what will do harm; what one may not
+ * read is not checked. Gives the nodes that it has seen.
+ */
 export async function checkOptions(
   api: Api,
   { namespace, target }: TransitionOptions,
   configuration: Configuration,
   say: (line: string) => void,
-): Promise<void> {
+): Promise<readonly Pick<Node, 'metadata'>[]> {
   if (namespace !== undefined) await unlessForbidden(api.get(objectPath(NAMESPACES, { name: namespace })));
-  if (target === undefined) return;
-  const nodes = await unlessForbidden(readNodes(api, say));
-  const fault = targetFault(target, configuration, offeredTypes(nodes ?? []));
+  const nodes = (await unlessForbidden(readNodes(api, say))) ?? [];
+  const offered = offeredTypes(nodes);
+  const fault = target === undefined ? undefined : targetFault(target, configuration, offered);
   if (fault !== undefined) throw new CommandError(`Cannot use the machine type ${JSON.stringify(target)}: ${fault}`);
+  const harm = harmOf(target, configuration, offered);
+  if (harm !== undefined) say(`Warning: ${harm}`);
+  return nodes;
+}
+
+/** What may be done, but is hardly meant. */
+export function harmOf(
+  target: string | undefined,
+  { defaultMachineType }: Pick<Configuration, 'defaultMachineType'>,
+  offered: readonly OfferedType[],
+): string | undefined {
+  const type = target ?? defaultMachineType;
+  const found = offered.find(({ name, aliases }) => name === type || aliases.includes(type));
+  const isDefault = target === undefined ? ', the default of the KubeVirt object,' : '';
+  if (found?.deprecated === true) return `the machine type ${JSON.stringify(type)}${isDefault} is deprecated`;
+  if (found !== undefined || offered.length === 0) return undefined;
+  const what = `no node offers the machine type ${JSON.stringify(type)}${isDefault} with which VMs would start`;
+  return `${what}; --target-machine-type takes another one`;
 }
 
 /** Where no node offers anything, nothing is known about it. */

@@ -95,14 +95,13 @@ export async function resetMarks(
 
 /** Uids of VMs in the plans of other Jobs that go on. */
 async function heldByOthers(api: ApiConnection, job: Stored<Job>, say: (line: string) => void): Promise<Set<string>> {
-  const held = new Set<string>();
+  const others: Transition[] = [];
   for (const other of await readJobs(api, say)) {
     if (other.metadata.uid === job.metadata.uid || hasEnded(other)) continue;
-    const transition = await readTransition(api, other, say);
-    const [followed = []] = await followAll(api, [transition], say);
-    for (const { entry, note } of followed) if (note.state === 'restartRequired') held.add(entry.uid);
+    others.push(await readTransition(api, other, say));
   }
-  return held;
+  const followed = (await followAll(api, others, say)).flat();
+  return new Set(followed.flatMap(({ entry, note }) => (note.state === 'restartRequired' ? [entry.uid] : [])));
 }
 
 /**

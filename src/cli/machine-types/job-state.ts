@@ -1,5 +1,6 @@
 /** How a Job is. Pure. */
 import type { Job } from '#api/machine-types/kinds.ts';
+import { SYSTEM_NAMESPACE } from '#api/names.ts';
 
 /** On the pods of a Job: its name. */
 export const JOB_NAME_LABEL = 'batch.kubernetes.io/job-name';
@@ -25,6 +26,11 @@ export function hasEnded(job: Job): boolean {
 export function failureOf({ status }: Job): string {
   const { reason, message } = status?.conditions?.find(({ type }) => type === 'Failed') ?? {};
   return message || reason || 'no reason is told';
+}
+
+/** Where its program says why: a Job knows only that it failed. */
+export function logsText({ metadata }: Job): string {
+  return `See kubectl logs job/${metadata.name} -n ${SYSTEM_NAMESPACE}`;
 }
 
 /** Whether its controller has seen that it is to stand still, and makes no more pods. */

@@ -1,23 +1,40 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
+import { recordBeforeStart } from '#api/record-before-start.ts';
 import { aVm, aVmi, options } from '#api/machine-types/transition.fixture.ts';
-import { previewOf, previewText, type Candidate } from '#cli/machine-types/plan-preview.ts';
+import { previewOf, previewText, type Candidate, type PreviewContext } from '#cli/machine-types/plan-preview.ts';
 
 const configuration = configurationOf({ spec: { configuration: { machineType: 'pc-q35-7.2' } } });
 
-function preview(candidate: Partial<Candidate>, asked = options()) {
-  return previewOf({ vm: aVm(), vmi: undefined, record: undefined, ...candidate }, asked, configuration);
+function preview(candidate: Partial<Candidate>, asked = options(), context: Partial<PreviewContext> = {}) {
+  const all = { vm: aVm(), vmi: undefined, record: undefined, ...candidate };
+  return previewOf(all, asked, { configuration, ...context });
 }
 
 const whats: Record<string, { got: ReturnType<typeof preview>; want: string | undefined }> = {
   'one that does not run is cleared': { got: preview({}), want: 'clear the type' },
   'one that runs is marked besides': { got: preview({ vmi: aVmi() }), want: 'clear the type, mark: restart required' },
   'or restarted': { got: preview({ vmi: aVmi() }, options({ restartNow: true })), want: 'clear the type, restart' },
+  'or stopped, where it is to run only once': {
+    got: preview({ vm: aVm({ runStrategy: 'Once' }), vmi: aVmi() }, options({ restartNow: true })),
+    want: 'clear the type, stop',
+  },
   'a target is set': { got: preview({}, options({ target: 'pc-q35-6.2' })), want: 'set the type' },
+  'a guest that runs on it already needs no restart': {
+    got: preview(
+      { vm: aVm({ type: 'q35' }), vmi: aVmi({ type: 'q35', runs: 'pc-q35-7.2' }) },
+      options({ glob: 'q35', target: 'pc-q35-7.2', restartNow: true }),
+    ),
+    want: 'set the type',
+  },
   'an alias on an old type is only marked': {
     got: preview({ vm: aVm({ type: 'q35' }), vmi: aVmi({ type: 'q35', runs: 'pc-q35-rhel8.2.0' }) }),
     want: 'mark: restart required',
+  },
+  'one that is being deleted is left alone': {
+    got: preview({ vm: aVm({ metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } }) }),
+    want: undefined,
   },
   'another type stays': { got: preview({ vm: aVm({ type: 'pc-q35-6.2' }) }), want: undefined },
 };
@@ -41,10 +58,46 @@ test('a guest on an alias sees another type, though the word stays', () => {
   );
 });
 
-test('what has to wait says why', () => {
-  const row = preview({ vm: aVm({ status: { snapshotInProgress: 'nightly' } }), vmi: aVmi() });
-  assert.match(row?.obstacle ?? '', /nightly/);
+test('a guest that does not run now will see another type behind an alias, too', () => {
+  const vm = aVm();
+  const record = { ...recordBeforeStart(vm), status: { machine: { type: 'pc-q35-rhel8.2.0' }, devices: [] } };
+  const asked = options();
+  const candidate = { vm, record: record as unknown as Candidate['record'] };
+  const q35 = { configuration: configurationOf(undefined) };
+  const changes = (row: ReturnType<typeof preview>) =>
+    row?.differences.filter(({ what }) => what === 'machine type').map(({ what, from, to }) => [what, from, to]);
+  assert.deepEqual(changes(preview(candidate, asked, q35)), [
+    ['machine type', 'pc-q35-rhel8.2.0', 'q35 (resolved at the start)'],
+  ]);
+  const canonical = (type: string) => (type === 'q35' ? 'pc-q35-7.2' : undefined);
+  assert.deepEqual(changes(preview(candidate, asked, { ...q35, canonical })), [
+    ['machine type', 'pc-q35-rhel8.2.0', 'q35 (pc-q35-7.2)'],
+  ]);
 });
+
+const waits: Record<string, { got: ReturnType<typeof preview>; want: RegExp | undefined }> = {
+  'a restart, for a snapshot': {
+    got: preview(
+      { vm: aVm({ status: { snapshotInProgress: 'nightly' } }), vmi: aVmi() },
+      options({ restartNow: true }),
+    ),
+    want: /nightly/,
+  },
+  'not so a mark': {
+    got: preview({ vm: aVm({ status: { snapshotInProgress: 'nightly' } }), vmi: aVmi() }),
+    want: undefined,
+  },
+  'but everything, for a restore': {
+    got: preview({ vm: aVm({ status: { restoreInProgress: 'back' } }) }),
+    want: /back/,
+  },
+};
+for (const [title, { got, want }] of Object.entries(waits)) {
+  test(`what has to wait: ${title}`, () => {
+    if (want === undefined) assert.equal(got?.obstacle, undefined);
+    else assert.match(got?.obstacle ?? '', want);
+  });
+}
 
 test('the plan is a table; more than the type is told in full', () => {
   const vm = aVm({ metadata: { name: 'web', uid: 'vm-uid' } });
@@ -56,7 +109,7 @@ test('the plan is a table; more than the type is told in full', () => {
   assert.equal(
     previewText(rows, '*rhel8.*'),
     `NAMESPACE   NAME   NOW                THEN         RUNNING   WHAT HAPPENS                             GUEST SEES
-ns          db     pc-q35-rhel8.2.0   pc-q35-7.2   no        clear the type                           no difference
+ns          db     pc-q35-rhel8.2.0   pc-q35-7.2   no        clear the type                           nothing yet: it never ran
 ns          web    pc-q35-rhel8.2.0   pc-q35-7.2   yes       clear the type, mark: restart required   machine type, memory
 
 What the guest of ns/web will see differently at its next start:
@@ -74,5 +127,6 @@ What the guest of ns/web will see differently at its next start:
 });
 
 test('no VM is said to be none', () => {
-  assert.equal(previewText([], '*8.*'), 'No VM is to be changed: none has a machine type that matches "*8.*".');
+  const why = 'none of those asked for has a machine type that matches "*8.*" and would get another one.';
+  assert.equal(previewText([], '*8.*'), `No VM is to be changed: ${why}`);
 });

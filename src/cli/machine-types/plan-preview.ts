@@ -1,16 +1,23 @@
 /** What a transition would do, and what guests would see of it: `--dry-run`. Pure. */
+import { runStrategyOf } from '#api/can.ts';
 import { AT_THE_START, identityDiff, type Difference } from '#api/identity-diff.ts';
+import { lastSeen } from '#api/identity-last-seen.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
-import { runningInstance, selectVm, type Selection } from '#api/machine-types/select-vm.ts';
-import { obstacle } from '#api/machine-types/why-not.ts';
+import {
+  hasNewType,
+  runningInstance,
+  selectVm,
+  type SelectContext,
+  type Selection,
+} from '#api/machine-types/select-vm.ts';
+import { obstacle, patchObstacle } from '#api/machine-types/why-not.ts';
 import { recordBeforeStart } from '#api/record-before-start.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-
 import { alignedTable } from '#cli/output-format.ts';
-import type { Stored } from '#kube/meta.ts';
+import { isDeleting, type Stored } from '#kube/meta.ts';
 
 export interface Candidate {
   readonly vm: Stored<VirtualMachine>;
@@ -32,24 +39,37 @@ export interface PreviewRow {
   readonly what: string;
   /** Why that has to wait. */
   readonly obstacle?: string;
-  /** All that the guest will find changed at its next start, the machine type first. */
+  /** Whether there is a guest that could notice. */
+  readonly ran: boolean;
+  /** All that the guest will find changed at its next start. */
   readonly differences: readonly Difference[];
+}
+
+export interface PreviewContext extends Pick<SelectContext, 'canonical'> {
+  readonly configuration: Configuration;
 }
 
 /** Undefined for a VM that stays as it is. */
 export function previewOf(
   { vm, vmi, record }: Candidate,
   options: TransitionOptions,
-  configuration: Configuration,
+  { configuration, canonical = () => undefined }: PreviewContext,
 ): PreviewRow | undefined {
   const { defaultMachineType: defaultType } = configuration;
-  const selection = selectVm(vm, vmi, options, { defaultType });
+  const selection = isDeleting(vm) ? undefined : selectVm(vm, vmi, options, { defaultType, canonical });
   if (selection === undefined) return undefined;
   const running = runningInstance(vm, vmi);
-  const why = obstacle(vm, vmi);
+  const isOld = running !== undefined && (selection.act === 'mark' || !hasNewType(selection, running));
+  const restarts = isOld && options.restartNow;
+  // A mark is set whatever the guest does.
+  const why = restarts ? obstacle(vm, vmi) : patchObstacle(vm);
   const after = withType(vm, selection);
-  const seen = identityDiff({ vm: after, record: record ?? recordBeforeStart(vm), vmi, configuration });
-  const to = thenType(after, defaultType);
+  const known = record ?? recordBeforeStart(vm);
+  const seen = lastSeen(known, vmi);
+  const next = after.spec.template.spec?.domain.machine?.type || defaultType;
+  const to = typeText(next, canonical(next));
+  const differences = identityDiff({ vm: after, record: known, vmi, configuration });
+  const machine = { seen: seen?.machine, next: canonical(next) ?? next, to };
   return {
     namespace: vm.metadata.namespace ?? '',
     name: vm.metadata.name,
@@ -57,9 +77,10 @@ export function previewOf(
     from: running?.status?.machine?.type || selection.from || defaultType,
     to,
     running: running !== undefined,
-    what: whatHappens(selection, running !== undefined, options.restartNow),
+    what: whatHappens(selection, isOld ? (restarts ? restartVerb(vm) : 'mark: restart required') : undefined),
     ...(why !== undefined && { obstacle: why }),
-    differences: withAlias(seen, selection, to),
+    ran: seen !== undefined,
+    differences: withMachine(differences, machine),
   };
 }
 
@@ -73,36 +94,54 @@ function withType(vm: Stored<VirtualMachine>, selection: Selection): Stored<Virt
   return { ...vm, spec: { ...vm.spec, template: { ...template, spec } } };
 }
 
-/** What an alias stands for, the node decides. */
-function thenType({ spec }: VirtualMachine, defaultType: string): string {
-  const type = spec.template.spec?.domain.machine?.type || defaultType;
+/** What an alias stands for, the node decides; today's nodes may all mean the same by it. */
+function typeText(type: string, means: string | undefined): string {
+  if (means !== undefined) return means === type ? type : `${type} (${means})`;
   return type.includes('.') ? type : `${type} (${AT_THE_START})`;
 }
 
-function whatHappens({ act }: Selection, running: boolean, restartNow: boolean): string {
+/** One that is to run only once does not come up again. */
+const restartVerb = (vm: VirtualMachine) => (runStrategyOf(vm) === 'Once' ? 'stop' : 'restart');
+
+function whatHappens({ act }: Selection, then: string | undefined): string {
   const change = act === 'mark' ? [] : [act === 'set' ? 'set the type' : 'clear the type'];
-  const then = running ? [restartNow ? 'restart' : 'mark: restart required'] : [];
-  return [...change, ...then].join(', ') || 'nothing';
+  return [...change, ...(then === undefined ? [] : [then])].join(', ');
 }
 
-/** The same word as before is no difference to who knows only the word; the guest will see another type behind it. */
-function withAlias(seen: readonly Difference[], { act, from }: Selection, to: string): readonly Difference[] {
-  if (act !== 'mark' || seen.some(({ what }) => what === 'machine type')) return seen;
-  return [{ what: 'machine type', from, to, why: 'the machine type is looked up anew at every start' }, ...seen];
+interface MachineChange {
+  /** Undefined where no guest has seen any. */
+  readonly seen: string | undefined;
+  /** As far as it is known. */
+  readonly next: string;
+  /** As it is shown. */
+  readonly to: string;
+}
+
+/** Who compares words alone finds no difference where an alias stands for another type than the guest has seen. */
+function withMachine(differences: readonly Difference[], { seen, next, to }: MachineChange): readonly Difference[] {
+  if (differences.some(({ what }) => what === 'machine type')) {
+    return differences.map((one) => (one.what === 'machine type' ? { ...one, to } : one));
+  }
+  if (seen === undefined || seen === next) return differences;
+  const why = next.includes('.') ? 'the job changes it' : 'the machine type is looked up anew at every start';
+  return [{ what: 'machine type', from: seen, to, why }, ...differences];
 }
 
 export function previewText(rows: readonly PreviewRow[], glob: string): string {
-  if (rows.length === 0) return `No VM is to be changed: none has a machine type that matches ${JSON.stringify(glob)}.`;
+  if (rows.length === 0) {
+    const matching = `a machine type that matches ${JSON.stringify(glob)}`;
+    return `No VM is to be changed: none of those asked for has ${matching} and would get another one.`;
+  }
   const table = alignedTable([
     ['NAMESPACE', 'NAME', 'NOW', 'THEN', 'RUNNING', 'WHAT HAPPENS', 'GUEST SEES'],
-    ...rows.map(({ namespace, name, from, to, running, what, obstacle: why, differences }) => [
+    ...rows.map(({ namespace, name, from, to, running, what, obstacle: why, ran, differences }) => [
       namespace,
       name,
       from,
       to,
       running ? 'yes' : 'no',
-      why === undefined ? what : `${what} (${why})`,
-      differences.map((one) => one.what).join(', ') || 'no difference',
+      why === undefined ? what : `${what} (waits: ${why})`,
+      differences.map((one) => one.what).join(', ') || (ran ? 'no difference' : 'nothing yet: it never ran'),
     ]),
   ]);
   const more = rows.filter(({ differences }) => differences.some(({ what }) => what !== 'machine type'));

@@ -44,3 +44,9 @@ test('what was shown last is not told twice', () => {
   line.end('all');
   assert.equal(stream.text(), 'all\n');
 });
+
+test('a terminal that does not know its width has the usual one', () => {
+  const stream = aStream({ isTTY: true, columns: 0 });
+  new ProgressLine(stream, new FakeClock()).show('1 of 9999');
+  assert.equal(stream.text(), '\r\u001b[K1 of 9999');
+});

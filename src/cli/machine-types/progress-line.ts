@@ -21,8 +21,8 @@ export class ProgressLine {
     if (line === this.#shown) return;
     if (this.#stream.isTTY === true) {
       this.#shown = line;
-      // A line that wraps could not be written over.
-      this.#stream.write(`\r\u001b[K${line.slice(0, (this.#stream.columns ?? 80) - 1)}`);
+      // A line that wraps could not be written over. Some terminals do not know their width, and say 0.
+      this.#stream.write(`\r\u001b[K${line.slice(0, (this.#stream.columns || 80) - 1)}`);
       return;
     }
     const nowMs = this.#clock.elapsed();

@@ -1,12 +1,11 @@
 /** Which machine types the nodes offer, which VMs have them, and which VMs have one that nobody offers. Pure. */
-import { MACHINE_TYPES_ANNOTATION } from '#api/machine-types/names.ts';
+import { machineTypesOf, type NodeMachineType } from '#api/machine-types/node-types.ts';
 import { isFinal } from '#api/can.ts';
 import { MACHINE_TYPE_LABEL_PREFIX } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { alignedTable } from '#cli/output-format.ts';
 import type { Node } from '#kube/core-kinds.ts';
-import { isRecord } from '#kube/meta.ts';
 
 export interface OfferedType {
   readonly name: string;
@@ -26,16 +25,13 @@ export interface UsedType {
 }
 
 export interface Supported {
-  readonly types: readonly (OfferedType & { readonly virtualMachines: number })[];
+  readonly types: readonly (OfferedType & { readonly allowed: boolean; readonly virtualMachines: number })[];
   /** On a type that no node offers. */
   readonly stranded: readonly UsedType[];
 }
 
-interface Told {
-  readonly name: string;
-  readonly alias?: string;
-  readonly deprecated?: boolean;
-}
+/** Labels alone tell no more than the name. */
+type Told = Pick<NodeMachineType, 'name'> & Partial<NodeMachineType>;
 
 /** By name, as people count: 6.2 before 10.0. */
 export function offeredTypes(nodes: readonly Pick<Node, 'metadata'>[]): OfferedType[] {
@@ -54,36 +50,17 @@ export function offeredTypes(nodes: readonly Pick<Node, 'metadata'>[]): OfferedT
 }
 
 /** What the annotation says, as far as the labels say it too: these are what counts for the scheduler. */
-function typesOf({ metadata: { labels = {}, annotations = {} } }: Pick<Node, 'metadata'>): Told[] {
+function typesOf(node: Pick<Node, 'metadata'>): Told[] {
   const labelled = new Set(
-    Object.entries(labels).flatMap(([key, value]) =>
+    Object.entries(node.metadata.labels ?? {}).flatMap(([key, value]) =>
       key.startsWith(MACHINE_TYPE_LABEL_PREFIX) && value === 'true'
         ? [key.slice(MACHINE_TYPE_LABEL_PREFIX.length)]
         : [],
     ),
   );
-  const told = toldBy(annotations[MACHINE_TYPES_ANNOTATION]).filter(({ name }) => labelled.has(name));
+  const told = machineTypesOf(node).filter(({ name }) => labelled.has(name));
   const covered = new Set(told.flatMap(({ name, alias }) => (alias === undefined ? [name] : [name, alias])));
   return [...told, ...[...labelled].filter((name) => !covered.has(name)).map((name) => ({ name }))];
-}
-
-/** What cannot be read says nothing. */
-function toldBy(text: string | undefined): Told[] {
-  if (text === undefined) return [];
-  let list: unknown;
-  try {
-    list = JSON.parse(text);
-  } catch {
-    return [];
-  }
-  if (!Array.isArray(list)) return [];
-  return list
-    .filter(isRecord)
-    .flatMap(({ name, alias, deprecated }) =>
-      typeof name !== 'string'
-        ? []
-        : [{ name, ...(typeof alias === 'string' && alias !== '' && { alias }), deprecated: deprecated === true }],
-    );
 }
 
 /** What a running one has, its instance knows; else what is asked for, or the default. */
@@ -98,7 +75,12 @@ export function usedType(
   return { namespace, name, type: (running && vmi.status?.machine?.type) || wanted, running };
 }
 
-export function supportedTypes(offered: readonly OfferedType[], used: readonly UsedType[]): Supported {
+/** `isAllowed`: whether the KubeVirt object lets VMs have it. */
+export function supportedTypes(
+  offered: readonly OfferedType[],
+  used: readonly UsedType[],
+  isAllowed: (type: string) => boolean,
+): Supported {
   const counts = new Map<string, number>();
   const byWord = new Map(
     offered.flatMap(({ name, aliases }) => [name, ...aliases].map((word) => [word, name] as const)),
@@ -110,23 +92,28 @@ export function supportedTypes(offered: readonly OfferedType[], used: readonly U
     else counts.set(name, (counts.get(name) ?? 0) + 1);
   }
   return {
-    types: offered.map((type) => ({ ...type, virtualMachines: counts.get(type.name) ?? 0 })),
+    types: offered.map((type) => ({
+      ...type,
+      allowed: isAllowed(type.name),
+      virtualMachines: counts.get(type.name) ?? 0,
+    })),
     stranded: stranded.toSorted((a, b) => compare(a.namespace, b.namespace) || compare(a.name, b.name)),
   };
 }
 
 export function supportedText({ types, stranded }: Supported): string {
-  const rows = types.map(({ name, aliases, deprecated, nodes, virtualMachines }) => [
+  const rows = types.map(({ name, aliases, deprecated, allowed, nodes, virtualMachines }) => [
     name,
     aliases.join(',') || '-',
     deprecated === undefined ? '<unknown>' : deprecated ? 'yes' : 'no',
+    allowed ? 'yes' : 'no',
     String(nodes.length),
     String(virtualMachines),
   ]);
   return [
     rows.length === 0
       ? 'No node offers any machine type.'
-      : alignedTable([['MACHINE TYPE', 'ALIAS', 'DEPRECATED', 'NODES', 'VMS'], ...rows]),
+      : alignedTable([['MACHINE TYPE', 'ALIAS', 'DEPRECATED', 'ALLOWED', 'NODES', 'VMS'], ...rows]),
     '',
     ...(stranded.length === 0
       ? ['Every VM has a machine type that a node offers.']

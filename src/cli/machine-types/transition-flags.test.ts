@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import { parseArgs, textFlag } from '#cli/flags.ts';
-import { selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
+import { idleFlags, selectionFlags, transitionOptions } from '#cli/machine-types/transition-flags.ts';
 
 const table = { ...selectionFlags, namespace: textFlag({ name: 'namespace', help: '' }, 'string') };
 
@@ -45,11 +45,26 @@ for (const [title, { argv, want }] of Object.entries(understood)) {
 }
 
 const refused: Record<string, { argv: string[]; message: RegExp }> = {
-  'no glob': { argv: [], message: /^--which-matches-glob: no machine type was specified$/ },
+  'no glob': { argv: [], message: /^--which-matches-glob: no machine type was specified; expected a glob / },
   'two globs': { argv: ['a', '--which-matches-glob', 'b'], message: /^two globs are given, "a" and / },
-  'a malformed glob': { argv: ['[--'], message: /^--which-matches-glob: "\[--": syntax error in pattern$/ },
+  'a malformed glob': {
+    argv: ['[--'],
+    message: /^--which-matches-glob: "\[--": syntax error in pattern; expected a glob /,
+  },
   'a malformed namespace': { argv: ['x', '--namespace', 'bad namespace'], message: /^--namespace: "bad namespace" / },
-  'a malformed selector': { argv: ['x', '--label-selector', 'a in ('], message: /^--label-selector: unable to parse/ },
+  'several globs, as a shell makes them of one': {
+    argv: ['a', 'b', 'c'],
+    message: /^3 globs are given; expected one, in quotes/,
+  },
+  'a word that is no command of ours': {
+    argv: ['ls'],
+    message: /^unknown command "ls" for .*; expected delete, list or /,
+  },
+  'an empty namespace': { argv: ['x', '--namespace='], message: /^--namespace: it is empty; leave it out / },
+  'a malformed selector': {
+    argv: ['x', '--label-selector', 'a in ('],
+    message: /^--label-selector: unable to parse.*; expected labels such as /,
+  },
   'a malformed name': { argv: ['x', '--name', 'No!'], message: /^--name: "No!" / },
   'a malformed target': { argv: ['x', '--target-machine-type', 'a b'], message: /^--target-machine-type: "a b" / },
   'restarts that are no boolean': {
@@ -58,9 +73,21 @@ const refused: Record<string, { argv: string[]; message: RegExp }> = {
   },
   'running and stopped': { argv: ['x', '--running', '--stopped'], message: /exclude each other/ },
   'no restart at a time': { argv: ['x', '--max-restarts', '0'], message: /^--max-restarts: must be between 1 / },
-  'less than no failure': { argv: ['x', '--max-failures=-1'], message: /^--max-failures: must be 0 or more$/ },
+  'less than no failure': {
+    argv: ['x', '--max-failures=-1'],
+    message: /^--max-failures: must be between 0 and 999999999$/,
+  },
   'all that is wrong at once': { argv: ['[', '--name', 'No!'], message: /^--which-matches-glob: .*\n--name: / },
 };
 for (const [title, { argv, message }] of Object.entries(refused)) {
   test(`refuses ${title}`, () => assert.throws(() => asked(...argv), { name: 'CommandError', message }));
+}
+
+const idle: Record<string, { argv: string[]; want: number }> = {
+  'a limit of restarts without restarts': { argv: ['x', '--max-restarts', '3'], want: 1 },
+  'none with them': { argv: ['x', '--max-restarts', '3', '--restart-now'], want: 0 },
+  'none of a default': { argv: ['x'], want: 0 },
+};
+for (const [title, { argv, want }] of Object.entries(idle)) {
+  test(`flags without effect: ${title}`, () => assert.equal(idleFlags(parseArgs(table, argv).flags).length, want));
 }

@@ -28,7 +28,7 @@ export const selectionFlags = {
   restartRequired: { ...switchFlag({ ...restartNow, name: 'restart-required' }), hidden: true },
   maxRestarts: integerFlag(
     { name: 'max-restarts', help: '--max-restarts=10: With --restart-now, how many may be restarting at a time.' },
-    DEFAULT_MAX_RESTARTS,
+    undefined,
   ),
   maxFailures: integerFlag(
     { name: 'max-failures', help: 'Stop once more virtual machines than this have failed; no limit without it.' },
@@ -45,7 +45,7 @@ export interface Asked {
 
 /** Throws CommandError, with a line for each fault. */
 export function transitionOptions({ args, flags, namespace }: Asked): TransitionOptions {
-  const { labelSelector, name, running, stopped, target, maxRestarts, maxFailures = Infinity } = flags;
+  const { labelSelector, name, running, stopped, target, maxFailures = Infinity } = flags;
   if (running && stopped) throw new CommandError('--running and --stopped exclude each other; expected one of them');
   const options: TransitionOptions = {
     glob: globOf(args, flags.glob),
@@ -55,10 +55,10 @@ export function transitionOptions({ args, flags, namespace }: Asked): Transition
     ...(name !== undefined && { name }),
     ...((running || stopped) && { state: running ? 'running' : 'stopped' }),
     ...(target !== undefined && { target }),
-    maxRestarts,
+    maxRestarts: flags.maxRestarts ?? DEFAULT_MAX_RESTARTS,
     maxFailures,
   };
-  const faults = optionFaults(options).map(({ option, fault }) => `${FLAG_OF_OPTION[option]}: ${fault}`);
+  const faults = optionFaults(options).map(({ option, fault }) => faultText(option, fault, options[option]));
   if (faults.length > 0) throw new CommandError(faults.join('\n'));
   return options;
 }
@@ -75,7 +75,43 @@ const FLAG_OF_OPTION: Readonly<Record<keyof TransitionOptions, string>> = {
   maxFailures: '--max-failures',
 };
 
-function globOf([argument]: readonly string[], flag: string | undefined): string {
+/** What would be right, where the fault itself does not say so. */
+const EXPECTED: Readonly<Partial<Record<keyof TransitionOptions, string>>> = {
+  glob: "a glob of machine types, such as '*rhel-8.*'; virtctl update machine-types supported lists types",
+  labelSelector: "labels such as 'tier=db,zone in (a,b),!keep'",
+  target: 'one that virtctl update machine-types supported lists',
+};
+
+function faultText(option: keyof TransitionOptions, fault: string, value: unknown): string {
+  const flag = FLAG_OF_OPTION[option];
+  // A variable of a script may be empty by mistake: that must not mean everything.
+  if (option === 'namespace' && value === '')
+    return `${flag}: it is empty; leave it out where all namespaces are meant`;
+  return EXPECTED[option] === undefined ? `${flag}: ${fault}` : `${flag}: ${fault}; expected ${EXPECTED[option]}`;
+}
+
+/** Flags that change nothing, so that nobody waits for what does not come. */
+export function idleFlags({ maxRestarts, restartNow, restartRequired }: Asked['flags']): string[] {
+  return maxRestarts !== undefined && !restartNow && !restartRequired
+    ? ['--max-restarts has no effect without --restart-now: running virtual machines are marked, not restarted']
+    : [];
+}
+
+/** What people call our commands elsewhere; none is a machine type. */
+const NO_GLOBS: ReadonlySet<string> = new Set(
+  'cancel del describe get help lists ls remove rm show status stop support supports types'.split(' '),
+);
+
+function globOf([argument, ...more]: readonly string[], flag: string | undefined): string {
+  if (more.length > 0) {
+    const count = `${more.length + 1} globs are given`;
+    throw new CommandError(`${count}; expected one, in quotes: else the shell puts the names of files in its place`);
+  }
+  if (argument !== undefined && NO_GLOBS.has(argument)) {
+    throw new CommandError(
+      `unknown command ${JSON.stringify(argument)} for "virtctl update machine-types"; expected delete, list or supported, or a glob`,
+    );
+  }
   if (argument === undefined || flag === undefined || argument === flag) return argument ?? flag ?? '';
   const both = `${JSON.stringify(argument)} and --which-matches-glob ${JSON.stringify(flag)}`;
   throw new CommandError(`two globs are given, ${both}; expected one`);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Job } from '#api/machine-types/kinds.ts';
 import { optionsFromEnv, type TransitionOptions } from '#api/machine-types/options.ts';
+import { VERSION } from '#lib/version.ts';
 import { createdText, transitionJob } from '#cli/machine-types/transition-job.ts';
 
 const options: TransitionOptions = {
@@ -34,7 +35,7 @@ test('the job runs our program under its own account, on a node of ours, until i
   });
   assert.deepEqual(
     containers.map(({ args, image }) => [image, ...args]),
-    [['selfsame/selfsame', 'update-machine-types']],
+    [[`selfsame/selfsame:${VERSION}`, 'update-machine-types']],
   );
 });
 

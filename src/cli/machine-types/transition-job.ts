@@ -11,6 +11,7 @@ import {
 import { optionsToEnv, type TransitionOptions } from '#api/machine-types/options.ts';
 import { PROGRAM_IMAGE, SCHEDULABLE_LABEL, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { apiVersionOf } from '#kube/meta.ts';
+import { VERSION } from '#lib/version.ts';
 
 /** Each start picks up where the last one was: only a Job that never gets anywhere is to end. */
 const BACKOFF_LIMIT = 100;
@@ -23,6 +24,8 @@ export function transitionJob(options: TransitionOptions): Job {
     metadata: { generateName: JOB_PREFIX, namespace: SYSTEM_NAMESPACE, labels },
     spec: {
       backoffLimit: BACKOFF_LIMIT,
+      // Never two at a time: each would restart as many VMs as are allowed.
+      podReplacementPolicy: 'Failed',
       template: {
         metadata: { labels },
         spec: {
@@ -33,7 +36,8 @@ export function transitionJob(options: TransitionOptions): Job {
           containers: [
             {
               name: TRANSITION_CONTAINER,
-              image: PROGRAM_IMAGE,
+              // As `npm run image` names it; without the version a cluster would look for another one, and always pull.
+              image: `${PROGRAM_IMAGE}:${VERSION}`,
               args: [TRANSITION_COMMAND],
               env: optionsToEnv(options),
             },

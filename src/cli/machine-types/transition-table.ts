@@ -1,7 +1,7 @@
 /** How Jobs and the VMs in their plans are shown. Pure. */
 import type { Job } from '#api/machine-types/kinds.ts';
 import { ENV_OF_OPTIONS } from '#api/machine-types/options.ts';
-import { jobState } from '#cli/machine-types/job-state.ts';
+import { failureOf, jobState, logsText } from '#cli/machine-types/job-state.ts';
 import { countOver, countStates, countsText, stateText } from '#cli/machine-types/plan-counts.ts';
 import type { Followed, Transition } from '#cli/machine-types/read-transitions.ts';
 import { alignedTable } from '#cli/output-format.ts';
@@ -31,7 +31,10 @@ export function transitionsText(listed: readonly ListedTransition[], nowMs: numb
 
 function detailsText({ transition: { job, plan }, followed }: ListedTransition): string[] {
   const { name } = job.metadata;
-  if (plan === undefined) return [`${name}: its plan is not made yet; nothing was done.`];
+  if (plan === undefined) {
+    if (jobState(job) !== 'Failed') return [`${name}: its plan is not made yet; nothing was done. ${logsText(job)}`];
+    return [`${name}: it failed before it had a plan; nothing was done: ${failureOf(job)}. ${logsText(job)}`];
+  }
   if (plan.length === 0) return [`${name}: no VM is to be changed.`];
   return [`${name}: ${countsText(countsOf(followed))}`, entriesTable(followed)];
 }

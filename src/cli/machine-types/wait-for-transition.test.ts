@@ -61,25 +61,46 @@ for (const [title, { seen, want }] of Object.entries(lines)) {
 
 test('the end tells what came of it', () => {
   assert.equal(outcome(aTransition(COMPLETE, [done, done])), 'Job job-x is complete: 2 done');
+  const changed: EntryNote = { state: 'done', reason: 'the guest sees other devices: net-0' };
+  assert.equal(
+    outcome(aTransition(COMPLETE, [done, changed])),
+    'Job job-x is complete: 2 done\n  ns/vm-1: the guest sees other devices: net-0',
+  );
 });
 
-const faults: Record<string, { seen: Transition; want: string }> = {
+test('of very many only the first are told', () => {
+  const stopped: EntryNote = { state: 'done', reason: 'the VM is stopped' };
+  const lines = outcome(
+    aTransition(
+      COMPLETE,
+      Array.from({ length: 5000 }, () => stopped),
+    ),
+  ).split('\n');
+  assert.deepEqual([lines.length, lines.at(-1)], [52, '  and 4950 more: virtctl update machine-types list job-x']);
+});
+
+const faults: Record<string, { seen: Transition; max?: number; want: string }> = {
   'a VM has failed': {
     seen: aTransition(COMPLETE, [done, failed]),
     want: 'Job job-x has ended: 1 done, 1 failed\n  ns/vm-1: out of memory',
   },
   'the job has failed': {
     seen: aTransition(aJob({ type: 'Failed', message: 'too often' }), [undefined]),
-    want: 'Job job-x failed (too often): 1 pending',
+    want: 'Job job-x failed (too often): 1 pending\nSee kubectl logs job/job-x -n selfsame-system',
   },
-  'too many have failed, and the job is tried again': {
-    seen: aTransition(aJob(), [failed]),
-    want: 'Job job-x has given up: 1 failed\n  ns/vm-0: out of memory',
+  'the job has failed before its plan': {
+    seen: { ...aTransition(aJob({ type: 'Failed', message: 'too often' }), []), plan: undefined },
+    want: 'Job job-x failed (too often): it had no plan yet\nSee kubectl logs job/job-x -n selfsame-system',
+  },
+  'too many have failed, whether the job knows already or not': {
+    seen: aTransition(aJob(), [done, failed]),
+    max: 0,
+    want: 'Job job-x has stopped, since more than 0 of its VMs failed: 1 done, 1 failed\n  ns/vm-1: out of memory',
   },
 };
-for (const [title, { seen, want }] of Object.entries(faults)) {
+for (const [title, { seen, max, want }] of Object.entries(faults)) {
   test(`it is an error when ${title}`, () =>
-    assert.throws(() => outcome(seen), { name: 'CommandError', message: want }));
+    assert.throws(() => outcome(seen, max), { name: 'CommandError', message: want }));
 }
 
 test('list shows jobs, and every VM in them', () => {
@@ -98,22 +119,38 @@ ns          vm-1   pc-q35-rhel8.2.0   pc-q35-7.2   failed             out of mem
 ns          vm-2   pc-q35-rhel8.2.0   pc-q35-7.2   restart required   -`,
   );
   assert.equal(transitionsText([], nowMs), 'No jobs found.');
+  const early = { ...aTransition(aJob({ type: 'Failed', message: 'too often' }), []), plan: undefined };
+  assert.match(
+    transitionsText([{ transition: early, followed: [] }], nowMs),
+    /\njob-x: it failed before it had a plan; nothing was done: too often\. See kubectl logs job\/job-x -n selfsame-system$/,
+  );
 });
 
 test('delete tells what was done and what was not', () => {
-  const transition = aTransition(aJob(), [done, { state: 'restartRequired' }, undefined]);
+  const skipped: EntryNote = { state: 'skipped', reason: 'changed meanwhile' };
+  const transition = aTransition(aJob(), [done, { state: 'restartRequired' }, undefined, skipped]);
   assert.equal(
     deletionText(transition, followed(transition), 1),
-    `Job job-x: 1 pending, 1 restart required, 1 done.
+    `Job job-x: 1 pending, 1 restart required, 1 done, 1 skipped.
 
 Not done:
 NAMESPACE   NAME   FROM               TO           STATE              REASON
 ns          vm-1   pc-q35-rhel8.2.0   pc-q35-7.2   restart required   -
 ns          vm-2   pc-q35-rhel8.2.0   pc-q35-7.2   pending            -
 
+1 VM was not touched.
 1 VM will have the new type after a restart, which nobody waits for any more.
+
+Failed, or left alone:
+NAMESPACE   NAME   FROM               TO           STATE     REASON
+ns          vm-3   pc-q35-rhel8.2.0   pc-q35-7.2   skipped   changed meanwhile
+
 The mark "restart required" was taken off 1 VM.`,
   );
+  const going = aTransition(aJob(), [{ state: 'restarting' }]);
+  assert.match(deletionText(going, followed(going), 0), /\n1 VM was about to restart: whatever does not come up anew /);
   const none = { ...transition, plan: undefined };
   assert.equal(deletionText(none, [], 0), 'Job job-x had not made its plan yet: nothing was done.');
+  const again = { ...none, job: { ...none.job, spec: { suspend: true } } };
+  assert.match(deletionText(again, [], 0), /^Job job-x has no plan, or none any more: /);
 });

@@ -3,8 +3,8 @@ import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
 import { keepWaiting } from '#cli/keep-waiting.ts';
-import { failureOf, hasEnded, jobState } from '#cli/machine-types/job-state.ts';
-import { countStates, countsText, progressBar } from '#cli/machine-types/plan-counts.ts';
+import { failureOf, hasEnded, jobState, logsText } from '#cli/machine-types/job-state.ts';
+import { countStates, countsText, isOver, progressBar } from '#cli/machine-types/plan-counts.ts';
 import { ProgressLine, type MaybeTerminal } from '#cli/machine-types/progress-line.ts';
 import { findJob, readTransition, type Transition } from '#cli/machine-types/read-transitions.ts';
 import { ApiError } from '#kube/api-error.ts';
@@ -37,7 +37,7 @@ export async function waitForTransition(api: Api, name: string, options: WaitOpt
       faults = 0;
       if (hasEnded(seen.job) || countFailed(seen) > maxFailures) {
         line.end(shownLine(seen));
-        print(outcome(seen));
+        print(outcome(seen, maxFailures));
         return;
       }
       line.show(shownLine(seen));
@@ -69,18 +69,37 @@ function countFailed({ plan = [], notes }: Transition): number {
 }
 
 /** What is told at the end. Throws CommandError where not all is well. */
-export function outcome({ job, plan = [], notes }: Transition): string {
+export function outcome({ job, plan, notes }: Transition, maxFailures = Infinity): string {
   const { name } = job.metadata;
-  const all = plan.map((entry, index) => ({ entry, note: noteOf(notes, index) }));
-  const counts = countsText(countStates(all.map(({ note }) => note.state)));
-  const failed = all.filter(({ note }) => note.state === 'failed').map(faultText);
+  const all = (plan ?? []).map((entry, index) => ({ entry, note: noteOf(notes, index) }));
+  const counts = plan === undefined ? 'it had no plan yet' : countsText(countStates(all.map(({ note }) => note.state)));
+  const failed = all.filter(({ note }) => note.state === 'failed');
+  const told = shortened([...failed, ...all.filter(({ note }) => note.state !== 'failed' && isOver(note.state))], name);
   const state = jobState(job);
-  if (state === 'Complete' && failed.length === 0) return `Job ${name} is complete: ${counts}`;
-  const how = { Complete: 'has ended', Failed: `failed (${failureOf(job)})` }[state as string] ?? 'has given up';
-  throw new CommandError([`Job ${name} ${how}: ${counts}`, ...failed].join('\n'));
+  if (state === 'Complete' && failed.length === 0) return [`Job ${name} is complete: ${counts}`, ...told].join('\n');
+  const how =
+    failed.length > maxFailures
+      ? `has stopped, since more than ${maxFailures} of its VMs failed`
+      : state === 'Failed'
+        ? `failed (${failureOf(job)})`
+        : 'has ended';
+  // Where no VM is to blame, only the program knows what is.
+  const where = failed.length === 0 ? [logsText(job)] : [];
+  throw new CommandError([`Job ${name} ${how}: ${counts}`, ...told, ...where].join('\n'));
 }
 
-function faultText({ entry, note }: { entry: PlanEntry; note: EntryNote }): string {
+type Told = { readonly entry: PlanEntry; readonly note: EntryNote };
+const MAX_TOLD = 50;
+
+/** Those of which there is something to say, such as that a guest sees other devices than before. */
+function shortened(all: readonly Told[], job: string): string[] {
+  const worth = all.filter(({ note }) => note.state === 'failed' || note.reason !== undefined);
+  const rest = worth.length - MAX_TOLD;
+  const more = rest > 0 ? [`  and ${rest} more: virtctl update machine-types list ${job}`] : [];
+  return [...worth.slice(0, MAX_TOLD).map(faultText), ...more];
+}
+
+function faultText({ entry, note }: Told): string {
   return `  ${entry.namespace}/${entry.name}: ${note.reason ?? 'no reason is told'}`;
 }
 

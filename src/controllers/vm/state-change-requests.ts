@@ -1,5 +1,5 @@
 /**
- * The queue in status.stateChangeRequests: subresources/ appends to it, here it is read and what is done is taken off.
+ * The queue in status.stateChangeRequests: subresources/ and transition/ append to it, here it is read and what is done is taken off.
  * A request is done when the world looks as it asks, so that a crash between doing and writing changes nothing. Pure.
  */
 import { isFinal, runStrategyOf } from '#api/can.ts';

@@ -12,7 +12,7 @@ export interface LogOptions {
 
 /** Throws 400. */
 export function readLogOptions(query: URLSearchParams, nowMs: number): LogOptions {
-  if (flag(query, 'previous')) throw badRequest('previous terminated container not found: guests keep one log');
+  if (flag(query, 'previous')) throw badRequest('previous terminated container not found: one log is kept');
   const sinceSeconds = count(query, 'sinceSeconds');
   return {
     follow: flag(query, 'follow'),

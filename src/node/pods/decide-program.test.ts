@@ -51,11 +51,12 @@ const aRun = (run: Partial<RunState>): RunState => ({
   runningSinceMs: undefined,
   lastExit: undefined,
   starts: 1,
+  quickExits: 1,
   askedAtMs: undefined,
   ...run,
 });
 const exited = (code: number, agoMs = 0, starts = 1): RunState =>
-  aRun({ lastExit: { code, startedAtMs: NOW - 60_000, finishedAtMs: NOW - agoMs }, starts });
+  aRun({ lastExit: { code, startedAtMs: NOW - 60_000, finishedAtMs: NOW - agoMs }, starts, quickExits: starts });
 const running = aRun({ runningSinceMs: NOW });
 
 function shown(action: ProgramAction): string {
@@ -84,16 +85,21 @@ const cases: Record<string, { pod: Stored<Pod>; run?: RunState; want: string[] }
   'a bad end is tried again where the pod says so': {
     pod: aPod({ phase: 'Running', restartPolicy: 'OnFailure' }),
     run: exited(3),
-    want: ['report Running CrashLoopBackOff', 'lookAgain 10000'],
+    want: ['start'],
+  },
+  'the second time after a pause': {
+    pod: aPod({ phase: 'Running', restartPolicy: 'OnFailure' }),
+    run: exited(3, 0, 2),
+    want: ['report Running CrashLoopBackOff restarts=1', 'lookAgain 10000'],
   },
   'ever later': {
     pod: aPod({ phase: 'Running', restartPolicy: 'OnFailure' }),
     run: exited(3, 0, 3),
-    want: ['report Running CrashLoopBackOff restarts=2', 'lookAgain 40000'],
+    want: ['report Running CrashLoopBackOff restarts=2', 'lookAgain 20000'],
   },
   'when it is time': {
     pod: aPod({ phase: 'Running', restartPolicy: 'OnFailure' }),
-    run: exited(3, 10_000),
+    run: exited(3, 10_000, 2),
     want: ['start'],
   },
   'a good end is one also there': {

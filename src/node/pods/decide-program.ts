@@ -28,7 +28,7 @@ export interface ProgramWorld {
   readonly nowMs: number;
 }
 
-/** The kubelet's delays between restarts. */
+/** The kubelet's delays between restarts; before the first there is none. */
 const RESTART = { firstMs: 10_000, maxMs: 300_000 };
 const DEFAULT_GRACE_SECONDS = 30;
 
@@ -56,7 +56,9 @@ function decideAfter({ pod, run, nowMs }: ProgramWorld, exit: Exit): readonly Pr
     const phase = exit.code === 0 ? 'Succeeded' : 'Failed';
     return [{ do: 'report', view: { phase, state: ended, restarts, startedAtMs: exit.startedAtMs } }];
   }
-  const waitMs = exit.finishedAtMs + backoffMs(restarts + 1, RESTART) - nowMs;
+  const quickRestarts = (run?.quickExits ?? 1) - 1;
+  const delayMs = quickRestarts <= 0 ? 0 : backoffMs(quickRestarts, RESTART);
+  const waitMs = exit.finishedAtMs + delayMs - nowMs;
   if (waitMs <= 0) return [{ do: 'start' }];
   const message = `back-off restarting failed container ${pod.spec.containers[0]?.name ?? ''}`;
   const state = { waiting: { reason: 'CrashLoopBackOff', message } };
@@ -114,6 +116,6 @@ function runningView({ starts, lastExit }: RunState, sinceMs: number): PodView {
   };
 }
 
-function endedState({ code, startedAtMs, finishedAtMs }: Exit) {
+export function endedState({ code, startedAtMs, finishedAtMs }: Exit) {
   return terminated({ exitCode: code, reason: code === 0 ? 'Completed' : 'Error', startedAtMs, finishedAtMs });
 }

@@ -51,11 +51,16 @@ function containerStatus(pod: Pod, name: string, image: string, view: PodView): 
     imageID: image,
     ready: running && view.notReady === undefined,
     started: running,
-    restartCount: view.restarts ?? 0,
+    restartCount: Math.max(view.restarts ?? 0, restartsBefore(pod, name)),
     state: view.state,
     ...(view.last === undefined ? { lastState: {} } : { lastState: view.last }),
     ...(view.state.waiting === undefined ? { containerID: `selfsame://${pod.metadata.uid ?? ''}-${name}` } : {}),
   };
+}
+
+/** It never goes back: Jobs count their failures by it. */
+function restartsBefore({ status }: Pod, name: string): number {
+  return status?.containerStatuses?.find((one) => one.name === name)?.restartCount ?? 0;
 }
 
 function conditionsOf(old: readonly Condition[] | undefined, view: PodView, now: string) {

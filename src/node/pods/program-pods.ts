@@ -6,8 +6,9 @@ import type { Stored } from '#kube/meta.ts';
 import { unreachable } from '#lib/invariant.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { decideProgram, type ProgramAction } from '#node/pods/decide-program.ts';
+import { decideProgram, endedState, type ProgramAction } from '#node/pods/decide-program.ts';
 import { asksApi, type RunProgram } from '#node/pods/program.ts';
+import { earlierRuns } from '#node/pods/earlier-runs.ts';
 import { OwnWrites } from '#node/pods/own-writes.ts';
 import { wantsToken, type PodAccess } from '#node/pods/pod-access.ts';
 import { podRole } from '#node/pods/pod-role.ts';
@@ -156,7 +157,10 @@ export class ProgramPods {
     // While we asked for its token the pod, or all of us, may have gone.
     if (signal.aborted || pods.get(key)?.metadata.uid !== uid) return this.#closeAccess(uid);
     let run = this.#runs.get(uid);
-    if (run === undefined) this.#runs.set(uid, (run = new ProgramRun(clock, () => this.#queue.add(key))));
+    if (run === undefined) {
+      run = new ProgramRun(clock, () => this.#queue.add(key), earlierRuns(pod, clock.now()));
+      this.#runs.set(uid, run);
+    }
     run.start(runProgram, args, env);
     this.#queue.add(key);
   }
@@ -171,7 +175,12 @@ export class ProgramPods {
       // One that ran before has a state that says more.
       if (this.run(pod) === undefined && !signal.aborted) {
         const view = waitingView('CreateContainerConfigError', `no token: ${(error as Error).message}`);
-        this.#own.wrote(await reportPod(pod, podStatus(pod, view, { hostIp, nowMs: clock.now() }), this.#parts));
+        // It may have run under an agent before us: phases do not go back.
+        const { phase = view.phase } = pod.status ?? {};
+        const { lastExit } = earlierRuns(pod, clock.now());
+        const last = lastExit === undefined ? {} : { last: endedState(lastExit) };
+        const status = podStatus(pod, { ...view, phase, ...last }, { hostIp, nowMs: clock.now() });
+        this.#own.wrote(await reportPod(pod, status, this.#parts));
       }
       throw error;
     }

@@ -28,6 +28,22 @@ test('who follows gets what was said and what comes, until the end', async () =>
   assert.equal(await heard, 'before after');
 });
 
+test('one that ran for long is no failed start any more', async () => {
+  const clock = new FakeClock();
+  const run = new ProgramRun(clock, () => undefined, { starts: 3, lastExit: undefined });
+  const quickExits: number[] = [];
+  for (const seconds of [1, 1, 600, 1]) {
+    const { promise: exited, resolve: exit } = Promise.withResolvers<number>();
+    run.start(() => ({ exited, onOutput: () => undefined, kill: () => undefined }), [], {});
+    await clock.advance(seconds * 1000);
+    exit(1);
+    await clock.advance(0);
+    quickExits.push(run.state.quickExits);
+  }
+  assert.deepEqual(quickExits, [1, 2, 1, 2]);
+  assert.equal(run.state.starts, 7);
+});
+
 test('only the last of what was said is kept', () => {
   const { run, say } = scene();
   for (const letter of 'abc') say(letter.repeat(OUTPUT_BYTES / 2));

@@ -1,10 +1,14 @@
 /** One pod of this program: its process of the moment, what came of the one before, and the last of what it said. */
 import type { Clock } from '#lib/clock.ts';
+import type { EarlierRuns } from '#node/pods/earlier-runs.ts';
 import type { ProgramProcess, RunProgram } from '#node/pods/program.ts';
 
 /** Older output is forgotten. */
 export const OUTPUT_BYTES = 256 * 1024;
 const MAX_UNREAD_BYTES = 1024 * 1024;
+/** Whoever ran longer is no failed start: the kubelet forgets the delays of before, too. */
+const LONG_MS = 600_000;
+const NONE: EarlierRuns = { starts: 0, lastExit: undefined };
 
 export interface Exit {
   readonly code: number;
@@ -15,8 +19,10 @@ export interface Exit {
 export interface RunState {
   readonly runningSinceMs: number | undefined;
   readonly lastExit: Exit | undefined;
-  /** How often it was started. */
+  /** How often it was started, under whichever agent. */
   readonly starts: number;
+  /** How often in a row it ended before it had run for long, under this one. */
+  readonly quickExits: number;
   /** When it was asked to end. */
   readonly askedAtMs: number | undefined;
 }
@@ -29,13 +35,16 @@ export class ProgramRun {
   #bytes = 0;
   #process: ProgramProcess | undefined;
   #startedAtMs = 0;
-  #starts = 0;
+  #starts: number;
+  #quickExits = 0;
   #lastExit: Exit | undefined;
   #askedAtMs: number | undefined;
 
-  constructor(clock: Clock, onExit: () => void) {
+  constructor(clock: Clock, onExit: () => void, { starts, lastExit }: EarlierRuns = NONE) {
     this.#clock = clock;
     this.#onExit = onExit;
+    this.#starts = starts;
+    this.#lastExit = lastExit;
   }
 
   get state(): RunState {
@@ -43,6 +52,7 @@ export class ProgramRun {
       runningSinceMs: this.#process === undefined ? undefined : this.#startedAtMs,
       lastExit: this.#lastExit,
       starts: this.#starts,
+      quickExits: this.#quickExits,
       askedAtMs: this.#askedAtMs,
     };
   }
@@ -60,7 +70,9 @@ export class ProgramRun {
   async #await(process: ProgramProcess): Promise<void> {
     const code = await process.exited;
     this.#process = undefined;
-    this.#lastExit = { code, startedAtMs: this.#startedAtMs, finishedAtMs: this.#clock.now() };
+    const finishedAtMs = this.#clock.now();
+    this.#quickExits = finishedAtMs - this.#startedAtMs < LONG_MS ? this.#quickExits + 1 : 1;
+    this.#lastExit = { code, startedAtMs: this.#startedAtMs, finishedAtMs };
     for (const listener of this.#listeners) listener(undefined);
     this.#onExit();
   }

@@ -1,0 +1,162 @@
+/**
+ * The largest fleet that we promise to carry, whose machine types change while the Job and the server are lost over and
+ * over: nobody is restarted twice, nor too many at once. What restarts is seen by a watch of the instances, not by what
+ * the Job says of itself; how often, by the ledger of the nodes.
+ */
+import assert from 'node:assert/strict';
+import { test, type TestContext } from 'node:test';
+import { RestartingVms } from '#test/support/restarting-vms.ts';
+import { TransitionScene } from '#test/support/transition-scene.ts';
+import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
+
+const FLEET = 5000;
+/** One in so many is stopped, besides. */
+const STOPPED = FLEET / 20;
+const AT_ONCE = 10;
+const OLD = 'pc-q35-rhel8.2.0';
+/** So many are made before they are waited for. */
+const BATCH = 100;
+/** They wait for their own people to restart them. */
+const MARKED = 100;
+/**
+ * After so many writes, each time counted anew: while the plan is written, at the first patches, among them, and while
+ * VMs restart. All together are fewer than the Job makes.
+ */
+const JOB_KILLS = [1, 7, 12, 14, 1, 2, 30, 900, 1500, 13, 60, 350, 350, 1, 350, 350, 2, 350, 17, 350];
+/** When so many VMs have begun to restart, the server takes only so many writes more. */
+const SERVER_LOSSES = [3, 17, 30, 11, 8].map((writes, at) => ({ begun: ((at + 1) * FLEET) / 6, writes }));
+const MAX_STEPS = 20_000;
+const LIMIT_MS = 3_600_000;
+
+const running = Array.from({ length: FLEET }, (_, index) => `vm-${String(index).padStart(4, '0')}`);
+const stopped = Array.from({ length: STOPPED }, (_, index) => `off-${String(index).padStart(3, '0')}`);
+
+async function startFleet(t: TestContext): Promise<VmPlane> {
+  const plane = await startVmPlane(t);
+  const domain = { machine: { type: OLD } };
+  for (const name of stopped) await plane.put(aVm(name, { runStrategy: 'Halted' }, { domain }));
+  for (const [index, name] of running.entries()) {
+    await plane.put(aVm(name, { runStrategy: 'Always' }, { domain }));
+    if (index % BATCH === BATCH - 1) await plane.settle();
+  }
+  await plane.settle();
+  return plane;
+}
+
+interface Losses {
+  readonly kills: number;
+  readonly servers: number;
+}
+
+/** Until the Job has ended by itself. */
+async function runThroughLosses(plane: VmPlane, scene: TransitionScene, restarting: RestartingVms): Promise<Losses> {
+  let [kills, servers] = [0, 0];
+  let cut: { over: boolean } | undefined;
+  let job = scene.start({ killAfter: JOB_KILLS[0]! });
+  for (let step = 0; step < MAX_STEPS; step++) {
+    if (job.outcome === 'killed') job = scene.start({ killAfter: JOB_KILLS[++kills] ?? Infinity });
+    else if (job.outcome !== undefined) {
+      assert.equal(job.outcome, 'done');
+      return { kills, servers };
+    }
+    const next = SERVER_LOSSES[servers];
+    if (cut?.over === true) {
+      await plane.restartServer();
+      cut = undefined;
+      servers++;
+    } else if (cut === undefined && next !== undefined && restarting.begun >= next.begun) {
+      const coming = { over: false };
+      cut = coming;
+      void plane.cutAfter(next.writes).then(() => (coming.over = true));
+    }
+    await plane.clock.advance(1000);
+  }
+  assert.fail(`the job does not end: ${restarting.begun} VMs have begun to restart, after ${kills} kills`);
+}
+
+function startsByName({ starts }: VmPlane): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { name } of starts) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return counts;
+}
+
+/** Names of those that are not so. */
+const except = (names: readonly string[], isSo: (name: string) => boolean) => names.filter((name) => !isSo(name));
+
+test(`${FLEET} running VMs, the job and the server lost over and over`, { timeout: LIMIT_MS }, async (t) => {
+  const plane = await startFleet(t);
+  const restarting = await RestartingVms.watch(t, plane);
+  const scene = await TransitionScene.make(plane, { glob: '*rhel-8.*', restartNow: true, maxRestarts: AT_ONCE });
+
+  const losses = await runThroughLosses(plane, scene, restarting);
+  assert.deepEqual(losses, { kills: JOB_KILLS.length, servers: SERVER_LOSSES.length });
+  await plane.settle();
+
+  assert.equal(restarting.most, AT_ONCE);
+  const starts = startsByName(plane);
+  assert.deepEqual(
+    except(running, (name) => starts.get(`default/${name}`) === 2),
+    [],
+    'each is restarted once',
+  );
+  assert.deepEqual(
+    except(stopped, (name) => !starts.has(`default/${name}`)),
+    [],
+    'who was stopped stays so',
+  );
+  const states = await scene.states();
+  assert.equal(Object.keys(states).length, FLEET + STOPPED);
+  assert.deepEqual(
+    except(Object.keys(states), (name) => states[name] === 'done'),
+    [],
+  );
+  const vms = new Map((await plane.list('VirtualMachine')).map((vm) => [vm.metadata.name, vm]));
+  const typeOf = (name: string) => vms.get(name).spec.template.spec.domain.machine?.type;
+  const marked = [...vms.keys()].filter((name) => vms.get(name).status.machineTypeRestartRequired !== undefined);
+  assert.deepEqual(marked, [], 'nobody is to do what the job does');
+  assert.deepEqual(
+    except(stopped, (name) => typeOf(name) === undefined),
+    [],
+  );
+  assert.deepEqual(
+    except(running, (name) => typeOf(name) === 'q35'),
+    [],
+    'the default, since they have started',
+  );
+  const instances = await plane.list('VirtualMachineInstance');
+  const runsOn = new Map(instances.map(({ metadata, status }) => [metadata.name, status.machine.type]));
+  assert.deepEqual(
+    except(running, (name) => runsOn.get(name) === 'pc-q35-7.2'),
+    [],
+  );
+  await t.test('the next job marks some, and takes the marks away when people have restarted them', () =>
+    markAndRestart(plane),
+  );
+});
+
+async function markAndRestart(plane: VmPlane): Promise<void> {
+  const names = running.slice(0, MARKED);
+  for (const name of names) {
+    const metadata = { name, labels: { group: 'theirs' } };
+    await plane.put({ kind: 'VirtualMachine', apiVersion: 'kubevirt.io/v1', metadata });
+  }
+  const options = { glob: 'q35', labelSelector: 'group=theirs', target: 'pc-q35-7.1' };
+  const scene = await TransitionScene.make(plane, options);
+  for (const killAfter of [1, 2, MARKED / 4, MARKED / 4]) assert.equal(await scene.run({ killAfter }), 'killed');
+  const job = scene.start();
+  await scene.pass(60);
+  const marks = async () =>
+    (await plane.list('VirtualMachine')).flatMap(({ metadata, status }) =>
+      status.machineTypeRestartRequired === undefined ? [] : [`${metadata.name} ${status.machineTypeRestartRequired}`],
+    );
+  assert.deepEqual(
+    await marks(),
+    names.map((name) => `${name} true`),
+  );
+  for (const name of names) assert.equal(await plane.tell('restart', name), '202');
+  assert.equal(await scene.ends(job), 'done');
+  assert.deepEqual(
+    await marks(),
+    names.map((name) => `${name} false`),
+  );
+}
