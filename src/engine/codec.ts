@@ -6,13 +6,14 @@ import { LineCounter, stringify as stringifyYaml } from 'yaml';
 import { type ApiError, badRequest, tooLarge, unsupportedMediaType } from '#kube/api-error.ts';
 import { goJsonFault } from '#kube/go-json-fault.ts';
 import type { KubeObject } from '#kube/meta.ts';
+import { parseYamlDocument, yamlValue } from '#kube/yaml.ts';
 import { NestingError, parseJson } from '#engine/json.ts';
-import { MAX_YAML_ALIASES, MAX_YAML_BYTES } from '#engine/limits.ts';
+import { MAX_YAML_BYTES } from '#engine/limits.ts';
 import { parseStored, storedText } from '#engine/managed-fields/stored-owners.ts';
 import { decodeProtobuf } from '#engine/protobuf/decode-protobuf.ts';
 import { ProtobufError } from '#engine/protobuf/protobuf-error.ts';
 import { jsonRepeats, patchRepeats, yamlRepeats, type Repeats } from '#engine/strict-faults.ts';
-import { parseYamlDocument, repeatedKeys } from '#engine/yaml-repeats.ts';
+import { repeatedKeys } from '#engine/yaml-repeats.ts';
 
 export const JSON_TYPE = 'application/json';
 export const YAML_TYPE = 'application/yaml';
@@ -127,7 +128,7 @@ export function parseYamlText(text: string, onRepeats?: OnRepeats): unknown {
   const document = parseYamlDocument(text, lines);
   const repeated = lines && repeatedKeys(document, lines);
   if (repeated !== undefined) onRepeats?.(yamlRepeats(repeated));
-  const value: unknown = document.toJS({ maxAliasCount: MAX_YAML_ALIASES });
+  const value: unknown = yamlValue(document);
   // One trip through JSON makes YAML's own types plain and drops prototype keys.
   return parseJson(JSON.stringify(value ?? null));
 }

@@ -3,7 +3,6 @@
 /** kube-apiserver's own limit on a request body. */
 export const MAX_BODY_BYTES = 3 * 1024 * 1024;
 export const MAX_DEPTH = 256;
-export const MAX_YAML_ALIASES = 100;
 /** YAML takes a thousand times as long to parse as JSON. */
 export const MAX_YAML_BYTES = 256 * 1024;
 /** etcd's limit on one stored object, which clients rely on. */

@@ -1,16 +1,9 @@
 /** Keys that a YAML text says twice, in the words of the YAML decoder of Kubernetes: it names lines, not paths. */
-import { isMap, isPair, isScalar, isSeq, LineCounter, parseDocument, type Document } from 'yaml';
+import { isMap, isPair, isScalar, isSeq, LineCounter, type Document } from 'yaml';
+import { parseYamlDocument } from '#kube/yaml.ts';
 
 const MAX_LINES = 100;
 const HEAD = 'yaml: unmarshal errors:';
-
-/** Throws what is wrong with the text, except keys that are there twice: the last one counts. */
-export function parseYamlDocument(text: string, lineCounter?: LineCounter): Document {
-  const document = parseDocument(text, { uniqueKeys: false, lineCounter });
-  const [fault] = document.errors;
-  if (fault !== undefined) throw fault;
-  return document;
-}
 
 /** For a text that has been parsed already, as something else. */
 export function repeatedYamlKeys(text: string): string | undefined {

@@ -9,7 +9,7 @@ import type { Resource } from '#engine/registry/resource.ts';
 import { defectOf, written } from '#test/fuzz/defects.ts';
 import { startInProcessApi, type FuzzAnswer, type InProcessApi } from '#test/fuzz/in-process-api.ts';
 import { plainCreate, randomRequest, type FuzzRequest, type FuzzWorld } from '#test/fuzz/requests.ts';
-import { longestTurn } from '#test/fuzz/turn-monitor.ts';
+import { isStall, longestTurn, stallsEachTime } from '#test/fuzz/stalls.ts';
 import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
 
 const BUDGET_MS = Number(
@@ -20,10 +20,6 @@ const REQUESTS_PER_CORE = 300;
 /** So few at a time, so that requests meet objects that others made. */
 const KINDS_AT_A_TIME = 3;
 const NAMES = ['a', 'b', 'c'];
-const MAX_TURN_MS = 100;
-/** For larger bodies the time may grow with them, and no faster: an object of 50,000 fields is a lot of work. */
-const BYTES_PER_TURN = 256 * 1024;
-const REPEATS = 3;
 /** What waits for a revision to come is not waited for. */
 const PATIENCE_MS = 50;
 const MAX_DEFECTS = 10;
@@ -79,34 +75,18 @@ async function prepare(api: InProcessApi, resource: Resource, random: SeededRand
 
 async function oneRequest(api: InProcessApi, world: FuzzWorld, found: Findings): Promise<void> {
   const request = await randomRequest(world);
-  const { millis, result } = await turnOf(api, request);
+  const send = () => Promise.race([api.send(request), delay(PATIENCE_MS, 'late' as const)]);
+  const { millis, result } = await longestTurn(send);
   if (millis > found.longest) [found.longest, found.longestOf] = [millis, written(request).slice(0, 500)];
   if (result === 'late') {
     found.late.push(api.send(request).then((answer) => found.judge(request, answer, [])));
     return;
   }
   found.judge(request, result, api.takeFaults());
-  if (millis > allowedMs(request) && (await stallsEachTime(api, request))) {
+  if (isStall(millis, request) && (await stallsEachTime(send, request))) {
     found.defects.push(`held the event loop for ${millis.toFixed(0)} ms\n  ${written(request)}`);
   }
   await sweep(api, request, result);
-}
-
-function turnOf(api: InProcessApi, request: FuzzRequest): Promise<{ millis: number; result: FuzzAnswer | 'late' }> {
-  return longestTurn(() => Promise.race([api.send(request), delay(PATIENCE_MS, 'late' as const)]));
-}
-
-function allowedMs({ body }: FuzzRequest): number {
-  return MAX_TURN_MS * Math.max(1, body.length / BYTES_PER_TURN);
-}
-
-/** One long turn may be the garbage collector's; the same request three times over is not. */
-async function stallsEachTime(api: InProcessApi, request: FuzzRequest): Promise<boolean> {
-  for (let repeat = 0; repeat < REPEATS; repeat++) {
-    const { millis } = await turnOf(api, request);
-    if (millis <= allowedMs(request)) return false;
-  }
-  return true;
 }
 
 async function readJson(api: InProcessApi, path: string): Promise<unknown> {

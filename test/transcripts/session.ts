@@ -22,17 +22,21 @@ export interface SessionOptions {
   /** A file to begin with; the session has its own. */
   readonly kubeconfig: string;
   readonly namespace: string;
+  /** What counts of what a command prints; all of it without. */
+  readonly shown?: (text: string) => string;
 }
 
 export class Session {
   readonly #dir: string;
+  readonly #shown: (text: string) => string;
   #background: RunningCommand | undefined;
 
-  private constructor(dir: string) {
+  private constructor(dir: string, shown: (text: string) => string) {
     this.#dir = dir;
+    this.#shown = shown;
   }
 
-  static async open({ dir, kubectl, kubeconfig, namespace }: SessionOptions): Promise<Session> {
+  static async open({ dir, kubectl, kubeconfig, namespace, shown = (text) => text }: SessionOptions): Promise<Session> {
     await mkdir(join(dir, 'bin'), { recursive: true });
     await symlink(kubectl, join(dir, 'bin/kubectl'));
     await symlink(join(ROOT, 'virtctl'), join(dir, 'bin/virtctl'));
@@ -41,7 +45,7 @@ export class Session {
     await mkdir(join(dir, 'work'));
     await symlink(join(ROOT, 'examples'), join(dir, 'work/examples'));
     await symlink(join(import.meta.dirname, 'manifests'), join(dir, 'work/manifests'));
-    return new Session(dir);
+    return new Session(dir, shown);
   }
 
   /** What the command printed; for one that stays in the background nothing. */
@@ -69,7 +73,7 @@ export class Session {
   }
 
   #start(command: string): RunningCommand {
-    return new RunningCommand(command, {
+    return new RunningCommand(command, this.#shown, {
       cwd: join(this.#dir, 'work'),
       env: {
         PATH: `${join(this.#dir, 'bin')}:${process.env['PATH'] ?? ''}`,
@@ -87,6 +91,7 @@ export class Session {
 
 class RunningCommand {
   readonly #child: ChildProcess;
+  readonly #shown: (text: string) => string;
   readonly #closed: Promise<void>;
   readonly #cancelLimit: () => void;
   #text = '';
@@ -94,7 +99,8 @@ class RunningCommand {
   #limitReached = false;
   #onOutput: () => void = () => {};
 
-  constructor(command: string, options: { cwd: string; env: Record<string, string> }) {
+  constructor(command: string, shown: (text: string) => string, options: { cwd: string; env: Record<string, string> }) {
+    this.#shown = shown;
     // One pipe for both streams keeps their order; a process group of its own can be ended as a whole.
     this.#child = spawn('/bin/sh', ['-c', `exec 2>&1\n${command}`], {
       ...options,
@@ -122,12 +128,12 @@ class RunningCommand {
   async untilEnd(): Promise<Output> {
     await this.#closed;
     const limit = this.#limitReached ? '\n(ended by the time limit of a step)' : '';
-    return { text: this.#text + limit, exit: this.#child.exitCode ?? 1 };
+    return { text: this.#shown(this.#text) + limit, exit: this.#child.exitCode ?? 1 };
   }
 
   /** Resolves once there are that many lines; also when it has ended, for the transcript to show what came instead. */
   async wrote(lines: number): Promise<void> {
-    while (!this.#over && this.#text.split('\n').length <= lines) {
+    while (!this.#over && this.#shown(this.#text).split('\n').length <= lines) {
       await new Promise<void>((resolve) => {
         this.#onOutput = resolve;
       });
@@ -136,7 +142,7 @@ class RunningCommand {
 
   /** Like Ctrl-C, but without last words. */
   async interrupt(): Promise<Output> {
-    const text = this.#text;
+    const text = this.#shown(this.#text);
     this.kill();
     await this.#closed;
     return this.#limitReached ? await this.untilEnd() : { text, exit: 0 };

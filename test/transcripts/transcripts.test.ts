@@ -11,6 +11,7 @@ import { newKubectl, oldKubectl, type FoundKubectl } from '#test/support/kubectl
 import { startPlane, type Plane } from '#test/support/plane.ts';
 import { startSimulatedPlane } from '#test/support/simulated-plane.ts';
 import { readyNamespace, removeNamespace } from '#test/transcripts/ready-namespace.ts';
+import { hideOwners } from '#test/transcripts/hide-owners.ts';
 import { runTranscript } from '#test/transcripts/run-transcript.ts';
 import { Session } from '#test/transcripts/session.ts';
 import {
@@ -65,7 +66,9 @@ async function proveTranscript(file: string, version: Version, kubectl: string, 
   const namespace = basename(file, '.txt');
   const dir = join(plane.dir, namespace);
   await readyNamespace(namespace, plane.kubeconfigPath);
-  const session = await Session.open({ dir, kubectl, kubeconfig: plane.kubeconfigPath, namespace });
+  // 1.20 shows owners of fields always, later ones only when asked.
+  const shown = version === '1.20' ? { shown: hideOwners } : {};
+  const session = await Session.open({ dir, kubectl, kubeconfig: plane.kubeconfigPath, namespace, ...shown });
   try {
     const { actual, differences } = await runTranscript(parseTranscript(readTranscript(file)), version, (command) =>
       session.run(command),

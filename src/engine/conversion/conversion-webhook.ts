@@ -77,7 +77,7 @@ export class ConversionWebhook {
 
   async #convertBatch(objects: readonly KubeObject[], apiVersion: string, signal: AbortSignal): Promise<KubeObject[]> {
     const version = reviewVersionOf(this.#config.conversionReviewVersions ?? []);
-    if (version === undefined) throw failure('no supported conversion review versions');
+    if (version === undefined) throw conversionFailure('no supported conversion review versions');
     const question: Question = { uid: newUid(), version, desiredApiVersion: apiVersion, objects };
     const subject = `conversion webhook for ${subjectOf(objects)}`;
     try {
@@ -87,7 +87,7 @@ export class ConversionWebhook {
       return convertedObjects(answer, question);
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      throw failure(`${subject} ${error instanceof InvalidConversion ? why : `failed: ${why}`}`, error);
+      throw conversionFailure(`${subject} ${error instanceof InvalidConversion ? why : `failed: ${why}`}`, error);
     }
   }
 
@@ -128,7 +128,7 @@ export class ConversionWebhook {
 }
 
 /** Kubernetes gives these no reason. */
-function failure(message: string, cause?: unknown): ApiError {
+export function conversionFailure(message: string, cause?: unknown): ApiError {
   return new ApiError(500, '', message, { cause });
 }
 

@@ -5,10 +5,13 @@
  *   stored bytes ──► defaults of the version they are in ──► converted (None: renamed, Webhook: asked for) ──► pruned
  *
  * Asking takes time, and so do many: `prepare` does it for all of them, and `bytes` finds the answers. Those are kept for
- * as long as the entry lives, so that each is asked for once.
+ * as long as the entry lives, so that each is asked for once, however many watch it.
  */
+import { CallCanceled } from '#engine/admission/webhooks/call-failure.ts';
 import { decodeStored } from '#engine/codec.ts';
-import type { ConversionWebhook } from '#engine/conversion/conversion-webhook.ts';
+import { type ConversionWebhook, conversionFailure } from '#engine/conversion/conversion-webhook.ts';
+import { SharedWork } from '#engine/conversion/shared-work.ts';
+import { storedText } from '#engine/managed-fields/stored-owners.ts';
 import type { CompiledSchema } from '#engine/registry/structural/compile.ts';
 import type { Entry } from '#engine/store/store.ts';
 import { invariant } from '#lib/invariant.ts';
@@ -16,7 +19,7 @@ import { deepClone } from '#kube/deep.ts';
 import { apiVersionOf, type KubeObject, parseApiVersion } from '#kube/meta.ts';
 
 /** How many objects are brought into form at one go. */
-const SLICE = 100;
+export const FORM_SLICE = 100;
 
 export interface FormOptions {
   readonly group: string;
@@ -33,12 +36,20 @@ export interface FormOptions {
 export class StoredForm {
   readonly #options: FormOptions;
   readonly #apiVersion: string;
+  readonly #isStorage: boolean;
   readonly #known = new WeakMap<Entry, Buffer>();
+  readonly #asking = new WeakMap<Entry, SharedWork>();
   readonly #current = new WeakMap<Entry, boolean>();
 
   constructor(options: FormOptions) {
     this.#options = options;
     this.#apiVersion = apiVersionOf(options);
+    this.#isStorage = options.version === options.storageVersion;
+  }
+
+  /** Whether each reader has it made anew: many take long. */
+  get isMadeEachTime(): boolean {
+    return !this.#isStorage && this.#options.webhook === undefined;
   }
 
   /** undefined = versions differ in their name only. */
@@ -74,21 +85,13 @@ export class StoredForm {
 
   /** undefined = nothing must be waited for. Rejects with an ApiError. */
   prepare(entries: readonly Entry[], signal: () => AbortSignal): Promise<void> | undefined {
+    if (this.isMadeEachTime || !entries.some((entry) => this.#isOld(entry))) return undefined;
     const { webhook } = this.#options;
-    // Made again for each reader.
-    if (webhook === undefined && !this.#isStorage) return undefined;
-    const old = entries.filter((entry) => !this.#isPlain(entry) && !this.#known.has(entry));
-    if (webhook === undefined) return old.length > SLICE ? this.#makeAll(old) : undefined;
-    const asked: Entry[] = [];
-    const objects: KubeObject[] = [];
-    for (const entry of old) {
-      const object = decodeStored(entry.bytes);
-      if (!this.#mustAsk(object)) continue;
-      this.#applyDefaults(object);
-      asked.push(entry);
-      objects.push(object);
-    }
-    return asked.length === 0 ? undefined : this.#ask(webhook, asked, objects, signal());
+    const old = entries.filter((entry) => this.#isOld(entry));
+    if (webhook === undefined) return old.length > FORM_SLICE ? this.#makeAll(old) : undefined;
+    // Few are looked at now: most often they are of this version.
+    const asked = old.length > FORM_SLICE ? old : old.filter(({ bytes }) => this.#mustAsk(decodeStored(bytes)));
+    return asked.length === 0 ? undefined : this.#askTogether(webhook, asked, signal());
   }
 
   /** An object of this version as it is to be stored; itself, where that is the version that is stored. */
@@ -114,12 +117,12 @@ export class StoredForm {
     return current;
   }
 
-  get #isStorage(): boolean {
-    return this.#options.version === this.#options.storageVersion;
+  #isPlain(entry: Entry): boolean {
+    return this.#isStorage && entry.revision > this.#options.since;
   }
 
-  #isPlain(entry: Entry): boolean {
-    return entry.revision > this.#options.since && this.#isStorage;
+  #isOld(entry: Entry): boolean {
+    return !this.#isPlain(entry) && !this.#known.has(entry);
   }
 
   #mustAsk({ apiVersion }: KubeObject): boolean {
@@ -131,20 +134,66 @@ export class StoredForm {
     this.#options.schemaOf(version)?.applyDefaults(object);
   }
 
-  async #ask(
+  /** What others are asking about already is not asked about again. */
+  async #askTogether(
     webhook: ConversionWebhook,
     asked: readonly Entry[],
-    objects: readonly KubeObject[],
     signal: AbortSignal,
+    last = false,
   ): Promise<void> {
-    const converted = await webhook.convert(objects, this.#apiVersion, signal);
-    for (const [i, entry] of asked.entries()) this.#known.set(entry, this.#finish(converted[i]!, entry));
+    const others = new Set<SharedWork>();
+    const fresh: Entry[] = [];
+    for (const entry of asked) {
+      const asking = this.#asking.get(entry);
+      if (asking === undefined) fresh.push(entry);
+      else others.add(asking);
+    }
+    const own = fresh.length === 0 ? undefined : this.#share(webhook, fresh);
+    const joined = [...others].map((work) => (last ? work.wait(signal) : work.wait(signal).catch(() => {})));
+    try {
+      await Promise.all([own?.wait(signal), ...joined]);
+    } catch (error) {
+      throw signal.aborted ? conversionFailure(new CallCanceled().message, error) : error;
+    }
+    // What became of theirs may be due to what else they asked about, or to their leaving.
+    const left = last ? [] : asked.filter((entry) => !this.#known.has(entry));
+    if (left.length > 0) await this.#askTogether(webhook, left, signal, true);
+  }
+
+  #share(webhook: ConversionWebhook, entries: readonly Entry[]): SharedWork {
+    const forget = () => {
+      for (const entry of entries) if (this.#asking.get(entry) === work) this.#asking.delete(entry);
+    };
+    const work = new SharedWork((signal) => this.#ask(webhook, entries, signal).finally(forget));
+    for (const entry of entries) this.#asking.set(entry, work);
+    return work;
+  }
+
+  /** In pieces, so that others get their turn between them. */
+  async #ask(webhook: ConversionWebhook, entries: readonly Entry[], signal: AbortSignal): Promise<void> {
+    for (let at = 0; at < entries.length; at += FORM_SLICE) {
+      if (at > 0) await nextTurn();
+      const asked: Entry[] = [];
+      const objects: KubeObject[] = [];
+      for (const entry of entries.slice(at, at + FORM_SLICE)) {
+        const object = decodeStored(entry.bytes);
+        const isAsked = this.#mustAsk(object);
+        this.#applyDefaults(object);
+        if (!isAsked) this.#known.set(entry, this.#finish(object, entry));
+        else {
+          asked.push(entry);
+          objects.push(object);
+        }
+      }
+      const converted = objects.length === 0 ? [] : await webhook.convert(objects, this.#apiVersion, signal);
+      for (const [i, entry] of asked.entries()) this.#known.set(entry, this.#finish(converted[i]!, entry));
+    }
   }
 
   /** A definition may have changed under thousands of objects: others get their turn meanwhile. */
   async #makeAll(entries: readonly Entry[]): Promise<void> {
     for (const [i, entry] of entries.entries()) {
-      if (i > 0 && i % SLICE === 0) await new Promise((resolve) => setImmediate(resolve));
+      if (i > 0 && i % FORM_SLICE === 0) await nextTurn();
       this.bytes(entry);
     }
   }
@@ -172,6 +221,10 @@ export class StoredForm {
 
 /** The entry's own bytes, where they say the same. */
 function encoded(object: KubeObject, entry: Entry): Buffer {
-  const bytes = Buffer.from(JSON.stringify(object));
+  const bytes = Buffer.from(storedText(object));
   return bytes.equals(entry.bytes) ? entry.bytes : bytes;
+}
+
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -59,7 +59,7 @@ export async function createShaped(
   const generate = !object.metadata.name && object.metadata.generateName;
   for (let attempt = 1; ; attempt++) {
     // What a kind prepares may depend on the name, so that each name starts from what was sent.
-    const candidate = generate ? deepClone(object) : object;
+    const candidate = generate ? ownCopy(object) : object;
     if (generate) candidate.metadata.name = generatedName(object.metadata.generateName!);
     const name = candidate.metadata.name ?? '';
     resource.strategy.prepareForCreate?.(candidate);
@@ -81,6 +81,14 @@ export async function createShaped(
     if (!generate) return undefined;
     if (attempt >= MAX_NAME_ATTEMPTS) throw generateNameConflict(resource, name);
   }
+}
+
+/** Nobody changes entries of owners in place, so they are shared. */
+function ownCopy(object: KubeObject): KubeObject {
+  const { managedFields, ...metadata } = object.metadata;
+  const copy: KubeObject = deepClone({ ...object, metadata });
+  if (managedFields !== undefined) copy.metadata.managedFields = managedFields;
+  return copy;
 }
 
 /** What only the server decides about a new object. */

@@ -177,11 +177,11 @@ function assertSame(call: Call, next: KubeObject, old: KubeObject, needsRevision
   const { metadata } = next;
   if (!metadata.name) metadata.name = name;
   if (metadata.name !== name) {
-    throw badRequest(`the name of the object (${metadata.name}) does not match the name on the URL (${name})`);
+    throw badRequest(`the name of the object (${textOf(metadata.name)}) does not match the name on the URL (${name})`);
   }
   if (needsRevision && metadata.uid && metadata.uid !== old.metadata.uid) {
     const key = `/registry/${resource.group === '' ? '' : `${resource.group}/`}${resource.plural}/${call.route.namespace === '' ? '' : `${call.route.namespace}/`}${name}`;
-    const why = `StorageError: invalid object, Code: 4, Key: ${key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: ${metadata.uid}, UID in object meta: ${old.metadata.uid}`;
+    const why = `StorageError: invalid object, Code: 4, Key: ${key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: ${textOf(metadata.uid)}, UID in object meta: ${old.metadata.uid}`;
     throw conflict(resource, name, why);
   }
   if (!metadata.resourceVersion) {
@@ -192,6 +192,11 @@ function assertSame(call: Call, next: KubeObject, old: KubeObject, needsRevision
     metadata.resourceVersion = old.metadata.resourceVersion;
   }
   if (metadata.resourceVersion !== old.metadata.resourceVersion) throw conflict(resource, name, MODIFIED);
+}
+
+/** Of a field whose type has not been checked yet: what has a toString of its own cannot be made a text. */
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 /** Everything but metadata and status: what the generation counts. Without a status subresource the status is wished, too. */

@@ -26,20 +26,22 @@ export function trackWrite(call: Call, next: KubeObject, past: Past | undefined,
 export function keepManagedFields(call: Call, object: KubeObject, before: ManagedFieldsEntry[] | undefined): void {
   const { metadata } = object;
   if (metadata.managedFields === before) return;
-  const fault = metadata.managedFields === undefined ? undefined : faultOf(metadata.managedFields, before);
-  if (fault !== undefined) call.notes.warn(`${INVALID_AFTER_ADMISSION}: ${fault}`);
-  if (fault === undefined && metadata.managedFields !== undefined) return;
-  if (before === undefined) delete metadata.managedFields;
-  else metadata.managedFields = before;
+  const read = metadata.managedFields === undefined ? before : entriesOf(metadata.managedFields, before);
+  if (typeof read === 'string') call.notes.warn(`${INVALID_AFTER_ADMISSION}: ${read}`);
+  const kept = typeof read === 'string' ? before : read;
+  if (kept === undefined) delete metadata.managedFields;
+  else metadata.managedFields = kept;
 }
 
 const INVALID_AFTER_ADMISSION =
   '.metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests';
 
-function faultOf(entries: ManagedFieldsEntry[], before: ManagedFieldsEntry[] | undefined): string | undefined {
-  if (deepEqual(entries, before)) return undefined;
-  const read = readEntries(entries);
-  return typeof read === 'string' ? read : undefined;
+/** In the form in which we store them, or what is wrong with them. */
+function entriesOf(
+  entries: ManagedFieldsEntry[],
+  before: ManagedFieldsEntry[] | undefined,
+): ManagedFieldsEntry[] | undefined | string {
+  return deepEqual(entries, before) ? before : readEntries(entries);
 }
 
 /** Times of owners alone are no change. */

@@ -1,5 +1,6 @@
 /** Answers in the representation that was asked for: JSON as stored, YAML, Table or metadata only. */
 import { encodeJson, encodeYaml, JSON_TYPE, YAML_TYPE } from '#engine/codec.ts';
+import { FORM_SLICE, nextTurn } from '#engine/conversion/stored-form.ts';
 import { decodeEntry, readable, shownBytes, type Call } from '#engine/handlers/call.ts';
 import type { ApiResponse, BytesResponse } from '#engine/request.ts';
 import type { Entry } from '#engine/store/store.ts';
@@ -81,7 +82,7 @@ export async function respondList(call: Call, entries: readonly Entry[], listMet
   const reading = readable(call, entries);
   if (reading !== undefined) await reading;
   if (representation.kind === 'json') {
-    return { status: 200, contentType: JSON_TYPE, body: listBytes(resource, entries, listMeta) };
+    return { status: 200, contentType: JSON_TYPE, body: await listBytes(resource, entries, listMeta) };
   }
   if (representation.kind === 'partial' && !representation.list) throw notAcceptable(ACCEPTED_TYPES);
   return encoded(representation, { status: 200 }, representedList(call, entries, listMeta));
@@ -108,11 +109,13 @@ function listHead(resource: Resource, metadata: ListMeta): object {
   return { kind: resource.listKind, apiVersion: apiVersionOf(resource), metadata };
 }
 
-/** The list around bytes that exist already. */
-function listBytes(resource: Resource, entries: readonly Entry[], listMeta: ListMeta): Buffer[] {
+/** The list around bytes that exist already; where they must be made, others get their turn between them. */
+async function listBytes(resource: Resource, entries: readonly Entry[], listMeta: ListMeta): Promise<Buffer[]> {
+  const makes = resource.stored?.isMadeEachTime === true;
   const head = JSON.stringify(listHead(resource, listMeta));
   const pieces: Buffer[] = [Buffer.from(`${head.slice(0, -1)},"items":[`)];
   for (let i = 0; i < entries.length; i++) {
+    if (makes && i % FORM_SLICE === FORM_SLICE - 1) await nextTurn();
     if (i > 0) pieces.push(COMMA);
     pieces.push(shownBytes(entries[i]!, resource));
   }

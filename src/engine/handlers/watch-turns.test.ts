@@ -62,6 +62,24 @@ test('nothing follows the end', async () => {
   assert.deepEqual(said, []);
 });
 
+test('nothing follows a failure, though it need not wait', async () => {
+  const { said, run, waiting } = scene();
+  run('slow 1');
+  waiting.get('slow 1')!.reject(new Error('broken'));
+  await settle();
+  run('quick');
+  assert.deepEqual(said, ['failed: broken']);
+});
+
+test('who has left is told of no failure', async () => {
+  const { said, run, waiting, turns } = scene();
+  run('slow 1');
+  turns.stop();
+  waiting.get('slow 1')!.reject(new Error('canceled'));
+  await settle();
+  assert.deepEqual(said, []);
+});
+
 test('what waits is bounded', () => {
   const { said, turns } = scene();
   turns.runAll([event('slow 1', MAX_WATCH_BUFFER_BYTES)], true, () => said.push('live'));

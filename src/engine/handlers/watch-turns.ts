@@ -34,6 +34,7 @@ export class WatchTurns {
   }
 
   run(entries: readonly Entry[], step: () => void): void {
+    if (this.#stopped) return;
     const preparing = this.#options.prepare(entries);
     if (preparing === undefined && this.idle) return step();
     // A step that fails is told when its turn comes.
@@ -59,6 +60,8 @@ export class WatchTurns {
       await preparing;
       if (!this.#stopped) step();
     } catch (error) {
+      // Who has left is told of nothing, least of all that it has left.
+      if (this.#stopped) return;
       this.#stopped = true;
       this.#options.failed(error);
     } finally {

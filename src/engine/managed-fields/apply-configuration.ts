@@ -27,8 +27,9 @@ import {
   type Entry,
   type Writer,
 } from '#engine/managed-fields/entries.ts';
-import { ownable, stripped, type FieldScope } from '#engine/managed-fields/field-scope.ts';
+import { emptyObject, ownable, stripped, type FieldScope } from '#engine/managed-fields/field-scope.ts';
 import { allowedByLastApplied, followLastApplied } from '#engine/managed-fields/last-applied.ts';
+import { mendedEntry } from '#engine/managed-fields/mended-entry.ts';
 import { pruned, type Owned } from '#engine/managed-fields/prune.ts';
 import { updatedEntries } from '#engine/managed-fields/track-update.ts';
 
@@ -80,7 +81,9 @@ function assertConfig(config: KubeObject, { schema }: FieldScope): void {
 
 /** Kubernetes gives no reason either, but the code of a fault of its own. */
 function untyped(which: 'patch' | 'live', object: KubeObject, why: string): ApiError {
-  const { namespace = '', name = '' } = object.metadata;
+  const [namespace, name] = [object.metadata.namespace, object.metadata.name].map((text: unknown) =>
+    typeof text === 'string' ? text : '',
+  );
   return new ApiError(
     400,
     '',
@@ -99,7 +102,7 @@ function startingEntries(live: KubeObject | undefined, applier: Applier, scope: 
   const stored = storedEntries(live);
   if (stored.length > 0 || live === undefined) return stored;
   const writer = { ...applier, manager: BEFORE_FIRST_APPLY };
-  return updatedEntries([], {}, ownable(live, scope), writer, scope);
+  return updatedEntries([], emptyObject(scope), ownable(live, scope), writer, scope);
 }
 
 function withoutManagedFields(object: KubeObject): KubeObject {
@@ -124,7 +127,8 @@ function merged(
 ): Merged {
   const owned = new Map<string, Owned>();
   let last: Owned | undefined;
-  for (const entry of entries) {
+  for (const stored of entries) {
+    const entry = mendedEntry(stored, scope);
     const item = { head: headOf(entry), fields: parseFieldsV1(entry.fieldsV1) };
     if (isOf(entry, 'Apply', applier)) last = item;
     else owned.set(identityOf(item.head), item);
@@ -137,7 +141,9 @@ function merged(
   const object = mergeConfig(before, config, scope.schema) as KubeObject;
   const left = last === undefined ? object : pruned(object, last, [...owned.values()], fields, scope);
   owned.set(identity, { head, fields: stripped(fields) });
-  return { object: left as KubeObject, owned };
+  // What lost its last item goes; an empty map or list that the configuration names stays.
+  const whole = left === object ? object : mergeConfig(left, config, scope.schema);
+  return { object: whole as KubeObject, owned };
 }
 
 /** Takes from the others what changes now; gives what that was. */

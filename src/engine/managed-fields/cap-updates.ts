@@ -1,5 +1,5 @@
 /** Bounds the entries that updates leave behind: beyond ten, the oldest of each version are joined to one. */
-import { union } from '#kube/field-sets/field-set.ts';
+import { union, type FieldSet } from '#kube/field-sets/field-set.ts';
 import { parseFieldsV1 } from '#kube/field-sets/fields-v1.ts';
 import { compareTimes, headOf, identityOf, makeEntry, type Entry } from '#engine/managed-fields/entries.ts';
 
@@ -15,27 +15,41 @@ export function capUpdates(entries: Entry[]): Entry[] {
   const buckets = new Map<string, Entry>();
   for (const entry of updates) if (isBucket(entry)) buckets.set(entry.apiVersion, entry);
   const firsts = new Map<string, Entry>();
+  /** What becomes one, by version. */
+  const joined = new Map<string, Entry[]>();
   for (const entry of updates.toSorted(oldestFirst)) {
     if (excess <= 0) break;
+    // A bucket that others went into already.
+    if (!kept.has(entry)) continue;
     const { apiVersion } = entry;
     const first = firsts.get(apiVersion);
     if (first === undefined) {
       firsts.set(apiVersion, entry);
       continue;
     }
-    // There is no bucket yet, or it is the very entry that comes now: then the first of its version becomes it.
-    const known = buckets.get(apiVersion);
-    const into = known === undefined || known === entry ? first : known;
-    const fields = union(parseFieldsV1(into.fieldsV1), parseFieldsV1(entry.fieldsV1));
-    const head = { manager: ANCIENT, operation: 'Update', apiVersion, subresource: '', time: entry.time } as const;
-    const bucket = makeEntry(head, fields);
-    kept.delete(into);
-    kept.delete(entry);
-    kept.add(bucket);
-    buckets.set(apiVersion, bucket);
+    let gathered = joined.get(apiVersion);
+    if (gathered === undefined) {
+      // There is no bucket yet, or it is the very entry that comes now: then the first of its version becomes it.
+      const known = buckets.get(apiVersion);
+      joined.set(apiVersion, (gathered = [known === undefined || known === entry ? first : known]));
+    }
+    gathered.push(entry);
     excess--;
   }
+  for (const [apiVersion, gathered] of joined) {
+    for (const entry of gathered) kept.delete(entry);
+    const { time } = gathered.at(-1)!;
+    const head = { manager: ANCIENT, operation: 'Update', apiVersion, subresource: '', time } as const;
+    kept.add(makeEntry(head, unionOf(gathered.map(({ fieldsV1 }) => parseFieldsV1(fieldsV1)))));
+  }
   return [...kept];
+}
+
+/** By halves: one after the other, each would be copied with all that came before it. */
+function unionOf(sets: readonly FieldSet[]): FieldSet {
+  if (sets.length <= 2) return sets.reduce(union);
+  const half = sets.length >> 1;
+  return union(unionOf(sets.slice(0, half)), unionOf(sets.slice(half)));
 }
 
 function isBucket({ manager, subresource = '' }: Entry): boolean {

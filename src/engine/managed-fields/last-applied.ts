@@ -40,7 +40,7 @@ function parsed(text: string): KubeObject | undefined {
 
 /** The object, whose annotation, if it has one, tells of this configuration. */
 export function followLastApplied(object: KubeObject, config: KubeObject): KubeObject {
-  const { annotations } = object.metadata;
+  const { annotations } = object.metadata ?? {};
   if (!annotations?.[ANNOTATION]) return object;
   const told = deepClone(config);
   if (isRecord(told.metadata.annotations)) delete told.metadata.annotations[ANNOTATION];

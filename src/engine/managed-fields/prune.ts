@@ -6,7 +6,7 @@
 import { difference, intersection, isEmpty, union, type FieldSet } from '#kube/field-sets/field-set.ts';
 import { fieldsOf } from '#kube/field-sets/fields-of.ts';
 import { withNamedFields } from '#kube/field-sets/named-fields.ts';
-import { removeFields } from '#kube/field-sets/remove-fields.ts';
+import { emptyFields, removeFields } from '#kube/field-sets/remove-fields.ts';
 import type { Schema } from '#kube/schema.ts';
 import type { EntryHead } from '#engine/managed-fields/entries.ts';
 import type { FieldScope } from '#engine/managed-fields/field-scope.ts';
@@ -28,7 +28,7 @@ export function pruned(
   const schema = scope.schemaIn(last.head.apiVersion);
   if (schema === undefined) return object;
   const lastFields = withNamedFields(last.fields, schema);
-  let left = removeFields(object, lastFields, schema);
+  let left = emptyFields(object, lastFields, schema);
   for (const [version, fields] of fieldsByVersion(owners, last.head.apiVersion)) {
     const ownersSchema = scope.schemaIn(version);
     if (ownersSchema !== undefined) left = withOwned(object, left, fields, ownersSchema);
@@ -53,7 +53,7 @@ function fieldsByVersion(owners: readonly Owned[], first: string): Map<string, F
 
 function withOwned(object: unknown, left: unknown, owned: FieldSet, schema: Schema): unknown {
   const kept = union(namedFieldsOf(left, schema), withNamedFields(owned, schema));
-  return removeFields(object, difference(namedFieldsOf(object, schema), kept), schema);
+  return emptyFields(object, difference(namedFieldsOf(object, schema), kept), schema);
 }
 
 function namedFieldsOf(value: unknown, schema: Schema): FieldSet {

@@ -29,6 +29,11 @@ export function covers(fields: FieldsV1, set: FieldSet): boolean {
   return true;
 }
 
+export function ownsNothing(fields: FieldsV1): boolean {
+  for (const _ in fields) return false;
+  return true;
+}
+
 /** A path without anything below it is one, of others it is said. */
 function isMember(fields: FieldsV1): boolean {
   for (const element in fields) return element === SELF || SELF in fields;

@@ -22,7 +22,8 @@ import {
   type Writer,
 } from '#engine/managed-fields/entries.ts';
 import { emptyObject, ownable, stripped, type FieldScope } from '#engine/managed-fields/field-scope.ts';
-import { covers, touches } from '#engine/managed-fields/raw-fields.ts';
+import { mendedEntry } from '#engine/managed-fields/mended-entry.ts';
+import { covers, ownsNothing, touches } from '#engine/managed-fields/raw-fields.ts';
 
 export interface Past {
   /** As stored: says who owns what. */
@@ -77,7 +78,8 @@ export function updatedEntries(
   const own = changeBetween(before, after, scope.schema);
   const entries: Entry[] = [];
   let mine: Entry | undefined;
-  for (const entry of start) {
+  for (const stored of start) {
+    const entry = mendedEntry(stored, scope);
     const change = entry.apiVersion === scope.apiVersion ? own : changeIn(entry.apiVersion, before, after, scope);
     // A version that is not served any more tells nothing.
     if (change === undefined) continue;
@@ -106,7 +108,8 @@ function keepRest(entries: Entry[], entry: Entry, { written, removed }: Change):
   const loses = touches(fieldsV1, written);
   const gone = touches(fieldsV1, removed);
   if (!loses && !gone) {
-    entries.push(entry);
+    // Only by hand such an entry comes in.
+    if (!ownsNothing(fieldsV1)) entries.push(entry);
     return;
   }
   const left = difference(difference(parseFieldsV1(fieldsV1), written), removed);

@@ -204,7 +204,7 @@ function finalizerFaults(finalizers: readonly string[], errors: FieldError[]): v
 }
 
 function newFinalizerFaults(finalizers: readonly string[], before: readonly string[], errors: FieldError[]): void {
-  const added = [...new Set(finalizers)].filter((finalizer) => !before.includes(finalizer)).toSorted();
+  const added = [...new Set(finalizers).difference(new Set(before))].toSorted();
   if (added.length === 0) return;
   const shown = `[]string{${added.map((finalizer) => JSON.stringify(finalizer)).join(', ')}}`;
   const detail = `no new finalizers can be added if the object is being deleted, found new finalizers ${shown}`;

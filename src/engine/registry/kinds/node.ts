@@ -56,7 +56,7 @@ export const nodes = defineKind({
     if (isRecord(status.capacity)) status.allocatable ??= { ...status.capacity };
   },
   validate: ({ spec, status }) => [
-    ...(spec?.taints ?? []).flatMap(checkTaint),
+    ...checkTaints(spec?.taints ?? []),
     ...checkAmounts('status.capacity', status?.capacity),
     ...checkAmounts('status.allocatable', status?.allocatable),
   ],
@@ -93,13 +93,20 @@ function checkAmounts(field: string, amounts: Readonly<Record<string, string | n
 type Taint = Infer<typeof taint>;
 
 /** The path is Kubernetes' own, although taints stand in the spec. */
-function checkTaint({ key, value = '', effect }: Taint, i: number, taints: readonly Taint[]): FieldError[] {
-  const field = `metadata.taints[${i}]`;
-  const errors = [...checkLabelKey(`${field}.key`, key), ...checkLabelValue(`${field}.value`, value)];
-  const first = taints.findIndex((other) => other.key === key && other.effect === effect);
-  if (first === i) return errors;
-  const { message, ...error } = duplicateValue(field, taints[i]);
-  return [...errors, { ...error, message: `${message}: taints must be unique by key and effect pair` }];
+function checkTaints(taints: readonly Taint[]): FieldError[] {
+  const seen = new Set<string>();
+  return taints.flatMap((one, i) => {
+    const { key, value = '', effect } = one;
+    const field = `metadata.taints[${i}]`;
+    const errors = [...checkLabelKey(`${field}.key`, key), ...checkLabelValue(`${field}.value`, value)];
+    const pair = JSON.stringify([key, effect]);
+    if (!seen.has(pair)) {
+      seen.add(pair);
+      return errors;
+    }
+    const { message, ...error } = duplicateValue(field, one);
+    return [...errors, { ...error, message: `${message}: taints must be unique by key and effect pair` }];
+  });
 }
 
 function checkNodeUpdate(spec: Infer<typeof nodeSpec>, old: Infer<typeof nodeSpec>): FieldError[] {

@@ -147,11 +147,12 @@ const REVIEW_VERSIONS = ['v1', 'v1beta1'];
 
 function checkReviewVersions(field: string, versions: readonly string[]): FieldError[] {
   if (versions.length === 0) return [requiredValue(field, `must specify one of ${REVIEW_VERSIONS.join(', ')}`)];
-  const errors = versions.flatMap((version, i) =>
-    versions.indexOf(version) === i
-      ? checkName(`${field}[${i}]`, version, 'label1035')
-      : [invalidValue(`${field}[${i}]`, version, 'duplicate version')],
-  );
+  const seen = new Set<string>();
+  const errors = versions.flatMap((version, i) => {
+    if (seen.has(version)) return [invalidValue(`${field}[${i}]`, version, 'duplicate version')];
+    seen.add(version);
+    return checkName(`${field}[${i}]`, version, 'label1035');
+  });
   if (!versions.some((version) => REVIEW_VERSIONS.includes(version))) {
     errors.push(invalidValue(field, versions, `must include at least one of ${REVIEW_VERSIONS.join(', ')}`));
   }

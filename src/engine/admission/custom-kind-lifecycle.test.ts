@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { AdmissionAttributes, Operation } from '#engine/admission/admission.ts';
+import { customKindLifecycle } from '#engine/admission/custom-kind-lifecycle.ts';
+import { CRD_COLLECTION } from '#engine/registry/crd/definition.ts';
+import { gadgetCrd, installGadgets } from '#test/support/gadgets.ts';
+import { startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
+
+let api: TestApi;
+
+before(async () => {
+  api = await startTestApi();
+  await installGadgets(api);
+  await api.settle();
+});
+after(() => api.stop());
+
+const NAME = 'gadgets.golden.local';
+
+/** Writes the definition anew and asks while that is in flight. */
+async function askedMeanwhile(operation: Operation, change: (crd: Loose) => void): Promise<void> {
+  const { store, core } = api;
+  const { resource } = core.registry.find('golden.local', 'v1', 'gadgets')!;
+  const known = store.get(CRD_COLLECTION, NAME)!;
+  const crd = JSON.parse(known.bytes.toString()) as Loose;
+  change(crd);
+  const bytes = Buffer.from(JSON.stringify(crd));
+  const writing = store.put({ collection: CRD_COLLECTION, id: NAME, expected: known.revision, encode: () => bytes });
+  try {
+    const asked = { operation, resource, name: 'a' } as AdmissionAttributes;
+    customKindLifecycle(store, core.registry)(asked);
+  } finally {
+    await writing;
+  }
+}
+
+test('the definition of the test is the one that is served', () => assert.equal(gadgetCrd().metadata.name, NAME));
+
+for (const operation of ['CREATE', 'UPDATE', 'DELETE'] as const) {
+  test(`nothing is written behind a definition that is about to change: ${operation}`, async () => {
+    const changing = askedMeanwhile(operation, (crd) => crd.metadata.generation++);
+    await assert.rejects(changing, /the definition of its kind has changed meanwhile; please try again/);
+  });
+}
+
+test('a new status of a definition keeps nobody from writing', async () => {
+  await askedMeanwhile('UPDATE', (crd) => (crd.status.conditions = crd.status.conditions.toReversed()));
+});
