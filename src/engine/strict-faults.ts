@@ -18,9 +18,10 @@ export function strictFaults(unknown: readonly string[], repeats: Repeats | unde
 
 /** Built-in kinds are told of in the order of the text; of custom ones what is unknown is found last. */
 export function jsonRepeats(text: string, { builtIn }: { readonly builtIn: boolean }): Repeats | undefined {
-  if (repeatedFields(text).length === 0) return undefined;
+  const repeated = repeatedFields(text);
+  if (repeated.length === 0) return undefined;
   return (unknown) => {
-    const faults = repeatedFields(text, new Set(builtIn ? unknown : []));
+    const faults = builtIn && unknown.length > 0 ? repeatedFields(text, new Set(unknown)) : repeated;
     const told = new Set(faults.flatMap(({ fault, path }) => (fault === 'unknown' ? [path] : [])));
     return [
       ...faults.map(({ fault, path }) => (fault === 'unknown' ? unknownField(path) : duplicateField(path))),

@@ -49,8 +49,8 @@ export function elementKind(list: readonly unknown[]): 'map' | 'scalar' {
   return first === 'object' ? 'map' : 'scalar';
 }
 
-/** kube-apiserver answers most faults of a strategic patch with a bare 500; the words are Go's. */
-export const fault = (message: string) => new ApiError(500, '', message);
+/** The words are Go's. kube-apiserver answers with a bare 500; but it is the client's fault, and kubectl prints the same. */
+export const fault = (message: string) => new ApiError(400, '', message);
 
 const listOfLists = () =>
   new ApiError(422, 'Invalid', 'the server rejected our request due to an error in our request', { details: {} });

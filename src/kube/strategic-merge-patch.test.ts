@@ -223,37 +223,37 @@ const bad: Record<string, { doc?: object; patch: unknown; code: number; message:
   'an item without its merge key': {
     doc: containers({ name: 'a' }),
     patch: containers({ image: 'x', tags: ['b', null], n: { z: 1, y: true } }),
-    code: 500,
+    code: 400,
     message: 'map: map[image:x n:map[y:true z:1] tags:[b <nil>]] does not contain declared merge key: name',
   },
   'a deletion without its merge key': {
     doc: containers({ name: 'a' }),
     patch: containers({ $patch: 'delete' }),
-    code: 500,
+    code: 400,
     message: 'map: map[$patch:delete] does not contain declared merge key: name',
   },
   'a merge list of maps without a merge key': {
     doc: { spec: { keyless: [{ a: 1 }] } },
     patch: { spec: { keyless: [{ a: 2 }] } },
-    code: 500,
+    code: 400,
     message: 'cannot merge lists without merge key for object',
   },
   'an unknown directive in a map': {
     doc: { metadata: { labels: {} } },
     patch: { metadata: { labels: { $patch: 'merge' } } },
-    code: 500,
+    code: 400,
     message: 'unknown patch type: merge in map: map[$patch:merge]',
   },
   'a merge directive in a list': {
     doc: containers({ name: 'a' }),
     patch: containers({ name: 'a', $patch: 'merge' }),
-    code: 500,
+    code: 400,
     message: 'merging lists cannot yet be specified in the patch',
   },
   'an unknown directive in a list': {
     doc: containers({ name: 'a' }),
     patch: containers({ name: 'a', $patch: 'x' }),
-    code: 500,
+    code: 400,
     message: 'unknown patch type: x in map: map[$patch:x name:a]',
   },
   'keys that $retainKeys does not name': {
@@ -265,14 +265,14 @@ const bad: Record<string, { doc?: object; patch: unknown; code: number; message:
   'an order that the patch contradicts': {
     doc: { spec: { containers: named('a') } },
     patch: { spec: { '$setElementOrder/containers': named('a', 'b'), containers: named('b', 'a') } },
-    code: 500,
+    code: 400,
     message:
       "The order in patch list:\n[map[name:b] map[name:a]]\n doesn't match $setElementOrder list:\n[map[name:a] map[name:b]]\n",
   },
   'an order that is no list': {
     doc: { spec: {} },
     patch: { spec: { '$setElementOrder/containers': {} } },
-    code: 500,
+    code: 400,
     message: 'expected a []interface {}, but received a map[string]interface {}',
   },
   'an order of nothing': {
@@ -290,7 +290,7 @@ const bad: Record<string, { doc?: object; patch: unknown; code: number; message:
   'lists of mixed types': {
     doc: finalizers('a'),
     patch: { metadata: { finalizers: [{ a: 1 }] } },
-    code: 500,
+    code: 400,
     message: 'list element types are not identical: [a map[a:1]]',
   },
   'lists of lists': {

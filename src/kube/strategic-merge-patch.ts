@@ -3,7 +3,7 @@
  * directives: `$patch: replace|delete`, `$retainKeys`, `$setElementOrder/<list>`, `$deleteFromPrimitiveList/<list>`.
  * Fields that the schema does not know merge plainly: maps by key, lists as a whole.
  *
- * Codes and texts are kube-apiserver's; for most faults of a patch that is a bare 500 with Go's words.
+ * Texts are kube-apiserver's, with Go's words for most faults of a patch; codes, too, but for its bare 500s (see `fault`).
  */
 import { badRequest } from '#kube/api-error.ts';
 import { goText, goType } from '#kube/go-text.ts';

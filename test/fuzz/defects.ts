@@ -3,10 +3,9 @@ import type { FuzzAnswer } from '#test/fuzz/in-process-api.ts';
 import type { FuzzRequest } from '#test/fuzz/requests.ts';
 
 /** undefined = the answer is one that a server may give. */
-export function defectOf(request: FuzzRequest, { status, contentType, text }: FuzzAnswer): string | undefined {
+export function defectOf({ status, contentType, text }: FuzzAnswer): string | undefined {
   if (Reflect.has({}, 'polluted')) return 'a prototype was changed';
   if (status === 504 && text.includes('Too large resource version')) return undefined;
-  if (status === 500 && isWordedByKubernetes(request, text)) return undefined;
   if (status >= 500) return `answered ${status}: ${shortened(text)}`;
   if (status < 200) return `answered ${status}`;
   if (contentType !== 'application/json' || text === '') return undefined;
@@ -17,11 +16,6 @@ export function defectOf(request: FuzzRequest, { status, contentType, text }: Fu
   } catch {
     return `answered what is no JSON: ${shortened(text)}`;
   }
-}
-
-/** kube-apiserver answers most faults of a strategic patch with a bare 500 in Go's words, and so do we (kube/strategic-field.ts). */
-function isWordedByKubernetes({ contentType }: FuzzRequest, text: string): boolean {
-  return contentType.startsWith('application/strategic-merge-patch') && !text.includes('"reason"');
 }
 
 /** One line that holds the request whole. */

@@ -145,7 +145,7 @@ for (const [name, one] of Object.entries(cases)) {
     const request = requestOf(one);
     const send = () => api.send(request);
     const { millis, result } = await longestTurn(send);
-    assert.equal(defectOf(request, result), undefined);
+    assert.equal(defectOf(result), undefined);
     assert.deepEqual(api.takeFaults(), []);
     const stalls = isStall(millis, request) && (await stallsEachTime(send, request));
     assert.equal(stalls, false, `it took ${millis.toFixed(0)} ms for ${request.body.length} bytes`);

@@ -47,7 +47,7 @@ test('the program answers every request over HTTP/1.1 and HTTP/2, and none with 
     if (ENDLESS.test(request.url) || !METHOD.test(request.method)) continue;
     sent++;
     const answer = await (random.chance(0.3) ? over1 : over2)(request);
-    const defect = defectOf(request, answer);
+    const defect = defectOf(answer);
     if (defect !== undefined) defects.push(`${defect}\n  ${written(request)}`);
   }
   t.diagnostic(`${sent} requests`);

@@ -57,7 +57,7 @@ class Findings {
   judge(request: FuzzRequest, answer: FuzzAnswer, faults: readonly string[]): void {
     this.sent++;
     this.statuses.set(answer.status, (this.statuses.get(answer.status) ?? 0) + 1);
-    const defect = defectOf(request, answer) ?? (faults.length > 0 ? 'an error was logged' : undefined);
+    const defect = defectOf(answer) ?? (faults.length > 0 ? 'an error was logged' : undefined);
     if (defect !== undefined) this.defects.push(`${defect}\n  ${written(request)}\n  ${faults.join('\n  ')}`);
   }
 }

@@ -1,6 +1,7 @@
 /** A namespace and two custom kinds for scenarios of server-side apply, and owners in a form that reads well in tables. */
 import { parseFieldsV1 } from '#kube/field-sets/fields-v1.ts';
 import { describePaths } from '#kube/field-sets/describe-paths.ts';
+import type { LocalServices } from '#engine/services.ts';
 import type { Clock } from '#lib/clock.ts';
 import { startTestApi, type Answer, type CallOptions, type Loose, type TestApi } from '#test/support/test-api.ts';
 
@@ -80,8 +81,10 @@ export const gadgets = {
   },
 };
 
-export async function startApplyScene({ clock }: { clock?: Clock } = {}): Promise<ApplyScene> {
-  const api = await startTestApi({ clock });
+export async function startApplyScene(
+  options: { clock?: Clock; services?: LocalServices } = {},
+): Promise<ApplyScene> {
+  const api = await startTestApi(options);
   const named = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ns' } };
   await api.ok('POST', '/api/v1/namespaces', { body: named });
   await api.ok('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', { body: gadgets });

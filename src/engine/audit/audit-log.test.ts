@@ -104,6 +104,24 @@ test('what does not fit is counted, and the next line tells how many', async () 
   assert.match(audit.metricsText(), /^selfsame_audit_dropped_total 3$/m);
 });
 
+test('what waits is bounded in bytes, too', async () => {
+  const [file, clock] = [aFile(), new HandClock()];
+  const audit = new AuditLog({ file, clock, log: silentLog, maxQueuedBytes: 4000 });
+  const take = () => audit.take(aRecord({ path: `/${'x'.repeat(2000)}` }));
+  file.isFull = true;
+  for (let i = 0; i < 20; i++) {
+    take();
+    // Lines are made after each turn.
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.match(audit.metricsText(), /^selfsame_audit_dropped_total 18$/m);
+  file.isFull = false;
+  await clock.advance(60_000);
+  take();
+  await audit.close();
+  assert.equal(file.lines.length, 3);
+});
+
 test('a disk that stays full is told once, and at the end what was lost', async () => {
   const told: string[] = [];
   const log: Log = { ...silentLog, error: (fields, message) => void told.push(`${message} ${JSON.stringify(fields)}`) };

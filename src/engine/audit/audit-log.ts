@@ -19,10 +19,13 @@ export interface AuditLogOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly maxQueued?: number;
+  readonly maxQueuedBytes?: number;
 }
 
 const FLUSH_MS = 100;
 const MAX_QUEUED = 16_384;
+/** Whoever asks decides how long a line gets, by the address and what policies note: usual ones have a kilobyte. */
+const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
 /** So many lines take less than a millisecond to make. */
 const LINES_PER_TURN = 200;
 const BATCH_BYTES = 256 * 1024;
@@ -36,10 +39,12 @@ interface Lines {
 export class AuditLog {
   readonly #options: AuditLogOptions;
   readonly #maxQueued: number;
+  readonly #maxQueuedBytes: number;
   #records: AuditRecord[] = [];
   /** Bytes, not texts: they wait outside of the heap, where collecting garbage does not move them. */
   #lines: Lines[] = [];
   #lineCount = 0;
+  #lineBytes = 0;
   #isFormatting = false;
   /** How many did not fit right before a record. */
   readonly #gaps = new Map<AuditRecord, number>();
@@ -54,10 +59,11 @@ export class AuditLog {
   constructor(options: AuditLogOptions) {
     this.#options = options;
     this.#maxQueued = options.maxQueued ?? MAX_QUEUED;
+    this.#maxQueuedBytes = options.maxQueuedBytes ?? MAX_QUEUED_BYTES;
   }
 
   readonly take: AuditSink = (record) => {
-    if (this.#queued >= this.#maxQueued) {
+    if (this.#queued >= this.#maxQueued || this.#lineBytes >= this.#maxQueuedBytes) {
       this.#gap++;
       this.#dropped++;
       return;
@@ -147,8 +153,10 @@ export class AuditLog {
     const records = this.#records.splice(0, LINES_PER_TURN);
     if (records.length === 0) return;
     const lines = records.flatMap((record) => this.#lineOf(record));
-    this.#lines.push({ bytes: Buffer.from(lines.join('')), count: lines.length });
+    const bytes = Buffer.from(lines.join(''));
+    this.#lines.push({ bytes, count: lines.length });
     this.#lineCount += lines.length;
+    this.#lineBytes += bytes.length;
   }
 
   /** Whatever is in a record, it must not end the server. */
@@ -176,6 +184,7 @@ export class AuditLog {
     }
     this.#lines.splice(0, parts.length);
     this.#lineCount -= count;
+    this.#lineBytes -= bytes;
     return count === 0 ? undefined : { bytes: Buffer.concat(parts, bytes), count };
   }
 

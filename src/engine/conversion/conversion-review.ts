@@ -1,7 +1,8 @@
 /** What a conversion webhook is asked, and what it may answer: Kubernetes' checks and words. Pure. */
+import { validateMetadata } from '#engine/registry/metadata.ts';
 import { isRecord, type KubeObject, parseApiVersion } from '#kube/meta.ts';
 import { goType } from '#kube/go-text.ts';
-import { deepClone } from '#kube/deep.ts';
+import { deepClone, deepEqual } from '#kube/deep.ts';
 
 export type ReviewVersion = 'v1' | 'v1beta1';
 
@@ -109,12 +110,25 @@ function restored(
     const value = answered[field];
     delete metadata[field];
     if (value === undefined || value === null) continue;
-    if (!isRecord(value)) return fail(`metadata.${field} is not a map`);
+    if (!isRecord(value)) return fail(`invalid metadata.${field} of type ${goType(value)} in converted object`);
     const wrong = Object.entries(value).find(([, item]) => typeof item !== 'string');
-    if (wrong !== undefined) fail(`metadata.${field}[${wrong[0]}] is not a string`);
-    if (Object.keys(value).length > 0) metadata[field] = value as Record<string, string>;
+    if (wrong !== undefined) {
+      const type = wrong[1] === null ? '<nil>' : goType(wrong[1]);
+      fail(`metadata.${field}[${wrong[0]}] must be a string, but is ${type} in converted object`);
+    }
+    const texts = value as Record<string, string>;
+    const faults = deepEqual(texts, original.metadata[field]) ? [] : textFaults(field, texts);
+    if (faults.length > 0) fail(faults.length === 1 ? faults[0]! : `[${faults.join(', ')}]`);
+    if (Object.keys(texts).length > 0) metadata[field] = texts;
   }
   return metadata;
+}
+
+/** Kubernetes calls the annotations by another name here. */
+function textFaults(field: 'labels' | 'annotations', texts: Record<string, string>): string[] {
+  const object = { metadata: { name: 'any', [field]: texts } } as unknown as KubeObject;
+  const faults = validateMetadata(object, { namespaced: false, nameRule: 'path-segment' });
+  return faults.map(({ message }) => `metadata.${field === 'labels' ? field : 'annotation'}: ${message}`);
 }
 
 /** `golden.local/v1, Kind=Gadget`. */

@@ -28,14 +28,24 @@ export async function apply(call: Call): Promise<ApiResponse> {
   const change = (current: KubeObject | undefined) => applied(call, current, config, options);
   for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
     if (subresource !== '' || call.store.latest(resource.collection, id) !== undefined) {
-      // What the kind does not know was refused before.
-      return modify(call, { ...options, fieldValidation: 'Ignore', needsRevision: false, owned: true, change });
+      try {
+        // What the kind does not know was refused before.
+        const how = { fieldValidation: 'Ignore', needsRevision: false, owned: true, change } as const;
+        return await modify(call, { ...options, ...how });
+      } catch (error) {
+        // It went meanwhile: then it is made anew.
+        const gone = isNotFound(error) && call.store.latest(resource.collection, id) === undefined;
+        if (subresource !== '' || !gone) throw error;
+        continue;
+      }
     }
     const made = await create(call, change(undefined), options);
     if (made !== undefined) return made;
   }
   throw conflict(resource, name, MODIFIED);
 }
+
+const isNotFound = (error: unknown) => error instanceof ApiError && error.code === 404;
 
 export function applierOf(call: Call, { fieldManager, force }: WriteOptions): Applier {
   return { ...writerOf(call, fieldManager), force };

@@ -34,14 +34,19 @@ export async function patch(call: Call): Promise<ApiResponse> {
   if (type === APPLY_PATCH) return apply(call);
   const options = writeOptions(call.request.query, 'PatchOptions');
   const bytes = await call.request.body();
-  const body = parsePatch(bytes, { ...READINGS[type], onRepeats: noteRepeats(call) });
+  let body = parsePatch(bytes, { ...READINGS[type], onRepeats: noteRepeats(call) });
+  let attempts = 0;
   const patched = (current: KubeObject) => applyPatch(call, type, current, body);
   const undecodable = (current: KubeObject, why: string) => {
     const result = patched(current);
     if (type !== STRATEGIC_PATCH) return invalidPatch(jsonText(result), why);
     return invalidPatch(goText(body), convertFault(result, call.served.patchSchema) ?? why);
   };
-  const change = (current: KubeObject) => asObject(call, patched(current), (why) => undecodable(current, why));
+  const change = (current: KubeObject) => {
+    // What it puts into the object is changed there, so that a retry reads it again.
+    if (attempts++ > 0) body = parsePatch(bytes, READINGS[type]);
+    return asObject(call, patched(current), (why) => undecodable(current, why));
+  };
   const readsOwners = type === JSON_PATCH;
   return modify(call, { ...options, needsRevision: false, readsOwners, change, undecodable });
 }

@@ -1,0 +1,101 @@
+/** Owners while a mutating webhook has the object in its hands, and others write or delete it meanwhile. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, test } from 'node:test';
+import { LocalServices } from '#engine/services.ts';
+import { GADGET, gadget, GADGETS, owners, startApplyScene, type ApplyScene } from '#test/scenarios/apply-scene.ts';
+import type { Loose } from '#test/support/test-api.ts';
+import { jsonPatch, reviewAnswer } from '#test/support/webhook-server.ts';
+
+let api: ApplyScene;
+/** What the webhook does at its next review; later ones pass. */
+let next: (() => Promise<Loose>) | undefined;
+
+before(async () => {
+  const services = new LocalServices();
+  services.register('ns', 'hook', {
+    async review(_path, review) {
+      const act = next;
+      next = undefined;
+      return reviewAnswer(review, (await act?.()) ?? {});
+    },
+  });
+  api = await startApplyScene({ services });
+  const webhook = {
+    name: 'hook.golden.local',
+    admissionReviewVersions: ['v1'],
+    sideEffects: 'None',
+    clientConfig: { service: { namespace: 'ns', name: 'hook' } },
+    rules: [{ operations: ['*'], apiGroups: ['golden.local'], apiVersions: ['*'], resources: ['gadgets'] }],
+  };
+  const body = {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'MutatingWebhookConfiguration',
+    metadata: { name: 'hook' },
+    webhooks: [webhook],
+  };
+  await api.ok('POST', '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations', { body });
+  await api.settle();
+});
+after(() => api.stop());
+afterEach(() => api.call('DELETE', GADGET));
+
+/** At the next review, somebody else is faster. */
+function meanwhile(act: () => Promise<unknown>): void {
+  next = async () => {
+    await act();
+    return {};
+  };
+}
+
+test('what a webhook adds belongs to nobody', async () => {
+  next = async () => jsonPatch({ op: 'add', path: '/spec/size', value: 7 });
+  const made = await api.applied('alice', GADGET, gadget({ color: 'red' }));
+  assert.equal(made.spec.size, 7);
+  assert.deepEqual(owners(made), { 'alice Apply': ['.spec.color'] });
+});
+
+test('what nobody owns stays when the applier empties what holds it, but names it', async () => {
+  next = async () => jsonPatch({ op: 'add', path: '/spec/size', value: 7 });
+  await api.applied('alice', GADGET, gadget({ color: 'red' }));
+  const less = await api.applied('alice', GADGET, gadget({}));
+  assert.deepEqual(less.spec, { size: 7, mode: 'auto' });
+  assert.deepEqual(await api.applied('alice', GADGET, gadget({})), less);
+});
+
+test('entries that a webhook wrote are read and stored in our form', async () => {
+  const entry = { manager: 'hook', operation: 'Update', apiVersion: 'golden.local/v1', fieldsType: 'FieldsV1' };
+  next = async () => jsonPatch({ op: 'add', path: '/metadata/managedFields/-', value: entry });
+  await api.ok('POST', `${GADGETS}?fieldManager=alice`, { body: gadget({ color: 'red' }) });
+  const changed = await api.merge('bob', GADGET, { spec: { size: 1 } });
+  assert.deepEqual(owners(changed), { 'alice Update': ['.spec', '.spec.color', '.spec.mode'], 'bob Update': ['.spec.size'] });
+});
+
+test('an apply whose object goes meanwhile makes it anew', async () => {
+  const made = await api.applied('alice', GADGET, gadget({ color: 'red' }));
+  meanwhile(() => api.ok('DELETE', GADGET));
+  const again = await api.applied('alice', GADGET, gadget({ color: 'blue' }));
+  assert.notEqual(again.metadata.uid, made.metadata.uid);
+  assert.deepEqual(owners(again), { 'alice Apply': ['.spec.color'] });
+});
+
+test('an apply that another overtakes is merged with what that one wrote', async () => {
+  await api.applied('alice', GADGET, gadget({ color: 'red', size: 1 }));
+  meanwhile(() => api.merge('bob', GADGET, { spec: { size: 2, replicas: 3 } }));
+  const { status, body } = await api.apply('alice', GADGET, gadget({ color: 'blue', size: 1 }));
+  assert.equal(status, 409);
+  assert.match(body.message, /conflict with "bob" using golden.local\/v1: .spec.size/);
+  meanwhile(() => api.merge('bob', GADGET, { spec: { replicas: 4 } }));
+  const merged = await api.applied('alice', GADGET, gadget({ color: 'blue' }));
+  assert.deepEqual(merged.spec, { color: 'blue', mode: 'auto', size: 2, replicas: 4 });
+  assert.deepEqual(owners(merged), { 'alice Apply': ['.spec.color'], 'bob Update': ['.spec.replicas', '.spec.size'] });
+});
+
+test('a patch that another overtakes is read anew: nothing of the first attempt is left in it', async () => {
+  await api.applied('alice', GADGET, gadget({ color: 'red' }));
+  meanwhile(() => api.merge('bob', GADGET, { spec: { size: 2 } }));
+  const body = { spec: { parts: [{ name: 'a', odd: 1 }] } };
+  const url = `${GADGET}?fieldManager=carol&fieldValidation=Warn`;
+  const { warnings, body: patched } = await api.call('PATCH', url, { body });
+  assert.deepEqual(warnings, ['unknown field "spec.parts[0].odd"']);
+  assert.deepEqual(Object.keys(owners(patched)), ['alice Apply', 'bob Update', 'carol Update']);
+});
