@@ -81,9 +81,7 @@ export const gadgets = {
   },
 };
 
-export async function startApplyScene(
-  options: { clock?: Clock; services?: LocalServices } = {},
-): Promise<ApplyScene> {
+export async function startApplyScene(options: { clock?: Clock; services?: LocalServices } = {}): Promise<ApplyScene> {
   const api = await startTestApi(options);
   const named = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ns' } };
   await api.ok('POST', '/api/v1/namespaces', { body: named });

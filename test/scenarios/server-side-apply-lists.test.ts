@@ -89,6 +89,15 @@ const cases: Record<string, Case> = {
     spec: { color: 'red' },
     owners: { 'alice Apply': ['.spec.color'] },
   },
+  'an empty list and map that are named stay, whatever was in them': {
+    steps: [
+      ['alice', { parts: [{ name: 'a' }], set: ['a'], options: { a: '1' } }],
+      ['alice', { parts: [], set: [], options: {} }],
+      ['alice', { parts: [], set: [], options: {} }],
+    ],
+    spec: { parts: [], set: [], options: {} },
+    owners: { 'alice Apply': ['.spec.options'] },
+  },
   'keys of a free map have owners of their own': {
     steps: [
       ['alice', { options: { a: '1', b: '2' } }],

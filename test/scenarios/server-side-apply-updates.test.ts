@@ -248,6 +248,40 @@ test('entries of a version that is not served any more go', async () => {
   assert.deepEqual(owners(object), { 'alice Apply': ['.spec.color'] });
 });
 
+test('who owned items of what became atomic owns it whole', async () => {
+  await api.applied('alice', GADGET, gadget({ set: ['a'], options: { a: '1' } }));
+  const url = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.golden.local';
+  const versions = structuredClone(gadgets.spec.versions) as Loose[];
+  for (const { schema } of versions) {
+    const { set, options } = schema.openAPIV3Schema.properties.spec.properties;
+    set['x-kubernetes-list-type'] = 'atomic';
+    options['x-kubernetes-map-type'] = 'atomic';
+  }
+  await api.merge('x', url, { spec: { versions } });
+  await api.settle();
+  const { body } = await api.apply('bob', GADGET, gadget({ set: ['b'], options: { a: '1' } }));
+  const changed = await api.merge('carol', GADGET, { spec: { set: ['c'] } });
+  await api.merge('x', url, { spec: { versions: gadgets.spec.versions } });
+  await api.settle();
+  assert.equal(body.message, 'Apply failed with 1 conflict: conflict with "alice": .spec.set');
+  assert.deepEqual(owners(changed), { 'alice Apply': ['.spec.options'], 'carol Update': ['.spec.set'] });
+});
+
+test('an entry that owns nothing goes', async () => {
+  const made = await create('alice', CONFIG_MAP, configMap({ k: 'v' }));
+  const empty = { ...made.metadata.managedFields[0], manager: 'bob', fieldsV1: {} };
+  const managedFields = [...made.metadata.managedFields, empty];
+  const changed = await api.merge('alice', CONFIG_MAP, { metadata: { managedFields } });
+  assert.deepEqual(owners(changed), { 'alice Update': ['.data', '.data.k'] });
+});
+
+test('objects made with a generated name are owned, too', async () => {
+  const metadata = { generateName: 'a-' };
+  const made = await api.ok('POST', `${GADGETS}?fieldManager=alice`, { body: gadget({ color: 'red' }, { metadata }) });
+  assert.deepEqual(owners(made)['alice Update'], ['.spec', '.metadata.generateName', '.spec.color', '.spec.mode']);
+  assert.deepEqual(await api.ok('GET', `${GADGETS}/${made.metadata.name}`), made);
+});
+
 test('kubectl has no conflict about what it said by client-side apply', async () => {
   const said = configMap({ k: 'v', l: 'w' });
   const annotated = { annotations: { [LAST_APPLIED]: `${JSON.stringify(said)}\n` } };

@@ -67,7 +67,10 @@ test('entries that a webhook wrote are read and stored in our form', async () =>
   next = async () => jsonPatch({ op: 'add', path: '/metadata/managedFields/-', value: entry });
   await api.ok('POST', `${GADGETS}?fieldManager=alice`, { body: gadget({ color: 'red' }) });
   const changed = await api.merge('bob', GADGET, { spec: { size: 1 } });
-  assert.deepEqual(owners(changed), { 'alice Update': ['.spec', '.spec.color', '.spec.mode'], 'bob Update': ['.spec.size'] });
+  assert.deepEqual(owners(changed), {
+    'alice Update': ['.spec', '.spec.color', '.spec.mode'],
+    'bob Update': ['.spec.size'],
+  });
 });
 
 test('an apply whose object goes meanwhile makes it anew', async () => {

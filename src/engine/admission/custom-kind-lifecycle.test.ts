@@ -22,7 +22,7 @@ async function askedMeanwhile(operation: Operation, change: (crd: Loose) => void
   const { store, core } = api;
   const { resource } = core.registry.find('golden.local', 'v1', 'gadgets')!;
   const known = store.get(CRD_COLLECTION, NAME)!;
-  const crd = JSON.parse(known.bytes.toString()) as Loose;
+  const crd: Loose = JSON.parse(known.bytes.toString());
   change(crd);
   const bytes = Buffer.from(JSON.stringify(crd));
   const writing = store.put({ collection: CRD_COLLECTION, id: NAME, expected: known.revision, encode: () => bytes });

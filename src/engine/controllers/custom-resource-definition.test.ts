@@ -72,6 +72,13 @@ const cases: Record<string, Case> = {
     want: ['delete gadgets/v2 ns/a uid-a'],
     again: true,
   },
+  'deletes through the version that is stored, in which no webhook need convert': {
+    crd: definition(HOLDING, { versions: [aVersion({ name: 'v2', storage: false }), aVersion({})] }),
+    objects: gadgets('a'),
+    standing: [...ESTABLISHED, 'Terminating'],
+    want: ['delete gadgets/v1 ns/a uid-a'],
+    again: true,
+  },
   'waits for objects that finalizers hold': {
     crd: definition(HOLDING),
     objects: HELD,

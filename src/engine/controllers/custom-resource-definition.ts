@@ -99,7 +99,13 @@ function release(crd: Stored<Crd>): Change[] {
 
 function servedType({ spec, status }: Crd): ResourceType {
   const names = status?.acceptedNames?.plural ? status.acceptedNames : spec.names;
-  const version = spec.versions.find(({ served }) => served) ?? spec.versions.find(({ storage }) => storage);
+  const served = spec.versions.filter((version) => version.served);
+  // As they are stored, no webhook need convert them: it may be gone already.
+  const [version] = [
+    ...served.filter(({ storage }) => storage),
+    ...served,
+    ...spec.versions.filter(({ storage }) => storage),
+  ];
   return {
     group: spec.group,
     version: version?.name ?? '',

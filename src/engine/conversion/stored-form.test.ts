@@ -88,6 +88,12 @@ test('many old objects are brought into form in pieces, few at once', async () =
   assert.equal(v1.bytes(old[249]!), v1.bytes(old[249]!));
 });
 
+test('whoever watches another version at the same moment gets the very same bytes', () => {
+  const v2 = form('v2');
+  const stored = entry('v1', { size: 1 }, SINCE + 1);
+  assert.equal(v2.bytes(stored), v2.bytes(stored));
+});
+
 const current: Record<string, { stored: Entry; want: boolean }> = {
   'written since': { stored: entry('v2', { any: true }, SINCE + 1), want: true },
   'written before, and as it would be now': { stored: entry('v1', { size: 1 }, 1), want: true },

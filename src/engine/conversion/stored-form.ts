@@ -14,12 +14,15 @@ import { SharedWork } from '#engine/conversion/shared-work.ts';
 import { storedText } from '#engine/managed-fields/stored-owners.ts';
 import type { CompiledSchema } from '#engine/registry/structural/compile.ts';
 import type { Entry } from '#engine/store/store.ts';
+import { BoundedCache } from '#lib/bounded-cache.ts';
 import { invariant } from '#lib/invariant.ts';
 import { deepClone } from '#kube/deep.ts';
 import { apiVersionOf, type KubeObject, parseApiVersion } from '#kube/meta.ts';
 
 /** How many objects are brought into form at one go. */
 export const FORM_SLICE = 100;
+
+const RECENT = { maxEntries: 64, maxWeight: 1024 * 1024 };
 
 export interface FormOptions {
   readonly group: string;
@@ -38,6 +41,7 @@ export class StoredForm {
   readonly #apiVersion: string;
   readonly #isStorage: boolean;
   readonly #known = new WeakMap<Entry, Buffer>();
+  readonly #recent = new BoundedCache<Entry, Buffer>(RECENT);
   readonly #asking = new WeakMap<Entry, SharedWork>();
   readonly #current = new WeakMap<Entry, boolean>();
 
@@ -72,14 +76,15 @@ export class StoredForm {
   /** As `bytes`; undefined = a webhook must be asked first. */
   peek(entry: Entry): Buffer | undefined {
     if (this.#isPlain(entry)) return entry.bytes;
-    const known = this.#known.get(entry);
+    const known = this.#known.get(entry) ?? this.#recent.get(entry);
     if (known !== undefined) return known;
     const object = decodeStored(entry.bytes);
     if (this.#mustAsk(object)) return undefined;
     this.#applyDefaults(object);
     const bytes = this.#finish(object, entry);
-    // Those of other versions are made again for each reader, as they always were: they would take as much memory again.
+    // Those of other versions would take as much memory again: only what many watch at this moment is kept.
     if (this.#isStorage) this.#known.set(entry, bytes);
+    else this.#recent.set(entry, bytes, bytes.length);
     return bytes;
   }
 

@@ -46,9 +46,15 @@ function entriesOf(
 
 /** Times of owners alone are no change. */
 export function isSameMetadata(next: ObjectMeta, old: ObjectMeta): boolean {
-  const { managedFields: owners, ...rest } = next;
-  const { managedFields: ownersBefore, ...restBefore } = old;
-  return deepEqual(rest, restBefore) && isSameOwners(owners, ownersBefore);
+  const [a, b] = [next as Record<string, unknown>, old as Record<string, unknown>];
+  return hasAllOf(a, b) && hasAllOf(b, a) && isSameOwners(next.managedFields, old.managedFields);
+}
+
+function hasAllOf(a: Record<string, unknown>, b: Record<string, unknown>): boolean {
+  for (const field of Object.keys(b)) {
+    if (field !== 'managedFields' && b[field] !== a[field] && !deepEqual(b[field], a[field])) return false;
+  }
+  return true;
 }
 
 function isSameOwners(next: ManagedFieldsEntry[] = [], old: ManagedFieldsEntry[] = []): boolean {
@@ -56,8 +62,12 @@ function isSameOwners(next: ManagedFieldsEntry[] = [], old: ManagedFieldsEntry[]
   return next.every((entry, index) => {
     const before = old[index]!;
     if (entry === before) return true;
-    const { time: _t, ...said } = entry;
-    const { time: _bt, ...saidBefore } = before;
-    return deepEqual(said, saidBefore);
+    return (
+      entry.manager === before.manager &&
+      entry.operation === before.operation &&
+      entry.apiVersion === before.apiVersion &&
+      entry.subresource === before.subresource &&
+      deepEqual(entry.fieldsV1, before.fieldsV1)
+    );
   });
 }

@@ -19,9 +19,9 @@ export function capUpdates(entries: Entry[]): Entry[] {
   const joined = new Map<string, Entry[]>();
   for (const entry of updates.toSorted(oldestFirst)) {
     if (excess <= 0) break;
-    // A bucket that others went into already.
-    if (!kept.has(entry)) continue;
     const { apiVersion } = entry;
+    // A bucket that others went into already.
+    if (joined.get(apiVersion)?.[0] === entry) continue;
     const first = firsts.get(apiVersion);
     if (first === undefined) {
       firsts.set(apiVersion, entry);

@@ -42,7 +42,7 @@ export function makeEntry(head: EntryHead, fields: FieldSet): Entry {
   return entryOf(head, fieldsV1Of(fields));
 }
 
-function entryOf({ manager, operation, apiVersion, subresource, time }: EntryHead, fieldsV1: FieldsV1): Entry {
+export function entryOf({ manager, operation, apiVersion, subresource, time }: EntryHead, fieldsV1: FieldsV1): Entry {
   return {
     ...(manager === '' ? {} : { manager }),
     operation,

@@ -2,19 +2,26 @@
 import { sameFields, type FieldSet } from '#kube/field-sets/field-set.ts';
 import { sortedElements } from '#kube/field-sets/path-element.ts';
 import type { FieldsV1 } from '#engine/managed-fields/entries.ts';
-import { fieldsOfText } from '#engine/managed-fields/stored-owners.ts';
+import { fieldsOfText, isShared } from '#engine/managed-fields/stored-owners.ts';
 
-/** Objects of one shape come one after the other: what was written for the last ones is written again. */
+/** Objects of one shape come one after the other: what was written for the last ones is written again. Large ones are not. */
 const recent: { readonly set: FieldSet; readonly fields: FieldsV1 }[] = [];
 const MAX_RECENT = 8;
 let oldest = 0;
 
 export function fieldsV1Of(set: FieldSet): FieldsV1 {
   for (const known of recent) if (sameFields(known.set, set)) return known.fields;
-  const fields = fieldsOfText(fieldsText(set));
-  recent[oldest] = { set, fields };
-  oldest = (oldest + 1) % MAX_RECENT;
+  const fields = newFieldsV1Of(set);
+  if (isShared(fields)) {
+    recent[oldest] = { set, fields };
+    oldest = (oldest + 1) % MAX_RECENT;
+  }
   return fields;
+}
+
+/** For a set that is known to be another than those before it. */
+export function newFieldsV1Of(set: FieldSet): FieldsV1 {
+  return fieldsOfText(fieldsText(set));
 }
 
 /** Canonical, without the value that formatFieldsV1 would make of it. */

@@ -4,10 +4,9 @@
  * owned.
  */
 import { difference, intersection, isEmpty, union, type FieldSet } from '#kube/field-sets/field-set.ts';
-import { fieldsOf } from '#kube/field-sets/fields-of.ts';
+import { namedFieldsOf } from '#kube/field-sets/fields-of.ts';
 import { withNamedFields } from '#kube/field-sets/named-fields.ts';
 import { emptyFields, removeFields } from '#kube/field-sets/remove-fields.ts';
-import type { Schema } from '#kube/schema.ts';
 import type { EntryHead } from '#engine/managed-fields/entries.ts';
 import type { FieldScope } from '#engine/managed-fields/field-scope.ts';
 
@@ -28,12 +27,16 @@ export function pruned(
   const schema = scope.schemaIn(last.head.apiVersion);
   if (schema === undefined) return object;
   const lastFields = withNamedFields(last.fields, schema);
+  const whole = namedFieldsOf(object, schema);
   let left = emptyFields(object, lastFields, schema);
   for (const [version, fields] of fieldsByVersion(owners, last.head.apiVersion)) {
-    const ownersSchema = scope.schemaIn(version);
-    if (ownersSchema !== undefined) left = withOwned(object, left, fields, ownersSchema);
+    const own = scope.schemaIn(version);
+    if (own === undefined) continue;
+    const ofObject = own === schema ? whole : namedFieldsOf(object, own);
+    const kept = union(namedFieldsOf(left, own), withNamedFields(fields, own));
+    left = emptyFields(object, difference(ofObject, kept), own);
   }
-  const gone = difference(namedFieldsOf(object, schema), namedFieldsOf(left, schema));
+  const gone = difference(whole, namedFieldsOf(left, schema));
   return removeFields(object, intersection(gone, lastFields), schema);
 }
 
@@ -49,13 +52,4 @@ function fieldsByVersion(owners: readonly Owned[], first: string): Map<string, F
     byVersion.set(head.apiVersion, known === undefined ? fields : union(known, fields));
   }
   return byVersion;
-}
-
-function withOwned(object: unknown, left: unknown, owned: FieldSet, schema: Schema): unknown {
-  const kept = union(namedFieldsOf(left, schema), withNamedFields(owned, schema));
-  return emptyFields(object, difference(namedFieldsOf(object, schema), kept), schema);
-}
-
-function namedFieldsOf(value: unknown, schema: Schema): FieldSet {
-  return withNamedFields(fieldsOf(value, schema), schema);
 }

@@ -18,14 +18,17 @@ const MAX_KEPT_CHARACTERS = 4 * 1024 * 1024;
 const MAX_SHARED_CHARACTERS = 64 * 1024;
 let keptCharacters = 0;
 
-/** The value of a canonical FieldsV1 text, which is shared. */
+/** The value of a canonical FieldsV1 text, which is shared unless it is large. */
 export function fieldsOfText(text: string): FieldsV1 {
   const known = fieldsByText.get(text);
   if (known !== undefined) return known;
-  const fields = frozen(JSON.parse(text) as FieldsV1);
-  if (text.length <= MAX_SHARED_CHARACTERS) keep(text, fields);
+  const fields = JSON.parse(text) as FieldsV1;
+  if (text.length <= MAX_SHARED_CHARACTERS) keep(text, frozen(fields));
   return fields;
 }
+
+/** Whether it is one that objects share, so not a large one. */
+export const isShared = (fields: FieldsV1): boolean => textByFields.has(fields);
 
 function keep(text: string, fields: FieldsV1): void {
   // A slice would hold the whole text that it was cut from.
@@ -89,40 +92,79 @@ const START = /^\{"apiVersion":"[^"\\]*","kind":"[^"\\]*","metadata":\{/;
 function parseWithOwners(text: string, at: number): KubeObject | undefined {
   const start = START.exec(text)?.[0].length;
   if (start === undefined || !isField(text, start, at)) return undefined;
-  const end = text.indexOf('}}]', at) + 2;
-  if (end < 2) return undefined;
   try {
-    const owners = parseOwners(text.slice(at + OWNERS.length, end));
-    if (owners === undefined) return undefined;
-    // Were the end within a string, the quotes of the rest would be odd in number, and it would not be JSON.
+    const read = parseOwners(text, at + OWNERS.length);
+    if (read === undefined) return undefined;
     const before = text.charCodeAt(at - 1) === COMMA ? at - 1 : at;
-    const object = JSON.parse(text.slice(0, before) + text.slice(end + 1)) as KubeObject;
-    object.metadata.managedFields = owners;
+    const object = JSON.parse(text.slice(0, before) + text.slice(read.end)) as KubeObject;
+    object.metadata.managedFields = read.owners;
     return object;
   } catch {
     return undefined;
   }
 }
 
-/** The text of entries, one after the other. */
-function parseOwners(text: string): ManagedFieldsEntry[] | undefined {
-  const parts = text.split(FIELDS);
+/** The entries from there on, and where their list ends; undefined or an error = not as we write them. */
+function parseOwners(text: string, from: number): { owners: ManagedFieldsEntry[]; end: number } | undefined {
   const owners: ManagedFieldsEntry[] = [];
-  let head = parts[0]!;
-  for (let i = 1; i < parts.length; i++) {
-    const part = parts[i]!;
-    const last = i === parts.length - 1;
-    const end = last ? part.length - 1 : part.lastIndexOf('},{"');
-    if (end < 0) return undefined;
-    const entry = JSON.parse(`${head}"fieldsType":"FieldsV1"}`) as ManagedFieldsEntry;
-    entry.fieldsV1 = fieldsOfText(part.slice(0, end));
+  for (let at = from; ; at++) {
+    const mark = text.indexOf(FIELDS, at);
+    if (mark < 0) return undefined;
+    const entry = JSON.parse(`${text.slice(at, mark)}"fieldsType":"FieldsV1"}`) as ManagedFieldsEntry;
+    const known = knownAt(text, mark + FIELDS.length);
+    entry.fieldsV1 = known.fields;
     owners.push(entry);
-    head = part.slice(end + 2);
+    at = mark + FIELDS.length + known.text.length;
+    if (text.charCodeAt(at++) !== CLOSE) return undefined;
+    const next = text.charCodeAt(at);
+    if (next === END_OF_LIST) return { owners, end: at + 1 };
+    if (next !== COMMA) return undefined;
   }
-  return owners.length === 0 ? undefined : owners;
 }
 
-const [COMMA, QUOTE, BACKSLASH] = [0x2c, 0x22, 0x5c];
+interface Known {
+  readonly text: string;
+  readonly fields: FieldsV1;
+}
+
+/** Those read last are tried first: to compare a text is quicker than to look it up. */
+const lately: Known[] = [];
+const MAX_LATELY = 8;
+let nextLately = 0;
+
+/** The set that begins there. One that is known ends where it does: no object is the beginning of another. */
+function knownAt(text: string, at: number): Known {
+  for (const known of lately) if (text.startsWith(known.text, at)) return known;
+  const part = text.slice(at, endOfObject(text, at));
+  const fields = fieldsOfText(part);
+  const own = textByFields.get(fields);
+  if (own === undefined) return { text: part, fields };
+  const known = { text: own, fields };
+  lately[nextLately] = known;
+  nextLately = (nextLately + 1) % MAX_LATELY;
+  return known;
+}
+
+function endOfObject(text: string, start: number): number {
+  let depth = 0;
+  let quoted = false;
+  for (let i = start; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    if (code === BACKSLASH) i++;
+    else if (code === QUOTE) quoted = !quoted;
+    else if (quoted) continue;
+    else if (code === OPEN) depth++;
+    else if (code === CLOSE && --depth === 0) return i + 1;
+  }
+  return text.length;
+}
+
+const COMMA = 0x2c;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN = 0x7b;
+const CLOSE = 0x7d;
+const END_OF_LIST = 0x5d;
 
 /** Whether what begins at `at` is a field of the object that begins at `start`, not of something in it. */
 function isField(text: string, start: number, at: number): boolean {
@@ -133,8 +175,8 @@ function isField(text: string, start: number, at: number): boolean {
     if (code === BACKSLASH) i++;
     else if (code === QUOTE) quoted = !quoted;
     else if (quoted) continue;
-    else if (code === 0x7b || code === 0x5b) depth++;
-    else if (code === 0x7d || code === 0x5d) depth--;
+    else if (code === OPEN || code === 0x5b) depth++;
+    else if (code === CLOSE || code === END_OF_LIST) depth--;
     if (depth < 0) return false;
   }
   return depth === 0 && !quoted;

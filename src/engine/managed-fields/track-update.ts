@@ -13,15 +13,18 @@ import type { Schema } from '#kube/schema.ts';
 import { capUpdates } from '#engine/managed-fields/cap-updates.ts';
 import {
   entriesToStartFrom,
+  entryOf,
   isOf,
   makeEntry,
   sortEntries,
   storedEntries,
   withFields,
   type Entry,
+  type EntryHead,
   type Writer,
 } from '#engine/managed-fields/entries.ts';
 import { emptyObject, ownable, stripped, type FieldScope } from '#engine/managed-fields/field-scope.ts';
+import { fieldsOfNew } from '#engine/managed-fields/new-fields.ts';
 import { mendedEntry } from '#engine/managed-fields/mended-entry.ts';
 import { covers, ownsNothing, touches } from '#engine/managed-fields/raw-fields.ts';
 
@@ -41,8 +44,15 @@ export function trackUpdate(next: KubeObject, past: Past | undefined, writer: Wr
     delete next.metadata.managedFields;
     return;
   }
+  const after = ownable(next, scope);
+  if (past === undefined && start.length === 0) {
+    const fieldsV1 = fieldsOfNew(after, scope);
+    if (fieldsV1 !== undefined) setEntries(next, [entryOf(headNow(writer), fieldsV1)]);
+    else delete next.metadata.managedFields;
+    return;
+  }
   const before = past === undefined ? emptyObject(scope) : ownable(past.base, scope);
-  setEntries(next, entriesOrStart(start, before, ownable(next, scope), writer, scope));
+  setEntries(next, entriesOrStart(start, before, after, writer, scope));
 }
 
 function setEntries({ metadata }: KubeObject, entries: Entry[]): void {
@@ -119,10 +129,13 @@ function keepRest(entries: Entry[], entry: Entry, { written, removed }: Change):
 
 /** The writer's own entry with what it wrote now. */
 function grown(mine: Entry | undefined, written: FieldSet, removed: FieldSet, writer: Writer): Entry {
-  const time = timestamp(writer.nowMs);
-  if (mine === undefined) return makeEntry({ ...writer, operation: 'Update', time }, written);
+  const head = headNow(writer);
+  if (mine === undefined) return makeEntry(head, written);
   const { fieldsV1 } = mine;
-  if (covers(fieldsV1, written) && !touches(fieldsV1, removed)) return { ...mine, time };
-  const fields = union(difference(parseFieldsV1(fieldsV1), removed), written);
-  return makeEntry({ ...writer, operation: 'Update', time }, fields);
+  if (covers(fieldsV1, written) && !touches(fieldsV1, removed)) return entryOf(head, fieldsV1);
+  return makeEntry(head, union(difference(parseFieldsV1(fieldsV1), removed), written));
+}
+
+function headNow({ manager, apiVersion, subresource, nowMs }: Writer): EntryHead {
+  return { manager, operation: 'Update', apiVersion, subresource, time: timestamp(nowMs) };
 }

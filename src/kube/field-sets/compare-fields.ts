@@ -10,6 +10,7 @@ import type { FieldSet } from './field-set.ts';
 import { elementOfField, fieldTypeOf, shapeOf, typeOfField } from './field-type.ts';
 import type { FieldType, ListType, MapType, Shape } from './field-type.ts';
 import { itemElement, untypedItem } from './list-item.ts';
+import { wholeOf } from './whole-fields.ts';
 
 /** No path is in two of them; all are empty when the values are equal. */
 export interface FieldComparison {
@@ -151,43 +152,4 @@ function itemsByElement(items: readonly unknown[], list: ListType, path: readonl
     else same.push(item);
   }
   return found;
-}
-
-/** A value that came or went: itself and all that is in it. */
-function wholeOf(value: unknown, type: FieldType, path: string[]): FieldSet {
-  switch (shapeOf(type, value)) {
-    case 'scalar':
-      return LEAF;
-    case 'list':
-      return wholeList(value, type.list!, path);
-    case 'map':
-      return wholeMap(value, type.map!, path);
-  }
-}
-
-function wholeList(value: unknown, list: ListType, path: string[]): FieldSet {
-  if (list.kind === 'atomic' || !Array.isArray(value) || value.length === 0) return LEAF;
-  const children = new Map<string, FieldSet>();
-  for (const [i, item] of (value as unknown[]).entries()) {
-    const element = itemElement(list, item);
-    if (element === undefined) throw untypedItem(list, item, i, path);
-    path.push(element);
-    children.set(element, children.has(element) ? LEAF : wholeOf(item, list.items, path));
-    path.pop();
-  }
-  return { member: true, children };
-}
-
-function wholeMap(value: unknown, map: MapType, path: string[]): FieldSet {
-  if (map.atomic || !isRecord(value)) return LEAF;
-  const children = new Map<string, FieldSet>();
-  for (const name of Object.keys(value)) {
-    const item = value[name];
-    if (item === undefined) continue;
-    const element = elementOfField(map, name);
-    path.push(element);
-    children.set(element, wholeOf(item, typeOfField(map, name), path));
-    path.pop();
-  }
-  return children.size === 0 ? LEAF : { member: true, children };
 }

@@ -19,12 +19,13 @@ import {
   union,
 } from './field-set.ts';
 import type { FieldSet } from './field-set.ts';
-import { fieldsOf } from './fields-of.ts';
+import { fieldsOf, namedFieldsOf } from './fields-of.ts';
 import { formatFieldsV1, parseFieldsV1 } from './fields-v1.ts';
 import { mergeConfig } from './merge-config.ts';
 import { mendFields, withNamedFields } from './named-fields.ts';
 import { randomObject, randomObjectSchema, randomSet, shuffled } from './random-fields.fixture.ts';
-import { removeFields } from './remove-fields.ts';
+import { emptyFields, removeFields } from './remove-fields.ts';
+import { addsJust } from './whole-fields.ts';
 
 const RUNS = 400;
 
@@ -139,5 +140,35 @@ test('removing takes what is named and nothing else', (t) => {
       NO_FIELDS,
       'the rest was there before',
     );
+  }
+});
+
+test('a new object adds just the fields of another, if and only if a comparison says so', (t) => {
+  const random = seededRandom(t);
+  let [alike, unlike] = [0, 0];
+  for (let i = 0; i < RUNS; i++) {
+    const schema = randomObjectSchema(random);
+    const [a, b] = [randomObject(random, schema), randomObject(random, schema)];
+    const { added } = compareFields({}, a, schema);
+    assert.ok(addsJust(a, {}, added, schema), `its own: ${JSON.stringify(a)}`);
+    const same = sameFields(compareFields({}, b, schema).added, added);
+    assert.equal(addsJust(b, {}, added, schema), same, `${JSON.stringify(a)} and ${JSON.stringify(b)}`);
+    if (same) alike++;
+    else unlike++;
+  }
+  assert.ok(alike > 0 && unlike > 0);
+});
+
+test('what lost its last item is null instead of gone, and nothing else differs', (t) => {
+  const random = seededRandom(t);
+  for (let i = 0; i < RUNS; i++) {
+    const schema = randomObjectSchema(random);
+    const object = randomObject(random, schema);
+    const gone = fieldsOf(randomObject(random, schema), schema);
+    same(namedFieldsOf(object, schema), withNamedFields(fieldsOf(object, schema), schema), 'named in one go');
+    const emptied = emptyFields(object, gone, schema);
+    const kept = fieldsOf(removeFields(object, gone, schema), schema);
+    none(difference(kept, fieldsOf(emptied, schema)), 'what stays stays');
+    none(intersection(leavesOf(gone), leavesOf(difference(fieldsOf(emptied, schema), kept))), 'what goes goes');
   }
 });

@@ -13,22 +13,29 @@ import { fieldElement } from './path-element.ts';
 
 /** List items that have no key (check-config.ts refuses them) are left out. */
 export function fieldsOf(value: unknown, schema: Schema): FieldSet {
-  const { children } = owned(value, fieldTypeOf(schema));
-  return children.size === 0 ? NO_FIELDS : { member: false, children };
+  return below(owned(value, fieldTypeOf(schema), false));
 }
 
-function owned(value: unknown, type: FieldType): FieldSet {
+/** withNamedFields(fieldsOf(value)) in one go: named fields that hold others are members, too. */
+export function namedFieldsOf(value: unknown, schema: Schema): FieldSet {
+  return below(owned(value, fieldTypeOf(schema), true));
+}
+
+/** Nobody owns the root itself. */
+const below = ({ children }: FieldSet): FieldSet => (children.size === 0 ? NO_FIELDS : { member: false, children });
+
+function owned(value: unknown, type: FieldType, named: boolean): FieldSet {
   switch (shapeOf(type, value)) {
     case 'scalar':
       return LEAF;
     case 'list':
-      return ownedList(value, type.list!);
+      return ownedList(value, type.list!, named);
     case 'map':
-      return ownedMap(value, type.map!);
+      return ownedMap(value, type.map!, named);
   }
 }
 
-function ownedList(value: unknown, list: ListType): FieldSet {
+function ownedList(value: unknown, list: ListType, named: boolean): FieldSet {
   if (list.kind === 'atomic') return LEAF;
   if (!Array.isArray(value) || value.length === 0) return NO_FIELDS;
   const children = new Map<string, FieldSet>();
@@ -36,26 +43,26 @@ function ownedList(value: unknown, list: ListType): FieldSet {
     const element = itemElement(list, item);
     if (element === undefined) continue;
     // Of items with the same key, only that they are there is owned.
-    children.set(element, children.has(element) ? LEAF : asMember(owned(item, list.items)));
+    children.set(element, children.has(element) ? LEAF : asMember(owned(item, list.items, named)));
   }
   return { member: false, children };
 }
 
-function ownedMap(value: unknown, map: MapType): FieldSet {
+function ownedMap(value: unknown, map: MapType, named: boolean): FieldSet {
   if (map.atomic) return LEAF;
   if (!isRecord(value)) return NO_FIELDS;
   const children = new Map<string, FieldSet>();
   for (const name of Object.keys(value)) {
     const item = value[name];
     if (item === undefined) continue;
-    const named = map.fields.get(name);
-    if (named === undefined) {
-      children.set(fieldElement(name), asMember(owned(item, map.others ?? DEDUCED)));
+    const field = map.fields.get(name);
+    if (field === undefined) {
+      children.set(fieldElement(name), asMember(owned(item, map.others ?? DEDUCED, named)));
       continue;
     }
-    const child = owned(item, named.type);
-    if (isNothing(item)) children.set(named.element, asMember(child));
-    else if (!isEmpty(child)) children.set(named.element, child);
+    const child = owned(item, field.type, named);
+    if (isNothing(item)) children.set(field.element, asMember(child));
+    else if (!isEmpty(child)) children.set(field.element, named ? asMember(child) : child);
   }
   return { member: false, children };
 }

@@ -1,7 +1,7 @@
 /** How an item of a set or a map list is found again: its path element. */
 import { isRecord } from '#kube/meta.ts';
 import type { ListType } from './field-type.ts';
-import { describeElement, keyElement, valueElement } from './path-element.ts';
+import { describeElement, keyElement, soleKeyElement, valueElement } from './path-element.ts';
 
 /** A value that its schema cannot type, in structured-merge-diff's words. */
 export class FieldTypeError extends Error {
@@ -12,6 +12,11 @@ export class FieldTypeError extends Error {
 export function itemElement(list: ListType, item: unknown): string | undefined {
   if (list.kind === 'set') return typeof item === 'object' || item === undefined ? undefined : valueElement(item);
   if (!isRecord(item)) return undefined;
+  const [only] = list.keys;
+  if (only !== undefined && list.keys.length === 1) {
+    const value = keyValue(list, item, only);
+    return value === undefined ? undefined : soleKeyElement(list.prefixes[0]!, value);
+  }
   const values: unknown[] = [];
   for (const key of list.keys) {
     const value = keyValue(list, item, key);

@@ -21,6 +21,9 @@ export function keyElement(prefixes: readonly string[], values: readonly unknown
   return `${text}}`;
 }
 
+/** Of most lists. */
+export const soleKeyElement = (prefix: string, value: unknown): string => `${prefix}${goJson(value)}}`;
+
 /** What a key, value or index says. The element must be canonical. */
 const parsed = (element: string): unknown => JSON.parse(element.slice(2));
 

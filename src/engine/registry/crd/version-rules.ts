@@ -1,6 +1,6 @@
 /** The rules for one version of a definition: schema, columns, subresources, selectable fields. */
 import type { CrdColumn, CrdVersion } from '#engine/registry/crd/definition.ts';
-import { defaultFaults } from '#engine/registry/crd/default-rules.ts';
+import { defaultFaults, defaultRuleFaults } from '#engine/registry/crd/default-rules.ts';
 import { openApiFaults } from '#engine/registry/crd/openapi-rules.ts';
 import { ruleFaults } from '#engine/registry/crd/rule-rules.ts';
 import { schemaShapeFaults } from '#engine/registry/crd/schema-shape.ts';
@@ -51,12 +51,14 @@ function schemaFaults({ schema, subresources }: CrdVersion, path: string): Field
   const openApi = openApiFaults(root, path);
   // Types come from the schema: what is wrong with it would only be told a second time.
   const isSound = structure.length + defaults.length + openApi.length === 0;
+  const rules = isSound ? ruleFaults(root, path) : [];
   return [
     ...(subresources?.status === undefined ? [] : rootFaults(root, path)),
     ...structure,
     ...defaults,
     ...openApi,
-    ...(isSound ? ruleFaults(root, path) : []),
+    ...rules,
+    ...(isSound && rules.length === 0 ? defaultRuleFaults(root, path) : []),
   ];
 }
 

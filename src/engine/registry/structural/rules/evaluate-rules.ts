@@ -34,14 +34,16 @@ export interface RuleQuestion {
   readonly lenient: boolean;
   /** Where it stands; '' = it is an object of its own. */
   readonly path?: string;
+  /** Where several questions share one. */
+  readonly purse?: Purse;
 }
 
 export function* evaluateRules(
   root: RuleNode,
   schema: Schema,
-  { object, old, lenient, path = '' }: RuleQuestion,
+  { object, old, lenient, path = '', purse = new Purse(OBJECT_UNITS) }: RuleQuestion,
 ): Generator<Units, RuleVerdict> {
-  const walk = new Walk();
+  const walk = new Walk(purse);
   const here = lenient && old !== undefined ? new Correlation(object, old, schema) : undefined;
   yield* walk.node(root, { value: object, old, path, here, around: undefined });
   return { errors: walk.errors, warnings: walk.warnings };
@@ -61,9 +63,13 @@ interface Place {
 class Walk {
   readonly errors: FieldError[] = [];
   readonly warnings: string[] = [];
-  readonly #purse = new Purse(OBJECT_UNITS);
+  readonly #purse: Purse;
   /** No units are left: nobody is asked any more. */
   #ended = false;
+
+  constructor(purse: Purse) {
+    this.#purse = purse;
+  }
 
   *node(node: RuleNode, place: Place): Generator<Units> {
     const { value } = place;

@@ -6,6 +6,7 @@
 import { ruleType } from '#cel/check/schema-type.ts';
 import { withObjectNames } from '#cel/check/object-meta.ts';
 import { escapeFieldName } from '#cel/check/field-names.ts';
+import type { Purse } from '#engine/admission/expressions/purse.ts';
 import type { Units } from '#engine/admission/expressions/slices.ts';
 import { compileUnits } from '#engine/admission/expressions/source-limits.ts';
 import { valueSchema } from '#engine/registry/structural/keywords.ts';
@@ -59,16 +60,15 @@ export function compileRules(schema: Schema): RuleValidator {
 }
 
 /** What a schema's own rules say against its default, as a change of nothing and as a new value. `path` is its own. */
-export function defaultRuleFaults(schema: Schema, path: string): FieldError[] {
-  if (!hasRules(schema)) return [];
+export function ruleFaultsOf(schema: Schema, path: string, purse: Purse): FieldError[] {
   const node = nodeOf(schema, schema['x-kubernetes-embedded-resource'] === true);
   const ask = (old: unknown) =>
-    settled(evaluateRules(node, schema, { object: schema.default, old, lenient: false, path }));
+    settled(evaluateRules(node, schema, { object: schema.default, old, lenient: false, path, purse }));
   const kept = ask(schema.default);
   return [...(kept.errors.length > 0 ? kept : ask(undefined)).errors];
 }
 
-/** At one go: a default is small. */
+/** At one go: the purse is small. */
 function settled<T>(work: Generator<unknown, T>): T {
   for (;;) {
     const step = work.next();
@@ -94,7 +94,18 @@ function nodeOf(schema: Schema, isResource: boolean): RuleNode {
   };
 }
 
+/** Of parts of objects: a default may hold others, each of which is judged by itself, too. */
+const compiledRules = new WeakMap<Schema, readonly CompiledRule[]>();
+
 function rulesOf(schema: Schema, isResource: boolean): readonly CompiledRule[] {
+  const known = isResource ? undefined : compiledRules.get(schema);
+  if (known !== undefined) return known;
+  const rules = compiledOf(schema, isResource);
+  if (!isResource) compiledRules.set(schema, rules);
+  return rules;
+}
+
+function compiledOf(schema: Schema, isResource: boolean): readonly CompiledRule[] {
   const self = ruleType(schema, 'selfType', isResource);
   if (self === undefined) return [];
   return (schema['x-kubernetes-validations'] ?? []).map((rule) => compileRule(rule, { schema, self }));

@@ -1,0 +1,53 @@
+/** What a new object's creator owns. Objects of a kind mostly have the shape of one of the last, so these are kept. */
+import { compareFields, type FieldComparison } from '#kube/field-sets/compare-fields.ts';
+import { isEmpty, union, type FieldSet } from '#kube/field-sets/field-set.ts';
+import { FieldTypeError } from '#kube/field-sets/list-item.ts';
+import { addsJust } from '#kube/field-sets/whole-fields.ts';
+import type { Schema } from '#kube/schema.ts';
+import type { FieldsV1 } from '#engine/managed-fields/entries.ts';
+import { emptyObject, stripped, type FieldScope } from '#engine/managed-fields/field-scope.ts';
+import { newFieldsV1Of } from '#engine/managed-fields/fields-text.ts';
+import { isShared } from '#engine/managed-fields/stored-owners.ts';
+
+interface Shape {
+  readonly added: FieldSet;
+  readonly fieldsV1: FieldsV1;
+}
+
+/** By the schema of the kind, the last one first. Large ones are hardly ever the same again. */
+const shapes = new WeakMap<Schema, { readonly recent: readonly Shape[]; readonly misses: number }>();
+const MAX_SHAPES = 3;
+/** So many in a row, each of its own shape: then it is not worth while to look at more than one. */
+const MAX_MISSES = 16;
+
+/** Undefined = nothing of it can be owned, or it cannot be told what: what has items without a key is refused later. */
+export function fieldsOfNew(object: Record<string, unknown>, scope: FieldScope): FieldsV1 | undefined {
+  const { schema } = scope;
+  const empty = emptyObject(scope);
+  const { recent, misses } = shapes.get(schema) ?? { recent: [], misses: 0 };
+  for (const shape of misses > MAX_MISSES ? recent.slice(0, 1) : recent) {
+    if (!addsJust(object, empty, shape.added, schema)) continue;
+    if (misses > 0) shapes.set(schema, { recent, misses: 0 });
+    return shape.fieldsV1;
+  }
+  const compared = comparedWith(empty, object, schema);
+  if (compared === undefined) return undefined;
+  const { added, modified } = compared;
+  const written = stripped(union(added, modified));
+  if (isEmpty(written)) return undefined;
+  const fieldsV1 = newFieldsV1Of(written);
+  if (isEmpty(modified) && isShared(fieldsV1)) {
+    const shape = { added, fieldsV1 };
+    shapes.set(schema, { recent: [shape, ...recent.slice(0, MAX_SHAPES - 1)], misses: misses + 1 });
+  }
+  return fieldsV1;
+}
+
+function comparedWith(...asked: Parameters<typeof compareFields>): FieldComparison | undefined {
+  try {
+    return compareFields(...asked);
+  } catch (error) {
+    if (!(error instanceof FieldTypeError)) throw error;
+    return undefined;
+  }
+}
