@@ -101,6 +101,8 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
     });
     late.is(agent);
     ends.push(() => agent.stop());
+    // Whoever is told that we are ready reaches us.
+    await agent.registered;
     return { stop };
   } catch (error) {
     await stop();

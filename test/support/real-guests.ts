@@ -222,8 +222,9 @@ function openConsole(plane: RealPlane, name: string): Promise<Duplex> {
     const call = request(`${plane.server.access().server}${path}`, { ...tlsOf(plane), headers });
     call.on('upgrade', (_, socket, head) => resolve(new WebSocketStream(socket, { role: 'client', head })));
     call.on('response', (answer) => {
-      answer.resume();
-      reject(new Error(`the console answered ${answer.statusCode}`));
+      let text = '';
+      answer.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+      answer.on('end', () => reject(new Error(`the console answered ${answer.statusCode}: ${text}`)));
     });
     call.on('error', reject);
     call.end();

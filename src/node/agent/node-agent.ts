@@ -69,6 +69,8 @@ export interface NodeAgentOptions {
 
 export interface RunningAgent extends EndpointAgent {
   readonly name: string;
+  /** Resolves when others find this agent through its Node; or when it stops. */
+  readonly registered: Promise<void>;
   /** Every domain of this node. */
   domains(): readonly Domain[];
   /** Resolves when nothing is to be done right now; what is due later does not count. */
@@ -144,6 +146,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
 
   return {
     name,
+    registered: registration.registered,
     domains: () => hypervisor.list(),
     async idle() {
       // One may give another something to do.

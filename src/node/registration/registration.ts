@@ -32,6 +32,8 @@ export interface RegistrationParts {
 }
 
 export interface Registration {
+  /** Resolves when the Node says all that it should, where this agent is reached above all; or when it stops. */
+  readonly registered: Promise<void>;
   idle(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -47,9 +49,11 @@ const BACKOFF = { firstMs: 200, maxMs: 7000 };
 export function register(parts: RegistrationParts): Registration {
   const { nodes, description, clock, log, signal } = parts;
   const lease = new NodeLease(parts);
+  const registered = Promise.withResolvers<void>();
   const work = {
     node: async () => {
       await keepNode(parts);
+      registered.resolve();
       return { afterMs: HEARTBEAT_MS };
     },
     lease: async () => {
@@ -72,9 +76,11 @@ export function register(parts: RegistrationParts): Registration {
   queue.add('node');
   queue.add('lease');
   return {
+    registered: registered.promise,
     idle: () => queue.idle(),
     async stop() {
       leave();
+      registered.resolve();
       await queue.shutdown();
     },
   };
