@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, linkSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import type { Stored } from '#kube/meta.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { aLocalVolume, aScene, aVmi, DOMAIN_ID, isRoot, readyVolume } from './testing/volumes-scene.ts';
@@ -104,6 +105,8 @@ describe('block volumes', { skip: whyNot() }, () => {
       assert.equal(refused.is === 'waiting' && refused.reason, 'VolumeInUse');
 
       await volumes.releaseVolume(DOMAIN_ID, 'log');
+      // The kernel lets go when the last reader of the device has: udev may look at it right now.
+      for (let tries = 0; attached().length > 1 && tries < 1000; tries++) await setTimeout(5);
       assert.deepEqual(attached(), [`root_${DOMAIN_ID}`]);
       await volumes.releaseVolume(DOMAIN_ID, 'log');
       assert.deepEqual(readdirSync(join(scene.host.nodeDir, 'volumes', 'pvc-2')), ['disk.img']);
