@@ -6,11 +6,15 @@
  */
 import { chown, link, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import type { Directory } from './directory.ts';
 import type { RunCommand } from './run-command.ts';
 
 const SUFFIX = '.block';
 const DEVICE = /^loop\d{1,5}$/;
+/** A second in all: longer is somebody who has it for good, and gets to keep it. */
+const LET_GO_TRIES = 40;
+const LET_GO_PAUSE_MS = 25;
 
 /** Whose devices: a domain on a node. */
 export interface LoopOwner {
@@ -143,7 +147,17 @@ async function detach({ path, backingFile }: LoopDevice, run: RunCommand): Promi
   const { gid } = await stat(path);
   await chown(path, 0, gid);
   await run('losetup', ['--detach', path]);
+  await letGo(path, backingFile);
   await rm(backingFile, { force: true });
+}
+
+/** While others have the device open, udev that looks at it for instance, the kernel only remembers that it is to go. */
+async function letGo(path: string, backingFile: string): Promise<void> {
+  for (let tries = 0; tries < LET_GO_TRIES; tries++) {
+    const attached = (await loopDevices()).some((device) => device.path === path && device.backingFile === backingFile);
+    if (!attached) return;
+    await setTimeout(LET_GO_PAUSE_MS);
+  }
 }
 
 async function directoriesIn(path: string): Promise<string[]> {
