@@ -1,7 +1,8 @@
 /**
  * Real kubectl and virtctl against a real server: every transcript (*.txt, format: transcript.ts) with each kubectl, in
- * a namespace named after it. Each kubectl has its own servers: an engine alone, and a plane with simulated nodes. `UPDATE=1` writes what happened into the transcripts instead: read the
- * difference before you keep it, for what kube-apiserver would have said is right, not what we said.
+ * a namespace named after it. Each kubectl has its own servers: an engine alone, and a plane with simulated nodes; the old
+ * kubectl meets the plane in `npm run test:full` only. `UPDATE=1` writes what happened into the transcripts instead: read
+ * the difference before you keep it, for what kube-apiserver would have said is right, not what we said.
  */
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
@@ -31,6 +32,7 @@ const chosen = process.env['TRANSCRIPT'] ?? '';
 test('there are transcripts', () => assert.ok(files.length > 10));
 
 const update = process.env['UPDATE'] === '1';
+const full = update || chosen !== '' || process.env['SELFSAME_TEST_FULL'] === '1';
 
 const starts: Record<PlaneKind, () => Promise<Plane>> = {
   engine: () => startPlane(),
@@ -50,7 +52,7 @@ suite('transcripts', { concurrency: update ? 1 : 2 }, () => {
 function proveAll(version: Version, kubectl: string): void {
   for (const [kind, start] of Object.entries(starts)) {
     const wanted = files.filter((name) => name.includes(chosen) && planeKindOf(readTranscript(name)) === kind);
-    if (wanted.length === 0) continue;
+    if (wanted.length === 0 || (kind === 'fake' && version === '1.20' && !full)) continue;
     suite(kind, { concurrency: 1 }, () => {
       let plane: Plane;
       before(async () => {
