@@ -25,7 +25,7 @@ const PATIENCE_MS = 50;
 const MAX_DEFECTS = 10;
 
 test('no request crashes the engine, is answered with 500 or holds the event loop', async (t) => {
-  const random = seededRandom(t);
+  const random = seededRandom(t, { everyRun: 2026 });
   const found = new Findings();
   const end = performance.now() + BUDGET_MS;
   while (performance.now() < end && found.defects.length < MAX_DEFECTS) {
