@@ -4,8 +4,8 @@
 #   scripts/run-tests.sh [--one-by-one] PATH...
 #
 # Unit tests share two processes, scenarios a third, and those that wait more than they work a fourth: far less CPU than
-# a process for each file (measured with 248 of them: 30 s instead of 69). Files with beforeEach or afterEach at their top have a process each, because those would run around the
-# tests of every other file.
+# a process for each file (measured with 248 of them: 30 s instead of 69). Files with beforeEach or afterEach at their
+# top have a process each, because those would run around the tests of every other file.
 # --one-by-one is for tests that kill, load or measure processes and must not disturb each other.
 set -eu
 

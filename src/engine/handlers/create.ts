@@ -2,7 +2,7 @@
 import { admissionAttributes } from '#engine/handlers/admit.ts';
 import { entryId, type Call } from '#engine/handlers/call.ts';
 import { commit } from '#engine/handlers/commit.ts';
-import { keepManagedFields, trackWrite } from '#engine/handlers/own-fields.ts';
+import { copyOf, keepManagedFields, trackWrite } from '#engine/handlers/own-fields.ts';
 import { readObject } from '#engine/handlers/read-object.ts';
 import { respondEntry, respondObject } from '#engine/handlers/respond.ts';
 import { shapeObject, validateNew } from '#engine/handlers/shape.ts';
@@ -12,7 +12,6 @@ import type { ApiResponse } from '#engine/request.ts';
 import { timestamp } from '#lib/clock.ts';
 import { generatedName, newUid } from '#lib/ids.ts';
 import { alreadyExists, badRequest, generateNameConflict } from '#kube/api-error.ts';
-import { deepClone } from '#kube/deep.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 export async function create(call: Call): Promise<ApiResponse> {
@@ -59,7 +58,7 @@ export async function createShaped(
   const generate = !object.metadata.name && object.metadata.generateName;
   for (let attempt = 1; ; attempt++) {
     // What a kind prepares may depend on the name, so that each name starts from what was sent.
-    const candidate = generate ? ownCopy(object) : object;
+    const candidate = generate ? copyOf(object, { withOwners: true }) : object;
     if (generate) candidate.metadata.name = generatedName(object.metadata.generateName!);
     const name = candidate.metadata.name ?? '';
     resource.strategy.prepareForCreate?.(candidate);
@@ -81,14 +80,6 @@ export async function createShaped(
     if (!generate) return undefined;
     if (attempt >= MAX_NAME_ATTEMPTS) throw generateNameConflict(resource, name);
   }
-}
-
-/** Nobody changes entries of owners in place, so they are shared. */
-function ownCopy(object: KubeObject): KubeObject {
-  const { managedFields, ...metadata } = object.metadata;
-  const copy: KubeObject = deepClone({ ...object, metadata });
-  if (managedFields !== undefined) copy.metadata.managedFields = managedFields;
-  return copy;
 }
 
 /** What only the server decides about a new object. */

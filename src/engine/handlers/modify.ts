@@ -14,7 +14,7 @@ import { decodeEntry, entryId, readable, type Call } from '#engine/handlers/call
 import { commit } from '#engine/handlers/commit.ts';
 import { keepServerFields, keepSubresourceFields } from '#engine/handlers/keep-fields.ts';
 import { undecodable } from '#engine/handlers/read-object.ts';
-import { isSameMetadata, keepManagedFields, trackWrite } from '#engine/handlers/own-fields.ts';
+import { copyOf, isSameMetadata, keepManagedFields, trackWrite } from '#engine/handlers/own-fields.ts';
 import { respondEntry, respondObject } from '#engine/handlers/respond.ts';
 import { shapeObject, validateChanged } from '#engine/handlers/shape.ts';
 import { MAX_WRITE_ATTEMPTS } from '#engine/limits.ts';
@@ -22,7 +22,7 @@ import { missingResourceVersion, type WriteOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import type { Entry } from '#engine/store/store.ts';
 import { ApiError, badRequest, conflict, invalid, MODIFIED, notFound } from '#kube/api-error.ts';
-import { deepClone, deepEqual } from '#kube/deep.ts';
+import { deepEqual } from '#kube/deep.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
 export interface Modification extends WriteOptions {
@@ -92,7 +92,7 @@ async function attemptOnce(call: Call, modification: Modification, entry: Entry)
   const reading = readable(call, [entry]);
   if (reading !== undefined) await reading;
   const old = decodeEntry(entry, resource);
-  const copy = copyOf(old, modification.owned === true || modification.readsOwners === true);
+  const copy = copyOf(old, { withOwners: modification.owned === true || modification.readsOwners === true });
   let next = modification.change(copy);
   assertSame(call, next, old, modification.needsRevision);
   const refuse = (why: string) => modification.undecodable?.(old, why) ?? undecodable(call, why);
@@ -153,19 +153,6 @@ function asked(call: Call, wanted: Modification, object: KubeObject, old: KubeOb
     options: sent,
     kind: shownAs?.kind,
   });
-}
-
-/** Cloning costs a third of parsing again. Nobody changes entries of owners in place, so they are shared. */
-function copyOf(old: KubeObject, withOwners: boolean): KubeObject {
-  const { managedFields } = old.metadata;
-  if (managedFields === undefined) return deepClone(old);
-  const metadata: Record<string, unknown> = {};
-  for (const field of Object.keys(old.metadata)) {
-    if (field !== 'managedFields') metadata[field] = (old.metadata as Record<string, unknown>)[field];
-  }
-  const copy: KubeObject = deepClone({ ...old, metadata });
-  if (withOwners) copy.metadata.managedFields = managedFields;
-  return copy;
 }
 
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;

@@ -4,7 +4,7 @@ import { readEntries, type Writer } from '#engine/managed-fields/entries.ts';
 import { fieldScope } from '#engine/managed-fields/field-scope.ts';
 import { managerName } from '#engine/managed-fields/manager-name.ts';
 import { trackUpdate, type Past } from '#engine/managed-fields/track-update.ts';
-import { deepEqual } from '#kube/deep.ts';
+import { deepClone, deepEqual } from '#kube/deep.ts';
 import { apiVersionOf, type KubeObject, type ManagedFieldsEntry, type ObjectMeta } from '#kube/meta.ts';
 
 export function writerOf({ request, route, served, clock }: Call, fieldManager: string): Writer {
@@ -42,6 +42,19 @@ function entriesOf(
   before: ManagedFieldsEntry[] | undefined,
 ): ManagedFieldsEntry[] | undefined | string {
   return deepEqual(entries, before) ? before : readEntries(entries);
+}
+
+/** Cloning costs a third of parsing again. Nobody changes entries of owners in place, so they are shared. */
+export function copyOf(old: KubeObject, { withOwners }: { readonly withOwners: boolean }): KubeObject {
+  const { managedFields } = old.metadata;
+  if (managedFields === undefined) return deepClone(old);
+  const metadata: Record<string, unknown> = {};
+  for (const field of Object.keys(old.metadata)) {
+    if (field !== 'managedFields') metadata[field] = (old.metadata as Record<string, unknown>)[field];
+  }
+  const copy: KubeObject = deepClone({ ...old, metadata });
+  if (withOwners) copy.metadata.managedFields = managedFields;
+  return copy;
 }
 
 /** Times of owners alone are no change. */
