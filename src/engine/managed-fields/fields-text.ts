@@ -1,6 +1,6 @@
 /** A set as the FieldsV1 of an entry, from its text: that is what is stored, and what objects of one shape share. */
 import { sameFields, type FieldSet } from '#kube/field-sets/field-set.ts';
-import { sortedElements } from '#kube/field-sets/path-element.ts';
+import { fieldsText } from '#kube/field-sets/fields-v1.ts';
 import type { FieldsV1 } from '#engine/managed-fields/entries.ts';
 import { fieldsOfText, isShared } from '#engine/managed-fields/stored-owners.ts';
 
@@ -22,34 +22,4 @@ export function fieldsV1Of(set: FieldSet): FieldsV1 {
 /** For a set that is known to be another than those before it. */
 export function newFieldsV1Of(set: FieldSet): FieldsV1 {
   return fieldsOfText(fieldsText(set));
-}
-
-/** Canonical, without the value that formatFieldsV1 would make of it. */
-function fieldsText({ children }: FieldSet): string {
-  return `{${fieldsWithin(children)}}`;
-}
-
-function fieldsWithin(children: FieldSet['children']): string {
-  let text = '';
-  for (const element of sortedElements(children.keys())) {
-    if (text !== '') text += ',';
-    text += quoted(element);
-    const below = children.get(element)!;
-    if (below.children.size === 0) text += '{}';
-    else text += `${below.member ? '{".":{},' : '{'}${fieldsWithin(below.children)}}`;
-  }
-  return text;
-}
-
-/** Names of fields and keys of items come again and again. */
-const quotedElements = new Map<string, string>();
-const MAX_QUOTED = 10_000;
-
-function quoted(element: string): string {
-  const known = quotedElements.get(element);
-  if (known !== undefined) return known;
-  if (quotedElements.size >= MAX_QUOTED) quotedElements.clear();
-  const text = `${JSON.stringify(element)}:`;
-  if (element.length <= 64) quotedElements.set(element, text);
-  return text;
 }

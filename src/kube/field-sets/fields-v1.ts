@@ -99,18 +99,37 @@ function parsedText(element: string): unknown {
   }
 }
 
-/** In canonical order, so that equal sets give equal bytes. */
+/** As a value, in canonical order. */
 export function formatFieldsV1(set: FieldSet): Record<string, unknown> {
-  return formatted(set.children, false);
+  return JSON.parse(fieldsText(set)) as Record<string, unknown>;
 }
 
-function formatted(children: ReadonlyMap<string, FieldSet>, self: boolean): Record<string, unknown> {
-  const out: Record<string, unknown> = {};
-  if (self) out['.'] = {};
+/** As JSON in canonical order, so that equal sets give equal bytes. */
+export function fieldsText({ children }: FieldSet): string {
+  return `{${fieldsWithin(children)}}`;
+}
+
+function fieldsWithin(children: FieldSet['children']): string {
+  let text = '';
   for (const element of sortedElements(children.keys())) {
-    const child = children.get(element)!;
-    // No element can be `__proto__`: each has its prefix.
-    out[element] = child.children.size === 0 ? {} : formatted(child.children, child.member);
+    if (text !== '') text += ',';
+    text += quoted(element);
+    const below = children.get(element)!;
+    if (below.children.size === 0) text += '{}';
+    else text += `${below.member ? '{".":{},' : '{'}${fieldsWithin(below.children)}}`;
   }
-  return out;
+  return text;
+}
+
+/** Names of fields and keys of items come again and again. */
+const quotedElements = new Map<string, string>();
+const MAX_QUOTED = 10_000;
+
+function quoted(element: string): string {
+  const known = quotedElements.get(element);
+  if (known !== undefined) return known;
+  if (quotedElements.size >= MAX_QUOTED) quotedElements.clear();
+  const text = `${JSON.stringify(element)}:`;
+  if (element.length <= 64) quotedElements.set(element, text);
+  return text;
 }
