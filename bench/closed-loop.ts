@@ -2,7 +2,8 @@
 import { operation, type Operation, type OperationSpec } from './operations.ts';
 import { pause } from './pause.ts';
 import { cpuMs } from './proc-files.ts';
-import { RawConnection, type Target } from './raw-h2.ts';
+import { RawConnection1 } from './raw-h1.ts';
+import { RawConnection, type Connection, type Target } from './raw-h2.ts';
 import { percentile } from './statistics.ts';
 
 export interface RateJob {
@@ -10,6 +11,8 @@ export interface RateJob {
   readonly target: Target;
   readonly operation: OperationSpec;
   readonly clients: number;
+  /** HTTP/2, unless it says otherwise. */
+  readonly http1?: boolean;
   readonly warmMs: number;
   readonly measureMs: number;
 }
@@ -27,7 +30,9 @@ export async function measureRate(job: RateJob): Promise<Rate> {
   const { target, clients, warmMs, measureMs } = job;
   const made = operation(job.operation, clients);
   const connections = await Promise.all(
-    Array.from({ length: clients }, () => RawConnection.connect(target, made.fields)),
+    Array.from({ length: clients }, () =>
+      (job.http1 === true ? RawConnection1 : RawConnection).connect(target, made.fields),
+    ),
   );
   const run = new Run(made);
   const ended = connections.map((connection, client) => run.client(connection, client));
@@ -72,7 +77,7 @@ class Run {
   }
 
   /** Ends when the run is stopped and the last answer is there; rejects at the first answer that is not as expected. */
-  client(connection: RawConnection, client: number): Promise<void> {
+  client(connection: Connection, client: number): Promise<void> {
     const { method, next, expect } = this.#operation;
     return new Promise((resolve, reject) => {
       let turn = 0;

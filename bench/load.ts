@@ -1,11 +1,12 @@
 /** The load generator's process. */
+import { measureLists, type ListsJob } from './list-load.ts';
 import { measureRate, type RateJob } from './closed-loop.ts';
 import { measureDeletes, type DeletesJob } from './delete-load.ts';
 import { fill, type FillJob } from './fill.ts';
 import { answerJobs } from './jobs.ts';
 import { measureWatch, type WatchJob } from './watch-load.ts';
 
-export type LoadJob = RateJob | WatchJob | FillJob | DeletesJob;
+export type LoadJob = RateJob | WatchJob | FillJob | DeletesJob | ListsJob;
 
 answerJobs((job: LoadJob) => {
   switch (job.kind) {
@@ -17,5 +18,7 @@ answerJobs((job: LoadJob) => {
       return fill(job);
     case 'deletes':
       return measureDeletes(job);
+    case 'lists':
+      return measureLists(job);
   }
 });

@@ -9,6 +9,7 @@ import { measureDeletions, type Deletions } from './delete-protection/measure-de
 import { deviceMapText } from './device-map/device-map-text.ts';
 import { measureDeviceMap, type DeviceMapFigures } from './device-map/measure-device-map.ts';
 import { measureAdmission } from './measure-admission.ts';
+import { measureBesideApiserver } from './measure-apiserver.ts';
 import { Ground } from './ground.ts';
 import { measureFootprint } from './measure-footprint.ts';
 import { measureWrites, Reads } from './measure-rates.ts';
@@ -81,6 +82,7 @@ async function* measureEngine(ground: Ground, options: Options): AsyncGenerator<
   const { topics } = options;
   yield* await measureFootprint(ground, options);
   if ([...topics].some((topic) => FLOORED.has(topic))) yield* measureBesideFloors(ground, options);
+  if (topics.has('apiserver')) yield* measureBesideApiserver(ground, options);
   if (topics.has('admission')) yield* measureAdmission(ground, options);
 }
 
@@ -112,6 +114,7 @@ function machine(): string {
 
 const FLOORS = [
   'floor: a bare node:http2 server (GET, LIST, watch), the same deletes unguarded (DELETE), the bare store (the rest);',
+  'of the lines of kube-apiserver: its figures of another machine with two cores;',
   'of VMs: the same QEMU command by hand (apply), the same plane without VMs (RSS, restart), merge patches of the same field (machine types)',
 ].join('\n');
 

@@ -4,7 +4,7 @@ import type { DeviceMapOptions } from './device-map/measure-device-map.ts';
 import type { DeletionOptions } from './delete-protection/measure-deletions.ts';
 import type { TransitionOptions } from './machine-types/measure-transition.ts';
 
-const ENGINE_TOPICS = ['footprint', 'get', 'list', 'create', 'patch', 'watch', 'admission'] as const;
+const ENGINE_TOPICS = ['footprint', 'get', 'list', 'create', 'patch', 'watch', 'admission', 'apiserver'] as const;
 export const VM_TOPICS = ['vm-start', 'vm-memory', 'vm-migration', 'vm-fleet'] as const;
 export type VmTopic = (typeof VM_TOPICS)[number];
 /** Rows of a plane of their own. */

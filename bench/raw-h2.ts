@@ -25,6 +25,12 @@ export interface Receiver {
   onEnd(status: number): void;
 }
 
+/** One connection of a client, whatever it speaks. */
+export interface Connection {
+  request(method: Method, path: string, body: Buffer | undefined, receiver: Receiver): void;
+  close(): void;
+}
+
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
 const FRAME_HEADER = 9;
 const MAX_FRAME = 16_384;
@@ -50,7 +56,7 @@ interface Stream {
   status: number;
 }
 
-export class RawConnection {
+export class RawConnection implements Connection {
   readonly #socket: Duplex;
   readonly #encoder: RequestEncoder;
   readonly #statuses = new StatusReader();
@@ -110,14 +116,8 @@ export class RawConnection {
   }
 
   /** A whole exchange, for what is not measured. */
-  ask(method: Method, path: string, body?: Buffer): Promise<{ status: number; body: Buffer }> {
-    const chunks: Buffer[] = [];
-    return new Promise((resolve) => {
-      this.request(method, path, body, {
-        onData: (chunk) => void chunks.push(Buffer.from(chunk)),
-        onEnd: (status) => resolve({ status, body: Buffer.concat(chunks) }),
-      });
-    });
+  ask(method: Method, path: string, body?: Buffer): Promise<Answer> {
+    return ask(this, method, path, body);
   }
 
   close(): void {
@@ -202,6 +202,21 @@ export class RawConnection {
     this.#streams.delete(id);
     stream.receiver.onEnd(status ?? stream.status);
   }
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly body: Buffer;
+}
+
+export function ask(connection: Connection, method: Method, path: string, body?: Buffer): Promise<Answer> {
+  const chunks: Buffer[] = [];
+  return new Promise((resolve) => {
+    connection.request(method, path, body, {
+      onData: (chunk) => void chunks.push(Buffer.from(chunk)),
+      onEnd: (status) => resolve({ status, body: Buffer.concat(chunks) }),
+    });
+  });
 }
 
 function frame(type: number, flags: number, stream: number, length: number): Buffer {

@@ -31,6 +31,8 @@ export interface WatchOptions extends CallOptions {
   readonly allowWatchBookmarks?: boolean;
   readonly sendInitialEvents?: boolean;
   readonly timeoutSeconds?: number;
+  /** Reads the line of an event where not all of it is wanted; as JSON, unless told otherwise. */
+  readonly readLine?: (line: string) => unknown;
 }
 
 export interface Reader {

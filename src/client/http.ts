@@ -92,7 +92,7 @@ export function createHttpTransport(access: ClusterAccess, options: HttpTranspor
         trial.release();
         if (request.signal?.aborted) onAbort();
         request.signal?.addEventListener('abort', onAbort);
-        yield* jsonLines(body, { what: describeRequest(request), maxLineBytes });
+        yield* jsonLines(body, { what: describeRequest(request), readLine: request.readLine, maxLineBytes });
       } catch (error) {
         throw failureOf(error, request, trial);
       } finally {

@@ -101,7 +101,7 @@ export function createInProcessTransport({ handler, user, userAgent }: InProcess
         if ('stream' in answer) stop = answer.stream(chunks);
         else if (answer.status < 200 || answer.status > 299) throw errorOfAnswer(answer.status, textOf(answer.body));
         else chunks.take(answer.body);
-        yield* jsonLines(chunks, { what: describeRequest(request) });
+        yield* jsonLines(chunks, { what: describeRequest(request), readLine: request.readLine });
       } finally {
         request.signal?.removeEventListener('abort', onAbort);
         stop?.();

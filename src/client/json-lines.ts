@@ -1,8 +1,14 @@
 /** Splits a byte stream into JSON lines: watches. The length of a line is bounded, so that no server fills our memory. */
-import { TransportError, parseAnswer } from '#client/transport.ts';
+import { TransportError, parseAnswer, type TransportRequest } from '#client/transport.ts';
 
 export const MAX_LINE_BYTES = 16 * 1024 * 1024;
 const NEWLINE = 0x0a;
+
+interface JsonLinesOptions {
+  readonly what: string;
+  readonly readLine?: TransportRequest['readLine'];
+  readonly maxLineBytes?: number;
+}
 
 /**
  * Yields each line parsed. A stream that ends inside a line throws: the rest of it never came, and what did come
@@ -10,7 +16,7 @@ const NEWLINE = 0x0a;
  */
 export async function* jsonLines(
   chunks: AsyncIterable<Buffer>,
-  { what, maxLineBytes = MAX_LINE_BYTES }: { what: string; maxLineBytes?: number },
+  { what, readLine, maxLineBytes = MAX_LINE_BYTES }: JsonLinesOptions,
 ): AsyncGenerator<unknown, void, undefined> {
   let head: Buffer[] = [];
   let headBytes = 0;
@@ -22,7 +28,7 @@ export async function* jsonLines(
       head = [];
       headBytes = 0;
       start = end + 1;
-      if (line !== '') yield parseAnswer(line, what);
+      if (line !== '') yield parseAnswer(line, what, readLine);
     }
     if (start === chunk.length) continue;
     head.push(start === 0 ? chunk : chunk.subarray(start));

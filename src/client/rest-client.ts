@@ -54,9 +54,9 @@ export function createClient(transport: Transport, { onWarning }: RestClientOpti
     },
 
     watch<T extends KubeObject>(type: ResourceType<T>, options: WatchOptions = {}) {
-      const { namespace, signal } = options;
+      const { namespace, readLine, signal } = options;
       const path = collectionPath(type, namespace);
-      const request = { method: 'GET', path, query: watchQuery(options), signal } as const;
+      const request = { method: 'GET', path, query: watchQuery(options), readLine, signal } as const;
       return watchEvents<T>(type, transport.stream(request), request);
     },
 

@@ -17,6 +17,8 @@ export interface TransportRequest {
   readonly accept?: string;
   /** A longer answer is an error; DEFAULT_ANSWER_BYTES unless told otherwise. */
   readonly maxAnswerBytes?: number;
+  /** Of a stream: what makes a value of a line, instead of JSON.parse. Throws for what it cannot read. */
+  readonly readLine?: ((line: string) => unknown) | undefined;
   readonly signal?: AbortSignal;
 }
 
@@ -76,11 +78,11 @@ function parseStatus(body: string): Partial<Status> | undefined {
   }
 }
 
-export function parseAnswer(text: string, what: string): unknown {
+export function parseAnswer(text: string, what: string, read: (text: string) => unknown = JSON.parse): unknown {
   // Subresources that have nothing to tell answer with nothing.
   if (text === '') return undefined;
   try {
-    return JSON.parse(text);
+    return read(text);
   } catch (cause) {
     throw new TransportError(`Cannot read the answer to ${what}: it is not JSON`, { cause });
   }

@@ -65,7 +65,7 @@ export class FakeLink {
     const since = Number(request.query?.get('resourceVersion') ?? 0);
     const bookmarks = request.query?.get('allowWatchBookmarks') === 'true';
     const stream = this.#api.watch(type, { namespace, since, bookmarks });
-    yield* jsonLines(stream.read(request.signal), { what: describeRequest(request) });
+    yield* jsonLines(stream.read(request.signal), { what: describeRequest(request), readLine: request.readLine });
   }
 
   async #pass({ method, path, query }: TransportRequest): Promise<void> {

@@ -110,9 +110,9 @@ test('what lies there as it would be written', async (t) => {
 
 test('an object is stored in the version that is stored, and keeps its metadata', () => {
   const object = shown(entry('v2', { color: 'blue' }, 1).bytes);
-  const stored = form('v2').toStorage(object, signal()) as KubeObject;
+  const stored = form('v2').toStorage(object, signal) as KubeObject;
   assert.deepEqual([stored.apiVersion, stored['spec']], ['g.io/v1', { size: 3 }]);
   assert.equal(stored.metadata, object.metadata);
   assert.deepEqual(object['spec'], { color: 'blue' });
-  assert.equal(form('v1').toStorage(object, signal()), object);
+  assert.equal(form('v1').toStorage(object, signal), object);
 });

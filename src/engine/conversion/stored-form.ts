@@ -100,12 +100,12 @@ export class StoredForm {
   }
 
   /** An object of this version as it is to be stored; itself, where that is the version that is stored. */
-  toStorage(object: KubeObject, signal: AbortSignal): KubeObject | Promise<KubeObject> {
+  toStorage(object: KubeObject, signal: () => AbortSignal): KubeObject | Promise<KubeObject> {
     if (this.#isStorage) return object;
     const { webhook, group, storageVersion } = this.#options;
     const apiVersion = apiVersionOf({ group, version: storageVersion });
     if (webhook !== undefined) {
-      return webhook.convert([object], apiVersion, signal).then(([converted]) => this.#forStorage(converted!));
+      return webhook.convert([object], apiVersion, signal()).then(([converted]) => this.#forStorage(converted!));
     }
     const stored = deepClone(object);
     // They get the revision, which whoever wrote it wants to see.

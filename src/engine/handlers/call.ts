@@ -72,5 +72,5 @@ export function decodeEntry(entry: Entry, resource: Resource): KubeObject {
  * defaults. The metadata are the object's own where they can be: they get the revision.
  */
 export function toStorageVersion({ served, request }: Call, object: KubeObject): KubeObject | Promise<KubeObject> {
-  return served.resource.stored?.toStorage(object, request.signal) ?? object;
+  return served.resource.stored?.toStorage(object, () => request.signal) ?? object;
 }

@@ -3,7 +3,7 @@
  * memory, least of all what is in Secrets.
  *
  * The API is asked for whole objects all the same: inside this process their stored bytes are shared by all watchers,
- * while PartialObjectMetadata would be decoded and encoded for this one.
+ * while PartialObjectMetadata would be decoded and encoded for this one. Of each event only the beginning is parsed.
  */
 import type { ListOptions, Reader, WatchOptions } from '#client/client.ts';
 import { FOREGROUND_FINALIZER, ORPHAN_FINALIZER } from '#engine/registry/metadata.ts';
@@ -26,11 +26,30 @@ export function metadataReader(reader: MetadataReader): MetadataReader {
       return { ...page, items: page.items.map((object) => metadataOnly(object) as Stored<T>) };
     },
     async *watch<T extends KubeObject>(type: ResourceType<T>, options?: WatchOptions) {
-      for await (const event of reader.watch(type, options)) {
+      for await (const event of reader.watch(type, { ...options, readLine: readMetadata })) {
         yield { type: event.type, object: metadataOnly(event.object) as Stored<T> };
       }
     },
   };
+}
+
+/** An event whose object begins with its metadata, as stored ones do. */
+const EVENT = /^\{"type":"[A-Z]+","object":\{"apiVersion":"[^"\\]*","kind":"[^"\\]*","metadata":\{/;
+/** The last of the metadata, and the larger part of most. In a string its quotes would be escaped. */
+const OWNERS = ',"managedFields":[';
+
+/**
+ * A watch event without the owners of fields and whatever follows them. Where these words stand in the spec, it is cut
+ * there: the metadata come before in any case.
+ */
+export function readMetadata(line: string): unknown {
+  const end = line.indexOf(OWNERS);
+  if (end < 0 || !EVENT.test(line)) return JSON.parse(line);
+  try {
+    return JSON.parse(`${line.slice(0, end)}}}}`);
+  } catch {
+    return JSON.parse(line);
+  }
 }
 
 export const isBeingDeleted = ({ metadata }: KubeObject) => metadata.deletionTimestamp !== undefined;
