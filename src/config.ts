@@ -161,6 +161,21 @@ const hostFlags = {
 
 const auditReaderFlags = { dataDir: engineFlags.dataDir };
 
+const OUTPUTS = ['text', 'json'] as const;
+
+const doctorFlags = {
+  dataDir: engineFlags.dataDir,
+  host: engineFlags.host,
+  port: engineFlags.port,
+  output: flag<(typeof OUTPUTS)[number]>({
+    name: 'output',
+    value: 'FORMAT',
+    help: 'text for people, json for programs',
+    fallback: 'text',
+    parse: wordOf(OUTPUTS),
+  }),
+};
+
 const transitionFlags = {
   // Its log is what people read to follow the Job.
   logLevel: flag<LogLevel>({ ...logLevel, fallback: 'info' }),
@@ -183,6 +198,8 @@ export type AuditReaderOptions = Values<typeof auditReaderFlags> & {
   readonly words: readonly string[];
 };
 
+export type DoctorOptions = Values<typeof doctorFlags>;
+
 export type TransitionProgramOptions = Values<typeof transitionFlags> & {
   /** Read by the program itself, since what is wrong in it is the Job's fault and not that of a caller. */
   readonly env: Environment;
@@ -194,6 +211,7 @@ export type Config =
   | { readonly command: 'node'; readonly options: NodeOptions }
   | { readonly command: 'host'; readonly options: HostOptions }
   | { readonly command: 'audit'; readonly options: AuditReaderOptions }
+  | { readonly command: 'doctor'; readonly options: DoctorOptions }
   | { readonly command: 'update-machine-types'; readonly options: TransitionProgramOptions }
   | { readonly command: 'version' }
   | { readonly command: 'help'; readonly text: string };
@@ -247,6 +265,12 @@ const commands: Readonly<Record<Config['command'], Command>> = {
     notes: AUDIT_USAGE,
     parse: (words, env) =>
       parseFlags(auditReaderFlags, [[], env], (options) => ({ command: 'audit', options: { ...options, words } })),
+  },
+  doctor: {
+    summary: 'look at this machine: what works, what is missing, and what mends it',
+    flags: doctorFlags,
+    notes: ['Changes nothing. Exit code 0: VMs can run here; 1: something that they need is missing.'],
+    parse: (...given) => parseFlags(doctorFlags, given, (options) => ({ command: 'doctor', options })),
   },
   'update-machine-types': {
     summary: 'change the machine types of VMs as a Job; virtctl update machine-types makes such Jobs',

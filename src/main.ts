@@ -10,7 +10,7 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseCommandLine } from './config.ts';
-import type { AuditReaderOptions, EngineOptions, HostOptions, NodeOptions } from './config.ts';
+import type { AuditReaderOptions, DoctorOptions, EngineOptions, HostOptions, NodeOptions } from './config.ts';
 import type { TransitionProgramOptions, UpOptions } from './config.ts';
 import type { AuditOptions } from '#engine/audit/audit-options.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
@@ -56,6 +56,8 @@ async function main(): Promise<number> {
       return await host(config.options);
     case 'audit':
       return await audit(config.options);
+    case 'doctor':
+      return await doctor(config.options);
     case 'update-machine-types':
       return await updateMachineTypes(config.options);
   }
@@ -160,6 +162,19 @@ async function host({ dataDir, node: name, words }: HostOptions): Promise<number
 
 function auditOptions({ audit: level, auditLogMaxSize, auditLogMaxBackup }: EngineOptions): AuditOptions {
   return { level, maxBytes: auditLogMaxSize * 1024 * 1024, maxRotated: auditLogMaxBackup };
+}
+
+async function doctor({ dataDir, host, port, output }: DoctorOptions): Promise<number> {
+  const [{ examine }, { thisMachine }, { examinationText, isHealthy }] = await Promise.all([
+    import('#doctor/doctor.ts'),
+    import('#doctor/this-machine.ts'),
+    import('#doctor/finding.ts'),
+  ]);
+  const place = { dataDir: resolve(dataDir), host, port, guestDir: join(PROJECT_ROOT, '.cache/guest') };
+  const examination = await examine(thisMachine, place);
+  const text = output === 'json' ? `${JSON.stringify(examination, undefined, 2)}\n` : examinationText(examination);
+  process.stdout.write(text);
+  return isHealthy(examination) ? OK : FAILED;
 }
 
 async function audit({ dataDir, words }: AuditReaderOptions): Promise<number> {

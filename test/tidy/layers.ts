@@ -38,6 +38,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   controllers: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   node: { sees: ['lib', 'kube', 'client', 'runtime', 'api', 'formats'], why: ABOVE_API },
   transition: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
+  doctor: { sees: ['lib'], why: 'it looks at machines on which nothing of us works yet' },
   formats: { sees: ['lib', 'kube', 'api'], why: 'codecs are pure' },
   subresources: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   operator: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },

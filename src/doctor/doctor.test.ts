@@ -1,0 +1,226 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { examine } from '#doctor/doctor.ts';
+import { examinationText, isHealthy } from '#doctor/finding.ts';
+import type { Machine, MachineFile } from '#doctor/machine.ts';
+import { isBefore, PROGRAMS } from '#doctor/programs.ts';
+
+interface MadeUp {
+  readonly without?: readonly string[];
+  readonly programs?: Readonly<Record<string, string>>;
+  readonly files?: Readonly<Record<string, MachineFile>>;
+  readonly texts?: Readonly<Record<string, string>>;
+  readonly isRoot?: boolean;
+  readonly nodeVersion?: string;
+  readonly freeBytes?: number | undefined;
+  readonly taken?: boolean;
+}
+
+const DIRECTORY: MachineFile = { isDirectory: true, isWritable: true };
+const FILE: MachineFile = { isDirectory: false, isWritable: true };
+const LOCKED: MachineFile = { isDirectory: false, isWritable: false };
+const OVMF = '/usr/share/OVMF';
+const ALL_FILES: Readonly<Record<string, MachineFile>> = {
+  '/': DIRECTORY,
+  '/data': DIRECTORY,
+  '/dev/kvm': FILE,
+  '/dev/loop-control': FILE,
+  '/dev/net/tun': FILE,
+  '/guest/vmlinuz': FILE,
+  '/guest/initrd.gz': FILE,
+  [`${OVMF}/OVMF_CODE_4M.fd`]: FILE,
+  [`${OVMF}/OVMF_VARS_4M.fd`]: FILE,
+  [`${OVMF}/OVMF_CODE_4M.secboot.fd`]: FILE,
+  [`${OVMF}/OVMF_VARS_4M.ms.fd`]: FILE,
+};
+const PLACE = { dataDir: '/data', host: '127.0.0.1', port: 6443, guestDir: '/guest' };
+
+/** Everything is there, but for what a case says. */
+function machine({ without = [], programs = {}, files = {}, texts = {}, ...more }: MadeUp): Machine {
+  const there = { ...ALL_FILES, ...files };
+  const told: Readonly<Record<string, string>> = { '/proc/cpuinfo': 'flags\t\t: fpu svm sse\n', ...texts };
+  return {
+    isRoot: more.isRoot ?? true,
+    nodeVersion: more.nodeVersion ?? 'v24.1.0',
+    ask: async (program) =>
+      without.includes(program) ? undefined : (programs[program] ?? `${program} version 9.1.2\n`),
+    file: async (path) => (without.includes(path) ? undefined : there[path]),
+    text: async (path) => told[path] ?? '',
+    freeBytes: async () => ('freeBytes' in more ? more.freeBytes : 50 * 1024 ** 3),
+    isTaken: async () => more.taken ?? false,
+  };
+}
+
+const cases: Record<string, { of: MadeUp; what: string; state: string; says: RegExp; mend?: RegExp }> = {
+  'no QEMU': {
+    of: { without: ['qemu-system-x86_64'] },
+    what: 'QEMU',
+    state: 'missing',
+    says: /no guest can start/,
+    mend: /qemu-system-x86$/,
+  },
+  'an old QEMU': {
+    of: { programs: { 'qemu-system-x86_64': 'QEMU emulator version 6.2.0 (Debian)' } },
+    what: 'QEMU',
+    state: 'limited',
+    says: /^6\.2\.0; we know it from 7\.2 on$/,
+  },
+  'a QEMU that says nothing of its version': {
+    of: { programs: { 'qemu-system-x86_64': '?' } },
+    what: 'QEMU',
+    state: 'works',
+    says: /^qemu-system-x86_64$/,
+  },
+  'no swtpm': { of: { without: ['swtpm'] }, what: 'swtpm', state: 'limited', says: /TPM/, mend: /swtpm$/ },
+  'no ssh': { of: { without: ['ssh'] }, what: 'ssh', state: 'limited', says: /virtctl ssh/, mend: /openssh-client$/ },
+  'another Node': {
+    of: { nodeVersion: 'v20.19.2' },
+    what: 'Node.js',
+    state: 'missing',
+    says: /v20\.19\.2; expected 24/,
+    mend: /setup\.sh/,
+  },
+  'a processor without virtualization': {
+    of: { texts: { '/proc/cpuinfo': 'flags : fpu\n' } },
+    what: 'KVM',
+    state: 'limited',
+    says: /emulated/,
+    mend: /firmware/,
+  },
+  'no /dev/kvm': {
+    of: { without: ['/dev/kvm'] },
+    what: 'KVM',
+    state: 'limited',
+    says: /no \/dev\/kvm/,
+    mend: /modprobe/,
+  },
+  'a /dev/kvm of others': {
+    of: { files: { '/dev/kvm': LOCKED } },
+    what: 'KVM',
+    state: 'limited',
+    says: /may not be opened/,
+  },
+  'a working /dev/kvm': { of: {}, what: 'KVM', state: 'works', says: /^\/dev\/kvm$/ },
+  'firmware without secure boot': {
+    of: { without: [`${OVMF}/OVMF_CODE_4M.secboot.fd`] },
+    what: 'UEFI firmware',
+    state: 'limited',
+    says: /^OVMF_CODE_4M\.secboot\.fd not in/,
+    mend: /ovmf$/,
+  },
+  'no loop devices': {
+    of: { without: ['/dev/loop-control'] },
+    what: 'loop devices',
+    state: 'limited',
+    says: /local-block/,
+    mend: /modprobe loop/,
+  },
+  'loop devices without root': { of: { isRoot: false }, what: 'loop devices', state: 'limited', says: /need root/ },
+  'no taps': {
+    of: { without: ['/dev/net/tun'] },
+    what: 'bridges',
+    state: 'limited',
+    says: /masquerade/,
+    mend: /modprobe tun/,
+  },
+  'a data directory that is there': { of: {}, what: 'data directory', state: 'works', says: /^\/data$/ },
+  'a data directory to come': {
+    of: { without: ['/data'] },
+    what: 'data directory',
+    state: 'works',
+    says: /will be made/,
+  },
+  'a data directory in use': {
+    of: { texts: { '/data/server.pid': '42\n' } },
+    what: 'data directory',
+    state: 'works',
+    says: /process 42$/,
+  },
+  'a data directory of others': {
+    of: { files: { '/data': { isDirectory: true, isWritable: false } } },
+    what: 'data directory',
+    state: 'missing',
+    says: /may write to/,
+    mend: /--data-dir/,
+  },
+  'a file for a data directory': {
+    of: { files: { '/data': FILE } },
+    what: 'data directory',
+    state: 'missing',
+    says: /no directory/,
+  },
+  'little space': {
+    of: { freeBytes: 200 * 1024 ** 2 },
+    what: 'disk space',
+    state: 'limited',
+    says: /^0\.2 GiB free.*pause/,
+  },
+  'space that cannot be told': {
+    of: { freeBytes: undefined },
+    what: 'disk space',
+    state: 'limited',
+    says: /cannot be told/,
+  },
+  'a port that is free': { of: {}, what: 'port', state: 'works', says: /127\.0\.0\.1:6443 is free/ },
+  'a port that another has': {
+    of: { taken: true },
+    what: 'port',
+    state: 'limited',
+    says: /another program/,
+    mend: /--port 6444/,
+  },
+  'a port of our own plane': {
+    of: { taken: true, texts: { '/data/kubeconfig': 'server: https://127.0.0.1:6443\n', '/data/server.pid': '42\n' } },
+    what: 'port',
+    state: 'works',
+    says: /served by process 42/,
+  },
+  'no built-in guest': {
+    of: { without: ['/guest/initrd.gz'] },
+    what: 'built-in guest',
+    state: 'limited',
+    says: /not built/,
+    mend: /setup\.sh/,
+  },
+};
+for (const [title, { of, what, state, says, mend }] of Object.entries(cases)) {
+  test(`finds ${title}`, async () => {
+    const { findings } = await examine(machine(of), PLACE);
+    const finding = findings.find((one) => one.what === what);
+    assert.equal(finding?.state, state);
+    assert.match(finding?.says ?? '', says);
+    if (mend !== undefined) assert.match(finding?.mend ?? '', mend);
+    if (state === 'works') assert.equal(finding?.mend, undefined);
+  });
+}
+
+test('a machine that has everything', async () => {
+  const examination = await examine(machine({}), PLACE);
+  assert.deepEqual(
+    examination.findings.filter(({ state }) => state !== 'works'),
+    [],
+  );
+  assert.ok(isHealthy(examination));
+  assert.match(
+    examinationText(examination),
+    new RegExp(`\\n${examination.findings.length} work: VMs can run here\\n$`),
+  );
+});
+
+test('a machine that has nothing', async () => {
+  const without = PROGRAMS.map(({ file }) => file);
+  const examination = await examine(machine({ without }), PLACE);
+  assert.ok(!isHealthy(examination));
+  assert.match(
+    examinationText(examination),
+    /missing {2}QEMU {14}there is no qemu-system-x86_64.*\n {27}mend: apt-get install/,
+  );
+  assert.match(examinationText(examination), /2 missing: VMs cannot run here/);
+});
+
+test('versions are compared by their numbers', () => {
+  assert.ok(isBefore('6.2.0', '7.2'));
+  assert.ok(isBefore('7.1.9', '7.2'));
+  assert.ok(!isBefore('7.2', '7.2'));
+  assert.ok(!isBefore('10.0.2', '7.2'));
+});

@@ -1,0 +1,22 @@
+/** `selfsame doctor`: looks at the machine from all sides, changes nothing. */
+import type { Examination } from '#doctor/finding.ts';
+import { examineFirmware, examineKvm, examineLoopDevices, examineTaps } from '#doctor/hardware.ts';
+import type { Machine } from '#doctor/machine.ts';
+import { examineDataDir, examineGuest, examineNode, examinePort, type Place } from '#doctor/place.ts';
+import { examinePrograms } from '#doctor/programs.ts';
+import { VERSION } from '#lib/version.ts';
+
+export async function examine(machine: Machine, place: Place): Promise<Examination> {
+  const findings = await Promise.all([
+    examineNode(machine),
+    examinePrograms(machine),
+    examineKvm(machine),
+    examineFirmware(machine),
+    examineLoopDevices(machine),
+    examineTaps(machine),
+    examineDataDir(machine, place),
+    examinePort(machine, place),
+    examineGuest(machine, place),
+  ]);
+  return { version: VERSION, findings: findings.flat() };
+}

@@ -1,0 +1,64 @@
+/** What the machine itself lends to guests: its processor, firmware files, loop devices, taps. */
+import type { Finding } from '#doctor/finding.ts';
+import type { Machine } from '#doctor/machine.ts';
+
+const EMULATED = 'guests are emulated (TCG): they work, many times slower';
+
+export async function examineKvm(machine: Machine): Promise<Finding> {
+  const what = 'KVM';
+  const hasFlag = /^flags\s*:.*\b(?:vmx|svm)\b/m.test(await machine.text('/proc/cpuinfo'));
+  if (!hasFlag) {
+    const mend = 'switch virtualization on in the firmware of the machine, or nested virtualization on its host';
+    return { what, state: 'limited', says: `the processor offers no virtualization: ${EMULATED}`, mend };
+  }
+  const device = await machine.file('/dev/kvm');
+  if (device === undefined) {
+    return {
+      what,
+      state: 'limited',
+      says: `there is no /dev/kvm: ${EMULATED}`,
+      mend: 'modprobe kvm_intel || modprobe kvm_amd',
+    };
+  }
+  if (!device.isWritable) {
+    return {
+      what,
+      state: 'limited',
+      says: `/dev/kvm may not be opened: ${EMULATED}`,
+      mend: 'run as root, or: adduser $USER kvm',
+    };
+  }
+  return { what, state: 'works', says: '/dev/kvm' };
+}
+
+const OVMF = '/usr/share/OVMF';
+const FIRMWARE = ['OVMF_CODE_4M.fd', 'OVMF_VARS_4M.fd', 'OVMF_CODE_4M.secboot.fd', 'OVMF_VARS_4M.ms.fd'];
+
+export async function examineFirmware(machine: Machine): Promise<Finding> {
+  const what = 'UEFI firmware';
+  const found = await Promise.all(FIRMWARE.map((name) => machine.file(`${OVMF}/${name}`)));
+  const absent = FIRMWARE.filter((_, index) => found[index] === undefined);
+  if (absent.length === 0) return { what, state: 'works', says: `OVMF in ${OVMF}, with and without secure boot` };
+  const says = `${absent.join(', ')} not in ${OVMF}: VMs with EFI cannot start`;
+  return { what, state: 'limited', says, mend: 'apt-get install -y --no-install-recommends ovmf' };
+}
+
+export async function examineLoopDevices(machine: Machine): Promise<Finding> {
+  const what = 'loop devices';
+  const without = 'the storage classes local-block and shared-block cannot be used; local and shared can';
+  if (!machine.isRoot) return { what, state: 'limited', says: `need root: ${without}`, mend: 'run as root' };
+  const control = await machine.file('/dev/loop-control');
+  if (control === undefined) {
+    return { what, state: 'limited', says: `there is no /dev/loop-control: ${without}`, mend: 'modprobe loop' };
+  }
+  return { what, state: 'works', says: '/dev/loop-control' };
+}
+
+export async function examineTaps(machine: Machine): Promise<Finding> {
+  const what = 'bridges';
+  const tun = await machine.file('/dev/net/tun');
+  if (tun?.isWritable === true && machine.isRoot) return { what, state: 'works', says: '/dev/net/tun' };
+  const why = tun === undefined ? 'there is no /dev/net/tun' : 'need root';
+  const says = `${why}: VMs have user-mode networking (masquerade) only`;
+  return { what, state: 'limited', says, mend: tun === undefined ? 'modprobe tun' : 'run as root' };
+}

@@ -1,0 +1,22 @@
+/** The port to the machine that is examined: this one (this-machine.ts), or one made up by a test. Nothing is changed. */
+
+export interface MachineFile {
+  readonly isDirectory: boolean;
+  /** Whether this process may write to it. */
+  readonly isWritable: boolean;
+}
+
+export interface Machine {
+  readonly isRoot: boolean;
+  readonly nodeVersion: string;
+  /** What a program says (both of its outputs); undefined where there is no such program. */
+  ask(program: string, args: readonly string[]): Promise<string | undefined>;
+  /** Undefined where it is not there. */
+  file(path: string): Promise<MachineFile | undefined>;
+  /** Empty where it cannot be read. */
+  text(path: string): Promise<string>;
+  /** Bytes that this process may still write there; undefined where that cannot be told. */
+  freeBytes(path: string): Promise<number | undefined>;
+  /** Whether somebody listens there already. */
+  isTaken(host: string, port: number): Promise<boolean>;
+}

@@ -1,0 +1,106 @@
+/** The programs that guests and volumes need, with the Debian package that brings each. */
+import type { Finding, FindingState } from '#doctor/finding.ts';
+import type { Machine } from '#doctor/machine.ts';
+
+interface Program {
+  readonly what: string;
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly package: string;
+  /** What does not work without it. */
+  readonly without: string;
+  readonly otherwise: Exclude<FindingState, 'works'>;
+  /** Lower ones were never tried. */
+  readonly atLeast?: string;
+}
+
+export const PROGRAMS: readonly Program[] = [
+  {
+    what: 'QEMU',
+    file: 'qemu-system-x86_64',
+    args: ['--version'],
+    package: 'qemu-system-x86',
+    without: 'no guest can start',
+    otherwise: 'missing',
+    atLeast: '7.2',
+  },
+  {
+    what: 'qemu-img',
+    file: 'qemu-img',
+    args: ['--version'],
+    package: 'qemu-utils',
+    without: 'disks cannot be made, copied or checked',
+    otherwise: 'missing',
+  },
+  {
+    what: 'swtpm',
+    file: 'swtpm',
+    args: ['--version'],
+    package: 'swtpm',
+    without: 'VMs with a TPM cannot start',
+    otherwise: 'limited',
+  },
+  {
+    what: 'ip',
+    file: 'ip',
+    args: ['-V'],
+    package: 'iproute2',
+    without: 'VMs cannot be on bridges of this machine',
+    otherwise: 'limited',
+  },
+  {
+    what: 'losetup',
+    file: 'losetup',
+    args: ['--version'],
+    package: 'mount',
+    without: 'volumes of the storage classes local-block and shared-block cannot be used',
+    otherwise: 'limited',
+  },
+  {
+    what: 'mkfs.ext4',
+    file: 'mkfs.ext4',
+    args: ['-V'],
+    package: 'e2fsprogs',
+    without: 'persistent state cannot be kept in block volumes',
+    otherwise: 'limited',
+  },
+  {
+    what: 'kubectl',
+    file: 'kubectl',
+    args: ['version', '--client'],
+    package: 'kubernetes-client',
+    without: 'the plane runs, but the commands of the documentation do not work',
+    otherwise: 'limited',
+  },
+  {
+    what: 'ssh',
+    file: 'ssh',
+    args: ['-V'],
+    package: 'openssh-client',
+    without: 'virtctl ssh and virtctl scp do not work; virtctl console and port-forward do',
+    otherwise: 'limited',
+  },
+];
+
+export async function examinePrograms(machine: Machine): Promise<Finding[]> {
+  return await Promise.all(PROGRAMS.map((program) => examineProgram(machine, program)));
+}
+
+async function examineProgram(machine: Machine, program: Program): Promise<Finding> {
+  const { what, file, args, without, otherwise, atLeast } = program;
+  const install = `apt-get install -y --no-install-recommends ${program.package}`;
+  const said = await machine.ask(file, args);
+  if (said === undefined) return { what, state: otherwise, says: `there is no ${file}: ${without}`, mend: install };
+  const version = /\d+(?:\.\d+)+/.exec(said)?.[0];
+  if (version === undefined) return { what, state: 'works', says: file };
+  if (atLeast !== undefined && isBefore(version, atLeast)) {
+    return { what, state: 'limited', says: `${version}; we know it from ${atLeast} on`, mend: install };
+  }
+  return { what, state: 'works', says: version };
+}
+
+export function isBefore(version: string, other: string): boolean {
+  const [a, b] = [version, other].map((text) => text.split('.').map(Number));
+  for (const [at, part] of b!.entries()) if ((a![at] ?? 0) !== part) return (a![at] ?? 0) < part;
+  return false;
+}

@@ -1,0 +1,56 @@
+/** The machine that this process runs on. */
+import { execFile } from 'node:child_process';
+import { constants } from 'node:fs';
+import { access, readFile, stat, statfs } from 'node:fs/promises';
+import { connect } from 'node:net';
+import type { Machine } from '#doctor/machine.ts';
+
+const ASK_MS = 10_000;
+const CONNECT_MS = 2000;
+const OUTPUT_BYTES = 64 * 1024;
+/** Where root's programs are, too: mkfs is not in everybody's path. */
+const ENVIRONMENT = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
+
+export const thisMachine: Machine = {
+  isRoot: process.getuid?.() === 0,
+  nodeVersion: process.version,
+
+  ask(program, args) {
+    const options = { timeout: ASK_MS, maxBuffer: OUTPUT_BYTES, env: ENVIRONMENT };
+    return new Promise((resolve) => {
+      execFile(program, [...args], options, (error, stdout, stderr) => {
+        resolve((error as NodeJS.ErrnoException | null)?.code === 'ENOENT' ? undefined : `${stdout}\n${stderr}`);
+      });
+    });
+  },
+
+  async file(path) {
+    const found = await stat(path).catch(() => undefined);
+    if (found === undefined) return undefined;
+    const isWritable = await access(path, constants.R_OK | constants.W_OK).then(
+      () => true,
+      () => false,
+    );
+    return { isDirectory: found.isDirectory(), isWritable };
+  },
+
+  text: (path) => readFile(path, 'utf8').catch(() => ''),
+
+  async freeBytes(path) {
+    const found = await statfs(path).catch(() => undefined);
+    return found === undefined ? undefined : found.bavail * found.bsize;
+  },
+
+  isTaken(host, port) {
+    return new Promise((resolve) => {
+      const socket = connect({ host, port, timeout: CONNECT_MS });
+      const tell = (taken: boolean) => {
+        socket.destroy();
+        resolve(taken);
+      };
+      socket.once('connect', () => tell(true));
+      socket.once('timeout', () => tell(true));
+      socket.once('error', () => tell(false));
+    });
+  },
+};
