@@ -179,7 +179,7 @@ for (const [name, argv] of Object.entries(helps)) {
   test(`${name} and lists every command`, () => {
     const config = parseCommandLine(argv, {});
     assert.ok('command' in config && config.command === 'help');
-    for (const command of ['up', 'engine', 'node', 'audit', 'doctor', 'version', 'help'])
+    for (const command of ['up', 'engine', 'node', 'audit', 'tour', 'doctor', 'version', 'help'])
       assert.match(config.text, new RegExp(`^  ${command} `, 'm'));
   });
 }

@@ -176,6 +176,18 @@ const doctorFlags = {
   }),
 };
 
+const tourFlags = {
+  kubeconfig: flag<string | undefined>({
+    name: 'kubeconfig',
+    value: 'FILE',
+    help: 'a plane that runs already',
+    fallback: undefined,
+    fallbackText: 'that of the data directory where it runs, else a plane of its own',
+    parse: nonEmpty,
+  }),
+  dataDir: engineFlags.dataDir,
+};
+
 const transitionFlags = {
   // Its log is what people read to follow the Job.
   logLevel: flag<LogLevel>({ ...logLevel, fallback: 'info' }),
@@ -198,6 +210,7 @@ export type AuditReaderOptions = Values<typeof auditReaderFlags> & {
   readonly words: readonly string[];
 };
 
+export type TourOptions = Values<typeof tourFlags>;
 export type DoctorOptions = Values<typeof doctorFlags>;
 
 export type TransitionProgramOptions = Values<typeof transitionFlags> & {
@@ -211,6 +224,7 @@ export type Config =
   | { readonly command: 'node'; readonly options: NodeOptions }
   | { readonly command: 'host'; readonly options: HostOptions }
   | { readonly command: 'audit'; readonly options: AuditReaderOptions }
+  | { readonly command: 'tour'; readonly options: TourOptions }
   | { readonly command: 'doctor'; readonly options: DoctorOptions }
   | { readonly command: 'update-machine-types'; readonly options: TransitionProgramOptions }
   | { readonly command: 'version' }
@@ -265,6 +279,16 @@ const commands: Readonly<Record<Config['command'], Command>> = {
     notes: AUDIT_USAGE,
     parse: (words, env) =>
       parseFlags(auditReaderFlags, [[], env], (options) => ({ command: 'audit', options: { ...options, words } })),
+  },
+  tour: {
+    summary: 'see the promise kept on a real guest, in a few minutes; leaves nothing behind',
+    flags: tourFlags,
+    notes: [
+      'Creates a VM with EFI and a TPM, restarts it, plugs disks, migrates, restores a snapshot, changes its machine type,',
+      'and asks the guest itself after each step. Exit code 0: it is the selfsame machine; 1: it is not, or it could not be',
+      'found out. Needs two nodes.',
+    ],
+    parse: (...given) => parseFlags(tourFlags, given, (options) => ({ command: 'tour', options })),
   },
   doctor: {
     summary: 'look at this machine: what works, what is missing, and what mends it',

@@ -8,10 +8,10 @@
  * Standard output is for people and scripts (the last line of a start is `ready`), standard error for logs.
  */
 import { readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { parseCommandLine } from './config.ts';
 import type { AuditReaderOptions, DoctorOptions, EngineOptions, HostOptions, NodeOptions } from './config.ts';
-import type { TransitionProgramOptions, UpOptions } from './config.ts';
+import type { TourOptions, TransitionProgramOptions, UpOptions } from './config.ts';
 import type { AuditOptions } from '#engine/audit/audit-options.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import { DataDirError, acquireDataDir } from '#lib/data-dir-lock.ts';
@@ -56,6 +56,8 @@ async function main(): Promise<number> {
       return await host(config.options);
     case 'audit':
       return await audit(config.options);
+    case 'tour':
+      return await tour(config.options);
     case 'doctor':
       return await doctor(config.options);
     case 'update-machine-types':
@@ -162,6 +164,34 @@ async function host({ dataDir, node: name, words }: HostOptions): Promise<number
 
 function auditOptions({ audit: level, auditLogMaxSize, auditLogMaxBackup }: EngineOptions): AuditOptions {
   return { level, maxBytes: auditLogMaxSize * 1024 * 1024, maxRotated: auditLogMaxBackup };
+}
+
+async function tour({ kubeconfig, dataDir }: TourOptions): Promise<number> {
+  const [{ runTour, tourFault }, { loadKubeconfig }, { runningIn }] = await Promise.all([
+    import('#cli/tour/run-tour.ts'),
+    import('#client/kubeconfig.ts'),
+    import('#cli/tour/running-plane.ts'),
+  ]);
+  const readFile = (path: string) => readFileSync(path, 'utf8');
+  const loadAccess = (path: string) => loadKubeconfig(readFile(path), { directory: dirname(resolve(path)), readFile });
+  const found = kubeconfig ?? runningIn(resolve(dataDir));
+  const leaving = new AbortController();
+  void stopSignal().then(() => leaving.abort(new Error('stopped by a signal')));
+  try {
+    const isSame = await runTour({
+      access: found === undefined ? undefined : loadAccess(found),
+      program: [PROGRAM.file, ...PROGRAM.args],
+      loadAccess,
+      readFile,
+      screen: process.stdout,
+      clock: systemClock,
+      signal: leaving.signal,
+    });
+    return isSame ? OK : FAILED;
+  } catch (error) {
+    process.stderr.write(`${tourFault(error)}\n`);
+    return FAILED;
+  }
 }
 
 async function doctor({ dataDir, host, port, output }: DoctorOptions): Promise<number> {

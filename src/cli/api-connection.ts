@@ -28,6 +28,8 @@ export interface ApiConnection {
   readonly namespace: string;
   /** These throw ApiError for what the server refuses, CommandError where there is no answer. */
   get(path: string): Promise<unknown>;
+  /** What is no JSON: logs. */
+  getText(path: string): Promise<string>;
   put(path: string, body: unknown): Promise<void>;
   /** Gives the object as it was created. */
   post(path: string, body: unknown): Promise<unknown>;
@@ -96,6 +98,10 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
 
     async get(path) {
       return parsed(await readAnswer(await send('GET', path, {})), `GET ${path}`);
+    },
+
+    async getText(path) {
+      return await readAnswer(await send('GET', path, {}));
     },
 
     async put(path, body) {

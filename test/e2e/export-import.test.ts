@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { GUEST_IMAGE } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
-import type { GuestReport } from '#test/support/guest-report.ts';
+import type { GuestReport } from '#cli/tour/guest-report.ts';
 import { startRealPlane, type RealPlane } from '#test/support/real-guests.ts';
 
 const VM = { namespace: 'default', name: 'traveller' };

@@ -14,7 +14,7 @@ import { Turns } from '#node/domains/turns.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
 import type { HostApi } from '#node/endpoint/endpoint-agent.ts';
 import { guestUser, openQemu } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
-import { lastReport, type GuestReport } from '#test/support/guest-report.ts';
+import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 
 const VM_ID = '27c61cea-f4fd-47e9-84e8-d1598f32ccc0';
 const GUEST = join(import.meta.dirname, '../../.cache/guest');

@@ -21,7 +21,7 @@ import { isDeleting, type Stored } from '#kube/meta.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { poll } from '#node/hypervisor/qemu/timing.ts';
-import type { GuestReport } from '#test/support/guest-report.ts';
+import type { GuestReport } from '#cli/tour/guest-report.ts';
 import { startRealPlane, type RealPlane } from '#test/support/real-guests.ts';
 import { transportTo } from '#test/support/server-process.ts';
 

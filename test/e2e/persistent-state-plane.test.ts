@@ -7,7 +7,7 @@ import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
-import { lastReport, type GuestReport } from '#test/support/guest-report.ts';
+import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 import { startRealPlane, type RealPlane } from '#test/support/real-guests.ts';
 
 const cleanUps: (() => unknown)[] = [];

@@ -15,7 +15,7 @@ import { isTrue } from '#kube/conditions.ts';
 import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { apiVersionOf } from '#kube/meta.ts';
 import { startRealPlane, type RealGuest, type RealPlane } from '#test/support/real-guests.ts';
-import type { GuestReport } from '#test/support/guest-report.ts';
+import type { GuestReport } from '#cli/tour/guest-report.ts';
 
 const UUID = '5d307ca9-b3ef-428c-8861-06e72d69f223';
 const MAC = '02:00:00:00:be:ef';

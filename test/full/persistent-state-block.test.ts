@@ -16,7 +16,7 @@ import { hasEnded, until } from '#node/hypervisor/testing/scene.ts';
 import { aLocalVolume, aScene } from '#node/volumes/testing/volumes-scene.ts';
 import { createVolumes } from '#node/volumes/volumes.ts';
 import type { Volumes } from '#node/volumes-port.ts';
-import { lastReport, type GuestReport } from '#test/support/guest-report.ts';
+import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 
 const GUEST = join(import.meta.dirname, '../../.cache/guest');
 /** Emulated, on a busy machine. */

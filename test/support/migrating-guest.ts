@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { GUEST_IMAGE, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import { STATE_LABEL } from '#api/persistent-state.ts';
-import { lastReport, type GuestReport } from '#test/support/guest-report.ts';
+import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 import type { QemuNode, QemuPlane } from '#test/support/qemu-plane.ts';
 import type { Loose } from '#test/support/test-api.ts';
 

@@ -5,7 +5,7 @@ import {
   type VirtualMachineInstanceMigration,
 } from '#api/virtual-machine-instance-migration/kind.ts';
 import type { Stored } from '#kube/meta.ts';
-import { lastReport, type GuestReport } from '#test/support/guest-report.ts';
+import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 import type { RealPlane } from '#test/support/real-guests.ts';
 
 const namespace = 'default';

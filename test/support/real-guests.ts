@@ -19,7 +19,7 @@ import { PODS } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { clientHandshake } from '#lib/websocket-handshake.ts';
 import { WebSocketStream } from '#lib/websocket.ts';
-import { lastReport, type GuestReport } from '#test/support/guest-report.ts';
+import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
 import { spawnServer, transportTo, type Scope, type ServerProcess } from '#test/support/server-process.ts';
 
 const NAMESPACE = 'default';

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ANOTHER, compare, tableText, viewOf } from '#cli/tour/comparison.ts';
+import { lastReport } from '#cli/tour/guest-report.ts';
+
+const SAID = `
+GUEST BEGIN boot
+GUEST uuid 11111111-2222-4333-8444-555555555555
+HB 1 2.00
+GUEST serial s-1
+GUEST machine pc-q35-7.2
+GUEST disk vda pci=0000:03:00.0 serial=data sectors=1 ro=0
+GUEST nic eth0 pci=0000:01:00.0 mac=52:54:00:00:00:01 driver=virtio_net
+GUEST tpm.nv secret..........
+GUEST efi.var var
+GUEST bootid b-1
+GUEST END boot
+`;
+
+test('what a guest sees of itself', () => {
+  assert.deepEqual(
+    [...viewOf(lastReport(SAID)!)],
+    [
+      ['firmware uuid', '11111111-2222-4333-8444-555555555555'],
+      ['serial', 's-1'],
+      ['machine type', 'pc-q35-7.2'],
+      ['interface eth0', '52:54:00:00:00:01 at 0000:01:00.0'],
+      ['disk data', 'at 0000:03:00.0'],
+      ['TPM secret', 'secret'],
+      ['EFI variable', 'var'],
+      ['boot id', 'b-1'],
+    ],
+  );
+});
+
+const cases = {
+  'what stayed': { before: 'a', after: 'a', decided: {}, want: 'same' },
+  'what changed by itself': { before: 'a', after: 'b', decided: {}, want: 'WRONG' },
+  'what went by itself': { before: 'a', after: undefined, decided: {}, want: 'WRONG' },
+  'what came by itself': { before: undefined, after: 'a', decided: {}, want: 'WRONG' },
+  'what became as decided': { before: 'a', after: 'b', decided: { x: 'b' }, want: 'decided' },
+  'what became something else': { before: 'a', after: 'c', decided: { x: 'b' }, want: 'WRONG' },
+  'what did not become as decided': { before: 'a', after: 'a', decided: { x: 'b' }, want: 'WRONG' },
+  'what was to be another': { before: 'a', after: 'b', decided: { x: ANOTHER }, want: 'decided' },
+  'what was to be another and is not': { before: 'a', after: 'a', decided: { x: ANOTHER }, want: 'WRONG' },
+  'what was to be another and is gone': { before: 'a', after: undefined, decided: { x: ANOTHER }, want: 'WRONG' },
+  'what was to go': { before: 'a', after: undefined, decided: { x: '-' }, want: 'decided' },
+  'what was to come': { before: undefined, after: 'a', decided: { x: 'a' }, want: 'decided' },
+} as const;
+for (const [title, { before, after, decided, want }] of Object.entries(cases)) {
+  test(`compares ${title}`, () => {
+    const view = (value: string | undefined) => new Map(value === undefined ? [] : [['x', value]]);
+    assert.deepEqual(
+      compare(view(before), view(after), decided).map(({ is }) => is),
+      [want],
+    );
+  });
+}
+
+test('a table for people', () => {
+  const rows = compare(
+    new Map([
+      ['uuid', '1'],
+      ['machine type', 'old'],
+    ]),
+    new Map([
+      ['uuid', '1'],
+      ['machine type', 'new'],
+    ]),
+    {},
+  );
+  assert.equal(
+    tableText(rows),
+    [
+      '                  before  after',
+      '    uuid          1       1      same',
+      '    machine type  old     new    WRONG',
+      '',
+    ].join('\n'),
+  );
+});

@@ -1,0 +1,117 @@
+/**
+ * `selfsame tour`: one real machine through everything that could change it. After each station the guest itself is asked,
+ * and what it sees is compared with what it saw before.
+ *
+ *   a plane that runs, or one of its own ──► a namespace of its own ──► STEPS, each compared ──► verdict
+ *                                                     └──────── all of it is cleared away, also after Ctrl-C ◄┘
+ */
+import { PROTECTION_LABEL } from '#api/delete-protection.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { openConnection, type ConnectionOptions } from '#cli/api-connection.ts';
+import { messageOf } from '#cli/message-of.ts';
+import { compare, viewOf, type Row } from '#cli/tour/comparison.ts';
+import { TourDisplay, type Screen } from '#cli/tour/display.ts';
+import { TourGuest } from '#cli/tour/guest.ts';
+import type { GuestReport } from '#cli/tour/guest-report.ts';
+import { startOwnPlane } from '#cli/tour/own-plane.ts';
+import { STEPS, type Step } from '#cli/tour/steps.ts';
+import { TourApi } from '#cli/tour/tour-api.ts';
+import { VM_NAME } from '#cli/tour/tour-vm.ts';
+import type { ClusterAccess } from '#client/kubeconfig.ts';
+import { NAMESPACES } from '#kube/core-kinds.ts';
+import type { Clock } from '#lib/clock.ts';
+import { generatedName } from '#lib/ids.ts';
+import { VERSION } from '#lib/version.ts';
+
+export interface TourOptions {
+  /** A plane that runs already; without one the tour starts its own. */
+  readonly access: ClusterAccess | undefined;
+  /** How this program is started again. */
+  readonly program: readonly [string, ...string[]];
+  /** Reads the kubeconfig of a plane of our own. */
+  loadAccess(path: string): ClusterAccess;
+  readonly readFile: ConnectionOptions['readFile'];
+  readonly screen: Screen;
+  readonly clock: Clock;
+  /** Ctrl-C. */
+  readonly signal: AbortSignal;
+}
+
+const CLEAR_MS = 120_000;
+
+/** Whether the machine stayed the selfsame one. Rejects where that could not be found out. */
+export async function runTour(options: TourOptions): Promise<boolean> {
+  const { screen, clock, signal } = options;
+  const display = new TourDisplay(screen, clock, STEPS.length);
+  const plane =
+    options.access === undefined
+      ? await display.during('Starting a plane of its own', () => startOwnPlane(options.program))
+      : undefined;
+  try {
+    const access = plane === undefined ? options.access! : options.loadAccess(plane.kubeconfigPath);
+    return await inNamespace(options, access, display);
+  } finally {
+    if (plane !== undefined) await display.during('Stopping the plane', () => plane.stop());
+    if (signal.aborted) display.say('The tour was left; nothing of it is left behind.');
+  }
+}
+
+async function inNamespace(options: TourOptions, access: ClusterAccess, display: TourDisplay): Promise<boolean> {
+  const { clock, readFile, signal } = options;
+  const connection = openConnection({ access, userAgent: `selfsame-tour/${VERSION}`, clock, readFile });
+  const api = new TourApi({ connection, namespace: generatedName('selfsame-tour-'), clock, signal });
+  try {
+    await api.create(NAMESPACES, { metadata: { name: api.namespace } });
+    return await walk(api, display);
+  } finally {
+    // Not with the signal of the tour: it may have come already.
+    const clearing = new TourApi({ ...apiParts(api), signal: AbortSignal.timeout(CLEAR_MS) });
+    await display.during('Clearing away', () => clear(clearing));
+    connection.close();
+  }
+}
+
+const apiParts = ({ connection, namespace, clock }: TourApi) => ({ connection, namespace, clock });
+
+async function walk(api: TourApi, display: TourDisplay): Promise<boolean> {
+  const guest = new TourGuest(api, VM_NAME);
+  let before: GuestReport | undefined;
+  const wrong: { step: Step; row: Row }[] = [];
+  for (const [index, step] of STEPS.entries()) {
+    const head = display.step(index + 1, step);
+    const { report, decided = {}, said } = await display.during(head, () => step.run({ api, guest, before }));
+    if (before === undefined) display.card(viewOf(report));
+    else {
+      const rows = compare(viewOf(before), viewOf(report), decided);
+      display.outcome(rows, said);
+      wrong.push(...rows.filter(({ is }) => is === 'WRONG').map((row) => ({ step, row })));
+    }
+    before = report;
+  }
+  display.say('');
+  for (const { step, row } of wrong)
+    display.say(`${step.title}: ${row.what} was "${row.before}" and is "${row.after}"`);
+  display.say(
+    wrong.length === 0
+      ? `Verdict: after ${STEPS.length} stations it is the selfsame machine; what changed is what was decided.`
+      : `Verdict: it is NOT the selfsame machine: ${wrong.length} things changed that nobody decided.`,
+  );
+  display.say('');
+  return wrong.length === 0;
+}
+
+async function clear(api: TourApi): Promise<void> {
+  const vm = await api.find(VIRTUAL_MACHINES, VM_NAME);
+  if (vm !== undefined) {
+    await api.patch(VIRTUAL_MACHINES, VM_NAME, { metadata: { labels: { [PROTECTION_LABEL]: null } } });
+    await api.remove(VIRTUAL_MACHINES, VM_NAME);
+    await api.until(VIRTUAL_MACHINES, VM_NAME, 'the VM to be gone', (found) => found === undefined);
+  }
+  await api.remove(NAMESPACES, api.namespace);
+  await api.until(NAMESPACES, api.namespace, 'the namespace to be gone', (found) => found === undefined);
+}
+
+/** The last line where the tour could not go on. */
+export function tourFault(error: unknown): string {
+  return `The tour could not go on: ${messageOf(error)}`;
+}

@@ -1,0 +1,179 @@
+/** The stations of the tour: what each does, what it may change of the machine, and what must be refused. */
+import { PROTECTION_LABEL } from '#api/delete-protection.ts';
+import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
+import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
+import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { ANOTHER, GONE, type Decided } from '#cli/tour/comparison.ts';
+import type { TourGuest } from '#cli/tour/guest.ts';
+import type { GuestReport } from '#cli/tour/guest-report.ts';
+import { refusalOf, waitFor, type TourApi } from '#cli/tour/tour-api.ts';
+import { TourError } from '#cli/tour/tour-error.ts';
+import { claim, DISK_CLAIM, OTHER_MACHINE, PLUGGED, tourVm, VM_NAME } from '#cli/tour/tour-vm.ts';
+import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
+
+export interface Scene {
+  readonly api: TourApi;
+  readonly guest: TourGuest;
+  /** What the guest saw last; of the first step nothing. */
+  readonly before: GuestReport | undefined;
+}
+
+export interface Outcome {
+  /** What the guest sees now. */
+  readonly report: GuestReport;
+  readonly decided?: Decided;
+  /** Lines to show: what the API said. */
+  readonly said?: readonly string[];
+}
+
+export interface Step {
+  readonly title: string;
+  /** The same by hand. */
+  readonly command: string;
+  run(scene: Scene): Promise<Outcome>;
+}
+
+const NEW_BOOT: Decided = { 'boot id': ANOTHER };
+const SECRET = 'tour-secret';
+const VARIABLE = 'tour-variable';
+
+export const STEPS: readonly Step[] = [
+  {
+    title: 'Create a VM with EFI, a TPM, a disk and an interface',
+    command: 'kubectl apply -f examples/vm-tpm.yaml',
+    async run({ api, guest }) {
+      await api.create(PERSISTENT_VOLUME_CLAIMS, claim(DISK_CLAIM));
+      await api.create(VIRTUAL_MACHINES, tourVm);
+      return { report: await guest.boots() };
+    },
+  },
+  {
+    title: 'The guest writes a secret into its TPM and a variable into its firmware',
+    command: `virtctl console ${VM_NAME}`,
+    async run({ guest }) {
+      const report = await guest.sees([`nvset ${SECRET}`, `efiset ${VARIABLE}`]);
+      return { report, decided: { 'TPM secret': SECRET, 'EFI variable': VARIABLE } };
+    },
+  },
+  {
+    title: 'Restart it',
+    command: `virtctl restart ${VM_NAME}`,
+    async run(scene) {
+      return { report: await restarted(scene), decided: NEW_BOOT };
+    },
+  },
+  {
+    title: 'Plug a disk in while it runs',
+    command: `virtctl addvolume ${VM_NAME} --volume-name=${PLUGGED}`,
+    async run({ api, guest }) {
+      await api.create(PERSISTENT_VOLUME_CLAIMS, claim(PLUGGED));
+      const volumeSource = { persistentVolumeClaim: { claimName: PLUGGED } };
+      await api.verb(VM_NAME, 'addvolume', {
+        name: PLUGGED,
+        disk: { name: PLUGGED, serial: PLUGGED, disk: { bus: 'scsi' } },
+        volumeSource,
+      });
+      await untilDisk({ api, guest }, true);
+      return { report: await guest.sees(), decided: { [`disk ${PLUGGED}`]: ANOTHER } };
+    },
+  },
+  {
+    title: 'Unplug it again',
+    command: `virtctl removevolume ${VM_NAME} --volume-name=${PLUGGED}`,
+    async run({ api, guest }) {
+      await api.verb(VM_NAME, 'removevolume', { name: PLUGGED });
+      await untilDisk({ api, guest }, false);
+      return { report: await guest.sees(), decided: { [`disk ${PLUGGED}`]: GONE } };
+    },
+  },
+  {
+    title: 'Move it to another node while it runs',
+    command: `virtctl migrate ${VM_NAME}`,
+    async run({ api, guest }) {
+      const from = (await api.find(VIRTUAL_MACHINE_INSTANCES, VM_NAME))?.status?.nodeName ?? '';
+      await api.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { metadata: { name: 'move' }, spec: { vmiName: VM_NAME } });
+      await api.until(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, 'move', 'the migration', (migration) => {
+        const { phase, migrationState } = migration?.status ?? {};
+        if (phase === 'Failed') throw new TourError(`the migration failed: ${migrationState?.failureReason ?? ''}`);
+        return phase === 'Succeeded';
+      });
+      const elsewhere = (node: string | undefined) => node !== undefined && node !== from;
+      await api.until(VIRTUAL_MACHINE_INSTANCES, VM_NAME, 'the guest elsewhere', (vmi) =>
+        elsewhere(vmi?.status?.nodeName),
+      );
+      const to = (await api.find(VIRTUAL_MACHINE_INSTANCES, VM_NAME))?.status?.nodeName ?? '';
+      return { report: await guest.sees(), said: [`from ${from} to ${to}, without a new boot`] };
+    },
+  },
+  {
+    title: 'Take a snapshot; then the guest forgets its secret; then restore the snapshot',
+    command: 'kubectl apply -f examples/snapshot.yaml; kubectl apply -f examples/restore.yaml',
+    async run({ api, guest, before }) {
+      const source = { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: VM_NAME };
+      await api.create(VIRTUAL_MACHINE_SNAPSHOTS, { metadata: { name: 'then' }, spec: { source } });
+      await api.until(
+        VIRTUAL_MACHINE_SNAPSHOTS,
+        'then',
+        'the snapshot',
+        (snapshot) => snapshot?.status?.readyToUse === true,
+      );
+      const { facts } = await guest.sees(['nvset forgotten']);
+      if (!facts['tpm.nv']?.startsWith('forgotten')) throw new TourError('the guest could not change its secret');
+      await api.verb(VM_NAME, 'stop');
+      await api.until(VIRTUAL_MACHINE_INSTANCES, VM_NAME, 'the guest to stop', (vmi) => vmi === undefined);
+      const spec = { target: source, virtualMachineSnapshotName: 'then' };
+      await api.create(VIRTUAL_MACHINE_RESTORES, { metadata: { name: 'then' }, spec });
+      await api.until(VIRTUAL_MACHINE_RESTORES, 'then', 'the restore', (restore) => restore?.status?.complete === true);
+      await api.verb(VM_NAME, 'start');
+      const report = await guest.boots(before?.facts['bootid']);
+      return { report, decided: NEW_BOOT, said: ['the secret had become "forgotten"'] };
+    },
+  },
+  {
+    title: `Give it another machine type, ${OTHER_MACHINE}, and restart it`,
+    command: 'virtctl update machine-types "pc-q35-6.*" --restart-now',
+    async run(scene) {
+      const machine = { type: OTHER_MACHINE };
+      await scene.api.patch(VIRTUAL_MACHINES, VM_NAME, { spec: { template: { spec: { domain: { machine } } } } });
+      return { report: await restarted(scene), decided: { ...NEW_BOOT, 'machine type': OTHER_MACHINE } };
+    },
+  },
+  {
+    title: 'Protect it, and try to delete it',
+    command: `virtctl protect ${VM_NAME}; kubectl delete vm ${VM_NAME}`,
+    async run({ api, guest }) {
+      await api.patch(VIRTUAL_MACHINES, VM_NAME, { metadata: { labels: { [PROTECTION_LABEL]: 'true' } } });
+      const said = await mustBeRefused('the delete', () => api.remove(VIRTUAL_MACHINES, VM_NAME));
+      return { report: await guest.sees(), said };
+    },
+  },
+  {
+    title: 'Try to take its firmware uuid away',
+    command: `kubectl patch vm ${VM_NAME} --type=merge -p '{"spec":{"template":{"spec":{"domain":{"firmware":{"uuid":null}}}}}}'`,
+    async run({ api, guest }) {
+      const body = { spec: { template: { spec: { domain: { firmware: { uuid: null } } } } } };
+      const said = await mustBeRefused('taking the uuid away', () => api.patch(VIRTUAL_MACHINES, VM_NAME, body));
+      return { report: await guest.sees(), said };
+    },
+  },
+];
+
+async function restarted({ api, guest, before }: Scene): Promise<GuestReport> {
+  await api.verb(VM_NAME, 'restart');
+  return await guest.boots(before?.facts['bootid']);
+}
+
+async function mustBeRefused(what: string, attempt: () => Promise<unknown>): Promise<string[]> {
+  const said = await refusalOf(attempt);
+  if (said === undefined) throw new TourError(`${what} was not refused`);
+  return [`refused: ${said}`];
+}
+
+/** In the guest itself: that the API has it says nothing yet. */
+async function untilDisk({ api, guest }: Omit<Scene, 'before'>, there: boolean): Promise<void> {
+  const has = (report: GuestReport) => report.disks.some(({ serial }) => serial === PLUGGED);
+  const what = there ? 'the disk in the guest' : 'the disk to be gone';
+  await waitFor(api, what, async () => (has(await guest.sees()) === there ? true : undefined));
+}

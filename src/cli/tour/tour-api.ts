@@ -1,0 +1,107 @@
+/** What the tour does with the API: a few requests in its own namespace, and patience. */
+import type { ApiConnection } from '#cli/api-connection.ts';
+import { keepWaiting } from '#cli/keep-waiting.ts';
+import { TourError } from '#cli/tour/tour-error.ts';
+import { verbPath } from '#cli/verb-path.ts';
+import { collectionPath, objectPath } from '#client/resource-path.ts';
+import { ApiError, isApiError } from '#kube/api-error.ts';
+import type { KubeList, KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import type { Clock } from '#lib/clock.ts';
+
+const POLL_MS = 300;
+/** OVMF takes a quarter of a minute under emulation on a quiet machine, and this may be a busy one. */
+const PATIENCE_MS = 300_000;
+
+export class TourApi {
+  readonly connection: ApiConnection;
+  readonly namespace: string;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+
+  constructor(options: { connection: ApiConnection; namespace: string; clock: Clock; signal: AbortSignal }) {
+    this.connection = options.connection;
+    this.namespace = options.namespace;
+    this.clock = options.clock;
+    this.signal = options.signal;
+  }
+
+  async create<T extends KubeObject>(
+    type: ResourceType<T>,
+    object: Omit<T, 'apiVersion' | 'kind'>,
+  ): Promise<Stored<T>> {
+    const { group, version, kind } = type;
+    const body = { apiVersion: group === '' ? version : `${group}/${version}`, kind, ...object };
+    const namespace = type.namespaced ? this.namespace : undefined;
+    return (await this.connection.post(collectionPath(type, namespace), body)) as Stored<T>;
+  }
+
+  /** Undefined where there is none. */
+  async find<T extends KubeObject>(type: ResourceType<T>, name: string): Promise<Stored<T> | undefined> {
+    try {
+      return (await this.connection.get(this.#path(type, name))) as Stored<T>;
+    } catch (error) {
+      if (isApiError(error, 'NotFound')) return undefined;
+      throw error;
+    }
+  }
+
+  async list<T extends KubeObject>(type: ResourceType<T>, labelSelector: string): Promise<Stored<T>[]> {
+    const path = `${collectionPath(type, this.namespace)}?labelSelector=${encodeURIComponent(labelSelector)}`;
+    return ((await this.connection.get(path)) as KubeList<Stored<T>>).items;
+  }
+
+  async patch(type: ResourceType, name: string, body: object): Promise<void> {
+    await this.connection.patch(this.#path(type, name), body);
+  }
+
+  async remove(type: ResourceType, name: string): Promise<void> {
+    const found = await this.find(type, name);
+    if (found !== undefined) await this.connection.remove(this.#path(type, name), found.metadata.uid);
+  }
+
+  /** A verb of a VM, as virtctl calls it. */
+  async verb(name: string, verb: string, body: object = {}): Promise<void> {
+    await this.connection.put(verbPath('virtualmachines', this.namespace, name, verb), body);
+  }
+
+  async until<T extends KubeObject>(
+    type: ResourceType<T>,
+    name: string,
+    what: string,
+    ready: (object: Stored<T> | undefined) => boolean,
+  ): Promise<void> {
+    await waitFor(this, what, async () => (ready(await this.find(type, name)) ? true : undefined));
+  }
+
+  #path(type: ResourceType, name: string): string {
+    return objectPath(type, type.namespaced ? { namespace: this.namespace, name } : { name });
+  }
+}
+
+/** What it tells when it tells something. */
+export async function waitFor<T>(
+  { clock, signal }: Pick<TourApi, 'clock' | 'signal'>,
+  what: string,
+  look: () => Promise<T | undefined>,
+  { timeoutMs = PATIENCE_MS }: { timeoutMs?: number } = {},
+): Promise<T> {
+  const until = clock.elapsed() + timeoutMs;
+  for (;;) {
+    signal.throwIfAborted();
+    const found = await look();
+    if (found !== undefined) return found;
+    if (clock.elapsed() > until) throw new TourError(`waited ${timeoutMs / 1000} s in vain for ${what}`);
+    await keepWaiting(clock, POLL_MS);
+  }
+}
+
+/** What the API said when it refused; undefined where it did not. */
+export async function refusalOf(attempt: () => Promise<unknown>): Promise<string | undefined> {
+  try {
+    await attempt();
+    return undefined;
+  } catch (error) {
+    if (error instanceof ApiError && error.code < 500) return error.message;
+    throw error;
+  }
+}
