@@ -189,6 +189,7 @@ async function tour({ kubeconfig, dataDir }: TourOptions): Promise<number> {
     });
     return isSame ? OK : FAILED;
   } catch (error) {
+    if (leaving.signal.aborted) return FAILED;
     process.stderr.write(`${tourFault(error)}\n`);
     return FAILED;
   }
