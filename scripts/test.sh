@@ -49,7 +49,7 @@ for folder in test/*/; do
   [ -n "$(find "$folder" -name '*.test.ts' | head -n 1)" ] || continue
   # Files that have a plane of their own, or real guests, which wait more than they work: one for each core.
   case $folder in
-    test/crash | test/e2e | test/planes) how= ;;
+    test/crash | test/e2e | test/https | test/planes | test/transcripts) how= ;;
     *) how=--one-by-one ;;
   esac
   # shellcheck disable=SC2086 # No word where there is none.

@@ -8,7 +8,6 @@ import { VERSION } from '#lib/version.ts';
 
 export async function examine(machine: Machine, place: Place): Promise<Examination> {
   const findings = await Promise.all([
-    examineNode(machine),
     examinePrograms(machine),
     examineKvm(machine),
     examineFirmware(machine),
@@ -18,5 +17,5 @@ export async function examine(machine: Machine, place: Place): Promise<Examinati
     examinePort(machine, place),
     examineGuest(machine, place),
   ]);
-  return { version: VERSION, findings: findings.flat() };
+  return { version: VERSION, findings: [examineNode(machine), ...findings.flat()] };
 }
