@@ -111,6 +111,13 @@ export interface SerialDevice extends DeviceBase {
   readonly type: 'serial';
 }
 
+/** The port of the guest agent. */
+export interface AgentChannel extends DeviceBase {
+  readonly type: 'agent-channel';
+  /** The virtio-serial controller that it is on. */
+  readonly controller: string;
+}
+
 /** Hardware that no spec asks for and that the record passes back: a USB controller, a sound card of an imported machine. */
 export interface OtherDevice extends DeviceBase {
   readonly type: 'other';
@@ -129,6 +136,7 @@ export type Device =
   | RngDevice
   | BalloonDevice
   | SerialDevice
+  | AgentChannel
   | OtherDevice;
 
 /** What can come and go while the guest runs. */

@@ -63,6 +63,7 @@ const DEVICES: Readonly<Record<Device['type'], Shape>> = {
   rng: {},
   balloon: {},
   serial: {},
+  'agent-channel': { controller: (value) => typeof value === 'string' && ID.test(value) },
   other: { driver: word, row: (value) => isRecord(value) && plain(value) },
 };
 

@@ -5,6 +5,7 @@
 import { chipsetOf, type Chipset } from '#api/chipset.ts';
 import { invariant, unreachable } from '#lib/invariant.ts';
 import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
+import { agentChannelArguments } from '#node/hypervisor/qemu/arguments/agent-channel.ts';
 import { balloonArguments } from '#node/hypervisor/qemu/arguments/balloon.ts';
 import { diskArguments } from '#node/hypervisor/qemu/arguments/disk.ts';
 import { interfaceArguments } from '#node/hypervisor/qemu/arguments/interface.ts';
@@ -73,6 +74,8 @@ function argumentsOf(device: Device, chipset: Chipset, host: QemuHost): string[]
       return balloonArguments(device, chipset);
     case 'serial':
       return serialArguments(device, host);
+    case 'agent-channel':
+      return agentChannelArguments(device, host);
     case 'other':
       return otherArguments(device, chipset);
     default:

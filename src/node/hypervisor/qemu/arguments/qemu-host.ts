@@ -4,6 +4,7 @@ export interface QemuHost {
   /** Paths are as QEMU is to see them, relative to its working directory. */
   readonly qmpSocket: string;
   readonly serialSocket: string;
+  readonly agentSocket: string;
   readonly tpmSocket?: string;
   /** EFI variables of this guest, and the firmware that they are for. */
   readonly nvram?: string;
