@@ -9,6 +9,9 @@ import { identity } from '#cli/commands/identity.ts';
 import { importGroup } from '#cli/commands/import.ts';
 import { migrateCancel } from '#cli/commands/migrate-cancel.ts';
 import { migrate } from '#cli/commands/migrate.ts';
+import { fslist } from '#cli/commands/fslist.ts';
+import { guestosinfo } from '#cli/commands/guestosinfo.ts';
+import { userlist } from '#cli/commands/userlist.ts';
 import { pause } from '#cli/commands/pause.ts';
 import { protect } from '#cli/commands/protect.ts';
 import { removeVolume } from '#cli/commands/removevolume.ts';
@@ -34,6 +37,8 @@ export const commands: readonly CommandEntry[] = [
   addVolume,
   console,
   exportGroup,
+  fslist,
+  guestosinfo,
   identity,
   importGroup,
   migrate,
@@ -49,6 +54,7 @@ export const commands: readonly CommandEntry[] = [
   unpause,
   unprotect,
   update,
+  userlist,
   version,
 ];
 

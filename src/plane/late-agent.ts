@@ -18,6 +18,9 @@ export function lateAgent(): { readonly agent: EndpointAgent; is(agent: Endpoint
       resume: async (id) => await now().resume(id),
       softReboot: async (id) => await now().softReboot(id),
       reset: async (id) => await now().reset(id),
+      freeze: async (id, seconds) => await now().freeze(id, seconds),
+      unfreeze: async (id) => await now().unfreeze(id),
+      readGuest: async (id, what) => await now().readGuest(id, what),
       openConsole: async (id) => await now().openConsole(id),
       logs: (namespace, pod, container) => now().logs(namespace, pod, container),
       disks: {

@@ -149,9 +149,11 @@ async function deletePods(
   }
 }
 
-function nodeRequest({ verb, namespace, name, signal }: Asked, node: string): NodeRequest {
+function nodeRequest({ verb, namespace, name, options, signal }: Asked, node: string): NodeRequest {
   const [inNamespace, named] = [encodeURIComponent(namespace), encodeURIComponent(name)];
-  return { node, path: `/v1/namespaces/${inNamespace}/virtualmachineinstances/${named}/${verb}`, signal };
+  const { unfreezeSeconds } = options;
+  const query = unfreezeSeconds === undefined ? '' : `?seconds=${unfreezeSeconds}`;
+  return { node, path: `/v1/namespaces/${inNamespace}/virtualmachineinstances/${named}/${verb}${query}`, signal };
 }
 
 function changedMeanwhile({ resource, name }: Asked, cause: unknown): ApiError {

@@ -24,11 +24,14 @@ export interface NodeRequest {
   readonly signal: AbortSignal;
 }
 
-export interface NodePost extends NodeRequest {
-  /** JSON. */
-  readonly body: Buffer;
+export interface NodeGet extends NodeRequest {
   /** A longer answer is refused. */
   readonly maxAnswerBytes: number;
+}
+
+export interface NodePost extends NodeGet {
+  /** JSON. */
+  readonly body: Buffer;
 }
 
 /** The node has taken the upgrade: its answer's head, and the connection with what came already. */
@@ -42,7 +45,8 @@ export interface NodeUpgrade {
 /** Every method throws ApiError: what the node answered, or why there is no answer. */
 export interface NodeConnections {
   put(asked: NodeRequest): Promise<void>;
-  /** The whole answer. */
+  /** The whole answer, here and of `post`. */
+  get(asked: NodeGet): Promise<Buffer>;
   post(asked: NodePost): Promise<Buffer>;
   upgrade(asked: NodeRequest, headers: Readonly<Record<string, string>>): Promise<NodeUpgrade>;
   /** Ends requests under way. */
@@ -93,6 +97,13 @@ export function createNodeConnections({ client, cert, key, ca, clock }: NodeConn
       const text = await readWhole(incoming);
       const { statusCode: status = 500 } = incoming;
       if (status < 200 || status > 299) throw errorOfAnswer(status, text);
+    },
+
+    async get(asked) {
+      const incoming = stayed(asked, await ask('GET', asked, {}));
+      const { statusCode: status = 500 } = incoming;
+      if (status < 200 || status > 299) throw errorOfAnswer(status, await readWhole(incoming));
+      return await readBounded(incoming, { maxBytes: asked.maxAnswerBytes, clock });
     },
 
     async post(asked) {

@@ -1,6 +1,7 @@
 /** What a path of subresources.kubevirt.io asks for. Pure. */
 import { VM_VERBS, VMI_VERBS, type Verb } from '#api/can.ts';
 import { DISK_VERBS, type DiskVerb } from '#api/disk-stream.ts';
+import { GUEST_READS, type GuestRead } from '#api/guest-info.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 
 export const VERSIONS = ['v1', 'v1alpha3'] as const;
@@ -32,8 +33,6 @@ export type Route =
 const LATER: Readonly<Record<Resource, readonly string[]>> = {
   virtualmachines: ['memorydump', 'removememorydump', 'evacuate', 'expand-spec', 'portforward', 'objectgraph'],
   virtualmachineinstances: [
-    'freeze',
-    'unfreeze',
     'evacuate',
     'backup',
     'redefine-checkpoint',
@@ -42,9 +41,6 @@ const LATER: Readonly<Record<Resource, readonly string[]>> = {
     'usbredir',
     'vsock',
     'portforward',
-    'guestosinfo',
-    'userlist',
-    'filesystemlist',
     'objectgraph',
   ],
 };
@@ -93,7 +89,12 @@ export function verbsOf(resource: Resource): readonly Verb[] {
 }
 
 export function methodOf(verb: Verb): 'PUT' | 'GET' {
-  return verb === 'console' ? 'GET' : 'PUT';
+  return verb === 'console' || isGuestRead(verb) ? 'GET' : 'PUT';
+}
+
+/** What is an answer of the guest, and no stream. */
+export function isGuestRead(verb: Verb): verb is GuestRead {
+  return (GUEST_READS as readonly Verb[]).includes(verb);
 }
 
 /** What cannot be decoded names nothing. */

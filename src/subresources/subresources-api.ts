@@ -21,11 +21,13 @@ import {
 import type { NodeConnections, NodeRequest } from '#subresources/node-connections.ts';
 import { readOptions } from '#subresources/read-options.ts';
 import { relayUpgrade } from '#subresources/relay.ts';
-import { parseRoute, type Route } from '#subresources/route.ts';
+import { isGuestRead, parseRoute, type Route } from '#subresources/route.ts';
 
 /** As long as kube-apiserver waits for anything; a stream only has to begin by then. */
 const VERB_TIMEOUT_MS = 60_000;
 const MAX_BODY_BYTES = 64 * 1024;
+/** As much as a guest may answer. */
+const MAX_GUEST_BYTES = 2 * 1024 * 1024;
 
 export interface SubresourcesParts {
   /** Reads VMs, instances and pods, patches VMs and instances, creates migrations, deletes pods. */
@@ -84,10 +86,17 @@ async function verb(
   const attempt = startAttempt(parts.clock, { timeoutMs: VERB_TIMEOUT_MS, error, signal: request.signal });
   const asked: Asked = { resource, verb: asksFor, namespace, name, options, signal: attempt.signal };
   try {
+    if (isGuestRead(asksFor)) return await guestAnswer(parts, asked);
     return method === 'GET' ? await stream(parts, request, asked) : emptyAnswer(await act(parts, asked));
   } finally {
     attempt.release();
   }
+}
+
+/** What the guest's agent answered, as its node put it together. */
+async function guestAnswer(parts: SubresourcesParts, asked: Asked): Promise<BytesAnswer> {
+  const body = await parts.nodes.get({ ...(await nodeRequestOf(parts, asked)), maxAnswerBytes: MAX_GUEST_BYTES });
+  return { status: 200, contentType: 'application/json', body };
 }
 
 async function disk(

@@ -21,7 +21,7 @@ import { serveDisk } from '#node/endpoint/serve-disk.ts';
 import { serveHost } from '#node/endpoint/serve-host.ts';
 import { serveMigration } from '#node/endpoint/serve-migration.ts';
 import { serveLogs } from '#node/endpoint/serve-logs.ts';
-import { serveVerb } from '#node/endpoint/serve-verb.ts';
+import { serveGuest, serveVerb } from '#node/endpoint/serve-verb.ts';
 
 const MAX_CONNECTIONS = 2000;
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -118,9 +118,15 @@ async function serve(
       return await serveLogs(agent, route, readLogOptions(url.searchParams, clock.now()), response);
     case 'verb':
       expectMethod(method, 'PUT');
-      await serveVerb(agent, route);
+      await serveVerb(agent, route, url.searchParams);
       response.writeHead(200).end();
       return;
+    case 'guest': {
+      expectMethod(method, 'GET');
+      const text = JSON.stringify(await serveGuest(agent, route));
+      response.writeHead(200, { 'content-type': 'application/json' }).end(text);
+      return;
+    }
     case 'console':
       expectMethod(method, 'GET');
       throw badRequest('a console is a WebSocket; the request does not ask to upgrade to one');

@@ -1,8 +1,9 @@
 /** What a path of the node's endpoint asks for. Pure. */
 import { DISK_VERBS, type DiskVerb } from '#api/disk-stream.ts';
+import { GUEST_READS, type GuestRead } from '#api/guest-info.ts';
 import { HOST_VERBS, hostPath, type HostVerb } from '#api/host-api.ts';
 
-export const INSTANCE_VERBS = ['pause', 'unpause', 'softreboot', 'reset'] as const;
+export const INSTANCE_VERBS = ['pause', 'unpause', 'freeze', 'unfreeze', 'softreboot', 'reset'] as const;
 export type InstanceVerb = (typeof INSTANCE_VERBS)[number];
 
 export const MIGRATIONS_PATH = '/v1/migrations';
@@ -11,6 +12,7 @@ export type EndpointRoute =
   | { readonly kind: 'healthz' }
   | { readonly kind: 'logs'; readonly namespace: string; readonly pod: string; readonly container: string }
   | { readonly kind: 'verb'; readonly verb: InstanceVerb; readonly namespace: string; readonly name: string }
+  | { readonly kind: 'guest'; readonly read: GuestRead; readonly namespace: string; readonly name: string }
   | { readonly kind: 'console'; readonly namespace: string; readonly name: string }
   | { readonly kind: 'disk'; readonly verb: DiskVerb; readonly namespace: string; readonly claim: string }
   | { readonly kind: 'host'; readonly verb: HostVerb }
@@ -41,6 +43,8 @@ export function parseEndpointPath(path: string): EndpointRoute {
   }
   if (fourth !== 'virtualmachineinstances') return UNKNOWN;
   if (subresource === 'console') return { kind: 'console', namespace: third, name };
+  const read = GUEST_READS.find((known) => known === subresource);
+  if (read !== undefined) return { kind: 'guest', read, namespace: third, name };
   const verb = INSTANCE_VERBS.find((known) => known === subresource);
   return verb === undefined ? UNKNOWN : { kind: 'verb', verb, namespace: third, name };
 }
