@@ -4,6 +4,7 @@
  */
 import { isMigrating } from '#api/migration-state.ts';
 import { SNAPSHOT_DATA_FINALIZER } from '#api/names.ts';
+import { NOT_QUIESCED_ANNOTATION } from '#api/snapshot-state.ts';
 import { formatSnapshotHandle, parseSnapshotHandle, type SnapshotPlace } from '#api/snapshot-handle.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Client } from '#client/client.ts';
@@ -73,7 +74,7 @@ export async function startSet(instance: string, disks: readonly DiskWorld[], pa
     }
     let now = clock.now();
     if (copies.length > 0) {
-      await quiesced(instance, parts, async () => {
+      await quiesced(instance, disks, parts, async () => {
         now = clock.now();
         await hypervisor.startCopies(instance, copies);
       });
@@ -93,7 +94,12 @@ const FREEZE_MS = 60_000;
  * The place for the freeze: the guest has written down all that it had when the copies begin, where its agent does that.
  * A guest that cannot be frozen is copied all the same, and it is told.
  */
-async function quiesced(instance: string, parts: SnapshotParts, copy: () => Promise<void>): Promise<void> {
+async function quiesced(
+  instance: string,
+  disks: readonly DiskWorld[],
+  parts: SnapshotParts,
+  copy: () => Promise<void>,
+): Promise<void> {
   const { hypervisor, vmis, events, log } = parts;
   const { agent, current, frozenUntilMs } = hypervisor.get(instance) ?? {};
   // Whoever froze it before thaws it, too.
@@ -105,6 +111,7 @@ async function quiesced(instance: string, parts: SnapshotParts, copy: () => Prom
     const [vmi] = vmis.byIndex(BY_UID, instance);
     const message = `The file systems were not frozen for a snapshot: ${err instanceof Error ? err.message : String(err)}`;
     if (vmi !== undefined) events.record(vmi, { type: 'Warning', reason: 'QuiesceTimeout', message });
+    for (const { content } of disks) await markNotQuiesced(content, parts);
     return copy();
   }
   try {
@@ -113,6 +120,12 @@ async function quiesced(instance: string, parts: SnapshotParts, copy: () => Prom
     // Where that fails now, its clock tries again.
     await hypervisor.thaw(instance).catch((err: unknown) => log.warn({ err, domain: instance }, 'Cannot thaw a guest'));
   }
+}
+
+async function markNotQuiesced({ metadata }: Content, { client, signal }: SnapshotParts): Promise<void> {
+  const { name, uid } = metadata;
+  const body = { metadata: { uid, annotations: { [NOT_QUIESCED_ANNOTATION]: 'true' } } };
+  await client.patch(VOLUME_SNAPSHOT_CONTENTS, { name }, { type: 'merge', body }, { signal });
 }
 
 /** Trying again would show another moment than that of the disks. */
