@@ -28,7 +28,7 @@ import { HotplugNotes } from '#node/domains/hotplug-notes.ts';
 import { instanceOf } from '#node/domains/observe-domain.ts';
 import type { GuestKernel } from '#node/domains/start-domain.ts';
 import { Turns } from '#node/domains/turns.ts';
-import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
+import { NoDisplay, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
 import { HypervisorError, type Domain, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { Migrations } from '#node/migration/migrations.ts';
@@ -233,6 +233,15 @@ function endpointAgent(
     softReboot: (id) => take(id, () => hypervisor.softReboot(id)),
     reset: (id) => take(id, () => hypervisor.reset(id)),
     openConsole: (id) => hypervisor.openConsole(id),
+    openDisplay: async () => {
+      throw new NoDisplay();
+    },
+    screenshot: async () => {
+      throw new NoDisplay();
+    },
+    openPort: async () => {
+      throw new HypervisorError('ports of guests cannot be reached yet');
+    },
   };
 }
 

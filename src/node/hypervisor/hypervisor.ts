@@ -160,3 +160,5 @@ export interface Hypervisor extends MigrationPort {
 
 export const CONSOLE_LOG_BYTES = 1024 * 1024;
 export const LOG_BYTES = 64 * 1024;
+/** A PNG of noise on the largest screen that QEMU's own cards have. */
+export const SCREENSHOT_BYTES = 64 * 1024 * 1024;
