@@ -61,6 +61,8 @@ export interface Scene {
   virtctl(...argv: string[]): Promise<{ code: number; out: string; err: string }>;
   /** One call of virtctl with somebody at the keyboard. */
   virtctlWith(stdin: Readable, stdout: Writable, ...argv: string[]): Promise<{ code: number; err: string }>;
+  /** Until the controllers have nothing to do. */
+  settle(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -116,6 +118,7 @@ export async function startScene(t: Scope): Promise<Scene> {
     node,
     admin,
     ...builders(admin),
+    settle,
     programs: { find: async () => undefined, run: async () => 127, self: ['virtctl'], platform: 'linux' },
     untilInterrupted: () => new Promise(() => {}),
     endpoint: (access) => ({ ...access, server: `https://127.0.0.1:${endpoint.port}` }),
