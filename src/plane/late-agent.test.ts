@@ -19,6 +19,10 @@ function noting(asked: string[]): EndpointAgent {
       asked.push(`openConsole ${id}`);
       return new PassThrough();
     },
+    async openDisplay(id) {
+      asked.push(`openDisplay ${id}`);
+      return new PassThrough();
+    },
     disks: {
       async open(namespace, claim) {
         asked.push(`open ${namespace}/${claim}`);
@@ -46,6 +50,7 @@ const calls: Record<string, (agent: EndpointAgent) => unknown> = {
   'softReboot u': (agent) => agent.softReboot('u'),
   'reset u': (agent) => agent.reset('u'),
   'openConsole u': (agent) => agent.openConsole('u'),
+  'openDisplay u': (agent) => agent.openDisplay('u'),
   'list {"vmList":["u"]}': (agent) =>
     agent.host?.call('list', { vmList: ['u'] }, { signal: new AbortController().signal }),
   'open ns/data': (agent) => agent.disks?.open('ns', 'data'),

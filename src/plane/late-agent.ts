@@ -19,6 +19,7 @@ export function lateAgent(): { readonly agent: EndpointAgent; is(agent: Endpoint
       softReboot: async (id) => await now().softReboot(id),
       reset: async (id) => await now().reset(id),
       openConsole: async (id) => await now().openConsole(id),
+      openDisplay: async (id) => await now().openDisplay(id),
       logs: (namespace, pod, container) => now().logs(namespace, pod, container),
       disks: {
         open: async (namespace, claim) => await disksOf(now()).open(namespace, claim),

@@ -13,7 +13,7 @@ import { silentLog } from '#lib/log.ts';
 import { systemClock } from '#lib/clock.ts';
 import type { ContainerLog, EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
-import type { Domain, DomainState } from '#node/hypervisor/hypervisor.ts';
+import { HypervisorError, type Domain, type DomainState } from '#node/hypervisor/hypervisor.ts';
 import { apiServices, SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { serviceRoles } from '#operator/roles/services.ts';
@@ -256,6 +256,10 @@ export class FakeNode implements EndpointAgent {
   }
 
   /** A guest that echoes in capitals. */
+  openDisplay(): Promise<Duplex> {
+    return Promise.reject(new HypervisorError('Cannot open the display: it has none'));
+  }
+
   async openConsole(id: string): Promise<Duplex> {
     const guest = new PassThrough({ transform: (chunk, _, done) => done(null, String(chunk).toUpperCase()) });
     guest.push('login: ');

@@ -233,6 +233,7 @@ function endpointAgent(
     softReboot: (id) => take(id, () => hypervisor.softReboot(id)),
     reset: (id) => take(id, () => hypervisor.reset(id)),
     openConsole: (id) => hypervisor.openConsole(id),
+    openDisplay: (id) => hypervisor.openDisplay(id),
   };
 }
 

@@ -14,6 +14,8 @@ export interface EndpointAgent {
   reset(id: string): Promise<void>;
   /** Both directions of the serial console; ends with the domain. */
   openConsole(id: string): Promise<Duplex>;
+  /** A connection to the display, which speaks RFB; ends with the domain. */
+  openDisplay(id: string): Promise<Duplex>;
   /** undefined = no such pod on this node, or no such container in it. */
   logs(namespace: string, pod: string, container: string): ContainerLog | undefined;
   /** Absent where disks are only pretended. */

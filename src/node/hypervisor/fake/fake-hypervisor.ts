@@ -189,6 +189,10 @@ class SimulatedHypervisor implements FakeHypervisor {
     return this.#alive(id, 'open the console of').openConsole();
   }
 
+  async openDisplay(id: string): Promise<Duplex> {
+    return this.#alive(id, 'open the display of').openDisplay();
+  }
+
   async readConsoleLog(id: string): Promise<Buffer> {
     return Buffer.from(this.#known(id, 'read the console log of').record.said, 'latin1');
   }

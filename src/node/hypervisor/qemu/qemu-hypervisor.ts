@@ -150,6 +150,10 @@ class QemuHypervisor implements Hypervisor {
     return this.#known(id, 'open the console of').openConsole();
   }
 
+  async openDisplay(id: string) {
+    return this.#known(id, 'open the display of').display.open();
+  }
+
   async readConsoleLog(id: string): Promise<Buffer> {
     return this.#known(id, 'read the console of').readConsoleLog();
   }

@@ -149,6 +149,7 @@ export const startCases: Cases = {
       reset: () => hypervisor.reset(id),
       learn: () => hypervisor.learn(id),
       openConsole: () => hypervisor.openConsole(id),
+      openDisplay: () => hypervisor.openDisplay(id),
       readConsoleLog: () => hypervisor.readConsoleLog(id),
       resizeDisk: () => hypervisor.resizeDisk(id, 'disk-root', 4096),
     };
