@@ -97,6 +97,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       handler: core.handler,
       authenticate: createAuthenticator({ tokens: core.tokens }),
       turnedAway: (turned) => audit?.sink(unauthenticatedRecord(turned, clock.now())),
+      clock,
       log,
     });
     controllers = await startControllers({ core, caPem: pki.caPem, clock, log });
