@@ -1,202 +1,30 @@
 /**
  * The command line as values: argv and environment in, a typed Config or a UsageError out. Pure; main.ts acts on it.
  *
- * A new flag is one entry of a flag table, a new command one entry of `commands` and of the Config union. Every flag
+ * A new flag is one entry of a flag table (flags.ts), a new command one entry of `commands` and of the Config union. Every flag
  * `--some-name` can also be given as SELFSAME_SOME_NAME; the command line wins.
  */
-import { isIP } from 'node:net';
-import { join } from 'node:path';
 import { AUDIT_USAGE } from '#cli/audit/audit-query.ts';
-import { auditFlags } from '#engine/audit/audit-options.ts';
-import type { LogLevel } from '#lib/log.ts';
-
-const PROJECT_ROOT = join(import.meta.dirname, '..');
-const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
-const MAX_PORT = 65_535;
-/** On one machine; more belong to a cluster. */
-const MAX_NODES = 100;
-const NODE_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+import {
+  auditReaderFlags,
+  backupFlags,
+  doctorFlags,
+  engineFlags,
+  hostFlags,
+  nodeFlags,
+  restoreBackupFlags,
+  tourFlags,
+  transitionFlags,
+  upFlags,
+  type FlagTable,
+  type Values,
+} from './flags.ts';
 
 export interface UsageError {
   /** What is wrong, as one sentence for people. */
   readonly usageError: string;
 }
 
-interface Flag<T> {
-  readonly name: string;
-  /** What stands for the value in the help. */
-  readonly value: string;
-  readonly help: string;
-  /** As the help shows it. */
-  readonly fallbackText?: string;
-  readonly fallback: T;
-  /** The complaint completes "… must be". */
-  parse(text: string): { ok: T } | { mustBe: string };
-}
-
-const flag = <T>(options: Flag<T>): Flag<T> => options;
-
-const logLevel = flag<LogLevel>({
-  name: 'log-level',
-  value: 'LEVEL',
-  help: LOG_LEVELS.join(', '),
-  fallback: 'warn',
-  parse: wordOf(LOG_LEVELS),
-});
-
-const HYPERVISORS = ['qemu', 'fake'] as const;
-const ACCELERATORS = ['auto', 'kvm', 'tcg'] as const;
-
-/** How guests are run. */
-const guestFlags = {
-  hypervisor: flag<(typeof HYPERVISORS)[number]>({
-    name: 'hypervisor',
-    value: 'NAME',
-    help: 'qemu runs real guests, fake simulates them by the thousands',
-    fallback: 'qemu',
-    parse: wordOf(HYPERVISORS),
-  }),
-  accel: flag<(typeof ACCELERATORS)[number]>({
-    name: 'accel',
-    value: 'NAME',
-    help: 'auto takes kvm where it works, else tcg (software emulation)',
-    fallback: 'auto',
-    parse: wordOf(ACCELERATORS),
-  }),
-};
-
-const engineFlags = {
-  dataDir: flag<string>({
-    name: 'data-dir',
-    value: 'DIR',
-    help: 'where all state lives; made (mode 0700) when missing',
-    fallback: join(PROJECT_ROOT, '.selfsame'),
-    fallbackText: '.selfsame in the folder of the program',
-    parse: nonEmpty,
-  }),
-  host: flag<string>({
-    name: 'host',
-    value: 'ADDRESS',
-    help: 'IP address (or localhost) to listen on',
-    fallback: '127.0.0.1',
-    parse: (text) =>
-      isIP(text) !== 0 || text === 'localhost' ? { ok: text } : { mustBe: 'an IP address or localhost' },
-  }),
-  port: flag<number>({
-    name: 'port',
-    value: 'PORT',
-    help: 'TCP port to listen on; 0 takes a free one',
-    fallback: 6443,
-    parse(text) {
-      const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
-      return port <= MAX_PORT ? { ok: port } : { mustBe: `a port number from 0 to ${MAX_PORT}` };
-    },
-  }),
-  tokenAuthFile: flag<string | undefined>({
-    name: 'token-auth-file',
-    value: 'FILE',
-    help: 'bearer tokens, one token,user,uid,"group1,group2" a line',
-    fallback: undefined,
-    fallbackText: 'none',
-    parse: nonEmpty,
-  }),
-  ...auditFlags,
-  logLevel,
-};
-
-const upFlags = {
-  ...engineFlags,
-  nodes: flag<number>({
-    name: 'nodes',
-    value: 'COUNT',
-    help: 'how many nodes run VMs on this machine',
-    fallback: 2,
-    parse(text) {
-      const count = /^\d{1,3}$/.test(text) ? Number(text) : Number.NaN;
-      return count <= MAX_NODES ? { ok: count } : { mustBe: `a number from 0 to ${MAX_NODES}` };
-    },
-  }),
-  ...guestFlags,
-};
-
-const nodeFlags = {
-  name: flag<string>({
-    name: 'name',
-    value: 'NAME',
-    help: 'the name of the node',
-    fallback: 'node-1',
-    parse: (text) => (NODE_NAME.test(text) ? { ok: text } : { mustBe: 'a lower-case name of at most 63 characters' }),
-  }),
-  dataDir: flag<string>({
-    name: 'data-dir',
-    value: 'DIR',
-    help: 'where the guests and local volumes of the node live, with its kubeconfig and pki/',
-    fallback: join(PROJECT_ROOT, '.selfsame/nodes/node-1'),
-    fallbackText: '.selfsame/nodes/node-1 in the folder of the program',
-    parse: nonEmpty,
-  }),
-  sharedDir: flag<string>({
-    name: 'shared-dir',
-    value: 'DIR',
-    help: 'where volumes lie that every node reaches',
-    fallback: join(PROJECT_ROOT, '.selfsame/shared'),
-    fallbackText: '.selfsame/shared in the folder of the program',
-    parse: nonEmpty,
-  }),
-  ...guestFlags,
-  logLevel,
-};
-
-const hostFlags = {
-  node: flag<string | undefined>({
-    name: 'node',
-    value: 'NAME',
-    help: 'which node, where there are several',
-    fallback: undefined,
-    fallbackText: 'the only one',
-    parse: nodeFlags.name.parse,
-  }),
-  dataDir: engineFlags.dataDir,
-};
-
-const auditReaderFlags = { dataDir: engineFlags.dataDir };
-
-const OUTPUTS = ['text', 'json'] as const;
-
-const doctorFlags = {
-  dataDir: engineFlags.dataDir,
-  host: engineFlags.host,
-  port: engineFlags.port,
-  output: flag<(typeof OUTPUTS)[number]>({
-    name: 'output',
-    value: 'FORMAT',
-    help: 'text for people, json for programs',
-    fallback: 'text',
-    parse: wordOf(OUTPUTS),
-  }),
-};
-
-const tourFlags = {
-  kubeconfig: flag<string | undefined>({
-    name: 'kubeconfig',
-    value: 'FILE',
-    help: 'a plane that runs already',
-    fallback: undefined,
-    fallbackText: 'that of the data directory where it runs, else a plane of its own',
-    parse: nonEmpty,
-  }),
-  dataDir: engineFlags.dataDir,
-};
-
-const transitionFlags = {
-  // Its log is what people read to follow the Job.
-  logLevel: flag<LogLevel>({ ...logLevel, fallback: 'info' }),
-};
-
-type FlagTable = Readonly<Record<string, Flag<unknown>>>;
-type Values<Table extends FlagTable> = {
-  readonly [Key in keyof Table]: Table[Key] extends Flag<infer T> ? T : never;
-};
 export type EngineOptions = Values<typeof engineFlags>;
 export type UpOptions = Values<typeof upFlags>;
 export type NodeOptions = Values<typeof nodeFlags>;
@@ -212,6 +40,8 @@ export type AuditReaderOptions = Values<typeof auditReaderFlags> & {
 
 export type TourOptions = Values<typeof tourFlags>;
 export type DoctorOptions = Values<typeof doctorFlags>;
+export type BackupOptions = { readonly dataDir: string; readonly to: string };
+export type RestoreBackupOptions = { readonly dataDir: string; readonly from: string };
 
 export type TransitionProgramOptions = Values<typeof transitionFlags> & {
   /** Read by the program itself, since what is wrong in it is the Job's fault and not that of a caller. */
@@ -226,6 +56,8 @@ export type Config =
   | { readonly command: 'audit'; readonly options: AuditReaderOptions }
   | { readonly command: 'tour'; readonly options: TourOptions }
   | { readonly command: 'doctor'; readonly options: DoctorOptions }
+  | { readonly command: 'backup'; readonly options: BackupOptions }
+  | { readonly command: 'restore-backup'; readonly options: RestoreBackupOptions }
   | { readonly command: 'update-machine-types'; readonly options: TransitionProgramOptions }
   | { readonly command: 'version' }
   | { readonly command: 'help'; readonly text: string };
@@ -295,6 +127,32 @@ const commands: Readonly<Record<Config['command'], Command>> = {
     flags: doctorFlags,
     notes: ['Changes nothing. Exit code 0: VMs can run here; 1: something that they need is missing.'],
     parse: (...given) => parseFlags(doctorFlags, given, (options) => ({ command: 'doctor', options })),
+  },
+  backup: {
+    summary: 'write a backup of the engine (all objects, its keys), while it runs or not',
+    flags: backupFlags,
+    notes: [
+      'Disks and TPM state of guests are not in it: docs/operations.md says how to keep those. Example:',
+      '  selfsame backup --to /backup/selfsame-monday.tar.gz',
+    ],
+    parse: (...given) =>
+      parseFlags(backupFlags, given, ({ dataDir, to }) =>
+        to === undefined ? { usageError: '--to FILE is missing' } : { command: 'backup', options: { dataDir, to } },
+      ),
+  },
+  'restore-backup': {
+    summary: 'put a backup into a data directory that no server uses',
+    flags: restoreBackupFlags,
+    notes: [
+      'What is there moves aside, into replaced-TIME of the data directory. Example:',
+      '  selfsame restore-backup --from /backup/selfsame-monday.tar.gz',
+    ],
+    parse: (...given) =>
+      parseFlags(restoreBackupFlags, given, ({ dataDir, from }) =>
+        from === undefined
+          ? { usageError: '--from FILE is missing' }
+          : { command: 'restore-backup', options: { dataDir, from } },
+      ),
   },
   'update-machine-types': {
     summary: 'change the machine types of VMs as a Job; virtctl update machine-types makes such Jobs',
@@ -367,7 +225,7 @@ function commandNamed(name: string): Command | UsageError {
 function parseFlags<Table extends FlagTable>(
   table: Table,
   [args, env]: readonly [readonly string[], Environment],
-  config: (options: Values<Table>) => Config,
+  config: (options: Values<Table>) => Config | UsageError,
 ): Config | UsageError {
   const given = readArguments(table, args);
   if ('usageError' in given) return given;
@@ -399,24 +257,13 @@ function readArguments(table: FlagTable, args: readonly string[]): { texts: Map<
   return { texts };
 }
 
-function wordOf<const W extends string>(words: readonly W[]): (text: string) => { ok: W } | { mustBe: string } {
-  return (text) => {
-    const word = words.find((known) => known === text);
-    return word === undefined ? { mustBe: `one of ${words.join(', ')}` } : { ok: word };
-  };
-}
-
-function nonEmpty(text: string): { ok: string } | { mustBe: string } {
-  return text === '' ? { mustBe: 'a path' } : { ok: text };
-}
-
 function variableOf(flagName: string): string {
   return `SELFSAME_${flagName.toUpperCase().replaceAll('-', '_')}`;
 }
 
 function overview(): string {
   const shown = Object.entries(commands).filter(([, { hidden }]) => hidden !== true);
-  const lines = shown.map(([name, { summary }]) => `  ${name.padEnd(10)}${summary}`);
+  const lines = shown.map(([name, { summary }]) => `  ${name.padEnd(16)}${summary}`);
   return [
     'selfsame keeps virtual machines the selfsame machines.',
     '',

@@ -10,8 +10,8 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { parseCommandLine } from './config.ts';
-import type { AuditReaderOptions, DoctorOptions, EngineOptions, HostOptions, NodeOptions } from './config.ts';
-import type { TourOptions, TransitionProgramOptions, UpOptions } from './config.ts';
+import type { AuditReaderOptions, BackupOptions, DoctorOptions, EngineOptions, HostOptions } from './config.ts';
+import type { NodeOptions, RestoreBackupOptions, TourOptions, TransitionProgramOptions, UpOptions } from './config.ts';
 import type { AuditOptions } from '#engine/audit/audit-options.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
 import { DataDirError, acquireDataDir } from '#lib/data-dir-lock.ts';
@@ -28,6 +28,7 @@ const SAME_SIGNAL_MS = 500;
 const STOP_LIMIT_MS = 20_000;
 const ALIVE_MS = 60_000;
 const PROJECT_ROOT = join(import.meta.dirname, '..');
+const GUEST_DIR = join(PROJECT_ROOT, '.cache/guest');
 /** How this very program is started again, for nodes and Jobs. */
 const PROGRAM = { file: process.execPath, args: [...process.execArgv, join(PROJECT_ROOT, 'src/main.ts')] };
 /** Errors whose message says all to the operator; others are our own mistakes and keep their stack. */
@@ -60,6 +61,10 @@ async function main(): Promise<number> {
       return await tour(config.options);
     case 'doctor':
       return await doctor(config.options);
+    case 'backup':
+      return await backup(config.options);
+    case 'restore-backup':
+      return await restoreBackup(config.options);
     case 'update-machine-types':
       return await updateMachineTypes(config.options);
   }
@@ -135,7 +140,7 @@ async function node(options: NodeOptions): Promise<number> {
     void stopped.then(() => leaving.abort());
     const program = await startNodeProgram({
       ...{ name, nodeDir, sharedDir, hypervisor, accel },
-      guestDir: join(PROJECT_ROOT, '.cache/guest'),
+      guestDir: GUEST_DIR,
       isRoot: process.getuid?.() === 0,
       program: [PROGRAM.file, ...PROGRAM.args],
       clock: systemClock,
@@ -175,7 +180,22 @@ async function tour({ kubeconfig, dataDir }: TourOptions): Promise<number> {
   const readFile = (path: string) => readFileSync(path, 'utf8');
   const loadAccess = (path: string) => loadKubeconfig(readFile(path), { directory: dirname(resolve(path)), readFile });
   const found = kubeconfig ?? runningIn(resolve(dataDir));
+  if (found === undefined) {
+    const { tourObstacles } = await import('./doctor.ts');
+    const obstacles = await tourObstacles({
+      dataDir: resolve(dataDir),
+      host: '127.0.0.1',
+      port: 0,
+      guestDir: GUEST_DIR,
+    });
+    if (obstacles !== '') {
+      process.stderr.write(obstacles);
+      return FAILED;
+    }
+  }
   const leaving = new AbortController();
+  // A terminal that goes away is no reason to leave guests behind.
+  process.once('SIGHUP', () => process.kill(process.pid, 'SIGTERM'));
   void stopSignal().then(() => leaving.abort(new Error('stopped by a signal')));
   try {
     const isSame = await runTour({
@@ -195,17 +215,40 @@ async function tour({ kubeconfig, dataDir }: TourOptions): Promise<number> {
   }
 }
 
-async function doctor({ dataDir, host, port, output }: DoctorOptions): Promise<number> {
-  const [{ examine }, { thisMachine }, { examinationText, isHealthy }] = await Promise.all([
-    import('#doctor/doctor.ts'),
-    import('#doctor/this-machine.ts'),
-    import('#doctor/finding.ts'),
-  ]);
-  const place = { dataDir: resolve(dataDir), host, port, guestDir: join(PROJECT_ROOT, '.cache/guest') };
-  const examination = await examine(thisMachine, place);
-  const text = output === 'json' ? `${JSON.stringify(examination, undefined, 2)}\n` : examinationText(examination);
-  process.stdout.write(text);
-  return isHealthy(examination) ? OK : FAILED;
+async function doctor({ dataDir, host, port, output, bundle }: DoctorOptions): Promise<number> {
+  const { examinationOf, runDoctor } = await import('./doctor.ts');
+  const place = { dataDir: resolve(dataDir), host, port, guestDir: GUEST_DIR };
+  const examination = await examinationOf(place);
+  const { stdout, stderr } = process;
+  return await runDoctor({ examination, place, output, bundle, stdout, stderr, clock: systemClock });
+}
+
+async function backup({ dataDir, to }: BackupOptions): Promise<number> {
+  const { makeBackup } = await import('#plane/backup/make-backup.ts');
+  const now = new Date(systemClock.now());
+  const made = makeBackup({ dataDir: resolve(dataDir), to: resolve(to), now });
+  const { bytes, from } = await made.catch((error: unknown) => {
+    throw backupFault(`Cannot back up ${dataDir}`, error);
+  });
+  process.stdout.write(`${to}: ${bytes} bytes, from the ${from}. It holds keys and Secrets: keep it as such.\n`);
+  return OK;
+}
+
+async function restoreBackup({ dataDir, from }: RestoreBackupOptions): Promise<number> {
+  const { restoreBackup: restore } = await import('#plane/backup/restore-backup.ts');
+  const now = new Date(systemClock.now());
+  const restoring = restore({ dataDir: resolve(dataDir), from: resolve(from), now });
+  const { createdAt, revision, movedTo } = await restoring.catch((error: unknown) => {
+    throw backupFault(`Cannot restore ${from}`, error);
+  });
+  process.stdout.write(`${dataDir} is what it was at ${createdAt}, revision ${revision}\n`);
+  if (movedTo !== undefined) process.stdout.write(`What was there before is in ${movedTo}\n`);
+  return OK;
+}
+
+function backupFault(what: string, error: unknown): unknown {
+  const isPlain = error instanceof Error && (error.name === 'BackupError' || 'code' in error);
+  return isPlain ? new OperatorError(`${what}: ${error.message}`, { cause: error }) : error;
 }
 
 async function audit({ dataDir, words }: AuditReaderOptions): Promise<number> {
