@@ -20,8 +20,8 @@ import { join } from 'node:path';
 import { HOST_OPERATOR } from '#api/host-api.ts';
 import type { Pki } from '#engine/auth/certificates.ts';
 import { NODES, NODE_USER_PREFIX } from '#engine/auth/groups.ts';
-import { writeKubeconfig } from '#engine/auth/kubeconfig-file.ts';
-import { writePrivateFile } from '#engine/auth/private-file.ts';
+import { writeKubeconfig } from '#lib/kubeconfig-file.ts';
+import { writePrivateFile } from '#lib/private-file.ts';
 
 const DAYS = 365;
 const PRIVATE = 0o700;
