@@ -68,7 +68,7 @@ async function main(): Promise<number> {
 async function up(options: UpOptions): Promise<number> {
   return await serve(options, async (parts) => {
     // Loaded only here, so that help and version are quick.
-    const { startPlane } = await import('#plane/plane.ts');
+    const { startPlane } = await import('#plane/embedded/plane.ts');
     const { hypervisor, accel, logLevel, nodes } = options;
     const nodeFlags = ['--hypervisor', hypervisor, '--accel', accel, '--log-level', logLevel];
     const plane = await startPlane({ ...parts, nodes, program: { ...PROGRAM, nodeFlags } });

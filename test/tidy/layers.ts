@@ -43,7 +43,12 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   subresources: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   operator: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   plane: {
+    sees: ['lib', 'kube', 'client', 'runtime', 'api', 'admission', 'controllers', 'node', 'subresources', 'operator'],
+    why: 'the plane puts the parts together, on any API server; what it decides itself is only who runs where, and as whom',
+  },
+  'plane/embedded': {
     sees: [
+      'plane',
       'lib',
       'kube',
       'engine',
@@ -57,7 +62,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
       'subresources',
       'operator',
     ],
-    why: 'the plane puts the parts together; what it decides itself is only who runs where, and as whom',
+    why: 'only here the parts stand beside the engine; everywhere else any API server will do',
   },
   cli: { sees: ['lib', 'kube', 'client', 'api', 'formats'], why: ABOVE_API },
 };
