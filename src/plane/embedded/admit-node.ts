@@ -1,6 +1,10 @@
 /** How the server lets nodes of its own machine join, and those who ask them: with certificates of the engine's authority. */
 import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { loadKubeconfig } from '#client/kubeconfig.ts';
+import { systemClock } from '#lib/clock.ts';
+import { issue, readAuthority } from '#lib/pki/authority.ts';
 import { HOST_OPERATOR } from '#api/host-api.ts';
 import type { Pki } from '#engine/auth/certificates.ts';
 import { NODES, NODE_USER_PREFIX } from '#engine/auth/groups.ts';
@@ -35,4 +39,24 @@ export async function admitHostOperator(dataDir: string, pki: Pki): Promise<void
   await writePrivateFile(join(dir, 'ca.crt'), pki.caPem);
   await writePrivateFile(join(dir, 'client.key'), keyPem);
   await writePrivateFile(join(dir, 'client.crt'), certPem);
+}
+
+/** A kubeconfig for a node of another process: what a cluster would sign, from the engine's own directory. */
+export async function issueNodeKubeconfig(engineDir: string, name: string, out: string): Promise<void> {
+  const read = (file: string) => readFileSync(join(engineDir, file), 'utf8');
+  const { server } = loadKubeconfig(read('kubeconfig'), {
+    directory: engineDir,
+    readFile: (path) => readFileSync(path, 'utf8'),
+  });
+  const caPem = read('pki/ca.crt');
+  const authority = readAuthority({ commonName: 'selfsame-ca' }, caPem, read('pki/ca.key'));
+  const user = `${NODE_USER_PREFIX}${name}`;
+  const { certPem, keyPem } = issue(authority, {
+    subject: { commonName: user, organizations: [NODES] },
+    purpose: { kind: 'client' },
+    nowMs: systemClock.now(),
+    lifetimeMs: DAYS * 24 * 60 * 60 * 1000,
+  });
+  await mkdir(dirname(out), { recursive: true });
+  await writeKubeconfig({ file: out, server, caPem, user, certPem, keyPem });
 }
