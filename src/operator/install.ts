@@ -21,6 +21,8 @@ import { installation } from '#operator/objects/installation.ts';
 import { missingWithoutPolicies } from '#operator/policy-support.ts';
 
 export const INSTALL_MANAGER = 'selfsame-install';
+/** Of what is only to begin with so. */
+const INITIAL_MANAGER = 'selfsame-initial';
 const ESTABLISHED_MS = 60_000;
 const LOOK_MS = 200;
 const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class';
@@ -94,7 +96,9 @@ async function applyOne(wanted: Desired, { client, dryRun }: InstallParts): Prom
   const options = { fieldManager: INSTALL_MANAGER, dryRun };
   if (present !== undefined && once) return 'unchanged';
   if (present === undefined && (once || wanted.initialAnnotations !== undefined)) {
-    await client.create(type, await complete(wanted, client), options);
+    await client.create(type, await complete(wanted, client), { ...options, fieldManager: INITIAL_MANAGER });
+    // What is not to be kept is another manager's: applied again, it stays.
+    if (!once && !dryRun) await client.apply(type, object, { ...options, force: true });
     return 'created';
   }
   try {
