@@ -16,9 +16,9 @@ import {
   tourFlags,
   transitionFlags,
   upFlags,
-  type FlagTable,
-  type Values,
 } from './flags.ts';
+import type { FlagTable, Values } from './flag.ts';
+import { controllersFlags, installFlags, joinFlags, uninstallFlags } from './cluster-flags.ts';
 
 export interface UsageError {
   /** What is wrong, as one sentence for people. */
@@ -28,6 +28,10 @@ export interface UsageError {
 export type EngineOptions = Values<typeof engineFlags>;
 export type UpOptions = Values<typeof upFlags>;
 export type NodeOptions = Values<typeof nodeFlags>;
+export type InstallOptions = Values<typeof installFlags>;
+export type UninstallOptions = Values<typeof uninstallFlags>;
+export type JoinOptions = Values<typeof joinFlags>;
+export type ControllersOptions = Values<typeof controllersFlags>;
 export type HostOptions = Values<typeof hostFlags> & {
   /** The verb and what follows. */
   readonly words: readonly string[];
@@ -52,6 +56,10 @@ export type Config =
   | { readonly command: 'up'; readonly options: UpOptions }
   | { readonly command: 'engine'; readonly options: EngineOptions }
   | { readonly command: 'node'; readonly options: NodeOptions }
+  | { readonly command: 'install'; readonly options: InstallOptions }
+  | { readonly command: 'uninstall'; readonly options: UninstallOptions }
+  | { readonly command: 'join'; readonly options: JoinOptions }
+  | { readonly command: 'controllers'; readonly options: ControllersOptions }
   | { readonly command: 'host'; readonly options: HostOptions }
   | { readonly command: 'audit'; readonly options: AuditReaderOptions }
   | { readonly command: 'tour'; readonly options: TourOptions }
@@ -91,6 +99,27 @@ const commands: Readonly<Record<Config['command'], Command>> = {
     summary: 'run the agent of one node; selfsame up starts its nodes by itself',
     flags: nodeFlags,
     parse: (...given) => parseFlags(nodeFlags, given, (options) => ({ command: 'node', options })),
+  },
+  install: {
+    summary: 'print all that we need on a cluster of others, or apply it',
+    flags: installFlags,
+    notes: ['Printed for kubectl apply --server-side; with --apply it is applied, and again without a change.'],
+    parse: (...given) => parseFlags(installFlags, given, (options) => ({ command: 'install', options })),
+  },
+  uninstall: {
+    summary: 'print how to take us off a cluster; refused while it has VMs',
+    flags: uninstallFlags,
+    parse: (...given) => parseFlags(uninstallFlags, given, (options) => ({ command: 'uninstall', options })),
+  },
+  join: {
+    summary: 'write the kubeconfig with which a process of ours joins a cluster',
+    flags: joinFlags,
+    parse: (...given) => parseFlags(joinFlags, given, (options) => ({ command: 'join', options })),
+  },
+  controllers: {
+    summary: 'run webhook, aggregated API, operator and controllers on a cluster of others; several may, one leads',
+    flags: controllersFlags,
+    parse: (...given) => parseFlags(controllersFlags, given, (options) => ({ command: 'controllers', options })),
   },
   host: {
     summary: 'call the host API of a node; selfsame host help lists its verbs',
@@ -243,14 +272,14 @@ function parseFlags<Table extends FlagTable>(
 
 /** `--name value` and `--name=value`; the last one of a name counts, as everywhere. */
 function readArguments(table: FlagTable, args: readonly string[]): { texts: Map<string, string> } | UsageError {
-  const known = new Set(Object.values(table).map(({ name }) => name));
+  const known = new Map(Object.values(table).map((one) => [one.name, one]));
   const texts = new Map<string, string>();
   const rest = [...args];
   for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
     const [, name, inline] = /^--([^=]+)(?:=(.*))?$/s.exec(arg) ?? [];
     if (name === undefined) return { usageError: `unexpected argument ${JSON.stringify(arg)}` };
     if (!known.has(name)) return { usageError: `unknown flag --${name}` };
-    const text = inline ?? rest.shift();
+    const text = inline ?? (known.get(name)?.bare === true ? 'true' : rest.shift());
     if (text === undefined) return { usageError: `--${name} needs a value` };
     texts.set(name, text);
   }
@@ -281,7 +310,7 @@ function commandHelp(name: string, { summary, flags, words, notes = [] }: Comman
   const usage = [name, ...(all.length === 0 ? [] : ['[flags]']), ...(words === undefined ? [] : [words])].join(' ');
   const head = [`selfsame ${name}: ${summary}`, '', `Usage: selfsame ${usage}`, ''];
   const rows = all.flatMap(({ name: flagName, value, help, fallback, fallbackText = String(fallback) }) => [
-    `  ${`--${flagName} ${value}`.padEnd(26)}${help}`,
+    `  ${`--${flagName} ${value}`.trimEnd().padEnd(26)}${help}`,
     `  ${''.padEnd(26)}(default ${fallbackText}; also ${variableOf(flagName)})`,
   ]);
   const below = notes.length === 0 ? [] : ['', ...notes];

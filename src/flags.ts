@@ -3,35 +3,12 @@ import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { auditFlags } from '#engine/audit/audit-options.ts';
 import type { LogLevel } from '#lib/log.ts';
+import { nodeClusterFlags } from './cluster-flags.ts';
+import { aNodeName, aPath, aPort, flag, logLevel, wordOf } from './flag.ts';
 
 const PROJECT_ROOT = join(import.meta.dirname, '..');
-const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
-const MAX_PORT = 65_535;
 /** On one machine; more belong to a cluster. */
 const MAX_NODES = 100;
-const NODE_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
-
-export interface Flag<T> {
-  readonly name: string;
-  /** What stands for the value in the help. */
-  readonly value: string;
-  readonly help: string;
-  /** As the help shows it. */
-  readonly fallbackText?: string;
-  readonly fallback: T;
-  /** The complaint completes "… must be". */
-  parse(text: string): { ok: T } | { mustBe: string };
-}
-
-const flag = <T>(options: Flag<T>): Flag<T> => options;
-
-const logLevel = flag<LogLevel>({
-  name: 'log-level',
-  value: 'LEVEL',
-  help: LOG_LEVELS.join(', '),
-  fallback: 'warn',
-  parse: wordOf(LOG_LEVELS),
-});
 
 const HYPERVISORS = ['qemu', 'fake'] as const;
 const ACCELERATORS = ['auto', 'kvm', 'tcg'] as const;
@@ -61,7 +38,7 @@ export const engineFlags = {
     help: 'where all state lives; made (mode 0700) when missing',
     fallback: join(PROJECT_ROOT, '.selfsame'),
     fallbackText: '.selfsame in the folder of the program',
-    parse: nonEmpty,
+    parse: aPath,
   }),
   host: flag<string>({
     name: 'host',
@@ -76,10 +53,7 @@ export const engineFlags = {
     value: 'PORT',
     help: 'TCP port to listen on; 0 takes a free one',
     fallback: 6443,
-    parse(text) {
-      const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
-      return port <= MAX_PORT ? { ok: port } : { mustBe: `a port number from 0 to ${MAX_PORT}` };
-    },
+    parse: aPort,
   }),
   tokenAuthFile: flag<string | undefined>({
     name: 'token-auth-file',
@@ -87,7 +61,7 @@ export const engineFlags = {
     help: 'bearer tokens, one token,user,uid,"group1,group2" a line',
     fallback: undefined,
     fallbackText: 'none',
-    parse: nonEmpty,
+    parse: aPath,
   }),
   ...auditFlags,
   logLevel,
@@ -114,7 +88,7 @@ export const nodeFlags = {
     value: 'NAME',
     help: 'the name of the node',
     fallback: 'node-1',
-    parse: (text) => (NODE_NAME.test(text) ? { ok: text } : { mustBe: 'a lower-case name of at most 63 characters' }),
+    parse: aNodeName,
   }),
   dataDir: flag<string>({
     name: 'data-dir',
@@ -122,7 +96,7 @@ export const nodeFlags = {
     help: 'where the guests and local volumes of the node live, with its kubeconfig and pki/',
     fallback: join(PROJECT_ROOT, '.selfsame/nodes/node-1'),
     fallbackText: '.selfsame/nodes/node-1 in the folder of the program',
-    parse: nonEmpty,
+    parse: aPath,
   }),
   sharedDir: flag<string>({
     name: 'shared-dir',
@@ -130,8 +104,9 @@ export const nodeFlags = {
     help: 'where volumes lie that every node reaches',
     fallback: join(PROJECT_ROOT, '.selfsame/shared'),
     fallbackText: '.selfsame/shared in the folder of the program',
-    parse: nonEmpty,
+    parse: aPath,
   }),
+  ...nodeClusterFlags,
   ...guestFlags,
   logLevel,
 };
@@ -158,7 +133,7 @@ export const backupFlags = {
     help: 'the archive to write; it holds keys and every Secret',
     fallback: undefined,
     fallbackText: 'none: it must be given',
-    parse: nonEmpty,
+    parse: aPath,
   }),
 };
 
@@ -170,7 +145,7 @@ export const restoreBackupFlags = {
     help: 'an archive that selfsame backup has made',
     fallback: undefined,
     fallbackText: 'none: it must be given',
-    parse: nonEmpty,
+    parse: aPath,
   }),
 };
 
@@ -193,7 +168,7 @@ export const doctorFlags = {
     help: 'writes a support bundle (tar.gz), too: findings, logs, objects, without secrets',
     fallback: undefined,
     fallbackText: 'none',
-    parse: nonEmpty,
+    parse: aPath,
   }),
 };
 
@@ -204,7 +179,7 @@ export const tourFlags = {
     help: 'a plane that runs already',
     fallback: undefined,
     fallbackText: 'that of the data directory where it runs, else a plane of its own',
-    parse: nonEmpty,
+    parse: aPath,
   }),
   dataDir: engineFlags.dataDir,
 };
@@ -213,19 +188,3 @@ export const transitionFlags = {
   // Its log is what people read to follow the Job.
   logLevel: flag<LogLevel>({ ...logLevel, fallback: 'info' }),
 };
-
-export type FlagTable = Readonly<Record<string, Flag<unknown>>>;
-export type Values<Table extends FlagTable> = {
-  readonly [Key in keyof Table]: Table[Key] extends Flag<infer T> ? T : never;
-};
-
-function wordOf<const W extends string>(words: readonly W[]): (text: string) => { ok: W } | { mustBe: string } {
-  return (text) => {
-    const word = words.find((known) => known === text);
-    return word === undefined ? { mustBe: `one of ${words.join(', ')}` } : { ok: word };
-  };
-}
-
-function nonEmpty(text: string): { ok: string } | { mustBe: string } {
-  return text === '' ? { mustBe: 'a path' } : { ok: text };
-}

@@ -1,6 +1,7 @@
 /** What a path of subresources.kubevirt.io asks for. Pure. */
 import { VM_VERBS, VMI_VERBS, type Verb } from '#api/can.ts';
 import { DISK_VERBS, type DiskVerb } from '#api/disk-stream.ts';
+import { AGENT_CERTIFICATES } from '#api/agent-certificate.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 
 export const VERSIONS = ['v1', 'v1alpha3'] as const;
@@ -24,6 +25,8 @@ export type Route =
     }
   /** A WebSocket, too. */
   | { readonly kind: 'disk'; readonly verb: DiskVerb; readonly namespace: string; readonly name: string }
+  /** A node wants a certificate by which our parts know it. */
+  | { readonly kind: 'agent-certificate' }
   /** KubeVirt has it, we do not have it yet. */
   | { readonly kind: 'later'; readonly what: string }
   | { readonly kind: 'unknown' };
@@ -68,6 +71,7 @@ export function parseRoute(path: string): Route {
   if (first === 'namespaces') return namespaced(more);
   if (more.length > 0) return UNKNOWN;
   if (first === 'version' || first === 'healthz') return { kind: first };
+  if (first === AGENT_CERTIFICATES) return { kind: 'agent-certificate' };
   return LATER_PATHS.has(first) ? { kind: 'later', what: first } : UNKNOWN;
 }
 

@@ -7,6 +7,7 @@ import type { Client } from '#client/client.ts';
 import { ApiError, badRequest, internalError, methodNotAllowed, timeout, tooLarge } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import { agentCertificate, type AgentSigner } from '#subresources/agent-certificate.ts';
 import { act, nodeRequestOf, type Asked } from '#subresources/act.ts';
 import { diskRequest } from '#subresources/disk-request.ts';
 import { groupDocument, resourcesDocument, versionDocument } from '#subresources/discovery.ts';
@@ -31,6 +32,8 @@ export interface SubresourcesParts {
   /** Reads VMs, instances and pods, patches VMs and instances, creates migrations, deletes pods. */
   readonly client: Client;
   readonly nodes: NodeConnections;
+  /** Where nodes get their certificates from us. */
+  readonly agents?: AgentSigner | undefined;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -60,6 +63,8 @@ async function serve(parts: SubresourcesParts, request: SubresourceRequest, rout
       return await verb(parts, request, route);
     case 'disk':
       return await disk(parts, request, route);
+    case 'agent-certificate':
+      return await agentCertificate(parts.agents, request);
     case 'later':
       throw new ApiError(501, 'NotImplemented', `${route.what} is not supported yet`);
     case 'unknown':

@@ -43,7 +43,12 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   subresources: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   operator: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   plane: {
+    sees: ['lib', 'kube', 'client', 'runtime', 'api', 'admission', 'controllers', 'node', 'subresources', 'operator'],
+    why: 'the plane puts the parts together, on any API server; what it decides itself is only who runs where, and as whom',
+  },
+  'plane/embedded': {
     sees: [
+      'plane',
       'lib',
       'kube',
       'engine',
@@ -58,13 +63,21 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
       'operator',
       'formats',
     ],
-    why: 'the plane puts the parts together; what it decides itself is only who runs where, and as whom',
+    why: 'only here the parts stand beside the engine; everywhere else any API server will do',
   },
   cli: { sees: ['lib', 'kube', 'client', 'api', 'formats'], why: ABOVE_API },
 };
 
 /** The files that put everything together; nobody imports them but they each other. */
-const PROGRAM = new Set(['main.ts', 'config.ts', 'flags.ts', 'doctor.ts', 'config.test.ts']);
+const PROGRAM = new Set([
+  'main.ts',
+  'config.ts',
+  'cluster-flags.ts',
+  'flag.ts',
+  'flags.ts',
+  'doctor.ts',
+  'config.test.ts',
+]);
 
 export const layers: Rule = (file) => {
   if (!file.path.startsWith('src/') || !file.path.endsWith('.ts')) return [];

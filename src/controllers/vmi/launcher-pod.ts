@@ -16,6 +16,7 @@ import {
   MIGRATION_UID_LABEL,
   NODE_NAME_LABEL,
   VM_NAME_LABEL,
+  NODE_TOLERATION,
 } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { DEFAULT_GRACE_SECONDS } from '#api/virtual-machine-instance/spec.ts';
@@ -124,7 +125,8 @@ function podSpec(
     ...(target === undefined ? {} : machineSelector(vmi)),
   };
   const volumes = [...claimed.map(podVolume), ...stateViews.map(stateVolume)];
-  const { hostname, subdomain, priorityClassName, schedulerName, tolerations } = spec;
+  const { hostname, subdomain, priorityClassName, schedulerName } = spec;
+  const tolerations = [...(spec.tolerations ?? []), NODE_TOLERATION];
   const asked = { affinity, tolerations, hostname, subdomain, priorityClassName, schedulerName };
   return {
     ...withoutUndefined(asked),

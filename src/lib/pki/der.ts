@@ -119,3 +119,8 @@ export function explicit(number: number, item: Buffer): Buffer {
 export function implicit(number: number, contents: Buffer): Buffer {
   return element(CONTEXT | number, contents);
 }
+
+/** The empty set of attributes with which a request for a certificate ends. */
+export function noAttributes(): Buffer {
+  return element(CONTEXT | CONSTRUCTED);
+}

@@ -11,7 +11,8 @@ import { silentLog } from '#lib/log.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
 import { lateAgent } from '#plane/late-agent.ts';
-import { admitNode, nodeDirOf, readEndpointCertificate } from '#plane/node-dir.ts';
+import { admitNode } from '#plane/embedded/admit-node.ts';
+import { nodeDirOf, readEndpointCertificate } from '#plane/node-dir.ts';
 import { createPeers } from '#plane/peers.ts';
 
 /** An endpoint of node-2, and how others reach what they believe to be it. */

@@ -17,7 +17,8 @@ import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
 import { lateAgent } from '#plane/late-agent.ts';
-import { admitHostOperator, admitNode, nodeDirOf, readEndpointCertificate, sharedDirOf } from '#plane/node-dir.ts';
+import { admitHostOperator, admitNode } from '#plane/embedded/admit-node.ts';
+import { nodeDirOf, readEndpointCertificate, sharedDirOf } from '#plane/node-dir.ts';
 
 async function scene(t: TestContext) {
   const dataDir = mkdtempSync(join(tmpdir(), 'selfsame-node-dir-'));

@@ -5,8 +5,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { makeCertificate, newKeyPair } from '#engine/auth/x509.ts';
-import type { CertificateOptions } from '#engine/auth/x509.ts';
+import { makeCertificate, newKeyPair } from '#lib/pki/x509.ts';
+import type { CertificateOptions } from '#lib/pki/x509.ts';
 
 const NOT_BEFORE = Date.UTC(2025, 0, 1);
 /** Beyond 2049, so that both forms of time are in play. */

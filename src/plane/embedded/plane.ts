@@ -7,9 +7,10 @@ import type { Client } from '#client/client.ts';
 import { startEngine, type EngineOptions } from '#engine/engine.ts';
 import { LocalServices } from '#engine/services.ts';
 import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
-import { admitHostOperator, admitNode, nodeDirOf, sharedDirOf } from '#plane/node-dir.ts';
-import { NodeProcesses } from '#plane/node-processes.ts';
-import { startOwnParts } from '#plane/own-parts.ts';
+import { admitHostOperator, admitNode } from '#plane/embedded/admit-node.ts';
+import { nodeDirOf, sharedDirOf } from '#plane/node-dir.ts';
+import { NodeProcesses } from '#plane/embedded/node-processes.ts';
+import { startOwnParts } from '#plane/embedded/own-parts.ts';
 import { createNodeConnections } from '#subresources/node-connections.ts';
 
 export interface PlaneOptions extends Omit<EngineOptions, 'services'> {

@@ -1,12 +1,12 @@
 /**
  * Makes X.509 v3 certificates (RFC 5280): EC P-256 keys, ecdsa-with-SHA256. Pure but for the random serial and keys.
- * Where they are kept and when they are renewed is certificates.ts' business.
+ * Who issues them to whom is authority.ts' business.
  */
 import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { isIP } from 'node:net';
-import * as der from '#engine/auth/der.ts';
-import { ipBytes } from '#engine/auth/ip-bytes.ts';
+import * as der from '#lib/pki/der.ts';
+import { ipBytes } from '#lib/pki/ip-bytes.ts';
 import { invariant } from '#lib/invariant.ts';
 
 export interface Subject {
@@ -18,7 +18,9 @@ export interface Subject {
 export type Purpose =
   | { readonly kind: 'authority' }
   | { readonly kind: 'server'; readonly hosts: readonly string[] }
-  | { readonly kind: 'client' };
+  | { readonly kind: 'client' }
+  /** Both: whoever is asked by others and asks them. */
+  | { readonly kind: 'peer'; readonly hosts: readonly string[] };
 
 export interface CertificateOptions {
   readonly subject: Subject;
@@ -85,6 +87,14 @@ export function makeCertificate(options: CertificateOptions): string {
   return pem('CERTIFICATE', der.sequence(toBeSigned, algorithm, der.bitString(signature)));
 }
 
+/** A request for a certificate (PKCS#10, RFC 2986) as PEM: who one is, and the proof that one has the key. */
+export function makeRequest(subject: Subject, { publicKey, privateKey }: KeyPair): string {
+  const algorithm = der.sequence(der.oid(OID.ecdsaWithSha256));
+  const info = der.sequence(der.integer(0), distinguishedName(subject), publicKeyInfo(publicKey), der.noAttributes());
+  const signature = sign('sha256', info, privateKey);
+  return pem('CERTIFICATE REQUEST', der.sequence(info, algorithm, der.bitString(signature)));
+}
+
 /** Positive and of full length: the top bits are 01. */
 function randomSerial(): Buffer {
   const serial = randomBytes(SERIAL_BYTES);
@@ -126,6 +136,14 @@ function extensions({ purpose, publicKey, issuerPublicKey }: CertificateOptions)
         extension(OID.basicConstraints, der.sequence(), { critical: true }),
         keyUsage(KEY_USAGE.digitalSignature),
         extension(OID.extendedKeyUsage, der.sequence(der.oid(OID.clientAuth))),
+        ...identifiers,
+      ];
+    case 'peer':
+      return [
+        extension(OID.basicConstraints, der.sequence(), { critical: true }),
+        keyUsage(KEY_USAGE.digitalSignature),
+        extension(OID.extendedKeyUsage, der.sequence(der.oid(OID.serverAuth), der.oid(OID.clientAuth))),
+        extension(OID.subjectAltName, der.sequence(...purpose.hosts.map(generalName))),
         ...identifiers,
       ];
   }

@@ -8,9 +8,9 @@ import { test, type TestContext } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
 import { acquireDataDir } from '#lib/data-dir-lock.ts';
 import { silentLog } from '#lib/log.ts';
-import { NodeProcesses } from '#plane/node-processes.ts';
+import { NodeProcesses } from '#plane/embedded/node-processes.ts';
 
-const LOCK = join(import.meta.dirname, '../lib/data-dir-lock.ts');
+const LOCK = join(import.meta.dirname, '../../lib/data-dir-lock.ts');
 
 /** A program that takes the lock of the directory as an agent does, and notes its pid; told to, it ends at once. */
 function agent(dir: string, { ends = false } = {}): string[] {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import * as der from '#engine/auth/der.ts';
-import { ipBytes } from '#engine/auth/ip-bytes.ts';
+import * as der from '#lib/pki/der.ts';
+import { ipBytes } from '#lib/pki/ip-bytes.ts';
 
 const elements: Record<string, [got: Buffer, wantHex: string]> = {
   'an empty sequence has no contents': [der.sequence(), '3000'],

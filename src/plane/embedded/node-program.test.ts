@@ -8,7 +8,8 @@ import { test } from 'node:test';
 import { ensurePki } from '#engine/auth/certificates.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { admitNode, nodeDirOf, sharedDirOf } from '#plane/node-dir.ts';
+import { admitNode } from '#plane/embedded/admit-node.ts';
+import { nodeDirOf, sharedDirOf } from '#plane/node-dir.ts';
 import { startNodeProgram } from '#plane/node-program.ts';
 
 test('a node that waits for an API that does not answer can be told to leave', { timeout: 10_000 }, async (t) => {
