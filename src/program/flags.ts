@@ -6,7 +6,7 @@ import type { LogLevel } from '#lib/log.ts';
 import { nodeClusterFlags } from './cluster-flags.ts';
 import { aNodeName, aPath, aPort, flag, logLevel, wordOf } from './flag.ts';
 
-const PROJECT_ROOT = join(import.meta.dirname, '..');
+const PROJECT_ROOT = join(import.meta.dirname, '../..');
 /** On one machine; more belong to a cluster. */
 const MAX_NODES = 100;
 

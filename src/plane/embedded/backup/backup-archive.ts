@@ -7,7 +7,7 @@
  */
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { BLOCK, padding, parseTarHeader, printTarHeader } from '#formats/ova/tar-header.ts';
-import { BackupError } from '#plane/backup/backup-error.ts';
+import { BackupError } from '#plane/embedded/backup/backup-error.ts';
 
 export interface BackupFile {
   readonly name: string;

@@ -7,8 +7,8 @@ import { dirname, join } from 'node:path';
 import { STORE_FILE } from '#engine/engine.ts';
 import { openSqliteStore } from '#engine/store/open-store.ts';
 import { acquireDataDir } from '#lib/data-dir-lock.ts';
-import { unpackBackup } from '#plane/backup/backup-archive.ts';
-import { BackupError } from '#plane/backup/backup-error.ts';
+import { unpackBackup } from '#plane/embedded/backup/backup-archive.ts';
+import { BackupError } from '#plane/embedded/backup/backup-error.ts';
 
 const [PRIVATE_DIR, PRIVATE_FILE] = [0o700, 0o600];
 const PLACES = [STORE_FILE, `${STORE_FILE}-wal`, 'pki'];

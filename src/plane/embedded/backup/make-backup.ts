@@ -12,8 +12,8 @@ import { LogStore } from '#engine/store/log-store.ts';
 import { SqliteJournal } from '#engine/store/sqlite/sqlite-journal.ts';
 import { acquireDataDir, DataDirBusyError } from '#lib/data-dir-lock.ts';
 import { VERSION } from '#lib/version.ts';
-import { packBackup, type BackupFile } from '#plane/backup/backup-archive.ts';
-import { BackupError } from '#plane/backup/backup-error.ts';
+import { packBackup, type BackupFile } from '#plane/embedded/backup/backup-archive.ts';
+import { BackupError } from '#plane/embedded/backup/backup-error.ts';
 
 const ASK_MS = 120_000;
 const PRIVATE = 0o600;
