@@ -6,7 +6,7 @@ import type { UpOptions } from './config.ts';
 import { ENV_OF_OPTIONS } from '#api/machine-types/options.ts';
 
 const DEFAULTS: UpOptions = {
-  dataDir: join(import.meta.dirname, '..', '.selfsame'),
+  dataDir: join(import.meta.dirname, '../..', '.selfsame'),
   host: '127.0.0.1',
   port: 6443,
   tokenAuthFile: undefined,
