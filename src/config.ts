@@ -6,9 +6,17 @@
  */
 import { isIP } from 'node:net';
 import { join } from 'node:path';
-import { AUDIT_USAGE } from '#cli/audit/audit-query.ts';
+import { HOST_VERBS } from '#api/host-api.ts';
+import { AUDIT_FLAGS, AUDIT_USAGE } from '#cli/audit/audit-query.ts';
+import { completeWords, completionLines } from '#cli/completion/complete-words.ts';
+import { completionScript, SHELLS } from '#cli/completion/completion-script.ts';
+import { parseFlags, type Environment, type ProgramFlag } from '#cli/selfsame/program-flags.ts';
+import type { ProgramFlags, ProgramValues, UsageError } from '#cli/selfsame/program-flags.ts';
+import { programHelp, programOverview, programTree, TRANSITION_NOTES } from '#cli/selfsame/program-help.ts';
+import { SHELL_WORDS, type ProgramCommand } from '#cli/selfsame/program-help.ts';
 import { auditFlags } from '#engine/audit/audit-options.ts';
 import type { LogLevel } from '#lib/log.ts';
+import { suggestion } from '#lib/nearest.ts';
 
 const PROJECT_ROOT = join(import.meta.dirname, '..');
 const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
@@ -17,22 +25,7 @@ const MAX_PORT = 65_535;
 const MAX_NODES = 100;
 const NODE_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
-export interface UsageError {
-  /** What is wrong, as one sentence for people. */
-  readonly usageError: string;
-}
-
-interface Flag<T> {
-  readonly name: string;
-  /** What stands for the value in the help. */
-  readonly value: string;
-  readonly help: string;
-  /** As the help shows it. */
-  readonly fallbackText?: string;
-  readonly fallback: T;
-  /** The complaint completes "… must be". */
-  parse(text: string): { ok: T } | { mustBe: string };
-}
+type Flag<T> = ProgramFlag<T>;
 
 const flag = <T>(options: Flag<T>): Flag<T> => options;
 
@@ -41,6 +34,7 @@ const logLevel = flag<LogLevel>({
   value: 'LEVEL',
   help: LOG_LEVELS.join(', '),
   fallback: 'warn',
+  completes: LOG_LEVELS,
   parse: wordOf(LOG_LEVELS),
 });
 
@@ -54,6 +48,7 @@ const guestFlags = {
     value: 'NAME',
     help: 'qemu runs real guests, fake simulates them by the thousands',
     fallback: 'qemu',
+    completes: HYPERVISORS,
     parse: wordOf(HYPERVISORS),
   }),
   accel: flag<(typeof ACCELERATORS)[number]>({
@@ -61,6 +56,7 @@ const guestFlags = {
     value: 'NAME',
     help: 'auto takes kvm where it works, else tcg (software emulation)',
     fallback: 'auto',
+    completes: ACCELERATORS,
     parse: wordOf(ACCELERATORS),
   }),
 };
@@ -72,6 +68,7 @@ const engineFlags = {
     help: 'where all state lives; made (mode 0700) when missing',
     fallback: join(PROJECT_ROOT, '.selfsame'),
     fallbackText: '.selfsame in the folder of the program',
+    completes: 'file',
     parse: nonEmpty,
   }),
   host: flag<string>({
@@ -98,6 +95,7 @@ const engineFlags = {
     help: 'bearer tokens, one token,user,uid,"group1,group2" a line',
     fallback: undefined,
     fallbackText: 'none',
+    completes: 'file',
     parse: nonEmpty,
   }),
   ...auditFlags,
@@ -133,6 +131,7 @@ const nodeFlags = {
     help: 'where the guests and local volumes of the node live, with its kubeconfig and pki/',
     fallback: join(PROJECT_ROOT, '.selfsame/nodes/node-1'),
     fallbackText: '.selfsame/nodes/node-1 in the folder of the program',
+    completes: 'file',
     parse: nonEmpty,
   }),
   sharedDir: flag<string>({
@@ -141,6 +140,7 @@ const nodeFlags = {
     help: 'where volumes lie that every node reaches',
     fallback: join(PROJECT_ROOT, '.selfsame/shared'),
     fallbackText: '.selfsame/shared in the folder of the program',
+    completes: 'file',
     parse: nonEmpty,
   }),
   ...guestFlags,
@@ -172,6 +172,7 @@ const doctorFlags = {
     value: 'FORMAT',
     help: 'text for people, json for programs',
     fallback: 'text',
+    completes: OUTPUTS,
     parse: wordOf(OUTPUTS),
   }),
 };
@@ -183,6 +184,7 @@ const tourFlags = {
     help: 'a plane that runs already',
     fallback: undefined,
     fallbackText: 'that of the data directory where it runs, else a plane of its own',
+    completes: 'file',
     parse: nonEmpty,
   }),
   dataDir: engineFlags.dataDir,
@@ -193,10 +195,7 @@ const transitionFlags = {
   logLevel: flag<LogLevel>({ ...logLevel, fallback: 'info' }),
 };
 
-type FlagTable = Readonly<Record<string, Flag<unknown>>>;
-type Values<Table extends FlagTable> = {
-  readonly [Key in keyof Table]: Table[Key] extends Flag<infer T> ? T : never;
-};
+type Values<Table extends ProgramFlags> = ProgramValues<Table>;
 export type EngineOptions = Values<typeof engineFlags>;
 export type UpOptions = Values<typeof upFlags>;
 export type NodeOptions = Values<typeof nodeFlags>;
@@ -230,21 +229,11 @@ export type Config =
   | { readonly command: 'version' }
   | { readonly command: 'help'; readonly text: string };
 
-interface Command {
-  readonly summary: string;
-  readonly flags: FlagTable;
-  /** What follows its flags; --help there is for whoever gets it. */
-  readonly words?: string;
-  /** For programs, not for people: the overview leaves it out. */
-  readonly hidden?: true;
-  /** Lines below its flags. */
-  readonly notes?: readonly string[];
+interface Command extends ProgramCommand {
   parse(args: readonly string[], env: Environment): Config | UsageError;
 }
 
-export type Environment = Readonly<Record<string, string | undefined>>;
-
-const commands: Readonly<Record<Config['command'], Command>> = {
+const commands: Readonly<Record<Config['command'] | 'completion' | '__complete', Command>> = {
   up: {
     summary: 'start the plane in the foreground; Ctrl-C stops it',
     flags: upFlags,
@@ -264,6 +253,7 @@ const commands: Readonly<Record<Config['command'], Command>> = {
     summary: 'call the host API of a node; selfsame host help lists its verbs',
     flags: hostFlags,
     words: 'VERB ...',
+    completes: [['help', ...HOST_VERBS]],
     parse(args, env) {
       const end = wordsFrom(args);
       const words = args.slice(end);
@@ -277,6 +267,7 @@ const commands: Readonly<Record<Config['command'], Command>> = {
     summary: 'show who changed what and who was refused, from the files of a server',
     flags: auditReaderFlags,
     notes: AUDIT_USAGE,
+    moreFlags: Object.values(AUDIT_FLAGS),
     parse: (words, env) =>
       parseFlags(auditReaderFlags, [[], env], (options) => ({ command: 'audit', options: { ...options, words } })),
   },
@@ -300,19 +291,7 @@ const commands: Readonly<Record<Config['command'], Command>> = {
     summary: 'change the machine types of VMs as a Job; virtctl update machine-types makes such Jobs',
     flags: transitionFlags,
     hidden: true,
-    notes: [
-      'What it does is told by variables:',
-      '  JOB_GLOB                  machine types that are to go; needed',
-      '  JOB_TARGET                the type to set (default: cleared, so that the next start takes the default)',
-      '  JOB_NAMESPACE, JOB_LABEL_SELECTOR, JOB_NAME_OF_VM, JOB_STATE (running, stopped)',
-      '                            which VMs (default: all)',
-      '  JOB_RESTART_NOW           true: restart running VMs instead of marking them',
-      '  JOB_MAX_RESTARTS          at the same time (default 10)',
-      '  JOB_MAX_FAILURES          more than these end the Job (default: no limit)',
-      '  JOB_NAME                  the Job that it runs for (default: as its token tells)',
-      '  SELFSAME_API_SERVER, SELFSAME_TOKEN_FILE, SELFSAME_CA_FILE',
-      '                            how to reach the API (default: as in any pod of a cluster)',
-    ],
+    notes: TRANSITION_NOTES,
     parse(args, env) {
       const command = 'update-machine-types';
       return parseFlags(transitionFlags, [args, env], (options) => ({ command, options: { ...options, env } }));
@@ -327,12 +306,33 @@ const commands: Readonly<Record<Config['command'], Command>> = {
     summary: 'print this text, or with a command its flags',
     flags: {},
     parse([topic]) {
-      if (topic === undefined) return { command: 'help', text: overview() };
+      if (topic === undefined) return { command: 'help', text: programOverview(commands) };
       const command = commandNamed(topic);
-      return 'usageError' in command ? command : { command: 'help', text: commandHelp(topic, command) };
+      return 'usageError' in command ? command : { command: 'help', text: programHelp(topic, command) };
     },
   },
+  completion: {
+    summary: 'print a script by which a shell completes the words of selfsame',
+    flags: {},
+    words: SHELL_WORDS,
+    completes: [SHELLS],
+    parse([word, ...rest]) {
+      const shell = SHELLS.find((one) => one === word);
+      if (shell === undefined || rest.length > 0) return { usageError: `completion needs one of ${SHELLS.join(', ')}` };
+      return { command: 'help', text: completionScript(shell, 'selfsame') };
+    },
+  },
+  __complete: {
+    summary: 'print what the last word can become, for the scripts of selfsame completion',
+    flags: {},
+    words: 'WORD ...',
+    hidden: true,
+    parse: (words) => ({ command: 'help', text: completionLines(completeWords(programTree(commands), words)) }),
+  },
 };
+
+/** For tests over all of them. */
+export const programCommands: Readonly<Record<string, ProgramCommand>> = commands;
 
 /** `argv` without the interpreter and the script. */
 export function parseCommandLine(argv: readonly string[], env: Environment): Config | UsageError {
@@ -342,6 +342,7 @@ export function parseCommandLine(argv: readonly string[], env: Environment): Con
   if (name === '--version') return commands.version.parse(args, env);
   const command = commandNamed(name);
   if ('usageError' in command) return command;
+  if (name === '__complete') return command.parse(args, env);
   const flags = command.words === undefined ? args : args.slice(0, wordsFrom(args));
   if (flags.some(isHelpFlag)) return commands.help.parse([name], env);
   return command.parse(args, env);
@@ -361,42 +362,9 @@ function wordsFrom(args: readonly string[]): number {
 
 function commandNamed(name: string): Command | UsageError {
   const found = Object.entries(commands).find(([known]) => known === name);
-  return found?.[1] ?? { usageError: `unknown command ${JSON.stringify(name)}` };
-}
-
-function parseFlags<Table extends FlagTable>(
-  table: Table,
-  [args, env]: readonly [readonly string[], Environment],
-  config: (options: Values<Table>) => Config,
-): Config | UsageError {
-  const given = readArguments(table, args);
-  if ('usageError' in given) return given;
-  const values: Record<string, unknown> = {};
-  for (const [key, { name, fallback, parse }] of Object.entries(table)) {
-    const fromArgs = given.texts.get(name);
-    const text = fromArgs ?? env[variableOf(name)];
-    const source = fromArgs === undefined ? variableOf(name) : `--${name}`;
-    const parsed = text === undefined ? { ok: fallback } : parse(text);
-    if ('mustBe' in parsed) return { usageError: `${source} must be ${parsed.mustBe}, not ${JSON.stringify(text)}` };
-    values[key] = parsed.ok;
-  }
-  return config(values as Values<Table>);
-}
-
-/** `--name value` and `--name=value`; the last one of a name counts, as everywhere. */
-function readArguments(table: FlagTable, args: readonly string[]): { texts: Map<string, string> } | UsageError {
-  const known = new Set(Object.values(table).map(({ name }) => name));
-  const texts = new Map<string, string>();
-  const rest = [...args];
-  for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
-    const [, name, inline] = /^--([^=]+)(?:=(.*))?$/s.exec(arg) ?? [];
-    if (name === undefined) return { usageError: `unexpected argument ${JSON.stringify(arg)}` };
-    if (!known.has(name)) return { usageError: `unknown flag --${name}` };
-    const text = inline ?? rest.shift();
-    if (text === undefined) return { usageError: `--${name} needs a value` };
-    texts.set(name, text);
-  }
-  return { texts };
+  if (found !== undefined) return found[1];
+  const shown = Object.entries(commands).flatMap(([known, { hidden }]) => (hidden === true ? [] : [known]));
+  return { usageError: `unknown command ${JSON.stringify(name)}${suggestion(name, shown)}` };
 }
 
 function wordOf<const W extends string>(words: readonly W[]): (text: string) => { ok: W } | { mustBe: string } {
@@ -408,35 +376,4 @@ function wordOf<const W extends string>(words: readonly W[]): (text: string) => 
 
 function nonEmpty(text: string): { ok: string } | { mustBe: string } {
   return text === '' ? { mustBe: 'a path' } : { ok: text };
-}
-
-function variableOf(flagName: string): string {
-  return `SELFSAME_${flagName.toUpperCase().replaceAll('-', '_')}`;
-}
-
-function overview(): string {
-  const shown = Object.entries(commands).filter(([, { hidden }]) => hidden !== true);
-  const lines = shown.map(([name, { summary }]) => `  ${name.padEnd(10)}${summary}`);
-  return [
-    'selfsame keeps virtual machines the selfsame machines.',
-    '',
-    'Usage: selfsame COMMAND [--flag value ...]',
-    '',
-    ...lines,
-    '',
-    'selfsame COMMAND --help lists the flags of a command.',
-    '',
-  ].join('\n');
-}
-
-function commandHelp(name: string, { summary, flags, words, notes = [] }: Command): string {
-  const all = Object.values(flags);
-  const usage = [name, ...(all.length === 0 ? [] : ['[flags]']), ...(words === undefined ? [] : [words])].join(' ');
-  const head = [`selfsame ${name}: ${summary}`, '', `Usage: selfsame ${usage}`, ''];
-  const rows = all.flatMap(({ name: flagName, value, help, fallback, fallbackText = String(fallback) }) => [
-    `  ${`--${flagName} ${value}`.padEnd(26)}${help}`,
-    `  ${''.padEnd(26)}(default ${fallbackText}; also ${variableOf(flagName)})`,
-  ]);
-  const below = notes.length === 0 ? [] : ['', ...notes];
-  return [...head, ...rows, ...below, ...(rows.length === 0 ? [] : [''])].join('\n');
 }
