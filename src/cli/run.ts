@@ -8,6 +8,7 @@ import { completion } from '#cli/commands/completion.ts';
 import { console } from '#cli/commands/console.ts';
 import { exportGroup } from '#cli/commands/export.ts';
 import { identity } from '#cli/commands/identity.ts';
+import { imageUpload } from '#cli/commands/image-upload.ts';
 import { importGroup } from '#cli/commands/import.ts';
 import { migrateCancel } from '#cli/commands/migrate-cancel.ts';
 import { migrate } from '#cli/commands/migrate.ts';
@@ -44,6 +45,7 @@ export const commands: readonly CommandEntry[] = [
   console,
   exportGroup,
   identity,
+  imageUpload,
   importGroup,
   migrate,
   migrateCancel,
