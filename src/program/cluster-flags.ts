@@ -7,6 +7,7 @@ const kubeconfig = flag<string | undefined>({
   help: 'how to reach the cluster, and as whom',
   fallback: undefined,
   fallbackText: 'none',
+  completes: 'file',
   parse: aPath,
 });
 
@@ -41,6 +42,7 @@ export const joinFlags = {
     value: 'ROLE',
     help: 'who joins: controllers or node',
     fallback: 'controllers',
+    completes: ROLES,
     parse: wordOf(ROLES),
   }),
   name: flag<string>({
@@ -55,6 +57,7 @@ export const joinFlags = {
     value: 'FILE',
     help: 'the kubeconfig to write',
     fallback: 'selfsame.kubeconfig',
+    completes: 'file',
     parse: aPath,
   }),
   engineDataDir: flag<string | undefined>({
@@ -63,6 +66,7 @@ export const joinFlags = {
     help: 'for a node of selfsame engine: the data directory of that engine',
     fallback: undefined,
     fallbackText: 'the cluster signs',
+    completes: 'file',
     parse: aPath,
   }),
 };

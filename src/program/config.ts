@@ -4,7 +4,13 @@
  * A new flag is one entry of a flag table (flags.ts), a new command one entry of `commands` and of the Config union. Every flag
  * `--some-name` can also be given as SELFSAME_SOME_NAME; the command line wins.
  */
-import { AUDIT_USAGE } from '#cli/audit/audit-query.ts';
+import { HOST_VERBS } from '#api/host-api.ts';
+import { AUDIT_FLAGS, AUDIT_USAGE } from '#cli/audit/audit-query.ts';
+import { completeWords, completionLines } from '#cli/completion/complete-words.ts';
+import { completionScript, SHELLS } from '#cli/completion/completion-script.ts';
+import { suggestion } from '#lib/nearest.ts';
+import { controllersFlags, installFlags, joinFlags, uninstallFlags } from './cluster-flags.ts';
+import type { Values } from './flag.ts';
 import {
   auditReaderFlags,
   backupFlags,
@@ -17,13 +23,17 @@ import {
   transitionFlags,
   upFlags,
 } from './flags.ts';
-import type { FlagTable, Values } from './flag.ts';
-import { controllersFlags, installFlags, joinFlags, uninstallFlags } from './cluster-flags.ts';
+import {
+  programHelp,
+  programOverview,
+  programTree,
+  SHELL_WORDS,
+  TRANSITION_NOTES,
+  type ProgramCommand,
+} from './help.ts';
+import { parseFlags, type Environment, type UsageError } from './parse-flags.ts';
 
-export interface UsageError {
-  /** What is wrong, as one sentence for people. */
-  readonly usageError: string;
-}
+export type { Environment, UsageError };
 
 export type EngineOptions = Values<typeof engineFlags>;
 export type UpOptions = Values<typeof upFlags>;
@@ -70,21 +80,11 @@ export type Config =
   | { readonly command: 'version' }
   | { readonly command: 'help'; readonly text: string };
 
-interface Command {
-  readonly summary: string;
-  readonly flags: FlagTable;
-  /** What follows its flags; --help there is for whoever gets it. */
-  readonly words?: string;
-  /** For programs, not for people: the overview leaves it out. */
-  readonly hidden?: true;
-  /** Lines below its flags. */
-  readonly notes?: readonly string[];
+interface Command extends ProgramCommand {
   parse(args: readonly string[], env: Environment): Config | UsageError;
 }
 
-export type Environment = Readonly<Record<string, string | undefined>>;
-
-const commands: Readonly<Record<Config['command'], Command>> = {
+const commands: Readonly<Record<Config['command'] | 'completion' | '__complete', Command>> = {
   up: {
     summary: 'start the plane in the foreground; Ctrl-C stops it',
     flags: upFlags,
@@ -125,6 +125,7 @@ const commands: Readonly<Record<Config['command'], Command>> = {
     summary: 'call the host API of a node; selfsame host help lists its verbs',
     flags: hostFlags,
     words: 'VERB ...',
+    completes: [['help', ...HOST_VERBS]],
     parse(args, env) {
       const end = wordsFrom(args);
       const words = args.slice(end);
@@ -138,6 +139,7 @@ const commands: Readonly<Record<Config['command'], Command>> = {
     summary: 'show who changed what and who was refused, from the files of a server',
     flags: auditReaderFlags,
     notes: AUDIT_USAGE,
+    moreFlags: Object.values(AUDIT_FLAGS),
     parse: (words, env) =>
       parseFlags(auditReaderFlags, [[], env], (options) => ({ command: 'audit', options: { ...options, words } })),
   },
@@ -160,10 +162,7 @@ const commands: Readonly<Record<Config['command'], Command>> = {
   backup: {
     summary: 'write a backup of the engine (all objects, its keys), while it runs or not',
     flags: backupFlags,
-    notes: [
-      'Disks and TPM state of guests are not in it: docs/operations.md says how to keep those. Example:',
-      '  selfsame backup --to /backup/selfsame-monday.tar.gz',
-    ],
+    notes: ['Disks and TPM state of guests are not in it: docs/operations.md says how to keep those.'],
     parse: (...given) =>
       parseFlags(backupFlags, given, ({ dataDir, to }) =>
         to === undefined ? { usageError: '--to FILE is missing' } : { command: 'backup', options: { dataDir, to } },
@@ -172,10 +171,7 @@ const commands: Readonly<Record<Config['command'], Command>> = {
   'restore-backup': {
     summary: 'put a backup into a data directory that no server uses',
     flags: restoreBackupFlags,
-    notes: [
-      'What is there moves aside, into replaced-TIME of the data directory. Example:',
-      '  selfsame restore-backup --from /backup/selfsame-monday.tar.gz',
-    ],
+    notes: ['What is there moves aside, into replaced-TIME of the data directory.'],
     parse: (...given) =>
       parseFlags(restoreBackupFlags, given, ({ dataDir, from }) =>
         from === undefined
@@ -187,19 +183,7 @@ const commands: Readonly<Record<Config['command'], Command>> = {
     summary: 'change the machine types of VMs as a Job; virtctl update machine-types makes such Jobs',
     flags: transitionFlags,
     hidden: true,
-    notes: [
-      'What it does is told by variables:',
-      '  JOB_GLOB                  machine types that are to go; needed',
-      '  JOB_TARGET                the type to set (default: cleared, so that the next start takes the default)',
-      '  JOB_NAMESPACE, JOB_LABEL_SELECTOR, JOB_NAME_OF_VM, JOB_STATE (running, stopped)',
-      '                            which VMs (default: all)',
-      '  JOB_RESTART_NOW           true: restart running VMs instead of marking them',
-      '  JOB_MAX_RESTARTS          at the same time (default 10)',
-      '  JOB_MAX_FAILURES          more than these end the Job (default: no limit)',
-      '  JOB_NAME                  the Job that it runs for (default: as its token tells)',
-      '  SELFSAME_API_SERVER, SELFSAME_TOKEN_FILE, SELFSAME_CA_FILE',
-      '                            how to reach the API (default: as in any pod of a cluster)',
-    ],
+    notes: TRANSITION_NOTES,
     parse(args, env) {
       const command = 'update-machine-types';
       return parseFlags(transitionFlags, [args, env], (options) => ({ command, options: { ...options, env } }));
@@ -214,12 +198,33 @@ const commands: Readonly<Record<Config['command'], Command>> = {
     summary: 'print this text, or with a command its flags',
     flags: {},
     parse([topic]) {
-      if (topic === undefined) return { command: 'help', text: overview() };
+      if (topic === undefined) return { command: 'help', text: programOverview(commands) };
       const command = commandNamed(topic);
-      return 'usageError' in command ? command : { command: 'help', text: commandHelp(topic, command) };
+      return 'usageError' in command ? command : { command: 'help', text: programHelp(topic, command) };
     },
   },
+  completion: {
+    summary: 'print a script by which a shell completes the words of selfsame',
+    flags: {},
+    words: SHELL_WORDS,
+    completes: [SHELLS],
+    parse([word, ...rest]) {
+      const shell = SHELLS.find((one) => one === word);
+      if (shell === undefined || rest.length > 0) return { usageError: `completion needs one of ${SHELLS.join(', ')}` };
+      return { command: 'help', text: completionScript(shell, 'selfsame') };
+    },
+  },
+  __complete: {
+    summary: 'print what the last word can become, for the scripts of selfsame completion',
+    flags: {},
+    words: 'WORD ...',
+    hidden: true,
+    parse: (words) => ({ command: 'help', text: completionLines(completeWords(programTree(commands), words)) }),
+  },
 };
+
+/** For tests over all of them. */
+export const programCommands: Readonly<Record<string, ProgramCommand>> = commands;
 
 /** `argv` without the interpreter and the script. */
 export function parseCommandLine(argv: readonly string[], env: Environment): Config | UsageError {
@@ -229,6 +234,7 @@ export function parseCommandLine(argv: readonly string[], env: Environment): Con
   if (name === '--version') return commands.version.parse(args, env);
   const command = commandNamed(name);
   if ('usageError' in command) return command;
+  if (name === '__complete') return command.parse(args, env);
   const flags = command.words === undefined ? args : args.slice(0, wordsFrom(args));
   if (flags.some(isHelpFlag)) return commands.help.parse([name], env);
   return command.parse(args, env);
@@ -248,71 +254,7 @@ function wordsFrom(args: readonly string[]): number {
 
 function commandNamed(name: string): Command | UsageError {
   const found = Object.entries(commands).find(([known]) => known === name);
-  return found?.[1] ?? { usageError: `unknown command ${JSON.stringify(name)}` };
-}
-
-function parseFlags<Table extends FlagTable>(
-  table: Table,
-  [args, env]: readonly [readonly string[], Environment],
-  config: (options: Values<Table>) => Config | UsageError,
-): Config | UsageError {
-  const given = readArguments(table, args);
-  if ('usageError' in given) return given;
-  const values: Record<string, unknown> = {};
-  for (const [key, { name, fallback, parse }] of Object.entries(table)) {
-    const fromArgs = given.texts.get(name);
-    const text = fromArgs ?? env[variableOf(name)];
-    const source = fromArgs === undefined ? variableOf(name) : `--${name}`;
-    const parsed = text === undefined ? { ok: fallback } : parse(text);
-    if ('mustBe' in parsed) return { usageError: `${source} must be ${parsed.mustBe}, not ${JSON.stringify(text)}` };
-    values[key] = parsed.ok;
-  }
-  return config(values as Values<Table>);
-}
-
-/** `--name value` and `--name=value`; the last one of a name counts, as everywhere. */
-function readArguments(table: FlagTable, args: readonly string[]): { texts: Map<string, string> } | UsageError {
-  const known = new Map(Object.values(table).map((one) => [one.name, one]));
-  const texts = new Map<string, string>();
-  const rest = [...args];
-  for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
-    const [, name, inline] = /^--([^=]+)(?:=(.*))?$/s.exec(arg) ?? [];
-    if (name === undefined) return { usageError: `unexpected argument ${JSON.stringify(arg)}` };
-    if (!known.has(name)) return { usageError: `unknown flag --${name}` };
-    const text = inline ?? (known.get(name)?.bare === true ? 'true' : rest.shift());
-    if (text === undefined) return { usageError: `--${name} needs a value` };
-    texts.set(name, text);
-  }
-  return { texts };
-}
-
-function variableOf(flagName: string): string {
-  return `SELFSAME_${flagName.toUpperCase().replaceAll('-', '_')}`;
-}
-
-function overview(): string {
-  const shown = Object.entries(commands).filter(([, { hidden }]) => hidden !== true);
-  const lines = shown.map(([name, { summary }]) => `  ${name.padEnd(16)}${summary}`);
-  return [
-    'selfsame keeps virtual machines the selfsame machines.',
-    '',
-    'Usage: selfsame COMMAND [--flag value ...]',
-    '',
-    ...lines,
-    '',
-    'selfsame COMMAND --help lists the flags of a command.',
-    '',
-  ].join('\n');
-}
-
-function commandHelp(name: string, { summary, flags, words, notes = [] }: Command): string {
-  const all = Object.values(flags);
-  const usage = [name, ...(all.length === 0 ? [] : ['[flags]']), ...(words === undefined ? [] : [words])].join(' ');
-  const head = [`selfsame ${name}: ${summary}`, '', `Usage: selfsame ${usage}`, ''];
-  const rows = all.flatMap(({ name: flagName, value, help, fallback, fallbackText = String(fallback) }) => [
-    `  ${`--${flagName} ${value}`.trimEnd().padEnd(26)}${help}`,
-    `  ${''.padEnd(26)}(default ${fallbackText}; also ${variableOf(flagName)})`,
-  ]);
-  const below = notes.length === 0 ? [] : ['', ...notes];
-  return [...head, ...rows, ...below, ...(rows.length === 0 ? [] : [''])].join('\n');
+  if (found !== undefined) return found[1];
+  const shown = Object.entries(commands).flatMap(([known, { hidden }]) => (hidden === true ? [] : [known]));
+  return { usageError: `unknown command ${JSON.stringify(name)}${suggestion(name, shown)}` };
 }

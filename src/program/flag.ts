@@ -1,5 +1,6 @@
 /** What a flag of the program is, and how the texts of flags are read. Pure. */
 import { isIP } from 'node:net';
+import type { Completes } from '#cli/flags.ts';
 import type { LogLevel } from '#lib/log.ts';
 
 export interface Flag<T> {
@@ -10,6 +11,7 @@ export interface Flag<T> {
   /** As the help shows it. */
   readonly fallbackText?: string;
   readonly fallback: T;
+  readonly completes?: Completes;
   /** Says yes by itself, without a value. */
   readonly bare?: true;
   /** The complaint completes "… must be". */
@@ -36,6 +38,7 @@ export const logLevel = flag<LogLevel>({
   value: 'LEVEL',
   help: LOG_LEVELS.join(', '),
   fallback: 'warn',
+  completes: LOG_LEVELS,
   parse: wordOf(LOG_LEVELS),
 });
 

@@ -20,6 +20,7 @@ const guestFlags = {
     value: 'NAME',
     help: 'qemu runs real guests, fake simulates them by the thousands',
     fallback: 'qemu',
+    completes: HYPERVISORS,
     parse: wordOf(HYPERVISORS),
   }),
   accel: flag<(typeof ACCELERATORS)[number]>({
@@ -27,6 +28,7 @@ const guestFlags = {
     value: 'NAME',
     help: 'auto takes kvm where it works, else tcg (software emulation)',
     fallback: 'auto',
+    completes: ACCELERATORS,
     parse: wordOf(ACCELERATORS),
   }),
 };
@@ -38,6 +40,7 @@ export const engineFlags = {
     help: 'where all state lives; made (mode 0700) when missing',
     fallback: join(PROJECT_ROOT, '.selfsame'),
     fallbackText: '.selfsame in the folder of the program',
+    completes: 'file',
     parse: aPath,
   }),
   host: flag<string>({
@@ -61,6 +64,7 @@ export const engineFlags = {
     help: 'bearer tokens, one token,user,uid,"group1,group2" a line',
     fallback: undefined,
     fallbackText: 'none',
+    completes: 'file',
     parse: aPath,
   }),
   ...auditFlags,
@@ -96,6 +100,7 @@ export const nodeFlags = {
     help: 'where the guests and local volumes of the node live, with its kubeconfig and pki/',
     fallback: join(PROJECT_ROOT, '.selfsame/nodes/node-1'),
     fallbackText: '.selfsame/nodes/node-1 in the folder of the program',
+    completes: 'file',
     parse: aPath,
   }),
   sharedDir: flag<string>({
@@ -104,6 +109,7 @@ export const nodeFlags = {
     help: 'where volumes lie that every node reaches',
     fallback: join(PROJECT_ROOT, '.selfsame/shared'),
     fallbackText: '.selfsame/shared in the folder of the program',
+    completes: 'file',
     parse: aPath,
   }),
   ...nodeClusterFlags,
@@ -133,6 +139,7 @@ export const backupFlags = {
     help: 'the archive to write; it holds keys and every Secret',
     fallback: undefined,
     fallbackText: 'none: it must be given',
+    completes: 'file',
     parse: aPath,
   }),
 };
@@ -145,6 +152,7 @@ export const restoreBackupFlags = {
     help: 'an archive that selfsame backup has made',
     fallback: undefined,
     fallbackText: 'none: it must be given',
+    completes: 'file',
     parse: aPath,
   }),
 };
@@ -160,6 +168,7 @@ export const doctorFlags = {
     value: 'FORMAT',
     help: 'text for people, json for programs',
     fallback: 'text',
+    completes: OUTPUTS,
     parse: wordOf(OUTPUTS),
   }),
   bundle: flag<string | undefined>({
@@ -168,6 +177,7 @@ export const doctorFlags = {
     help: 'writes a support bundle (tar.gz), too: findings, logs, objects, without secrets',
     fallback: undefined,
     fallbackText: 'none',
+    completes: 'file',
     parse: aPath,
   }),
 };
@@ -179,6 +189,7 @@ export const tourFlags = {
     help: 'a plane that runs already',
     fallback: undefined,
     fallbackText: 'that of the data directory where it runs, else a plane of its own',
+    completes: 'file',
     parse: aPath,
   }),
   dataDir: engineFlags.dataDir,

@@ -39,7 +39,13 @@ const paths: Record<string, Route> = {
     kind: 'later',
     what: 'virtualmachineinstances/vnc/screenshot',
   },
-  [`${NS}/expand-vm-spec`]: { kind: 'later', what: 'expand-vm-spec' },
+  [`${NS}/expand-vm-spec`]: { kind: 'expand', namespace: 'ns' },
+  [`${NS}/virtualmachines/db/expand-spec`]: { kind: 'expand', namespace: 'ns', name: 'db' },
+  [`${NS}/virtualmachines/db/expand-spec/more`]: UNKNOWN,
+  [`${NS}/persistentvolumeclaims/disk/upload`]: { kind: 'upload', namespace: 'ns', claim: 'disk' },
+  [`${NS}/persistentvolumeclaims/disk/upload/more`]: UNKNOWN,
+  [`${NS}/persistentvolumeclaims/disk/exportdisk`]: UNKNOWN,
+  [`${NS}/persistentvolumeclaims/disk`]: UNKNOWN,
   // Verbs of one kind are none of the other.
   [`${NS}/virtualmachines/db/pause`]: UNKNOWN,
   [`${NS}/virtualmachineinstances/db/start`]: UNKNOWN,
@@ -77,10 +83,14 @@ test('what discovery shows is served, with the verb by which it is authorized', 
       'update virtualmachineinstances/removevolume',
       'get virtualmachines/exportdisk',
       'get virtualmachines/importdisk',
+      'get virtualmachines/expand-spec',
+      'update expand-vm-spec',
+      'get persistentvolumeclaims/upload',
     ],
   );
   for (const { name } of resources) {
     const { kind } = parseRoute(`${NS}/${name.replace('/', '/db/')}`);
-    assert.equal(kind, name.endsWith('disk') ? 'disk' : 'verb', name);
+    const special = ['disk', 'expand', 'upload'].find((one) => name.includes(one));
+    assert.equal(kind, special ?? 'verb', name);
   }
 });
