@@ -20,6 +20,18 @@ function noting(asked: string[]): EndpointAgent {
       asked.push(`openConsole ${id}`);
       return new PassThrough();
     },
+    async openDisplay(id) {
+      asked.push(`openDisplay ${id}`);
+      return new PassThrough();
+    },
+    async screenshot(id) {
+      asked.push(`screenshot ${id}`);
+      return Buffer.alloc(0);
+    },
+    async openPort(id, { number, protocol }) {
+      asked.push(`openPort ${id} ${number}/${protocol}`);
+      return new PassThrough();
+    },
     disks: {
       async open(namespace, claim) {
         asked.push(`open ${namespace}/${claim}`);
@@ -51,6 +63,9 @@ const calls: Record<string, (agent: EndpointAgent) => unknown> = {
   'softReboot u': (agent) => agent.softReboot('u'),
   'reset u': (agent) => agent.reset('u'),
   'openConsole u': (agent) => agent.openConsole('u'),
+  'openDisplay u': (agent) => agent.openDisplay('u'),
+  'screenshot u': (agent) => agent.screenshot('u', { moveCursor: false }),
+  'openPort u 22/tcp': (agent) => agent.openPort('u', { number: 22, protocol: 'tcp' }),
   'list {"vmList":["u"]}': (agent) =>
     agent.host?.call('list', { vmList: ['u'] }, { signal: new AbortController().signal }),
   'open ns/data': (agent) => agent.disks?.open('ns', 'data'),

@@ -49,6 +49,7 @@ suite('QEMU with every device', { skip, timeout: 60_000 }, () => {
       accelerator: 'tcg',
       qmpSocket: 'qmp.sock',
       serialSocket: 'serial.sock',
+      displaySocket: 'vnc.sock',
       tpmSocket: 'tpm.sock',
       pathOf: (absolute) => absolute.replace(`${dir}/`, ''),
       tapOf: () => 'none',

@@ -48,7 +48,6 @@ const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
     'watchdog',
     'inputs',
     'sound',
-    'video',
     'filesystems',
     'panicDevices',
     'clientPassthrough',

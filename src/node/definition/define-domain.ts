@@ -23,6 +23,7 @@ import { defineRng } from '#node/definition/devices/rng.ts';
 import { defineRootPorts } from '#node/definition/devices/root-ports.ts';
 import { defineScsiController } from '#node/definition/devices/scsi-controller.ts';
 import { defineSerial } from '#node/definition/devices/serial.ts';
+import { defineVideo } from '#node/definition/devices/video.ts';
 import { defineTpm } from '#node/definition/devices/tpm.ts';
 import type { Device, DiskDevice, DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
 import { defineAcpi, defineFirmware, defineSmm } from '#node/definition/firmware.ts';
@@ -101,6 +102,7 @@ function defineDevices(
     ),
     ...defineRng(devices),
     ...defineBalloon(devices),
+    ...defineVideo(devices, rows),
   ];
   const others = defineOthers(rows, new Set(own.map(({ device }) => device.id)));
   notes.push(...others.notes);
@@ -116,7 +118,7 @@ function defineDevices(
     ...defineTpm(devices),
     ...only('rng', 'balloon'),
     ...defineSerial(devices),
-    ...only('other'),
+    ...only('video', 'other'),
   ];
 }
 

@@ -63,6 +63,7 @@ const places: Record<string, Given & { want: Record<string, string> }> = {
       'disk-cd': '0:0',
       rng0: '0000:00:09.0',
       balloon0: '0000:00:08.0',
+      display0: '0000:00:01.0',
     },
   },
   'a new i440fx guest has interfaces, disks, and then the rest': {
@@ -76,6 +77,7 @@ const places: Record<string, Given & { want: Record<string, string> }> = {
       'disk-cd': '1:0',
       rng0: '0000:00:06.0',
       balloon0: '0000:00:07.0',
+      display0: '0000:00:02.0',
     },
   },
   'fixtures are where the record has them, on the root bus or behind a port': {
@@ -184,7 +186,7 @@ const places: Record<string, Given & { want: Record<string, string> }> = {
   'the place of an unplugged disk that is named is kept': {
     devices: { disks: [{ name: 'a', plugged: false, disk: { pciAddress: '0000:01:00.0' } }, { name: 'b' }] },
     known: [],
-    want: { scsi0: '0000:00:06.0', 'disk-b': '0000:02:00.0', balloon0: '0000:00:08.0' },
+    want: { scsi0: '0000:00:06.0', 'disk-b': '0000:02:00.0', balloon0: '0000:00:08.0', display0: '0000:00:01.0' },
   },
   'what comes back to a place that was given away gets another one, whatever the order of the record': {
     devices: { interfaces: nics('a', 'b', 'c') },

@@ -176,8 +176,8 @@ const cases: Record<string, Case> = {
   'on i440fx, a recorded slot': {
     machine: 'pc',
     comes: { interfaces: nics('b') },
-    known: { machine: 'pc-i440fx-6.2', devices: [nicRow('b', '0000:00:02.0')] },
-    want: '0000:00:02.0',
+    known: { machine: 'pc-i440fx-6.2', devices: [nicRow('b', '0000:00:0c.0')] },
+    want: '0000:00:0c.0',
   },
   'what the machine cannot have': {
     comes: { interfaces: [{ name: 'b', model: 'e1000' }] },

@@ -39,6 +39,8 @@ function kindOf(device: Device): Kind {
       return { type: 'balloon', device: 'memballoon', managed: true };
     case 'serial':
       return { type: 'console', device: 'serial', managed: true };
+    case 'video':
+      return { type: 'video', device: device.model, managed: true };
     case 'other':
       return { ...device.row };
     default:

@@ -6,6 +6,7 @@
 import { Duplex } from 'node:stream';
 import { invariant } from '#lib/invariant.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
+import { hasDisplay } from '#node/definition/has-display.ts';
 import {
   HypervisorError,
   type CopyState,
@@ -46,6 +47,11 @@ export interface GuestControls {
 }
 
 const SAID_MAX = 16 * 1024;
+/** What all of them show: one black point, as PNG. */
+const SCREEN = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgABUcdcNAAAAABJRU5ErkJggg==',
+  'base64',
+);
 
 export class FakeGuest implements GuestControls {
   readonly record: GuestRecord;
@@ -55,6 +61,7 @@ export class FakeGuest implements GuestControls {
   readonly #changed: (stateChanged: boolean) => void;
   readonly #hotplug: FakeHotplug;
   #consoles: Set<Duplex> | undefined;
+  readonly #displays = new Set<Duplex>();
   #deviceEvents = 0;
 
   constructor(record: GuestRecord, states: FakeStates, changed: (stateChanged: boolean) => void) {
@@ -248,11 +255,37 @@ export class FakeGuest implements GuestControls {
     return console;
   }
 
+  /** It says that it speaks RFB, and nothing more. */
+  openDisplay(): Duplex {
+    this.#checkDisplay('open the display of');
+    const display: Duplex = new Duplex({
+      read: () => undefined,
+      write: (_chunk, _encoding, done) => done(),
+      destroy: (error, done) => {
+        this.#displays.delete(display);
+        done(error);
+      },
+    });
+    this.#displays.add(display);
+    display.push('RFB 003.008\n');
+    return display;
+  }
+
+  picture(): Buffer {
+    this.#checkDisplay('take a picture of the display of');
+    return SCREEN;
+  }
+
+  #checkDisplay(verb: string): void {
+    if (hasDisplay(this.definition)) return;
+    throw new HypervisorError(`Cannot ${verb} domain "${this.record.name}": it has none`);
+  }
+
   /** The process that looks at it is gone; the guest does not notice. */
   loseProcess(): void {
     this.sending?.fail(new HypervisorError(`Cannot send domain "${this.record.name}": nobody holds its host any more`));
     this.#hotplug.forget();
-    for (const console of this.#consoles ?? []) console.destroy();
+    for (const open of [...(this.#consoles ?? []), ...this.#displays]) open.destroy();
     this.#consoles = undefined;
   }
 
@@ -261,9 +294,9 @@ export class FakeGuest implements GuestControls {
     this.sending?.fail(new HypervisorError(`Cannot send domain "${this.record.name}": it ended meanwhile`));
     this.#settleCopies({ state: 'failed', message: 'the guest ended before the copy was complete' });
     this.#become(ended);
-    for (const console of this.#consoles ?? []) {
-      console.push(null);
-      console.end();
+    for (const open of [...(this.#consoles ?? []), ...this.#displays]) {
+      open.push(null);
+      open.end();
     }
     this.#consoles = undefined;
   }

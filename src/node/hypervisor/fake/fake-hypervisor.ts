@@ -189,6 +189,14 @@ class SimulatedHypervisor implements FakeHypervisor {
     return this.#alive(id, 'open the console of').openConsole();
   }
 
+  async openDisplay(id: string): Promise<Duplex> {
+    return this.#alive(id, 'open the display of').openDisplay();
+  }
+
+  async screenshot(id: string): Promise<Buffer> {
+    return this.#alive(id, 'take a picture of the display of').picture();
+  }
+
   async readConsoleLog(id: string): Promise<Buffer> {
     return Buffer.from(this.#known(id, 'read the console log of').record.said, 'latin1');
   }

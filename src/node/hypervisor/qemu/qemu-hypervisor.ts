@@ -150,6 +150,14 @@ class QemuHypervisor implements Hypervisor {
     return this.#known(id, 'open the console of').openConsole();
   }
 
+  async openDisplay(id: string) {
+    return this.#known(id, 'open the display of').display.open();
+  }
+
+  async screenshot(id: string, options: { readonly moveCursor: boolean }): Promise<Buffer> {
+    return this.#known(id, 'take a picture of').display.picture(options);
+  }
+
   async readConsoleLog(id: string): Promise<Buffer> {
     return this.#known(id, 'read the console of').readConsoleLog();
   }

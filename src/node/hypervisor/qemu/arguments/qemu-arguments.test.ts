@@ -9,6 +9,7 @@ const host: QemuHost = {
   accelerator: 'tcg',
   qmpSocket: 'qmp.sock',
   serialSocket: 'serial.sock',
+  displaySocket: 'vnc.sock',
   tpmSocket: 'tpm/sock',
   nvram: 'nvram.fd',
   ovmfCode: '/usr/share/OVMF/OVMF_CODE_4M.fd',
