@@ -118,6 +118,13 @@ export interface VideoDevice extends DeviceBase {
   readonly model: VideoType;
 }
 
+/** The port of the guest agent. */
+export interface AgentChannel extends DeviceBase {
+  readonly type: 'agent-channel';
+  /** The virtio-serial controller that it is on. */
+  readonly controller: string;
+}
+
 /** Hardware that no spec asks for and that the record passes back: a USB controller, a sound card of an imported machine. */
 export interface OtherDevice extends DeviceBase {
   readonly type: 'other';
@@ -137,6 +144,7 @@ export type Device =
   | BalloonDevice
   | SerialDevice
   | VideoDevice
+  | AgentChannel
   | OtherDevice;
 
 /** What can come and go while the guest runs. */

@@ -17,6 +17,7 @@
 import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
+import type { GuestLines } from '#node/hypervisor/guest-lines.ts';
 import type { DomainMigration, MigrationPort } from '#node/hypervisor/migration.ts';
 
 export interface MachineType {
@@ -60,6 +61,10 @@ export interface Domain {
   readonly origin?: DomainDefinition['origin'];
   /** Rises with every change of its devices that this process has seen: whoever learned before that has to learn again. */
   readonly deviceEvents: number;
+  /** Whether somebody in the guest listens on its line to an agent; absent where it has no line. */
+  readonly agent?: 'connected' | 'disconnected';
+  /** Its file systems are frozen (guest-lines.ts) until then: milliseconds since the epoch. */
+  readonly frozenUntilMs?: number;
   /** The last one that it has to do with: that brought it here, or takes it away. */
   readonly migration?: DomainMigration;
 }
@@ -97,7 +102,7 @@ export type CopyState =
   /** Also where the guest ended meanwhile. */
   | { readonly state: 'failed'; readonly message: string };
 
-export interface Hypervisor extends MigrationPort {
+export interface Hypervisor extends MigrationPort, GuestLines {
   capabilities(): Promise<Capabilities>;
   /** Finds the domains of earlier processes; called once, before anything else. Leaves guests untouched. */
   adopt(): Promise<void>;

@@ -65,6 +65,7 @@ const DEVICES: Readonly<Record<Device['type'], Shape>> = {
   balloon: {},
   serial: {},
   video: { model: oneOf(...VIDEO_TYPES) },
+  'agent-channel': { controller: (value) => typeof value === 'string' && ID.test(value) },
   other: { driver: word, row: (value) => isRecord(value) && plain(value) },
 };
 

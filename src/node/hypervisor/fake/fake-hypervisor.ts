@@ -18,8 +18,10 @@ import {
   type Hypervisor,
   type MachineType,
 } from '../hypervisor.ts';
+import type { AgentCommand, FreezeOptions, GuestPort } from '../guest-lines.ts';
 import type { Incoming, MigrationDoor, Outgoing, SendProgress, Sent } from '../migration.ts';
 import { copiedDisks, type CopiedDisk } from './fake-copies.ts';
+import { FakeFreezes } from './fake-freezes.ts';
 import type { FakeGuest, GuestControls } from './fake-guest.ts';
 import { FakeHost } from './fake-host.ts';
 import { FAKE_MACHINES } from './fake-machines.ts';
@@ -75,6 +77,7 @@ class SimulatedHypervisor implements FakeHypervisor {
   readonly #listeners = new Set<(id: string) => void>();
   readonly #images: source.RealImages | undefined;
   readonly #failures = failures();
+  readonly #freezes: FakeFreezes;
   #held = false;
   readonly #holder = {
     changed: (id: string) => {
@@ -87,6 +90,7 @@ class SimulatedHypervisor implements FakeHypervisor {
     this.host = host ?? new FakeHost(dir, states === undefined ? {} : { states });
     this.#images = images;
     this.#clock = clock;
+    this.#freezes = new FakeFreezes(clock, this.host);
     this.#machines = machines ?? FAKE_MACHINES;
     this.#latencyMs = latencyMs ?? 0;
     this.#copyImages = copyImages;
@@ -103,6 +107,7 @@ class SimulatedHypervisor implements FakeHypervisor {
       const { migration, current } = guest.record;
       if (migration?.step === 'committed' && current.state === 'incoming') target.commit(this.host, guest);
     }
+    this.#freezes.adopt();
   }
 
   list(): readonly Domain[] {
@@ -165,6 +170,7 @@ class SimulatedHypervisor implements FakeHypervisor {
     if (guest === undefined) return;
     if (guest.record.current.state !== 'ended') throw refusal('remove', guest, 'ended');
     this.host.remove(id);
+    this.#freezes.forget(id);
   }
 
   async learn(id: string): Promise<readonly LearnedDevice[]> {
@@ -204,6 +210,24 @@ class SimulatedHypervisor implements FakeHypervisor {
   async readLog(id: string): Promise<Buffer> {
     const { name, machine, current } = this.#known(id, 'read the log of').record;
     return Buffer.from(`simulating "${name}" on ${machine}\nit is ${current.state}\n`);
+  }
+
+  async openPort(id: string, port: GuestPort): Promise<Duplex> {
+    return this.#alive(id, 'reach a port of').openPort(port);
+  }
+
+  async askAgent(id: string, command: AgentCommand): Promise<unknown> {
+    return this.#alive(id, 'ask the agent of').askAgent(command);
+  }
+
+  async freeze(id: string, options: FreezeOptions): Promise<void> {
+    this.#here(id, 'freeze');
+    await this.#freezes.of(id).freeze(options);
+  }
+
+  async thaw(id: string): Promise<void> {
+    this.#known(id, 'thaw');
+    await this.#freezes.of(id).thaw();
   }
 
   async resizeDisk(id: string, deviceId: string): Promise<void> {
@@ -325,6 +349,7 @@ class SimulatedHypervisor implements FakeHypervisor {
 
   #letGo(): void {
     this.#held = false;
+    this.#freezes.close();
     this.#listeners.clear();
   }
 

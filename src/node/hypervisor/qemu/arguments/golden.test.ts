@@ -22,6 +22,7 @@ for (const [name, spec] of Object.entries(SPECS)) {
       qmpSocket: 'qmp.sock',
       serialSocket: 'serial.sock',
       displaySocket: 'vnc.sock',
+      agentSocket: 'agent.sock',
       tpmSocket: 'tpm.sock',
       ...(isEfi && { nvram: 'nvram.fd', ovmfCode: '/usr/share/OVMF/OVMF_CODE_4M.fd' }),
       pathOf: (absolute) => absolute,

@@ -6,6 +6,7 @@ export interface QemuHost {
   readonly serialSocket: string;
   /** Where a guest with a display shows it. */
   readonly displaySocket: string;
+  readonly agentSocket: string;
   readonly tpmSocket?: string;
   /** EFI variables of this guest, and the firmware that they are for. */
   readonly nvram?: string;
