@@ -14,6 +14,8 @@ export const nodeRules: readonly PolicyRule[] = [
   vms(READ, 'virtualmachineinstances'),
   vms(['patch', 'update'], 'virtualmachineinstances/status'),
   identities(['get'], 'virtualmachineidentities'),
+  // Where the agents of other nodes listen, to which guests go.
+  rule(['get'], CORE, 'nodes'),
   // By which our other parts know it.
   rule(['create'], SUBRESOURCES_GROUP, AGENT_CERTIFICATES),
   // The finalizers that stand for the data.
