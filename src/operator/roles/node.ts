@@ -20,6 +20,8 @@ export const nodeRules: readonly PolicyRule[] = [
   rule(['create'], SUBRESOURCES_GROUP, AGENT_CERTIFICATES),
   // The finalizers that stand for the data.
   rule([...READ, 'patch'], CORE, 'persistentvolumes'),
+  // Also those that are plugged in later, which no pod names.
+  rule(['get'], CORE, 'persistentvolumeclaims'),
   rule(['patch'], CORE, 'persistentvolumeclaims/status'),
   volumeSnapshots([...READ, 'patch'], 'volumesnapshotcontents'),
   volumeSnapshots(['patch'], 'volumesnapshotcontents/status'),
