@@ -9,7 +9,7 @@ import { delay } from '#client/abort.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { STORAGE_CLASSES } from '#kube/core-kinds.ts';
-import type { KubeObject, Stored } from '#kube/meta.ts';
+import { isRecord, type KubeObject, type Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import { VERSION } from '#lib/version.ts';
 import { bootstrapObjects } from '#operator/bootstrap.ts';
@@ -36,7 +36,7 @@ export function installObjects(): readonly Desired[] {
 export function installYaml(): string {
   const documents = installObjects()
     .filter(({ once }) => once !== true)
-    .map(({ object }) => stringify(object, { lineWidth: 0 }));
+    .map(({ object }) => stringify(said(object), { lineWidth: 0 }));
   const head = [
     `# Selfsame ${VERSION}: apply with kubectl apply --server-side --force-conflicts -f -`,
     '# The KubeVirt object, and kinds of others that the cluster lacks, are made by the controllers.',
@@ -98,11 +98,11 @@ async function applyOne(wanted: Desired, { client, dryRun }: InstallParts): Prom
   if (present === undefined && (once || wanted.initialAnnotations !== undefined)) {
     await client.create(type, await complete(wanted, client), { ...options, fieldManager: INITIAL_MANAGER });
     // What is not to be kept is another manager's: applied again, it stays.
-    if (!once && !dryRun) await client.apply(type, object, { ...options, force: true });
+    if (!once && !dryRun) await client.apply(type, said(object), { ...options, force: true });
     return 'created';
   }
   try {
-    const applied = await client.apply(type, object, { ...options, force: true });
+    const applied = await client.apply(type, said(object), { ...options, force: true });
     if (present === undefined) return 'created';
     return applied.metadata.resourceVersion === present.metadata.resourceVersion ? 'unchanged' : 'configured';
   } catch (error) {
@@ -118,6 +118,23 @@ async function complete({ type, object, initialAnnotations }: Desired, client: C
   const hasDefault = type === STORAGE_CLASSES && (await client.list(STORAGE_CLASSES)).items.some(isDefault);
   const added = hasDefault ? {} : initialAnnotations;
   return { ...object, metadata: { ...object.metadata, annotations: { ...added, ...object.metadata.annotations } } };
+}
+
+/**
+ * What an object says, without what it says by being empty: kube-apiserver drops that, and would find a change in it each
+ * time. That nothing is there that should not be, the operator sees to.
+ */
+export function said<T extends KubeObject>(object: T): T {
+  return withoutEmpty(object) as T;
+}
+
+function withoutEmpty(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutEmpty);
+  if (!isRecord(value)) return value;
+  const kept = Object.entries(value).filter(
+    ([, field]) => field !== null && !(Array.isArray(field) && field.length === 0),
+  );
+  return Object.fromEntries(kept.map(([key, field]) => [key, withoutEmpty(field)]));
 }
 
 async function established({ client, clock }: InstallParts): Promise<void> {

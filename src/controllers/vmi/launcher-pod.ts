@@ -27,7 +27,13 @@ import {
   machineSelector,
 } from '#controllers/vmi/launcher-affinity.ts';
 import { launcherResources } from '#controllers/vmi/launcher-resources.ts';
-import { podVolume, stateVolume, staysBehind, volumesAlsoIn } from '#controllers/vmi/launcher-volumes.ts';
+import {
+  podVolume,
+  secretVolumes,
+  stateVolume,
+  staysBehind,
+  volumesAlsoIn,
+} from '#controllers/vmi/launcher-volumes.ts';
 import { claimNameOf, claimNamesOf } from '#api/claim-names.ts';
 import { podVolumes } from '#controllers/vmi/needed-volumes.ts';
 import { type ClaimView } from '#controllers/vmi/vmi-world.ts';
@@ -124,7 +130,7 @@ function podSpec(
     ...launcherNodeSelector(vmi, target?.addedNodeSelector),
     ...(target === undefined ? {} : machineSelector(vmi)),
   };
-  const volumes = [...claimed.map(podVolume), ...stateViews.map(stateVolume)];
+  const volumes = [...claimed.map(podVolume), ...stateViews.map(stateVolume), ...secretVolumes(spec)];
   const { hostname, subdomain, priorityClassName, schedulerName } = spec;
   const tolerations = [...(spec.tolerations ?? []), NODE_TOLERATION];
   const asked = { affinity, tolerations, hostname, subdomain, priorityClassName, schedulerName };

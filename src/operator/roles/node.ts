@@ -14,10 +14,14 @@ export const nodeRules: readonly PolicyRule[] = [
   vms(READ, 'virtualmachineinstances'),
   vms(['patch', 'update'], 'virtualmachineinstances/status'),
   identities(['get'], 'virtualmachineidentities'),
+  // Where the agents of other nodes listen, to which guests go.
+  rule(['get'], CORE, 'nodes'),
   // By which our other parts know it.
   rule(['create'], SUBRESOURCES_GROUP, AGENT_CERTIFICATES),
   // The finalizers that stand for the data.
   rule([...READ, 'patch'], CORE, 'persistentvolumes'),
+  // Also those that are plugged in later, which no pod names.
+  rule(['get'], CORE, 'persistentvolumeclaims'),
   rule(['patch'], CORE, 'persistentvolumeclaims/status'),
   volumeSnapshots([...READ, 'patch'], 'volumesnapshotcontents'),
   volumeSnapshots(['patch'], 'volumesnapshotcontents/status'),
