@@ -37,7 +37,7 @@ export interface Command {
   readonly output: string | undefined;
 }
 
-export const LANGUAGES: ReadonlySet<string> = new Set(['sh', 'console', 'yaml', 'text', 'json', 'ts', 'hidden']);
+export const LANGUAGES: ReadonlySet<string> = new Set(['sh', 'console', 'yaml', 'text', 'json', 'ts', 'xml', 'hidden']);
 
 const FENCE = /^(\s*)```(\S*)\s*$/;
 const COMMENT = /^<!-- (not run|real guest|patch): (.+) -->$/;
@@ -102,7 +102,7 @@ export function faultsOf(markdown: string): string[] {
         `line ${line - 1}: the block says ${language === '' ? 'nothing' : `"${language}"`} of its language; expected one of ${known}`,
       ];
     }
-    if (['text', 'json', 'ts'].includes(language) && /^\s*\$ \S/m.test(text))
+    if (['text', 'json', 'ts', 'xml'].includes(language) && /^\s*\$ \S/m.test(text))
       return [`line ${line}: commands stand in a console block`];
     if (directive?.kind === 'patch' && language !== 'yaml') return [`line ${line}: only yaml is merged into something`];
     if (language === 'yaml' && directive === undefined && !isWhole(text)) {
