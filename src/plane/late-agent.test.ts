@@ -28,8 +28,8 @@ function noting(asked: string[]): EndpointAgent {
       asked.push(`screenshot ${id}`);
       return Buffer.alloc(0);
     },
-    async openPort(id, { number, protocol }) {
-      asked.push(`openPort ${id} ${number}/${protocol}`);
+    async openPort(id, { port, protocol }) {
+      asked.push(`openPort ${id} ${port}/${protocol}`);
       return new PassThrough();
     },
     disks: {
@@ -65,7 +65,7 @@ const calls: Record<string, (agent: EndpointAgent) => unknown> = {
   'openConsole u': (agent) => agent.openConsole('u'),
   'openDisplay u': (agent) => agent.openDisplay('u'),
   'screenshot u': (agent) => agent.screenshot('u', { moveCursor: false }),
-  'openPort u 22/tcp': (agent) => agent.openPort('u', { number: 22, protocol: 'tcp' }),
+  'openPort u 22/tcp': (agent) => agent.openPort('u', { port: 22, protocol: 'tcp' }),
   'list {"vmList":["u"]}': (agent) =>
     agent.host?.call('list', { vmList: ['u'] }, { signal: new AbortController().signal }),
   'open ns/data': (agent) => agent.disks?.open('ns', 'data'),

@@ -14,7 +14,7 @@ import { silentLog } from '#lib/log.ts';
 import { systemClock } from '#lib/clock.ts';
 import { NoDisplay, type ContainerLog, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
-import type { GuestPort } from '#node/endpoint/route.ts';
+import type { GuestPort } from '#node/hypervisor/guest-lines.ts';
 import type { Domain, DomainState } from '#node/hypervisor/hypervisor.ts';
 import { apiServices, SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
 import { definitions } from '#operator/objects/definitions.ts';
@@ -305,7 +305,7 @@ export class FakeNode implements EndpointAgent {
     return PICTURE;
   }
 
-  async openPort(id: string, { number, protocol }: GuestPort): Promise<Duplex> {
+  async openPort(id: string, { port: number, protocol }: GuestPort): Promise<Duplex> {
     if (this.fault !== undefined) throw this.fault;
     this.done.push(`port ${id} ${number}/${protocol}`);
     const port = echoing('');

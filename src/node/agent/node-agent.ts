@@ -252,9 +252,7 @@ function endpointAgent(
     openConsole: (id) => hypervisor.openConsole(id),
     openDisplay: (id) => onDisplay(id, () => hypervisor.openDisplay(id)),
     screenshot: (id, options) => onDisplay(id, () => hypervisor.screenshot(id, options)),
-    openPort: async () => {
-      throw new HypervisorError('ports of guests cannot be reached yet');
-    },
+    openPort: (id, port) => hypervisor.openPort(id, port),
   };
 }
 

@@ -1,7 +1,7 @@
 /** What the node's HTTPS endpoint needs of the node agent: the agent keeps the order of calls for each domain. */
 import type { Duplex } from 'node:stream';
 import type { HostAnswer, HostVerb } from '#api/host-api.ts';
-import type { GuestPort } from '#node/endpoint/route.ts';
+import type { GuestPort } from '#node/hypervisor/guest-lines.ts';
 import type { Domain } from '#node/hypervisor/hypervisor.ts';
 import type { DiskContent, DiskUpload } from '#node/volumes-port.ts';
 

@@ -1,6 +1,7 @@
 /** What a path of the node's endpoint asks for. Pure. */
 import { DISK_VERBS, UPLOAD_VERB, type DiskVerb } from '#api/disk-stream.ts';
 import { HOST_VERBS, hostPath, type HostVerb } from '#api/host-api.ts';
+import type { GuestPort } from '#node/hypervisor/guest-lines.ts';
 
 export const INSTANCE_VERBS = ['pause', 'unpause', 'softreboot', 'reset'] as const;
 export type InstanceVerb = (typeof INSTANCE_VERBS)[number];
@@ -18,17 +19,12 @@ export type EndpointRoute =
   | { readonly kind: 'console'; readonly namespace: string; readonly name: string }
   | { readonly kind: 'vnc'; readonly namespace: string; readonly name: string }
   | { readonly kind: 'screenshot'; readonly namespace: string; readonly name: string }
-  | { readonly kind: 'port'; readonly namespace: string; readonly name: string; readonly port: GuestPort }
+  | { readonly kind: 'port'; readonly namespace: string; readonly name: string; readonly guestPort: GuestPort }
   | { readonly kind: 'disk'; readonly verb: ClaimVerb; readonly namespace: string; readonly claim: string }
   | { readonly kind: 'host'; readonly verb: HostVerb }
   /** Guests on their way from another node, and what nodes ask about them. */
   | { readonly kind: 'migrations' }
   | { readonly kind: 'unknown' };
-
-export interface GuestPort {
-  readonly number: number;
-  readonly protocol: 'tcp' | 'udp';
-}
 
 const UNKNOWN: EndpointRoute = { kind: 'unknown' };
 
@@ -71,9 +67,9 @@ function belowInstance(
   if (subresource === 'vnc' && word === 'screenshot' && protocol === undefined)
     return { kind: 'screenshot', ...instance };
   if (subresource !== 'portforward' || more.length > 0) return UNKNOWN;
-  const number = /^\d{1,5}$/.test(word ?? '') ? Number(word) : 0;
-  if (number < 1 || number > MAX_PORT || (protocol !== 'tcp' && protocol !== 'udp')) return UNKNOWN;
-  return { kind: 'port', ...instance, port: { number, protocol } };
+  const port = /^\d{1,5}$/.test(word ?? '') ? Number(word) : 0;
+  if (port < 1 || port > MAX_PORT || (protocol !== 'tcp' && protocol !== 'udp')) return UNKNOWN;
+  return { kind: 'port', ...instance, guestPort: { port, protocol } };
 }
 
 /** What cannot be decoded, or would decode to more than one segment, names nothing. */

@@ -12,7 +12,7 @@ type PortRoute = Extract<EndpointRoute, { kind: 'port' }>;
 /** Throws ApiError as long as nothing was sent; then the socket is the WebSocket's. */
 export async function servePort(
   { agent, log }: { readonly agent: EndpointAgent; readonly log: Log },
-  { namespace, name, port }: PortRoute,
+  { namespace, name, guestPort }: PortRoute,
   upgrading: Upgrading,
 ): Promise<void> {
   const { id, current } = liveDomain(agent, namespace, name);
@@ -21,12 +21,12 @@ export async function servePort(
   }
   await servePlainStream(upgrading, {
     what: 'connection',
-    log: log.child({ namespace, name, ...port }),
+    log: log.child({ namespace, name, ...guestPort }),
     async open() {
       try {
-        return await agent.openPort(id, port);
+        return await agent.openPort(id, guestPort);
       } catch (error) {
-        throw verbFault(`reach port ${port.number}/${port.protocol} of`, name, error);
+        throw verbFault(`reach port ${guestPort.port}/${guestPort.protocol} of`, name, error);
       }
     },
   });

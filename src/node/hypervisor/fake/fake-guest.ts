@@ -6,7 +6,6 @@
 import { Duplex } from 'node:stream';
 import { invariant } from '#lib/invariant.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
-import { hasDisplay } from '#node/definition/has-display.ts';
 import {
   HypervisorError,
   type CopyState,
@@ -19,6 +18,7 @@ import { GuestAgentError, type AgentCommand, type GuestPort } from '../guest-lin
 import type { DomainMigration } from '../migration.ts';
 import { answerOf, FakePorts, type AgentAnswers, type PortServer } from './fake-agent.ts';
 import { copiedDisks, COPYING, type CopiedDisk } from './fake-copies.ts';
+import { FakeDisplay } from './fake-display.ts';
 import type { Luggage } from './fake-doors.ts';
 import { definitionOf, FakeHotplug } from './fake-hotplug.ts';
 import type { FakeStates } from './fake-states.ts';
@@ -57,12 +57,6 @@ export interface GuestControls {
 }
 
 const SAID_MAX = 16 * 1024;
-/** What all of them show: one black point, as PNG. */
-const SCREEN = Buffer.from(
-  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgABUcdcNAAAAABJRU5ErkJggg==',
-  'base64',
-);
-
 export class FakeGuest implements GuestControls {
   readonly record: GuestRecord;
   sending: PendingSend | undefined;
@@ -71,7 +65,7 @@ export class FakeGuest implements GuestControls {
   readonly #changed: (stateChanged: boolean) => void;
   readonly #hotplug: FakeHotplug;
   #consoles: Set<Duplex> | undefined;
-  readonly #displays = new Set<Duplex>();
+  readonly display = new FakeDisplay(() => this.definition);
   #deviceEvents = 0;
   #ports: FakePorts | undefined;
 
@@ -342,37 +336,11 @@ export class FakeGuest implements GuestControls {
     return console;
   }
 
-  /** It says that it speaks RFB, and nothing more. */
-  openDisplay(): Duplex {
-    this.#checkDisplay('open the display of');
-    const display: Duplex = new Duplex({
-      read: () => undefined,
-      write: (_chunk, _encoding, done) => done(),
-      destroy: (error, done) => {
-        this.#displays.delete(display);
-        done(error);
-      },
-    });
-    this.#displays.add(display);
-    display.push('RFB 003.008\n');
-    return display;
-  }
-
-  picture(): Buffer {
-    this.#checkDisplay('take a picture of the display of');
-    return SCREEN;
-  }
-
-  #checkDisplay(verb: string): void {
-    if (hasDisplay(this.definition)) return;
-    throw new HypervisorError(`Cannot ${verb} domain "${this.record.name}": it has none`);
-  }
-
   /** The process that looks at it is gone; the guest does not notice. */
   loseProcess(): void {
     this.sending?.fail(new HypervisorError(`Cannot send domain "${this.record.name}": nobody holds its host any more`));
     this.#hotplug.forget();
-    for (const open of [...(this.#consoles ?? []), ...this.#displays]) open.destroy();
+    for (const open of [...(this.#consoles ?? []), ...this.display.viewers]) open.destroy();
     this.#consoles = undefined;
   }
 
@@ -383,7 +351,7 @@ export class FakeGuest implements GuestControls {
     this.#forgetLines();
     delete this.record.frozen;
     this.#become(ended);
-    for (const open of [...(this.#consoles ?? []), ...this.#displays]) {
+    for (const open of [...(this.#consoles ?? []), ...this.display.viewers]) {
       open.push(null);
       open.end();
     }

@@ -11,8 +11,15 @@ import { qemuArguments } from './arguments/qemu-arguments.ts';
 import { emptyTpm } from './carried-state.ts';
 import { startLine } from './complaint.ts';
 import type { QemuContext } from './context.ts';
-import { AGENT_SOCKET, DISPLAY_SOCKET, NVRAM, QMP_SOCKET, SERIAL_SOCKET } from './domain-dir.ts';
-import { TPM_SOCKET, type DomainDir } from './domain-dir.ts';
+import {
+  AGENT_SOCKET,
+  DISPLAY_SOCKET,
+  NVRAM,
+  QMP_SOCKET,
+  SERIAL_SOCKET,
+  TPM_SOCKET,
+  type DomainDir,
+} from './domain-dir.ts';
 import type { DomainRecord } from './domain-record.ts';
 import { findFirmware, type FirmwareFiles } from './firmware.ts';
 import { GuestPaths } from './guest-paths.ts';
