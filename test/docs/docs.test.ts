@@ -45,7 +45,8 @@ for (const page of pages) {
 }
 
 const kubectl = newKubectl();
-suite('commands and manifests', { skip: 'missing' in kubectl ? kubectl.missing : false }, () => {
+// Two at a time: they wait more than they work, and each has its own namespace.
+suite('commands and manifests', { skip: 'missing' in kubectl ? kubectl.missing : false, concurrency: 2 }, () => {
   if ('missing' in kubectl) return;
   let plane: Plane;
   before(async () => {

@@ -196,7 +196,15 @@ test('there are examples', () => {
   for (const known of ['vm.yaml', 'snapshot.yaml', 'restore.yaml']) assert.ok(examples.includes(known), known);
 });
 
-/** Needs a guest that runs: test/docs/examples.test.ts has one. */
+test('the examples are listed', async () => {
+  const list = await readFile(new URL('README.md', EXAMPLES), 'utf8');
+  assert.deepEqual(
+    examples.filter((name) => !list.includes(`(${name})`)),
+    [],
+  );
+});
+
+/** Needs a guest that runs: docs/live-migration.md has one, and test/docs applies it there. */
 const LATER = new Set(['migration.yaml']);
 
 for (const file of examples.filter((name) => !LATER.has(name))) {
