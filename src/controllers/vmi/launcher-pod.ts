@@ -26,7 +26,14 @@ import {
   machineSelector,
 } from '#controllers/vmi/launcher-affinity.ts';
 import { launcherResources } from '#controllers/vmi/launcher-resources.ts';
-import { podVolume, stateVolume, staysBehind, volumesAlsoIn } from '#controllers/vmi/launcher-volumes.ts';
+import {
+  objectVolumes,
+  podVolume,
+  serviceAccountOf,
+  stateVolume,
+  staysBehind,
+  volumesAlsoIn,
+} from '#controllers/vmi/launcher-volumes.ts';
 import { claimNameOf, claimNamesOf } from '#api/claim-names.ts';
 import { podVolumes } from '#controllers/vmi/needed-volumes.ts';
 import { type ClaimView } from '#controllers/vmi/vmi-world.ts';
@@ -123,9 +130,10 @@ function podSpec(
     ...launcherNodeSelector(vmi, target?.addedNodeSelector),
     ...(target === undefined ? {} : machineSelector(vmi)),
   };
-  const volumes = [...claimed.map(podVolume), ...stateViews.map(stateVolume)];
+  const volumes = [...claimed.map(podVolume), ...objectVolumes(spec), ...stateViews.map(stateVolume)];
+  const serviceAccountName = serviceAccountOf(spec);
   const { hostname, subdomain, priorityClassName, schedulerName, tolerations } = spec;
-  const asked = { affinity, tolerations, hostname, subdomain, priorityClassName, schedulerName };
+  const asked = { serviceAccountName, affinity, tolerations, hostname, subdomain, priorityClassName, schedulerName };
   return {
     ...withoutUndefined(asked),
     restartPolicy: 'Never',

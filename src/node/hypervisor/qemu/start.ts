@@ -103,6 +103,7 @@ async function start(
   const domain = new QemuDomain({ dir, record: { ...record, started }, qemu, swtpm, context, changed });
   undo.push(() => domain.close());
   await domain.attach({ timeoutMs: MONITOR_TIMEOUT_MS, signal });
+  await domain.hotplug.pullCables();
   signal?.throwIfAborted();
   await begin(domain);
   return domain;
@@ -131,6 +132,8 @@ async function spawnQemu(
     qmpSocket: QMP_SOCKET,
     serialSocket: SERIAL_SOCKET,
     displaySocket: DISPLAY_SOCKET,
+    redirectionSocket: (deviceId) => `${deviceId}.sock`,
+    nowMs: () => clock.now(),
     ...(needsTpm(definition) ? { tpmSocket: TPM_SOCKET } : {}),
     ...(firmware === undefined ? {} : { nvram: kept.nvram ? paths.of(kept.nvram) : NVRAM, ovmfCode: firmware.code }),
     pathOf: (absolute) => paths.of(absolute),

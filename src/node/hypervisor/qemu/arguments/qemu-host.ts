@@ -6,6 +6,9 @@ export interface QemuHost {
   readonly serialSocket: string;
   /** Where a guest with a display shows it. */
   readonly displaySocket: string;
+  /** Where a USB redirection slot waits for a device. */
+  redirectionSocket(deviceId: string): string;
+  nowMs(): number;
   readonly tpmSocket?: string;
   /** EFI variables of this guest, and the firmware that they are for. */
   readonly nvram?: string;
