@@ -15,11 +15,14 @@ const untilInterrupted = () =>
   });
 
 const launcher = process.env['VIRTCTL_LAUNCHER'];
+// The launcher tells, since the name is lost on the way to node.
+const name = process.env['VIRTCTL_CALLED_AS'] ?? 'virtctl';
+const argv = process.argv.slice(2);
 
 const code = await runVirtctl({
-  argv: process.argv.slice(2),
-  // The launcher tells, since the name is lost on the way to node.
-  program: process.env['VIRTCTL_CALLED_AS']?.startsWith('kubectl-') === true ? 'kubectl virt' : 'virtctl',
+  // kubectl asks a program of this name for what can stand after `kubectl virt`.
+  argv: name.startsWith('kubectl_complete-') ? ['__complete', ...argv] : argv,
+  program: name.startsWith('kubectl-') ? 'kubectl virt' : 'virtctl',
   env: process.env,
   home: homedir(),
   readFile: (path) => readFileSync(path, 'utf8'),

@@ -1,11 +1,14 @@
 /** One call of virtctl, from its words to its exit code. The process itself is main.ts's. */
 import { openConnection, type ApiConnection } from '#cli/api-connection.ts';
-import { accessFlags, accessWords, findAccess, type AccessSources } from '#cli/cluster-access.ts';
+import { accessFlags, accessWords, findAccess, type AccessChoice, type AccessSources } from '#cli/cluster-access.ts';
 import { argCountFault, type CommandContext, type CommandEntry, type Terminal } from '#cli/command.ts';
 import { addVolume } from '#cli/commands/addvolume.ts';
+import { completeCommand } from '#cli/commands/complete.ts';
+import { completion } from '#cli/commands/completion.ts';
 import { console } from '#cli/commands/console.ts';
 import { exportGroup } from '#cli/commands/export.ts';
 import { identity } from '#cli/commands/identity.ts';
+import { imageUpload } from '#cli/commands/image-upload.ts';
 import { importGroup } from '#cli/commands/import.ts';
 import { migrateCancel } from '#cli/commands/migrate-cancel.ts';
 import { migrate } from '#cli/commands/migrate.ts';
@@ -35,11 +38,19 @@ import type { Clock } from '#lib/clock.ts';
 import { raced } from '#lib/raced.ts';
 import { VERSION } from '#lib/version.ts';
 
+export const sharedFlags = {
+  ...accessFlags,
+  verbosity: integerFlag({ name: 'v', short: 'v', help: 'log level V; requests are shown from 6 on' }, 0),
+  help: switchFlag({ name: 'help', short: 'h', help: 'help for the command' }),
+};
+
 export const commands: readonly CommandEntry[] = [
   addVolume,
+  completion,
   console,
   exportGroup,
   identity,
+  imageUpload,
   importGroup,
   migrate,
   migrateCancel,
@@ -59,13 +70,8 @@ export const commands: readonly CommandEntry[] = [
   update,
   version,
   vnc,
+  completeCommand(() => commands, sharedFlags),
 ];
-
-const sharedFlags = {
-  ...accessFlags,
-  verbosity: integerFlag({ name: 'v', short: 'v', help: 'log level V; requests are shown from 6 on' }, 0),
-  help: switchFlag({ name: 'help', short: 'h', help: 'help for the command' }),
-};
 
 const TRACE_LEVEL = 6;
 const VERSION_WAIT_MS = 2000;
@@ -113,9 +119,9 @@ async function dispatch(call: Call, link: { api?: ApiConnection }): Promise<numb
   }
   const fault = argCountFault(command.args, args.length);
   if (fault !== undefined) throw new CommandError(fault);
-  const connect = async (): Promise<ApiConnection> => {
+  const connect = async (choice: AccessChoice = flags): Promise<ApiConnection> => {
     link.api ??= openConnection({
-      access: findAccess(flags, call),
+      access: findAccess(choice, call),
       userAgent: `virtctl/${VERSION}`,
       clock,
       readFile: call.readFile,

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { HOST_CODES } from '#api/host-api.ts';
@@ -38,7 +39,11 @@ function noting(asked: string[]): EndpointAgent {
       },
       async replace(namespace, claim) {
         asked.push(`replace ${namespace}/${claim}`);
-        return { async receive() {}, async close() {} };
+        return {
+          async receive() {},
+          begun: async () => ({ offset: 0, hash: createHash('sha256') }),
+          async close() {},
+        };
       },
     },
     host: {

@@ -60,6 +60,13 @@ const paths: Record<string, Route> = {
     kind: 'bad',
     why: 'protocol "sctp" is not known; expected tcp or udp',
   },
+  [`${NS}/expand-vm-spec`]: { kind: 'expand', namespace: 'ns' },
+  [`${NS}/virtualmachines/db/expand-spec`]: { kind: 'expand', namespace: 'ns', name: 'db' },
+  [`${NS}/virtualmachines/db/expand-spec/more`]: UNKNOWN,
+  [`${NS}/persistentvolumeclaims/disk/upload`]: { kind: 'upload', namespace: 'ns', claim: 'disk' },
+  [`${NS}/persistentvolumeclaims/disk/upload/more`]: UNKNOWN,
+  [`${NS}/persistentvolumeclaims/disk/exportdisk`]: UNKNOWN,
+  [`${NS}/persistentvolumeclaims/disk`]: UNKNOWN,
   [`${NS}/virtualmachines/db/portforward/22/tcp/more`]: UNKNOWN,
   [`${NS}/virtualmachineinstances/db/usbredir`]: {
     kind: 'never',
@@ -71,7 +78,6 @@ const paths: Record<string, Route> = {
   },
   [`${NS}/virtualmachines/db/vsock`]: UNKNOWN,
   [`${NS}/virtualmachines/db/vnc`]: UNKNOWN,
-  [`${NS}/expand-vm-spec`]: { kind: 'later', what: 'expand-vm-spec' },
   // Verbs of one kind are none of the other.
   [`${NS}/virtualmachines/db/pause`]: UNKNOWN,
   [`${NS}/virtualmachineinstances/db/start`]: UNKNOWN,
@@ -113,11 +119,15 @@ test('what discovery shows is served, with the verb by which it is authorized', 
       'get virtualmachineinstances/portforward',
       'get virtualmachines/exportdisk',
       'get virtualmachines/importdisk',
+      'get virtualmachines/expand-spec',
+      'update expand-vm-spec',
+      'get persistentvolumeclaims/upload',
     ],
   );
   for (const { name } of resources) {
     const below = name.endsWith('portforward') ? '/22' : '';
     const { kind } = parseRoute(`${NS}/${name.replace('/', '/db/')}${below}`);
-    assert.equal(kind, name.endsWith('disk') ? 'disk' : 'verb', name);
+    const special = ['disk', 'expand', 'upload'].find((one) => name.includes(one));
+    assert.equal(kind, special ?? 'verb', name);
   }
 });

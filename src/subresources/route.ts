@@ -1,6 +1,7 @@
 /** What a path of subresources.kubevirt.io asks for. Pure. */
 import { VM_VERBS, VMI_VERBS, type Verb } from '#api/can.ts';
-import { DISK_VERBS, type DiskVerb } from '#api/disk-stream.ts';
+import { DISK_VERBS, UPLOAD_VERB, type DiskVerb } from '#api/disk-stream.ts';
+import { AGENT_CERTIFICATES } from '#api/agent-certificate.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 
 export const VERSIONS = ['v1', 'v1alpha3'] as const;
@@ -26,6 +27,12 @@ export type Route =
     }
   /** A WebSocket, too. */
   | { readonly kind: 'disk'; readonly verb: DiskVerb; readonly namespace: string; readonly name: string }
+  /** A node wants a certificate by which our parts know it. */
+  | { readonly kind: 'agent-certificate' }
+  /** A WebSocket into the disk behind a claim; ours, as KubeVirt leaves this to CDI. */
+  | { readonly kind: 'upload'; readonly namespace: string; readonly claim: string }
+  /** The VM as it is, since there are no instance types: of a stored one, or of the one in the body. */
+  | { readonly kind: 'expand'; readonly namespace: string; readonly name?: string }
   /** KubeVirt has it, we do not have it yet. */
   | { readonly kind: 'later'; readonly what: string }
   /** KubeVirt has it, and we never will. */
@@ -40,7 +47,7 @@ export interface Forward {
 
 /** Of KubeVirt 1.9; each comes with the feature that it belongs to. */
 const LATER: Readonly<Record<Resource, readonly string[]>> = {
-  virtualmachines: ['memorydump', 'removememorydump', 'evacuate', 'expand-spec', 'objectgraph'],
+  virtualmachines: ['memorydump', 'removememorydump', 'evacuate', 'objectgraph'],
   virtualmachineinstances: [
     'freeze',
     'unfreeze',
@@ -65,6 +72,8 @@ const LATER_PATHS: ReadonlySet<string> = new Set([
   'dump-cluster-profiler',
 ]);
 
+const CLAIMS = 'persistentvolumeclaims';
+
 const UNKNOWN: Route = { kind: 'unknown' };
 
 export function parseRoute(path: string): Route {
@@ -78,12 +87,17 @@ export function parseRoute(path: string): Route {
   if (first === 'namespaces') return namespaced(more);
   if (more.length > 0) return UNKNOWN;
   if (first === 'version' || first === 'healthz') return { kind: first };
+  if (first === AGENT_CERTIFICATES) return { kind: 'agent-certificate' };
   return LATER_PATHS.has(first) ? { kind: 'later', what: first } : UNKNOWN;
 }
 
 function namespaced(segments: readonly string[]): Route {
   const [namespace, plural, name, subresource, ...deeper] = segments.map(decoded);
-  if (plural === 'expand-vm-spec' && name === undefined) return { kind: 'later', what: plural };
+  if (plural === 'expand-vm-spec' && namespace && name === undefined) return { kind: 'expand', namespace };
+  if (plural === CLAIMS) {
+    const isUpload = namespace && name && subresource === UPLOAD_VERB && deeper.length === 0;
+    return isUpload ? { kind: 'upload', namespace, claim: name } : UNKNOWN;
+  }
   const resource = RESOURCES.find((one) => one === plural);
   if (!namespace || resource === undefined || !name || subresource === undefined) return UNKNOWN;
   if (subresource === 'portforward') return portForward({ resource, namespace, name }, deeper);
@@ -96,6 +110,9 @@ function namespaced(segments: readonly string[]): Route {
   const diskVerb = DISK_VERBS.find((one) => one === subresource);
   if (resource === 'virtualmachines' && diskVerb !== undefined && deeper.length === 0) {
     return { kind: 'disk', verb: diskVerb, namespace, name };
+  }
+  if (resource === 'virtualmachines' && subresource === 'expand-spec' && deeper.length === 0) {
+    return { kind: 'expand', namespace, name };
   }
   if (!LATER[resource].includes(subresource)) return UNKNOWN;
   return { kind: 'later', what: `${resource}/${path}` };

@@ -8,8 +8,10 @@ import { ApiError, badRequest, internalError, methodNotAllowed, timeout, tooLarg
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { belowVerb } from '#subresources/access-path.ts';
+import { agentCertificate, type AgentSigner } from '#subresources/agent-certificate.ts';
 import { act, nodeRequestOf, type Asked } from '#subresources/act.ts';
 import { diskRequest } from '#subresources/disk-request.ts';
+import { expand } from '#subresources/expand.ts';
 import { groupDocument, resourcesDocument, versionDocument } from '#subresources/discovery.ts';
 import {
   emptyAnswer,
@@ -23,6 +25,7 @@ import type { NodeConnections, NodeRequest } from '#subresources/node-connection
 import { readOptions } from '#subresources/read-options.ts';
 import { relayUpgrade } from '#subresources/relay.ts';
 import { parseRoute, type Route } from '#subresources/route.ts';
+import { uploadRequest } from '#subresources/upload-request.ts';
 
 /** As long as kube-apiserver waits for anything; a stream only has to begin by then. */
 const VERB_TIMEOUT_MS = 60_000;
@@ -34,6 +37,8 @@ export interface SubresourcesParts {
   /** Reads VMs, instances and pods, patches VMs and instances, creates migrations, deletes pods. */
   readonly client: Client;
   readonly nodes: NodeConnections;
+  /** Where nodes get their certificates from us. */
+  readonly agents?: AgentSigner | undefined;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -63,6 +68,12 @@ async function serve(parts: SubresourcesParts, request: SubresourceRequest, rout
       return await verb(parts, request, route);
     case 'disk':
       return await disk(parts, request, route);
+    case 'agent-certificate':
+      return await agentCertificate(parts.agents, request);
+    case 'upload':
+      return await upload(parts, request, route);
+    case 'expand':
+      return await expand(parts, request, route);
     case 'later':
       throw new ApiError(501, 'NotImplemented', `${route.what} is not supported yet`);
     case 'never':
@@ -112,6 +123,22 @@ async function disk(
   try {
     const target = await diskRequest(parts, { verb: asksFor, namespace, name, volume, signal: attempt.signal });
     return await relayed(parts, request, target);
+  } finally {
+    attempt.release();
+  }
+}
+
+async function upload(
+  parts: SubresourcesParts,
+  request: SubresourceRequest,
+  { namespace, claim }: Extract<Route, { kind: 'upload' }>,
+): Promise<SubresourceAnswer> {
+  if (request.method !== 'GET') throw methodNotAllowed();
+  expectUpgrade(request, 'upload');
+  const error = () => timeout(`upload to "${claim}" took too long`);
+  const attempt = startAttempt(parts.clock, { timeoutMs: VERB_TIMEOUT_MS, error, signal: request.signal });
+  try {
+    return await relayed(parts, request, await uploadRequest(parts, { namespace, claim, signal: attempt.signal }));
   } finally {
     attempt.release();
   }

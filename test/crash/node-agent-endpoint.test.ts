@@ -14,7 +14,8 @@ import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
-import { admitNode, nodeDirOf, readEndpointCertificate } from '#plane/node-dir.ts';
+import { admitNode } from '#plane/embedded/admit-node.ts';
+import { nodeDirOf, readEndpointCertificate } from '#plane/node-dir.ts';
 
 const nothing = (): never => assert.fail('nobody asks for that');
 

@@ -38,6 +38,7 @@ import { PodAccess, type ProgramAccess } from '#node/pods/pod-access.ts';
 import { ProgramPods } from '#node/pods/program-pods.ts';
 import type { RunProgram } from '#node/pods/program.ts';
 import { readHostFacts } from '#node/registration/host-facts.ts';
+import type { NodeDescription } from '#node/registration/node-object.ts';
 import { register } from '#node/registration/registration.ts';
 import type { Peers } from '#node/peers-port.ts';
 import type { Volumes } from '#node/volumes-port.ts';
@@ -55,6 +56,8 @@ export interface NodeAgentOptions {
   readonly endpoint: { readonly address: string; readonly port: number } | undefined;
   /** Under which user guests run, where that is not our own. */
   readonly guestUser: { readonly uid: number; readonly gid: number } | undefined;
+  /** That the Node is made with; later they are the administrator's. */
+  readonly taints?: NodeDescription['taints'];
   /** The directory of the node, for VMs of the host API; without one it can only be read. */
   readonly hostDir?: string;
   readonly runProgram?: RunProgram;
@@ -111,7 +114,14 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   await caches.synced();
   await releaseLeftVolumes(options, pods, log);
 
-  const description = { name, host: await readHostFacts(), capabilities, address: hostIp, port: endpoint?.port };
+  const description = {
+    name,
+    host: await readHostFacts(),
+    capabilities,
+    address: hostIp,
+    port: endpoint?.port,
+    taints: options.taints ?? [],
+  };
   const registration = register({ client, nodes, description, clock, log, signal });
   const events = new EventRecorder({ writer: client, clock, log, component: 'virt-handler', instance: name, signal });
   const turns = new Turns();

@@ -14,7 +14,8 @@ import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { readLogOptions } from '#node/endpoint/log-options.ts';
-import { nodeNameIn, refusal } from '#node/endpoint/peer.ts';
+import { LOG_READER, nodeNameIn, refusal } from '#node/endpoint/peer.ts';
+import { isIssuedBy } from '#lib/pki/issued-by.ts';
 import type { Upgrading } from '#node/endpoint/plain-stream.ts';
 import { parseEndpointPath, type EndpointRoute } from '#node/endpoint/route.ts';
 import { readBody } from '#node/endpoint/read-body.ts';
@@ -42,27 +43,38 @@ export interface NodeEndpointOptions {
   readonly key: string;
   /** Of whoever may come in. */
   readonly ca: string;
+  /** PEM; of the API server alone, where that has another authority than our own parts. */
+  readonly logReaderCa?: string | undefined;
   readonly agent: EndpointAgent;
   readonly log: Log;
   readonly clock: Clock;
 }
 
+/** PEM. */
+export interface EndpointIdentity {
+  readonly cert: string;
+  readonly key: string;
+  readonly ca: string;
+}
+
 export interface RunningEndpoint {
   readonly port: number;
+  /** From now on, for new connections. */
+  renew(identity: EndpointIdentity): void;
   /** Ends every connection, consoles too; guests do not notice. */
   stop(): Promise<void>;
 }
 
 /** Rejects where it cannot listen. */
 export async function startNodeEndpoint(options: NodeEndpointOptions): Promise<RunningEndpoint> {
-  const { host, port, cert, key, ca } = options;
+  const { host, port, logReaderCa } = options;
+  const tlsOf = ({ cert, key, ca }: EndpointIdentity) =>
+    ({ cert, key, ca: logReaderCa === undefined ? ca : [ca, logReaderCa], minVersion: 'TLSv1.2' }) as const;
+  let { ca } = options;
   const server = createServer({
-    cert,
-    key,
-    ca,
+    ...tlsOf(options),
     requestCert: true,
     rejectUnauthorized: true,
-    minVersion: 'TLSv1.2',
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
   });
@@ -74,15 +86,19 @@ export async function startNodeEndpoint(options: NodeEndpointOptions): Promise<R
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
-  server.on('request', (request, response) => void answer(options, request, response));
+  server.on('request', (request, response) => void answer({ ...options, ca }, request, response));
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {});
-    void upgrade(options, open, { request, socket, head });
+    void upgrade({ ...options, ca }, open, { request, socket, head });
   });
   server.listen(port, host);
   await once(server, 'listening');
   return {
     port: (server.address() as AddressInfo).port,
+    renew(identity) {
+      ({ ca } = identity);
+      server.setSecureContext(tlsOf(identity));
+    },
     async stop() {
       const closed = once(server, 'close');
       server.close();
@@ -94,7 +110,7 @@ export async function startNodeEndpoint(options: NodeEndpointOptions): Promise<R
 
 async function answer(options: NodeEndpointOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
   try {
-    const { url, route } = admitted(request);
+    const { url, route } = admitted(options, request);
     if (route.kind === 'host') return await answerHost(options, request, route, response);
     // Other bodies say nothing.
     request.resume();
@@ -171,7 +187,7 @@ interface OpenSessions {
 async function upgrade(options: NodeEndpointOptions, open: OpenSessions, upgrading: Upgrading): Promise<void> {
   const { request, socket } = upgrading;
   try {
-    const { route, commonName, url } = admitted(request);
+    const { route, commonName, url } = admitted(options, request);
     const { agent, log } = options;
     switch (route.kind) {
       case 'console':
@@ -207,22 +223,25 @@ interface Admitted {
 }
 
 /** Throws ApiError where whoever asks may not. */
-function admitted(request: IncomingMessage): Admitted {
+function admitted(options: NodeEndpointOptions, request: IncomingMessage): Admitted {
   const target = request.url ?? '/';
   const base = 'https://node.invalid';
   if (!target.startsWith('/') || !URL.canParse(base + target)) throw badRequest('the path cannot be read');
   const url = new URL(base + target);
   const route = parseEndpointPath(url.pathname);
-  const commonName = commonNameOf(request.socket as TLSSocket);
+  const commonName = commonNameOf(request.socket as TLSSocket, options);
   const refused = refusal(commonName, route, request.method ?? '', url.pathname);
   if (refused !== undefined) throw refused;
   return { url, route, commonName };
 }
 
-function commonNameOf(socket: TLSSocket): string {
-  const name = socket.getPeerCertificate().subject?.CN;
+function commonNameOf(socket: TLSSocket, { ca, logReaderCa }: NodeEndpointOptions): string {
+  const { subject } = socket.getPeerCertificate();
   // More than one name is none.
-  return typeof name === 'string' ? name : '';
+  const name = typeof subject?.CN === 'string' ? subject.CN : '';
+  if (logReaderCa === undefined) return name;
+  // A cluster gives certificates to many: whoever is not ours can only be the API server.
+  return isIssuedBy(socket.getPeerX509Certificate(), ca) || name === LOG_READER ? name : '';
 }
 
 function expectMethod(method: string, expected: string): void {

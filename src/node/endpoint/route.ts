@@ -1,10 +1,14 @@
 /** What a path of the node's endpoint asks for. Pure. */
-import { DISK_VERBS, type DiskVerb } from '#api/disk-stream.ts';
+import { DISK_VERBS, UPLOAD_VERB, type DiskVerb } from '#api/disk-stream.ts';
 import { HOST_VERBS, hostPath, type HostVerb } from '#api/host-api.ts';
 import type { GuestPort } from '#node/hypervisor/guest-lines.ts';
 
 export const INSTANCE_VERBS = ['pause', 'unpause', 'softreboot', 'reset'] as const;
 export type InstanceVerb = (typeof INSTANCE_VERBS)[number];
+
+/** Whose request becomes the content of the disk behind a claim. */
+export type ClaimVerb = DiskVerb | typeof UPLOAD_VERB;
+const CLAIM_VERBS: readonly ClaimVerb[] = [...DISK_VERBS, UPLOAD_VERB];
 
 export const MIGRATIONS_PATH = '/v1/migrations';
 
@@ -16,7 +20,7 @@ export type EndpointRoute =
   | { readonly kind: 'vnc'; readonly namespace: string; readonly name: string }
   | { readonly kind: 'screenshot'; readonly namespace: string; readonly name: string }
   | { readonly kind: 'port'; readonly namespace: string; readonly name: string; readonly guestPort: GuestPort }
-  | { readonly kind: 'disk'; readonly verb: DiskVerb; readonly namespace: string; readonly claim: string }
+  | { readonly kind: 'disk'; readonly verb: ClaimVerb; readonly namespace: string; readonly claim: string }
   | { readonly kind: 'host'; readonly verb: HostVerb }
   /** Guests on their way from another node, and what nodes ask about them. */
   | { readonly kind: 'migrations' }
@@ -44,7 +48,7 @@ export function parseEndpointPath(path: string): EndpointRoute {
   }
   if (deeper.length > 0) return UNKNOWN;
   if (fourth === 'persistentvolumeclaims') {
-    const diskVerb = DISK_VERBS.find((known) => known === subresource);
+    const diskVerb = CLAIM_VERBS.find((known) => known === subresource);
     return diskVerb === undefined ? UNKNOWN : { kind: 'disk', verb: diskVerb, namespace: third, claim: name };
   }
   if (fourth !== 'virtualmachineinstances') return UNKNOWN;
