@@ -8,13 +8,11 @@
  * Standard output is for people and scripts (the last line of a start is `ready`), standard error for logs.
  */
 import { readFileSync } from 'node:fs';
-import { networkInterfaces } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import type { Client } from '#client/client.ts';
-import type { ClusterAccess } from '#client/kubeconfig.ts';
+import { install, joinCluster, nodeOfCluster, runControllers, uninstall } from './cluster-commands.ts';
 import { parseCommandLine } from './config.ts';
 import type { AuditReaderOptions, ControllersOptions, DoctorOptions, EngineOptions, HostOptions } from './config.ts';
-import type { InstallOptions, JoinOptions, NodeOptions, UninstallOptions } from './config.ts';
+import type { NodeOptions } from './config.ts';
 import type { TourOptions, TransitionProgramOptions, UpOptions } from './config.ts';
 import type { AuditOptions } from '#engine/audit/audit-options.ts';
 import { systemClock, type Clock } from '#lib/clock.ts';
@@ -42,6 +40,7 @@ const PLAIN_ERRORS = new Set([
   'TokenFileError',
   'KubeconfigError',
   'JoinError',
+  'CommandError',
   'ApiError',
   'TransportError',
 ]);
@@ -66,11 +65,11 @@ async function main(): Promise<number> {
     case 'node':
       return await node(config.options);
     case 'install':
-      return await install(config.options);
+      return await install(config.options, process.env);
     case 'uninstall':
-      return await uninstall(config.options);
+      return await uninstall(config.options, process.env);
     case 'join':
-      return await joinCluster(config.options);
+      return await joinCluster(config.options, process.env);
     case 'controllers':
       return await controllers(config.options);
     case 'host':
@@ -177,116 +176,15 @@ async function node(options: NodeOptions): Promise<number> {
   return OK;
 }
 
-function nodeOfCluster({ kubeconfig, address, port }: NodeOptions) {
-  if (kubeconfig === undefined) return undefined;
-  return { kubeconfig: resolve(kubeconfig), address: address ?? firstAddress(), port };
-}
-
-async function install({ kubeconfig, apply, dryRun }: InstallOptions): Promise<number> {
-  const { applyInstallation, installYaml } = await import('#operator/install.ts');
-  if (!apply) {
-    process.stdout.write(installYaml());
-    return OK;
-  }
-  return await withCluster(kubeconfig, async ({ client }) => {
-    const say = (line: string) => void process.stdout.write(`${line}\n`);
-    const changed = await applyInstallation({ client, clock: systemClock, dryRun, say });
-    say(changed === 0 ? 'nothing changed' : `${changed} objects changed`);
-    return OK;
-  });
-}
-
-async function uninstall({ kubeconfig }: UninstallOptions): Promise<number> {
-  const { uninstallation } = await import('#operator/uninstall.ts');
-  return await withCluster(kubeconfig, async ({ client }) => {
-    const outcome = await uninstallation(client);
-    if ('refused' in outcome) throw new OperatorError(outcome.refused);
-    process.stdout.write(`${outcome.commands.join('\n')}\n`);
-    return OK;
-  });
-}
-
-async function joinCluster(options: JoinOptions): Promise<number> {
-  const { as, name, engineDataDir } = options;
-  const out = resolve(options.out);
-  if (as === 'node' && engineDataDir !== undefined) {
-    const { issueNodeKubeconfig } = await import('#plane/embedded/admit-node.ts');
-    await issueNodeKubeconfig(resolve(engineDataDir), name, out);
-  } else {
-    const { joinControllers, joinNode } = await import('#plane/cluster/join.ts');
-    await withCluster(options.kubeconfig, async ({ client, access }) => {
-      const parts = { client, access, out, clock: systemClock };
-      await (as === 'node' ? joinNode(name, parts) : joinControllers(parts));
-      return OK;
-    });
-  }
-  process.stdout.write(`${out}\n`);
-  return OK;
-}
-
 async function controllers(options: ControllersOptions): Promise<number> {
-  const { runControllersProgram } = await import('#plane/cluster/controllers-program.ts');
-  const { webhookPort: port, listenAddress, certificateLifetime: certificateMs, caLifetime: authorityMs } = options;
-  if (authorityMs < 4 * certificateMs) {
-    throw new OperatorError('--ca-lifetime must be at least four times --certificate-lifetime');
-  }
   const leaving = new AbortController();
   void stopSignal().then(() => leaving.abort());
-  const alive = setInterval(() => {}, ALIVE_MS);
   try {
-    await runControllersProgram({
-      access: await clusterAccess(options.kubeconfig),
-      ...{ host: listenAddress, port, advertiseAddress: options.advertiseAddress ?? firstAddress() },
-      lifetimes: { certificateMs, authorityMs },
-      clock: systemClock,
-      log: createLog(options.logLevel),
-      signal: leaving.signal,
-      onReady: () => process.stdout.write('ready\n'),
-      onLeading: () => process.stdout.write('leading\n'),
-    });
+    return await runControllers(options, process.env, leaving.signal);
   } catch (error) {
-    throw listenError(error, { host: listenAddress, port }) ?? error;
-  } finally {
-    clearInterval(alive);
+    const { listenAddress: address, webhookPort: port } = options;
+    throw listenError(error, { host: address, port }) ?? error;
   }
-  process.stdout.write('stopped\n');
-  return OK;
-}
-
-/** From a file, or as in any pod. */
-async function clusterAccess(kubeconfig: string | undefined): Promise<ClusterAccess> {
-  const { inClusterAccess, loadKubeconfig } = await import('#client/kubeconfig.ts');
-  const readFile = (path: string) => readFileSync(path, 'utf8');
-  if (kubeconfig !== undefined)
-    return loadKubeconfig(readFile(kubeconfig), { directory: dirname(resolve(kubeconfig)), readFile });
-  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = process.env;
-  if (!host || !port) throw new OperatorError('--kubeconfig is missing, and this is no pod of a cluster');
-  return inClusterAccess(readFile, { host, port });
-}
-
-async function withCluster(
-  kubeconfig: string | undefined,
-  use: (cluster: { client: Client; access: ClusterAccess }) => Promise<number>,
-): Promise<number> {
-  const [{ createHttpTransport }, { createClient }] = await Promise.all([
-    import('#client/http.ts'),
-    import('#client/rest-client.ts'),
-  ]);
-  const access = await clusterAccess(kubeconfig);
-  const transport = createHttpTransport(access, { userAgent: 'selfsame-install', clock: systemClock });
-  const alive = setInterval(() => {}, ALIVE_MS);
-  try {
-    return await use({ client: createClient(transport), access });
-  } finally {
-    clearInterval(alive);
-    transport.close();
-  }
-}
-
-/** Of this machine, as others reach it. */
-function firstAddress(): string {
-  const all = Object.values(networkInterfaces()).flatMap((one) => one ?? []);
-  return all.find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? '127.0.0.1';
 }
 
 async function host({ dataDir, node: name, words }: HostOptions): Promise<number> {

@@ -68,7 +68,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
 };
 
 /** The two files that put everything together; nobody imports them but they each other. */
-const PROGRAM = new Set(['main.ts', 'config.ts', 'cluster-config.ts', 'config.test.ts']);
+const PROGRAM = new Set(['main.ts', 'config.ts', 'cluster-config.ts', 'cluster-commands.ts', 'config.test.ts']);
 
 export const layers: Rule = (file) => {
   if (!file.path.startsWith('src/') || !file.path.endsWith('.ts')) return [];
