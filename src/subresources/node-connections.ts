@@ -25,11 +25,14 @@ export interface NodeRequest {
   readonly signal: AbortSignal;
 }
 
-export interface NodePost extends NodeRequest {
-  /** JSON. */
-  readonly body: Buffer;
+export interface NodeGet extends NodeRequest {
   /** A longer answer is refused. */
   readonly maxAnswerBytes: number;
+}
+
+export interface NodePost extends NodeGet {
+  /** JSON. */
+  readonly body: Buffer;
 }
 
 /** The node has taken the upgrade: its answer's head, and the connection with what came already. */
@@ -43,7 +46,8 @@ export interface NodeUpgrade {
 /** Every method throws ApiError: what the node answered, or why there is no answer. */
 export interface NodeConnections {
   put(asked: NodeRequest): Promise<void>;
-  /** The whole answer. */
+  /** Both give the whole answer. */
+  get(asked: NodeGet): Promise<Buffer>;
   post(asked: NodePost): Promise<Buffer>;
   upgrade(asked: NodeRequest, headers: Readonly<Record<string, string>>): Promise<NodeUpgrade>;
   /** Ends requests under way. */
@@ -116,13 +120,13 @@ export function createNodeConnections(options: NodeConnectionsOptions): NodeConn
       if (status < 200 || status > 299) throw errorOfAnswer(status, text);
     },
 
+    async get(asked) {
+      return await wholeAnswer(asked, await ask('GET', asked, {}), clock);
+    },
+
     async post(asked) {
-      const { body, maxAnswerBytes } = asked;
-      const headers = { 'Content-Type': 'application/json', 'Content-Length': String(body.length) };
-      const incoming = stayed(asked, await ask('POST', asked, headers));
-      const { statusCode: status = 500 } = incoming;
-      if (status < 200 || status > 299) throw errorOfAnswer(status, await readWhole(incoming));
-      return await readBounded(incoming, { maxBytes: maxAnswerBytes, clock });
+      const headers = { 'Content-Type': 'application/json', 'Content-Length': String(asked.body.length) };
+      return await wholeAnswer(asked, await ask('POST', asked, headers), clock);
     },
 
     async upgrade(asked, headers) {
@@ -184,6 +188,13 @@ function stayed({ node }: NodeRequest, answer: Answered): IncomingMessage {
   if (!('connection' in answer)) return answer.incoming;
   answer.connection.destroy();
   throw internalError(`the agent of node "${node}" left HTTP unasked`);
+}
+
+async function wholeAnswer(asked: NodeGet, answer: Answered, clock: Clock): Promise<Buffer> {
+  const incoming = stayed(asked, answer);
+  const { statusCode: status = 500 } = incoming;
+  if (status < 200 || status > 299) throw errorOfAnswer(status, await readWhole(incoming));
+  return await readBounded(incoming, { maxBytes: asked.maxAnswerBytes, clock });
 }
 
 function answered(

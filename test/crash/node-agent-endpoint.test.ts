@@ -29,7 +29,7 @@ async function aScene(t: TestContext) {
   const ended = Promise.withResolvers<void>();
   const agent: EndpointAgent = {
     ...{ find: nothing, pause: nothing, resume: nothing, softReboot: nothing, reset: nothing },
-    ...{ openConsole: nothing, logs: nothing },
+    ...{ openConsole: nothing, openDisplay: nothing, screenshot: nothing, openPort: nothing, logs: nothing },
     host: {
       async call(verb, parameters, { signal }) {
         called.push(`${verb} ${JSON.stringify(parameters).length}`);

@@ -24,7 +24,7 @@ let api: TestApi;
 let subresources: SubresourceHandler;
 
 const noNode = async (): Promise<never> => assert.fail('no node is asked');
-const nodes: NodeConnections = { put: noNode, post: noNode, upgrade: noNode, close: () => {} };
+const nodes: NodeConnections = { put: noNode, get: noNode, post: noNode, upgrade: noNode, close: () => {} };
 
 before(async () => {
   scene = await startAdmissionScene('golden');

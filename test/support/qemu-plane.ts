@@ -210,7 +210,7 @@ export class QemuPlane {
 /** Whoever wants to reach a node over HTTPS cannot here: the device map asks again later, and nobody opens a console. */
 function noConnections(): NodeConnections {
   const refuse = () => Promise.reject(new Error('nodes of this plane have no endpoint'));
-  return { put: refuse, post: refuse, upgrade: refuse, close() {} };
+  return { put: refuse, get: refuse, post: refuse, upgrade: refuse, close() {} };
 }
 
 const KILLED = 'the agent was killed';

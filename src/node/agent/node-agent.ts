@@ -28,7 +28,8 @@ import { HotplugNotes } from '#node/domains/hotplug-notes.ts';
 import { instanceOf } from '#node/domains/observe-domain.ts';
 import type { GuestKernel } from '#node/domains/start-domain.ts';
 import { Turns } from '#node/domains/turns.ts';
-import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
+import { hasDisplay } from '#node/definition/has-display.ts';
+import { NoDisplay, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
 import { HypervisorError, type Domain, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { Migrations } from '#node/migration/migrations.ts';
@@ -229,6 +230,12 @@ function endpointAgent(
       if (isAway) throw new HypervisorError('VMI is migrating');
       await work(id);
     });
+  /** Of guests that have none, people are told in other words. */
+  const onDisplay = async <T>(id: string, look: () => Promise<T>): Promise<T> => {
+    const inspected = hypervisor.inspect(id);
+    if (inspected !== undefined && !hasDisplay(inspected.definition)) throw new NoDisplay();
+    return await look();
+  };
   return {
     find(namespace, vmiName) {
       const name = `${namespace}/${vmiName}`;
@@ -243,6 +250,9 @@ function endpointAgent(
     softReboot: (id) => take(id, () => hypervisor.softReboot(id)),
     reset: (id) => take(id, () => hypervisor.reset(id)),
     openConsole: (id) => hypervisor.openConsole(id),
+    openDisplay: (id) => onDisplay(id, () => hypervisor.openDisplay(id)),
+    screenshot: (id, options) => onDisplay(id, () => hypervisor.screenshot(id, options)),
+    openPort: (id, port) => hypervisor.openPort(id, port),
   };
 }
 

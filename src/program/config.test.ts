@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { parseCommandLine } from './config.ts';
+import { parseCommandLine, programCommands } from './config.ts';
 import type { UpOptions } from './config.ts';
 import { ENV_OF_OPTIONS } from '#api/machine-types/options.ts';
+import { parseAuditQuery } from '#cli/audit/audit-query.ts';
+import { EXAMPLES } from './help.ts';
+import { shellWords } from '#cli/testing/shell-words.ts';
 
 const DEFAULTS: UpOptions = {
-  dataDir: join(import.meta.dirname, '..', '.selfsame'),
+  dataDir: join(import.meta.dirname, '../..', '.selfsame'),
   host: '127.0.0.1',
   port: 6443,
   tokenAuthFile: undefined,
@@ -111,9 +114,11 @@ interface UsageCase {
 
 const mistakes: Record<string, UsageCase> = {
   'no command': { argv: [], error: 'a command is missing' },
-  'an unknown command': { argv: ['upp'], error: 'unknown command "upp"' },
+  'an unknown command': { argv: ['upp'], error: 'unknown command "upp"; did you mean "up"?' },
   'a command of Object': { argv: ['constructor'], error: 'unknown command "constructor"' },
-  'an unknown flag': { argv: ['up', '--prot', '1'], error: 'unknown flag --prot' },
+  'an unknown flag': { argv: ['up', '--prot', '1'], error: 'unknown flag --prot; did you mean --port?' },
+  'a command that is nothing like ours': { argv: ['explode'], error: 'unknown command "explode"' },
+  'a command of programs': { argv: ['update-machine-type'], error: 'unknown command "update-machine-type"' },
   'a flag of another command': { argv: ['version', '--port', '1'], error: 'unknown flag --port' },
   'a stray argument': { argv: ['up', 'now'], error: 'unexpected argument "now"' },
   'a lone dash': { argv: ['up', '-p'], error: 'unexpected argument "-p"' },
@@ -162,7 +167,7 @@ const mistakes: Record<string, UsageCase> = {
     error: '--audit must be one of writes, all-writes, off, not "reads"',
   },
   'an empty data directory': { argv: ['up', '--data-dir', ''], error: '--data-dir must be a path, not ""' },
-  'help about an unknown command': { argv: ['help', 'upp'], error: 'unknown command "upp"' },
+  'help about an unknown command': { argv: ['help', 'upp'], error: 'unknown command "upp"; did you mean "up"?' },
 };
 
 for (const [name, { argv, env = {}, error }] of Object.entries(mistakes)) {
@@ -181,6 +186,45 @@ for (const [name, argv] of Object.entries(helps)) {
     assert.ok('command' in config && config.command === 'help');
     for (const command of ['up', 'engine', 'node', 'audit', 'tour', 'doctor', 'version', 'help'])
       assert.match(config.text, new RegExp(`^  ${command} `, 'm'));
+  });
+}
+
+for (const [name, { summary, hidden }] of Object.entries(programCommands)) {
+  if (hidden === true) continue;
+  test(`the help of ${name} reads well, and its examples parse`, () => {
+    const help = parseCommandLine(['help', name], {});
+    assert.ok('command' in help && help.command === 'help');
+    assert.match(summary, /^[a-z].*[^.]$/);
+    assert.match(help.text, new RegExp(`^selfsame ${name}: .*\n\nUsage: selfsame ${name}\\b`));
+    assert.match(help.text, /\nExamples:\n {2}# \S/);
+    assert.ok(help.text.split('\n').every((line) => line === line.trimEnd()));
+    const lines = (EXAMPLES.get(name) ?? '').split('\n').map(shellWords);
+    const calls = lines.flatMap((words) => (words[0] === '#' ? [] : [words.slice(words.indexOf('selfsame') + 1)]));
+    const own = calls.filter(([word]) => word === name);
+    assert.ok(own.length > 0, 'one is of the command itself');
+    for (const [word = '', ...args] of own) {
+      const pipe = args.indexOf('|');
+      const config = parseCommandLine([word, ...args.slice(0, pipe < 0 ? undefined : pipe)], {});
+      assert.ok('command' in config, JSON.stringify(config));
+      if (config.command === 'audit') parseAuditQuery(config.options.words, 0);
+    }
+  });
+}
+
+const completed: Record<string, [words: string[], want: RegExp]> = {
+  'commands, but not those of programs': [[''], /^up\t.*\nengine\t(?!.*(?:__complete|update-machine-types))/s],
+  'flags of a command': [['up', '--no'], /^--nodes\thow many .*\n:4\n$/],
+  'flags of the audit log': [['audit', '--ref'], /^--refused\t/],
+  'values of a flag': [['up', '--accel', 't'], /^tcg\n:4\n$/],
+  'files and directories': [['up', '--data-dir', '/t'], /^:0\n$/],
+  'verbs of a node': [['host', 'hotplug'], /^hotplugDisk\nhotplugNic\n:4\n$/],
+  'words that look like help': [['--he'], /^:4\n$/],
+};
+for (const [title, [words, want]] of Object.entries(completed)) {
+  test(`completes ${title}`, () => {
+    const config = parseCommandLine(['__complete', ...words], {});
+    assert.ok('command' in config && config.command === 'help');
+    assert.match(config.text, want);
   });
 }
 

@@ -1,40 +1,5 @@
 /** The flags of the commands for clusters of others: install, uninstall, join, controllers, and node there. */
-import { isIP } from 'node:net';
-
-interface ClusterFlag<T> {
-  readonly name: string;
-  readonly value: string;
-  readonly help: string;
-  readonly fallbackText?: string;
-  readonly fallback: T;
-  /** Says yes by itself, without a value. */
-  readonly bare?: true;
-  parse(text: string): { ok: T } | { mustBe: string };
-}
-
-const flag = <T>(options: ClusterFlag<T>): ClusterFlag<T> => options;
-
-const MAX_PORT = 65_535;
-const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-const MIN_LIFETIME_MS = 5000;
-
-const path = (text: string) => (text === '' ? { mustBe: 'a path' } : { ok: text });
-const address = (text: string) => (isIP(text) === 0 ? { mustBe: 'an IP address' } : { ok: text });
-
-function portNumber(text: string): { ok: number } | { mustBe: string } {
-  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
-  return port <= MAX_PORT ? { ok: port } : { mustBe: `a port number from 0 to ${MAX_PORT}` };
-}
-
-function lifetime(text: string): { ok: number } | { mustBe: string } {
-  const [, count = '', unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
-  const ms = Number(count) * (UNITS[unit] ?? Number.NaN);
-  return ms >= MIN_LIFETIME_MS ? { ok: ms } : { mustBe: 'a time of at least 5s, such as 12h or 90d' };
-}
-
-function yesOrNo(text: string): { ok: boolean } | { mustBe: string } {
-  return text === 'true' || text === 'false' ? { ok: text === 'true' } : { mustBe: 'true or false' };
-}
+import { aLifetime, aNodeName, aPath, aPort, anAddress, flag, logLevel, wordOf, yesOrNo } from './flag.ts';
 
 const kubeconfig = flag<string | undefined>({
   name: 'kubeconfig',
@@ -42,7 +7,8 @@ const kubeconfig = flag<string | undefined>({
   help: 'how to reach the cluster, and as whom',
   fallback: undefined,
   fallbackText: 'none',
-  parse: path,
+  completes: 'file',
+  parse: aPath,
 });
 
 export const installFlags = {
@@ -76,25 +42,23 @@ export const joinFlags = {
     value: 'ROLE',
     help: 'who joins: controllers or node',
     fallback: 'controllers',
-    parse: (text) =>
-      text === 'controllers' || text === 'node' ? { ok: text } : { mustBe: `one of ${ROLES.join(', ')}` },
+    completes: ROLES,
+    parse: wordOf(ROLES),
   }),
   name: flag<string>({
     name: 'name',
     value: 'NAME',
     help: 'the name of the node',
     fallback: 'node-1',
-    parse: (text) =>
-      /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/.test(text)
-        ? { ok: text }
-        : { mustBe: 'a lower-case name of at most 63 characters' },
+    parse: aNodeName,
   }),
   out: flag<string>({
     name: 'out',
     value: 'FILE',
     help: 'the kubeconfig to write',
     fallback: 'selfsame.kubeconfig',
-    parse: path,
+    completes: 'file',
+    parse: aPath,
   }),
   engineDataDir: flag<string | undefined>({
     name: 'engine-data-dir',
@@ -102,7 +66,8 @@ export const joinFlags = {
     help: 'for a node of selfsame engine: the data directory of that engine',
     fallback: undefined,
     fallbackText: 'the cluster signs',
-    parse: path,
+    completes: 'file',
+    parse: aPath,
   }),
 };
 
@@ -113,14 +78,14 @@ export const controllersFlags = {
     value: 'ADDRESS',
     help: 'IP address to listen on for the API server',
     fallback: '0.0.0.0',
-    parse: address,
+    parse: anAddress,
   }),
   webhookPort: flag<number>({
     name: 'webhook-port',
     value: 'PORT',
     help: 'TCP port of webhook and aggregated API; 0 takes a free one',
     fallback: 9443,
-    parse: portNumber,
+    parse: aPort,
   }),
   advertiseAddress: flag<string | undefined>({
     name: 'advertise-address',
@@ -128,7 +93,7 @@ export const controllersFlags = {
     help: 'IP address under which the API server reaches this process',
     fallback: undefined,
     fallbackText: 'the first of this machine',
-    parse: address,
+    parse: anAddress,
   }),
   certificateLifetime: flag<number>({
     name: 'certificate-lifetime',
@@ -136,7 +101,7 @@ export const controllersFlags = {
     help: 'of the certificates of our services and agents; renewed at half of it',
     fallback: 30 * 86_400_000,
     fallbackText: '30d',
-    parse: lifetime,
+    parse: aLifetime,
   }),
   caLifetime: flag<number>({
     name: 'ca-lifetime',
@@ -144,8 +109,9 @@ export const controllersFlags = {
     help: 'of our certificate authorities; at least four times the one before',
     fallback: 730 * 86_400_000,
     fallbackText: '730d',
-    parse: lifetime,
+    parse: aLifetime,
   }),
+  logLevel,
 };
 
 export const nodeClusterFlags = {
@@ -160,13 +126,13 @@ export const nodeClusterFlags = {
     help: 'with --kubeconfig: IP address of this machine under which others reach the agent',
     fallback: undefined,
     fallbackText: 'the first of this machine',
-    parse: address,
+    parse: anAddress,
   }),
   port: flag<number>({
     name: 'port',
     value: 'PORT',
     help: 'with --kubeconfig: TCP port of the agent; 0 takes a free one',
     fallback: 0,
-    parse: portNumber,
+    parse: aPort,
   }),
 };
