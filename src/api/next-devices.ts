@@ -1,25 +1,29 @@
 /** The devices that a spec asks for, by the ids and kinds that they have in a guest. Pure. */
 import { interfacesOf } from '#api/attached-interfaces.ts';
 import type { Chipset } from '#api/chipset.ts';
+import type { Devices } from '#api/domain/devices.ts';
 import type { Disk } from '#api/domain/disk.ts';
+import { allowsVideo, VIDEO_ID } from '#api/fixtures.ts';
 import { busOf, isPlugged } from '#api/disk-bus.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 
 export interface NextDevice {
   readonly id: string;
-  readonly type: 'disk' | 'interface' | 'rng' | 'balloon' | 'tpm' | 'console' | 'controller';
+  readonly type: 'disk' | 'interface' | 'rng' | 'balloon' | 'tpm' | 'console' | 'controller' | 'video';
   /** As rows have it: disk, cdrom, virtio, e1000e ... */
   readonly device: string;
   /** Of a disk. */
   readonly bus?: string;
   /** Whether it will be in the guest. */
   readonly plugged: boolean;
+  /** Only where the guest had it already: nobody asked for it, and nobody refused it. */
+  readonly onlyKept?: boolean;
   /** A PCI address that the spec names. */
   readonly pin?: string;
 }
 
 export function nextDevices(spec: VmiSpec, chipset: Chipset | undefined): NextDevice[] {
-  const { disks = [], rng, tpm, autoattachMemBalloon, autoattachSerialConsole } = spec.domain.devices ?? {};
+  const { disks = [], rng, tpm, autoattachMemBalloon, autoattachSerialConsole, ...devices } = spec.domain.devices ?? {};
   const fixed: [boolean, Omit<NextDevice, 'plugged'>][] = [
     [disks.some((disk) => busOf(disk, chipset) === 'scsi' && isPlugged(disk)), SCSI],
     [tpm !== undefined && tpm.enabled !== false, { id: 'tpm0', type: 'tpm', device: 'crb' }],
@@ -27,6 +31,7 @@ export function nextDevices(spec: VmiSpec, chipset: Chipset | undefined): NextDe
     [autoattachMemBalloon !== false, { id: 'balloon0', type: 'balloon', device: 'memballoon' }],
     [autoattachSerialConsole !== false, { id: 'serial0', type: 'console', device: 'serial' }],
   ];
+  const video = videoWish({ ...devices });
   return [
     ...interfacesOf(spec).map(({ name, model = 'virtio', state, pciAddress }): NextDevice => ({
       id: `nic-${name}`,
@@ -44,7 +49,15 @@ export function nextDevices(spec: VmiSpec, chipset: Chipset | undefined): NextDe
       ...(disk.disk?.pciAddress && { pin: disk.disk.pciAddress }),
     })),
     ...fixed.flatMap(([isThere, device]) => (isThere ? [{ ...device, plugged: true }] : [])),
+    ...(video === undefined ? [] : [{ ...video, plugged: true }]),
   ];
+}
+
+/** Undefined where the spec refuses it. */
+function videoWish({ video, autoattachGraphicsDevice }: Devices): Omit<NextDevice, 'plugged'> | undefined {
+  if (!allowsVideo({ video, autoattachGraphicsDevice })) return undefined;
+  const isAsked = video !== undefined || autoattachGraphicsDevice === true;
+  return { id: VIDEO_ID, type: 'video', device: video?.type ?? 'vga', ...(!isAsked && { onlyKept: true }) };
 }
 
 /** It stays once it was there, whether or not a disk needs it. */

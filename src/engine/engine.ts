@@ -17,7 +17,7 @@ import { ensurePki, type Pki } from '#engine/auth/certificates.ts';
 import { issueOutwardIdentity } from '#engine/auth/front-proxy.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
 import { ensureSigningKey } from '#engine/auth/service-accounts/signing-key.ts';
-import { writeKubeconfig } from '#engine/auth/kubeconfig-file.ts';
+import { writeKubeconfig } from '#lib/kubeconfig-file.ts';
 import { loadTokenFile, tokenLookup } from '#engine/auth/tokens.ts';
 import { startControllers, type RunningControllers } from '#engine/controllers/start.ts';
 import { createCore } from '#engine/core.ts';
@@ -103,6 +103,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       handler: core.handler,
       authenticate: createAuthenticator({ tokens: core.tokens }),
       turnedAway: (turned) => audit?.sink(unauthenticatedRecord(turned, clock.now())),
+      clock,
       log,
     });
     controllers = await startControllers({ core, caPem: pki.caPem, clock, log });

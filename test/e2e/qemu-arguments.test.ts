@@ -48,7 +48,9 @@ suite('QEMU with every device', { skip, timeout: 60_000 }, () => {
     const args = qemuArguments(definition, {
       accelerator: 'tcg',
       qmpSocket: 'qmp.sock',
+      agentSocket: 'agent.sock',
       serialSocket: 'serial.sock',
+      displaySocket: 'vnc.sock',
       tpmSocket: 'tpm.sock',
       pathOf: (absolute) => absolute.replace(`${dir}/`, ''),
       tapOf: () => 'none',

@@ -12,6 +12,7 @@ import { startNodeAgent, type RunningAgent } from '#node/agent/node-agent.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { GuestKernel } from '#node/domains/start-domain.ts';
 import { parseEndpointPath } from '#node/endpoint/route.ts';
+import { serveScreenshot } from '#node/endpoint/serve-display.ts';
 import { serveHost } from '#node/endpoint/serve-host.ts';
 import { serveVerb } from '#node/endpoint/serve-verb.ts';
 import type { FakeGuest } from '#node/hypervisor/fake/fake-guest.ts';
@@ -205,6 +206,13 @@ export function directConnections(nodes: () => readonly SimulatedNode[]): NodeCo
       const route = parseEndpointPath(path);
       if (route.kind !== 'verb') throw notFound({ group: '', plural: 'paths' }, path);
       await serveVerb(agent, route);
+    },
+    async get({ node, path }) {
+      const agent = agentOf(node);
+      const url = new URL(path, 'https://node.invalid');
+      const route = parseEndpointPath(url.pathname);
+      if (route.kind !== 'screenshot') throw notFound({ group: '', plural: 'paths' }, path);
+      return await serveScreenshot(agent, route, url.searchParams);
     },
     async post({ node, path, body, signal }) {
       const agent = agentOf(node);

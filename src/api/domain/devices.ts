@@ -1,5 +1,6 @@
 import { disk } from '#api/domain/disk.ts';
 import { networkInterface } from '#api/domain/interface.ts';
+import { video } from '#api/domain/video.ts';
 import { bool, list, obj, type Infer } from '#kube/schema-dsl.ts';
 
 export const devices = obj({
@@ -10,9 +11,13 @@ export const devices = obj({
     persistent: bool({ description: 'Whether its content outlives a restart.' }),
   }),
   rng: obj({}, { description: 'A source of entropy.' }),
+  video,
   autoattachSerialConsole: bool({ description: 'On unless set to false.' }),
   autoattachMemBalloon: bool({ description: 'On unless set to false.' }),
-  autoattachGraphicsDevice: bool({ description: 'May be set to false, which is how it is.' }),
+  autoattachGraphicsDevice: bool({
+    description:
+      'A video card and a VNC display. On in new VMs; one that has run without keeps to that unless set to true.',
+  }),
   autoattachPodInterface: bool({
     description: 'A masquerade interface where no interface and no network is named; on unless set to false.',
   }),

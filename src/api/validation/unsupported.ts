@@ -17,15 +17,7 @@ const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
   ['spec.updateVolumesStrategy', NOT_YET],
 
   // VirtualMachineInstance
-  ...notYet('spec', [
-    'livenessProbe',
-    'readinessProbe',
-    'dnsPolicy',
-    'dnsConfig',
-    'topologySpreadConstraints',
-    'resourceClaims',
-    'utilityVolumes',
-  ]),
+  ...notYet('spec', ['dnsPolicy', 'dnsConfig', 'topologySpreadConstraints', 'resourceClaims', 'utilityVolumes']),
   ['spec.accessCredentials', `${NOT_YET}; hand keys to the guest by a cloudInitNoCloud volume`],
   ...notYet('spec.domain', ['ioThreads', 'ioThreadsPolicy', 'clock', 'chassis', 'launchSecurity', 'rebootPolicy']),
   ...notYet('spec.domain.cpu', [
@@ -48,7 +40,6 @@ const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
     'watchdog',
     'inputs',
     'sound',
-    'video',
     'filesystems',
     'panicDevices',
     'clientPassthrough',

@@ -185,23 +185,24 @@ describe('what the pod asks for', () => {
   const cases: Record<string, { domain: Domain; want: ReturnType<typeof launcherResources> }> = {
     'the memory of the guest and what it costs, and a tenth of each processor': {
       domain: { memory: { guest: '512Mi' }, cpu: { sockets: 2, cores: 2 } },
-      want: { requests: { cpu: '400m', memory: '585Mi' } },
+      want: { requests: { cpu: '400m', memory: '601Mi' } },
     },
     'the memory that people request in place of that of the guest': {
       domain: { memory: { guest: '1Gi' }, resources: { requests: { memory: '512Mi', cpu: '2' } } },
-      want: { requests: { cpu: '2', memory: '582Mi' } },
+      want: { requests: { cpu: '2', memory: '598Mi' } },
     },
     'limits, raised by what the guest costs': {
       domain: { resources: { limits: { memory: '512Mi', cpu: '1' } } },
-      want: { requests: { cpu: '1', memory: '579Mi' }, limits: { cpu: '1', memory: '579Mi' } },
+      want: { requests: { cpu: '1', memory: '595Mi' }, limits: { cpu: '1', memory: '595Mi' } },
     },
   };
   for (const [name, { domain, want }] of Object.entries(cases)) {
     it(name, () => assert.deepEqual(launcherResources(domain), want));
   }
-  it('more with a TPM that is on', () => {
+  it('more with a TPM that is on, less without a video card', () => {
     const plain = memoryOverheadBytes({}, 0);
-    assert.equal(plain, 66 * MIB);
+    assert.equal(plain, 82 * MIB);
+    assert.equal(memoryOverheadBytes({ devices: { autoattachGraphicsDevice: false } }, 0), plain - 16 * MIB);
     assert.equal(memoryOverheadBytes({ devices: { tpm: {} } }, 0), plain + 8 * MIB);
     assert.equal(memoryOverheadBytes({ devices: { tpm: { enabled: false } } }, 0), plain);
   });

@@ -35,3 +35,13 @@ export function podVolume(volume: Volume): PodVolume {
 export function stateVolume({ claim }: ClaimView): PodVolume {
   return { name: STATE_POD_VOLUME, persistentVolumeClaim: { claimName: claim.metadata.name } };
 }
+
+/** A node may read a secret only while a pod on it names it. Whether there is one is for the node to find out. */
+export function secretVolumes({ volumes = [] }: VmiSpec): PodVolume[] {
+  const names = volumes.flatMap(({ cloudInitNoCloud: source }) => [
+    source?.secretRef?.name ?? [],
+    source?.networkDataSecretRef?.name ?? [],
+  ]);
+  const secrets = [...new Set(names.flat())];
+  return secrets.map((secretName, i) => ({ name: `selfsame-secret-${i}`, secret: { secretName, optional: true } }));
+}

@@ -15,6 +15,7 @@ import { oldOrder } from '#node/definition/addresses/old-order.ts';
 import { placeDevices } from '#node/definition/addresses/place-devices.ts';
 import type { Placeable, Unplaced } from '#node/definition/addresses/unplaced.ts';
 import { defineCpu } from '#node/definition/cpu.ts';
+import { AGENT_CHANNEL_ID, defineAgentChannel } from '#node/definition/devices/agent-channel.ts';
 import { defineBalloon } from '#node/definition/devices/balloon.ts';
 import { defineDisks, type Medium } from '#node/definition/devices/disk.ts';
 import { defineInterfaces } from '#node/definition/devices/interface.ts';
@@ -23,6 +24,7 @@ import { defineRng } from '#node/definition/devices/rng.ts';
 import { defineRootPorts } from '#node/definition/devices/root-ports.ts';
 import { defineScsiController } from '#node/definition/devices/scsi-controller.ts';
 import { defineSerial } from '#node/definition/devices/serial.ts';
+import { defineVideo } from '#node/definition/devices/video.ts';
 import { defineTpm } from '#node/definition/devices/tpm.ts';
 import type { Device, DiskDevice, DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
 import { defineAcpi, defineFirmware, defineSmm } from '#node/definition/firmware.ts';
@@ -101,13 +103,16 @@ function defineDevices(
     ),
     ...defineRng(devices),
     ...defineBalloon(devices),
+    ...defineVideo(devices, rows),
   ];
-  const others = defineOthers(rows, new Set(own.map(({ device }) => device.id)));
-  notes.push(...others.notes);
-  const unplaced = inPlacingOrder([...own, ...others.devices], known);
+  const recorded = defineOthers(rows, new Set([AGENT_CHANNEL_ID, ...own.map(({ device }) => device.id)]));
+  notes.push(...recorded.notes);
+  const agent = defineAgentChannel(vmi, rows, recorded.devices);
+  const others = [...recorded.devices, ...agent.controllers];
+  const unplaced = inPlacingOrder([...own, ...others], known);
   const placement = placeDevices(unplaced, { layout, rows, reserved: namedAddresses(spec) }, problems);
   const placed = new Map(placement.devices.map((device) => [device.id, device]));
-  const standing = [...own, ...others.devices].map(({ device }) => placed.get(device.id) ?? device);
+  const standing = [...own, ...others].map(({ device }) => placed.get(device.id) ?? device);
   const only = (...types: Device['type'][]) => standing.filter(({ type }) => types.includes(type));
   return [
     ...defineRootPorts(placement.ports),
@@ -116,7 +121,8 @@ function defineDevices(
     ...defineTpm(devices),
     ...only('rng', 'balloon'),
     ...defineSerial(devices),
-    ...only('other'),
+    ...only('video', 'other'),
+    ...agent.channels,
   ];
 }
 

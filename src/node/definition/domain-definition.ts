@@ -3,6 +3,7 @@
  * from a VMI, carried out by hypervisor/. What a guest can see of itself is all in here.
  */
 import type { DiskBus, DiskCache } from '#api/domain/disk.ts';
+import type { VideoType } from '#api/domain/video.ts';
 import type { InterfaceModel } from '#api/domain/interface.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 
@@ -111,6 +112,19 @@ export interface SerialDevice extends DeviceBase {
   readonly type: 'serial';
 }
 
+/** What a picture is drawn on. It is shown to whoever opens the display (hypervisor.ts). */
+export interface VideoDevice extends DeviceBase {
+  readonly type: 'video';
+  readonly model: VideoType;
+}
+
+/** The port of the guest agent. */
+export interface AgentChannel extends DeviceBase {
+  readonly type: 'agent-channel';
+  /** The virtio-serial controller that it is on. */
+  readonly controller: string;
+}
+
 /** Hardware that no spec asks for and that the record passes back: a USB controller, a sound card of an imported machine. */
 export interface OtherDevice extends DeviceBase {
   readonly type: 'other';
@@ -129,6 +143,8 @@ export type Device =
   | RngDevice
   | BalloonDevice
   | SerialDevice
+  | VideoDevice
+  | AgentChannel
   | OtherDevice;
 
 /** What can come and go while the guest runs. */

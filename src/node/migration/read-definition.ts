@@ -2,6 +2,7 @@
  * The definition of a guest as another node tells it. It was complete there; here it is only believed where it has the
  * shape of one, because arguments of a process are made from it. Its paths are replaced in any case (retarget.ts). Pure.
  */
+import { VIDEO_TYPES } from '#api/domain/video.ts';
 import { isRecord } from '#kube/meta.ts';
 import { driverOf } from '#node/definition/devices/others.ts';
 import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
@@ -63,6 +64,8 @@ const DEVICES: Readonly<Record<Device['type'], Shape>> = {
   rng: {},
   balloon: {},
   serial: {},
+  video: { model: oneOf(...VIDEO_TYPES) },
+  'agent-channel': { controller: (value) => typeof value === 'string' && ID.test(value) },
   other: { driver: word, row: (value) => isRecord(value) && plain(value) },
 };
 

@@ -28,6 +28,7 @@ function fixtureFor(device: Exclude<Placeable, DiskDevice | InterfaceDevice>): F
       return 'scsi';
     case 'rng':
     case 'balloon':
+    case 'video':
       return device.type;
     case 'other':
       return fixtureOf(device.row) ?? 'usb';

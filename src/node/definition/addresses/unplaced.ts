@@ -5,10 +5,18 @@ import type {
   OtherDevice,
   RngDevice,
   ScsiController,
+  VideoDevice,
 } from '#node/definition/domain-definition.ts';
 
 /** What has a place of its own, on PCI or on a controller. */
-export type Placeable = DiskDevice | InterfaceDevice | ScsiController | RngDevice | BalloonDevice | OtherDevice;
+export type Placeable =
+  | DiskDevice
+  | InterfaceDevice
+  | ScsiController
+  | RngDevice
+  | BalloonDevice
+  | VideoDevice
+  | OtherDevice;
 
 /** A device that is complete but for its address. */
 export interface Unplaced<T extends Placeable = Placeable> {

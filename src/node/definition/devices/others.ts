@@ -3,6 +3,7 @@
  * record at each start, so that the guest keeps it, as far as we know how to make it; the rest is left out and told.
  */
 import type { LearnedDevice } from '#api/learned-device.ts';
+import { isFixtureId, VIDEO_ID } from '#api/fixtures.ts';
 import type { Fixture } from '#node/definition/addresses/layout.ts';
 import { pciAddressFromMap, printAddress } from '#api/pci-address.ts';
 import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
@@ -78,7 +79,9 @@ export function defineOthers(rows: readonly LearnedDevice[], ownIds: ReadonlySet
   const devices: Unplaced<OtherDevice>[] = [];
   const notes: string[] = [];
   for (const row of rows) {
-    if (row.plugged === false || ownIds.has(row.id) || ELSEWHERE.has(row.type)) continue;
+    if (row.plugged === false || ownIds.has(row.id) || isFixtureId(row.id) || ELSEWHERE.has(row.type)) continue;
+    // Two cards would both answer where a PC has one.
+    if (row.type === 'video' && ownIds.has(VIDEO_ID)) continue;
     if (namesOf(row).some((name) => WITH_THE_MACHINE.has(name))) continue;
     const hardware = hardwareOf(row);
     const reason = hardware === undefined ? 'no such hardware is known here' : whyNot(row);

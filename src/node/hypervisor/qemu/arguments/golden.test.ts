@@ -21,6 +21,8 @@ for (const [name, spec] of Object.entries(SPECS)) {
       accelerator: spec.input?.capabilities?.accelerator === 'kvm' ? 'kvm' : 'tcg',
       qmpSocket: 'qmp.sock',
       serialSocket: 'serial.sock',
+      displaySocket: 'vnc.sock',
+      agentSocket: 'agent.sock',
       tpmSocket: 'tpm.sock',
       ...(isEfi && { nvram: 'nvram.fd', ovmfCode: '/usr/share/OVMF/OVMF_CODE_4M.fd' }),
       pathOf: (absolute) => absolute,

@@ -8,7 +8,9 @@ import { qemuArguments, type QemuHost } from '#node/hypervisor/qemu/arguments/qe
 const host: QemuHost = {
   accelerator: 'tcg',
   qmpSocket: 'qmp.sock',
+  agentSocket: 'agent.sock',
   serialSocket: 'serial.sock',
+  displaySocket: 'vnc.sock',
   tpmSocket: 'tpm/sock',
   nvram: 'nvram.fd',
   ovmfCode: '/usr/share/OVMF/OVMF_CODE_4M.fd',

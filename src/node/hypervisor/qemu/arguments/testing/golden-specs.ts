@@ -149,6 +149,11 @@ export const SPECS: Readonly<Record<string, Spec>> = {
       ],
     },
   },
+  'video-card-of-a-new-guest': { devices: { autoattachGraphicsDevice: undefined, disks: [{ name: 'root' }], rng: {} } },
+  'i440fx-video-card-of-a-new-guest': {
+    domain: i440fx(),
+    devices: { autoattachGraphicsDevice: undefined, disks: [{ name: 'root' }] },
+  },
   'i440fx-nothing-asked-for': { domain: i440fx() },
   'i440fx-ide': {
     domain: i440fx(),
@@ -221,7 +226,7 @@ export function inputOf({ devices, domain, networks, media, known, input }: Spec
   const volumes = new Map([...plain].map(([name, medium]) => [name, { ...medium, ...media?.[name] }]));
   const firmware = { uuid: '5d307ca9-b3ef-428c-8861-06e72d69f223', ...domain?.firmware };
   const vmi = aVmi(
-    { ...domain, firmware, devices: { autoattachPodInterface: false, ...devices } },
+    { ...domain, firmware, devices: { autoattachPodInterface: false, autoattachGraphicsDevice: false, ...devices } },
     {
       volumes: names.map((name) => ({ name, emptyDisk: { capacity: '1Mi' } })),
       ...(networks !== undefined && { networks }),
