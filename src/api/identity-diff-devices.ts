@@ -6,7 +6,7 @@ import { isFixtureId } from '#api/fixtures.ts';
 import type { Difference } from '#api/identity-diff.ts';
 import type { LastSeen } from '#api/identity-last-seen.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
-import { nextDevices, SCSI, type NextDevice } from '#api/next-devices.ts';
+import { nextDevices, SCSI, USB, type NextDevice } from '#api/next-devices.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { deepEqual } from '#kube/deep.ts';
 
@@ -17,6 +17,9 @@ const TEMPLATE = 'the template of the VM says so';
 
 /** Types of rows that go when the template no longer asks for them; others stay on record whatever the guest has. */
 const GOES: ReadonlySet<string> = new Set(['disk', 'interface', 'rng', 'balloon']);
+
+/** What is other hardware where the model is another one. */
+const HAS_MODELS: ReadonlySet<string> = new Set(['interface', 'video', 'sound', 'watchdog']);
 
 export function deviceDifferences(next: VmiSpec, seen: LastSeen, machine: string): Difference[] {
   const [before, after] = [chipsetOf(seen.machine), chipsetOf(machine)];
@@ -70,7 +73,8 @@ function unplugWhy({ type }: NextDevice): string {
 }
 
 function newWhy({ id, type }: NextDevice): string {
-  if (id === 'scsi0') return 'a disk on the bus scsi needs it';
+  if (id === SCSI.id) return 'a disk on the bus scsi needs it';
+  if (id === USB.id) return 'what is on the bus usb needs it';
   return type === 'disk' || type === 'interface' ? 'new in the template' : TEMPLATE;
 }
 
@@ -121,10 +125,10 @@ function contentText({ volumes = [] }: VmiSpec, name: string): string {
 }
 
 function isSameKind(was: LearnedDevice, { type, device, bus, onlyKept }: NextDevice): boolean {
-  if (type === 'disk') return was.device === device && isSameBus(was, { bus });
+  if (type === 'disk' || type === 'input') return was.device === device && isSameBus(was, { bus });
   // A row that is gone leaves its type only.
   if (onlyKept === true) return true;
-  return (type !== 'interface' && type !== 'video') || was.device === device || was.device === type;
+  return !HAS_MODELS.has(type) || was.device === device || was.device === type;
 }
 
 /** A place is one on a bus, whatever stands there. */

@@ -157,6 +157,12 @@ export interface Secret extends KubeObject {
   data?: Record<string, string>;
 }
 
+/** `binaryData` is base64. */
+export interface ConfigMap extends KubeObject {
+  data?: Record<string, string>;
+  binaryData?: Record<string, string>;
+}
+
 export interface Lease extends KubeObject {
   spec?: {
     holderIdentity?: string;
@@ -208,6 +214,14 @@ export const STORAGE_CLASSES: ResourceType<StorageClass> = {
   kind: 'StorageClass',
   plural: 'storageclasses',
   namespaced: false,
+};
+
+export const CONFIG_MAPS: ResourceType<ConfigMap> = {
+  group: '',
+  version: 'v1',
+  kind: 'ConfigMap',
+  plural: 'configmaps',
+  namespaced: true,
 };
 
 export const SECRETS: ResourceType<Secret> = {

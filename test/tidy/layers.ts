@@ -117,7 +117,7 @@ function layerOf(path: string): string | undefined {
 /** Static and dynamic imports, and re-exports. */
 export function importsOf({ text }: SourceFile): { specifier: string; line: number }[] {
   const { code } = scanSource(text);
-  return [...code.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*(['"])(\s*)\1/g)].map((match) => {
+  return [...code.matchAll(/(?:(?<!\.)\bfrom|\bimport)\s*\(?\s*(['"])(\s*)\1/g)].map((match) => {
     const start = match.index + match[0].length - 1 - (match[2]?.length ?? 0);
     return { specifier: text.slice(start, start + (match[2]?.length ?? 0)), line: lineAt(text, match.index) };
   });

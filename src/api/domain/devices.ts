@@ -1,4 +1,5 @@
 import { disk } from '#api/domain/disk.ts';
+import { clientPassthrough, inputs, sound, watchdog } from '#api/domain/hardware.ts';
 import { networkInterface } from '#api/domain/interface.ts';
 import { video } from '#api/domain/video.ts';
 import { bool, list, obj, type Infer } from '#kube/schema-dsl.ts';
@@ -12,6 +13,17 @@ export const devices = obj({
   }),
   rng: obj({}, { description: 'A source of entropy.' }),
   video,
+  sound,
+  watchdog,
+  inputs,
+  clientPassthrough,
+  blockMultiQueue: bool({
+    description: 'Disks on the bus virtio, and the SCSI controller, have a queue for each processor.',
+  }),
+  networkInterfaceMultiqueue: bool({
+    description: 'Interfaces of the model virtio on a bridge have a queue for each processor.',
+  }),
+  autoattachInputDevice: bool({ description: 'A tablet where no input is named; off unless set to true.' }),
   autoattachSerialConsole: bool({ description: 'On unless set to false.' }),
   autoattachMemBalloon: bool({ description: 'On unless set to false.' }),
   autoattachGraphicsDevice: bool({

@@ -278,7 +278,7 @@ const cases: Record<string, Case> = {
   'a volume without a source': {
     spec: volumes({ name: 'a' }),
     want: [
-      'volumes[0]: Required value: one of persistentVolumeClaim, ephemeral, emptyDisk, hostDisk, cloudInitNoCloud, directLun must be set',
+      'volumes[0]: Required value: one of persistentVolumeClaim, ephemeral, emptyDisk, hostDisk, cloudInitNoCloud, directLun, configMap, secret, serviceAccount, downwardAPI must be set',
     ],
   },
   'a volume with two sources': {

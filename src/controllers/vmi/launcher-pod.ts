@@ -28,8 +28,9 @@ import {
 } from '#controllers/vmi/launcher-affinity.ts';
 import { launcherResources } from '#controllers/vmi/launcher-resources.ts';
 import {
+  objectVolumes,
   podVolume,
-  secretVolumes,
+  serviceAccountOf,
   stateVolume,
   staysBehind,
   volumesAlsoIn,
@@ -130,10 +131,11 @@ function podSpec(
     ...launcherNodeSelector(vmi, target?.addedNodeSelector),
     ...(target === undefined ? {} : machineSelector(vmi)),
   };
-  const volumes = [...claimed.map(podVolume), ...stateViews.map(stateVolume), ...secretVolumes(spec)];
+  const volumes = [...claimed.map(podVolume), ...objectVolumes(spec), ...stateViews.map(stateVolume)];
+  const serviceAccountName = serviceAccountOf(spec);
   const { hostname, subdomain, priorityClassName, schedulerName } = spec;
   const tolerations = [...(spec.tolerations ?? []), NODE_TOLERATION];
-  const asked = { affinity, tolerations, hostname, subdomain, priorityClassName, schedulerName };
+  const asked = { serviceAccountName, affinity, tolerations, hostname, subdomain, priorityClassName, schedulerName };
   return {
     ...withoutUndefined(asked),
     restartPolicy: 'Never',

@@ -30,6 +30,8 @@ export interface MachineType {
 export interface Capabilities {
   readonly machines: readonly MachineType[];
   readonly accelerator: 'kvm' | 'tcg' | 'simulated';
+  /** What its processors can, as QEMU names it; absent: nobody knows. */
+  readonly cpuFeatures?: readonly string[];
   /** `QEMU 7.2.22`. */
   readonly version: string;
 }
@@ -142,6 +144,11 @@ export interface Hypervisor extends MigrationPort, GuestLines {
    * `learn`, its medium is closed, and listeners of onChange are called. Fine where there is no such device.
    */
   unplug(id: string, deviceId: string): Promise<void>;
+  /**
+   * Pulls the cable of an interface, or puts it back, while the guest runs or is paused; `inspect` tells which. Fine where
+   * it is so already, or there is no such interface.
+   */
+  setLink(id: string, deviceId: string, link: 'up' | 'down'): Promise<void>;
   /** Both directions of the serial console; several may be open at a time, all see the same. Ends with the domain. */
   openConsole(id: string): Promise<Duplex>;
   /**

@@ -4,7 +4,7 @@
  */
 import type { Devices } from '#api/domain/devices.ts';
 import { VIDEO_TYPES, type VideoType } from '#api/domain/video.ts';
-import { allowsVideo, VIDEO_ID } from '#api/fixtures.ts';
+import { allowsVideo, asksForVideo, VIDEO_ID } from '#api/fixtures.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
 import type { VideoDevice } from '#node/definition/domain-definition.ts';
@@ -15,7 +15,7 @@ export function defineVideo(
 ): Unplaced<VideoDevice>[] {
   if (!allowsVideo({ video, autoattachGraphicsDevice })) return [];
   const row = rows.find(({ id, plugged }) => id === VIDEO_ID && plugged !== false);
-  const isAsked = autoattachGraphicsDevice === true || video !== undefined;
+  const isAsked = asksForVideo({ video, autoattachGraphicsDevice });
   if (!isAsked && row === undefined && rows.length > 0) return [];
   const recorded = VIDEO_TYPES.find((type) => type === row?.device);
   const asked = VIDEO_TYPES.find((type) => type === video?.type);

@@ -274,6 +274,10 @@ export class FakeGuest implements GuestControls {
     this.#hotplug.unplug(deviceId);
   }
 
+  setLink(deviceId: string, link: 'up' | 'down'): void {
+    this.#hotplug.setLink(deviceId, link);
+  }
+
   holdDevices(): void {
     this.record.holdsDevices = true;
     this.#changed(false);

@@ -192,6 +192,10 @@ class SimulatedHypervisor implements FakeHypervisor {
     this.#here(id, 'unplug a device of').unplug(deviceId);
   }
 
+  async setLink(id: string, deviceId: string, link: 'up' | 'down'): Promise<void> {
+    this.#here(id, 'set a link of').setLink(deviceId, link);
+  }
+
   async openConsole(id: string): Promise<Duplex> {
     return this.#alive(id, 'open the console of').openConsole();
   }

@@ -147,6 +147,10 @@ class QemuHypervisor implements Hypervisor {
     await this.#settled(id, 'unplug a device of').hotplug.unplug(deviceId);
   }
 
+  async setLink(id: string, deviceId: string, link: 'up' | 'down'): Promise<void> {
+    await this.#settled(id, 'set a link of').hotplug.setLink(deviceId, link);
+  }
+
   async openConsole(id: string) {
     return this.#known(id, 'open the console of').openConsole();
   }

@@ -111,6 +111,7 @@ async function start(
   const domain = new QemuDomain({ dir, record: { ...record, started }, qemu, swtpm, context, changed });
   undo.push(() => domain.close());
   await domain.attach({ timeoutMs: MONITOR_TIMEOUT_MS, signal });
+  await domain.hotplug.pullCables();
   signal?.throwIfAborted();
   await begin(domain);
   return domain;
@@ -140,6 +141,8 @@ async function spawnQemu(
     serialSocket: SERIAL_SOCKET,
     displaySocket: DISPLAY_SOCKET,
     agentSocket: AGENT_SOCKET,
+    redirectionSocket: (deviceId) => `${deviceId}.sock`,
+    nowMs: () => clock.now(),
     ...(needsTpm(definition) ? { tpmSocket: TPM_SOCKET } : {}),
     ...(firmware === undefined ? {} : { nvram: kept.nvram ? paths.of(kept.nvram) : NVRAM, ovmfCode: firmware.code }),
     pathOf: (absolute) => paths.of(absolute),

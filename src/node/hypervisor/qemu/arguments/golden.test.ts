@@ -23,6 +23,8 @@ for (const [name, spec] of Object.entries(SPECS)) {
       serialSocket: 'serial.sock',
       displaySocket: 'vnc.sock',
       agentSocket: 'agent.sock',
+      redirectionSocket: (deviceId: string) => `${deviceId}.sock`,
+      nowMs: () => Date.UTC(2026, 0, 1),
       tpmSocket: 'tpm.sock',
       ...(isEfi && { nvram: 'nvram.fd', ovmfCode: '/usr/share/OVMF/OVMF_CODE_4M.fd' }),
       pathOf: (absolute) => absolute,

@@ -18,6 +18,10 @@ import { rngArguments } from '#node/hypervisor/qemu/arguments/rng.ts';
 import { rootPortArguments } from '#node/hypervisor/qemu/arguments/root-port.ts';
 import { scsiControllerArguments } from '#node/hypervisor/qemu/arguments/scsi-controller.ts';
 import { serialArguments } from '#node/hypervisor/qemu/arguments/serial.ts';
+import { clockArguments } from '#node/hypervisor/qemu/arguments/clock.ts';
+import { soundArguments } from '#node/hypervisor/qemu/arguments/sound.ts';
+import { inputArguments, redirectionArguments, usbControllerArguments } from '#node/hypervisor/qemu/arguments/usb.ts';
+import { watchdogArguments } from '#node/hypervisor/qemu/arguments/watchdog.ts';
 import { videoArguments } from '#node/hypervisor/qemu/arguments/video.ts';
 import { tpmArguments } from '#node/hypervisor/qemu/arguments/tpm.ts';
 
@@ -38,8 +42,7 @@ export function qemuArguments(definition: DomainDefinition, host: QemuHost): str
     '-display',
     'none',
     ...machineArguments(definition, host),
-    '-rtc',
-    'base=utc',
+    ...clockArguments(definition.clock, host),
     // Only what has a boot order is booted from.
     '-boot',
     'strict=on',
@@ -86,6 +89,16 @@ function argumentsOf(device: Device, chipset: Chipset, host: QemuHost): string[]
       return videoArguments(device, chipset);
     case 'agent-channel':
       return agentChannelArguments(device, host);
+    case 'usb-controller':
+      return usbControllerArguments(device, chipset);
+    case 'input':
+      return inputArguments(device, chipset);
+    case 'redirection':
+      return redirectionArguments(device, host);
+    case 'sound':
+      return soundArguments(device, chipset);
+    case 'watchdog':
+      return watchdogArguments(device, chipset);
     case 'other':
       return otherArguments(device, chipset);
     default:

@@ -7,6 +7,9 @@ export interface QemuHost {
   /** Where a guest with a display shows it. */
   readonly displaySocket: string;
   readonly agentSocket: string;
+  /** Where a USB redirection slot waits for a device. */
+  redirectionSocket(deviceId: string): string;
+  nowMs(): number;
   readonly tpmSocket?: string;
   /** EFI variables of this guest, and the firmware that they are for. */
   readonly nvram?: string;

@@ -5,11 +5,12 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import type { DefineInput } from '#node/definition/define-domain.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
+import { HARDWARE_SPECS } from '#node/hypervisor/qemu/arguments/testing/golden-hardware.ts';
 import { anInput, aVmi, someCapabilities, someMedia } from '#node/definition/testing/a-vmi.ts';
 
 type Devices = NonNullable<Domain['devices']>;
 
-interface Spec {
+export interface Spec {
   readonly devices?: Devices;
   readonly domain?: Omit<Domain, 'devices'>;
   readonly networks?: VmiSpec['networks'];
@@ -17,10 +18,12 @@ interface Spec {
   readonly media?: Readonly<Record<string, Partial<Medium>>>;
   readonly known?: KnownDevices;
   readonly input?: Partial<DefineInput>;
+  readonly annotations?: Readonly<Record<string, string>>;
 }
 
 /** By the name of the file; those of i440fx say so. */
 export const SPECS: Readonly<Record<string, Spec>> = {
+  ...HARDWARE_SPECS,
   'nothing-asked-for': {},
   'virtio-disk': { devices: { disks: [{ name: 'root', serial: 'ROOT-1' }] } },
   'sata-disk-and-cdrom': {
@@ -220,7 +223,7 @@ export const SPECS: Readonly<Record<string, Spec>> = {
   },
 };
 
-export function inputOf({ devices, domain, networks, media, known, input }: Spec): DefineInput {
+export function inputOf({ devices, domain, networks, media, known, input, annotations }: Spec): DefineInput {
   const names = (devices?.disks ?? []).filter(({ name }) => name !== 'tray').map(({ name }) => name);
   const plain = someMedia(names);
   const volumes = new Map([...plain].map(([name, medium]) => [name, { ...medium, ...media?.[name] }]));
@@ -232,6 +235,7 @@ export function inputOf({ devices, domain, networks, media, known, input }: Spec
       ...(networks !== undefined && { networks }),
     },
   );
+  if (annotations !== undefined) vmi.metadata.annotations = { ...annotations };
   return anInput(vmi, { volumes, capabilities: someCapabilities('tcg'), ...(known && { known }), ...input });
 }
 
