@@ -45,19 +45,43 @@ for (const page of pages) {
 }
 
 const kubectl = newKubectl();
+const isReal = ({ directive }: Block) => directive?.kind === 'real-guest';
+const full = process.env['SELFSAME_TEST_FULL'] === '1';
+
 // Two at a time: they wait more than they work, and each has its own namespace.
-suite('commands and manifests', { skip: 'missing' in kubectl ? kubectl.missing : false, concurrency: 2 }, () => {
-  if ('missing' in kubectl) return;
-  let plane: Plane;
-  before(async () => {
-    plane = await startSimulatedPlane({ nodes: 2 });
+proveAll('commands and manifests', { hypervisor: 'fake', concurrency: 2 }, (page) =>
+  blocksOf(textOf(page)).filter(runs),
+);
+// Pages that need real guests somewhere, whole.
+if (full) {
+  proveAll('on real guests', { hypervisor: 'qemu', concurrency: 1 }, (page) => {
+    const blocks = blocksOf(textOf(page));
+    return blocks.some(isReal) ? blocks.filter((block) => runs(block) || isReal(block)) : [];
   });
-  after(() => plane.stop());
-  for (const page of chosen) {
-    const blocks = blocksOf(textOf(page)).filter(runs);
-    if (blocks.length > 0) test(page, () => walk(page, blocks, plane, kubectl.path));
-  }
-});
+}
+
+interface How {
+  readonly hypervisor: 'fake' | 'qemu';
+  readonly concurrency: number;
+}
+
+function proveAll(
+  title: string,
+  { hypervisor, concurrency }: How,
+  chosenBlocks: (page: string) => readonly Block[],
+): void {
+  const wanted = chosen.map((page) => ({ page, blocks: chosenBlocks(page) })).filter(({ blocks }) => blocks.length > 0);
+  if (wanted.length === 0) return;
+  suite(title, { skip: 'missing' in kubectl ? kubectl.missing : false, concurrency }, () => {
+    if ('missing' in kubectl) return;
+    let plane: Plane;
+    before(async () => {
+      plane = await startSimulatedPlane({ nodes: 2, hypervisor });
+    });
+    after(() => plane.stop());
+    for (const { page, blocks } of wanted) test(page, () => walk(page, blocks, plane, kubectl.path));
+  });
+}
 
 function runs({ language, directive }: Block): boolean {
   if (directive?.kind === 'not-run' || directive?.kind === 'real-guest') return false;

@@ -1,7 +1,7 @@
 /** `selfsame tour` as a new user runs it: a plane of its own, a real guest, ten stations, nothing left behind. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -21,8 +21,19 @@ interface Walk {
   readonly watch?: (said: string) => void;
 }
 
-function tour({ dataDir, leaveAt, watch }: Walk = {}): Promise<{ code: number | null; said: string }> {
-  const child = spawn(SELFSAME, ['tour', '--data-dir', dataDir ?? join(tmpdir(), 'selfsame-no-plane-here')]);
+interface Walked {
+  readonly code: number | null;
+  readonly said: string;
+  /** Files that it made and did not remove. */
+  readonly left: readonly string[];
+}
+
+function tour({ dataDir, leaveAt, watch }: Walk = {}): Promise<Walked> {
+  // Its own, so that nobody else's tour is taken for a leftover of this one.
+  const dir = mkdtempSync(join(tmpdir(), 'tour-'));
+  const child = spawn(SELFSAME, ['tour', '--data-dir', dataDir ?? join(dir, 'no-plane-here')], {
+    env: { ...process.env, TMPDIR: dir },
+  });
   let said = '';
   let left = false;
   for (const stream of [child.stdout, child.stderr]) {
@@ -34,23 +45,27 @@ function tour({ dataDir, leaveAt, watch }: Walk = {}): Promise<{ code: number | 
       child.kill('SIGINT');
     });
   }
-  return new Promise((resolve) => void child.on('close', (code) => resolve({ code, said })));
+  return new Promise((resolve) => {
+    child.on('close', (code) => {
+      const left = readdirSync(dir);
+      if (left.length === 0) rmdirSync(dir);
+      resolve({ code, said, left });
+    });
+  });
 }
 
-const leftOvers = () => readdirSync(tmpdir()).filter((name) => name.startsWith('selfsame-tour-'));
-
 test('the tour ends with its verdict', { timeout: TIMEOUT_MS }, async () => {
-  const { code, said } = await tour();
+  const { code, said, left } = await tour();
   assert.match(said, /Verdict: after 10 stations it is the selfsame machine/, said.slice(-2000));
   assert.equal(code, 0);
-  assert.deepEqual(leftOvers(), []);
+  assert.deepEqual(left, []);
 });
 
 test('who leaves leaves nothing', { timeout: TIMEOUT_MS }, async () => {
-  const { code, said } = await tour({ leaveAt: /\[2\/10\]/ });
+  const { code, said, left } = await tour({ leaveAt: /\[2\/10\]/ });
   assert.match(said, /The tour was left; nothing of it is left behind/, said.slice(-2000));
   assert.equal(code, 1);
-  assert.deepEqual(leftOvers(), []);
+  assert.deepEqual(left, []);
 });
 
 test(
@@ -69,7 +84,8 @@ test(
       // The guest sees it from its next start on, which is the third station.
       meddled ??= client.patch(VIRTUAL_MACHINES, { namespace, name: 'selfsame' }, { type: 'merge', body: patch });
     };
-    const { code, said } = await tour({ dataDir, watch });
+    const { code, said, left } = await tour({ dataDir, watch });
+    assert.deepEqual(left, []);
     await meddled;
     assert.match(
       said,
