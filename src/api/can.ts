@@ -3,6 +3,7 @@
  * (a CLI, a dashboard) asks the same table. Codes and messages are KubeVirt's own, because its clients look for them.
  * Pure; reading the objects and writing are left to the caller.
  */
+import { display, instanceToForwardTo, portForward } from '#api/can-access.ts';
 import { askAgent, console, pause, reset, softreboot, unpause, type Refusal } from '#api/can-instance.ts';
 import { migrate } from '#api/can-migrate.ts';
 import { addVolume, addVolumeToInstance, removeVolume, removeVolumeFromInstance } from '#api/can-volumes.ts';
@@ -19,10 +20,10 @@ import { badRequest, conflict, forbidden, internalError, notFound, type ApiError
 import { controllerUid, type Stored } from '#kube/meta.ts';
 import { invariant } from '#lib/invariant.ts';
 
-export const VM_VERBS = ['start', 'stop', 'restart', 'migrate', 'addvolume', 'removevolume'] as const;
+export const VM_VERBS = ['start', 'stop', 'restart', 'migrate', 'addvolume', 'removevolume', 'portforward'] as const;
 export const VMI_VERBS = [
   ...(['pause', 'unpause', 'freeze', 'unfreeze', 'softreboot', 'reset', 'console'] as const),
-  ...(['addvolume', 'removevolume', ...GUEST_READS] as const),
+  ...(['addvolume', 'removevolume', 'vnc', 'vnc/screenshot', 'portforward', ...GUEST_READS] as const),
 ] as const;
 export type VmVerb = (typeof VM_VERBS)[number];
 export type VmiVerb = (typeof VMI_VERBS)[number];
@@ -175,6 +176,7 @@ const OF_VMS: Readonly<Record<VmVerb, Decide>> = {
   migrate,
   addvolume: (world) => heldDisks(world, 'virtualmachine') ?? addVolume(world),
   removevolume: (world) => heldDisks(world, 'virtualmachine') ?? removeVolume(world),
+  portforward: (world) => instanceToForwardTo(world) ?? onVmi(world, 'portforward', portForward),
 };
 
 const OF_INSTANCES: Readonly<Record<VmiVerb, Decide>> = {
@@ -190,6 +192,9 @@ const OF_INSTANCES: Readonly<Record<VmiVerb, Decide>> = {
   console: (world) => onVmi(world, 'console', console),
   addvolume: (world) => heldDisks(world, 'virtualmachineinstance') ?? addVolumeToInstance(world),
   removevolume: (world) => heldDisks(world, 'virtualmachineinstance') ?? removeVolumeFromInstance(world),
+  vnc: (world) => onVmi(world, 'vnc', display),
+  'vnc/screenshot': (world) => onVmi(world, 'vnc/screenshot', display),
+  portforward: (world) => onVmi(world, 'portforward', portForward),
 };
 
 interface VmWorld extends CanWorld {

@@ -26,6 +26,10 @@ export const MACHINE_TYPE_LABEL_PREFIX = 'machine-type.node.kubevirt.io/';
 /** On nodes that run VMs. */
 export const SCHEDULABLE_LABEL = 'kubevirt.io/schedulable';
 
+/** On nodes of ours in clusters of others: only what this program brings runs there. */
+export const NODE_TAINT = { key: 'selfsame.io/vms-only', value: 'true', effect: 'NoSchedule' } as const;
+export const NODE_TOLERATION = { key: NODE_TAINT.key, operator: 'Exists', effect: NODE_TAINT.effect } as const;
+
 /** On VMs, and on their instances. */
 export const VM_FINALIZER = 'kubevirt.io/virtualMachineControllerFinalize';
 /** On instances: gone only when the guest is. */

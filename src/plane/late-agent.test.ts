@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { HOST_CODES } from '#api/host-api.ts';
@@ -25,6 +26,18 @@ function noting(asked: string[]): EndpointAgent {
       asked.push(`openConsole ${id}`);
       return new PassThrough();
     },
+    async openDisplay(id) {
+      asked.push(`openDisplay ${id}`);
+      return new PassThrough();
+    },
+    async screenshot(id) {
+      asked.push(`screenshot ${id}`);
+      return Buffer.alloc(0);
+    },
+    async openPort(id, { port, protocol }) {
+      asked.push(`openPort ${id} ${port}/${protocol}`);
+      return new PassThrough();
+    },
     disks: {
       async open(namespace, claim) {
         asked.push(`open ${namespace}/${claim}`);
@@ -32,7 +45,11 @@ function noting(asked: string[]): EndpointAgent {
       },
       async replace(namespace, claim) {
         asked.push(`replace ${namespace}/${claim}`);
-        return { async receive() {}, async close() {} };
+        return {
+          async receive() {},
+          begun: async () => ({ offset: 0, hash: createHash('sha256') }),
+          async close() {},
+        };
       },
     },
     host: {
@@ -55,6 +72,9 @@ const calls: Record<string, (agent: EndpointAgent) => unknown> = {
   'softReboot u': (agent) => agent.softReboot('u'),
   'reset u': (agent) => agent.reset('u'),
   'openConsole u': (agent) => agent.openConsole('u'),
+  'openDisplay u': (agent) => agent.openDisplay('u'),
+  'screenshot u': (agent) => agent.screenshot('u', { moveCursor: false }),
+  'openPort u 22/tcp': (agent) => agent.openPort('u', { port: 22, protocol: 'tcp' }),
   'list {"vmList":["u"]}': (agent) =>
     agent.host?.call('list', { vmList: ['u'] }, { signal: new AbortController().signal }),
   'open ns/data': (agent) => agent.disks?.open('ns', 'data'),

@@ -60,6 +60,7 @@ async function aDoor(): Promise<DiskDoor> {
     claim: (name) => found(scene.admin.get(PERSISTENT_VOLUME_CLAIMS, { namespace, name })),
     volume: (name) => found(scene.admin.get(PERSISTENT_VOLUMES, { name })),
     secret: async () => undefined,
+    configMap: async () => undefined,
   });
   const useOf = () => use;
   return {

@@ -50,6 +50,7 @@ async function put(kind: string, name: string, verb: string, body: unknown) {
     method: 'PUT',
     path: `/apis/subresources.kubevirt.io/v1/namespaces/golden/${kind}/${name}/${verb}`,
     query: new URLSearchParams(),
+    user: { name: 'ada', groups: [] },
     body: async () => Buffer.from(JSON.stringify(body)),
     signal: new AbortController().signal,
   });

@@ -20,7 +20,7 @@ import { createVolumes } from '#node/volumes/volumes.ts';
 import type { Volumes } from '#node/volumes-port.ts';
 import { placeGuestFiles } from '#plane/guest-files.ts';
 import { ensureNodeDirs } from '#plane/node-dir.ts';
-import { startOwnParts, type OwnParts } from '#plane/own-parts.ts';
+import { startOwnParts, type OwnParts } from '#plane/embedded/own-parts.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
 import { Connections } from '#test/support/connections.ts';
 import { PeerStreams } from '#test/support/peer-streams.ts';

@@ -5,10 +5,12 @@
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { checkBootOrder } from '#api/validation/boot-order.ts';
 import { checkChipset } from '#api/validation/chipset.ts';
+import { checkClock } from '#api/validation/clock.ts';
 import { checkCpu } from '#api/validation/cpu.ts';
 import { checkDevices } from '#api/validation/devices.ts';
 import { checkDisks } from '#api/validation/disks.ts';
 import { checkFirmware } from '#api/validation/firmware.ts';
+import { checkHardware } from '#api/validation/hardware.ts';
 import { checkInterfaces } from '#api/validation/interfaces.ts';
 import { checkMachine } from '#api/validation/machine.ts';
 import { checkMemory } from '#api/validation/memory.ts';
@@ -30,6 +32,8 @@ const RULES: readonly InstanceRule[] = [
   checkChipset,
   checkFirmware,
   checkDevices,
+  checkHardware,
+  checkClock,
   checkDisks,
   checkVolumes,
   checkInterfaces,

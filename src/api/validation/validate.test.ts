@@ -250,8 +250,8 @@ const kubevirts: Record<string, { kubevirt?: KubeVirt; old?: KubeVirt; present?:
     kubevirt: aKubeVirt({ machineType: 'pc-q35-8.2', emulatedMachines: ['pc-q35-*'] }),
   },
   'a setting that we do not have': {
-    kubevirt: aKubeVirt({ smbios: {} }),
-    want: ['spec.configuration.smbios: Forbidden: is not supported yet'],
+    kubevirt: aKubeVirt({ network: {} }),
+    want: ['spec.configuration.network: Forbidden: is not supported yet'],
   },
   'migrations with limits': {
     kubevirt: aKubeVirt({

@@ -28,7 +28,8 @@ import { HotplugNotes } from '#node/domains/hotplug-notes.ts';
 import { instanceOf } from '#node/domains/observe-domain.ts';
 import type { GuestKernel } from '#node/domains/start-domain.ts';
 import { Turns } from '#node/domains/turns.ts';
-import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
+import { hasDisplay } from '#node/definition/has-display.ts';
+import { NoDisplay, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { AgentReader } from '#node/guest-agent/agent-reader.ts';
 import { readGuest } from '#node/guest-agent/read-guest.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
@@ -40,6 +41,7 @@ import { ProgramPods } from '#node/pods/program-pods.ts';
 import type { RunProgram } from '#node/pods/program.ts';
 import { ProbeKeeper } from '#node/probes/probe-keeper.ts';
 import { readHostFacts } from '#node/registration/host-facts.ts';
+import type { NodeDescription } from '#node/registration/node-object.ts';
 import { register } from '#node/registration/registration.ts';
 import type { Peers } from '#node/peers-port.ts';
 import type { Volumes } from '#node/volumes-port.ts';
@@ -57,6 +59,8 @@ export interface NodeAgentOptions {
   readonly endpoint: { readonly address: string; readonly port: number } | undefined;
   /** Under which user guests run, where that is not our own. */
   readonly guestUser: { readonly uid: number; readonly gid: number } | undefined;
+  /** That the Node is made with; later they are the administrator's. */
+  readonly taints?: NodeDescription['taints'];
   /** The directory of the node, for VMs of the host API; without one it can only be read. */
   readonly hostDir?: string;
   readonly runProgram?: RunProgram;
@@ -113,7 +117,14 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   await caches.synced();
   await releaseLeftVolumes(options, pods, log);
 
-  const description = { name, host: await readHostFacts(), capabilities, address: hostIp, port: endpoint?.port };
+  const description = {
+    name,
+    host: await readHostFacts(),
+    capabilities,
+    address: hostIp,
+    port: endpoint?.port,
+    taints: options.taints ?? [],
+  };
   const registration = register({ client, nodes, description, clock, log, signal });
   const events = new EventRecorder({ writer: client, clock, log, component: 'virt-handler', instance: name, signal });
   const turns = new Turns();
@@ -227,6 +238,12 @@ function endpointAgent(
       if (isAway) throw new HypervisorError('VMI is migrating');
       await work(id);
     });
+  /** Of guests that have none, people are told in other words. */
+  const onDisplay = async <T>(id: string, look: () => Promise<T>): Promise<T> => {
+    const inspected = hypervisor.inspect(id);
+    if (inspected !== undefined && !hasDisplay(inspected.definition)) throw new NoDisplay();
+    return await look();
+  };
   return {
     find(namespace, vmiName) {
       const name = `${namespace}/${vmiName}`;
@@ -244,6 +261,9 @@ function endpointAgent(
     unfreeze: (id) => take(id, () => hypervisor.thaw(id)),
     readGuest: (id, what) => readGuest(hypervisor, id, what),
     openConsole: (id) => hypervisor.openConsole(id),
+    openDisplay: (id) => onDisplay(id, () => hypervisor.openDisplay(id)),
+    screenshot: (id, options) => onDisplay(id, () => hypervisor.screenshot(id, options)),
+    openPort: (id, port) => hypervisor.openPort(id, port),
   };
 }
 

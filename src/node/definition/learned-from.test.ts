@@ -43,6 +43,7 @@ test('every device is reported with its kind and place', () => {
     { id: 'rng0', type: 'rng', device: 'virtio', managed: true, address: pci('0x00', '0x09') },
     { id: 'balloon0', type: 'balloon', device: 'memballoon', managed: true, address: pci('0x00', '0x08') },
     { id: 'serial0', type: 'console', device: 'serial', managed: true },
+    { id: 'display0', type: 'video', device: 'vga', managed: true, address: pci('0x00', '0x01') },
     {
       id: 'virtio-serial0',
       type: 'controller',

@@ -18,6 +18,7 @@ import { GuestAgentError, type AgentCommand, type GuestPort } from '../guest-lin
 import type { DomainMigration } from '../migration.ts';
 import { answerOf, FakePorts, type AgentAnswers, type PortServer } from './fake-agent.ts';
 import { copiedDisks, COPYING, type CopiedDisk } from './fake-copies.ts';
+import { FakeDisplay } from './fake-display.ts';
 import type { Luggage } from './fake-doors.ts';
 import { definitionOf, FakeHotplug } from './fake-hotplug.ts';
 import type { FakeStates } from './fake-states.ts';
@@ -56,7 +57,6 @@ export interface GuestControls {
 }
 
 const SAID_MAX = 16 * 1024;
-
 export class FakeGuest implements GuestControls {
   readonly record: GuestRecord;
   sending: PendingSend | undefined;
@@ -65,6 +65,7 @@ export class FakeGuest implements GuestControls {
   readonly #changed: (stateChanged: boolean) => void;
   readonly #hotplug: FakeHotplug;
   #consoles: Set<Duplex> | undefined;
+  readonly display = new FakeDisplay(() => this.definition);
   #deviceEvents = 0;
   #ports: FakePorts | undefined;
 
@@ -273,6 +274,10 @@ export class FakeGuest implements GuestControls {
     this.#hotplug.unplug(deviceId);
   }
 
+  setLink(deviceId: string, link: 'up' | 'down'): void {
+    this.#hotplug.setLink(deviceId, link);
+  }
+
   holdDevices(): void {
     this.record.holdsDevices = true;
     this.#changed(false);
@@ -339,7 +344,7 @@ export class FakeGuest implements GuestControls {
   loseProcess(): void {
     this.sending?.fail(new HypervisorError(`Cannot send domain "${this.record.name}": nobody holds its host any more`));
     this.#hotplug.forget();
-    for (const console of this.#consoles ?? []) console.destroy();
+    for (const open of [...(this.#consoles ?? []), ...this.display.viewers]) open.destroy();
     this.#consoles = undefined;
   }
 
@@ -350,9 +355,9 @@ export class FakeGuest implements GuestControls {
     this.#forgetLines();
     delete this.record.frozen;
     this.#become(ended);
-    for (const console of this.#consoles ?? []) {
-      console.push(null);
-      console.end();
+    for (const open of [...(this.#consoles ?? []), ...this.display.viewers]) {
+      open.push(null);
+      open.end();
     }
     this.#consoles = undefined;
   }

@@ -29,6 +29,7 @@ import * as source from './fake-source.ts';
 import type { FakeStates } from './fake-states.ts';
 import * as target from './fake-target.ts';
 import { whyNotHere } from './guest-record.ts';
+import { failures, refusal } from './refusals.ts';
 
 export interface FakeHypervisorOptions {
   readonly clock: Clock;
@@ -191,8 +192,20 @@ class SimulatedHypervisor implements FakeHypervisor {
     this.#here(id, 'unplug a device of').unplug(deviceId);
   }
 
+  async setLink(id: string, deviceId: string, link: 'up' | 'down'): Promise<void> {
+    this.#here(id, 'set a link of').setLink(deviceId, link);
+  }
+
   async openConsole(id: string): Promise<Duplex> {
     return this.#alive(id, 'open the console of').openConsole();
+  }
+
+  async openDisplay(id: string): Promise<Duplex> {
+    return this.#alive(id, 'open the display of').display.open();
+  }
+
+  async screenshot(id: string): Promise<Buffer> {
+    return this.#alive(id, 'take a picture of the display of').display.picture();
   }
 
   async readConsoleLog(id: string): Promise<Buffer> {
@@ -382,14 +395,4 @@ class SimulatedHypervisor implements FakeHypervisor {
   #checkHeld(what: string): void {
     if (!this.#held) throw new HypervisorError(`Cannot ${what}: this hypervisor does not hold its host; adopt first`);
   }
-}
-
-function failures(): Record<'create' | 'plug' | 'receive' | 'send' | 'store', HypervisorError[]> {
-  return { create: [], plug: [], receive: [], send: [], store: [] };
-}
-
-function refusal(verb: string, { record }: FakeGuest, expected: string): HypervisorError {
-  return new HypervisorError(
-    `Cannot ${verb} domain "${record.name}": it is ${record.current.state}; expected ${expected}`,
-  );
 }

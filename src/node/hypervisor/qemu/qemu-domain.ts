@@ -10,12 +10,11 @@ import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Log } from '#lib/log.ts';
-import { learnedFrom } from '#node/definition/learned-from.ts';
 import { HypervisorError, LOG_BYTES, type Domain, type DomainInspection, type DomainState } from '../hypervisor.ts';
 import { copyName, isCopyName } from './arguments/block-nodes.ts';
-import { boardOf } from './arguments/qemu-arguments.ts';
 import type { QemuContext } from './context.ts';
 import { deviceParts } from './device-parts.ts';
+import { GuestDisplay } from './display.ts';
 import { DiskCopies } from './disk-copies.ts';
 import type { DomainDir } from './domain-dir.ts';
 import { removeKey } from './door.ts';
@@ -24,8 +23,8 @@ import { growDisk, readSizes } from './disk-size.ts';
 import { GuestMigration } from './guest-migration.ts';
 import { Hotplug } from './hotplug.ts';
 import { KeptRecord, type StartedRecord } from './kept-record.ts';
+import { learnGuest } from './learn.ts';
 import { Lines } from './lines.ts';
-import { learnDevices, readDevices } from './learn.ts';
 import { hasGone, migrationView, stateWith } from './migration-record.ts';
 import { complaintOf, endText } from './monitor.ts';
 import type { OutlivingProcess } from './process.ts';
@@ -52,6 +51,7 @@ export interface QemuDomainParts {
 
 export class QemuDomain {
   readonly copies: DiskCopies;
+  readonly display: GuestDisplay;
   readonly hotplug: Hotplug;
   readonly lines: Lines;
   readonly migration: GuestMigration;
@@ -83,6 +83,7 @@ export class QemuDomain {
     const ask = <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => this.#ask(verb, work);
     const files = fileReach({ user, run: dir.run, pid: qemu.identity.pid });
     const hasEnded = () => this.#current.state === 'ended';
+    this.display = new GuestDisplay({ dir, definition: () => kept.now.definition, hasEnded, ask });
     this.copies = new DiskCopies({
       ...{ clock, ask, hasEnded, bytesPerSecond: context.copyBytesPerSecond },
       pathOf: (copyId, path) => files.pathOf(copyName(copyId), path),
@@ -208,11 +209,7 @@ export class QemuDomain {
   }
 
   learn(): Promise<LearnedDevice[]> {
-    return this.#ask('learn', async (qmp) => {
-      const found = await readDevices(qmp);
-      const { definition } = this.#record;
-      return learnDevices(learnedFrom(definition), found, boardOf(definition));
-    });
+    return this.#ask('learn', (qmp) => learnGuest(qmp, this.#record.definition));
   }
 
   resizeDisk(deviceId: string, bytes: number): Promise<void> {
@@ -244,6 +241,7 @@ export class QemuDomain {
     this.#closed = true;
     this.#link.close();
     await this.#ending?.catch(() => undefined);
+    this.display.close();
     await this.lines.close();
     this.#parts.qemu.letGo();
     this.#parts.swtpm?.letGo();

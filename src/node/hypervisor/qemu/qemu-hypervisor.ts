@@ -147,8 +147,20 @@ class QemuHypervisor implements Hypervisor {
     await this.#settled(id, 'unplug a device of').hotplug.unplug(deviceId);
   }
 
+  async setLink(id: string, deviceId: string, link: 'up' | 'down'): Promise<void> {
+    await this.#settled(id, 'set a link of').hotplug.setLink(deviceId, link);
+  }
+
   async openConsole(id: string) {
     return this.#known(id, 'open the console of').openConsole();
+  }
+
+  async openDisplay(id: string) {
+    return this.#known(id, 'open the display of').display.open();
+  }
+
+  async screenshot(id: string, options: { readonly moveCursor: boolean }): Promise<Buffer> {
+    return this.#known(id, 'take a picture of').display.picture(options);
   }
 
   async readConsoleLog(id: string): Promise<Buffer> {
