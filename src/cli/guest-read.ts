@@ -18,7 +18,7 @@ export function guestReadCommand({ name, read, summary, doing }: GuestReading): 
     name,
     usage: '(VMI)',
     summary,
-    example: `  # ${summary}, of 'myvmi':\n  virtctl ${name} myvmi`,
+    example: `  # ${summary.slice(0, -1)}, of 'myvmi':\n  virtctl ${name} myvmi`,
     flags: {},
     args: 1,
     async run({ args: [target = ''], connect, print }) {
