@@ -26,6 +26,8 @@ import { aVirtualMachine, never } from '#test/support/cluster-vms.ts';
 const NAMESPACE = `any-cluster-${process.pid}`;
 const SECRETS: ResourceType = { group: '', version: 'v1', kind: 'Secret', plural: 'secrets', namespaced: true };
 
+const SUBRESOURCES: ResourceType = { ...VIRTUAL_MACHINE_INSTANCES, group: 'subresources.kubevirt.io' };
+
 const ends: (() => unknown)[] = [];
 const scope = { after: (end: () => unknown) => void ends.push(end) };
 let cluster: Cluster;
@@ -57,11 +59,11 @@ const phaseIs = (name: string, phase: string) =>
 const create = (name: string) => cluster.admin.create(VIRTUAL_MACHINES, aVirtualMachine(NAMESPACE, name));
 const put = (name: string, verb: string) =>
   cluster.admin.update(
-    { ...VIRTUAL_MACHINE_INSTANCES, group: 'subresources.kubevirt.io' } as ResourceType,
+    SUBRESOURCES,
     { apiVersion: 'subresources.kubevirt.io/v1', kind: 'x', metadata: { name, namespace: NAMESPACE } },
     { subresource: verb },
   );
-const isPaused = (name: string) => isTrue(vmis.get(key(name))?.status?.conditions as never, 'Paused');
+const isPaused = (name: string) => isTrue(vmis.get(key(name))?.status?.conditions, 'Paused');
 
 test('a VM starts, pauses, moves to the other node, is protected, and stops', { timeout: 120_000 }, async () => {
   const made = await create('life');

@@ -110,7 +110,7 @@ export async function startCluster(t: Scope): Promise<Cluster> {
     await informer.synced();
     return informer;
   };
-  const join_: Cluster['join'] = async (as, name = 'controllers') => {
+  const admit: Cluster['join'] = async (as, name = 'controllers') => {
     const out = join(dir, `${name}.kubeconfig`);
     const signs =
       as === 'node' && REAL_CLUSTER === undefined ? ['--engine-data-dir', engineDir] : ['--kubeconfig', kubeconfig];
@@ -118,16 +118,16 @@ export async function startCluster(t: Scope): Promise<Cluster> {
     return out;
   };
   return {
-    ...{ dir, kubeconfig, admin, clientOf, watched, join: join_ },
+    ...{ dir, kubeconfig, admin, clientOf, watched, join: admit },
     async startControllers(flags = []) {
-      const own = await join_('controllers');
+      const own = await admit('controllers');
       const where = ['--listen-address', ADDRESS, '--advertise-address', ADDRESS, '--webhook-port', '0'];
-      const process_ = launch(t, ['controllers', '--kubeconfig', own, ...where, ...flags]);
-      await process_.says('ready');
-      return process_;
+      const started = launch(t, ['controllers', '--kubeconfig', own, ...where, ...flags]);
+      await started.says('ready');
+      return started;
     },
     async startNode(name) {
-      const own = await join_('node', name);
+      const own = await admit('node', name);
       const dirs = ['--data-dir', join(dir, name), '--shared-dir', join(dir, 'shared')];
       const node = launch(t, [
         'node',

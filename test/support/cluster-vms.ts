@@ -18,7 +18,7 @@ export function aVirtualMachine(namespace: string, name: string): VirtualMachine
         },
       },
     },
-  } as VirtualMachine;
+  };
 }
 
 /** Waits for as long as the test may take. */
