@@ -92,6 +92,8 @@ export const EVACUATION_ANNOTATION = 'kubevirt.io/evacuationMigration';
 export const MIGRATION_COMMITTED_CONDITION = 'selfsame.io/MigrationCommitted';
 /** The reason of a launcher pod whose guest has gone to another node, and of one to which none came. */
 export const MIGRATED_REASON = 'Migrated';
+/** Of a pod whose guest runs and does not serve: the kubelet's word where a readiness probe fails. */
+export const UNREADY_REASON = 'ContainersNotReady';
 export const MIGRATION_ABORTED_REASON = 'MigrationAborted';
 /** On PersistentVolumes of ours, while a guest moves: the node that may hold a second copy. */
 export const INCOMING_NODE_ANNOTATION = 'selfsame.io/incoming-node';

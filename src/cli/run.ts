@@ -12,6 +12,9 @@ import { imageUpload } from '#cli/commands/image-upload.ts';
 import { importGroup } from '#cli/commands/import.ts';
 import { migrateCancel } from '#cli/commands/migrate-cancel.ts';
 import { migrate } from '#cli/commands/migrate.ts';
+import { fslist } from '#cli/commands/fslist.ts';
+import { guestosinfo } from '#cli/commands/guestosinfo.ts';
+import { userlist } from '#cli/commands/userlist.ts';
 import { pause } from '#cli/commands/pause.ts';
 import { portForward } from '#cli/commands/port-forward.ts';
 import { protect } from '#cli/commands/protect.ts';
@@ -49,6 +52,8 @@ export const commands: readonly CommandEntry[] = [
   completion,
   console,
   exportGroup,
+  fslist,
+  guestosinfo,
   identity,
   imageUpload,
   importGroup,
@@ -68,6 +73,7 @@ export const commands: readonly CommandEntry[] = [
   unpause,
   unprotect,
   update,
+  userlist,
   version,
   vnc,
   completeCommand(() => commands, sharedFlags),

@@ -4,10 +4,11 @@
  * nothing. Kinds of others are made only where they are missing.
  */
 import { stringify } from 'yaml';
-import type { Client } from '#client/client.ts';
 import { delay } from '#client/abort.ts';
+import type { Client } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { isTrue } from '#kube/conditions.ts';
+import { deepEqual } from '#kube/deep.ts';
 import { STORAGE_CLASSES } from '#kube/core-kinds.ts';
 import { isRecord, type KubeObject, type Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -95,21 +96,27 @@ async function applyOne(wanted: Desired, { client, dryRun }: InstallParts): Prom
   const present = await find(client, wanted);
   const options = { fieldManager: INSTALL_MANAGER, dryRun };
   if (present !== undefined && once) return 'unchanged';
-  if (present === undefined && (once || wanted.initialAnnotations !== undefined)) {
-    await client.create(type, await complete(wanted, client), { ...options, fieldManager: INITIAL_MANAGER });
-    // What is not to be kept is another manager's: applied again, it stays.
-    if (!once && !dryRun) await client.apply(type, said(object), { ...options, force: true });
-    return 'created';
-  }
   try {
+    if (present === undefined && (once || wanted.initialAnnotations !== undefined)) {
+      await client.create(type, await complete(wanted, client), { ...options, fieldManager: INITIAL_MANAGER });
+      // What is not to be kept is another manager's: applied again, it stays.
+      if (!once && !dryRun) await client.apply(type, said(object), { ...options, force: true });
+      return 'created';
+    }
     const applied = await client.apply(type, said(object), { ...options, force: true });
     if (present === undefined) return 'created';
-    return applied.metadata.resourceVersion === present.metadata.resourceVersion ? 'unchanged' : 'configured';
+    return deepEqual(contentOf(applied), contentOf(present)) ? 'unchanged' : 'configured';
   } catch (error) {
-    // In a dry run the namespace of what is to be made may be missing.
+    // In a dry run the namespace or the kind of what is to be made may be missing.
     if (dryRun && isApiError(error, 'NotFound')) return 'created';
     throw error;
   }
+}
+
+/** Others report how it goes meanwhile. */
+function contentOf(object: Stored): unknown {
+  const { labels, annotations } = object.metadata;
+  return { ...object, metadata: { labels, annotations }, status: undefined };
 }
 
 /** As it is made: our class is the default where there is none yet. */

@@ -16,6 +16,12 @@ function noting(asked: string[]): EndpointAgent {
     resume: verb('resume'),
     softReboot: verb('softReboot'),
     reset: verb('reset'),
+    freeze: async (id, seconds) => void asked.push(`freeze ${id} ${seconds}`),
+    unfreeze: verb('unfreeze'),
+    async readGuest(id, what) {
+      asked.push(`readGuest ${id} ${what}`);
+      return {};
+    },
     async openConsole(id) {
       asked.push(`openConsole ${id}`);
       return new PassThrough();
@@ -59,6 +65,9 @@ function noting(asked: string[]): EndpointAgent {
 const calls: Record<string, (agent: EndpointAgent) => unknown> = {
   'find ns/db': (agent) => agent.find('ns', 'db'),
   'pause u': (agent) => agent.pause('u'),
+  'freeze u 5': (agent) => agent.freeze('u', 5),
+  'unfreeze u': (agent) => agent.unfreeze('u'),
+  'readGuest u userlist': (agent) => agent.readGuest('u', 'userlist'),
   'resume u': (agent) => agent.resume('u'),
   'softReboot u': (agent) => agent.softReboot('u'),
   'reset u': (agent) => agent.reset('u'),

@@ -151,9 +151,12 @@ async function deletePods(
   }
 }
 
-function nodeRequest({ verb, namespace, name, below = '', signal }: Asked, node: string): NodeRequest {
+function nodeRequest({ verb, namespace, name, options, below = '', signal }: Asked, node: string): NodeRequest {
   const [inNamespace, named] = [encodeURIComponent(namespace), encodeURIComponent(name)];
-  return { node, path: `/v1/namespaces/${inNamespace}/virtualmachineinstances/${named}/${verb}${below}`, signal };
+  const { unfreezeSeconds } = options;
+  const query = unfreezeSeconds === undefined ? '' : `?seconds=${unfreezeSeconds}`;
+  const path = `/v1/namespaces/${inNamespace}/virtualmachineinstances/${named}/${verb}${below}${query}`;
+  return { node, path, signal };
 }
 
 function changedMeanwhile({ resource, name }: Asked, cause: unknown): ApiError {

@@ -2,6 +2,7 @@
 import { VM_VERBS, VMI_VERBS, type Verb } from '#api/can.ts';
 import { DISK_VERBS, UPLOAD_VERB, type DiskVerb } from '#api/disk-stream.ts';
 import { AGENT_CERTIFICATES } from '#api/agent-certificate.ts';
+import { GUEST_READS, type GuestRead } from '#api/guest-info.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 
 export const VERSIONS = ['v1', 'v1alpha3'] as const;
@@ -48,18 +49,7 @@ export interface Forward {
 /** Of KubeVirt 1.9; each comes with the feature that it belongs to. */
 const LATER: Readonly<Record<Resource, readonly string[]>> = {
   virtualmachines: ['memorydump', 'removememorydump', 'evacuate', 'objectgraph'],
-  virtualmachineinstances: [
-    'freeze',
-    'unfreeze',
-    'evacuate',
-    'backup',
-    'redefine-checkpoint',
-    'sev',
-    'guestosinfo',
-    'userlist',
-    'filesystemlist',
-    'objectgraph',
-  ],
+  virtualmachineinstances: ['evacuate', 'backup', 'redefine-checkpoint', 'sev', 'objectgraph'],
 };
 const NEVER: Readonly<Record<string, string>> = {
   usbredir: 'usbredir is not supported: guests get no USB devices of clients',
@@ -145,7 +135,12 @@ export function verbsOf(resource: Resource): readonly Verb[] {
 const READ_VERBS: ReadonlySet<Verb> = new Set(['console', 'vnc', 'vnc/screenshot', 'portforward']);
 
 export function methodOf(verb: Verb): 'PUT' | 'GET' {
-  return READ_VERBS.has(verb) ? 'GET' : 'PUT';
+  return READ_VERBS.has(verb) || isGuestRead(verb) ? 'GET' : 'PUT';
+}
+
+/** What is an answer of the guest, and no stream. */
+export function isGuestRead(verb: Verb): verb is GuestRead {
+  return (GUEST_READS as readonly Verb[]).includes(verb);
 }
 
 /** What cannot be decoded names nothing. */

@@ -24,7 +24,7 @@ import {
 import type { NodeConnections, NodeRequest } from '#subresources/node-connections.ts';
 import { readOptions } from '#subresources/read-options.ts';
 import { relayUpgrade } from '#subresources/relay.ts';
-import { parseRoute, type Route } from '#subresources/route.ts';
+import { isGuestRead, parseRoute, type Route } from '#subresources/route.ts';
 import { uploadRequest } from '#subresources/upload-request.ts';
 
 /** As long as kube-apiserver waits for anything; a stream only has to begin by then. */
@@ -32,6 +32,8 @@ const VERB_TIMEOUT_MS = 60_000;
 const MAX_BODY_BYTES = 64 * 1024;
 /** A PNG of noise on the largest screen that QEMU's own graphics have. */
 const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
+/** As much as a guest may answer. */
+const MAX_GUEST_BYTES = 2 * 1024 * 1024;
 
 export interface SubresourcesParts {
   /** Reads VMs, instances and pods, patches VMs and instances, creates migrations, deletes pods. */
@@ -104,10 +106,17 @@ async function verb(
   const asked: Asked = { resource, verb: asksFor, namespace, name, options, below, signal: attempt.signal };
   try {
     if (method === 'PUT') return emptyAnswer(await act(parts, asked));
+    if (isGuestRead(asksFor)) return await guestAnswer(parts, asked);
     return asksFor === 'vnc/screenshot' ? await picture(parts, asked) : await stream(parts, request, asked);
   } finally {
     attempt.release();
   }
+}
+
+/** What the guest's agent answered, as its node put it together. */
+async function guestAnswer(parts: SubresourcesParts, asked: Asked): Promise<BytesAnswer> {
+  const body = await parts.nodes.get({ ...(await nodeRequestOf(parts, asked)), maxAnswerBytes: MAX_GUEST_BYTES });
+  return { status: 200, contentType: 'application/json', body };
 }
 
 async function disk(

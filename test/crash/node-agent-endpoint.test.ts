@@ -30,6 +30,7 @@ async function aScene(t: TestContext) {
   const agent: EndpointAgent = {
     ...{ find: nothing, pause: nothing, resume: nothing, softReboot: nothing, reset: nothing },
     ...{ openConsole: nothing, openDisplay: nothing, screenshot: nothing, openPort: nothing, logs: nothing },
+    ...{ freeze: nothing, unfreeze: nothing, readGuest: nothing },
     host: {
       async call(verb, parameters, { signal }) {
         called.push(`${verb} ${JSON.stringify(parameters).length}`);

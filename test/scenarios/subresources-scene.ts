@@ -284,6 +284,19 @@ export class FakeNode implements EndpointAgent {
     return this.#note('reset', id, 'running');
   }
 
+  freeze(id: string, seconds: number): Promise<void> {
+    return this.#note('freeze', `${id} ${seconds}`, 'running');
+  }
+
+  unfreeze(id: string): Promise<void> {
+    return this.#note('unfreeze', id, 'running');
+  }
+
+  async readGuest(id: string, what: string): Promise<object> {
+    if (this.fault !== undefined) throw this.fault;
+    return { asked: `${what} of ${id}` };
+  }
+
   /** A guest that echoes in capitals. */
   async openConsole(id: string): Promise<Duplex> {
     const guest = echoing('login: ');

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Job } from '#api/machine-types/kinds.ts';
 import { optionsFromEnv, type TransitionOptions } from '#api/machine-types/options.ts';
-import { NODE_TOLERATION } from '#api/names.ts';
 import { VERSION } from '#lib/version.ts';
 import { createdText, transitionJob } from '#cli/machine-types/transition-job.ts';
 
@@ -33,7 +32,7 @@ test('the job runs our program under its own account, on a node of ours, until i
     restartPolicy: 'OnFailure',
     serviceAccountName: 'convert-machine-type',
     nodeSelector: { 'kubevirt.io/schedulable': 'true' },
-    tolerations: [NODE_TOLERATION],
+    tolerations: [{ key: 'selfsame.io/vms-only', operator: 'Exists', effect: 'NoSchedule' }],
   });
   assert.deepEqual(
     containers.map(({ args, image }) => [image, ...args]),

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { NODE_TOLERATION } from '#api/names.ts';
 import type { Domain } from '#api/domain/domain.ts';
 import { buildLauncherPod, launcherPodName } from '#controllers/vmi/launcher-pod.ts';
 import { memoryOverheadBytes } from '#controllers/vmi/memory-overhead.ts';
@@ -75,13 +74,25 @@ describe('the launcher pod', () => {
     });
   });
 
-  it('takes over what people say about scheduling, and nothing else', () => {
+  it('takes over what people say about scheduling, tolerates nodes of ours, and nothing else', () => {
     const wish = { tolerations: [{ key: 'a' }], priorityClassName: 'p', schedulerName: 's', hostname: 'h' };
     const { tolerations, priorityClassName, schedulerName, hostname, ...rest } = specOf({ spec: wish });
-    // Ours is what only pods of VMs have.
-    assert.deepEqual(tolerations?.at(-1), NODE_TOLERATION);
-    assert.deepEqual({ tolerations: tolerations?.slice(0, -1), priorityClassName, schedulerName, hostname }, wish);
+    const ours = { key: 'selfsame.io/vms-only', operator: 'Exists', effect: 'NoSchedule' };
+    const wanted = { ...wish, tolerations: [...wish.tolerations, ours] };
+    assert.deepEqual({ tolerations, priorityClassName, schedulerName, hostname }, wanted);
     assert.equal('affinity' in rest, false);
+  });
+
+  it('names the secrets of cloud-init once each, which its node may read only then', () => {
+    const source = { secretRef: { name: 'user' }, networkDataSecretRef: { name: 'net' } };
+    const volumes = [
+      { name: 'a', cloudInitNoCloud: source },
+      { name: 'b', cloudInitNoCloud: { secretRef: { name: 'user' } } },
+    ];
+    assert.deepEqual(specOf({ spec: { volumes } }).volumes, [
+      { name: 'selfsame-secret-0', secret: { secretName: 'user', optional: true } },
+      { name: 'selfsame-secret-1', secret: { secretName: 'net', optional: true } },
+    ]);
   });
 
   it('names no claim of what is only attached, or optional and not there', () => {

@@ -26,7 +26,7 @@ import { serveHost } from '#node/endpoint/serve-host.ts';
 import { serveMigration } from '#node/endpoint/serve-migration.ts';
 import { serveLogs } from '#node/endpoint/serve-logs.ts';
 import { servePort } from '#node/endpoint/serve-port.ts';
-import { serveVerb } from '#node/endpoint/serve-verb.ts';
+import { serveGuest, serveVerb } from '#node/endpoint/serve-verb.ts';
 import { Sessions } from '#node/endpoint/sessions.ts';
 
 const MAX_CONNECTIONS = 2000;
@@ -140,9 +140,15 @@ async function serve(
       return await serveLogs(agent, route, readLogOptions(url.searchParams, clock.now()), response);
     case 'verb':
       expectMethod(method, 'PUT');
-      await serveVerb(agent, route);
+      await serveVerb(agent, route, url.searchParams);
       response.writeHead(200).end();
       return;
+    case 'guest': {
+      expectMethod(method, 'GET');
+      const text = JSON.stringify(await serveGuest(agent, route));
+      response.writeHead(200, { 'content-type': 'application/json' }).end(text);
+      return;
+    }
     case 'screenshot': {
       expectMethod(method, 'GET');
       const picture = await serveScreenshot(agent, route, url.searchParams);

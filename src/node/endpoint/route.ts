@@ -1,9 +1,10 @@
 /** What a path of the node's endpoint asks for. Pure. */
 import { DISK_VERBS, UPLOAD_VERB, type DiskVerb } from '#api/disk-stream.ts';
+import { GUEST_READS, type GuestRead } from '#api/guest-info.ts';
 import { HOST_VERBS, hostPath, type HostVerb } from '#api/host-api.ts';
 import type { GuestPort } from '#node/hypervisor/guest-lines.ts';
 
-export const INSTANCE_VERBS = ['pause', 'unpause', 'softreboot', 'reset'] as const;
+export const INSTANCE_VERBS = ['pause', 'unpause', 'freeze', 'unfreeze', 'softreboot', 'reset'] as const;
 export type InstanceVerb = (typeof INSTANCE_VERBS)[number];
 
 /** Whose request becomes the content of the disk behind a claim. */
@@ -16,6 +17,7 @@ export type EndpointRoute =
   | { readonly kind: 'healthz' }
   | { readonly kind: 'logs'; readonly namespace: string; readonly pod: string; readonly container: string }
   | { readonly kind: 'verb'; readonly verb: InstanceVerb; readonly namespace: string; readonly name: string }
+  | { readonly kind: 'guest'; readonly read: GuestRead; readonly namespace: string; readonly name: string }
   | { readonly kind: 'console'; readonly namespace: string; readonly name: string }
   | { readonly kind: 'vnc'; readonly namespace: string; readonly name: string }
   | { readonly kind: 'screenshot'; readonly namespace: string; readonly name: string }
@@ -53,6 +55,8 @@ export function parseEndpointPath(path: string): EndpointRoute {
   }
   if (fourth !== 'virtualmachineinstances') return UNKNOWN;
   if (subresource === 'console' || subresource === 'vnc') return { kind: subresource, namespace: third, name };
+  const read = GUEST_READS.find((known) => known === subresource);
+  if (read !== undefined) return { kind: 'guest', read, namespace: third, name };
   const verb = INSTANCE_VERBS.find((known) => known === subresource);
   return verb === undefined ? UNKNOWN : { kind: 'verb', verb, namespace: third, name };
 }

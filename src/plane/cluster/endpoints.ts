@@ -94,9 +94,13 @@ async function writeEndpoints(
   for (const name of dead) await gone(client.delete(LEASES, { namespace: SYSTEM_NAMESPACE, name }, { signal }));
 }
 
-/** Takes a process out that is about to leave. */
-export async function removeEndpoints({ client, services }: EndpointsOptions, id: string): Promise<void> {
-  for (const service of services) await gone(client.delete(SLICES, sliceName(service, id)));
+/** Takes a process out that is about to leave; its Lease is gone already. */
+export async function removeEndpoints({ client, services, clock }: EndpointsOptions, id: string): Promise<void> {
+  const { alive } = await new Census(clock).take(client);
+  for (const service of services) {
+    await gone(client.delete(SLICES, sliceName(service, id)));
+    await writeOld(client, service, alive, new AbortController().signal);
+  }
 }
 
 function sliceOf(service: string, { id, address, port }: Member): EndpointSlice {
