@@ -49,6 +49,12 @@ function aVmi(
   };
 }
 
+const running = aVmi('Running');
+const withAgent = {
+  ...running,
+  status: { ...running.status, conditions: [{ type: 'AgentConnected', status: 'True' as const }] },
+};
+
 function aStranger(): Stored<VirtualMachineInstance> {
   const vmi = aVmi('Running');
   return { ...vmi, metadata: { ...vmi.metadata, ownerReferences: [{ ...VM_REFERENCE, uid: 'another' }] } };
@@ -293,6 +299,35 @@ const cases: Record<string, Case> = {
   'a guest that runs can be paused': { verb: 'pause', vmi: aVmi('Running'), want: '200 node-1 pause' },
   'not twice': { verb: 'pause', vmi: aVmi('Running', { paused: true }), want: '409 VMI is already paused' },
   'nor before it runs': { verb: 'pause', vmi: aVmi('Scheduled'), want: OFF },
+  'nor where it would be stopped for not answering': {
+    verb: 'pause',
+    vmi: aVmi('Running', { spec: { livenessProbe: { tcpSocket: { port: 22 } } } }),
+    want: '403 Pausing VMIs with LivenessProbe is currently not supported',
+  },
+  'a guest whose agent is asked whether it lives can be paused': {
+    verb: 'pause',
+    vmi: aVmi('Running', { spec: { livenessProbe: { guestAgentPing: {} } } }),
+    want: '200 node-1 pause',
+  },
+  'a guest is frozen by its agent': { verb: 'freeze', vmi: withAgent, want: '200 node-1 freeze' },
+  'and thawed': { verb: 'unfreeze', vmi: withAgent, want: '200 node-1 unfreeze' },
+  'not without one': {
+    verb: 'freeze',
+    vmi: aVmi('Running'),
+    want: '409 VMI does not have guest agent connected',
+  },
+  'nor before it runs, by its agent': { verb: 'freeze', vmi: aVmi('Scheduled'), want: '409 VMI is not running' },
+  'an agent tells of its guest': { verb: 'guestosinfo', vmi: withAgent, want: '200 node-1 guestosinfo' },
+  'nobody else does': {
+    verb: 'userlist',
+    vmi: aVmi('Running'),
+    want: '409 VMI does not have guest agent connected',
+  },
+  'a guest that stands still tells nothing': {
+    verb: 'filesystemlist',
+    vmi: aVmi('Running', { paused: true }),
+    want: '409 VMI is paused',
+  },
   'a paused guest can be unpaused': {
     verb: 'unpause',
     vmi: aVmi('Running', { paused: true }),
@@ -331,6 +366,35 @@ const cases: Record<string, Case> = {
     verb: 'console',
     vmi: aVmi('Running', { spec: { domain: { devices: { autoattachSerialConsole: false } } } }),
     want: '400 No serial consoles are present.',
+  },
+  'a display needs a guest that runs': { verb: 'vnc', vmi: aVmi('Scheduled'), want: '400 VMI is not running' },
+  'a display is of the instance': { verb: 'vnc', vmi: aVmi('Running'), want: '200 node-1 vnc' },
+  'also of a paused one': { verb: 'vnc', vmi: aVmi('Running', { paused: true }), want: '200 node-1 vnc' },
+  'a picture needs a display': {
+    verb: 'vnc/screenshot',
+    vmi: aVmi('Running', { spec: { domain: { devices: { autoattachGraphicsDevice: false } } } }),
+    want: '400 No graphics devices are present.',
+  },
+  'ports of a VM are those of its instance': {
+    verb: 'portforward',
+    vmi: aVmi('Running'),
+    want: '200 node-1 portforward',
+  },
+  'a VM that was not started has none': { verb: 'portforward', want: '409 VMI is not started' },
+  'those of a paused guest would not answer': {
+    verb: 'portforward',
+    vmi: aVmi('Running', { paused: true }),
+    want: '409 VMI is paused',
+  },
+  'nor those of one that does not run': {
+    verb: 'portforward',
+    vmi: aVmi('Scheduling'),
+    want: '400 VMI is not running',
+  },
+  'whoever may reach the VM may not reach an instance that only has its name': {
+    verb: 'portforward',
+    vmi: aStranger(),
+    want: '500 unable to retrieve vmi [db] for vm: it is not of this VM',
   },
   'a running VM gets a migration of its name': {
     verb: 'migrate',

@@ -3,15 +3,20 @@
  *
  *   exportdisk   node: header line, `size` bytes, trailer line
  *   importdisk   client: header line, `size` bytes, trailer line; node: answer line
+ *   upload       client: header line; node: how far an earlier try came; client: from where it goes on, the bytes from
+ *                there, trailer line (of all of them); node: answer line
  *
  * What arrives counts when the trailer fits it. Both ends read by the same rules: this file.
  */
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import { isRecord } from '#kube/meta.ts';
 
 /** Verbs of VMs whose requests become such a connection; which volume is meant stands in the query (`volume`). */
 export const DISK_VERBS = ['exportdisk', 'importdisk'] as const;
 export type DiskVerb = (typeof DISK_VERBS)[number];
+
+/** The verb of claims by which images come in; below persistentvolumeclaims. */
+export const UPLOAD_VERB = 'upload';
 
 /** The WebSocket protocol. */
 export const DISK_PROTOCOL = 'disk.selfsame.io';
@@ -28,6 +33,20 @@ export interface DiskHeader {
   readonly format: DiskStreamFormat;
   /** What a guest sees of it; told by who sends out. */
   readonly virtualSize?: number;
+  /** Of an upload: what is there already may go. */
+  readonly replace?: boolean;
+}
+
+/** How far an upload came, in bytes, and the sha256 of these: only who has the same may go on there. */
+export interface UploadProgress {
+  readonly offset: number;
+  readonly sha256: string;
+}
+
+/** Bytes that were there before, as many as are in the hash. */
+export interface Begun {
+  readonly offset: number;
+  readonly hash: Hash;
 }
 
 export interface DiskTrailer {
@@ -42,10 +61,13 @@ export class DiskStreamError extends Error {
   override name = 'DiskStreamError';
 }
 
+/** Nothing was wrong with what came, but there is more of it. */
+export class DiskStreamBroken extends DiskStreamError {}
+
 const MAX_LINE_BYTES = 4096;
 const SHA256 = /^[0-9a-f]{64}$/;
 
-export function diskLine(value: DiskHeader | DiskAnswer): Buffer {
+export function diskLine(value: DiskHeader | DiskAnswer | UploadProgress | { readonly offset: number }): Buffer {
   const line = Buffer.from(`${JSON.stringify(value)}\n`);
   if (line.length <= MAX_LINE_BYTES || !('error' in value)) return line;
   return diskLine({ error: value.error.slice(0, MAX_LINE_BYTES / 8) });
@@ -67,7 +89,24 @@ export class DiskReader {
     if (!isSize(size) || format === undefined || (virtualSize !== undefined && !isSize(virtualSize))) {
       throw new DiskStreamError('the first line says no size and no format that we know');
     }
-    return { size, format, ...(virtualSize !== undefined && { virtualSize }) };
+    const replace = line['replace'] === true;
+    return { size, format, ...(virtualSize !== undefined && { virtualSize }), ...(replace && { replace }) };
+  }
+
+  /** What the node says about an earlier try. */
+  async progress(): Promise<UploadProgress | { readonly error: string }> {
+    const { offset, sha256, error } = await this.#line();
+    if (typeof error === 'string') return { error };
+    if (!isSize(offset) || !SHA256.test(String(sha256)))
+      throw new DiskStreamError('a line says no offset and no sha256');
+    return { offset, sha256: String(sha256) };
+  }
+
+  /** From where the client goes on: there, or from the beginning. */
+  async start(most: number): Promise<number> {
+    const { offset } = await this.#line();
+    if (offset === 0 || offset === most) return offset;
+    throw new DiskStreamError(`a line says another offset than 0 and ${most}`);
   }
 
   async answer(): Promise<DiskAnswer> {
@@ -79,9 +118,12 @@ export class DiskReader {
   }
 
   /** To be walked to its end: only there it is known whether they are the ones that were sent. */
-  async *verified({ size }: DiskHeader, onDigest?: (sha256: string) => void): AsyncGenerator<Buffer, void, undefined> {
-    const hash = createHash('sha256');
-    for (let left = size; left > 0;) {
+  async *verified(
+    { size }: DiskHeader,
+    onDigest?: (sha256: string) => void,
+    { offset, hash }: Begun = { offset: 0, hash: createHash('sha256') },
+  ): AsyncGenerator<Buffer, void, undefined> {
+    for (let left = size - offset; left > 0;) {
       const piece = await this.#some(left);
       left -= piece.length;
       hash.update(piece);
@@ -113,7 +155,7 @@ export class DiskReader {
   async #some(max: number): Promise<Buffer> {
     while (this.#rest.length === 0) {
       const { done, value } = await this.#chunks.next();
-      if (done === true) throw new DiskStreamError('the connection ended too early');
+      if (done === true) throw new DiskStreamBroken('the connection ended too early');
       this.#rest = value;
     }
     const piece = this.#rest.subarray(0, max);
@@ -128,8 +170,16 @@ export async function* diskStream(
   chunks: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Buffer, DiskTrailer, undefined> {
   yield diskLine(header);
-  const hash = createHash('sha256');
-  let sent = 0;
+  return yield* contentStream(header, chunks);
+}
+
+/** The bytes from where it goes on, and the trailer after them. */
+export async function* contentStream(
+  header: DiskHeader,
+  chunks: AsyncIterable<Uint8Array>,
+  { offset, hash }: Begun = { offset: 0, hash: createHash('sha256') },
+): AsyncGenerator<Buffer, DiskTrailer, undefined> {
+  let sent = offset;
   for await (const chunk of chunks) {
     sent += chunk.length;
     if (sent > header.size) throw new DiskStreamError(`there are more than ${header.size} bytes`);

@@ -10,10 +10,18 @@ import {
 } from '#client/kubeconfig.ts';
 
 export const accessFlags = {
-  kubeconfig: textFlag({ name: 'kubeconfig', help: 'Path to the kubeconfig file to use for CLI requests.' }, 'string'),
+  kubeconfig: textFlag(
+    { name: 'kubeconfig', help: 'Path to the kubeconfig file to use for CLI requests.', completes: 'file' },
+    'string',
+  ),
   context: textFlag({ name: 'context', help: 'The name of the kubeconfig context to use' }, 'string'),
   namespace: textFlag(
-    { name: 'namespace', short: 'n', help: 'If present, the namespace scope for this CLI request' },
+    {
+      name: 'namespace',
+      short: 'n',
+      help: 'If present, the namespace scope for this CLI request',
+      completes: 'namespace',
+    },
     'string',
   ),
   as: textFlag({ name: 'as', help: 'Username to impersonate for the operation' }, 'string'),
@@ -25,6 +33,13 @@ export interface AccessChoice {
   readonly context?: string | undefined;
   readonly namespace?: string | undefined;
   readonly server?: string | undefined;
+}
+
+/** The flags again, for another call that is to reach the same server as the same user. */
+export function accessWords(choice: AccessChoice & { readonly as?: string | undefined }): string[] {
+  const { kubeconfig, context, server, as } = choice;
+  const given = { kubeconfig, context, server, as };
+  return Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}=${value}`]));
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;

@@ -74,12 +74,17 @@ for (const line of ['', '--help', 'help', '-n identity']) {
 }
 
 const refused: Record<string, string> = {
+  strat: 'unknown command "strat" for "virtctl"; did you mean "start"?',
+  'identity dif': 'unknown command "dif" for "virtctl identity"; did you mean "diff"?',
+  'help identity dupplicates': 'unknown command "dupplicates" for "virtctl identity"; did you mean "duplicates"?',
+  vmexport: 'unknown command "vmexport" for "virtctl": use virtctl export ovf, or virtctl export libvirt',
   explode: 'unknown command "explode" for "virtctl"',
   duplicates: 'unknown command "duplicates" for "virtctl"',
   'identity explode': 'unknown command "explode" for "virtctl identity"; expected diff or duplicates',
   'help identity explode': 'unknown command "explode" for "virtctl identity"; expected diff or duplicates',
   'identity --now': 'unknown flag: --now',
   '--now': 'unknown flag: --now',
+  '--namespce=x': 'unknown flag: --namespce; did you mean --namespace?',
 };
 for (const [line, message] of Object.entries(refused)) {
   test(`refuses: ${line}`, () => assert.throws(() => find(line), { name: 'CommandError', message }));

@@ -1,7 +1,9 @@
 /** Which command the words of a call name, or whose overview they ask for. Pure. */
 import { isCommand, type Command, type CommandEntry } from '#cli/command.ts';
 import { CommandError, parseArgs, type FlagTable } from '#cli/flags.ts';
-import { overview } from '#cli/help.ts';
+import { overview, shownEntries } from '#cli/help.ts';
+import { NOT_HERE } from '#cli/not-here.ts';
+import { suggestion } from '#lib/nearest.ts';
 
 export type Found =
   | {
@@ -37,7 +39,7 @@ interface Level {
 }
 
 function descend(level: Level, shared: FlagTable, argv: readonly string[]): Found {
-  const { path, intro, entries, itself, expected } = level;
+  const { path, intro, entries, itself } = level;
   const { word, rest } = takeWord(argv, { ...itself?.flags, ...shared });
   const entry = entries.find(({ name }) => name === word);
   if (entry === undefined && itself !== undefined) return { command: itself, path, rest: argv };
@@ -46,13 +48,24 @@ function descend(level: Level, shared: FlagTable, argv: readonly string[]): Foun
     parseArgs(shared, argv);
     return { overview: overview(path, intro, entries) };
   }
-  if (entry === undefined) {
-    throw new CommandError(`unknown command ${JSON.stringify(word)} for ${JSON.stringify(path)}${expected}`);
-  }
+  if (entry === undefined) throw unknownCommand(level, word);
   const longer = `${path} ${word}`;
-  if (isCommand(entry) && entry.commands === undefined) return { command: entry, path: longer, rest };
+  if (isCommand(entry) && entry.commands === undefined) {
+    return { command: entry, path: longer, rest: entry.takesAll === true ? ['--', ...rest] : rest };
+  }
   return descend(levelOf(entry, longer), shared, rest);
 }
+
+function unknownCommand({ path, entries, expected }: Level, word: string): CommandError {
+  const instead = NOT_HERE.get([...path.split(' ').slice(programWords(path)), word].join(' '));
+  const names = shownEntries(entries).map(({ name }) => name);
+  const near = suggestion(word, names);
+  const rest = instead === undefined ? near || expected : `: ${instead}`;
+  return new CommandError(`unknown command ${JSON.stringify(word)} for ${JSON.stringify(path)}${rest}`);
+}
+
+/** `virtctl`, or `kubectl virt`. */
+const programWords = (path: string) => (path.startsWith('kubectl ') ? 2 : 1);
 
 function levelOf(entry: CommandEntry, path: string): Level {
   const { commands = [] } = entry;

@@ -31,6 +31,10 @@ for (const [name, { argv, want, args = [] }] of Object.entries(good)) {
 
 const bad: Record<string, { argv: string[]; message: string }> = {
   'an unknown flag': { argv: ['--nope=1'], message: 'unknown flag: --nope' },
+  'a flag with a mistake in it': {
+    argv: ['--namepsace', 'a'],
+    message: 'unknown flag: --namepsace; did you mean --namespace?',
+  },
   'a name of every object': { argv: ['--constructor'], message: 'unknown flag: --constructor' },
   'an unknown letter': { argv: ['-cx'], message: "unknown shorthand flag: 'x' in -cx" },
   'no value': { argv: ['--namespace'], message: 'flag needs an argument: --namespace' },

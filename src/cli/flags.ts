@@ -1,4 +1,5 @@
 /** Flags as cobra reads them, with its words for what is wrong: `--name value`, `--name=value`, `-n value`, `-nvalue`. Pure. */
+import { suggestion } from '#lib/nearest.ts';
 
 export interface Flag<T> {
   readonly name: string;
@@ -10,9 +11,14 @@ export interface Flag<T> {
   readonly fallback: T;
   /** Taken, but not told of: another name for the same. */
   readonly hidden?: boolean;
+  /** What its value can be, for shells that complete it. */
+  readonly completes?: Completes;
   /** `before`: what the same flag said earlier in the call. Throws CommandError. */
   parse(text: string, shown: string, before?: T): T;
 }
+
+/** Names that the server is asked for, files of the user, or these words. */
+export type Completes = 'vm' | 'vmi' | 'pvc' | 'namespace' | 'file' | readonly string[];
 
 export type FlagTable = Readonly<Record<string, Flag<unknown>>>;
 export type FlagValues<Table extends FlagTable> = {
@@ -24,7 +30,7 @@ export class CommandError extends Error {
   override name = 'CommandError';
 }
 
-type Named = Pick<Flag<unknown>, 'name' | 'short' | 'help'>;
+type Named = Pick<Flag<unknown>, 'name' | 'short' | 'help' | 'hidden' | 'completes'>;
 
 const TRUE: ReadonlySet<string> = new Set(['1', 't', 'T', 'true', 'TRUE', 'True']);
 const FALSE: ReadonlySet<string> = new Set(['0', 'f', 'F', 'false', 'FALSE', 'False']);
@@ -114,7 +120,10 @@ function takeLong(table: FlagTable, word: string, rest: string[], values: Values
   const equals = word.indexOf('=');
   const name = word.slice(2, equals < 0 ? undefined : equals);
   const [key, flag] = Object.entries(table).find(([, one]) => one.name === name) ?? [];
-  if (key === undefined || flag === undefined) throw new CommandError(`unknown flag: --${name}`);
+  if (key === undefined || flag === undefined) {
+    const known = Object.values(table).flatMap((one) => (one.hidden === true ? [] : [one.name]));
+    throw new CommandError(`unknown flag: --${name}${suggestion(name, known, (near) => `--${near}`)}`);
+  }
   const given = equals < 0 ? undefined : word.slice(equals + 1);
   const text = given ?? (flag.value === '' ? 'true' : rest.shift());
   if (text === undefined) throw new CommandError(`flag needs an argument: --${name}`);

@@ -1,9 +1,10 @@
 /** What virtctl says about itself. Pure. */
-import type { Command, CommandEntry } from '#cli/command.ts';
+import { isCommand, type Command, type CommandEntry } from '#cli/command.ts';
 import type { Flag, FlagTable } from '#cli/flags.ts';
 
 /** Of virtctl itself, or of a group: `path` is what the user types before the next word. */
-export function overview(path: string, intro: string, entries: readonly CommandEntry[]): string {
+export function overview(path: string, intro: string, all: readonly CommandEntry[]): string {
+  const entries = shownEntries(all);
   const width = Math.max(...entries.map(({ name }) => name.length));
   return [
     intro,
@@ -14,6 +15,11 @@ export function overview(path: string, intro: string, entries: readonly CommandE
     `Use "${path} <command> --help" for more information about a given command.`,
     '',
   ].join('\n');
+}
+
+/** Those that people are told of. */
+export function shownEntries(entries: readonly CommandEntry[]): readonly CommandEntry[] {
+  return entries.filter((entry) => !isCommand(entry) || entry.hidden !== true);
 }
 
 /** `path` is what the user types for it: `virtctl identity duplicates`. */

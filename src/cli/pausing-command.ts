@@ -8,10 +8,11 @@ export function pausingCommand(verb: InstanceVerb & { readonly said: 'pause' | '
   return defineCommand({
     name,
     usage: 'vm|vmi (VM)|(VMI)',
-    summary: `${title} a virtual machine`,
-    example: `  # ${title} a virtualmachine called 'myvm':\n  virtctl ${name} vm myvm`,
+    summary: `${title} a virtual machine.`,
+    example: `  # ${title} a virtual machine called 'myvm':\n  virtctl ${name} vm myvm`,
     flags: { dryRun: dryRunFlag },
     args: 2,
+    completes: [['vm', 'vmi'], 'vm'],
     async run({ args: [kind = '', target = ''], flags, connect, print }) {
       const ask = namedKind(kind) === 'vm' ? askInstanceOfVm : askInstance;
       const api = await connect();

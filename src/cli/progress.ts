@@ -5,6 +5,8 @@ const EVERY_MS = 5000;
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 
 export interface ProgressOptions {
+  /** How much of it is there already. */
+  readonly from?: number;
   readonly clock: Clock;
   readonly say: (line: string) => void;
 }
@@ -14,22 +16,22 @@ export async function* withProgress(
   what: string,
   size: number,
   chunks: AsyncIterable<Uint8Array>,
-  { clock, say }: ProgressOptions,
+  { clock, say, from = 0 }: ProgressOptions,
 ): AsyncGenerator<Uint8Array> {
   const beganAt = clock.elapsed();
-  let [bytes, saidAt] = [0, beganAt];
-  say(`${what}: ${bytesText(size)}`);
+  let [bytes, saidAt] = [from, beganAt];
+  say(from === 0 ? `${what}: ${bytesText(size)}` : `${what}: going on at ${bytesText(from)} of ${bytesText(size)}`);
   for await (const chunk of chunks) {
     bytes += chunk.length;
     const now = clock.elapsed();
     if (now - saidAt >= EVERY_MS && bytes < size) {
       saidAt = now;
       const percent = Math.floor((bytes / size) * 100);
-      say(`${what}: ${bytesText(bytes)} of ${bytesText(size)} (${percent}%), ${rateText(bytes, now - beganAt)}`);
+      say(`${what}: ${bytesText(bytes)} of ${bytesText(size)} (${percent}%), ${rateText(bytes - from, now - beganAt)}`);
     }
     yield chunk;
   }
-  say(`${what}: done, ${rateText(bytes, clock.elapsed() - beganAt)}`);
+  say(`${what}: done, ${rateText(bytes - from, clock.elapsed() - beganAt)}`);
 }
 
 export function bytesText(bytes: number): string {

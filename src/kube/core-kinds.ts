@@ -137,6 +137,7 @@ export interface PersistentVolume extends KubeObject {
     hostPath?: { path: string; type?: string };
     local?: { path: string; fsType?: string };
     nfs?: { server: string; path: string; readOnly?: boolean };
+    mountOptions?: string[];
     nodeAffinity?: unknown;
     [source: string]: unknown;
   };

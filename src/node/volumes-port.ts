@@ -3,7 +3,7 @@
  * agent says for which domain, and looks up the objects that a volume names. Everything here may be repeated after a
  * kill -9 at any point.
  */
-import type { DiskHeader } from '#api/disk-stream.ts';
+import type { Begun, DiskHeader } from '#api/disk-stream.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -66,9 +66,22 @@ export interface DiskContent {
 
 /** To be closed, whatever comes. */
 export interface DiskUpload {
-  /** The volume has the content when it resolves; where it throws, it is as before. */
-  receive(header: DiskHeader, chunks: AsyncIterable<Buffer>, options: { signal?: AbortSignal }): Promise<void>;
+  /**
+   * The volume has the content when it resolves; where it throws, it is as before. The chunks are what follows the first
+   * `from` bytes, which an earlier try has left.
+   */
+  receive(header: DiskHeader, chunks: AsyncIterable<Buffer>, options: ReceiveOptions): Promise<void>;
+  /**
+   * How far an earlier try came whose connection broke, with the hash of what is there. Throws where the volume cannot
+   * have this content, or has one that may not go.
+   */
+  begun(header: DiskHeader): Promise<Begun>;
   close(): Promise<void>;
+}
+
+export interface ReceiveOptions {
+  readonly signal?: AbortSignal;
+  readonly from?: number;
 }
 
 /** The volumes of claims, read and replaced as a whole. As long as one is open, no guest of this node is given it. */

@@ -1,5 +1,5 @@
 /** What subresources.kubevirt.io serves, as clients discover it. Pure. */
-import { DISK_VERBS } from '#api/disk-stream.ts';
+import { DISK_VERBS, UPLOAD_VERB } from '#api/disk-stream.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import { VERSION } from '#lib/version.ts';
 import { methodOf, RESOURCES, verbsOf, VERSIONS, type SubresourceVersion } from '#subresources/route.ts';
@@ -22,6 +22,9 @@ export function resourcesDocument(version: SubresourceVersion) {
   const names = [
     ...verbs.map(({ resource, verb }) => [`${resource}/${verb}`, methodOf(verb) === 'GET' ? 'get' : 'update'] as const),
     ...DISK_VERBS.map((verb) => [`virtualmachines/${verb}`, 'get'] as const),
+    ['virtualmachines/expand-spec', 'get'] as const,
+    ['expand-vm-spec', 'update'] as const,
+    [`persistentvolumeclaims/${UPLOAD_VERB}`, 'get'] as const,
   ];
   const resources = names.map(([name, verb]) => ({
     name,

@@ -3,7 +3,7 @@
  * here, where it is to be filled: beside the other disks of its VM, or on a node that works.
  */
 import { claimNamesOf } from '#api/claim-names.ts';
-import type { DiskVerb } from '#api/disk-stream.ts';
+import type { DiskVerb, UPLOAD_VERB } from '#api/disk-stream.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import {
   findState,
@@ -29,15 +29,20 @@ import type { NodeRequest } from '#subresources/node-connections.ts';
 const BIND_TRIES = 60;
 const BIND_EVERY_MS = 500;
 
-export interface DiskAsk {
-  readonly verb: DiskVerb;
+/** Something about claims of a namespace. */
+export interface ClaimAsk {
+  readonly verb: DiskVerb | typeof UPLOAD_VERB;
   readonly namespace: string;
-  readonly name: string;
-  readonly volume: string;
   readonly signal: AbortSignal;
 }
 
-interface Parts {
+export interface DiskAsk extends ClaimAsk {
+  readonly verb: DiskVerb;
+  readonly name: string;
+  readonly volume: string;
+}
+
+export interface Parts {
   readonly client: Client;
   readonly clock: Clock;
 }
@@ -73,16 +78,17 @@ async function stateOf(
   return ask.verb === 'exportdisk' && isEmpty ? undefined : found;
 }
 
-async function boundClaim(
+/** `vm` where it is a disk of one. */
+export async function boundClaim(
   parts: Parts,
-  ask: DiskAsk,
-  vm: Stored<VirtualMachine>,
+  ask: ClaimAsk,
+  vm: Stored<VirtualMachine> | undefined,
   name: string,
 ): Promise<Stored<PersistentVolumeClaim>> {
   for (let tries = 0; tries < BIND_TRIES; tries++) {
     const claim = await find(parts, ask, PERSISTENT_VOLUME_CLAIMS, name);
     if (claim === undefined) throw notFound({ group: '', plural: 'persistentvolumeclaims' }, name);
-    const fault = ask.verb === 'importdisk' ? uploadFault(claim) : undefined;
+    const fault = ask.verb === 'exportdisk' ? undefined : uploadFault(claim);
     if (fault !== undefined) throw fault;
     if (claim.status?.phase === 'Bound' && claim.spec.volumeName) return claim;
     if (ask.verb === 'exportdisk') {
@@ -99,11 +105,12 @@ async function boundClaim(
 /** As the scheduler does it for the first pod of a claim. */
 async function select(
   parts: Parts,
-  ask: DiskAsk,
-  vm: Stored<VirtualMachine>,
+  ask: ClaimAsk,
+  vm: Stored<VirtualMachine> | undefined,
   { metadata }: Stored<PersistentVolumeClaim>,
 ): Promise<void> {
-  const node = (await nodeOfOthers(parts, ask, vm, metadata.name)) ?? (await anyNode(parts, ask));
+  const beside = vm && (await nodeOfOthers(parts, ask, vm, metadata.name));
+  const node = beside ?? (await anyNode(parts, ask));
   const { namespace, name, uid } = metadata;
   const body = { metadata: { uid, annotations: { [SELECTED_NODE]: node } } };
   await parts.client.patch(
@@ -117,7 +124,7 @@ async function select(
 /** Where another disk of the VM is, or is to be: it runs where all of them are. */
 async function nodeOfOthers(
   parts: Parts,
-  ask: DiskAsk,
+  ask: ClaimAsk,
   vm: VirtualMachine,
   except: string,
 ): Promise<string | undefined> {
@@ -131,9 +138,9 @@ async function nodeOfOthers(
 }
 
 /** Undefined where every node reaches it. */
-async function nodeOfClaim(
+export async function nodeOfClaim(
   parts: Parts,
-  ask: DiskAsk,
+  ask: ClaimAsk,
   { spec, metadata }: PersistentVolumeClaim,
 ): Promise<string | undefined> {
   if (!spec.volumeName) return metadata.annotations?.[SELECTED_NODE];
@@ -142,7 +149,7 @@ async function nodeOfClaim(
   return holderOf(volume);
 }
 
-async function anyNode({ client }: Parts, { signal }: DiskAsk): Promise<string> {
+export async function anyNode({ client }: Parts, { signal }: ClaimAsk): Promise<string> {
   const { items } = await client.list(NODES, { signal });
   const node = pickNode(items);
   if (node === undefined)
@@ -152,7 +159,7 @@ async function anyNode({ client }: Parts, { signal }: DiskAsk): Promise<string> 
 
 async function find<T extends KubeObject>(
   { client }: Parts,
-  { namespace, signal }: DiskAsk,
+  { namespace, signal }: ClaimAsk,
   type: ResourceType<T>,
   name: string,
 ): Promise<Stored<T> | undefined> {

@@ -53,6 +53,7 @@ suite('QEMU with every device', { skip, timeout: 60_000 }, () => {
     const args = qemuArguments(definition, {
       accelerator: 'tcg',
       qmpSocket: 'qmp.sock',
+      agentSocket: 'agent.sock',
       serialSocket: 'serial.sock',
       displaySocket: 'vnc.sock',
       redirectionSocket: (deviceId: string) => `${deviceId}.sock`,
@@ -154,7 +155,13 @@ suite('QEMU takes the command line of', { skip, timeout: 60_000 }, () => {
       const isEfi = definition.firmware.loader.type === 'efi';
       if (isEfi) copyFileSync(OVMF_VARS, join(dir, 'nvram.fd'));
       const args = qemuArguments(definition, {
-        ...{ accelerator: 'tcg', qmpSocket: 'qmp.sock', serialSocket: 'serial.sock', displaySocket: 'vnc.sock' },
+        ...{
+          accelerator: 'tcg',
+          qmpSocket: 'qmp.sock',
+          serialSocket: 'serial.sock',
+          displaySocket: 'vnc.sock',
+          agentSocket: 'agent.sock',
+        },
         ...(isEfi && { nvram: 'nvram.fd', ovmfCode: OVMF_CODE }),
         redirectionSocket: (deviceId) => `${deviceId}.sock`,
         nowMs: () => Date.UTC(2026, 0, 1),

@@ -69,7 +69,11 @@ test('the launcher works through symbolic links and from any directory', async (
 
 test('a misuse is told in one sentence and ends with 2', async (t) => {
   const result = await outcome(launch(t, ['up', '--prot', '1']));
-  assert.deepEqual(result, { code: 2, stdout: '', stderr: 'selfsame: unknown flag --prot\nTry: selfsame help\n' });
+  assert.deepEqual(result, {
+    code: 2,
+    stdout: '',
+    stderr: 'selfsame: unknown flag --prot; did you mean --port?\nTry: selfsame help\n',
+  });
 });
 
 test('a data directory in use is refused with the pid that holds it', async (t) => {

@@ -17,6 +17,7 @@ import { checkMemory } from '#api/validation/memory.ts';
 import { checkNetworks } from '#api/validation/networks.ts';
 import { checkPciAddresses } from '#api/validation/pci-addresses.ts';
 import { checkPlacement } from '#api/validation/placement.ts';
+import { checkProbes } from '#api/validation/probes.ts';
 import { checkVolumes } from '#api/validation/volumes.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { FieldError } from '#kube/field-error.ts';
@@ -40,6 +41,7 @@ const RULES: readonly InstanceRule[] = [
   checkBootOrder,
   checkPciAddresses,
   checkPlacement,
+  checkProbes,
 ];
 
 export function checkInstanceSpec(spec: VmiSpec, path: string, configuration: Configuration): FieldError[] {

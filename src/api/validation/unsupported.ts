@@ -18,15 +18,7 @@ const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
   ['spec.updateVolumesStrategy', NOT_YET],
 
   // VirtualMachineInstance
-  ...notYet('spec', [
-    'livenessProbe',
-    'readinessProbe',
-    'dnsPolicy',
-    'dnsConfig',
-    'topologySpreadConstraints',
-    'resourceClaims',
-    'utilityVolumes',
-  ]),
+  ...notYet('spec', ['dnsPolicy', 'dnsConfig', 'topologySpreadConstraints', 'resourceClaims', 'utilityVolumes']),
   ['spec.accessCredentials', `${NOT_YET}; hand keys to the guest by a cloudInitNoCloud volume`],
   ...notYet('spec.domain', ['launchSecurity', 'rebootPolicy']),
   ['spec.domain.ioThreads', 'is not supported: it is for the policy supplementalPool; there are shared and auto'],

@@ -172,8 +172,8 @@ const labelled = { metadata: { labels: { 'kubevirt.io/nodeName': 'n1' } } };
 const vmis: Record<string, VmiCase> = {
   'a valid instance': { vmi: {} },
   'an instance with a field that we do not have': {
-    vmi: { spec: { livenessProbe: {} } },
-    want: ['spec.livenessProbe: Forbidden: is not supported yet'],
+    vmi: { spec: { dnsConfig: {} } },
+    want: ['spec.dnsConfig: Forbidden: is not supported yet'],
   },
   'an instance without a domain': { vmi: { spec: { domain: null } }, want: ['spec.domain: Required value'] },
   'a label of an instance changes': { vmi: { metadata: { labels: { a: 'b' } } }, old: {} },

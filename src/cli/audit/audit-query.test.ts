@@ -80,7 +80,7 @@ test('takes how and from where to show', () => {
 
 const mistakes: Record<string, { words: string[]; want: RegExp }> = {
   'a stray word': { words: ['now'], want: /^unexpected argument "now"$/ },
-  'an unknown flag': { words: ['--users', 'x'], want: /^unknown flag: --users$/ },
+  'an unknown flag': { words: ['--users', 'x'], want: /^unknown flag: --users; did you mean --user\?$/ },
   'an unknown format': { words: ['-o', 'yaml'], want: /^--output must be table or json, not "yaml"$/ },
   'a span without a unit': { words: ['--since', '10'], want: /^--since must be like .* not "10"$/ },
   'a time that is none': { words: ['--since', '2026-13-45'], want: /^--since must be like/ },

@@ -2,7 +2,7 @@
 import type { AuditLine } from '#cli/audit/audit-line.ts';
 import { CommandError, parseArgs, switchFlag, textFlag } from '#cli/flags.ts';
 
-const FLAGS = {
+export const AUDIT_FLAGS = {
   follow: switchFlag({ name: 'follow', short: 'f', help: 'go on with what is written from now on' }),
   since: textFlag(
     { name: 'since', help: 'not what is older: 90s, 10m, 2h, 7d, or a time like 2026-01-31T12:00:00Z' },
@@ -19,8 +19,8 @@ const FLAGS = {
 };
 
 export const AUDIT_USAGE: readonly string[] = [
-  ...Object.values(FLAGS)
-    .filter((flag) => flag !== FLAGS.dataDir)
+  ...Object.values(AUDIT_FLAGS)
+    .filter((flag) => flag !== AUDIT_FLAGS.dataDir)
     .map(({ name, short, value, help }: { name: string; short?: string; value: string; help: string }) => {
       const shown = `${short === undefined ? '' : `-${short}, `}--${name} ${value}`.trimEnd();
       return `  ${shown.padEnd(26)}${help}`;
@@ -39,7 +39,7 @@ export interface AuditQuery {
 
 /** Throws CommandError. */
 export function parseAuditQuery(words: readonly string[], nowMs: number): AuditQuery {
-  const { flags, args } = parseArgs(FLAGS, words);
+  const { flags, args } = parseArgs(AUDIT_FLAGS, words);
   if (args[0] !== undefined) throw new CommandError(`unexpected argument ${JSON.stringify(args[0])}`);
   const { follow, output = 'table', dataDir, refused } = flags;
   if (output !== 'table' && output !== 'json') {

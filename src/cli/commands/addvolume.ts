@@ -23,7 +23,7 @@ interface DiskFlags {
 export const addVolume = defineCommand({
   name: 'addvolume',
   usage: 'VMI',
-  summary: 'add a volume to a running VM',
+  summary: 'Add a volume to a running VM.',
   details: 'The volume is a PersistentVolumeClaim of the namespace of the VM.',
   example: [
     '  # Plug a volume into a running VM, with a serial number to find it by inside the guest:',

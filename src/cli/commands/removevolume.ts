@@ -8,7 +8,7 @@ const VERB: VolumeVerb = { verb: 'removevolume', doing: 'removing', said: 'remov
 export const removeVolume = defineCommand({
   name: 'removevolume',
   usage: 'VMI',
-  summary: 'remove a volume from a running VM',
+  summary: 'Remove a volume from a running VM.',
   example: [
     '  # Remove a volume that was plugged into a running VM:',
     '  virtctl removevolume myvm --volume-name=mydisk',

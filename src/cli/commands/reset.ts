@@ -7,7 +7,7 @@ const VERB: InstanceVerb = { verb: 'reset', said: 'reset', doing: 'resetting' };
 export const reset = defineCommand({
   name: 'reset',
   usage: '(VMI)',
-  summary: 'Reset a virtual machine instance',
+  summary: 'Reset a virtual machine instance.',
   example: "  # Reset a virtualmachineinstance called 'myvmi':\n  virtctl reset myvmi",
   flags: {},
   args: 1,

@@ -7,7 +7,7 @@ const VERB: InstanceVerb = { verb: 'softreboot', said: 'soft-reboot', doing: 'so
 export const softReboot = defineCommand({
   name: 'soft-reboot',
   usage: '(VMI)',
-  summary: 'Soft reboot a virtual machine instance',
+  summary: 'Soft reboot a virtual machine instance.',
   example: "  # Soft reboot a virtualmachineinstance called 'myvmi':\n  virtctl soft-reboot myvmi",
   flags: {},
   args: 1,

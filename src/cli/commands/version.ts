@@ -1,16 +1,32 @@
 /** virtctl version */
 import { defineCommand } from '#cli/command.ts';
 import { switchFlag } from '#cli/flags.ts';
+import { formatValue, outputFlag, outputFormat } from '#cli/output-format.ts';
 import { clientVersion, serverVersion, shownVersion } from '#cli/server-version.ts';
 
 export const version = defineCommand({
   name: 'version',
   usage: '',
   summary: 'Print the client and server version information.',
-  example: '  # Print the client and server versions for the current context:\n  virtctl version',
-  flags: { client: switchFlag({ name: 'client', short: 'c', help: 'Client version only (no server required).' }) },
+  example: [
+    '  # Print the client and server versions for the current context:',
+    '  virtctl version',
+    '',
+    '  # Only that of this program, for programs:',
+    '  virtctl version --client -o json',
+  ].join('\n'),
+  flags: {
+    client: switchFlag({ name: 'client', short: 'c', help: 'Client version only (no server required).' }),
+    output: outputFlag,
+  },
   args: 0,
   async run({ flags, connect, print }) {
+    const format = outputFormat(flags.output);
+    if (format !== undefined) {
+      const server = flags.client ? {} : { serverVersion: await serverVersion(await connect()) };
+      print(formatValue({ clientVersion: clientVersion(), ...server }, format));
+      return;
+    }
     print(`Client Version: ${shownVersion(clientVersion())}`);
     if (!flags.client) print(`Server Version: ${shownVersion(await serverVersion(await connect()))}`);
   },

@@ -94,6 +94,7 @@ for (const [name, { words, files = {}, want }] of Object.entries(calls)) {
 }
 
 const mistakes: Record<string, { words: string; want: string }> = {
+  'a verb with a mistake in it': { words: 'lsit', want: 'unknown verb "lsit"; did you mean "list"?' },
   'an unknown verb': { words: 'format', want: 'unknown verb "format"; expected one of list, getAllVmStats, create' },
   'an unknown view': { words: 'list short', want: 'unknown view "short"' },
   'an empty list of VMs': { words: 'list vms:', want: '"vms:" names no VM' },

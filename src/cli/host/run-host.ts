@@ -7,6 +7,7 @@ import { LIST_USAGE, longText, parseList, tableText } from '#cli/host/list-comma
 import { readDeviceCall, readParameters, type Parameters, type ReadFile } from '#cli/host/read-parameters.ts';
 import { messageOf } from '#cli/message-of.ts';
 import { unreachable } from '#lib/invariant.ts';
+import { suggestion } from '#lib/nearest.ts';
 
 export interface HostCall {
   /** Of selfsame up, or of one node. */
@@ -53,7 +54,10 @@ async function dispatch(call: HostCall): Promise<number> {
     return 0;
   }
   const verb = HOST_VERBS.find((known) => known === name);
-  if (verb === undefined) throw new CommandError(`unknown verb "${name}"; expected one of ${HOST_VERBS.join(', ')}`);
+  if (verb === undefined) {
+    const near = suggestion(name, HOST_VERBS) || `; expected one of ${HOST_VERBS.join(', ')}`;
+    throw new CommandError(`unknown verb "${name}"${near}`);
+  }
   if (words.some(isHelp)) {
     call.stdout.write(USAGES[verb]);
     return 0;

@@ -74,10 +74,12 @@ describe('the launcher pod', () => {
     });
   });
 
-  it('takes over what people say about scheduling, and nothing else', () => {
+  it('takes over what people say about scheduling, tolerates nodes of ours, and nothing else', () => {
     const wish = { tolerations: [{ key: 'a' }], priorityClassName: 'p', schedulerName: 's', hostname: 'h' };
     const { tolerations, priorityClassName, schedulerName, hostname, ...rest } = specOf({ spec: wish });
-    assert.deepEqual({ tolerations, priorityClassName, schedulerName, hostname }, wish);
+    const ours = { key: 'selfsame.io/vms-only', operator: 'Exists', effect: 'NoSchedule' };
+    const wanted = { ...wish, tolerations: [...wish.tolerations, ours] };
+    assert.deepEqual({ tolerations, priorityClassName, schedulerName, hostname }, wanted);
     assert.equal('affinity' in rest, false);
   });
 

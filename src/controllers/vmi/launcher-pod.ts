@@ -16,6 +16,7 @@ import {
   MIGRATION_UID_LABEL,
   NODE_NAME_LABEL,
   VM_NAME_LABEL,
+  NODE_TOLERATION,
 } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { DEFAULT_GRACE_SECONDS } from '#api/virtual-machine-instance/spec.ts';
@@ -132,7 +133,8 @@ function podSpec(
   };
   const volumes = [...claimed.map(podVolume), ...objectVolumes(spec), ...stateViews.map(stateVolume)];
   const serviceAccountName = serviceAccountOf(spec);
-  const { hostname, subdomain, priorityClassName, schedulerName, tolerations } = spec;
+  const { hostname, subdomain, priorityClassName, schedulerName } = spec;
+  const tolerations = [...(spec.tolerations ?? []), NODE_TOLERATION];
   const asked = { serviceAccountName, affinity, tolerations, hostname, subdomain, priorityClassName, schedulerName };
   return {
     ...withoutUndefined(asked),

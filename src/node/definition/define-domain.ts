@@ -17,6 +17,7 @@ import type { Placeable, Unplaced } from '#node/definition/addresses/unplaced.ts
 import { readSmbios } from '#api/smbios-annotation.ts';
 import { defineClock } from '#node/definition/clock.ts';
 import { defineCpu } from '#node/definition/cpu.ts';
+import { AGENT_CHANNEL_ID, defineAgentChannel } from '#node/definition/devices/agent-channel.ts';
 import { defineBalloon } from '#node/definition/devices/balloon.ts';
 import { defineDisks, type Medium } from '#node/definition/devices/disk.ts';
 import { defineFixtures, diskQueues } from '#node/definition/devices/fixtures.ts';
@@ -123,12 +124,14 @@ function defineDevices(
     ...defineVideo(devices, rows),
     ...defineFixtures(devices, rows, problems),
   ];
-  const others = defineOthers(rows, new Set(own.map(({ device }) => device.id)));
-  notes.push(...others.notes);
-  const unplaced = inPlacingOrder([...own, ...others.devices], known);
+  const recorded = defineOthers(rows, new Set([AGENT_CHANNEL_ID, ...own.map(({ device }) => device.id)]));
+  notes.push(...recorded.notes);
+  const agent = defineAgentChannel(vmi, rows, recorded.devices);
+  const others = [...recorded.devices, ...agent.controllers];
+  const unplaced = inPlacingOrder([...own, ...others], known);
   const placement = placeDevices(unplaced, { layout, rows, reserved: namedAddresses(spec) }, problems);
   const placed = new Map(placement.devices.map((device) => [device.id, device]));
-  const standing = [...own, ...others.devices].map(({ device }) => placed.get(device.id) ?? device);
+  const standing = [...own, ...others].map(({ device }) => placed.get(device.id) ?? device);
   const only = (...types: Device['type'][]) => standing.filter(({ type }) => types.includes(type));
   return [
     ...defineRootPorts(placement.ports),
@@ -138,6 +141,7 @@ function defineDevices(
     ...only('rng', 'balloon'),
     ...defineSerial(devices),
     ...only('video', 'watchdog', 'sound', 'input', 'redirection', 'other'),
+    ...agent.channels,
   ];
 }
 

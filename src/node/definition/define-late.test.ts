@@ -171,7 +171,7 @@ const cases: Record<string, Case> = {
     machine: 'pc',
     has: { interfaces: nics('a') },
     comes: { interfaces: [{ name: 'b', model: 'rtl8139' }] },
-    want: '0000:00:06.0',
+    want: '0000:00:07.0',
   },
   'on i440fx, a recorded slot': {
     machine: 'pc',

@@ -149,6 +149,13 @@ export interface VideoDevice extends DeviceBase {
   readonly model: VideoType;
 }
 
+/** The port of the guest agent. */
+export interface AgentChannel extends DeviceBase {
+  readonly type: 'agent-channel';
+  /** The virtio-serial controller that it is on. */
+  readonly controller: string;
+}
+
 export interface UsbController extends DeviceBase {
   readonly type: 'usb-controller';
 }
@@ -195,6 +202,7 @@ export type Device =
   | BalloonDevice
   | SerialDevice
   | VideoDevice
+  | AgentChannel
   | UsbController
   | InputDevice
   | SoundDevice

@@ -1,4 +1,5 @@
 /** The devices of a definition as a report names them: what a hypervisor that follows it will tell. */
+import { AGENT_PORT_NAME } from '#api/agent-channel.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { unreachable } from '#lib/invariant.ts';
 import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
@@ -41,6 +42,8 @@ function kindOf(device: Device): Kind {
       return { type: 'console', device: 'serial', managed: true };
     case 'video':
       return { type: 'video', device: device.model, managed: true };
+    case 'agent-channel':
+      return { type: 'channel', device: 'unix', managed: false, specParams: { name: AGENT_PORT_NAME } };
     case 'usb-controller':
       return { type: 'controller', device: 'usb', managed: false, specParams: { model: 'qemu-xhci' } };
     case 'input':

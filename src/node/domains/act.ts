@@ -179,11 +179,11 @@ async function reportVmi(
   hotplug: readonly HotplugState[] | undefined,
   parts: ActParts,
 ): Promise<void> {
-  const { vmi, domain, inspection, reading } = world;
+  const { vmi, domain, inspection, reading, agent } = world;
   invariant(vmi !== undefined && domain !== undefined, 'a guest that is reported is there');
   const { hotplugNotes, node, clock, ownVmis } = parts;
   const progress = migrationProgress(world);
-  const facts = { domain, inspection, reading, hotplug, progress, node, nowMs: clock.now() };
+  const facts = { domain, inspection, reading, hotplug, agent, progress, node, nowMs: clock.now() };
   const written = await writeVmiStatus(vmi, facts, parts);
   if (written !== undefined) ownVmis.wrote(written);
   hotplugNotes.told(id);

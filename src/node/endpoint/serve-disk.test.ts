@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { duplexPair, type Duplex } from 'node:stream';
 import { test } from 'node:test';
-import { DISK_PROTOCOL, diskLine, DiskReader, diskStream } from '#api/disk-stream.ts';
+import { contentStream, DISK_PROTOCOL, diskLine, DiskReader, diskStream } from '#api/disk-stream.ts';
 import { FakeClock } from '#client/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { clientHandshake } from '#lib/websocket-handshake.ts';
@@ -31,10 +32,13 @@ function aDoor(noted: string[]): DiskDoor {
     async replace(_, claim) {
       if (claim === 'used') throw new DiskRefused('it is in use by pod "p"');
       return {
-        async receive(_header, chunks) {
+        async receive(_header, chunks, { from }) {
           const pieces: Buffer[] = [];
           for await (const chunk of chunks) pieces.push(chunk);
-          noted.push(`received ${Buffer.concat(pieces).toString()}`);
+          noted.push(`received ${Buffer.concat(pieces).toString()}${from === undefined ? '' : ` from ${from}`}`);
+        },
+        async begun() {
+          return { offset: 4, hash: createHash('sha256').update(CONTENT.subarray(0, 4)) };
         },
         close,
       };
@@ -42,7 +46,7 @@ function aDoor(noted: string[]): DiskDoor {
   };
 }
 
-function ask(verb: 'exportdisk' | 'importdisk', claim = 'data') {
+function ask(verb: 'exportdisk' | 'importdisk' | 'upload', claim = 'data') {
   const noted: string[] = [];
   const clock = new FakeClock();
   const [socket, far]: [Duplex, Duplex] = duplexPair();
@@ -91,6 +95,42 @@ test('a disk comes in and is answered', async () => {
   assert.match('sha256' in answer ? answer.sha256 : '', /^[0-9a-f]{64}$/);
   await served;
   assert.deepEqual(noted, ['received the ledger', 'closed']);
+});
+
+const goesOn: Record<string, { offset: number; noted: string }> = {
+  'goes on where it stopped': { offset: 4, noted: 'received ledger from 4' },
+  'begins anew where what is there is not its own': { offset: 0, noted: 'received the ledger from 0' },
+};
+for (const [title, { offset, noted: want }] of Object.entries(goesOn)) {
+  test(`an upload ${title}`, async () => {
+    const { noted, served, far } = ask('upload');
+    const stream = await connected(far);
+    const header = { size: CONTENT.length, format: 'raw' } as const;
+    stream.write(diskLine(header));
+    const reader = new DiskReader(stream.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>);
+    const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes);
+    assert.deepEqual(await reader.progress(), { offset: 4, sha256: sha256(CONTENT.subarray(0, 4)).digest('hex') });
+    stream.write(diskLine({ offset }));
+    const chunks = async function* () {
+      yield CONTENT.subarray(offset);
+    };
+    const begun = { offset, hash: sha256(CONTENT.subarray(0, offset)) };
+    for await (const chunk of contentStream(header, chunks(), begun)) stream.write(chunk);
+    assert.deepEqual(await reader.answer(), { sha256: sha256(CONTENT).digest('hex') });
+    await served;
+    assert.deepEqual(noted, [want, 'closed']);
+  });
+}
+
+test('an upload goes on nowhere else', async () => {
+  const { served, far, noted } = ask('upload');
+  const stream = await connected(far);
+  stream.write(Buffer.concat([diskLine({ size: 10, format: 'raw' }), diskLine({ offset: 3 })]));
+  const reader = new DiskReader(stream as AsyncIterable<Buffer>);
+  await reader.progress();
+  assert.deepEqual(await reader.answer(), { error: 'a line says another offset than 0 and 4' });
+  await served;
+  assert.deepEqual(noted, ['closed']);
 });
 
 test('what is no disk is told so', async () => {

@@ -1,7 +1,9 @@
-/** GET .../exportdisk and .../importdisk: the content of a disk as a WebSocket, as api/disk-stream.ts has it. */
+/** GET .../exportdisk, .../importdisk and .../upload: the content of a disk as a WebSocket, as api/disk-stream.ts has it. */
+import { createHash } from 'node:crypto';
 import type { Duplex } from 'node:stream';
 import { once } from 'node:events';
-import { DISK_PROTOCOL, diskLine, DiskReader, diskStream, type DiskAnswer } from '#api/disk-stream.ts';
+import { DISK_PROTOCOL, diskLine, DiskReader, diskStream } from '#api/disk-stream.ts';
+import { UPLOAD_VERB, type Begun, type DiskAnswer, type DiskHeader } from '#api/disk-stream.ts';
 import { ApiError, badRequest, internalError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
@@ -11,7 +13,7 @@ import { WebSocketStream } from '#lib/websocket.ts';
 import type { DiskDoor } from '#node/endpoint/endpoint-agent.ts';
 import { headerText } from '#node/endpoint/header-text.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';
-import type { Upgrading } from '#node/endpoint/serve-console.ts';
+import type { Upgrading } from '#node/endpoint/plain-stream.ts';
 import { DiskRefused, type DiskContent, type DiskUpload } from '#node/volumes-port.ts';
 
 type DiskRoute = Extract<EndpointRoute, { kind: 'disk' }>;
@@ -66,10 +68,10 @@ async function transfer(
   stream.on('error', () => ending.abort(new Error('the connection broke')));
   stream.once('close', () => ending.abort(new Error('the connection was closed')));
   const watch = watchIdle(clock, () => stream.close(CLOSE.internal, `nothing came for ${IDLE_MS / 1000} seconds`));
-  const scene: Transfer = { stream, signal: ending.signal, moved: () => watch.moved() };
+  const scene: Transfer = { stream, signal: ending.signal, moved: () => watch.moved(), working: watch.working };
   try {
     if ('chunks' in opened) await send(opened, scene);
-    else await receive(opened, scene);
+    else await receive(opened, scene, { resumable: verb === UPLOAD_VERB });
     stream.end();
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
@@ -90,6 +92,8 @@ interface Transfer {
   readonly stream: WebSocketStream;
   readonly signal: AbortSignal;
   moved(): void;
+  /** Nothing is to be expected of the other side until it is over. */
+  working<T>(work: Promise<T>): Promise<T>;
 }
 
 async function send({ header, chunks }: DiskContent, { stream, signal, moved }: Transfer): Promise<void> {
@@ -102,23 +106,50 @@ async function send({ header, chunks }: DiskContent, { stream, signal, moved }: 
   }
 }
 
-async function receive(upload: DiskUpload, { stream, signal, moved }: Transfer): Promise<void> {
+async function receive(
+  upload: DiskUpload,
+  { stream, signal, moved, working }: Transfer,
+  { resumable }: { readonly resumable: boolean },
+): Promise<void> {
   const reader = new DiskReader(watched(stream, moved));
   let answer: DiskAnswer;
   try {
     const header = await reader.header();
+    const begun = resumable ? await begin(upload, header, reader, { stream, signal, moved, working }) : undefined;
     let sha256 = '';
-    await upload.receive(
-      header,
-      reader.verified(header, (digest) => (sha256 = digest)),
-      { signal },
-    );
+    const all = Promise.withResolvers<void>();
+    const onDigest = (digest: string) => {
+      sha256 = digest;
+      // It may take long to make a disk of it.
+      void working(all.promise);
+    };
+    try {
+      await upload.receive(header, reader.verified(header, onDigest, begun), {
+        signal,
+        ...(begun && { from: begun.offset }),
+      });
+    } finally {
+      all.resolve();
+    }
     answer = { sha256 };
   } catch (error) {
     signal.throwIfAborted();
     answer = { error: error instanceof Error ? error.message : String(error) };
   }
   await written(stream, diskLine(answer), signal);
+}
+
+/** Tells how far an earlier try came, and hears whether it goes on there. */
+async function begin(
+  upload: DiskUpload,
+  header: DiskHeader,
+  reader: DiskReader,
+  { stream, signal, working }: Transfer,
+): Promise<Begun> {
+  const { offset, hash } = await working(upload.begun(header));
+  await written(stream, diskLine({ offset, sha256: hash.copy().digest('hex') }), signal);
+  const from = await reader.start(offset);
+  return from === offset ? { offset, hash } : { offset: 0, hash: createHash('sha256') };
 }
 
 /** Not destroyed at its end, as other iterators of streams do: the answer goes the other way. */
@@ -133,14 +164,29 @@ async function written(stream: Duplex, chunk: Buffer, signal: AbortSignal): Prom
   if (!stream.write(chunk)) await once(stream, 'drain', { signal });
 }
 
-function watchIdle(clock: Clock, onIdle: () => void): { moved(): void; stop(): void } {
+function watchIdle(clock: Clock, onIdle: () => void) {
   let movedAt = clock.elapsed();
+  let works = 0;
   let stop = () => {};
   const look = () => {
+    if (works > 0) movedAt = clock.elapsed();
     const left = movedAt + IDLE_MS - clock.elapsed();
     if (left <= 0) onIdle();
     else stop = clock.after(left, look);
   };
   look();
-  return { moved: () => void (movedAt = clock.elapsed()), stop: () => stop() };
+  const moved = () => void (movedAt = clock.elapsed());
+  return {
+    moved,
+    async working<T>(work: Promise<T>): Promise<T> {
+      works++;
+      try {
+        return await work;
+      } finally {
+        works--;
+        moved();
+      }
+    },
+    stop: () => stop(),
+  };
 }

@@ -5,6 +5,7 @@ import { consoleCases } from './testing/console-cases.ts';
 import { copyCases } from './testing/copy-cases.ts';
 import { displayCases } from './testing/display-cases.ts';
 import { endCases } from './testing/end-cases.ts';
+import { lineCases } from './testing/line-cases.ts';
 import { hotplugCases } from './testing/hotplug-cases.ts';
 import { migrateCases } from './testing/migrate-cases.ts';
 import type { ConformanceScene } from './testing/scene.ts';
@@ -18,7 +19,7 @@ const TIMEOUT_MS = 60_000;
 
 export function hypervisorConformance(name: string, make: () => Promise<ConformanceScene>): void {
   const suites = {
-    ...{ start: startCases, end: endCases, console: consoleCases, display: displayCases },
+    ...{ start: startCases, end: endCases, console: consoleCases, display: displayCases, lines: lineCases },
     ...{ copy: copyCases, hotplug: hotplugCases, adopt: adoptCases, migrate: migrateCases, 'take back': takeBackCases },
   };
   for (const [part, cases] of Object.entries(suites)) {

@@ -79,6 +79,7 @@ const DEVICES: Readonly<Record<Device['type'], Shape>> = {
   balloon: {},
   serial: {},
   video: { model: oneOf(...VIDEO_TYPES) },
+  'agent-channel': { controller: (value) => typeof value === 'string' && ID.test(value) },
   input: { name: word, bus: oneOf(...INPUT_BUSES) },
   sound: { name: word, model: oneOf(...SOUND_MODELS) },
   watchdog: { name: word, action: oneOf(...WATCHDOG_ACTIONS) },

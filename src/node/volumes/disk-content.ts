@@ -5,7 +5,8 @@
 import { constants } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { DiskHeader } from '#api/disk-stream.ts';
+import { DiskStreamBroken, type DiskHeader } from '#api/disk-stream.ts';
+import { foreignFormat, HEADER_BYTES } from '#api/image-header.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import type { DiskContent } from '#node/volumes-port.ts';
 import { unpackFile } from './copy-image.ts';
@@ -19,7 +20,7 @@ const { O_CREAT, O_EXCL, O_RDONLY, O_RDWR } = constants;
 
 const READ_BYTES = 256 * 1024;
 const ZEROS = Buffer.alloc(READ_BYTES);
-const UPLOADED = `${DISK_IMAGE}.upload`;
+export const UPLOADED = `${DISK_IMAGE}.upload`;
 const UNPACKED = `${DISK_IMAGE}.new`;
 /** Of each so many bytes it is asked whether the file system has room: guests on a full one are paused. */
 const ROOM_STEP_BYTES = 64 * 1024 * 1024;
@@ -69,28 +70,41 @@ export function headerFault({ size, format }: DiskHeader, volumeBytes: number): 
   return size <= most ? undefined : `it has ${size} bytes, and the volume has ${volumeBytes}`;
 }
 
-/** The volume has the content when it resolves, on disk; where it throws, it is as before. */
+/** Throws where this cannot become the content of the volume. */
+export async function placeFor(volume: PersistentVolume, header: DiskHeader, host: VolumesHost): Promise<OwnPlace> {
+  const place = await readyPlace(volume, host);
+  const fault = headerFault(header, place.bytes);
+  if (fault !== undefined) throw new Error(`Cannot fill PersistentVolume "${volume.metadata.name}": ${fault}`);
+  return place;
+}
+
+/**
+ * The volume has the content when it resolves, on disk; where it throws, it is as before. `from` is where the chunks go on
+ * with what an earlier try has left; where it is given, what came before the connection broke is left for the next.
+ */
 export async function replaceContent(
   volume: PersistentVolume,
   header: DiskHeader,
   chunks: AsyncIterable<Buffer>,
   host: VolumesHost,
-  { signal }: { readonly signal: AbortSignal | undefined },
+  { signal, from }: { readonly signal: AbortSignal | undefined; readonly from?: number | undefined },
 ): Promise<void> {
-  const place = await readyPlace(volume, host);
-  const fault = headerFault(header, place.bytes);
-  if (fault !== undefined) throw new Error(`Cannot fill PersistentVolume "${volume.metadata.name}": ${fault}`);
+  const place = await placeFor(volume, header, host);
   await using directory = await ownDirectory(place);
   // What an earlier try has left.
-  for (const name of [UPLOADED, UNPACKED]) await directory.unlink(name);
+  for (const name of from ? [UNPACKED] : [UPLOADED, UNPACKED]) await directory.unlink(name);
+  let isBroken = false;
   try {
-    await receive(directory, header, chunks, host, signal);
+    await receive(directory, header, chunks, host, { signal, from: from ?? 0 });
     const ready = header.format === 'raw' ? UPLOADED : await unpack(directory, place, host, signal);
     signal?.throwIfAborted();
     await install(directory, ready, place, host);
+  } catch (error) {
+    isBroken = from !== undefined && (error instanceof DiskStreamBroken || signal?.aborted === true);
+    throw error;
   } finally {
     // Where the disk is full, half a copy would keep it so for all others.
-    for (const name of [UPLOADED, UNPACKED]) await directory.unlink(name);
+    for (const name of isBroken ? [UNPACKED] : [UPLOADED, UNPACKED]) await directory.unlink(name);
   }
 }
 
@@ -99,11 +113,13 @@ async function receive(
   { size, format }: DiskHeader,
   chunks: AsyncIterable<Buffer>,
   { freeBytes }: VolumesHost,
-  signal: AbortSignal | undefined,
+  { signal, from: begin }: { readonly signal: AbortSignal | undefined; readonly from: number },
 ): Promise<void> {
-  await using file = await make(directory, UPLOADED);
-  let at = 0;
+  await using file = begin > 0 ? await reopen(directory, begin) : await make(directory, UPLOADED);
+  let at = begin;
   let untilAsked = 0;
+  // As long as what has come, whenever it breaks off: a hole at the end has come, too.
+  await using _ = { [Symbol.asyncDispose]: async () => await file.truncate(at) };
   for await (const chunk of chunks) {
     signal?.throwIfAborted();
     for (let from = 0; from < chunk.length; from += READ_BYTES) {
@@ -122,11 +138,21 @@ async function receive(
   }
   if (at !== size) throw new Error(`Cannot fill "${directory.path}": ${at} bytes came; expected ${size}`);
   await file.truncate(size);
+  await checkForeign(file);
   const looks = await looksLike(file, 'the upload');
   if (isRefusal(looks)) throw new Error(looks.message);
   if (looks.is !== format) {
     throw new Error(`Cannot fill "${directory.path}": what came is a ${looks.is} image; expected ${format}`);
   }
+}
+
+/** A guest would not know what to do with it. */
+async function checkForeign(file: FileHandle): Promise<void> {
+  const header = Buffer.alloc(HEADER_BYTES);
+  const { bytesRead } = await file.read(header, 0, HEADER_BYTES, 0);
+  const foreign = foreignFormat(header.subarray(0, bytesRead));
+  if (foreign === undefined) return;
+  throw new Error(`Cannot use the upload: it is in the format ${foreign}; expected raw or qcow2`);
 }
 
 async function unpack(
@@ -182,6 +208,14 @@ export async function readyPlace(volume: PersistentVolume, host: VolumesHost): P
   const pending = await copyPending(volume, place);
   if (pending !== undefined) throw new Error(pending.message);
   return place;
+}
+
+async function reopen(directory: Directory, bytes: number): Promise<FileHandle> {
+  const file = await directory.open(UPLOADED, O_RDWR);
+  const stats = await file?.stat();
+  if (file !== undefined && stats?.isFile() === true && stats.size >= bytes) return file;
+  await file?.close();
+  throw new Error(`Cannot go on with "${join(directory.path, UPLOADED)}": it went away`);
 }
 
 async function make(directory: Directory, name: string): Promise<FileHandle> {

@@ -6,6 +6,7 @@ import type { Stored } from '#kube/meta.ts';
 import { DiskRefused, type DiskContents, type VolumeLookups } from '#node/volumes-port.ts';
 import { volumeOfClaim } from './claim.ts';
 import { openContent, replaceContent } from './disk-content.ts';
+import { begunUpload } from './begun-upload.ts';
 import { openState, replaceState } from './state-archive-content.ts';
 import { waiting, type Refusal, type VolumesHost } from './volumes-host.ts';
 
@@ -64,7 +65,11 @@ export function diskContents(host: VolumesHost, transfers: Transfers): DiskConte
       const { volume, isState } = await boundVolume(claim, lookups);
       const replace = isState ? replaceState : replaceContent;
       return await holding(volume, 'in', useOf, async (release) => ({
-        receive: (header, chunks, { signal }) => replace(volume, header, chunks, host, { signal }),
+        receive: (header, chunks, { signal, from }) => replace(volume, header, chunks, host, { signal, from }),
+        async begun(header) {
+          if (isState) throw new DiskRefused(`persistentvolumeclaim "${claim}" keeps the state of a VM: it is no disk`);
+          return await begunUpload(volume, header, host);
+        },
         close: async () => release(),
       }));
     },

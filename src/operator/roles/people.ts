@@ -1,4 +1,5 @@
 /** What people may do with VMs who may do the like with the rest of a namespace: added to admin, edit and view. */
+import { UPLOAD_VERB } from '#api/disk-stream.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import type { PolicyRule } from '#operator/kinds.ts';
 import { identities, READ, rule, vms, vmSnapshots, volumeSnapshots } from '#operator/roles/rules.ts';
@@ -12,6 +13,7 @@ const subresources = (verbs: readonly string[], kind: string, ...names: readonly
 
 const LOOK: readonly PolicyRule[] = [
   subresources(['get'], 'virtualmachines', 'expand-spec', 'objectgraph'),
+  rule(['update'], SUBRESOURCES_GROUP, 'expand-vm-spec'),
   subresources(['get'], 'virtualmachineinstances', 'guestosinfo', 'filesystemlist', 'userlist', 'objectgraph'),
 ];
 
@@ -22,6 +24,8 @@ const OPERATE: readonly PolicyRule[] = [
     ...['start', 'stop', 'restart', 'migrate', 'addvolume', 'removevolume', 'memorydump', 'removememorydump'],
   ),
   subresources(['get'], 'virtualmachines', 'portforward', 'exportdisk', 'importdisk'),
+  // A WebSocket, and therefore a GET, but what comes in is written.
+  subresources(['get'], 'persistentvolumeclaims', UPLOAD_VERB),
   subresources(
     ['update'],
     'virtualmachineinstances',

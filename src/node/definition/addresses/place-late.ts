@@ -97,6 +97,7 @@ function heldPlaces(stand: string, { devices }: DomainDefinition, layout: Layout
 
 function placeOf(device: Device, stand: string, { pci, drives }: Layout): number | undefined {
   if (device.address === undefined) return undefined;
+  if (device.type === 'agent-channel') return undefined;
   if (device.type === 'root-port' || device.type === 'tpm' || device.type === 'serial') {
     return stand === 'pci' ? pci.placeOf(device.address) : undefined;
   }

@@ -8,7 +8,7 @@ import { defineDomain } from '#node/definition/define-domain.ts';
 import { learnedFrom } from '#node/definition/learned-from.ts';
 import { anInput, aVmi } from '#node/definition/testing/a-vmi.ts';
 
-const PLAIN = new Set(['scsi0', 'balloon0', 'serial0', 'display0']);
+const PLAIN = new Set(['scsi0', 'balloon0', 'serial0', 'display0', 'virtio-serial0', 'agent0']);
 const all: Devices = {
   disks: [{ name: 'stick', disk: { bus: 'usb' } }],
   inputs: [

@@ -290,6 +290,7 @@ interface PlaceOfDevice {
 function placeOf(device: Exclude<Device, { type: 'root-port' }>, chipset: Chipset): PlaceOfDevice | undefined {
   const { address = {} } = device;
   const { pci, drives, hasPorts } = layoutOf(chipset);
+  if (device.type === 'agent-channel') return { key: `port of ${device.controller}` };
   if (device.type === 'tpm' || device.type === 'serial') return undefined;
   const stand = standOf(device);
   const place = (stand === 'pci' ? pci : drives[stand])?.placeOf(address);

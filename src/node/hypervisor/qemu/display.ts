@@ -9,13 +9,18 @@ import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import { hasDisplay } from '#node/definition/has-display.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import { DISPLAY_SOCKET, type DomainDir } from './domain-dir.ts';
+import type { QmpClient } from './qmp.ts';
+import { takeScreenshot } from './screenshot.ts';
 
 const MAX_VIEWERS = 32;
+const OPEN = 'open the display of';
+const PICTURE = 'take a picture of the display of';
 
 export interface DisplayParts {
   readonly dir: DomainDir;
   readonly definition: () => DomainDefinition;
   readonly hasEnded: () => boolean;
+  readonly ask: <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => Promise<T>;
 }
 
 export class GuestDisplay {
@@ -28,20 +33,26 @@ export class GuestDisplay {
   }
 
   async open(): Promise<Duplex> {
-    const { dir, definition, hasEnded } = this.#parts;
-    if (!hasDisplay(definition())) throw this.#cannot('it has none');
-    if (hasEnded() || this.#closed) throw this.#cannot('it has ended');
-    if (this.#viewers.size >= MAX_VIEWERS) throw this.#cannot(`${MAX_VIEWERS} are open already`);
+    const { dir, hasEnded } = this.#parts;
+    this.#checkThere(OPEN);
+    if (hasEnded() || this.#closed) throw this.#cannot(OPEN, 'it has ended');
+    if (this.#viewers.size >= MAX_VIEWERS) throw this.#cannot(OPEN, `${MAX_VIEWERS} are open already`);
     if (!(await dir.hasSocket(DISPLAY_SOCKET))) {
-      throw this.#cannot('it was started by a version without displays; restart the VM');
+      throw this.#cannot(OPEN, 'it was started by a version without displays; restart the VM');
     }
     const socket = await dir.connect(DISPLAY_SOCKET).catch((cause: unknown) => {
-      throw this.#cannot((cause as Error).message, cause);
+      throw this.#cannot(OPEN, (cause as Error).message, cause);
     });
     this.#viewers.add(socket);
     socket.once('close', () => this.#viewers.delete(socket));
     if (this.#closed) socket.destroy();
     return socket;
+  }
+
+  async picture({ moveCursor }: { readonly moveCursor: boolean }): Promise<Buffer> {
+    this.#checkThere(PICTURE);
+    const { ask, dir } = this.#parts;
+    return await ask(PICTURE, (qmp) => takeScreenshot(qmp, { run: dir.run, moveCursor }));
   }
 
   /** Hangs up; the guest goes on. */
@@ -50,9 +61,11 @@ export class GuestDisplay {
     for (const socket of this.#viewers) socket.destroy();
   }
 
-  #cannot(why: string, cause?: unknown): HypervisorError {
-    return new HypervisorError(`Cannot open the display of domain "${this.#parts.definition().name}": ${why}`, {
-      cause,
-    });
+  #checkThere(verb: string): void {
+    if (!hasDisplay(this.#parts.definition())) throw this.#cannot(verb, 'it has none');
+  }
+
+  #cannot(verb: string, why: string, cause?: unknown): HypervisorError {
+    return new HypervisorError(`Cannot ${verb} domain "${this.#parts.definition().name}": ${why}`, { cause });
   }
 }

@@ -22,6 +22,7 @@ import type { User } from './process.ts';
 export const QMP_SOCKET = 'qmp.sock';
 export const SERIAL_SOCKET = 'serial.sock';
 export const DISPLAY_SOCKET = 'vnc.sock';
+export const AGENT_SOCKET = 'agent.sock';
 export const TPM_SOCKET = 'tpm.sock';
 export const TPM_STATE = 'tpm';
 export const NVRAM = 'nvram.fd';

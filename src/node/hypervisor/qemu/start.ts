@@ -11,7 +11,15 @@ import { qemuArguments } from './arguments/qemu-arguments.ts';
 import { emptyTpm } from './carried-state.ts';
 import { startLine } from './complaint.ts';
 import type { QemuContext } from './context.ts';
-import { DISPLAY_SOCKET, NVRAM, QMP_SOCKET, SERIAL_SOCKET, TPM_SOCKET, type DomainDir } from './domain-dir.ts';
+import {
+  AGENT_SOCKET,
+  DISPLAY_SOCKET,
+  NVRAM,
+  QMP_SOCKET,
+  SERIAL_SOCKET,
+  TPM_SOCKET,
+  type DomainDir,
+} from './domain-dir.ts';
 import type { DomainRecord } from './domain-record.ts';
 import { findFirmware, type FirmwareFiles } from './firmware.ts';
 import { GuestPaths } from './guest-paths.ts';
@@ -132,6 +140,7 @@ async function spawnQemu(
     qmpSocket: QMP_SOCKET,
     serialSocket: SERIAL_SOCKET,
     displaySocket: DISPLAY_SOCKET,
+    agentSocket: AGENT_SOCKET,
     redirectionSocket: (deviceId) => `${deviceId}.sock`,
     nowMs: () => clock.now(),
     ...(needsTpm(definition) ? { tpmSocket: TPM_SOCKET } : {}),

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { Duplex } from 'node:stream';
-import { HypervisorError } from '../hypervisor.ts';
+import { HypervisorError, SCREENSHOT_BYTES } from '../hypervisor.ts';
 import type { VideoDevice } from '#node/definition/domain-definition.ts';
 import { started, type Cases, type ConformanceScene } from './scene.ts';
 
@@ -42,6 +42,27 @@ export const displayCases: Cases = {
     const id = await started(scene);
 
     await assert.rejects(scene.hypervisor.openDisplay(id), /Cannot open the display of domain ".*": it has none/);
+    await assert.rejects(
+      scene.hypervisor.screenshot(id, { moveCursor: false }),
+      /Cannot take a picture of the display of domain ".*": it has none/,
+    );
+  },
+
+  'takes a picture of the display, also of a guest that is paused': async (scene) => {
+    const id = await startedWithCard(scene);
+    for (const moveCursor of [false, true]) {
+      checkPicture(await scene.hypervisor.screenshot(id, { moveCursor }));
+    }
+    await scene.hypervisor.pause(id);
+
+    checkPicture(await scene.hypervisor.screenshot(id, { moveCursor: false }));
+  },
+
+  'takes pictures side by side': async (scene) => {
+    const id = await startedWithCard(scene);
+    const pictures = [1, 2, 3].map(() => scene.hypervisor.screenshot(id, { moveCursor: false }));
+
+    for (const picture of await Promise.all(pictures)) checkPicture(picture);
   },
 };
 
@@ -56,6 +77,14 @@ async function startedWithCard({ hypervisor, definition }: ConformanceScene): Pr
   const plain = definition();
   await hypervisor.create({ ...plain, devices: [...plain.devices, CARD] });
   return plain.id;
+}
+
+/** A PNG, of at least one point; how large the screen is is the firmware's. */
+function checkPicture(picture: Buffer): void {
+  assert.equal(picture.toString('latin1', 1, 4), 'PNG');
+  assert.equal(picture.toString('latin1', 12, 16), 'IHDR');
+  assert.ok(picture.readUInt32BE(16) > 0 && picture.readUInt32BE(20) > 0);
+  assert.ok(picture.length <= SCREENSHOT_BYTES);
 }
 
 async function firstWords(display: Duplex): Promise<string> {

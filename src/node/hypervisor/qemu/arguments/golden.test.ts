@@ -22,6 +22,7 @@ for (const [name, spec] of Object.entries(SPECS)) {
       qmpSocket: 'qmp.sock',
       serialSocket: 'serial.sock',
       displaySocket: 'vnc.sock',
+      agentSocket: 'agent.sock',
       redirectionSocket: (deviceId: string) => `${deviceId}.sock`,
       nowMs: () => Date.UTC(2026, 0, 1),
       tpmSocket: 'tpm.sock',

@@ -8,6 +8,7 @@ import { qemuArguments, type QemuHost } from '#node/hypervisor/qemu/arguments/qe
 const host: QemuHost = {
   accelerator: 'tcg',
   qmpSocket: 'qmp.sock',
+  agentSocket: 'agent.sock',
   serialSocket: 'serial.sock',
   displaySocket: 'vnc.sock',
   redirectionSocket: (deviceId: string) => `${deviceId}.sock`,

@@ -6,6 +6,7 @@ import { chipsetOf, type Chipset } from '#api/chipset.ts';
 import { invariant, unreachable } from '#lib/invariant.ts';
 import { hasDisplay } from '#node/definition/has-display.ts';
 import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
+import { agentChannelArguments } from '#node/hypervisor/qemu/arguments/agent-channel.ts';
 import { balloonArguments } from '#node/hypervisor/qemu/arguments/balloon.ts';
 import { diskArguments } from '#node/hypervisor/qemu/arguments/disk.ts';
 import { interfaceArguments } from '#node/hypervisor/qemu/arguments/interface.ts';
@@ -86,6 +87,8 @@ function argumentsOf(device: Device, chipset: Chipset, host: QemuHost): string[]
       return serialArguments(device, host);
     case 'video':
       return videoArguments(device, chipset);
+    case 'agent-channel':
+      return agentChannelArguments(device, host);
     case 'usb-controller':
       return usbControllerArguments(device, chipset);
     case 'input':

@@ -6,6 +6,7 @@ export interface QemuHost {
   readonly serialSocket: string;
   /** Where a guest with a display shows it. */
   readonly displaySocket: string;
+  readonly agentSocket: string;
   /** Where a USB redirection slot waits for a device. */
   redirectionSocket(deviceId: string): string;
   nowMs(): number;

@@ -1,0 +1,59 @@
+/**
+ * What an image is, by its first bytes. We read them ourselves: programs that open an image to tell about it follow what
+ * it names. An image may not name other files, because these would be opened with the rights of the hypervisor. Pure.
+ */
+export const HEADER_BYTES = 104;
+
+const QCOW2_MAGIC = 0x514649fb;
+const BACKING_FILE_OFFSET = 8;
+const VIRTUAL_SIZE = 24;
+const CRYPT_METHOD = 32;
+const INCOMPATIBLE_FEATURES = 72;
+const EXTERNAL_DATA_FILE = 1n << 2n;
+const MIN_LENGTH = 72;
+
+export type ImageHeader =
+  | { readonly is: 'raw' }
+  /** As large as the guest sees it. */
+  | { readonly is: 'qcow2'; readonly virtualBytes: number }
+  | { readonly is: 'refused'; readonly why: string };
+
+/** What is nothing else is raw: a guest may write anything to its disk. */
+export function readImageHeader(header: Buffer): ImageHeader {
+  if (header.length < 4 || header.readUInt32BE(0) !== QCOW2_MAGIC) return { is: 'raw' };
+  if (header.length < MIN_LENGTH) return refused('its qcow2 header is cut off');
+  const version = header.readUInt32BE(4);
+  if (version !== 2 && version !== 3) return refused(`its qcow2 version is ${version}; expected 2 or 3`);
+  if (version === 3 && header.length < HEADER_BYTES) return refused('its qcow2 header is cut off');
+  if (header.readBigUInt64BE(BACKING_FILE_OFFSET) !== 0n) return refused('it names a backing file');
+  if (header.readUInt32BE(CRYPT_METHOD) !== 0) return refused('it is encrypted');
+  const features = version === 3 ? header.readBigUInt64BE(INCOMPATIBLE_FEATURES) : 0n;
+  if ((features & EXTERNAL_DATA_FILE) !== 0n) return refused('it keeps its data in another file');
+  return { is: 'qcow2', virtualBytes: Number(header.readBigUInt64BE(VIRTUAL_SIZE)) };
+}
+
+/** `magic` stands at `at`. Luks is not among them: a raw disk that its guest has encrypted begins so. */
+const FOREIGN: readonly { readonly name: string; readonly at: number; readonly magic: Buffer }[] = [
+  { name: 'vmdk', at: 0, magic: Buffer.from('KDMV') },
+  { name: 'vmdk', at: 0, magic: Buffer.from('COWD') },
+  { name: 'vmdk', at: 0, magic: Buffer.from('# Disk DescriptorFile') },
+  { name: 'vhdx', at: 0, magic: Buffer.from('vhdxfile') },
+  { name: 'vhd', at: 0, magic: Buffer.from('conectix') },
+  { name: 'vdi', at: 64, magic: Buffer.from([0x7f, 0x10, 0xda, 0xbe]) },
+  { name: 'qed', at: 0, magic: Buffer.from('QED\0') },
+  { name: 'parallels', at: 0, magic: Buffer.from('WithoutFreeSpace') },
+  { name: 'parallels', at: 0, magic: Buffer.from('WithouFreSpacExt') },
+  { name: 'gzip', at: 0, magic: Buffer.from([0x1f, 0x8b]) },
+  { name: 'xz', at: 0, magic: Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00]) },
+  { name: 'zstd', at: 0, magic: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]) },
+];
+
+/**
+ * The format of others that it is in, if any. Only for what somebody brings as an image: as the disk of a guest it would
+ * be raw, and of no use.
+ */
+export function foreignFormat(header: Buffer): string | undefined {
+  return FOREIGN.find(({ at, magic }) => header.subarray(at, at + magic.length).equals(magic))?.name;
+}
+
+const refused = (why: string): ImageHeader => ({ is: 'refused', why });

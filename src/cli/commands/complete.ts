@@ -1,0 +1,58 @@
+/** virtctl __complete: what the scripts of shells ask. */
+import { accessFlags } from '#cli/cluster-access.ts';
+import { defineCommand, type Command, type CommandContext, type CommandEntry } from '#cli/command.ts';
+import { commandTree, completeWords, completionLines, type Completion } from '#cli/completion/complete-words.ts';
+import { liveNames } from '#cli/completion/live-names.ts';
+import { parseArgs, type FlagTable } from '#cli/flags.ts';
+import { raced } from '#lib/raced.ts';
+
+/** Somebody waits with a finger on the key. */
+const LOOKUP_MS = 2000;
+
+/** `entries` gives all commands, this one included. */
+export function completeCommand(entries: () => readonly CommandEntry[], shared: FlagTable): Command {
+  return defineCommand({
+    name: '__complete',
+    usage: 'WORD ...',
+    summary: 'Print what the last word can become, for the scripts of virtctl completion.',
+    example: "  # What 'virtctl st' can become:\n  virtctl __complete st",
+    flags: {},
+    args: [0, Infinity],
+    hidden: true,
+    takesAll: true,
+    async run(context) {
+      const { args, terminal } = context;
+      const found = completeWords(commandTree('virtctl', entries(), shared), args);
+      const names = found.live === undefined ? [] : await namesFor(context, found.live);
+      terminal.stdout.write(completionLines({ ...found, candidates: [...found.candidates, ...names] }));
+    },
+  });
+}
+
+/** None where the server does not answer soon, or does not want to: the shell shows no errors. */
+async function namesFor({ args, connect, clock }: CommandContext<object>, live: NonNullable<Completion['live']>) {
+  const late = new AbortController();
+  const stopTimer = clock.after(LOOKUP_MS, () => late.abort(new Error('too late')));
+  try {
+    const api = await connect(accessOf(args));
+    return await raced(liveNames(api, live, args.at(-1) ?? ''), late.signal);
+  } catch {
+    return [];
+  } finally {
+    stopTimer();
+  }
+}
+
+/** Which server, and which namespace, as the words so far say; the one to complete says nothing yet. */
+function accessOf(words: readonly string[]) {
+  const given: string[] = [];
+  const flags = Object.values(accessFlags);
+  const typed = words.slice(0, -1);
+  for (const [i, word] of typed.entries()) {
+    const next = typed[i + 1];
+    const isFlag = flags.some(({ name, short = '' }) => word === `--${name}` || word === `-${short}`);
+    if (isFlag && next !== undefined) given.push(word, next);
+    else if (flags.some(({ name }) => word.startsWith(`--${name}=`))) given.push(word);
+  }
+  return parseArgs(accessFlags, given).flags;
+}

@@ -1,0 +1,129 @@
+/** virtctl image-upload */
+import { defineCommand } from '#cli/command.ts';
+import { CommandError, integerFlag, switchFlag, textFlag, type FlagValues } from '#cli/flags.ts';
+import { openImage } from '#cli/image/local-image.ts';
+import { claimForUpload, releaseClaim } from '#cli/image/upload-claim.ts';
+import { uploadImage, UploadBroken } from '#cli/image/upload-image.ts';
+import { messageOf } from '#cli/message-of.ts';
+
+const READY_SECONDS = 300;
+
+const flags = {
+  imagePath: textFlag({ name: 'image-path', help: 'Path to the local VM image.', completes: 'file' }, 'string'),
+  size: textFlag({ name: 'size', help: 'The size of the PVC to create (ex. 10Gi, 500Mi).' }, 'string'),
+  storageClass: textFlag({ name: 'storage-class', help: 'The storage class for the PVC.' }, 'string'),
+  accessMode: textFlag(
+    { name: 'access-mode', help: 'The access mode for the PVC; ReadWriteOnce by default.' },
+    'string',
+  ),
+  volumeMode: textFlag(
+    { name: 'volume-mode', help: 'Specify the VolumeMode (block/filesystem).', completes: ['block', 'filesystem'] },
+    'string',
+  ),
+  noCreate: switchFlag({ name: 'no-create', help: "Don't attempt to create a new PVC." }),
+  replace: switchFlag({ name: 'replace', help: 'Upload also to a PVC that has content, which is lost then.' }),
+  waitSecs: integerFlag({ name: 'wait-secs', help: 'Seconds to wait for the PVC to be ready.' }, READY_SECONDS),
+  forceBind: switchFlag({ name: 'force-bind', help: 'Taken for compatibility: a PVC is always bound for an upload.' }),
+  insecure: switchFlag({ name: 'insecure', help: 'Taken for compatibility: there is no upload proxy to trust.' }),
+  uploadProxy: textFlag({ name: 'uploadproxy-url', help: 'Not used: images come in by the API server.' }, 'string'),
+  archive: textFlag({ name: 'archive-path', help: 'Not supported: only disk images are.', hidden: true }, 'string'),
+  blockVolume: switchFlag({ name: 'block-volume', help: 'DEPRECATED - Use --volume-mode=block.', hidden: true }),
+  pvcName: textFlag({ name: 'pvc-name', help: 'DEPRECATED - The destination PVC name.', hidden: true }, 'string'),
+  pvcSize: textFlag({ name: 'pvc-size', help: 'DEPRECATED - Use --size.', hidden: true }, 'string'),
+};
+type Flags = FlagValues<typeof flags>;
+
+export const imageUpload = defineCommand({
+  name: 'image-upload',
+  usage: 'pvc|dv NAME',
+  summary: 'Upload a VM image to a PersistentVolumeClaim.',
+  details:
+    'Images are raw or qcow2, also compressed by gzip or xz; one that names other files (a backing file, external data)\n' +
+    'is refused. On its disk the image is raw. Where the connection breaks, what has come is not sent again; the same\n' +
+    'command goes on where an earlier one was stopped. In the end both sides compare their SHA-256. docs/images.md tells more.',
+  example: [
+    '  # Upload a local disk image to a newly created PersistentVolumeClaim:',
+    '  virtctl image-upload pvc fedora-pvc --size=10Gi --image-path=/images/fedora30.qcow2',
+    '',
+    '  # Upload a local disk image to an existing PersistentVolumeClaim:',
+    '  virtctl image-upload pvc fedora-pvc --no-create --image-path=/images/fedora30.qcow2',
+    '',
+    '  # The same in the form of old:',
+    '  virtctl image-upload --pvc-name=fedora-pvc --pvc-size=10Gi --image-path=/images/fedora30.raw.xz',
+  ].join('\n'),
+  flags,
+  args: [0, 2],
+  completes: [['pvc', 'dv'], 'pvc'],
+  async run({ args, flags: given, connect, print, terminal, clock }) {
+    const say = (line: string) => void terminal.stderr.write(`${line}\n`);
+    const { wish, notes, imagePath } = uploadWish(args, given);
+    for (const note of notes) say(note);
+    const image = await openImage(imagePath, say);
+    const api = await connect();
+    const claim = await claimForUpload(api, wish, image);
+    const where = `${api.namespace}/${claim.name}`;
+    print(claim.made ? `PersistentVolumeClaim ${where} created` : `Using existing PVC ${where}`);
+    try {
+      const options = { clock, say, readyMs: given.waitSecs * 1000, replace: given.replace };
+      const sha256 = await uploadImage(api, claim.name, image, options);
+      await releaseClaim(api, claim.name);
+      print(`Uploading ${imagePath} completed successfully, sha256 ${sha256}`);
+    } catch (cause) {
+      const isBroken = cause instanceof UploadBroken;
+      // Refused: the disk is as it was, and whoever uses it goes on doing so.
+      if (!isBroken && !claim.made && !claim.waited) await releaseClaim(api, claim.name);
+      const hint = isBroken
+        ? 'The same command goes on where it stopped.'
+        : claim.made
+          ? `PersistentVolumeClaim ${where} was made, and waits for its content.`
+          : '';
+      const replace = /has content already/.test(messageOf(cause)) ? '; --replace uploads all the same' : '';
+      throw new CommandError(`Cannot upload ${imagePath} to ${where}: ${messageOf(cause)}${replace}\n${hint}`, {
+        cause,
+      });
+    }
+  },
+});
+
+/** Throws CommandError. */
+export function uploadWish(args: readonly string[], given: Flags) {
+  const { imagePath, storageClass, accessMode, noCreate, pvcName } = given;
+  if (given.archive !== undefined) {
+    throw new CommandError('--archive-path is not supported: PersistentVolumeClaims are disks here; use --image-path');
+  }
+  if (imagePath === undefined) throw new CommandError('required flag(s) "image-path" not set');
+  if (given.size !== undefined && given.pvcSize !== undefined && given.size !== given.pvcSize) {
+    throw new CommandError('--pvc-size deprecated, use --size');
+  }
+  const [kind, name] = targetOf(args, pvcName);
+  const notes = [
+    ...(kind === 'dv'
+      ? ['Note: there are no DataVolumes here; the image goes into a PersistentVolumeClaim of this name.']
+      : []),
+    ...(given.uploadProxy === undefined ? [] : ['Warning: --uploadproxy-url is not used: there is no CDI here.']),
+  ];
+  const volumeMode = volumeModeOf(given);
+  const size = given.size ?? given.pvcSize;
+  return { wish: { name, size, storageClass, accessMode, volumeMode, noCreate }, notes, imagePath };
+}
+
+function targetOf(args: readonly string[], pvcName: string | undefined): [kind: 'pvc' | 'dv', name: string] {
+  if (pvcName !== undefined) {
+    if (args.length > 0) throw new CommandError('cannot use --pvc-name and args');
+    return ['pvc', pvcName];
+  }
+  const [kind = '', name] = args;
+  if (name === undefined) throw new CommandError('expecting two args');
+  const known = kind.toLowerCase();
+  if (known === 'pvc' || known === 'dv') return [known, name];
+  throw new CommandError(`invalid resource type ${kind}; expected pvc or dv`);
+}
+
+function volumeModeOf({ volumeMode, blockVolume }: Flags): 'Block' | 'Filesystem' | undefined {
+  if (volumeMode === undefined) return blockVolume ? 'Block' : undefined;
+  const mode = ({ block: 'Block', filesystem: 'Filesystem' } as const)[volumeMode.toLowerCase()];
+  if (mode === undefined || (blockVolume && mode !== 'Block')) {
+    throw new CommandError(`Invalid volume mode ${JSON.stringify(volumeMode)}: expected block or filesystem`);
+  }
+  return mode;
+}

@@ -1,0 +1,102 @@
+/**
+ * Scripts by which shells complete the words of a program: each asks the program itself (`__complete`), so that it is
+ * never older than the program. Pure.
+ */
+export const SHELLS = ['bash', 'zsh', 'fish'] as const;
+export type Shell = (typeof SHELLS)[number];
+
+/** `name` is how the program is called. */
+export function completionScript(shell: Shell, name: string): string {
+  return SCRIPTS[shell](name, `_${name.replaceAll(/\W/g, '_')}_completion`);
+}
+
+/** For the help: how a script is loaded. */
+export const completionExample = (name: string) =>
+  [
+    '  # Complete words in this bash, and in every one that comes:',
+    `  source <(${name} completion bash)`,
+    `  echo 'source <(${name} completion bash)' >> ~/.bashrc`,
+    '',
+    '  # In zsh, where compinit was called before:',
+    `  source <(${name} completion zsh)`,
+    '',
+    '  # In fish:',
+    `  ${name} completion fish | source`,
+  ].join('\n');
+
+const SCRIPTS: Readonly<Record<Shell, (name: string, fn: string) => string>> = {
+  // The words are taken from the line: bash itself cuts them at = and :, and replaces only what is behind these.
+  bash: (name, fn) => `# bash completion for ${name}: source <(${name} completion bash)
+${fn}() {
+  local line="\${COMP_LINE:0:COMP_POINT}" cur="" prefix="" one directive=":4"
+  local -a words=()
+  read -r -a words <<<"$line"
+  case $line in
+    *[[:space:]]) words+=("") ;;
+  esac
+  cur="\${words[\${#words[@]} - 1]}"
+  case $cur in
+    -*=*) prefix="\${cur%%=*}=" ;;
+  esac
+  COMPREPLY=()
+  while IFS= read -r one; do
+    case $one in
+      :[0-9]*) directive=$one ;;
+      *)
+        one="\${one%%$'\\t'*}"
+        COMPREPLY+=("\${one#"$prefix"}")
+        ;;
+    esac
+  done < <("\${words[0]}" __complete "\${words[@]:1}" 2>/dev/null)
+  if [ "$directive" = ":0" ]; then
+    compopt -o filenames 2>/dev/null
+    while IFS= read -r one; do COMPREPLY+=("$one"); done < <(compgen -f -- "\${cur#"$prefix"}")
+  fi
+}
+complete -F ${fn} ${name}
+`,
+  zsh: (name, fn) => `#compdef ${name}
+# zsh completion for ${name}: source <(${name} completion zsh)
+${fn}() {
+  local -a lines candidates
+  local one word directive=":4"
+  lines=("\${(@f)$("\${words[1]}" __complete "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  for one in "\${lines[@]}"; do
+    case $one in
+      '') ;;
+      :[0-9]*) directive=$one ;;
+      *$'\\t'*)
+        word=\${one%%$'\\t'*}
+        candidates+=("\${word//:/\\\\:}:\${one#*$'\\t'}")
+        ;;
+      *) candidates+=("\${one//:/\\\\:}") ;;
+    esac
+  done
+  [[ $directive == ":0" ]] && _files
+  (( \${#candidates} )) && _describe '${name}' candidates
+}
+if [ "\${funcstack[1]}" = "_${name}" ]; then
+  ${fn} "$@"
+else
+  compdef ${fn} ${name}
+fi
+`,
+  fish: (name, fn) => `# fish completion for ${name}: ${name} completion fish | source
+function ${fn}
+    set -l words (commandline -opc)
+    set -l cur (commandline -ct)
+    set -l lines ($words[1] __complete $words[2..-1] "$cur" 2>/dev/null)
+    for one in $lines
+        switch $one
+            case ':0'
+                __fish_complete_path "$cur"
+            case ':*'
+                continue
+            case '*'
+                echo $one
+        end
+    end
+end
+complete -c ${name} -f -a '(${fn})'
+`,
+};

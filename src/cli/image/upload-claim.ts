@@ -1,0 +1,98 @@
+/** The claim that an image goes into: made, or found and checked, and given free when the content is there. */
+import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
+import type { ApiConnection } from '#cli/api-connection.ts';
+import { CommandError } from '#cli/flags.ts';
+import type { LocalImage } from '#cli/image/local-image.ts';
+import { bytesText } from '#cli/progress.ts';
+import { findObject } from '#cli/vm-objects.ts';
+import { collectionPath, objectPath } from '#client/resource-path.ts';
+import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import { parseQuantity, quantityFault, quantityToNumber } from '#kube/quantity.ts';
+
+export interface ClaimWish {
+  readonly name: string;
+  readonly size: string | undefined;
+  readonly storageClass: string | undefined;
+  readonly accessMode: string | undefined;
+  readonly volumeMode: 'Block' | 'Filesystem' | undefined;
+  readonly noCreate: boolean;
+}
+
+type Api = Pick<ApiConnection, 'get' | 'post' | 'patch' | 'namespace'>;
+
+const ACCESS_MODES = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'] as const;
+
+export interface UploadClaim {
+  readonly name: string;
+  readonly made: boolean;
+  /** Whether it waited for content before. */
+  readonly waited: boolean;
+}
+
+/** Waits for its content then. Throws CommandError; what is there is then as it was. */
+export async function claimForUpload(api: Api, wish: ClaimWish, image: LocalImage): Promise<UploadClaim> {
+  const { name, noCreate } = wish;
+  const found = await findObject(api, PERSISTENT_VOLUME_CLAIMS, name);
+  if (found === undefined) {
+    if (noCreate) throw new CommandError(`persistentvolumeclaims "${name}" not found`);
+    await api.post(collectionPath(PERSISTENT_VOLUME_CLAIMS, api.namespace), newClaim(wish, image));
+    return { name, made: true, waited: true };
+  }
+  const fault = sizeFault(image, capacityOf(found), `PersistentVolumeClaim ${name}`);
+  if (fault !== undefined) throw new CommandError(fault);
+  if (found.metadata.deletionTimestamp !== undefined) {
+    throw new CommandError(`Cannot upload to PersistentVolumeClaim ${name}: it is being deleted`);
+  }
+  const waited = found.metadata.annotations?.[UPLOAD_ANNOTATION] === 'true';
+  if (!waited) await annotate(api, name, found.metadata.uid, 'true');
+  return { name, made: false, waited };
+}
+
+/** Pure, but for what it throws: CommandError. */
+export function newClaim(wish: ClaimWish, image: LocalImage): PersistentVolumeClaim {
+  const { name, size, storageClass, accessMode = 'ReadWriteOnce', volumeMode } = wish;
+  if (size === undefined) throw new CommandError('when creating a resource, the size must be specified');
+  if (quantityFault(size) !== undefined || bytesOf(size) <= 0) {
+    throw new CommandError(`invalid size ${JSON.stringify(size)}: expected a quantity like 10Gi or 500Mi`);
+  }
+  const mode = ACCESS_MODES.find((one) => one === accessMode);
+  if (mode === undefined) {
+    throw new CommandError(`invalid access mode ${JSON.stringify(accessMode)}: expected ${ACCESS_MODES.join(', ')}`);
+  }
+  const fault = sizeFault(image, bytesOf(size), `--size=${size}`);
+  if (fault !== undefined) throw new CommandError(fault);
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name, annotations: { [UPLOAD_ANNOTATION]: 'true' } },
+    spec: {
+      accessModes: [mode],
+      ...(volumeMode && { volumeMode }),
+      ...(storageClass !== undefined && { storageClassName: storageClass }),
+      resources: { requests: { storage: size } },
+    },
+  };
+}
+
+export function sizeFault({ path, virtualSize }: LocalImage, bytes: number, what: string): string | undefined {
+  if (virtualSize <= bytes) return undefined;
+  const needs = `${virtualSize} bytes (${bytesText(virtualSize)})`;
+  return `Cannot upload ${path}: its disk has ${needs}, and ${what} has ${bytes} bytes (${bytesText(bytes)})`;
+}
+
+function capacityOf({ spec, status }: PersistentVolumeClaim): number {
+  return bytesOf(String(status?.capacity?.['storage'] ?? spec.resources?.requests?.['storage'] ?? '0'));
+}
+
+const bytesOf = (quantity: string) => quantityToNumber(parseQuantity(quantity));
+
+/** Guests may have it from now on. */
+export async function releaseClaim(api: Api, name: string): Promise<void> {
+  await annotate(api, name, undefined, null);
+}
+
+async function annotate(api: Api, name: string, uid: string | undefined, value: 'true' | null): Promise<void> {
+  const path = objectPath(PERSISTENT_VOLUME_CLAIMS, { namespace: api.namespace, name });
+  const metadata = { ...(uid !== undefined && { uid }), annotations: { [UPLOAD_ANNOTATION]: value } };
+  await api.patch(path, { metadata });
+}

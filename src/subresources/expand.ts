@@ -1,0 +1,77 @@
+/**
+ * expand-spec and expand-vm-spec: a VM as it is when its instance type and preference are written out. There are none
+ * here, so that it is the VM itself; one that names some is refused, as it is when somebody creates it.
+ */
+import { KUBEVIRT_GROUP } from '#api/names.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { Client } from '#client/client.ts';
+import { badRequest, isApiError, methodNotAllowed, notFound, tooLarge } from '#kube/api-error.ts';
+import { isRecord } from '#kube/meta.ts';
+import { jsonAnswer, type SubresourceAnswer, type SubresourceRequest } from '#subresources/http-types.ts';
+
+/** As much as kube-apiserver takes of an object. */
+const MAX_VM_BYTES = 3 * 1024 * 1024;
+
+interface Asked {
+  readonly namespace: string;
+  /** Absent where the VM is in the body. */
+  readonly name?: string;
+}
+
+/** Throws ApiError. */
+export async function expand(
+  { client }: { readonly client: Client },
+  request: SubresourceRequest,
+  { namespace, name }: Asked,
+): Promise<SubresourceAnswer> {
+  if (request.method !== (name === undefined ? 'PUT' : 'GET')) throw methodNotAllowed();
+  if (name === undefined) {
+    const body = await request.body();
+    if (body.length > MAX_VM_BYTES) throw tooLarge(`the body is larger than ${MAX_VM_BYTES} bytes`);
+    return jsonAnswer(200, vmOfBody(body.toString('utf8'), namespace));
+  }
+  try {
+    const vm = await client.get(VIRTUAL_MACHINES, { namespace, name }, { signal: request.signal });
+    return jsonAnswer(200, withKind(vm));
+  } catch (error) {
+    // KubeVirt names the resource in the singular here.
+    if (isApiError(error, 'NotFound')) throw notFound({ group: KUBEVIRT_GROUP, plural: 'virtualmachine' }, name);
+    throw error;
+  }
+}
+
+/** Throws ApiError. */
+export function vmOfBody(text: string, namespace: string): VirtualMachine {
+  const vm = parsed(text);
+  if (!isRecord(vm) || !isRecord(vm['spec'])) throw badRequest('Object is not a valid VirtualMachine');
+  const kind = vm['kind'] ?? 'VirtualMachine';
+  if (kind !== 'VirtualMachine')
+    throw badRequest(`Object is not a valid VirtualMachine: it is a ${JSON.stringify(kind)}`);
+  const metadata = isRecord(vm['metadata']) ? vm['metadata'] : {};
+  const own = metadata['namespace'];
+  if (own !== undefined && own !== namespace) {
+    throw badRequest(`VM namespace must be empty or ${JSON.stringify(namespace)}, not ${JSON.stringify(own)}`);
+  }
+  for (const field of ['instancetype', 'preference']) {
+    if (vm['spec'][field] !== undefined) {
+      throw badRequest(
+        `spec.${field}: is not supported: there are none; write what it stands for into spec.template.spec.domain`,
+      );
+    }
+  }
+  return withKind(vm as unknown as VirtualMachine);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (cause) {
+    throw badRequest(`Can not unmarshal Request body to struct, error: ${(cause as Error).message}`);
+  }
+}
+
+const withKind = (vm: VirtualMachine): VirtualMachine => ({
+  ...vm,
+  apiVersion: 'kubevirt.io/v1',
+  kind: 'VirtualMachine',
+});
