@@ -49,6 +49,12 @@ function aVmi(
   };
 }
 
+const running = aVmi('Running');
+const withAgent = {
+  ...running,
+  status: { ...running.status, conditions: [{ type: 'AgentConnected', status: 'True' as const }] },
+};
+
 function aStranger(): Stored<VirtualMachineInstance> {
   const vmi = aVmi('Running');
   return { ...vmi, metadata: { ...vmi.metadata, ownerReferences: [{ ...VM_REFERENCE, uid: 'another' }] } };
@@ -293,6 +299,35 @@ const cases: Record<string, Case> = {
   'a guest that runs can be paused': { verb: 'pause', vmi: aVmi('Running'), want: '200 node-1 pause' },
   'not twice': { verb: 'pause', vmi: aVmi('Running', { paused: true }), want: '409 VMI is already paused' },
   'nor before it runs': { verb: 'pause', vmi: aVmi('Scheduled'), want: OFF },
+  'nor where it would be stopped for not answering': {
+    verb: 'pause',
+    vmi: aVmi('Running', { spec: { livenessProbe: { tcpSocket: { port: 22 } } } }),
+    want: '403 Pausing VMIs with LivenessProbe is currently not supported',
+  },
+  'a guest whose agent is asked whether it lives can be paused': {
+    verb: 'pause',
+    vmi: aVmi('Running', { spec: { livenessProbe: { guestAgentPing: {} } } }),
+    want: '200 node-1 pause',
+  },
+  'a guest is frozen by its agent': { verb: 'freeze', vmi: withAgent, want: '200 node-1 freeze' },
+  'and thawed': { verb: 'unfreeze', vmi: withAgent, want: '200 node-1 unfreeze' },
+  'not without one': {
+    verb: 'freeze',
+    vmi: aVmi('Running'),
+    want: '409 VMI does not have guest agent connected',
+  },
+  'nor before it runs, by its agent': { verb: 'freeze', vmi: aVmi('Scheduled'), want: '409 VMI is not running' },
+  'an agent tells of its guest': { verb: 'guestosinfo', vmi: withAgent, want: '200 node-1 guestosinfo' },
+  'nobody else does': {
+    verb: 'userlist',
+    vmi: aVmi('Running'),
+    want: '409 VMI does not have guest agent connected',
+  },
+  'a guest that stands still tells nothing': {
+    verb: 'filesystemlist',
+    vmi: aVmi('Running', { paused: true }),
+    want: '409 VMI is paused',
+  },
   'a paused guest can be unpaused': {
     verb: 'unpause',
     vmi: aVmi('Running', { paused: true }),

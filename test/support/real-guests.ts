@@ -43,6 +43,8 @@ export interface RealPlane {
   guest(name: string): RealGuest;
   /** A verb of the subresources API: `virtualmachines/NAME/restart`. */
   put(path: string, body?: object): Promise<void>;
+  /** What a subresource answers: `virtualmachineinstances/NAME/userlist`. */
+  read(path: string): Promise<object>;
   /** Starts the program again after it was killed. */
   restart(): Promise<void>;
   /** Processes that run below the data directory, or below a part of it, by their command. */
@@ -86,7 +88,11 @@ export async function startRealPlane(
       const verb = `/apis/subresources.kubevirt.io/v1/namespaces/${NAMESPACE}/${path}`;
       await transport.request({ method: 'PUT', path: verb, body });
     };
-    return { server, client: createClient(transport), put };
+    const read = async (path: string) => {
+      const target = `/apis/subresources.kubevirt.io/v1/namespaces/${NAMESPACE}/${path}`;
+      return (await transport.request({ method: 'GET', path: target })).body as object;
+    };
+    return { server, client: createClient(transport), put, read };
   };
   const plane: RealPlane = {
     dataDir,

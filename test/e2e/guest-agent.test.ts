@@ -1,0 +1,119 @@
+/** A real guest with QEMU's own guest agent: what it tells, its file systems frozen, and its probes. One guest for all. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { GUEST_IMAGE } from '#api/names.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import {
+  isSnapshotFinished,
+  VIRTUAL_MACHINE_SNAPSHOTS,
+  type VirtualMachineSnapshot,
+} from '#api/virtual-machine-snapshot/kind.ts';
+import { isTrue } from '#kube/conditions.ts';
+import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
+import { apiVersionOf } from '#kube/meta.ts';
+import { startRealPlane, type RealGuest, type RealPlane } from '#test/support/real-guests.ts';
+import type { Loose } from '#test/support/test-api.ts';
+
+const cleanUps: (() => unknown)[] = [];
+let plane: RealPlane;
+let guest: RealGuest;
+
+/** Guests are slow on a busy machine; each wait ends by itself, and says for what it waited. */
+const SLOW = { timeout: 600_000 };
+const metadata = (name: string) => ({ name, namespace: 'default' });
+/** Long before it counts: a guest takes its time to boot on a busy machine. */
+const livenessProbe = { tcpSocket: { port: 7777 }, initialDelaySeconds: 90, periodSeconds: 1, failureThreshold: 30 };
+const VM: VirtualMachine = {
+  apiVersion: 'kubevirt.io/v1',
+  kind: 'VirtualMachine',
+  metadata: metadata('vm'),
+  spec: {
+    runStrategy: 'Always',
+    template: {
+      spec: {
+        terminationGracePeriodSeconds: 10,
+        readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1, timeoutSeconds: 5 },
+        livenessProbe,
+        domain: {
+          memory: { guest: '192Mi' },
+          firmware: {
+            kernelBoot: { container: { image: GUEST_IMAGE }, kernelArgs: 'console=ttyS0 quiet guest.cmd=serve' },
+          },
+          devices: { disks: [{ name: 'data', disk: { bus: 'virtio' } }] },
+        },
+        volumes: [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }],
+      },
+    },
+  },
+};
+
+before(async () => {
+  plane = await startRealPlane({ after: (fn) => void cleanUps.unshift(fn) }, { nodes: 1 });
+  await plane.create(PERSISTENT_VOLUME_CLAIMS, {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: metadata('data'),
+    spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '64Mi' } } },
+  });
+  await plane.create(VIRTUAL_MACHINES, VM);
+  guest = plane.guest('vm');
+  await guest.boots();
+}, SLOW);
+
+after(async () => {
+  for (const cleanUp of cleanUps) await cleanUp();
+});
+
+const has = (type: string) => (vmi: VirtualMachineInstance | undefined) => isTrue(vmi?.status?.conditions, type);
+const read = (what: string): Promise<Loose> => plane.read(`virtualmachineinstances/vm/${what}`);
+
+test('it is ready when it answers over HTTP', SLOW, async () => {
+  await guest.until('it is ready', has('Ready'));
+});
+
+test('its agent tells of its system, its addresses, its users and its file systems', SLOW, async () => {
+  await guest.until('its agent is connected', has('AgentConnected'));
+  await guest.until('it has an address', (vmi) => vmi?.status?.interfaces?.[0]?.ipAddress === '10.0.2.15');
+  const { status } = await guest.vmi();
+  assert.equal(status?.guestOSInfo?.id, 'selfsame-guest');
+  assert.equal(status?.interfaces?.[0]?.infoSource, 'domain, guest-agent');
+  assert.equal((await read('guestosinfo')).hostname, 'selfsame-guest');
+  const [user] = (await read('userlist')).items;
+  assert.equal(user.userName, 'root');
+  await guest.says('mkfs vda', /GUEST mounted vda/);
+  const [disk] = (await read('filesystemlist')).items;
+  assert.deepEqual([disk.mountPoint, disk.fileSystemType, disk.disk[0].busType], ['/data', 'ext4', 'virtio']);
+});
+
+test('a snapshot freezes its file systems, and it writes again after it', SLOW, async () => {
+  const type = VIRTUAL_MACHINE_SNAPSHOTS;
+  const source = { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: 'vm' };
+  const snapshot: VirtualMachineSnapshot = {
+    apiVersion: apiVersionOf(type),
+    kind: type.kind,
+    metadata: metadata('snap'),
+    spec: { source },
+  };
+  await plane.create(type, snapshot);
+  const taken = await plane.until(type, 'snap', (object) => object !== undefined && isSnapshotFinished(object));
+  assert.deepEqual(taken?.status?.indications, ['Online', 'GuestAgent'], JSON.stringify(taken?.status));
+  assert.equal(taken?.status?.phase, 'Succeeded');
+  await guest.says('append /data/after snapshot', /GUEST appended/);
+});
+
+test('frozen, it writes nothing until its time is over', SLOW, async () => {
+  await plane.put('virtualmachineinstances/vm/freeze', { unfreezeTimeout: '5s' });
+  await guest.until('it says so', (vmi) => vmi?.status?.fsFreezeStatus === 'frozen');
+  // The guest waits with its answer for as long as its file system is frozen.
+  await guest.says('append /data/after freeze', /GUEST appended/);
+  const frozen = await read('guestosinfo');
+  assert.equal(frozen.fsFreezeStatus, undefined);
+});
+
+test('a guest that no longer answers is not ready, stopped, and started again', SLOW, async () => {
+  const { uid } = (await guest.vmi()).metadata;
+  await guest.says('unserve', /GUEST serves no more/);
+  await guest.until('it is another one', (vmi) => vmi !== undefined && vmi.metadata.uid !== uid);
+  await guest.until('it is ready again', has('Ready'));
+});
