@@ -56,7 +56,7 @@ const cases: Record<string, { spec: Partial<VmiSpec>; want: string[] }> = {
 };
 for (const [name, { spec, want }] of Object.entries(cases)) {
   test(name, () => {
-    const errors = checkProbes({ ...aSpec(), ...spec } as VmiSpec, 'spec');
+    const errors = checkProbes({ ...aSpec(), ...spec }, 'spec');
     assert.deepEqual(
       errors.map(({ field, message }) => `${field}: ${message}`),
       want,
