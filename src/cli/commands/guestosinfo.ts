@@ -4,6 +4,6 @@ import { guestReadCommand } from '#cli/guest-read.ts';
 export const guestosinfo = guestReadCommand({
   name: 'guestosinfo',
   read: 'guestosinfo',
-  summary: 'Return guest agent info about operating system',
+  summary: 'Return guest agent info about operating system.',
   doing: 'getting guestosinfo',
 });

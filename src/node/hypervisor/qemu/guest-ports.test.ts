@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { test, type TestContext } from 'node:test';
+import { systemClock } from '#lib/clock.ts';
+import { GuestPorts } from '#node/hypervisor/qemu/guest-ports.ts';
+import { bookMonitor } from '#node/hypervisor/qemu/testing/book-monitor.ts';
+import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
+
+/** A monitor that forwards to a port of this machine, and says of a connection what it is told to say. */
+async function scene(t: TestContext, { state, left = false }: { state: string; left?: boolean }) {
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => {
+    sockets.push(socket);
+    if (state === 'refused') socket.destroy();
+    else socket.write('hello\n');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const said: string[] = [];
+  let isForwarded = left;
+  const row = (what: string) => `  TCP[${what}]  12  127.0.0.1 ${port}  10.0.2.15  8080  0  0\r\n`;
+  const qmp = await bookMonitor(systemClock, ({ arguments: args }) => {
+    const line = String(args?.['command-line']);
+    if (line.startsWith('hostfwd_')) said.push(line);
+    if (line.startsWith('hostfwd_add')) isForwarded = true;
+    if (line.startsWith('hostfwd_remove')) isForwarded = false;
+    if (line !== 'info usernet') return '';
+    const rows = `${isForwarded ? row('HOST_FORWARD') : ''}${sockets.length > 0 && state !== 'refused' ? row(state) : ''}`;
+    return `Hub -1 (net-default):\r\n${rows}`;
+  });
+  t.after(() => {
+    qmp.close();
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const definition = aDefinition();
+  const ports = new GuestPorts({ clock: systemClock, ask: (_verb, work) => work(qmp), definition: () => definition });
+  const removed = `hostfwd_remove net-default tcp:127.0.0.1:${port}`;
+  return { ports, said, removed };
+}
+const PORT = { port: 8080, protocol: 'tcp' as const };
+const ADDED = 'hostfwd_add net-default tcp:127.0.0.1:0-:8080';
+
+test('a connection that the guest has accepted is handed over with what it said first, and nobody finds the forward', async (t) => {
+  const { ports, said, removed } = await scene(t, { state: 'ESTABLISHED' });
+  const stream = await ports.open(PORT);
+  assert.deepEqual(said, [ADDED, removed]);
+  const [heard] = (await once(stream, 'data')) as [Buffer];
+  assert.equal(heard.toString(), 'hello\n');
+  ports.close();
+  await once(stream, 'close');
+});
+
+test('a guest that refuses is told as such, and the forward is taken away', async (t) => {
+  const { ports, said, removed } = await scene(t, { state: 'refused' });
+  await assert.rejects(ports.open(PORT), /the guest refused the connection to port 8080/);
+  assert.deepEqual(said, [ADDED, removed]);
+});
+
+test('a guest that does not answer is not waited for longer than asked', async (t) => {
+  const { ports, said, removed } = await scene(t, { state: 'SYN_SENT' });
+  await assert.rejects(ports.open(PORT, { timeoutMs: 120 }), /port 8080 did not answer within 120 ms/);
+  assert.deepEqual(said, [ADDED, removed]);
+});
+
+test('what an agent of the node that died has left is taken away', async (t) => {
+  const { ports, said, removed } = await scene(t, { state: 'refused', left: true });
+  await ports.settle();
+  assert.deepEqual(said, [removed]);
+});
