@@ -42,7 +42,7 @@ begin lint oxlint --type-aware --deny-warnings --format=unix
 begin format oxfmt --check
 names='types lint format'
 if [ "$fast" = no ]; then
-  begin tests scripts/run-tests.sh src bench guest test/scenarios test/support test/tidy test/tidy.test.ts
+  begin tests scripts/run-tests.sh src bench guest scripts test/scenarios test/support test/tidy test/tidy.test.ts
   names="$names tests"
 fi
 wait

@@ -132,6 +132,14 @@ unpack_packages() (
   for package in *.deb; do dpkg-deb -x "$package" root || return 1; done
 ) >&2
 
+# The QEMU guest agent and the libraries that it needs, and that those need; nothing where this Debian has none.
+agent_packages() {
+  libraries() { apt-cache depends "$@" 2>/dev/null | sed -n 's/^ [ |]\(Pre\)\{0,1\}Depends: \(lib[^ ]*\)$/\2/p' | sort -u; }
+  first=$(libraries qemu-guest-agent)
+  # shellcheck disable=SC2086 # A list of words.
+  [ -z "$first" ] || printf '%s\n' qemu-guest-agent $first $(libraries $first) | sort -u
+}
+
 can_unpack() { command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null; }
 
 # The oldest kubectl that we promise to serve. Unpacked beside, because its package collides with other kubectls.
@@ -158,7 +166,8 @@ unpack_old_kubectl() {
   rm -rf "$work"
 }
 
-# The built-in guest (kernelBoot image selfsame/guest): Debian's kernel and busybox with our init, in .cache/guest.
+# The built-in guest (kernelBoot image selfsame/guest): Debian's kernel, busybox and QEMU guest agent with our init, in
+# .cache/guest.
 build_guest() {
   target=.cache/guest
   wanted=$(cat guest/init guest/*.ts | sha256sum)
@@ -167,14 +176,15 @@ build_guest() {
     say 'the built-in guest is made from packages of Debian on x86_64; VMs with the image selfsame/guest cannot start here'
     return 0
   fi
-  say 'building the built-in guest (downloads a kernel, 70 MB)'
+  say 'building the built-in guest (downloads a kernel, 75 MB)'
   work=$(mktemp -d "$root/.cache/guest.XXXXXX")
   kernel=$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^  Depends: //p' | head -n 1)
   if [ -z "$kernel" ]; then
     $(root_prefix | sed 's/^no$//') apt-get -qq update >&2 || true
     kernel=$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^  Depends: //p' | head -n 1)
   fi
-  if [ -n "$kernel" ] && unpack_packages "$work" "$kernel" busybox-static &&
+  # shellcheck disable=SC2046 # A list of words.
+  if [ -n "$kernel" ] && unpack_packages "$work" "$kernel" busybox-static $(agent_packages) &&
     node_modules/.bin/node guest/build.ts "$work/root" "$target" >&2; then
     printf '%s\n' "$wanted" >"$target/stamp"
     rm -rf "$work"

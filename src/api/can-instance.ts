@@ -6,10 +6,22 @@ import { findCondition, isTrue } from '#kube/conditions.ts';
 /** Undefined where nothing is against it. */
 export type Refusal = Pick<Denial, 'code' | 'message'> | undefined;
 
-export function pause({ status }: VirtualMachineInstance): Refusal {
+export function pause({ status, spec }: VirtualMachineInstance): Refusal {
   if (status?.phase !== 'Running') return { code: 409, message: 'VM is not running' };
   if (isPaused(status)) return { code: 409, message: 'VMI is already paused' };
+  // It would be stopped for not answering; an agent that cannot answer because of the pause is not asked.
+  if (spec.livenessProbe !== undefined && spec.livenessProbe.guestAgentPing === undefined) {
+    return { code: 403, message: 'Pausing VMIs with LivenessProbe is currently not supported' };
+  }
   return undefined;
+}
+
+/** By its agent: freeze and unfreeze, and what is read of the guest. */
+export function askAgent({ status }: VirtualMachineInstance): Refusal {
+  if (status?.phase !== 'Running') return { code: 409, message: 'VMI is not running' };
+  if (isPaused(status)) return { code: 409, message: 'VMI is paused' };
+  if (isTrue(status.conditions, 'AgentConnected')) return undefined;
+  return { code: 409, message: 'VMI does not have guest agent connected' };
 }
 
 export function unpause({ status }: VirtualMachineInstance): Refusal {

@@ -332,6 +332,35 @@ const cases: Record<string, Case> = {
     vmi: aVmi('Running', { spec: { domain: { devices: { autoattachSerialConsole: false } } } }),
     want: '400 No serial consoles are present.',
   },
+  'a display needs a guest that runs': { verb: 'vnc', vmi: aVmi('Scheduled'), want: '400 VMI is not running' },
+  'a display is of the instance': { verb: 'vnc', vmi: aVmi('Running'), want: '200 node-1 vnc' },
+  'also of a paused one': { verb: 'vnc', vmi: aVmi('Running', { paused: true }), want: '200 node-1 vnc' },
+  'a picture needs a display': {
+    verb: 'vnc/screenshot',
+    vmi: aVmi('Running', { spec: { domain: { devices: { autoattachGraphicsDevice: false } } } }),
+    want: '400 No graphics devices are present.',
+  },
+  'ports of a VM are those of its instance': {
+    verb: 'portforward',
+    vmi: aVmi('Running'),
+    want: '200 node-1 portforward',
+  },
+  'a VM that was not started has none': { verb: 'portforward', want: '409 VMI is not started' },
+  'those of a paused guest would not answer': {
+    verb: 'portforward',
+    vmi: aVmi('Running', { paused: true }),
+    want: '409 VMI is paused',
+  },
+  'nor those of one that does not run': {
+    verb: 'portforward',
+    vmi: aVmi('Scheduling'),
+    want: '400 VMI is not running',
+  },
+  'whoever may reach the VM may not reach an instance that only has its name': {
+    verb: 'portforward',
+    vmi: aStranger(),
+    want: '500 unable to retrieve vmi [db] for vm: it is not of this VM',
+  },
   'a running VM gets a migration of its name': {
     verb: 'migrate',
     vmi: aVmi('Running'),

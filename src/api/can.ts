@@ -3,11 +3,13 @@
  * (a CLI, a dashboard) asks the same table. Codes and messages are KubeVirt's own, because its clients look for them.
  * Pure; reading the objects and writing are left to the caller.
  */
-import { console, pause, reset, softreboot, unpause, type Refusal } from '#api/can-instance.ts';
+import { display, instanceToForwardTo, portForward } from '#api/can-access.ts';
+import { askAgent, console, pause, reset, softreboot, unpause, type Refusal } from '#api/can-instance.ts';
 import { migrate } from '#api/can-migrate.ts';
 import { addVolume, addVolumeToInstance, removeVolume, removeVolumeFromInstance } from '#api/can-volumes.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import type { Volume } from '#api/domain/volume.ts';
+import { GUEST_READS } from '#api/guest-info.ts';
 import { isMigrating } from '#api/migration-state.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import { RUN_STRATEGIES, type RunStrategy, type StateChangeRequest } from '#api/virtual-machine/schema.ts';
@@ -18,8 +20,11 @@ import { badRequest, conflict, forbidden, internalError, notFound, type ApiError
 import { controllerUid, type Stored } from '#kube/meta.ts';
 import { invariant } from '#lib/invariant.ts';
 
-export const VM_VERBS = ['start', 'stop', 'restart', 'migrate', 'addvolume', 'removevolume'] as const;
-export const VMI_VERBS = ['pause', 'unpause', 'softreboot', 'reset', 'console', 'addvolume', 'removevolume'] as const;
+export const VM_VERBS = ['start', 'stop', 'restart', 'migrate', 'addvolume', 'removevolume', 'portforward'] as const;
+export const VMI_VERBS = [
+  ...(['pause', 'unpause', 'freeze', 'unfreeze', 'softreboot', 'reset', 'console'] as const),
+  ...(['addvolume', 'removevolume', 'vnc', 'vnc/screenshot', 'portforward', ...GUEST_READS] as const),
+] as const;
 export type VmVerb = (typeof VM_VERBS)[number];
 export type VmiVerb = (typeof VMI_VERBS)[number];
 export type Verb = VmVerb | VmiVerb;
@@ -47,6 +52,8 @@ export interface VerbOptions {
   readonly addedNodeSelector?: Readonly<Record<string, string>>;
   /** addvolume */
   readonly added?: AddedVolume;
+  /** freeze: when it thaws by itself. */
+  readonly unfreezeSeconds?: number;
   /** removevolume: the name of the volume, or of its claim. */
   readonly removed?: string;
 }
@@ -169,16 +176,25 @@ const OF_VMS: Readonly<Record<VmVerb, Decide>> = {
   migrate,
   addvolume: (world) => heldDisks(world, 'virtualmachine') ?? addVolume(world),
   removevolume: (world) => heldDisks(world, 'virtualmachine') ?? removeVolume(world),
+  portforward: (world) => instanceToForwardTo(world) ?? onVmi(world, 'portforward', portForward),
 };
 
 const OF_INSTANCES: Readonly<Record<VmiVerb, Decide>> = {
   pause: (world) => onVmi(world, 'pause', inPlace(pause)),
   unpause: (world) => onVmi(world, 'unpause', inPlace(unpause)),
+  freeze: (world) => onVmi(world, 'freeze', inPlace(askAgent)),
+  unfreeze: (world) => onVmi(world, 'unfreeze', inPlace(askAgent)),
+  guestosinfo: (world) => onVmi(world, 'guestosinfo', askAgent),
+  userlist: (world) => onVmi(world, 'userlist', askAgent),
+  filesystemlist: (world) => onVmi(world, 'filesystemlist', askAgent),
   softreboot: (world) => onVmi(world, 'softreboot', inPlace(softreboot)),
   reset: (world) => onVmi(world, 'reset', inPlace(reset)),
   console: (world) => onVmi(world, 'console', console),
   addvolume: (world) => heldDisks(world, 'virtualmachineinstance') ?? addVolumeToInstance(world),
   removevolume: (world) => heldDisks(world, 'virtualmachineinstance') ?? removeVolumeFromInstance(world),
+  vnc: (world) => onVmi(world, 'vnc', display),
+  'vnc/screenshot': (world) => onVmi(world, 'vnc/screenshot', display),
+  portforward: (world) => onVmi(world, 'portforward', portForward),
 };
 
 interface VmWorld extends CanWorld {

@@ -2,10 +2,11 @@
 import { chipsetOf, type Chipset } from '#api/chipset.ts';
 import { addressText, driveBusOf, isSamePci } from '#api/device-address.ts';
 import type { Disk } from '#api/domain/disk.ts';
+import { isFixtureId } from '#api/fixtures.ts';
 import type { Difference } from '#api/identity-diff.ts';
 import type { LastSeen } from '#api/identity-last-seen.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
-import { nextDevices, SCSI, type NextDevice } from '#api/next-devices.ts';
+import { nextDevices, SCSI, USB, type NextDevice } from '#api/next-devices.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { deepEqual } from '#kube/deep.ts';
 
@@ -16,6 +17,9 @@ const TEMPLATE = 'the template of the VM says so';
 
 /** Types of rows that go when the template no longer asks for them; others stay on record whatever the guest has. */
 const GOES: ReadonlySet<string> = new Set(['disk', 'interface', 'rng', 'balloon']);
+
+/** What is other hardware where the model is another one. */
+const HAS_MODELS: ReadonlySet<string> = new Set(['interface', 'video', 'sound', 'watchdog']);
 
 export function deviceDifferences(next: VmiSpec, seen: LastSeen, machine: string): Difference[] {
   const [before, after] = [chipsetOf(seen.machine), chipsetOf(machine)];
@@ -39,7 +43,7 @@ interface Context {
 }
 
 function difference(device: NextDevice, { seen, last, moves }: Context): Difference[] {
-  const { id, plugged, pin } = device;
+  const { id, plugged, pin, onlyKept } = device;
   const was = last.get(id);
   const wasIn = was !== undefined && was.plugged !== false;
   if (!plugged) return wasIn ? [{ what: id, from: standing(was), to: UNPLUGGED, why: unplugWhy(device) }] : [];
@@ -47,6 +51,7 @@ function difference(device: NextDevice, { seen, last, moves }: Context): Differe
   const kept = moves || (was !== undefined && !isSameBus(was, device)) ? '' : addressText(seen.rows.get(id) ?? {});
   const place = pin ?? (kept === '' ? GIVEN : kept);
   const to = hasNoAddress(device) ? device.device : `${kindText(device)}, address ${place}`;
+  if (was === undefined && onlyKept === true) return [];
   if (was === undefined) return [{ what: id, from: NOT_THERE, to, why: newWhy(device) }];
   if (!wasIn) return [{ what: id, from: UNPLUGGED, to, why: 'the template has it plugged in' }];
   if (isOther) return [{ what: id, from: standing(was), to, why: TEMPLATE }];
@@ -68,12 +73,13 @@ function unplugWhy({ type }: NextDevice): string {
 }
 
 function newWhy({ id, type }: NextDevice): string {
-  if (id === 'scsi0') return 'a disk on the bus scsi needs it';
+  if (id === SCSI.id) return 'a disk on the bus scsi needs it';
+  if (id === USB.id) return 'what is on the bus usb needs it';
   return type === 'disk' || type === 'interface' ? 'new in the template' : TEMPLATE;
 }
 
 function gone(row: LearnedDevice, { ephemeral }: LastSeen): Difference[] {
-  if (!GOES.has(row.type) || row.plugged === false) return [];
+  if ((!GOES.has(row.type) && !isFixtureId(row.id)) || row.plugged === false) return [];
   const isForThisRun = row.type === 'disk' && ephemeral.has(row.id.replace(/^disk-/, ''));
   const why = isForThisRun ? 'it was plugged in for this run only' : 'the template no longer has it';
   return [{ what: row.id, from: standing(row), to: NOT_THERE, why }];
@@ -118,10 +124,11 @@ function contentText({ volumes = [] }: VmiSpec, name: string): string {
   return deepEqual(source, {}) ? 'none' : Object.keys(source).join(', ');
 }
 
-function isSameKind(was: LearnedDevice, { type, device, bus }: NextDevice): boolean {
-  if (type === 'disk') return was.device === device && isSameBus(was, { bus });
+function isSameKind(was: LearnedDevice, { type, device, bus, onlyKept }: NextDevice): boolean {
+  if (type === 'disk' || type === 'input') return was.device === device && isSameBus(was, { bus });
   // A row that is gone leaves its type only.
-  return type !== 'interface' || was.device === device || was.device === 'interface';
+  if (onlyKept === true) return true;
+  return !HAS_MODELS.has(type) || was.device === device || was.device === type;
 }
 
 /** A place is one on a bus, whatever stands there. */

@@ -26,6 +26,10 @@ export const MACHINE_TYPE_LABEL_PREFIX = 'machine-type.node.kubevirt.io/';
 /** On nodes that run VMs. */
 export const SCHEDULABLE_LABEL = 'kubevirt.io/schedulable';
 
+/** On nodes of ours in clusters of others: only what this program brings runs there. */
+export const NODE_TAINT = { key: 'selfsame.io/vms-only', value: 'true', effect: 'NoSchedule' } as const;
+export const NODE_TOLERATION = { key: NODE_TAINT.key, operator: 'Exists', effect: NODE_TAINT.effect } as const;
+
 /** On VMs, and on their instances. */
 export const VM_FINALIZER = 'kubevirt.io/virtualMachineControllerFinalize';
 /** On instances: gone only when the guest is. */
@@ -88,6 +92,8 @@ export const EVACUATION_ANNOTATION = 'kubevirt.io/evacuationMigration';
 export const MIGRATION_COMMITTED_CONDITION = 'selfsame.io/MigrationCommitted';
 /** The reason of a launcher pod whose guest has gone to another node, and of one to which none came. */
 export const MIGRATED_REASON = 'Migrated';
+/** Of a pod whose guest runs and does not serve: the kubelet's word where a readiness probe fails. */
+export const UNREADY_REASON = 'ContainersNotReady';
 export const MIGRATION_ABORTED_REASON = 'MigrationAborted';
 /** On PersistentVolumes of ours, while a guest moves: the node that may hold a second copy. */
 export const INCOMING_NODE_ANNOTATION = 'selfsame.io/incoming-node';

@@ -5,6 +5,9 @@ import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 /** On VolumeSnapshots and their contents: `true` where the claim holds the state of a VM and no disk. */
 export const SNAPSHOT_STATE_ANNOTATION = 'selfsame.io/snapshot-state';
 
+/** On contents, and from there on VolumeSnapshots: `true` where the guest's agent was to freeze its file systems and did not. */
+export const NOT_QUIESCED_ANNOTATION = 'selfsame.io/snapshot-not-quiesced';
+
 /** By a mark, never by its name: anybody may call the claim of a disk what he likes. */
 export function isMarkedAsState(claim: PersistentVolumeClaim): boolean {
   return stateKeysOfClaim({ ...claim, metadata: { ...claim.metadata, name: '' } }).length > 0;

@@ -2,6 +2,7 @@
 import { claimNameOf } from '#api/claim-names.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import type { Volume } from '#api/domain/volume.ts';
+import { isMadeOfFiles } from '#api/made-of-files.ts';
 import { isPlugged } from '#api/disk-bus.ts';
 import { LOCAL_DRIVER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
@@ -32,7 +33,7 @@ export function volumeMoves(
 
 function moveOf(volume: Volume, disk: Disk, volumeOf: (claimName: string) => PersistentVolume | undefined): VolumeMove {
   // On a disk that is not only read the guest may have written.
-  if (volume.cloudInitNoCloud !== undefined) {
+  if (isMadeOfFiles(volume)) {
     return isOnlyRead(volume, disk) ? { is: 'content' } : { is: 'moves', overlay: false };
   }
   if (volume.emptyDisk !== undefined) return { is: 'moves', overlay: false };

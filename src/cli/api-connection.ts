@@ -30,6 +30,8 @@ export interface ApiConnection {
   get(path: string): Promise<unknown>;
   /** What is no JSON: logs. */
   getText(path: string): Promise<string>;
+  /** Pictures. A longer answer is refused. */
+  getBytes(path: string, maxBytes: number): Promise<Buffer>;
   put(path: string, body: unknown): Promise<void>;
   /** Like put, where the answer is an object. */
   putForObject(path: string, body: unknown): Promise<unknown>;
@@ -106,6 +108,10 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
       return await readAnswer(await send('GET', path, {}));
     },
 
+    async getBytes(path, maxBytes) {
+      return await readBytes(await send('GET', path, { Accept: '*/*' }), maxBytes);
+    },
+
     async put(path, body) {
       await readAnswer(await send('PUT', path, {}, JSON.stringify(body)));
     },
@@ -178,18 +184,22 @@ function answered(options: RequestOptions, body: string | undefined, clock: Cloc
 }
 
 /** Throws ApiError for what is no success. */
-async function readAnswer({ incoming }: Answered): Promise<string> {
+async function readAnswer(answer: Answered): Promise<string> {
+  return (await readBytes(answer, MAX_ANSWER_BYTES)).toString('utf8');
+}
+
+async function readBytes({ incoming }: Answered, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of incoming as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > MAX_ANSWER_BYTES) throw new AnswerTooLong(`the answer is longer than ${MAX_ANSWER_BYTES} bytes`);
+    if (bytes > maxBytes) throw new AnswerTooLong(`the answer is longer than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
-  const text = Buffer.concat(chunks, bytes).toString('utf8');
+  const whole = Buffer.concat(chunks, bytes);
   const { statusCode: status = 500 } = incoming;
-  if (status < 200 || status > 299) throw errorOfAnswer(status, text);
-  return text;
+  if (status < 200 || status > 299) throw errorOfAnswer(status, whole.toString('utf8'));
+  return whole;
 }
 
 function parsed(text: string, request: string): unknown {

@@ -35,6 +35,13 @@ export interface AccessChoice {
   readonly server?: string | undefined;
 }
 
+/** The flags again, for another call that is to reach the same server as the same user. */
+export function accessWords(choice: AccessChoice & { readonly as?: string | undefined }): string[] {
+  const { kubeconfig, context, server, as } = choice;
+  const given = { kubeconfig, context, server, as };
+  return Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}=${value}`]));
+}
+
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface AccessSources {

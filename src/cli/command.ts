@@ -2,6 +2,7 @@
 import type { ApiConnection } from '#cli/api-connection.ts';
 import type { AccessChoice } from '#cli/cluster-access.ts';
 import type { Completes, FlagTable, FlagValues } from '#cli/flags.ts';
+import type { Programs } from '#cli/programs.ts';
 import type { Clock } from '#lib/clock.ts';
 
 /** The user's side. */
@@ -25,6 +26,13 @@ export interface CommandContext<Values> {
   print(line: string): void;
   readonly terminal: Terminal;
   readonly clock: Clock;
+  readonly programs: Programs;
+  /** Flags with which another call of virtctl talks to the same server, as the same user. */
+  readonly sameAccess: readonly string[];
+  /** Who the user is on this machine. */
+  readonly user: string | undefined;
+  /** Resolves when the user wants an end: from the first call on, this is the only effect of Ctrl-C. */
+  untilInterrupted(): Promise<void>;
 }
 
 /** How many arguments a command takes: so many, or from the one to the other. */

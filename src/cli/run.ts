@@ -1,6 +1,6 @@
 /** One call of virtctl, from its words to its exit code. The process itself is main.ts's. */
 import { openConnection, type ApiConnection } from '#cli/api-connection.ts';
-import { accessFlags, findAccess, type AccessChoice, type AccessSources } from '#cli/cluster-access.ts';
+import { accessFlags, accessWords, findAccess, type AccessChoice, type AccessSources } from '#cli/cluster-access.ts';
 import { argCountFault, type CommandContext, type CommandEntry, type Terminal } from '#cli/command.ts';
 import { addVolume } from '#cli/commands/addvolume.ts';
 import { completeCommand } from '#cli/commands/complete.ts';
@@ -14,23 +14,31 @@ import { imageUpload } from '#cli/commands/image-upload.ts';
 import { importGroup } from '#cli/commands/import.ts';
 import { migrateCancel } from '#cli/commands/migrate-cancel.ts';
 import { migrate } from '#cli/commands/migrate.ts';
+import { fslist } from '#cli/commands/fslist.ts';
+import { guestosinfo } from '#cli/commands/guestosinfo.ts';
+import { userlist } from '#cli/commands/userlist.ts';
 import { pause } from '#cli/commands/pause.ts';
+import { portForward } from '#cli/commands/port-forward.ts';
 import { protect } from '#cli/commands/protect.ts';
 import { removeVolume } from '#cli/commands/removevolume.ts';
 import { reset } from '#cli/commands/reset.ts';
 import { restart } from '#cli/commands/restart.ts';
+import { scp } from '#cli/commands/scp.ts';
 import { softReboot } from '#cli/commands/soft-reboot.ts';
+import { ssh } from '#cli/commands/ssh.ts';
 import { start } from '#cli/commands/start.ts';
 import { stop } from '#cli/commands/stop.ts';
 import { unpause } from '#cli/commands/unpause.ts';
 import { unprotect } from '#cli/commands/unprotect.ts';
 import { update } from '#cli/commands/update.ts';
 import { version } from '#cli/commands/version.ts';
+import { vnc } from '#cli/commands/vnc.ts';
 import { findCommand } from '#cli/find-command.ts';
 import { CommandError, integerFlag, parseArgs, switchFlag } from '#cli/flags.ts';
 import { commandHelp } from '#cli/help.ts';
 import { messageOf } from '#cli/message-of.ts';
 import { clientVersion, mismatchText, serverVersion } from '#cli/server-version.ts';
+import type { Programs } from '#cli/programs.ts';
 import type { Clock } from '#lib/clock.ts';
 import { raced } from '#lib/raced.ts';
 import { VERSION } from '#lib/version.ts';
@@ -48,23 +56,30 @@ export const commands: readonly CommandEntry[] = [
   create,
   expand,
   exportGroup,
+  fslist,
+  guestosinfo,
   identity,
   imageUpload,
   importGroup,
   migrate,
   migrateCancel,
   pause,
+  portForward,
   protect,
   removeVolume,
   reset,
   restart,
+  scp,
   softReboot,
+  ssh,
   start,
   stop,
   unpause,
   unprotect,
   update,
+  userlist,
   version,
+  vnc,
   completeCommand(() => commands, sharedFlags),
 ];
 
@@ -78,6 +93,9 @@ export interface Call extends AccessSources {
   readonly program: string;
   readonly terminal: Terminal;
   readonly clock: Clock;
+  readonly programs: Programs;
+  /** Resolves when the user wants an end (Ctrl-C); called where a command goes on until then. */
+  untilInterrupted(): Promise<void>;
 }
 
 /** The exit code. Errors are one line on stderr each. */
@@ -132,6 +150,10 @@ async function dispatch(call: Call, link: { api?: ApiConnection }): Promise<numb
     print,
     terminal,
     clock,
+    programs: call.programs,
+    sameAccess: accessWords(flags),
+    user: call.env['USER'] ?? call.env['LOGNAME'],
+    untilInterrupted: () => call.untilInterrupted(),
   };
   return await command.run(context as CommandContext<never>);
 }

@@ -57,6 +57,8 @@ export interface CoreOptions {
   readonly audit?: AuditSink | undefined;
   /** What else /metrics shows. */
   moreMetrics?(): string;
+  /** The whole store as one file. */
+  backup?(): Promise<Buffer>;
   /** Who we are to aggregated APIs and kubelets; without it those of other processes will not believe us. */
   readonly identity?: OutwardIdentity;
   /** host:port of the listener, once there is one. */
@@ -144,6 +146,7 @@ export function createCore(options: CoreOptions): Core {
       health,
       signingKey,
       aggregation,
+      ...(options.backup && { backup: options.backup }),
       serverAddress,
     }),
     subresources: {

@@ -17,14 +17,16 @@ import { ensurePki, type Pki } from '#engine/auth/certificates.ts';
 import { issueOutwardIdentity } from '#engine/auth/front-proxy.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
 import { ensureSigningKey } from '#engine/auth/service-accounts/signing-key.ts';
-import { writeKubeconfig } from '#engine/auth/kubeconfig-file.ts';
+import { writeKubeconfig } from '#lib/kubeconfig-file.ts';
 import { loadTokenFile, tokenLookup } from '#engine/auth/tokens.ts';
 import { startControllers, type RunningControllers } from '#engine/controllers/start.ts';
 import { createCore } from '#engine/core.ts';
 import { HttpsListener } from '#engine/http/server.ts';
 import type { ApiHandler } from '#engine/request.ts';
 import type { LocalServices } from '#engine/services.ts';
-import { openSqliteStore } from '#engine/store/open-store.ts';
+import { storeCopies } from '#engine/store/sqlite/store-copies.ts';
+import { SqliteJournal } from '#engine/store/sqlite/sqlite-journal.ts';
+import { LogStore } from '#engine/store/log-store.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 
@@ -50,6 +52,8 @@ export interface Engine {
   stop(): Promise<void>;
 }
 
+/** Below the data directory. */
+export const STORE_FILE = 'store.db';
 const ADMIN = 'selfsame-admin';
 const ADMIN_DAYS = 365;
 
@@ -63,7 +67,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     log,
   });
   const tokens = options.tokenAuthFile === undefined ? [] : await loadTokenFile(options.tokenAuthFile);
-  const store = await openSqliteStore(join(dataDir, 'store.db'));
+  const journal = new SqliteJournal(join(dataDir, STORE_FILE));
+  const store = await LogStore.open(journal);
   const audit = startAudit(dataDir, options.audit ?? DEFAULT_AUDIT, { clock, log });
   let listener: HttpsListener | undefined;
   let controllers: RunningControllers | undefined;
@@ -75,6 +80,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     services: options.services,
     audit: audit?.sink,
     moreMetrics: audit?.metricsText,
+    backup: storeCopies(journal, join(dataDir, `${STORE_FILE}.copy`)),
     signingKey: await ensureSigningKey(join(dataDir, 'pki')),
     identity: issueOutwardIdentity(pki),
     serverAddress: () => address(host, listener?.port ?? options.port),
@@ -97,6 +103,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       handler: core.handler,
       authenticate: createAuthenticator({ tokens: core.tokens }),
       turnedAway: (turned) => audit?.sink(unauthenticatedRecord(turned, clock.now())),
+      clock,
       log,
     });
     controllers = await startControllers({ core, caPem: pki.caPem, clock, log });

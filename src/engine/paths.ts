@@ -26,11 +26,15 @@ export interface PathParts {
   readonly signingKey: SigningKey;
   /** Groups and versions that others serve: their own documents are theirs to answer. */
   readonly aggregation?: Aggregation;
+  /** The whole store as one file, for `selfsame backup`; where there is none, neither is the path. */
+  backup?(): Promise<Buffer>;
   /** host:port, as /api tells it. */
   serverAddress(): string;
 }
 
 const REMOTE_DOCUMENT = /^(?:\/openapi\/v3)?\/apis\/([^/]+)\/([^/]+)\/?$/;
+
+const STORE_TYPE = 'application/vnd.sqlite3';
 
 /** Smaller answers are not worth compressing, as kube-apiserver has it. */
 const GZIP_MIN_BYTES = 128 * 1024;
@@ -63,6 +67,10 @@ export function createPaths(parts: PathParts): PathHandler {
 
   return async (request) => {
     const { path, method } = request;
+    // A POST, so that it is on record who took one: it holds every Secret.
+    if (path === '/backup' && method === 'POST' && parts.backup !== undefined) {
+      return { status: 200, contentType: STORE_TYPE, body: await parts.backup() };
+    }
     const response = await find(request);
     if (response === undefined) return pageNotFound();
     if (method !== 'GET') throw methodNotAllowed();

@@ -137,6 +137,7 @@ export interface PersistentVolume extends KubeObject {
     hostPath?: { path: string; type?: string };
     local?: { path: string; fsType?: string };
     nfs?: { server: string; path: string; readOnly?: boolean };
+    mountOptions?: string[];
     nodeAffinity?: unknown;
     [source: string]: unknown;
   };
@@ -155,6 +156,12 @@ export interface StorageClass extends KubeObject {
 export interface Secret extends KubeObject {
   type?: string;
   data?: Record<string, string>;
+}
+
+/** `binaryData` is base64. */
+export interface ConfigMap extends KubeObject {
+  data?: Record<string, string>;
+  binaryData?: Record<string, string>;
 }
 
 export interface Lease extends KubeObject {
@@ -208,6 +215,14 @@ export const STORAGE_CLASSES: ResourceType<StorageClass> = {
   kind: 'StorageClass',
   plural: 'storageclasses',
   namespaced: false,
+};
+
+export const CONFIG_MAPS: ResourceType<ConfigMap> = {
+  group: '',
+  version: 'v1',
+  kind: 'ConfigMap',
+  plural: 'configmaps',
+  namespaced: true,
 };
 
 export const SECRETS: ResourceType<Secret> = {

@@ -24,7 +24,11 @@ export class WebSocketError extends Error {
   }
 }
 
-export const CLOSE = { normal: 1000, protocol: 1002, abnormal: 1006, tooBig: 1009, internal: 1011 } as const;
+export const CLOSE = {
+  ...{ normal: 1000, protocol: 1002, abnormal: 1006, tooBig: 1009, internal: 1011 },
+  /** Of the range that everybody may use: somebody else has taken the place. */
+  replaced: 4001,
+} as const;
 const NO_CODE = 1005;
 
 const MAX_CONTROL_BYTES = 125;

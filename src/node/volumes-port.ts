@@ -5,7 +5,7 @@
  */
 import type { Begun, DiskHeader } from '#api/disk-stream.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import type { PersistentVolume, PersistentVolumeClaim, Secret } from '#kube/core-kinds.ts';
+import type { ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { SnapshotPlace } from '#api/snapshot-handle.ts';
 import type { DiskSource } from '#node/definition/domain-definition.ts';
@@ -15,6 +15,9 @@ export interface VolumeLookups {
   claim(name: string): Promise<Stored<PersistentVolumeClaim> | undefined>;
   volume(name: string): Promise<Stored<PersistentVolume> | undefined>;
   secret(name: string): Promise<Stored<Secret> | undefined>;
+  configMap(name: string): Promise<Stored<ConfigMap> | undefined>;
+  /** A token of a ServiceAccount, for the pod of the instance; undefined where there is no such account. */
+  token?(serviceAccount: string): Promise<string | undefined>;
 }
 
 export interface PreparedVolume {

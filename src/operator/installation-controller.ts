@@ -8,14 +8,15 @@ import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { groupResource, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
-import { repair, type Desired, type Present } from '#operator/desired.ts';
+import { idOf, repair, type Desired, type Present } from '#operator/desired.ts';
 import { definitions } from '#operator/objects/definitions.ts';
 import { installation } from '#operator/objects/installation.ts';
 import { POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
 import type { PolicySupport } from '#operator/policy-support.ts';
 import { installationStatus } from '#operator/status.ts';
+import { withTrust, type Trust } from '#operator/trust.ts';
 import { watched } from '#operator/watched.ts';
-import { defineController, type ControllerDefinition } from '#runtime/controller.ts';
+import { defineController, type ControllerDefinition, type Source } from '#runtime/controller.ts';
 import type { Plan } from '#runtime/plan.ts';
 
 const KEY = `${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`;
@@ -32,12 +33,14 @@ export interface InstallationParts {
   readonly clock: Clock;
   /** Where policies are not served nothing may look for them: it would never find out that there are none. */
   readonly policies: PolicySupport;
+  readonly trust?: Trust | undefined;
 }
 
 export function installationController({
   informer,
   clock,
   policies,
+  trust,
 }: InstallationParts): ControllerDefinition<InstallationWorld> {
   const all = [...definitions, ...installation].filter(({ type }) => policies === 'served' || !POLICY_TYPES.has(type));
   const types = new Map(all.map(({ type }) => [groupResource(type), type]));
@@ -47,10 +50,13 @@ export function installationController({
   return defineController<InstallationWorld>({
     name: 'operator',
     type: KUBEVIRTS,
-    sources: [...informers.values()].map((one) => watched(one, all, () => KEY)),
+    sources: [
+      ...[...informers.values()].map((one) => watched(one, all, () => KEY)),
+      ...(trust === undefined ? [] : [newTrust(kubevirts, trust)]),
+    ],
     observe: () => ({
       kubevirt: kubevirts.get(KEY),
-      present: all.map((wanted) => [wanted, find(wanted)] as const),
+      present: all.map((wanted) => [withTrust(wanted, trust?.bundle()), find(wanted)] as const),
       policies,
       now: timestamp(clock.now()),
     }),
@@ -61,10 +67,15 @@ export function installationController({
 }
 
 const POLICY_TYPES: ReadonlySet<ResourceType> = new Set([POLICIES, POLICY_BINDINGS]);
-const kept = new Set(installation);
+const kept = new Set(installation.map(idOf));
+
+/** Whoever serves them has other certificates from now on. */
+function newTrust(cache: Informer<KubeVirt>, trust: Trust): Source {
+  return { cache, subscribe: (add) => trust.onChange(() => add(KEY)) };
+}
 
 /** The definitions have a controller of their own; here only their state counts. */
 export function decideInstallation({ present }: InstallationWorld): Plan {
-  const changes = present.flatMap(([wanted, object]) => (kept.has(wanted) ? (repair(wanted, object) ?? []) : []));
+  const changes = present.flatMap(([wanted, object]) => (kept.has(idOf(wanted)) ? (repair(wanted, object) ?? []) : []));
   return { changes, goOn: true };
 }

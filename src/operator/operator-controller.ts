@@ -15,13 +15,14 @@ import { startLate } from '#operator/late-controller.ts';
 import { deleteProtection } from '#operator/objects/delete-protection.ts';
 import { findPolicySupport, missingWithoutPolicies, type PolicySupport } from '#operator/policy-support.ts';
 import { protectionHealth } from '#operator/protection-health.ts';
+import type { Trust } from '#operator/trust.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { startController, type RunningController } from '#runtime/controller.ts';
 
 export const OPERATOR_ACCOUNT = 'selfsame-operator';
 const PROTECTION_GAUGE = 'selfsame_delete_protection_available';
 
-export const operatorController = {
+export const operatorController = (trust?: Trust) => ({
   account: OPERATOR_ACCOUNT,
   eventSource: OPERATOR_ACCOUNT,
   start(parts: ControllerParts): readonly RunningController[] {
@@ -33,11 +34,11 @@ export const operatorController = {
         const { informer, log } = parts;
         if (policies === 'missing') log.warn({}, missingWithoutPolicies);
         else tellProtection(parts, () => protectionHealth(policies, presentRules(informer)).isAvailable);
-        return startController(installationController({ ...parts, policies }), parts);
+        return startController(installationController({ ...parts, policies, trust }), parts);
       }),
     ];
   },
-};
+});
 
 /** Asked once: a cluster that is upgraded later gets the policies when the operator starts anew. */
 async function policySupport(parts: ControllerParts): Promise<PolicySupport | undefined> {

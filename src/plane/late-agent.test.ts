@@ -16,8 +16,26 @@ function noting(asked: string[]): EndpointAgent {
     resume: verb('resume'),
     softReboot: verb('softReboot'),
     reset: verb('reset'),
+    freeze: async (id, seconds) => void asked.push(`freeze ${id} ${seconds}`),
+    unfreeze: verb('unfreeze'),
+    async readGuest(id, what) {
+      asked.push(`readGuest ${id} ${what}`);
+      return {};
+    },
     async openConsole(id) {
       asked.push(`openConsole ${id}`);
+      return new PassThrough();
+    },
+    async openDisplay(id) {
+      asked.push(`openDisplay ${id}`);
+      return new PassThrough();
+    },
+    async screenshot(id) {
+      asked.push(`screenshot ${id}`);
+      return Buffer.alloc(0);
+    },
+    async openPort(id, { port, protocol }) {
+      asked.push(`openPort ${id} ${port}/${protocol}`);
       return new PassThrough();
     },
     disks: {
@@ -47,10 +65,16 @@ function noting(asked: string[]): EndpointAgent {
 const calls: Record<string, (agent: EndpointAgent) => unknown> = {
   'find ns/db': (agent) => agent.find('ns', 'db'),
   'pause u': (agent) => agent.pause('u'),
+  'freeze u 5': (agent) => agent.freeze('u', 5),
+  'unfreeze u': (agent) => agent.unfreeze('u'),
+  'readGuest u userlist': (agent) => agent.readGuest('u', 'userlist'),
   'resume u': (agent) => agent.resume('u'),
   'softReboot u': (agent) => agent.softReboot('u'),
   'reset u': (agent) => agent.reset('u'),
   'openConsole u': (agent) => agent.openConsole('u'),
+  'openDisplay u': (agent) => agent.openDisplay('u'),
+  'screenshot u': (agent) => agent.screenshot('u', { moveCursor: false }),
+  'openPort u 22/tcp': (agent) => agent.openPort('u', { port: 22, protocol: 'tcp' }),
   'list {"vmList":["u"]}': (agent) =>
     agent.host?.call('list', { vmList: ['u'] }, { signal: new AbortController().signal }),
   'open ns/data': (agent) => agent.disks?.open('ns', 'data'),

@@ -18,7 +18,13 @@ export function lateAgent(): { readonly agent: EndpointAgent; is(agent: Endpoint
       resume: async (id) => await now().resume(id),
       softReboot: async (id) => await now().softReboot(id),
       reset: async (id) => await now().reset(id),
+      freeze: async (id, seconds) => await now().freeze(id, seconds),
+      unfreeze: async (id) => await now().unfreeze(id),
+      readGuest: async (id, what) => await now().readGuest(id, what),
       openConsole: async (id) => await now().openConsole(id),
+      openDisplay: async (id) => await now().openDisplay(id),
+      screenshot: async (id, options) => await now().screenshot(id, options),
+      openPort: async (id, port) => await now().openPort(id, port),
       logs: (namespace, pod, container) => now().logs(namespace, pod, container),
       disks: {
         open: async (namespace, claim) => await disksOf(now()).open(namespace, claim),

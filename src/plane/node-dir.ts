@@ -1,5 +1,5 @@
 /**
- * What a node has on disk, and how the server lets it join: a directory with its own access and certificate.
+ * What a node has on disk: a directory with its own access and certificate. How a server lets it join: embedded/admit-node.ts.
  *
  *   <data-dir>/nodes/<name>/kubeconfig      as system:node:<name>
  *                          /pki/            ca.crt, endpoint.crt, endpoint.key
@@ -17,14 +17,7 @@
  */
 import { chmod, mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { HOST_OPERATOR } from '#api/host-api.ts';
-import type { Pki } from '#engine/auth/certificates.ts';
-import { NODES, NODE_USER_PREFIX } from '#engine/auth/groups.ts';
-import { writeKubeconfig } from '#engine/auth/kubeconfig-file.ts';
-import { writePrivateFile } from '#engine/auth/private-file.ts';
 
-const DAYS = 365;
-const PRIVATE = 0o700;
 const PASSABLE = 0o711;
 
 export interface EndpointCertificate {
@@ -35,32 +28,6 @@ export interface EndpointCertificate {
 
 export const nodeDirOf = (dataDir: string, name: string) => join(dataDir, 'nodes', name);
 export const sharedDirOf = (dataDir: string) => join(dataDir, 'shared');
-
-/** Makes the directory and hands the node what it needs to join. Done again, it renews the certificates. */
-export async function admitNode(dataDir: string, name: string, { pki, url }: { pki: Pki; url: string }): Promise<void> {
-  const dir = nodeDirOf(dataDir, name);
-  await passable(join(dataDir, 'nodes'));
-  await ensureNodeDirs(dir, sharedDirOf(dataDir));
-  const user = `${NODE_USER_PREFIX}${name}`;
-  const { certPem, keyPem } = pki.issueClientCertificate({ user, groups: [NODES], days: DAYS });
-  await writeKubeconfig({ file: join(dir, 'kubeconfig'), server: url, caPem: pki.caPem, user, certPem, keyPem });
-  const endpoint = pki.issueServerCertificate({ name, hosts: [name, 'localhost', '127.0.0.1', '::1'], days: DAYS });
-  const pkiDir = join(dir, 'pki');
-  await mkdir(pkiDir, { recursive: true, mode: PRIVATE });
-  await writePrivateFile(join(pkiDir, 'ca.crt'), pki.caPem);
-  await writePrivateFile(join(pkiDir, 'endpoint.key'), endpoint.keyPem);
-  await writePrivateFile(join(pkiDir, 'endpoint.crt'), endpoint.certPem);
-}
-
-/** For scripts and managers of old that ask nodes over HTTPS. Done again, it renews the certificate. */
-export async function admitHostOperator(dataDir: string, pki: Pki): Promise<void> {
-  const dir = join(dataDir, 'host-operator');
-  await mkdir(dir, { recursive: true, mode: PRIVATE });
-  const { certPem, keyPem } = pki.issueClientCertificate({ user: HOST_OPERATOR, groups: [], days: DAYS });
-  await writePrivateFile(join(dir, 'ca.crt'), pki.caPem);
-  await writePrivateFile(join(dir, 'client.key'), keyPem);
-  await writePrivateFile(join(dir, 'client.crt'), certPem);
-}
 
 export async function ensureNodeDirs(nodeDir: string, sharedDir: string): Promise<void> {
   for (const dir of [nodeDir, sharedDir]) {
@@ -74,7 +41,7 @@ export async function readEndpointCertificate(nodeDir: string): Promise<Endpoint
   return { ca: await read('ca.crt'), cert: await read('endpoint.crt'), key: await read('endpoint.key') };
 }
 
-async function passable(dir: string): Promise<void> {
+export async function passable(dir: string): Promise<void> {
   await mkdir(dir, { recursive: true });
   await chmod(dir, PASSABLE);
 }

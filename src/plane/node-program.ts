@@ -1,6 +1,7 @@
 /** `selfsame node`: one node agent on this machine, from its directory. */
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { NODE_TAINT } from '#api/names.ts';
 import { createHttpTransport } from '#client/http.ts';
 import type { Client } from '#client/client.ts';
 import { loadKubeconfig, type ClusterAccess } from '#client/kubeconfig.ts';
@@ -16,6 +17,7 @@ import { createQemuHypervisor } from '#node/hypervisor/qemu/qemu-hypervisor.ts';
 import { nativeProgram } from '#node/pods/native-program.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
 import { createVolumes } from '#node/volumes/volumes.ts';
+import { askForIdentity, type AgentIdentity } from '#plane/cluster/agent-identity.ts';
 import { placeGuestFiles } from '#plane/guest-files.ts';
 import { lateAgent } from '#plane/late-agent.ts';
 import { createPeers, type OpenPeers } from '#plane/peers.ts';
@@ -34,10 +36,19 @@ export interface NodeProgramOptions {
   readonly isRoot: boolean;
   /** How this program is started again, for Jobs. */
   readonly program: readonly [string, ...string[]];
+  /** On a cluster of others; without it, the directory of the node has all that it needs. */
+  readonly cluster?: NodeOfCluster | undefined;
   readonly clock: Clock;
   readonly log: Log;
   /** Gives up a start, which waits for the API for as long as that takes. */
   readonly signal?: AbortSignal;
+}
+
+export interface NodeOfCluster {
+  readonly kubeconfig: string;
+  /** Where others reach this agent: an IP address of this machine, and a port (0 takes a free one). */
+  readonly address: string;
+  readonly port: number;
 }
 
 export interface NodeProgram {
@@ -54,7 +65,9 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
   const { name, nodeDir, sharedDir, guestDir, isRoot, clock, log } = options;
   await ensureNodeDirs(nodeDir, sharedDir);
   const readFile = (path: string) => readFileSync(path, 'utf8');
-  const access = loadKubeconfig(readFile(join(nodeDir, 'kubeconfig')), { directory: nodeDir, readFile });
+  const { cluster } = options;
+  const kubeconfig = cluster?.kubeconfig ?? join(nodeDir, 'kubeconfig');
+  const access = loadKubeconfig(readFile(kubeconfig), { directory: dirname(kubeconfig), readFile });
   const transport = createHttpTransport(access, { userAgent: `selfsame-node/${name}`, clock });
   const guestUser = isRoot && options.hypervisor === 'qemu' ? GUEST_USER : undefined;
   const hypervisor = createHypervisor(options, guestUser);
@@ -64,20 +77,20 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
   };
   try {
     const late = lateAgent();
-    const certificate = await readEndpointCertificate(nodeDir);
+    const client = createClient(transport);
+    const { address, port } = cluster ?? { address: LOCALHOST, port: 0 };
+    const own = await identityOf(options, { access, client, nodeDir });
+    ends.push(() => own.stop());
     const endpoint = await startNodeEndpoint({
-      host: LOCALHOST,
-      port: 0,
-      ...certificate,
-      agent: late.agent,
-      clock,
-      log,
+      ...{ host: address, port, agent: late.agent, clock, log },
+      ...own.now(),
+      logReaderCa: cluster && access.certificateAuthority,
     });
+    own.onRenewed((identity) => endpoint.renew(identity));
     ends.push(() => endpoint.stop());
     const socket = await startHostSocket({ dir: nodeDir, agent: late.agent, log });
     ends.push(() => socket.stop());
-    const client = createClient(transport);
-    const peers = peersOf(access, client, clock);
+    const peers = peersOf(own, client, clock);
     if (peers !== undefined) ends.push(() => peers.close());
     const agent = await startNodeAgent({
       name,
@@ -85,7 +98,8 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
       hypervisor,
       volumes: await createVolumes({ nodeName: name, nodeDir, sharedDir, guestUser, log }),
       guest: await placeGuestFiles(guestDir, nodeDir),
-      endpoint: { address: LOCALHOST, port: endpoint.port },
+      endpoint: { address, port: endpoint.port },
+      taints: cluster === undefined ? [] : [NODE_TAINT],
       guestUser,
       hostDir: nodeDir,
       runProgram: nativeProgram({ command: options.program, cwd: nodeDir }),
@@ -110,11 +124,26 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
   }
 }
 
-/** Nodes know each other by the certificates with which they come to the API, too. */
-function peersOf(access: ClusterAccess, client: Client, clock: Clock): OpenPeers | undefined {
+/** Who this agent is to our other parts: as the directory says, or with a certificate that is asked for and renewed. */
+async function identityOf(
+  { name, cluster, clock, log, signal }: NodeProgramOptions,
+  { access, client, nodeDir }: { readonly access: ClusterAccess; readonly client: Client; readonly nodeDir: string },
+): Promise<AgentIdentity> {
+  if (cluster !== undefined) {
+    const hosts = [cluster.address, name];
+    return await askForIdentity({ client, name, hosts, clock, log, ...(signal === undefined ? {} : { signal }) });
+  }
+  const endpoint = await readEndpointCertificate(nodeDir);
   const { clientCertificate: cert, clientKey: key, certificateAuthority: ca } = access;
-  if (cert === undefined || key === undefined || ca === undefined) return undefined;
-  return createPeers({ client, cert, key, ca, clock });
+  const peer = cert === undefined || key === undefined || ca === undefined ? undefined : { cert, key, ca };
+  return { now: () => endpoint, peer: () => peer, onRenewed() {}, stop() {} };
+}
+
+/** Nodes know each other by the certificates with which they come to the API, too; on a cluster by ours. */
+function peersOf(own: AgentIdentity, client: Client, clock: Clock): OpenPeers | undefined {
+  const first = own.peer();
+  if (first === undefined) return undefined;
+  return createPeers({ client, ...first, renewed: () => own.peer() ?? first, clock });
 }
 
 function createHypervisor(options: NodeProgramOptions, guestUser: typeof GUEST_USER | undefined): Hypervisor {

@@ -6,7 +6,7 @@ import type { Clock } from '#lib/clock.ts';
 import { MIGRATIONS_PATH } from '#node/endpoint/route.ts';
 import { MIGRATION_PROTOCOL } from '#node/endpoint/serve-migration.ts';
 import type { Peers } from '#node/peers-port.ts';
-import { createNodeConnections } from '#subresources/node-connections.ts';
+import { createNodeConnections, type PeerIdentity } from '#subresources/node-connections.ts';
 
 export interface PeersOptions {
   /** Reads Nodes. */
@@ -15,6 +15,8 @@ export interface PeersOptions {
   readonly cert: string;
   readonly key: string;
   readonly ca: string;
+  /** The same as they are now, where they are renewed. */
+  renewed?(): PeerIdentity;
   readonly clock: Clock;
 }
 
@@ -30,7 +32,7 @@ export function createPeers(options: PeersOptions): OpenPeers {
       const { connection, head } = await connections.upgrade({ node, path: MIGRATIONS_PATH, signal }, headers);
       // Nodes of one machine share an address, and ports are given out again: another one would answer for it.
       const name = (connection as Partial<TLSSocket>).getPeerCertificate?.().subject?.CN;
-      if (name !== node) {
+      if (name !== node && name !== `system:node:${node}`) {
         connection.destroy();
         throw new Error(`Cannot reach the agent of node "${node}": "${String(name)}" answers where it should be`);
       }

@@ -31,6 +31,8 @@ export interface Asked {
   readonly namespace: string;
   readonly name: string;
   readonly options: AskedOptions;
+  /** What the node is told besides the verb: `/22/tcp`. */
+  readonly below?: string;
   readonly signal: AbortSignal;
 }
 
@@ -58,7 +60,7 @@ export async function act(parts: ActParts, asked: Asked): Promise<number> {
   }
 }
 
-/** The node that a stream of the instance comes from; throws ApiError where there must be none. */
+/** The node that a stream or an answer of the instance comes from; throws ApiError where there must be none. */
 export async function nodeRequestOf({ client }: ActParts, asked: Asked): Promise<NodeRequest> {
   const answer = decide(asked, await observe(client, asked));
   if ('denied' in answer) throw denialError(answer.denied);
@@ -149,9 +151,12 @@ async function deletePods(
   }
 }
 
-function nodeRequest({ verb, namespace, name, signal }: Asked, node: string): NodeRequest {
+function nodeRequest({ verb, namespace, name, options, below = '', signal }: Asked, node: string): NodeRequest {
   const [inNamespace, named] = [encodeURIComponent(namespace), encodeURIComponent(name)];
-  return { node, path: `/v1/namespaces/${inNamespace}/virtualmachineinstances/${named}/${verb}`, signal };
+  const { unfreezeSeconds } = options;
+  const query = unfreezeSeconds === undefined ? '' : `?seconds=${unfreezeSeconds}`;
+  const path = `/v1/namespaces/${inNamespace}/virtualmachineinstances/${named}/${verb}${below}${query}`;
+  return { node, path, signal };
 }
 
 function changedMeanwhile({ resource, name }: Asked, cause: unknown): ApiError {

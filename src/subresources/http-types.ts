@@ -9,6 +9,8 @@ export interface SubresourceRequest {
   /** Path without the query. */
   readonly path: string;
   readonly query: URLSearchParams;
+  /** For whom it is, as the API server says. */
+  readonly user: { readonly name: string; readonly groups: readonly string[] };
   /** Any header, by its lower-case name. */
   header?(name: string): string | undefined;
   body(): Promise<Buffer>;

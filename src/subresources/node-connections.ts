@@ -6,6 +6,7 @@ import { Agent, request, type RequestOptions } from 'node:https';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { checkServerIdentity, type PeerCertificate } from 'node:tls';
 import type { Reader } from '#client/client.ts';
 import { errorOfAnswer } from '#client/transport.ts';
 import { internalError, isApiError, tooManyRequests, type ApiError } from '#kube/api-error.ts';
@@ -24,11 +25,14 @@ export interface NodeRequest {
   readonly signal: AbortSignal;
 }
 
-export interface NodePost extends NodeRequest {
-  /** JSON. */
-  readonly body: Buffer;
+export interface NodeGet extends NodeRequest {
   /** A longer answer is refused. */
   readonly maxAnswerBytes: number;
+}
+
+export interface NodePost extends NodeGet {
+  /** JSON. */
+  readonly body: Buffer;
 }
 
 /** The node has taken the upgrade: its answer's head, and the connection with what came already. */
@@ -42,7 +46,8 @@ export interface NodeUpgrade {
 /** Every method throws ApiError: what the node answered, or why there is no answer. */
 export interface NodeConnections {
   put(asked: NodeRequest): Promise<void>;
-  /** The whole answer. */
+  /** Both give the whole answer. */
+  get(asked: NodeGet): Promise<Buffer>;
   post(asked: NodePost): Promise<Buffer>;
   upgrade(asked: NodeRequest, headers: Readonly<Record<string, string>>): Promise<NodeUpgrade>;
   /** Ends requests under way. */
@@ -56,15 +61,34 @@ export interface NodeConnectionsOptions {
   readonly cert: string;
   readonly key: string;
   readonly ca: string;
+  /** The same as they are now, where they are renewed. */
+  renewed?(): PeerIdentity;
+  /** Nodes have certificates of the users that they are; others have no business at their addresses. */
+  readonly checksName?: boolean;
   readonly clock: Clock;
 }
 
-export function createNodeConnections({ client, cert, key, ca, clock }: NodeConnectionsOptions): NodeConnections {
-  const tls = { cert, key, ca, minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] } as const;
-  // Each its own connection: a verb must not be lost, nor done twice, because a kept one was closed under it.
-  // A session that is resumed does not show the certificate of the other side.
-  const agent = new Agent({ ...tls, keepAlive: false, maxSockets: MAX_OPEN, maxCachedSessions: 0 });
+export interface PeerIdentity {
+  readonly cert: string;
+  readonly key: string;
+  readonly ca: string;
+}
+
+const NODE_USER_PREFIX = 'system:node:';
+
+export function createNodeConnections(options: NodeConnectionsOptions): NodeConnections {
+  const { client, clock, renewed = () => options, checksName = false } = options;
+  let agent = agentOf(options);
+  let identity: PeerIdentity = options;
   let open = 0;
+  const currentAgent = () => {
+    const now = renewed();
+    if (now.cert === identity.cert && now.ca === identity.ca) return agent;
+    identity = now;
+    // Requests that are under way keep their connections.
+    agent = agentOf(now);
+    return agent;
+  };
 
   async function ask(
     method: string,
@@ -76,8 +100,9 @@ export function createNodeConnections({ client, cert, key, ca, clock }: NodeConn
     try {
       const { host, port } = endpointOf(await readNode(client, node, signal));
       const servername = isIP(host) === 0 ? host : '';
-      const options: RequestOptions = { method, host, port, path, servername, agent, headers, signal };
-      return await answered(options, { clock, body });
+      const asked: RequestOptions = { method, host, port, path, servername, agent: currentAgent(), headers, signal };
+      const checked = checksName ? { ...asked, checkServerIdentity: identityOf(node) } : asked;
+      return await answered(checked, { clock, body });
     } catch (error) {
       if (error instanceof Error && error.name === 'ApiError') throw error;
       const why = error instanceof Error ? error.message : String(error);
@@ -95,13 +120,13 @@ export function createNodeConnections({ client, cert, key, ca, clock }: NodeConn
       if (status < 200 || status > 299) throw errorOfAnswer(status, text);
     },
 
+    async get(asked) {
+      return await wholeAnswer(asked, await ask('GET', asked, {}), clock);
+    },
+
     async post(asked) {
-      const { body, maxAnswerBytes } = asked;
-      const headers = { 'Content-Type': 'application/json', 'Content-Length': String(body.length) };
-      const incoming = stayed(asked, await ask('POST', asked, headers));
-      const { statusCode: status = 500 } = incoming;
-      if (status < 200 || status > 299) throw errorOfAnswer(status, await readWhole(incoming));
-      return await readBounded(incoming, { maxBytes: maxAnswerBytes, clock });
+      const headers = { 'Content-Type': 'application/json', 'Content-Length': String(asked.body.length) };
+      return await wholeAnswer(asked, await ask('POST', asked, headers), clock);
     },
 
     async upgrade(asked, headers) {
@@ -114,6 +139,24 @@ export function createNodeConnections({ client, cert, key, ca, clock }: NodeConn
     },
 
     close: () => agent.destroy(),
+  };
+}
+
+function agentOf({ cert, key, ca }: PeerIdentity): Agent {
+  const tls = { cert, key, ca, minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] } as const;
+  // Each its own connection: a verb must not be lost, nor done twice, because a kept one was closed under it.
+  // A session that is resumed does not show the certificate of the other side.
+  return new Agent({ ...tls, keepAlive: false, maxSockets: MAX_OPEN, maxCachedSessions: 0 });
+}
+
+/** Addresses are given out again, and a node says its own: only the name tells who it is. */
+function identityOf(node: string) {
+  return (host: string, certificate: PeerCertificate): Error | undefined => {
+    const fault = checkServerIdentity(host, certificate);
+    if (fault !== undefined) return fault;
+    const name = certificate.subject?.CN;
+    if (name === `${NODE_USER_PREFIX}${node}`) return undefined;
+    return new Error(`"${String(name)}" answers where it should be`);
   };
 }
 
@@ -145,6 +188,13 @@ function stayed({ node }: NodeRequest, answer: Answered): IncomingMessage {
   if (!('connection' in answer)) return answer.incoming;
   answer.connection.destroy();
   throw internalError(`the agent of node "${node}" left HTTP unasked`);
+}
+
+async function wholeAnswer(asked: NodeGet, answer: Answered, clock: Clock): Promise<Buffer> {
+  const incoming = stayed(asked, answer);
+  const { statusCode: status = 500 } = incoming;
+  if (status < 200 || status > 299) throw errorOfAnswer(status, await readWhole(incoming));
+  return await readBounded(incoming, { maxBytes: asked.maxAnswerBytes, clock });
 }
 
 function answered(

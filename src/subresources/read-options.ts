@@ -1,6 +1,8 @@
 /** The body of a verb: StartOptions, StopOptions, RestartOptions, MigrateOptions ... Pure. Unknown fields are let be. */
 import type { Verb, VerbOptions } from '#api/can.ts';
+import { DEFAULT_UNFREEZE_SECONDS } from '#api/guest-info.ts';
 import { badRequest } from '#kube/api-error.ts';
+import { parseGoDuration } from '#kube/go-duration.ts';
 import { isRecord } from '#kube/meta.ts';
 import { parseYaml } from '#kube/yaml.ts';
 import { unreadable, wrongType, type Fields } from '#subresources/body-fields.ts';
@@ -23,6 +25,8 @@ export function readOptions(verb: Verb, text: string, query: URLSearchParams): A
       return { dryRun, ...given('gracePeriodSeconds', integerIn(body, 'RestartOptions.gracePeriodSeconds')) };
     case 'migrate':
       return { dryRun, ...given('addedNodeSelector', textsIn(body, 'MigrateOptions.addedNodeSelector')) };
+    case 'freeze':
+      return { dryRun, unfreezeSeconds: unfreezeSecondsIn(body) };
     case 'addvolume':
       return { dryRun, added: readAddedVolume(body) };
     case 'removevolume':
@@ -75,6 +79,18 @@ function textsIn(body: Fields, where: string): Record<string, string> | undefine
   const wrong = Object.values(value).find((text) => typeof text !== 'string');
   if (wrong !== undefined) throw wrongType(wrong, where, 'string');
   return value as Record<string, string>;
+}
+
+const MAX_UNFREEZE_SECONDS = 3600;
+
+/** A Go duration; five minutes where nothing is said. Nobody freezes a guest for good. */
+function unfreezeSecondsIn(body: Fields): number {
+  const value = body['unfreezeTimeout'] ?? undefined;
+  if (value === undefined) return DEFAULT_UNFREEZE_SECONDS;
+  if (typeof value !== 'string') throw wrongType(value, 'FreezeUnfreezeTimeout.unfreezeTimeout', 'string');
+  const seconds = Math.ceil((parseGoDuration(value) ?? 0) / 1000);
+  if (seconds >= 1 && seconds <= MAX_UNFREEZE_SECONDS) return seconds;
+  throw badRequest(`unfreezeTimeout: Invalid value: "${value.slice(0, 64)}": must be a duration from 1s to 1h`);
 }
 
 function given<K extends string, T>(key: K, value: T | undefined): { [name in K]?: T } {

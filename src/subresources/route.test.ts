@@ -17,6 +17,16 @@ const aVerb = (resource: Resource, verb: Verb, method: 'PUT' | 'GET' = 'PUT'): R
   name: 'db',
 });
 
+const aForward = (resource: Resource, port: number, protocol: 'tcp' | 'udp'): Route => ({
+  kind: 'verb',
+  resource,
+  verb: 'portforward',
+  method: 'GET',
+  namespace: 'ns',
+  name: 'db',
+  forward: { port, protocol },
+});
+
 const paths: Record<string, Route> = {
   [GROUP]: { kind: 'group' },
   [`${GROUP}/v1`]: { kind: 'resources', version: 'v1' },
@@ -35,9 +45,20 @@ const paths: Record<string, Route> = {
   [`${NS}/virtualmachineinstances/db/exportdisk`]: UNKNOWN,
   [`${NS}/virtualmachines/db/migrate`]: aVerb('virtualmachines', 'migrate'),
   [`${NS}/virtualmachines/db/memorydump`]: { kind: 'later', what: 'virtualmachines/memorydump' },
-  [`${NS}/virtualmachineinstances/db/vnc/screenshot`]: {
-    kind: 'later',
-    what: 'virtualmachineinstances/vnc/screenshot',
+  [`${NS}/virtualmachineinstances/db/guestosinfo`]: aVerb('virtualmachineinstances', 'guestosinfo', 'GET'),
+  [`${NS}/virtualmachineinstances/db/vnc`]: aVerb('virtualmachineinstances', 'vnc', 'GET'),
+  [`${NS}/virtualmachineinstances/db/vnc/screenshot`]: aVerb('virtualmachineinstances', 'vnc/screenshot', 'GET'),
+  [`${NS}/virtualmachineinstances/db/vnc/moon`]: UNKNOWN,
+  [`${NS}/virtualmachineinstances/db/portforward/22`]: aForward('virtualmachineinstances', 22, 'tcp'),
+  [`${NS}/virtualmachineinstances/db/portforward/53/udp`]: aForward('virtualmachineinstances', 53, 'udp'),
+  [`${NS}/virtualmachines/db/portforward/65535/tcp`]: aForward('virtualmachines', 65535, 'tcp'),
+  [`${NS}/virtualmachines/db/portforward`]: { kind: 'bad', why: 'port must not be empty' },
+  [`${NS}/virtualmachines/db/portforward/0`]: { kind: 'bad', why: 'port "0" is no port; expected 1 to 65535' },
+  [`${NS}/virtualmachines/db/portforward/65536`]: { kind: 'bad', why: 'port "65536" is no port; expected 1 to 65535' },
+  [`${NS}/virtualmachines/db/portforward/ssh`]: { kind: 'bad', why: 'port "ssh" is no port; expected 1 to 65535' },
+  [`${NS}/virtualmachines/db/portforward/22/sctp`]: {
+    kind: 'bad',
+    why: 'protocol "sctp" is not known; expected tcp or udp',
   },
   [`${NS}/expand-vm-spec`]: { kind: 'expand', namespace: 'ns' },
   [`${NS}/virtualmachines/db/expand-spec`]: { kind: 'expand', namespace: 'ns', name: 'db' },
@@ -46,6 +67,17 @@ const paths: Record<string, Route> = {
   [`${NS}/persistentvolumeclaims/disk/upload/more`]: UNKNOWN,
   [`${NS}/persistentvolumeclaims/disk/exportdisk`]: UNKNOWN,
   [`${NS}/persistentvolumeclaims/disk`]: UNKNOWN,
+  [`${NS}/virtualmachines/db/portforward/22/tcp/more`]: UNKNOWN,
+  [`${NS}/virtualmachineinstances/db/usbredir`]: {
+    kind: 'never',
+    why: 'usbredir is not supported: guests get no USB devices of clients',
+  },
+  [`${NS}/virtualmachineinstances/db/vsock`]: {
+    kind: 'never',
+    why: 'vsock is not supported: guests have no VSOCK device; portforward reaches their ports',
+  },
+  [`${NS}/virtualmachines/db/vsock`]: UNKNOWN,
+  [`${NS}/virtualmachines/db/vnc`]: UNKNOWN,
   // Verbs of one kind are none of the other.
   [`${NS}/virtualmachines/db/pause`]: UNKNOWN,
   [`${NS}/virtualmachineinstances/db/start`]: UNKNOWN,
@@ -74,13 +106,22 @@ test('what discovery shows is served, with the verb by which it is authorized', 
       'update virtualmachines/migrate',
       'update virtualmachines/addvolume',
       'update virtualmachines/removevolume',
+      'get virtualmachines/portforward',
       'update virtualmachineinstances/pause',
       'update virtualmachineinstances/unpause',
+      'update virtualmachineinstances/freeze',
+      'update virtualmachineinstances/unfreeze',
       'update virtualmachineinstances/softreboot',
       'update virtualmachineinstances/reset',
       'get virtualmachineinstances/console',
       'update virtualmachineinstances/addvolume',
       'update virtualmachineinstances/removevolume',
+      'get virtualmachineinstances/vnc',
+      'get virtualmachineinstances/vnc/screenshot',
+      'get virtualmachineinstances/portforward',
+      'get virtualmachineinstances/guestosinfo',
+      'get virtualmachineinstances/userlist',
+      'get virtualmachineinstances/filesystemlist',
       'get virtualmachines/exportdisk',
       'get virtualmachines/importdisk',
       'get virtualmachines/expand-spec',
@@ -89,7 +130,8 @@ test('what discovery shows is served, with the verb by which it is authorized', 
     ],
   );
   for (const { name } of resources) {
-    const { kind } = parseRoute(`${NS}/${name.replace('/', '/db/')}`);
+    const below = name.endsWith('portforward') ? '/22' : '';
+    const { kind } = parseRoute(`${NS}/${name.replace('/', '/db/')}${below}`);
     const special = ['disk', 'expand', 'upload'].find((one) => name.includes(one));
     assert.equal(kind, special ?? 'verb', name);
   }

@@ -7,6 +7,8 @@ import type { Client } from '#client/client.ts';
 import { ApiError, badRequest, internalError, methodNotAllowed, timeout, tooLarge } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import { belowVerb } from '#subresources/access-path.ts';
+import { agentCertificate, type AgentSigner } from '#subresources/agent-certificate.ts';
 import { act, nodeRequestOf, type Asked } from '#subresources/act.ts';
 import { diskRequest } from '#subresources/disk-request.ts';
 import { expand } from '#subresources/expand.ts';
@@ -22,17 +24,23 @@ import {
 import type { NodeConnections, NodeRequest } from '#subresources/node-connections.ts';
 import { readOptions } from '#subresources/read-options.ts';
 import { relayUpgrade } from '#subresources/relay.ts';
-import { parseRoute, type Route } from '#subresources/route.ts';
+import { isGuestRead, parseRoute, type Route } from '#subresources/route.ts';
 import { uploadRequest } from '#subresources/upload-request.ts';
 
 /** As long as kube-apiserver waits for anything; a stream only has to begin by then. */
 const VERB_TIMEOUT_MS = 60_000;
 const MAX_BODY_BYTES = 64 * 1024;
+/** A PNG of noise on the largest screen that QEMU's own graphics have. */
+const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
+/** As much as a guest may answer. */
+const MAX_GUEST_BYTES = 2 * 1024 * 1024;
 
 export interface SubresourcesParts {
   /** Reads VMs, instances and pods, patches VMs and instances, creates migrations, deletes pods. */
   readonly client: Client;
   readonly nodes: NodeConnections;
+  /** Where nodes get their certificates from us. */
+  readonly agents?: AgentSigner | undefined;
   readonly log: Log;
   readonly clock: Clock;
 }
@@ -62,12 +70,18 @@ async function serve(parts: SubresourcesParts, request: SubresourceRequest, rout
       return await verb(parts, request, route);
     case 'disk':
       return await disk(parts, request, route);
+    case 'agent-certificate':
+      return await agentCertificate(parts.agents, request);
     case 'upload':
       return await upload(parts, request, route);
     case 'expand':
       return await expand(parts, request, route);
     case 'later':
       throw new ApiError(501, 'NotImplemented', `${route.what} is not supported yet`);
+    case 'never':
+      throw new ApiError(501, 'NotImplemented', route.why);
+    case 'bad':
+      throw badRequest(route.why);
     case 'unknown':
       throw new ApiError(404, 'NotFound', 'the server could not find the requested resource', { details: {} });
   }
@@ -81,19 +95,28 @@ function document({ method }: SubresourceRequest, value: unknown): BytesAnswer {
 async function verb(
   parts: SubresourcesParts,
   request: SubresourceRequest,
-  { resource, verb: asksFor, method, namespace, name }: Extract<Route, { kind: 'verb' }>,
+  { resource, verb: asksFor, method, namespace, name, forward }: Extract<Route, { kind: 'verb' }>,
 ): Promise<SubresourceAnswer> {
   if (request.method !== method) throw methodNotAllowed();
   const text = method === 'GET' ? '' : await bodyOf(request);
   const options = readOptions(asksFor, text, request.query);
+  const below = belowVerb(asksFor, request.query, forward);
   const error = () => timeout(`${asksFor} of "${name}" took too long`);
   const attempt = startAttempt(parts.clock, { timeoutMs: VERB_TIMEOUT_MS, error, signal: request.signal });
-  const asked: Asked = { resource, verb: asksFor, namespace, name, options, signal: attempt.signal };
+  const asked: Asked = { resource, verb: asksFor, namespace, name, options, below, signal: attempt.signal };
   try {
-    return method === 'GET' ? await stream(parts, request, asked) : emptyAnswer(await act(parts, asked));
+    if (method === 'PUT') return emptyAnswer(await act(parts, asked));
+    if (isGuestRead(asksFor)) return await guestAnswer(parts, asked);
+    return asksFor === 'vnc/screenshot' ? await picture(parts, asked) : await stream(parts, request, asked);
   } finally {
     attempt.release();
   }
+}
+
+/** What the guest's agent answered, as its node put it together. */
+async function guestAnswer(parts: SubresourcesParts, asked: Asked): Promise<BytesAnswer> {
+  const body = await parts.nodes.get({ ...(await nodeRequestOf(parts, asked)), maxAnswerBytes: MAX_GUEST_BYTES });
+  return { status: 200, contentType: 'application/json', body };
 }
 
 async function disk(
@@ -148,6 +171,12 @@ async function stream(parts: SubresourcesParts, request: SubresourceRequest, ask
   const target = await nodeRequestOf(parts, asked);
   expectUpgrade(request, asked.verb);
   return await relayed(parts, request, target);
+}
+
+async function picture(parts: SubresourcesParts, asked: Asked): Promise<BytesAnswer> {
+  const target = await nodeRequestOf(parts, asked);
+  const body = await parts.nodes.get({ ...target, maxAnswerBytes: MAX_PICTURE_BYTES });
+  return { status: 200, contentType: 'image/png', body };
 }
 
 function expectUpgrade({ upgrade }: SubresourceRequest, what: string): void {

@@ -14,7 +14,8 @@ import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
-import { admitNode, nodeDirOf, readEndpointCertificate } from '#plane/node-dir.ts';
+import { admitNode } from '#plane/embedded/admit-node.ts';
+import { nodeDirOf, readEndpointCertificate } from '#plane/node-dir.ts';
 
 const nothing = (): never => assert.fail('nobody asks for that');
 
@@ -28,7 +29,8 @@ async function aScene(t: TestContext) {
   const ended = Promise.withResolvers<void>();
   const agent: EndpointAgent = {
     ...{ find: nothing, pause: nothing, resume: nothing, softReboot: nothing, reset: nothing },
-    ...{ openConsole: nothing, logs: nothing },
+    ...{ openConsole: nothing, openDisplay: nothing, screenshot: nothing, openPort: nothing, logs: nothing },
+    ...{ freeze: nothing, unfreeze: nothing, readGuest: nothing },
     host: {
       async call(verb, parameters, { signal }) {
         called.push(`${verb} ${JSON.stringify(parameters).length}`);

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,15 +13,20 @@ import { createInterface } from 'node:readline';
 import { after, before, suite, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pciAddressToMap } from '#api/pci-address.ts';
+import { defineDomain } from '#node/definition/define-domain.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
 import { learnedFrom } from '#node/definition/learned-from.ts';
 import { everyDevice } from '#node/definition/testing/every-device.ts';
 import { formatNodeName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
+import { HARDWARE_SPECS } from '#node/hypervisor/qemu/arguments/testing/golden-hardware.ts';
+import { inputOf } from '#node/hypervisor/qemu/arguments/testing/golden-specs.ts';
 import { qemuArguments } from '#node/hypervisor/qemu/arguments/qemu-arguments.ts';
 
 const QEMU = 'qemu-system-x86_64';
 const missing = [QEMU, 'swtpm', 'qemu-img'].filter((name) => spawnSync(name, ['--version']).error !== undefined);
 const skip = missing.length > 0 && `${missing.join(', ')} not installed`;
+const OVMF_CODE = '/usr/share/OVMF/OVMF_CODE_4M.fd';
+const OVMF_VARS = '/usr/share/OVMF/OVMF_VARS_4M.fd';
 const DEADLINE_MS = 20_000;
 
 interface PciDevice {
@@ -48,7 +53,11 @@ suite('QEMU with every device', { skip, timeout: 60_000 }, () => {
     const args = qemuArguments(definition, {
       accelerator: 'tcg',
       qmpSocket: 'qmp.sock',
+      agentSocket: 'agent.sock',
       serialSocket: 'serial.sock',
+      displaySocket: 'vnc.sock',
+      redirectionSocket: (deviceId: string) => `${deviceId}.sock`,
+      nowMs: () => Date.UTC(2026, 0, 1),
       tpmSocket: 'tpm.sock',
       pathOf: (absolute) => absolute.replace(`${dir}/`, ''),
       tapOf: () => 'none',
@@ -110,7 +119,8 @@ suite('QEMU with every device', { skip, timeout: 60_000 }, () => {
     const ports = definition.devices.filter(({ type }) => type === 'root-port').length;
     await until(async () => {
       const bridges = (await pciDevices()).flatMap(({ pci_bridge }) => pci_bridge ?? []);
-      return bridges.filter(({ bus }) => bus.secondary > 0).length === ports;
+      // SeaBIOS gives all of them 255 before it counts.
+      return bridges.filter(({ bus }) => bus.secondary > 0 && bus.secondary < 255).length === ports;
     }, 'the firmware has numbered the buses');
     const found = await pciDevices();
     for (const { id, address } of learnedFrom(definition)) {
@@ -128,6 +138,58 @@ suite('QEMU with every device', { skip, timeout: 60_000 }, () => {
     const slots = others.map(({ bus, slot, function: fn }) => `${bus}:${slot.toString(16)}.${fn}`);
     assert.deepEqual(slots, ['0:0.0', '0:1f.0', '0:1f.2', '0:1f.3']);
   });
+});
+
+suite('QEMU takes the command line of', { skip, timeout: 60_000 }, () => {
+  const taken = Object.entries(HARDWARE_SPECS).filter(([, { input }]) => input === undefined);
+  for (const [name, spec] of taken) {
+    test(name, async () => {
+      const dir = mkdtempSync(join(tmpdir(), 'selfsame-arguments-'));
+      // There is no bridge to be a port of.
+      const plain = { ...spec, networks: spec.networks?.map((network) => ({ name: network.name, pod: {} })) };
+      const nics = spec.devices?.interfaces?.map(({ bridge: _bridge, ...nic }) => nic);
+      const { definition } = defineDomain(
+        inputOf({ ...plain, devices: { ...spec.devices, ...(nics && { interfaces: nics }) } }),
+      );
+      assert.ok(definition !== undefined);
+      const isEfi = definition.firmware.loader.type === 'efi';
+      if (isEfi) copyFileSync(OVMF_VARS, join(dir, 'nvram.fd'));
+      const args = qemuArguments(definition, {
+        ...{
+          accelerator: 'tcg',
+          qmpSocket: 'qmp.sock',
+          serialSocket: 'serial.sock',
+          displaySocket: 'vnc.sock',
+          agentSocket: 'agent.sock',
+        },
+        ...(isEfi && { nvram: 'nvram.fd', ovmfCode: OVMF_CODE }),
+        redirectionSocket: (deviceId) => `${deviceId}.sock`,
+        nowMs: () => Date.UTC(2026, 0, 1),
+        pathOf(path) {
+          const file = path.replaceAll('/', '-');
+          writeFileSync(join(dir, file), '');
+          truncateSync(join(dir, file), 1024 * 1024);
+          return file;
+        },
+        tapOf: () => 'none',
+      });
+      const cached = args.map((arg) => arg.replaceAll('"direct":true', '"direct":false'));
+      const qemu = spawn(QEMU, cached, { cwd: dir, stdio: ['ignore', 'ignore', 'pipe'] });
+      let said = '';
+      qemu.stderr.on('data', (bytes: Buffer) => (said += bytes.toString()));
+      try {
+        await until(async () => gone(qemu) || connects(join(dir, 'qmp.sock')), 'QEMU listens');
+        assert.ok(!gone(qemu), said);
+        assert.equal(said, '');
+      } finally {
+        if (!gone(qemu)) {
+          qemu.kill('SIGKILL');
+          await once(qemu, 'exit');
+        }
+        rmSync(dir, { recursive: true });
+      }
+    });
+  }
 });
 
 /** Disks of a MiB each; one of them an overlay on another, as ephemeral volumes are. */
@@ -148,7 +210,7 @@ function mediaIn(dir: string): Map<string, Medium> {
   const made = spawnSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-b', base, '-F', 'raw', overlay]);
   assert.equal(made.status, 0, made.stderr.toString());
   return new Map<string, Medium>([
-    ...['root', 'data', 'sata', 'iso', 'scsi-iso'].map(raw),
+    ...['root', 'data', 'sata', 'iso', 'scsi-iso', 'stick'].map(raw),
     ['scsi', { source: { path: overlay, format: 'qcow2' }, readonly: false, cacheNone: false }],
   ]);
 }

@@ -51,6 +51,11 @@ export const VALID_OBJECTS: Readonly<Record<string, Loose>> = {
   resourcequotas: { spec: { hard: { pods: '10' } } },
   jobs: { spec: { template: { spec: pod }, completions: 1, parallelism: 1, backoffLimit: 2 } },
   leases: { spec: { holderIdentity: 'a', leaseDurationSeconds: 15, renewTime: '2026-01-01T00:00:00.000000Z' } },
+  endpointslices: {
+    addressType: 'IPv4',
+    endpoints: [{ addresses: ['10.0.0.1'] }],
+    ports: [{ port: 443, name: 'https' }],
+  },
   poddisruptionbudgets: { spec: { minAvailable: '50%', selector: { matchLabels: { app: 'a' } } } },
   controllerrevisions: { data: { a: 1 }, revision: 1 },
   roles: { rules },

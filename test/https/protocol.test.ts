@@ -197,6 +197,55 @@ suite('HTTP', () => {
     assert.deepEqual(lines, ['HTTP/1.1 200', 'HTTP/1.1 201', 'HTTP/1.1 404']);
   });
 
+  test('HTTP/1.1: a connection goes on when a request is not plain, whatever came before and follows', async (t) => {
+    const socket = await openTls(access, 'http/1.1');
+    t.after(() => socket.destroy());
+    let received = '';
+    socket.on('data', (chunk) => (received += String(chunk)));
+    const answers = () => received.match(/HTTP\/1\.1 \d+ /g) ?? [];
+    const answered = async (count: number) => {
+      while (answers().length < count) await once(socket, 'data');
+    };
+    const head = (line: string) => `${line} HTTP/1.1\r\nHost: localhost\r\n`;
+    const body = aConfigMap('in-halves');
+    // A body in two writes; the second has the next request, too.
+    const half = body.length / 2;
+    socket.write(
+      `${head(`POST ${CONFIG_MAPS}`)}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, half)}`,
+    );
+    await new Promise((resolve) => setImmediate(resolve));
+    socket.write(`${body.slice(half)}${head('GET /livez')}\r\n`);
+    await answered(2);
+    // Half a head is not plain either.
+    socket.write('GET /ver');
+    await new Promise((resolve) => setImmediate(resolve));
+    socket.write(`sion HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    await answered(3);
+    socket.write(`${head(`DELETE ${CONFIG_MAPS}/in-halves`)}\r\n`);
+    await answered(4);
+    assert.deepEqual(answers(), ['HTTP/1.1 201 ', 'HTTP/1.1 200 ', 'HTTP/1.1 200 ', 'HTTP/1.1 200 ']);
+    assert.match(received, /"gitVersion"/);
+  });
+
+  test('HTTP/1.1: who sends requests and reads no answers waits, and gets them all when he reads', async (t) => {
+    const socket = await openTls(access, 'http/1.1');
+    t.after(() => socket.destroy());
+    const count = 200;
+    let [bytes, text] = [0, ''];
+    socket.pause();
+    socket.write('GET /openapi/v2 HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(count));
+    socket.write('GET /no-such-path HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n');
+    assert.equal((await http1Request(access, { path: '/livez' })).text, 'ok');
+    socket.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      text = `${text}${chunk.toString('latin1')}`.slice(-500);
+    });
+    socket.resume();
+    await once(socket, 'end');
+    assert.match(text, /HTTP\/1\.1 404 Not Found\r\n/);
+    assert.ok(bytes > count * 100_000, `${bytes} bytes came`);
+  });
+
   test('HTTP/2: one refused body does not disturb the other streams of its connection', async (t) => {
     const session = http2Session(t, access);
     const watch = session.request({

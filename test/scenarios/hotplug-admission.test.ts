@@ -24,7 +24,7 @@ let api: TestApi;
 let subresources: SubresourceHandler;
 
 const noNode = async (): Promise<never> => assert.fail('no node is asked');
-const nodes: NodeConnections = { put: noNode, post: noNode, upgrade: noNode, close: () => {} };
+const nodes: NodeConnections = { put: noNode, get: noNode, post: noNode, upgrade: noNode, close: () => {} };
 
 before(async () => {
   scene = await startAdmissionScene('golden');
@@ -50,6 +50,7 @@ async function put(kind: string, name: string, verb: string, body: unknown) {
     method: 'PUT',
     path: `/apis/subresources.kubevirt.io/v1/namespaces/golden/${kind}/${name}/${verb}`,
     query: new URLSearchParams(),
+    user: { name: 'ada', groups: [] },
     body: async () => Buffer.from(JSON.stringify(body)),
     signal: new AbortController().signal,
   });

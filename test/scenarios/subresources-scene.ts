@@ -1,5 +1,6 @@
 /** subresources.kubevirt.io on the real API behind TLS, with a real node endpoint whose guests are only pretended. */
 import { PassThrough, type Duplex, Readable, Writable } from 'node:stream';
+import type { Programs } from '#cli/programs.ts';
 import { runVirtctl } from '#cli/run.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
@@ -11,8 +12,9 @@ import { startControllers } from '#engine/controllers/start.ts';
 import { apiVersionOf, type ObjectMeta, type OwnerReference, type ResourceType } from '#kube/meta.ts';
 import { silentLog } from '#lib/log.ts';
 import { systemClock } from '#lib/clock.ts';
-import type { ContainerLog, EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
+import { NoDisplay, type ContainerLog, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
+import type { GuestPort } from '#node/hypervisor/guest-lines.ts';
 import type { Domain, DomainState } from '#node/hypervisor/hypervisor.ts';
 import { apiServices, SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
 import { definitions } from '#operator/objects/definitions.ts';
@@ -51,10 +53,16 @@ export interface Scene {
   readVm(name: string): Promise<Loose>;
   readVmi(name: string): Promise<Loose>;
   call(method: string, path: string, options?: { body?: unknown; access?: ClusterAccess }): Promise<Answer>;
+  /** Of the machine on which virtctl runs; there are none unless a test puts some in. */
+  programs: Programs;
+  /** What virtctl waits for where it goes on until Ctrl-C; for ever unless a test says otherwise. */
+  untilInterrupted: () => Promise<void>;
   /** One call of virtctl. */
   virtctl(...argv: string[]): Promise<{ code: number; out: string; err: string }>;
   /** One call of virtctl with somebody at the keyboard. */
   virtctlWith(stdin: Readable, stdout: Writable, ...argv: string[]): Promise<{ code: number; err: string }>;
+  /** Until the controllers have nothing to do. */
+  settle(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -110,6 +118,9 @@ export async function startScene(t: Scope): Promise<Scene> {
     node,
     admin,
     ...builders(admin),
+    settle,
+    programs: { find: async () => undefined, run: async () => 127, self: ['virtctl'], platform: 'linux' },
+    untilInterrupted: () => new Promise(() => {}),
     endpoint: (access) => ({ ...access, server: `https://127.0.0.1:${endpoint.port}` }),
     async call(method, path, { body, access = front.admin } = {}) {
       const headers = { 'content-type': 'application/json' };
@@ -132,6 +143,8 @@ export async function startScene(t: Scope): Promise<Scene> {
         readFile: () => kubeconfigOf(front.admin),
         terminal: { stdin, stdout, stderr },
         clock: systemClock,
+        programs: scene.programs,
+        untilInterrupted: () => scene.untilInterrupted(),
       });
       return { code, err: stderr.text };
     },
@@ -222,11 +235,27 @@ export class Sink extends Writable {
   }
 }
 
+/** One point, black; as a guest would never show it. */
+export const PICTURE = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgABUcdcNAAAAABJRU5ErkJggg==',
+  'base64',
+);
+
+function echoing(first: string): Duplex {
+  const guest = new PassThrough({ transform: (chunk, _, done) => done(null, String(chunk).toUpperCase()) });
+  if (first !== '') guest.push(first);
+  return guest;
+}
+
 /** The guests of one node, as far as the endpoint sees them; notes what is done to them. */
 export class FakeNode implements EndpointAgent {
   readonly done: string[] = [];
   readonly #states = new Map<string, DomainState>();
   readonly consoles = new Map<string, Duplex>();
+  readonly displays = new Map<string, Duplex>();
+  readonly ports = new Map<string, Duplex>();
+  /** Its guests run without a display. */
+  blind = false;
   fault: Error | undefined;
 
   run(name: string, state: DomainState = { state: 'running' }): void {
@@ -255,12 +284,46 @@ export class FakeNode implements EndpointAgent {
     return this.#note('reset', id, 'running');
   }
 
+  freeze(id: string, seconds: number): Promise<void> {
+    return this.#note('freeze', `${id} ${seconds}`, 'running');
+  }
+
+  unfreeze(id: string): Promise<void> {
+    return this.#note('unfreeze', id, 'running');
+  }
+
+  async readGuest(id: string, what: string): Promise<object> {
+    if (this.fault !== undefined) throw this.fault;
+    return { asked: `${what} of ${id}` };
+  }
+
   /** A guest that echoes in capitals. */
   async openConsole(id: string): Promise<Duplex> {
-    const guest = new PassThrough({ transform: (chunk, _, done) => done(null, String(chunk).toUpperCase()) });
-    guest.push('login: ');
+    const guest = echoing('login: ');
     this.consoles.set(id, guest);
     return guest;
+  }
+
+  /** Says that it is a VNC server, and echoes in capitals. */
+  async openDisplay(id: string): Promise<Duplex> {
+    if (this.blind) throw new NoDisplay();
+    const display = echoing('RFB 003.008\n');
+    this.displays.set(id, display);
+    return display;
+  }
+
+  async screenshot(id: string, { moveCursor }: { readonly moveCursor: boolean }): Promise<Buffer> {
+    if (this.blind) throw new NoDisplay();
+    this.done.push(`screenshot ${id}${moveCursor ? ' moved' : ''}`);
+    return PICTURE;
+  }
+
+  async openPort(id: string, { port: number, protocol }: GuestPort): Promise<Duplex> {
+    if (this.fault !== undefined) throw this.fault;
+    this.done.push(`port ${id} ${number}/${protocol}`);
+    const port = echoing('');
+    this.ports.set(id, port);
+    return port;
   }
 
   logs(namespace: string, pod: string, container: string): ContainerLog | undefined {

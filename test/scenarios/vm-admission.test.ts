@@ -182,6 +182,7 @@ const PATHS: Record<string, string> = {
   Gadget: '/apis/example.selfsame.io/v1/namespaces/golden/gadgets',
   PersistentVolumeClaim: '/api/v1/namespaces/golden/persistentvolumeclaims',
   ValidatingAdmissionPolicy: '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies',
+  Secret: '/api/v1/namespaces/golden/secrets',
   ValidatingAdmissionPolicyBinding: '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings',
   VirtualMachine: VMS,
   VirtualMachineRestore: '/apis/snapshot.kubevirt.io/v1beta1/namespaces/golden/virtualmachinerestores',
@@ -189,13 +190,24 @@ const PATHS: Record<string, string> = {
 };
 
 // In the order of their names: a definition comes before the objects that it defines.
-const examples = (await readdir(EXAMPLES)).toSorted();
+const examples = (await readdir(EXAMPLES)).filter((name) => name.endsWith('.yaml')).toSorted();
 
 test('there are examples', () => {
   for (const known of ['vm.yaml', 'snapshot.yaml', 'restore.yaml']) assert.ok(examples.includes(known), known);
 });
 
-for (const file of examples) {
+test('the examples are listed', async () => {
+  const list = await readFile(new URL('README.md', EXAMPLES), 'utf8');
+  assert.deepEqual(
+    examples.filter((name) => !list.includes(`(${name})`)),
+    [],
+  );
+});
+
+/** Needs a guest that runs: docs/live-migration.md has one, and test/docs applies it there. */
+const LATER = new Set(['migration.yaml']);
+
+for (const file of examples.filter((name) => !LATER.has(name))) {
   test(`examples/${file} is accepted as it is`, async () => {
     const text = await readFile(new URL(file, EXAMPLES), 'utf8');
     for (const document of parseAllDocuments(text)) {

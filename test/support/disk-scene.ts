@@ -61,6 +61,7 @@ export class DiskScene {
       claim: (name) => found(this.scene.admin.get(PERSISTENT_VOLUME_CLAIMS, { namespace, name })),
       volume: (name) => found(this.scene.admin.get(PERSISTENT_VOLUMES, { name })),
       secret: async () => undefined,
+      configMap: async () => undefined,
     });
     const useOf = () => this.use;
     return {

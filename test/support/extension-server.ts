@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import { makeCertificate, newKeyPair, privateKeyPem, type KeyPair } from '#engine/auth/x509.ts';
+import { makeCertificate, newKeyPair, privateKeyPem, type KeyPair } from '#lib/pki/x509.ts';
 import { systemClock } from '#lib/clock.ts';
 import type { Loose } from '#test/support/test-api.ts';
 

@@ -44,6 +44,7 @@ export async function startFront(t: Scope, { clock = systemClock }: { clock?: Cl
     ca: pki.caPem,
     handler: core.handler,
     authenticate: createAuthenticator({ tokens: core.tokens }),
+    clock,
     log: silentLog,
   });
   const accessOf = (user: string, groups: readonly string[] = []): ClusterAccess => {

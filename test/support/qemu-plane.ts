@@ -20,7 +20,7 @@ import { createVolumes } from '#node/volumes/volumes.ts';
 import type { Volumes } from '#node/volumes-port.ts';
 import { placeGuestFiles } from '#plane/guest-files.ts';
 import { ensureNodeDirs } from '#plane/node-dir.ts';
-import { startOwnParts, type OwnParts } from '#plane/own-parts.ts';
+import { startOwnParts, type OwnParts } from '#plane/embedded/own-parts.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
 import { Connections } from '#test/support/connections.ts';
 import { PeerStreams } from '#test/support/peer-streams.ts';
@@ -210,7 +210,7 @@ export class QemuPlane {
 /** Whoever wants to reach a node over HTTPS cannot here: the device map asks again later, and nobody opens a console. */
 function noConnections(): NodeConnections {
   const refuse = () => Promise.reject(new Error('nodes of this plane have no endpoint'));
-  return { put: refuse, post: refuse, upgrade: refuse, close() {} };
+  return { put: refuse, get: refuse, post: refuse, upgrade: refuse, close() {} };
 }
 
 const KILLED = 'the agent was killed';

@@ -16,7 +16,12 @@ function aVolume({ comesTo, scope = 'node' }: { comesTo?: string; scope?: string
 
 function lookupsOf(volume: Loose): VolumeLookups {
   const claim: Loose = { metadata: { uid: 'c' }, spec: { volumeName: 'pv-a' }, status: { phase: 'Bound' } };
-  return { claim: async () => claim, volume: async () => volume, secret: async () => undefined };
+  return {
+    claim: async () => claim,
+    volume: async () => volume,
+    secret: async () => undefined,
+    configMap: async () => undefined,
+  };
 }
 
 const VMI: Loose = {

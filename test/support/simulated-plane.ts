@@ -5,7 +5,13 @@ import { join } from 'node:path';
 import type { Plane } from '#test/support/plane.ts';
 import { startServer } from '#test/support/server-process.ts';
 
-export async function startSimulatedPlane({ nodes }: { readonly nodes: number }): Promise<Plane> {
+export interface SimulatedPlaneOptions {
+  readonly nodes: number;
+  /** `qemu`: with real guests after all. */
+  readonly hypervisor?: 'fake' | 'qemu';
+}
+
+export async function startSimulatedPlane({ nodes, hypervisor = 'fake' }: SimulatedPlaneOptions): Promise<Plane> {
   const dir = await mkdtemp(join(tmpdir(), 'selfsame-plane-'));
   const ends: (() => unknown)[] = [];
   const cleanUp = async () => {
@@ -14,7 +20,7 @@ export async function startSimulatedPlane({ nodes }: { readonly nodes: number })
   };
   try {
     const dataDir = join(dir, 'data');
-    const command = ['up', '--hypervisor', 'fake', '--nodes', String(nodes)];
+    const command = ['up', '--hypervisor', hypervisor, '--nodes', String(nodes)];
     const server = await startServer({ after: (end) => ends.push(end) }, { dataDir, command });
     return {
       url: server.access().server,

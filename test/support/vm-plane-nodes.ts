@@ -12,8 +12,9 @@ import { startNodeAgent, type RunningAgent } from '#node/agent/node-agent.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { GuestKernel } from '#node/domains/start-domain.ts';
 import { parseEndpointPath } from '#node/endpoint/route.ts';
+import { serveScreenshot } from '#node/endpoint/serve-display.ts';
 import { serveHost } from '#node/endpoint/serve-host.ts';
-import { serveVerb } from '#node/endpoint/serve-verb.ts';
+import { serveGuest, serveVerb } from '#node/endpoint/serve-verb.ts';
 import type { FakeGuest } from '#node/hypervisor/fake/fake-guest.ts';
 import { FakeHost } from '#node/hypervisor/fake/fake-host.ts';
 import { createFakeHypervisor, type FakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
@@ -202,9 +203,18 @@ export function directConnections(nodes: () => readonly SimulatedNode[]): NodeCo
   return {
     async put({ node, path }) {
       const agent = agentOf(node);
-      const route = parseEndpointPath(path);
+      const { pathname, searchParams } = new URL(path, 'https://node.invalid');
+      const route = parseEndpointPath(pathname);
       if (route.kind !== 'verb') throw notFound({ group: '', plural: 'paths' }, path);
-      await serveVerb(agent, route);
+      await serveVerb(agent, route, searchParams);
+    },
+    async get({ node, path }) {
+      const agent = agentOf(node);
+      const { pathname, searchParams } = new URL(path, 'https://node.invalid');
+      const route = parseEndpointPath(pathname);
+      if (route.kind === 'guest') return Buffer.from(JSON.stringify(await serveGuest(agent, route)));
+      if (route.kind === 'screenshot') return await serveScreenshot(agent, route, searchParams);
+      throw notFound({ group: '', plural: 'paths' }, path);
     },
     async post({ node, path, body, signal }) {
       const agent = agentOf(node);

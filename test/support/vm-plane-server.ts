@@ -9,7 +9,7 @@ import { LocalServices } from '#engine/services.ts';
 import { LogStore } from '#engine/store/log-store.ts';
 import type { MemoryJournal } from '#engine/store/memory/memory-journal.ts';
 import { silentLog } from '#lib/log.ts';
-import { startOwnParts, type OwnParts } from '#plane/own-parts.ts';
+import { startOwnParts, type OwnParts } from '#plane/embedded/own-parts.ts';
 import type { NodeConnections } from '#subresources/node-connections.ts';
 import { CuttingStore } from '#test/support/crash-points.ts';
 import { Connections } from '#test/support/connections.ts';

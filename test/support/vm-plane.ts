@@ -40,7 +40,7 @@ const URLS: Readonly<Record<string, string>> = {
   VolumeSnapshotContent: '/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents',
 };
 const SUBRESOURCES = `/apis/subresources.kubevirt.io/v1/${NAMESPACED}`;
-const GUEST_VERBS: ReadonlySet<string> = new Set(['pause', 'unpause', 'softreboot', 'reset']);
+const GUEST_VERBS: ReadonlySet<string> = new Set(['pause', 'unpause', 'freeze', 'unfreeze', 'softreboot', 'reset']);
 
 const GUEST_FILES = { kernelPath: '/simulated/vmlinuz', initrdPath: '/simulated/initrd.gz' };
 

@@ -2,7 +2,7 @@
 import { createServer, type Server } from 'node:https';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { makeCertificate, newKeyPair, privateKeyPem } from '#engine/auth/x509.ts';
+import { makeCertificate, newKeyPair, privateKeyPem } from '#lib/pki/x509.ts';
 import { systemClock } from '#lib/clock.ts';
 import type { Loose } from '#test/support/test-api.ts';
 

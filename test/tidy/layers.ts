@@ -38,12 +38,17 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   controllers: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   node: { sees: ['lib', 'kube', 'client', 'runtime', 'api', 'formats'], why: ABOVE_API },
   transition: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
-  doctor: { sees: ['lib'], why: 'it looks at machines on which nothing of us works yet' },
+  doctor: { sees: ['lib', 'formats'], why: 'it looks at machines on which nothing of us works yet' },
   formats: { sees: ['lib', 'kube', 'api'], why: 'codecs are pure' },
   subresources: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   operator: { sees: ['lib', 'kube', 'client', 'runtime', 'api'], why: ABOVE_API },
   plane: {
+    sees: ['lib', 'kube', 'client', 'runtime', 'api', 'admission', 'controllers', 'node', 'subresources', 'operator'],
+    why: 'the plane puts the parts together, on any API server; what it decides itself is only who runs where, and as whom',
+  },
+  'plane/embedded': {
     sees: [
+      'plane',
       'lib',
       'kube',
       'engine',
@@ -56,19 +61,20 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
       'node',
       'subresources',
       'operator',
+      'formats',
     ],
-    why: 'the plane puts the parts together; what it decides itself is only who runs where, and as whom',
+    why: 'only here the parts stand beside the engine; everywhere else any API server will do',
   },
   cli: { sees: ['lib', 'kube', 'client', 'api', 'formats'], why: ABOVE_API },
 };
 
-/** The two files that put everything together; nobody imports them but they each other. */
-const PROGRAM = new Set(['main.ts', 'config.ts', 'config.test.ts']);
+/** What puts everything together; nobody imports it but its own files. */
+const isProgram = (path: string) => path === 'main.ts' || path.startsWith('program/');
 
 export const layers: Rule = (file) => {
   if (!file.path.startsWith('src/') || !file.path.endsWith('.ts')) return [];
   const path = file.path.slice('src/'.length);
-  if (PROGRAM.has(path)) return [];
+  if (isProgram(path)) return [];
   const own = layerOf(path);
   if (own === undefined) {
     return [{ path: file.path, line: 1, problem: 'stands in a folder without a row in test/tidy/layers.ts' }];
@@ -88,7 +94,7 @@ function importProblem(specifier: string, from: string, own: string): string | u
   if (target.startsWith('../')) {
     return isTest(from) ? undefined : `imports ${specifier}: the program must not depend on what is outside of src/`;
   }
-  if (PROGRAM.has(target)) return `imports ${specifier}: nothing sees main.ts and config.ts; take values as arguments`;
+  if (isProgram(target)) return `imports ${specifier}: nothing sees main.ts and program/; take values as arguments`;
   if (isTest(target) && !isTest(from)) return `imports ${specifier}: only tests may use what is made for tests`;
   const layer = layerOf(target);
   if (layer === own || (layer !== undefined && LAYERS[own]?.sees.includes(layer))) return undefined;
@@ -111,7 +117,7 @@ function layerOf(path: string): string | undefined {
 /** Static and dynamic imports, and re-exports. */
 export function importsOf({ text }: SourceFile): { specifier: string; line: number }[] {
   const { code } = scanSource(text);
-  return [...code.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*(['"])(\s*)\1/g)].map((match) => {
+  return [...code.matchAll(/(?:(?<!\.)\bfrom|\bimport)\s*\(?\s*(['"])(\s*)\1/g)].map((match) => {
     const start = match.index + match[0].length - 1 - (match[2]?.length ?? 0);
     return { specifier: text.slice(start, start + (match[2]?.length ?? 0)), line: lineAt(text, match.index) };
   });

@@ -25,7 +25,7 @@ const cases: Record<string, Case> = {
 
   'the environment is read in one place': { rule: tidy.environment, text: '\nconst a = process.env.A;', want: [2] },
   'argv too': { rule: tidy.environment, text: 'f(process.argv)', want: [1] },
-  'config.ts may': { rule: tidy.environment, path: 'src/config.ts', text: 'process.env', want: [] },
+  'config.ts may': { rule: tidy.environment, path: 'src/program/config.ts', text: 'process.env', want: [] },
   'benchmarks may': { rule: tidy.environment, path: 'bench/main.ts', text: 'process.env', want: [] },
   'a comment about it is no use of it': { rule: tidy.environment, text: '// process.env', want: [] },
   'a string about it is no use of it': { rule: tidy.environment, text: "f('process.env')", want: [] },
@@ -119,7 +119,12 @@ const cases: Record<string, Case> = {
   'dynamic imports count': { rule: layers, text: "const a = await import('#kube/x.ts');", want: [1] },
   'side effects count': { rule: layers, text: "import '#kube/x.ts';", want: [1] },
   'nobody sees main.ts': { rule: layers, path: 'src/engine/x.ts', text: "import { a } from '../main.ts';", want: [1] },
-  'nobody sees config.ts': { rule: layers, path: 'src/lib/x.ts', text: "import { a } from '../config.ts';", want: [1] },
+  'nobody sees config.ts': {
+    rule: layers,
+    path: 'src/lib/x.ts',
+    text: "import { a } from '../program/config.ts';",
+    want: [1],
+  },
   'main.ts sees all': { rule: layers, path: 'src/main.ts', text: "import { a } from '#engine/engine.ts';", want: [] },
   'a new folder needs its row': { rule: layers, path: 'src/novelty/x.ts', want: [1] },
   'a program does not use the support of tests': {

@@ -1,11 +1,24 @@
 import type { Resources } from '#api/domain/memory.ts';
 import { parseQuantity, quantityFault, quantityToNumber } from '#kube/quantity.ts';
-import { int32, obj, str, type Infer } from '#kube/schema-dsl.ts';
+import { int32, list, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
+
+/** As in libvirt: `optional` only where the node has it; `forbid` refuses nodes that have it, `disable` takes it away. */
+export const CPU_POLICIES = ['force', 'require', 'optional', 'disable', 'forbid'] as const;
 
 export const cpu = obj({
   sockets: int32({ minimum: 1, maximum: 512, description: 'Sockets; 1 unless set.' }),
   cores: int32({ minimum: 1, maximum: 512, description: 'Cores of each socket; 1 unless set.' }),
   threads: int32({ minimum: 1, maximum: 512, description: 'Threads of each core; 1 unless set.' }),
+  features: list(
+    obj(
+      {
+        name: str({ minLength: 1, maxLength: 63, pattern: '^[a-z0-9][a-z0-9_.-]*$' }),
+        policy: oneOf(CPU_POLICIES, { description: 'require unless set.' }),
+      },
+      { required: ['name'] },
+    ),
+    { maxItems: 256, description: 'What the processor can, beside what its model says: avx2, vmx ...' },
+  ),
   model: str({ description: 'host-model (unless set), host-passthrough, or a model that QEMU knows by name.' }),
 });
 

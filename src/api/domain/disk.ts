@@ -1,7 +1,7 @@
 import { bool, int32, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
 
 /** `ide` only with i440fx machine types. */
-export const DISK_BUSES = ['virtio', 'sata', 'scsi', 'ide'] as const;
+export const DISK_BUSES = ['virtio', 'sata', 'scsi', 'ide', 'usb'] as const;
 export const CDROM_BUSES = ['sata', 'scsi', 'ide'] as const;
 /** What a disk can be plugged into while the guest runs. */
 export const HOTPLUG_BUSES = ['scsi', 'virtio'] as const;
@@ -28,9 +28,16 @@ export const disk = obj(
       { description: 'A floppy drive; only with i440fx machine types.' },
     ),
     lun: obj(
-      { bus: oneOf(['scsi'], { description: 'scsi, and nothing else.' }), readonly: bool() },
+      {
+        bus: oneOf(['scsi'], { description: 'scsi, and nothing else.' }),
+        readonly: bool(),
+        reservation: bool({ description: 'Must be false: persistent reservations are not passed through.' }),
+      },
       { description: 'A SCSI device of the node, passed to the guest as it is; its volume is a directLun.' },
     ),
+    dedicatedIOThread: bool({
+      description: 'A thread of its own for what it reads and writes; only on the bus virtio.',
+    }),
     plugged: bool({ description: 'On unless set to false: attached, but not in the guest, and no hardware to it.' }),
     optional: bool({ description: 'Whether the VM starts without it where its volume is not there.' }),
   },

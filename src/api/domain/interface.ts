@@ -1,7 +1,16 @@
+import { acpiIndex } from '#api/domain/hardware.ts';
 import { int32, list, obj, oneOf, str, type Infer } from '#kube/schema-dsl.ts';
 
-/** `e1000` and `rtl8139` only with i440fx machine types. */
-export const INTERFACE_MODELS = ['virtio', 'e1000e', 'e1000', 'rtl8139'] as const;
+export const INTERFACE_MODELS = ['virtio', 'e1000e', 'e1000', 'rtl8139', 'ne2k_pci', 'pcnet'] as const;
+/**
+ * Of conventional PCI: they have no place behind the ports of PCI Express. On q35 they stand on the root bus, and can
+ * only be there from the start.
+ */
+const CONVENTIONAL_MODELS: ReadonlySet<string> = new Set(['e1000', 'rtl8139', 'ne2k_pci', 'pcnet']);
+
+export function isConventional(model: string): boolean {
+  return CONVENTIONAL_MODELS.has(model);
+}
 
 export const networkInterface = obj(
   {
@@ -9,8 +18,10 @@ export const networkInterface = obj(
     model: oneOf(INTERFACE_MODELS, { description: 'virtio unless set.' }),
     macAddress: str({ description: 'de:ad:00:00:be:ef. Made once and kept where it is not set.' }),
     bootOrder: int32({ minimum: 1 }),
-    state: oneOf(['up', 'absent'], {
-      description: 'absent: unplugged, also while the guest runs; its MAC and PCI address are kept for its return.',
+    acpiIndex,
+    state: oneOf(['up', 'down', 'absent'], {
+      description:
+        'down: the guest sees no link, as with a cable that is pulled; also while it runs. absent: unplugged, also while the guest runs; its MAC and PCI address are kept for its return.',
     }),
     pciAddress: str({ description: 'Where the guest sees it, 0000:01:00.0.' }),
     ports: list(

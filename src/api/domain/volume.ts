@@ -1,6 +1,15 @@
-import { bool, obj, oneOf, quantity, str, type Infer } from '#kube/schema-dsl.ts';
+import { bool, list, noted, obj, oneOf, quantity, str, type Infer } from '#kube/schema-dsl.ts';
 
 const secretRef = obj({ name: str({ minLength: 1 }) }, { required: ['name'] });
+
+const objectName = str({ minLength: 1, maxLength: 253 });
+const optional = bool({ description: 'Whether the VM starts without it; then its disk is empty.' });
+const volumeLabel = str({
+  maxLength: 32,
+  pattern: '^[A-Za-z0-9 ._-]*$',
+  description: 'Of the file system of the disk; cfgdata unless set.',
+});
+const configMap = obj({ name: objectName, optional, volumeLabel }, { required: ['name'] });
 
 const claim = obj({ claimName: str({ minLength: 1 }), readOnly: bool() }, { required: ['claimName'] });
 
@@ -41,6 +50,37 @@ export const volume = obj(
       { required: ['path', 'type'] },
     ),
     cloudInitNoCloud,
+    configMap: noted(configMap, { description: 'A disk with a file for each key of a ConfigMap.' }),
+    secret: obj(
+      { secretName: objectName, optional, volumeLabel },
+      { required: ['secretName'], description: 'A disk with a file for each key of a Secret.' },
+    ),
+    serviceAccount: obj(
+      { serviceAccountName: objectName },
+      {
+        required: ['serviceAccountName'],
+        description: 'A disk with a token of a ServiceAccount, as of the start of the guest.',
+      },
+    ),
+    downwardAPI: obj(
+      {
+        fields: list(
+          obj(
+            {
+              path: str({ minLength: 1, maxLength: 32, pattern: '^[A-Za-z0-9._-]+$' }),
+              fieldRef: obj(
+                { apiVersion: str(), fieldPath: str({ minLength: 1, maxLength: 512 }) },
+                { required: ['fieldPath'] },
+              ),
+            },
+            { required: ['path'] },
+          ),
+          { maxItems: 32 },
+        ),
+        volumeLabel,
+      },
+      { description: 'A disk with what the metadata of the instance says, as of the start of the guest.' },
+    ),
     directLun: obj(
       {
         guid: str({ maxLength: 128, description: 'World wide name of a SCSI device of the node: 3600140580e1c....' }),

@@ -1,4 +1,5 @@
 /** The settings that the KubeVirt object holds, with their defaults filled in. */
+import type { Smbios } from '#api/domain/chassis.ts';
 import type { EvictionStrategy, KubeVirt } from '#api/kubevirt/kind.ts';
 import type { MigrationConfiguration } from '#api/migration-state.ts';
 
@@ -13,6 +14,8 @@ export interface Configuration {
   readonly specialManagedDevices: readonly { readonly type: string; readonly device: string }[];
   /** Where the persistent state of VMs lies; undefined: in a default class. */
   readonly vmStateStorageClass: string | undefined;
+  /** What guests say of their maker; undefined: what the hypervisor says. */
+  readonly smbios: Smbios | undefined;
   /** Of VMs that say nothing themselves. */
   readonly evictionStrategy: EvictionStrategy;
   readonly migrations: Required<MigrationConfiguration> & {
@@ -38,6 +41,7 @@ export function configurationOf(kubevirt: Pick<KubeVirt, 'spec'> | undefined): C
     directLuns,
     specialManagedDevices,
     vmStateStorageClass,
+    smbios,
     evictionStrategy,
     migrations,
   } = kubevirt?.spec?.configuration ?? {};
@@ -48,6 +52,7 @@ export function configurationOf(kubevirt: Pick<KubeVirt, 'spec'> | undefined): C
     directLuns: directLuns ?? [],
     specialManagedDevices: specialManagedDevices ?? [],
     vmStateStorageClass: vmStateStorageClass || undefined,
+    smbios,
     evictionStrategy: evictionStrategy ?? 'None',
     migrations: { ...MIGRATION_DEFAULTS, ...migrations },
   };

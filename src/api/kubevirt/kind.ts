@@ -1,8 +1,9 @@
+import { smbios } from '#api/domain/chassis.ts';
 import { condition } from '#api/condition.ts';
 import type { CustomKind } from '#api/custom-kind.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
-import { bool, int32, int64, list, obj, oneOf, quantity, str, type Infer } from '#kube/schema-dsl.ts';
+import { bool, int32, int64, list, noted, obj, oneOf, quantity, str, type Infer } from '#kube/schema-dsl.ts';
 
 /** What becomes of a guest whose pod is evicted; None shuts it down. */
 export const EVICTION_STRATEGIES = ['None', 'LiveMigrate', 'LiveMigrateIfPossible', 'External'] as const;
@@ -32,6 +33,9 @@ export const kubevirtSpec = obj({
       completionTimeoutPerGiB: int64({ minimum: 1, description: 'Seconds; 150 unless set.' }),
       progressTimeout: int64({ minimum: 1, description: 'Seconds; 150 unless set.' }),
       allowAutoConverge: bool({ description: 'false unless set.' }),
+    }),
+    smbios: noted(smbios, {
+      description: 'What new VMs say of their maker; a VM keeps what it was made with. What QEMU says unless set.',
     }),
     vmStateStorageClass: str({
       description: 'The StorageClass for the persistent state of VMs (TPM, EFI variables); a default class unless set.',

@@ -19,17 +19,11 @@ const BUSES: ReadonlyMap<string, Need> = new Map([
   ['sata', { chipset: 'q35', instead: 'ide, scsi, or virtio for disks' }],
 ]);
 
-/** Those of PCI have no place behind the ports of PCI Express; those of PCI Express work in a slot of PCI, too. */
-const MODELS: ReadonlyMap<string, Need> = new Map([
-  ['e1000', { chipset: 'i440fx', instead: 'e1000e or virtio' }],
-  ['rtl8139', { chipset: 'i440fx', instead: 'e1000e or virtio' }],
-]);
-
 export function checkChipset(spec: VmiSpec, path: string, configuration: Configuration): FieldError[] {
   const chipset = chipsetOfSpec(spec, configuration);
   // A machine type that nobody may have is refused as such; what would go with it does not matter.
   if (chipset === undefined || checkMachine(spec, path, configuration).length > 0) return [];
-  const { disks = [], interfaces = [] } = spec.domain.devices ?? {};
+  const { disks = [] } = spec.domain.devices ?? {};
   const field = `${path}.domain.devices`;
   const errors: FieldError[] = [];
   for (const [i, disk] of disks.entries()) {
@@ -39,10 +33,6 @@ export function checkChipset(spec: VmiSpec, path: string, configuration: Configu
     const at = `${field}.disks[${i}]`;
     if (disk.floppy !== undefined) errors.push(forbiddenField(`${at}.floppy`, text));
     else errors.push(invalidValue(`${at}.${disk.cdrom === undefined ? 'disk' : 'cdrom'}.bus`, bus, text));
-  }
-  for (const [i, { model = 'virtio' }] of interfaces.entries()) {
-    const text = missing(MODELS.get(model), chipset);
-    if (text !== undefined) errors.push(invalidValue(`${field}.interfaces[${i}].model`, model, text));
   }
   return [...errors, ...checkSecureBoot(spec, path, chipset)];
 }

@@ -1,6 +1,6 @@
 import { vcpusOf } from '#api/domain/cpu.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
-import { invalidValue, type FieldError } from '#kube/field-error.ts';
+import { duplicateValue, invalidValue, type FieldError } from '#kube/field-error.ts';
 
 /** What a q35 machine takes without an interrupt-remapping unit. */
 const MAX_VCPUS = 255;
@@ -19,6 +19,11 @@ export function checkCpu({ domain }: VmiSpec, path: string): FieldError[] {
     errors.push(
       invalidValue(`${field}.model`, model, 'must be host-model, host-passthrough or the name of a CPU model'),
     );
+  }
+  const seen = new Set<string>();
+  for (const [i, { name }] of (domain.cpu?.features ?? []).entries()) {
+    if (seen.has(name)) errors.push(duplicateValue(`${field}.features[${i}].name`, name));
+    seen.add(name);
   }
   return errors;
 }

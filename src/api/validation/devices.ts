@@ -8,9 +8,13 @@ const RESERVED: ReadonlySet<string> = new Set([STATE_POD_VOLUME, STATE_VOLUME]);
 export function checkDevices({ domain, volumes = [] }: VmiSpec, path: string): FieldError[] {
   const { devices, features } = domain;
   const errors: FieldError[] = [];
-  if (devices?.autoattachGraphicsDevice === true) {
-    const text = 'is not supported yet; use the serial console';
-    errors.push(forbiddenField(`${path}.domain.devices.autoattachGraphicsDevice`, text));
+  if (devices?.autoattachGraphicsDevice === false && devices.video !== undefined) {
+    const text = 'may not be set where autoattachGraphicsDevice is false';
+    errors.push(forbiddenField(`${path}.domain.devices.video`, text));
+  }
+  if (devices?.autoattachGraphicsDevice === true && devices.video?.type === 'none') {
+    const text = 'may not be none where autoattachGraphicsDevice is true';
+    errors.push(invalidValue(`${path}.domain.devices.video.type`, 'none', text));
   }
   if (features?.apic?.enabled === false) {
     errors.push(forbiddenField(`${path}.domain.features.apic.enabled`, 'the APIC is always on'));

@@ -181,9 +181,13 @@ const cases: Record<string, Case> = {
       (name, i) => `volumes[${i}].name: Invalid value: "${name}": is reserved for the persistent state of the VM`,
     ),
   },
-  'a graphics device': {
-    spec: devices({ autoattachGraphicsDevice: true }),
-    want: ['devices.autoattachGraphicsDevice: Forbidden: is not supported yet; use the serial console'],
+  'a video card without graphics': {
+    spec: devices({ autoattachGraphicsDevice: false, video: { type: 'virtio' } }),
+    want: ['devices.video: Forbidden: may not be set where autoattachGraphicsDevice is false'],
+  },
+  'graphics without a video card': {
+    spec: devices({ autoattachGraphicsDevice: true, video: { type: 'none' } }),
+    want: ['devices.video.type: Invalid value: "none": may not be none where autoattachGraphicsDevice is true'],
   },
   'no APIC': {
     spec: { domain: { features: { apic: { enabled: false } } } },
@@ -274,7 +278,7 @@ const cases: Record<string, Case> = {
   'a volume without a source': {
     spec: volumes({ name: 'a' }),
     want: [
-      'volumes[0]: Required value: one of persistentVolumeClaim, ephemeral, emptyDisk, hostDisk, cloudInitNoCloud, directLun must be set',
+      'volumes[0]: Required value: one of persistentVolumeClaim, ephemeral, emptyDisk, hostDisk, cloudInitNoCloud, directLun, configMap, secret, serviceAccount, downwardAPI must be set',
     ],
   },
   'a volume with two sources': {

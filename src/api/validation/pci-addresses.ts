@@ -5,6 +5,8 @@
  */
 import { interfacesOf } from '#api/attached-interfaces.ts';
 import type { Chipset } from '#api/chipset.ts';
+import { isConventional, type Interface } from '#api/domain/interface.ts';
+import { inputsOf, needsUsb } from '#api/fixtures.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { chipsetOfSpec } from '#api/validation/chipset-of-spec.ts';
 import { busOf, isPlugged } from '#api/disk-bus.ts';
@@ -17,8 +19,10 @@ export const SPARE_ROOT_PORTS = 4;
 /** Of bus 0 on i440fx: below it are the chipset's own. */
 const FIRST_SLOT = 0x02;
 const LAST_SLOT = 0x1f;
-/** Video, SCSI controller, balloon and RNG stand in slots, too. */
+/** Video, SCSI controller, balloon and RNG stand in slots, too; what else the spec asks for is counted. */
 const TAKEN_SLOTS = 4;
+/** Conventional interfaces on the root bus of q35, beside what else may have to stand there. */
+const MAX_CONVENTIONAL = 8;
 
 const PCI_ADDRESS = /^([0-9a-f]{4}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])$/i;
 
@@ -52,7 +56,9 @@ export function checkPciAddresses(spec: VmiSpec, path: string, configuration: Co
     ...disks.map(({ disk }, i) => ({ address: disk?.pciAddress, at: `${field}.disks[${i}].disk.pciAddress` })),
   ];
   const seen = new Set<string>();
-  const errors: FieldError[] = [];
+  const onRootBus =
+    chipset === 'i440fx' ? [] : interfaces.filter(({ model }) => model !== undefined && isConventional(model));
+  const errors = checkConventional(onRootBus, interfaces, field);
   for (const { address, at } of asked) {
     if (address === undefined || address === '') continue;
     const key = address.toLowerCase();
@@ -62,12 +68,37 @@ export function checkPciAddresses(spec: VmiSpec, path: string, configuration: Co
   }
   // An interface that is absent keeps its place, a disk that is not plugged has none.
   const virtio = disks.filter((disk) => isPlugged(disk) && busOf(disk, chipset) === 'virtio').length;
-  const count = interfacesOf(spec).length + virtio;
-  if (count > places.most) {
-    const text = `interfaces and disks on the bus virtio are ${count}, more than ${places.most}; use the bus scsi`;
+  const count = interfacesOf(spec).length - onRootBus.length + virtio;
+  const most = places.most - (chipset === 'i440fx' ? slotsBesides(spec) : 0);
+  if (count > most) {
+    const text = `interfaces and disks on the bus virtio are ${count}, more than ${most}; use the bus scsi`;
     errors.push(forbiddenField(field, text));
   }
   return errors;
+}
+
+/** They stand where the machine has room, not where somebody names. */
+function checkConventional(
+  onRootBus: readonly Interface[],
+  interfaces: readonly Interface[],
+  field: string,
+): FieldError[] {
+  const errors = onRootBus.flatMap((nic) => {
+    const at = `${field}.interfaces[${interfaces.indexOf(nic)}].pciAddress`;
+    const text = `not for the model ${nic.model} on q35, which stands on the root bus, where the machine decides`;
+    return nic.pciAddress ? [forbiddenField(at, text)] : [];
+  });
+  const ninth = onRootBus[MAX_CONVENTIONAL];
+  if (ninth === undefined) return errors;
+  const text = `a q35 guest has room for ${MAX_CONVENTIONAL} interfaces of the models e1000, rtl8139, ne2k_pci and pcnet`;
+  return [...errors, invalidValue(`${field}.interfaces[${interfaces.indexOf(ninth)}].model`, ninth.model, text)];
+}
+
+/** Slots of an i440fx that other hardware of the spec takes. */
+function slotsBesides({ domain: { devices = {} } }: VmiSpec): number {
+  const { sound, watchdog } = devices;
+  const inputs = inputsOf(devices).filter(({ bus }) => bus === 'virtio').length;
+  return [sound, watchdog].filter((device) => device !== undefined).length + inputs + (needsUsb(devices) ? 1 : 0);
 }
 
 function isPlace(address: string, places: Places): boolean {

@@ -4,7 +4,8 @@
  */
 
 const NOT_YET = 'is not supported yet';
-const SOURCES = 'persistentVolumeClaim, ephemeral, emptyDisk, hostDisk and cloudInitNoCloud';
+const SOURCES =
+  'persistentVolumeClaim, ephemeral, emptyDisk, hostDisk, cloudInitNoCloud, configMap, secret, serviceAccount and downwardAPI';
 
 const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
   // VirtualMachine
@@ -17,48 +18,44 @@ const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
   ['spec.updateVolumesStrategy', NOT_YET],
 
   // VirtualMachineInstance
-  ...notYet('spec', [
-    'livenessProbe',
-    'readinessProbe',
-    'dnsPolicy',
-    'dnsConfig',
-    'topologySpreadConstraints',
-    'resourceClaims',
-    'utilityVolumes',
-  ]),
+  ...notYet('spec', ['dnsPolicy', 'dnsConfig', 'topologySpreadConstraints', 'resourceClaims', 'utilityVolumes']),
   ['spec.accessCredentials', `${NOT_YET}; hand keys to the guest by a cloudInitNoCloud volume`],
-  ...notYet('spec.domain', ['ioThreads', 'ioThreadsPolicy', 'clock', 'chassis', 'launchSecurity', 'rebootPolicy']),
-  ...notYet('spec.domain.cpu', [
-    'maxSockets',
-    'features',
-    'numa',
-    'dedicatedCpuPlacement',
-    'isolateEmulatorThread',
-    'realtime',
+  ...notYet('spec.domain', ['launchSecurity', 'rebootPolicy']),
+  ['spec.domain.ioThreads', 'is not supported: it is for the policy supplementalPool; there are shared and auto'],
+  [
+    'spec.domain.cpu.maxSockets',
+    'is not supported: processors do not come while the guest runs; write cpu.sockets and restart',
+  ],
+  ...['dedicatedCpuPlacement', 'isolateEmulatorThread', 'realtime', 'numa'].map((field): [string, string] => [
+    `spec.domain.cpu.${field}`,
+    'is not supported: no processor of a node is kept for one guest; ask for more of them by resources.requests.cpu',
   ]),
-  ...notYet('spec.domain.memory', ['hugepages', 'maxGuest', 'reservedOverhead']),
-  ...notYet('spec.domain.resources', ['overcommitGuestOverhead']),
+  ['spec.domain.memory.hugepages', 'is not supported: nodes hand out no huge pages; leave it out'],
+  [
+    'spec.domain.memory.maxGuest',
+    'is not supported: memory does not come while the guest runs; write memory.guest and restart',
+  ],
+  ...notYet('spec.domain.memory', ['reservedOverhead']),
   ...notYet('spec.domain.firmware', ['acpi']),
-  ...notYet('spec.domain.features', ['hyperv', 'hypervPassthrough', 'kvm', 'pvspinlock']),
+  ...notYet('spec.domain.features.apic', ['endOfInterrupt']),
 
   // Devices
-  ...notYet('spec.domain.devices', [
-    'gpus',
-    'hostDevices',
-    'watchdog',
-    'inputs',
-    'sound',
-    'video',
-    'filesystems',
-    'panicDevices',
-    'clientPassthrough',
-    'downwardMetrics',
-    'blockMultiQueue',
-    'networkInterfaceMultiqueue',
-    'useVirtioTransitional',
-    'disableHotplug',
-    'autoattachInputDevice',
-    'autoattachVSOCK',
+  ...['gpus', 'hostDevices'].map((field): [string, string] => [
+    `spec.domain.devices.${field}`,
+    'is not supported: a device of a node would not be there on another one, and the VM would not be the same; use an emulated device, or a directLun volume for a disk',
+  ]),
+  ['spec.domain.devices.filesystems', 'is not supported: there is no virtiofsd; use a disk'],
+  ['spec.domain.devices.panicDevices', 'is not supported: nobody would hear the panic; use watchdog'],
+  ['spec.domain.devices.downwardMetrics', 'is not supported: nodes tell guests no metrics'],
+  [
+    'spec.domain.devices.useVirtioTransitional',
+    'is not supported: virtio devices are modern ones on q35, both on i440fx',
+  ],
+  ['spec.domain.devices.disableHotplug', 'is not supported: the places for what comes later are part of the machine'],
+  ['spec.domain.devices.autoattachVSOCK', 'is not supported: there is no vsock; use a network'],
+  ...['watchdog.diag288'].map((field): [string, string] => [
+    `spec.domain.devices.${field}`,
+    'is not supported: it is for s390x; use i6300esb',
   ]),
   [
     'spec.domain.devices.logSerialConsole',
@@ -68,12 +65,11 @@ const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
     'io',
     'tag',
     'blockSize',
-    'dedicatedIOThread',
     'shareable',
     'errorPolicy',
     'changedBlockTracking',
   ]),
-  ...notYet('spec.domain.devices.interfaces[]', ['sriov', 'binding', 'passtBinding', 'tag', 'acpiIndex']),
+  ...notYet('spec.domain.devices.interfaces[]', ['sriov', 'binding', 'passtBinding', 'tag']),
   ...['slirp', 'passt', 'macvtap'].map((binding): [string, string] => [
     `spec.domain.devices.interfaces[].${binding}`,
     'is not supported; use masquerade, or bridge with a multus network',
@@ -90,9 +86,10 @@ const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
   ],
   ['spec.volumes[].dataVolume', `${NOT_YET}; name the claim in a persistentVolumeClaim volume`],
   ['spec.volumes[].cloudInitConfigDrive', `${NOT_YET}; use cloudInitNoCloud`],
-  ...['configMap', 'secret', 'serviceAccount', 'downwardAPI', 'downwardMetrics', 'sysprep', 'memoryDump'].map(
-    (source): [string, string] => [`spec.volumes[].${source}`, `${NOT_YET}; there are ${SOURCES}`],
-  ),
+  ...['downwardMetrics', 'sysprep', 'memoryDump'].map((source): [string, string] => [
+    `spec.volumes[].${source}`,
+    `${NOT_YET}; there are ${SOURCES}`,
+  ]),
   ...notYet('spec.networks[].multus', ['default']),
   ...notYet('spec.networks[]', ['resourceClaim']),
 
@@ -121,7 +118,6 @@ const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
     'developerConfiguration',
     'network',
     'permittedHostDevices',
-    'smbios',
     'vmRolloutStrategy',
   ]),
   ...notYet('spec.configuration.migrations', [

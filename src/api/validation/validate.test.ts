@@ -172,8 +172,8 @@ const labelled = { metadata: { labels: { 'kubevirt.io/nodeName': 'n1' } } };
 const vmis: Record<string, VmiCase> = {
   'a valid instance': { vmi: {} },
   'an instance with a field that we do not have': {
-    vmi: { spec: { livenessProbe: {} } },
-    want: ['spec.livenessProbe: Forbidden: is not supported yet'],
+    vmi: { spec: { dnsConfig: {} } },
+    want: ['spec.dnsConfig: Forbidden: is not supported yet'],
   },
   'an instance without a domain': { vmi: { spec: { domain: null } }, want: ['spec.domain: Required value'] },
   'a label of an instance changes': { vmi: { metadata: { labels: { a: 'b' } } }, old: {} },
@@ -250,8 +250,8 @@ const kubevirts: Record<string, { kubevirt?: KubeVirt; old?: KubeVirt; present?:
     kubevirt: aKubeVirt({ machineType: 'pc-q35-8.2', emulatedMachines: ['pc-q35-*'] }),
   },
   'a setting that we do not have': {
-    kubevirt: aKubeVirt({ smbios: {} }),
-    want: ['spec.configuration.smbios: Forbidden: is not supported yet'],
+    kubevirt: aKubeVirt({ network: {} }),
+    want: ['spec.configuration.network: Forbidden: is not supported yet'],
   },
   'migrations with limits': {
     kubevirt: aKubeVirt({

@@ -1,6 +1,7 @@
 /** Volumes: the contents of disks, each from exactly one source. */
 import type { CloudInitNoCloud, Volume } from '#api/domain/volume.ts';
 import { checkDirectLun, checkSharedLuns } from '#api/validation/direct-luns.ts';
+import { checkAccounts, checkFiles } from '#api/validation/file-volumes.ts';
 import { checkNames, setOf } from '#api/validation/names.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { duplicateValue, forbiddenField, invalidValue, requiredValue, type FieldError } from '#kube/field-error.ts';
@@ -15,6 +16,10 @@ const SOURCES = [
   'hostDisk',
   'cloudInitNoCloud',
   'directLun',
+  'configMap',
+  'secret',
+  'serviceAccount',
+  'downwardAPI',
 ] as const;
 const USER_DATA = ['userData', 'userDataBase64', 'secretRef'] as const;
 const NETWORK_DATA = ['networkData', 'networkDataBase64', 'networkDataSecretRef'] as const;
@@ -27,6 +32,7 @@ export function checkVolumes({ volumes = [], domain }: VmiSpec, path: string): F
     ...checkNames(volumes, field),
     ...checkSharedClaims(volumes, field),
     ...checkSharedLuns(volumes, field),
+    ...checkAccounts(volumes, field),
   ];
   for (const [i, volume] of volumes.entries()) {
     errors.push(...checkVolume(volume, `${field}[${i}]`));
@@ -66,6 +72,8 @@ function checkVolume(volume: Volume, path: string): FieldError[] {
   if (hostDisk !== undefined) return checkHostDisk(hostDisk, `${path}.hostDisk`);
   if (cloudInitNoCloud !== undefined) return checkCloudInit(cloudInitNoCloud, `${path}.cloudInitNoCloud`);
   if (directLun !== undefined) return checkDirectLun(directLun, `${path}.directLun`);
+  const files = checkFiles(volume, path);
+  if (files !== undefined) return files;
   // A source that we do not know has been refused by its name; to ask for another one would only confuse.
   const named = Object.keys(volume).some((key) => key !== 'name');
   return named ? [] : [requiredValue(path, `one of ${SOURCES.join(', ')} must be set`)];

@@ -4,17 +4,21 @@
  *   spec     who it is: firmware and MACs; written by controllers/vm before the first start
  *   status   how it ran: the resolved machine type and every device with its address; written by controllers/device-map
  */
+import { smbios } from '#api/domain/chassis.ts';
 import type { CustomKind } from '#api/custom-kind.ts';
 import { learnedDevice } from '#api/learned-device.ts';
 import { IDENTITY_GROUP } from '#api/names.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
-import { int64, list, obj, str, time, type Infer } from '#kube/schema-dsl.ts';
+import { int64, list, noted, obj, str, time, type Infer } from '#kube/schema-dsl.ts';
 
 export const MAX_HISTORY = 50;
 export const MAX_FREED = 64;
 
 export const identitySpec = obj({
   firmware: obj({ uuid: str(), serial: str() }),
+  smbios: noted(smbios, {
+    description: 'What it says of its maker: as the KubeVirt object had it at its first start.',
+  }),
   interfaces: list(obj({ name: str(), macAddress: str() }, { required: ['name', 'macAddress'] }), {
     description: 'MAC addresses that were made for interfaces that name none.',
   }),

@@ -1,5 +1,6 @@
 import { domain } from '#api/domain/domain.ts';
 import { network } from '#api/domain/interface.ts';
+import { probe } from '#api/domain/probe.ts';
 import { affinity, toleration } from '#api/domain/placement.ts';
 import { EVICTION_STRATEGIES } from '#api/kubevirt/kind.ts';
 import { volume } from '#api/domain/volume.ts';
@@ -14,6 +15,8 @@ export const vmiSpec = obj(
       minimum: 0,
       description: 'How long the guest may take to shut down before it is switched off; 30 unless set.',
     }),
+    livenessProbe: probe,
+    readinessProbe: probe,
     startStrategy: oneOf(['Paused']),
     evictionStrategy: oneOf(EVICTION_STRATEGIES),
     nodeSelector: map(str()),

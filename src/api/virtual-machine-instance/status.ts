@@ -73,6 +73,20 @@ export const vmiStatus = obj({
     ),
     { description: 'Devices that came or are going while the guest runs.' },
   ),
+  guestOSInfo: obj(
+    {
+      id: str(),
+      name: str(),
+      prettyName: str(),
+      version: str(),
+      versionId: str(),
+      kernelRelease: str(),
+      kernelVersion: str(),
+      machine: str(),
+    },
+    { description: 'As the guest agent says.' },
+  ),
+  fsFreezeStatus: str({ description: 'frozen while the file systems of the guest are.' }),
   migrationState,
   migrationProgress,
   evacuationNodeName: str({ description: 'The node that it is to leave, because somebody empties it.' }),
@@ -96,6 +110,8 @@ export const AGENT_FIELDS = [
   'guestStarted',
   'runtimeUser',
   'migrationProgress',
+  'guestOSInfo',
+  'fsFreezeStatus',
 ] as const satisfies readonly (keyof VmiStatus)[];
 /** The conditions that only the agent of the node writes. */
 export const AGENT_CONDITIONS = ['Paused', 'AgentConnected', 'SoftwareEmulation', 'DeviceChangePending'] as const;

@@ -1,4 +1,5 @@
 /** virtctl console: the user's terminal on the serial console of a guest. */
+import { PLAIN_PROTOCOL } from '#cli/access/guest-port.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { defineCommand, type Terminal } from '#cli/command.ts';
 import { CommandError, integerFlag } from '#cli/flags.ts';
@@ -7,9 +8,9 @@ import { messageOf } from '#cli/message-of.ts';
 import { verbPath } from '#cli/verb-path.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
+import { CLOSE, WebSocketError } from '#lib/websocket-frames.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
 
-const PROTOCOL = 'plain.kubevirt.io';
 const RETRY_MS = 1000;
 /** Ctrl-] and, on many keyboards, Ctrl-5. */
 const ESCAPE = 0x1d;
@@ -50,7 +51,7 @@ async function connectWhenReady(
   const until = clock.now() + timeoutMs;
   for (;;) {
     try {
-      return await api.openWebSocket(path, [PROTOCOL]);
+      return await api.openWebSocket(path, [PLAIN_PROTOCOL]);
     } catch (error) {
       if (!isApiError(error, 'BadRequest')) throw error;
       if (clock.now() + RETRY_MS > until) {
@@ -98,6 +99,17 @@ function writeSome(stream: WebSocketStream, stdin: Terminal['stdin'], chunk: Buf
   stream.once('drain', () => stdin.resume());
 }
 
+/** Whoever says why is quoted; a connection that just breaks may mean much, and KubeVirt's virtctl says what. */
 function disconnected(cause: Error): CommandError {
-  return new CommandError(`You were disconnected from the console: ${messageOf(cause)}`, { cause });
+  const isSilent = cause instanceof WebSocketError && cause.code === CLOSE.abnormal;
+  return new CommandError(isSilent ? DISCONNECTED : `You were disconnected from the console: ${messageOf(cause)}`, {
+    cause,
+  });
 }
+
+const DISCONNECTED = [
+  'You were disconnected from the console. This could be caused by one of the following:',
+  ' - the target VM was powered off',
+  ' - another user connected to the console of the target VM',
+  ' - network issues',
+].join('\n');

@@ -32,6 +32,7 @@ test('the job runs our program under its own account, on a node of ours, until i
     restartPolicy: 'OnFailure',
     serviceAccountName: 'convert-machine-type',
     nodeSelector: { 'kubevirt.io/schedulable': 'true' },
+    tolerations: [{ key: 'selfsame.io/vms-only', operator: 'Exists', effect: 'NoSchedule' }],
   });
   assert.deepEqual(
     containers.map(({ args, image }) => [image, ...args]),

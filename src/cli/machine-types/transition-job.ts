@@ -9,7 +9,7 @@ import {
   TRANSITION_LABEL_OF_JOBS,
 } from '#api/machine-types/names.ts';
 import { optionsToEnv, type TransitionOptions } from '#api/machine-types/options.ts';
-import { PROGRAM_IMAGE, SCHEDULABLE_LABEL, SYSTEM_NAMESPACE } from '#api/names.ts';
+import { NODE_TOLERATION, PROGRAM_IMAGE, SCHEDULABLE_LABEL, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { apiVersionOf } from '#kube/meta.ts';
 import { VERSION } from '#lib/version.ts';
 
@@ -33,6 +33,7 @@ export function transitionJob(options: TransitionOptions): Job {
           serviceAccountName: TRANSITION_ACCOUNT,
           // Our agents run it as it is; nodes of others would need its image.
           nodeSelector: { [SCHEDULABLE_LABEL]: 'true' },
+          tolerations: [NODE_TOLERATION],
           containers: [
             {
               name: TRANSITION_CONTAINER,

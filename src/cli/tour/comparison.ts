@@ -9,10 +9,15 @@ export function viewOf({ facts, disks, nics }: GuestReport): Map<string, string>
     ['machine type', facts['machine'] ?? ''],
     ...nics.map(({ name, mac, pci }): [string, string] => [`interface ${name}`, `${mac} at ${pci}`]),
     ...disks.map(({ serial, pci }): [string, string] => [`disk ${serial}`, `at ${pci}`]),
-    ['TPM secret', (facts['tpm.nv'] ?? '').replace(/\.+$/, '')],
+    ['TPM secret', secretOf(facts['tpm.nv'])],
     ['EFI variable', facts['efi.var'] ?? ''],
     ['boot id', facts['bootid'] ?? ''],
   ]);
+}
+
+/** The guest tells 16 bytes, filled up with dots, or the TPM's own code where there is nothing yet. */
+function secretOf(told = ''): string {
+  return told.startsWith('none(') ? 'none' : told.replace(/\.+$/, '');
 }
 
 export interface Row {
@@ -43,20 +48,38 @@ export function compare(
 }
 
 const WORDS: Readonly<Record<Row['is'], string>> = { same: 'same', decided: 'as decided', WRONG: 'WRONG' };
+const COLOURS: Readonly<Record<Row['is'], number>> = { same: 2, decided: 33, WRONG: 31 };
+/** Longer ones are cut in the middle where the screen is narrow. */
+const SHORT = 21;
 
-export function tableText(rows: readonly Row[]): string {
-  const cells = [
-    ['', 'before', 'after', ''],
-    ...rows.map(({ what, before, after, is }) => [what, before, after, WORDS[is]]),
-  ];
-  const widths = [0, 1, 2].map((column) => Math.max(...cells.map((line) => line[column]!.length)));
-  return cells
-    .map(
-      (line) =>
-        `    ${line
-          .map((cell, at) => cell.padEnd(widths[at] ?? 0))
-          .join('  ')
-          .trimEnd()}\n`,
-    )
-    .join('');
+export interface TableOptions {
+  readonly columns?: number | undefined;
+  readonly colours?: boolean;
+}
+
+export function tableText(rows: readonly Row[], { columns, colours = false }: TableOptions = {}): string {
+  const whole = rows.map(({ what, before, after, is }) => [what, before, after, WORDS[is]]);
+  const isTooWide = columns !== undefined && widthOf(whole) > columns;
+  const cells = isTooWide ? whole.map((line) => line.map(shortened)) : whole;
+  const widths = widthsOf(cells);
+  const lineOf = (line: readonly string[]) =>
+    `    ${line
+      .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+      .join('  ')
+      .trimEnd()}`;
+  const painted = (line: string, is: Row['is']) => (colours ? `\u001B[${COLOURS[is]}m${line}\u001B[0m` : line);
+  const body = cells.map((line, at) => painted(lineOf(line), rows[at]!.is));
+  return [lineOf(HEAD), ...body, ''].join('\n');
+}
+
+const HEAD = ['', 'before', 'after', ''];
+
+const widthsOf = (lines: readonly (readonly string[])[]) =>
+  [0, 1, 2].map((column) => Math.max(...[HEAD, ...lines].map((line) => line[column]!.length)));
+
+const widthOf = (lines: readonly (readonly string[])[]) =>
+  widthsOf(lines).reduce((sum, width) => sum + width + 2, 4) + WORDS.decided.length;
+
+function shortened(text: string): string {
+  return text.length <= SHORT ? text : `${text.slice(0, 8)}..${text.slice(8 + 2 - SHORT)}`;
 }

@@ -1,53 +1,77 @@
-/** What the tour shows: a line that lives while a step runs, on a terminal; else one line before and one after. */
+/**
+ * What the tour shows. On a terminal: a line that lives while a step runs (how far the tour is, how long the step takes,
+ * what it waits for) and colours. Else one line before and one after.
+ */
 import { tableText, type Row } from '#cli/tour/comparison.ts';
 import type { Step } from '#cli/tour/steps.ts';
 import type { Clock } from '#lib/clock.ts';
 
 const TICK_MS = 200;
 const CLEAR_LINE = '\r\u001B[2K';
+const NARROW = 80;
 
 export interface Screen {
   readonly isTTY?: boolean | undefined;
+  readonly columns?: number | undefined;
+  hasColors?(): boolean;
   write(text: string): unknown;
+}
+
+/** What came of one step. */
+export interface Walked {
+  readonly step: Pick<Step, 'title'>;
+  readonly rows: readonly Row[];
+  readonly tookMs: number;
 }
 
 export class TourDisplay {
   readonly #screen: Screen;
   readonly #clock: Clock;
-  readonly #steps: number;
+  #bar = '';
+  #waitsFor = '';
   #ticking: NodeJS.Timeout | undefined;
 
-  constructor(screen: Screen, clock: Clock, steps: number) {
+  constructor(screen: Screen, clock: Clock) {
     this.#screen = screen;
     this.#clock = clock;
-    this.#steps = steps;
   }
 
   say(text: string): void {
     this.#screen.write(`${text}\n`);
   }
 
-  /** Shows that something goes on until the result is called, and how long it took. */
+  /** What is waited for just now. */
+  readonly waitsFor = (what: string): void => {
+    this.#waitsFor = what;
+  };
+
+  /** Shows that something goes on until the work is done, and how long it took. */
   async during<T>(what: string, work: () => Promise<T>): Promise<T> {
     const beganAt = this.#clock.elapsed();
     const seconds = () => `${((this.#clock.elapsed() - beganAt) / 1000).toFixed(0)} s`;
-    const isLive = this.#screen.isTTY === true;
-    if (isLive) {
-      this.#ticking = setInterval(() => this.#screen.write(`${CLEAR_LINE}${what} ... ${seconds()}`), TICK_MS);
-    } else this.say(`${what} ...`);
+    this.#waitsFor = '';
+    this.say(what);
+    if (this.#screen.isTTY === true) this.#ticking = setInterval(() => this.#tick(seconds()), TICK_MS);
     try {
       const done = await work();
       this.#still();
-      this.say(isLive ? `${what}: ${seconds()}` : `    done after ${seconds()}`);
+      this.say(`    done after ${seconds()}`);
       return done;
     } finally {
       this.#still();
     }
   }
 
+  #tick(seconds: string): void {
+    const waits = this.#waitsFor === '' ? '' : `, waiting for ${this.#waitsFor}`;
+    const width = (this.#screen.columns ?? NARROW) - 1;
+    this.#screen.write(`${CLEAR_LINE}${`    ${this.#bar}${seconds}${waits}`.slice(0, width)}`);
+  }
+
   /** The same by hand: what is shown while it runs. */
-  step(number: number, { title, command }: Step): string {
-    this.say(`\n[${number}/${this.#steps}] ${title}`);
+  step(number: number, steps: number, { title, command }: Pick<Step, 'title' | 'command'>): string {
+    this.#bar = `[${'='.repeat(number - 1)}>${'.'.repeat(steps - number)}] `;
+    this.say(`\n[${number}/${steps}] ${title}`);
     return `    $ ${command}`;
   }
 
@@ -59,7 +83,34 @@ export class TourDisplay {
 
   outcome(rows: readonly Row[], said: readonly string[] = []): void {
     for (const line of said) this.say(`    ${line}`);
-    this.#screen.write(tableText(rows));
+    const { isTTY, columns } = this.#screen;
+    const colours = isTTY === true && this.#screen.hasColors?.() === true;
+    this.#screen.write(tableText(rows, { columns: isTTY === true ? columns : undefined, colours }));
+  }
+
+  /** One line for each step, and the verdict: whether it is the selfsame machine. */
+  verdict(walked: readonly Walked[]): boolean {
+    this.#bar = '';
+    this.say('\nWhat the guest saw of it, all in all:');
+    const width = Math.max(...walked.map(({ step }) => step.title.length));
+    for (const { step, rows, tookMs } of walked) {
+      const took = `${(tookMs / 1000).toFixed(0)} s`.padStart(5);
+      this.say(`    ${step.title.padEnd(width)}  ${took}  ${changesOf(rows)}`);
+    }
+    const wrong = walked.flatMap(({ step, rows }) =>
+      rows.filter(({ is }) => is === 'WRONG').map((row) => ({ step, row })),
+    );
+    this.say('');
+    for (const { step, row } of wrong) {
+      this.say(`${step.title}: ${row.what} was "${row.before}" and is "${row.after}"`);
+    }
+    this.say(
+      wrong.length === 0
+        ? `Verdict: after ${walked.length} stations it is the selfsame machine; what changed is what was decided.`
+        : `Verdict: it is NOT the selfsame machine: ${wrong.length} of the things above are not what was decided.`,
+    );
+    this.say('');
+    return wrong.length === 0;
   }
 
   #still(): void {
@@ -68,4 +119,12 @@ export class TourDisplay {
     this.#ticking = undefined;
     this.#screen.write(CLEAR_LINE);
   }
+}
+
+function changesOf(rows: readonly Row[]): string {
+  if (rows.length === 0) return 'a new machine';
+  const changed = rows
+    .filter(({ is }) => is !== 'same')
+    .map(({ what, is }) => (is === 'WRONG' ? `${what} (WRONG)` : what));
+  return changed.length === 0 ? 'nothing' : changed.join(', ');
 }

@@ -1,6 +1,6 @@
 /** A plane for the tour alone: the same program in a process of its own, in a directory that goes away with it. */
 import { spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readlink, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -25,6 +25,7 @@ export async function startOwnPlane([file, ...args]: readonly [string, ...string
   const stop = async () => {
     child.kill('SIGTERM');
     await exited;
+    await endWhatIsLeft(dir);
     await rm(dir, { recursive: true, force: true, maxRetries: 5 });
   };
   const said: string[] = [];
@@ -44,4 +45,18 @@ export async function startOwnPlane([file, ...args]: readonly [string, ...string
     throw error;
   }
   return { kubeconfigPath: join(dir, 'kubeconfig'), stop };
+}
+
+/** Guests outlive their plane, and one that could not be cleared away through it must not outlive the tour. */
+async function endWhatIsLeft(dir: string): Promise<void> {
+  for (const name of await readdir('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    const cwd = await readlink(`/proc/${name}/cwd`).catch(() => '');
+    if (cwd !== dir && !cwd.startsWith(`${dir}/`)) continue;
+    try {
+      process.kill(Number(name), 'SIGKILL');
+    } catch {
+      // It ended just now.
+    }
+  }
 }

@@ -9,16 +9,18 @@ import { PROTECTION_LABEL } from '#api/delete-protection.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { openConnection, type ConnectionOptions } from '#cli/api-connection.ts';
 import { messageOf } from '#cli/message-of.ts';
-import { compare, viewOf, type Row } from '#cli/tour/comparison.ts';
-import { TourDisplay, type Screen } from '#cli/tour/display.ts';
+import { compare, viewOf } from '#cli/tour/comparison.ts';
+import { TourDisplay, type Screen, type Walked } from '#cli/tour/display.ts';
 import { TourGuest } from '#cli/tour/guest.ts';
 import type { GuestReport } from '#cli/tour/guest-report.ts';
 import { startOwnPlane } from '#cli/tour/own-plane.ts';
-import { STEPS, type Step } from '#cli/tour/steps.ts';
+import { machinesFor } from '#cli/tour/machine-types.ts';
+import { stepsWith, type Scene, type Step } from '#cli/tour/steps.ts';
 import { TourApi } from '#cli/tour/tour-api.ts';
+import { TourError } from '#cli/tour/tour-error.ts';
 import { VM_NAME } from '#cli/tour/tour-vm.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
-import { NAMESPACES } from '#kube/core-kinds.ts';
+import { NAMESPACES, NODES } from '#kube/core-kinds.ts';
 import type { Clock } from '#lib/clock.ts';
 import { generatedName } from '#lib/ids.ts';
 import { VERSION } from '#lib/version.ts';
@@ -42,12 +44,13 @@ const CLEAR_MS = 120_000;
 /** Whether the machine stayed the selfsame one. Rejects where that could not be found out. */
 export async function runTour(options: TourOptions): Promise<boolean> {
   const { screen, clock, signal } = options;
-  const display = new TourDisplay(screen, clock, STEPS.length);
+  const display = new TourDisplay(screen, clock);
   const plane =
     options.access === undefined
       ? await display.during('Starting a plane of its own', () => startOwnPlane(options.program))
       : undefined;
   try {
+    signal.throwIfAborted();
     const access = plane === undefined ? options.access! : options.loadAccess(plane.kubeconfigPath);
     return await inNamespace(options, access, display);
   } finally {
@@ -59,45 +62,44 @@ export async function runTour(options: TourOptions): Promise<boolean> {
 async function inNamespace(options: TourOptions, access: ClusterAccess, display: TourDisplay): Promise<boolean> {
   const { clock, readFile, signal } = options;
   const connection = openConnection({ access, userAgent: `selfsame-tour/${VERSION}`, clock, readFile });
-  const api = new TourApi({ connection, namespace: generatedName('selfsame-tour-'), clock, signal });
+  const parts = { connection, namespace: generatedName('selfsame-tour-'), clock, onWait: display.waitsFor };
   try {
-    await api.create(NAMESPACES, { metadata: { name: api.namespace } });
-    return await walk(api, display);
+    const api = new TourApi({ ...parts, signal });
+    const machines = machinesFor(await api.list(NODES));
+    if ('problem' in machines) throw new TourError(machines.problem);
+    display.say(`It walks in the namespace ${api.namespace} of ${access.server}`);
+    try {
+      await api.create(NAMESPACES, { metadata: { name: api.namespace } });
+      return await walk(stepsWith(machines), { api, guest: new TourGuest(api, VM_NAME) }, { display, clock });
+    } finally {
+      // Not with the signal of the tour: it may have come already.
+      const clearing = new TourApi({ ...parts, signal: AbortSignal.timeout(CLEAR_MS) });
+      await display.during('Clearing away', () => clear(clearing));
+    }
   } finally {
-    // Not with the signal of the tour: it may have come already.
-    const clearing = new TourApi({ ...apiParts(api), signal: AbortSignal.timeout(CLEAR_MS) });
-    await display.during('Clearing away', () => clear(clearing));
     connection.close();
   }
 }
 
-const apiParts = ({ connection, namespace, clock }: TourApi) => ({ connection, namespace, clock });
-
-async function walk(api: TourApi, display: TourDisplay): Promise<boolean> {
-  const guest = new TourGuest(api, VM_NAME);
+/** All steps, one after the other; the guest is asked after each. Whether it stayed the selfsame machine. */
+export async function walk(
+  steps: readonly Step[],
+  { api, guest }: Omit<Scene, 'before'>,
+  { display, clock }: { readonly display: TourDisplay; readonly clock: Clock },
+): Promise<boolean> {
   let before: GuestReport | undefined;
-  const wrong: { step: Step; row: Row }[] = [];
-  for (const [index, step] of STEPS.entries()) {
-    const head = display.step(index + 1, step);
+  const walked: Walked[] = [];
+  for (const [index, step] of steps.entries()) {
+    const beganAt = clock.elapsed();
+    const head = display.step(index + 1, steps.length, step);
     const { report, decided = {}, said } = await display.during(head, () => step.run({ api, guest, before }));
+    const rows = before === undefined ? [] : compare(viewOf(before), viewOf(report), decided);
     if (before === undefined) display.card(viewOf(report));
-    else {
-      const rows = compare(viewOf(before), viewOf(report), decided);
-      display.outcome(rows, said);
-      wrong.push(...rows.filter(({ is }) => is === 'WRONG').map((row) => ({ step, row })));
-    }
+    else display.outcome(rows, said);
+    walked.push({ step, rows, tookMs: clock.elapsed() - beganAt });
     before = report;
   }
-  display.say('');
-  for (const { step, row } of wrong)
-    display.say(`${step.title}: ${row.what} was "${row.before}" and is "${row.after}"`);
-  display.say(
-    wrong.length === 0
-      ? `Verdict: after ${STEPS.length} stations it is the selfsame machine; what changed is what was decided.`
-      : `Verdict: it is NOT the selfsame machine: ${wrong.length} things changed that nobody decided.`,
-  );
-  display.say('');
-  return wrong.length === 0;
+  return display.verdict(walked);
 }
 
 async function clear(api: TourApi): Promise<void> {

@@ -10,12 +10,13 @@ import type { TourGuest } from '#cli/tour/guest.ts';
 import type { GuestReport } from '#cli/tour/guest-report.ts';
 import { refusalOf, waitFor, type TourApi } from '#cli/tour/tour-api.ts';
 import { TourError } from '#cli/tour/tour-error.ts';
-import { claim, DISK_CLAIM, OTHER_MACHINE, PLUGGED, tourVm, VM_NAME } from '#cli/tour/tour-vm.ts';
+import type { TourMachines } from '#cli/tour/machine-types.ts';
+import { claim, DISK_CLAIM, PLUGGED, RESTORE, SNAPSHOT, tourVm, VM_NAME } from '#cli/tour/tour-vm.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 
 export interface Scene {
   readonly api: TourApi;
-  readonly guest: TourGuest;
+  readonly guest: Pick<TourGuest, 'boots' | 'sees'>;
   /** What the guest saw last; of the first step nothing. */
   readonly before: GuestReport | undefined;
 }
@@ -39,19 +40,19 @@ const NEW_BOOT: Decided = { 'boot id': ANOTHER };
 const SECRET = 'tour-secret';
 const VARIABLE = 'tour-variable';
 
-export const STEPS: readonly Step[] = [
+export const stepsWith = ({ first, other }: TourMachines): readonly Step[] => [
   {
     title: 'Create a VM with EFI, a TPM, a disk and an interface',
-    command: 'kubectl apply -f examples/vm-tpm.yaml',
+    command: 'kubectl apply -f examples/tour-vm.yaml',
     async run({ api, guest }) {
-      await api.create(PERSISTENT_VOLUME_CLAIMS, claim(DISK_CLAIM));
-      await api.create(VIRTUAL_MACHINES, tourVm);
+      for (const name of [DISK_CLAIM, PLUGGED]) await api.create(PERSISTENT_VOLUME_CLAIMS, claim(name));
+      await api.create(VIRTUAL_MACHINES, tourVm(first));
       return { report: await guest.boots() };
     },
   },
   {
     title: 'The guest writes a secret into its TPM and a variable into its firmware',
-    command: `virtctl console ${VM_NAME}`,
+    command: `virtctl console ${VM_NAME}    # then: nvset ${SECRET}, efiset ${VARIABLE}, probe me`,
     async run({ guest }) {
       const report = await guest.sees([`nvset ${SECRET}`, `efiset ${VARIABLE}`]);
       return { report, decided: { 'TPM secret': SECRET, 'EFI variable': VARIABLE } };
@@ -68,7 +69,6 @@ export const STEPS: readonly Step[] = [
     title: 'Plug a disk in while it runs',
     command: `virtctl addvolume ${VM_NAME} --volume-name=${PLUGGED}`,
     async run({ api, guest }) {
-      await api.create(PERSISTENT_VOLUME_CLAIMS, claim(PLUGGED));
       const volumeSource = { persistentVolumeClaim: { claimName: PLUGGED } };
       await api.verb(VM_NAME, 'addvolume', {
         name: PLUGGED,
@@ -109,13 +109,13 @@ export const STEPS: readonly Step[] = [
   },
   {
     title: 'Take a snapshot; then the guest forgets its secret; then restore the snapshot',
-    command: 'kubectl apply -f examples/snapshot.yaml; kubectl apply -f examples/restore.yaml',
+    command: `kubectl apply -f examples/tour-snapshot.yaml; ...; virtctl stop ${VM_NAME}; kubectl apply -f examples/tour-restore.yaml; virtctl start ${VM_NAME}`,
     async run({ api, guest, before }) {
       const source = { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: VM_NAME };
-      await api.create(VIRTUAL_MACHINE_SNAPSHOTS, { metadata: { name: 'then' }, spec: { source } });
+      await api.create(VIRTUAL_MACHINE_SNAPSHOTS, { metadata: { name: SNAPSHOT }, spec: { source } });
       await api.until(
         VIRTUAL_MACHINE_SNAPSHOTS,
-        'then',
+        SNAPSHOT,
         'the snapshot',
         (snapshot) => snapshot?.status?.readyToUse === true,
       );
@@ -123,21 +123,26 @@ export const STEPS: readonly Step[] = [
       if (!facts['tpm.nv']?.startsWith('forgotten')) throw new TourError('the guest could not change its secret');
       await api.verb(VM_NAME, 'stop');
       await api.until(VIRTUAL_MACHINE_INSTANCES, VM_NAME, 'the guest to stop', (vmi) => vmi === undefined);
-      const spec = { target: source, virtualMachineSnapshotName: 'then' };
-      await api.create(VIRTUAL_MACHINE_RESTORES, { metadata: { name: 'then' }, spec });
-      await api.until(VIRTUAL_MACHINE_RESTORES, 'then', 'the restore', (restore) => restore?.status?.complete === true);
+      const spec = { target: source, virtualMachineSnapshotName: SNAPSHOT };
+      await api.create(VIRTUAL_MACHINE_RESTORES, { metadata: { name: RESTORE }, spec });
+      await api.until(
+        VIRTUAL_MACHINE_RESTORES,
+        RESTORE,
+        'the restore',
+        (restore) => restore?.status?.complete === true,
+      );
       await api.verb(VM_NAME, 'start');
       const report = await guest.boots(before?.facts['bootid']);
       return { report, decided: NEW_BOOT, said: ['the secret had become "forgotten"'] };
     },
   },
   {
-    title: `Give it another machine type, ${OTHER_MACHINE}, and restart it`,
-    command: 'virtctl update machine-types "pc-q35-6.*" --restart-now',
+    title: `Give it another machine type, ${other}, and restart it`,
+    command: `virtctl update machine-types ${first} --name ${VM_NAME} --target-machine-type ${other} --restart-now`,
     async run(scene) {
-      const machine = { type: OTHER_MACHINE };
+      const machine = { type: other };
       await scene.api.patch(VIRTUAL_MACHINES, VM_NAME, { spec: { template: { spec: { domain: { machine } } } } });
-      return { report: await restarted(scene), decided: { ...NEW_BOOT, 'machine type': OTHER_MACHINE } };
+      return { report: await restarted(scene), decided: { ...NEW_BOOT, 'machine type': other } };
     },
   },
   {

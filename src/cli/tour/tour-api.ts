@@ -12,17 +12,28 @@ const POLL_MS = 300;
 /** OVMF takes a quarter of a minute under emulation on a quiet machine, and this may be a busy one. */
 const PATIENCE_MS = 300_000;
 
+export interface TourApiOptions {
+  readonly connection: ApiConnection;
+  readonly namespace: string;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly onWait?: (what: string) => void;
+}
+
 export class TourApi {
   readonly connection: ApiConnection;
   readonly namespace: string;
   readonly clock: Clock;
   readonly signal: AbortSignal;
+  /** Is told what is waited for. */
+  readonly onWait: (what: string) => void;
 
-  constructor(options: { connection: ApiConnection; namespace: string; clock: Clock; signal: AbortSignal }) {
+  constructor(options: TourApiOptions) {
     this.connection = options.connection;
     this.namespace = options.namespace;
     this.clock = options.clock;
     this.signal = options.signal;
+    this.onWait = options.onWait ?? (() => {});
   }
 
   async create<T extends KubeObject>(
@@ -45,8 +56,9 @@ export class TourApi {
     }
   }
 
-  async list<T extends KubeObject>(type: ResourceType<T>, labelSelector: string): Promise<Stored<T>[]> {
-    const path = `${collectionPath(type, this.namespace)}?labelSelector=${encodeURIComponent(labelSelector)}`;
+  async list<T extends KubeObject>(type: ResourceType<T>, labelSelector = ''): Promise<Stored<T>[]> {
+    const namespace = type.namespaced ? this.namespace : undefined;
+    const path = `${collectionPath(type, namespace)}?labelSelector=${encodeURIComponent(labelSelector)}`;
     return ((await this.connection.get(path)) as KubeList<Stored<T>>).items;
   }
 
@@ -80,12 +92,13 @@ export class TourApi {
 
 /** What it tells when it tells something. */
 export async function waitFor<T>(
-  { clock, signal }: Pick<TourApi, 'clock' | 'signal'>,
+  { clock, signal, onWait }: Pick<TourApi, 'clock' | 'signal' | 'onWait'>,
   what: string,
   look: () => Promise<T | undefined>,
   { timeoutMs = PATIENCE_MS }: { timeoutMs?: number } = {},
 ): Promise<T> {
   const until = clock.elapsed() + timeoutMs;
+  onWait(what);
   for (;;) {
     signal.throwIfAborted();
     const found = await look();

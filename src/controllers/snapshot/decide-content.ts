@@ -8,10 +8,15 @@ import {
   SNAPSHOT_SET_SIZE_ANNOTATION,
   VM_SNAPSHOT_CONTENT_FINALIZER,
 } from '#api/names.ts';
-import { SNAPSHOT_STATE_ANNOTATION } from '#api/snapshot-state.ts';
+import { NOT_QUIESCED_ANNOTATION, SNAPSHOT_STATE_ANNOTATION } from '#api/snapshot-state.ts';
 import { type VirtualMachineSnapshot, wasTaken } from '#api/virtual-machine-snapshot/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
-import { idleVolumesIn, instanceOf } from '#controllers/snapshot/build-content.ts';
+import {
+  idleVolumesIn,
+  INDICATIONS_ANNOTATION,
+  indicationsIn,
+  instanceOf,
+} from '#controllers/snapshot/build-content.ts';
 import { contentStatusOf, isToBeMade } from '#controllers/snapshot/content-status.ts';
 import type { ContentWorld, CopyView } from '#controllers/snapshot/content-world.ts';
 import { isStateBackup } from '#controllers/snapshot/state-backup.ts';
@@ -27,7 +32,22 @@ export function decideContent(world: ContentWorld): Plan {
   if (isDeleting(content)) return isNeeded(world) ? NOTHING : releaseContent(world);
   const hold = holdBy(VM_SNAPSHOT_CONTENT_FINALIZER, TYPE, content);
   if (hold !== undefined) return { changes: [hold] };
-  return { changes: missingCopies(world).slice(0, MAX_CHANGES), status: contentStatusOf(world) };
+  const changes = [...correction(world), ...missingCopies(world)];
+  return { changes: changes.slice(0, MAX_CHANGES), status: contentStatusOf(world) };
+}
+
+/** An agent was there when it began, and did not freeze the guest when it came to it. */
+function correction({ content, copies }: ContentWorld): Change[] {
+  const isFrozen = copies.every(
+    ({ volumeSnapshot }) => !volumeSnapshot?.metadata.annotations?.[NOT_QUIESCED_ANNOTATION],
+  );
+  const said = indicationsIn(content);
+  if (isFrozen || !said.includes('GuestAgent')) return [];
+  const { name, namespace, uid } = content.metadata;
+  const indications = said.map((indication) => (indication === 'GuestAgent' ? 'QuiesceTimeout' : indication));
+  const body = { metadata: { annotations: { [INDICATIONS_ANNOTATION]: indications.join(',') } } };
+  const why = 'the guest was not frozen for it';
+  return [{ do: 'patch', type: TYPE, name: { namespace, name }, uid, patch: { type: 'merge', body }, why }];
 }
 
 /** Nobody restores what never was whole; a restore that waits for that would also wait for the VM to be let go. */

@@ -1,5 +1,6 @@
 /** The instance that a VM has when it starts now: its template, with everything decided that a start decides. Pure. */
 import type { Configuration } from '#api/kubevirt/configuration.ts';
+import { SMBIOS_ANNOTATION, smbiosAnnotation } from '#api/smbios-annotation.ts';
 import { VM_FINALIZER, VM_NAME_LABEL, VMI_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { ownedByVm } from '#api/virtual-machine/owner.ts';
@@ -22,7 +23,8 @@ export function buildVmi(
   { paused = false }: { paused?: boolean } = {},
 ): VirtualMachineInstance {
   const { name, namespace, generation = 0 } = vm.metadata;
-  const { labels, annotations } = vm.spec.template.metadata ?? {};
+  const { labels, annotations: { [SMBIOS_ANNOTATION]: _others, ...annotations } = {} } =
+    vm.spec.template.metadata ?? {};
   const spec = buildSpec(templateSpec(vm), identity, configuration);
   return {
     apiVersion: apiVersionOf(VIRTUAL_MACHINE_INSTANCES),
@@ -31,7 +33,11 @@ export function buildVmi(
       name,
       namespace,
       labels: { ...labels, ...(name.length <= MAX_LABEL ? { [VM_NAME_LABEL]: name } : {}) },
-      annotations: { ...annotations, [VM_GENERATION_ANNOTATION]: String(generation) },
+      annotations: {
+        ...annotations,
+        ...smbiosAnnotation(identity.smbios),
+        [VM_GENERATION_ANNOTATION]: String(generation),
+      },
       ownerReferences: [ownedByVm(vm)],
       finalizers: [VMI_FINALIZER, VM_FINALIZER],
     },

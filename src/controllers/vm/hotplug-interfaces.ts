@@ -31,6 +31,8 @@ export interface InterfaceSteps {
   readonly unplug: readonly string[];
   /** Names of those that are no longer to be absent. */
   readonly bringBack: readonly string[];
+  /** The link of those that are there or return, where it changes. */
+  readonly links: ReadonlyMap<string, 'up' | 'down'>;
   /** Names of all whose difference goes away while the guest runs, now or later, or shows only when they return. */
   readonly live: ReadonlySet<string>;
 }
@@ -46,6 +48,7 @@ export function interfaceSteps({ next, now, rows, isRead }: InterfaceView): Inte
   const unplug: string[] = [];
   const bringBack: string[] = [];
   const live = new Set<string>();
+  const links = new Map<string, 'up' | 'down'>();
   for (const [name, want] of wanted) {
     const has = present.get(name);
     if (isAbsent(want.nic)) {
@@ -60,12 +63,19 @@ export function interfaceSteps({ next, now, rows, isRead }: InterfaceView): Inte
       plug.push(want);
       live.add(name);
     } else if (isAbsent(has.nic) && deepEqual(meaning(has), meaning(want))) {
-      if (isRecordedAs(rows, name, true) ?? true) bringBack.push(name);
+      if (isRecordedAs(rows, name, true) ?? true) {
+        bringBack.push(name);
+        links.set(name, linkOf(want.nic));
+      }
       live.add(name);
-    }
+    } else if (!isAbsent(has.nic) && linkOf(has.nic) !== linkOf(want.nic)) links.set(name, linkOf(want.nic));
   }
   for (const [name, has] of present) if (!wanted.has(name) && isAbsent(has.nic)) live.add(name);
-  return { plug, unplug, bringBack, live };
+  return { plug, unplug, bringBack, links, live };
+}
+
+function linkOf({ state }: Interface): 'up' | 'down' {
+  return state === 'down' ? 'down' : 'up';
 }
 
 export function isAbsent({ state }: Interface): boolean {
@@ -91,7 +101,7 @@ function meaning({ nic, network }: Plugged): unknown {
   return [meant(interfaceSchema, rest), meant(networkSchema, network)];
 }
 
-/** With the model that it has unless set; `up` says nothing. */
+/** With the model that it has unless set; the link says nothing: it changes while the guest runs. */
 export function asHardware({ state, model = 'virtio', ...nic }: Interface): Interface {
   return isAbsent({ ...nic, state }) ? { ...nic, model, state } : { ...nic, model };
 }

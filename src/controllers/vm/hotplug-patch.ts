@@ -39,11 +39,12 @@ export function hotplugPatch({ metadata, spec }: VirtualMachineInstance, steps: 
   ];
 }
 
-function withState(nic: Interface, { unplug, bringBack }: DeviceSteps['interfaces']): Interface {
+function withState(nic: Interface, { unplug, links }: DeviceSteps['interfaces']): Interface {
   if (unplug.includes(nic.name)) return { ...nic, state: 'absent' };
-  if (!bringBack.includes(nic.name)) return nic;
+  const link = links.get(nic.name);
+  if (link === undefined) return nic;
   const { state: _, ...rest } = nic;
-  return rest;
+  return link === 'down' ? { ...rest, state: link } : rest;
 }
 
 /** The items of what stays are those that were read. */

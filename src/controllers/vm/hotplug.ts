@@ -98,11 +98,14 @@ function volumeNews({ plug, unplug }: VolumeSteps): EventNote[] {
   ];
 }
 
-function interfaceNews({ plug, bringBack, unplug }: InterfaceSteps): EventNote[] {
+function interfaceNews({ plug, bringBack, unplug, links }: InterfaceSteps): EventNote[] {
   const coming = [...plug.map(({ nic }) => nic.name), ...bringBack];
   return [
     ...unplug.map((name) => news('UnplugInterface', `Unplugging interface "${name}" from the running instance`)),
     ...coming.map((name) => news('HotplugInterface', `Plugging interface "${name}" into the running instance`)),
+    ...[...links]
+      .filter(([name]) => !bringBack.includes(name))
+      .map(([name, link]) => news('InterfaceLink', `Setting the link of interface "${name}" ${link}`)),
   ];
 }
 

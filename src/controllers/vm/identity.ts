@@ -4,6 +4,8 @@
  * from the VM's uid and name, so that making it again after a lost write makes the same. Pure.
  */
 import { derivedMac } from '#api/derived-mac.ts';
+import type { Smbios } from '#api/domain/chassis.ts';
+import { readableSmbios, readSmbios } from '#api/smbios-annotation.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { ownedByVm } from '#api/virtual-machine/owner.ts';
 import {
@@ -18,16 +20,23 @@ import { deepEqual } from '#kube/deep.ts';
 import { apiVersionOf, controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import type { Change } from '#runtime/plan.ts';
 
-export function identityOf(vm: Stored<VirtualMachine>, known: IdentitySpec | undefined): IdentitySpec {
+/** `configured`: what VMs that are nobody yet say of their maker; one that has run keeps to what it said. */
+export function identityOf(
+  vm: Stored<VirtualMachine>,
+  known: IdentitySpec | undefined,
+  configured?: Smbios,
+): IdentitySpec {
   const spec = templateSpec(vm);
   const uuid = spec.domain.firmware?.uuid || known?.firmware?.uuid || legacyUuid(vm.metadata.name);
   const serial = spec.domain.firmware?.serial || known?.firmware?.serial;
+  const smbios = known === undefined ? readableSmbios(configured) : known.smbios;
   const macs = new Map(known?.interfaces?.map(({ name, macAddress }) => [name, macAddress]));
   const interfaces = interfacesOf(spec)
     .filter(({ macAddress }) => !macAddress)
     .map(({ name }) => ({ name, macAddress: macs.get(name) ?? derivedMac(vm.metadata.uid, name) }));
   return {
     firmware: { uuid, ...(serial ? { serial } : {}) },
+    ...(smbios === undefined ? {} : { smbios }),
     ...(interfaces.length === 0 ? {} : { interfaces }),
   };
 }
@@ -51,7 +60,8 @@ export function knownIdentity(world: VmWorld): IdentitySpec | undefined {
   const interfaces = interfacesOf(vmi.spec).flatMap(({ name, macAddress }) =>
     macAddress ? [{ name, macAddress }] : [],
   );
-  return { firmware, interfaces };
+  const smbios = readSmbios(vmi.metadata.annotations);
+  return { firmware, interfaces, ...(smbios && { smbios }) };
 }
 
 /** A record that another VM of this name has left behind: it goes with the next garbage collection. */
@@ -106,7 +116,7 @@ export function recordIdentity(world: VmWorld): Change[] {
   const type = VIRTUAL_MACHINE_IDENTITIES;
   const { name, namespace } = vm.metadata;
   const record = ownRecord(world);
-  const spec = identityOf(vm, knownIdentity(world));
+  const spec = identityOf(vm, knownIdentity(world), world.configuration.smbios);
   if (record === undefined) {
     const metadata = { name, namespace, ownerReferences: [ownedByVm(vm)] };
     const object = { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec };

@@ -74,11 +74,25 @@ describe('the launcher pod', () => {
     });
   });
 
-  it('takes over what people say about scheduling, and nothing else', () => {
+  it('takes over what people say about scheduling, tolerates nodes of ours, and nothing else', () => {
     const wish = { tolerations: [{ key: 'a' }], priorityClassName: 'p', schedulerName: 's', hostname: 'h' };
     const { tolerations, priorityClassName, schedulerName, hostname, ...rest } = specOf({ spec: wish });
-    assert.deepEqual({ tolerations, priorityClassName, schedulerName, hostname }, wish);
+    const ours = { key: 'selfsame.io/vms-only', operator: 'Exists', effect: 'NoSchedule' };
+    const wanted = { ...wish, tolerations: [...wish.tolerations, ours] };
+    assert.deepEqual({ tolerations, priorityClassName, schedulerName, hostname }, wanted);
     assert.equal('affinity' in rest, false);
+  });
+
+  it('names the secrets of cloud-init once each, which its node may read only then', () => {
+    const source = { secretRef: { name: 'user' }, networkDataSecretRef: { name: 'net' } };
+    const volumes = [
+      { name: 'a', cloudInitNoCloud: source },
+      { name: 'b', cloudInitNoCloud: { secretRef: { name: 'user' } } },
+    ];
+    assert.deepEqual(specOf({ spec: { volumes } }).volumes, [
+      { name: 'selfsame-secret-0', secret: { secretName: 'user', optional: true } },
+      { name: 'selfsame-secret-1', secret: { secretName: 'net', optional: true } },
+    ]);
   });
 
   it('names no claim of what is only attached, or optional and not there', () => {
@@ -185,23 +199,24 @@ describe('what the pod asks for', () => {
   const cases: Record<string, { domain: Domain; want: ReturnType<typeof launcherResources> }> = {
     'the memory of the guest and what it costs, and a tenth of each processor': {
       domain: { memory: { guest: '512Mi' }, cpu: { sockets: 2, cores: 2 } },
-      want: { requests: { cpu: '400m', memory: '585Mi' } },
+      want: { requests: { cpu: '400m', memory: '601Mi' } },
     },
     'the memory that people request in place of that of the guest': {
       domain: { memory: { guest: '1Gi' }, resources: { requests: { memory: '512Mi', cpu: '2' } } },
-      want: { requests: { cpu: '2', memory: '582Mi' } },
+      want: { requests: { cpu: '2', memory: '598Mi' } },
     },
     'limits, raised by what the guest costs': {
       domain: { resources: { limits: { memory: '512Mi', cpu: '1' } } },
-      want: { requests: { cpu: '1', memory: '579Mi' }, limits: { cpu: '1', memory: '579Mi' } },
+      want: { requests: { cpu: '1', memory: '595Mi' }, limits: { cpu: '1', memory: '595Mi' } },
     },
   };
   for (const [name, { domain, want }] of Object.entries(cases)) {
     it(name, () => assert.deepEqual(launcherResources(domain), want));
   }
-  it('more with a TPM that is on', () => {
+  it('more with a TPM that is on, less without a video card', () => {
     const plain = memoryOverheadBytes({}, 0);
-    assert.equal(plain, 66 * MIB);
+    assert.equal(plain, 82 * MIB);
+    assert.equal(memoryOverheadBytes({ devices: { autoattachGraphicsDevice: false } }, 0), plain - 16 * MIB);
     assert.equal(memoryOverheadBytes({ devices: { tpm: {} } }, 0), plain + 8 * MIB);
     assert.equal(memoryOverheadBytes({ devices: { tpm: { enabled: false } } }, 0), plain);
   });

@@ -16,6 +16,7 @@ import {
   MIGRATION_UID_LABEL,
   NODE_NAME_LABEL,
   VM_NAME_LABEL,
+  NODE_TOLERATION,
 } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { DEFAULT_GRACE_SECONDS } from '#api/virtual-machine-instance/spec.ts';
@@ -26,7 +27,14 @@ import {
   machineSelector,
 } from '#controllers/vmi/launcher-affinity.ts';
 import { launcherResources } from '#controllers/vmi/launcher-resources.ts';
-import { podVolume, stateVolume, staysBehind, volumesAlsoIn } from '#controllers/vmi/launcher-volumes.ts';
+import {
+  objectVolumes,
+  podVolume,
+  serviceAccountOf,
+  stateVolume,
+  staysBehind,
+  volumesAlsoIn,
+} from '#controllers/vmi/launcher-volumes.ts';
 import { claimNameOf, claimNamesOf } from '#api/claim-names.ts';
 import { podVolumes } from '#controllers/vmi/needed-volumes.ts';
 import { type ClaimView } from '#controllers/vmi/vmi-world.ts';
@@ -123,9 +131,11 @@ function podSpec(
     ...launcherNodeSelector(vmi, target?.addedNodeSelector),
     ...(target === undefined ? {} : machineSelector(vmi)),
   };
-  const volumes = [...claimed.map(podVolume), ...stateViews.map(stateVolume)];
-  const { hostname, subdomain, priorityClassName, schedulerName, tolerations } = spec;
-  const asked = { affinity, tolerations, hostname, subdomain, priorityClassName, schedulerName };
+  const volumes = [...claimed.map(podVolume), ...objectVolumes(spec), ...stateViews.map(stateVolume)];
+  const serviceAccountName = serviceAccountOf(spec);
+  const { hostname, subdomain, priorityClassName, schedulerName } = spec;
+  const tolerations = [...(spec.tolerations ?? []), NODE_TOLERATION];
+  const asked = { serviceAccountName, affinity, tolerations, hostname, subdomain, priorityClassName, schedulerName };
   return {
     ...withoutUndefined(asked),
     restartPolicy: 'Never',

@@ -9,7 +9,7 @@ import { addQuantities, formatQuantity, parseQuantity, quantityToNumber, type Qu
 const MILLI_CPU_PER_VCPU = 100;
 
 export function launcherResources(domain: Domain): NonNullable<PodContainer['resources']> {
-  const { requests = {}, limits = {} } = domain.resources ?? {};
+  const { requests = {}, limits = {}, overcommitGuestOverhead = false } = domain.resources ?? {};
   const guest = domain.memory?.guest ?? requests['memory'] ?? limits['memory'] ?? 0;
   const overhead = memoryOverheadBytes(domain, quantityToNumber(quantityOf(guest)));
   const memory = requests['memory'] ?? limits['memory'] ?? guest;
@@ -19,7 +19,7 @@ export function launcherResources(domain: Domain): NonNullable<PodContainer['res
     ...(limits['memory'] === undefined ? {} : { memory: plusBytes(limits['memory'], overhead) }),
   };
   return {
-    requests: { cpu, memory: plusBytes(memory, overhead) },
+    requests: { cpu, memory: plusBytes(memory, overcommitGuestOverhead ? 0 : overhead) },
     ...(Object.keys(bounds).length === 0 ? {} : { limits: bounds }),
   };
 }

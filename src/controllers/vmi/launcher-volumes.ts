@@ -31,6 +31,38 @@ export function podVolume(volume: Volume): PodVolume {
   return { name, persistentVolumeClaim: { claimName, ...(readOnly === true ? { readOnly } : {}) } };
 }
 
+/** What a pod may call a volume. */
+const MAX_POD_VOLUME = 63;
+
+/**
+ * Objects that the content of disks is made of. In no container: the node agent reads them, and a node may read what its
+ * pods name.
+ */
+export function objectVolumes({ volumes = [] }: VmiSpec): PodVolume[] {
+  return volumes.flatMap(({ name, configMap, secret, cloudInitNoCloud }): PodVolume[] => [
+    ...(configMap === undefined ? [] : [{ name, configMap: { name: configMap.name, ...optionally(configMap) } }]),
+    ...(secret === undefined ? [] : [{ name, secret: { secretName: secret.secretName, ...optionally(secret) } }]),
+    ...secretVolume(name, 'udata', cloudInitNoCloud?.secretRef?.name),
+    ...secretVolume(name, 'ndata', cloudInitNoCloud?.networkDataSecretRef?.name),
+  ]);
+}
+
+function optionally({ optional }: { readonly optional?: boolean | undefined }): { optional?: boolean } {
+  return optional === true ? { optional } : {};
+}
+
+/** As KubeVirt names them. */
+function secretVolume(volume: string, part: string, secretName: string | undefined): PodVolume[] {
+  if (secretName === undefined) return [];
+  const begin = volume.slice(0, MAX_POD_VOLUME - part.length - 1).replace(/[^a-z0-9]+$/, '');
+  return [{ name: `${begin}-${part}`, secret: { secretName } }];
+}
+
+/** The account whose token is on a disk is the pod's: only then the node may have one made. */
+export function serviceAccountOf({ volumes = [] }: VmiSpec): string | undefined {
+  return volumes.find(({ serviceAccount }) => serviceAccount !== undefined)?.serviceAccount?.serviceAccountName;
+}
+
 /** In no container: only the node agent looks into it. */
 export function stateVolume({ claim }: ClaimView): PodVolume {
   return { name: STATE_POD_VOLUME, persistentVolumeClaim: { claimName: claim.metadata.name } };

@@ -6,22 +6,26 @@
  *   vcpus       2 MiB   each: stack and thread
  *   memory     1/512    page tables of the guest's memory
  *   tpm         8 MiB   swtpm, 7 MiB measured
+ *   video      16 MiB   the memory of the card, and nothing where the spec refuses it
  *
  * Emulation without KVM needs up to 100 MiB more for translated code; it is for trying things out and does not count.
  */
 import { vcpusOf } from '#api/domain/cpu.ts';
 import type { Domain } from '#api/domain/domain.ts';
+import { allowsVideo } from '#api/fixtures.ts';
 
 const MIB = 1024 * 1024;
 const FIXED_BYTES = 64 * MIB;
 const VCPU_BYTES = 2 * MIB;
 const TPM_BYTES = 8 * MIB;
+const VIDEO_BYTES = 16 * MIB;
 const PAGE_TABLE_SHARE = 512;
 
 /** In whole MiB. */
 export function memoryOverheadBytes(domain: Domain, guestBytes: number): number {
   const { tpm } = domain.devices ?? {};
   const hasTpm = tpm !== undefined && tpm.enabled !== false;
-  const bytes = FIXED_BYTES + vcpusOf(domain) * VCPU_BYTES + guestBytes / PAGE_TABLE_SHARE + (hasTpm ? TPM_BYTES : 0);
+  const extra = (hasTpm ? TPM_BYTES : 0) + (allowsVideo(domain.devices ?? {}) ? VIDEO_BYTES : 0);
+  const bytes = FIXED_BYTES + vcpusOf(domain) * VCPU_BYTES + guestBytes / PAGE_TABLE_SHARE + extra;
   return Math.ceil(bytes / MIB) * MIB;
 }

@@ -9,11 +9,11 @@
  */
 import { isMigrating } from '#api/migration-state.ts';
 import type { VmiPhase } from '#api/virtual-machine-instance/status.ts';
-import { COMPUTE_CONTAINER } from '#api/names.ts';
+import { COMPUTE_CONTAINER, UNREADY_REASON } from '#api/names.ts';
 import { hasCommitted, hasLeft } from '#controllers/vmi/committed.ts';
 import { type VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { hasEnded } from '#kube/pod-phase.ts';
-import { findCondition, isTrue } from '#kube/conditions.ts';
+import { findCondition } from '#kube/conditions.ts';
 import type { Pod } from '#kube/core-kinds.ts';
 
 export interface PhaseView {
@@ -87,5 +87,8 @@ export function disruptionReason({ status }: Pod): string | undefined {
 
 function aliveIn({ spec, status }: Pod): 'Scheduling' | 'Scheduled' | 'Running' {
   if (!spec.nodeName) return 'Scheduling';
-  return status?.phase === 'Running' && isTrue(status.conditions, 'Ready') ? 'Running' : 'Scheduled';
+  const ready = findCondition(status?.conditions, 'Ready');
+  // A guest that does not serve, or not yet, runs all the same.
+  const runs = ready?.status === 'True' || ready?.reason === UNREADY_REASON;
+  return status?.phase === 'Running' && runs ? 'Running' : 'Scheduled';
 }

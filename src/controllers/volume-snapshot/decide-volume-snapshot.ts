@@ -8,6 +8,7 @@
  *
  * The copy, its end and its removal are for the node agent; contents themselves for decide-snapshot-content.ts.
  */
+import { NOT_QUIESCED_ANNOTATION } from '#api/snapshot-state.ts';
 import { refersTo } from '#controllers/storage/snapshot-source.ts';
 import { faultyStatus, newsOf, type SnapshotStatus, statusFrom } from '#controllers/volume-snapshot/snapshot-status.ts';
 import { isForOthers, isForUs, type SnapshotWorld } from '#controllers/volume-snapshot/snapshot-world.ts';
@@ -62,7 +63,15 @@ function withContent(world: SnapshotWorld, content: Stored<VolumeSnapshotContent
   const held = hold(world);
   // First the finalizer, then the binding: what is bound is never lost without our hearing of it.
   if (!uid || !isHeld(world)) return { changes: [...held, ...(uid ? [] : [takeOver(content, snapshot.metadata.uid)])] };
-  return { ...told(world, statusFrom(content, world)), changes: held };
+  return { ...told(world, statusFrom(content, world)), changes: [...held, ...passOn(world, content)] };
+}
+
+/** What the node had to say about the moment of the copy. */
+function passOn({ snapshot }: SnapshotWorld, { metadata }: Stored<VolumeSnapshotContent>): Change[] {
+  const said = metadata.annotations?.[NOT_QUIESCED_ANNOTATION];
+  if (said === undefined || snapshot.metadata.annotations?.[NOT_QUIESCED_ANNOTATION] === said) return [];
+  const body = { metadata: { annotations: { [NOT_QUIESCED_ANNOTATION]: said } } };
+  return [patched(snapshot, body, 'the guest was not frozen for it')];
 }
 
 /** The finalizers that it needs, and the class that was taken for it. */

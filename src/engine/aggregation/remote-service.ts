@@ -6,6 +6,7 @@ import type { IssuedCertificate } from '#engine/auth/certificates.ts';
 import { identityHeaders } from '#engine/aggregation/identity-headers.ts';
 import type { RemoteApi } from '#engine/aggregation/remote-api.ts';
 import { isForwarded, requestHeaders } from '#engine/remote/forwarded-headers.ts';
+import { joined } from '#engine/remote/go-network-error.ts';
 import {
   HttpsUpstream,
   UpstreamBusyError,
@@ -49,10 +50,12 @@ export class RemoteService {
 
   /** Where it is now. */
   place(): Placement {
-    const { namespace, name, port } = this.#service;
+    const { namespace, name } = this.#service;
     if (this.#parts.services.find(namespace, name)?.api !== undefined) return 'local';
     const address = resolveService(this.#parts.store, this.#service);
-    return 'unresolved' in address ? { unresolved: address.unresolved } : { url: `https://${address.host}:${port}` };
+    return 'unresolved' in address
+      ? { unresolved: address.unresolved }
+      : { url: `https://${joined(address.host, address.port)}` };
   }
 
   /** Throws ApiError, or what a function of this process throws; a server that does not answer is a 503. */
@@ -65,10 +68,10 @@ export class RemoteService {
 
   /** Like ask, over HTTPS only; rejects with UpstreamError where `ask` answers for the server. */
   async forward(request: ApiRequest): Promise<ApiResponse> {
-    const { namespace, name, port } = this.#service;
+    const { namespace, name } = this.#service;
     const address = resolveService(this.#parts.store, this.#service);
     if ('unresolved' in address) throw new UpstreamError(address.message);
-    const dialed = { host: address.host, port, serverName: `${name}.${namespace}.svc` };
+    const dialed = { ...address, serverName: `${name}.${namespace}.svc` };
     const answer = await this.#upstream.open(dialed, await upstreamRequest(request));
     if ('connection' in answer) return relayUpgrade(answer);
     return relayAnswer(answer.incoming, request.method, this.#parts.clock);

@@ -9,7 +9,7 @@
 import { constants } from 'node:fs';
 import { open, readdir, rename, rm, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ensurePrivateDir } from '#engine/auth/private-file.ts';
+import { ensurePrivateDir } from '#lib/private-file.ts';
 
 export interface RotatedFileOptions {
   readonly dir: string;

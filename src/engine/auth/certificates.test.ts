@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
 import { PkiError, ensurePki } from '#engine/auth/certificates.ts';
-import { newKeyPair, privateKeyPem } from '#engine/auth/x509.ts';
+import { newKeyPair, privateKeyPem } from '#lib/pki/x509.ts';
 import { silentLog } from '#lib/log.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;

@@ -5,21 +5,21 @@
  * Each key is written before its certificate. A CA key without certificate is a first start that was cut off:
  * the certificate is made from the key. A CA certificate without key is damage, and said so.
  */
-import { X509Certificate, createPrivateKey, createPublicKey } from 'node:crypto';
+import { X509Certificate, createPrivateKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
-import { ensurePrivateDir, readPrivateFile, writePrivateFile } from '#engine/auth/private-file.ts';
-import { makeCertificate, newKeyPair, privateKeyPem } from '#engine/auth/x509.ts';
-import type { Purpose, Subject } from '#engine/auth/x509.ts';
+import { ensurePrivateDir, readPrivateFile, writePrivateFile } from '#lib/private-file.ts';
+import { issue, makeAuthority } from '#lib/pki/authority.ts';
+import type { Authority, IssuedCertificate } from '#lib/pki/authority.ts';
+import { newKeyPair, privateKeyPem } from '#lib/pki/x509.ts';
+import type { Purpose, Subject } from '#lib/pki/x509.ts';
 import type { Log } from '#lib/log.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const CA_DAYS = 3650;
 const SERVER_DAYS = 365;
 const RENEW_BEFORE_DAYS = 30;
-/** A client whose clock is a little behind must not refuse a fresh certificate. */
-const BACKDATED_MS = 60 * 60 * 1000;
 
 const CA_SUBJECT: Subject = { commonName: 'selfsame-ca' };
 const SERVER_SUBJECT: Subject = { commonName: 'selfsame-apiserver' };
@@ -36,10 +36,7 @@ export interface PkiOptions {
   readonly log: Log;
 }
 
-export interface IssuedCertificate {
-  readonly certPem: string;
-  readonly keyPem: string;
-}
+export type { IssuedCertificate } from '#lib/pki/authority.ts';
 
 export interface ClientCertificateOptions {
   /** Becomes the user name (CN). */
@@ -64,12 +61,6 @@ export interface Pki {
   issueServerCertificate(options: ServerCertificateOptions): IssuedCertificate;
 }
 
-interface Authority {
-  readonly certificate: X509Certificate;
-  readonly pem: string;
-  readonly privateKey: KeyObject;
-}
-
 /** Makes what is missing and renews what is due; a second call finds everything in place. Throws PkiError. */
 export async function ensurePki({ dir, hosts, now, log }: PkiOptions): Promise<Pki> {
   await ensurePrivateDir(dir);
@@ -81,11 +72,11 @@ export async function ensurePki({ dir, hosts, now, log }: PkiOptions): Promise<P
     issueClientCertificate({ user, groups, days }) {
       if (user === '') throw new PkiError('Cannot issue a client certificate: the user name is empty');
       const subject = { commonName: user, organizations: groups };
-      return issue(authority, { subject, purpose: { kind: 'client' }, days, nowMs: now() });
+      return issue(authority, { subject, purpose: { kind: 'client' }, lifetimeMs: days * DAY_MS, nowMs: now() });
     },
     issueServerCertificate({ name, hosts: reachedAs, days }) {
       const purpose: Purpose = { kind: 'server', hosts: reachedAs };
-      return issue(authority, { subject: { commonName: name }, purpose, days, nowMs: now() });
+      return issue(authority, { subject: { commonName: name }, purpose, lifetimeMs: days * DAY_MS, nowMs: now() });
     },
   };
 }
@@ -107,20 +98,10 @@ async function ensureAuthority(dir: string, nowMs: number, log: Log): Promise<Au
   } else {
     privateKey = parsePrivateKey(keyPath, keyPem);
   }
-  const publicKey = createPublicKey(privateKey);
-  const pem = makeCertificate({
-    subject: CA_SUBJECT,
-    publicKey,
-    issuer: CA_SUBJECT,
-    issuerKey: privateKey,
-    issuerPublicKey: publicKey,
-    notBeforeMs: nowMs - BACKDATED_MS,
-    notAfterMs: nowMs + CA_DAYS * DAY_MS,
-    purpose: { kind: 'authority' },
-  });
-  await writePrivateFile(certPath, pem);
+  const authority = makeAuthority(CA_SUBJECT, { nowMs, lifetimeMs: CA_DAYS * DAY_MS }, privateKey);
+  await writePrivateFile(certPath, authority.pem);
   log.info({ dir, days: CA_DAYS }, 'made a certificate authority');
-  return { certificate: new X509Certificate(pem), pem, privateKey };
+  return authority;
 }
 
 function loadAuthority(dir: string, certPem: string, keyPem: string, nowMs: number): Authority {
@@ -135,7 +116,7 @@ function loadAuthority(dir: string, certPem: string, keyPem: string, nowMs: numb
         'move ca.crt and ca.key away to start over with a new CA',
     );
   }
-  return { certificate, pem: certPem, privateKey };
+  return { subject: CA_SUBJECT, certificate, pem: certPem, privateKey };
 }
 
 async function ensureServer(
@@ -154,7 +135,7 @@ async function ensureServer(
     log.info({ why }, 'renewing the server certificate');
   }
   const purpose: Purpose = { kind: 'server', hosts };
-  const issued = issue(authority, { subject: SERVER_SUBJECT, purpose, days: SERVER_DAYS, nowMs });
+  const issued = issue(authority, { subject: SERVER_SUBJECT, purpose, lifetimeMs: SERVER_DAYS * DAY_MS, nowMs });
   await writePrivateFile(keyPath, issued.keyPem);
   await writePrivateFile(certPath, issued.certPem);
   return issued;
@@ -177,25 +158,6 @@ function renewalReason(
   const covers = (host: string) => (isIP(host) === 0 ? certificate.checkHost(host) : certificate.checkIP(host));
   if (named !== hosts.length || !hosts.every((host) => covers(host) !== undefined)) return 'the host names changed';
   return undefined;
-}
-
-function issue(
-  authority: Authority,
-  { subject, purpose, days, nowMs }: { subject: Subject; purpose: Purpose; days: number; nowMs: number },
-): IssuedCertificate {
-  const { publicKey, privateKey } = newKeyPair();
-  const certPem = makeCertificate({
-    subject,
-    publicKey,
-    issuer: CA_SUBJECT,
-    issuerKey: authority.privateKey,
-    issuerPublicKey: authority.certificate.publicKey,
-    notBeforeMs: nowMs - BACKDATED_MS,
-    // A certificate that outlives its CA would stop working without a visible reason.
-    notAfterMs: Math.min(nowMs + days * DAY_MS, authority.certificate.validToDate.getTime()),
-    purpose,
-  });
-  return { certPem, keyPem: privateKeyPem(privateKey) };
 }
 
 async function read(path: string): Promise<string | undefined> {

@@ -21,9 +21,11 @@ import type { Authenticator } from '#engine/auth/authenticate.ts';
 import { otherEnd } from '#engine/http/connection-user.ts';
 import { readBody } from '#engine/http/body.ts';
 import { serve, type Exchange } from '#engine/http/exchange.ts';
+import { PlainConnection, type PlainServer } from '#engine/http/plain/plain-connection.ts';
 import { byteLength, writePieces } from '#engine/http/write-pieces.ts';
 import { MAX_HEADER_BYTES } from '#engine/limits.ts';
 import type { ApiHandler } from '#engine/request.ts';
+import type { Clock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
 import type { Log } from '#lib/log.ts';
 
@@ -38,11 +40,15 @@ export interface ListenerOptions {
   readonly authenticate: Authenticator;
   /** Is told of requests whose proof of identity failed. Must not throw. */
   turnedAway?(turned: Turned): void;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
 /** How long open requests may take to end when the server stops. */
 const STOP_GRACE_MS = 2000;
+/** Connections on which nothing happens for this many rounds are closed. */
+const SWEEP_MS = 30_000;
+const MAX_QUIET_SWEEPS = 3;
 
 export class HttpsListener {
   readonly #server: Http2SecureServer;
@@ -51,9 +57,11 @@ export class HttpsListener {
   readonly #sockets = new Set<TLSSocket>();
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #streams = new Set<Writable>();
-  /** HTTP/1.1 connections with a request under way. */
+  readonly #plain = new Map<TLSSocket, PlainConnection>();
+  /** Those of node's own HTTP/1.1 with a request under way. */
   readonly #busy = new Set<Socket>();
   #stopping = false;
+  #endSweeps = () => {};
 
   private constructor(server: Http2SecureServer) {
     this.#server = server;
@@ -63,7 +71,10 @@ export class HttpsListener {
     });
     server.on('secureConnection', (socket: TLSSocket) => {
       this.#sockets.add(socket);
-      socket.once('close', () => this.#sockets.delete(socket));
+      socket.once('close', () => {
+        this.#sockets.delete(socket);
+        this.#plain.delete(socket);
+      });
     });
     server.on('session', (session) => {
       this.#sessions.add(session);
@@ -105,9 +116,11 @@ export class HttpsListener {
     return typeof address === 'object' && address !== null ? address.port : 0;
   }
 
-  #accept({ handler, authenticate, turnedAway, log }: ListenerOptions): void {
+  #accept({ handler, authenticate, turnedAway, clock, log }: ListenerOptions): void {
     const server = this.#server;
     const serving = { handler, authenticate, turnedAway, log, streams: this.#streams };
+    this.#takePlain({ serve: (exchange) => serve(exchange, serving), date: () => httpDate(clock.now()) });
+    this.#sweepLater(clock);
     server.on('request', (request, response) => {
       this.#occupy(request.socket, response as unknown as ServerResponse);
       serve(http1Exchange(request as unknown as IncomingMessage, response as unknown as ServerResponse), serving);
@@ -136,15 +149,41 @@ export class HttpsListener {
     });
   }
 
+  /** Connections of HTTP/1.1 begin with us, and go to node's own server when they turn out not to be plain. */
+  #takePlain(ours: Omit<PlainServer, 'handOver'>): void {
+    const server = this.#server;
+    const [nodes] = server.listeners('secureConnection') as ((socket: TLSSocket) => void)[];
+    if (nodes === undefined) throw new Error('Cannot listen: node:http2 takes no connections');
+    server.off('secureConnection', nodes);
+    const handOver = (socket: TLSSocket) => {
+      this.#plain.delete(socket);
+      nodes.call(server, socket);
+    };
+    server.on('secureConnection', (socket: TLSSocket) => {
+      if (socket.alpnProtocol === 'h2') nodes.call(server, socket);
+      else this.#plain.set(socket, new PlainConnection(socket, { ...ours, handOver }));
+    });
+  }
+
+  #sweepLater(clock: Clock): void {
+    this.#endSweeps = clock.after(SWEEP_MS, () => {
+      for (const connection of this.#plain.values()) connection.sweep(MAX_QUIET_SWEEPS);
+      this.#sweepLater(clock);
+    });
+  }
+
   /** Takes no more connections, lets open answers end for a moment, then cuts. */
   async stop(): Promise<void> {
     this.#stopping = true;
+    this.#endSweeps();
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     const timer = setTimeout(() => this.#cut(), STOP_GRACE_MS);
     for (const stream of this.#streams) stream.end();
     for (const session of this.#sessions) session.close();
     for (const socket of this.#sockets) {
-      if (socket.alpnProtocol !== 'h2' && !this.#busy.has(socket)) socket.destroySoon();
+      const plain = this.#plain.get(socket);
+      if (plain !== undefined) plain.stop();
+      else if (socket.alpnProtocol !== 'h2' && !this.#busy.has(socket)) socket.destroySoon();
     }
     await closed;
     clearTimeout(timer);
@@ -168,6 +207,19 @@ export class HttpsListener {
   #cut(): void {
     for (const socket of [...this.#sockets, ...this.#connections]) socket.destroy();
   }
+}
+
+let lastSecond = Number.NaN;
+let lastDate = '';
+
+/** Thousands of answers share a second. */
+function httpDate(ms: number): string {
+  const second = Math.floor(ms / 1000);
+  if (second !== lastSecond) {
+    lastSecond = second;
+    lastDate = new Date(ms).toUTCString();
+  }
+  return lastDate;
 }
 
 /** What cannot even be parsed has no representation to be answered in. */

@@ -10,14 +10,18 @@ export function byteLength(pieces: readonly Buffer[]): number {
   return length;
 }
 
-/** Ends the stream behind the last piece. */
-export function writePieces(stream: Writable, pieces: readonly Buffer[]): void {
+/** Calls `sent` when the last piece was written, or ends the stream behind it where nobody asks. */
+export function writePieces(stream: Writable, pieces: readonly Buffer[], sent?: () => void): void {
   let next = 0;
   const send = () => {
     while (next < pieces.length && !stream.destroyed) {
       const slab = nextSlab();
       if (next === pieces.length) {
-        stream.end(slab);
+        if (sent === undefined) stream.end(slab);
+        else {
+          stream.write(slab);
+          sent();
+        }
         return;
       }
       if (!stream.write(slab)) {
@@ -33,6 +37,7 @@ export function writePieces(stream: Writable, pieces: readonly Buffer[]): void {
       size += pieces[next++]!.length;
     return next - first === 1 ? pieces[first]! : Buffer.concat(pieces.slice(first, next), size);
   };
-  if (pieces.length === 0) stream.end();
-  else send();
+  if (pieces.length > 0) send();
+  else if (sent === undefined) stream.end();
+  else sent();
 }

@@ -32,6 +32,7 @@ export const protobufKinds: Readonly<Record<string, string>> = {
   'autoscaling/v1': 'Scale',
   'batch/v1': 'Job',
   'coordination.k8s.io/v1': 'Lease',
+  'discovery.k8s.io/v1': 'EndpointSlice',
   'events.k8s.io/v1': 'Event:events.Event',
   'policy/v1': 'PodDisruptionBudget Eviction',
   'rbac.authorization.k8s.io/v1': 'Role RoleBinding ClusterRole ClusterRoleBinding',

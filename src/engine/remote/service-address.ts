@@ -1,13 +1,16 @@
 /**
  * Where a Service is reached, for webhooks and aggregated APIs alike. There is no service network: an address that this
- * machine can reach must stand in the Service. Only looks; nobody is called here.
+ * machine can reach must stand in the Service, or in its EndpointSlices. Only looks; nobody is called here.
  */
+import { randomInt } from 'node:crypto';
 import { isIP } from 'node:net';
 import { decodeStored } from '#engine/codec.ts';
+import { SERVICE_NAME_LABEL } from '#engine/registry/kinds/endpoint-slice.ts';
 import type { Store } from '#engine/store/store.ts';
 import { isRecord } from '#kube/meta.ts';
 
 const SERVICE_COLLECTION = 'services';
+const SLICE_COLLECTION = 'endpointslices.discovery.k8s.io';
 
 export interface ServicePort {
   readonly namespace: string;
@@ -18,26 +21,57 @@ export interface ServicePort {
 /** Why not, as the Available condition of an APIService calls it. */
 export type Unresolved = 'ServiceNotFound' | 'ServicePortError' | 'MissingEndpoints';
 
-export type ServiceAddress = { readonly host: string } | { readonly unresolved: Unresolved; readonly message: string };
+export type ServiceAddress =
+  | { readonly host: string; readonly port: number }
+  | { readonly unresolved: Unresolved; readonly message: string };
 
-export function resolveService(store: Store, { namespace, name, port }: ServicePort): ServiceAddress {
+/** Of several servers any one. */
+export function resolveService(
+  store: Store,
+  { namespace, name, port }: ServicePort,
+  pick: (count: number) => number = randomInt,
+): ServiceAddress {
   const entry = store.get(SERVICE_COLLECTION, `${namespace}/${name}`);
   if (entry === undefined) return unresolved('ServiceNotFound', `service "${name}" not found`);
   const { spec } = decodeStored(entry.bytes);
   const { type, externalName, externalIPs, clusterIP, ports } = isRecord(spec) ? spec : {};
   if (type === 'ExternalName') {
-    if (typeof externalName === 'string' && externalName !== '') return { host: externalName };
+    if (typeof externalName === 'string' && externalName !== '') return { host: externalName, port };
     return unresolved('MissingEndpoints', `service "${name}" has no externalName`);
   }
-  if (!listOf(ports).some((item) => isRecord(item) && item['port'] === port)) {
+  const asked = recordsOf(ports).find((item) => item['port'] === port);
+  if (asked === undefined) {
     return unresolved('ServicePortError', `no service port ${port} found for service "${name}"`);
   }
-  for (const address of [listOf(externalIPs)[0], clusterIP]) {
-    if (typeof address === 'string' && isIP(address) !== 0) return { host: address };
-  }
+  const [external] = listOf(externalIPs);
+  if (isAddress(external)) return { host: external, port };
+  const servers = serversOf(store, { namespace, name, portName: asked['name'] ?? '' });
+  if (servers.length > 0) return servers[pick(servers.length)]!;
+  if (isAddress(clusterIP)) return { host: clusterIP, port };
   if (clusterIP === 'None') return unresolved('MissingEndpoints', 'cannot route to service with ClusterIP "None"');
   return unresolved('MissingEndpoints', `no endpoints available for service "${name}"`);
 }
 
+function serversOf(
+  store: Store,
+  { namespace, name, portName }: { readonly namespace: string; readonly name: string; readonly portName: unknown },
+): { host: string; port: number }[] {
+  const { entries } = store.list(SLICE_COLLECTION, { prefix: `${namespace}/` });
+  return entries.flatMap(({ bytes }) => {
+    const { metadata, endpoints, ports } = decodeStored(bytes);
+    if (metadata.labels?.[SERVICE_NAME_LABEL] !== name) return [];
+    const { port } = recordsOf(ports).find((item) => (item['name'] ?? '') === portName) ?? {};
+    if (typeof port !== 'number') return [];
+    const ready = recordsOf(endpoints).filter(
+      ({ conditions }) => !isRecord(conditions) || conditions['ready'] !== false,
+    );
+    return ready
+      .flatMap(({ addresses }) => listOf(addresses).filter(isAddress).slice(0, 1))
+      .map((host) => ({ host, port }));
+  });
+}
+
 const unresolved = (why: Unresolved, message: string) => ({ unresolved: why, message });
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+const recordsOf = (value: unknown) => listOf(value).filter(isRecord);
+const isAddress = (value: unknown): value is string => typeof value === 'string' && isIP(value) !== 0;

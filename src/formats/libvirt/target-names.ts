@@ -8,6 +8,7 @@ const PREFIXES: Readonly<Record<DescribedDisk['bus'], string>> = {
   sata: 'sd',
   ide: 'hd',
   fdc: 'fd',
+  usb: 'sd',
 };
 
 export function targetNames({ disks, rows }: MachineDescription): ReadonlyMap<string, string> {

@@ -1,7 +1,7 @@
 /** The words of OVFs: namespaces, numbers of resources, models. oVirt's are literal; ours stand in a namespace of our own. */
 import type { Chipset } from '#api/chipset.ts';
 import type { DiskBus } from '#api/domain/disk.ts';
-import type { InterfaceModel } from '#api/domain/interface.ts';
+import { INTERFACE_MODELS, type InterfaceModel } from '#api/domain/interface.ts';
 import type { FirmwareKind } from '#formats/machine.ts';
 
 /** Ends in a slash with oVirt, and has none in the standard. */
@@ -49,6 +49,7 @@ export const INTERFACE_OF_BUS: Readonly<Record<DiskBus, string>> = {
   scsi: 'VirtIO_SCSI',
   ide: 'IDE',
   sata: 'SATA',
+  usb: 'USB',
 };
 
 /** Undefined for what we do not have: SPAPR_VSCSI. */
@@ -69,8 +70,9 @@ const MODEL_NUMBERS: readonly (InterfaceModel | undefined)[] = [
   'e1000e',
 ];
 
-export function numberOfModel(model: InterfaceModel): number {
-  return { virtio: 3, rtl8139: 1, e1000: 2, e1000e: 6 }[model];
+/** By name where oVirt has no number for it. */
+export function subTypeOfModel(model: InterfaceModel): number | string {
+  return { virtio: 3, rtl8139: 1, e1000: 2, e1000e: 6, pcnet: 'PCNet32', ne2k_pci: 'ne2k_pci' }[model];
 }
 
 /** Undefined for what we do not have: VmxNet3, PCI passthrough. */
@@ -78,7 +80,8 @@ export function modelOfSubType(text: string): InterfaceModel | undefined {
   if (/^[0-9]$/.test(text)) return MODEL_NUMBERS[Number(text)];
   const word = text.toLowerCase();
   if (word === 'pv' || word === 'virtio' || word === 'virtionet') return 'virtio';
-  return (['e1000e', 'e1000', 'rtl8139'] as const).find((model) => model === word);
+  if (word === 'pcnet32') return 'pcnet';
+  return INTERFACE_MODELS.find((model) => model === word);
 }
 
 /** By BiosType. An OVF without one is of an i440fx. */

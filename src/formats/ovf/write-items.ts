@@ -4,7 +4,7 @@ import { printAddressText } from '#formats/address-text.ts';
 import type { DescribedDisk, DescribedNic, MachineDescription } from '#formats/machine.ts';
 import { instanceId } from '#formats/ovf/instance-id.ts';
 import { printSpecParams } from '#formats/ovf/spec-params.ts';
-import { RESOURCE, numberOfModel } from '#formats/ovf/vocabulary.ts';
+import { RESOURCE, subTypeOfModel } from '#formats/ovf/vocabulary.ts';
 import { leaf, xml, type XmlOutput } from '#lib/xml-writer.ts';
 
 type Attributes = Record<string, string | number | boolean | undefined>;
@@ -83,7 +83,7 @@ function nicItem(machine: MachineDescription, nic: DescribedNic, row: LearnedDev
     instanceId(machine, id),
     RESOURCE.network,
     [
-      leaf('rasd:ResourceSubType', numberOfModel(model)),
+      leaf('rasd:ResourceSubType', subTypeOfModel(model)),
       leaf('rasd:Connection', network),
       leaf('rasd:Linked', true),
       leaf('rasd:Name', name),

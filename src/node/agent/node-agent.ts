@@ -28,7 +28,10 @@ import { HotplugNotes } from '#node/domains/hotplug-notes.ts';
 import { instanceOf } from '#node/domains/observe-domain.ts';
 import type { GuestKernel } from '#node/domains/start-domain.ts';
 import { Turns } from '#node/domains/turns.ts';
-import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
+import { hasDisplay } from '#node/definition/has-display.ts';
+import { NoDisplay, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
+import { AgentReader } from '#node/guest-agent/agent-reader.ts';
+import { readGuest } from '#node/guest-agent/read-guest.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
 import { HypervisorError, type Domain, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { Migrations } from '#node/migration/migrations.ts';
@@ -36,7 +39,9 @@ import { OwnWrites } from '#node/pods/own-writes.ts';
 import { PodAccess, type ProgramAccess } from '#node/pods/pod-access.ts';
 import { ProgramPods } from '#node/pods/program-pods.ts';
 import type { RunProgram } from '#node/pods/program.ts';
+import { ProbeKeeper } from '#node/probes/probe-keeper.ts';
 import { readHostFacts } from '#node/registration/host-facts.ts';
+import type { NodeDescription } from '#node/registration/node-object.ts';
 import { register } from '#node/registration/registration.ts';
 import type { Peers } from '#node/peers-port.ts';
 import type { Volumes } from '#node/volumes-port.ts';
@@ -54,6 +59,8 @@ export interface NodeAgentOptions {
   readonly endpoint: { readonly address: string; readonly port: number } | undefined;
   /** Under which user guests run, where that is not our own. */
   readonly guestUser: { readonly uid: number; readonly gid: number } | undefined;
+  /** That the Node is made with; later they are the administrator's. */
+  readonly taints?: NodeDescription['taints'];
   /** The directory of the node, for VMs of the host API; without one it can only be read. */
   readonly hostDir?: string;
   readonly runProgram?: RunProgram;
@@ -110,7 +117,14 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   await caches.synced();
   await releaseLeftVolumes(options, pods, log);
 
-  const description = { name, host: await readHostFacts(), capabilities, address: hostIp, port: endpoint?.port };
+  const description = {
+    name,
+    host: await readHostFacts(),
+    capabilities,
+    address: hostIp,
+    port: endpoint?.port,
+    taints: options.taints ?? [],
+  };
   const registration = register({ client, nodes, description, clock, log, signal });
   const events = new EventRecorder({ writer: client, clock, log, component: 'virt-handler', instance: name, signal });
   const turns = new Turns();
@@ -128,8 +142,12 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   const shared = { client, pods, vmis, hypervisor, volumes, turns, clock, log, signal };
   const tending = { ...shared, guest: options.guest, node, notes: new DomainNotes(), hotplugNotes: new HotplugNotes() };
   const migrations = new Migrations({ ...tending, peers: options.peers, events });
+  const agents = new AgentReader({ hypervisor, clock, log });
+  const probes = new ProbeKeeper({ hypervisor, events, clock, log });
   const domains = startDomainController({
     ...tending,
+    agents,
+    probes,
     book,
     migrations,
     ownPods: new OwnWrites<Pod>(),
@@ -141,7 +159,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   const programs = new ProgramPods({ ...shared, runProgram: options.runProgram ?? cannotRun, access, hostIp });
   const keeping = { ...shared, node: name, persistentVolumes, contents, events };
   const keepers = [startVolumeKeeper(keeping), startFillKeeper(keeping), startSnapshotKeeper(keeping)];
-  const parts = [registration, domains, programs, ...keepers];
+  const parts = [registration, agents, domains, programs, ...keepers];
   const disks = diskDoor(shared);
 
   return {
@@ -155,6 +173,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     },
     async stop() {
       stopping.abort();
+      probes.stop();
       await Promise.all([migrations.stop(), ...parts.map((part) => part.stop()), caches.stopped()]);
     },
     ...endpointAgent(hypervisor, vmis, turns, migrations),
@@ -219,6 +238,12 @@ function endpointAgent(
       if (isAway) throw new HypervisorError('VMI is migrating');
       await work(id);
     });
+  /** Of guests that have none, people are told in other words. */
+  const onDisplay = async <T>(id: string, look: () => Promise<T>): Promise<T> => {
+    const inspected = hypervisor.inspect(id);
+    if (inspected !== undefined && !hasDisplay(inspected.definition)) throw new NoDisplay();
+    return await look();
+  };
   return {
     find(namespace, vmiName) {
       const name = `${namespace}/${vmiName}`;
@@ -232,7 +257,13 @@ function endpointAgent(
     resume: (id) => take(id, () => hypervisor.resume(id)),
     softReboot: (id) => take(id, () => hypervisor.softReboot(id)),
     reset: (id) => take(id, () => hypervisor.reset(id)),
+    freeze: (id, seconds) => take(id, () => hypervisor.freeze(id, { timeoutMs: seconds * 1000, why: 'asked' })),
+    unfreeze: (id) => take(id, () => hypervisor.thaw(id)),
+    readGuest: (id, what) => readGuest(hypervisor, id, what),
     openConsole: (id) => hypervisor.openConsole(id),
+    openDisplay: (id) => onDisplay(id, () => hypervisor.openDisplay(id)),
+    screenshot: (id, options) => onDisplay(id, () => hypervisor.screenshot(id, options)),
+    openPort: (id, port) => hypervisor.openPort(id, port),
   };
 }
 

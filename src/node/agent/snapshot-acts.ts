@@ -4,6 +4,7 @@
  */
 import { isMigrating } from '#api/migration-state.ts';
 import { SNAPSHOT_DATA_FINALIZER } from '#api/names.ts';
+import { NOT_QUIESCED_ANNOTATION } from '#api/snapshot-state.ts';
 import { formatSnapshotHandle, parseSnapshotHandle, type SnapshotPlace } from '#api/snapshot-handle.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Client } from '#client/client.ts';
@@ -20,8 +21,9 @@ import { instanceOfContent, type DiskWorld } from '#node/agent/decide-snapshot.t
 import { dropFinalizer } from '#node/agent/drop-finalizer.ts';
 import { BY_UID } from '#node/domains/observe-domain.ts';
 import type { Turns } from '#node/domains/turns.ts';
-import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import type { DiskCopy, Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import type { OwnWrites } from '#node/pods/own-writes.ts';
+import type { EventRecorder } from '#runtime/events.ts';
 import { SnapshotUnusable, type Volumes } from '#node/volumes-port.ts';
 
 export interface SnapshotParts {
@@ -39,6 +41,7 @@ export interface SnapshotParts {
   readonly taking: CancellableWork;
   /** Those that are complete and could not be told of yet, by uid: copied again, they would show another moment. */
   readonly taken: Map<string, SnapshotStatus>;
+  readonly events: Pick<EventRecorder, 'record'>;
   readonly clock: Clock;
   readonly log: Log;
   readonly signal: AbortSignal;
@@ -63,20 +66,66 @@ export async function startSet(instance: string, disks: readonly DiskWorld[], pa
   const atMs = await turns.take(instance, async () => {
     const [vmi] = vmis.byIndex(BY_UID, instance);
     if (!isAlive(hypervisor, instance) || isMigrating(vmi?.status?.migrationState)) return undefined;
-    const copies = [];
+    const copies: DiskCopy[] = [];
     for (const { content, deviceId = '', isState } of disks) {
       if (isState === true) continue;
       const path = await volumes.makeSnapshotFile(placeOf(content, parts));
       copies.push({ copyId: content.metadata.name, deviceId, path });
     }
-    const now = clock.now();
-    if (copies.length > 0) await hypervisor.startCopies(instance, copies);
+    let now = clock.now();
+    if (copies.length > 0) {
+      await quiesced(instance, disks, parts, async () => {
+        now = clock.now();
+        await hypervisor.startCopies(instance, copies);
+      });
+    }
     for (const { content, isState } of disks) if (isState === true) await takeState(content, instance, parts);
     return now;
   });
   if (atMs === undefined) return;
   const contents = disks.map(({ content }) => content);
   await tellBegun(contents, atMs * NS_PER_MS, parts);
+}
+
+/** While the moment of the copies is chosen; the copies themselves take as long as they take. */
+const FREEZE_MS = 60_000;
+
+/**
+ * The place for the freeze: the guest has written down all that it had when the copies begin, where its agent does that.
+ * A guest that cannot be frozen is copied all the same, and it is told.
+ */
+async function quiesced(
+  instance: string,
+  disks: readonly DiskWorld[],
+  parts: SnapshotParts,
+  copy: () => Promise<void>,
+): Promise<void> {
+  const { hypervisor, vmis, events, log } = parts;
+  const { agent, current, frozenUntilMs } = hypervisor.get(instance) ?? {};
+  // Whoever froze it before thaws it, too.
+  if (agent !== 'connected' || current?.state !== 'running' || frozenUntilMs !== undefined) return copy();
+  try {
+    await hypervisor.freeze(instance, { timeoutMs: FREEZE_MS, why: 'snapshot' });
+  } catch (err) {
+    log.warn({ err, domain: instance }, 'Cannot freeze a guest for its snapshot');
+    const [vmi] = vmis.byIndex(BY_UID, instance);
+    const message = `The file systems were not frozen for a snapshot: ${err instanceof Error ? err.message : String(err)}`;
+    if (vmi !== undefined) events.record(vmi, { type: 'Warning', reason: 'QuiesceTimeout', message });
+    for (const { content } of disks) await markNotQuiesced(content, parts);
+    return copy();
+  }
+  try {
+    await copy();
+  } finally {
+    // Where that fails now, its clock tries again.
+    await hypervisor.thaw(instance).catch((err: unknown) => log.warn({ err, domain: instance }, 'Cannot thaw a guest'));
+  }
+}
+
+async function markNotQuiesced({ metadata }: Content, { client, signal }: SnapshotParts): Promise<void> {
+  const { name, uid } = metadata;
+  const body = { metadata: { uid, annotations: { [NOT_QUIESCED_ANNOTATION]: 'true' } } };
+  await client.patch(VOLUME_SNAPSHOT_CONTENTS, { name }, { type: 'merge', body }, { signal });
 }
 
 /** Trying again would show another moment than that of the disks. */

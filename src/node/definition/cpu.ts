@@ -2,6 +2,7 @@
 import { topologyOf } from '#api/domain/cpu.ts';
 import type { Domain } from '#api/domain/domain.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
+import { defineCpuFeatures } from '#node/definition/cpu-features.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { Capabilities, MachineType } from '#node/hypervisor/hypervisor.ts';
 
@@ -11,9 +12,10 @@ const MODEL = /^[A-Za-z0-9][A-Za-z0-9._+-]{0,62}$/;
 
 export function defineCpu(
   domain: Domain,
-  { accelerator }: Capabilities,
+  capabilities: Capabilities,
   machine: MachineType | undefined,
   problems: FieldError[],
+  left: string[] = [],
 ): DomainDefinition['cpu'] {
   const topology = topologyOf(domain);
   const count = topology.sockets * topology.cores * topology.threads;
@@ -23,6 +25,8 @@ export function defineCpu(
   }
   const model = domain.cpu?.model || 'host-model';
   if (!MODEL.test(model)) problems.push(invalidValue('spec.domain.cpu.model', model, 'is no name of a CPU model'));
-  const hostModel = accelerator === 'kvm' ? 'host' : 'max';
-  return { ...topology, model: HOST_MODELS.has(model) ? hostModel : model };
+  const hostModel = capabilities.accelerator === 'kvm' ? 'host' : 'max';
+  const { features, left: leftOut } = defineCpuFeatures(domain, capabilities, problems);
+  left.push(...leftOut);
+  return { ...topology, model: HOST_MODELS.has(model) ? hostModel : model, ...(features && { features }) };
 }

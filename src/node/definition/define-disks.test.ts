@@ -70,14 +70,10 @@ const bad: Record<string, { machine?: string; devices: Devices; problem: string 
     problem:
       'spec.domain.devices.disks[0].disk.bus: Invalid value: "sata": i440fx machines have no SATA controller: take ide, scsi or virtio',
   },
-  'e1000 on q35': {
-    devices: { interfaces: [{ name: 'a', model: 'e1000' }] },
+  'an address for an e1000 on q35': {
+    devices: { interfaces: [{ name: 'a', model: 'e1000', pciAddress: '0000:01:00.0' }] },
     problem:
-      'spec.domain.devices.interfaces[0].model: Invalid value: "e1000": is a conventional PCI device, which has no place behind the root ports of q35: take virtio or e1000e, or a machine type pc-i440fx-*',
-  },
-  'rtl8139 on q35': {
-    devices: { interfaces: [{ name: 'a', model: 'rtl8139' }] },
-    problem: /^spec\.domain\.devices\.interfaces\[0\]\.model: Invalid value: "rtl8139": is a conventional PCI device/,
+      'spec.domain.devices.interfaces[0].pciAddress: Forbidden: an interface of the model e1000 stands on the root bus, where the machine decides',
   },
   'ide disks that are read-only': {
     machine: 'pc',

@@ -245,17 +245,20 @@ test('all problems are told at once', () => {
   assert.equal(defineDomain(anInput(vmi)).problems?.length, 3);
 });
 
-test('a bare guest has a scsi controller, an interface, a balloon and a console', () => {
+test('a bare guest has a scsi controller, an interface, a balloon, a console, a video card and the line to its agent', () => {
   const { devices } = defined(anInput(aVmi()));
   const ids = devices.filter(({ type }) => type !== 'root-port').map(({ id }) => id);
-  assert.deepEqual(ids, ['scsi0', 'nic-default', 'balloon0', 'serial0']);
+  assert.deepEqual(ids, ['scsi0', 'nic-default', 'balloon0', 'serial0', 'display0', 'virtio-serial0', 'agent0']);
 });
 
 test('what attaches itself can be refused', () => {
-  const off = { autoattachPodInterface: false, autoattachMemBalloon: false, autoattachSerialConsole: false };
+  const off = {
+    ...{ autoattachPodInterface: false, autoattachMemBalloon: false },
+    ...{ autoattachSerialConsole: false, autoattachGraphicsDevice: false },
+  };
   const { devices } = defined(anInput(aVmi({ devices: { ...off, tpm: { enabled: false } } })));
   const ids = devices.filter(({ type }) => type !== 'root-port').map(({ id }) => id);
-  assert.deepEqual(ids, ['scsi0']);
+  assert.deepEqual(ids, ['scsi0', 'virtio-serial0', 'agent0']);
 });
 
 test('disks without a kind are virtio disks, cdroms are sata, and the order of the spec boots', () => {

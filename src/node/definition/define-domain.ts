@@ -14,18 +14,24 @@ import { layoutOf } from '#node/definition/addresses/layouts.ts';
 import { oldOrder } from '#node/definition/addresses/old-order.ts';
 import { placeDevices } from '#node/definition/addresses/place-devices.ts';
 import type { Placeable, Unplaced } from '#node/definition/addresses/unplaced.ts';
+import { readSmbios } from '#api/smbios-annotation.ts';
+import { defineClock } from '#node/definition/clock.ts';
 import { defineCpu } from '#node/definition/cpu.ts';
+import { AGENT_CHANNEL_ID, defineAgentChannel } from '#node/definition/devices/agent-channel.ts';
 import { defineBalloon } from '#node/definition/devices/balloon.ts';
 import { defineDisks, type Medium } from '#node/definition/devices/disk.ts';
-import { defineInterfaces } from '#node/definition/devices/interface.ts';
+import { defineFixtures, diskQueues } from '#node/definition/devices/fixtures.ts';
+import { defineInterfaces, interfaceQueues, leftQueues } from '#node/definition/devices/interface.ts';
 import { defineOthers } from '#node/definition/devices/others.ts';
 import { defineRng } from '#node/definition/devices/rng.ts';
 import { defineRootPorts } from '#node/definition/devices/root-ports.ts';
 import { defineScsiController } from '#node/definition/devices/scsi-controller.ts';
 import { defineSerial } from '#node/definition/devices/serial.ts';
+import { defineVideo } from '#node/definition/devices/video.ts';
 import { defineTpm } from '#node/definition/devices/tpm.ts';
 import type { Device, DiskDevice, DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
 import { defineAcpi, defineFirmware, defineSmm } from '#node/definition/firmware.ts';
+import { giveIoThreads } from '#node/definition/io-threads.ts';
 import { defineKernel, type KernelFiles } from '#node/definition/kernel.ts';
 import { defineMachine } from '#node/definition/machine.ts';
 import { defineMemoryKib } from '#node/definition/memory.ts';
@@ -48,6 +54,8 @@ export interface DefineInput {
 export type DefineResult = {
   /** What the guest does not have as the record has it: sentences for people. */
   readonly notes: readonly string[];
+  /** What the spec asks for and this node cannot do: sentences for people. */
+  readonly left: readonly string[];
 } & (
   | { readonly definition: DomainDefinition; readonly problems?: undefined }
   | { readonly problems: readonly FieldError[]; readonly definition?: undefined }
@@ -56,27 +64,34 @@ export type DefineResult = {
 export function defineDomain({ vmi, known, capabilities, volumes, kernel, state }: DefineInput): DefineResult {
   const problems: FieldError[] = [];
   const notes: string[] = [];
+  const left: string[] = [];
   const { metadata, spec } = vmi;
   const { domain } = spec;
   const machine = defineMachine(domain, capabilities, problems);
   const chipset = chipsetOf(machine?.name) ?? 'q35';
-  const firmware = defineFirmware(domain, metadata.uid);
+  const firmware = defineFirmware(domain, metadata.uid, readSmbios(metadata.annotations));
   const kernelBoot = defineKernel(domain, kernel, problems);
   const kept = defineState(domain, state, problems);
+  const devices = defineDevices({ vmi, known, volumes, layout: layoutOf(chipset) }, problems, notes);
+  const threaded = giveIoThreads(domain, devices);
+  const clock = defineClock(domain);
+  left.push(...leftQueues(spec, devices));
   const definition: DomainDefinition = {
     id: metadata.uid,
     name: `${metadata.namespace ?? ''}/${metadata.name}`,
     machine: machine?.name ?? '',
-    cpu: defineCpu(domain, capabilities, machine, problems),
+    cpu: defineCpu(domain, capabilities, machine, problems, left),
     memoryKib: defineMemoryKib(domain, capabilities, problems),
     firmware,
     ...(kernelBoot !== undefined && { kernel: kernelBoot }),
+    ...(clock !== undefined && { clock }),
+    ...(threaded.ioThreads !== undefined && { ioThreads: threaded.ioThreads }),
     acpi: defineAcpi(domain),
     smm: defineSmm(domain, firmware, chipset, problems),
-    devices: defineDevices({ vmi, known, volumes, layout: layoutOf(chipset) }, problems, notes),
+    devices: threaded.devices,
     ...(kept !== undefined && { state: kept }),
   };
-  return problems.length === 0 ? { definition, notes } : { problems, notes };
+  return problems.length === 0 ? { definition, notes, left } : { problems, notes, left };
 }
 
 interface DevicesInput extends Pick<DefineInput, 'vmi' | 'known' | 'volumes'> {
@@ -91,32 +106,42 @@ function defineDevices(
   const { spec } = vmi;
   const devices = spec.domain.devices ?? {};
   const rows = rowsFor(known, layout.chipset);
-  const interfaces = defineInterfaces(spec, { ownerUid: ownerUidOf(vmi), layout }, problems);
+  const interfaces = defineInterfaces(
+    spec,
+    { ownerUid: ownerUidOf(vmi), layout, queues: interfaceQueues(spec) },
+    problems,
+  );
   const disks = defineDisks(spec, volumes, layout, problems);
   const own = [
     ...inBootOrder([...interfaces, ...disks], problems),
     ...defineScsiController(
       disks.map(({ device }) => device),
       rows,
+      diskQueues(spec.domain),
     ),
     ...defineRng(devices),
     ...defineBalloon(devices),
+    ...defineVideo(devices, rows),
+    ...defineFixtures(devices, rows, problems),
   ];
-  const others = defineOthers(rows, new Set(own.map(({ device }) => device.id)));
-  notes.push(...others.notes);
-  const unplaced = inPlacingOrder([...own, ...others.devices], known);
+  const recorded = defineOthers(rows, new Set([AGENT_CHANNEL_ID, ...own.map(({ device }) => device.id)]));
+  notes.push(...recorded.notes);
+  const agent = defineAgentChannel(vmi, rows, recorded.devices);
+  const others = [...recorded.devices, ...agent.controllers];
+  const unplaced = inPlacingOrder([...own, ...others], known);
   const placement = placeDevices(unplaced, { layout, rows, reserved: namedAddresses(spec) }, problems);
   const placed = new Map(placement.devices.map((device) => [device.id, device]));
-  const standing = [...own, ...others.devices].map(({ device }) => placed.get(device.id) ?? device);
+  const standing = [...own, ...others].map(({ device }) => placed.get(device.id) ?? device);
   const only = (...types: Device['type'][]) => standing.filter(({ type }) => types.includes(type));
   return [
     ...defineRootPorts(placement.ports),
-    ...only('scsi-controller'),
+    ...only('scsi-controller', 'usb-controller'),
     ...only('interface', 'disk'),
     ...defineTpm(devices),
     ...only('rng', 'balloon'),
     ...defineSerial(devices),
-    ...only('other'),
+    ...only('video', 'watchdog', 'sound', 'input', 'redirection', 'other'),
+    ...agent.channels,
   ];
 }
 

@@ -41,7 +41,9 @@ function define({ machine = 'q35', devices = {}, known }: Given): DefineResult {
 /** PCI addresses as people write them; units as numbers. */
 function placesOf({ definition, problems }: DefineResult): Record<string, string> {
   assert.deepEqual(problems, undefined);
-  const found = definition.devices.filter(({ type, address }) => type !== 'root-port' && address !== undefined);
+  const found = definition.devices.filter(
+    ({ type, address }) => type !== 'root-port' && type !== 'agent-channel' && address !== undefined,
+  );
   return Object.fromEntries(
     found.map(({ id, address = {} }) => {
       const at = pciAddressFromMap(address);
@@ -63,6 +65,8 @@ const places: Record<string, Given & { want: Record<string, string> }> = {
       'disk-cd': '0:0',
       rng0: '0000:00:09.0',
       balloon0: '0000:00:08.0',
+      display0: '0000:00:01.0',
+      'virtio-serial0': '0000:00:07.0',
     },
   },
   'a new i440fx guest has interfaces, disks, and then the rest': {
@@ -76,6 +80,8 @@ const places: Record<string, Given & { want: Record<string, string> }> = {
       'disk-cd': '1:0',
       rng0: '0000:00:06.0',
       balloon0: '0000:00:07.0',
+      display0: '0000:00:02.0',
+      'virtio-serial0': '0000:00:08.0',
     },
   },
   'fixtures are where the record has them, on the root bus or behind a port': {
@@ -184,7 +190,13 @@ const places: Record<string, Given & { want: Record<string, string> }> = {
   'the place of an unplugged disk that is named is kept': {
     devices: { disks: [{ name: 'a', plugged: false, disk: { pciAddress: '0000:01:00.0' } }, { name: 'b' }] },
     known: [],
-    want: { scsi0: '0000:00:06.0', 'disk-b': '0000:02:00.0', balloon0: '0000:00:08.0' },
+    want: {
+      scsi0: '0000:00:06.0',
+      'disk-b': '0000:02:00.0',
+      balloon0: '0000:00:08.0',
+      display0: '0000:00:01.0',
+      'virtio-serial0': '0000:00:07.0',
+    },
   },
   'what comes back to a place that was given away gets another one, whatever the order of the record': {
     devices: { interfaces: nics('a', 'b', 'c') },

@@ -11,7 +11,8 @@ import { layoutOfDomain, placeLate, type LatePlacement } from '#node/definition/
 import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
 import { namedAddresses, ownerUidOf } from '#node/definition/define-domain.ts';
 import { defineDisk, type Medium } from '#node/definition/devices/disk.ts';
-import { defineInterface, whyNoRoom } from '#node/definition/devices/interface.ts';
+import { diskQueues } from '#node/definition/devices/fixtures.ts';
+import { defineInterface, interfaceQueues, whyNoRoom } from '#node/definition/devices/interface.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 
 export interface LateInput {
@@ -31,7 +32,8 @@ export function defineLateDisk(input: LateInput & { readonly medium: Medium }): 
   if (disk === undefined) return { problem: `there is no disk "${name}" in the spec` };
   const problems: FieldError[] = [];
   const field = `spec.domain.devices.disks[${index}]`;
-  return place(defineDisk(disk, field, medium, layoutOfDomain(current), problems), input, problems);
+  const context = { layout: layoutOfDomain(current), queues: diskQueues(vmi.spec.domain) };
+  return place(defineDisk(disk, field, medium, context, problems), input, problems);
 }
 
 export function defineLateInterface(input: LateInput): LatePlacement {
@@ -41,7 +43,7 @@ export function defineLateInterface(input: LateInput): LatePlacement {
   const item = interfaces[index];
   if (item === undefined) return { problem: `there is no interface "${name}" in the spec` };
   const problems: FieldError[] = [];
-  const context = { ownerUid: ownerUidOf(vmi), layout: layoutOfDomain(current) };
+  const context = { ownerUid: ownerUidOf(vmi), layout: layoutOfDomain(current), queues: interfaceQueues(vmi.spec) };
   const field = `spec.domain.devices.interfaces[${index}]`;
   const unplaced = defineInterface(item, field, networksOf(vmi.spec), context, problems);
   const full = whyNoRoom(unplaced.device, current);

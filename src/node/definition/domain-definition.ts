@@ -2,7 +2,10 @@
  * A guest as a hypervisor is to run it: complete, with every path, address and size decided. Made by define-domain.ts
  * from a VMI, carried out by hypervisor/. What a guest can see of itself is all in here.
  */
+import type { Chassis, Smbios } from '#api/domain/chassis.ts';
 import type { DiskBus, DiskCache } from '#api/domain/disk.ts';
+import type { InputBus, SoundModel, WatchdogAction } from '#api/domain/hardware.ts';
+import type { VideoType } from '#api/domain/video.ts';
 import type { InterfaceModel } from '#api/domain/interface.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 
@@ -18,12 +21,18 @@ export interface DomainDefinition {
     readonly sockets: number;
     readonly cores: number;
     readonly threads: number;
+    /** Beyond the model, as QEMU names them: avx2, hv-relaxed. */
+    readonly features?: Readonly<Record<string, string | number | boolean>>;
   };
   /** What the guest really gets: whole MiB, less 8 KiB under TCG (facts: QEMU 7.2 corrupts migrating guests otherwise). */
   readonly memoryKib: number;
   readonly firmware: FirmwareDefinition;
   /** Boots this kernel instead of a disk. */
   readonly kernel?: { readonly kernelPath: string; readonly initrdPath?: string; readonly arguments: string };
+  /** Absent: UTC, with all timers. */
+  readonly clock?: ClockDefinition;
+  /** How many threads of their own its disks share. */
+  readonly ioThreads?: number;
   readonly acpi: boolean;
   readonly smm: boolean;
   /** Controllers before what stands on them. Ids are unique. */
@@ -37,10 +46,24 @@ export interface DomainDefinition {
 export interface FirmwareDefinition {
   readonly uuid: string;
   readonly serial?: string;
+  /** What it says of its maker, and of the case that it is in; absent: what the hypervisor says. */
+  readonly smbios?: Smbios;
+  readonly chassis?: Chassis;
   readonly loader:
     | { readonly type: 'bios' }
     /** `persistent`: its variables are in the domain's state. */
     | { readonly type: 'efi'; readonly secureBoot: boolean; readonly persistent?: boolean };
+}
+
+export interface ClockDefinition {
+  /** Against UTC; in seconds, or as the time of a zone. */
+  readonly offsetSeconds?: number;
+  readonly timezone?: string;
+  readonly hpet?: false;
+  readonly pit?: false;
+  readonly pitTickPolicy?: 'delay' | 'discard';
+  readonly rtcTickPolicy?: 'delay' | 'catchup';
+  readonly rtcTrack?: 'guest' | 'wall';
 }
 
 interface DeviceBase {
@@ -59,6 +82,7 @@ export interface RootPort extends DeviceBase {
 
 export interface ScsiController extends DeviceBase {
   readonly type: 'scsi-controller';
+  readonly queues?: number;
 }
 
 export interface DiskSource {
@@ -78,6 +102,9 @@ export interface DiskDevice extends DeviceBase {
   readonly readonly: boolean;
   readonly serial?: string;
   readonly cache: DiskCache;
+  /** Only on virtio: how many, and which one of the threads of the domain serves it. */
+  readonly queues?: number;
+  readonly ioThread?: number;
   readonly bootOrder?: number;
 }
 
@@ -89,6 +116,11 @@ export interface InterfaceDevice extends DeviceBase {
   readonly model: InterfaceModel;
   readonly macAddress: string;
   readonly backend: InterfaceBackend;
+  /** Only of virtio interfaces on a bridge. */
+  readonly queues?: number;
+  readonly acpiIndex?: number;
+  /** Absent: up. */
+  readonly link?: 'down';
   readonly bootOrder?: number;
 }
 
@@ -111,6 +143,46 @@ export interface SerialDevice extends DeviceBase {
   readonly type: 'serial';
 }
 
+/** What a picture is drawn on. It is shown to whoever opens the display (hypervisor.ts). */
+export interface VideoDevice extends DeviceBase {
+  readonly type: 'video';
+  readonly model: VideoType;
+}
+
+/** The port of the guest agent. */
+export interface AgentChannel extends DeviceBase {
+  readonly type: 'agent-channel';
+  /** The virtio-serial controller that it is on. */
+  readonly controller: string;
+}
+
+export interface UsbController extends DeviceBase {
+  readonly type: 'usb-controller';
+}
+
+export interface InputDevice extends DeviceBase {
+  readonly type: 'input';
+  readonly name: string;
+  readonly bus: InputBus;
+}
+
+export interface SoundDevice extends DeviceBase {
+  readonly type: 'sound';
+  readonly name: string;
+  readonly model: SoundModel;
+}
+
+export interface WatchdogDevice extends DeviceBase {
+  readonly type: 'watchdog';
+  readonly name: string;
+  readonly action: WatchdogAction;
+}
+
+/** A USB port into which a device of whoever looks at the VM can be plugged. */
+export interface RedirectionDevice extends DeviceBase {
+  readonly type: 'redirection';
+}
+
 /** Hardware that no spec asks for and that the record passes back: a USB controller, a sound card of an imported machine. */
 export interface OtherDevice extends DeviceBase {
   readonly type: 'other';
@@ -129,6 +201,13 @@ export type Device =
   | RngDevice
   | BalloonDevice
   | SerialDevice
+  | VideoDevice
+  | AgentChannel
+  | UsbController
+  | InputDevice
+  | SoundDevice
+  | WatchdogDevice
+  | RedirectionDevice
   | OtherDevice;
 
 /** What can come and go while the guest runs. */

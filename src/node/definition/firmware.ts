@@ -1,18 +1,28 @@
 /** Firmware: what the guest reads in SMBIOS, and what boots it. */
 import type { Chipset } from '#api/chipset.ts';
+import type { Smbios } from '#api/domain/chassis.ts';
 import type { Domain } from '#api/domain/domain.ts';
 import { forbiddenField, type FieldError } from '#kube/field-error.ts';
 import type { FirmwareDefinition } from '#node/definition/domain-definition.ts';
 
 /** `uid` stands in for the UUID of an instance that has none; a VM's always has one. */
-export function defineFirmware(domain: Domain, uid: string): FirmwareDefinition {
+export function defineFirmware(domain: Domain, uid: string, smbios?: Smbios): FirmwareDefinition {
   const { firmware } = domain;
+  const chassis = linesOf(domain.chassis);
   const serial = firmware?.serial;
   return {
     uuid: firmware?.uuid || uid,
     ...(serial !== undefined && serial !== '' && { serial }),
+    ...(smbios !== undefined && { smbios }),
+    ...(chassis !== undefined && { chassis }),
     loader: loaderOf(domain),
   };
+}
+
+/** Only what is set, and can be said in SMBIOS. */
+function linesOf<T extends Readonly<Record<string, string | undefined>>>(lines: T | undefined): T | undefined {
+  const told = Object.entries(lines ?? {}).filter(([, text]) => text !== undefined && /^[ -~]{1,256}$/.test(text));
+  return told.length === 0 ? undefined : (Object.fromEntries(told) as T);
 }
 
 function loaderOf(domain: Domain): FirmwareDefinition['loader'] {

@@ -43,6 +43,22 @@ test('every device is reported with its kind and place', () => {
     { id: 'rng0', type: 'rng', device: 'virtio', managed: true, address: pci('0x00', '0x09') },
     { id: 'balloon0', type: 'balloon', device: 'memballoon', managed: true, address: pci('0x00', '0x08') },
     { id: 'serial0', type: 'console', device: 'serial', managed: true },
+    { id: 'display0', type: 'video', device: 'vga', managed: true, address: pci('0x00', '0x01') },
+    {
+      id: 'virtio-serial0',
+      type: 'controller',
+      device: 'virtio-serial',
+      managed: false,
+      address: pci('0x00', '0x07'),
+    },
+    {
+      id: 'agent0',
+      type: 'channel',
+      device: 'unix',
+      managed: false,
+      specParams: { name: 'org.qemu.guest_agent.0' },
+      address: { type: 'virtio-serial', controller: '0', bus: '0', port: '1' },
+    },
   ]);
 });
 

@@ -1,4 +1,5 @@
 /** The devices of a definition as a report names them: what a hypervisor that follows it will tell. */
+import { AGENT_PORT_NAME } from '#api/agent-channel.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { unreachable } from '#lib/invariant.ts';
 import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
@@ -39,6 +40,20 @@ function kindOf(device: Device): Kind {
       return { type: 'balloon', device: 'memballoon', managed: true };
     case 'serial':
       return { type: 'console', device: 'serial', managed: true };
+    case 'video':
+      return { type: 'video', device: device.model, managed: true };
+    case 'agent-channel':
+      return { type: 'channel', device: 'unix', managed: false, specParams: { name: AGENT_PORT_NAME } };
+    case 'usb-controller':
+      return { type: 'controller', device: 'usb', managed: false, specParams: { model: 'qemu-xhci' } };
+    case 'input':
+      return { type: 'input', device: 'tablet', name: device.name, managed: true, specParams: { bus: device.bus } };
+    case 'sound':
+      return { type: 'sound', device: device.model, name: device.name, managed: true };
+    case 'watchdog':
+      return { type: 'watchdog', device: 'i6300esb', name: device.name, managed: true };
+    case 'redirection':
+      return { type: 'redir', device: 'usbredir', managed: true };
     case 'other':
       return { ...device.row };
     default:

@@ -24,6 +24,7 @@ const WEIGHTS = {
   pinNic: 1,
   reorder: 2,
   changeMachine: 1,
+  changeHardware: 3,
   restart: 6,
 } as const;
 type Operation = keyof typeof WEIGHTS;

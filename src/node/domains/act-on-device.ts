@@ -31,6 +31,8 @@ export async function actOnDevice(
       hotplugNotes.cleared(id, device.id);
       if (wasInGuest(device, vmi)) tellGone(device, vmi, parts);
       return;
+    case 'setLink':
+      return await changeLink(id, device, vmi, parts);
     case 'verify':
       return await verify(id, device, world, parts);
     default:
@@ -76,6 +78,27 @@ async function unplug(id: string, device: HotplugDevice, parts: ActParts): Promi
   } catch (error) {
     if (!(error instanceof HypervisorError)) throw error;
     hotplugNotes.asked(id, device.id, clock.elapsed(), error.message);
+  }
+}
+
+async function changeLink(
+  id: string,
+  { id: deviceId, link }: HotplugDevice,
+  vmi: Stored<VirtualMachineInstance>,
+  { hypervisor, hotplugNotes, clock, events }: ActParts,
+): Promise<void> {
+  invariant(link !== undefined, 'a link is set to something');
+  try {
+    await hypervisor.setLink(id, deviceId, link);
+    events.record(vmi, { type: 'Normal', reason: 'LinkChanged', message: `The link of ${deviceId} is ${link}.` });
+  } catch (error) {
+    if (!(error instanceof HypervisorError)) throw error;
+    hotplugNotes.refused(
+      id,
+      deviceId,
+      { is: 'waiting', reason: 'LinkFailed', message: error.message },
+      clock.elapsed(),
+    );
   }
 }
 

@@ -26,6 +26,7 @@ import { podStatus, type PodView } from '#node/pods/pod-status.ts';
 import { removePod, reportPod } from '#node/pods/pod-writer.ts';
 import type { Volumes } from '#node/volumes-port.ts';
 import type { EventSink } from '#runtime/events.ts';
+import { podToken } from '#node/pods/pod-token.ts';
 
 export interface ActParts {
   readonly client: Client;
@@ -96,6 +97,7 @@ export async function act(id: string, action: DomainAction, world: DomainWorld, 
     case 'unplug':
     case 'clear':
     case 'verify':
+    case 'setLink':
       await actOnDevice(id, action, world, parts);
       return { again: true };
     case 'migrate':
@@ -123,11 +125,15 @@ async function start(id: string, world: DomainWorld, parts: ActParts): Promise<v
   const { notes, node, clock } = parts;
   const { capabilities } = node;
   const stateClaim = world.pod && stateClaimIn(world.pod);
-  const outcome = await startDomain(vmi, { ...parts, capabilities, stateClaim }).catch((error: unknown) => {
-    // Volumes may have been made already: what was tried is cleared away when the pod goes.
-    notes.waiting(id, 'StartFailed', error instanceof Error ? error.message : String(error), clock.elapsed());
-    throw error;
-  });
+  const { pod } = world;
+  const token = pod && ((account: string) => podToken(parts.client, pod, account, parts.signal));
+  const outcome = await startDomain(vmi, { ...parts, capabilities, stateClaim, ...(token && { token }) }).catch(
+    (error: unknown) => {
+      // Volumes may have been made already: what was tried is cleared away when the pod goes.
+      notes.waiting(id, 'StartFailed', error instanceof Error ? error.message : String(error), clock.elapsed());
+      throw error;
+    },
+  );
   switch (outcome.is) {
     case 'started':
       notes.started(id);
@@ -173,11 +179,11 @@ async function reportVmi(
   hotplug: readonly HotplugState[] | undefined,
   parts: ActParts,
 ): Promise<void> {
-  const { vmi, domain, inspection, reading } = world;
+  const { vmi, domain, inspection, reading, agent } = world;
   invariant(vmi !== undefined && domain !== undefined, 'a guest that is reported is there');
   const { hotplugNotes, node, clock, ownVmis } = parts;
   const progress = migrationProgress(world);
-  const facts = { domain, inspection, reading, hotplug, progress, node, nowMs: clock.now() };
+  const facts = { domain, inspection, reading, hotplug, agent, progress, node, nowMs: clock.now() };
   const written = await writeVmiStatus(vmi, facts, parts);
   if (written !== undefined) ownVmis.wrote(written);
   hotplugNotes.told(id);

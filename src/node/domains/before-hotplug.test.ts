@@ -27,7 +27,7 @@ const { vmi, rows, definition } = JSON.parse(readFileSync(FILE, 'utf8')) as {
 test('its next start is the very same guest', () => {
   const known = { machine: definition.machine, devices: rows };
   const result = defineDomain(anInput(vmi, { known }));
-  assert.deepEqual(result, { definition, notes: [] });
+  assert.deepEqual(result, { definition, notes: [], left: [] });
 });
 
 test('it is read as having what the record has, where the record has it', () => {

@@ -15,7 +15,7 @@ export interface CreateWish {
 }
 
 export type CreateOutcome =
-  | { readonly is: 'created'; readonly notes: readonly string[] }
+  | { readonly is: 'created'; readonly notes: readonly string[]; readonly left: readonly string[] }
   /** There can be no such guest. */
   | { readonly is: 'refused'; readonly problems: readonly FieldError[] }
   | { readonly is: 'failed'; readonly permanent: boolean; readonly message: string };
@@ -36,5 +36,5 @@ export async function createDomain(
     if (!(error instanceof HypervisorError)) throw error;
     return { is: 'failed', permanent: error.permanent, message: error.message };
   }
-  return { is: 'created', notes: defined.notes };
+  return { is: 'created', notes: defined.notes, left: defined.left };
 }

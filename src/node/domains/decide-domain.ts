@@ -43,10 +43,16 @@ export function decideDomain(world: DomainWorld): readonly DomainAction[] {
   if (incoming !== undefined) return incoming;
   if (pod.metadata.deletionTimestamp !== undefined) return [...tellProgress(world), ...decideStop(world, pod)];
   if (domain !== undefined && hasEnded(pod)) return [...tellProgress(world), ...endLeftover(world)];
+  if (domain !== undefined && isUnwell(world)) return decideStop(world, pod);
   if (domain !== undefined) return reportDomain(world, domain);
   if (hasEnded(pod)) return [];
   if (pod.status?.phase === 'Running') return [{ do: 'reportPod', view: lostView(world.nowMs) }];
   return decideStart(world, pod);
+}
+
+/** Its liveness probe has failed: it is stopped as a deleted one is, and reported once it has ended. */
+function isUnwell({ domain, health }: DomainWorld): boolean {
+  return health?.dead !== undefined && domain?.current.state !== 'ended';
 }
 
 /** Who made it ends it. Its devices are read as those of all guests are. */
@@ -82,8 +88,8 @@ function tellProgress(world: DomainWorld): readonly DomainAction[] {
 }
 
 function reportDomain(world: DomainWorld, domain: NonNullable<DomainWorld['domain']>): readonly DomainAction[] {
-  const report: DomainAction = { do: 'reportPod', view: domainView(domain, world.nowMs) };
-  const { vmi, node, inspection, reading } = world;
+  const report: DomainAction = { do: 'reportPod', view: domainView(domain, world.nowMs, world.health) };
+  const { vmi, node, inspection, reading, agent } = world;
   // Others may not let us write before the instance says that it is ours; that it does so is news that comes by itself.
   if (vmi === undefined || !isOn(vmi, node.name)) return [report];
   const isAway = isMoving(domain, vmi);
@@ -91,7 +97,15 @@ function reportDomain(world: DomainWorld, domain: NonNullable<DomainWorld['domai
   // First: most of the time there is one thing to tell then instead of two.
   if (learning.some((action) => action.do === 'learn')) return [report, ...learning];
   const { hotplug, actions } = isAway ? UNTOUCHED : decideDevices(world, vmi);
-  const isTold = hasReport(vmi, { domain, node, inspection, reading, hotplug, progress: migrationProgress(world) });
+  const isTold = hasReport(vmi, {
+    domain,
+    node,
+    inspection,
+    reading,
+    hotplug,
+    agent,
+    progress: migrationProgress(world),
+  });
   const telling: readonly DomainAction[] = isTold ? [] : [{ do: 'reportVmi', hotplug }];
   // Whoever hears that it has gone asks what it was like right then.
   if (isAway) return [...telling, report, ...decideMigrate(world)];

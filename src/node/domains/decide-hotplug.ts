@@ -25,12 +25,13 @@ export function decideHotplug(
   return actions;
 }
 
-type Step = { readonly do: 'plug' | 'unplug' | 'clear' | 'verify'; readonly dueAtMs: number };
+type Step = { readonly do: 'plug' | 'unplug' | 'clear' | 'verify' | 'setLink'; readonly dueAtMs: number };
 
 function nextStep(device: HotplugDevice, notes: DeviceNotes): Step | undefined {
   const { last, claim } = notes.get(device.id) ?? {};
   switch (device.is) {
     case 'there':
+      if (device.link !== undefined) return { do: 'setLink', dueAtMs: last?.is === 'waiting' ? last.dueAtMs : 0 };
       if (device.claim === undefined || device.claim === claim) return undefined;
       return { do: 'verify', dueAtMs: last?.is === 'waiting' ? last.dueAtMs : 0 };
     case 'missing':

@@ -25,6 +25,8 @@ export type DomainAction =
   | { readonly do: 'unplug'; readonly device: HotplugDevice }
   /** Clears away what was made for a device; only when the guest has let go of it. */
   | { readonly do: 'clear'; readonly device: HotplugDevice }
+  /** Pulls the cable of an interface that is there, or puts it back. */
+  | { readonly do: 'setLink'; readonly device: HotplugDevice }
   /** Finds out whether a disk stands on the claim that the spec names: it may have been exchanged while nobody looked. */
   | { readonly do: 'verify'; readonly device: HotplugDevice }
   /** Begins to send the guest to the node that its instance names; only a guest that just runs. */

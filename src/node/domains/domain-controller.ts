@@ -13,6 +13,8 @@ import { decideDomain } from '#node/domains/decide-domain.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
 import { BY_INSTANCE, BY_UID, instanceOf, observeObjects, type Seen } from '#node/domains/observe-domain.ts';
+import type { AgentReader } from '#node/guest-agent/agent-reader.ts';
+import type { ProbeKeeper } from '#node/probes/probe-keeper.ts';
 import { refuseStranger } from '#node/domains/refuse-stranger.ts';
 import type { Turns } from '#node/domains/turns.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
@@ -21,6 +23,8 @@ export interface DomainControllerParts extends ActParts {
   readonly pods: Informer<Pod>;
   readonly vmis: Informer<VirtualMachineInstance>;
   readonly turns: Turns;
+  readonly agents: AgentReader;
+  readonly probes: ProbeKeeper;
   /** How many guests are started, stopped and reported at a time. */
   readonly concurrency?: number;
 }
@@ -63,6 +67,8 @@ export function startDomainController(parts: DomainControllerParts): RunningDoma
     hypervisor.onChange((id) => queue.add(id)),
   ];
   parts.migrations.follow((id) => queue.add(id));
+  parts.agents.onChange((id) => queue.add(id));
+  parts.probes.onChange((id) => queue.add(id));
   // Also those that nobody wants any more.
   for (const { id } of hypervisor.list()) queue.add(id);
   return {
@@ -103,10 +109,11 @@ async function tell(id: string, parts: DomainControllerParts): Promise<WorkResul
   return {};
 }
 
-function forgetDomain(id: string, { book, hotplugNotes, migrations }: DomainControllerParts): void {
+function forgetDomain(id: string, { book, hotplugNotes, migrations, probes }: DomainControllerParts): void {
   book.forget(id);
   migrations.forget(id);
   hotplugNotes.forget(id);
+  probes.forget(id);
 }
 
 async function actAll(id: string, world: DomainWorld, parts: DomainControllerParts) {
@@ -136,6 +143,8 @@ async function observe(id: string, parts: DomainControllerParts): Promise<Domain
     readingDueAtMs: domain && book.dueAtMs(domain),
     hotplugNotes: hotplugNotes.of(id),
     migration: parts.migrations.of(id),
+    agent: parts.agents.get(id),
+    health: vmi && parts.probes.of(vmi),
     attempt,
     stopping,
     node,

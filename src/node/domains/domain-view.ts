@@ -1,8 +1,9 @@
 /** What a launcher pod says of its guest. Pure. */
-import { MIGRATED_REASON } from '#api/names.ts';
+import { MIGRATED_REASON, UNREADY_REASON } from '#api/names.ts';
 import { timestamp } from '#lib/clock.ts';
 import type { Domain, DomainState } from '#node/hypervisor/hypervisor.ts';
 import type { DomainMigration } from '#node/hypervisor/migration.ts';
+import type { Health } from '#node/probes/probe-keeper.ts';
 import { terminated, type PodView } from '#node/pods/pod-status.ts';
 
 /** The exit codes that QEMU's process would have had: fine, killed, failed. */
@@ -20,7 +21,7 @@ const MESSAGES = {
   migrated: 'The guest has gone to another node.',
 } as const;
 
-export function domainView(domain: Domain, nowMs: number): PodView {
+export function domainView(domain: Domain, nowMs: number, health: Health = {}): PodView {
   const { current, startedAtMs, migration } = domain;
   const committed = migration && { committed: { uid: migration.uid, is: isCommitted(migration) } };
   if (current.state === 'ended') return { ...endedView(current, startedAtMs, nowMs), ...committed };
@@ -28,7 +29,8 @@ export function domainView(domain: Domain, nowMs: number): PodView {
   // It may have begun long before this pod.
   if (current.state === 'incoming')
     return { phase: 'Running', notReady: 'MigrationTarget', state: running, ...committed };
-  return { phase: 'Running', state: running, startedAtMs, ...committed };
+  const unready = health.ready === false ? { notReady: UNREADY_REASON } : {};
+  return { phase: 'Running', state: running, startedAtMs, ...unready, ...committed };
 }
 
 /** The guest belongs to the target. */

@@ -5,6 +5,8 @@ import type { Stored } from '#kube/meta.ts';
 import type { Attempt, Stopping } from '#node/domains/domain-action.ts';
 import type { Reading } from '#node/domains/device-book.ts';
 import type { DeviceNotes } from '#node/domains/hotplug-devices.ts';
+import type { AgentNews } from '#node/guest-agent/agent-reader.ts';
+import type { Health } from '#node/probes/probe-keeper.ts';
 import type { MigrationNotes } from '#node/migration/migrations.ts';
 import type { Capabilities, Domain, DomainInspection } from '#node/hypervisor/hypervisor.ts';
 
@@ -25,6 +27,10 @@ export interface DomainWorld {
   readonly hotplugNotes: DeviceNotes;
   /** What this process knows of its moving from node to node. */
   readonly migration?: MigrationNotes;
+  /** What its guest agent says. */
+  readonly agent?: AgentNews | undefined;
+  /** What its probes say. */
+  readonly health?: Health | undefined;
   readonly attempt: Attempt | undefined;
   readonly stopping: Stopping | undefined;
   readonly node: NodeFacts;

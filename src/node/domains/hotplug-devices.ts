@@ -24,6 +24,8 @@ export interface HotplugDevice {
   readonly claim?: string;
   /** Wanted just as it is: it was asked to go and comes again when it has, or it stays where the guest does not let go. */
   readonly isAwaited?: boolean;
+  /** Of an interface that is there: the link that it is to have, where it has another. */
+  readonly link?: 'up' | 'down';
   /** What was made for the one before is still to be cleared away. */
   readonly isLeft?: boolean;
 }
@@ -41,9 +43,15 @@ export function hotplugDevices(
   const untouched = idsToLeaveAlone(vmi, wanted);
   const found: HotplugDevice[] = [];
 
-  for (const { isFixed, ...device } of wanted.values()) {
+  const links = new Map(
+    definition.devices.flatMap((device) => (device.type === 'interface' ? [[device.id, device.link ?? 'up']] : [])),
+  );
+  for (const { isFixed, link, ...device } of wanted.values()) {
     const note = notes.get(device.id);
     const isPresent = present.has(device.id);
+    const linkNow = links.get(device.id);
+    const wrongLink = link !== undefined && linkNow !== undefined && link !== linkNow ? { link } : {};
+    if (isFixed && wrongLink.link !== undefined) found.push({ ...device, ...wrongLink, is: 'there' });
     // What the guest was started with and cannot be plugged in is none of ours.
     if (isFixed) continue;
     if (!isPresent) {
@@ -52,7 +60,7 @@ export function hotplugDevices(
       found.push({ ...device, is: 'missing', ...(isLeft ? { isLeft } : {}) });
     } else if (isOfAnotherClaim(device, note)) found.push({ ...device, is: 'surplus' });
     else if (leaving.includes(device.id)) found.push({ ...device, is: 'surplus', isAwaited: true });
-    else found.push({ ...device, is: 'there' });
+    else found.push({ ...device, ...wrongLink, is: 'there' });
   }
   for (const { id, type, name } of present.values()) {
     if (!wanted.has(id) && !untouched.has(id)) found.push({ id, type, name, is: 'surplus' });
@@ -65,7 +73,7 @@ export function hotplugDevices(
   return found;
 }
 
-interface Wanted extends Pick<HotplugDevice, 'id' | 'type' | 'name' | 'claim'> {
+interface Wanted extends Pick<HotplugDevice, 'id' | 'type' | 'name' | 'claim' | 'link'> {
   /** In the spec, but nothing that could be plugged in. */
   readonly isFixed: boolean;
 }
@@ -83,7 +91,8 @@ function wantedDevices(vmi: VirtualMachineInstance): ReadonlyMap<string, Wanted>
   }
   for (const { name, state, bootOrder } of interfacesOf(vmi.spec)) {
     const id = `nic-${name}`;
-    if (state !== 'absent') wanted.set(id, { id, type: 'interface', name, isFixed: bootOrder !== undefined });
+    const link = state === 'down' ? 'down' : 'up';
+    if (state !== 'absent') wanted.set(id, { id, type: 'interface', name, link, isFixed: bootOrder !== undefined });
   }
   return wanted;
 }

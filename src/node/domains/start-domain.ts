@@ -8,7 +8,7 @@ import { needsState } from '#api/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { ObjectName, Reader } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
-import { PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SECRETS } from '#kube/core-kinds.ts';
+import { CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SECRETS } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import { knownFrom, NOTHING_KNOWN, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import { createDomain } from '#node/domains/create-domain.ts';
@@ -30,6 +30,8 @@ export interface StartParts {
   readonly guest: GuestKernel | undefined;
   /** The claim that holds the state of the VM, where something of it outlives the guest. */
   readonly stateClaim?: string | undefined;
+  /** Of a ServiceAccount, for the pod of the instance. */
+  readonly token?: VolumeLookups['token'];
   readonly signal: AbortSignal;
 }
 
@@ -74,15 +76,23 @@ export async function startDomain(vmi: Stored<VirtualMachineInstance>, parts: St
     return { is: permanent ? 'failed' : 'waiting', reason: 'StartFailed', message };
   }
   const claims = new Map([...hotpluggableClaims(vmi)].map(([name, claim]) => [`disk-${name}`, claim]));
-  return { is: 'started', claims, notes: notesOf(prepared.missing, created.notes) };
+  return { is: 'started', claims, notes: notesOf(prepared.missing, created.notes, created.left) };
 }
 
-function notesOf(missing: readonly MissingVolume[] = [], leftOut: readonly string[] = []) {
+function notesOf(
+  missing: readonly MissingVolume[] = [],
+  leftOut: readonly string[] = [],
+  features: readonly string[] = [],
+) {
   const notes = missing.map(({ name, message }) => ({
     reason: 'OptionalDiskMissing',
     message: `Started without the optional disk "${name}": ${message}`,
   }));
-  return leftOut.length === 0 ? notes : [...notes, { reason: 'UnmanagedDevicesLeftOut', message: leftOut.join(' ') }];
+  return [
+    ...notes,
+    ...(leftOut.length === 0 ? [] : [{ reason: 'UnmanagedDevicesLeftOut', message: leftOut.join(' ') }]),
+    ...(features.length === 0 ? [] : [{ reason: 'FeaturesLeftOut', message: features.join(' ') }]),
+  ];
 }
 
 async function prepareState(
@@ -107,11 +117,17 @@ function endedIn(hypervisor: Hypervisor): (id: string) => boolean {
 /** All volumes of the instance, or those that are named. */
 export function prepareVolumes(
   vmi: Stored<VirtualMachineInstance>,
-  { client, hypervisor, volumes, signal }: Pick<StartParts, 'client' | 'hypervisor' | 'volumes' | 'signal'>,
+  {
+    client,
+    hypervisor,
+    volumes,
+    signal,
+    token,
+  }: Pick<StartParts, 'client' | 'hypervisor' | 'volumes' | 'signal' | 'token'>,
   names?: readonly string[],
 ): Promise<Preparation> {
   const options = { signal, hasEnded: endedIn(hypervisor), ...(names === undefined ? {} : { names }) };
-  return volumes.prepare(vmi, volumeLookups(vmi.metadata.namespace, client, signal), options);
+  return volumes.prepare(vmi, volumeLookups(vmi.metadata.namespace, client, signal, token), options);
 }
 
 /** Where the devices of the VM were at its last start; a stand-alone instance has no past. */
@@ -128,11 +144,18 @@ export async function knownDevices(
   return isOfOwner ? knownFrom(identity?.status ?? {}) : NOTHING_KNOWN;
 }
 
-export function volumeLookups(namespace: string | undefined, client: Reader, signal: AbortSignal): VolumeLookups {
+export function volumeLookups(
+  namespace: string | undefined,
+  client: Reader,
+  signal: AbortSignal,
+  token?: VolumeLookups['token'],
+): VolumeLookups {
   return {
     claim: (name) => getIfThere(client, PERSISTENT_VOLUME_CLAIMS, { namespace, name }, signal),
     volume: (name) => getIfThere(client, PERSISTENT_VOLUMES, { name }, signal),
     secret: (name) => getIfThere(client, SECRETS, { namespace, name }, signal),
+    configMap: (name) => getIfThere(client, CONFIG_MAPS, { namespace, name }, signal),
+    ...(token && { token }),
   };
 }
 

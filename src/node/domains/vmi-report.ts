@@ -11,6 +11,8 @@ import { timestamp } from '#lib/clock.ts';
 import type { HotplugState } from '#node/domains/decide-hotplug.ts';
 import type { Reading } from '#node/domains/device-book.ts';
 import type { NodeFacts } from '#node/domains/domain-world.ts';
+import { mergeInterfaces } from '#node/guest-agent/agent-answers.ts';
+import type { AgentNews } from '#node/guest-agent/agent-reader.ts';
 import type { Capabilities, Domain, DomainInspection, DomainState } from '#node/hypervisor/hypervisor.ts';
 
 export interface GuestFacts {
@@ -23,6 +25,8 @@ export interface GuestFacts {
   readonly hotplug: readonly HotplugState[] | undefined;
   /** Of its migration; undefined: as it was told. */
   readonly progress?: MigrationProgress | undefined;
+  /** What its agent says; undefined while it does not. */
+  readonly agent?: AgentNews | undefined;
   readonly node: NodeFacts;
   readonly nowMs: number;
 }
@@ -57,6 +61,7 @@ function agentFields(vmi: VirtualMachineInstance, facts: GuestFacts) {
     guestStarted: { at: timestamp(domain.startedAtMs), ...(simulated ? { simulated } : {}) },
     runtimeUser: node.guestUid,
     migrationProgress: facts.progress ?? vmi.status?.migrationProgress,
+    ...guestNews(vmi.status, facts),
   } satisfies Record<(typeof AGENT_FIELDS)[number], unknown>;
 }
 
@@ -67,11 +72,23 @@ function devicesOf(old: VmiStatus | undefined, { domain, reading }: GuestFacts) 
   return { deviceHash: isOfThisStart ? old?.deviceHash : undefined, deviceRevision: old?.deviceRevision };
 }
 
-/** Addresses inside of user-mode networking are the guest's own and reach nobody: they are not told. */
-function interfacesOf({ inspection }: GuestFacts) {
-  return inspection?.definition.devices.flatMap((device) =>
+/** What is not asked while it moves stands as it was told. */
+function interfacesOf({ inspection, domain, agent }: GuestFacts) {
+  if (isElsewhere(domain.current)) return undefined;
+  const own = inspection?.definition.devices.flatMap((device) =>
     device.type === 'interface' ? [{ name: device.name, mac: device.macAddress, infoSource: 'domain' }] : [],
   );
+  return own && mergeInterfaces(own, agent?.interfaces);
+}
+
+/** What the last agent said of its system stands until another one says otherwise, or the guest is no more. */
+function guestNews(old: VmiStatus | undefined, { domain, agent }: GuestFacts) {
+  if (isElsewhere(domain.current)) return { guestOSInfo: old?.guestOSInfo, fsFreezeStatus: old?.fsFreezeStatus };
+  const isConnected = domain.agent === 'connected';
+  return {
+    guestOSInfo: isConnected ? (agent?.os ?? old?.guestOSInfo) : undefined,
+    fsFreezeStatus: domain.frozenUntilMs === undefined ? undefined : 'frozen',
+  };
 }
 
 function hotplugOf(old: VmiStatus | undefined, { hotplug, nowMs }: GuestFacts): VmiStatus['hotplug'] {
@@ -101,6 +118,8 @@ function agentConditions(old: readonly Condition[] | undefined, facts: GuestFact
   const pending = hotplug === undefined ? undefined : changePending(hotplug);
   if (pending !== undefined) set.push(pending);
   else if (hotplug !== undefined || (current.state === 'ended' && !isAway)) over.add('DeviceChangePending');
+  if (domain.agent === 'connected') set.push({ type: 'AgentConnected', status: 'True' });
+  else if (!isAway) over.add('AgentConnected');
   const emulation = softwareEmulation(node.capabilities);
   if (emulation !== undefined) set.push(emulation);
   const others = (old ?? []).filter(({ type }) => !over.has(type));

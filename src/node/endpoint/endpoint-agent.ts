@@ -1,19 +1,37 @@
 /** What the node's HTTPS endpoint needs of the node agent: the agent keeps the order of calls for each domain. */
 import type { Duplex } from 'node:stream';
+import type { GuestRead } from '#api/guest-info.ts';
 import type { HostAnswer, HostVerb } from '#api/host-api.ts';
+import type { GuestPort } from '#node/hypervisor/guest-lines.ts';
 import type { Domain } from '#node/hypervisor/hypervisor.ts';
 import type { DiskContent, DiskUpload } from '#node/volumes-port.ts';
+
+/** The guest runs without one, whatever its spec says today. */
+export class NoDisplay extends Error {
+  override readonly name = 'NoDisplay';
+}
 
 export interface EndpointAgent {
   /** The domain of this instance on this node; undefined = there is none, or it was removed. */
   find(namespace: string, vmiName: string): Domain | undefined;
-  /** These four take a Domain's id, act once its turn comes, and reject with HypervisorError. */
+  /** These take a Domain's id, act once its turn comes, and reject with HypervisorError. */
   pause(id: string): Promise<void>;
   resume(id: string): Promise<void>;
   softReboot(id: string): Promise<void>;
   reset(id: string): Promise<void>;
+  /** As freeze of the hypervisor; both reject with GuestAgentError, too. */
+  freeze(id: string, seconds: number): Promise<void>;
+  unfreeze(id: string): Promise<void>;
+  /** What the guest's agent says; rejects with GuestAgentError. */
+  readGuest(id: string, what: GuestRead): Promise<object>;
   /** Both directions of the serial console; ends with the domain. */
   openConsole(id: string): Promise<Duplex>;
+  /** A connection to the display, which speaks RFB; ends with the domain. Rejects with NoDisplay, too. */
+  openDisplay(id: string): Promise<Duplex>;
+  /** What the display shows now, as PNG. `moveCursor`: wakes it up before. Rejects with NoDisplay, too. */
+  screenshot(id: string, options: { readonly moveCursor: boolean }): Promise<Buffer>;
+  /** A connection to a port of the guest; chunks are datagrams where the protocol has such. */
+  openPort(id: string, port: GuestPort): Promise<Duplex>;
   /** undefined = no such pod on this node, or no such container in it. */
   logs(namespace: string, pod: string, container: string): ContainerLog | undefined;
   /** Absent where disks are only pretended. */

@@ -1,6 +1,7 @@
 /**
- * The HTTPS server of a node agent: logs for the API server, verbs, the console and disks for subresources/, the host API for
- * those who are named for it, guests from other nodes. Only certificates of our CA come in; what each may is peer.ts's. Errors are Statuses, as everywhere.
+ * The HTTPS server of a node agent: logs for the API server; verbs, consoles, displays, ports and disks for
+ * subresources/; the host API for those who are named for it; guests from other nodes. Only certificates of our CA come
+ * in; what each may is peer.ts's. Errors are Statuses, as everywhere.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:https';
@@ -13,15 +14,20 @@ import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { readLogOptions } from '#node/endpoint/log-options.ts';
-import { nodeNameIn, refusal } from '#node/endpoint/peer.ts';
+import { LOG_READER, nodeNameIn, refusal } from '#node/endpoint/peer.ts';
+import { isIssuedBy } from '#lib/pki/issued-by.ts';
+import type { Upgrading } from '#node/endpoint/plain-stream.ts';
 import { parseEndpointPath, type EndpointRoute } from '#node/endpoint/route.ts';
 import { readBody } from '#node/endpoint/read-body.ts';
 import { serveConsole } from '#node/endpoint/serve-console.ts';
 import { serveDisk } from '#node/endpoint/serve-disk.ts';
+import { serveScreenshot, serveVnc } from '#node/endpoint/serve-display.ts';
 import { serveHost } from '#node/endpoint/serve-host.ts';
 import { serveMigration } from '#node/endpoint/serve-migration.ts';
 import { serveLogs } from '#node/endpoint/serve-logs.ts';
-import { serveVerb } from '#node/endpoint/serve-verb.ts';
+import { servePort } from '#node/endpoint/serve-port.ts';
+import { serveGuest, serveVerb } from '#node/endpoint/serve-verb.ts';
+import { Sessions } from '#node/endpoint/sessions.ts';
 
 const MAX_CONNECTIONS = 2000;
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -37,46 +43,62 @@ export interface NodeEndpointOptions {
   readonly key: string;
   /** Of whoever may come in. */
   readonly ca: string;
+  /** PEM; of the API server alone, where that has another authority than our own parts. */
+  readonly logReaderCa?: string | undefined;
   readonly agent: EndpointAgent;
   readonly log: Log;
   readonly clock: Clock;
 }
 
+/** PEM. */
+export interface EndpointIdentity {
+  readonly cert: string;
+  readonly key: string;
+  readonly ca: string;
+}
+
 export interface RunningEndpoint {
   readonly port: number;
+  /** From now on, for new connections. */
+  renew(identity: EndpointIdentity): void;
   /** Ends every connection, consoles too; guests do not notice. */
   stop(): Promise<void>;
 }
 
 /** Rejects where it cannot listen. */
 export async function startNodeEndpoint(options: NodeEndpointOptions): Promise<RunningEndpoint> {
-  const { host, port, cert, key, ca } = options;
+  const { host, port, logReaderCa } = options;
+  const tlsOf = ({ cert, key, ca }: EndpointIdentity) =>
+    ({ cert, key, ca: logReaderCa === undefined ? ca : [ca, logReaderCa], minVersion: 'TLSv1.2' }) as const;
+  let { ca } = options;
   const server = createServer({
-    cert,
-    key,
-    ca,
+    ...tlsOf(options),
     requestCert: true,
     rejectUnauthorized: true,
-    minVersion: 'TLSv1.2',
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
   });
   server.maxConnections = MAX_CONNECTIONS;
   const sockets = new Set<Duplex>();
+  const open: OpenSessions = { consoles: new Sessions(), displays: new Sessions() };
   // Before TLS: who connects and says nothing would keep us from stopping.
   server.on('connection', (socket: Duplex) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
-  server.on('request', (request, response) => void answer(options, request, response));
+  server.on('request', (request, response) => void answer({ ...options, ca }, request, response));
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {});
-    void upgrade(options, request, socket, head);
+    void upgrade({ ...options, ca }, open, { request, socket, head });
   });
   server.listen(port, host);
   await once(server, 'listening');
   return {
     port: (server.address() as AddressInfo).port,
+    renew(identity) {
+      ({ ca } = identity);
+      server.setSecureContext(tlsOf(identity));
+    },
     async stop() {
       const closed = once(server, 'close');
       server.close();
@@ -88,7 +110,7 @@ export async function startNodeEndpoint(options: NodeEndpointOptions): Promise<R
 
 async function answer(options: NodeEndpointOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
   try {
-    const { url, route } = admitted(request);
+    const { url, route } = admitted(options, request);
     if (route.kind === 'host') return await answerHost(options, request, route, response);
     // Other bodies say nothing.
     request.resume();
@@ -118,12 +140,26 @@ async function serve(
       return await serveLogs(agent, route, readLogOptions(url.searchParams, clock.now()), response);
     case 'verb':
       expectMethod(method, 'PUT');
-      await serveVerb(agent, route);
+      await serveVerb(agent, route, url.searchParams);
       response.writeHead(200).end();
       return;
-    case 'console':
+    case 'guest': {
       expectMethod(method, 'GET');
-      throw badRequest('a console is a WebSocket; the request does not ask to upgrade to one');
+      const text = JSON.stringify(await serveGuest(agent, route));
+      response.writeHead(200, { 'content-type': 'application/json' }).end(text);
+      return;
+    }
+    case 'screenshot': {
+      expectMethod(method, 'GET');
+      const picture = await serveScreenshot(agent, route, url.searchParams);
+      response.writeHead(200, { 'content-type': 'image/png', 'content-length': picture.length }).end(picture);
+      return;
+    }
+    case 'console':
+    case 'vnc':
+    case 'port':
+      expectMethod(method, 'GET');
+      throw badRequest(`a ${route.kind} is a WebSocket; the request does not ask to upgrade to one`);
     case 'disk':
       expectMethod(method, 'GET');
       throw badRequest('the content of a disk is a WebSocket; the request does not ask to upgrade to one');
@@ -149,19 +185,30 @@ async function answerHost(
   response.writeHead(200, { 'content-type': 'application/json' }).end(text);
 }
 
-async function upgrade(
-  options: NodeEndpointOptions,
-  request: IncomingMessage,
-  socket: Duplex,
-  head: Buffer,
-): Promise<void> {
+interface OpenSessions {
+  readonly consoles: Sessions;
+  readonly displays: Sessions;
+}
+
+async function upgrade(options: NodeEndpointOptions, open: OpenSessions, upgrading: Upgrading): Promise<void> {
+  const { request, socket } = upgrading;
   try {
-    const { route, commonName } = admitted(request);
-    const upgrading = { request, socket, head };
-    if (route.kind === 'console') return await serveConsole(options.agent, route, upgrading, options.log);
-    if (route.kind === 'migrations') return await serveMigration(options.agent, nodeNameIn(commonName), upgrading);
-    if (route.kind !== 'disk') throw badRequest('there is nothing to upgrade to');
-    await serveDisk({ ...options, door: options.agent.disks }, route, upgrading);
+    const { route, commonName, url } = admitted(options, request);
+    const { agent, log } = options;
+    switch (route.kind) {
+      case 'console':
+        return await serveConsole({ agent, log, sessions: open.consoles }, route, upgrading);
+      case 'vnc':
+        return await serveVnc({ agent, log, sessions: open.displays }, route, url.searchParams, upgrading);
+      case 'port':
+        return await servePort(options, route, upgrading);
+      case 'migrations':
+        return await serveMigration(agent, nodeNameIn(commonName), upgrading);
+      case 'disk':
+        return await serveDisk({ ...options, door: agent.disks }, route, upgrading);
+      default:
+        throw badRequest('there is nothing to upgrade to');
+    }
   } catch (error) {
     const told = toldError(options, request, error);
     const body = Buffer.from(JSON.stringify(told.toStatus()));
@@ -182,22 +229,25 @@ interface Admitted {
 }
 
 /** Throws ApiError where whoever asks may not. */
-function admitted(request: IncomingMessage): Admitted {
+function admitted(options: NodeEndpointOptions, request: IncomingMessage): Admitted {
   const target = request.url ?? '/';
   const base = 'https://node.invalid';
   if (!target.startsWith('/') || !URL.canParse(base + target)) throw badRequest('the path cannot be read');
   const url = new URL(base + target);
   const route = parseEndpointPath(url.pathname);
-  const commonName = commonNameOf(request.socket as TLSSocket);
+  const commonName = commonNameOf(request.socket as TLSSocket, options);
   const refused = refusal(commonName, route, request.method ?? '', url.pathname);
   if (refused !== undefined) throw refused;
   return { url, route, commonName };
 }
 
-function commonNameOf(socket: TLSSocket): string {
-  const name = socket.getPeerCertificate().subject?.CN;
+function commonNameOf(socket: TLSSocket, { ca, logReaderCa }: NodeEndpointOptions): string {
+  const { subject } = socket.getPeerCertificate();
   // More than one name is none.
-  return typeof name === 'string' ? name : '';
+  const name = typeof subject?.CN === 'string' ? subject.CN : '';
+  if (logReaderCa === undefined) return name;
+  // A cluster gives certificates to many: whoever is not ours can only be the API server.
+  return isIssuedBy(socket.getPeerX509Certificate(), ca) || name === LOG_READER ? name : '';
 }
 
 function expectMethod(method: string, expected: string): void {

@@ -13,7 +13,7 @@ import { WebSocketStream } from '#lib/websocket.ts';
 import type { DiskDoor } from '#node/endpoint/endpoint-agent.ts';
 import { headerText } from '#node/endpoint/header-text.ts';
 import type { EndpointRoute } from '#node/endpoint/route.ts';
-import type { Upgrading } from '#node/endpoint/serve-console.ts';
+import type { Upgrading } from '#node/endpoint/plain-stream.ts';
 import { DiskRefused, type DiskContent, type DiskUpload } from '#node/volumes-port.ts';
 
 type DiskRoute = Extract<EndpointRoute, { kind: 'disk' }>;

@@ -2,7 +2,7 @@
 import { badRequest, internalError } from '#kube/api-error.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { headerText } from '#node/endpoint/header-text.ts';
-import type { Upgrading } from '#node/endpoint/serve-console.ts';
+import type { Upgrading } from '#node/endpoint/plain-stream.ts';
 
 /** What both sides call it in the header Upgrade. */
 export const MIGRATION_PROTOCOL = 'migration.selfsame.io';

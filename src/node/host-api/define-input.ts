@@ -69,6 +69,8 @@ function instanceOf({ conf, entries, media, kernel }: HostVmInput): Stored<Virtu
           ...(has('tpm') ? { tpm: {} } : {}),
           ...(has('rng') ? { rng: {} } : {}),
           autoattachPodInterface: false,
+          // A host gives its guests what it is told, and no more.
+          autoattachGraphicsDevice: false,
           autoattachSerialConsole: has('console'),
           autoattachMemBalloon: ofType(entries, 'balloon').some(
             ({ device }) => device.specParams?.['model'] !== 'none',

@@ -77,7 +77,7 @@ async function plug(id: string, sent: SentMap, sort: Sort, parts: HostParts): Pr
   const problems: FieldError[] = [];
   const unplaced: Unplaced<PluggableDevice> =
     type === 'disk'
-      ? defineDisk(diskOf(entry), key, media.get(entry.id), layout, problems)
+      ? defineDisk(diskOf(entry), key, media.get(entry.id), { layout }, problems)
       : nicOf(entry, current, problems);
   if (problems.length > 0) return problems.map(({ message }) => `${key}: ${message}`);
   // Boot order is for the next start: this one boots nothing now.

@@ -111,7 +111,7 @@ const cases: Record<string, Case> = {
   },
   'a model that we do not have': {
     with: () => devices({ type: 'interface', device: 'bridge', nicModel: 'ne2k' }),
-    want: `${FAILED}devices[0].nicModel: "ne2k"; expected one of pv, virtio, e1000e, e1000, rtl8139`,
+    want: `${FAILED}devices[0].nicModel: "ne2k"; expected one of pv, virtio, e1000e, e1000, rtl8139, ne2k_pci, pcnet`,
   },
   'a MAC address that is none': {
     with: () => devices({ type: 'interface', device: 'bridge', macAddr: 'x' }),

@@ -3,7 +3,9 @@ import { describe, it } from 'node:test';
 import { adoptCases } from './testing/adopt-cases.ts';
 import { consoleCases } from './testing/console-cases.ts';
 import { copyCases } from './testing/copy-cases.ts';
+import { displayCases } from './testing/display-cases.ts';
 import { endCases } from './testing/end-cases.ts';
+import { lineCases } from './testing/line-cases.ts';
 import { hotplugCases } from './testing/hotplug-cases.ts';
 import { migrateCases } from './testing/migrate-cases.ts';
 import type { ConformanceScene } from './testing/scene.ts';
@@ -17,8 +19,8 @@ const TIMEOUT_MS = 60_000;
 
 export function hypervisorConformance(name: string, make: () => Promise<ConformanceScene>): void {
   const suites = {
-    ...{ start: startCases, end: endCases, console: consoleCases, copy: copyCases },
-    ...{ hotplug: hotplugCases, adopt: adoptCases, migrate: migrateCases, 'take back': takeBackCases },
+    ...{ start: startCases, end: endCases, console: consoleCases, display: displayCases, lines: lineCases },
+    ...{ copy: copyCases, hotplug: hotplugCases, adopt: adoptCases, migrate: migrateCases, 'take back': takeBackCases },
   };
   for (const [part, cases] of Object.entries(suites)) {
     describe(`${name}: ${part}`, () => {

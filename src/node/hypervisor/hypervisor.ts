@@ -17,6 +17,7 @@
 import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
+import type { GuestLines } from '#node/hypervisor/guest-lines.ts';
 import type { DomainMigration, MigrationPort } from '#node/hypervisor/migration.ts';
 
 export interface MachineType {
@@ -29,6 +30,8 @@ export interface MachineType {
 export interface Capabilities {
   readonly machines: readonly MachineType[];
   readonly accelerator: 'kvm' | 'tcg' | 'simulated';
+  /** What its processors can, as QEMU names it; absent: nobody knows. */
+  readonly cpuFeatures?: readonly string[];
   /** `QEMU 7.2.22`. */
   readonly version: string;
 }
@@ -60,6 +63,10 @@ export interface Domain {
   readonly origin?: DomainDefinition['origin'];
   /** Rises with every change of its devices that this process has seen: whoever learned before that has to learn again. */
   readonly deviceEvents: number;
+  /** Whether somebody in the guest listens on its line to an agent; absent where it has no line. */
+  readonly agent?: 'connected' | 'disconnected';
+  /** Its file systems are frozen (guest-lines.ts) until then: milliseconds since the epoch. */
+  readonly frozenUntilMs?: number;
   /** The last one that it has to do with: that brought it here, or takes it away. */
   readonly migration?: DomainMigration;
 }
@@ -97,7 +104,7 @@ export type CopyState =
   /** Also where the guest ended meanwhile. */
   | { readonly state: 'failed'; readonly message: string };
 
-export interface Hypervisor extends MigrationPort {
+export interface Hypervisor extends MigrationPort, GuestLines {
   capabilities(): Promise<Capabilities>;
   /** Finds the domains of earlier processes; called once, before anything else. Leaves guests untouched. */
   adopt(): Promise<void>;
@@ -137,8 +144,23 @@ export interface Hypervisor extends MigrationPort {
    * `learn`, its medium is closed, and listeners of onChange are called. Fine where there is no such device.
    */
   unplug(id: string, deviceId: string): Promise<void>;
+  /**
+   * Pulls the cable of an interface, or puts it back, while the guest runs or is paused; `inspect` tells which. Fine where
+   * it is so already, or there is no such interface.
+   */
+  setLink(id: string, deviceId: string, link: 'up' | 'down'): Promise<void>;
   /** Both directions of the serial console; several may be open at a time, all see the same. Ends with the domain. */
   openConsole(id: string): Promise<Duplex>;
+  /**
+   * A connection of its own to the display, which speaks RFB (VNC) without a password; several may be open at a time.
+   * Rejects where the guest has no display. Ends with the domain.
+   */
+  openDisplay(id: string): Promise<Duplex>;
+  /**
+   * What the display shows now, as PNG of at most SCREENSHOT_BYTES. `moveCursor` moves the pointer there and back before,
+   * which wakes screens up. Rejects where the guest has no display.
+   */
+  screenshot(id: string, options: { readonly moveCursor: boolean }): Promise<Buffer>;
   /** The last of what the serial console said, at most CONSOLE_LOG_BYTES, also of ended domains until `remove`. */
   readConsoleLog(id: string): Promise<Buffer>;
   /** The last of what the hypervisor itself said about the domain, at most LOG_BYTES, also of ended ones until `remove`. */
@@ -160,3 +182,5 @@ export interface Hypervisor extends MigrationPort {
 
 export const CONSOLE_LOG_BYTES = 1024 * 1024;
 export const LOG_BYTES = 64 * 1024;
+/** A PNG of noise on the largest screen that QEMU's own cards have. */
+export const SCREENSHOT_BYTES = 64 * 1024 * 1024;

@@ -2,6 +2,8 @@
  * The definition of a guest as another node tells it. It was complete there; here it is only believed where it has the
  * shape of one, because arguments of a process are made from it. Its paths are replaced in any case (retarget.ts). Pure.
  */
+import { INPUT_BUSES, SOUND_MODELS, WATCHDOG_ACTIONS } from '#api/domain/hardware.ts';
+import { VIDEO_TYPES } from '#api/domain/video.ts';
 import { isRecord } from '#kube/meta.ts';
 import { driverOf } from '#node/definition/devices/others.ts';
 import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
@@ -36,11 +38,19 @@ const texts: Check = (value) => isRecord(value) && Object.values(value).every(te
 /** What is only told, and never made an argument of. */
 const plain: Check = (value) => isPlain(value, MAX_DEPTH);
 
+/** Names without a comma, which would begin the next one; values are written so that it does not matter. */
+const features: Check = (value) =>
+  isRecord(value) &&
+  Object.entries(value).every(
+    ([key, of]) => /^[a-z0-9][a-z0-9_.-]{0,62}$/.test(key) && (text(of) || flag(of) || count(of)),
+  );
+
 const BASE: Shape = { id: (value) => typeof value === 'string' && ID.test(value), type: text, address: maybe(texts) };
 
 const DEVICES: Readonly<Record<Device['type'], Shape>> = {
   'root-port': { index: count },
-  'scsi-controller': {},
+  'scsi-controller': { queues: maybe(count) },
+  'usb-controller': {},
   disk: {
     name: word,
     media: oneOf('disk', 'cdrom', 'floppy', 'lun'),
@@ -50,6 +60,8 @@ const DEVICES: Readonly<Record<Device['type'], Shape>> = {
     serial: maybe(text),
     cache: word,
     bootOrder: maybe(count),
+    queues: maybe(count),
+    ioThread: maybe(count),
   },
   interface: {
     name: word,
@@ -58,11 +70,20 @@ const DEVICES: Readonly<Record<Device['type'], Shape>> = {
     backend: (value) =>
       isRecord(value) && (fits(value, { type: oneOf('user') }) || fits(value, { type: oneOf('bridge'), bridge: word })),
     bootOrder: maybe(count),
+    queues: maybe(count),
+    acpiIndex: maybe(count),
+    link: maybe(oneOf('down')),
   },
   tpm: { model: oneOf('crb', 'tis'), persistent: maybe(flag) },
   rng: {},
   balloon: {},
   serial: {},
+  video: { model: oneOf(...VIDEO_TYPES) },
+  'agent-channel': { controller: (value) => typeof value === 'string' && ID.test(value) },
+  input: { name: word, bus: oneOf(...INPUT_BUSES) },
+  sound: { name: word, model: oneOf(...SOUND_MODELS) },
+  watchdog: { name: word, action: oneOf(...WATCHDOG_ACTIONS) },
+  redirection: {},
   other: { driver: word, row: (value) => isRecord(value) && plain(value) },
 };
 
@@ -70,17 +91,31 @@ const DEFINITION: Shape = {
   id: word,
   name: text,
   machine: word,
-  cpu: shape({ model: text, sockets: count, cores: count, threads: count }),
+  cpu: shape({ model: text, sockets: count, cores: count, threads: count, features: maybe(features) }),
   memoryKib: count,
   firmware: shape({
     uuid: word,
     serial: maybe(text),
+    smbios: maybe(texts),
+    chassis: maybe(texts),
     loader: (value) =>
       isRecord(value) &&
       (fits(value, { type: oneOf('bios') }) ||
         fits(value, { type: oneOf('efi'), secureBoot: flag, persistent: maybe(flag) })),
   }),
   kernel: maybe(shape({ kernelPath: text, initrdPath: maybe(text), arguments: text })),
+  clock: maybe(
+    shape({
+      offsetSeconds: maybe((value) => Number.isSafeInteger(value)),
+      timezone: maybe(text),
+      hpet: maybe(flag),
+      pit: maybe(flag),
+      pitTickPolicy: maybe(word),
+      rtcTickPolicy: maybe(word),
+      rtcTrack: maybe(word),
+    }),
+  ),
+  ioThreads: maybe(count),
   acpi: flag,
   smm: flag,
   devices: (value) => Array.isArray(value) && value.length <= MAX_DEVICES && value.every(isDevice),

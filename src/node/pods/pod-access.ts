@@ -8,10 +8,11 @@ import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Writer } from '#client/client.ts';
 import type { Pod } from '#kube/core-kinds.ts';
-import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import { endLeftPrograms } from '#node/pods/left-programs.ts';
 import { ACCESS_VARIABLES } from '#node/pods/program.ts';
+import { TOKENS, type TokenRequest } from '#node/pods/pod-token.ts';
 
 export interface ProgramAccess {
   /** Ours alone; made when it is needed. */
@@ -28,22 +29,6 @@ export interface PodAccessParts extends ProgramAccess {
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
-
-interface TokenRequest extends KubeObject {
-  readonly spec: {
-    readonly expirationSeconds: number;
-    readonly boundObjectRef: { readonly apiVersion: 'v1'; readonly kind: 'Pod'; name: string; uid: string };
-  };
-  readonly status?: { readonly token?: string; readonly expirationTimestamp?: string };
-}
-
-const TOKENS: ResourceType<TokenRequest> = {
-  group: '',
-  version: 'v1',
-  kind: 'ServiceAccount',
-  plural: 'serviceaccounts',
-  namespaced: true,
-};
 
 const LIFETIME_SECONDS = 3600;
 /** When it is this far into its life a token is renewed, as by a kubelet. */

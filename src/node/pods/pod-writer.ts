@@ -1,6 +1,7 @@
 /** What a node writes of its pods: their status, and in the end their removal. Only this very pod, never its successor. */
 import type { Writer } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
+import { findCondition, type Condition } from '#kube/conditions.ts';
 import { PODS, type Pod } from '#kube/core-kinds.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
@@ -19,7 +20,8 @@ export async function reportPod(
 ): Promise<Stored<Pod>> {
   if (deepEqual(pod.status, status)) return pod;
   const { name, namespace, uid } = pod.metadata;
-  const { phase, hostIP, startTime, conditions, containerStatuses } = status;
+  const { phase, hostIP, startTime, containerStatuses } = status;
+  const conditions = status.conditions?.map((condition) => overwriting(pod, condition));
   const { reason = null, message = null } = status;
   const said = { phase, reason, message, hostIP, startTime, conditions, containerStatuses };
   const body = { metadata: { uid }, status: said };
@@ -34,6 +36,16 @@ export async function reportPod(
     if (isGone(error)) return pod;
     throw error;
   }
+}
+
+/** Conditions are merged one by one: what one says no more must be taken out of it by name. */
+function overwriting({ status }: Pod, condition: Condition) {
+  const old = findCondition(status?.conditions, condition.type);
+  return {
+    ...condition,
+    ...(condition.reason === undefined && old?.reason !== undefined && { reason: null }),
+    ...(condition.message === undefined && old?.message !== undefined && { message: null }),
+  };
 }
 
 /** Nothing of the pod is left here. Deleting it again after that changes nothing. */

@@ -19,6 +19,8 @@ export interface NodeDescription {
   /** Where others reach this agent. */
   readonly address: string;
   readonly port: number | undefined;
+  /** That it is made with; a node may not change them. */
+  readonly taints?: readonly { readonly key: string; readonly value: string; readonly effect: string }[];
 }
 
 export type NodeStatus = NonNullable<Node['status']>;

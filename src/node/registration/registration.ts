@@ -109,10 +109,11 @@ function heartbeatAgeMs({ status }: Node, nowMs: number): number {
 }
 
 async function getOrCreate(client: Client, description: NodeDescription, signal: AbortSignal): Promise<Stored<Node>> {
-  const { name } = description;
+  const { name, taints = [] } = description;
   const metadata = { name, labels: nodeLabels(description), annotations: nodeAnnotations(description) };
   try {
-    return await client.create(NODES, { apiVersion: 'v1', kind: 'Node', metadata }, { signal });
+    const spec = taints.length === 0 ? {} : { spec: { taints: taints.map((taint) => ({ ...taint })) } };
+    return await client.create(NODES, { apiVersion: 'v1', kind: 'Node', metadata, ...spec }, { signal });
   } catch (error) {
     if (!isApiError(error, 'AlreadyExists')) throw error;
     return client.get(NODES, { name }, { signal });

@@ -7,6 +7,7 @@ import type { PersistentVolume } from '#kube/core-kinds.ts';
 import { Directory } from './directory.ts';
 import { ensureImage, PRIVATE_FILE, type Image } from './disk-image.ts';
 import { attachLoop, detachLoops, growLoops, usersBeside } from './loop-device.ts';
+import { mountPlace } from './nfs-mount.ts';
 import { DISK_IMAGE, snapshotHandleOf, STATE_DIR, volumePlace, VOLUMES_DIR, type VolumePlace } from './volume-place.ts';
 import { failed, missing, waiting, type Prepared, type Refusal, type VolumesHost } from './volumes-host.ts';
 
@@ -41,6 +42,8 @@ export async function prepareVolume(volume: PersistentVolume, user: VolumeUser, 
         (await ownVolume(user.comes === true ? { ...place, bytes: 0 } : place, user, host))
       );
     case 'directory': {
+      const refusal = await mountPlace(place, host);
+      if (refusal !== undefined) return refusal;
       if (place.create) await mkdir(place.path, { recursive: true, mode: 0o755 });
       await using directory = await Directory.open(place.path);
       if (directory === undefined) {

@@ -17,6 +17,7 @@ import { giveTo } from './disk-image.ts';
 import { domainDirectory } from './domain-files.ts';
 import { attachLoop, detachLoops, usersBeside } from './loop-device.ts';
 import { readMounts } from './mounts.ts';
+import { mountPlace } from './nfs-mount.ts';
 import { copyPending, ownDirectory, ownImage, PASSABLE, syncOwn, type OwnPlace } from './persistent-volume.ts';
 import { ensureFileSystem } from './state-file-system.ts';
 import { DISK_IMAGE, isReadOnlyVolume, STATE_DIR, volumePlace } from './volume-place.ts';
@@ -66,6 +67,8 @@ export async function prepareState(
       return prepared;
     }
     case 'directory': {
+      const refusal = await mountPlace(place, host);
+      if (refusal !== undefined) return refusal;
       if (place.create) await mkdir(place.path, { recursive: true, mode: 0o755 });
       await using directory = await Directory.open(place.path);
       if (directory !== undefined) return await stateIn(directory, host);

@@ -46,8 +46,22 @@ const cases: Record<string, { volume: PersistentVolume; want: object }> = {
     volume: aVolume({ local: { path: '/dev/sdb' }, volumeMode: 'Block' }),
     want: { is: 'device', path: '/dev/sdb' },
   },
-  'cannot mount nfs': {
-    volume: aVolume({ nfs: { server: 'nas', path: '/x' } }),
+  'mounts nfs below its own directory': {
+    volume: aVolume({ nfs: { server: 'nas', path: '/x', readOnly: true }, mountOptions: ['nfsvers=4.1'] }),
+    want: {
+      is: 'directory',
+      path: `${host.nodeDir}/nfs/pv-1`,
+      bytes: own.bytes,
+      create: false,
+      mount: { source: 'nas:/x', options: ['nfsvers=4.1', 'ro'] },
+    },
+  },
+  'takes no option for a server of nfs': {
+    volume: aVolume({ nfs: { server: '-o', path: '/x' } }),
+    want: { is: 'failed', reason: 'VolumeUnsupported' },
+  },
+  'cannot use nfs as a device': {
+    volume: aVolume({ nfs: { server: 'nas', path: '/x' }, volumeMode: 'Block' }),
     want: { is: 'failed', reason: 'VolumeUnsupported' },
   },
   'cannot use drivers of others': {
@@ -65,8 +79,8 @@ describe('volume place', () => {
   }
 
   it('names the sort that it cannot use', () => {
-    const place = volumePlace(aVolume({ nfs: { server: 'nas', path: '/x' } }), host);
-    assert.match('message' in place ? place.message : '', /\(nfs\)/);
+    const place = volumePlace(aVolume({ iscsi: {} }), host);
+    assert.match('message' in place ? place.message : '', /\(iscsi\)/);
   });
 
   it('knows which volumes may only be read', () => {

@@ -1,10 +1,13 @@
 /** Where the data of a PersistentVolume is on this node. Pure. */
+import { posix } from 'node:path';
 import { LOCAL_DRIVER, LOCAL_PROVISIONER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import type { PersistentVolume } from '#kube/core-kinds.ts';
 import { isFileName } from './directory.ts';
 import { bytesOf, failed, type Refusal, type VolumesHost } from './volumes-host.ts';
 
 export const VOLUMES_DIR = 'volumes';
+/** Where volumes of other machines are mounted. */
+export const NFS_DIR = 'nfs';
 export const DISK_IMAGE = 'disk.img';
 /** Beside it, or in its place: the state of a VM (state-volume.ts). */
 export const STATE_DIR = 'state';
@@ -18,8 +21,14 @@ export type VolumePlace =
       readonly block: boolean;
       readonly bytes: number;
     }
-  /** A directory of an administrator with an image in it. */
-  | { readonly is: 'directory'; readonly path: string; readonly bytes: number; readonly create: boolean }
+  /** A directory of an administrator with an image in it; one of another machine is mounted there first. */
+  | {
+      readonly is: 'directory';
+      readonly path: string;
+      readonly bytes: number;
+      readonly create: boolean;
+      readonly mount?: { readonly source: string; readonly options: readonly string[] };
+    }
   | { readonly is: 'device'; readonly path: string };
 
 type OwnPlace = Extract<VolumePlace, { is: 'own' }>;
@@ -53,11 +62,22 @@ export function volumePlace(
     const create = spec.hostPath?.type === 'DirectoryOrCreate';
     return block ? { is: 'device', path } : { is: 'directory', path, bytes, create };
   }
+  const { nfs } = spec;
+  if (nfs !== undefined && !block && isNfs(nfs) && isFileName(name)) {
+    const options = [...(spec.mountOptions ?? []), ...(nfs.readOnly === true ? ['ro'] : [])];
+    const mount = { source: `${nfs.server}:${nfs.path}`, options };
+    return { is: 'directory', path: posix.join(nodeDir, NFS_DIR, name), bytes, create: false, mount };
+  }
   return failed(
     'VolumeUnsupported',
     `PersistentVolume "${name}" is of a sort that this node cannot use (${sourceOf(volume)}); ` +
-      `it takes those of ${LOCAL_PROVISIONER}, local and hostPath`,
+      `it takes those of ${LOCAL_PROVISIONER}, local, hostPath and nfs`,
   );
+}
+
+/** Nothing that a program could take for anything but a server and its path. */
+function isNfs({ server, path }: { readonly server: string; readonly path: string }): boolean {
+  return /^[a-zA-Z0-9[][a-zA-Z0-9.:\]-]*$/.test(server) && /^\/[^\0\n]*$/.test(path);
 }
 
 /** The directory of a volume of ours below `root`, whichever node holds the data. */
@@ -85,7 +105,11 @@ export function snapshotHandleOf({ spec }: PersistentVolume): string | undefined
 }
 
 export function isReadOnlyVolume({ spec }: PersistentVolume): boolean {
-  return spec.csi?.readOnly === true || spec.accessModes.every((mode) => mode === 'ReadOnlyMany');
+  return (
+    spec.csi?.readOnly === true ||
+    spec.nfs?.readOnly === true ||
+    spec.accessModes.every((mode) => mode === 'ReadOnlyMany')
+  );
 }
 
 const NOT_A_SOURCE = new Set([

@@ -5,6 +5,7 @@
 import { realpath, statfs } from 'node:fs/promises';
 import { posix } from 'node:path';
 import type { Volume } from '#api/domain/volume.ts';
+import { isMadeOfFiles } from '#api/made-of-files.ts';
 import { isPlugged } from '#api/disk-bus.ts';
 import { STATE_POD_VOLUME } from '#api/persistent-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -25,6 +26,7 @@ import { prepareDirectLun } from './direct-lun.ts';
 import { prepareCloudInit, writeCloudInit } from './cloud-init/cloud-init.ts';
 import { diskContents, Transfers } from './disk-contents.ts';
 import { domainsOfVolumesOnly, nameRefusal, removeDomainFiles } from './domain-files.ts';
+import { prepareFiles } from './file-disk.ts';
 import { prepareEmptyDisk } from './empty-disk.ts';
 import { prepareOverlay } from './ephemeral.ts';
 import { fillVolume } from './fill-volume.ts';
@@ -185,7 +187,7 @@ async function prepareOne(
   const { name } = volume;
   const domainId = vmi.metadata.uid;
   const content = incoming?.contents.get(name);
-  if (content !== undefined && volume.cloudInitNoCloud !== undefined) {
+  if (content !== undefined && isMadeOfFiles(volume)) {
     return writeCloudInit(name, content, domainId, host);
   }
   const moving = incoming?.moving.get(name);
@@ -208,22 +210,23 @@ async function prepareOne(
   if (volume.cloudInitNoCloud !== undefined) {
     return prepareCloudInit({ name, source: volume.cloudInitNoCloud }, vmi, lookups, host);
   }
-  return failed('VolumeUnsupported', `Volume "${name}" is of a sort that this node does not know`);
+  return prepareFiles(volume, vmi, lookups, host);
 }
 
 /** Empty, and as large as it is at the other node, whatever lies here. */
 async function prepareMoving(
-  { name, persistentVolumeClaim, ephemeral, emptyDisk, cloudInitNoCloud }: Volume,
+  volume: Volume,
   { domainId, bytes, overlay }: { domainId: string; bytes: number; overlay: boolean },
   lookups: VolumeLookups,
   scene: ScenePart,
 ): Promise<Prepared> {
   const { host, transfers, hasEnded } = scene;
+  const { name, persistentVolumeClaim, ephemeral, emptyDisk } = volume;
   const base = ephemeral?.persistentVolumeClaim;
   if (base !== undefined && overlay) {
     return prepareEphemeral(base.claimName, { domainId, name, anewBytes: bytes }, lookups, scene);
   }
-  const isDomainsOwn = emptyDisk !== undefined || cloudInitNoCloud !== undefined;
+  const isDomainsOwn = emptyDisk !== undefined || isMadeOfFiles(volume);
   if (isDomainsOwn && !overlay) return prepareEmptyDisk({ name, bytes, anew: true }, domainId, host);
   if (persistentVolumeClaim === undefined || overlay) return cannotMove(name);
   const found = await usableVolume(persistentVolumeClaim.claimName, lookups, transfers);

@@ -12,6 +12,7 @@ import {
   VOLUME_DATA_FINALIZER,
   VOLUME_NODE_ANNOTATION,
 } from '#api/names.ts';
+import { NOT_QUIESCED_ANNOTATION } from '#api/snapshot-state.ts';
 import { VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOT_GROUP } from '#kube/volume-snapshot-kinds.ts';
 import type { Desired } from '#operator/desired.ts';
 import { policy, whenUpdated } from '#operator/objects/policy.ts';
@@ -77,6 +78,17 @@ const onlyRemovesNote = (key: string) => {
     `!('${key}' in ${is})`,
     `${is}.all(k, k in ${was})`,
     `${was}.all(k, k == '${key}' || (k in ${is} && ${is}[k] == ${was}[k]))`,
+  ].join(' && ');
+};
+
+/** Nothing is changed but that this annotation is there. */
+const onlyAddsNote = (key: string) => {
+  const [is, was] = [metaOf('annotations', 'object', '{}'), metaOf('annotations', 'oldObject', '{}')];
+  return [
+    ...SAME_OBJECT,
+    'variables.is == variables.was',
+    `${was}.all(k, k in ${is})`,
+    `${is}.all(k, k == '${key}' || (k in ${was} && ${is}[k] == ${was}[k]))`,
   ].join(' && ');
 };
 
@@ -180,8 +192,8 @@ export const nodePolicies: readonly Desired[] = [
         reason: 'Forbidden',
       },
       {
-        expression: onlyTakesOff(SNAPSHOT_DATA_FINALIZER),
-        message: `a node can only change the status of a snapshot, and take off its finalizer ${SNAPSHOT_DATA_FINALIZER}`,
+        expression: `(${onlyTakesOff(SNAPSHOT_DATA_FINALIZER)}) || (${onlyAddsNote(NOT_QUIESCED_ANNOTATION)})`,
+        message: `a node can only change the status of a snapshot, take off its finalizer ${SNAPSHOT_DATA_FINALIZER}, and set the annotation ${NOT_QUIESCED_ANNOTATION}`,
         reason: 'Forbidden',
       },
     ],

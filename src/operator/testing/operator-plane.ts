@@ -53,11 +53,11 @@ export async function startOperator(api: TestApi): Promise<OperatorPlane> {
   const parts = {
     ...shared,
     informer,
-    client: clientOf(asAccount(operatorController.account)),
+    client: clientOf(asAccount(operatorController().account)),
     events: noEvents,
     metrics,
   };
-  const running = new Set(operatorController.start(parts));
+  const running = new Set(operatorController().start(parts));
   const client = (account: string) => clientOf(asAccount(account));
   await served(parts);
   return {

@@ -53,12 +53,12 @@ function serviceTarget({ namespace, name, path = '', port = DEFAULT_PORT }: Serv
     origin: `https://${authority}`,
     path: path.startsWith('/') ? path : `/${path}`,
     authority,
-    dial: () => ({ host: serviceHost(store, namespace, name, port), port, serverName }),
+    dial: () => ({ ...serviceAddress(store, namespace, name, port), serverName }),
   };
 }
 
-function serviceHost(store: Store, namespace: string, name: string, port: number): string {
+function serviceAddress(store: Store, namespace: string, name: string, port: number): Omit<Dialed, 'serverName'> {
   const found = resolveService(store, { namespace, name, port });
   if ('unresolved' in found) throw new CallFailure(found.message);
-  return found.host;
+  return found;
 }

@@ -6,8 +6,8 @@ import { createHash, createPrivateKey, createPublicKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { join } from 'node:path';
 import { PkiError } from '#engine/auth/certificates.ts';
-import { ensurePrivateDir, readPrivateFile, writePrivateFile } from '#engine/auth/private-file.ts';
-import { newKeyPair, privateKeyPem } from '#engine/auth/x509.ts';
+import { ensurePrivateDir, readPrivateFile, writePrivateFile } from '#lib/private-file.ts';
+import { newKeyPair, privateKeyPem } from '#lib/pki/x509.ts';
 
 export interface SigningKey {
   readonly privateKey: KeyObject;

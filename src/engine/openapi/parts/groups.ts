@@ -94,6 +94,46 @@ export const coordinationParts: Parts = {
   },
 };
 
+export const discoveryParts: Parts = {
+  EndpointSlice: {
+    '': 'Where some of the servers behind a service are.',
+    addressType: 'What the addresses are: IPv4, IPv6 or FQDN.',
+    endpoints: ['The servers.', 'Endpoint'],
+    ports: ['On which ports they listen, by the names of the ports of the service.', 'EndpointPort'],
+  },
+  Endpoint: {
+    '': 'One server behind a service.',
+    addresses: 'Where it is; all lead to the same one.',
+    conditions: ['Whether it can be used.', 'EndpointConditions'],
+    deprecatedTopology: 'Not used any more.',
+    hints: ['Who should use it.', 'EndpointHints'],
+    hostname: 'Its name.',
+    nodeName: 'Its node.',
+    targetRef: ['The object that it belongs to.', 'core.ObjectReference'],
+    zone: 'Its zone.',
+  },
+  EndpointConditions: {
+    '': 'Whether a server can be used.',
+    ready: 'Whether it takes requests; unknown counts as yes.',
+    serving: 'Like ready, also while it ends.',
+    terminating: 'Whether it ends.',
+  },
+  EndpointHints: {
+    '': 'Who should use a server.',
+    forNodes: ['Users on these nodes.', 'ForNode'],
+    forZones: ['Users in these zones.', 'ForZone'],
+  },
+  ForNode: { '': 'A node whose users should use a server.', name: 'Its name.' },
+  ForZone: { '': 'A zone whose users should use a server.', name: 'Its name.' },
+  EndpointPort: {
+    '': 'A port on which servers listen.',
+    appProtocol: 'What is spoken there.',
+    name: 'The name of the port of the service.',
+    port: 'The port.',
+    protocol: 'TCP, UDP or SCTP.',
+  },
+};
+
 export const policyParts: Parts = {
   PodDisruptionBudget: {
     '': 'How many pods of a set may be taken away at a time.',

@@ -1,4 +1,4 @@
-/** batch, apps, autoscaling, coordination, events, policy, scheduling and storage. Notation: message-table.ts. */
+/** batch, apps, autoscaling, coordination, discovery, events, policy, scheduling and storage. Notation: message-table.ts. */
 export const WORKLOAD = `
 Job
   1 metadata? ObjectMeta; 2 spec? JobSpec; 3 status? JobStatus
@@ -35,6 +35,21 @@ Lease
 LeaseSpec
   1 holderIdentity? *string; 2 leaseDurationSeconds? *int32; 3 acquireTime? *MicroTime; 4 renewTime? *MicroTime;
   5 leaseTransitions? *int32; 6 strategy? *string; 7 preferredHolder? *string
+EndpointSlice
+  1 metadata? ObjectMeta; 4 addressType string; 2 endpoints Endpoint[]; 3 ports EndpointPort[]
+Endpoint
+  1 addresses string[]; 2 conditions? EndpointConditions; 3 hostname? *string; 4 targetRef? *ObjectReference;
+  5 deprecatedTopology? string{}; 6 nodeName? *string; 7 zone? *string; 8 hints? *EndpointHints
+EndpointConditions
+  1 ready? *bool; 2 serving? *bool; 3 terminating? *bool
+EndpointHints
+  1 forZones? ForZone[]; 2 forNodes? ForNode[]
+ForZone
+  1 name string
+ForNode
+  1 name string
+EndpointPort
+  1 name? *string; 2 protocol? *string; 3 port? *int32; 4 appProtocol? *string
 StorageClass
   1 metadata? ObjectMeta; 2 provisioner string; 3 parameters? string{}; 4 reclaimPolicy? *string;
   5 mountOptions? string[]; 6 allowVolumeExpansion? *bool; 7 volumeBindingMode? *string;

@@ -15,6 +15,7 @@ apiregistration.k8s.io/v1: apiservices
 apps/v1: controllerrevisions
 batch/v1: jobs
 coordination.k8s.io/v1: leases
+discovery.k8s.io/v1: endpointslices
 policy/v1: poddisruptionbudgets(pdb)
 rbac.authorization.k8s.io/v1: clusterrolebindings clusterroles rolebindings roles
 scheduling.k8s.io/v1: priorityclasses(pc)

@@ -8,6 +8,7 @@ import {
 import { apiServices } from '#engine/registry/kinds/api-service.ts';
 import { configMaps } from '#engine/registry/kinds/config-map.ts';
 import { controllerRevisions } from '#engine/registry/kinds/controller-revision.ts';
+import { endpointSlices } from '#engine/registry/kinds/endpoint-slice.ts';
 import { events } from '#engine/registry/kinds/event.ts';
 import { jobs } from '#engine/registry/kinds/job/job.ts';
 import { leases } from '#engine/registry/kinds/lease.ts';
@@ -46,6 +47,7 @@ export const builtInResources: readonly Resource[] = [
   controllerRevisions,
   jobs,
   leases,
+  endpointSlices,
   podDisruptionBudgets,
   clusterRoleBindings,
   clusterRoles,

@@ -18,6 +18,8 @@ export type Request =
   | { readonly kind: 'compact'; readonly revision: number; readonly removable: Float64Array }
   /** For tests: the file may not grow past so many pages; 0 = no limit. */
   | { readonly kind: 'limit'; readonly pages: number }
+  /** A whole copy of the log as it is now, into an empty file. */
+  | { readonly kind: 'copy'; readonly to: string }
   | { readonly kind: 'close' };
 
 export type Reply =

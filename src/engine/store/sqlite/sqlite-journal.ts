@@ -2,6 +2,7 @@
  * The journal in an SQLite file: this side packs and unpacks records, a worker thread does the rest (worker.ts).
  * A worker that dies fails what it was asked; the next append starts another.
  */
+import { writeFile } from 'node:fs/promises';
 import { Worker } from 'node:worker_threads';
 import { invariant } from '#lib/invariant.ts';
 import type { Journal, LogRecord } from '../journal.ts';
@@ -68,6 +69,12 @@ export class SqliteJournal implements Journal {
   /** For tests: SQLite reports a full disk once the file would need more pages; 0 lifts it. */
   async limitPages(pages: number): Promise<void> {
     await this.#ask({ kind: 'limit', pages });
+  }
+
+  /** A whole copy of what is acknowledged, as a store file of its own. Writes wait meanwhile. */
+  async copyTo(file: string): Promise<void> {
+    await writeFile(file, '', { flag: 'wx', mode: 0o600 });
+    await this.#ask({ kind: 'copy', to: file });
   }
 
   close(): Promise<void> {

@@ -44,6 +44,9 @@ function answer(request: Request): Reply {
     case 'limit':
       writer.limitPages(request.pages);
       return { kind: 'done' };
+    case 'copy':
+      writer.copy(request.to);
+      return { kind: 'done' };
     case 'close':
       reader?.close();
       writer.close();

@@ -31,6 +31,17 @@ export function ideUnitOf(map: DeviceAddress): number | undefined {
   return parts.bus * UNITS_PER_IDE_BUS + parts.unit;
 }
 
+/** A port of the one USB controller of ours. */
+export function usbAddress(port: number): DeviceAddress {
+  return { type: 'usb', bus: '0', port: String(port) };
+}
+
+/** Undefined where the map is none, or one behind a hub. */
+export function usbPortOf(map: DeviceAddress): number | undefined {
+  const { type, bus = '0', port = '' } = map;
+  return type === 'usb' && bus === '0' && /^[0-9]{1,2}$/.test(port) ? Number(port) : undefined;
+}
+
 function partsOf(map: DeviceAddress): { bus: number; unit: number } | undefined {
   if (map['type'] !== 'drive') return undefined;
   const { controller = '0', bus = '0', target = '0', unit = '' } = map;

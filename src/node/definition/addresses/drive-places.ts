@@ -1,13 +1,23 @@
 /** Units of a controller as places. */
 import type { DeviceAddress } from '#api/learned-device.ts';
-import { driveAddress, ideAddress, ideUnitOf, unitOf } from '#node/definition/addresses/drive-address.ts';
+import {
+  driveAddress,
+  ideAddress,
+  ideUnitOf,
+  unitOf,
+  usbAddress,
+  usbPortOf,
+} from '#node/definition/addresses/drive-address.ts';
 import { range, type DrivePlaces } from '#node/definition/addresses/layout.ts';
 
 const SCSI_UNITS = 256;
 const IDE_UNITS = 4;
 const FLOPPY_UNITS = 2;
+/** As libvirt makes its controllers. */
+export const USB_PORTS = 15;
 
 export const SCSI_PLACES = unitPlaces('SCSI unit', SCSI_UNITS);
+const USB_UNITS = range(1, USB_PORTS);
 export const FLOPPY_PLACES = unitPlaces('floppy drive', FLOPPY_UNITS);
 
 /**
@@ -22,6 +32,18 @@ export const IDE_PLACES: DrivePlaces = {
   addressOf: ideAddress,
   placeOf: ideUnitOf,
   placesFor: (media) => (media === 'cdrom' ? IDE_CDROM_UNITS : IDE_DISK_UNITS),
+};
+
+/** Ports are counted from 1 on. */
+export const USB_PLACES: DrivePlaces = {
+  noun: 'USB port',
+  print: String,
+  addressOf: usbAddress,
+  placeOf: (address) => {
+    const port = usbPortOf(address);
+    return port !== undefined && port >= 1 && port <= USB_PORTS ? port : undefined;
+  },
+  placesFor: () => USB_UNITS,
 };
 
 export function unitPlaces(noun: string, count: number): DrivePlaces {

@@ -1,4 +1,5 @@
 /** What is known of a VM's devices before it starts: the rows of its identity record, or of the import that brought it. */
+import { AGENT_PORT_NAME } from '#api/agent-channel.ts';
 import { chipsetOf, type Chipset } from '#api/chipset.ts';
 import { isRootPort, type LearnedDevice } from '#api/learned-device.ts';
 import type { IdentityStatus } from '#api/virtual-machine-identity/kind.ts';
@@ -32,6 +33,7 @@ const OWN: readonly { readonly id: string; is(row: LearnedDevice): boolean }[] =
   { id: 'scsi0', is: (row) => row.type === 'controller' && (row.device === 'virtio-scsi' || isVirtioScsi(row)) },
   { id: 'balloon0', is: ({ type }) => type === 'balloon' },
   { id: 'rng0', is: ({ type }) => type === 'rng' },
+  { id: 'agent0', is: ({ type, specParams }) => type === 'channel' && specParams?.['name'] === AGENT_PORT_NAME },
 ];
 
 /** As libvirt names it. */

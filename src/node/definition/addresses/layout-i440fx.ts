@@ -8,7 +8,7 @@
  *
  * There are no ports: what comes and goes is plugged straight into the bus.
  */
-import { FLOPPY_PLACES, IDE_PLACES, SCSI_PLACES } from '#node/definition/addresses/drive-places.ts';
+import { FLOPPY_PLACES, IDE_PLACES, SCSI_PLACES, USB_PLACES } from '#node/definition/addresses/drive-places.ts';
 import { range, type Layout, type PciPlaces } from '#node/definition/addresses/layout.ts';
 import { pciAddressFromMap, pciAddressToMap, printPciAddress, type PciAddress } from '#api/pci-address.ts';
 
@@ -40,7 +40,7 @@ const PCI: PciPlaces = {
 export const I440FX_LAYOUT: Layout = {
   chipset: 'i440fx',
   pci: PCI,
-  drives: { ide: IDE_PLACES, fdc: FLOPPY_PLACES, scsi: SCSI_PLACES },
+  drives: { ide: IDE_PLACES, fdc: FLOPPY_PLACES, scsi: SCSI_PLACES, usb: USB_PLACES },
   cdromBus: 'ide',
   hasPorts: false,
   portCount: () => 0,

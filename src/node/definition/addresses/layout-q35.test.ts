@@ -16,7 +16,7 @@ import { parsePciAddress, pciAddressToMap, printPciAddress } from '#api/pci-addr
 const PCI = Q35_LAYOUT.pci;
 
 test('fixed devices stand where they always stood', () => {
-  const want: Record<Fixture, string> = {
+  const want: Record<Exclude<Fixture, 'spare'>, string> = {
     video: '0000:00:01.0',
     scsi: '0000:00:06.0',
     'virtio-serial': '0000:00:07.0',
@@ -30,6 +30,11 @@ test('fixed devices stand where they always stood', () => {
     const [first = -1, second = -1] = PCI.placesFor(fixture as Fixture);
     assert.deepEqual([PCI.print(first), PCI.print(second)], [place, '0000:00:0c.0'], fixture);
   }
+});
+
+test('what has no place of its own stands after all that have one', () => {
+  const places = PCI.placesFor('spare').map((place) => PCI.print(place));
+  assert.deepEqual([places[0], places.at(-1), places.length], ['0000:00:0c.0', '0000:00:1e.0', 18]);
 });
 
 test('every place has an address that leads back to it', () => {

@@ -11,13 +11,13 @@
  *            09      rng0
  *            0a      usb
  *            0b      watchdog
- *            0c-1a   free: for what finds its own place taken
+ *            0c-1a   free: for what finds its own place taken, and what has none: conventional interfaces, virtio inputs
  *            1b      sound
  *            1c-1e   free
  *            1f      the chipset's own: LPC, SATA (1f.2), SMBus
  *   bus N+1  00.0    what is plugged into rpN: network interfaces and virtio disks
  */
-import { SCSI_PLACES, unitPlaces } from '#node/definition/addresses/drive-places.ts';
+import { SCSI_PLACES, unitPlaces, USB_PLACES } from '#node/definition/addresses/drive-places.ts';
 import { range, type Fixture, type Layout, type PciPlaces } from '#node/definition/addresses/layout.ts';
 import { pciAddressFromMap, pciAddressToMap, printPciAddress, type PciAddress } from '#api/pci-address.ts';
 
@@ -29,7 +29,7 @@ export const SPARE_PORTS = 4;
 
 const SATA_UNITS = 6;
 
-const FIXED_SLOTS: Readonly<Record<Fixture, number>> = {
+const FIXED_SLOTS: Readonly<Record<Exclude<Fixture, 'spare'>, number>> = {
   video: 0x01,
   scsi: 0x06,
   'virtio-serial': 0x07,
@@ -96,13 +96,14 @@ const PCI: PciPlaces = {
   isPluggable: isPort,
   offered: range(0, MAX_PORTS - 1),
   range: `${printPciAddress(behindPort(0))} to ${printPciAddress(behindPort(MAX_PORTS - 1))} (slot and function are 0)`,
-  placesFor: (fixture) => [FIXED_SLOTS[fixture], ...FREE_SLOTS].map((slot) => ROOT_BUS + slot),
+  placesFor: (fixture) =>
+    [...(fixture === 'spare' ? [] : [FIXED_SLOTS[fixture]]), ...FREE_SLOTS].map((slot) => ROOT_BUS + slot),
 };
 
 export const Q35_LAYOUT: Layout = {
   chipset: 'q35',
   pci: PCI,
-  drives: { sata: unitPlaces('SATA unit', SATA_UNITS), scsi: SCSI_PLACES },
+  drives: { sata: unitPlaces('SATA unit', SATA_UNITS), scsi: SCSI_PLACES, usb: USB_PLACES },
   cdromBus: 'sata',
   hasPorts: true,
   portCount: (taken, before) => portCount(new Set([...taken].filter(isPort)), before),

@@ -7,11 +7,11 @@ import type { DeviceAddress } from '#api/learned-device.ts';
 import type { Places } from '#node/definition/addresses/allocate.ts';
 import type { DiskDevice } from '#node/definition/domain-definition.ts';
 
-/** What stands on PCI besides disks and interfaces. */
-export type Fixture = 'scsi' | 'balloon' | 'rng' | 'video' | 'virtio-serial' | 'usb' | 'watchdog' | 'sound';
+/** What stands on PCI besides disks and interfaces; `spare` has no place of its own, only what is left. */
+export type Fixture = 'scsi' | 'balloon' | 'rng' | 'video' | 'virtio-serial' | 'usb' | 'watchdog' | 'sound' | 'spare';
 
-/** Controllers that have disks as their units. */
-export type DriveBus = 'sata' | 'scsi' | 'ide' | 'fdc';
+/** Controllers that have disks as their units; that of USB has others, too. */
+export type DriveBus = 'sata' | 'scsi' | 'ide' | 'fdc' | 'usb';
 
 export interface Layout {
   readonly chipset: Chipset;
@@ -44,7 +44,7 @@ export interface PciPlaces extends AddressedPlaces {
 }
 
 export interface DrivePlaces extends AddressedPlaces {
-  placesFor(media: DiskDevice['media']): readonly number[];
+  placesFor(media?: DiskDevice['media']): readonly number[];
 }
 
 /** `from` up to and with `to`. */

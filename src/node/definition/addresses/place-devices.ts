@@ -24,7 +24,7 @@ export interface PlaceOptions {
   readonly reserved?: readonly string[];
 }
 
-const DRIVE_BUSES: readonly DriveBus[] = ['sata', 'scsi', 'ide', 'fdc'];
+const DRIVE_BUSES: readonly DriveBus[] = ['sata', 'scsi', 'ide', 'fdc', 'usb'];
 
 /** Whoever has no place yet gets one in the order of `unplaced`. */
 export function placeDevices(

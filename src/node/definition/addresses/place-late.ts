@@ -8,7 +8,7 @@ import { rowsFor, type KnownDevices } from '#node/definition/addresses/known-dev
 import type { Layout } from '#node/definition/addresses/layout.ts';
 import { layoutOf } from '#node/definition/addresses/layouts.ts';
 import { placeNamed, placesNamed } from '#node/definition/addresses/place-devices.ts';
-import { choicesFor, placeFor, recordedPlaces, standOf } from '#node/definition/addresses/stands.ts';
+import { choicesFor, isOnRootBus, placeFor, recordedPlaces, standOf } from '#node/definition/addresses/stands.ts';
 import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
 import type { Device, DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 
@@ -30,7 +30,7 @@ export function placeLate(
   const layout = layoutOfDomain(current);
   const there = current.devices.find(({ id }) => id === device.id);
   if (there?.address !== undefined) return { device: { ...device, address: there.address } };
-  const refused = whyNot(device, current);
+  const refused = whyNot(device, current, layout);
   if (refused !== undefined) return { problem: refused };
 
   const stand = standOf(device);
@@ -66,8 +66,10 @@ export function layoutOfDomain({ machine }: DomainDefinition): Layout {
 }
 
 /** Some things can only be there from the start. */
-function whyNot(device: PluggableDevice, { devices }: DomainDefinition): string | undefined {
-  if (device.type === 'interface') return undefined;
+function whyNot(device: PluggableDevice, { devices }: DomainDefinition, layout: Layout): string | undefined {
+  if (device.type === 'interface') {
+    return isOnRootBus(device, layout) ? `an interface of the model ${device.model} needs a restart` : undefined;
+  }
   if (device.media === 'cdrom' || device.media === 'floppy') return `a ${device.media} drive needs a restart`;
   if (device.bus !== 'scsi' && device.bus !== 'virtio') {
     return `a disk on the bus ${device.bus} needs a restart; only scsi and virtio disks can be plugged into a running guest`;
@@ -95,7 +97,10 @@ function heldPlaces(stand: string, { devices }: DomainDefinition, layout: Layout
 
 function placeOf(device: Device, stand: string, { pci, drives }: Layout): number | undefined {
   if (device.address === undefined) return undefined;
-  if (device.type !== 'disk') return stand === 'pci' ? pci.placeOf(device.address) : undefined;
+  if (device.type === 'agent-channel') return undefined;
+  if (device.type === 'root-port' || device.type === 'tpm' || device.type === 'serial') {
+    return stand === 'pci' ? pci.placeOf(device.address) : undefined;
+  }
   const deviceStand = standOf(device);
   if (deviceStand !== stand) return undefined;
   return (deviceStand === 'pci' ? pci : drives[deviceStand])?.placeOf(device.address);

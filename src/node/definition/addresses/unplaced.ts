@@ -1,14 +1,7 @@
-import type {
-  BalloonDevice,
-  DiskDevice,
-  InterfaceDevice,
-  OtherDevice,
-  RngDevice,
-  ScsiController,
-} from '#node/definition/domain-definition.ts';
+import type { Device } from '#node/definition/domain-definition.ts';
 
 /** What has a place of its own, on PCI or on a controller. */
-export type Placeable = DiskDevice | InterfaceDevice | ScsiController | RngDevice | BalloonDevice | OtherDevice;
+export type Placeable = Exclude<Device, { readonly type: 'root-port' | 'tpm' | 'serial' | 'agent-channel' }>;
 
 /** A device that is complete but for its address. */
 export interface Unplaced<T extends Placeable = Placeable> {

@@ -4,6 +4,7 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { invalidValue, type FieldError } from '#kube/field-error.ts';
 import type { Layout } from '#node/definition/addresses/layout.ts';
 import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
+import { diskQueues } from '#node/definition/devices/fixtures.ts';
 import { nameProblems } from '#node/definition/devices/device-name.ts';
 import { diskProblems } from '#node/definition/devices/disk-problems.ts';
 import type { DiskDevice, DiskSource } from '#node/definition/domain-definition.ts';
@@ -28,13 +29,14 @@ export function defineDisks(
   const disks = spec.domain.devices?.disks ?? [];
   const names = disks.map(({ name }) => name);
   problems.push(...nameProblems(names, FIELD));
+  const queues = diskQueues(spec.domain);
   const volumes = new Set((spec.volumes ?? []).map(({ name }) => name));
   return disks.flatMap((disk, i) => {
     const medium = media.get(disk.name);
     const isMissing = medium === undefined && volumes.has(disk.name) && disk.optional === true;
     if (disk.plugged === false || isMissing) return [];
     const field = `${FIELD}[${i}]`;
-    const unplaced = defineDisk(disk, field, medium, layout, problems);
+    const unplaced = defineDisk(disk, field, medium, { layout, queues }, problems);
     const mayBeEmpty = isDrive(unplaced.device) && !volumes.has(disk.name);
     if (medium === undefined && !mayBeEmpty) {
       problems.push(invalidValue(`${field}.name`, disk.name, 'there is no volume of this name'));
@@ -43,15 +45,22 @@ export function defineDisks(
   });
 }
 
+export interface DiskContext {
+  readonly layout: Layout;
+  /** Of those that can have more than one. */
+  readonly queues?: number | undefined;
+}
+
 /** One of them with its medium; absent: a drive without one. */
 export function defineDisk(
   disk: Disk,
   field: string,
   medium: Medium | undefined,
-  layout: Layout,
+  { layout, queues }: DiskContext,
   problems: FieldError[],
 ): Unplaced<DiskDevice> {
-  const device = deviceOf(disk, medium, layout);
+  const plain = deviceOf(disk, medium, layout);
+  const device = queues !== undefined && plain.bus === 'virtio' ? { ...plain, queues } : plain;
   problems.push(...diskProblems(disk, device, field, layout));
   return { device, field, pciAddress: disk.disk?.pciAddress };
 }

@@ -1,13 +1,19 @@
 /** Network interfaces, and what they are plugged into. */
 import { interfacesOf, networksOf } from '#api/attached-interfaces.ts';
 import { derivedMac } from '#api/derived-mac.ts';
-import type { Interface, Network } from '#api/domain/interface.ts';
+import { vcpusOf } from '#api/domain/cpu.ts';
+import { isConventional, type Interface, type Network } from '#api/domain/interface.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { forbiddenField, invalidValue, type FieldError } from '#kube/field-error.ts';
 import type { Layout } from '#node/definition/addresses/layout.ts';
 import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
 import { nameProblems } from '#node/definition/devices/device-name.ts';
-import type { DomainDefinition, InterfaceBackend, InterfaceDevice } from '#node/definition/domain-definition.ts';
+import type {
+  Device,
+  DomainDefinition,
+  InterfaceBackend,
+  InterfaceDevice,
+} from '#node/definition/domain-definition.ts';
 
 const FIELD = 'spec.domain.devices.interfaces';
 const MAC = /^[0-9a-f]{2}(?:([:-])[0-9a-f]{2})(?:\1[0-9a-f]{2}){4}$/;
@@ -21,13 +27,12 @@ const BRIDGE = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$/;
 const MAX_E1000E = 8;
 const NO_ROOM = `a guest has room for ${MAX_E1000E} of this model`;
 
-/** On PCI, not PCI Express: they have no place behind root ports. */
-const CONVENTIONAL: ReadonlySet<string> = new Set(['e1000', 'rtl8139']);
-
 interface InterfaceContext {
   /** The VM's, or the instance's own: what a made-up MAC address is derived from. */
   readonly ownerUid: string;
   readonly layout: Layout;
+  /** Of those that can have more than one. */
+  readonly queues?: number | undefined;
 }
 
 /** Those that are in the guest: absent ones only keep their place. */
@@ -54,23 +59,26 @@ export function defineInterface(
   item: Interface,
   field: string,
   networks: readonly Network[],
-  { ownerUid, layout }: InterfaceContext,
+  { ownerUid, layout, queues }: InterfaceContext,
   problems: FieldError[],
 ): Unplaced<InterfaceDevice> {
   const network = networks.find(({ name }) => name === item.name);
   const model = item.model ?? 'virtio';
-  if (CONVENTIONAL.has(model) && layout.hasPorts) {
-    const detail =
-      'is a conventional PCI device, which has no place behind the root ports of q35: take virtio or e1000e, or a machine type pc-i440fx-*';
-    problems.push(invalidValue(`${field}.model`, model, detail));
+  if (isConventional(model) && layout.hasPorts && item.pciAddress) {
+    const detail = `an interface of the model ${model} stands on the root bus, where the machine decides`;
+    problems.push(forbiddenField(`${field}.pciAddress`, detail));
   }
+  const backend = backendOf(item, network, field, problems);
   const device: InterfaceDevice = {
     type: 'interface',
     id: `nic-${item.name}`,
     name: item.name,
     model,
     macAddress: macOf(item, ownerUid, field, problems),
-    backend: backendOf(item, network, field, problems),
+    backend,
+    ...(queues !== undefined && model === 'virtio' && backend.type === 'bridge' && { queues }),
+    ...(item.acpiIndex !== undefined && { acpiIndex: item.acpiIndex }),
+    ...(item.state === 'down' && { link: 'down' }),
     ...(item.bootOrder !== undefined && { bootOrder: item.bootOrder }),
   };
   return { device, field, pciAddress: item.pciAddress };
@@ -116,4 +124,20 @@ function backendOf(
 export function whyNoRoom({ id, model }: InterfaceDevice, { devices }: DomainDefinition): string | undefined {
   const others = devices.filter((other) => other.type === 'interface' && other.model === 'e1000e' && other.id !== id);
   return model === 'e1000e' && others.length >= MAX_E1000E ? NO_ROOM : undefined;
+}
+
+/** How many queues each virtio interface on a bridge has; undefined: one. */
+export function interfaceQueues({ domain }: VmiSpec): number | undefined {
+  const count = vcpusOf(domain);
+  return domain.devices?.networkInterfaceMultiqueue === true && count > 1 ? count : undefined;
+}
+
+/** Those that have one queue although the spec wants more. */
+export function leftQueues(spec: VmiSpec, devices: readonly Device[]): string[] {
+  if (interfaceQueues(spec) === undefined) return [];
+  const names = devices.flatMap((device) =>
+    device.type === 'interface' && device.queues === undefined ? [device.name] : [],
+  );
+  if (names.length === 0) return [];
+  return [`One queue only for ${names.join(', ')}: more are for virtio interfaces on a bridge.`];
 }

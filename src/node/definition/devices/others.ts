@@ -3,6 +3,7 @@
  * record at each start, so that the guest keeps it, as far as we know how to make it; the rest is left out and told.
  */
 import type { LearnedDevice } from '#api/learned-device.ts';
+import { isFixtureId, VIDEO_ID, WATCHDOG_ID } from '#api/fixtures.ts';
 import type { Fixture } from '#node/definition/addresses/layout.ts';
 import { pciAddressFromMap, printAddress } from '#api/pci-address.ts';
 import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
@@ -56,7 +57,7 @@ const ID = /^[A-Za-z][A-Za-z0-9._-]{0,127}$/;
  * Of devices that a spec can ask for, now or later, or that come with the layout; and what QEMU would name the bus of a
  * controller after (`pcie.0`), where the machine has a bus of that name.
  */
-const OWN_ID = /^(?:(?:disk|nic)-.*|rp\d+|(?:scsi|rng|balloon|tpm|serial)0|pcie?|ide|isa|floppy-bus)$/;
+const OWN_ID = /^(?:(?:disk|nic)-.*|rp\d+|(?:scsi|rng|balloon|tpm|serial|xhci)0|pcie?|ide|isa|floppy-bus)$/;
 
 export function fixtureOf(row: Row): Fixture | undefined {
   return hardwareOf(row)?.fixture;
@@ -78,7 +79,10 @@ export function defineOthers(rows: readonly LearnedDevice[], ownIds: ReadonlySet
   const devices: Unplaced<OtherDevice>[] = [];
   const notes: string[] = [];
   for (const row of rows) {
-    if (row.plugged === false || ownIds.has(row.id) || ELSEWHERE.has(row.type)) continue;
+    if (row.plugged === false || ownIds.has(row.id) || isFixtureId(row.id) || ELSEWHERE.has(row.type)) continue;
+    // Two cards would both answer where a PC has one.
+    if (row.type === 'video' && ownIds.has(VIDEO_ID)) continue;
+    if (row.type === 'watchdog' && ownIds.has(WATCHDOG_ID)) continue;
     if (namesOf(row).some((name) => WITH_THE_MACHINE.has(name))) continue;
     const hardware = hardwareOf(row);
     const reason = hardware === undefined ? 'no such hardware is known here' : whyNot(row);

@@ -11,8 +11,10 @@ const ID = 'scsi0';
 export function defineScsiController(
   disks: readonly DiskDevice[],
   rows: readonly LearnedDevice[],
+  queues?: number,
 ): Unplaced<ScsiController>[] {
   const isNeeded = disks.some(({ bus }) => bus === 'scsi');
   const isWanted = rows.length === 0 || isNeeded || rows.some(({ id }) => id === ID);
-  return isWanted ? [{ device: { type: 'scsi-controller', id: ID }, field: 'spec.domain.devices.disks' }] : [];
+  const device: ScsiController = { type: 'scsi-controller', id: ID, ...(queues !== undefined && { queues }) };
+  return isWanted ? [{ device, field: 'spec.domain.devices.disks' }] : [];
 }

@@ -4,8 +4,10 @@
  */
 import assert from 'node:assert/strict';
 import type { Chipset } from '#api/chipset.ts';
+import type { Devices } from '#api/domain/devices.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import type { Interface } from '#api/domain/interface.ts';
+import { isFixtureId } from '#api/fixtures.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import { layoutOf } from '#node/definition/addresses/layouts.ts';
@@ -24,18 +26,31 @@ const MACHINES: Readonly<Record<Chipset, readonly string[]>> = {
   q35: ['pc-q35-6.2', 'pc-q35-7.2'],
   i440fx: ['pc-i440fx-6.2', 'pc-i440fx-7.2'],
 };
+const USB: Omit<Disk, 'name'> = { disk: { bus: 'usb' } };
 const DISKS: Readonly<Record<Chipset, readonly Omit<Disk, 'name'>[]>> = {
-  q35: [{}, { disk: { bus: 'scsi' } }, { disk: { bus: 'sata' } }, { cdrom: {} }, { cdrom: { bus: 'scsi' } }],
-  i440fx: [{}, { disk: { bus: 'scsi' } }, { disk: { bus: 'ide' } }, { cdrom: {} }, { floppy: {} }],
+  q35: [{}, { disk: { bus: 'scsi' } }, { disk: { bus: 'sata' } }, { cdrom: {} }, { cdrom: { bus: 'scsi' } }, USB],
+  i440fx: [{}, { disk: { bus: 'scsi' } }, { disk: { bus: 'ide' } }, { cdrom: {} }, { floppy: {} }, USB],
 };
 /** So that SATA, IDE and floppy units do not run out. */
 const MAX_OF_A_KIND = 2;
+/** Hardware that a template asks for or not; each of them at most once. */
+const HARDWARE: readonly Devices[] = [
+  { autoattachGraphicsDevice: true },
+  { video: { type: 'virtio' } },
+  { sound: { name: 's' } },
+  { watchdog: { name: 'w', i6300esb: {} } },
+  { inputs: [{ name: 'usb', type: 'tablet' }] },
+  { inputs: [{ name: 'virtio', type: 'tablet', bus: 'virtio' }] },
+  { clientPassthrough: {} },
+];
+const MODELS: readonly Interface['model'][] = [undefined, 'e1000e', 'rtl8139', 'pcnet'];
 
 export class RecordedVm {
   readonly #chipset: Chipset;
   #machine: string;
   #disks: readonly Disk[] = [];
   #nics: readonly Interface[] = [];
+  readonly #hardware = new Set<number>();
   #made = 0;
   #record: KnownDevices = { devices: [] };
   #guest: DomainDefinition | undefined;
@@ -50,7 +65,8 @@ export class RecordedVm {
   /** Some come at once, others at the next start. */
   addNic(pick: number): boolean {
     if (this.#nics.length >= MAX_NICS) return false;
-    const nic = { name: `n${this.#made++}` };
+    const model = MODELS[pick % MODELS.length];
+    const nic: Interface = { name: `n${this.#made++}`, ...(model !== undefined && { model }) };
     this.#nics = [...this.#nics, nic];
     if (pick % 2 === 0) this.#plugNic(nic);
     return true;
@@ -147,6 +163,13 @@ export class RecordedVm {
     return this.#nics.length + this.#disks.length > 1;
   }
 
+  /** Comes or goes with the next start. */
+  changeHardware(pick: number): boolean {
+    const number = pick % HARDWARE.length;
+    if (!this.#hardware.delete(number)) this.#hardware.add(number);
+    return true;
+  }
+
   changeMachine(pick: number): boolean {
     const machine = MACHINES[this.#chipset][pick % 2] ?? '';
     const isOther = machine !== this.#machine;
@@ -159,8 +182,10 @@ export class RecordedVm {
     const machines = MACHINES[this.#chipset].map((name) => ({ name, deprecated: false, maxCpus: 255 }));
     const { definition, problems } = defineDomain({ ...input, capabilities: { ...input.capabilities, machines } });
     assert.deepEqual(problems, undefined);
+    const gone = this.#gone(definition);
     this.#guest = definition;
     this.#learn();
+    for (const id of gone) this.#forget(id);
     return true;
   }
 
@@ -226,6 +251,12 @@ export class RecordedVm {
     this.#record = { machine: guest.machine, devices: [...learned, ...kept] };
   }
 
+  /** What the template no longer asks for is forgotten, as controllers/device-map does. */
+  #gone(next: DomainDefinition | undefined): string[] {
+    const ids = new Set(next?.devices.map(({ id }) => id));
+    return this.#record.devices.map(({ id }) => id).filter((id) => isFixtureId(id) && !ids.has(id));
+  }
+
   #running(): DomainDefinition {
     assert.ok(this.#guest !== undefined, 'the guest runs');
     return this.#guest;
@@ -233,8 +264,14 @@ export class RecordedVm {
 
   #vmi() {
     const [disks, interfaces] = [[...this.#disks], [...this.#nics]];
+    const wanted = [...this.#hardware].map((number) => HARDWARE[number] ?? {});
+    const inputs = wanted.flatMap((devices) => devices.inputs ?? []);
+    const hardware: Devices = { ...Object.assign({}, ...wanted), inputs };
     return aVmi(
-      { machine: { type: this.#machine }, devices: { autoattachPodInterface: false, disks, interfaces, rng: {} } },
+      {
+        machine: { type: this.#machine },
+        devices: { ...hardware, autoattachPodInterface: false, disks, interfaces, rng: {} },
+      },
       {
         volumes: disks.map(({ name }) => ({ name, emptyDisk: { capacity: '1Mi' } })),
         networks: interfaces.map(({ name }) => ({ name, pod: {} })),
@@ -253,6 +290,7 @@ interface PlaceOfDevice {
 function placeOf(device: Exclude<Device, { type: 'root-port' }>, chipset: Chipset): PlaceOfDevice | undefined {
   const { address = {} } = device;
   const { pci, drives, hasPorts } = layoutOf(chipset);
+  if (device.type === 'agent-channel') return { key: `port of ${device.controller}` };
   if (device.type === 'tpm' || device.type === 'serial') return undefined;
   const stand = standOf(device);
   const place = (stand === 'pci' ? pci : drives[stand])?.placeOf(address);

@@ -10,6 +10,7 @@ import { basename, isAbsolute, join } from 'node:path';
 import { randomSuffix } from '#lib/ids.ts';
 import { invariant } from '#lib/invariant.ts';
 import { HypervisorError } from '../hypervisor.ts';
+import type { AgentAnswers } from './fake-agent.ts';
 
 /** What a guest takes with it: all that is not in its definition. */
 export interface Luggage {
@@ -25,6 +26,7 @@ export interface Luggage {
   readonly pressed: boolean;
   readonly letGoOf?: readonly string[];
   readonly holdsDevices?: boolean;
+  readonly agent?: AgentAnswers;
 }
 
 export type Entry = readonly [key: string, value: string];

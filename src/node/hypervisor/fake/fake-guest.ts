@@ -14,8 +14,11 @@ import {
   type DomainInspection,
   type DomainState,
 } from '../hypervisor.ts';
+import { GuestAgentError, type AgentCommand, type GuestPort } from '../guest-lines.ts';
 import type { DomainMigration } from '../migration.ts';
+import { answerOf, FakePorts, type AgentAnswers, type PortServer } from './fake-agent.ts';
 import { copiedDisks, COPYING, type CopiedDisk } from './fake-copies.ts';
+import { FakeDisplay } from './fake-display.ts';
 import type { Luggage } from './fake-doors.ts';
 import { definitionOf, FakeHotplug } from './fake-hotplug.ts';
 import type { FakeStates } from './fake-states.ts';
@@ -43,10 +46,17 @@ export interface GuestControls {
   /** In its persistent state. Keys that begin with `efi/` are EFI variables. */
   keep(key: string, value: string): void;
   kept(key: string): string | undefined;
+  /** Somebody listens to what is said to its agent from now on. It stops when the guest begins anew, and goes along when it moves. */
+  startAgent(answers?: AgentAnswers): void;
+  stopAgent(): void;
+  /** Whether it was frozen, as the guest itself knows. */
+  readonly isFrozen: boolean;
+  /** From now on the port is open; as long as this process is there. */
+  listen(port: number, server: PortServer): void;
+  stopListening(): void;
 }
 
 const SAID_MAX = 16 * 1024;
-
 export class FakeGuest implements GuestControls {
   readonly record: GuestRecord;
   sending: PendingSend | undefined;
@@ -55,7 +65,9 @@ export class FakeGuest implements GuestControls {
   readonly #changed: (stateChanged: boolean) => void;
   readonly #hotplug: FakeHotplug;
   #consoles: Set<Duplex> | undefined;
+  readonly display = new FakeDisplay(() => this.definition);
   #deviceEvents = 0;
+  #ports: FakePorts | undefined;
 
   constructor(record: GuestRecord, states: FakeStates, changed: (stateChanged: boolean) => void) {
     this.record = record;
@@ -70,7 +82,7 @@ export class FakeGuest implements GuestControls {
   get domain(): Domain {
     const { id, name, machine, startedAtMs, current, origin, migration } = this.record;
     const optional = { ...(origin !== undefined && { origin }), ...(migration !== undefined && { migration }) };
-    return { id, name, machine, startedAtMs, current, deviceEvents: this.#deviceEvents, ...optional };
+    return { id, name, machine, startedAtMs, current, deviceEvents: this.#deviceEvents, ...optional, ...this.#lines };
   }
 
   get definition(): DomainDefinition {
@@ -104,6 +116,7 @@ export class FakeGuest implements GuestControls {
     if (this.record.current.state !== 'running') return;
     this.#hotplug.letGo();
     this.record.memory = [];
+    this.#forgetLines();
     this.say(`\r\nRestarting\r\n${banner(this.definition)}`);
   }
 
@@ -168,9 +181,84 @@ export class FakeGuest implements GuestControls {
     else this.#become({ state: 'paused' });
   }
 
-  unpack({ memory, hasBooted, ignoresPowerButton, pressed, letGoOf, holdsDevices }: Luggage): void {
-    const optional = { ...(letGoOf !== undefined && { letGoOf }), ...(holdsDevices !== undefined && { holdsDevices }) };
+  unpack({ memory, hasBooted, ignoresPowerButton, pressed, letGoOf, holdsDevices, agent }: Luggage): void {
+    const optional = {
+      ...(letGoOf !== undefined && { letGoOf }),
+      ...(holdsDevices !== undefined && { holdsDevices }),
+      ...(agent !== undefined && { agent }),
+    };
     Object.assign(this.record, { memory, hasBooted, ignoresPowerButton, pressed, ...optional });
+  }
+
+  startAgent(answers: AgentAnswers = {}): void {
+    this.#checkRuns();
+    this.record.agent = answers;
+    this.record.agentState ??= { frozen: false };
+    this.#changed(true);
+  }
+
+  stopAgent(): void {
+    delete this.record.agent;
+    this.#changed(true);
+  }
+
+  get isFrozen(): boolean {
+    return this.record.agentState?.frozen === true;
+  }
+
+  listen(port: number, server: PortServer): void {
+    (this.#ports ??= new FakePorts()).listen({ port, protocol: 'tcp' }, server);
+  }
+
+  stopListening(): void {
+    this.#ports?.stop();
+  }
+
+  openPort(port: GuestPort): Duplex {
+    if (this.record.current.state === 'running' && this.#ports !== undefined) return this.#ports.open(port);
+    throw new HypervisorError(`Cannot reach a port of domain "${this.record.name}": nobody listens on ${port.port}`);
+  }
+
+  askAgent(command: AgentCommand): unknown {
+    const { current, agent, agentState = { frozen: false } } = this.record;
+    if (!this.#hasChannel) throw new GuestAgentError('NoChannel', 'the guest has no line to a guest agent');
+    if (agent === undefined) throw new GuestAgentError('NotConnected', 'the guest agent is not connected');
+    if (current.state !== 'running') {
+      throw new GuestAgentError(
+        'NoAnswer',
+        `the guest agent did not answer ${command.execute}: the guest is ${current.state}`,
+      );
+    }
+    this.record.agentState = agentState;
+    const answer = answerOf(command, this.definition, agent, agentState);
+    this.#changed(false);
+    return answer;
+  }
+
+  writeFrozen(frozen: GuestRecord['frozen']): void {
+    if (frozen === undefined) delete this.record.frozen;
+    else this.record.frozen = frozen;
+    this.#changed(true);
+  }
+
+  get #hasChannel(): boolean {
+    return this.definition.devices.some(({ type }) => type === 'agent-channel');
+  }
+
+  get #lines(): Pick<Domain, 'agent' | 'frozenUntilMs'> {
+    const { agent, frozen, current } = this.record;
+    // Thousands of guests have none; their definitions are not read for it.
+    if (current.state === 'ended') return {};
+    return {
+      ...(agent !== undefined && { agent: 'connected' as const }),
+      ...(frozen !== undefined && { frozenUntilMs: frozen.untilMs }),
+    };
+  }
+
+  #forgetLines(): void {
+    delete this.record.agent;
+    delete this.record.agentState;
+    this.#ports?.stop();
   }
 
   get inspection(): DomainInspection {
@@ -184,6 +272,10 @@ export class FakeGuest implements GuestControls {
 
   unplug(deviceId: string): void {
     this.#hotplug.unplug(deviceId);
+  }
+
+  setLink(deviceId: string, link: 'up' | 'down'): void {
+    this.#hotplug.setLink(deviceId, link);
   }
 
   holdDevices(): void {
@@ -252,7 +344,7 @@ export class FakeGuest implements GuestControls {
   loseProcess(): void {
     this.sending?.fail(new HypervisorError(`Cannot send domain "${this.record.name}": nobody holds its host any more`));
     this.#hotplug.forget();
-    for (const console of this.#consoles ?? []) console.destroy();
+    for (const open of [...(this.#consoles ?? []), ...this.display.viewers]) open.destroy();
     this.#consoles = undefined;
   }
 
@@ -260,10 +352,12 @@ export class FakeGuest implements GuestControls {
     if (this.record.current.state === 'ended') return;
     this.sending?.fail(new HypervisorError(`Cannot send domain "${this.record.name}": it ended meanwhile`));
     this.#settleCopies({ state: 'failed', message: 'the guest ended before the copy was complete' });
+    this.#forgetLines();
+    delete this.record.frozen;
     this.#become(ended);
-    for (const console of this.#consoles ?? []) {
-      console.push(null);
-      console.end();
+    for (const open of [...(this.#consoles ?? []), ...this.display.viewers]) {
+      open.push(null);
+      open.end();
     }
     this.#consoles = undefined;
   }

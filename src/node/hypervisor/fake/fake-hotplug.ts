@@ -45,6 +45,15 @@ export class FakeHotplug {
     else this.#changed(false);
   }
 
+  setLink(deviceId: string, link: 'up' | 'down'): void {
+    const definition = definitionOf(this.#record);
+    const nic = definition.devices.find(({ id }) => id === deviceId);
+    if (nic?.type !== 'interface' || (nic.link ?? 'up') === link) return;
+    const { link: _was, ...rest } = nic;
+    const next: Device = link === 'down' ? { ...rest, link } : rest;
+    this.#become({ ...definition, devices: definition.devices.map((device) => (device === nic ? next : device)) });
+  }
+
   /** Of one device that it was asked for, or of all: then it holds on to nothing any more. */
   letGo(deviceId?: string): void {
     if (deviceId === undefined) this.#record.holdsDevices = false;

@@ -18,8 +18,10 @@ import {
   type Hypervisor,
   type MachineType,
 } from '../hypervisor.ts';
+import type { AgentCommand, FreezeOptions, GuestPort } from '../guest-lines.ts';
 import type { Incoming, MigrationDoor, Outgoing, SendProgress, Sent } from '../migration.ts';
 import { copiedDisks, type CopiedDisk } from './fake-copies.ts';
+import { FakeFreezes } from './fake-freezes.ts';
 import type { FakeGuest, GuestControls } from './fake-guest.ts';
 import { FakeHost } from './fake-host.ts';
 import { FAKE_MACHINES } from './fake-machines.ts';
@@ -27,6 +29,7 @@ import * as source from './fake-source.ts';
 import type { FakeStates } from './fake-states.ts';
 import * as target from './fake-target.ts';
 import { whyNotHere } from './guest-record.ts';
+import { failures, refusal } from './refusals.ts';
 
 export interface FakeHypervisorOptions {
   readonly clock: Clock;
@@ -75,6 +78,7 @@ class SimulatedHypervisor implements FakeHypervisor {
   readonly #listeners = new Set<(id: string) => void>();
   readonly #images: source.RealImages | undefined;
   readonly #failures = failures();
+  readonly #freezes: FakeFreezes;
   #held = false;
   readonly #holder = {
     changed: (id: string) => {
@@ -87,6 +91,7 @@ class SimulatedHypervisor implements FakeHypervisor {
     this.host = host ?? new FakeHost(dir, states === undefined ? {} : { states });
     this.#images = images;
     this.#clock = clock;
+    this.#freezes = new FakeFreezes(clock, this.host);
     this.#machines = machines ?? FAKE_MACHINES;
     this.#latencyMs = latencyMs ?? 0;
     this.#copyImages = copyImages;
@@ -103,6 +108,7 @@ class SimulatedHypervisor implements FakeHypervisor {
       const { migration, current } = guest.record;
       if (migration?.step === 'committed' && current.state === 'incoming') target.commit(this.host, guest);
     }
+    this.#freezes.adopt();
   }
 
   list(): readonly Domain[] {
@@ -165,6 +171,7 @@ class SimulatedHypervisor implements FakeHypervisor {
     if (guest === undefined) return;
     if (guest.record.current.state !== 'ended') throw refusal('remove', guest, 'ended');
     this.host.remove(id);
+    this.#freezes.forget(id);
   }
 
   async learn(id: string): Promise<readonly LearnedDevice[]> {
@@ -185,8 +192,20 @@ class SimulatedHypervisor implements FakeHypervisor {
     this.#here(id, 'unplug a device of').unplug(deviceId);
   }
 
+  async setLink(id: string, deviceId: string, link: 'up' | 'down'): Promise<void> {
+    this.#here(id, 'set a link of').setLink(deviceId, link);
+  }
+
   async openConsole(id: string): Promise<Duplex> {
     return this.#alive(id, 'open the console of').openConsole();
+  }
+
+  async openDisplay(id: string): Promise<Duplex> {
+    return this.#alive(id, 'open the display of').display.open();
+  }
+
+  async screenshot(id: string): Promise<Buffer> {
+    return this.#alive(id, 'take a picture of the display of').display.picture();
   }
 
   async readConsoleLog(id: string): Promise<Buffer> {
@@ -196,6 +215,24 @@ class SimulatedHypervisor implements FakeHypervisor {
   async readLog(id: string): Promise<Buffer> {
     const { name, machine, current } = this.#known(id, 'read the log of').record;
     return Buffer.from(`simulating "${name}" on ${machine}\nit is ${current.state}\n`);
+  }
+
+  async openPort(id: string, port: GuestPort): Promise<Duplex> {
+    return this.#alive(id, 'reach a port of').openPort(port);
+  }
+
+  async askAgent(id: string, command: AgentCommand): Promise<unknown> {
+    return this.#alive(id, 'ask the agent of').askAgent(command);
+  }
+
+  async freeze(id: string, options: FreezeOptions): Promise<void> {
+    this.#here(id, 'freeze');
+    await this.#freezes.of(id).freeze(options);
+  }
+
+  async thaw(id: string): Promise<void> {
+    this.#known(id, 'thaw');
+    await this.#freezes.of(id).thaw();
   }
 
   async resizeDisk(id: string, deviceId: string): Promise<void> {
@@ -317,6 +354,7 @@ class SimulatedHypervisor implements FakeHypervisor {
 
   #letGo(): void {
     this.#held = false;
+    this.#freezes.close();
     this.#listeners.clear();
   }
 
@@ -357,14 +395,4 @@ class SimulatedHypervisor implements FakeHypervisor {
   #checkHeld(what: string): void {
     if (!this.#held) throw new HypervisorError(`Cannot ${what}: this hypervisor does not hold its host; adopt first`);
   }
-}
-
-function failures(): Record<'create' | 'plug' | 'receive' | 'send' | 'store', HypervisorError[]> {
-  return { create: [], plug: [], receive: [], send: [], store: [] };
-}
-
-function refusal(verb: string, { record }: FakeGuest, expected: string): HypervisorError {
-  return new HypervisorError(
-    `Cannot ${verb} domain "${record.name}": it is ${record.current.state}; expected ${expected}`,
-  );
 }

@@ -143,7 +143,7 @@ async function onItsWay(host: FakeHost, guest: FakeGuest, signal: AbortSignal): 
 }
 
 function packed(host: FakeHost, { record, definition }: FakeGuest): Omit<Luggage, 'kept'> {
-  const { memory = [], movingDisks = [], ignoresPowerButton, pressed, letGoOf, holdsDevices } = record;
+  const { memory = [], movingDisks = [], ignoresPowerButton, pressed, letGoOf, holdsDevices, agent } = record;
   const media = mediaOf(definition);
   const disks = movingDisks.flatMap((id) => {
     const text = host.disks?.readDisk(media.get(id)?.path ?? '');
@@ -155,6 +155,7 @@ function packed(host: FakeHost, { record, definition }: FakeGuest): Omit<Luggage
     ...{ memory, disks, ignoresPowerButton, pressed },
     ...(letGoOf !== undefined && { letGoOf }),
     ...(holdsDevices !== undefined && { holdsDevices }),
+    ...(agent !== undefined && { agent }),
   };
 }
 

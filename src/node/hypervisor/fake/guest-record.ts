@@ -1,7 +1,9 @@
 /** What is kept of a simulated guest, in memory and on disk: all that the next process needs. */
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { FreezeRecord } from '../guest-freeze.ts';
 import type { DomainState } from '../hypervisor.ts';
 import type { DomainMigration, Incoming } from '../migration.ts';
+import type { AgentAnswers, FakeAgentState } from './fake-agent.ts';
 import type { FakeCopy } from './fake-copies.ts';
 import type { Entry } from './fake-doors.ts';
 
@@ -30,6 +32,11 @@ export interface GuestRecord {
   hasBooted?: boolean;
   /** What it would lose if it began anew. */
   memory?: readonly Entry[];
+  /** Its agent listens, with what it answers other than any; functions are forgotten with their process. */
+  agent?: AgentAnswers;
+  /** What the guest knows, and what its hypervisor has written down of it. */
+  agentState?: FakeAgentState;
+  frozen?: FreezeRecord | undefined;
   migration?: DomainMigration;
   /** Through which it came, or goes. */
   door?: string;

@@ -7,12 +7,17 @@ import type { Accelerator } from './accelerator.ts';
 import { GUEST_ENVIRONMENT } from './process.ts';
 import { QmpClient } from './qmp.ts';
 
-const ARGUMENTS = ['-machine', 'none', '-S', '-nodefaults', '-no-user-config', '-display', 'none', '-qmp', 'stdio'];
+const ARGUMENTS = ['-S', '-nodefaults', '-no-user-config', '-display', 'none', '-qmp', 'stdio'];
 /** No machines for guests: the empty one, and one half of a split QEMU. */
 const NO_GUESTS = new Set(['none', 'x-remote']);
 
 export async function askCapabilities(binary: string, accelerator: Accelerator, clock: Clock): Promise<Capabilities> {
-  const child = spawn(binary, ARGUMENTS, { stdio: ['pipe', 'pipe', 'ignore'], cwd: '/', env: GUEST_ENVIRONMENT });
+  const machine = ['-machine', `none,accel=${accelerator}`];
+  const child = spawn(binary, [...machine, ...ARGUMENTS], {
+    stdio: ['pipe', 'pipe', 'ignore'],
+    cwd: '/',
+    env: GUEST_ENVIRONMENT,
+  });
   const failed = new Promise<never>((_resolve, reject) => {
     child.on('error', (cause) =>
       reject(new HypervisorError(`Cannot start ${binary}: ${cause.message}; expected QEMU to be installed`, { cause })),
@@ -21,9 +26,18 @@ export async function askCapabilities(binary: string, accelerator: Accelerator, 
   try {
     const stream = Duplex.from({ readable: child.stdout, writable: child.stdin });
     const qmp = await Promise.race([QmpClient.open(stream, { clock }), failed]);
-    const [version, machines] = await Promise.all([qmp.execute('query-version'), qmp.execute('query-machines')]);
+    const [version, machines, model] = await Promise.all([
+      qmp.execute('query-version'),
+      qmp.execute('query-machines'),
+      // An older QEMU cannot tell: then nobody knows.
+      qmp.execute('query-cpu-model-expansion', { type: 'full', model: { name: 'max' } }).catch(() => undefined),
+    ]);
     qmp.close();
-    return { accelerator, version: versionText(version), machines: machineTypes(machines) };
+    const cpuFeatures = featuresOf(model);
+    return {
+      ...{ accelerator, version: versionText(version), machines: machineTypes(machines) },
+      ...(cpuFeatures !== undefined && { cpuFeatures }),
+    };
   } finally {
     child.kill('SIGKILL');
   }
@@ -32,6 +46,13 @@ export async function askCapabilities(binary: string, accelerator: Accelerator, 
 export function versionText(answer: unknown): string {
   const { major, minor, micro } = (answer as { qemu: { major: number; minor: number; micro: number } }).qemu;
   return `QEMU ${major}.${minor}.${micro}`;
+}
+
+/** Those that the best processor here has; undefined where that was not told. */
+export function featuresOf(answer: unknown): string[] | undefined {
+  const { props } = (answer as { model?: { props?: Record<string, unknown> } } | undefined)?.model ?? {};
+  if (props === undefined) return undefined;
+  return Object.keys(props).filter((name) => props[name] === true);
 }
 
 interface MachineInfo {

@@ -64,9 +64,16 @@ async function addInterface(
   { domainId, user }: DevicePartsOptions,
 ): Promise<void> {
   const tapOf = (deviceId: string) => tapName(domainId, deviceId);
-  if (nic.backend.type === 'bridge') await addTap({ name: tapOf(nic.id), bridge: nic.backend.bridge }, user);
+  if (nic.backend.type === 'bridge')
+    await addTap({ name: tapOf(nic.id), bridge: nic.backend.bridge, queues: nic.queues }, user);
   await qmp.execute('netdev_add', interfaceNetdev(nic, tapOf));
   await qmp.execute('device_add', interfaceDevice(nic, boardOf({ machine })));
+  if (nic.link === 'down') await setLink(qmp, nic.id, false);
+}
+
+/** As a cable that is pulled, or put back. */
+export async function setLink(qmp: QmpClient, deviceId: string, up: boolean): Promise<void> {
+  await qmp.execute('set_link', { name: deviceId, up });
 }
 
 async function clearInterface(qmp: QmpClient, nic: InterfaceDevice, { domainId }: DevicePartsOptions): Promise<void> {

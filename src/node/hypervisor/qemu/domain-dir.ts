@@ -21,6 +21,8 @@ import type { User } from './process.ts';
 /** Names below run/, as QEMU is to see them. */
 export const QMP_SOCKET = 'qmp.sock';
 export const SERIAL_SOCKET = 'serial.sock';
+export const DISPLAY_SOCKET = 'vnc.sock';
+export const AGENT_SOCKET = 'agent.sock';
 export const TPM_SOCKET = 'tpm.sock';
 export const TPM_STATE = 'tpm';
 export const NVRAM = 'nvram.fd';

@@ -5,12 +5,14 @@
  *   after it, before it runs    + startedAtMs, qemu, swtpm    QEMU knows whether the guest ran
  *   once it ends                + ended                       final; QEMU may still have to quit
  *   while disks are copied      + copies                      QEMU knows how far those without an outcome are
+ *   before it is frozen         + frozen                      whoever finds it thaws the guest, at the latest then
  *   once it moves, or comes     + migration                   each step before it counts (../migration.ts)
  *
  * The definition changes with devices that are plugged in and let go: what QEMU may have anything of is in it.
  */
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { CopyState, DiskCopy, DomainState } from '../hypervisor.ts';
+import type { FreezeRecord } from '../guest-freeze.ts';
 import type { MigrationRecord } from './migration-record.ts';
 import type { ProcessIdentity } from './process.ts';
 
@@ -36,6 +38,7 @@ export interface DomainRecord {
   readonly ended?: EndedState;
   readonly copies?: readonly CopyRecord[];
   readonly migration?: MigrationRecord;
+  readonly frozen?: FreezeRecord | undefined;
 }
 
 /** Undefined for what is no record of ours. It was written whole by an agent, in a place where no guest can write. */

@@ -15,7 +15,7 @@ import type { DomainDefinition, Device, PluggableDevice } from '#node/definition
 import { HypervisorError, type DomainInspection } from '../hypervisor.ts';
 import { hintFor, isPermanent } from './complaint.ts';
 import { isRefused } from './copy-jobs.ts';
-import type { DeviceParts } from './device-parts.ts';
+import { setLink, type DeviceParts } from './device-parts.ts';
 import { readDeviceTypes } from './learn.ts';
 import { QmpError, type QmpClient, type QmpEvent } from './qmp.ts';
 
@@ -79,6 +79,28 @@ export class Hotplug {
         if (device !== undefined) await this.#unplug(qmp, device);
       });
     });
+  }
+
+  /** The cable of an interface, pulled or put back. Fine where it is so already, or there is no such interface. */
+  setLink(deviceId: string, link: 'up' | 'down'): Promise<void> {
+    return this.#oneByOne(async () => {
+      const nic = this.#find(deviceId);
+      if (nic?.type !== 'interface' || (nic.link ?? 'up') === link) return;
+      const { ask, definition, write } = this.#options;
+      await ask(`set the link of "${deviceId}" of`, (qmp) => setLink(qmp, deviceId, link === 'up'));
+      const { link: _was, ...rest } = nic;
+      const next: Device = link === 'down' ? { ...rest, link } : rest;
+      const now = definition();
+      await write({ ...now, devices: now.devices.map((device) => (device.id === deviceId ? next : device)) });
+      this.#tell();
+    });
+  }
+
+  /** Of a QEMU that has just been started: it has no option for that. */
+  async pullCables(): Promise<void> {
+    const { ask, definition } = this.#options;
+    const pulled = definition().devices.filter((device) => device.type === 'interface' && device.link === 'down');
+    for (const { id } of pulled) await ask(`set the link of "${id}" of`, (qmp) => setLink(qmp, id, false));
   }
 
   /** Drops what QEMU does not have, with all that is left of it. For whoever may have missed events. */

@@ -3,7 +3,7 @@ import type { DomainDir } from './domain-dir.ts';
 import type { DomainRecord, StartedProcesses } from './domain-record.ts';
 
 export type StartedRecord = DomainRecord & { readonly started: StartedProcesses };
-export type RecordChange = Partial<Pick<DomainRecord, 'ended' | 'copies' | 'definition' | 'migration'>>;
+export type RecordChange = Partial<Pick<DomainRecord, 'ended' | 'copies' | 'definition' | 'migration' | 'frozen'>>;
 
 export class KeptRecord {
   readonly #dir: DomainDir;

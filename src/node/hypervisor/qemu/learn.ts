@@ -10,6 +10,9 @@
 import type { Chipset } from '#api/chipset.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import { pciAddressToMap } from '#api/pci-address.ts';
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import { learnedFrom } from '#node/definition/learned-from.ts';
+import { boardOf } from './arguments/qemu-arguments.ts';
 import type { QmpClient } from './qmp.ts';
 
 const PERIPHERAL = '/machine/peripheral';
@@ -125,6 +128,11 @@ export function learnDevices(
       withAddress({ id: qom.id, type: 'unknown', device: qom.type, managed: false }, qom, chipset),
     ),
   ];
+}
+
+/** All of it, as the guest of this definition has it now. */
+export async function learnGuest(qmp: QmpClient, definition: DomainDefinition): Promise<LearnedDevice[]> {
+  return learnDevices(learnedFrom(definition), await readDevices(qmp), boardOf(definition));
 }
 
 function withAddress(device: LearnedDevice, qom: QomDevice, chipset: Chipset): LearnedDevice {

@@ -10,23 +10,21 @@ import type { Duplex } from 'node:stream';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Log } from '#lib/log.ts';
-import { learnedFrom } from '#node/definition/learned-from.ts';
 import { HypervisorError, LOG_BYTES, type Domain, type DomainInspection, type DomainState } from '../hypervisor.ts';
 import { copyName, isCopyName } from './arguments/block-nodes.ts';
-import { boardOf } from './arguments/qemu-arguments.ts';
-import { ConsoleLog, readConsoleLogFile } from './console-log.ts';
-import { SerialConsole } from './console.ts';
 import type { QemuContext } from './context.ts';
 import { deviceParts } from './device-parts.ts';
+import { GuestDisplay } from './display.ts';
 import { DiskCopies } from './disk-copies.ts';
-import { SERIAL_SOCKET, type DomainDir } from './domain-dir.ts';
+import type { DomainDir } from './domain-dir.ts';
 import { removeKey } from './door.ts';
 import type { EndedState } from './domain-record.ts';
 import { growDisk, readSizes } from './disk-size.ts';
 import { GuestMigration } from './guest-migration.ts';
 import { Hotplug } from './hotplug.ts';
 import { KeptRecord, type StartedRecord } from './kept-record.ts';
-import { learnDevices, readDevices } from './learn.ts';
+import { learnGuest } from './learn.ts';
+import { Lines } from './lines.ts';
 import { hasGone, migrationView, stateWith } from './migration-record.ts';
 import { complaintOf, endText } from './monitor.ts';
 import type { OutlivingProcess } from './process.ts';
@@ -53,12 +51,13 @@ export interface QemuDomainParts {
 
 export class QemuDomain {
   readonly copies: DiskCopies;
+  readonly display: GuestDisplay;
   readonly hotplug: Hotplug;
+  readonly lines: Lines;
   readonly migration: GuestMigration;
   readonly #parts: QemuDomainParts;
   readonly #log: Log;
   readonly #link: QemuLink;
-  readonly #console: SerialConsole | undefined;
   readonly #kept: KeptRecord;
   /** Until QEMU said otherwise. */
   #current: DomainState;
@@ -84,6 +83,7 @@ export class QemuDomain {
     const ask = <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => this.#ask(verb, work);
     const files = fileReach({ user, run: dir.run, pid: qemu.identity.pid });
     const hasEnded = () => this.#current.state === 'ended';
+    this.display = new GuestDisplay({ dir, definition: () => kept.now.definition, hasEnded, ask });
     this.copies = new DiskCopies({
       ...{ clock, ask, hasEnded, bytesPerSecond: context.copyBytesPerSecond },
       pathOf: (copyId, path) => files.pathOf(copyName(copyId), path),
@@ -105,16 +105,16 @@ export class QemuDomain {
       record: () => kept.now.migration,
       write: (migration) => kept.write({ migration }).then(() => this.#tell()),
       assume: (migration) => kept.assume({ migration }),
-      isChanging: () => this.#isCopied || this.hotplug.inspection.leaving.length > 0,
+      isChanging: () =>
+        this.#isCopied || this.hotplug.inspection.leaving.length > 0 || this.lines.freeze.untilMs !== undefined,
       refresh: () => this.#refresh(),
       quit: () => this.destroy(),
     });
-    if (!parts.record.definition.devices.some(({ type }) => type === 'serial')) return;
-    this.#console = new SerialConsole({
-      connect: () => dir.connect(SERIAL_SOCKET),
-      log: new ConsoleLog(dir.consoleLog),
-      clock,
-      report: this.#log,
+    this.lines = new Lines({
+      ...{ dir, context, log: this.#log, ask, hasEnded, changed: () => this.#tell() },
+      definition: () => kept.now.definition,
+      frozen: () => kept.now.frozen,
+      writeFrozen: (frozen) => kept.write({ frozen }).then(() => this.#tell()),
     });
   }
 
@@ -126,6 +126,7 @@ export class QemuDomain {
       ...(this.#current.state !== 'ended' && { pid: started.qemu.pid }),
       ...(origin !== undefined && { origin }),
       deviceEvents: this.hotplug.events,
+      ...this.lines.view,
       ...(migration !== undefined && { migration: migrationView(migration) }),
     };
   }
@@ -146,7 +147,7 @@ export class QemuDomain {
   /** Connects to a QEMU that has just been started; its guest waits. */
   async attach(options: { timeoutMs: number; signal?: AbortSignal | undefined }): Promise<void> {
     await this.#link.connect(options);
-    await this.#console?.connect();
+    await this.lines.attach();
   }
 
   /**
@@ -172,7 +173,7 @@ export class QemuDomain {
       if (this.#link.qmp === undefined) this.#link.watch();
       else this.#later();
     }
-    if (this.#ending === undefined) await this.#console?.connectEventually();
+    if (this.#ending === undefined) await this.lines.attachEventually();
     return 'domain';
   }
 
@@ -208,11 +209,7 @@ export class QemuDomain {
   }
 
   learn(): Promise<LearnedDevice[]> {
-    return this.#ask('learn', async (qmp) => {
-      const found = await readDevices(qmp);
-      const { definition } = this.#record;
-      return learnDevices(learnedFrom(definition), found, boardOf(definition));
-    });
+    return this.#ask('learn', (qmp) => learnGuest(qmp, this.#record.definition));
   }
 
   resizeDisk(deviceId: string, bytes: number): Promise<void> {
@@ -224,13 +221,10 @@ export class QemuDomain {
   }
 
   openConsole(): Duplex {
-    if (this.#console === undefined) throw this.#cannot('open the console of', 'it has none');
     if (this.#current.state === 'ended') throw this.#cannot('open the console of', 'it has ended');
-    return this.#console.open();
-  }
-
-  readConsoleLog(): Promise<Buffer> {
-    return readConsoleLogFile(this.#parts.dir.consoleLog);
+    const console = this.lines.openConsole();
+    if (console === undefined) throw this.#cannot('open the console of', 'it has none');
+    return console;
   }
 
   readLog(): Promise<Buffer> {
@@ -247,7 +241,8 @@ export class QemuDomain {
     this.#closed = true;
     this.#link.close();
     await this.#ending?.catch(() => undefined);
-    await this.#console?.close();
+    this.display.close();
+    await this.lines.close();
     this.#parts.qemu.letGo();
     this.#parts.swtpm?.letGo();
   }
@@ -280,6 +275,7 @@ export class QemuDomain {
     if (STATE_EVENTS.has(name)) void this.#eventually(() => this.#refresh());
     this.hotplug.heard({ name, data });
     this.migration.heard({ name, data });
+    this.lines.heard({ name, data });
     if (name !== 'JOB_STATUS_CHANGE' || data['status'] !== 'concluded') return;
     if (isCopyName(String(data['id']))) this.#tell();
   }
@@ -338,6 +334,7 @@ export class QemuDomain {
   async #catchUp(): Promise<void> {
     await this.migration.settle();
     await this.hotplug.settle();
+    await this.lines.settle();
   }
 
   async #died(): Promise<void> {
@@ -370,7 +367,7 @@ export class QemuDomain {
   async #settle(ended: EndedState): Promise<void> {
     const { swtpm, dir } = this.#parts;
     this.#link.close();
-    await this.#console?.finish(LAST_WORDS_MS);
+    await this.lines.finish(LAST_WORDS_MS);
     if (swtpm !== undefined && !(await swtpm.gone(SWTPM_MS))) await swtpm.kill('SIGKILL');
     // Its interface may still be on its way.
     await this.hotplug.idle;

@@ -13,6 +13,7 @@ import { chooseAccelerator } from './accelerator.ts';
 import { adoptDomains } from './adopt.ts';
 import { askCapabilities } from './capabilities.ts';
 import type { QemuContext } from './context.ts';
+import type { AgentCommand, AskAgentOptions, FreezeOptions, GuestPort, OpenPortOptions } from '../guest-lines.ts';
 import { DomainDir } from './domain-dir.ts';
 import { DEFAULT_OVMF_DIR } from './firmware.ts';
 import { LogKeeper } from './log-keeper.ts';
@@ -146,16 +147,45 @@ class QemuHypervisor implements Hypervisor {
     await this.#settled(id, 'unplug a device of').hotplug.unplug(deviceId);
   }
 
+  async setLink(id: string, deviceId: string, link: 'up' | 'down'): Promise<void> {
+    await this.#settled(id, 'set a link of').hotplug.setLink(deviceId, link);
+  }
+
   async openConsole(id: string) {
     return this.#known(id, 'open the console of').openConsole();
   }
 
+  async openDisplay(id: string) {
+    return this.#known(id, 'open the display of').display.open();
+  }
+
+  async screenshot(id: string, options: { readonly moveCursor: boolean }): Promise<Buffer> {
+    return this.#known(id, 'take a picture of').display.picture(options);
+  }
+
   async readConsoleLog(id: string): Promise<Buffer> {
-    return this.#known(id, 'read the console of').readConsoleLog();
+    return this.#known(id, 'read the console of').lines.readConsoleLog();
   }
 
   async readLog(id: string): Promise<Buffer> {
     return this.#known(id, 'read the log of').readLog();
+  }
+
+  async openPort(id: string, port: GuestPort, options?: OpenPortOptions) {
+    return this.#alive(id, 'reach a port of').lines.ports.open(port, options);
+  }
+
+  async askAgent(id: string, command: AgentCommand, options?: AskAgentOptions): Promise<unknown> {
+    return this.#alive(id, 'ask the agent of').lines.askAgent(command, options);
+  }
+
+  async freeze(id: string, options: FreezeOptions): Promise<void> {
+    this.#alive(id, 'freeze');
+    await this.#settled(id, 'freeze').lines.freeze.freeze(options);
+  }
+
+  async thaw(id: string): Promise<void> {
+    await this.#known(id, 'thaw').lines.freeze.thaw();
   }
 
   async resizeDisk(id: string, deviceId: string, bytes: number): Promise<void> {
@@ -253,6 +283,13 @@ class QemuHypervisor implements Hypervisor {
   #settled(id: string, verb: string): QemuDomain {
     const domain = this.#known(id, verb);
     domain.migration.checkSettled(verb);
+    return domain;
+  }
+
+  #alive(id: string, verb: string): QemuDomain {
+    const domain = this.#known(id, verb);
+    const { name, current } = domain.view;
+    if (current.state === 'ended') throw new HypervisorError(`Cannot ${verb} domain "${name}": it has ended`);
     return domain;
   }
 

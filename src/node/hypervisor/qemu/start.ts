@@ -11,7 +11,15 @@ import { qemuArguments } from './arguments/qemu-arguments.ts';
 import { emptyTpm } from './carried-state.ts';
 import { startLine } from './complaint.ts';
 import type { QemuContext } from './context.ts';
-import { NVRAM, QMP_SOCKET, SERIAL_SOCKET, TPM_SOCKET, type DomainDir } from './domain-dir.ts';
+import {
+  AGENT_SOCKET,
+  DISPLAY_SOCKET,
+  NVRAM,
+  QMP_SOCKET,
+  SERIAL_SOCKET,
+  TPM_SOCKET,
+  type DomainDir,
+} from './domain-dir.ts';
 import type { DomainRecord } from './domain-record.ts';
 import { findFirmware, type FirmwareFiles } from './firmware.ts';
 import { GuestPaths } from './guest-paths.ts';
@@ -103,6 +111,7 @@ async function start(
   const domain = new QemuDomain({ dir, record: { ...record, started }, qemu, swtpm, context, changed });
   undo.push(() => domain.close());
   await domain.attach({ timeoutMs: MONITOR_TIMEOUT_MS, signal });
+  await domain.hotplug.pullCables();
   signal?.throwIfAborted();
   await begin(domain);
   return domain;
@@ -130,6 +139,10 @@ async function spawnQemu(
     accelerator,
     qmpSocket: QMP_SOCKET,
     serialSocket: SERIAL_SOCKET,
+    displaySocket: DISPLAY_SOCKET,
+    agentSocket: AGENT_SOCKET,
+    redirectionSocket: (deviceId) => `${deviceId}.sock`,
+    nowMs: () => clock.now(),
     ...(needsTpm(definition) ? { tpmSocket: TPM_SOCKET } : {}),
     ...(firmware === undefined ? {} : { nvram: kept.nvram ? paths.of(kept.nvram) : NVRAM, ovmfCode: firmware.code }),
     pathOf: (absolute) => paths.of(absolute),

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { access } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { Log } from '#lib/log.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
 import { HypervisorError } from '../hypervisor.ts';
 import type { User } from './process.ts';
 
@@ -17,6 +17,8 @@ const MAX_OUTPUT_BYTES = 64 * 1024;
 export interface Tap {
   readonly name: string;
   readonly bridge: string;
+  /** Of the guest's interface; absent: one. */
+  readonly queues?: number | undefined;
 }
 
 /** At most 15 characters: the kernel takes no more. */
@@ -27,17 +29,22 @@ export function tapName(domainId: string, deviceId: string): string {
 export function tapsOf({ id, devices }: DomainDefinition): Tap[] {
   return devices.flatMap((device) =>
     device.type === 'interface' && device.backend.type === 'bridge'
-      ? [{ name: tapName(id, device.id), bridge: device.backend.bridge }]
+      ? [{ name: tapName(id, device.id), bridge: device.backend.bridge, ...queuesOf(device) }]
       : [],
   );
 }
 
+function queuesOf({ queues }: InterfaceDevice): Pick<Tap, 'queues'> {
+  return queues === undefined ? {} : { queues };
+}
+
 /** Anew, where one of this name was left over. */
-export async function addTap({ name, bridge }: Tap, user: User | undefined): Promise<void> {
+export async function addTap({ name, bridge, queues }: Tap, user: User | undefined): Promise<void> {
   const found = NAME.test(bridge) && (await exists(`/sys/class/net/${bridge}/bridge`));
   if (!found) throw new HypervisorError(`there is no bridge "${bridge}" on this node`);
   await removeTap(name);
-  await ip(['tuntap', 'add', 'dev', name, 'mode', 'tap', ...(user === undefined ? [] : ['user', String(user.uid)])]);
+  const owner = user === undefined ? [] : ['user', String(user.uid)];
+  await ip(['tuntap', 'add', 'dev', name, 'mode', 'tap', ...owner, ...(queues === undefined ? [] : ['multi_queue'])]);
   try {
     await ip(['link', 'set', 'dev', name, 'master', bridge, 'up']);
   } catch (error) {

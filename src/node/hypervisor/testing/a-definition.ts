@@ -66,6 +66,19 @@ const devices: readonly Device[] = [
   { type: 'balloon', id: 'balloon0', address: pci('0x00', '0x08') },
   { type: 'rng', id: 'rng0', address: pci('0x00', '0x09') },
   { type: 'serial', id: 'serial0' },
+  {
+    type: 'other',
+    id: 'virtio-serial0',
+    driver: 'virtio-serial-pci',
+    row: { type: 'controller', device: 'virtio-serial', managed: false },
+    address: pci('0x00', '0x07'),
+  },
+  {
+    type: 'agent-channel',
+    id: 'agent0',
+    controller: 'virtio-serial0',
+    address: { type: 'virtio-serial', controller: '0', bus: '0', port: '1' },
+  },
 ];
 
 function pci(bus: string, slot: string, fn = '0x0'): DeviceAddress {

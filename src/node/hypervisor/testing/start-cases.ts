@@ -149,6 +149,8 @@ export const startCases: Cases = {
       reset: () => hypervisor.reset(id),
       learn: () => hypervisor.learn(id),
       openConsole: () => hypervisor.openConsole(id),
+      openDisplay: () => hypervisor.openDisplay(id),
+      screenshot: () => hypervisor.screenshot(id, { moveCursor: false }),
       readConsoleLog: () => hypervisor.readConsoleLog(id),
       resizeDisk: () => hypervisor.resizeDisk(id, 'disk-root', 4096),
     };

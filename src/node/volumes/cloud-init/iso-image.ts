@@ -3,9 +3,8 @@
  *
  *   sector  0..15  system area          19, 20  path tables
  *          16      primary volume           21, 22  path tables, Joliet
- *          17      Joliet volume            23      root directory (Rock Ridge names)
- *          18      terminator               24      root directory, Joliet
- *                                           25..    files
+ *          17      Joliet volume            23..    root directory (Rock Ridge names), then that of Joliet
+ *          18      terminator               ..      files
  *
  * ISO 9660 itself knows only short names in capitals, so the real ones are there twice: Linux reads Rock Ridge, Windows
  * reads Joliet.
@@ -26,12 +25,11 @@ const PRIMARY = 16;
 const JOLIET = 17;
 const TERMINATOR = 18;
 const PATH_TABLES = { primary: { little: 19, big: 20 }, joliet: { little: 21, big: 22 } };
-const PRIMARY_ROOT = 23;
-const JOLIET_ROOT = 24;
-const FIRST_FILE = 25;
-/** The records of the root must fit into one sector. */
-const MAX_FILES = 8;
-const MAX_NAME = 32;
+const FIRST_ROOT = 23;
+/** Enough for what an object of the API holds. */
+export const MAX_FILES = 256;
+/** A record of a directory has 255 bytes, and Joliet takes two for each character. */
+export const MAX_NAME = 100;
 
 interface PlacedFile {
   readonly name: string;
@@ -40,16 +38,23 @@ interface PlacedFile {
 }
 
 export function isoImage(volumeId: string, files: ReadonlyMap<string, Buffer>): Buffer {
-  const placed = place(files);
+  const names = [...files.keys()].sort();
+  // Their length does not depend on where things are.
+  const nowhere = { sector: 0, bytes: 0 };
+  const unplaced = names.map((name) => ({ name, content: Buffer.alloc(0), extent: nowhere }));
+  const primary = { sector: FIRST_ROOT, bytes: primaryRoot(nowhere, unplaced).length };
+  const joliet = { sector: primary.sector + sectorsOf(primary.bytes), bytes: jolietRoot(nowhere, unplaced).length };
+  const firstFile = joliet.sector + sectorsOf(joliet.bytes);
+  const placed = place(files, firstFile);
   const end = placed.reduce(
     (sector, { extent }) => Math.max(sector, extent.sector + sectorsOf(extent.bytes)),
-    FIRST_FILE,
+    firstFile,
   );
   const image = Buffer.alloc(end * SECTOR_BYTES);
   const put = (sector: number, bytes: Buffer) => bytes.copy(image, sector * SECTOR_BYTES);
 
   for (const kind of ['primary', 'joliet'] as const) {
-    const root = { sector: kind === 'primary' ? PRIMARY_ROOT : JOLIET_ROOT, bytes: SECTOR_BYTES };
+    const root = kind === 'primary' ? primary : joliet;
     const tables = PATH_TABLES[kind];
     const volume = volumeDescriptor(kind, { volumeId, sectors: end, root, tables });
     put(kind === 'primary' ? PRIMARY : JOLIET, volume);
@@ -63,12 +68,12 @@ export function isoImage(volumeId: string, files: ReadonlyMap<string, Buffer>): 
 }
 
 /** Sorted, as directories must be. */
-function place(files: ReadonlyMap<string, Buffer>): readonly PlacedFile[] {
+function place(files: ReadonlyMap<string, Buffer>, firstSector: number): readonly PlacedFile[] {
   invariant(files.size <= MAX_FILES, 'a CD image of ours has few files');
-  let sector = FIRST_FILE;
+  let sector = firstSector;
   const names = [...files.keys()].sort();
   return names.map((name) => {
-    invariant(/^[a-z-]+$/.test(name) && name.length <= MAX_NAME, 'files of a CD image have simple names');
+    invariant(/^[A-Za-z0-9._-]+$/.test(name) && name.length <= MAX_NAME, 'files of a CD image have simple names');
     const content = files.get(name) ?? Buffer.alloc(0);
     const extent = { sector, bytes: content.length };
     sector += sectorsOf(content.length);
@@ -77,7 +82,7 @@ function place(files: ReadonlyMap<string, Buffer>): readonly PlacedFile[] {
 }
 
 function primaryRoot(root: Extent, files: readonly PlacedFile[]): Buffer {
-  return Buffer.concat([
+  return inSectors([
     directoryRecord(ROOT_NAME, root, { isDirectory: true, systemUse: rockRidge({ type: 'root' }) }),
     directoryRecord(PARENT_NAME, root, { isDirectory: true, systemUse: rockRidge({ type: 'parent' }) }),
     ...files.map(({ name, extent }, index) =>
@@ -87,16 +92,36 @@ function primaryRoot(root: Extent, files: readonly PlacedFile[]): Buffer {
 }
 
 function jolietRoot(root: Extent, files: readonly PlacedFile[]): Buffer {
-  return Buffer.concat([
+  return inSectors([
     directoryRecord(ROOT_NAME, root, { isDirectory: true }),
     directoryRecord(PARENT_NAME, root, { isDirectory: true }),
     ...files.map(({ name, extent }) => directoryRecord(Buffer.from(`${name};1`, 'utf16le').swap16(), extent)),
   ]);
 }
 
+/** Whole sectors, and no record across the end of one. */
+function inSectors(records: readonly Buffer[]): Buffer {
+  const parts: Buffer[] = [];
+  let used = 0;
+  const fill = () => {
+    if (used % SECTOR_BYTES === 0) return;
+    const rest = SECTOR_BYTES - (used % SECTOR_BYTES);
+    parts.push(Buffer.alloc(rest));
+    used += rest;
+  };
+  for (const record of records) {
+    if ((used % SECTOR_BYTES) + record.length > SECTOR_BYTES) fill();
+    parts.push(record);
+    used += record.length;
+  }
+  fill();
+  return Buffer.concat(parts);
+}
+
 /** Eight capitals; the number keeps apart what begins alike, and keeps the order. */
 function shortName(name: string, index: number): string {
-  return `${name.toUpperCase().replaceAll('-', '_').slice(0, 7)}${index}.;1`;
+  if (index < 10 && /^[a-z-]+$/.test(name)) return `${name.toUpperCase().replaceAll('-', '_').slice(0, 7)}${index}.;1`;
+  return `F${String(index).padStart(7, '0')}.;1`;
 }
 
 function sectorsOf(bytes: number): number {

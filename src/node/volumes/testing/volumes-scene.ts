@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { Volume } from '#api/domain/volume.ts';
 import { LOCAL_DRIVER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import type { PersistentVolume, PersistentVolumeClaim, Secret } from '#kube/core-kinds.ts';
+import type { ConfigMap, PersistentVolume, PersistentVolumeClaim, Secret } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { silentLog } from '#lib/log.ts';
 import type { Preparation, PreparedVolume, VolumeLookups, Volumes } from '#node/volumes-port.ts';
@@ -33,6 +33,7 @@ export interface VolumesScene extends AsyncDisposable {
   readonly claims: Map<string, Stored<PersistentVolumeClaim>>;
   readonly volumes: Map<string, Stored<PersistentVolume>>;
   readonly secrets: Map<string, Stored<Secret>>;
+  readonly configMaps: Map<string, Stored<ConfigMap>>;
   /** Puts a bound claim and its volume there. */
   bind(claim: string, volume: Stored<PersistentVolume>): void;
   open(options?: Partial<VolumesOptions>): Promise<Volumes>;
@@ -46,6 +47,7 @@ export function aScene({ run = runCommand }: { run?: RunCommand } = {}): Volumes
   const claims = new Map<string, Stored<PersistentVolumeClaim>>();
   const volumes = new Map<string, Stored<PersistentVolume>>();
   const secrets = new Map<string, Stored<Secret>>();
+  const configMaps = new Map<string, Stored<ConfigMap>>();
   const host: VolumesHost = {
     nodeName: 'node-1',
     nodeDir,
@@ -63,10 +65,13 @@ export function aScene({ run = runCommand }: { run?: RunCommand } = {}): Volumes
     claims,
     volumes,
     secrets,
+    configMaps,
     lookups: {
       claim: async (name) => claims.get(name),
       volume: async (name) => volumes.get(name),
       secret: async (name) => secrets.get(name),
+      configMap: async (name) => configMaps.get(name),
+      token: async (account) => (account === 'nobody' ? undefined : `token of ${account}`),
     },
     bind(name, volume) {
       const claim = aClaim(name, { volumeName: volume.metadata.name });

@@ -29,6 +29,7 @@ const VIEW_RULES = [
   rule(READ, 'apps', 'controllerrevisions'),
   rule(READ, BATCH, 'jobs', 'jobs/status'),
   rule(READ, POLICY, 'poddisruptionbudgets', 'poddisruptionbudgets/status'),
+  rule(READ, 'discovery.k8s.io', 'endpointslices'),
 ];
 
 const EDIT_RULES = [

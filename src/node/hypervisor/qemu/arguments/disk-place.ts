@@ -1,8 +1,10 @@
 /** What a disk is for the guest, and where: its driver in QEMU, and its place on the bus. */
+import { USB_ID } from '#api/fixtures.ts';
 import type { Chipset } from '#api/chipset.ts';
 import { invariant, unreachable } from '#lib/invariant.ts';
 import type { DiskDevice } from '#node/definition/domain-definition.ts';
 import type { DeviceOptions } from '#node/hypervisor/qemu/arguments/option-text.ts';
+import { usbPortIn } from '#node/hypervisor/qemu/arguments/usb.ts';
 import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
 
 export function diskPlace(disk: DiskDevice, chipset: Chipset): DeviceOptions {
@@ -18,6 +20,8 @@ export function diskPlace(disk: DiskDevice, chipset: Chipset): DeviceOptions {
       return { driver: ideDriver(disk), bus: `ide.${disk.address?.['bus'] ?? 0}`, unit: unitIn(disk) };
     case 'scsi':
       return { ...scsiDriver(disk), bus: 'scsi0.0', channel: 0, 'scsi-id': 0, lun: unitIn(disk) };
+    case 'usb':
+      return { driver: 'usb-storage', bus: `${USB_ID}.0`, port: String(usbPortIn(disk)), removable: false };
     case 'fdc':
       invariant(chipset === 'i440fx', `${disk.id} is on the floppy controller of i440fx`);
       return { driver: 'floppy', bus: 'floppy-bus.0', unit: unitIn(disk) };

@@ -2,6 +2,7 @@
 import type { Chipset } from '#api/chipset.ts';
 import type { DiskDevice, DiskSource } from '#node/definition/domain-definition.ts';
 import { fileNodeName, formatNodeName } from '#node/hypervisor/qemu/arguments/block-nodes.ts';
+import { ioThreadName } from '#node/hypervisor/qemu/arguments/machine.ts';
 import { diskPlace, unitIn } from '#node/hypervisor/qemu/arguments/disk-place.ts';
 import {
   blockdevArguments,
@@ -51,7 +52,7 @@ function isBlockDevice(path: string): boolean {
 }
 
 export function diskDevice(disk: DiskDevice, chipset: Chipset): DeviceOptions {
-  const { id, source, media, serial, bootOrder, cache } = disk;
+  const { id, source, media, serial, bootOrder, cache, queues, ioThread } = disk;
   const isOurs = media === 'disk' || media === 'cdrom';
   return {
     ...diskPlace(disk, chipset),
@@ -60,6 +61,8 @@ export function diskDevice(disk: DiskDevice, chipset: Chipset): DeviceOptions {
     // A LUN says itself who it is, a floppy nothing at all.
     ...(isOurs && serial !== undefined && { serial }),
     ...(media !== 'floppy' && bootOrder !== undefined && { bootindex: bootOrder }),
+    ...(queues !== undefined && { 'num-queues': queues }),
+    ...(ioThread !== undefined && { iothread: ioThreadName(ioThread) }),
     ...(media === 'disk' && { 'write-cache': cache === 'writethrough' ? 'off' : 'on' }),
   };
 }

@@ -12,6 +12,8 @@ const DRIVERS: Record<InterfaceModel, string> = {
   e1000e: 'e1000e',
   e1000: 'e1000',
   rtl8139: 'rtl8139',
+  ne2k_pci: 'ne2k_pci',
+  pcnet: 'pcnet',
 };
 
 export interface NetdevOptions extends DeviceOptions {
@@ -34,7 +36,7 @@ export function interfaceNetdev(nic: InterfaceDevice, tapOf: QemuHost['tapOf']):
   const ifname = tapOf(nic.id);
   // Longer names would be cut by the kernel, and another device be taken.
   invariant(ifname.length > 0 && ifname.length <= 15, `${ifname} is a name of a tap device`);
-  return { type: 'tap', id, ifname, script: 'no', downscript: 'no', vhost: false };
+  return { type: 'tap', id, ifname, script: 'no', downscript: 'no', vhost: false, ...queuesOf(nic) };
 }
 
 export function interfaceDevice(nic: InterfaceDevice, chipset: Chipset): DeviceOptions {
@@ -44,6 +46,17 @@ export function interfaceDevice(nic: InterfaceDevice, chipset: Chipset): DeviceO
     ...pciPlace(nic, chipset),
     netdev: netdevName(nic),
     mac: nic.macAddress,
+    ...multiQueue(nic),
+    ...(nic.acpiIndex !== undefined && { 'acpi-index': nic.acpiIndex }),
     ...(nic.bootOrder !== undefined && { bootindex: nic.bootOrder }),
   };
+}
+
+function queuesOf({ queues }: InterfaceDevice): { queues?: number } {
+  return queues === undefined ? {} : { queues };
+}
+
+/** An interrupt for each queue in either direction, and two more. */
+function multiQueue({ queues }: InterfaceDevice): DeviceOptions {
+  return queues === undefined ? {} : { mq: true, vectors: 2 * queues + 2 };
 }

@@ -1,6 +1,7 @@
 /** The machine without its devices: chipset, processors, memory, firmware and what it says of itself. */
 import { invariant } from '#lib/invariant.ts';
 import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import { timerOptions } from '#node/hypervisor/qemu/arguments/clock.ts';
 import { blockdevArguments, optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
 import type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
 
@@ -22,18 +23,35 @@ export function machineArguments(definition: DomainDefinition, host: QemuHost): 
       smm,
       acpi,
       'dump-guest-core': false,
+      ...timerOptions(definition.clock),
       ...flash,
     }),
     '-cpu',
-    cpu.model,
+    optionText(cpu.model, cpu.features ?? {}),
     '-smp',
     optionText('', { cpus, sockets: cpu.sockets, cores: cpu.cores, threads: cpu.threads, maxcpus: cpus }),
     '-m',
     optionText('', { size: `${memoryKib}k` }),
     '-uuid',
     firmware.uuid,
-    ...(firmware.serial === undefined ? [] : ['-smbios', optionText('', { type: 1, serial: firmware.serial })]),
+    ...smbiosArguments(firmware),
+    ...Array.from({ length: definition.ioThreads ?? 0 }, (_, i) => [
+      '-object',
+      JSON.stringify({ 'qom-type': 'iothread', id: ioThreadName(i) }),
+    ]).flat(),
     ...kernelArguments(definition, host),
+  ];
+}
+
+export function ioThreadName(index: number): string {
+  return `iothread${index}`;
+}
+
+function smbiosArguments({ serial, smbios, chassis }: DomainDefinition['firmware']): string[] {
+  const system = { ...smbios, ...(serial !== undefined && { serial }) };
+  return [
+    ...(Object.keys(system).length === 0 ? [] : ['-smbios', optionText('', { type: 1, ...system })]),
+    ...(chassis === undefined ? [] : ['-smbios', optionText('', { type: 3, ...chassis })]),
   ];
 }
 

@@ -4,7 +4,9 @@
  */
 import { chipsetOf, type Chipset } from '#api/chipset.ts';
 import { invariant, unreachable } from '#lib/invariant.ts';
+import { hasDisplay } from '#node/definition/has-display.ts';
 import type { Device, DomainDefinition } from '#node/definition/domain-definition.ts';
+import { agentChannelArguments } from '#node/hypervisor/qemu/arguments/agent-channel.ts';
 import { balloonArguments } from '#node/hypervisor/qemu/arguments/balloon.ts';
 import { diskArguments } from '#node/hypervisor/qemu/arguments/disk.ts';
 import { interfaceArguments } from '#node/hypervisor/qemu/arguments/interface.ts';
@@ -16,6 +18,11 @@ import { rngArguments } from '#node/hypervisor/qemu/arguments/rng.ts';
 import { rootPortArguments } from '#node/hypervisor/qemu/arguments/root-port.ts';
 import { scsiControllerArguments } from '#node/hypervisor/qemu/arguments/scsi-controller.ts';
 import { serialArguments } from '#node/hypervisor/qemu/arguments/serial.ts';
+import { clockArguments } from '#node/hypervisor/qemu/arguments/clock.ts';
+import { soundArguments } from '#node/hypervisor/qemu/arguments/sound.ts';
+import { inputArguments, redirectionArguments, usbControllerArguments } from '#node/hypervisor/qemu/arguments/usb.ts';
+import { watchdogArguments } from '#node/hypervisor/qemu/arguments/watchdog.ts';
+import { videoArguments } from '#node/hypervisor/qemu/arguments/video.ts';
 import { tpmArguments } from '#node/hypervisor/qemu/arguments/tpm.ts';
 
 export type { QemuHost } from '#node/hypervisor/qemu/arguments/qemu-host.ts';
@@ -35,8 +42,7 @@ export function qemuArguments(definition: DomainDefinition, host: QemuHost): str
     '-display',
     'none',
     ...machineArguments(definition, host),
-    '-rtc',
-    'base=utc',
+    ...clockArguments(definition.clock, host),
     // Only what has a boot order is booted from.
     '-boot',
     'strict=on',
@@ -44,8 +50,14 @@ export function qemuArguments(definition: DomainDefinition, host: QemuHost): str
     optionText('socket', { id: 'qmp', path: host.qmpSocket, server: true, wait: false }),
     '-mon',
     'chardev=qmp,mode=control',
+    ...(hasDisplay(definition) ? ['-vnc', displayText(host.displaySocket)] : []),
     ...definition.devices.flatMap((device) => argumentsOf(device, chipset, host)),
   ];
+}
+
+/** Nobody but the agent can reach the socket; whoever asks for the display of a guest is asked who they are there. */
+function displayText(socket: string): string {
+  return optionText(`unix:${socket}`, { share: 'force-shared' });
 }
 
 /** What decides on which bus things are. */
@@ -73,6 +85,20 @@ function argumentsOf(device: Device, chipset: Chipset, host: QemuHost): string[]
       return balloonArguments(device, chipset);
     case 'serial':
       return serialArguments(device, host);
+    case 'video':
+      return videoArguments(device, chipset);
+    case 'agent-channel':
+      return agentChannelArguments(device, host);
+    case 'usb-controller':
+      return usbControllerArguments(device, chipset);
+    case 'input':
+      return inputArguments(device, chipset);
+    case 'redirection':
+      return redirectionArguments(device, host);
+    case 'sound':
+      return soundArguments(device, chipset);
+    case 'watchdog':
+      return watchdogArguments(device, chipset);
     case 'other':
       return otherArguments(device, chipset);
     default:

@@ -4,5 +4,11 @@ import { deviceArguments } from '#node/hypervisor/qemu/arguments/option-text.ts'
 import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
 
 export function scsiControllerArguments(controller: ScsiController, chipset: Chipset): string[] {
-  return deviceArguments({ driver: 'virtio-scsi-pci', id: controller.id, ...pciPlace(controller, chipset) });
+  const { id, queues } = controller;
+  return deviceArguments({
+    driver: 'virtio-scsi-pci',
+    id,
+    ...pciPlace(controller, chipset),
+    ...(queues !== undefined && { num_queues: queues }),
+  });
 }

@@ -5,11 +5,12 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import type { KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import type { DefineInput } from '#node/definition/define-domain.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
+import { HARDWARE_SPECS } from '#node/hypervisor/qemu/arguments/testing/golden-hardware.ts';
 import { anInput, aVmi, someCapabilities, someMedia } from '#node/definition/testing/a-vmi.ts';
 
 type Devices = NonNullable<Domain['devices']>;
 
-interface Spec {
+export interface Spec {
   readonly devices?: Devices;
   readonly domain?: Omit<Domain, 'devices'>;
   readonly networks?: VmiSpec['networks'];
@@ -17,10 +18,12 @@ interface Spec {
   readonly media?: Readonly<Record<string, Partial<Medium>>>;
   readonly known?: KnownDevices;
   readonly input?: Partial<DefineInput>;
+  readonly annotations?: Readonly<Record<string, string>>;
 }
 
 /** By the name of the file; those of i440fx say so. */
 export const SPECS: Readonly<Record<string, Spec>> = {
+  ...HARDWARE_SPECS,
   'nothing-asked-for': {},
   'virtio-disk': { devices: { disks: [{ name: 'root', serial: 'ROOT-1' }] } },
   'sata-disk-and-cdrom': {
@@ -149,6 +152,11 @@ export const SPECS: Readonly<Record<string, Spec>> = {
       ],
     },
   },
+  'video-card-of-a-new-guest': { devices: { autoattachGraphicsDevice: undefined, disks: [{ name: 'root' }], rng: {} } },
+  'i440fx-video-card-of-a-new-guest': {
+    domain: i440fx(),
+    devices: { autoattachGraphicsDevice: undefined, disks: [{ name: 'root' }] },
+  },
   'i440fx-nothing-asked-for': { domain: i440fx() },
   'i440fx-ide': {
     domain: i440fx(),
@@ -215,18 +223,19 @@ export const SPECS: Readonly<Record<string, Spec>> = {
   },
 };
 
-export function inputOf({ devices, domain, networks, media, known, input }: Spec): DefineInput {
+export function inputOf({ devices, domain, networks, media, known, input, annotations }: Spec): DefineInput {
   const names = (devices?.disks ?? []).filter(({ name }) => name !== 'tray').map(({ name }) => name);
   const plain = someMedia(names);
   const volumes = new Map([...plain].map(([name, medium]) => [name, { ...medium, ...media?.[name] }]));
   const firmware = { uuid: '5d307ca9-b3ef-428c-8861-06e72d69f223', ...domain?.firmware };
   const vmi = aVmi(
-    { ...domain, firmware, devices: { autoattachPodInterface: false, ...devices } },
+    { ...domain, firmware, devices: { autoattachPodInterface: false, autoattachGraphicsDevice: false, ...devices } },
     {
       volumes: names.map((name) => ({ name, emptyDisk: { capacity: '1Mi' } })),
       ...(networks !== undefined && { networks }),
     },
   );
+  if (annotations !== undefined) vmi.metadata.annotations = { ...annotations };
   return anInput(vmi, { volumes, capabilities: someCapabilities('tcg'), ...(known && { known }), ...input });
 }
 

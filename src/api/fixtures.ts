@@ -1,0 +1,74 @@
+/**
+ * Devices besides disks and interfaces that a spec can ask for, by the ids that they have in a guest. Their rows are no
+ * hardware that was found: they go when the spec no longer asks for them. Pure.
+ */
+import type { Devices } from '#api/domain/devices.ts';
+import { REDIRECTION_SLOTS, type Input } from '#api/domain/hardware.ts';
+import type { LearnedDevice } from '#api/learned-device.ts';
+
+export const VIDEO_ID = 'display0';
+export const SOUND_ID = 'audio0';
+export const WATCHDOG_ID = 'wdt0';
+/** Comes with what needs it, and stays; as scsi0 does. */
+export const USB_ID = 'xhci0';
+
+const IDS = /^(?:display0|audio0|wdt0|input-.+|redir-\d+)$/;
+
+export function isFixtureId(id: string): boolean {
+  return IDS.test(id);
+}
+
+export type Fixed = Pick<LearnedDevice, 'id' | 'type' | 'device' | 'name' | 'specParams'>;
+
+/** Whether a guest may have a video card: it has one where the spec asks for it, where it had one, and at its first start. */
+export function allowsVideo({
+  video,
+  autoattachGraphicsDevice,
+}: Pick<Devices, 'video' | 'autoattachGraphicsDevice'>): boolean {
+  return autoattachGraphicsDevice !== false && video?.type !== 'none';
+}
+
+export function asksForVideo({
+  video,
+  autoattachGraphicsDevice,
+}: Pick<Devices, 'video' | 'autoattachGraphicsDevice'>): boolean {
+  return allowsVideo({ video, autoattachGraphicsDevice }) && (video !== undefined || autoattachGraphicsDevice === true);
+}
+
+/** As in KubeVirt: a tablet on USB where the spec wants an input and names none. */
+export function inputsOf({ inputs = [], autoattachInputDevice }: Devices): readonly Input[] {
+  return autoattachInputDevice === true && inputs.length === 0
+    ? [{ name: 'default-0', type: 'tablet', bus: 'usb' }]
+    : inputs;
+}
+
+/** What the spec asks for beyond doubt, as rows have it. The video card is not among them: it may be there unasked. */
+export function fixedDevices(devices: Devices): Fixed[] {
+  const { sound, watchdog, clientPassthrough } = devices;
+  return [
+    ...(sound === undefined ? [] : [{ id: SOUND_ID, type: 'sound', device: sound.model ?? 'ich9', name: sound.name }]),
+    ...(watchdog === undefined ? [] : [{ id: WATCHDOG_ID, type: 'watchdog', device: 'i6300esb', name: watchdog.name }]),
+    ...inputsOf(devices).map(({ name, type, bus = 'usb' }) => ({
+      id: `input-${name}`,
+      type: 'input',
+      device: type,
+      name,
+      specParams: { bus },
+    })),
+    ...Array.from({ length: clientPassthrough === undefined ? 0 : REDIRECTION_SLOTS }, (_, i) => ({
+      id: `redir-${i}`,
+      type: 'redir',
+      device: 'usbredir',
+    })),
+  ];
+}
+
+/** Whether something of it is plugged into a USB controller. */
+export function needsUsb(devices: Devices): boolean {
+  const { disks = [], clientPassthrough } = devices;
+  return (
+    clientPassthrough !== undefined ||
+    inputsOf(devices).some(({ bus = 'usb' }) => bus === 'usb') ||
+    disks.some(({ disk, plugged }) => disk?.bus === 'usb' && plugged !== false)
+  );
+}

@@ -1,0 +1,52 @@
+/** Volumes whose content are a few files that the API has: configMap, secret, serviceAccount, downwardAPI. */
+import type { Volume } from '#api/domain/volume.ts';
+import { isMetadataPath, METADATA_PATHS } from '#api/metadata-path.ts';
+import {
+  duplicateValue,
+  forbiddenField,
+  invalidValue,
+  requiredValue,
+  unsupportedValue,
+  type FieldError,
+} from '#kube/field-error.ts';
+import { nameErrors } from '#kube/names.ts';
+
+/** Undefined where the volume is none of them. */
+export function checkFiles(
+  { configMap, secret, serviceAccount, downwardAPI }: Volume,
+  path: string,
+): FieldError[] | undefined {
+  if (configMap !== undefined) return checkName(configMap.name, `${path}.configMap.name`);
+  if (secret !== undefined) return checkName(secret.secretName, `${path}.secret.secretName`);
+  if (serviceAccount !== undefined) {
+    return checkName(serviceAccount.serviceAccountName, `${path}.serviceAccount.serviceAccountName`);
+  }
+  return downwardAPI === undefined ? undefined : checkDownward(downwardAPI, `${path}.downwardAPI`);
+}
+
+/** The account is the launcher pod's, and a pod has one. */
+export function checkAccounts(volumes: readonly Volume[], path: string): FieldError[] {
+  const named = volumes.flatMap(({ serviceAccount }, i) => (serviceAccount === undefined ? [] : [i]));
+  return named
+    .slice(1)
+    .map((i) => forbiddenField(`${path}[${i}].serviceAccount`, 'must have max one serviceAccount volume set'));
+}
+
+function checkName(name: string, field: string): FieldError[] {
+  return nameErrors('subdomain', name).map((text) => invalidValue(field, name, text));
+}
+
+function checkDownward({ fields = [] }: NonNullable<Volume['downwardAPI']>, path: string): FieldError[] {
+  const seen = new Set<string>();
+  return fields.flatMap(({ path: file, fieldRef }, i) => {
+    const at = `${path}.fields[${i}]`;
+    const errors: FieldError[] = [];
+    if (seen.has(file)) errors.push(duplicateValue(`${at}.path`, file));
+    seen.add(file);
+    if (fieldRef === undefined) errors.push(requiredValue(`${at}.fieldRef`, 'what the file says'));
+    else if (!isMetadataPath(fieldRef.fieldPath)) {
+      errors.push(unsupportedValue(`${at}.fieldRef.fieldPath`, fieldRef.fieldPath, METADATA_PATHS));
+    }
+    return errors;
+  });
+}

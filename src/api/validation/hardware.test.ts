@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { configurationOf } from '#api/kubevirt/configuration.ts';
+import { checkInstanceSpec } from '#api/validation/instance-rules.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+
+type Domain = VmiSpec['domain'];
+
+const volumesOf = ({ devices }: Domain) =>
+  (devices?.disks ?? []).map(({ name }) => ({ name, emptyDisk: { capacity: '1Mi' } }));
+
+const cases: Record<string, { domain?: Domain; spec?: Partial<VmiSpec>; want?: readonly string[] }> = {
+  'everything at once': {
+    domain: {
+      ioThreadsPolicy: 'auto',
+      clock: { timezone: 'Europe/Vienna', timer: { hpet: { present: false }, rtc: { tickPolicy: 'catchup' } } },
+      features: { hyperv: { relaxed: {} }, kvm: { hidden: true } },
+      devices: {
+        disks: [
+          { name: 'a', dedicatedIOThread: true },
+          { name: 'u', disk: { bus: 'usb' } },
+        ],
+        inputs: [{ name: 'pen', type: 'tablet' }],
+        sound: { name: 's', model: 'ac97' },
+        watchdog: { name: 'w', i6300esb: { action: 'poweroff' } },
+        clientPassthrough: {},
+        video: { type: 'virtio' },
+      },
+    },
+  },
+  'a watchdog without a model': {
+    domain: { devices: { watchdog: { name: 'w' } } },
+    want: ['domain.devices.watchdog.i6300esb: Required value: it is the one that there is'],
+  },
+  'a thread for a disk that can have none': {
+    domain: { devices: { disks: [{ name: 'a', dedicatedIOThread: true, disk: { bus: 'sata' } }] } },
+    want: [
+      'domain.devices.disks[0].dedicatedIOThread: Invalid value: true: IOThreads are not supported for disks on a sata bus',
+    ],
+  },
+  'persistent reservations': {
+    domain: { devices: { disks: [{ name: 'a', lun: { reservation: true } }] } },
+    spec: { volumes: [{ name: 'a', persistentVolumeClaim: { claimName: 'a' } }] },
+    want: ['domain.devices.disks[0].lun.reservation: Forbidden: persistent reservations are not passed through'],
+  },
+  'more than the USB controller has ports': {
+    domain: {
+      devices: {
+        clientPassthrough: {},
+        disks: Array.from({ length: 12 }, (_, i) => ({ name: `d${i}`, disk: { bus: 'usb' as const } })),
+      },
+    },
+    want: ['domain.devices: Forbidden: disks, inputs and redirection slots on the bus usb are 16, more than 15'],
+  },
+  'two interfaces with one number': {
+    domain: {
+      devices: {
+        interfaces: ['a', 'b'].map((name) => ({ name, acpiIndex: 5, bridge: {} })),
+      },
+    },
+    spec: { networks: ['a', 'b'].map((name) => ({ name, multus: { networkName: 'br0' } })) },
+    want: ['domain.devices.interfaces[1].acpiIndex: Duplicate value: 5'],
+  },
+  'a clock with two bases, and no zone': {
+    domain: { clock: { utc: {}, timezone: '../etc/passwd' } },
+    want: [
+      'domain.clock: Forbidden: only one of utc, timezone may be set',
+      'domain.clock.timezone: Invalid value: "../etc/passwd": must be the name of a time zone, as Europe/Vienna',
+    ],
+  },
+  'timers that QEMU does not know so': {
+    domain: {
+      clock: {
+        timer: { rtc: { present: false }, hpet: { tickPolicy: 'merge' }, pit: { tickPolicy: 'catchup' } },
+      },
+    },
+    want: [
+      'domain.clock.timer.rtc.present: Forbidden: may not be false: every PC has this clock',
+      'domain.clock.timer.hpet.tickPolicy: Unsupported value: "merge": supported values: "delay"',
+      'domain.clock.timer.pit.tickPolicy: Unsupported value: "catchup": supported values: "delay", "discard"',
+    ],
+  },
+  'a feature twice': {
+    domain: { cpu: { features: [{ name: 'avx2' }, { name: 'avx2', policy: 'disable' }] } },
+    want: ['domain.cpu.features[1].name: Duplicate value: "avx2"'],
+  },
+  'two accounts, and what instances do not say': {
+    spec: {
+      volumes: [
+        { name: 'a', serviceAccount: { serviceAccountName: 'a' } },
+        { name: 'b', serviceAccount: { serviceAccountName: 'b' } },
+        { name: 'c', downwardAPI: { fields: [{ path: 'x', fieldRef: { fieldPath: 'status.podIP' } }] } },
+      ],
+    },
+    domain: { devices: { disks: ['a', 'b', 'c'].map((name) => ({ name, cdrom: {} })) } },
+    want: [
+      'volumes[1].serviceAccount: Forbidden: must have max one serviceAccount volume set',
+      `volumes[2].downwardAPI.fields[0].fieldRef.fieldPath: Unsupported value: "status.podIP": supported values: "metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.annotations['<KEY>']", "metadata.labels['<KEY>']"`,
+    ],
+  },
+};
+for (const [name, { domain = {}, spec = {}, want = [] }] of Object.entries(cases)) {
+  test(name, () => {
+    const whole = { volumes: volumesOf(domain), ...spec, domain: { memory: { guest: '128Mi' }, ...domain } };
+    const errors = checkInstanceSpec(whole, '', configurationOf(undefined));
+    assert.deepEqual(
+      errors.map(({ field, message }) => `${field.replace(/^\./, '')}: ${message}`),
+      want,
+    );
+  });
+}

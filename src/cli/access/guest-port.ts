@@ -1,0 +1,25 @@
+/** A port of a guest through the API. */
+import type { ApiConnection } from '#cli/api-connection.ts';
+import type { ForwardedPort } from '#cli/access/ports.ts';
+import type { Target } from '#cli/access/target.ts';
+import { verbPath } from '#cli/verb-path.ts';
+import type { WebSocketStream } from '#lib/websocket.ts';
+
+export const PLAIN_PROTOCOL = 'plain.kubevirt.io';
+
+export interface Guest extends Target {
+  readonly namespace: string;
+}
+
+export function guestOf(api: ApiConnection, target: Target): Guest {
+  return { ...target, namespace: target.namespace ?? api.namespace };
+}
+
+export function openGuestPort(
+  api: ApiConnection,
+  { kind, name, namespace }: Guest,
+  { remote, protocol }: Pick<ForwardedPort, 'remote' | 'protocol'>,
+): Promise<WebSocketStream> {
+  const resource = kind === 'vm' ? 'virtualmachines' : 'virtualmachineinstances';
+  return api.openWebSocket(verbPath(resource, namespace, name, `portforward/${remote}/${protocol}`), [PLAIN_PROTOCOL]);
+}

@@ -1,0 +1,40 @@
+/** Which ports are forwarded: `[protocol/]local[:target]`, as KubeVirt has it, or `local[:target]/protocol`. Pure. */
+import { CommandError } from '#cli/flags.ts';
+
+export interface ForwardedPort {
+  /** 0 takes a free one. */
+  readonly local: number;
+  readonly remote: number;
+  readonly protocol: 'tcp' | 'udp';
+}
+
+const MAX_PORT = 65_535;
+
+/** Throws CommandError. */
+export function parsePort(text: string): ForwardedPort {
+  const { protocol, numbers } = splitProtocol(text);
+  const [local = '', remote = local, ...more] = numbers.split(':');
+  if (local === '' || more.length > 0) throw invalid(text, 'missing local and/or remote port');
+  const port: ForwardedPort = { local: numberOf(text, local, 0), remote: numberOf(text, remote, 1), protocol };
+  return port;
+}
+
+function splitProtocol(text: string): { readonly protocol: 'tcp' | 'udp'; readonly numbers: string } {
+  const slash = text.indexOf('/');
+  if (slash < 0) return { protocol: 'tcp', numbers: text };
+  const [before, after] = [text.slice(0, slash), text.slice(slash + 1)];
+  // A port begins with a digit, a protocol never does.
+  const [protocol, numbers] = /^\d/.test(before) ? [after, before] : [before, after];
+  if (protocol !== 'tcp' && protocol !== 'udp') throw new CommandError(`unknown protocol: ${protocol}`);
+  return { protocol, numbers };
+}
+
+function numberOf(text: string, digits: string, least: number): number {
+  const number = /^\d{1,5}$/.test(digits) ? Number(digits) : -1;
+  if (number >= least && number <= MAX_PORT) return number;
+  throw invalid(text, `${JSON.stringify(digits)} is not between ${least} and ${MAX_PORT}`);
+}
+
+function invalid(text: string, why: string): CommandError {
+  return new CommandError(`invalid port ${JSON.stringify(text)}: ${why}`);
+}

@@ -1,0 +1,47 @@
+/** Which guest is meant: `[user@]type/name[/namespace]`, in KubeVirt's words for what is wrong. Pure. */
+import { CommandError } from '#cli/flags.ts';
+
+export interface Target {
+  readonly kind: 'vm' | 'vmi';
+  readonly name: string;
+  /** Undefined where none is named. */
+  readonly namespace: string | undefined;
+}
+
+export interface UserTarget extends Target {
+  readonly username: string | undefined;
+}
+
+/** Throws CommandError. `name.namespace` is how it was written before KubeVirt 1.5; such a dot is never part of the name. */
+export function parseTarget(text: string): Target {
+  if (text === '') throw new CommandError('target cannot be empty');
+  const [type = '', name, namespace, ...more] = text.split('/');
+  if (name === undefined) throw new CommandError("target must contain type and name separated by '/'");
+  if (more.length > 0) throw new CommandError("target is not valid with more than two '/'");
+  if (namespace === '') throw new CommandError('namespace cannot be empty');
+  const kind = kindOf(type);
+  if (name === '') throw new CommandError('name cannot be empty');
+  const dot = name.lastIndexOf('.');
+  if (namespace !== undefined || dot < 0) return { kind, name, namespace };
+  const [before, after] = [name.slice(0, dot), name.slice(dot + 1)];
+  if (before === '') throw new CommandError('name cannot be empty');
+  if (after === '') throw new CommandError('namespace cannot be empty');
+  return { kind, name: before, namespace: after };
+}
+
+/** Throws CommandError. */
+export function parseUserTarget(text: string): UserTarget {
+  const at = text.indexOf('@');
+  if (at < 0) return { ...parseTarget(text), username: undefined };
+  const username = text.slice(0, at);
+  if (username === '') throw new CommandError("expected username before '@'");
+  if (at === text.length - 1) throw new CommandError("expected target after '@'");
+  return { ...parseTarget(text.slice(at + 1)), username };
+}
+
+function kindOf(type: string): Target['kind'] {
+  const word = type.toLowerCase();
+  if (/^(?:vms?|virtualmachines?)$/.test(word)) return 'vm';
+  if (/^(?:vmis?|virtualmachineinstances?)$/.test(word)) return 'vmi';
+  throw new CommandError(`unsupported resource type '${type}'`);
+}

@@ -1,0 +1,86 @@
+/** virtctl port-forward */
+import { forwardTcp, type Forwarding } from '#cli/access/forward-tcp.ts';
+import { forwardUdp } from '#cli/access/forward-udp.ts';
+import { guestOf, openGuestPort } from '#cli/access/guest-port.ts';
+import { join } from '#cli/access/join.ts';
+import { parsePort } from '#cli/access/ports.ts';
+import { parseTarget } from '#cli/access/target.ts';
+import { defineCommand } from '#cli/command.ts';
+import { CommandError, switchFlag, textFlag } from '#cli/flags.ts';
+import { messageOf } from '#cli/message-of.ts';
+
+const MAX_PORTS = 64;
+
+export const portForward = defineCommand({
+  name: 'port-forward',
+  usage: 'type/name[/namespace] [protocol/]localPort[:targetPort]...',
+  summary: 'Forward local ports to a virtualmachine or virtualmachineinstance.',
+  details: [
+    'The type is one of vm, vmi, virtualmachine and virtualmachineinstance, or a plural of these. A target',
+    'type/name.namespace means type/name/namespace. The protocol is tcp (unless told) or udp; localPort 0 takes a free one.',
+    '',
+    'Everything goes through the API server; whoever may is decided by the subresource portforward. Connections end when',
+    'the guest is migrated; new ones reach it where it is then.',
+  ].join('\n'),
+  example: [
+    '  # Forward the local port 8080 to the vmi port:',
+    '  virtctl port-forward vmi/testvmi 8080',
+    '',
+    '  # Forward the local port 8080 to the vmi port 9090:',
+    '  virtctl port-forward vmi/testvmi 8080:9090',
+    '',
+    '  # Forward the local port 8080 to the vmi port 9090 as a UDP connection:',
+    '  virtctl port-forward vmi/testvmi/mynamespace udp/8080:9090',
+    '',
+    '  # Connect standard input and output to the vm port 22:',
+    '  virtctl port-forward --stdio vm/testvm 22',
+  ].join('\n'),
+  flags: {
+    stdio: switchFlag({
+      name: 'stdio',
+      help: 'Forward the tunnel to stdout/stdin; only works with a single port',
+    }),
+    address: textFlag(
+      { name: 'address', help: 'The address the local ports are opened on; 127.0.0.1 unless set' },
+      'string',
+    ),
+  },
+  args: [2, 1 + MAX_PORTS],
+  async run({ args: [target = '', ...words], flags, connect, print, terminal, clock, untilInterrupted }) {
+    const named = parseTarget(target);
+    const ports = words.map(parsePort);
+    const address = flags.address ?? '127.0.0.1';
+    const [first] = ports;
+    if (flags.stdio && (ports.length !== 1 || first === undefined)) {
+      throw new CommandError('only one port supported when forwarding to stdout');
+    }
+    const api = await connect();
+    const guest = guestOf(api, named);
+    if (flags.stdio && first !== undefined) {
+      const stream = await openGuestPort(api, guest, first);
+      return await join({ input: terminal.stdin, output: terminal.stdout }, stream);
+    }
+    const report = (line: string) => void terminal.stderr.write(`${line}\n`);
+    const open: Forwarding[] = [];
+    try {
+      for (const port of ports) {
+        const reach = async () => {
+          try {
+            return await openGuestPort(api, guest, port);
+          } catch (cause) {
+            const { kind, name, namespace } = guest;
+            throw new CommandError(`can't access ${kind}/${name}/${namespace}: ${messageOf(cause)}`, { cause });
+          }
+        };
+        const options = { address, port, open: reach, report };
+        const forwarding =
+          port.protocol === 'udp' ? await forwardUdp({ ...options, clock }) : await forwardTcp(options);
+        open.push(forwarding);
+        print(`forwarding ${port.protocol} ${address}:${forwarding.port} to ${port.remote}`);
+      }
+      await untilInterrupted();
+    } finally {
+      for (const forwarding of open) forwarding.close();
+    }
+  },
+});

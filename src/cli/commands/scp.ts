@@ -1,0 +1,45 @@
+/** virtctl scp: the scp of this machine, on its way through the API. */
+import { guestOf } from '#cli/access/guest-port.ts';
+import { parseCopy } from '#cli/access/scp-locations.ts';
+import { hostOf, proxyArguments, sshFlags } from '#cli/access/ssh-arguments.ts';
+import { defineCommand } from '#cli/command.ts';
+import { switchFlag } from '#cli/flags.ts';
+import { needProgram } from '#cli/programs.ts';
+
+export const scp = defineCommand({
+  name: 'scp',
+  usage: 'SOURCE DESTINATION',
+  summary: 'SCP files from/to a virtual machine instance.',
+  details: 'One of the two is [user@](vm|vmi)/name[/namespace]:path, the other one a local path.',
+  example: [
+    '  # Copy a file to the remote home folder of user jdoe',
+    '  virtctl scp myfile.bin jdoe@vmi/testvmi:myfile.bin',
+    '',
+    '  # Copy a directory to the remote home folder of user jdoe',
+    '  virtctl scp --recursive ~/mydir/ jdoe@vmi/testvmi:./mydir',
+    '',
+    '  # Copy a file from the remote location to a local folder',
+    '  virtctl scp jdoe@vmi/testvmi/mynamespace:myfile.bin ~/myfile.bin',
+  ].join('\n'),
+  flags: {
+    ...sshFlags,
+    recursive: switchFlag({ name: 'recursive', short: 'r', help: 'Recursively copy entire directories' }),
+    preserve: switchFlag({
+      name: 'preserve',
+      help: 'Preserves modification times, access times, and modes from the original file.',
+    }),
+  },
+  args: 2,
+  async run({ args: [source = '', destination = ''], flags, connect, programs, sameAccess, user }) {
+    const { target, remotePath, localPath, toRemote } = parseCopy(source, destination);
+    const guest = guestOf(await connect(), target);
+    const client = await needProgram(programs, 'scp');
+    const remote = `${hostOf(guest, target.username ?? flags.username ?? user)}:${remotePath}`;
+    return await programs.run(client, [
+      ...proxyArguments([...programs.self, ...sameAccess], guest, flags),
+      ...(flags.recursive ? ['-r'] : []),
+      ...(flags.preserve ? ['-p'] : []),
+      ...(toRemote ? [localPath, remote] : [remote, localPath]),
+    ]);
+  },
+});

@@ -1,0 +1,42 @@
+/** virtctl ssh: the ssh client of this machine, on its way through the API. */
+import { guestOf } from '#cli/access/guest-port.ts';
+import { hostOf, proxyArguments, sshFlags } from '#cli/access/ssh-arguments.ts';
+import { parseUserTarget } from '#cli/access/target.ts';
+import { defineCommand } from '#cli/command.ts';
+import { textFlag } from '#cli/flags.ts';
+import { needProgram } from '#cli/programs.ts';
+
+export const ssh = defineCommand({
+  name: 'ssh',
+  usage: '[user@](vm|vmi)/name[/namespace]',
+  summary: 'Open a SSH connection to a virtual machine instance.',
+  details: 'The ssh client of this machine does it; its way to the guest is `virtctl port-forward --stdio`.',
+  example: [
+    "  # Connect to 'testvmi':",
+    '  virtctl ssh jdoe@vmi/testvmi',
+    '',
+    "  # Connect to 'testvm' in 'mynamespace' namespace, with a key:",
+    '  virtctl ssh -i ~/.ssh/id_ed25519 jdoe@vm/testvm/mynamespace',
+    '',
+    '  # Run a command:',
+    "  virtctl ssh jdoe@vmi/testvmi -c 'uname -r'",
+  ].join('\n'),
+  flags: {
+    ...sshFlags,
+    command: textFlag(
+      { name: 'command', short: 'c', help: "--command='ls /': A command to execute in the VM" },
+      'string',
+    ),
+  },
+  args: 1,
+  async run({ args: [target = ''], flags, connect, programs, sameAccess, user }) {
+    const named = parseUserTarget(target);
+    const guest = guestOf(await connect(), named);
+    const client = await needProgram(programs, 'ssh');
+    return await programs.run(client, [
+      ...proxyArguments([...programs.self, ...sameAccess], guest, flags),
+      hostOf(guest, named.username ?? flags.username ?? user),
+      ...(flags.command === undefined || flags.command === '' ? [] : [flags.command]),
+    ]);
+  },
+});

@@ -1,0 +1,164 @@
+/** virtctl vnc: a local port in front of the display of a guest, and a viewer that connects to it. */
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { bothEnds, join } from '#cli/access/join.ts';
+import { PLAIN_PROTOCOL } from '#cli/access/guest-port.ts';
+import { findViewer, VIEWER_TYPES, type Viewer } from '#cli/access/viewer.ts';
+import type { ApiConnection } from '#cli/api-connection.ts';
+import { defineCommand, type CommandContext } from '#cli/command.ts';
+import { vncScreenshot } from '#cli/commands/vnc-screenshot.ts';
+import { CommandError, integerFlag, switchFlag, textFlag } from '#cli/flags.ts';
+import { messageOf } from '#cli/message-of.ts';
+import type { Programs } from '#cli/programs.ts';
+import { objectPath, verbPath } from '#cli/verb-path.ts';
+import { isTrue, type Condition } from '#kube/conditions.ts';
+import { isRecord } from '#kube/meta.ts';
+import type { WebSocketStream } from '#lib/websocket.ts';
+
+const LOCAL = '127.0.0.1';
+/** For a viewer that was started to connect. */
+const CONNECT_MS = 60_000;
+
+export const vnc = {
+  ...defineCommand({
+    name: 'vnc',
+    usage: '(VMI)',
+    summary: 'Open a vnc connection to a virtual machine instance.',
+    example: [
+      "  # Connect to 'testvmi' via remote-viewer, or vncviewer:",
+      '  virtctl vnc testvmi',
+      '',
+      '  # Only show the port to which any viewer can connect:',
+      '  virtctl vnc testvmi --proxy-only --port 5901',
+      '',
+      '  # A picture of what it shows:',
+      '  virtctl vnc screenshot testvmi -f screenshot.png',
+    ].join('\n'),
+    flags: {
+      address: textFlag(
+        { name: 'address', help: `Where --proxy-only listens; ${LOCAL} unless set, 0.0.0.0 for all interfaces` },
+        'string',
+      ),
+      proxyOnly: switchFlag({
+        name: 'proxy-only',
+        help: 'Run only the proxy and show the port where VNC viewers can connect',
+      }),
+      preserveSession: switchFlag({
+        name: 'preserve-session',
+        help: 'Preserve an existing VNC session instead of dropping it',
+      }),
+      port: integerFlag({ name: 'port', help: 'The port of the proxy; a free one unless set' }, 0),
+      vncType: textFlag({ name: 'vnc-type', help: `The VNC viewer to use: ${VIEWER_TYPES.join(', ')}` }, 'string'),
+      vncPath: textFlag(
+        { name: 'vnc-path', help: 'The path to the VNC viewer; looked up in $PATH unless set' },
+        'string',
+      ),
+    },
+    args: 1,
+    async run(context) {
+      const { args, flags, connect, print } = context;
+      const [name = ''] = args;
+      const viewer = flags.proxyOnly
+        ? undefined
+        : await findViewer({ type: flags.vncType, path: flags.vncPath }, context.programs);
+      const api = await connect();
+      const display = await openDisplay(api, name, flags.preserveSession);
+      const address = flags.proxyOnly ? (flags.address ?? LOCAL) : LOCAL;
+      const server = await listen(address, flags.port, () => display.destroy());
+      const { port } = server.address() as AddressInfo;
+      const ending = new AbortController();
+      try {
+        const served = serveOne(server, display, () => warnOfPause(api, name, context));
+        if (viewer === undefined) {
+          print(JSON.stringify({ port }));
+          await Promise.race([served, context.untilInterrupted()]);
+          return;
+        }
+        const stopTimer = context.clock.after(CONNECT_MS, () => server.close());
+        const watched = watch(context.programs, viewer, port, ending);
+        await Promise.race([served, watched, context.untilInterrupted()]).finally(stopTimer);
+      } finally {
+        ending.abort();
+        server.close();
+        display.on('error', () => {});
+        display.destroy();
+      }
+    },
+  }),
+  commands: [vncScreenshot],
+};
+
+async function watch(
+  programs: Programs,
+  { program, args }: Viewer,
+  port: number,
+  ending: { readonly signal: AbortSignal },
+): Promise<void> {
+  const code = await programs.run(program, args(port), ending);
+  if (code !== 0) throw new CommandError(`${program} execution failed: exit status ${code}`);
+}
+
+async function openDisplay(api: ApiConnection, name: string, preserve: boolean): Promise<WebSocketStream> {
+  const path = `${verbPath('virtualmachineinstances', api.namespace, name, 'vnc')}?preserveSession=${preserve}`;
+  try {
+    return await api.openWebSocket(path, [PLAIN_PROTOCOL]);
+  } catch (cause) {
+    throw new CommandError(`can't access VMI ${name}: ${messageOf(cause)}`, { cause });
+  }
+}
+
+async function listen(address: string, port: number, failed: () => void): Promise<Server> {
+  const server = createServer({ pauseOnConnect: true });
+  // One display, one viewer: the second would see the middle of what is said to the first.
+  server.maxConnections = 1;
+  server.listen(port, address);
+  try {
+    await once(server, 'listening');
+    return server;
+  } catch (cause) {
+    failed();
+    throw new CommandError(`can't listen on ${address}:${port}: ${messageOf(cause)}`, { cause });
+  }
+}
+
+/** Until the first viewer has left, or the display is gone. */
+async function serveOne(server: Server, display: WebSocketStream, connected: () => Promise<void>): Promise<void> {
+  const gone = new Promise<never>((_, reject) => {
+    display.once('error', (cause) => reject(new CommandError(`error encountered: ${cause.message}`, { cause })));
+    display.once('close', () => reject(new CommandError('error encountered: the display was closed')));
+  });
+  const socket = await Promise.race([accepted(server), gone]);
+  await connected();
+  const left = once(socket, 'close');
+  try {
+    await Promise.race([join(bothEnds(socket), display), left, gone]);
+  } catch (error) {
+    // Who leaves first ends it; only a display that goes is worth a word.
+    if (!socket.destroyed) throw error;
+  } finally {
+    socket.destroy();
+  }
+}
+
+async function accepted(server: Server): Promise<Socket> {
+  const [socket] = (await Promise.race([
+    once(server, 'connection'),
+    once(server, 'close').then(() => {
+      throw new CommandError(`error encountered: no viewer has connected within ${CONNECT_MS / 1000} seconds`);
+    }),
+  ])) as [Socket];
+  socket.on('error', () => {});
+  return socket;
+}
+
+async function warnOfPause(
+  api: ApiConnection,
+  name: string,
+  { terminal }: Pick<CommandContext<unknown>, 'terminal'>,
+): Promise<void> {
+  const vmi = await api.get(objectPath('virtualmachineinstances', api.namespace, name)).catch(() => undefined);
+  const status = isRecord(vmi) && isRecord(vmi['status']) ? vmi['status'] : {};
+  const conditions = Array.isArray(status['conditions']) ? (status['conditions'] as Condition[]) : [];
+  if (!isTrue(conditions, 'Paused')) return;
+  terminal.stderr.write(`Warning: ${name} is paused. Console will be active after unpause.\n`);
+}

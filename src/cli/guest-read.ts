@@ -1,0 +1,35 @@
+/** What guestosinfo, userlist and fslist are: one answer of a guest's agent, printed as it is. */
+import type { GuestRead } from '#api/guest-info.ts';
+import { defineCommand, type Command } from '#cli/command.ts';
+import { CommandError } from '#cli/flags.ts';
+import { messageOf } from '#cli/message-of.ts';
+import { verbPath } from '#cli/verb-path.ts';
+
+interface GuestReading {
+  readonly name: string;
+  readonly read: GuestRead;
+  readonly summary: string;
+  /** `Error <doing> of VirtualMachineInstance`. */
+  readonly doing: string;
+}
+
+export function guestReadCommand({ name, read, summary, doing }: GuestReading): Command {
+  return defineCommand({
+    name,
+    usage: '(VMI)',
+    summary,
+    example: `  # ${summary}, of 'myvmi':\n  virtctl ${name} myvmi`,
+    flags: {},
+    args: 1,
+    async run({ args: [target = ''], connect, print }) {
+      const api = await connect();
+      let answer: unknown;
+      try {
+        answer = await api.get(verbPath('virtualmachineinstances', api.namespace, target, read));
+      } catch (cause) {
+        throw new CommandError(`Error ${doing} of VirtualMachineInstance ${target}: ${messageOf(cause)}`, { cause });
+      }
+      print(JSON.stringify(answer, undefined, 2));
+    },
+  });
+}

@@ -1,0 +1,115 @@
+/** The verdict of the tour can fail: what moved, what was lost, what did not become as it was decided. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { parseAllDocuments } from 'yaml';
+import { ANOTHER, type Decided } from '#cli/tour/comparison.ts';
+import { TourDisplay } from '#cli/tour/display.ts';
+import type { GuestReport } from '#cli/tour/guest-report.ts';
+import { walk } from '#cli/tour/run-tour.ts';
+import { stepsWith, type Scene, type Step } from '#cli/tour/steps.ts';
+import { claim, DISK_CLAIM, PLUGGED, RESTORE, SNAPSHOT, tourVm, VM_NAME } from '#cli/tour/tour-vm.ts';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+
+const FIRST: GuestReport = {
+  facts: {
+    uuid: 'u-1',
+    serial: 's-1',
+    machine: 'pc-q35-6.2',
+    'tpm.nv': 'secret..........',
+    'efi.var': 'v',
+    bootid: 'b-1',
+  },
+  pci: [],
+  disks: [{ name: 'vda', pci: '0000:02:00.0', serial: 'data', sectors: 1, readonly: false }],
+  nics: [{ name: 'eth0', pci: '0000:01:00.0', mac: '02:00:00:00:00:01', driver: 'virtio_net' }],
+  cloudInit: {},
+};
+
+const facts = (more: Record<string, string>): GuestReport => ({ ...FIRST, facts: { ...FIRST.facts, ...more } });
+const rebooted = facts({ bootid: 'b-2' });
+const NEW_BOOT: Decided = { 'boot id': ANOTHER };
+
+function station(title: string, report: GuestReport, decided: Decided = {}): Step {
+  return { title, command: 'true', run: async () => ({ report, decided }) };
+}
+
+async function verdictOf(second: Step): Promise<{ same: boolean; text: string }> {
+  let text = '';
+  const clock = new FakeClock();
+  const display = new TourDisplay({ write: (more) => void (text += more) }, clock);
+  const scene = {} as Omit<Scene, 'before'>;
+  const same = await walk([station('Create it', FIRST), second], scene, { display, clock });
+  return { same, text };
+}
+
+const movedDisk = { ...rebooted, disks: [{ ...FIRST.disks[0]!, pci: '0000:03:00.0' }] };
+const otherMac = { ...rebooted, nics: [{ ...FIRST.nics[0]!, mac: '02:00:00:00:00:02' }] };
+
+const cases: Record<string, { step: Step; wrong?: string }> = {
+  'nothing but a new boot': { step: station('Restart it', rebooted, NEW_BOOT) },
+  'a disk that moved': {
+    step: station('Restart it', movedDisk, NEW_BOOT),
+    wrong: 'disk data was "at 0000:02:00.0" and is "at 0000:03:00.0"',
+  },
+  'another MAC': { step: station('Restart it', otherMac, NEW_BOOT), wrong: 'interface eth0 was' },
+  'another uuid': {
+    step: station('Restart it', facts({ uuid: 'u-2', bootid: 'b-2' }), NEW_BOOT),
+    wrong: 'firmware uuid was "u-1" and is "u-2"',
+  },
+  'a secret that is gone': {
+    step: station('Restart it', facts({ 'tpm.nv': 'none(rc=0000028b)', bootid: 'b-2' }), NEW_BOOT),
+    wrong: 'TPM secret was "secret" and is "none"',
+  },
+  'a disk that went by itself': {
+    step: station('Restart it', { ...rebooted, disks: [] }, NEW_BOOT),
+    wrong: 'disk data was "at 0000:02:00.0" and is "-"',
+  },
+  'a boot that nobody asked for': { step: station('Move it', rebooted), wrong: 'boot id was "b-1" and is "b-2"' },
+  'a restart that was none': { step: station('Restart it', FIRST, NEW_BOOT), wrong: 'boot id was "b-1" and is "b-1"' },
+  'a machine type that did not come': {
+    step: station('Change it', FIRST, { 'machine type': 'pc-q35-7.2' }),
+    wrong: 'machine type was "pc-q35-6.2" and is "pc-q35-6.2"',
+  },
+};
+for (const [title, { step, wrong }] of Object.entries(cases)) {
+  test(`the verdict after ${title}`, async () => {
+    const { same, text } = await verdictOf(step);
+    assert.equal(same, wrong === undefined);
+    if (wrong === undefined) assert.match(text, /Verdict: after 2 stations it is the selfsame machine/);
+    else {
+      assert.match(text, /Verdict: it is NOT the selfsame machine/);
+      assert.ok(text.includes(`${step.title}: ${wrong}`), text);
+    }
+  });
+}
+
+test('a refusal that does not come ends the tour', async () => {
+  const api = { patch: async () => {}, remove: async () => {} };
+  const scene = { api, guest: {}, before: FIRST } as unknown as Scene;
+  const steps = stepsWith({ first: 'pc-q35-6.2', other: 'pc-q35-7.2' });
+  for (const title of ['Protect it, and try to delete it', 'Try to take its firmware uuid away']) {
+    const step = steps.find((one) => one.title === title);
+    await assert.rejects(async () => step!.run(scene), /was not refused/);
+  }
+});
+
+test('the examples are what the tour makes', () => {
+  const read = (name: string) =>
+    parseAllDocuments(readFileSync(new URL(`../../../examples/${name}`, import.meta.url), 'utf8')).map(
+      (document) => document.toJS() as { metadata: object; spec: Record<string, unknown> },
+    );
+  const wanted = [claim(DISK_CLAIM), claim(PLUGGED), tourVm('pc-q35-6.2')];
+  assert.deepEqual(
+    read('tour-vm.yaml').map(({ metadata, spec }) => ({ metadata, spec })),
+    wanted,
+  );
+  const [snapshot] = read('tour-snapshot.yaml');
+  const [restore] = read('tour-restore.yaml');
+  const source = { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: VM_NAME };
+  assert.deepEqual([snapshot?.metadata, snapshot?.spec], [{ name: SNAPSHOT }, { source }]);
+  assert.deepEqual(
+    [restore?.metadata, restore?.spec],
+    [{ name: RESTORE }, { target: source, virtualMachineSnapshotName: SNAPSHOT }],
+  );
+});

@@ -1,0 +1,44 @@
+/** Answers to plain requests, as bytes: head and body in one piece where that is small, so that it is one write. */
+import { STATUS_CODES } from 'node:http';
+
+/** Beyond this a copy costs more than a second write. */
+const ONE_PIECE_BYTES = 64 * 1024;
+
+export interface AnswerHead {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | readonly string[]>>;
+  readonly auditId: string;
+  readonly date: string;
+}
+
+/** What is to be written, in order. */
+export function answerBytes(head: AnswerHead, pieces: readonly Buffer[], bodyBytes: number): readonly Buffer[] {
+  const text = headText(head, bodyBytes);
+  const [only] = pieces;
+  // Such answers have no body, whatever the handler thinks.
+  if (head.status === 204 || head.status === 304 || only === undefined) return [Buffer.from(text, 'latin1')];
+  if (pieces.length > 1 || text.length + only.length > ONE_PIECE_BYTES) return [Buffer.from(text, 'latin1'), ...pieces];
+  const bytes = Buffer.allocUnsafe(text.length + only.length);
+  bytes.write(text, 0, 'latin1');
+  only.copy(bytes, text.length);
+  return [bytes];
+}
+
+function headText({ status, headers, auditId, date }: AnswerHead, bodyBytes: number): string {
+  let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Unknown'}\r\naudit-id: ${auditId}\r\ndate: ${date}\r\n`;
+  for (const name in headers) {
+    const value = headers[name]!;
+    if (typeof value === 'string') text += fieldLine(name, value);
+    else for (const one of value) text += fieldLine(name, one);
+  }
+  return bodyBytes === 0 && status === 304 ? `${text}\r\n` : `${text}content-length: ${bodyBytes}\r\n\r\n`;
+}
+
+/** Field values come from objects, too: none of them may end the head. */
+const UNSAFE = /[^\t\x20-\x7e\x80-\xff]/;
+
+function fieldLine(name: string, value: string): string {
+  if (UNSAFE.test(value))
+    throw new Error(`Cannot send the header ${name}: its value has characters that no header may have`);
+  return `${name}: ${value}\r\n`;
+}

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, readdir, rm, stat, writeFile, readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { parse } from 'yaml';
+import { kubeconfigText, writeKubeconfig } from '#lib/kubeconfig-file.ts';
+
+const options = { server: 'https://127.0.0.1:6443', caPem: 'CA', user: 'admin', certPem: 'CERT', keyPem: 'KEY' };
+
+test('a kubeconfig has one cluster, user and context, all named selfsame', () => {
+  assert.deepEqual(parse(kubeconfigText(options)), {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [
+      { name: 'selfsame', cluster: { server: 'https://127.0.0.1:6443', 'certificate-authority-data': 'Q0E=' } },
+    ],
+    users: [{ name: 'selfsame', user: { 'client-certificate-data': 'Q0VSVA==', 'client-key-data': 'S0VZ' } }],
+    contexts: [{ name: 'selfsame', context: { cluster: 'selfsame', user: 'selfsame', namespace: 'default' } }],
+    'current-context': 'selfsame',
+    preferences: {},
+  });
+});
+
+test('long values stay on one line, and the user cannot break out of the comment', () => {
+  const text = kubeconfigText({ ...options, caPem: 'x'.repeat(3000), user: 'a\nevil: true' });
+  assert.match(text, /certificate-authority-data: (eHh4)+\n/);
+  assert.equal(parse(text).evil, undefined);
+});
+
+test('the file replaces another one as a whole and is closed to others', async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), 'kubeconfig-'));
+  t.after(() => rm(dir, { recursive: true }));
+  const file = join(dir, 'kubeconfig');
+  await writeFile(file, 'old', { mode: 0o644 });
+  await writeKubeconfig({ file, ...options });
+  assert.equal((await stat(file)).mode & 0o777, 0o600);
+  assert.equal(await readFile(file, 'utf8'), kubeconfigText(options));
+  assert.deepEqual(await readdir(dir), ['kubeconfig']);
+});

@@ -1,0 +1,41 @@
+/**
+ * Threads for the disks of a guest, as KubeVirt gives them out: one for each disk that wants its own; the others share one
+ * (`shared`), or take turns with up to two for each processor (`auto`). Only disks on virtio have any. The guest sees
+ * nothing of it. Pure.
+ */
+import { vcpusOf } from '#api/domain/cpu.ts';
+import type { Domain } from '#api/domain/domain.ts';
+import type { Device } from '#node/definition/domain-definition.ts';
+
+const THREADS_PER_VCPU = 2;
+
+export interface Threaded {
+  readonly devices: readonly Device[];
+  /** Absent: none. */
+  readonly ioThreads?: number;
+}
+
+export function giveIoThreads(domain: Domain, devices: readonly Device[]): Threaded {
+  const dedicated = new Set(
+    (domain.devices?.disks ?? []).filter((disk) => disk.dedicatedIOThread === true).map(({ name }) => `disk-${name}`),
+  );
+  const { ioThreadsPolicy } = domain;
+  if (ioThreadsPolicy === undefined && dedicated.size === 0) return { devices };
+  const disks = devices.filter((device) => device.type === 'disk' && device.bus === 'virtio').map(({ id }) => id);
+  const [own, others] = [disks.filter((id) => dedicated.has(id)), disks.filter((id) => !dedicated.has(id))];
+  if (disks.length === 0) return { devices };
+  const limit = ioThreadsPolicy === 'auto' ? THREADS_PER_VCPU * vcpusOf(domain) : own.length + 1;
+  const ownThreads = ioThreadsPolicy === 'auto' ? Math.min(own.length, Math.max(1, limit - 1)) : own.length;
+  const shared = others.length === 0 ? 0 : Math.min(others.length, Math.max(1, limit - ownThreads));
+  const threads = new Map([
+    ...others.map((id, i) => [id, i % Math.max(1, shared)] as const),
+    ...own.map((id, i) => [id, shared + (i % Math.max(1, ownThreads))] as const),
+  ]);
+  return {
+    ioThreads: shared + ownThreads,
+    devices: devices.map((device) => {
+      const ioThread = threads.get(device.id);
+      return device.type === 'disk' && ioThread !== undefined ? { ...device, ioThread } : device;
+    }),
+  };
+}

@@ -1,0 +1,33 @@
+/** GET .../portforward/{port}/{protocol}: a connection to a port of a guest. */
+import { conflict } from '#kube/api-error.ts';
+import { KUBEVIRT_GROUP } from '#api/names.ts';
+import type { Log } from '#lib/log.ts';
+import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
+import { servePlainStream, type Upgrading } from '#node/endpoint/plain-stream.ts';
+import type { EndpointRoute } from '#node/endpoint/route.ts';
+import { liveDomain, verbFault } from '#node/endpoint/serve-verb.ts';
+
+type PortRoute = Extract<EndpointRoute, { kind: 'port' }>;
+
+/** Throws ApiError as long as nothing was sent; then the socket is the WebSocket's. */
+export async function servePort(
+  { agent, log }: { readonly agent: EndpointAgent; readonly log: Log },
+  { namespace, name, guestPort }: PortRoute,
+  upgrading: Upgrading,
+): Promise<void> {
+  const { id, current } = liveDomain(agent, namespace, name);
+  if (current.state !== 'running') {
+    throw conflict({ group: KUBEVIRT_GROUP, plural: 'virtualmachineinstance' }, name, 'VMI is paused');
+  }
+  await servePlainStream(upgrading, {
+    what: 'connection',
+    log: log.child({ namespace, name, ...guestPort }),
+    async open() {
+      try {
+        return await agent.openPort(id, guestPort);
+      } catch (error) {
+        throw verbFault(`reach port ${guestPort.port}/${guestPort.protocol} of`, name, error);
+      }
+    },
+  });
+}

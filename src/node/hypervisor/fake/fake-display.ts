@@ -1,0 +1,45 @@
+/** The display of a simulated guest: it says that it speaks RFB and nothing more, and shows one black point. */
+import { Duplex } from 'node:stream';
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import { hasDisplay } from '#node/definition/has-display.ts';
+import { HypervisorError } from '../hypervisor.ts';
+
+/** PNG. */
+const SCREEN = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNgAAAAAgABUcdcNAAAAABJRU5ErkJggg==',
+  'base64',
+);
+
+export class FakeDisplay {
+  readonly viewers = new Set<Duplex>();
+  readonly #definition: () => DomainDefinition;
+
+  constructor(definition: () => DomainDefinition) {
+    this.#definition = definition;
+  }
+
+  open(): Duplex {
+    this.#checkThere('open the display of');
+    const viewer: Duplex = new Duplex({
+      read: () => undefined,
+      write: (_chunk, _encoding, done) => done(),
+      destroy: (error, done) => {
+        this.viewers.delete(viewer);
+        done(error);
+      },
+    });
+    this.viewers.add(viewer);
+    viewer.push('RFB 003.008\n');
+    return viewer;
+  }
+
+  picture(): Buffer {
+    this.#checkThere('take a picture of the display of');
+    return SCREEN;
+  }
+
+  #checkThere(verb: string): void {
+    const definition = this.#definition();
+    if (!hasDisplay(definition)) throw new HypervisorError(`Cannot ${verb} domain "${definition.name}": it has none`);
+  }
+}

@@ -1,0 +1,48 @@
+/** What this process knows of frozen simulated guests: the clocks that thaw them. */
+import type { Clock } from '#lib/clock.ts';
+import { silentLog } from '#lib/log.ts';
+import { GuestFreeze } from '../guest-freeze.ts';
+import type { FakeHost } from './fake-host.ts';
+
+export class FakeFreezes {
+  readonly #clock: Clock;
+  readonly #host: FakeHost;
+  readonly #known = new Map<string, GuestFreeze>();
+
+  constructor(clock: Clock, host: FakeHost) {
+    this.#clock = clock;
+    this.#host = host;
+  }
+
+  of(id: string): GuestFreeze {
+    const known = this.#known.get(id);
+    if (known !== undefined) return known;
+    const guest = () => this.#host.guest(id);
+    const made = new GuestFreeze({
+      clock: this.#clock,
+      log: silentLog,
+      ask: async (command) => guest()?.askAgent(command),
+      record: () => guest()?.record.frozen,
+      write: async (frozen) => guest()?.writeFrozen(frozen),
+      hasEnded: () => (guest()?.record.current.state ?? 'ended') === 'ended',
+    });
+    this.#known.set(id, made);
+    return made;
+  }
+
+  /** Of guests that an earlier process has left frozen. */
+  adopt(): void {
+    for (const { record } of this.#host.guests()) {
+      if (record.frozen !== undefined) void this.of(record.id).settle();
+    }
+  }
+
+  forget(id: string): void {
+    this.#known.get(id)?.close();
+    this.#known.delete(id);
+  }
+
+  close(): void {
+    for (const id of [...this.#known.keys()]) this.forget(id);
+  }
+}

@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import type { Socket } from 'node:net';
+import { duplexPair, type Duplex } from 'node:stream';
+import { test } from 'node:test';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+import { GuestAgentError, type AgentFault } from '#node/hypervisor/guest-lines.ts';
+import { AgentLine } from '#node/hypervisor/qemu/agent-line.ts';
+
+interface Said {
+  readonly execute: string;
+  readonly arguments?: { readonly id?: number };
+}
+type Answer = (command: Said, guest: Duplex) => void;
+
+const say = (guest: Duplex, value: unknown) => void guest.write(`${JSON.stringify(value)}\n`);
+/** As qemu-ga does: a mark before the answer to the delimited one. */
+const inStep: Answer = ({ execute, arguments: args }, guest) => {
+  if (execute === 'guest-sync-delimited') guest.write(Buffer.from([0xff]));
+  say(guest, { return: execute === 'guest-sync-delimited' ? args?.id : `done ${execute}` });
+};
+
+/** A guest that answers so; connections are counted. */
+function scene(answer: Answer = inStep) {
+  const clock = new FakeClock();
+  const heard: string[] = [];
+  let connections = 0;
+  let guest: Duplex | undefined;
+  const changes: boolean[] = [];
+  const connect = async () => {
+    connections++;
+    const [ours, theirs] = duplexPair();
+    guest = theirs;
+    theirs.on('data', (bytes: Buffer) => {
+      for (const line of bytes.toString('latin1').replaceAll('\xff', '').trim().split('\n')) {
+        const command = JSON.parse(line) as Said;
+        heard.push(command.execute);
+        answer(command, theirs);
+      }
+    });
+    return ours as unknown as Socket;
+  };
+  const line: AgentLine = new AgentLine({
+    deviceId: 'agent0',
+    connect,
+    clock,
+    changed: () => changes.push(line.isOpen),
+  });
+  const open = (isOpen: boolean) => line.heard({ name: 'VSERPORT_CHANGE', data: { id: 'agent0', open: isOpen } });
+  return { line, clock, heard, open, changes, hangUp: () => guest?.end(), connections: () => connections };
+}
+const isFault = (fault: AgentFault) => (error: unknown) => error instanceof GuestAgentError && error.fault === fault;
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+test('nothing is said while nobody listens', async () => {
+  const { line, connections, open, changes } = scene();
+  await assert.rejects(line.ask({ execute: 'guest-ping' }), isFault('NotConnected'));
+  assert.equal(connections(), 0);
+  open(true);
+  open(true);
+  line.heard({ name: 'VSERPORT_CHANGE', data: { id: 'other', open: false } });
+  assert.equal(await line.ask({ execute: 'guest-ping' }), 'done guest-ping');
+  open(false);
+  assert.deepEqual(changes, [true, false]);
+  await assert.rejects(line.ask({ execute: 'guest-ping' }), isFault('NotConnected'));
+});
+
+test('commands go one after the other, in step once for each connection', async () => {
+  const { line, heard, open } = scene();
+  open(true);
+  const answers = await Promise.all([line.ask({ execute: 'a' }), line.ask({ execute: 'b' })]);
+  assert.deepEqual(answers, ['done a', 'done b']);
+  assert.deepEqual(heard, ['guest-sync-delimited', 'a', 'b']);
+});
+
+test('what was left from before is dropped: half an answer, and one to somebody else', async () => {
+  const { line, open } = scene(({ execute, arguments: args }, guest) => {
+    if (execute !== 'guest-sync-delimited') return say(guest, { return: 'mine' });
+    guest.write('"return": "old"}\n');
+    say(guest, { return: 'old' });
+    guest.write(Buffer.from('half an ans\xff', 'latin1'));
+    say(guest, { return: args?.id });
+  });
+  open(true);
+  assert.equal(await line.ask({ execute: 'a' }), 'mine');
+});
+
+test('an answer that does not come in time ends the connection; the next asks anew', async () => {
+  let isSilent = true;
+  const { line, clock, open, heard, connections } = scene((command, guest) => {
+    if (command.execute !== 'a' || !isSilent) inStep(command, guest);
+  });
+  open(true);
+  const asked = line.ask({ execute: 'a' }, { timeoutMs: 700 });
+  const refused = assert.rejects(asked, isFault('NoAnswer'));
+  while (!heard.includes('a')) await turn();
+  await clock.advance(700);
+  await refused;
+  isSilent = false;
+  assert.equal(await line.ask({ execute: 'a' }), 'done a');
+  assert.equal(connections(), 2);
+});
+
+test('a refusal of the guest is told in its words, cut to a length', async () => {
+  const { line, open } = scene((command, guest) => {
+    if (command.execute === 'guest-sync-delimited') inStep(command, guest);
+    else say(guest, { error: { class: 'GenericError', desc: 'x'.repeat(10_000) } });
+  });
+  open(true);
+  await assert.rejects(line.ask({ execute: 'a' }), (error: Error) => {
+    return isFault('Refused')(error) && error.message.includes('GenericError') && error.message.length < 400;
+  });
+});
+
+test('a guest that never ends its answer is hung up on', async () => {
+  const { line, open } = scene((command, guest) => {
+    if (command.execute === 'guest-sync-delimited') inStep(command, guest);
+    else guest.write(Buffer.alloc(1_100_000, 'x'));
+  });
+  open(true);
+  await assert.rejects(line.ask({ execute: 'a' }), isFault('NoAnswer'));
+});
+
+test('a line that breaks fails what waits', async () => {
+  const { line, open, hangUp } = scene((command, guest) => {
+    if (command.execute === 'guest-sync-delimited') inStep(command, guest);
+    else hangUp();
+  });
+  open(true);
+  await assert.rejects(line.ask({ execute: 'a' }), isFault('NotConnected'));
+});
+
+test('only so many wait', async () => {
+  const { line, open } = scene(() => undefined);
+  open(true);
+  const waiting = Array.from({ length: 33 }, () => line.ask({ execute: 'a' }));
+  await assert.rejects(waiting.at(-1)!, /too many commands wait/);
+  const ends = Promise.allSettled(waiting);
+  await turn();
+  line.close();
+  await ends;
+});

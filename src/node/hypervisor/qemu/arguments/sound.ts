@@ -1,0 +1,19 @@
+import type { Chipset } from '#api/chipset.ts';
+import type { SoundDevice } from '#node/definition/domain-definition.ts';
+import { deviceArguments, optionText } from '#node/hypervisor/qemu/arguments/option-text.ts';
+import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
+
+/** What is played goes nowhere: otherwise QEMU would look for loudspeakers of the node. */
+export function soundArguments(sound: SoundDevice, chipset: Chipset): string[] {
+  const audiodev = `snd-${sound.id}`;
+  const place = pciPlace(sound, chipset);
+  const nowhere = ['-audiodev', optionText('none', { id: audiodev })];
+  if (sound.model === 'ac97')
+    return [...nowhere, ...deviceArguments({ driver: 'AC97', id: sound.id, ...place, audiodev })];
+  return [
+    ...nowhere,
+    ...deviceArguments({ driver: 'ich9-intel-hda', id: sound.id, ...place }),
+    // The codec is part of the card: it has no id of its own, and no row.
+    ...deviceArguments({ driver: 'hda-duplex', bus: `${sound.id}.0`, cad: 0, audiodev }),
+  ];
+}

@@ -1,0 +1,17 @@
+import type { Chipset } from '#api/chipset.ts';
+import type { VideoType } from '#api/domain/video.ts';
+import type { VideoDevice } from '#node/definition/domain-definition.ts';
+import { deviceArguments } from '#node/hypervisor/qemu/arguments/option-text.ts';
+import { pciPlace } from '#node/hypervisor/qemu/arguments/pci-place.ts';
+
+/** `virtio` with the registers of a VGA, so that firmware and boot loaders have a picture, too. */
+const DRIVERS: Readonly<Record<VideoType, string>> = {
+  vga: 'VGA',
+  virtio: 'virtio-vga',
+  bochs: 'bochs-display',
+  cirrus: 'cirrus-vga',
+};
+
+export function videoArguments(video: VideoDevice, chipset: Chipset): string[] {
+  return deviceArguments({ driver: DRIVERS[video.model], id: video.id, ...pciPlace(video, chipset) });
+}

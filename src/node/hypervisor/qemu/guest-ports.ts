@@ -1,0 +1,196 @@
+/**
+ * Ports of a guest whose network is inside QEMU: QEMU listens on the loopback of this machine and passes on what comes.
+ * A forward is made for one connection and taken away as soon as that is there, so that nobody else finds it; what is
+ * left of an agent that died in between is cleared by the next (`settle`).
+ *
+ *   hostfwd_add port 0 ─► which one did it get? (info usernet) ─► connect ─► accepted by the guest? (info usernet)
+ *                                                                              ─► hostfwd_remove
+ */
+import { createSocket } from 'node:dgram';
+import { connect, type Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import type { Clock } from '#lib/clock.ts';
+import type { DomainDefinition, InterfaceDevice } from '#node/definition/domain-definition.ts';
+import type { GuestPort, OpenPortOptions } from '../guest-lines.ts';
+import { HypervisorError } from '../hypervisor.ts';
+import { netdevName } from './arguments/interface.ts';
+import type { QmpClient } from './qmp.ts';
+import { parseUsernet, type Forwarded } from './usernet.ts';
+
+const LOOPBACK = '127.0.0.1';
+const ACCEPT_MS = 10_000;
+const LOOK_MS = 50;
+/** More would be no use that we know of, and each costs QEMU a socket. */
+const MAX_OPEN = 256;
+
+export interface GuestPortsOptions {
+  readonly clock: Clock;
+  readonly ask: <T>(verb: string, work: (qmp: QmpClient) => Promise<T>) => Promise<T>;
+  readonly definition: () => DomainDefinition;
+}
+
+export class GuestPorts {
+  readonly #options: GuestPortsOptions;
+  readonly #open = new Set<Duplex>();
+  /** Forwards are found by their guest port: one is made at a time. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(options: GuestPortsOptions) {
+    this.#options = options;
+  }
+
+  async open(wanted: GuestPort, { timeoutMs = ACCEPT_MS, signal }: OpenPortOptions = {}): Promise<Duplex> {
+    signal?.throwIfAborted();
+    if (this.#open.size >= MAX_OPEN) throw new HypervisorError(`${MAX_OPEN} connections are open already`);
+    const netdev = this.#netdev();
+    const host = await this.#inTurn(() => this.#forward(netdev, wanted));
+    const remove = () => this.#remove(netdev, { ...wanted, port: host });
+    const opened = wanted.protocol === 'udp' ? datagrams(host) : this.#accepted(host, wanted, { timeoutMs, signal });
+    let stream: Duplex;
+    try {
+      stream = await opened;
+    } catch (error) {
+      await remove().catch(() => undefined);
+      throw error;
+    }
+    this.#open.add(stream);
+    stream.once('close', () => {
+      this.#open.delete(stream);
+      if (wanted.protocol === 'udp') void remove().catch(() => undefined);
+    });
+    // A forward of datagrams is the connection itself; of a stream it has done its work.
+    if (wanted.protocol === 'tcp') await remove().catch(() => undefined);
+    return stream;
+  }
+
+  /** Takes away what an earlier agent has left. Connections of its time are gone with it. */
+  async settle(): Promise<void> {
+    if (this.#userInterfaces().length === 0) return;
+    for (const { netdev, protocol, hostPort, state } of await this.#look()) {
+      if (state === 'HOST_FORWARD' && netdev !== undefined) await this.#remove(netdev, { port: hostPort, protocol });
+    }
+  }
+
+  close(): void {
+    for (const stream of this.#open) stream.destroy();
+  }
+
+  #userInterfaces(): InterfaceDevice[] {
+    const { devices } = this.#options.definition();
+    return devices.flatMap((device) => (device.type === 'interface' && device.backend.type === 'user' ? device : []));
+  }
+
+  #netdev(): string {
+    const [first] = this.#userInterfaces();
+    if (first !== undefined) return netdevName(first);
+    const why = 'it has no interface in user mode; what is on a bridge is reached by its own address';
+    throw new HypervisorError(why, { permanent: true });
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#turn.then(work);
+    this.#turn = result.catch(() => undefined);
+    return result;
+  }
+
+  /** The port of this machine that was chosen for it. */
+  async #forward(netdev: string, { port, protocol }: GuestPort): Promise<number> {
+    const before = new Set((await this.#look()).map(forwardKey));
+    const said = await this.#human(`hostfwd_add ${netdev} ${protocol}:${LOOPBACK}:0-:${port}`);
+    if (said.trim() !== '') throw new HypervisorError(`QEMU does not forward port ${port}: ${said.trim()}`);
+    const made = (await this.#look()).find(
+      (entry) => isForward(entry, protocol) && entry.guestPort === port && !before.has(forwardKey(entry)),
+    );
+    if (made === undefined) throw new HypervisorError(`QEMU does not say where it forwards port ${port}`);
+    return made.hostPort;
+  }
+
+  /** The kernel of this machine accepts for QEMU; only QEMU knows whether the guest did. */
+  async #accepted(host: number, { port }: GuestPort, { timeoutMs, signal }: OpenPortOptions & { timeoutMs: number }) {
+    const { clock } = this.#options;
+    const socket = connect({ host: LOOPBACK, port: host, noDelay: true });
+    let closed = false;
+    socket.on('error', () => socket.destroy());
+    socket.once('close', () => (closed = true));
+    // Without anybody who reads, the end of it would not be told; what the guest says first stays for who uses it.
+    const looks = () => undefined;
+    socket.on('readable', looks);
+    const endAt = clock.elapsed() + timeoutMs;
+    try {
+      for (;;) {
+        signal?.throwIfAborted();
+        if (closed) throw new HypervisorError(`the guest refused the connection to port ${port}`);
+        const entries = await this.#look();
+        const mine = entries.find((entry) => entry.hostPort === host && entry.protocol === 'tcp' && !isForward(entry));
+        if (mine !== undefined && ACCEPTED.has(mine.state)) return letGo(socket, looks);
+        if (clock.elapsed() >= endAt) throw new HypervisorError(`port ${port} did not answer within ${timeoutMs} ms`);
+        await new Promise<void>((resolve) => clock.after(LOOK_MS, resolve));
+      }
+    } catch (error) {
+      socket.destroy();
+      throw error;
+    }
+  }
+
+  async #remove(netdev: string, { port, protocol }: GuestPort): Promise<void> {
+    await this.#human(`hostfwd_remove ${netdev} ${protocol}:${LOOPBACK}:${port}`);
+  }
+
+  async #look(): Promise<Forwarded[]> {
+    return parseUsernet(await this.#human('info usernet'));
+  }
+
+  #human(line: string): Promise<string> {
+    const args = { 'command-line': line };
+    return this.#options.ask('reach a port of', async (qmp) =>
+      String(await qmp.execute('human-monitor-command', args)),
+    );
+  }
+}
+
+/** A guest that has already hung up did accept. */
+const ACCEPTED: ReadonlySet<string> = new Set([
+  'ESTABLISHED',
+  'CLOSE_WAIT',
+  'FIN_WAIT_1',
+  'FIN_WAIT_2',
+  'CLOSING',
+  'TIME_WAIT',
+  'LAST_ACK',
+]);
+
+const forwardKey = ({ protocol, hostPort }: Forwarded) => `${protocol} ${hostPort}`;
+
+function isForward({ state, protocol }: Forwarded, of = protocol): boolean {
+  return state === 'HOST_FORWARD' && protocol === of;
+}
+
+/** It is for who uses it from now on; an error of which nobody wants to know ends nothing but the connection. */
+function letGo(socket: Socket, looks: () => void): Socket {
+  socket.removeListener('readable', looks);
+  return socket;
+}
+
+async function datagrams(port: number): Promise<Duplex> {
+  const socket = createSocket('udp4');
+  await new Promise<void>((resolve, reject) => {
+    socket.once('error', reject);
+    socket.connect(port, LOOPBACK, resolve);
+  });
+  const stream = new Duplex({
+    readableObjectMode: true,
+    read: () => undefined,
+    write: (chunk: Buffer, _encoding, done) => socket.send(chunk, (error) => done(error)),
+    destroy: (error, done) => {
+      socket.close();
+      done(error);
+    },
+  });
+  // What is not read is lost, as datagrams are.
+  socket.on('message', (message) => stream.readableLength < MAX_DATAGRAMS && stream.push(message));
+  socket.on('error', (error) => stream.destroy(error));
+  stream.on('error', () => undefined);
+  return stream;
+}
+
+const MAX_DATAGRAMS = 256;

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import { mountPlace } from './nfs-mount.ts';
+
+function scene(t: TestContext, { isRoot = true, isMounted = false, options = ['ro'] } = {}) {
+  const dir = mkdtempSync(join(tmpdir(), 'selfsame-nfs-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const path = join(dir, 'nfs/pv-1');
+  const ran: string[] = [];
+  const run = async (command: string, args: readonly string[]) => {
+    ran.push([command, ...args].join(' '));
+    return { stdout: '' };
+  };
+  const place = { is: 'directory', path, bytes: 0, create: false, mount: { source: 'nas:/x', options } } as const;
+  const mounts = async () => (isMounted ? [{ target: path, device: '0:9' }] : []);
+  return { path, ran, mount: () => mountPlace(place, { isRoot, run }, mounts) };
+}
+
+test('nfs is mounted where it is not yet, with its options', async (t) => {
+  const { path, ran, mount } = scene(t);
+  assert.equal(await mount(), undefined);
+  assert.deepEqual(ran, [`mount -t nfs -o ro nas:/x ${path}`]);
+  assert.equal(statSync(path).mode & 0o777, 0o711);
+});
+
+test('nfs that is mounted already stays so', async (t) => {
+  const { ran, mount } = scene(t, { isMounted: true });
+  assert.equal(await mount(), undefined);
+  assert.deepEqual(ran, []);
+});
+
+test('nfs without root is refused with what would do', async (t) => {
+  const refused = await scene(t, { isRoot: false }).mount();
+  assert.equal(refused?.reason, 'VolumeUnsupported');
+});

@@ -1,0 +1,4 @@
+/** The message completes "Cannot restore FILE:" or "Cannot back up DIR:". */
+export class BackupError extends Error {
+  override name = 'BackupError';
+}

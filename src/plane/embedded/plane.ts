@@ -1,0 +1,77 @@
+/**
+ * `selfsame up`: the engine, our own parts beside it, and one process for each node of this machine. What it owns of the
+ * data directory: engine.ts and node-dir.ts tell.
+ */
+import { HOST_READER } from '#api/host-api.ts';
+import type { Client } from '#client/client.ts';
+import { startEngine, type EngineOptions } from '#engine/engine.ts';
+import { LocalServices } from '#engine/services.ts';
+import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
+import { admitHostOperator, admitNode } from '#plane/embedded/admit-node.ts';
+import { nodeDirOf, sharedDirOf } from '#plane/node-dir.ts';
+import { NodeProcesses } from '#plane/embedded/node-processes.ts';
+import { startOwnParts } from '#plane/embedded/own-parts.ts';
+import { createNodeConnections } from '#subresources/node-connections.ts';
+
+export interface PlaneOptions extends Omit<EngineOptions, 'services'> {
+  readonly nodes: number;
+  /** The program and what it needs before `node`, and the flags that all nodes share. */
+  readonly program: { readonly file: string; readonly args: readonly string[]; readonly nodeFlags: readonly string[] };
+}
+
+export interface Plane {
+  readonly url: string;
+  readonly kubeconfigPath: string;
+  /** Nodes that did not come up in time; they are still being tried. */
+  readonly lateNodes: readonly string[];
+  stop(): Promise<void>;
+}
+
+const CERTIFICATE_DAYS = 365;
+const NODE_WAIT_MS = 30_000;
+
+export async function startPlane(options: PlaneOptions): Promise<Plane> {
+  const { dataDir, clock, log } = options;
+  const services = new LocalServices();
+  const engine = await startEngine({ ...options, services });
+  const ends: (() => Promise<void> | void)[] = [() => engine.stop()];
+  const stop = async () => {
+    for (let end = ends.pop(); end !== undefined; end = ends.pop()) await end();
+  };
+  try {
+    const { handler, pki, url, kubeconfigPath } = engine;
+    // Nodes tell by the common name what each may.
+    const connectionsOf = (user: string) => (client: Client) => {
+      const { certPem: cert, keyPem: key } = pki.issueClientCertificate({ user, groups: [], days: CERTIFICATE_DAYS });
+      const connections = createNodeConnections({ client, cert, key, ca: pki.caPem, clock });
+      ends.push(() => connections.close());
+      return connections;
+    };
+    const parts = await startOwnParts({
+      handler,
+      services,
+      nodes: connectionsOf(SUBRESOURCES_SERVICE),
+      hosts: connectionsOf(HOST_READER),
+      clock,
+      log,
+    });
+    ends.push(() => parts.stop());
+
+    const names = Array.from({ length: options.nodes }, (_, index) => `node-${index + 1}`);
+    await admitHostOperator(dataDir, pki);
+    for (const name of names) await admitNode(dataDir, name, { pki, url });
+    const processes = new NodeProcesses({ nodes: names.map((name) => commandOf(options, name)), clock, log });
+    ends.push(() => processes.stop());
+    const lateNodes = await processes.ready(NODE_WAIT_MS);
+    return { url, kubeconfigPath, lateNodes, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function commandOf({ dataDir, program }: PlaneOptions, name: string) {
+  const dir = nodeDirOf(dataDir, name);
+  const flags = ['--name', name, '--data-dir', dir, '--shared-dir', sharedDirOf(dataDir), ...program.nodeFlags];
+  return { name, dataDir: dir, file: program.file, args: [...program.args, 'node', ...flags] };
+}

@@ -1,0 +1,71 @@
+/** Every controller of ours, the operator first, on any API server: each acts under its own account. */
+import type { Client } from '#client/client.ts';
+import { DEVICE_MAP, deviceMapController } from '#controllers/device-map/device-map.ts';
+import type { HostReader } from '#controllers/device-map/host-reader.ts';
+import { migrationController } from '#controllers/migration/migration-controller.ts';
+import type { PlaneController } from '#controllers/plane-controller.ts';
+import { protectionController } from '#controllers/protection/protection-controller.ts';
+import { restoreController } from '#controllers/restore/restore-controller.ts';
+import { snapshotController } from '#controllers/snapshot/snapshot-controller.ts';
+import { storageController } from '#controllers/storage/storage.ts';
+import { vmController } from '#controllers/vm/vm-controller.ts';
+import { vmiController } from '#controllers/vmi/vmi-controller.ts';
+import { volumeSnapshotController } from '#controllers/volume-snapshot/volume-snapshot-controller.ts';
+import type { Clock } from '#lib/clock.ts';
+import type { Log } from '#lib/log.ts';
+import { operatorController, served } from '#operator/operator-controller.ts';
+import type { Trust } from '#operator/trust.ts';
+import { createHostReader } from '#plane/host-reader.ts';
+import type { RunningController } from '#runtime/controller.ts';
+import { EventRecorder } from '#runtime/events.ts';
+import type { Metrics } from '#runtime/metrics.ts';
+import type { SharedInformers } from '#runtime/shared-informers.ts';
+import type { NodeConnections } from '#subresources/node-connections.ts';
+
+/** Every one, in one list. */
+const CONTROLLERS = (hosts: HostReader): readonly PlaneController[] => [
+  vmController,
+  vmiController,
+  migrationController,
+  deviceMapController(hosts),
+  storageController,
+  volumeSnapshotController,
+  snapshotController,
+  restoreController,
+  protectionController,
+];
+
+export interface PlaneControllerParts {
+  clientOf(account: string): Client;
+  readonly informers: SharedInformers;
+  /** How the device map asks nodes for the devices of guests; gets a client of its account. */
+  hosts(client: Client): Pick<NodeConnections, 'post'>;
+  /** By whose certificates the API server knows our services; without it, they are in its process. */
+  readonly trust?: Trust | undefined;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+  /** Is told of each controller when it was started. */
+  started(controller: RunningController): void;
+}
+
+/** Resolves when our kinds are served and everything watches them; sooner when the signal aborts. */
+export async function startPlaneControllers(
+  parts: PlaneControllerParts,
+  whenServed: () => void = () => {},
+): Promise<void> {
+  const { clientOf, informers, metrics, clock, log, signal, started } = parts;
+  const informer: SharedInformers['of'] = (type) => informers.of(type);
+  const start = ({ account, eventSource, start: run }: PlaneController): void => {
+    const client = clientOf(account);
+    const events = new EventRecorder({ writer: client, clock, log, component: eventSource, signal });
+    for (const one of run({ client, informer, clock, log, events, metrics, signal })) started(one);
+  };
+  start(operatorController(parts.trust));
+  if (!(await served({ informer, signal }))) return;
+  whenServed();
+  const hosts = createHostReader(parts.hosts(clientOf(DEVICE_MAP)), metrics);
+  for (const controller of CONTROLLERS(hosts)) start(controller);
+  await informers.synced();
+}

@@ -1,0 +1,138 @@
+/** The flags of the commands for clusters of others: install, uninstall, join, controllers, and node there. */
+import { aLifetime, aNodeName, aPath, aPort, anAddress, flag, logLevel, wordOf, yesOrNo } from './flag.ts';
+
+const kubeconfig = flag<string | undefined>({
+  name: 'kubeconfig',
+  value: 'FILE',
+  help: 'how to reach the cluster, and as whom',
+  fallback: undefined,
+  fallbackText: 'none',
+  completes: 'file',
+  parse: aPath,
+});
+
+export const installFlags = {
+  kubeconfig,
+  apply: flag<boolean>({
+    name: 'apply',
+    value: '',
+    bare: true,
+    help: 'apply everything instead of printing it',
+    fallback: false,
+    parse: yesOrNo,
+  }),
+  dryRun: flag<boolean>({
+    name: 'dry-run',
+    value: '',
+    bare: true,
+    help: 'with --apply: let the API server look at everything, and change nothing',
+    fallback: false,
+    parse: yesOrNo,
+  }),
+};
+
+export const uninstallFlags = { kubeconfig };
+
+const ROLES = ['controllers', 'node'] as const;
+
+export const joinFlags = {
+  kubeconfig,
+  as: flag<(typeof ROLES)[number]>({
+    name: 'as',
+    value: 'ROLE',
+    help: 'who joins: controllers or node',
+    fallback: 'controllers',
+    completes: ROLES,
+    parse: wordOf(ROLES),
+  }),
+  name: flag<string>({
+    name: 'name',
+    value: 'NAME',
+    help: 'the name of the node',
+    fallback: 'node-1',
+    parse: aNodeName,
+  }),
+  out: flag<string>({
+    name: 'out',
+    value: 'FILE',
+    help: 'the kubeconfig to write',
+    fallback: 'selfsame.kubeconfig',
+    completes: 'file',
+    parse: aPath,
+  }),
+  engineDataDir: flag<string | undefined>({
+    name: 'engine-data-dir',
+    value: 'DIR',
+    help: 'for a node of selfsame engine: the data directory of that engine',
+    fallback: undefined,
+    fallbackText: 'the cluster signs',
+    completes: 'file',
+    parse: aPath,
+  }),
+};
+
+export const controllersFlags = {
+  kubeconfig: flag<string | undefined>({ ...kubeconfig, fallbackText: 'as in a pod of the cluster' }),
+  listenAddress: flag<string>({
+    name: 'listen-address',
+    value: 'ADDRESS',
+    help: 'IP address to listen on for the API server',
+    fallback: '0.0.0.0',
+    parse: anAddress,
+  }),
+  webhookPort: flag<number>({
+    name: 'webhook-port',
+    value: 'PORT',
+    help: 'TCP port of webhook and aggregated API; 0 takes a free one',
+    fallback: 9443,
+    parse: aPort,
+  }),
+  advertiseAddress: flag<string | undefined>({
+    name: 'advertise-address',
+    value: 'ADDRESS',
+    help: 'IP address under which the API server reaches this process',
+    fallback: undefined,
+    fallbackText: 'the first of this machine',
+    parse: anAddress,
+  }),
+  certificateLifetime: flag<number>({
+    name: 'certificate-lifetime',
+    value: 'TIME',
+    help: 'of the certificates of our services and agents; renewed at half of it',
+    fallback: 30 * 86_400_000,
+    fallbackText: '30d',
+    parse: aLifetime,
+  }),
+  caLifetime: flag<number>({
+    name: 'ca-lifetime',
+    value: 'TIME',
+    help: 'of our certificate authorities; at least four times the one before',
+    fallback: 730 * 86_400_000,
+    fallbackText: '730d',
+    parse: aLifetime,
+  }),
+  logLevel,
+};
+
+export const nodeClusterFlags = {
+  kubeconfig: flag<string | undefined>({
+    ...kubeconfig,
+    help: 'of a node of another cluster (selfsame join --as node)',
+    fallbackText: 'that of the data directory',
+  }),
+  address: flag<string | undefined>({
+    name: 'address',
+    value: 'ADDRESS',
+    help: 'with --kubeconfig: IP address of this machine under which others reach the agent',
+    fallback: undefined,
+    fallbackText: 'the first of this machine',
+    parse: anAddress,
+  }),
+  port: flag<number>({
+    name: 'port',
+    value: 'PORT',
+    help: 'with --kubeconfig: TCP port of the agent; 0 takes a free one',
+    fallback: 0,
+    parse: aPort,
+  }),
+};

@@ -1,0 +1,104 @@
+/** What the program does with clusters of others: install, uninstall, join, controllers. */
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import type { Client } from '#client/client.ts';
+import type { ClusterAccess } from '#client/kubeconfig.ts';
+import { systemClock } from '#lib/clock.ts';
+import { createLog } from '#lib/log.ts';
+import type { ControllersOptions, Environment, InstallOptions, JoinOptions, UninstallOptions } from './config.ts';
+import { OK, OperatorError, firstAddress, keptAlive, listenError, stopSignal } from './surroundings.ts';
+
+export async function install({ kubeconfig, apply, dryRun }: InstallOptions, env: Environment): Promise<number> {
+  const { applyInstallation, installYaml } = await import('#operator/install.ts');
+  if (!apply) {
+    process.stdout.write(installYaml());
+    return OK;
+  }
+  return await withCluster(await clusterAccess(kubeconfig, env), async (client) => {
+    const say = (line: string) => void process.stdout.write(`${line}\n`);
+    const changed = await applyInstallation({ client, clock: systemClock, dryRun, say });
+    say(changed === 0 ? 'nothing changed' : `${changed} objects changed`);
+    return OK;
+  });
+}
+
+export async function uninstall({ kubeconfig }: UninstallOptions, env: Environment): Promise<number> {
+  const { uninstallation } = await import('#operator/uninstall.ts');
+  return await withCluster(await clusterAccess(kubeconfig, env), async (client) => {
+    const outcome = await uninstallation(client);
+    if ('refused' in outcome) throw new OperatorError(outcome.refused);
+    process.stdout.write(`${outcome.commands.join('\n')}\n`);
+    return OK;
+  });
+}
+
+export async function joinCluster(options: JoinOptions, env: Environment): Promise<number> {
+  const { as, name, engineDataDir } = options;
+  const out = resolve(options.out);
+  if (as === 'node' && engineDataDir !== undefined) {
+    const { issueNodeKubeconfig } = await import('#plane/embedded/admit-node.ts');
+    await issueNodeKubeconfig(resolve(engineDataDir), name, out);
+  } else {
+    const { joinControllers, joinNode } = await import('#plane/cluster/join.ts');
+    const access = await clusterAccess(options.kubeconfig, env);
+    await withCluster(access, async (client) => {
+      const parts = { client, access, out, clock: systemClock };
+      await (as === 'node' ? joinNode(name, parts) : joinControllers(parts));
+      return OK;
+    });
+  }
+  process.stdout.write(`${out}\n`);
+  return OK;
+}
+
+export async function controllers(options: ControllersOptions, env: Environment): Promise<number> {
+  const { runControllersProgram } = await import('#plane/cluster/controllers-program.ts');
+  const { webhookPort: port, listenAddress, certificateLifetime: certificateMs, caLifetime: authorityMs } = options;
+  if (authorityMs < 4 * certificateMs) {
+    throw new OperatorError('--ca-lifetime must be at least four times --certificate-lifetime');
+  }
+  const leaving = new AbortController();
+  void stopSignal().then(() => leaving.abort());
+  const access = await clusterAccess(options.kubeconfig, env);
+  const running = keptAlive(() =>
+    runControllersProgram({
+      access,
+      ...{ host: listenAddress, port, advertiseAddress: options.advertiseAddress ?? firstAddress() },
+      lifetimes: { certificateMs, authorityMs },
+      clock: systemClock,
+      log: createLog(options.logLevel),
+      signal: leaving.signal,
+      onReady: () => process.stdout.write('ready\n'),
+      onLeading: () => process.stdout.write('leading\n'),
+    }),
+  );
+  await running.catch((error: unknown) => {
+    throw listenError(error, { host: listenAddress, port }) ?? error;
+  });
+  process.stdout.write('stopped\n');
+  return OK;
+}
+
+/** From a file, or as in any pod. */
+async function clusterAccess(kubeconfig: string | undefined, env: Environment): Promise<ClusterAccess> {
+  const { inClusterAccess, loadKubeconfig } = await import('#client/kubeconfig.ts');
+  const readFile = (path: string) => readFileSync(path, 'utf8');
+  if (kubeconfig !== undefined)
+    return loadKubeconfig(readFile(kubeconfig), { directory: dirname(resolve(kubeconfig)), readFile });
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env;
+  if (!host || !port) throw new OperatorError('--kubeconfig is missing, and this is no pod of a cluster');
+  return inClusterAccess(readFile, { host, port });
+}
+
+async function withCluster(access: ClusterAccess, use: (client: Client) => Promise<number>): Promise<number> {
+  const [{ createHttpTransport }, { createClient }] = await Promise.all([
+    import('#client/http.ts'),
+    import('#client/rest-client.ts'),
+  ]);
+  const transport = createHttpTransport(access, { userAgent: 'selfsame-install', clock: systemClock });
+  try {
+    return await keptAlive(() => use(createClient(transport)));
+  } finally {
+    transport.close();
+  }
+}

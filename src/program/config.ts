@@ -1,0 +1,260 @@
+/**
+ * The command line as values: argv and environment in, a typed Config or a UsageError out. Pure; main.ts acts on it.
+ *
+ * A new flag is one entry of a flag table (flags.ts), a new command one entry of `commands` and of the Config union. Every flag
+ * `--some-name` can also be given as SELFSAME_SOME_NAME; the command line wins.
+ */
+import { HOST_VERBS } from '#api/host-api.ts';
+import { AUDIT_FLAGS, AUDIT_USAGE } from '#cli/audit/audit-query.ts';
+import { completeWords, completionLines } from '#cli/completion/complete-words.ts';
+import { completionScript, SHELLS } from '#cli/completion/completion-script.ts';
+import { suggestion } from '#lib/nearest.ts';
+import { controllersFlags, installFlags, joinFlags, uninstallFlags } from './cluster-flags.ts';
+import type { Values } from './flag.ts';
+import {
+  auditReaderFlags,
+  backupFlags,
+  doctorFlags,
+  engineFlags,
+  hostFlags,
+  nodeFlags,
+  restoreBackupFlags,
+  tourFlags,
+  transitionFlags,
+  upFlags,
+} from './flags.ts';
+import {
+  programHelp,
+  programOverview,
+  programTree,
+  SHELL_WORDS,
+  TRANSITION_NOTES,
+  type ProgramCommand,
+} from './help.ts';
+import { parseFlags, type Environment, type UsageError } from './parse-flags.ts';
+
+export type { Environment, UsageError };
+
+export type EngineOptions = Values<typeof engineFlags>;
+export type UpOptions = Values<typeof upFlags>;
+export type NodeOptions = Values<typeof nodeFlags>;
+export type InstallOptions = Values<typeof installFlags>;
+export type UninstallOptions = Values<typeof uninstallFlags>;
+export type JoinOptions = Values<typeof joinFlags>;
+export type ControllersOptions = Values<typeof controllersFlags>;
+export type HostOptions = Values<typeof hostFlags> & {
+  /** The verb and what follows. */
+  readonly words: readonly string[];
+};
+
+export type AuditReaderOptions = Values<typeof auditReaderFlags> & {
+  /** All flags, also that of another data directory. */
+  readonly words: readonly string[];
+};
+
+export type TourOptions = Values<typeof tourFlags>;
+export type DoctorOptions = Values<typeof doctorFlags>;
+export type BackupOptions = { readonly dataDir: string; readonly to: string };
+export type RestoreBackupOptions = { readonly dataDir: string; readonly from: string };
+
+export type TransitionProgramOptions = Values<typeof transitionFlags> & {
+  /** Read by the program itself, since what is wrong in it is the Job's fault and not that of a caller. */
+  readonly env: Environment;
+};
+
+export type Config =
+  | { readonly command: 'up'; readonly options: UpOptions }
+  | { readonly command: 'engine'; readonly options: EngineOptions }
+  | { readonly command: 'node'; readonly options: NodeOptions }
+  | { readonly command: 'install'; readonly options: InstallOptions }
+  | { readonly command: 'uninstall'; readonly options: UninstallOptions }
+  | { readonly command: 'join'; readonly options: JoinOptions }
+  | { readonly command: 'controllers'; readonly options: ControllersOptions }
+  | { readonly command: 'host'; readonly options: HostOptions }
+  | { readonly command: 'audit'; readonly options: AuditReaderOptions }
+  | { readonly command: 'tour'; readonly options: TourOptions }
+  | { readonly command: 'doctor'; readonly options: DoctorOptions }
+  | { readonly command: 'backup'; readonly options: BackupOptions }
+  | { readonly command: 'restore-backup'; readonly options: RestoreBackupOptions }
+  | { readonly command: 'update-machine-types'; readonly options: TransitionProgramOptions }
+  | { readonly command: 'version' }
+  | { readonly command: 'help'; readonly text: string };
+
+interface Command extends ProgramCommand {
+  parse(args: readonly string[], env: Environment): Config | UsageError;
+}
+
+const commands: Readonly<Record<Config['command'] | 'completion' | '__complete', Command>> = {
+  up: {
+    summary: 'start the plane in the foreground; Ctrl-C stops it',
+    flags: upFlags,
+    parse: (...given) => parseFlags(upFlags, given, (options) => ({ command: 'up', options })),
+  },
+  engine: {
+    summary: 'start the embedded engine alone, without VMs, for other operators',
+    flags: engineFlags,
+    parse: (...given) => parseFlags(engineFlags, given, (options) => ({ command: 'engine', options })),
+  },
+  node: {
+    summary: 'run the agent of one node; selfsame up starts its nodes by itself',
+    flags: nodeFlags,
+    parse: (...given) => parseFlags(nodeFlags, given, (options) => ({ command: 'node', options })),
+  },
+  install: {
+    summary: 'print all that we need on a cluster of others, or apply it',
+    flags: installFlags,
+    notes: ['Printed for kubectl apply --server-side; with --apply it is applied, and again without a change.'],
+    parse: (...given) => parseFlags(installFlags, given, (options) => ({ command: 'install', options })),
+  },
+  uninstall: {
+    summary: 'print how to take us off a cluster; refused while it has VMs',
+    flags: uninstallFlags,
+    parse: (...given) => parseFlags(uninstallFlags, given, (options) => ({ command: 'uninstall', options })),
+  },
+  join: {
+    summary: 'write the kubeconfig with which a process of ours joins a cluster',
+    flags: joinFlags,
+    parse: (...given) => parseFlags(joinFlags, given, (options) => ({ command: 'join', options })),
+  },
+  controllers: {
+    summary: 'run webhook, aggregated API, operator and controllers on a cluster of others; several may, one leads',
+    flags: controllersFlags,
+    parse: (...given) => parseFlags(controllersFlags, given, (options) => ({ command: 'controllers', options })),
+  },
+  host: {
+    summary: 'call the host API of a node; selfsame host help lists its verbs',
+    flags: hostFlags,
+    words: 'VERB ...',
+    completes: [['help', ...HOST_VERBS]],
+    parse(args, env) {
+      const end = wordsFrom(args);
+      const words = args.slice(end);
+      return parseFlags(hostFlags, [args.slice(0, end), env], (options) => ({
+        command: 'host',
+        options: { ...options, words },
+      }));
+    },
+  },
+  audit: {
+    summary: 'show who changed what and who was refused, from the files of a server',
+    flags: auditReaderFlags,
+    notes: AUDIT_USAGE,
+    moreFlags: Object.values(AUDIT_FLAGS),
+    parse: (words, env) =>
+      parseFlags(auditReaderFlags, [[], env], (options) => ({ command: 'audit', options: { ...options, words } })),
+  },
+  tour: {
+    summary: 'see the promise kept on a real guest, in a few minutes; leaves nothing behind',
+    flags: tourFlags,
+    notes: [
+      'Creates a VM with EFI and a TPM, restarts it, plugs disks, migrates, restores a snapshot, changes its machine type,',
+      'and asks the guest itself after each step. Exit code 0: it is the selfsame machine; 1: it is not, or it could not be',
+      'found out. Needs two nodes.',
+    ],
+    parse: (...given) => parseFlags(tourFlags, given, (options) => ({ command: 'tour', options })),
+  },
+  doctor: {
+    summary: 'look at this machine: what works, what is missing, and what mends it',
+    flags: doctorFlags,
+    notes: ['Changes nothing. Exit code 0: VMs can run here; 1: something that they need is missing.'],
+    parse: (...given) => parseFlags(doctorFlags, given, (options) => ({ command: 'doctor', options })),
+  },
+  backup: {
+    summary: 'write a backup of the engine (all objects, its keys), while it runs or not',
+    flags: backupFlags,
+    notes: ['Disks and TPM state of guests are not in it: docs/operations.md says how to keep those.'],
+    parse: (...given) =>
+      parseFlags(backupFlags, given, ({ dataDir, to }) =>
+        to === undefined ? { usageError: '--to FILE is missing' } : { command: 'backup', options: { dataDir, to } },
+      ),
+  },
+  'restore-backup': {
+    summary: 'put a backup into a data directory that no server uses',
+    flags: restoreBackupFlags,
+    notes: ['What is there moves aside, into replaced-TIME of the data directory.'],
+    parse: (...given) =>
+      parseFlags(restoreBackupFlags, given, ({ dataDir, from }) =>
+        from === undefined
+          ? { usageError: '--from FILE is missing' }
+          : { command: 'restore-backup', options: { dataDir, from } },
+      ),
+  },
+  'update-machine-types': {
+    summary: 'change the machine types of VMs as a Job; virtctl update machine-types makes such Jobs',
+    flags: transitionFlags,
+    hidden: true,
+    notes: TRANSITION_NOTES,
+    parse(args, env) {
+      const command = 'update-machine-types';
+      return parseFlags(transitionFlags, [args, env], (options) => ({ command, options: { ...options, env } }));
+    },
+  },
+  version: {
+    summary: 'print the version',
+    flags: {},
+    parse: (...given) => parseFlags({}, given, () => ({ command: 'version' })),
+  },
+  help: {
+    summary: 'print this text, or with a command its flags',
+    flags: {},
+    parse([topic]) {
+      if (topic === undefined) return { command: 'help', text: programOverview(commands) };
+      const command = commandNamed(topic);
+      return 'usageError' in command ? command : { command: 'help', text: programHelp(topic, command) };
+    },
+  },
+  completion: {
+    summary: 'print a script by which a shell completes the words of selfsame',
+    flags: {},
+    words: SHELL_WORDS,
+    completes: [SHELLS],
+    parse([word, ...rest]) {
+      const shell = SHELLS.find((one) => one === word);
+      if (shell === undefined || rest.length > 0) return { usageError: `completion needs one of ${SHELLS.join(', ')}` };
+      return { command: 'help', text: completionScript(shell, 'selfsame') };
+    },
+  },
+  __complete: {
+    summary: 'print what the last word can become, for the scripts of selfsame completion',
+    flags: {},
+    words: 'WORD ...',
+    hidden: true,
+    parse: (words) => ({ command: 'help', text: completionLines(completeWords(programTree(commands), words)) }),
+  },
+};
+
+/** For tests over all of them. */
+export const programCommands: Readonly<Record<string, ProgramCommand>> = commands;
+
+/** `argv` without the interpreter and the script. */
+export function parseCommandLine(argv: readonly string[], env: Environment): Config | UsageError {
+  const [name, ...args] = argv;
+  if (name === undefined) return { usageError: 'a command is missing' };
+  if (isHelpFlag(name)) return commands.help.parse(args, env);
+  if (name === '--version') return commands.version.parse(args, env);
+  const command = commandNamed(name);
+  if ('usageError' in command) return command;
+  if (name === '__complete') return command.parse(args, env);
+  const flags = command.words === undefined ? args : args.slice(0, wordsFrom(args));
+  if (flags.some(isHelpFlag)) return commands.help.parse([name], env);
+  return command.parse(args, env);
+}
+
+const isHelpFlag = (text: string) => text === '--help' || text === '-h';
+
+/** Where flags end and words begin. */
+function wordsFrom(args: readonly string[]): number {
+  let index = 0;
+  while (index < args.length && args[index]?.startsWith('-') === true) {
+    const isWhole = isHelpFlag(args[index] ?? '') || args[index]?.includes('=') === true;
+    index += isWhole ? 1 : 2;
+  }
+  return Math.min(index, args.length);
+}
+
+function commandNamed(name: string): Command | UsageError {
+  const found = Object.entries(commands).find(([known]) => known === name);
+  if (found !== undefined) return found[1];
+  const shown = Object.entries(commands).flatMap(([known, { hidden }]) => (hidden === true ? [] : [known]));
+  return { usageError: `unknown command ${JSON.stringify(name)}${suggestion(name, shown)}` };
+}

@@ -1,0 +1,91 @@
+/** What `selfsame doctor` does with what src/doctor finds: prints it, and packs a support bundle where one is asked for. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { openConnection } from '#cli/api-connection.ts';
+import { runningIn } from '#cli/tour/running-plane.ts';
+import { loadKubeconfig } from '#client/kubeconfig.ts';
+import { dataDirSource } from '#doctor/bundle/data-dir-source.ts';
+import { gatherBundle, type BundleSource } from '#doctor/bundle/gather.ts';
+import { writeBundle } from '#doctor/bundle/write-bundle.ts';
+import { examine } from '#doctor/doctor.ts';
+import { examinationText, isHealthy, type Examination } from '#doctor/finding.ts';
+import type { Place } from '#doctor/place.ts';
+import { thisMachine } from '#doctor/this-machine.ts';
+import type { Clock } from '#lib/clock.ts';
+import { VERSION } from '#lib/version.ts';
+
+export const examinationOf = (place: Place): Promise<Examination> => examine(thisMachine, place);
+
+export interface DoctorCall {
+  readonly examination: Examination;
+  readonly place: Place;
+  readonly output: 'text' | 'json';
+  /** Where a support bundle goes, if there is to be one. */
+  readonly bundle: string | undefined;
+  readonly stdout: { write(text: string): unknown };
+  readonly stderr: { write(text: string): unknown };
+  readonly clock: Clock;
+}
+
+/** The exit code. */
+export async function runDoctor(call: DoctorCall): Promise<number> {
+  const { examination, output, bundle, stdout, stderr } = call;
+  const isJson = output === 'json';
+  stdout.write(isJson ? `${JSON.stringify(examination, undefined, 2)}\n` : examinationText(examination));
+  if (bundle !== undefined) {
+    try {
+      const bytes = await pack(call, bundle);
+      if (!isJson)
+        stdout.write(`\n${bundle}: ${bytes} bytes. Look into it before you send it to anybody: tar tzf ${bundle}\n`);
+    } catch (error) {
+      stderr.write(`selfsame: Cannot write ${bundle}: ${error instanceof Error ? error.message : String(error)}\n`);
+      return 1;
+    }
+  }
+  return isHealthy(examination) ? 0 : 1;
+}
+
+async function pack({ examination, place, clock }: DoctorCall, bundle: string): Promise<number> {
+  const { api, close } = apiOf(place.dataDir, clock);
+  try {
+    const about = {
+      version: VERSION,
+      node: process.version,
+      platform: `${process.platform} ${process.arch}`,
+      place,
+      at: new Date(clock.now()),
+    };
+    const files = await gatherBundle(dataDirSource(place.dataDir, api), [
+      { name: 'doctor.txt', text: examinationText(examination) },
+      { name: 'about.json', text: `${JSON.stringify(about, undefined, 2)}\n` },
+    ]);
+    return await writeBundle(bundle, files, Math.floor(clock.now() / 1000));
+  } finally {
+    close();
+  }
+}
+
+function apiOf(dataDir: string, clock: Clock): { api: BundleSource['api']; close(): void } {
+  const kubeconfig = runningIn(dataDir);
+  if (kubeconfig === undefined) return { api: undefined, close() {} };
+  const readFile = (path: string) => readFileSync(path, 'utf8');
+  const access = loadKubeconfig(readFile(kubeconfig), { directory: join(kubeconfig, '..'), readFile });
+  const connection = openConnection({ access, userAgent: `selfsame-doctor/${VERSION}`, clock, readFile });
+  return {
+    api: { get: (path) => connection.get(path), text: (path) => connection.getText(path) },
+    close: () => connection.close(),
+  };
+}
+
+/** Of what the tour needs beyond what every VM does. */
+const TOUR_NEEDS = new Set(['swtpm', 'UEFI firmware', 'built-in guest']);
+
+/** Why a plane of the tour's own could not show it; empty where it could. */
+export async function tourObstacles(place: Place): Promise<string> {
+  const { version, findings } = await examinationOf(place);
+  const needed = findings.filter(
+    ({ what, state }) => state === 'missing' || (state !== 'works' && TOUR_NEEDS.has(what)),
+  );
+  if (needed.length === 0) return '';
+  return `The tour cannot start here:\n\n${examinationText({ version, findings: needed })}`;
+}

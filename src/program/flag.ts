@@ -1,0 +1,78 @@
+/** What a flag of the program is, and how the texts of flags are read. Pure. */
+import { isIP } from 'node:net';
+import type { Completes } from '#cli/flags.ts';
+import type { LogLevel } from '#lib/log.ts';
+
+export interface Flag<T> {
+  readonly name: string;
+  /** What stands for the value in the help. */
+  readonly value: string;
+  readonly help: string;
+  /** As the help shows it. */
+  readonly fallbackText?: string;
+  readonly fallback: T;
+  readonly completes?: Completes;
+  /** Says yes by itself, without a value. */
+  readonly bare?: true;
+  /** The complaint completes "… must be". */
+  parse(text: string): Parsed<T>;
+}
+
+type Parsed<T> = { ok: T } | { mustBe: string };
+
+export type FlagTable = Readonly<Record<string, Flag<unknown>>>;
+export type Values<Table extends FlagTable> = {
+  readonly [Key in keyof Table]: Table[Key] extends Flag<infer T> ? T : never;
+};
+
+export const flag = <T>(options: Flag<T>): Flag<T> => options;
+
+const LOG_LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
+const MAX_PORT = 65_535;
+const NODE_NAME = /^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$/;
+const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const MIN_LIFETIME_MS = 5000;
+
+export const logLevel = flag<LogLevel>({
+  name: 'log-level',
+  value: 'LEVEL',
+  help: LOG_LEVELS.join(', '),
+  fallback: 'warn',
+  completes: LOG_LEVELS,
+  parse: wordOf(LOG_LEVELS),
+});
+
+export function wordOf<const W extends string>(words: readonly W[]): (text: string) => Parsed<W> {
+  return (text) => {
+    const word = words.find((known) => known === text);
+    return word === undefined ? { mustBe: `one of ${words.join(', ')}` } : { ok: word };
+  };
+}
+
+export function aPath(text: string): Parsed<string> {
+  return text === '' ? { mustBe: 'a path' } : { ok: text };
+}
+
+export function anAddress(text: string): Parsed<string> {
+  return isIP(text) === 0 ? { mustBe: 'an IP address' } : { ok: text };
+}
+
+export function aPort(text: string): Parsed<number> {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+  return port <= MAX_PORT ? { ok: port } : { mustBe: `a port number from 0 to ${MAX_PORT}` };
+}
+
+export function aNodeName(text: string): Parsed<string> {
+  return NODE_NAME.test(text) ? { ok: text } : { mustBe: 'a lower-case name of at most 63 characters' };
+}
+
+/** In milliseconds. */
+export function aLifetime(text: string): Parsed<number> {
+  const [, count = '', unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  const ms = Number(count) * (UNITS[unit] ?? Number.NaN);
+  return ms >= MIN_LIFETIME_MS ? { ok: ms } : { mustBe: 'a time of at least 5s, such as 12h or 90d' };
+}
+
+export function yesOrNo(text: string): Parsed<boolean> {
+  return text === 'true' || text === 'false' ? { ok: text === 'true' } : { mustBe: 'true or false' };
+}

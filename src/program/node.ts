@@ -1,0 +1,47 @@
+/** `selfsame node`: the agent of one node of this machine, of our own engine or of a cluster. */
+import { resolve } from 'node:path';
+import { systemClock } from '#lib/clock.ts';
+import { acquireDataDir } from '#lib/data-dir-lock.ts';
+import { createLog } from '#lib/log.ts';
+import type { NodeOptions } from './config.ts';
+import { GUEST_DIR, OK, PROGRAM, firstAddress, stopInTime, stopSignal } from './surroundings.ts';
+
+export async function node(options: NodeOptions): Promise<number> {
+  const nodeDir = resolve(options.dataDir);
+  const sharedDir = resolve(options.sharedDir);
+  const stopped = stopSignal();
+  const lock = acquireDataDir(nodeDir);
+  try {
+    // Whoever looks for the processes of a data directory finds the agent there, too.
+    process.chdir(nodeDir);
+    const { startNodeProgram } = await import('#plane/node-program.ts');
+    const { name, hypervisor, accel, logLevel } = options;
+    const leaving = new AbortController();
+    void stopped.then(() => leaving.abort());
+    const program = await startNodeProgram({
+      ...{ name, nodeDir, sharedDir, hypervisor, accel },
+      cluster: nodeOfCluster(options),
+      guestDir: GUEST_DIR,
+      isRoot: process.getuid?.() === 0,
+      program: [PROGRAM.file, ...PROGRAM.args],
+      clock: systemClock,
+      log: createLog(logLevel),
+      signal: leaving.signal,
+    }).catch((error: unknown) => {
+      if (!leaving.signal.aborted) throw error;
+    });
+    if (program === undefined) return OK;
+    if (process.send === undefined) process.stdout.write('ready\n');
+    else process.send('ready', () => process.disconnect?.());
+    await stopped;
+    await stopInTime(program.stop);
+  } finally {
+    lock.release();
+  }
+  return OK;
+}
+
+function nodeOfCluster({ kubeconfig, address, port }: NodeOptions) {
+  if (kubeconfig === undefined) return undefined;
+  return { kubeconfig: resolve(kubeconfig), address: address ?? firstAddress(), port };
+}

@@ -1,0 +1,116 @@
+/** `selfsame up` and `selfsame engine`: what has a data directory of its own and serves the API. */
+import { resolve } from 'node:path';
+import type { AuditOptions } from '#engine/audit/audit-options.ts';
+import { systemClock, type Clock } from '#lib/clock.ts';
+import { acquireDataDir } from '#lib/data-dir-lock.ts';
+import { createLog, type Log } from '#lib/log.ts';
+import { VERSION } from '#lib/version.ts';
+import type { EngineOptions, UpOptions } from './config.ts';
+import { OK, PROGRAM, listenError, stopInTime, stopSignal } from './surroundings.ts';
+
+export async function up(options: UpOptions): Promise<number> {
+  return await serve(options, async (parts) => {
+    // Loaded only here, so that help and version are quick.
+    const { startPlane } = await import('#plane/embedded/plane.ts');
+    const { hypervisor, accel, logLevel, nodes } = options;
+    const nodeFlags = ['--hypervisor', hypervisor, '--accel', accel, '--log-level', logLevel];
+    const plane = await startPlane({ ...parts, nodes, program: { ...PROGRAM, nodeFlags } });
+    return { stop: plane.stop, text: welcome(plane, nodes) };
+  });
+}
+
+export async function engine(options: EngineOptions): Promise<number> {
+  return await serve(options, async (parts) => {
+    const { startEngine } = await import('#engine/engine.ts');
+    const started = await startEngine(parts);
+    return { stop: started.stop, text: engineWelcome(started) };
+  });
+}
+
+/** What `up` and `engine` share: the data directory is theirs from before the start until after the stop. */
+async function serve(
+  options: EngineOptions,
+  start: (parts: ServerParts) => Promise<{ stop(): Promise<void>; text: string }>,
+): Promise<number> {
+  const dataDir = resolve(options.dataDir);
+  const stopped = stopSignal();
+  const lock = acquireDataDir(dataDir);
+  try {
+    const { host, port, tokenAuthFile } = options;
+    const tokens = tokenAuthFile === undefined ? undefined : resolve(tokenAuthFile);
+    const kept = auditOptions(options);
+    const log = createLog(options.logLevel);
+    const parts = { dataDir, host, port, tokenAuthFile: tokens, audit: kept, log, clock: systemClock };
+    const { stop, text } = await start(parts);
+    process.stdout.write(text);
+    await stopped;
+    await stopInTime(stop);
+  } catch (error) {
+    throw listenError(error, options) ?? error;
+  } finally {
+    lock.release();
+  }
+  process.stdout.write('stopped\n');
+  return OK;
+}
+
+interface ServerParts {
+  readonly dataDir: string;
+  readonly host: string;
+  readonly port: number;
+  readonly tokenAuthFile: string | undefined;
+  readonly audit: AuditOptions;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+function auditOptions({ audit: level, auditLogMaxSize, auditLogMaxBackup }: EngineOptions): AuditOptions {
+  return { level, maxBytes: auditLogMaxSize * 1024 * 1024, maxRotated: auditLogMaxBackup };
+}
+
+interface Serving {
+  readonly url: string;
+  readonly kubeconfigPath: string;
+}
+
+function welcome(
+  { url, kubeconfigPath, lateNodes }: Serving & { lateNodes: readonly string[] },
+  nodes: number,
+): string {
+  const late = lateNodes.length === 0 ? [] : [`Still starting: ${lateNodes.join(', ')}`, ''];
+  return [
+    `selfsame ${VERSION} serves ${url} with ${nodes === 1 ? 'one node' : `${nodes} nodes`}`,
+    '',
+    ...late,
+    'The kubeconfig of its administrator:',
+    `  export KUBECONFIG=${shellWord(kubeconfigPath)}`,
+    'Then try:',
+    '  kubectl apply -f examples/vm.yaml',
+    '  kubectl get vms,vmis,pods',
+    '  ./virtctl console hello        # Ctrl-] leaves',
+    '  ./virtctl restart hello',
+    '  kubectl get vmid hello -o yaml',
+    '',
+    'ready',
+    '',
+  ].join('\n');
+}
+
+function engineWelcome({ url, kubeconfigPath }: Serving): string {
+  return [
+    `selfsame ${VERSION} serves ${url}`,
+    '',
+    'The kubeconfig of its administrator:',
+    `  export KUBECONFIG=${shellWord(kubeconfigPath)}`,
+    'Then try:',
+    '  kubectl get namespaces',
+    '  kubectl api-resources',
+    '',
+    'ready',
+    '',
+  ].join('\n');
+}
+
+function shellWord(text: string): string {
+  return /^[\w./:@+-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}

@@ -1,0 +1,82 @@
+/** What every command of the program shares: where it stands, its exit codes, signals, and errors that are plain to people. */
+import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '#lib/clock.ts';
+
+export const OK = 0;
+export const FAILED = 1;
+export const MISUSED = 2;
+const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15 } as const;
+/** Under `npm start` one Ctrl-C arrives twice: from the terminal and from npm. */
+const SAME_SIGNAL_MS = 500;
+/** A stop that takes longer has gone wrong; what was acknowledged is on disk anyway. */
+const STOP_LIMIT_MS = 20_000;
+const ALIVE_MS = 60_000;
+export const PROJECT_ROOT = join(import.meta.dirname, '../..');
+export const GUEST_DIR = join(PROJECT_ROOT, '.cache/guest');
+/** How this very program is started again, for nodes and Jobs. */
+export const PROGRAM = { file: process.execPath, args: [...process.execArgv, join(PROJECT_ROOT, 'src/main.ts')] };
+
+/** Its message says all to whoever called the program. */
+export class OperatorError extends Error {
+  override name = 'OperatorError';
+}
+
+export async function stopInTime(stop: () => Promise<void>): Promise<void> {
+  systemClock.after(STOP_LIMIT_MS, () => {
+    process.stderr.write('selfsame: Cannot stop in time; leaving now\n');
+    process.exit(FAILED);
+  });
+  await stop();
+}
+
+/** Resolves at the first signal, also one that comes while the engine still starts; a second ends the process. */
+export function stopSignal(): Promise<void> {
+  return new Promise((signalled) => {
+    let firstAt: number | undefined;
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+      process.on(signal, () => {
+        const now = systemClock.now();
+        if (firstAt !== undefined && now - firstAt > SAME_SIGNAL_MS) process.exit(128 + SIGNAL_NUMBERS[signal]);
+        if (firstAt !== undefined) return;
+        firstAt = now;
+        process.stdout.write('stopping; once more to leave at once\n');
+        signalled();
+      });
+    }
+  });
+}
+
+/** Timers of the clock keep no process alive, and while a server is away there is nothing else. */
+export async function keptAlive<T>(work: () => Promise<T>): Promise<T> {
+  const alive = setInterval(() => {}, ALIVE_MS);
+  try {
+    return await work();
+  } finally {
+    clearInterval(alive);
+  }
+}
+
+/** What the system says about an address, in words that help. */
+export function listenError(error: unknown, { host, port }: { host: string; port: number }): Error | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { code, syscall }: NodeJS.ErrnoException = error;
+  if (syscall !== 'listen' && syscall !== 'bind') return undefined;
+  const where = `Cannot listen on ${host.includes(':') ? `[${host}]` : host}:${port}`;
+  switch (code) {
+    case 'EADDRINUSE':
+      return new OperatorError(`${where}: the port is in use by another program; choose another with --port`);
+    case 'EADDRNOTAVAIL':
+      return new OperatorError(`${where}: this machine has no such address; choose another with --host`);
+    case 'EACCES':
+      return new OperatorError(`${where}: this user may not use that port; choose another with --port`);
+    default:
+      return undefined;
+  }
+}
+
+/** Of this machine, as others reach it. */
+export function firstAddress(): string {
+  const all = Object.values(networkInterfaces()).flatMap((one) => one ?? []);
+  return all.find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? '127.0.0.1';
+}

@@ -1,0 +1,119 @@
+/** The commands that look at a plane or a machine, or keep what a plane knows: host, audit, tour, doctor, backups, Jobs. */
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { systemClock } from '#lib/clock.ts';
+import { createLog } from '#lib/log.ts';
+import type { AuditReaderOptions, BackupOptions, DoctorOptions, HostOptions } from './config.ts';
+import type { RestoreBackupOptions, TourOptions, TransitionProgramOptions } from './config.ts';
+import { FAILED, GUEST_DIR, OK, OperatorError, PROGRAM, keptAlive, stopSignal } from './surroundings.ts';
+
+export async function host({ dataDir, node: name, words }: HostOptions): Promise<number> {
+  const { runHost } = await import('#cli/host/run-host.ts');
+  const { stdout, stderr } = process;
+  const readFile = (path: string) => readFileSync(path === '-' ? 0 : path, 'utf8');
+  return await runHost({ dataDir: resolve(dataDir), node: name, words, stdout, stderr, readFile });
+}
+
+export async function audit({ dataDir, words }: AuditReaderOptions): Promise<number> {
+  const { runAudit } = await import('#cli/audit/run-audit.ts');
+  const { stdout, stderr } = process;
+  const leaving = new AbortController();
+  // Who has seen enough closes the pipe.
+  stdout.on('error', () => leaving.abort());
+  return await keptAlive(() =>
+    runAudit({ dataDir, words, stdout, stderr, clock: systemClock, signal: leaving.signal }),
+  );
+}
+
+export async function tour({ kubeconfig, dataDir }: TourOptions): Promise<number> {
+  const [{ runTour, tourFault }, { loadKubeconfig }, { runningIn }] = await Promise.all([
+    import('#cli/tour/run-tour.ts'),
+    import('#client/kubeconfig.ts'),
+    import('#cli/tour/running-plane.ts'),
+  ]);
+  const readFile = (path: string) => readFileSync(path, 'utf8');
+  const loadAccess = (path: string) => loadKubeconfig(readFile(path), { directory: dirname(resolve(path)), readFile });
+  const found = kubeconfig ?? runningIn(resolve(dataDir));
+  if (found === undefined) {
+    const { tourObstacles } = await import('./doctor.ts');
+    const obstacles = await tourObstacles({
+      dataDir: resolve(dataDir),
+      host: '127.0.0.1',
+      port: 0,
+      guestDir: GUEST_DIR,
+    });
+    if (obstacles !== '') {
+      process.stderr.write(obstacles);
+      return FAILED;
+    }
+  }
+  const leaving = new AbortController();
+  // A terminal that goes away is no reason to leave guests behind.
+  process.once('SIGHUP', () => process.kill(process.pid, 'SIGTERM'));
+  void stopSignal().then(() => leaving.abort(new Error('stopped by a signal')));
+  try {
+    const isSame = await runTour({
+      access: found === undefined ? undefined : loadAccess(found),
+      program: [PROGRAM.file, ...PROGRAM.args],
+      loadAccess,
+      readFile,
+      screen: process.stdout,
+      clock: systemClock,
+      signal: leaving.signal,
+    });
+    return isSame ? OK : FAILED;
+  } catch (error) {
+    if (leaving.signal.aborted) return FAILED;
+    process.stderr.write(`${tourFault(error)}\n`);
+    return FAILED;
+  }
+}
+
+export async function doctor({ dataDir, host, port, output, bundle }: DoctorOptions): Promise<number> {
+  const { examinationOf, runDoctor } = await import('./doctor.ts');
+  const place = { dataDir: resolve(dataDir), host, port, guestDir: GUEST_DIR };
+  const examination = await examinationOf(place);
+  const { stdout, stderr } = process;
+  return await runDoctor({ examination, place, output, bundle, stdout, stderr, clock: systemClock });
+}
+
+export async function backup({ dataDir, to }: BackupOptions): Promise<number> {
+  const { makeBackup } = await import('#plane/embedded/backup/make-backup.ts');
+  const now = new Date(systemClock.now());
+  const made = makeBackup({ dataDir: resolve(dataDir), to: resolve(to), now });
+  const { bytes, from } = await made.catch((error: unknown) => {
+    throw backupFault(`Cannot back up ${dataDir}`, error);
+  });
+  process.stdout.write(`${to}: ${bytes} bytes, from the ${from}. It holds keys and Secrets: keep it as such.\n`);
+  return OK;
+}
+
+export async function restoreBackup({ dataDir, from }: RestoreBackupOptions): Promise<number> {
+  const { restoreBackup: restore } = await import('#plane/embedded/backup/restore-backup.ts');
+  const now = new Date(systemClock.now());
+  const restoring = restore({ dataDir: resolve(dataDir), from: resolve(from), now });
+  const { createdAt, revision, movedTo } = await restoring.catch((error: unknown) => {
+    throw backupFault(`Cannot restore ${from}`, error);
+  });
+  process.stdout.write(`${dataDir} is what it was at ${createdAt}, revision ${revision}\n`);
+  if (movedTo !== undefined) process.stdout.write(`What was there before is in ${movedTo}\n`);
+  return OK;
+}
+
+function backupFault(what: string, error: unknown): unknown {
+  const isPlain = error instanceof Error && (error.name === 'BackupError' || 'code' in error);
+  return isPlain ? new OperatorError(`${what}: ${error.message}`, { cause: error }) : error;
+}
+
+export async function updateMachineTypes({ logLevel, env }: TransitionProgramOptions): Promise<number> {
+  const { runTransitionProgram } = await import('#transition/program.ts');
+  const leaving = new AbortController();
+  void stopSignal().then(() => leaving.abort(new OperatorError('stopped before the end; the next run goes on')));
+  const readFile = (path: string) => readFileSync(path, 'utf8');
+  const { signal } = leaving;
+  const log = createLog(logLevel);
+  const running = keptAlive(() => runTransitionProgram({ env, readFile, clock: systemClock, log, signal }));
+  const outcome = await running;
+  if (outcome === 'done') return OK;
+  throw new OperatorError(outcome.failed);
+}

@@ -1,0 +1,81 @@
+/** Certificates that end while everything runs: authorities and what they sign are renewed, and no request is refused for it. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import type { Informer } from '#client/informer.ts';
+import { isTrue } from '#kube/conditions.ts';
+import { NAMESPACES } from '#kube/core-kinds.ts';
+import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { bindWhereNobodyDoes, startCluster, type Cluster } from '#test/support/cluster-processes.ts';
+import { aVirtualMachine, never } from '#test/support/cluster-vms.ts';
+
+const NAMESPACE = `certificates-${process.pid}`;
+
+interface Secret extends KubeObject {
+  data?: Record<string, string>;
+}
+const SECRETS: ResourceType<Secret> = { group: '', version: 'v1', kind: 'Secret', plural: 'secrets', namespaced: true };
+const AUTHORITIES = 'selfsame-system/selfsame-ca';
+
+const ends: (() => unknown)[] = [];
+const scope = { after: (end: () => unknown) => void ends.push(end) };
+let cluster: Cluster;
+let vmis: Informer<VirtualMachineInstance>;
+
+before(async () => {
+  cluster = await startCluster(scope);
+  await cluster.admin.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } });
+  // Of what a cluster had before, others are not to end soon.
+  await cluster.admin.delete(SECRETS, { namespace: 'selfsame-system', name: 'selfsame-ca' }).catch(() => undefined);
+  const controllers = await cluster.startControllers(['--certificate-lifetime', '5s', '--ca-lifetime', '20s']);
+  await controllers.says('leading');
+  await cluster.startNode('vm-host-3');
+  vmis = await cluster.watched(VIRTUAL_MACHINE_INSTANCES, NAMESPACE);
+  await bindWhereNobodyDoes(cluster, NAMESPACE, ['vm-host-3']);
+});
+after(async () => {
+  await cluster?.admin.deleteCollection(VIRTUAL_MACHINES, { namespace: NAMESPACE }).catch(() => undefined);
+  await vmis?.until(() => vmis.list().length === 0, never());
+  await cluster?.admin.delete(NAMESPACES, { name: NAMESPACE }).catch(() => undefined);
+  for (const end of ends.toReversed()) await end();
+});
+
+const authoritiesIn = (secret: Stored<Secret> | undefined) =>
+  Object.keys(secret?.data ?? {}).filter((name) => name.endsWith('.crt'));
+
+test(
+  'authorities change twice under requests to webhook, aggregated API and agents',
+  { timeout: 180_000 },
+  async () => {
+    const secrets = await cluster.watched(SECRETS, 'selfsame-system');
+    await cluster.admin.create(VIRTUAL_MACHINES, aVirtualMachine(NAMESPACE, 'steady'));
+    const key = `${NAMESPACE}/steady`;
+    await vmis.until(() => vmis.get(key)?.status?.phase === 'Running', never());
+
+    const seen = new Set<string>();
+    const type = { ...VIRTUAL_MACHINE_INSTANCES, group: 'subresources.kubevirt.io' } as ResourceType;
+    const metadata = { name: 'steady', namespace: NAMESPACE };
+    const asks = async (verb: 'pause' | 'unpause') => {
+      const sent = { apiVersion: 'subresources.kubevirt.io/v1', kind: 'x', metadata };
+      // An empty answer is no object, which our client tells; every other fault counts.
+      await cluster.admin.update(type, sent, { subresource: verb }).catch((error: unknown) => {
+        assert.match(String(error), /is not an object/);
+      });
+      const wanted = verb === 'pause';
+      await vmis.until(() => isTrue(vmis.get(key)?.status?.conditions, 'Paused') === wanted, never());
+    };
+    const newest = authoritiesIn(secrets.get(AUTHORITIES)).toSorted().at(-1) ?? assert.fail('there is none');
+    let requests = 0;
+    // Until the one that is the newest now has signed, and ended.
+    for (let isOver = false; !isOver; requests++) {
+      await cluster.admin.create(VIRTUAL_MACHINES, aVirtualMachine(NAMESPACE, `round-${requests}`), { dryRun: true });
+      await asks('pause');
+      await asks('unpause');
+      const now = authoritiesIn(secrets.get(AUTHORITIES));
+      for (const name of now) seen.add(name);
+      isOver = !now.includes(newest) && seen.size >= 3;
+    }
+    assert.ok(requests > 5, `${requests} rounds`);
+  },
+);

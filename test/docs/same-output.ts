@@ -1,0 +1,51 @@
+/** Whether what a command printed is what the page shows: times, ages, ids and widths of columns aside. Pure. */
+import { normalise } from '#test/transcripts/normalise.ts';
+
+const REST: readonly (readonly [RegExp, string])[] = [
+  // Names with five made-up characters at their end.
+  [
+    /\b((?:persistent-state-for|virt-launcher|kubevirt-migrate-vm|convert-machine-type|pvc|snapcontent|vmsnapshot-content|restore|vmsnapshot)-[\w<>.-]*)/g,
+    '<name>',
+  ],
+  [/\b\d+(?:\.\d+)?(?:ms|s|m|h)\b/g, '<time>'],
+  [/<age>/g, '<time>'],
+  [/\b\d+ bytes\b/g, '<n> bytes'],
+  [/\bnode-\d\b/g, '<node>'],
+  [/\b(?:[0-9a-f]{2}:){5}[0-9a-f]{2}\b/g, '<mac>'],
+];
+
+function plain(text: string): string[] {
+  const alike = REST.reduce((result, [pattern, instead]) => result.replace(pattern, instead), normalise(text));
+  return alike
+    .split('\n')
+    .map((line) => line.replaceAll(/\s+/g, ' ').trim())
+    .filter((line) => line !== '');
+}
+
+export function isSameOutput(shown: string, printed: string): boolean {
+  return matches(plain(shown), plain(printed));
+}
+
+/** A line of three dots stands for any number of lines, three dots in a line for any text. */
+function matches([first, ...rest]: readonly string[], lines: readonly string[]): boolean {
+  if (first === undefined) return lines.length === 0;
+  if (first === '...') {
+    for (let skip = 0; skip <= lines.length; skip++) if (matches(rest, lines.slice(skip))) return true;
+    return false;
+  }
+  const [line, ...others] = lines;
+  return line !== undefined && fits(first, line) && matches(rest, others);
+}
+
+function fits(shown: string, line: string): boolean {
+  if (!shown.includes('...')) return shown === line;
+  const parts = shown.split('...').map((part) => part.trim());
+  let from = 0;
+  for (const [index, part] of parts.entries()) {
+    const found = line.indexOf(part, from);
+    if (found < 0 || (index === 0 && found > 0)) return false;
+    from = found + part.length;
+  }
+  const last = parts.at(-1) ?? '';
+  return last === '' || line.endsWith(last);
+}

@@ -1,0 +1,140 @@
+/** The ways into a real guest: its display as a picture and as VNC, its ports, before and after it has moved. */
+import assert from 'node:assert/strict';
+import { after, before, suite, test } from 'node:test';
+import { inflateSync } from 'node:zlib';
+import { GUEST_IMAGE } from '#api/names.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { openConnection, type ApiConnection } from '#cli/api-connection.ts';
+import { systemClock } from '#lib/clock.ts';
+import type { WebSocketStream } from '#lib/websocket.ts';
+import { startRealPlane, type RealGuest, type RealPlane } from '#test/support/real-guests.ts';
+
+const INSTANCE = '/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachineinstances/shown';
+const MAX_PICTURE_BYTES = 16 * 1024 * 1024;
+const UUID = '0d3a5ce8-7b53-4b6c-9a5e-1c7f3b1e9f42';
+
+const cleanUps: (() => unknown)[] = [];
+let plane: RealPlane;
+let guest: RealGuest;
+let api: ApiConnection;
+
+before(async () => {
+  plane = await startRealPlane({ after: (fn) => void cleanUps.unshift(fn) });
+  const access = plane.server.access();
+  api = openConnection({ access, userAgent: 'test', clock: systemClock, readFile: () => '' });
+  cleanUps.unshift(() => api.close());
+  const kernelArgs = 'console=ttyS0 quiet guest.cmd=serve';
+  await plane.create(VIRTUAL_MACHINES, {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachine',
+    metadata: { name: 'shown', namespace: 'default' },
+    spec: {
+      runStrategy: 'Always',
+      template: {
+        spec: {
+          domain: {
+            memory: { guest: '128Mi' },
+            firmware: { uuid: UUID, kernelBoot: { kernelArgs, container: { image: GUEST_IMAGE } } },
+            devices: { interfaces: [{ name: 'default', masquerade: {} }] },
+          },
+          networks: [{ name: 'default', pod: {} }],
+        },
+      },
+    },
+  });
+  guest = plane.guest('shown');
+  await guest.boots();
+});
+after(async () => {
+  for (const cleanUp of cleanUps) await cleanUp();
+});
+
+const open = (verb: string) => api.openWebSocket(`${INSTANCE}/${verb}`, ['plain.kubevirt.io']);
+
+/** So many bytes, or all until the end. */
+async function read(stream: WebSocketStream, bytes = Number.POSITIVE_INFINITY): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  while (length < bytes) {
+    const chunk = (stream.read() as Buffer | null) ?? undefined;
+    if (chunk !== undefined) {
+      chunks.push(chunk);
+      length += chunk.length;
+    } else if (stream.readableEnded || stream.destroyed) break;
+    else await new Promise((resolve) => stream.once('readable', resolve).once('close', resolve));
+  }
+  return Buffer.concat(chunks);
+}
+
+suite('a real guest', () => {
+  test('shows what its firmware wrote on the screen, as a picture', async () => {
+    const { width, height, pixels } = decodePng(await api.getBytes(`${INSTANCE}/vnc/screenshot`, MAX_PICTURE_BYTES));
+    assert.ok(width >= 640 && height >= 350, `${width} x ${height}`);
+    // The first byte of a row says how it is packed.
+    const lit = pixels.filter((byte) => byte > 64).length;
+    assert.ok(lit > 500, `${lit} bytes of light: no text is that short`);
+  });
+
+  test('speaks VNC', async () => {
+    const display = await open('vnc?preserveSession=false');
+    assert.equal((await read(display, 12)).toString(), 'RFB 003.008\n');
+    display.write('RFB 003.008\n');
+    const [count, first] = await read(display, 2);
+    assert.deepEqual({ count, first }, { count: 1, first: 1 }, 'one kind of security: none, for the API has decided');
+    display.write(Buffer.from([1]));
+    assert.deepEqual([...(await read(display, 4))], [0, 0, 0, 0]);
+    display.write(Buffer.from([1]));
+    const init = await read(display, 24);
+    assert.ok(init.readUInt16BE(0) >= 640);
+    assert.match(init.toString('latin1', 24), /default\/shown/);
+    display.destroy();
+  });
+
+  test('is reached on its ports, also by the name of the VM', async () => {
+    const page = await open('portforward/8080/tcp');
+    page.write('GET /healthz HTTP/1.0\r\n\r\n');
+    assert.match((await read(page)).toString(), /^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\nok$/);
+    const path = INSTANCE.replace('virtualmachineinstances', 'virtualmachines');
+    const echo = await api.openWebSocket(`${path}/portforward/7777`, ['plain.kubevirt.io']);
+    const greeting = `GUEST ${UUID}\n`;
+    assert.equal((await read(echo, greeting.length)).toString(), greeting);
+    echo.write('hello\n');
+    assert.equal((await read(echo, 6)).toString(), 'hello\n');
+    echo.destroy();
+  });
+
+  test('refuses where nobody listens', async () => {
+    await assert.rejects(open('portforward/9/tcp'), /the guest refused the connection to port 9/);
+  });
+
+  test('ends connections when it moves, and is reached where it is then', async () => {
+    const echo = await open('portforward/7777/tcp');
+    await read(echo, 6);
+    const from = (await guest.vmi()).status?.nodeName;
+    await plane.put('virtualmachines/shown/migrate');
+    echo.on('error', () => {});
+    await read(echo);
+    await guest.until('the guest is elsewhere', (vmi) => {
+      const { nodeName, migrationState } = vmi?.status ?? {};
+      return nodeName !== from && migrationState?.completed === true;
+    });
+    const page = await open('portforward/8080/tcp');
+    page.write('GET /healthz HTTP/1.0\r\n\r\n');
+    assert.match((await read(page)).toString(), /ok$/);
+  });
+});
+
+/** Of the kind that QEMU writes: 8 bits, RGB. The bytes of the picture as they are packed, each row with its filter. */
+function decodePng(picture: Buffer): { width: number; height: number; pixels: Buffer } {
+  assert.equal(picture.toString('latin1', 1, 4), 'PNG');
+  const data: Buffer[] = [];
+  for (let at = 8; at < picture.length;) {
+    const length = picture.readUInt32BE(at);
+    if (picture.toString('latin1', at + 4, at + 8) === 'IDAT') data.push(picture.subarray(at + 8, at + 8 + length));
+    at += length + 12;
+  }
+  const [width, height] = [picture.readUInt32BE(16), picture.readUInt32BE(20)];
+  const pixels = inflateSync(Buffer.concat(data));
+  assert.equal(pixels.length, height * (1 + width * 3));
+  return { width, height, pixels };
+}

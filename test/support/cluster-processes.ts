@@ -1,0 +1,196 @@
+/**
+ * An API server and our parts on it, each a process of its own with an identity of its own, over HTTPS. The API server is the
+ * embedded engine, or a cluster of others (SELFSAME_CLUSTER_KUBECONFIG, an administrator's; its nodes are left alone).
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { networkInterfaces } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { Client } from '#client/client.ts';
+import { Informer } from '#client/informer.ts';
+import { loadKubeconfig, type ClusterAccess } from '#client/kubeconfig.ts';
+import { createClient } from '#client/rest-client.ts';
+import { PODS } from '#kube/core-kinds.ts';
+import type { KubeObject, ResourceType } from '#kube/meta.ts';
+import { systemClock } from '#lib/clock.ts';
+import { silentLog } from '#lib/log.ts';
+import { startServer, temporaryDir, transportTo, type Scope } from '#test/support/server-process.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+/** An administrator's of a cluster on which we may be installed. */
+export const REAL_CLUSTER = process.env['SELFSAME_CLUSTER_KUBECONFIG'];
+const KILLED_MS = 8000;
+
+export interface Process {
+  readonly pid: number;
+  /** Resolves when it has printed this line; rejects when it ends before. */
+  says(line: string): Promise<void>;
+  kill(signal: NodeJS.Signals): Promise<void>;
+  output(): string;
+}
+
+/** The program with these arguments; killed at the end of the test at the latest. */
+export function launch(t: Scope, args: readonly string[]): Process {
+  const program = ['--disable-warning=ExperimentalWarning', join(ROOT, 'src/main.ts'), ...args];
+  const child = spawn(process.execPath, program, {
+    env: { ...process.env, NODE_COMPILE_CACHE: join(ROOT, '.cache/node-compile'), SELFSAME_LOG_LEVEL: 'warn' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const exited = once(child, 'close');
+  t.after(async () => {
+    child.kill('SIGTERM');
+    const late = setTimeout(() => child.kill('SIGKILL'), KILLED_MS);
+    await exited;
+    clearTimeout(late);
+  });
+  let [stdout, stderr] = ['', ''];
+  child.stderr.on('data', (chunk) => (stderr += String(chunk)));
+  child.stdout.on('data', (chunk) => (stdout += String(chunk)));
+  return {
+    pid: child.pid!,
+    output: () => stdout + stderr,
+    says: (line) =>
+      new Promise((resolve, reject) => {
+        const look = () => stdout.split('\n').includes(line) && resolve();
+        child.stdout.on('data', look);
+        child.once('close', () => reject(new Error(`ended before it said ${line}: ${stdout}${stderr}`)));
+        look();
+      }),
+    async kill(signal) {
+      child.kill(signal);
+      await exited;
+    },
+  };
+}
+
+/** Runs to its end; throws where that is not a good one. What it printed. */
+export async function run(t: Scope, args: readonly string[]): Promise<string> {
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', join(ROOT, 'src/main.ts'), ...args], {
+    env: { ...process.env, NODE_COMPILE_CACHE: join(ROOT, '.cache/node-compile') },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  t.after(() => child.kill('SIGKILL'));
+  let [stdout, stderr] = ['', ''];
+  child.stderr.on('data', (chunk) => (stderr += String(chunk)));
+  child.stdout.on('data', (chunk) => (stdout += String(chunk)));
+  const [code] = (await once(child, 'close')) as [number | null];
+  if (code !== 0) throw new Error(`selfsame ${args.join(' ')} ended with ${code}: ${stdout}${stderr}`);
+  return stdout;
+}
+
+export interface Cluster {
+  readonly dir: string;
+  readonly kubeconfig: string;
+  readonly admin: Client;
+  /** A kubeconfig that `selfsame join` wrote. */
+  join(as: 'controllers' | 'node', name?: string): Promise<string>;
+  clientOf(kubeconfig: string): Client;
+  startControllers(flags?: readonly string[]): Promise<Process>;
+  startNode(name: string): Promise<Process>;
+  /** All objects of that kind, as they come and go. */
+  watched<T extends KubeObject>(type: ResourceType<T>, namespace?: string): Promise<Informer<T>>;
+}
+
+/** Installed, and nothing of ours running yet. */
+export async function startCluster(t: Scope): Promise<Cluster> {
+  const dir = temporaryDir(t);
+  const engineDir = join(dir, 'engine');
+  if (REAL_CLUSTER === undefined) await startServer(t, { dataDir: engineDir });
+  const kubeconfig = REAL_CLUSTER ?? join(engineDir, 'kubeconfig');
+  const clientOf = (file: string) => createClient(transportTo(t, accessOf(file)));
+  const admin = clientOf(kubeconfig);
+  await run(t, ['install', '--apply', '--kubeconfig', kubeconfig]);
+  const stopping = new AbortController();
+  t.after(() => stopping.abort());
+  const watched: Cluster['watched'] = async (type, namespace) => {
+    const where = namespace === undefined ? {} : { namespace };
+    const informer = new Informer({ reader: admin, type, clock: systemClock, log: silentLog, ...where });
+    void informer.start({ signal: stopping.signal });
+    await informer.synced();
+    return informer;
+  };
+  const admit: Cluster['join'] = async (as, name = 'controllers') => {
+    const out = join(dir, `${name}.kubeconfig`);
+    const signs =
+      as === 'node' && REAL_CLUSTER === undefined ? ['--engine-data-dir', engineDir] : ['--kubeconfig', kubeconfig];
+    await run(t, ['join', '--as', as, '--name', name, '--out', out, ...signs]);
+    return out;
+  };
+  return {
+    ...{ dir, kubeconfig, admin, clientOf, watched, join: admit },
+    async startControllers(flags = []) {
+      const own = await admit('controllers');
+      const where = ['--listen-address', ADDRESS, '--advertise-address', ADDRESS, '--webhook-port', '0'];
+      const started = launch(t, ['controllers', '--kubeconfig', own, ...where, ...flags]);
+      await started.says('ready');
+      return started;
+    },
+    async startNode(name) {
+      const own = await admit('node', name);
+      const dirs = ['--data-dir', join(dir, name), '--shared-dir', join(dir, 'shared')];
+      const node = launch(t, [
+        'node',
+        '--kubeconfig',
+        own,
+        '--name',
+        name,
+        ...dirs,
+        '--hypervisor',
+        'fake',
+        '--address',
+        ADDRESS,
+      ]);
+      await node.says('ready');
+      return node;
+    },
+  };
+}
+
+/** Clusters of others take no address that is only this machine's. */
+const ADDRESS =
+  REAL_CLUSTER === undefined
+    ? '127.0.0.1'
+    : (Object.values(networkInterfaces())
+        .flatMap((all) => all ?? [])
+        .find(({ internal, family }) => !internal && family === 'IPv4')?.address ?? '127.0.0.1');
+
+export function accessOf(file: string): ClusterAccess {
+  const readFile = (path: string) => readFileSync(path, 'utf8');
+  return loadKubeconfig(readFile(file), { directory: dirname(file), readFile });
+}
+
+/** Where a cluster has no scheduler (SELFSAME_CLUSTER_SCHEDULER=none): launcher pods go to these nodes in turn. */
+export async function bindWhereNobodyDoes(
+  cluster: Cluster,
+  namespace: string,
+  nodes: readonly string[],
+): Promise<void> {
+  if (process.env['SELFSAME_CLUSTER_SCHEDULER'] !== 'none') return;
+  const pods = await cluster.watched(PODS, namespace);
+  const bound = new Set<string>();
+  const look = () => {
+    for (const { metadata, spec } of pods.list()) {
+      if (spec.nodeName || bound.has(metadata.uid)) continue;
+      bound.add(metadata.uid);
+      // Not where the guest comes from.
+      const taken = pods.list().find(({ metadata: other, spec: { nodeName } }) => {
+        return nodeName && other.labels?.['kubevirt.io/created-by'] === metadata.labels?.['kubevirt.io/created-by'];
+      });
+      const target =
+        nodes.filter((node) => node !== taken?.spec.nodeName)[bound.size % nodes.length] ??
+        nodes.find((node) => node !== taken?.spec.nodeName);
+      const binding = {
+        apiVersion: 'v1',
+        kind: 'Binding',
+        metadata: { name: metadata.name, namespace },
+        target: { apiVersion: 'v1', kind: 'Node', name: target },
+      };
+      void cluster.admin
+        .create(PODS as ResourceType, binding as KubeObject, { subresource: 'binding' })
+        .catch(() => undefined);
+    }
+  };
+  pods.onChange(look);
+  look();
+}
