@@ -47,7 +47,14 @@ export function fixedDevices(devices: Devices): Fixed[] {
   const { sound, watchdog, clientPassthrough } = devices;
   return [
     ...(sound === undefined ? [] : [{ id: SOUND_ID, type: 'sound', device: sound.model ?? 'ich9', name: sound.name }]),
-    ...(watchdog === undefined ? [] : [{ id: WATCHDOG_ID, type: 'watchdog', device: 'i6300esb', name: watchdog.name }]),
+    ...(watchdog === undefined
+      ? []
+      : [
+          {
+            ...{ id: WATCHDOG_ID, type: 'watchdog', device: 'i6300esb', name: watchdog.name },
+            specParams: { action: watchdog.i6300esb?.action ?? 'reset' },
+          },
+        ]),
     ...inputsOf(devices).map(({ name, type, bus = 'usb' }) => ({
       id: `input-${name}`,
       type: 'input',

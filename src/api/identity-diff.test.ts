@@ -117,6 +117,34 @@ const cases: Record<string, Case> = {
     vmi: aVmi(aSpec(), { ownerReferences: [] }),
     want: [],
   },
+  'no video card where nobody asks for one': { spec: aSpec({ autoattachGraphicsDevice: undefined }), want: [] },
+  'a video card, sound and a tablet that are asked for, with what they need': {
+    spec: aSpec({
+      autoattachGraphicsDevice: true,
+      sound: { name: 's', model: 'ac97' },
+      inputs: [{ name: 'pen', type: 'tablet' }],
+    }),
+    want: [
+      'xhci0: not there -> usb, address given at the start (what is on the bus usb needs it)',
+      `display0: not there -> vga, address given at the start (${SAYS_SO})`,
+      `audio0: not there -> ac97, address given at the start (${SAYS_SO})`,
+      `input-pen: not there -> tablet, address given at the start (${SAYS_SO})`,
+    ],
+  },
+  'a video card that is refused, and sound of another model': {
+    spec: aSpec({ autoattachGraphicsDevice: false, sound: { name: 's', model: 'ac97' } }),
+    record: aRecord({
+      devices: [
+        ...rows,
+        { id: 'display0', type: 'video', device: 'vga', address: pci('0x00', '0x01') },
+        { id: 'audio0', type: 'sound', device: 'ich9', address: pci('0x00', '0x1b') },
+      ],
+    }),
+    want: [
+      `audio0: ich9, address 0000:00:1b.0 -> ac97, address 0000:00:1b.0 (${SAYS_SO})`,
+      'display0: vga, address 0000:00:01.0 -> not there (the template no longer has it)',
+    ],
+  },
   'another uuid': {
     spec: aSpec({}, { firmware: { uuid: OTHER } }),
     want: [`uuid: ${UUID} -> ${OTHER} (${SAYS_SO})`],

@@ -33,6 +33,8 @@ export interface ApiConnection {
   /** Pictures. A longer answer is refused. */
   getBytes(path: string, maxBytes: number): Promise<Buffer>;
   put(path: string, body: unknown): Promise<void>;
+  /** Like put, where the answer is an object. */
+  putForObject(path: string, body: unknown): Promise<unknown>;
   /** Gives the object as it was created. */
   post(path: string, body: unknown): Promise<unknown>;
   /** Only the one of this uid; what it owns goes after it. */
@@ -112,6 +114,10 @@ export function openConnection(options: ConnectionOptions): ApiConnection {
 
     async put(path, body) {
       await readAnswer(await send('PUT', path, {}, JSON.stringify(body)));
+    },
+
+    async putForObject(path, body) {
+      return parsed(await readAnswer(await send('PUT', path, {}, JSON.stringify(body))), `PUT ${path}`);
     },
 
     async post(path, body) {

@@ -6,6 +6,8 @@ import { addVolume } from '#cli/commands/addvolume.ts';
 import { completeCommand } from '#cli/commands/complete.ts';
 import { completion } from '#cli/commands/completion.ts';
 import { console } from '#cli/commands/console.ts';
+import { create } from '#cli/commands/create.ts';
+import { expand } from '#cli/commands/expand.ts';
 import { exportGroup } from '#cli/commands/export.ts';
 import { identity } from '#cli/commands/identity.ts';
 import { imageUpload } from '#cli/commands/image-upload.ts';
@@ -51,6 +53,8 @@ export const commands: readonly CommandEntry[] = [
   addVolume,
   completion,
   console,
+  create,
+  expand,
   exportGroup,
   fslist,
   guestosinfo,

@@ -19,6 +19,7 @@ import { createApi } from '#engine/api.ts';
 import { noteName } from '#engine/audit/audit-notes.ts';
 import type { AuditSink } from '#engine/audit/audit-record.ts';
 import type { OutwardIdentity } from '#engine/auth/front-proxy.ts';
+import { withNodeReads } from '#engine/auth/node-reads.ts';
 import { rbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
 import { serviceAccountTokens } from '#engine/auth/service-accounts/authenticate-token.ts';
 import { newSigningKey, type SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
@@ -87,7 +88,7 @@ export function createCore(options: CoreOptions): Core {
   let started = false;
   const health = healthChecks(store, () => started);
 
-  const authorizer = rbacAuthorizer(store, log);
+  const authorizer = withNodeReads(rbacAuthorizer(store, log), store);
   const tokens = joinTokenLookups([
     options.tokens ?? NO_TOKENS,
     serviceAccountTokens({ store, clock, key: signingKey }),

@@ -4,7 +4,7 @@
  * DOCS=part-of-a-name: only those pages.
  */
 import assert from 'node:assert/strict';
-import { readFileSync, readdirSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
@@ -43,6 +43,26 @@ test('there are pages, and they have commands', () => {
 for (const page of pages) {
   test(`${page}: every block says what it is`, () => assert.deepEqual(faultsOf(textOf(page)), []));
 }
+
+const LINK = /\]\((?!https?:|#)([^)#\s]+)(?:#[^)]*)?\)/g;
+test('every link between pages leads somewhere', () => {
+  const index = ['README.md', 'CONTRIBUTING.md', 'ARCHITECTURE.md', 'examples/README.md', ...pages];
+  const broken = [...new Set(index)].flatMap((page) =>
+    [...textOf(page).matchAll(LINK)]
+      .map(([, path = '']) => path)
+      .filter((path) => !existsSync(join(ROOT, page, '..', path)))
+      .map((path) => `${page}: ${path}`),
+  );
+  assert.deepEqual(broken, []);
+});
+
+test('the index has every page', () => {
+  const index = textOf('docs/README.md');
+  const missing = pages
+    .filter((page) => page.startsWith('docs/') && page !== 'docs/README.md')
+    .filter((page) => !index.includes(`(${page.slice('docs/'.length)})`));
+  assert.deepEqual(missing, []);
+});
 
 const kubectl = newKubectl();
 const isReal = ({ directive }: Block) => directive?.kind === 'real-guest';

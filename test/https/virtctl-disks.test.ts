@@ -1,119 +1,48 @@
 /** virtctl export and import with disks: the real API, a real node endpoint and real files; only the guests are missing. */
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
-import { IMPORTED_DEVICES_ANNOTATION, LOCAL_DRIVER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import { STATE_LABEL } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { stateClaimFor } from '#formats/vm/state-manifests.ts';
-import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES } from '#kube/core-kinds.ts';
-import { apiVersionOf, type ResourceType } from '#kube/meta.ts';
-import { silentLog } from '#lib/log.ts';
+import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
+import type { ResourceType } from '#kube/meta.ts';
 import type { DiskDoor } from '#node/endpoint/endpoint-agent.ts';
-import type { VolumeLookups } from '#node/volumes-port.ts';
-import { createVolumes } from '#node/volumes/volumes.ts';
-import { NODE, startScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import type { DiskUpload } from '#node/volumes-port.ts';
+import type { Scene } from '#test/scenarios/subresources-scene.ts';
+import { DiskScene } from '#test/support/disk-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
 const MIB = 1024 * 1024;
 const UUID = '5a9fc181-957e-5c32-9e5a-2de5e9673531';
 
+let disks: DiskScene;
 let scene: Scene;
 let dir: string;
-const cleanups: (() => unknown)[] = [];
-/** Who uses the disks of the node. */
-let use: string | undefined;
-/** Why the node takes no more, after it has taken a little. */
-let full: string | undefined;
 
 before(async () => {
-  dir = mkdtempSync(join(tmpdir(), 'virtctl-disks-'));
-  scene = await startScene({ after: (fn) => cleanups.push(fn) });
-  Object.assign(scene.node, { disks: await aDoor() });
-  const conditions = [{ type: 'Ready', status: 'True' }];
-  await scene.admin.patch(
-    NODES,
-    { name: NODE },
-    { type: 'merge', body: { status: { conditions } } },
-    { subresource: 'status' },
-  );
-  const manual = { provisioner: 'kubernetes.io/no-provisioner', volumeBindingMode: 'WaitForFirstConsumer' };
-  await create(STORAGE_CLASSES, { metadata: { name: 'manual' }, ...manual });
+  disks = await DiskScene.start();
+  ({ scene, dir } = disks);
 });
-after(async () => {
-  await scene?.stop();
-  for (const cleanup of cleanups) await cleanup();
-  rmSync(dir, { recursive: true, force: true });
-});
+after(async () => await disks?.stop());
 
-/** The door of an agent, over files of this test. */
-async function aDoor(): Promise<DiskDoor> {
-  const volumes = await createVolumes({ nodeName: NODE, nodeDir: dir, sharedDir: dir, log: silentLog });
-  const { contents } = volumes;
-  assert.ok(contents);
-  const found = async <T>(read: Promise<T>): Promise<T | undefined> => await read.catch(() => undefined);
-  const lookups = (namespace: string): VolumeLookups => ({
-    claim: (name) => found(scene.admin.get(PERSISTENT_VOLUME_CLAIMS, { namespace, name })),
-    volume: (name) => found(scene.admin.get(PERSISTENT_VOLUMES, { name })),
-    secret: async () => undefined,
-    configMap: async () => undefined,
-  });
-  const useOf = () => use;
-  return {
-    open: (namespace, claim) => contents.open(claim, lookups(namespace), { useOf }),
-    async replace(namespace, claim) {
-      const upload = await contents.replace(claim, lookups(namespace), { useOf });
-      const why = full;
-      if (why === undefined) return upload;
-      const receive = async (_: unknown, chunks: AsyncIterable<Buffer>) => {
-        for await (const chunk of chunks) if (chunk.length > 0) throw new Error(why);
-      };
-      return { ...upload, receive };
-    },
-  };
-}
-
-async function create(type: ResourceType, object: Loose): Promise<Loose> {
-  return await scene.admin.create(type, { apiVersion: apiVersionOf(type), kind: type.kind, ...object } as never);
-}
-
-/** A volume of the node that is kept for the claim of that name. */
-async function aVolumeFor(claim: string, storage = '4Mi'): Promise<void> {
-  const metadata = { name: `pv-${claim}`, annotations: { [VOLUME_NODE_ANNOTATION]: NODE } };
-  await create(PERSISTENT_VOLUMES, {
-    metadata,
-    spec: {
-      capacity: { storage },
-      accessModes: ['ReadWriteOnce'],
-      storageClassName: 'manual',
-      claimRef: { kind: 'PersistentVolumeClaim', apiVersion: 'v1', namespace: 'default', name: claim },
-      csi: { driver: LOCAL_DRIVER, volumeHandle: `pv-${claim}`, volumeAttributes: { scope: 'node', node: NODE } },
+const create = (type: ResourceType, object: Loose) => disks.create(type, object);
+const aVolumeFor = (claim: string, storage?: string) => disks.aVolumeFor(claim, storage);
+const aClaim = (name: string, marks?: Loose) => disks.aClaim(name, marks);
+const imageOf = (claim: string) => disks.imageOf(claim);
+/** Takes no more, after it has taken a little. */
+const full =
+  (why: string) =>
+  (upload: DiskUpload): DiskUpload => ({
+    ...upload,
+    async receive(_, chunks) {
+      for await (const chunk of chunks) if (chunk.length > 0) throw new Error(why);
     },
   });
-}
-
-async function aClaim(name: string, marks: Loose = {}): Promise<void> {
-  await aVolumeFor(name);
-  const resources = { requests: { storage: '4Mi' } };
-  const spec = { accessModes: ['ReadWriteOnce'], storageClassName: 'manual', resources };
-  await create(PERSISTENT_VOLUME_CLAIMS, { metadata: { namespace: 'default', name, ...marks }, spec });
-  await bound(name);
-}
-
-async function bound(name: string): Promise<void> {
-  for (let i = 0; i < 200; i++) {
-    const { status } = await scene.admin.get(PERSISTENT_VOLUME_CLAIMS, { namespace: 'default', name });
-    if (status?.phase === 'Bound') return;
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  assert.fail(`${name} is not bound`);
-}
-
-const imageOf = (claim: string) => join(dir, 'volumes', `pv-${claim}`, 'disk.img');
 const pci = (bus: string) => ({ type: 'pci', domain: '0x0000', bus, slot: '0x00', function: '0x0' });
 
 /** A stopped VM that has run, with a disk of some bytes. */
@@ -162,8 +91,8 @@ async function aStoppedVm(name: string): Promise<void> {
 
 async function putContent(claim: string, text: string): Promise<void> {
   // Opened once, it is there.
-  const disks = (scene.node as { disks?: DiskDoor }).disks;
-  await (await disks?.open('default', claim))?.close();
+  const door = (scene.node as { disks?: DiskDoor }).disks;
+  await (await door?.open('default', claim))?.close();
   writeFileSync(imageOf(claim), text, { flag: 'r+' });
 }
 
@@ -255,9 +184,9 @@ suite('virtctl with disks', () => {
   test('takes an import back that fails in the middle', async () => {
     const ova = join(dir, 'db.ova');
     await aVolumeFor('broken-root');
-    use = 'PersistentVolume "pv-broken-root" is in use by pod "p"';
+    disks.use = 'PersistentVolume "pv-broken-root" is in use by pod "p"';
     const { code, err } = await scene.virtctl('import', 'ovf', ova, '--name', 'broken', '--storage-class', 'manual');
-    use = undefined;
+    disks.use = undefined;
     assert.equal(code, 1);
     assert.match(
       err,
@@ -268,10 +197,10 @@ suite('virtctl with disks', () => {
 
   test('says what the node says in the middle of a disk', async () => {
     await aVolumeFor('halfway-root');
-    full = 'the file system has 12 bytes left';
+    disks.wrap = full('the file system has 12 bytes left');
     const ova = join(dir, 'db.ova');
     const { code, err } = await scene.virtctl('import', 'ovf', ova, '--name', 'halfway', '--storage-class', 'manual');
-    full = undefined;
+    disks.wrap = (upload) => upload;
     assert.equal(code, 1);
     assert.match(
       err,
@@ -341,9 +270,9 @@ suite('virtctl with disks', () => {
 
   test('does not export what runs, and what is used', async () => {
     await aStoppedVm('busy');
-    use = 'PersistentVolume "pv-busy-root" is in use by pod "p"';
+    disks.use = 'PersistentVolume "pv-busy-root" is in use by pod "p"';
     const used = await scene.virtctl('export', 'ovf', 'busy', '--ova', join(dir, 'busy.ova'));
-    use = undefined;
+    disks.use = undefined;
     assert.match(used.err, /is in use by pod "p"/);
     await scene.aVmi('busy', { phase: 'Running' });
     const runs = await scene.virtctl('export', 'ovf', 'busy', '--ova', join(dir, 'busy.ova'));

@@ -77,14 +77,13 @@ interface Refusal {
   readonly warnings?: string[];
 }
 
-const devices = (fields: Loose) => ({ spec: { template: { spec: { domain: { devices: fields } } } } });
 const deprecated = ['spec.running is deprecated, please use spec.runStrategy instead.'];
 
 const refusals: Record<string, Refusal> = {
   'a field that comes later': {
-    object: () => aVm(devices({ gpus: [] })),
+    object: () => aVm({ spec: { template: { spec: { domain: { launchSecurity: {} } } } } }),
     message:
-      /^admission webhook "validate-virtualmachines\.selfsame\.io" denied the request: spec\.template\.spec\.domain\.devices\.gpus: Forbidden: is not supported yet$/,
+      /^admission webhook "validate-virtualmachines\.selfsame\.io" denied the request: spec\.template\.spec\.domain\.launchSecurity: Forbidden: is not supported yet$/,
   },
   'a field of an element that comes later': {
     object: () =>
@@ -111,8 +110,8 @@ const refusals: Record<string, Refusal> = {
   },
   'a value that the schema knows to be wrong': {
     object: () =>
-      aVm({ spec: { template: { spec: { domain: { devices: { disks: [{ name: 'a', disk: { bus: 'usb' } }] } } } } } }),
-    message: /Unsupported value: "usb": supported values: "virtio", "sata", "scsi", "ide"/,
+      aVm({ spec: { template: { spec: { domain: { devices: { disks: [{ name: 'a', disk: { bus: 'nvme' } }] } } } } } }),
+    message: /Unsupported value: "nvme": supported values: "virtio", "sata", "scsi", "ide", "usb"/,
   },
   'a quantity that is none': {
     object: () => aVm({ spec: { template: { spec: { domain: { memory: { guest: '1 GB' } } } } } }),
@@ -178,6 +177,7 @@ test('what is being deleted can be let go', async () => {
 
 /** Where objects of each kind are made. */
 const PATHS: Record<string, string> = {
+  ConfigMap: '/api/v1/namespaces/golden/configmaps',
   CustomResourceDefinition: '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
   Gadget: '/apis/example.selfsame.io/v1/namespaces/golden/gadgets',
   PersistentVolumeClaim: '/api/v1/namespaces/golden/persistentvolumeclaims',

@@ -5,12 +5,11 @@ import { forbiddenField, invalidValue, requiredValue, type FieldError } from '#k
 /** What the kernel takes as the name of a network device. */
 const BRIDGE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$/;
 
-/** Networks: each is for the interface of its name. */
+/** Networks: each is for the interface of its name. There may be several pod networks: each is a user-mode one for itself. */
 export function checkNetworks({ domain, networks = [] }: VmiSpec, path: string): FieldError[] {
   const field = `${path}.networks`;
   const used = new Set((domain.devices?.interfaces ?? []).map(({ name }) => name));
   const errors = checkNames(networks, field);
-  let pods = 0;
   for (const [i, network] of networks.entries()) {
     const at = `${field}[${i}]`;
     const sources = setOf(network, ['pod', 'multus']);
@@ -19,7 +18,6 @@ export function checkNetworks({ domain, networks = [] }: VmiSpec, path: string):
     if (Object.keys(network).every((key) => key === 'name')) {
       errors.push(requiredValue(at, 'one of pod, multus must be set'));
     }
-    if (network.pod !== undefined && ++pods > 1) errors.push(forbiddenField(`${at}.pod`, 'more than one pod network'));
     const bridge = network.multus?.networkName;
     if (bridge !== undefined && !BRIDGE.test(bridge)) {
       errors.push(invalidValue(`${at}.multus.networkName`, bridge, 'must be the name of a bridge of the node'));

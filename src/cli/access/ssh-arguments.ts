@@ -47,7 +47,7 @@ function localSshFlag(): Flag<boolean> {
   return {
     name: 'local-ssh',
     value: '',
-    help: '',
+    help: 'Of KubeVirt up to 1.4: may only be true, which it is',
     hidden: true,
     fallback: true,
     parse(text) {

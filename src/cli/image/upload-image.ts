@@ -13,9 +13,9 @@ import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { CommandError } from '#cli/flags.ts';
 import { hashBeginning, type LocalImage } from '#cli/image/local-image.ts';
+import { keepWaiting } from '#cli/keep-waiting.ts';
 import { messageOf } from '#cli/message-of.ts';
 import { withProgress } from '#cli/progress.ts';
-import { delay } from '#client/abort.ts';
 import { ApiError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { WebSocketStream } from '#lib/websocket.ts';
@@ -70,12 +70,10 @@ export async function uploadImage(api: Api, claim: string, image: LocalImage, op
       }
       say(`${claim}: ${messageOf(cause)}; trying again`);
       const waitMs = Math.min(FIRST_WAIT_MS * 2 ** Math.min(fruitless, 10), MAX_WAIT_MS);
-      await delay(clock, waitMs, { signal: NEVER });
+      await keepWaiting(clock, waitMs);
     }
   }
 }
-
-const NEVER = new AbortController().signal;
 
 /** Whether another try may help: no connection, a server that is away, a node that has not seen yet that we were cut off. */
 function isPassing(error: unknown, { connected }: { readonly connected: boolean }): boolean {

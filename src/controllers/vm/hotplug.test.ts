@@ -107,7 +107,9 @@ function shown({ metadata, spec }: Stored<VirtualMachineInstance>): string {
   const note = metadata.annotations?.[EPHEMERAL_HOTPLUG_ANNOTATION];
   return [
     ...disks.map(({ name }) => `${name}:${contents.get(name)}`),
-    ...interfaces.map(({ name, state }) => (state === 'absent' ? `(${name})` : name)),
+    ...interfaces.map(({ name, state }) =>
+      state === 'absent' ? `(${name})` : `${name}${state === 'down' ? '!' : ''}`,
+    ),
     ...(note === undefined ? [] : [note]),
   ].join(' ');
 }
@@ -385,6 +387,20 @@ const cases: Record<string, Case> = {
     template: [nic('a'), nic('b')],
     rows: ['nic-b!'],
     want: 'a (b)',
+  },
+  'its link goes down and comes up while it runs': {
+    runs: [nic('a'), nic('b', { state: 'down' })],
+    template: [nic('a', { state: 'down' }), nic('b')],
+    want: 'a! b',
+    events: ['InterfaceLink', 'InterfaceLink'],
+  },
+  'that it is up need not be said': { runs: [nic('a')], template: [nic('a', { state: 'up' })], want: 'a' },
+  'it comes back without a link': {
+    runs: [nic('a'), absent('b')],
+    template: [nic('a'), nic('b', { state: 'down' })],
+    rows: ['nic-b'],
+    want: 'a b!',
+    events: ['HotplugInterface'],
   },
   'but as another one only with a restart': {
     runs: [absent('b')],

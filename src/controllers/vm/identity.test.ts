@@ -30,6 +30,7 @@ test('a made MAC address is of the local range, and depends on the VM and the in
 interface Case {
   readonly template: Partial<VmiSpec>;
   readonly known?: IdentitySpec;
+  readonly smbios?: { manufacturer: string };
   readonly want: IdentitySpec;
 }
 
@@ -61,14 +62,31 @@ const cases: Record<string, Case> = {
     known: { interfaces: [{ name: 'a', macAddress: '02:00:00:00:00:01' }] },
     want: { firmware: { uuid: UUID }, interfaces: [{ name: 'a', macAddress: '02:00:00:00:00:01' }] },
   },
+  'a VM that is nobody yet is of the maker that the KubeVirt object names': {
+    template: { domain: { firmware: { uuid: UUID }, devices: noInterface } },
+    smbios: { manufacturer: 'Acme' },
+    want: { firmware: { uuid: UUID }, smbios: { manufacturer: 'Acme' } },
+  },
+  'one that is on record keeps its maker': {
+    template: { domain: { firmware: { uuid: UUID }, devices: noInterface } },
+    known: { firmware: { uuid: UUID }, smbios: { manufacturer: 'Old' } },
+    smbios: { manufacturer: 'Acme' },
+    want: { firmware: { uuid: UUID }, smbios: { manufacturer: 'Old' } },
+  },
+  'and one that never had one gets none': {
+    template: { domain: { firmware: { uuid: UUID }, devices: noInterface } },
+    known: { firmware: { uuid: UUID } },
+    smbios: { manufacturer: 'Acme' },
+    want: { firmware: { uuid: UUID } },
+  },
   'the interface that comes by itself has one, too': {
     template: { domain: { firmware: { uuid: UUID } } },
     want: { firmware: { uuid: UUID }, interfaces: [{ name: 'default', macAddress: derivedMac('vm-uid', 'default') }] },
   },
 };
 
-for (const [name, { template, known, want }] of Object.entries(cases)) {
-  test(name, () => assert.deepEqual(identityOf(aVm({ template }), known), want));
+for (const [name, { template, known, smbios, want }] of Object.entries(cases)) {
+  test(name, () => assert.deepEqual(identityOf(aVm({ template }), known, smbios), want));
 }
 
 test('the record is made when there is none, left alone when it says all, and patched when it does not', () => {

@@ -83,16 +83,35 @@ describe('the launcher pod', () => {
     assert.equal('affinity' in rest, false);
   });
 
-  it('names the secrets of cloud-init once each, which its node may read only then', () => {
-    const source = { secretRef: { name: 'user' }, networkDataSecretRef: { name: 'net' } };
-    const volumes = [
-      { name: 'a', cloudInitNoCloud: source },
-      { name: 'b', cloudInitNoCloud: { secretRef: { name: 'user' } } },
-    ];
-    assert.deepEqual(specOf({ spec: { volumes } }).volumes, [
-      { name: 'selfsame-secret-0', secret: { secretName: 'user', optional: true } },
-      { name: 'selfsame-secret-1', secret: { secretName: 'net', optional: true } },
+  it('names the objects that disks are made of, so that its node may read them', () => {
+    const { volumes, serviceAccountName } = specOf({
+      spec: {
+        volumes: [
+          { name: 'settings', configMap: { name: 'c', optional: true, volumeLabel: 'x' } },
+          { name: 'keys', secret: { secretName: 's' } },
+          { name: 'robot', serviceAccount: { serviceAccountName: 'r' } },
+          { name: 'seed', cloudInitNoCloud: { secretRef: { name: 'u' }, networkDataSecretRef: { name: 'n' } } },
+          { name: 'self', downwardAPI: {} },
+        ],
+      },
+    });
+    assert.deepEqual(volumes, [
+      { name: 'settings', configMap: { name: 'c', optional: true } },
+      { name: 'keys', secret: { secretName: 's' } },
+      { name: 'robot', configMap: { name: 'kube-root-ca.crt' } },
+      { name: 'seed-udata', secret: { secretName: 'u' } },
+      { name: 'seed-ndata', secret: { secretName: 'n' } },
     ]);
+    assert.equal(serviceAccountName, 'r');
+  });
+
+  it('leaves what a guest costs to its limits, where that is overcommitted', () => {
+    const resources = { overcommitGuestOverhead: true, limits: { memory: '512Mi' } };
+    const [compute] = specOf({ spec: { domain: { memory: { guest: '512Mi' }, resources } } }).containers;
+    assert.deepEqual(compute?.resources, {
+      requests: { cpu: '100m', memory: '512Mi' },
+      limits: { memory: '595Mi' },
+    });
   });
 
   it('names no claim of what is only attached, or optional and not there', () => {

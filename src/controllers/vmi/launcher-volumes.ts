@@ -31,6 +31,7 @@ export function podVolume(volume: Volume): PodVolume {
   return { name, persistentVolumeClaim: { claimName, ...(readOnly === true ? { readOnly } : {}) } };
 }
 
+const ROOT_CA = 'kube-root-ca.crt';
 /** What a pod may call a volume. */
 const MAX_POD_VOLUME = 63;
 
@@ -39,9 +40,11 @@ const MAX_POD_VOLUME = 63;
  * pods name.
  */
 export function objectVolumes({ volumes = [] }: VmiSpec): PodVolume[] {
-  return volumes.flatMap(({ name, configMap, secret, cloudInitNoCloud }): PodVolume[] => [
+  return volumes.flatMap(({ name, configMap, secret, serviceAccount, cloudInitNoCloud }): PodVolume[] => [
     ...(configMap === undefined ? [] : [{ name, configMap: { name: configMap.name, ...optionally(configMap) } }]),
     ...(secret === undefined ? [] : [{ name, secret: { secretName: secret.secretName, ...optionally(secret) } }]),
+    // Its token comes with the authority to trust.
+    ...(serviceAccount === undefined ? [] : [{ name, configMap: { name: ROOT_CA } }]),
     ...secretVolume(name, 'udata', cloudInitNoCloud?.secretRef?.name),
     ...secretVolume(name, 'ndata', cloudInitNoCloud?.networkDataSecretRef?.name),
   ]);

@@ -66,7 +66,12 @@ function kindOf(element: XmlElement, hasSerial: boolean, findings: Findings): Ki
       // Every PC has these two.
       return attributeOf(element, 'bus') === 'ps2'
         ? undefined
-        : { type: 'input', device: type || 'tablet', managed: false };
+        : {
+            ...{ type: 'input', device: type || 'tablet', managed: false },
+            specParams: texts({ bus: attributeOf(element, 'bus') }),
+          };
+    case 'redirdev':
+      return { type: 'redir', device: type || 'spicevmc', managed: false };
     default:
       return unknownOf(element, type, findings);
   }

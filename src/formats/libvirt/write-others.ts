@@ -34,7 +34,9 @@ export function otherElement(row: LearnedDevice, ending: Ending): XmlOutput | un
     case 'channel':
       return xml('channel', { type: device }, [xml('target', { type: 'virtio', name: get('name') }), ...ending]);
     case 'input':
-      return xml('input', { type: device, bus: 'usb' }, ending);
+      return xml('input', { type: device, bus: get('bus') ?? 'usb' }, ending);
+    case 'redir':
+      return xml('redirdev', { bus: 'usb', type: 'spicevmc' }, ending);
     default:
       return undefined;
   }

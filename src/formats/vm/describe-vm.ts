@@ -1,5 +1,6 @@
 /** A VM of ours as a description: its spec, what its record knows of addresses, and how large its claims are. Pure. */
 import { needsState } from '#api/persistent-state.ts';
+import { allowsVideo, asksForVideo, fixedDevices, VIDEO_ID } from '#api/fixtures.ts';
 import { interfacesOf, networksOf } from '#api/attached-interfaces.ts';
 import { chipsetOf } from '#api/chipset.ts';
 import { derivedMac } from '#api/derived-mac.ts';
@@ -145,17 +146,25 @@ function rowsOf(
       ...kept(id),
     })),
   ];
-  const singles = singlesOf(domain);
+  const singles = singlesOf(domain, byId);
   const always = singles.filter(({ isWanted }) => isWanted).map(({ row }) => byId.get(row.id) ?? row);
   const own = new Set([...wanted, ...singles.map(({ row }) => row)].map(({ id }) => id));
   const others = known.filter(({ id, type }) => !own.has(id) && type !== 'disk' && type !== 'interface');
   return [...wanted, ...always, ...others].map(tidyRow);
 }
 
-/** Of each of these a guest has one or none; their ids are node/definition's. */
-function singlesOf(domain: Domain): { isWanted: boolean; row: LearnedDevice }[] {
-  const { rng, autoattachMemBalloon, autoattachSerialConsole } = domain.devices ?? {};
+/** Of most of these a guest has one or none; their ids are node/definition's. */
+function singlesOf(
+  domain: Domain,
+  known: ReadonlyMap<string, LearnedDevice>,
+): { isWanted: boolean; row: LearnedDevice }[] {
+  const { devices = {} } = domain;
+  const { rng, autoattachMemBalloon, autoattachSerialConsole, video } = devices;
+  // One that never ran will have a card unless that is refused.
+  const hasVideo = allowsVideo(devices) && (asksForVideo(devices) || known.size === 0 || known.has(VIDEO_ID));
   return [
+    ...fixedDevices(devices).map((row) => ({ isWanted: true, row: { ...row, managed: true } })),
+    { isWanted: hasVideo, row: { id: VIDEO_ID, type: 'video', device: video?.type ?? 'vga', managed: true } },
     { isWanted: wantsTpm(domain), row: { id: 'tpm0', type: 'tpm', device: 'crb', managed: true } },
     { isWanted: rng !== undefined, row: { id: 'rng0', type: 'rng', device: 'virtio', managed: true } },
     {

@@ -12,6 +12,7 @@ import { placeOf } from '#formats/address-text.ts';
 import { Findings } from '#formats/faults.ts';
 import { sourceText, type MachineDescription } from '#formats/machine.ts';
 import { diskManifests, type DiskManifests } from '#formats/vm/disk-manifests.ts';
+import { hardwareManifests } from '#formats/vm/hardware-manifests.ts';
 import { nicManifests } from '#formats/vm/nic-manifests.ts';
 import { stateManifests } from '#formats/vm/state-manifests.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
@@ -97,6 +98,7 @@ function domainOf(
       ...(interfaces.length === 0 && { autoattachPodInterface: false }),
       ...(tpm && { tpm: state?.tpm === true ? { persistent: true } : {} }),
       ...(has('rng') && { rng: {} }),
+      ...hardwareManifests(rows),
       ...(knowsDevices && !has('balloon') && { autoattachMemBalloon: false }),
       ...(knowsDevices && !has('console') && { autoattachSerialConsole: false }),
     },

@@ -386,3 +386,22 @@ test('what is not plugged loses an address that another device has', () => {
   assert.equal(imported.devices.find(({ id }) => id === 'nic-lan')?.address, undefined);
   assert.match(notes.join('\n'), /nic-lan is not plugged/);
 });
+
+test('hardware that the spec asks for goes out and comes in again, also where the VM never ran', () => {
+  const devices = {
+    autoattachGraphicsDevice: true,
+    video: { type: 'virtio' as const },
+    sound: { name: 'speaker', model: 'ac97' as const },
+    watchdog: { name: 'dog', i6300esb: { action: 'poweroff' as const } },
+    inputs: [{ name: 'pen', type: 'tablet' as const, bus: 'virtio' as const }],
+    clientPassthrough: {},
+  };
+  const vm = aVm({
+    spec: { template: { spec: { domain: { devices: { interfaces: null, ...devices } }, networks: null } } },
+  });
+  const machine = describeVm(vm, undefined, claims);
+  const { vm: back } = toManifests(readOvf(writeOvf(machine)), options);
+  const { autoattachGraphicsDevice, video, sound, watchdog, inputs, clientPassthrough } =
+    back.spec.template.spec?.domain.devices ?? {};
+  assert.deepEqual({ autoattachGraphicsDevice, video, sound, watchdog, inputs, clientPassthrough }, devices);
+});

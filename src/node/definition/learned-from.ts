@@ -51,7 +51,10 @@ function kindOf(device: Device): Kind {
     case 'sound':
       return { type: 'sound', device: device.model, name: device.name, managed: true };
     case 'watchdog':
-      return { type: 'watchdog', device: 'i6300esb', name: device.name, managed: true };
+      return {
+        ...{ type: 'watchdog', device: 'i6300esb', name: device.name, managed: true },
+        specParams: { action: device.action },
+      };
     case 'redirection':
       return { type: 'redir', device: 'usbredir', managed: true };
     case 'other':

@@ -79,7 +79,7 @@ describe('volume place', () => {
   }
 
   it('names the sort that it cannot use', () => {
-    const place = volumePlace(aVolume({ iscsi: {} } as never), host);
+    const place = volumePlace(aVolume({ iscsi: {} }), host);
     assert.match('message' in place ? place.message : '', /\(iscsi\)/);
   });
 

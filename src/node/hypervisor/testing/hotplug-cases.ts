@@ -30,6 +30,27 @@ export const hotplugCases: Cases = {
     assert.equal(stateOf(hypervisor, id), 'running');
   },
 
+  'pulls the cable of an interface and puts it back, and remembers which': async (scene) => {
+    const { hypervisor } = scene;
+    const id = await started(scene);
+    const linkOf = (of: Hypervisor) => {
+      const found = of.inspect(id)?.definition.devices.find((device) => device.type === 'interface');
+      return found?.type === 'interface' ? [found.id, found.link] : [];
+    };
+    const [nicId = ''] = linkOf(hypervisor);
+
+    await hypervisor.setLink(id, nicId, 'down');
+    await hypervisor.setLink(id, nicId, 'down');
+    assert.deepEqual(linkOf(hypervisor), [nicId, 'down']);
+    await hypervisor.setLink(id, 'nic-nobody', 'down');
+
+    const next = await scene.reopen();
+    await next.adopt();
+    assert.deepEqual(linkOf(next), [nicId, 'down']);
+    await next.setLink(id, nicId, 'up');
+    assert.deepEqual(linkOf(next), [nicId, undefined]);
+  },
+
   'plugs a device into a paused guest': async (scene) => {
     const id = await started(scene, { paused: true });
     const disk = await virtioDisk(scene);

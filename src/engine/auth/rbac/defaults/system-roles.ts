@@ -75,7 +75,7 @@ export const SYSTEM_ROLES: readonly ClusterRole[] = [
     rule(['proxy'], CORE, 'nodes'),
     rule(['*'], CORE, 'nodes/log', 'nodes/metrics', 'nodes/proxy', 'nodes/stats'),
   ]),
-  // There is no node authorizer: a node may read what any pod on any node needs. What it writes must be its own:
+  // One for all nodes. Which Secrets and ConfigMaps one may read is auth/node-reads.ts's; what it writes must be its own:
   // admission/node-restriction.ts. Its lease is in namespaced-roles.ts.
   clusterRole('system:node', [
     RECORD_EVENTS,

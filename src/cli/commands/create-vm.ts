@@ -1,0 +1,163 @@
+/** virtctl create vm */
+import { defineCommand } from '#cli/command.ts';
+import { newVm } from '#cli/create/new-vm.ts';
+import { CommandError, integerFlag, listFlag, switchFlag, textFlag, type FlagValues } from '#cli/flags.ts';
+import { readWhole } from '#cli/local-files.ts';
+import { toYaml } from '#cli/output-format.ts';
+import { randomSuffix } from '#lib/ids.ts';
+
+const GRACE_SECONDS = 180;
+const MEMORY = '512Mi';
+const MAX_PASSWORD_BYTES = 4096;
+const RUN_STRATEGY_WORDS = ['Always', 'Manual', 'Halted', 'Once', 'RerunOnFailure'];
+
+const flags = {
+  name: textFlag({ name: 'name', help: 'Specify the name of the VM.' }, 'string'),
+  runStrategy: textFlag(
+    {
+      name: 'run-strategy',
+      help: 'Specify the RunStrategy of the VM; Always by default.',
+      completes: RUN_STRATEGY_WORDS,
+    },
+    'string',
+  ),
+  terminationGracePeriod: integerFlag(
+    { name: 'termination-grace-period', help: 'Specify the termination grace period of the VM, in seconds.' },
+    GRACE_SECONDS,
+  ),
+  memory: textFlag({ name: 'memory', help: `Specify the memory of the VM; ${MEMORY} by default.` }, 'string'),
+  claims: listFlag(
+    { name: 'volume-pvc', help: 'Specify a PVC to be used by the VM; once for each. Parameters: src, name, bootorder' },
+    'params',
+  ),
+  imports: listFlag(
+    {
+      name: 'volume-import',
+      help:
+        'Specify a volume that is made with the VM, as a PVC; once for each. Parameters: type (blank, snapshot), size, ' +
+        'src, name, bootorder, storageclass',
+    },
+    'params',
+  ),
+  containerDisks: listFlag(
+    {
+      name: 'volume-containerdisk',
+      help: 'Specify a containerdisk to be used by the VM (refused by Selfsame). Parameters: src, name, bootorder',
+    },
+    'params',
+  ),
+  sysprep: textFlag(
+    {
+      name: 'volume-sysprep',
+      help: 'Specify a ConfigMap or Secret used as sysprep volume. Parameters: src, type, name',
+    },
+    'params',
+  ),
+  user: textFlag({ name: 'user', help: 'Specify the user in the cloud-init user data of the VM.' }, 'string'),
+  passwordFile: textFlag(
+    { name: 'password-file', help: 'Specify a file to read the password of the user from.', completes: 'file' },
+    'string',
+  ),
+  sshKeys: listFlag({ name: 'ssh-key', help: 'Specify an SSH authorized key of the user; once for each.' }, 'string'),
+  manageSsh: switchFlag({
+    name: 'ga-manage-ssh',
+    help: 'Let the guest agent manage SSH keys, where SELinux asks for it.',
+  }),
+  cloudInit: textFlag(
+    {
+      name: 'cloud-init',
+      help: 'Specify the type of the cloud-init data source: noCloud (default), configDrive or none.',
+      completes: ['noCloud', 'configDrive', 'none'],
+    },
+    'string',
+  ),
+  userData: textFlag(
+    { name: 'cloud-init-user-data', help: 'Specify the base64 encoded cloud-init user data of the VM.' },
+    'string',
+  ),
+  networkData: textFlag(
+    { name: 'cloud-init-network-data', help: 'Specify the base64 encoded cloud-init network data of the VM.' },
+    'string',
+  ),
+  ...notHere('instancetype', 'string', 'there are no instance types; use --memory'),
+  ...notHere('preference', 'string', 'there are no preferences; write them into the manifest'),
+  ...notHere('infer-instancetype', '', 'there are no instance types; use --memory'),
+  ...notHere('infer-instancetype-from', 'string', 'there are no instance types; use --memory'),
+  ...notHere('infer-preference', '', 'there are no preferences; write them into the manifest'),
+  ...notHere('infer-preference-from', 'string', 'there are no preferences; write them into the manifest'),
+  ...notHere('access-cred', 'params', 'keys and passwords come by cloud-init; use --ssh-key or --password-file'),
+  ...notHere('volume-datasource', 'params', 'there is no CDI; use virtctl image-upload and --volume-pvc'),
+  ...notHere('volume-clone-pvc', 'params', 'there is no CDI; take a snapshot and use --volume-import=type:snapshot'),
+  ...notHere('volume-blank', 'params', 'use --volume-import=type:blank,size:SIZE'),
+};
+
+export const createVm = defineCommand({
+  name: 'vm',
+  usage: '',
+  summary: 'Create a VirtualMachine manifest.',
+  details:
+    'It is printed, and nothing is made; kubectl create makes it. Volumes boot in the order containerdisk, pvc, import,\n' +
+    'unless they have a bootorder. A volume of --volume-import is a PersistentVolumeClaim that is printed before the VM.',
+  example: [
+    '  # A manifest with a random name:',
+    '  virtctl create vm',
+    '',
+    '  # A VM that boots from an uploaded image, made at once:',
+    '  virtctl create vm --name=my-vm --memory=1Gi --volume-pvc=src:my-pvc | kubectl create -f -',
+    '',
+    '  # With an empty disk besides, and a user for whom a key is let in:',
+    '  virtctl create vm --volume-pvc=src:my-pvc --volume-import=type:blank,size:50Gi --user=admin --ssh-key="ssh-ed25519 AAAA..."',
+    '',
+    '  # With cloud-init data of your own:',
+    '  virtctl create vm --volume-pvc=src:my-pvc,bootorder:1 --cloud-init-user-data=$(base64 -w 0 user-data)',
+  ].join('\n'),
+  flags,
+  args: 0,
+  async run({ flags: given, terminal }) {
+    const { passwordFile, runStrategy = 'Always', memory = MEMORY, terminationGracePeriod } = given;
+    const password =
+      passwordFile === undefined
+        ? undefined
+        : (await readWhole(passwordFile, MAX_PASSWORD_BYTES)).toString('utf8').replace(/\r?\n$/, '');
+    const { objects, notes } = newVm({
+      name: given.name ?? `vm-${randomSuffix()}`,
+      runStrategy,
+      memory,
+      terminationGracePeriod,
+      volumes: volumesOf(given),
+      cloudInit: {
+        kind: given.cloudInit,
+        userData: given.userData,
+        networkData: given.networkData,
+        user: given.user,
+        password,
+        sshKeys: given.sshKeys,
+        manageSsh: given.manageSsh,
+      },
+    });
+    for (const note of notes) terminal.stderr.write(`Note: ${note}\n`);
+    terminal.stdout.write(objects.map(toYaml).join('---\n'));
+  },
+});
+
+function volumesOf({ containerDisks, claims, imports, sysprep }: FlagValues<typeof flags>) {
+  return { containerDisks, claims, imports, sysprep };
+}
+
+/** A flag of KubeVirt's virtctl: known, so that whoever gives it is told what to do instead. */
+function notHere(name: string, value: string, why: string) {
+  return {
+    [name]: {
+      name,
+      value,
+      help: why,
+      hidden: true,
+      fallback: undefined,
+      parse(text: string): undefined {
+        // Switched off, it asks for nothing.
+        if (value === '' && text === 'false') return undefined;
+        throw new CommandError(`--${name} is not supported: ${why}`);
+      },
+    },
+  };
+}

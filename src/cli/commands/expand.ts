@@ -1,0 +1,95 @@
+/** virtctl expand */
+import { text } from 'node:stream/consumers';
+import { SUBRESOURCES_GROUP } from '#api/names.ts';
+import { defineCommand, type Terminal } from '#cli/command.ts';
+import { CommandError, textFlag } from '#cli/flags.ts';
+import { readWhole } from '#cli/local-files.ts';
+import { messageOf } from '#cli/message-of.ts';
+import { formatValue } from '#cli/output-format.ts';
+import { verbPath } from '#cli/verb-path.ts';
+import { isRecord } from '#kube/meta.ts';
+import { parseYaml } from '#kube/yaml.ts';
+
+const MAX_FILE_BYTES = 3 * 1024 * 1024;
+
+export const expand = defineCommand({
+  name: 'expand',
+  usage: '--vm VM | --file FILE',
+  summary: 'Return the VirtualMachine object with expanded instancetype and preference.',
+  details: 'There are no instance types and preferences here: it is the VirtualMachine itself.',
+  example: [
+    "  # Expand a virtual machine called 'myvm':",
+    '  virtctl expand --vm myvm',
+    '',
+    '  # Expand a virtual machine from a file, or from standard input:',
+    '  virtctl expand --file myvm.yaml',
+    '  virtctl create vm --name myvm | virtctl expand --file -',
+    '',
+    '  # Display it as JSON:',
+    '  virtctl expand --vm myvm --output json',
+  ].join('\n'),
+  flags: {
+    vm: textFlag({ name: 'vm', help: 'The virtual machine to expand; not with --file.', completes: 'vm' }, 'string'),
+    file: textFlag(
+      {
+        name: 'file',
+        short: 'f',
+        help: 'A file with the virtual machine to expand, or -; not with --vm.',
+        completes: 'file',
+      },
+      'string',
+    ),
+    output: textFlag(
+      {
+        name: 'output',
+        short: 'o',
+        help: 'Output format: yaml or json; yaml by default.',
+        completes: ['yaml', 'json'],
+      },
+      'string',
+    ),
+  },
+  args: 0,
+  completes: [],
+  async run({ flags: { vm: name, file, output = 'yaml' }, connect, print, terminal }) {
+    if (name !== undefined && file !== undefined) {
+      throw new CommandError(
+        'if any flags in the group [file vm] are set none of the others can be; [file vm] were all set',
+      );
+    }
+    if (name === undefined && file === undefined) {
+      throw new CommandError('error invalid arguments - VirtualMachine name or file must be provided');
+    }
+    if (output !== 'yaml' && output !== 'json') {
+      throw new CommandError(`error not supported output format defined: ${output}`);
+    }
+    const given = file === undefined ? undefined : await readVmFile(file, terminal);
+    const api = await connect();
+    const shown = name ?? nameOf(given);
+    const root = `/apis/${SUBRESOURCES_GROUP}/v1/namespaces/${encodeURIComponent(api.namespace)}`;
+    try {
+      const vm =
+        name === undefined
+          ? await api.putForObject(`${root}/expand-vm-spec`, given)
+          : await api.get(verbPath('virtualmachines', api.namespace, name, 'expand-spec'));
+      print(formatValue(vm, output));
+    } catch (cause) {
+      const what = `error expanding VirtualMachine - ${shown} in namespace - ${api.namespace}`;
+      throw new CommandError(`${what}: ${messageOf(cause)}`, { cause });
+    }
+  },
+});
+
+async function readVmFile(path: string, { stdin }: Terminal): Promise<unknown> {
+  const content = path === '-' ? await text(stdin) : (await readWhole(path, MAX_FILE_BYTES)).toString('utf8');
+  try {
+    return parseYaml(content);
+  } catch (cause) {
+    throw new CommandError(`error decoding VirtualMachine ${messageOf(cause)}`, { cause });
+  }
+}
+
+function nameOf(vm: unknown): string {
+  const metadata = isRecord(vm) && isRecord(vm['metadata']) ? vm['metadata'] : {};
+  return typeof metadata['name'] === 'string' ? metadata['name'] : '';
+}

@@ -1,0 +1,64 @@
+/** The cloud-init volume of a new VM: data of the user, or a small cloud-config made of flags. Pure. */
+import { stringify } from 'yaml';
+import { flagFault } from '#cli/create/parameters.ts';
+
+export interface CloudInitWish {
+  /** none, noCloud or configDrive, in any case. */
+  readonly kind: string | undefined;
+  readonly userData: string | undefined;
+  readonly networkData: string | undefined;
+  readonly user: string | undefined;
+  readonly password: string | undefined;
+  readonly sshKeys: readonly string[];
+  readonly manageSsh: boolean;
+}
+
+export const CLOUD_INIT_DISK = 'cloudinitdisk';
+
+const KINDS = { none: undefined, nocloud: 'cloudInitNoCloud', configdrive: 'cloudInitConfigDrive' } as const;
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+
+/** Undefined where there is nothing to say to the guest. Throws CommandError. */
+export function cloudInitVolume(wish: CloudInitWish): Record<string, unknown> | undefined {
+  const { kind = 'nocloud', userData, networkData } = wish;
+  const source = sourceOf(kind);
+  for (const [flag, text] of [
+    ['cloud-init-user-data', userData],
+    ['cloud-init-network-data', networkData],
+  ] as const) {
+    if (text !== undefined && !BASE64.test(text)) throw flagFault(flag, 'it is not base64');
+  }
+  const generated = cloudConfig(wish);
+  if (generated !== undefined && userData !== undefined) {
+    throw flagFault('cloud-init-user-data', 'it excludes --user, --password-file, --ssh-key and --ga-manage-ssh');
+  }
+  if (generated === undefined && userData === undefined && networkData === undefined) return undefined;
+  if (source === undefined) throw flagFault('cloud-init', 'none leaves no place for the data of the other flags');
+  const content = {
+    ...(generated !== undefined && { userData: generated }),
+    ...(userData !== undefined && { userDataBase64: userData }),
+    ...(networkData !== undefined && { networkDataBase64: networkData }),
+  };
+  return { name: CLOUD_INIT_DISK, [source]: content };
+}
+
+function sourceOf(kind: string) {
+  const known = Object.entries(KINDS).find(([name]) => name === kind.toLowerCase());
+  if (known !== undefined) return known[1];
+  throw flagFault(
+    'cloud-init',
+    `invalid cloud-init data source type "${kind}", supported values are: noCloud, configDrive, none`,
+  );
+}
+
+function cloudConfig({ user, password, sshKeys, manageSsh }: CloudInitWish): string | undefined {
+  const config = {
+    ...(user !== undefined && { user }),
+    ...(password !== undefined && { password, chpasswd: { expire: false } }),
+    ...(sshKeys.length > 0 && { ssh_authorized_keys: [...sshKeys] }),
+    ...(manageSsh && { runcmd: [['setsebool', '-P', 'virt_qemu_ga_manage_ssh', 'on']] }),
+  };
+  if (Object.keys(config).length === 0) return undefined;
+  // Keys are long, and stay on their line; to cloud-init, a plain yes would be no text (YAML 1.1).
+  return `#cloud-config\n${stringify(config, { lineWidth: 0, version: '1.1' })}`;
+}

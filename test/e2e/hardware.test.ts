@@ -1,0 +1,162 @@
+/**
+ * Much hardware in one real guest (examples/vm-hardware.yaml): it lists its PCI devices, and finds each of them where it
+ * was after a restart with one device more, and on another node.
+ */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import { CONFIG_MAPS, type ConfigMap } from '#kube/core-kinds.ts';
+import type { KubeObject, ResourceType } from '#kube/meta.ts';
+import { migrate } from '#test/support/moving-guests.ts';
+import { documentsOf, startRealPlane, type RealGuest, type RealPlane } from '#test/support/real-guests.ts';
+
+const EXAMPLE = new URL('../../examples/vm-hardware.yaml', import.meta.url);
+const at = { namespace: 'default', name: 'hardware' };
+const EVENTS: ResourceType<KubeObject & { message?: string; reason?: string }> = {
+  ...{ group: '', version: 'v1', kind: 'Event', plural: 'events', namespaced: true },
+};
+const cleanUps: (() => unknown)[] = [];
+let plane: RealPlane;
+let guest: RealGuest;
+
+before(async () => {
+  plane = await startRealPlane({ after: (fn) => void cleanUps.unshift(fn) }, { nodes: 2 });
+  guest = plane.guest(at.name);
+});
+
+after(async () => {
+  for (const cleanUp of cleanUps) await cleanUp();
+});
+
+let probes = 0;
+
+/** Vendor and device by address, as the guest sees them. */
+async function cards(): Promise<Record<string, string>> {
+  const tag = `cards-${++probes}`;
+  const text = await guest.says(`probe ${tag}`, new RegExp(`GUEST END ${tag}`));
+  const report = text.slice(text.lastIndexOf(`GUEST BEGIN ${tag}`));
+  const found = [...report.matchAll(/^GUEST pci (\S+) 0x(\S+):0x(\S+)/gm)];
+  return Object.fromEntries(found.map(([, address = '', vendor, device]) => [address, `${vendor}:${device}`]));
+}
+
+async function edit(change: (template: VmiSpec) => void): Promise<void> {
+  for (;;) {
+    const vm = await plane.client.get(VIRTUAL_MACHINES, at);
+    change(vm.spec.template.spec!);
+    const answer = await plane.client.update(VIRTUAL_MACHINES, vm).catch((error: unknown) => error);
+    if (!(answer instanceof Error)) return;
+    if (!answer.message.includes('the object has been modified')) throw answer;
+  }
+}
+
+/** What an Event says, once it does. */
+async function told(message: RegExp): Promise<string> {
+  for (let tries = 0; tries < 300; tries++) {
+    const { items } = await plane.client.list(EVENTS, { namespace: at.namespace });
+    const found = items.find((event) => message.test(event.message ?? ''));
+    if (found?.message !== undefined) return found.message;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  return assert.fail(`nobody said ${message}`);
+}
+
+/** On the root bus; what comes and goes is behind ports. */
+const WANT: Readonly<Record<string, string>> = {
+  '0000:00:01.0': '1234:1111', // VGA
+  '0000:00:06.0': '1af4:1004', // SCSI
+  '0000:00:08.0': '1af4:1002', // balloon
+  '0000:00:09.0': '1af4:1005', // entropy
+  '0000:00:0a.0': '1b36:000d', // USB
+  '0000:00:0b.0': '8086:25ab', // watchdog
+  '0000:00:0c.0': '10ec:8139', // rtl8139
+  '0000:00:0d.0': '1022:2000', // pcnet
+  '0000:00:0e.0': '1af4:1052', // tablet on virtio
+  '0000:00:1b.0': '8086:293e', // sound
+  '0000:02:00.0': '8086:10d3', // e1000e
+};
+
+let first: Record<string, string>;
+
+test('a guest finds all that its spec asks for, each in its place', async () => {
+  const [settings, vm] = documentsOf(readFileSync(EXAMPLE, 'utf8')) as [ConfigMap, VirtualMachine];
+  const inDefault = <T extends KubeObject>(object: T): T => ({
+    ...object,
+    metadata: { ...object.metadata, namespace: at.namespace },
+  });
+  await plane.create(CONFIG_MAPS, inDefault(settings));
+  await plane.create(VIRTUAL_MACHINES, inDefault(vm));
+  await guest.boots();
+  first = await cards();
+  for (const [address, card] of Object.entries(WANT)) assert.equal(first[address], card, address);
+});
+
+test('what needs KVM was left out, and it was told', async () => {
+  assert.match(await told(/Left out because they need KVM/), /hv-relaxed, hv-vapic, hv-spinlocks/);
+});
+
+test('its display can be opened, and speaks RFB', async () => {
+  const { uid } = (await guest.vmi()).metadata;
+  const nodes = join(plane.dataDir, 'nodes');
+  const run = readdirSync(nodes)
+    .map((node) => join(nodes, node, 'domains', uid, 'run'))
+    .find((path) => entriesOf(path).includes('vnc.sock'));
+  assert.ok(run !== undefined, `a display is below ${nodes}`);
+  const socket = connect(join(run, 'vnc.sock'));
+  const [bytes] = (await once(socket, 'data')) as [Buffer];
+  assert.match(bytes.toString('latin1'), /^RFB 003\./);
+  socket.destroy();
+});
+
+test('the cable of its interface is pulled and put back while it runs', async () => {
+  const dhcp = async (state: 'up' | 'down') => {
+    await edit(({ domain }) => (domain.devices!.interfaces![0]!.state = state));
+    await told(new RegExp(`The link of nic-default is ${state}\\.`));
+    const text = await guest.says('dhcp', /GUEST dhcp \S+/);
+    return text.slice(text.lastIndexOf('GUEST dhcp '));
+  };
+  assert.match(await dhcp('down'), /dhcp none/);
+  assert.match(await dhcp('up'), /dhcp 10\./);
+});
+
+test('a restart with one device more moves nothing', async () => {
+  const { bootid = '' } = (await guest.boots()).facts;
+  const { uid } = (await guest.vmi()).metadata;
+  await edit(({ domain, volumes }) => {
+    domain.devices!.disks!.unshift({ name: 'more', serial: 'MORE-1', disk: { bus: 'virtio' } });
+    volumes!.push({ name: 'more', emptyDisk: { capacity: '16Mi' } });
+  });
+  await plane.put(`virtualmachines/${at.name}/restart`);
+  await guest.until('is another instance', (vmi) => vmi !== undefined && vmi.metadata.uid !== uid);
+  await guest.boots({ afterBootId: bootid });
+  const now = await cards();
+  const more = Object.entries(now).filter(([address]) => first[address] === undefined);
+  assert.deepEqual(
+    more.map(([, card]) => card),
+    ['1af4:1042'],
+    'one virtio disk more',
+  );
+  assert.deepEqual({ ...now, ...first }, now, 'everything else is where it was');
+  first = now;
+});
+
+test('on another node it has the same devices', async () => {
+  await migrate(plane, at.name);
+  assert.deepEqual(await cards(), first);
+  const { status } = await plane.client.get(VIRTUAL_MACHINE_IDENTITIES, at);
+  const ids = new Set((status?.devices ?? []).map(({ id }) => id));
+  for (const id of ['display0', 'audio0', 'wdt0', 'xhci0', 'input-tablet', 'redir-3']) assert.ok(ids.has(id), id);
+});
+
+function entriesOf(path: string): string[] {
+  try {
+    return readdirSync(path);
+  } catch {
+    return [];
+  }
+}

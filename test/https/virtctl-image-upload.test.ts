@@ -1,0 +1,261 @@
+/** virtctl image-upload: the real API, a real node endpoint and real files; only the guests are missing. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, suite, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { UPLOAD_ANNOTATION } from '#api/disk-stream.ts';
+import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
+import { STATE_LABEL } from '#api/persistent-state.ts';
+import type { DiskUpload } from '#node/volumes-port.ts';
+import { startCuttingProxy } from '#test/support/cutting-proxy.ts';
+import { DiskScene } from '#test/support/disk-scene.ts';
+
+const MIB = 1024 * 1024;
+const CONTENT = Buffer.concat([randomBytes(MIB), Buffer.alloc(MIB), randomBytes(MIB)]);
+const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
+
+let disks: DiskScene;
+const fileOf = (name: string) => join(disks.dir, name);
+const upload = (claim: string, file: string, ...more: string[]) =>
+  disks.scene.virtctl('image-upload', 'pvc', claim, '--image-path', fileOf(file), ...more);
+const make = ['--size=4Mi', '--storage-class=manual'];
+const beginningOf = (claim: string) => readFileSync(disks.imageOf(claim)).subarray(0, CONTENT.length);
+const waits = async (claim: string) =>
+  (await disks.readClaim(claim)).metadata.annotations?.[UPLOAD_ANNOTATION] === 'true';
+
+before(async () => {
+  disks = await DiskScene.start();
+  writeFileSync(fileOf('a.raw'), CONTENT);
+  writeFileSync(fileOf('a.raw.gz'), gzipSync(CONTENT));
+  execFileSync('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', fileOf('a.raw'), fileOf('a.qcow2')]);
+  execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', '-F', 'raw', '-b', fileOf('a.raw'), fileOf('backed.qcow2')]);
+  execFileSync('qemu-img', ['create', '-q', '-f', 'qcow2', fileOf('large.qcow2'), '8M']);
+  execFileSync('qemu-img', [
+    'create',
+    '-q',
+    '-f',
+    'qcow2',
+    '-o',
+    `data_file=${fileOf('data')}`,
+    fileOf('split.qcow2'),
+    '1M',
+  ]);
+  execFileSync('qemu-img', ['convert', '-f', 'raw', '-O', 'vmdk', fileOf('a.raw'), fileOf('a.vmdk')]);
+  writeFileSync(fileOf('cut.gz'), gzipSync(CONTENT).subarray(0, MIB));
+  writeFileSync(fileOf('empty.raw'), '');
+});
+after(async () => await disks?.stop());
+
+/** Notes how many bytes came with each connection. */
+const counting =
+  (received: number[]) =>
+  (one: DiskUpload): DiskUpload => ({
+    ...one,
+    async receive(header, chunks, options) {
+      let bytes = 0;
+      async function* counted() {
+        for await (const chunk of chunks) {
+          bytes += chunk.length;
+          yield chunk;
+        }
+      }
+      try {
+        await one.receive(header, counted(), options);
+      } finally {
+        received.push(bytes);
+      }
+    },
+  });
+
+suite('virtctl image-upload', () => {
+  for (const file of ['a.raw', 'a.qcow2', 'a.raw.gz']) {
+    test(`makes a claim and fills it from ${file}`, async () => {
+      const claim = `new-${file.replaceAll('.', '-')}`;
+      await disks.aVolumeFor(claim);
+      const { code, out, err } = await upload(claim, file, ...make);
+      assert.equal(code, 0, err);
+      assert.match(
+        out,
+        new RegExp(`^PersistentVolumeClaim default/${claim} created\nUploading .* successfully, sha256 \\w{64}\n$`),
+      );
+      assert.match(err, /: \d\.\d MiB\n.*: done, /);
+      assert.ok(beginningOf(claim).equals(CONTENT), 'it is raw on its disk');
+      assert.equal(readFileSync(disks.imageOf(claim)).length, 4 * MIB, 'as large as the claim');
+      assert.equal(readFileSync(join(disks.directoryOf(claim), 'disk.format'), 'utf8'), 'raw\n');
+      assert.equal(await waits(claim), false, 'guests may have it');
+    });
+  }
+
+  test('goes on by itself where the connection breaks, and sends nothing twice', async () => {
+    const received: number[] = [];
+    disks.wrap = counting(received);
+    await disks.aVolumeFor('resumed');
+    const wire = await startCuttingProxy(disks.scene.front.admin.server, { afterBytes: 1.5 * MIB, times: 1 });
+    const { code, out, err } = await upload('resumed', 'a.raw', ...make, '--server', wire.url);
+    await wire.stop();
+    disks.wrap = (one) => one;
+    assert.equal(code, 0, err);
+    assert.match(err, /trying again\n(?:.*\n)*.*: going on at \d\.\d MiB of 3\.0 MiB\n/);
+    assert.equal(received.length, 2);
+    assert.ok(received[0]! > 0 && received[1]! > 0);
+    assert.equal(received[0]! + received[1]!, CONTENT.length, 'each byte came once');
+    assert.match(out, new RegExp(`sha256 ${sha256(CONTENT)}`));
+    assert.ok(beginningOf('resumed').equals(CONTENT));
+    assert.deepEqual(readdirSync(disks.directoryOf('resumed')).sort(), ['disk.format', 'disk.img']);
+  });
+
+  test('goes on with what an earlier command has left, and begins anew with another image', async () => {
+    await disks.aClaim('stopped', { annotations: { [UPLOAD_ANNOTATION]: 'true' } });
+    const partial = join(disks.directoryOf('stopped'), 'disk.img.upload');
+    const door = (
+      disks.scene.node as { disks?: { open(namespace: string, claim: string): Promise<{ close(): Promise<void> }> } }
+    ).disks;
+    await (await door?.open('default', 'stopped'))?.close();
+    const received: number[] = [];
+    disks.wrap = counting(received);
+
+    writeFileSync(partial, CONTENT.subarray(0, 2 * MIB));
+    const same = await upload('stopped', 'a.raw', '--no-create');
+    assert.equal(same.code, 0, same.err);
+    assert.match(same.out, /^Using existing PVC default\/stopped\n/);
+    assert.deepEqual(received, [MIB]);
+    assert.ok(beginningOf('stopped').equals(CONTENT));
+
+    writeFileSync(partial, randomBytes(MIB));
+    const other = await upload('stopped', 'a.raw', '--no-create', '--replace');
+    disks.wrap = (one) => one;
+    assert.equal(other.code, 0, other.err);
+    assert.deepEqual(received, [MIB, CONTENT.length], 'what is there is not how it begins');
+    assert.ok(beginningOf('stopped').equals(CONTENT));
+  });
+
+  test('is refused where other bytes arrive than were sent, and nothing of them is left', async () => {
+    await disks.aVolumeFor('mixed');
+    disks.wrap = (one) => ({
+      ...one,
+      async begun(header) {
+        const { offset, hash } = await one.begun(header);
+        // As it would be with a bad disk: the bytes are not the ones whose sum was told.
+        const told = hash.copy();
+        hash.update('x');
+        return { offset, hash: Object.assign(hash, { copy: () => told }) };
+      },
+    });
+    const { code, err } = await upload('mixed', 'a.raw', ...make);
+    disks.wrap = (one) => one;
+    assert.equal(code, 1);
+    assert.match(
+      err,
+      /the bytes are not those that were sent: their sha256 is \w{64}\nPersistentVolumeClaim default\/mixed was made, and waits/,
+    );
+    assert.equal(existsSync(disks.imageOf('mixed')), false);
+    assert.deepEqual(readdirSync(disks.directoryOf('mixed')), []);
+    assert.equal(await waits('mixed'), true, 'no guest gets it');
+  });
+
+  const refused: Record<string, { args: [claim: string, file: string, ...more: string[]]; err: RegExp }> = {
+    'an image larger than its claim': {
+      args: ['none', 'a.raw', '--size=2Mi'],
+      err: /its disk has 3145728 bytes \(3\.0 MiB\), and --size=2Mi has 2097152 bytes \(2\.0 MiB\)\n$/,
+    },
+    'a qcow2 that is larger inside': { args: ['none', 'large.qcow2', ...make], err: /its disk has 8388608 bytes/ },
+    'a backing file': { args: ['none', 'backed.qcow2', ...make], err: /it names a backing file; expected a raw or / },
+    'data in another file': { args: ['none', 'split.qcow2', ...make], err: /it keeps its data in another file/ },
+    'another format': {
+      args: ['none', 'a.vmdk', ...make],
+      err: /its format is vmdk; .*"qemu-img convert -O qcow2" first/,
+    },
+    'a file that is cut off': {
+      args: ['none', 'cut.gz', ...make],
+      err: /Cannot read .*cut\.gz: unexpected end of file/,
+    },
+    'an empty file': { args: ['none', 'empty.raw', ...make], err: /it is empty/ },
+    'no file': { args: ['none', 'nothing', ...make], err: /Cannot read .*nothing: ENOENT/ },
+    'a claim without a size': { args: ['none', 'a.raw'], err: /when creating a resource, the size must be specified/ },
+    'a claim that is to be there': {
+      args: ['none', 'a.raw', '--no-create'],
+      err: /persistentvolumeclaims "none" not found/,
+    },
+    'an archive': { args: ['none', 'a.raw', '--archive-path=x'], err: /--archive-path is not supported/ },
+    'a size that is none': { args: ['none', 'a.raw', '--size=big'], err: /invalid size "big"/ },
+    'a mode that is none': {
+      args: ['none', 'a.raw', '--size=4Mi', '--volume-mode=tape'],
+      err: /Invalid volume mode "tape"/,
+    },
+  };
+  for (const [title, { args, err: want }] of Object.entries(refused)) {
+    test(`refuses ${title}, and makes nothing`, async () => {
+      const { code, err } = await upload(...args);
+      assert.equal(code, 1);
+      assert.match(err, want);
+      await assert.rejects(disks.readClaim('none'));
+    });
+  }
+
+  test('leaves content alone unless it may go', async () => {
+    await disks.aVolumeFor('kept');
+    assert.equal((await upload('kept', 'a.raw', ...make)).code, 0);
+    const again = await upload('kept', 'a.qcow2', '--no-create');
+    assert.equal(again.code, 1);
+    assert.match(
+      again.err,
+      /PersistentVolume "pv-kept" has content already, which would be lost; --replace uploads all/,
+    );
+    assert.equal(await waits('kept'), false, 'its VM may start');
+    assert.equal((await upload('kept', 'a.qcow2', '--no-create', '--replace')).code, 0);
+  });
+
+  test('does not touch a claim that is in use, protected, or a state', async () => {
+    await disks.aClaim('used');
+    await disks.scene.aVmi('user', {
+      phase: 'Running',
+      spec: { domain: {}, volumes: [{ name: 'd', persistentVolumeClaim: { claimName: 'used' } }] },
+    });
+    const used = await upload('used', 'a.raw', '--no-create');
+    assert.match(used.err, /it is in use by VirtualMachineInstance "user"/);
+    assert.equal(await waits('used'), false);
+
+    await disks.aClaim('busy');
+    disks.use = 'PersistentVolume "pv-busy" is in use by pod "p"';
+    const busy = await upload('busy', 'a.raw', '--no-create');
+    disks.use = undefined;
+    assert.match(busy.err, /is in use by pod "p"/);
+    assert.equal(await waits('busy'), false);
+
+    await disks.aClaim('guarded', { annotations: { [PROTECTED_VMS_ANNOTATION]: 'db' } });
+    assert.match(
+      (await upload('guarded', 'a.raw', '--no-create')).err,
+      /VMs that are protected from deletion need it: db/,
+    );
+    await disks.aClaim('tpm', { labels: { [STATE_LABEL]: 'db' } });
+    assert.match((await upload('tpm', 'a.raw', '--no-create')).err, /it keeps the state of a VM, and is no disk/);
+    for (const claim of ['guarded', 'tpm']) assert.equal(await waits(claim), false);
+  });
+
+  test('takes the forms of old, and tells what is not here', async () => {
+    await disks.aVolumeFor('old');
+    const old = ['--pvc-name=old', '--pvc-size=4Mi', '--storage-class=manual', `--image-path=${fileOf('a.raw')}`];
+    const { code, err } = await disks.scene.virtctl(
+      'image-upload',
+      ...old,
+      '--uploadproxy-url=https://x',
+      '--insecure',
+    );
+    assert.equal(code, 0, err);
+    assert.match(err, /^Warning: --uploadproxy-url is not used: there is no CDI here\.\n/);
+    await disks.aVolumeFor('dv');
+    const dv = await disks.scene.virtctl('image-upload', 'dv', 'dv', ...make, `--image-path=${fileOf('a.raw')}`);
+    assert.match(
+      dv.err,
+      /^Note: there are no DataVolumes here; the image goes into a PersistentVolumeClaim of this name\.\n/,
+    );
+    assert.equal(dv.code, 0);
+    assert.match(
+      (await disks.scene.virtctl('image-upload', 'cd', 'x', `--image-path=${fileOf('a.raw')}`)).err,
+      /invalid resource type cd/,
+    );
+  });
+});

@@ -1,0 +1,119 @@
+/** The real API and a real node endpoint over files of a test, for what virtctl does with disks; only guests are missing. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { LOCAL_DRIVER, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES } from '#kube/core-kinds.ts';
+import { apiVersionOf, type ResourceType } from '#kube/meta.ts';
+import { silentLog } from '#lib/log.ts';
+import type { DiskDoor } from '#node/endpoint/endpoint-agent.ts';
+import type { DiskUpload, VolumeLookups } from '#node/volumes-port.ts';
+import { createVolumes } from '#node/volumes/volumes.ts';
+import { NODE, startScene, type Scene } from '#test/scenarios/subresources-scene.ts';
+import type { Loose } from '#test/support/test-api.ts';
+
+export class DiskScene {
+  readonly scene: Scene;
+  readonly dir: string;
+  /** Who uses the disks of the node. */
+  use: string | undefined;
+  /** Puts itself between the connection and the disk. */
+  wrap: (upload: DiskUpload) => DiskUpload = (upload) => upload;
+  readonly #cleanups: (() => unknown)[];
+
+  private constructor(scene: Scene, dir: string, cleanups: (() => unknown)[]) {
+    this.scene = scene;
+    this.dir = dir;
+    this.#cleanups = cleanups;
+  }
+
+  static async start(): Promise<DiskScene> {
+    const dir = mkdtempSync(join(tmpdir(), 'virtctl-disks-'));
+    const cleanups: (() => unknown)[] = [];
+    const scene = await startScene({ after: (fn) => cleanups.push(fn) });
+    const disks = new DiskScene(scene, dir, cleanups);
+    Object.assign(scene.node, { disks: await disks.#door() });
+    const body = { status: { conditions: [{ type: 'Ready', status: 'True' }] } };
+    await scene.admin.patch(NODES, { name: NODE }, { type: 'merge', body }, { subresource: 'status' });
+    const manual = { provisioner: 'kubernetes.io/no-provisioner', volumeBindingMode: 'WaitForFirstConsumer' };
+    await disks.create(STORAGE_CLASSES, { metadata: { name: 'manual' }, ...manual });
+    return disks;
+  }
+
+  async stop(): Promise<void> {
+    await this.scene.stop();
+    for (const cleanup of this.#cleanups) await cleanup();
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+
+  /** The door of an agent, over files of this test. */
+  async #door(): Promise<DiskDoor> {
+    const { contents } = await createVolumes({
+      nodeName: NODE,
+      nodeDir: this.dir,
+      sharedDir: this.dir,
+      log: silentLog,
+    });
+    assert.ok(contents);
+    const found = async <T>(read: Promise<T>): Promise<T | undefined> => await read.catch(() => undefined);
+    const lookups = (namespace: string): VolumeLookups => ({
+      claim: (name) => found(this.scene.admin.get(PERSISTENT_VOLUME_CLAIMS, { namespace, name })),
+      volume: (name) => found(this.scene.admin.get(PERSISTENT_VOLUMES, { name })),
+      secret: async () => undefined,
+      configMap: async () => undefined,
+    });
+    const useOf = () => this.use;
+    return {
+      open: (namespace, claim) => contents.open(claim, lookups(namespace), { useOf }),
+      replace: async (namespace, claim) => this.wrap(await contents.replace(claim, lookups(namespace), { useOf })),
+    };
+  }
+
+  async create(type: ResourceType, object: Loose): Promise<Loose> {
+    return await this.scene.admin.create(type, { apiVersion: apiVersionOf(type), kind: type.kind, ...object } as never);
+  }
+
+  /** A volume of the node that is kept for the claim of that name. */
+  async aVolumeFor(claim: string, storage = '4Mi'): Promise<void> {
+    const metadata = { name: `pv-${claim}`, annotations: { [VOLUME_NODE_ANNOTATION]: NODE } };
+    await this.create(PERSISTENT_VOLUMES, {
+      metadata,
+      spec: {
+        capacity: { storage },
+        accessModes: ['ReadWriteOnce'],
+        storageClassName: 'manual',
+        claimRef: { kind: 'PersistentVolumeClaim', apiVersion: 'v1', namespace: 'default', name: claim },
+        csi: { driver: LOCAL_DRIVER, volumeHandle: `pv-${claim}`, volumeAttributes: { scope: 'node', node: NODE } },
+      },
+    });
+  }
+
+  async aClaim(name: string, marks: Loose = {}): Promise<void> {
+    await this.aVolumeFor(name);
+    const resources = { requests: { storage: '4Mi' } };
+    const spec = { accessModes: ['ReadWriteOnce'], storageClassName: 'manual', resources };
+    await this.create(PERSISTENT_VOLUME_CLAIMS, { metadata: { namespace: 'default', name, ...marks }, spec });
+    await this.#bound(name);
+  }
+
+  async readClaim(name: string) {
+    return await this.scene.admin.get(PERSISTENT_VOLUME_CLAIMS, { namespace: 'default', name });
+  }
+
+  async #bound(name: string): Promise<void> {
+    for (let i = 0; i < 200; i++) {
+      if ((await this.readClaim(name)).status?.phase === 'Bound') return;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    assert.fail(`${name} is not bound`);
+  }
+
+  directoryOf(claim: string): string {
+    return join(this.dir, 'volumes', `pv-${claim}`);
+  }
+
+  imageOf(claim: string): string {
+    return join(this.directoryOf(claim), 'disk.img');
+  }
+}
