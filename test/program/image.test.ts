@@ -115,7 +115,12 @@ test('the program runs with nothing but the image', { skip: whyNot }, async (t) 
   assert.deepEqual(run([...entrypoint, 'version']), { status: 0, said: version });
 
   // What only some commands load is there, too: every import of the program and of its packages.
-  const script = ['transition/program', 'plane/plane', 'plane/node-program', 'client/kubeconfig', 'lib/log']
+  const script = [
+    'transition/program',
+    'plane/embedded/plane',
+    'plane/cluster/controllers-program',
+    'plane/node-program',
+  ]
     .map((name) => `await import('/opt/selfsame/src/${name}.ts');`)
     .join('\n');
   const loaded = run([...entrypoint.slice(0, -1), '--input-type=module', '-e', script]);
