@@ -8,6 +8,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
@@ -89,9 +90,12 @@ test('a guest finds all that its spec asks for, each in its place', async () => 
     ...object,
     metadata: { ...object.metadata, namespace: at.namespace },
   });
+  const kubevirt = (await plane.client.list(KUBEVIRTS)).items[0]!;
+  const configuration = { ...kubevirt.spec?.configuration, smbios: { manufacturer: 'Example', product: 'Lab, 1' } };
+  await plane.client.update(KUBEVIRTS, { ...kubevirt, spec: { ...kubevirt.spec, configuration } });
   await plane.create(CONFIG_MAPS, inDefault(settings));
   await plane.create(VIRTUAL_MACHINES, inDefault(vm));
-  await guest.boots();
+  assert.equal((await guest.boots()).facts['product'], 'Lab, 1');
   first = await cards();
   for (const [address, card] of Object.entries(WANT)) assert.equal(first[address], card, address);
 });
