@@ -108,9 +108,9 @@ suite('volumes of a VM', () => {
     },
     'a bus that there is not': {
       verb: 'addvolume',
-      body: { ...aVolume('data'), disk: { disk: { bus: 'usb' } } },
+      body: { ...aVolume('data'), disk: { disk: { bus: 'nvme' } } },
       code: 422,
-      message: /disks\[0\]\.disk\.bus: Unsupported value: "usb"/,
+      message: /disks\[0\]\.disk\.bus: Unsupported value: "nvme"/,
     },
     'a body that is too large': {
       verb: 'addvolume',
