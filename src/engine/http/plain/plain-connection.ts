@@ -50,7 +50,7 @@ export class PlainConnection {
   #answering: PlainExchange | undefined;
   #isUnread = false;
   #stopping = false;
-  /** Sweeps since something happened here. */
+  /** Sweeps since a request began. */
   #quietSweeps = 0;
 
   constructor(socket: TLSSocket, server: PlainServer) {
@@ -76,7 +76,6 @@ export class PlainConnection {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    this.#quietSweeps = 0;
     const reading = this.#reading;
     if (reading !== undefined) {
       this.#readMore(reading, chunk);
@@ -104,6 +103,8 @@ export class PlainConnection {
     }
     const { head, fields } = plain;
     this.#known = fields;
+    // Not with each chunk: whoever sends a body byte by byte does not end a request either.
+    this.#quietSweeps = 0;
     const bodyStart = end + HEAD_END.length;
     const bodyEnd = bodyStart + head.bodyBytes;
     if (bytes.length >= bodyEnd) {
@@ -137,6 +138,7 @@ export class PlainConnection {
 
   readonly #answered = (): void => {
     this.#answering = undefined;
+    this.#quietSweeps = 0;
     if (this.#stopping) {
       this.#socket.destroySoon();
       return;

@@ -67,6 +67,8 @@ const others: Record<string, string> = {
   'with a bare line feed': head(GET, 'Host: x', 'Accept: a\nEvil: b'),
   'with a bare carriage return': head(GET, 'Host: x', 'Accept: a\rEvil: b'),
   'with bytes beyond ASCII': head(GET, 'Host: x', 'X: ü'),
+  'with a great many spaces and no end': head(GET, 'Host: x', `X:${' '.repeat(60_000)}\0`),
+  'without a colon': head(GET, 'Host: x', 'Accept'),
   'with a NUL': head(GET, 'Host: x', 'X: a\0'),
 };
 
