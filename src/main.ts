@@ -42,7 +42,7 @@ async function main(): Promise<number> {
       process.stdout.write(`selfsame ${VERSION} (node ${process.versions.node})\n`);
       return OK;
     case 'up':
-      return await up(config.options);
+      return await up(config.options, process.env);
     case 'engine':
       return await engine(config.options);
     case 'node':
