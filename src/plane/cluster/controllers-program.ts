@@ -29,7 +29,7 @@ import { AuthorityKeeper } from '#plane/cluster/authority-keeper.ts';
 import { keepEndpoints, removeEndpoints } from '#plane/cluster/endpoints.ts';
 import { readFrontProxy } from '#plane/cluster/front-proxy.ts';
 import { startHttpsServices } from '#plane/cluster/https-services.ts';
-import { keepMembership, type Member } from '#plane/cluster/members.ts';
+import { keepMembership, renewMembership, type Member } from '#plane/cluster/members.ts';
 import { nodesThrough, signerOfAgents } from '#plane/cluster/our-identities.ts';
 import { keepOwnToken } from '#plane/cluster/own-token.ts';
 import { startPlaneControllers } from '#plane/plane-controllers.ts';
@@ -51,7 +51,7 @@ export interface ControllersProgramOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly signal: AbortSignal;
-  /** Is told when the services answer, and each time that this process begins to lead. */
+  /** Is told when API servers find the services, and each time that this process begins to lead. */
   onReady?(): void;
   onLeading?(): void;
 }
@@ -82,12 +82,18 @@ export async function runControllersProgram(options: ControllersProgramOptions):
     const scene: Scene = { ...options, id, client, accounts, authority, hosts, metrics: new Metrics() };
     const services = await startServices(scene, serving.signal);
     ends.unshift(() => services.stop());
-    options.onReady?.();
     const member: Member = { id, address: options.advertiseAddress, port: services.port };
     const leaving = new AbortController();
+    await renewMembership({ client, member, clock, log }, { signal });
+    // Whoever is told that we are ready finds that API servers know of us.
+    let isTold = false;
+    const whenTold = () => {
+      if (!isTold) options.onReady?.();
+      isTold = true;
+    };
     const membership = [
       keepMembership({ client, member, clock, log }, leaving),
-      keepEndpoints(endpointsOptions(scene), leaving),
+      keepEndpoints(endpointsOptions(scene), { signal: leaving.signal, whenTold }),
     ];
     await runWhileLeading({
       ...{ client, clock, log, signal },

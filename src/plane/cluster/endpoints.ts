@@ -58,13 +58,17 @@ export interface EndpointsOptions {
   readonly log: Log;
 }
 
-/** Keeps them until the signal aborts; what is there stays then. */
-export async function keepEndpoints(options: EndpointsOptions, { signal }: { signal: AbortSignal }): Promise<void> {
+/** Keeps them until the signal aborts; what is there stays then. `whenTold` is called each time that all of them stand. */
+export async function keepEndpoints(
+  options: EndpointsOptions,
+  { signal, whenTold }: { readonly signal: AbortSignal; whenTold(): void },
+): Promise<void> {
   const { clock, log } = options;
   const census = new Census(clock);
   while (!signal.aborted) {
     try {
       await writeEndpoints(options, census, signal);
+      whenTold();
     } catch (err) {
       if (!signal.aborted) log.warn({ err }, 'Cannot say where our services are; trying again');
     }

@@ -36,23 +36,29 @@ export interface MembershipOptions {
 
 export const leaseName = (id: string) => ({ namespace: SYSTEM_NAMESPACE, name: `selfsame-${MEMBER}-${id}` });
 
-/** Keeps the Lease until the signal aborts, and removes it then. */
-export async function keepMembership(
+/** Says that this process lives. */
+export async function renewMembership(
   { client, member, clock, log }: MembershipOptions,
   { signal }: { readonly signal: AbortSignal },
 ): Promise<void> {
+  const options = { fieldManager: 'selfsame-controllers', force: true, signal };
+  try {
+    await client.apply(LEASES, leaseOf(member, clock.now()), options);
+  } catch (err) {
+    if (!signal.aborted) log.warn({ err }, 'Cannot say that this process lives; trying again');
+  }
+}
+
+/** Keeps the Lease until the signal aborts, and removes it then. */
+export async function keepMembership(
+  options: MembershipOptions,
+  { signal }: { readonly signal: AbortSignal },
+): Promise<void> {
+  const { client, member, clock, log } = options;
   const name = leaseName(member.id);
   while (!signal.aborted) {
-    try {
-      await client.apply(LEASES, leaseOf(member, clock.now()), {
-        fieldManager: 'selfsame-controllers',
-        force: true,
-        signal,
-      });
-    } catch (err) {
-      if (!signal.aborted) log.warn({ err }, 'Cannot say that this process lives; trying again');
-    }
     await delay(clock, RENEW_MS, { signal });
+    if (!signal.aborted) await renewMembership(options, { signal });
   }
   await client.delete(LEASES, name).catch((error: unknown) => {
     if (!isApiError(error, 'NotFound')) log.warn({ err: error }, 'Cannot take this process out; the next leader will');
