@@ -29,8 +29,19 @@ const cases: Record<string, Case> = {
   'nothing is asked for before half of its time': { rule: () => 'signs', days: 49, asked: 0, renewed: 0 },
   'at half of its time the next is asked for, and used': { rule: () => 'signs', days: 52, asked: 1, renewed: 1 },
   'and so on for ever': { rule: () => 'signs', days: 260, asked: 5, renewed: 5 },
-  'while nobody approves it, it is asked for once': { rule: () => 'waits', days: 52, asked: 1, renewed: 0 },
-  'what is approved late is used then': { rule: () => ({ signsAfterDays: 2 }), days: 54, asked: 1, renewed: 1 },
+  'what nobody approves is asked for again now and then': { rule: () => 'waits', days: 51, asked: 12, renewed: 0 },
+  'what is approved late is used then': {
+    rule: () => ({ signsAfterDays: 0.5 / 24 }),
+    days: 52,
+    asked: 1,
+    renewed: 1,
+  },
+  'what may be approved later is, when it is asked for again': {
+    rule: (count) => (count < 5 ? 'waits' : 'signs'),
+    days: 52,
+    asked: 5,
+    renewed: 1,
+  },
   'what is denied is asked for again': {
     rule: (count) => (count < 3 ? 'denies' : 'signs'),
     days: 52,
@@ -45,7 +56,7 @@ const cases: Record<string, Case> = {
   },
   'what is renewed by hand meanwhile is left alone': {
     rule: () => 'waits',
-    byHandAt: 51,
+    byHandAt: 50.06,
     days: 90,
     asked: 1,
     renewed: 0,

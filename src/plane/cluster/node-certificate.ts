@@ -3,7 +3,7 @@
  * next as itself, as kubelets do; the cluster approves that for nodes that may (selfnodeclient), or an administrator does.
  *
  *   young ── half of its time ──► asked ── signed ──► in use: young again
- *                                   │ ▲ refused, or gone: asked again later
+ *                                   │ ▲ refused, gone, or nobody decides: asked again later
  *                                   └─┘
  */
 import { X509Certificate } from 'node:crypto';
@@ -22,6 +22,8 @@ const MAX_LOOK_MS = 60 * 60_000;
 const MIN_LOOK_MS = 1000;
 /** Of a request that waits to be signed. */
 const WAIT = { firstMs: 1000, maxMs: 60_000 };
+/** Then it is asked for anew: the cluster looks at each only once, and may have come to allow it. It tidies the old away. */
+const GIVE_UP_MS = 60 * 60_000;
 /** Looks after which people are told that they may have to approve it. */
 const PATIENCE = 8;
 
@@ -46,6 +48,7 @@ export interface NodeCertificateOptions {
 interface Asked {
   readonly request: string;
   readonly keys: KeyPair;
+  readonly atMs: number;
   readonly looks: number;
 }
 
@@ -78,7 +81,7 @@ async function step(
   const current = options.current();
   // Somebody else may have renewed it meanwhile.
   if (current === undefined || clock.now() < dueAt(current)) return undefined;
-  const asked = before ?? (await ask(client, name, signal));
+  const asked = before ?? { ...(await ask(client, name, signal)), atMs: clock.now() };
   const request = await client.get(SIGNING_REQUESTS, { name: asked.request }, { signal }).catch((error: unknown) => {
     // The cluster tidies away what nobody approves.
     if (isApiError(error, 'NotFound')) return undefined;
@@ -87,6 +90,7 @@ async function step(
   if (request === undefined) return undefined;
   const outcome = outcomeOf(request);
   if (outcome === 'waiting') {
+    if (clock.now() - asked.atMs >= GIVE_UP_MS) return undefined;
     if (asked.looks === PATIENCE) log.warn({ until: untilOf(current) }, approveIt(asked.request));
     return { ...asked, looks: asked.looks + 1 };
   }
@@ -101,7 +105,7 @@ async function step(
   return undefined;
 }
 
-async function ask(client: Pick<Client, 'create'>, name: string, signal: AbortSignal): Promise<Asked> {
+async function ask(client: Pick<Client, 'create'>, name: string, signal: AbortSignal): Promise<Omit<Asked, 'atMs'>> {
   const keys = newKeyPair();
   const { metadata } = await askToSign(client, name, keys, { signal });
   return { request: metadata.name, keys, looks: 1 };
