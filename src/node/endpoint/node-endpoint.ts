@@ -10,12 +10,13 @@ import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { ApiError, badRequest, internalError, methodNotAllowed } from '#kube/api-error.ts';
+import { nodeOfUser } from '#kube/node-user.ts';
 import { splitTarget } from '#kube/request-target.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { readLogOptions } from '#node/endpoint/log-options.ts';
-import { LOG_READER, nodeNameIn, refusal } from '#node/endpoint/peer.ts';
+import { LOG_READER, refusal } from '#node/endpoint/peer.ts';
 import { isIssuedBy } from '#lib/pki/issued-by.ts';
 import type { Upgrading } from '#node/endpoint/plain-stream.ts';
 import { parseEndpointPath, type EndpointRoute } from '#node/endpoint/route.ts';
@@ -204,7 +205,7 @@ async function upgrade(options: NodeEndpointOptions, open: OpenSessions, upgradi
       case 'port':
         return await servePort(options, route, upgrading);
       case 'migrations':
-        return await serveMigration(agent, nodeNameIn(commonName), upgrading);
+        return await serveMigration(agent, nodeOfUser(commonName), upgrading);
       case 'disk':
         return await serveDisk({ ...options, door: agent.disks }, route, upgrading);
       default:

@@ -7,8 +7,6 @@ import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import type { PolicyRule } from '#operator/kinds.ts';
 import { CORE, identities, READ, RECORD_EVENTS, rule, vms, volumeSnapshots } from '#operator/roles/rules.ts';
 
-export const NODE_GROUP = 'system:nodes';
-
 export const nodeRules: readonly PolicyRule[] = [
   RECORD_EVENTS,
   vms(READ, 'virtualmachineinstances'),

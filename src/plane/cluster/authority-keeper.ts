@@ -7,12 +7,14 @@ import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { delay } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
-import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { SECRETS, type Secret } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { BACKDATED_MS, issue, issueFor, type Authority, type IssuedCertificate } from '#lib/pki/authority.ts';
 import { isIssuedBy } from '#lib/pki/issued-by.ts';
 import type { Purpose, Subject } from '#lib/pki/x509.ts';
+import { AUTHORITY_SECRET } from '#operator/objects/cluster.ts';
 import type { Trust } from '#operator/trust.ts';
 import {
   authoritiesFromData,
@@ -23,14 +25,6 @@ import {
   type Lifetimes,
 } from '#plane/cluster/authorities.ts';
 
-export const AUTHORITY_SECRET = 'selfsame-ca';
-
-interface Secret extends KubeObject {
-  type?: string;
-  data?: Record<string, string>;
-}
-
-const SECRETS: ResourceType<Secret> = { group: '', version: 'v1', kind: 'Secret', plural: 'secrets', namespaced: true };
 const NAME = { namespace: SYSTEM_NAMESPACE, name: AUTHORITY_SECRET };
 const TRIES = 5;
 /** A certificate is renewed when so much of its time is over. */

@@ -9,6 +9,7 @@ import type { Client } from '#client/client.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { Stored } from '#kube/meta.ts';
+import { userOfNode } from '#kube/node-user.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
 import { kubeconfigText } from '#lib/kubeconfig-file.ts';
 import { newKeyPair, privateKeyPem, type KeyPair } from '#lib/pki/x509.ts';
@@ -21,7 +22,6 @@ import {
   NothingSigned,
   outcomeOf,
   SIGNING_REQUESTS,
-  userOfNode,
   type SigningRequest,
 } from '#plane/cluster/signing-requests.ts';
 

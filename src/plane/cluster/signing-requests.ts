@@ -2,6 +2,7 @@
 import type { Client } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { NODES_GROUP, userOfNode } from '#kube/node-user.ts';
 import { makeRequest, type KeyPair } from '#lib/pki/x509.ts';
 
 export interface SigningRequest extends KubeObject {
@@ -18,9 +19,6 @@ export const SIGNING_REQUESTS: ResourceType<SigningRequest> = {
 };
 
 const KUBELET_SIGNER = 'kubernetes.io/kube-apiserver-client-kubelet';
-const NODES_GROUP = 'system:nodes';
-
-export const userOfNode = (name: string) => `system:node:${name}`;
 
 /** The API server is no cluster that signs. */
 export class NothingSigned extends Error {
