@@ -9,14 +9,18 @@ export interface MachineFile {
 export interface Machine {
   readonly isRoot: boolean;
   readonly nodeVersion: string;
-  /** What a program says (both of its outputs); undefined where there is no such program. */
-  ask(program: string, args: readonly string[]): Promise<string | undefined>;
+  /**
+   * What a program says (both of its outputs); undefined where there is no such program. Programs that run guests are looked
+   * for where the system keeps them, whatever the path of the caller is; those that people call, in that path.
+   */
+  ask(program: string, args: readonly string[], calledBy: 'us' | 'people'): Promise<string | undefined>;
   /** Undefined where it is not there. */
   file(path: string): Promise<MachineFile | undefined>;
   /** Empty where it cannot be read. */
   text(path: string): Promise<string>;
   /** Bytes that this process may still write there; undefined where that cannot be told. */
   freeBytes(path: string): Promise<number | undefined>;
+  isAlive(pid: number): boolean;
   /** Whether somebody listens there already. */
   isTaken(host: string, port: number): Promise<boolean>;
 }

@@ -10,6 +10,8 @@ interface Program {
   /** What does not work without it. */
   readonly without: string;
   readonly otherwise: Exclude<FindingState, 'works'>;
+  /** People call it, from wherever they have it. */
+  readonly calledBy?: 'people';
   /** Lower ones were never tried. */
   readonly atLeast?: string;
 }
@@ -71,6 +73,7 @@ export const PROGRAMS: readonly Program[] = [
     package: 'kubernetes-client',
     without: 'the plane runs, but the commands of the documentation do not work',
     otherwise: 'limited',
+    calledBy: 'people',
   },
   {
     what: 'ssh',
@@ -79,6 +82,7 @@ export const PROGRAMS: readonly Program[] = [
     package: 'openssh-client',
     without: 'virtctl ssh and virtctl scp do not work; virtctl console and port-forward do',
     otherwise: 'limited',
+    calledBy: 'people',
   },
 ];
 
@@ -87,10 +91,10 @@ export async function examinePrograms(machine: Machine): Promise<Finding[]> {
 }
 
 async function examineProgram(machine: Machine, program: Program): Promise<Finding> {
-  const { what, file, args, without, otherwise, atLeast } = program;
+  const { what, file, args, without, otherwise, atLeast, calledBy = 'us' } = program;
   const install = `apt-get install -y --no-install-recommends ${program.package}`;
-  const said = await machine.ask(file, args);
-  if (said === undefined) return { what, state: otherwise, says: `there is no ${file}: ${without}`, mend: install };
+  const said = await machine.ask(file, args, calledBy);
+  if (said === undefined) return { what, state: otherwise, says: `${absent(file, calledBy)}: ${without}`, mend: install };
   const version = /\d+(?:\.\d+)+/.exec(said)?.[0];
   if (version === undefined) return { what, state: 'works', says: file };
   if (atLeast !== undefined && isBefore(version, atLeast)) {
@@ -98,6 +102,9 @@ async function examineProgram(machine: Machine, program: Program): Promise<Findi
   }
   return { what, state: 'works', says: version };
 }
+
+const absent = (file: string, calledBy: 'us' | 'people') =>
+  calledBy === 'us' ? `there is no ${file} where the system keeps programs` : `there is no ${file} in your PATH`;
 
 export function isBefore(version: string, other: string): boolean {
   const [a, b] = [version, other].map((text) => text.split('.').map(Number));

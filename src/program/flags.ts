@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { auditFlags } from '#engine/audit/audit-options.ts';
 import type { LogLevel } from '#lib/log.ts';
 import { nodeClusterFlags } from './cluster-flags.ts';
-import { aNodeName, aPath, aPort, flag, logLevel, wordOf } from './flag.ts';
+import { aNodeName, aPath, aPort, flag, logLevel, wordOf, yesOrNo } from './flag.ts';
 
 const PROJECT_ROOT = join(import.meta.dirname, '../..');
 /** On one machine; more belong to a cluster. */
@@ -138,7 +138,7 @@ export const backupFlags = {
     value: 'FILE',
     help: 'the archive to write; it holds keys and every Secret',
     fallback: undefined,
-    fallbackText: 'none: it must be given',
+    required: true,
     completes: 'file',
     parse: aPath,
   }),
@@ -151,7 +151,7 @@ export const restoreBackupFlags = {
     value: 'FILE',
     help: 'an archive that selfsame backup has made',
     fallback: undefined,
-    fallbackText: 'none: it must be given',
+    required: true,
     completes: 'file',
     parse: aPath,
   }),
@@ -193,6 +193,14 @@ export const tourFlags = {
     parse: aPath,
   }),
   dataDir: engineFlags.dataDir,
+  clear: flag<boolean>({
+    name: 'clear',
+    value: '',
+    bare: true,
+    help: 'walk nowhere; only remove what tours that were killed have left behind',
+    fallback: false,
+    parse: yesOrNo,
+  }),
 };
 
 export const transitionFlags = {
