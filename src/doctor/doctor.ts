@@ -16,7 +16,6 @@ export async function examine(machine: Machine, place: Place): Promise<Examinati
     examineDataDir(machine, place),
     examinePort(machine, place),
     examineGuest(machine, place),
-    examineTours(place),
   ]);
-  return { version: VERSION, findings: [examineNode(machine), ...findings.flat()] };
+  return { version: VERSION, findings: [examineNode(machine), ...findings.flat(), ...examineTours(place)] };
 }

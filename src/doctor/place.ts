@@ -79,7 +79,8 @@ export async function examinePort(machine: Machine, { dataDir, host, port }: Pla
   // Our own plane has written there where it listens.
   const ours = (await machine.text(join(dataDir, 'kubeconfig'))).includes(`:${port}`);
   const holder = await holderOf(machine, dataDir);
-  if (ours && holder !== undefined) return { what, state: 'works', says: `${host}:${port}, served by process ${holder}` };
+  if (ours && holder !== undefined)
+    return { what, state: 'works', says: `${host}:${port}, served by process ${holder}` };
   const says = `${host}:${port} is taken by another program: selfsame up cannot listen there`;
   const mend = `choose another (selfsame up --port 0 takes a free one); ss -ltnp 'sport = :${port}' tells who has it`;
   return { what, state: 'limited', says, mend };

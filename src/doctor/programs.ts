@@ -94,7 +94,8 @@ async function examineProgram(machine: Machine, program: Program): Promise<Findi
   const { what, file, args, without, otherwise, atLeast, calledBy = 'us' } = program;
   const install = `apt-get install -y --no-install-recommends ${program.package}`;
   const said = await machine.ask(file, args, calledBy);
-  if (said === undefined) return { what, state: otherwise, says: `${absent(file, calledBy)}: ${without}`, mend: install };
+  if (said === undefined)
+    return { what, state: otherwise, says: `${absent(file, calledBy)}: ${without}`, mend: install };
   const version = /\d+(?:\.\d+)+/.exec(said)?.[0];
   if (version === undefined) return { what, state: 'works', says: file };
   if (atLeast !== undefined && isBefore(version, atLeast)) {

@@ -1,6 +1,7 @@
 /** `selfsame tour` as a new user runs it: a plane of its own, a real guest, ten stations, nothing left behind. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -31,7 +32,7 @@ interface Walked {
   readonly left: readonly string[];
 }
 
-function tour({ dataDir, leaveAt, by = 'SIGINT', watch }: Walk = {}): Promise<Walked> {
+async function tour({ dataDir, leaveAt, by = 'SIGINT', watch }: Walk = {}): Promise<Walked> {
   // Its own, so that nobody else's tour is taken for a leftover of this one.
   const dir = mkdtempSync(join(tmpdir(), 'tour-'));
   const child = spawn(SELFSAME, ['tour', '--data-dir', dataDir ?? join(dir, 'no-plane-here')], {
@@ -48,15 +49,11 @@ function tour({ dataDir, leaveAt, by = 'SIGINT', watch }: Walk = {}): Promise<Wa
       child.kill(by);
     });
   }
-  return new Promise((resolve) => {
-    child.on('close', (code) => {
-      void (by === 'SIGKILL' ? isEmpty(dir) : Promise.resolve()).then(() => {
-        const left = readdirSync(dir);
-        if (left.length === 0) rmdirSync(dir);
-        resolve({ code, said, left });
-      });
-    });
-  });
+  const [code] = (await once(child, 'close')) as [number | null];
+  if (by === 'SIGKILL') await isEmpty(dir);
+  const files = readdirSync(dir);
+  if (files.length === 0) rmdirSync(dir);
+  return { code, said, left: files };
 }
 
 /** What a killed tour leaves is cleared by its plane, in a moment; the time limit of the test ends the waiting. */

@@ -95,7 +95,7 @@ test('where the plane was killed, too, doctor names the command that clears up',
   const { findings } = JSON.parse(said) as { findings: { what: string; says: string; mend?: string }[] };
   const finding = findings.find(({ what }) => what === 'selfsame tour');
   assert.ok(finding?.says.includes(dir), said);
-  assert.equal(finding.mend, 'selfsame tour --clear');
+  assert.equal(finding?.mend, 'selfsame tour --clear');
 
   const guestEnded = once(guest, 'close');
   assert.deepEqual(await runs(['tour', '--clear'], environment), {
@@ -125,7 +125,6 @@ test('on a plane that runs, the namespaces of killed tours are cleared', { timeo
   assert.equal(said, 'removed the namespace selfsame-tour-dead1, with its VM\n');
   assert.equal(code, 0);
   const { items } = await client.list(NAMESPACES, {});
-  const names = items.map(({ metadata }) => metadata.name);
-  assert.ok(!names.includes('selfsame-tour-dead1'));
-  assert.ok(names.includes('selfsame-tour-lives') && names.includes('somebody-elses'));
+  const kept = items.map(({ metadata }) => metadata.name).filter((name) => Object.hasOwn(walkers, name));
+  assert.deepEqual(kept.toSorted(), ['selfsame-tour-lives', 'somebody-elses']);
 });

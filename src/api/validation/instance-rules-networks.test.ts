@@ -1,5 +1,5 @@
 /** The rules for interfaces, networks and PCI addresses, one sentence each. */
-import { type Case, devices, volumes, nics, proveRules } from '#api/validation/testing/instance-spec-cases.ts';
+import { type Case, devices, nics, proveRules } from '#api/validation/testing/instance-spec-cases.ts';
 
 const e1000e = (count: number) => {
   const names = Array.from({ length: count }, (_, i) => `n${i}`);

@@ -1,5 +1,5 @@
 /** The rules for the spec of an instance, one sentence each: processors, memory, machine, firmware, where it runs. */
-import { type Case, devices, bootloader, volumes, proveRules } from '#api/validation/testing/instance-spec-cases.ts';
+import { type Case, devices, bootloader, proveRules } from '#api/validation/testing/instance-spec-cases.ts';
 
 const MODEL = 'must be host-model, host-passthrough or the name of a CPU model';
 const UUID = 'must be a UUID as of RFC 4122, other than the nil UUID (e.g. 5d307ca9-b3ef-428c-8861-06e72d69f223), but';

@@ -6,7 +6,7 @@ import { clearKilledTours } from '#cli/tour/own-plane.ts';
 import { TourApi, type TourApiOptions } from '#cli/tour/tour-api.ts';
 import { VM_NAME } from '#cli/tour/tour-vm.ts';
 import { NAMESPACES } from '#kube/core-kinds.ts';
-import type { KubeObject, Stored } from '#kube/meta.ts';
+import type { Stored } from '#kube/meta.ts';
 import { isAlive } from '#lib/owned-dir.ts';
 
 export const NAMESPACE_PREFIX = 'selfsame-tour-';
@@ -44,7 +44,7 @@ export async function clearTours(plane?: Omit<TourApiOptions, 'signal' | 'namesp
 }
 
 /** Those of tours on other machines are theirs. */
-function isAbandoned({ metadata }: Stored<KubeObject>): boolean {
+function isAbandoned({ metadata }: Stored): boolean {
   const [, host, pid] = /^(.+)\/(\d+)$/.exec(metadata.annotations?.[WALKER] ?? '') ?? [];
   return metadata.name.startsWith(NAMESPACE_PREFIX) && host === hostname() && !isAlive(Number(pid));
 }

@@ -6,7 +6,6 @@ import {
   data,
   fixed,
   nic,
-  template,
   worldOf,
   after,
   shown,

@@ -9,7 +9,6 @@ import type { DomainState } from '#node/hypervisor/hypervisor.ts';
 
 const still: DomainState = { state: 'paused', why: 'migration' };
 
-const crashed: DomainState = { state: 'ended', how: 'crashed' };
 const gone: DomainState = { state: 'ended', how: 'migrated' };
 const failed: MigrationProgress = { migrationUid: UID, phase: 'Failed', message: 'no' };
 

@@ -4,7 +4,6 @@ import { MIGRATION_COMMITTED_CONDITION, MIGRATION_UID_LABEL } from '#api/names.t
 import type { Pod } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
-import { migrationProgress } from '#node/domains/decide-outgoing.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
 import type { DomainWorld } from '#node/domains/domain-world.ts';
 import { reportedStatus } from '#node/domains/vmi-report.ts';
