@@ -10,6 +10,8 @@ interface MadeUp {
   readonly programs?: Readonly<Record<string, string>>;
   readonly files?: Readonly<Record<string, MachineFile>>;
   readonly texts?: Readonly<Record<string, string>>;
+  /** A program that does not run. */
+  readonly broken?: string;
   readonly isRoot?: boolean;
   readonly nodeVersion?: string;
   readonly freeBytes?: number | undefined;
@@ -44,7 +46,9 @@ function machine({ without = [], programs = {}, files = {}, texts = {}, ...more 
     isRoot: more.isRoot ?? true,
     nodeVersion: more.nodeVersion ?? 'v24.1.0',
     ask: async (program) =>
-      without.includes(program) ? undefined : (programs[program] ?? `${program} version 9.1.2\n`),
+      without.includes(program)
+        ? undefined
+        : { text: programs[program] ?? `${program} version 9.1.2\n`, works: more.broken !== program },
     file: async (path) => (without.includes(path) ? undefined : there[path]),
     text: async (path) => told[path] ?? '',
     freeBytes: async () => ('freeBytes' in more ? more.freeBytes : 50 * 1024 ** 3),
@@ -74,6 +78,13 @@ const cases: Record<string, { of: MadeUp; what: string; state: string; says: Reg
     says: /^qemu-system-x86_64$/,
   },
   'no swtpm': { of: { without: ['swtpm'] }, what: 'swtpm', state: 'limited', says: /TPM/, mend: /swtpm$/ },
+  'a swtpm that does not run': {
+    of: { broken: 'swtpm', programs: { swtpm: '\nswtpm: error while loading shared libraries: libtpms.so.0\n' } },
+    what: 'swtpm',
+    state: 'limited',
+    says: /^swtpm does not run \(swtpm: error while loading.*libtpms\.so\.0\): VMs with a TPM/,
+    mend: /--reinstall$/,
+  },
   'no ssh': { of: { without: ['ssh'] }, what: 'ssh', state: 'limited', says: /virtctl ssh/, mend: /openssh-client$/ },
   'another Node': {
     of: { nodeVersion: 'v20.19.2' },
@@ -155,14 +166,15 @@ const cases: Record<string, { of: MadeUp; what: string; state: string; says: Reg
     of: { files: { '/data': { isDirectory: true, isWritable: false } } },
     what: 'data directory',
     state: 'missing',
-    says: /may write to/,
-    mend: /--data-dir/,
+    says: /may not be read and written/,
+    mend: /--data-dir.*chown/,
   },
   'a file for a data directory': {
     of: { files: { '/data': FILE } },
     what: 'data directory',
     state: 'missing',
     says: /no directory/,
+    mend: /^choose another with --data-dir$/,
   },
   'little space': {
     of: { freeBytes: 200 * 1024 ** 2 },

@@ -32,9 +32,11 @@ export async function examineDataDir(machine: Machine, { dataDir }: Place): Prom
   const found = await machine.file(dataDir);
   const holder = await holderOf(machine, dataDir);
   const place = found === undefined ? await existingParent(machine, dataDir) : { path: dataDir, ...found };
-  if (!place.isDirectory || !place.isWritable) {
-    const says = `${place.path} is no directory that this user may write to`;
-    return [{ what, state: 'missing', says, mend: `choose another with --data-dir, or: chown $USER ${place.path}` }];
+  const mend = 'choose another with --data-dir';
+  if (!place.isDirectory) return [{ what, state: 'missing', says: `${place.path} is no directory`, mend }];
+  if (!place.isWritable) {
+    const says = `${place.path} may not be read and written by this user`;
+    return [{ what, state: 'missing', says, mend: `${mend}, or as root: chown USER ${place.path}` }];
   }
   const says =
     holder !== undefined

@@ -86,6 +86,9 @@ export const PROGRAMS: readonly Program[] = [
   },
 ];
 
+/** Of what a program that fails says. */
+const MOST_WORDS = 120;
+
 export async function examinePrograms(machine: Machine): Promise<Finding[]> {
   return await Promise.all(PROGRAMS.map((program) => examineProgram(machine, program)));
 }
@@ -96,7 +99,16 @@ async function examineProgram(machine: Machine, program: Program): Promise<Findi
   const said = await machine.ask(file, args, calledBy);
   if (said === undefined)
     return { what, state: otherwise, says: `${absent(file, calledBy)}: ${without}`, mend: install };
-  const version = /\d+(?:\.\d+)+/.exec(said)?.[0];
+  if (!said.works) {
+    const words = said.text.trim().split('\n')[0]?.slice(0, MOST_WORDS) ?? '';
+    return {
+      what,
+      state: otherwise,
+      says: `${file} does not run (${words}): ${without}`,
+      mend: `${install} --reinstall`,
+    };
+  }
+  const version = /\d+(?:\.\d+)+/.exec(said.text)?.[0];
   if (version === undefined) return { what, state: 'works', says: file };
   if (atLeast !== undefined && isBefore(version, atLeast)) {
     return { what, state: 'limited', says: `${version}; we know it from ${atLeast} on`, mend: install };

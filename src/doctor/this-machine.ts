@@ -21,7 +21,13 @@ export const thisMachine = (path: string): Machine => ({
     const options = { timeout: ASK_MS, maxBuffer: OUTPUT_BYTES, env };
     return new Promise((resolve) => {
       execFile(program, [...args], options, (error, stdout, stderr) => {
-        resolve((error as NodeJS.ErrnoException | null)?.code === 'ENOENT' ? undefined : `${stdout}\n${stderr}`);
+        const { code } = (error ?? {}) as NodeJS.ErrnoException;
+        if (code === 'ENOENT') resolve(undefined);
+        else
+          resolve({
+            text: `${stdout}\n${stderr}\n${code === 'EACCES' ? 'permission denied' : ''}`,
+            works: error === null,
+          });
       });
     });
   },

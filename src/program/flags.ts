@@ -117,6 +117,9 @@ export const nodeFlags = {
   logLevel,
 };
 
+/** Of commands that look for a plane, and make none. */
+const planeDir = flag<string>({ ...engineFlags.dataDir, help: 'the data directory of the plane' });
+
 export const hostFlags = {
   node: flag<string | undefined>({
     name: 'node',
@@ -126,13 +129,13 @@ export const hostFlags = {
     fallbackText: 'the only one',
     parse: nodeFlags.name.parse,
   }),
-  dataDir: engineFlags.dataDir,
+  dataDir: planeDir,
 };
 
-export const auditReaderFlags = { dataDir: engineFlags.dataDir };
+export const auditReaderFlags = { dataDir: planeDir };
 
 export const backupFlags = {
-  dataDir: engineFlags.dataDir,
+  dataDir: planeDir,
   to: flag<string | undefined>({
     name: 'to',
     value: 'FILE',
@@ -145,7 +148,7 @@ export const backupFlags = {
 };
 
 export const restoreBackupFlags = {
-  dataDir: engineFlags.dataDir,
+  dataDir: planeDir,
   from: flag<string | undefined>({
     name: 'from',
     value: 'FILE',
@@ -160,7 +163,7 @@ export const restoreBackupFlags = {
 const OUTPUTS = ['text', 'json'] as const;
 
 export const doctorFlags = {
-  dataDir: engineFlags.dataDir,
+  dataDir: flag<string>({ ...engineFlags.dataDir, help: 'the data directory that the plane has or will have' }),
   host: engineFlags.host,
   port: engineFlags.port,
   output: flag<(typeof OUTPUTS)[number]>({
@@ -186,13 +189,13 @@ export const tourFlags = {
   kubeconfig: flag<string | undefined>({
     name: 'kubeconfig',
     value: 'FILE',
-    help: 'a plane that runs already',
+    help: 'a plane that runs already, and is used then',
     fallback: undefined,
     fallbackText: 'that of the data directory where it runs, else a plane of its own',
     completes: 'file',
     parse: aPath,
   }),
-  dataDir: engineFlags.dataDir,
+  dataDir: planeDir,
   clear: flag<boolean>({
     name: 'clear',
     value: '',
