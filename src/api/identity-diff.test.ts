@@ -102,6 +102,14 @@ interface Case {
 }
 
 const SAYS_SO = 'the template of the VM says so';
+const ASKED = 'the template asks for the guest agent, by a probe or its annotation';
+const PORT = 'agent0: not there -> port org.qemu.guest_agent.0';
+const serialRow: LearnedDevice = {
+  ...{ id: 'virtio-serial0', type: 'controller', device: 'virtio-serial', address: pci('0x00', '0x07') },
+};
+const channelRow: LearnedDevice = {
+  ...{ id: 'agent0', type: 'channel', device: 'unix', specParams: { name: 'org.qemu.guest_agent.0' } },
+};
 const cases: Record<string, Case> = {
   'nothing, when nothing changed': { want: [] },
   'nothing, when nothing changed and it runs': { vmi: aVmi(aSpec()), want: [] },
@@ -143,6 +151,37 @@ const cases: Record<string, Case> = {
     want: [
       `audio0: ich9, address 0000:00:1b.0 -> ac97, address 0000:00:1b.0 (${SAYS_SO})`,
       'display0: vga, address 0000:00:01.0 -> not there (the template no longer has it)',
+    ],
+  },
+  'the line to a guest agent that a probe asks for, with its controller': {
+    spec: { ...aSpec(), readinessProbe: { guestAgentPing: {} } },
+    want: [`virtio-serial0: not there -> virtio-serial, address given at the start (${ASKED})`, `${PORT} (${ASKED})`],
+  },
+  'only the port, where the controller is there': {
+    spec: { ...aSpec(), livenessProbe: { exec: { command: ['true'] } } },
+    record: aRecord({ devices: [...rows, serialRow] }),
+    want: [`${PORT} (${ASKED})`],
+  },
+  'no port where nobody asks, although the controller is there': {
+    record: aRecord({ devices: [...rows, serialRow] }),
+    want: [],
+  },
+  'nothing of a line that is there already': {
+    spec: { ...aSpec(), readinessProbe: { guestAgentPing: {} } },
+    record: aRecord({ devices: [...rows, serialRow, channelRow] }),
+    want: [],
+  },
+  'the port that a VM of another manager gets at its first start here': {
+    record: aRecord({ devices: [...rows, serialRow], learnedAt: undefined }),
+    want: [`${PORT} (a VM of another manager that has the controller gets the port at its first start here)`],
+  },
+  'features of the processor, clock and chassis, against the instance': {
+    vmi: aVmi(aSpec()),
+    spec: aSpec({}, { cpu: { features: [{ name: 'avx2' }] }, clock: { timezone: 'UTC' }, chassis: { asset: 'a' } }),
+    want: [
+      `cpu features: "none" -> [{"name":"avx2"}] (${SAYS_SO})`,
+      `chassis: "none" -> {"asset":"a"} (${SAYS_SO})`,
+      `clock: "none" -> {"timezone":"UTC"} (${SAYS_SO})`,
     ],
   },
   'another uuid': {
@@ -410,4 +449,15 @@ test('a template without a machine type has the default of the KubeVirt object',
       why: 'the template names no machine type: the default of the KubeVirt object counts',
     },
   ]);
+});
+
+test('an annotation of the template asks for the guest agent, too', () => {
+  const vm = aVm(aSpec());
+  const template = { ...vm.spec.template, metadata: { annotations: { 'selfsame.io/guest-agent': 'true' } } };
+  const asking = { ...vm, spec: { ...vm.spec, template } };
+  const found = identityDiff({ vm: asking, record: aRecord(), configuration: configurationOf(undefined) });
+  assert.deepEqual(
+    found.map(({ what }) => what),
+    ['virtio-serial0', 'agent0'],
+  );
 });
