@@ -11,6 +11,7 @@ import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { BACKDATED_MS, issue, issueFor, type Authority, type IssuedCertificate } from '#lib/pki/authority.ts';
+import { isIssuedBy } from '#lib/pki/issued-by.ts';
 import type { Purpose, Subject } from '#lib/pki/x509.ts';
 import type { Trust } from '#operator/trust.ts';
 import {
@@ -125,7 +126,8 @@ export class AuthorityKeeper implements Trust {
     this.#authorities = await ensureAuthorities(this.#options);
     let isNew = this.bundle() !== before;
     for (const held of this.#held) {
-      if (!isDue(held.issued, clock.now())) continue;
+      // Where somebody has taken the authorities away, what they signed is of no use any more.
+      if (!isDue(held.issued, clock.now()) && isOf(held.issued, this.bundle())) continue;
       held.issued = this.#issue(held.wish);
       log.info({ name: held.wish.subject.commonName }, 'renewed a certificate');
       isNew = true;
@@ -147,6 +149,8 @@ export function isDue({ certPem }: Pick<IssuedCertificate, 'certPem'>, nowMs: nu
   const from = validFromDate.getTime() + BACKDATED_MS;
   return nowMs >= from + (validToDate.getTime() - from) * RENEW_AT;
 }
+
+const isOf = ({ certPem }: IssuedCertificate, bundle: string) => isIssuedBy(new X509Certificate(certPem), bundle);
 
 async function ensureAuthorities({
   client,

@@ -2,8 +2,8 @@
  * `selfsame controllers`: one process of ours on any cluster. Its services answer from the start, whoever leads; operator and
  * controllers run in the one that leads.
  *
- *   authorities ─► HTTPS services ─► member ─┬─ follows
- *                                            └─ leads: endpoints of all members ─► operator ─► our kinds ─► controllers
+ *   authorities ─► HTTPS services ─► member, endpoints of all members ─┬─ follows
+ *                                                                      └─ leads: operator ─► our kinds ─► controllers
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -58,8 +58,8 @@ export interface ControllersProgramOptions {
 
 const LEASE = { namespace: SYSTEM_NAMESPACE, name: 'selfsame-controllers' };
 const FRONT_PROXY_MS = 60_000;
-/** For API servers to learn that this one is not there any more. */
-const LEAVE_MS = 1500;
+/** For API servers to learn that this one is not there any more; longer than another of ours looks away. */
+const LEAVE_MS = 2500;
 
 /** Resolves when the signal was aborted and everything has ended; rejects where it cannot start. */
 export async function runControllersProgram(options: ControllersProgramOptions): Promise<void> {
@@ -85,7 +85,10 @@ export async function runControllersProgram(options: ControllersProgramOptions):
     options.onReady?.();
     const member: Member = { id, address: options.advertiseAddress, port: services.port };
     const leaving = new AbortController();
-    const membership = keepMembership({ client, member, clock, log }, leaving);
+    const membership = [
+      keepMembership({ client, member, clock, log }, leaving),
+      keepEndpoints(endpointsOptions(scene), leaving),
+    ];
     await runWhileLeading({
       ...{ client, clock, log, signal },
       lease: LEASE,
@@ -93,8 +96,8 @@ export async function runControllersProgram(options: ControllersProgramOptions):
       lead: (s) => lead(scene, s),
     });
     leaving.abort();
-    await membership;
-    await removeEndpoints(endpointsOptions(scene), id).catch((err: unknown) => {
+    await Promise.all(membership);
+    await removeEndpoints(endpointsOptions(scene)).catch((err: unknown) => {
       log.warn({ err }, 'Cannot say that our services are gone from here');
     });
     await delay(clock, LEAVE_MS, new AbortController());
@@ -113,7 +116,13 @@ interface Scene extends ControllersProgramOptions {
   readonly metrics: Metrics;
 }
 
-const endpointsOptions = ({ client, clock, log }: Scene) => ({ client, services: CLUSTER_SERVICES, clock, log });
+const endpointsOptions = ({ client, id, clock, log }: Scene) => ({
+  client,
+  id,
+  services: CLUSTER_SERVICES,
+  clock,
+  log,
+});
 
 async function startServices(scene: Scene, signal: AbortSignal) {
   const { accounts, authority, client, clock, log, host, port, advertiseAddress, metrics } = scene;
@@ -173,7 +182,6 @@ async function lead(scene: Scene, signal: AbortSignal): Promise<void> {
   scene.onLeading?.();
   const informers = new SharedInformers({ reader: accounts.of(INFORMERS_ACCOUNT), clock, log, signal });
   const controllers: RunningController[] = [];
-  const endpoints = keepEndpoints(endpointsOptions(scene), { signal });
   try {
     await startPlaneControllers({
       clientOf: (account) => accounts.of(account),
@@ -184,6 +192,6 @@ async function lead(scene: Scene, signal: AbortSignal): Promise<void> {
     });
     if (!signal.aborted) await once(signal, 'abort');
   } finally {
-    await Promise.all([...controllers.map(({ stopped }) => stopped), informers.stopped(), endpoints]);
+    await Promise.all([...controllers.map(({ stopped }) => stopped), informers.stopped()]);
   }
 }
