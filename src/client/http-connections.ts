@@ -74,6 +74,7 @@ export class HttpConnections {
     const agent = this.#http1;
     if (agent === undefined) return;
     this.#http1 = undefined;
+    for (const before of this.#left) if (Object.keys(before.sockets).length === 0) this.#left.delete(before);
     this.#left.add(agent);
     for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
   }

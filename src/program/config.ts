@@ -53,7 +53,10 @@ export type AuditReaderOptions = Values<typeof auditReaderFlags> & {
 };
 
 export type TourOptions = Values<typeof tourFlags>;
-export type DoctorOptions = Values<typeof doctorFlags>;
+export type DoctorOptions = Values<typeof doctorFlags> & {
+  /** Where the caller looks for programs. */
+  readonly path: string;
+};
 export type BackupOptions = { readonly dataDir: string; readonly to: string };
 export type RestoreBackupOptions = { readonly dataDir: string; readonly from: string };
 
@@ -73,6 +76,7 @@ export type Config =
   | { readonly command: 'host'; readonly options: HostOptions }
   | { readonly command: 'audit'; readonly options: AuditReaderOptions }
   | { readonly command: 'tour'; readonly options: TourOptions }
+  | { readonly command: 'tour-plane'; readonly options: UpOptions }
   | { readonly command: 'doctor'; readonly options: DoctorOptions }
   | { readonly command: 'backup'; readonly options: BackupOptions }
   | { readonly command: 'restore-backup'; readonly options: RestoreBackupOptions }
@@ -157,15 +161,25 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
     notes: [
       'Creates a VM with EFI and a TPM, restarts it, plugs disks, migrates, restores a snapshot, changes its machine type,',
       'and asks the guest itself after each step. Exit code 0: it is the selfsame machine; 1: it is not, or it could not be',
-      'found out. Needs two nodes.',
+      'found out. Needs two nodes. Ctrl-C leaves it, and nothing is left behind.',
     ],
     parse: (...given) => parseFlags(tourFlags, given, (options) => ({ command: 'tour', options })),
+  },
+  'tour-plane': {
+    summary: 'the plane of selfsame tour: ends with its standard input, and takes guests and data directory along',
+    flags: upFlags,
+    hidden: true,
+    parse: (...given) => parseFlags(upFlags, given, (options) => ({ command: 'tour-plane', options })),
   },
   doctor: {
     summary: 'look at this machine: what works, what is missing, and what mends it',
     flags: doctorFlags,
     notes: ['Changes nothing. Exit code 0: VMs can run here; 1: something that they need is missing.'],
-    parse: (...given) => parseFlags(doctorFlags, given, (options) => ({ command: 'doctor', options })),
+    parse: (args, env) =>
+      parseFlags(doctorFlags, [args, env], (options) => ({
+        command: 'doctor',
+        options: { ...options, path: env['PATH'] ?? '' },
+      })),
   },
   backup: {
     summary: 'write a backup of the engine (all objects, its keys), while it runs or not',

@@ -12,6 +12,8 @@ export interface Flag<T> {
   /** As the help shows it. */
   readonly fallbackText?: string;
   readonly fallback: T;
+  /** The command does nothing without it. */
+  readonly required?: true;
   readonly completes?: Completes;
   /** Says yes by itself, without a value. */
   readonly bare?: true;

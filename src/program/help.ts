@@ -44,9 +44,9 @@ export function programHelp(name: string, { summary, flags, words, notes = [] }:
   const all = Object.values(flags);
   const usage = [name, ...(all.length === 0 ? [] : ['[flags]']), ...(words === undefined ? [] : [words])].join(' ');
   const width = Math.max(MIN_WIDTH, ...all.map((flag) => flag.name.length + flag.value.length + 5));
-  const rows = all.flatMap(({ name: flagName, value, help, fallback, fallbackText = String(fallback) }) => [
+  const rows = all.flatMap(({ name: flagName, value, help, required, fallback, fallbackText = String(fallback) }) => [
     `  ${`--${flagName} ${value}`.trimEnd().padEnd(width)}${help}`,
-    `  ${''.padEnd(width)}(default ${fallbackText}; also ${variableOf(flagName)})`,
+    `  ${''.padEnd(width)}(${required === true ? 'must be given' : `default ${fallbackText}`}; also ${variableOf(flagName)})`,
   ]);
   const examples = EXAMPLES.get(name);
   const sections = [

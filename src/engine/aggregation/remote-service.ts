@@ -84,6 +84,11 @@ export class RemoteService {
     return relayAnswer(answer.incoming, request.method, this.#parts.clock);
   }
 
+  /** Another one answers from now on; what is under way here ends as it would have. */
+  retire(): void {
+    this.#upstream.retire();
+  }
+
   close(): void {
     this.#upstream.close();
   }

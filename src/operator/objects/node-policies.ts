@@ -80,14 +80,14 @@ const onlyRemovesNote = (key: string) => {
   ].join(' && ');
 };
 
-/** Nothing is changed but that this annotation is there. */
+/** Nothing is changed but that this annotation is there, and says `true`. */
 const onlyAddsNote = (key: string) => {
   const [is, was] = [metaOf('annotations', 'object', '{}'), metaOf('annotations', 'oldObject', '{}')];
   return [
     ...SAME_OBJECT,
     'variables.is == variables.was',
     `${was}.all(k, k in ${is})`,
-    `${is}.all(k, k == '${key}' || (k in ${was} && ${is}[k] == ${was}[k]))`,
+    `${is}.all(k, k == '${key}' ? ${is}[k] == 'true' : (k in ${was} && ${is}[k] == ${was}[k]))`,
   ].join(' && ');
 };
 
