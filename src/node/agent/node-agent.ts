@@ -25,9 +25,10 @@ import { startDomainController } from '#node/domains/domain-controller.ts';
 import { DomainNotes } from '#node/domains/domain-notes.ts';
 import type { NodeFacts } from '#node/domains/domain-world.ts';
 import { HotplugNotes } from '#node/domains/hotplug-notes.ts';
-import { instanceOf } from '#node/domains/observe-domain.ts';
+import { BY_UID, instanceOf } from '#node/domains/observe-domain.ts';
 import type { GuestKernel } from '#node/domains/start-domain.ts';
 import { Turns } from '#node/domains/turns.ts';
+import { tellWatchdogs } from '#node/domains/watchdog-news.ts';
 import { hasDisplay } from '#node/definition/has-display.ts';
 import { NoDisplay, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { AgentReader } from '#node/guest-agent/agent-reader.ts';
@@ -156,6 +157,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     ownVmis: new OwnWrites<VirtualMachineInstance>(),
     events,
   });
+  const leaveWatchdogs = tellWatchdogs({ hypervisor, vmiOf: (id) => vmis.byIndex(BY_UID, id)[0], events });
   const access = options.programAccess && new PodAccess({ ...options.programAccess, client, clock, signal });
   await access?.clear();
   const programs = new ProgramPods({ ...shared, runProgram: options.runProgram ?? cannotRun, access, hostIp });
@@ -177,6 +179,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
       stopping.abort();
       probes.stop();
       ports.stop();
+      leaveWatchdogs();
       await Promise.all([migrations.stop(), ...parts.map((part) => part.stop()), caches.stopped()]);
     },
     ...endpointAgent({ hypervisor, ports, vmis, turns, migrations }),
