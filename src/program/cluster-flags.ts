@@ -1,5 +1,5 @@
 /** The flags of the commands for clusters of others: install, uninstall, join, controllers, and node there. */
-import { aLifetime, aNodeName, aPath, aPort, anAddress, flag, logLevel, wordOf, yesOrNo } from './flag.ts';
+import { aLifetime, aPath, aPort, anAddress, flag, logLevel, nodeName, wordOf, yesOrNo } from './flag.ts';
 
 const kubeconfig = flag<string | undefined>({
   name: 'kubeconfig',
@@ -45,13 +45,7 @@ export const joinFlags = {
     completes: ROLES,
     parse: wordOf(ROLES),
   }),
-  name: flag<string>({
-    name: 'name',
-    value: 'NAME',
-    help: 'the name of the node',
-    fallback: 'node-1',
-    parse: aNodeName,
-  }),
+  name: nodeName,
   out: flag<string>({
     name: 'out',
     value: 'FILE',

@@ -44,6 +44,14 @@ export const logLevel = flag<LogLevel>({
   parse: wordOf(LOG_LEVELS),
 });
 
+export const nodeName = flag<string>({
+  name: 'name',
+  value: 'NAME',
+  help: 'the name of the node',
+  fallback: 'node-1',
+  parse: (text) => (NODE_NAME.test(text) ? { ok: text } : { mustBe: 'a lower-case name of at most 63 characters' }),
+});
+
 export function wordOf<const W extends string>(words: readonly W[]): (text: string) => Parsed<W> {
   return (text) => {
     const word = words.find((known) => known === text);
@@ -62,10 +70,6 @@ export function anAddress(text: string): Parsed<string> {
 export function aPort(text: string): Parsed<number> {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
   return port <= MAX_PORT ? { ok: port } : { mustBe: `a port number from 0 to ${MAX_PORT}` };
-}
-
-export function aNodeName(text: string): Parsed<string> {
-  return NODE_NAME.test(text) ? { ok: text } : { mustBe: 'a lower-case name of at most 63 characters' };
 }
 
 /** In milliseconds. */

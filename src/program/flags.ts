@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { auditFlags } from '#engine/audit/audit-options.ts';
 import type { LogLevel } from '#lib/log.ts';
 import { nodeClusterFlags } from './cluster-flags.ts';
-import { aNodeName, aPath, aPort, flag, logLevel, wordOf, yesOrNo } from './flag.ts';
+import { aPath, aPort, flag, logLevel, nodeName, wordOf, yesOrNo } from './flag.ts';
 
 const PROJECT_ROOT = join(import.meta.dirname, '../..');
 /** On one machine; more belong to a cluster. */
@@ -87,13 +87,7 @@ export const upFlags = {
 };
 
 export const nodeFlags = {
-  name: flag<string>({
-    name: 'name',
-    value: 'NAME',
-    help: 'the name of the node',
-    fallback: 'node-1',
-    parse: aNodeName,
-  }),
+  name: nodeName,
   dataDir: flag<string>({
     name: 'data-dir',
     value: 'DIR',
