@@ -42,17 +42,22 @@ function engineCommand({ dataDir, port, profileDir, script }: EnginePlace): Comm
 }
 
 /** The administrator's access, from the kubeconfig that the engine wrote. */
-export async function engineTarget(dataDir: string, pid: number): Promise<Target> {
-  const text = await readFile(join(dataDir, 'kubeconfig'), 'utf8');
+export function engineTarget(dataDir: string, pid: number): Promise<Target> {
+  return targetOf(join(dataDir, 'kubeconfig'), pid);
+}
+
+/** Access to any API server by a client certificate; without its process, nobody knows its CPU time. */
+export async function targetOf(kubeconfig: string, pid?: number): Promise<Target> {
+  const text = await readFile(kubeconfig, 'utf8');
   const access = loadKubeconfig(text, {
     readFile: (path) => {
-      throw new Error(`Cannot use the kubeconfig: it names the file ${path}; expected certificates in place`);
+      throw new Error(`Cannot use ${kubeconfig}: it names the file ${path}; expected certificates in place`);
     },
   });
   const { hostname, port } = new URL(access.server);
   const [ca, cert, key] = [access.certificateAuthority, access.clientCertificate, access.clientKey];
   if (ca === undefined || cert === undefined || key === undefined) {
-    throw new Error('Cannot use the kubeconfig: it has no client certificate');
+    throw new Error(`Cannot use ${kubeconfig}: it has no client certificate`);
   }
   return { host: hostname, port: Number(port), ca, cert, key, pid };
 }
@@ -77,7 +82,7 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** The kinds that are measured, served, and the namespaces for their objects. */
+/** The kinds that are measured, served, and the namespaces for their objects, unless they are there. */
 export async function prepareEngine(
   target: Target,
   kinds: readonly ParcelKind[],
@@ -85,9 +90,9 @@ export async function prepareEngine(
 ): Promise<void> {
   const connection = await RawConnection.connect(target, JSON_FIELDS);
   const definitions = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
-  for (const kind of kinds) await create(connection, definitions, definitionOf(kind));
+  for (const kind of kinds) await ensure(connection, definitions, definitionOf(kind));
   for (const name of namespaces) {
-    await create(connection, '/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+    await ensure(connection, '/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
   }
   const deadline = performance.now() + ESTABLISHED_TIMEOUT_MS;
   for (const { metadata } of kinds.map(definitionOf)) {
@@ -101,9 +106,24 @@ export async function prepareEngine(
   connection.close();
 }
 
-export async function create(connection: RawConnection, path: string, object: object): Promise<void> {
+export function create(connection: RawConnection, path: string, object: object): Promise<void> {
+  return post(connection, path, object, [201]);
+}
+
+/** As create, unless it is there. */
+function ensure(connection: RawConnection, path: string, object: object): Promise<void> {
+  return post(connection, path, object, [201, 409]);
+}
+
+async function post(
+  connection: RawConnection,
+  path: string,
+  object: object,
+  expected: readonly number[],
+): Promise<void> {
   const { status, body } = await connection.ask('POST', path, Buffer.from(JSON.stringify(object)));
-  if (status !== 201) throw new Error(`Cannot create at ${path}: answered with ${status}: ${body.toString()}`);
+  if (!expected.includes(status))
+    throw new Error(`Cannot create at ${path}: answered with ${status}: ${body.toString()}`);
 }
 
 function isEstablished(body: Buffer): boolean {

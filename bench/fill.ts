@@ -1,4 +1,4 @@
-/** Puts parcels into a namespace, as fast as some clients can. */
+/** Puts parcels into a namespace, as fast as some clients can; those that are there stay. */
 import { JSON_FIELDS, type Stock } from './operations.ts';
 import { collectionPath, ParcelBodies } from './parcel.ts';
 import { RawConnection, type Target } from './raw-h2.ts';
@@ -20,7 +20,8 @@ export async function fill({ target, stock }: FillJob): Promise<void> {
     const connection = await RawConnection.connect(target, JSON_FIELDS);
     while (next < count) {
       const { status, body } = await connection.ask('POST', path, bodies.body(next++));
-      if (status !== 201) throw new Error(`Cannot fill "${namespace}": answered with ${status}: ${body.toString()}`);
+      if (status !== 201 && status !== 409)
+        throw new Error(`Cannot fill "${namespace}": answered with ${status}: ${body.toString()}`);
     }
     connection.close();
   };

@@ -37,8 +37,9 @@ async function listAll(connection: Connection, path: string, pageItems: number |
     const { status, body } = await ask(connection, 'GET', `${path}${query}`);
     if (status !== 200) throw new Error(`Cannot measure lists: answered with ${status}`);
     pages.push(body);
-    // The metadata of a list come before its items.
-    const next = /"continue":"([^"]+)"/.exec(body.toString('latin1', 0, 1000))?.[1];
+    // The metadata of a list come before its items, or behind them.
+    const [start, end] = [body.toString('latin1', 0, 1000), body.toString('latin1', Math.max(0, body.length - 1000))];
+    const next = /"continue":"([^"]+)"/.exec(`${start}\n${end}`)?.[1];
     if (next === undefined) return pages;
     query = `?limit=${pageItems}&continue=${encodeURIComponent(next)}`;
   }

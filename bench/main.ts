@@ -114,7 +114,7 @@ function machine(): string {
 
 const FLOORS = [
   'floor: a bare node:http2 server (GET, LIST, watch), the same deletes unguarded (DELETE), the bare store (the rest);',
-  'of the lines of kube-apiserver: its figures of another machine with two cores;',
+  'of the lines of kube-apiserver: that one, or its figures of another machine with two cores;',
   'of VMs: the same QEMU command by hand (apply), the same plane without VMs (RSS, restart), merge patches of the same field (machine types)',
 ].join('\n');
 
@@ -148,7 +148,9 @@ async function run(options: Options): Promise<void> {
   }
   const seconds = (performance.now() - start) / 1000;
   const othersCores = Math.max(0, machineCpuMs() - busyBefore - ownCpuMs()) / 1000 / seconds;
-  const trust = othersCores > MAX_OTHERS_CORES ? ': too busy to trust these figures' : '';
+  const isBusy = othersCores > MAX_OTHERS_CORES;
+  const trust =
+    options.beside !== undefined ? ', the server beside among them' : isBusy ? ': too busy to trust these figures' : '';
   print(`\n${seconds.toFixed(0)} s in all; other programs used ${othersCores.toFixed(2)} cores meanwhile${trust}`);
   if (hasRows) print(FLOORS);
   if (options.jsonFile !== undefined) {

@@ -20,6 +20,8 @@ export interface Options {
   readonly topics: ReadonlySet<Topic>;
   readonly jsonFile: string | undefined;
   readonly profileDir: string | undefined;
+  /** The kubeconfig of an API server that is measured beside the engine. */
+  readonly beside: string | undefined;
   /** Floor and engine take turns this often; the medians count. */
   readonly rounds: number;
   readonly warmMs: number;
@@ -45,6 +47,8 @@ export const USAGE = `Usage: npm run bench -- [options]
   --quick           one short round of everything, under a minute
   --only TOPICS     a comma-separated choice of ${TOPICS.join(', ')};
                     vms for all of VMs
+  --beside FILE     the kubeconfig of a kube-apiserver on this machine: the topic apiserver measures it in the same run;
+                    its parcels stay there
   --json FILE       writes the figures to FILE too
   --profile DIR     writes CPU profiles of the engine to DIR (it is slower meanwhile); bench/top-functions.ts reads them
 `;
@@ -57,6 +61,7 @@ export function parseOptions(args: readonly string[]): Options & { readonly help
       quick: { type: 'boolean', default: false },
       only: { type: 'string' },
       json: { type: 'string' },
+      beside: { type: 'string' },
       profile: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
@@ -67,6 +72,7 @@ export function parseOptions(args: readonly string[]): Options & { readonly help
     topics: new Set(values.only === undefined ? TOPICS : values.only.split(',').flatMap(topicsOf)),
     jsonFile: values.json,
     profileDir: values.profile,
+    beside: values.beside,
     ...(values.quick
       ? { rounds: 1, warmMs: 400, measureMs: 1000, starts: 1, watchWrites: 400, admissionRounds: 5 }
       : { rounds: 3, warmMs: 700, measureMs: 1500, starts: 3, watchWrites: 800, admissionRounds: 24 }),

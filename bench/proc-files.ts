@@ -4,8 +4,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 /** Clock ticks of /proc: 100 per second on every Linux that Node runs on. */
 const TICK_MS = 10;
 
-/** CPU time of all threads so far, user and system. */
-export function cpuMs(pid: number): number {
+/** CPU time of all threads so far, user and system; 0 of a process that is not known. */
+export function cpuMs(pid: number | undefined): number {
+  if (pid === undefined) return 0;
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
   // The name in parentheses may hold spaces; the state behind it is field 3, utime and stime are 14 and 15.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -13,7 +14,8 @@ export function cpuMs(pid: number): number {
 }
 
 /** The same to the microsecond, for what takes only a few ticks. Threads that have ended do not count. */
-export function threadsCpuMs(pid: number): number {
+export function threadsCpuMs(pid: number | undefined): number {
+  if (pid === undefined) return 0;
   const nanoseconds = (thread: string) =>
     Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ', 1)[0]);
   return readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + nanoseconds(thread), 0) / 1e6;

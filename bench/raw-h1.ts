@@ -1,6 +1,6 @@
 /**
  * A minimal HTTP/1.1 client with one connection kept alive and one request in flight, for the same reason as raw-h2.ts.
- * Reads answers with a Content-Length only, and fails loudly when it meets another.
+ * Reads answers with a Content-Length or in chunks without trailers, and fails loudly when it meets another.
  */
 import type { Duplex } from 'node:stream';
 import { connect, type TLSSocket } from 'node:tls';
@@ -8,6 +8,7 @@ import type { Fields, Method } from './hpack.ts';
 import type { Connection, Receiver, Target } from './raw-h2.ts';
 
 const HEAD_END = Buffer.from('\r\n\r\n', 'latin1');
+const LINE_END = Buffer.from('\r\n', 'latin1');
 
 export class RawConnection1 implements Connection {
   readonly #socket: Duplex;
@@ -15,8 +16,10 @@ export class RawConnection1 implements Connection {
   #receiver: Receiver | undefined;
   #rest: Buffer | undefined;
   #status = 0;
-  /** Bytes of the body that have not come yet; undefined between answers. */
-  #left: number | undefined;
+  /** What comes next. */
+  #state: 'head' | 'body' | 'first chunk' | 'next chunk' | 'chunk' = 'head';
+  /** Bytes of the body, or of the chunk, that have not come yet. */
+  #left = 0;
   #closed = false;
 
   static connect({ host, port, ca, cert, key }: Target, fields: Fields): Promise<RawConnection1> {
@@ -58,33 +61,78 @@ export class RawConnection1 implements Connection {
   #take(chunk: Buffer): void {
     let bytes = this.#rest === undefined ? chunk : Buffer.concat([this.#rest, chunk]);
     this.#rest = undefined;
-    if (this.#left === undefined) {
-      const end = bytes.indexOf(HEAD_END);
-      if (end < 0) {
+    for (;;) {
+      const taken = this.#takeFirst(bytes);
+      if (taken === 0) {
         this.#rest = bytes;
         return;
       }
-      this.#readHead(bytes.toString('latin1', 0, end));
-      bytes = bytes.subarray(end + HEAD_END.length);
+      if (taken === bytes.length) return;
+      bytes = bytes.subarray(taken);
     }
-    this.#left! -= bytes.length;
-    if (this.#left! < 0) throw new Error('Cannot read an answer that nobody asked for');
-    if (bytes.length > 0) this.#receiver?.onData?.(bytes);
-    if (this.#left === 0) this.#finish();
   }
 
-  #readHead(head: string): void {
+  /** How many bytes it could use; 0 = more have to come. */
+  #takeFirst(bytes: Buffer): number {
+    if (this.#receiver === undefined) throw new Error('Cannot read an answer that nobody asked for');
+    switch (this.#state) {
+      case 'head':
+        return this.#takeHead(bytes);
+      case 'first chunk':
+        return this.#takeChunkHead(bytes, 0);
+      case 'next chunk':
+        return this.#takeChunkHead(bytes, LINE_END.length);
+      default:
+        return this.#takeData(bytes);
+    }
+  }
+
+  #takeHead(bytes: Buffer): number {
+    const end = bytes.indexOf(HEAD_END);
+    if (end < 0) return 0;
+    const head = bytes.toString('latin1', 0, end);
     this.#status = Number(head.slice(9, 12));
-    const length = /\r\ncontent-length: *(\d+)/i.exec(head);
-    if (length === null) throw new Error('Cannot read an answer without a Content-Length');
-    this.#left = Number(length[1]);
     this.#receiver?.onStatus?.(this.#status);
+    const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
+    if (length !== undefined) this.#expectData('body', Number(length));
+    else if (/\r\ntransfer-encoding: *chunked/i.test(head)) this.#state = 'first chunk';
+    else throw new Error('Cannot read an answer without a Content-Length, and not in chunks');
+    return end + HEAD_END.length;
+  }
+
+  #takeChunkHead(bytes: Buffer, from: number): number {
+    const end = bytes.indexOf(LINE_END, from);
+    if (end < 0) return 0;
+    const length = Number.parseInt(bytes.toString('latin1', from, end), 16);
+    if (length > 0) {
+      this.#expectData('chunk', length);
+      return end + LINE_END.length;
+    }
+    if (bytes.length < end + HEAD_END.length) return 0;
+    this.#finish();
+    return end + HEAD_END.length;
+  }
+
+  #expectData(state: 'body' | 'chunk', bytes: number): void {
+    this.#state = state;
+    this.#left = bytes;
+    if (bytes === 0) this.#finish();
+  }
+
+  #takeData(bytes: Buffer): number {
+    const data = bytes.length > this.#left ? bytes.subarray(0, this.#left) : bytes;
+    this.#left -= data.length;
+    this.#receiver?.onData?.(data);
+    if (this.#left > 0) return data.length;
+    if (this.#state === 'body') this.#finish();
+    else this.#state = 'next chunk';
+    return data.length;
   }
 
   #finish(): void {
     const receiver = this.#receiver;
     this.#receiver = undefined;
-    this.#left = undefined;
+    this.#state = 'head';
     receiver?.onEnd(this.#status);
   }
 

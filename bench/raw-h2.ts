@@ -13,8 +13,8 @@ export interface Target {
   readonly ca: string;
   readonly cert: string;
   readonly key: string;
-  /** The process that serves, for its CPU time. */
-  readonly pid: number;
+  /** The process that serves, for its CPU time; undefined where it is somebody else's. */
+  readonly pid: number | undefined;
 }
 
 /** What one request is answered with. The chunks are views that are gone after the call. */

@@ -1,5 +1,6 @@
 /**
- * A node:test reporter: failures in full, skips with their reason, one line of counts. What passes is silent.
+ * A node:test reporter: failures in full, skips with their reason, one line of counts, and of a long run which files took
+ * the time. What passes is silent.
  * Where COUNTS_FILE is set the counts are appended to it as `passed failed skipped`, for scripts/test.sh to sum up.
  *
  * Default export because node:test loads reporters that way.
@@ -15,9 +16,14 @@ interface Counts {
   skipped: number;
 }
 
+/** A run that took longer tells which files made it so. */
+const LONG_MS = 60_000;
+const MAX_SLOWEST = 6;
+
 // oxlint-disable-next-line import/no-default-export -- node:test wants one.
 export default async function* report(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   const counts: Counts = { passed: 0, failed: 0, skipped: 0 };
+  const files: { readonly file: string; readonly ms: number }[] = [];
   let durationMs = 0;
   for await (const event of source) {
     switch (event.type) {
@@ -34,7 +40,10 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
         break;
       case 'test:summary':
         // One comes for each file, and the last for the whole run.
-        if (event.data.file !== undefined) break;
+        if (event.data.file !== undefined) {
+          files.push({ file: event.data.file, ms: event.data.duration_ms });
+          break;
+        }
         counts.passed = event.data.counts.passed;
         counts.failed =
           event.data.counts.tests - event.data.counts.passed - event.data.counts.skipped - event.data.counts.todo;
@@ -45,9 +54,16 @@ export default async function* report(source: AsyncIterable<TestEvent>): AsyncGe
         break;
     }
   }
+  if (durationMs > LONG_MS && files.length > 1) yield slowest(files);
   yield `${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped in ${(durationMs / 1000).toFixed(1)} s\n`;
   const file = process.env['COUNTS_FILE'];
   if (file !== undefined) appendFileSync(file, `${counts.passed} ${counts.failed} ${counts.skipped}\n`);
+}
+
+function slowest(files: readonly { readonly file: string; readonly ms: number }[]): string {
+  const first = files.toSorted((a, b) => b.ms - a.ms).slice(0, MAX_SLOWEST);
+  const told = first.map(({ file, ms }) => `${relative(process.cwd(), file)} ${Math.round(ms / 1000)} s`);
+  return `slowest: ${told.join(', ')}\n`;
 }
 
 function isParentFailure(error: Error): boolean {

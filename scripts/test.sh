@@ -1,10 +1,11 @@
 #!/bin/sh
-# Everything that `npm test` proves: sets up, checks, then runs every other folder of test/ by itself.
+# Everything that `npm test` proves: sets up, checks, then runs every other folder of test/.
 #
 #   scripts/test.sh          what CI runs
 #   scripts/test.sh --full   also test/full/, and with SELFSAME_TEST_FULL=1 for tests that have a longer form
 #
-# The last line is `N passed, N failed` over all runs.
+# Tests with real guests and whole planes wait more than they work, so two folders run at a time; those that measure come
+# before, each alone. The last line is `N passed, N failed` over all runs.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -25,36 +26,34 @@ esac
 scripts/setup.sh --for test
 
 mkdir -p .cache
-COUNTS_FILE=$(mktemp "$PWD/.cache/counts.XXXXXX")
-export COUNTS_FILE
-trap 'rm -f "$COUNTS_FILE"' EXIT
+COUNTS_DIR=$(mktemp -d "$PWD/.cache/counts.XXXXXX")
+export COUNTS_DIR
+trap 'rm -rf "$COUNTS_DIR"' EXIT
 
-total() { awk -v column="$1" '{ sum += $column } END { print sum + 0 }' "$COUNTS_FILE"; }
+total() { cat "$COUNTS_DIR"/*.counts | awk -v column="$1" '{ sum += $column } END { print sum + 0 }'; }
 
-# run NAME COMMAND...: a command that fails without counting a failure (it crashed) counts as one.
-run() {
-  echo "== $1"
-  shift
-  before=$(total 2)
-  if ! "$@" && [ "$(total 2)" = "$before" ]; then echo '0 1 0' >>"$COUNTS_FILE"; fi
-}
+echo '== check'
+: >"$COUNTS_DIR/check.counts"
+if ! COUNTS_FILE=$COUNTS_DIR/check.counts scripts/check.sh && [ "$(total 2)" = 0 ]; then
+  echo '0 1 0' >>"$COUNTS_DIR/check.counts"
+fi
 
-run check scripts/check.sh
+alone='test/fuzz test/load test/watch'
+# The longest first.
+together='test/e2e test/transcripts test/crash'
 for folder in test/*/; do
   folder=${folder%/}
+  case " $alone $together " in *" $folder "*) continue ;; esac
   case $folder in
-    test/scenarios | test/support | test/tidy) continue ;; # Part of the check, or no tests.
-    test/full) [ "$full" = yes ] || continue ;;
+    test/scenarios | test/support | test/tidy) ;; # Part of the check, or no tests.
+    test/full) [ "$full" = no ] || alone="$alone $folder" ;;
+    *) together="$together $folder" ;;
   esac
-  [ -n "$(find "$folder" -name '*.test.ts' | head -n 1)" ] || continue
-  # Files that have a plane of their own, or real guests, which wait more than they work: one for each core.
-  case $folder in
-    test/crash | test/e2e | test/https | test/planes | test/transcripts) how= ;;
-    *) how=--one-by-one ;;
-  esac
-  # shellcheck disable=SC2086 # No word where there is none.
-  TEST_TIMEOUT_MS=${TEST_TIMEOUT_MS:-600000} run "$folder" scripts/run-tests.sh $how "$folder"
 done
+
+for folder in $alone; do scripts/test-folder.sh "$folder"; done
+# shellcheck disable=SC2086 # Our folders have no spaces.
+printf '%s\n' $together | xargs -n 1 -P 2 scripts/test-folder.sh
 
 echo
 skipped=$(total 3)

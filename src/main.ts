@@ -14,6 +14,7 @@ import { parseCommandLine } from './program/config.ts';
 import { node } from './program/node.ts';
 import { engine, up } from './program/serve.ts';
 import { FAILED, MISUSED, OK, OperatorError } from './program/surroundings.ts';
+import { tourPlane } from './program/tour-plane.ts';
 import { audit, backup, doctor, host, restoreBackup, tour, updateMachineTypes } from './program/tools.ts';
 
 /** Errors whose message says all to the operator; others are our own mistakes and keep their stack. */
@@ -42,7 +43,7 @@ async function main(): Promise<number> {
       process.stdout.write(`selfsame ${VERSION} (node ${process.versions.node})\n`);
       return OK;
     case 'up':
-      return await up(config.options);
+      return await up(config.options, process.env);
     case 'engine':
       return await engine(config.options);
     case 'node':
@@ -61,6 +62,8 @@ async function main(): Promise<number> {
       return await audit(config.options);
     case 'tour':
       return await tour(config.options);
+    case 'tour-plane':
+      return await tourPlane(config.options, process.env);
     case 'doctor':
       return await doctor(config.options);
     case 'backup':

@@ -139,7 +139,7 @@ async function all(
   });
 }
 
-async function rest(pid: number): Promise<void> {
+async function rest(pid: number | undefined): Promise<void> {
   const deadline = performance.now() + REST.timeoutMs;
   for (let quiet = 0; quiet < 2 && performance.now() < deadline;) {
     const before = threadsCpuMs(pid);

@@ -1,95 +1,12 @@
+/** start, stop and restart: of every strategy and instance; and how refusals are said. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { can, denialError, type CanWorld, type Step, type Verb, type VerbOptions } from '#api/can.ts';
-import type { MigrationState } from '#api/migration-state.ts';
-import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
+import { can, denialError } from '#api/can.ts';
+import { aVm, aVmi, aStranger, outcome, type Case, proveVerbs } from '#api/testing/verb-cases.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
-import type { VmiPhase } from '#api/virtual-machine-instance/status.ts';
+import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';
 import type { Stored } from '#kube/meta.ts';
-
-const metadata = { name: 'db', namespace: 'ns', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
-
-const VM_REFERENCE = {
-  apiVersion: 'kubevirt.io/v1',
-  kind: 'VirtualMachine',
-  name: 'db',
-  uid: 'vm-uid',
-  controller: true,
-};
-
-function aVm(spec: Partial<VirtualMachine['spec']>, status?: VmStatus): Stored<VirtualMachine> {
-  return {
-    apiVersion: 'kubevirt.io/v1',
-    kind: 'VirtualMachine',
-    metadata: { ...metadata, uid: 'vm-uid' },
-    spec: { template: { spec: { domain: {} } }, ...spec },
-    ...(status === undefined ? {} : { status }),
-  };
-}
-
-function aVmi(
-  phase: VmiPhase | undefined,
-  { spec, paused = false, moves }: { spec?: Partial<VmiSpec>; paused?: boolean; moves?: MigrationState } = {},
-): Stored<VirtualMachineInstance> {
-  const conditions = paused ? [{ type: 'Paused', status: 'True' as const }] : [];
-  return {
-    apiVersion: 'kubevirt.io/v1',
-    kind: 'VirtualMachineInstance',
-    metadata: { ...metadata, uid: 'vmi-uid', ownerReferences: [VM_REFERENCE] },
-    spec: { domain: {}, ...spec },
-    status: {
-      ...(phase === undefined ? {} : { phase }),
-      nodeName: 'node-1',
-      conditions,
-      ...(moves === undefined ? {} : { migrationState: moves }),
-    },
-  };
-}
-
-const running = aVmi('Running');
-const withAgent = {
-  ...running,
-  status: { ...running.status, conditions: [{ type: 'AgentConnected', status: 'True' as const }] },
-};
-
-function aStranger(): Stored<VirtualMachineInstance> {
-  const vmi = aVmi('Running');
-  return { ...vmi, metadata: { ...vmi.metadata, ownerReferences: [{ ...VM_REFERENCE, uid: 'another' }] } };
-}
-
-/** `->X` the strategy becomes X; `[..]` the queue; `grace n` of the instance; `pod`; a migration; `node`. */
-function told(step: Step, { vm }: CanWorld): string {
-  switch (step.do) {
-    case 'patchVm': {
-      const { spec } = applyJsonPatch(vm, step.patch) as VirtualMachine;
-      return `->${spec.runStrategy || spec.running}`;
-    }
-    case 'patchVmStatus': {
-      const { status } = applyJsonPatch(vm, step.patch) as VirtualMachine;
-      const queue = (status?.stateChangeRequests ?? []).map(
-        ({ action, data, uid }) => `${action}${uid === undefined ? '' : ` ${uid}`}${data?.['paused'] ? ' paused' : ''}`,
-      );
-      return `[${queue.join(', ')}]${status?.startFailure === undefined ? '' : ' and a failure'}`;
-    }
-    case 'patchVmi':
-      return `grace ${step.patch.find(({ op }) => op === 'replace')?.value as number}`;
-    case 'deletePod':
-      return `pod ${step.gracePeriodSeconds}`;
-    case 'createMigration':
-      return `${step.generateName}* ${JSON.stringify(step.spec)}`;
-    case 'callNode':
-      return `${step.nodeName} ${step.verb}`;
-  }
-}
-
-function outcome(verb: Verb, world: CanWorld): string {
-  const answer = can(verb, world);
-  if ('denied' in answer) return `${answer.denied.code} ${answer.denied.message}`;
-  return [answer.code, ...answer.allowed.map((step) => told(step, world))].join(' ');
-}
 
 type Instance = 'none' | 'running' | 'succeeded' | 'failed';
 const INSTANCES: Record<Instance, Stored<VirtualMachineInstance> | undefined> = {
@@ -101,6 +18,7 @@ const INSTANCES: Record<Instance, Stored<VirtualMachineInstance> | undefined> = 
 const NO_START = (strategy: string) => `409 ${strategy} does not support manual start requests`;
 const NO_RESTART = (strategy: string) => `409 RunStategy ${strategy} does not support manual restart requests`;
 const RUNS = '409 VM is already running';
+
 const OFF = '409 VM is not running';
 const NOT_SHORTER = '409 Halted only supports manual stop requests with a shorter graceperiod';
 const RESTARTS = '202 [Stop vmi-uid, Start]';
@@ -171,19 +89,7 @@ for (const [verb, bySnapshot, byRestore] of [
   });
 }
 
-interface Case {
-  readonly verb: Verb;
-  readonly spec?: Partial<VirtualMachine['spec']>;
-  readonly status?: VmStatus;
-  readonly vmi?: Stored<VirtualMachineInstance>;
-  readonly options?: VerbOptions;
-  readonly want: string;
-}
-
 const queued: VmStatus = { stateChangeRequests: [{ action: 'Start' }] };
-
-const MOVES: MigrationState = { migrationUid: 'm' };
-const AWAY = '409 VMI is migrating';
 
 const cases: Record<string, Case> = {
   'an instance that nobody has looked at yet does not stand in the way of a start': {
@@ -296,142 +202,9 @@ const cases: Record<string, Case> = {
     options: { gracePeriodSeconds: -1 },
     want: '400 gracePeriod has to be greater or equal to 0',
   },
-  'a guest that runs can be paused': { verb: 'pause', vmi: aVmi('Running'), want: '200 node-1 pause' },
-  'not twice': { verb: 'pause', vmi: aVmi('Running', { paused: true }), want: '409 VMI is already paused' },
-  'nor before it runs': { verb: 'pause', vmi: aVmi('Scheduled'), want: OFF },
-  'nor where it would be stopped for not answering': {
-    verb: 'pause',
-    vmi: aVmi('Running', { spec: { livenessProbe: { tcpSocket: { port: 22 } } } }),
-    want: '403 Pausing VMIs with LivenessProbe is currently not supported',
-  },
-  'a guest whose agent is asked whether it lives can be paused': {
-    verb: 'pause',
-    vmi: aVmi('Running', { spec: { livenessProbe: { guestAgentPing: {} } } }),
-    want: '200 node-1 pause',
-  },
-  'a guest is frozen by its agent': { verb: 'freeze', vmi: withAgent, want: '200 node-1 freeze' },
-  'and thawed': { verb: 'unfreeze', vmi: withAgent, want: '200 node-1 unfreeze' },
-  'not without one': {
-    verb: 'freeze',
-    vmi: aVmi('Running'),
-    want: '409 VMI does not have guest agent connected',
-  },
-  'nor before it runs, by its agent': { verb: 'freeze', vmi: aVmi('Scheduled'), want: '409 VMI is not running' },
-  'an agent tells of its guest': { verb: 'guestosinfo', vmi: withAgent, want: '200 node-1 guestosinfo' },
-  'nobody else does': {
-    verb: 'userlist',
-    vmi: aVmi('Running'),
-    want: '409 VMI does not have guest agent connected',
-  },
-  'a guest that stands still tells nothing': {
-    verb: 'filesystemlist',
-    vmi: aVmi('Running', { paused: true }),
-    want: '409 VMI is paused',
-  },
-  'a paused guest can be unpaused': {
-    verb: 'unpause',
-    vmi: aVmi('Running', { paused: true }),
-    want: '200 node-1 unpause',
-  },
-  'a guest that is not paused cannot be unpaused': {
-    verb: 'unpause',
-    vmi: aVmi('Running'),
-    want: '409 VMI is not paused',
-  },
-  'nor one that does not run': { verb: 'unpause', vmi: aVmi('Failed'), want: '409 VMI is not running' },
-  'a guest can be asked to reboot': { verb: 'softreboot', vmi: aVmi('Running'), want: '200 node-1 softreboot' },
-  'but not a paused one': {
-    verb: 'softreboot',
-    vmi: aVmi('Running', { paused: true }),
-    want: '409 VMI is paused',
-  },
-  'nor one that would not hear it': {
-    verb: 'softreboot',
-    vmi: aVmi('Running', { spec: { domain: { features: { acpi: { enabled: false } } } } }),
-    want: '409 VMI neither have the agent connected nor the ACPI feature enabled',
-  },
-  'a guest can be reset': { verb: 'reset', vmi: aVmi('Running'), want: '200 node-1 reset' },
-  'a pending one cannot': {
-    verb: 'reset',
-    vmi: aVmi('Pending'),
-    want: '400 Failed to reset non-running VMI with phase Pending: Unable to connect to VirtualMachineInstance because phase is Pending instead of Running or Scheduled',
-  },
-  'a console needs a guest that runs': { verb: 'console', vmi: aVmi('Scheduling'), want: '400 VMI is not running' },
-  'a console of a failed guest is a conflict': {
-    verb: 'console',
-    vmi: aVmi('Failed'),
-    want: '409 VMI is in failed status',
-  },
-  'a console needs a serial port': {
-    verb: 'console',
-    vmi: aVmi('Running', { spec: { domain: { devices: { autoattachSerialConsole: false } } } }),
-    want: '400 No serial consoles are present.',
-  },
-  'a display needs a guest that runs': { verb: 'vnc', vmi: aVmi('Scheduled'), want: '400 VMI is not running' },
-  'a display is of the instance': { verb: 'vnc', vmi: aVmi('Running'), want: '200 node-1 vnc' },
-  'also of a paused one': { verb: 'vnc', vmi: aVmi('Running', { paused: true }), want: '200 node-1 vnc' },
-  'a picture needs a display': {
-    verb: 'vnc/screenshot',
-    vmi: aVmi('Running', { spec: { domain: { devices: { autoattachGraphicsDevice: false } } } }),
-    want: '400 No graphics devices are present.',
-  },
-  'ports of a VM are those of its instance': {
-    verb: 'portforward',
-    vmi: aVmi('Running'),
-    want: '200 node-1 portforward',
-  },
-  'a VM that was not started has none': { verb: 'portforward', want: '409 VMI is not started' },
-  'those of a paused guest would not answer': {
-    verb: 'portforward',
-    vmi: aVmi('Running', { paused: true }),
-    want: '409 VMI is paused',
-  },
-  'nor those of one that does not run': {
-    verb: 'portforward',
-    vmi: aVmi('Scheduling'),
-    want: '400 VMI is not running',
-  },
-  'whoever may reach the VM may not reach an instance that only has its name': {
-    verb: 'portforward',
-    vmi: aStranger(),
-    want: '500 unable to retrieve vmi [db] for vm: it is not of this VM',
-  },
-  'a running VM gets a migration of its name': {
-    verb: 'migrate',
-    vmi: aVmi('Running'),
-    want: '202 kubevirt-migrate-vm-* {"vmiName":"db"}',
-  },
-  'to a node that has what is asked for': {
-    verb: 'migrate',
-    vmi: aVmi('Running'),
-    options: { addedNodeSelector: { zone: 'b' } },
-    want: '202 kubevirt-migrate-vm-* {"vmiName":"db","addedNodeSelector":{"zone":"b"}}',
-  },
-  'a VM without an instance goes nowhere': { verb: 'migrate', want: '404 not found' },
-  'nor does an instance that only has the name': { verb: 'migrate', vmi: aStranger(), want: '404 not found' },
-  'nor one that does not run yet': { verb: 'migrate', vmi: aVmi('Scheduled'), want: OFF },
-  'a guest on its way is not paused': { verb: 'pause', vmi: aVmi('Running', { moves: MOVES }), want: AWAY },
-  'nor unpaused': { verb: 'unpause', vmi: aVmi('Running', { paused: true, moves: MOVES }), want: AWAY },
-  'nor rebooted': { verb: 'softreboot', vmi: aVmi('Running', { moves: MOVES }), want: AWAY },
-  'nor reset': { verb: 'reset', vmi: aVmi('Running', { moves: MOVES }), want: AWAY },
-  'but its console is there': { verb: 'console', vmi: aVmi('Running', { moves: MOVES }), want: '200 node-1 console' },
-  'and it can be stopped': {
-    verb: 'stop',
-    vmi: aVmi('Running', { moves: MOVES }),
-    want: '202 ->Halted',
-  },
-  'a guest that has arrived is paused': {
-    verb: 'pause',
-    vmi: aVmi('Running', { moves: { ...MOVES, completed: true } }),
-    want: '200 node-1 pause',
-  },
 };
 
-for (const [name, { verb, spec = { runStrategy: 'Always' }, status, vmi, options, want }] of Object.entries(cases)) {
-  test(`${verb}: ${name}`, () => {
-    assert.equal(outcome(verb, { name: 'db', vm: aVm(spec, status), vmi, options }), want);
-  });
-}
+proveVerbs(cases);
 
 test('a request is written only over the queue that was seen', () => {
   const vm = aVm({ runStrategy: 'Manual' });

@@ -13,6 +13,18 @@ export function printDrive(address: DeviceAddress): string {
   return ['controller', 'bus', 'target', 'unit'].map((key) => address[key] ?? '0').join(':');
 }
 
+/** What the places on buses other than PCI are numbered by, from the outside in. */
+const NUMBERED: Readonly<Record<string, readonly string[]>> = {
+  usb: ['bus', 'port'],
+  'virtio-serial': ['controller', 'bus', 'port'],
+};
+
+/** `0:0:1`; undefined for addresses of which nobody knows how they are numbered. */
+export function printNumbered({ type = '', ...parts }: DeviceAddress): string | undefined {
+  const keys = Object.hasOwn(NUMBERED, type) ? NUMBERED[type] : undefined;
+  return keys?.map((key) => parts[key] ?? '0').join(':');
+}
+
 /** '' where there is none. */
 export function addressText(device: Pick<LearnedDevice, 'address' | 'specParams'>): string {
   const { address = {} } = device;
@@ -20,6 +32,8 @@ export function addressText(device: Pick<LearnedDevice, 'address' | 'specParams'
   const pci = pciAddressFromMap(address);
   if (pci !== undefined) return printPciAddress(pci);
   if (type === 'drive') return [driveBusOf(device) || 'drive', printDrive(address)].join(' ');
+  const numbered = printNumbered(address);
+  if (numbered !== undefined) return `${type} ${numbered}`;
   const fields = Object.entries(parts).sort(([a], [b]) => (a < b ? -1 : 1));
   return [...(type === undefined ? [] : [type]), ...fields.map(([key, value]) => `${key}=${value}`)].join(' ');
 }

@@ -41,6 +41,12 @@ const nic: LearnedDevice = {
   managed: true,
   address: pci(1, 0),
 };
+const onBus = (type: string, port: string) => ({
+  type,
+  bus: '0',
+  port,
+  ...(type === 'usb' ? {} : { controller: '0' }),
+});
 const scsi0: LearnedDevice = { id: 'scsi0', type: 'controller', device: 'virtio-scsi', address: pci(0, 6) };
 
 const trees: Record<string, { machine: string; devices: LearnedDevice[]; want: string[] }> = {
@@ -113,7 +119,30 @@ const trees: Record<string, { machine: string; devices: LearnedDevice[]; want: s
       disk('a', 'scsi', drive(0)),
       { id: 'x', type: 'odd', device: 'thing', address: { type: 'isa', irq: '4' } },
     ],
-    want: ['SCSI', '└─ 0:0:0:0 disk-a (disk)', 'without an address', '└─ isa irq=4 x (odd, thing)'],
+    want: ['SCSI', '└─ 0:0:0:0 disk-a (disk)', 'elsewhere', '└─ isa irq=4 x (odd, thing)'],
+  },
+  'USB and virtio-serial below their controllers': {
+    machine: 'pc-q35-7.2',
+    devices: [
+      { id: 'agent0', type: 'channel', device: 'unix', address: onBus('virtio-serial', '1') },
+      { id: 'stick', type: 'disk', device: 'disk', address: onBus('usb', '10') },
+      { id: 'pen', type: 'input', device: 'tablet', address: onBus('usb', '2') },
+      { id: 'xhci0', type: 'controller', device: 'usb', address: pci(0, 10) },
+      { id: 'virtio-serial0', type: 'controller', device: 'virtio-serial', address: pci(0, 7) },
+    ],
+    want: [
+      'pcie.0',
+      '├─ 00:07.0 virtio-serial0 (controller, virtio-serial)',
+      '│  └─ 0:0:1 agent0 (channel, unix)',
+      '└─ 00:0a.0 xhci0 (controller, usb)',
+      '   ├─ 0:2 pen (input, tablet)',
+      '   └─ 0:10 stick (disk)',
+    ],
+  },
+  'USB without a controller': {
+    machine: '',
+    devices: [{ id: 'pen', type: 'input', device: 'tablet', address: onBus('usb', '2') }],
+    want: ['elsewhere', '└─ usb 0:2 pen (input, tablet)'],
   },
   nothing: { machine: '', devices: [], want: [] },
 };

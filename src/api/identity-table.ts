@@ -1,6 +1,6 @@
 /** The identity of a VM for people: who it is, its devices as a table, and as a tree of buses. Pure. */
 import { chipsetOf } from '#api/chipset.ts';
-import { addressText, driveBusOf, printDrive } from '#api/device-address.ts';
+import { addressText, driveBusOf, printDrive, printNumbered } from '#api/device-address.ts';
 import { pciAddressFromMap, printPciAddress, type PciAddress } from '#api/pci-address.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -61,7 +61,7 @@ export interface BusNode {
   readonly children: readonly BusNode[];
 }
 
-/** Roots: the PCI bus of the machine, what is on it below; then what has no address, or one of another kind. */
+/** Roots: the PCI bus of the machine, what is on it below; then what has another kind of address, or none. */
 export function busTree({ machine, devices = [] }: IdentityStatus): BusNode[] {
   const placed = devices.flatMap((device) => {
     const pci = pciAddressFromMap(device.address ?? {});
@@ -74,23 +74,43 @@ export function busTree({ machine, devices = [] }: IdentityStatus): BusNode[] {
     ({ pci }) => pci.bus,
   );
   const scsi = root.find(({ device }) => device.device === 'virtio-scsi')?.device.id;
-  const rest = devices.filter(
+  const controllerOf = ({ address }: LearnedDevice) =>
+    root.find(({ device }) => BEHIND[address?.['type'] ?? '']?.(device) === true)?.device;
+  const others = devices.filter(
     ({ address }) => address?.['type'] !== 'drive' && pciAddressFromMap(address ?? {}) === undefined,
   );
+  const rest = others.filter((device) => controllerOf(device) === undefined);
   const name = chipsetOf(machine?.type) === 'i440fx' ? 'pci.0' : 'pcie.0';
   const nodes = root.map(({ device, pci }): BusNode => {
     const bus = isPort(device) ? busBehind(device) : undefined;
     const plugged = bus === undefined ? [] : take(behind, bus);
     const disks = device.id === scsi ? drives.filter((drive) => driveBusOf(drive) === 'scsi').toSorted(byPlace) : [];
-    return { text: `${shortPci(pci)} ${title(device)}`, children: [...plugged.map(pciNode), ...disks.map(driveNode)] };
+    const numbered = others.filter((other) => controllerOf(other) === device).toSorted(byPlace);
+    const children = [...plugged.map(pciNode), ...disks.map(driveNode), ...numbered.map(numberedNode)];
+    return { text: `${shortPci(pci)} ${title(device)}`, children };
   });
   const strays = [...behind].map(([bus, there]): BusNode => ({ text: `bus ${bus}`, children: there.map(pciNode) }));
   return [
     ...(nodes.length + strays.length > 0 ? [{ text: name, children: [...nodes, ...strays] }] : []),
     ...driveBuses(scsi === undefined ? drives : drives.filter((drive) => driveBusOf(drive) !== 'scsi')),
-    ...(rest.length === 0 ? [] : [{ text: 'without an address', children: rest.map(restNode) }]),
+    ...heading('elsewhere', rest.filter(hasAddress)),
+    ...heading(
+      'without an address',
+      rest.filter((device) => !hasAddress(device)),
+    ),
   ];
 }
+
+/** By the type of an address: whether this controller has the bus that it is on. We give a machine one of each. */
+const BEHIND: Readonly<Record<string, (controller: LearnedDevice) => boolean>> = {
+  usb: ({ type, device }) => type === 'controller' && device === 'usb',
+  'virtio-serial': ({ device }) => device === 'virtio-serial',
+};
+
+const hasAddress = (device: LearnedDevice) => addressText(device) !== '';
+
+const heading = (text: string, devices: readonly LearnedDevice[]): BusNode[] =>
+  devices.length === 0 ? [] : [{ text, children: devices.map(restNode) }];
 
 /** One line each; children below their parents. */
 export function treeLines(nodes: readonly BusNode[]): string[] {
@@ -140,6 +160,10 @@ const driveNode = (device: LearnedDevice): BusNode => ({
   text: `${printDrive(device.address ?? {})} ${title(device)}`,
   children: [],
 });
+const numberedNode = (device: LearnedDevice): BusNode => ({
+  text: `${printNumbered(device.address ?? {})} ${title(device)}`,
+  children: [],
+});
 const restNode = (device: LearnedDevice): BusNode => ({
   text: [addressText(device), title(device)].filter((part) => part !== '').join(' '),
   children: [],
@@ -166,7 +190,8 @@ function sortKey(device: LearnedDevice): string {
   if (pci !== undefined) return `0 ${printPciAddress(pci)}`;
   const { unit = '', bus = '' } = device.address ?? {};
   if (device.address?.['type'] === 'drive') return `1 ${driveBusOf(device)} ${bus} ${unit.padStart(5, '0')}`;
-  return `2 ${device.type}`;
+  const { type = '', port = '' } = device.address ?? {};
+  return `2 ${type} ${bus} ${port.padStart(5, '0')} ${device.type}`;
 }
 
 const byPci = (a: Placed, b: Placed) => compare(printPciAddress(a.pci), printPciAddress(b.pci));

@@ -10,10 +10,13 @@ interface MadeUp {
   readonly programs?: Readonly<Record<string, string>>;
   readonly files?: Readonly<Record<string, MachineFile>>;
   readonly texts?: Readonly<Record<string, string>>;
+  /** A program that does not run. */
+  readonly broken?: string;
   readonly isRoot?: boolean;
   readonly nodeVersion?: string;
   readonly freeBytes?: number | undefined;
   readonly taken?: boolean;
+  readonly alive?: readonly number[];
 }
 
 const DIRECTORY: MachineFile = { isDirectory: true, isWritable: true };
@@ -43,11 +46,14 @@ function machine({ without = [], programs = {}, files = {}, texts = {}, ...more 
     isRoot: more.isRoot ?? true,
     nodeVersion: more.nodeVersion ?? 'v24.1.0',
     ask: async (program) =>
-      without.includes(program) ? undefined : (programs[program] ?? `${program} version 9.1.2\n`),
+      without.includes(program)
+        ? undefined
+        : { text: programs[program] ?? `${program} version 9.1.2\n`, works: more.broken !== program },
     file: async (path) => (without.includes(path) ? undefined : there[path]),
     text: async (path) => told[path] ?? '',
     freeBytes: async () => ('freeBytes' in more ? more.freeBytes : 50 * 1024 ** 3),
     isTaken: async () => more.taken ?? false,
+    isAlive: (pid) => (more.alive ?? []).includes(pid),
   };
 }
 
@@ -72,6 +78,13 @@ const cases: Record<string, { of: MadeUp; what: string; state: string; says: Reg
     says: /^qemu-system-x86_64$/,
   },
   'no swtpm': { of: { without: ['swtpm'] }, what: 'swtpm', state: 'limited', says: /TPM/, mend: /swtpm$/ },
+  'a swtpm that does not run': {
+    of: { broken: 'swtpm', programs: { swtpm: '\nswtpm: error while loading shared libraries: libtpms.so.0\n' } },
+    what: 'swtpm',
+    state: 'limited',
+    says: /^swtpm does not run \(swtpm: error while loading.*libtpms\.so\.0\): VMs with a TPM/,
+    mend: /--reinstall$/,
+  },
   'no ssh': { of: { without: ['ssh'] }, what: 'ssh', state: 'limited', says: /virtctl ssh/, mend: /openssh-client$/ },
   'another Node': {
     of: { nodeVersion: 'v20.19.2' },
@@ -115,6 +128,13 @@ const cases: Record<string, { of: MadeUp; what: string; state: string; says: Reg
     says: /local-block/,
     mend: /modprobe loop/,
   },
+  'loop devices that may not be used': {
+    of: { files: { '/dev/loop-control': LOCKED } },
+    what: 'loop devices',
+    state: 'limited',
+    says: /may not be opened.*local-block/,
+    mend: /CAP_SYS_ADMIN/,
+  },
   'loop devices without root': { of: { isRoot: false }, what: 'loop devices', state: 'limited', says: /need root/ },
   'no taps': {
     of: { without: ['/dev/net/tun'] },
@@ -131,29 +151,44 @@ const cases: Record<string, { of: MadeUp; what: string; state: string; says: Reg
     says: /will be made/,
   },
   'a data directory in use': {
-    of: { texts: { '/data/server.pid': '42\n' } },
+    of: { texts: { '/data/server.pid': '42\n' }, alive: [42] },
     what: 'data directory',
     state: 'works',
     says: /process 42$/,
+  },
+  'a data directory whose server was killed': {
+    of: { texts: { '/data/server.pid': '42\n' } },
+    what: 'data directory',
+    state: 'works',
+    says: /^\/data$/,
   },
   'a data directory of others': {
     of: { files: { '/data': { isDirectory: true, isWritable: false } } },
     what: 'data directory',
     state: 'missing',
-    says: /may write to/,
-    mend: /--data-dir/,
+    says: /may not be read and written/,
+    mend: /--data-dir.*chown/,
   },
   'a file for a data directory': {
     of: { files: { '/data': FILE } },
     what: 'data directory',
     state: 'missing',
     says: /no directory/,
+    mend: /^choose another with --data-dir$/,
   },
   'little space': {
     of: { freeBytes: 200 * 1024 ** 2 },
     what: 'disk space',
     state: 'limited',
-    says: /^0\.2 GiB free.*pause/,
+    says: /^200 MiB free.*pause/,
+    mend: /--data-dir/,
+  },
+  'no space': {
+    of: { freeBytes: 20 * 1024 ** 2 },
+    what: 'disk space',
+    state: 'missing',
+    says: /^20 MiB free.*too little to start/,
+    mend: /--data-dir/,
   },
   'space that cannot be told': {
     of: { freeBytes: undefined },
@@ -167,10 +202,14 @@ const cases: Record<string, { of: MadeUp; what: string; state: string; says: Reg
     what: 'port',
     state: 'limited',
     says: /another program/,
-    mend: /--port 6444/,
+    mend: /--port 0.*:6443/,
   },
   'a port of our own plane': {
-    of: { taken: true, texts: { '/data/kubeconfig': 'server: https://127.0.0.1:6443\n', '/data/server.pid': '42\n' } },
+    of: {
+      taken: true,
+      texts: { '/data/kubeconfig': 'server: https://127.0.0.1:6443\n', '/data/server.pid': '42\n' },
+      alive: [42],
+    },
     what: 'port',
     state: 'works',
     says: /served by process 42/,
@@ -205,6 +244,16 @@ test('a machine that has everything', async () => {
     examinationText(examination),
     new RegExp(`\\n${examination.findings.length} work: VMs can run here\\n$`),
   );
+});
+
+test('finds what a tour has left behind that was killed, and only then speaks of tours', async () => {
+  const { findings } = await examine(machine({}), { ...PLACE, leftTours: ['/tmp/selfsame-tour-7-aB3xY9'] });
+  const finding = findings.find(({ what }) => what === 'selfsame tour');
+  assert.match(finding?.says ?? '', /selfsame-tour-7-aB3xY9$/);
+  assert.equal(finding?.mend, 'selfsame tour --clear');
+  assert.ok(isHealthy({ version: '', findings }));
+  const without = await examine(machine({}), PLACE);
+  assert.ok(!without.findings.some(({ what }) => what === 'selfsame tour'));
 });
 
 test('a machine that has nothing', async () => {

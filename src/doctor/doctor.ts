@@ -2,7 +2,7 @@
 import type { Examination } from '#doctor/finding.ts';
 import { examineFirmware, examineKvm, examineLoopDevices, examineTaps } from '#doctor/hardware.ts';
 import type { Machine } from '#doctor/machine.ts';
-import { examineDataDir, examineGuest, examineNode, examinePort, type Place } from '#doctor/place.ts';
+import { examineDataDir, examineGuest, examineNode, examinePort, examineTours, type Place } from '#doctor/place.ts';
 import { examinePrograms } from '#doctor/programs.ts';
 import { VERSION } from '#lib/version.ts';
 
@@ -17,5 +17,5 @@ export async function examine(machine: Machine, place: Place): Promise<Examinati
     examinePort(machine, place),
     examineGuest(machine, place),
   ]);
-  return { version: VERSION, findings: [examineNode(machine), ...findings.flat()] };
+  return { version: VERSION, findings: [examineNode(machine), ...findings.flat(), ...examineTours(place)] };
 }

@@ -51,6 +51,10 @@ export async function examineLoopDevices(machine: Machine): Promise<Finding> {
   if (control === undefined) {
     return { what, state: 'limited', says: `there is no /dev/loop-control: ${without}`, mend: 'modprobe loop' };
   }
+  if (!control.isWritable) {
+    const mend = 'in a container: give it /dev/loop-control and CAP_SYS_ADMIN';
+    return { what, state: 'limited', says: `/dev/loop-control may not be opened: ${without}`, mend };
+  }
   return { what, state: 'works', says: '/dev/loop-control' };
 }
 

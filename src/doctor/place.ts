@@ -9,11 +9,16 @@ export interface Place {
   readonly port: number;
   /** Where the files of the built-in guest are, when they were built. */
   readonly guestDir: string;
+  /** Directories of tours that were killed. */
+  readonly leftTours?: readonly string[];
 }
 
 const NODE_MAJOR = 24;
-const LEAST_FREE_BYTES = 1024 ** 3;
+const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
+const LEAST_FREE_BYTES = GIB;
+/** The store, its log and a certificate have to go somewhere. */
+const LEAST_TO_START_BYTES = 64 * MIB;
 
 export function examineNode({ nodeVersion }: Machine): Finding {
   const what = 'Node.js';
@@ -25,19 +30,27 @@ export function examineNode({ nodeVersion }: Machine): Finding {
 export async function examineDataDir(machine: Machine, { dataDir }: Place): Promise<Finding[]> {
   const what = 'data directory';
   const found = await machine.file(dataDir);
-  const holder = (await machine.text(join(dataDir, 'server.pid'))).trim();
+  const holder = await holderOf(machine, dataDir);
   const place = found === undefined ? await existingParent(machine, dataDir) : { path: dataDir, ...found };
-  if (!place.isDirectory || !place.isWritable) {
-    const says = `${place.path} is no directory that this user may write to`;
-    return [{ what, state: 'missing', says, mend: `choose another with --data-dir, or: chown $USER ${place.path}` }];
+  const mend = 'choose another with --data-dir';
+  if (!place.isDirectory) return [{ what, state: 'missing', says: `${place.path} is no directory`, mend }];
+  if (!place.isWritable) {
+    const says = `${place.path} may not be read and written by this user`;
+    return [{ what, state: 'missing', says, mend: `${mend}, or as root: chown USER ${place.path}` }];
   }
   const says =
-    holder !== ''
+    holder !== undefined
       ? `${dataDir}, in use by process ${holder}`
       : found === undefined
         ? `${dataDir} will be made`
         : dataDir;
   return [{ what, state: 'works', says }, await examineSpace(machine, place.path)];
+}
+
+/** The process that serves it; what a killed one has written there does not count. */
+async function holderOf(machine: Machine, dataDir: string): Promise<number | undefined> {
+  const pid = Number((await machine.text(join(dataDir, 'server.pid'))).trim());
+  return pid > 0 && machine.isAlive(pid) ? pid : undefined;
 }
 
 async function existingParent(machine: Machine, path: string) {
@@ -55,14 +68,11 @@ async function examineSpace(machine: Machine, path: string): Promise<Finding> {
   const what = 'disk space';
   const free = await machine.freeBytes(path);
   if (free === undefined) return { what, state: 'limited', says: `cannot be told for ${path}` };
-  const says = `${(free / GIB).toFixed(1)} GiB free in ${path}`;
+  const says = `${free < GIB ? `${Math.floor(free / MIB)} MiB` : `${(free / GIB).toFixed(1)} GiB`} free in ${path}`;
   if (free >= LEAST_FREE_BYTES) return { what, state: 'works', says };
-  return {
-    what,
-    state: 'limited',
-    says: `${says}: guests pause when it is used up`,
-    mend: 'free some, or move --data-dir',
-  };
+  const mend = `free some (du -xh ${path} | sort -h | tail), or choose another disk with --data-dir`;
+  if (free < LEAST_TO_START_BYTES) return { what, state: 'missing', says: `${says}: too little to start`, mend };
+  return { what, state: 'limited', says: `${says}: guests pause when it is used up`, mend };
 }
 
 export async function examinePort(machine: Machine, { dataDir, host, port }: Place): Promise<Finding> {
@@ -70,10 +80,12 @@ export async function examinePort(machine: Machine, { dataDir, host, port }: Pla
   if (!(await machine.isTaken(host, port))) return { what, state: 'works', says: `${host}:${port} is free` };
   // Our own plane has written there where it listens.
   const ours = (await machine.text(join(dataDir, 'kubeconfig'))).includes(`:${port}`);
-  const holder = (await machine.text(join(dataDir, 'server.pid'))).trim();
-  if (ours && holder !== '') return { what, state: 'works', says: `${host}:${port}, served by process ${holder}` };
+  const holder = await holderOf(machine, dataDir);
+  if (ours && holder !== undefined)
+    return { what, state: 'works', says: `${host}:${port}, served by process ${holder}` };
   const says = `${host}:${port} is taken by another program: selfsame up cannot listen there`;
-  return { what, state: 'limited', says, mend: `choose another: selfsame up --port ${port + 1}` };
+  const mend = `choose another (selfsame up --port 0 takes a free one); ss -ltnp 'sport = :${port}' tells who has it`;
+  return { what, state: 'limited', says, mend };
 }
 
 export async function examineGuest(machine: Machine, { guestDir }: Place): Promise<Finding> {
@@ -82,4 +94,11 @@ export async function examineGuest(machine: Machine, { guestDir }: Place): Promi
   if (files.every((file) => file !== undefined)) return { what, state: 'works', says: guestDir };
   const says = 'was not built: VMs with the image selfsame/guest (the examples) cannot start';
   return { what, state: 'limited', says, mend: 'scripts/setup.sh (on Debian, x86_64)' };
+}
+
+/** Only where there is something to tell. */
+export function examineTours({ leftTours = [] }: Place): Finding[] {
+  if (leftTours.length === 0) return [];
+  const says = `killed, and left behind with what runs in it: ${leftTours.join(', ')}`;
+  return [{ what: 'selfsame tour', state: 'limited', says, mend: 'selfsame tour --clear' }];
 }

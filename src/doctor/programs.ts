@@ -10,6 +10,8 @@ interface Program {
   /** What does not work without it. */
   readonly without: string;
   readonly otherwise: Exclude<FindingState, 'works'>;
+  /** People call it, from wherever they have it. */
+  readonly calledBy?: 'people';
   /** Lower ones were never tried. */
   readonly atLeast?: string;
 }
@@ -71,6 +73,7 @@ export const PROGRAMS: readonly Program[] = [
     package: 'kubernetes-client',
     without: 'the plane runs, but the commands of the documentation do not work',
     otherwise: 'limited',
+    calledBy: 'people',
   },
   {
     what: 'ssh',
@@ -79,25 +82,42 @@ export const PROGRAMS: readonly Program[] = [
     package: 'openssh-client',
     without: 'virtctl ssh and virtctl scp do not work; virtctl console and port-forward do',
     otherwise: 'limited',
+    calledBy: 'people',
   },
 ];
+
+/** Of what a program that fails says. */
+const MOST_WORDS = 120;
 
 export async function examinePrograms(machine: Machine): Promise<Finding[]> {
   return await Promise.all(PROGRAMS.map((program) => examineProgram(machine, program)));
 }
 
 async function examineProgram(machine: Machine, program: Program): Promise<Finding> {
-  const { what, file, args, without, otherwise, atLeast } = program;
+  const { what, file, args, without, otherwise, atLeast, calledBy = 'us' } = program;
   const install = `apt-get install -y --no-install-recommends ${program.package}`;
-  const said = await machine.ask(file, args);
-  if (said === undefined) return { what, state: otherwise, says: `there is no ${file}: ${without}`, mend: install };
-  const version = /\d+(?:\.\d+)+/.exec(said)?.[0];
+  const said = await machine.ask(file, args, calledBy);
+  if (said === undefined)
+    return { what, state: otherwise, says: `${absent(file, calledBy)}: ${without}`, mend: install };
+  if (!said.works) {
+    const words = said.text.trim().split('\n')[0]?.slice(0, MOST_WORDS) ?? '';
+    return {
+      what,
+      state: otherwise,
+      says: `${file} does not run (${words}): ${without}`,
+      mend: `${install} --reinstall`,
+    };
+  }
+  const version = /\d+(?:\.\d+)+/.exec(said.text)?.[0];
   if (version === undefined) return { what, state: 'works', says: file };
   if (atLeast !== undefined && isBefore(version, atLeast)) {
     return { what, state: 'limited', says: `${version}; we know it from ${atLeast} on`, mend: install };
   }
   return { what, state: 'works', says: version };
 }
+
+const absent = (file: string, calledBy: 'us' | 'people') =>
+  calledBy === 'us' ? `there is no ${file} where the system keeps programs` : `there is no ${file} in your PATH`;
 
 export function isBefore(version: string, other: string): boolean {
   const [a, b] = [version, other].map((text) => text.split('.').map(Number));

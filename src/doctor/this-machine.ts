@@ -1,25 +1,33 @@
-/** The machine that this process runs on. */
+/** The machine that this process runs on. `path`: where the caller looks for programs. */
 import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access, readFile, stat, statfs } from 'node:fs/promises';
 import { connect } from 'node:net';
 import type { Machine } from '#doctor/machine.ts';
+import { isAlive } from '#lib/owned-dir.ts';
 
 const ASK_MS = 10_000;
 const CONNECT_MS = 2000;
 const OUTPUT_BYTES = 64 * 1024;
-/** Where root's programs are, too: mkfs is not in everybody's path. */
-const ENVIRONMENT = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
+/** Where node agents look, too, whatever the path of their caller is. */
+const SYSTEM_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-export const thisMachine: Machine = {
+export const thisMachine = (path: string): Machine => ({
   isRoot: process.getuid?.() === 0,
   nodeVersion: process.version,
 
-  ask(program, args) {
-    const options = { timeout: ASK_MS, maxBuffer: OUTPUT_BYTES, env: ENVIRONMENT };
+  ask(program, args, calledBy) {
+    const env = { PATH: calledBy === 'us' ? SYSTEM_PATH : path, LC_ALL: 'C' };
+    const options = { timeout: ASK_MS, maxBuffer: OUTPUT_BYTES, env };
     return new Promise((resolve) => {
       execFile(program, [...args], options, (error, stdout, stderr) => {
-        resolve((error as NodeJS.ErrnoException | null)?.code === 'ENOENT' ? undefined : `${stdout}\n${stderr}`);
+        const { code } = (error ?? {}) as NodeJS.ErrnoException;
+        if (code === 'ENOENT') resolve(undefined);
+        else
+          resolve({
+            text: `${stdout}\n${stderr}\n${code === 'EACCES' ? 'permission denied' : ''}`,
+            works: error === null,
+          });
       });
     });
   },
@@ -41,6 +49,8 @@ export const thisMachine: Machine = {
     return found === undefined ? undefined : found.bavail * found.bsize;
   },
 
+  isAlive,
+
   isTaken(host, port) {
     return new Promise((resolve) => {
       const socket = connect({ host, port, timeout: CONNECT_MS });
@@ -53,4 +63,4 @@ export const thisMachine: Machine = {
       socket.once('error', () => tell(false));
     });
   },
-};
+});

@@ -53,7 +53,10 @@ export type AuditReaderOptions = Values<typeof auditReaderFlags> & {
 };
 
 export type TourOptions = Values<typeof tourFlags>;
-export type DoctorOptions = Values<typeof doctorFlags>;
+export type DoctorOptions = Values<typeof doctorFlags> & {
+  /** Where the caller looks for programs. */
+  readonly path: string;
+};
 export type BackupOptions = { readonly dataDir: string; readonly to: string };
 export type RestoreBackupOptions = { readonly dataDir: string; readonly from: string };
 
@@ -73,6 +76,7 @@ export type Config =
   | { readonly command: 'host'; readonly options: HostOptions }
   | { readonly command: 'audit'; readonly options: AuditReaderOptions }
   | { readonly command: 'tour'; readonly options: TourOptions }
+  | { readonly command: 'tour-plane'; readonly options: UpOptions }
   | { readonly command: 'doctor'; readonly options: DoctorOptions }
   | { readonly command: 'backup'; readonly options: BackupOptions }
   | { readonly command: 'restore-backup'; readonly options: RestoreBackupOptions }
@@ -98,13 +102,16 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
   node: {
     summary: 'run the agent of one node; selfsame up starts its nodes by itself',
     flags: nodeFlags,
-    parse: (...given) => parseFlags(nodeFlags, given, (options) => ({ command: 'node', options })),
+    parse: (...given) => parseFlags(nodeFlags, given, (options) => nodeFault(options) ?? { command: 'node', options }),
   },
   install: {
     summary: 'print all that we need on a cluster of others, or apply it',
     flags: installFlags,
     notes: ['Printed for kubectl apply --server-side; with --apply it is applied, and again without a change.'],
-    parse: (...given) => parseFlags(installFlags, given, (options) => ({ command: 'install', options })),
+    parse: (...given) =>
+      parseFlags(installFlags, given, (options) =>
+        options.dryRun && !options.apply ? { usageError: '--dry-run needs --apply' } : { command: 'install', options },
+      ),
   },
   uninstall: {
     summary: 'print how to take us off a cluster; refused while it has VMs',
@@ -114,7 +121,12 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
   join: {
     summary: 'write the kubeconfig with which a process of ours joins a cluster',
     flags: joinFlags,
-    parse: (...given) => parseFlags(joinFlags, given, (options) => ({ command: 'join', options })),
+    parse: (...given) =>
+      parseFlags(joinFlags, given, (options) =>
+        options.engineDataDir !== undefined && options.as !== 'node'
+          ? { usageError: '--engine-data-dir is for --as node' }
+          : { command: 'join', options },
+      ),
   },
   controllers: {
     summary: 'run webhook, aggregated API, operator and controllers on a cluster of others; several may, one leads',
@@ -149,15 +161,25 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
     notes: [
       'Creates a VM with EFI and a TPM, restarts it, plugs disks, migrates, restores a snapshot, changes its machine type,',
       'and asks the guest itself after each step. Exit code 0: it is the selfsame machine; 1: it is not, or it could not be',
-      'found out. Needs two nodes.',
+      'found out. Needs two nodes. Ctrl-C leaves it, and nothing is left behind.',
     ],
     parse: (...given) => parseFlags(tourFlags, given, (options) => ({ command: 'tour', options })),
+  },
+  'tour-plane': {
+    summary: 'the plane of selfsame tour: ends with its standard input, and takes guests and data directory along',
+    flags: upFlags,
+    hidden: true,
+    parse: (...given) => parseFlags(upFlags, given, (options) => ({ command: 'tour-plane', options })),
   },
   doctor: {
     summary: 'look at this machine: what works, what is missing, and what mends it',
     flags: doctorFlags,
     notes: ['Changes nothing. Exit code 0: VMs can run here; 1: something that they need is missing.'],
-    parse: (...given) => parseFlags(doctorFlags, given, (options) => ({ command: 'doctor', options })),
+    parse: (args, env) =>
+      parseFlags(doctorFlags, [args, env], (options) => ({
+        command: 'doctor',
+        options: { ...options, path: env['PATH'] ?? '' },
+      })),
   },
   backup: {
     summary: 'write a backup of the engine (all objects, its keys), while it runs or not',
@@ -222,6 +244,14 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
     parse: (words) => ({ command: 'help', text: completionLines(completeWords(programTree(commands), words)) }),
   },
 };
+
+/** What says where a node of a cluster is means nothing to one of our own engine, which is on this machine. */
+function nodeFault({ kubeconfig, address, nodeIp, hostname }: NodeOptions): UsageError | undefined {
+  if (kubeconfig !== undefined) return undefined;
+  const given = { address, 'node-ip': nodeIp, hostname };
+  const [name] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
+  return name === undefined ? undefined : { usageError: `--${name} needs --kubeconfig` };
+}
 
 /** For tests over all of them. */
 export const programCommands: Readonly<Record<string, ProgramCommand>> = commands;

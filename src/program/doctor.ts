@@ -1,9 +1,9 @@
 /** What `selfsame doctor` does with what src/doctor finds: prints it, and packs a support bundle where one is asked for. */
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { openConnection } from '#cli/api-connection.ts';
+import { killedTours } from '#cli/tour/own-plane.ts';
 import { runningIn } from '#cli/tour/running-plane.ts';
-import { loadKubeconfig } from '#client/kubeconfig.ts';
+import { readKubeconfigFile } from '#client/kubeconfig-file.ts';
 import { dataDirSource } from '#doctor/bundle/data-dir-source.ts';
 import { gatherBundle, type BundleSource } from '#doctor/bundle/gather.ts';
 import { writeBundle } from '#doctor/bundle/write-bundle.ts';
@@ -14,7 +14,10 @@ import { thisMachine } from '#doctor/this-machine.ts';
 import type { Clock } from '#lib/clock.ts';
 import { VERSION } from '#lib/version.ts';
 
-export const examinationOf = (place: Place): Promise<Examination> => examine(thisMachine, place);
+/** `path`: where its caller looks for programs. */
+export async function examinationOf(place: Place, path: string): Promise<Examination> {
+  return await examine(thisMachine(path), { ...place, leftTours: await killedTours() });
+}
 
 export interface DoctorCall {
   readonly examination: Examination;
@@ -69,7 +72,7 @@ function apiOf(dataDir: string, clock: Clock): { api: BundleSource['api']; close
   const kubeconfig = runningIn(dataDir);
   if (kubeconfig === undefined) return { api: undefined, close() {} };
   const readFile = (path: string) => readFileSync(path, 'utf8');
-  const access = loadKubeconfig(readFile(kubeconfig), { directory: join(kubeconfig, '..'), readFile });
+  const access = readKubeconfigFile(kubeconfig);
   const connection = openConnection({ access, userAgent: `selfsame-doctor/${VERSION}`, clock, readFile });
   return {
     api: { get: (path) => connection.get(path), text: (path) => connection.getText(path) },
@@ -82,7 +85,8 @@ const TOUR_NEEDS = new Set(['swtpm', 'UEFI firmware', 'built-in guest']);
 
 /** Why a plane of the tour's own could not show it; empty where it could. */
 export async function tourObstacles(place: Place): Promise<string> {
-  const { version, findings } = await examinationOf(place);
+  // It calls nothing that people call.
+  const { version, findings } = await examinationOf(place, '');
   const needed = findings.filter(
     ({ what, state }) => state === 'missing' || (state !== 'works' && TOUR_NEEDS.has(what)),
   );

@@ -1,6 +1,7 @@
 /** What a flag of the program is, and how the texts of flags are read. Pure. */
 import { isIP } from 'node:net';
 import type { Completes } from '#cli/flags.ts';
+import { nameErrors } from '#kube/names.ts';
 import type { LogLevel } from '#lib/log.ts';
 
 export interface Flag<T> {
@@ -11,6 +12,8 @@ export interface Flag<T> {
   /** As the help shows it. */
   readonly fallbackText?: string;
   readonly fallback: T;
+  /** The command does nothing without it. */
+  readonly required?: true;
   readonly completes?: Completes;
   /** Says yes by itself, without a value. */
   readonly bare?: true;
@@ -42,6 +45,14 @@ export const logLevel = flag<LogLevel>({
   parse: wordOf(LOG_LEVELS),
 });
 
+export const nodeName = flag<string>({
+  name: 'name',
+  value: 'NAME',
+  help: 'the name of the node',
+  fallback: 'node-1',
+  parse: aNodeName,
+});
+
 export function wordOf<const W extends string>(words: readonly W[]): (text: string) => Parsed<W> {
   return (text) => {
     const word = words.find((known) => known === text);
@@ -57,12 +68,16 @@ export function anAddress(text: string): Parsed<string> {
   return isIP(text) === 0 ? { mustBe: 'an IP address' } : { ok: text };
 }
 
+export function aDnsName(text: string): Parsed<string> {
+  return nameErrors('subdomain', text).length === 0 ? { ok: text } : { mustBe: 'a DNS name in lower case' };
+}
+
 export function aPort(text: string): Parsed<number> {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
   return port <= MAX_PORT ? { ok: port } : { mustBe: `a port number from 0 to ${MAX_PORT}` };
 }
 
-export function aNodeName(text: string): Parsed<string> {
+function aNodeName(text: string): Parsed<string> {
   return NODE_NAME.test(text) ? { ok: text } : { mustBe: 'a lower-case name of at most 63 characters' };
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { auditFlags } from '#engine/audit/audit-options.ts';
 import type { LogLevel } from '#lib/log.ts';
 import { nodeClusterFlags } from './cluster-flags.ts';
-import { aNodeName, aPath, aPort, flag, logLevel, wordOf } from './flag.ts';
+import { aPath, aPort, flag, logLevel, nodeName, wordOf, yesOrNo } from './flag.ts';
 
 const PROJECT_ROOT = join(import.meta.dirname, '../..');
 /** On one machine; more belong to a cluster. */
@@ -87,13 +87,7 @@ export const upFlags = {
 };
 
 export const nodeFlags = {
-  name: flag<string>({
-    name: 'name',
-    value: 'NAME',
-    help: 'the name of the node',
-    fallback: 'node-1',
-    parse: aNodeName,
-  }),
+  name: nodeName,
   dataDir: flag<string>({
     name: 'data-dir',
     value: 'DIR',
@@ -117,6 +111,9 @@ export const nodeFlags = {
   logLevel,
 };
 
+/** Of commands that look for a plane, and make none. */
+const planeDir = flag<string>({ ...engineFlags.dataDir, help: 'the data directory of the plane' });
+
 export const hostFlags = {
   node: flag<string | undefined>({
     name: 'node',
@@ -126,32 +123,32 @@ export const hostFlags = {
     fallbackText: 'the only one',
     parse: nodeFlags.name.parse,
   }),
-  dataDir: engineFlags.dataDir,
+  dataDir: planeDir,
 };
 
-export const auditReaderFlags = { dataDir: engineFlags.dataDir };
+export const auditReaderFlags = { dataDir: planeDir };
 
 export const backupFlags = {
-  dataDir: engineFlags.dataDir,
+  dataDir: planeDir,
   to: flag<string | undefined>({
     name: 'to',
     value: 'FILE',
     help: 'the archive to write; it holds keys and every Secret',
     fallback: undefined,
-    fallbackText: 'none: it must be given',
+    required: true,
     completes: 'file',
     parse: aPath,
   }),
 };
 
 export const restoreBackupFlags = {
-  dataDir: engineFlags.dataDir,
+  dataDir: planeDir,
   from: flag<string | undefined>({
     name: 'from',
     value: 'FILE',
     help: 'an archive that selfsame backup has made',
     fallback: undefined,
-    fallbackText: 'none: it must be given',
+    required: true,
     completes: 'file',
     parse: aPath,
   }),
@@ -160,7 +157,7 @@ export const restoreBackupFlags = {
 const OUTPUTS = ['text', 'json'] as const;
 
 export const doctorFlags = {
-  dataDir: engineFlags.dataDir,
+  dataDir: flag<string>({ ...engineFlags.dataDir, help: 'the data directory that the plane has or will have' }),
   host: engineFlags.host,
   port: engineFlags.port,
   output: flag<(typeof OUTPUTS)[number]>({
@@ -186,13 +183,21 @@ export const tourFlags = {
   kubeconfig: flag<string | undefined>({
     name: 'kubeconfig',
     value: 'FILE',
-    help: 'a plane that runs already',
+    help: 'a plane that runs already, and is used then',
     fallback: undefined,
     fallbackText: 'that of the data directory where it runs, else a plane of its own',
     completes: 'file',
     parse: aPath,
   }),
-  dataDir: engineFlags.dataDir,
+  dataDir: planeDir,
+  clear: flag<boolean>({
+    name: 'clear',
+    value: '',
+    bare: true,
+    help: 'walk nowhere; only remove what tours that were killed have left behind',
+    fallback: false,
+    parse: yesOrNo,
+  }),
 };
 
 export const transitionFlags = {

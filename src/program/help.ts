@@ -44,9 +44,9 @@ export function programHelp(name: string, { summary, flags, words, notes = [] }:
   const all = Object.values(flags);
   const usage = [name, ...(all.length === 0 ? [] : ['[flags]']), ...(words === undefined ? [] : [words])].join(' ');
   const width = Math.max(MIN_WIDTH, ...all.map((flag) => flag.name.length + flag.value.length + 5));
-  const rows = all.flatMap(({ name: flagName, value, help, fallback, fallbackText = String(fallback) }) => [
+  const rows = all.flatMap(({ name: flagName, value, help, required, fallback, fallbackText = String(fallback) }) => [
     `  ${`--${flagName} ${value}`.trimEnd().padEnd(width)}${help}`,
-    `  ${''.padEnd(width)}(default ${fallbackText}; also ${variableOf(flagName)})`,
+    `  ${''.padEnd(width)}(${required === true ? 'must be given' : `default ${fallbackText}`}; also ${variableOf(flagName)})`,
   ]);
   const examples = EXAMPLES.get(name);
   const sections = [
@@ -89,7 +89,13 @@ export const EXAMPLES: ReadonlyMap<string, string> = new Map([
   ['engine', '  # An API server for another operator:\n  selfsame engine --data-dir /tmp/engine --port 7443'],
   [
     'node',
-    '  # One more node, whose kubeconfig is in its data directory:\n  selfsame node --name node-3 --data-dir /srv/node-3',
+    [
+      '  # One more node, whose kubeconfig is in its data directory:',
+      '  selfsame node --name node-3 --data-dir /srv/node-3',
+      '',
+      '  # A node of a cluster of others:',
+      '  selfsame node --kubeconfig host-7.kubeconfig --name host-7 --data-dir /srv/host-7 --node-ip 10.0.0.7',
+    ].join('\n'),
   ],
   [
     'host',

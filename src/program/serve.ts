@@ -5,22 +5,23 @@ import { systemClock, type Clock } from '#lib/clock.ts';
 import { acquireDataDir } from '#lib/data-dir-lock.ts';
 import { createLog, type Log } from '#lib/log.ts';
 import { VERSION } from '#lib/version.ts';
-import type { EngineOptions, UpOptions } from './config.ts';
+import type { EngineOptions, Environment, UpOptions } from './config.ts';
+import { withoutFlags } from './parse-flags.ts';
 import { OK, PROGRAM, listenError, stopInTime, stopSignal } from './surroundings.ts';
 
-export async function up(options: UpOptions): Promise<number> {
-  return await serve(options, async (parts) => {
+export async function up(options: UpOptions, env: Environment, stopped = stopSignal()): Promise<number> {
+  return await serve(options, stopped, async (parts) => {
     // Loaded only here, so that help and version are quick.
     const { startPlane } = await import('#plane/embedded/plane.ts');
     const { hypervisor, accel, logLevel, nodes } = options;
     const nodeFlags = ['--hypervisor', hypervisor, '--accel', accel, '--log-level', logLevel];
-    const plane = await startPlane({ ...parts, nodes, program: { ...PROGRAM, nodeFlags } });
+    const plane = await startPlane({ ...parts, nodes, program: { ...PROGRAM, nodeFlags, env: withoutFlags(env) } });
     return { stop: plane.stop, text: welcome(plane, nodes) };
   });
 }
 
 export async function engine(options: EngineOptions): Promise<number> {
-  return await serve(options, async (parts) => {
+  return await serve(options, stopSignal(), async (parts) => {
     const { startEngine } = await import('#engine/engine.ts');
     const started = await startEngine(parts);
     return { stop: started.stop, text: engineWelcome(started) };
@@ -30,10 +31,10 @@ export async function engine(options: EngineOptions): Promise<number> {
 /** What `up` and `engine` share: the data directory is theirs from before the start until after the stop. */
 async function serve(
   options: EngineOptions,
+  stopped: Promise<void>,
   start: (parts: ServerParts) => Promise<{ stop(): Promise<void>; text: string }>,
 ): Promise<number> {
   const dataDir = resolve(options.dataDir);
-  const stopped = stopSignal();
   const lock = acquireDataDir(dataDir);
   try {
     const { host, port, tokenAuthFile } = options;

@@ -40,7 +40,8 @@ export function stopSignal(): Promise<void> {
         if (firstAt !== undefined && now - firstAt > SAME_SIGNAL_MS) process.exit(128 + SIGNAL_NUMBERS[signal]);
         if (firstAt !== undefined) return;
         firstAt = now;
-        process.stdout.write('stopping; once more to leave at once\n');
+        // A terminal shows ^C where the cursor stands.
+        process.stdout.write(`${process.stdout.isTTY ? '\n' : ''}stopping; once more to leave at once\n`);
         signalled();
       });
     }

@@ -1,6 +1,6 @@
 /** The commands that look at a plane or a machine, or keep what a plane knows: host, audit, tour, doctor, backups, Jobs. */
 import { readFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
 import { createLog } from '#lib/log.ts';
 import type { AuditReaderOptions, BackupOptions, DoctorOptions, HostOptions } from './config.ts';
@@ -25,15 +25,20 @@ export async function audit({ dataDir, words }: AuditReaderOptions): Promise<num
   );
 }
 
-export async function tour({ kubeconfig, dataDir }: TourOptions): Promise<number> {
-  const [{ runTour, tourFault }, { loadKubeconfig }, { runningIn }] = await Promise.all([
+export async function tour({ kubeconfig, dataDir, clear }: TourOptions): Promise<number> {
+  const [{ runClear, runTour, tourFault }, { readKubeconfigFile: loadAccess }, { runningIn }] = await Promise.all([
     import('#cli/tour/run-tour.ts'),
-    import('#client/kubeconfig.ts'),
+    import('#client/kubeconfig-file.ts'),
     import('#cli/tour/running-plane.ts'),
   ]);
   const readFile = (path: string) => readFileSync(path, 'utf8');
-  const loadAccess = (path: string) => loadKubeconfig(readFile(path), { directory: dirname(resolve(path)), readFile });
   const found = kubeconfig ?? runningIn(resolve(dataDir));
+  const access = found === undefined ? undefined : loadAccess(found);
+  const seen = { access, readFile, screen: process.stdout, clock: systemClock };
+  if (clear) {
+    await keptAlive(() => runClear(seen));
+    return OK;
+  }
   if (found === undefined) {
     const { tourObstacles } = await import('./doctor.ts');
     const obstacles = await tourObstacles({
@@ -52,15 +57,8 @@ export async function tour({ kubeconfig, dataDir }: TourOptions): Promise<number
   process.once('SIGHUP', () => process.kill(process.pid, 'SIGTERM'));
   void stopSignal().then(() => leaving.abort(new Error('stopped by a signal')));
   try {
-    const isSame = await runTour({
-      access: found === undefined ? undefined : loadAccess(found),
-      program: [PROGRAM.file, ...PROGRAM.args],
-      loadAccess,
-      readFile,
-      screen: process.stdout,
-      clock: systemClock,
-      signal: leaving.signal,
-    });
+    const program = [PROGRAM.file, ...PROGRAM.args] as const;
+    const isSame = await runTour({ ...seen, program, loadAccess, signal: leaving.signal });
     return isSame ? OK : FAILED;
   } catch (error) {
     if (leaving.signal.aborted) return FAILED;
@@ -69,10 +67,10 @@ export async function tour({ kubeconfig, dataDir }: TourOptions): Promise<number
   }
 }
 
-export async function doctor({ dataDir, host, port, output, bundle }: DoctorOptions): Promise<number> {
+export async function doctor({ dataDir, host, port, output, bundle, path }: DoctorOptions): Promise<number> {
   const { examinationOf, runDoctor } = await import('./doctor.ts');
   const place = { dataDir: resolve(dataDir), host, port, guestDir: GUEST_DIR };
-  const examination = await examinationOf(place);
+  const examination = await examinationOf(place, path);
   const { stdout, stderr } = process;
   return await runDoctor({ examination, place, output, bundle, stdout, stderr, clock: systemClock });
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ConfigMap } from '#api/machine-types/kinds.ts';
+import type { ConfigMap } from '#kube/core-kinds.ts';
 import { ENTRIES_PER_CHUNK, progressConfigMap, type PlanEntry } from '#api/machine-types/plan.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';

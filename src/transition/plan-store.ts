@@ -2,7 +2,8 @@
  * The plan of a Job: made once from the VMs as they are, written before anything else is done, and read by whoever comes
  * after a kill. Until its last part is written nothing has been done, and it may be made anew.
  */
-import { CONFIG_MAPS, type ConfigMap, type JobReference } from '#api/machine-types/kinds.ts';
+import type { JobReference } from '#api/machine-types/kinds.ts';
+import { CONFIG_MAPS, type ConfigMap } from '#kube/core-kinds.ts';
 import { TRANSITION_LABEL } from '#api/machine-types/names.ts';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import { planConfigMaps, readPlan, readProgress, type EntryNote, type PlanEntry } from '#api/machine-types/plan.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ConfigMap } from '#api/machine-types/kinds.ts';
+import type { ConfigMap } from '#kube/core-kinds.ts';
 import { ENTRIES_PER_CHUNK, readProgress, type EntryNote } from '#api/machine-types/plan.ts';
 import { FakeClock, settle } from '#client/testing/fake-clock.ts';
 import { alreadyExists, internalError, notFound } from '#kube/api-error.ts';

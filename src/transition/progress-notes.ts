@@ -2,7 +2,8 @@
  * What has come of each entry: in memory at once, in ConfigMaps at most once a second. Who must be sure that a note
  * outlives the process (a restart that is about to be asked for) acts when `isWritten`, and is told by `onWritten`.
  */
-import { CONFIG_MAPS, type JobReference } from '#api/machine-types/kinds.ts';
+import type { JobReference } from '#api/machine-types/kinds.ts';
+import { CONFIG_MAPS } from '#kube/core-kinds.ts';
 import { chunkOf, progressConfigMap, progressName, type EntryNote } from '#api/machine-types/plan.ts';
 import { delay } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';

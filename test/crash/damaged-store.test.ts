@@ -4,7 +4,8 @@ import { cpSync, existsSync, readFileSync, truncateSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createClient } from '#client/rest-client.ts';
-import { CONFIG_MAPS, ROOT_CA } from '#test/support/kinds.ts';
+import { CONFIG_MAPS } from '#kube/core-kinds.ts';
+import { ROOT_CA } from '#test/support/kinds.ts';
 import { spawnServer, startServer, temporaryDir, transportTo } from '#test/support/server-process.ts';
 
 const OBJECTS = 40;

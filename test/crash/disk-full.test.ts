@@ -9,8 +9,9 @@ import type { TestContext } from 'node:test';
 import type { Client } from '#client/client.ts';
 import { createClient } from '#client/rest-client.ts';
 import { ApiError } from '#kube/api-error.ts';
+import { CONFIG_MAPS } from '#kube/core-kinds.ts';
 import type { Stored, WatchEvent } from '#kube/meta.ts';
-import { CONFIG_MAPS, ROOT_CA } from '#test/support/kinds.ts';
+import { ROOT_CA } from '#test/support/kinds.ts';
 import { http2Request, http2Session, withoutProof } from '#test/support/raw-https.ts';
 import { spawnServer, startServer, transportTo } from '#test/support/server-process.ts';
 

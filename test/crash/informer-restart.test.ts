@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Informer } from '#client/informer.ts';
 import { createClient } from '#client/rest-client.ts';
+import { CONFIG_MAPS } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
-import { CONFIG_MAPS } from '#test/support/kinds.ts';
 import { startServer, temporaryDir, transportTo } from '#test/support/server-process.ts';
 
 const LIVES = 4;

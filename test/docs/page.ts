@@ -11,14 +11,14 @@
  * A comment right before the block says what else there is to know:
  *
  *   <!-- not run: REASON -->          it is not run; the reason is for the reader of the page's source
- *   <!-- real guest: REASON -->       only in npm run test:full, where guests are real
+ *   <!-- real guests, too: REASON --> npm run test:full runs its whole page once more, where guests are real
  *   <!-- patch: KIND/NAME [-n NS] --> a part of that object
  *   <!-- hidden ... -->               on top level, with commands in it, one a line: run, and not shown
  */
 
 export type Directive =
   | { readonly kind: 'not-run'; readonly reason: string }
-  | { readonly kind: 'real-guest'; readonly reason: string }
+  | { readonly kind: 'real-guests-too'; readonly reason: string }
   | { readonly kind: 'patch'; readonly target: string };
 
 export interface Block {
@@ -40,7 +40,7 @@ export interface Command {
 export const LANGUAGES: ReadonlySet<string> = new Set(['sh', 'console', 'yaml', 'text', 'json', 'ts', 'xml', 'hidden']);
 
 const FENCE = /^(\s*)```(\S*)\s*$/;
-const COMMENT = /^<!-- (not run|real guest|patch): (.+) -->$/;
+const COMMENT = /^<!-- (not run|real guests, too|patch): (.+) -->$/;
 
 export class PageError extends Error {
   override name = 'PageError';
@@ -84,8 +84,8 @@ function directiveAbove(lines: readonly string[], fence: number): Directive | un
   switch (word) {
     case 'not run':
       return { kind: 'not-run', reason: rest };
-    case 'real guest':
-      return { kind: 'real-guest', reason: rest };
+    case 'real guests, too':
+      return { kind: 'real-guests-too', reason: rest };
     case 'patch':
       return { kind: 'patch', target: rest };
     default:

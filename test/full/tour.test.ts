@@ -1,6 +1,7 @@
 /** `selfsame tour` as a new user runs it: a plane of its own, a real guest, ten stations, nothing left behind. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,11 +13,14 @@ import { kubeconfigAccess, startServer, temporaryDir, transportTo } from '#test/
 
 const SELFSAME = join(import.meta.dirname, '../../selfsame');
 const TIMEOUT_MS = 900_000;
+const LOOK_AGAIN_MS = 100;
 
 interface Walk {
   /** That of a plane that runs; without one the tour starts its own. */
   readonly dataDir?: string;
   readonly leaveAt?: RegExp;
+  /** SIGINT unless set. */
+  readonly by?: NodeJS.Signals;
   /** Is told what was said so far. */
   readonly watch?: (said: string) => void;
 }
@@ -28,7 +32,7 @@ interface Walked {
   readonly left: readonly string[];
 }
 
-function tour({ dataDir, leaveAt, watch }: Walk = {}): Promise<Walked> {
+async function tour({ dataDir, leaveAt, by = 'SIGINT', watch }: Walk = {}): Promise<Walked> {
   // Its own, so that nobody else's tour is taken for a leftover of this one.
   const dir = mkdtempSync(join(tmpdir(), 'tour-'));
   const child = spawn(SELFSAME, ['tour', '--data-dir', dataDir ?? join(dir, 'no-plane-here')], {
@@ -42,16 +46,19 @@ function tour({ dataDir, leaveAt, watch }: Walk = {}): Promise<Walked> {
       watch?.(said);
       if (leaveAt === undefined || left || !leaveAt.test(said)) return;
       left = true;
-      child.kill('SIGINT');
+      child.kill(by);
     });
   }
-  return new Promise((resolve) => {
-    child.on('close', (code) => {
-      const left = readdirSync(dir);
-      if (left.length === 0) rmdirSync(dir);
-      resolve({ code, said, left });
-    });
-  });
+  const [code] = (await once(child, 'close')) as [number | null];
+  if (by === 'SIGKILL') await isEmpty(dir);
+  const files = readdirSync(dir);
+  if (files.length === 0) rmdirSync(dir);
+  return { code, said, left: files };
+}
+
+/** What a killed tour leaves is cleared by its plane, in a moment; the time limit of the test ends the waiting. */
+async function isEmpty(dir: string): Promise<void> {
+  while (readdirSync(dir).length > 0) await new Promise<void>((resolve) => void setTimeout(resolve, LOOK_AGAIN_MS));
 }
 
 test('the tour ends with its verdict', { timeout: TIMEOUT_MS }, async () => {
@@ -67,6 +74,16 @@ test('who leaves leaves nothing', { timeout: TIMEOUT_MS }, async () => {
   assert.equal(code, 1);
   assert.deepEqual(left, []);
 });
+
+test(
+  'who is killed leaves nothing either: the plane and the guest end with the tour',
+  { timeout: TIMEOUT_MS },
+  async () => {
+    const { code, left } = await tour({ leaveAt: /\[2\/10\]/, by: 'SIGKILL' });
+    assert.equal(code, null);
+    assert.deepEqual(left, []);
+  },
+);
 
 test(
   'a plane that runs is used and left as it was, and the verdict fails where somebody meddles',

@@ -1,6 +1,7 @@
 /** Aggregated APIs that take too long, on a clock that the test moves: each wait has its end, and only its own. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { after, before, test } from 'node:test';
 import { FakeClock } from '#client/testing/fake-clock.ts';
@@ -19,7 +20,7 @@ const scope: Scope = { after: (fn) => cleanups.push(fn) };
 
 before(async () => {
   front = await startFront(scope, { clock });
-  server = await startExtensionServer({ hosts: ['slow.golden.svc'], clientCa: front.caPem });
+  server = await startExtensionServer({ hosts: ['slow.golden.svc', 'renewed.golden.svc'], clientCa: front.caPem });
   mute = createServer();
   await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
   await front.put('/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'golden' } });
@@ -109,4 +110,24 @@ test('a check of a server that does not answer ends, and the next is not the wor
     reason: 'Passed',
     message: 'all checks passed',
   });
+});
+
+test('a request that is under way when its authorities change ends as it would have', async () => {
+  const path = '/apis/renewed.local/v1/things';
+  await install('renewed', server.port);
+  const reached = new Promise<ServerResponse>((resolve) => server.on(path, (_, response) => resolve(response)));
+  const answer = http1Request(front.admin, { path });
+  const response = await reached;
+  const name = '/apis/apiregistration.k8s.io/v1/apiservices/v1.renewed.local';
+  const twice = Buffer.from(server.caBundle, 'base64').toString().repeat(2);
+  const changed = await http1Request(front.admin, {
+    method: 'PATCH',
+    path: name,
+    headers: { 'content-type': 'application/merge-patch+json' },
+    body: JSON.stringify({ spec: { caBundle: Buffer.from(twice).toString('base64') } }),
+  });
+  assert.equal(changed.status, 200, changed.text);
+  sendJson(response, { kind: 'ThingList', items: [] });
+  const { status, text } = await answer;
+  assert.deepEqual([status, JSON.parse(text)], [200, { kind: 'ThingList', items: [] }]);
 });

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { createClient } from '#client/rest-client.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { MAX_WATCH_BUFFER_BYTES } from '#engine/limits.ts';
-import { CONFIG_MAPS } from '#test/support/kinds.ts';
+import { CONFIG_MAPS } from '#kube/core-kinds.ts';
 import { startServer, temporaryDir, transportTo, type Scope } from '#test/support/server-process.ts';
 
 const NAME = { namespace: 'default', name: 'large' };

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { after, before, suite, test } from 'node:test';
-import { CONFIG_MAPS, JOBS } from '#api/machine-types/kinds.ts';
+import { JOBS } from '#api/machine-types/kinds.ts';
 import { planConfigMaps, progressConfigMap, type EntryNote, type PlanEntry } from '#api/machine-types/plan.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
-import { NAMESPACES, NODES, PODS } from '#kube/core-kinds.ts';
+import { CONFIG_MAPS, NAMESPACES, NODES, PODS } from '#kube/core-kinds.ts';
 import { NODE, Sink, startScene, type Scene } from '#test/scenarios/subresources-scene.ts';
 import type { Loose } from '#test/support/test-api.ts';
 

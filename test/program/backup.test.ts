@@ -6,8 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { gunzipSync } from 'node:zlib';
 import { createClient } from '#client/rest-client.ts';
-import { SECRETS } from '#kube/core-kinds.ts';
-import { CONFIG_MAPS } from '#test/support/kinds.ts';
+import { CONFIG_MAPS, SECRETS } from '#kube/core-kinds.ts';
 import { kubeconfigAccess, startServer, temporaryDir, transportTo, type Scope } from '#test/support/server-process.ts';
 
 const SELFSAME = join(import.meta.dirname, '../../selfsame');

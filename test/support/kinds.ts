@@ -1,13 +1,4 @@
-/** Kinds that tests of several folders talk about. */
-import type { ResourceType } from '#kube/meta.ts';
+/** Names that tests of several folders talk about. */
 
 /** The ConfigMap that a controller writes into every namespace. */
 export const ROOT_CA = 'kube-root-ca.crt';
-
-export const CONFIG_MAPS: ResourceType = {
-  group: '',
-  version: 'v1',
-  kind: 'ConfigMap',
-  plural: 'configmaps',
-  namespaced: true,
-};

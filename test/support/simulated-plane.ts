@@ -1,7 +1,8 @@
 /** The real program with VMs on simulated nodes, each node a process of its own, as `selfsame up` starts them. */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { removeWithProcesses } from '#lib/owned-dir.ts';
 import type { Plane } from '#test/support/plane.ts';
 import { startServer } from '#test/support/server-process.ts';
 
@@ -16,7 +17,8 @@ export async function startSimulatedPlane({ nodes, hypervisor = 'fake' }: Simula
   const ends: (() => unknown)[] = [];
   const cleanUp = async () => {
     for (const end of ends) end();
-    await rm(dir, { recursive: true, force: true });
+    // Guests outlive their plane, where a test ended before them.
+    await removeWithProcesses(dir);
   };
   try {
     const dataDir = join(dir, 'data');

@@ -1,6 +1,6 @@
 /** The Job that changes machine types, run in this process against a simulated plane, and killed at will. */
 import assert from 'node:assert/strict';
-import { CONFIG_MAPS, JOBS, type JobReference } from '#api/machine-types/kinds.ts';
+import { JOBS, type JobReference } from '#api/machine-types/kinds.ts';
 import { JOB_PREFIX, TRANSITION_ACCOUNT } from '#api/machine-types/names.ts';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import { readPlan, readProgress } from '#api/machine-types/plan.ts';
@@ -9,6 +9,7 @@ import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
 import { TransportError, type Transport, type TransportRequest } from '#client/transport.ts';
 import { ApiError } from '#kube/api-error.ts';
+import { CONFIG_MAPS } from '#kube/core-kinds.ts';
 import { silentLog } from '#lib/log.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import type { VmPlane } from '#test/support/vm-plane.ts';

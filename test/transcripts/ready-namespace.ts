@@ -7,9 +7,9 @@ import type { Client } from '#client/client.ts';
 import { createHttpTransport } from '#client/http.ts';
 import { loadKubeconfig } from '#client/kubeconfig.ts';
 import { createClient } from '#client/rest-client.ts';
+import { CONFIG_MAPS } from '#kube/core-kinds.ts';
 import type { ResourceType } from '#kube/meta.ts';
 import { systemClock } from '#lib/clock.ts';
-import { CONFIG_MAPS } from '#test/support/kinds.ts';
 
 const NAMESPACES: ResourceType = {
   group: '',

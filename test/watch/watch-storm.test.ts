@@ -3,10 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Client } from '#client/client.ts';
 import { createClient } from '#client/rest-client.ts';
+import { CONFIG_MAPS } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { Connections, StormWatcher, type StormWatcherOptions } from '#test/watch/storm-watcher.ts';
 import type { Reader } from '#client/client.ts';
-import { CONFIG_MAPS, ROOT_CA } from '#test/support/kinds.ts';
+import { ROOT_CA } from '#test/support/kinds.ts';
 import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
 import { startServer, temporaryDir, transportTo } from '#test/support/server-process.ts';
 

@@ -1,18 +1,6 @@
 /** Kubernetes' own kinds that a transition is made of, as far as it looks at them. */
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 
-export interface ConfigMap extends KubeObject {
-  data?: Record<string, string>;
-}
-
-export const CONFIG_MAPS: ResourceType<ConfigMap> = {
-  group: '',
-  version: 'v1',
-  kind: 'ConfigMap',
-  plural: 'configmaps',
-  namespaced: true,
-};
-
 export interface Job extends KubeObject {
   spec?: {
     suspend?: boolean;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ConfigMap } from '#api/machine-types/kinds.ts';
+import type { ConfigMap } from '#kube/core-kinds.ts';
 import {
   chunkOf,
   planComplete,

@@ -2,7 +2,8 @@
  * The plan of a Job and what has come of it, in ConfigMaps that the Job owns: `<job>-plan-<n>`, written once and before
  * anything else, and `<job>-progress-<n>`, written over again. A plan counts when all of its parts are there.
  */
-import { JOBS, CONFIG_MAPS, type ConfigMap, type JobReference } from '#api/machine-types/kinds.ts';
+import { JOBS, type JobReference } from '#api/machine-types/kinds.ts';
+import { CONFIG_MAPS, type ConfigMap } from '#kube/core-kinds.ts';
 import { TRANSITION_LABEL } from '#api/machine-types/names.ts';
 import { apiVersionOf, isRecord } from '#kube/meta.ts';
 

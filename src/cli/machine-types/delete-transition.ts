@@ -4,7 +4,8 @@
  *
  *   suspend ─► its pod is gone ─► what is true of each VM ─► marks off ─► pods, ConfigMaps, Job removed
  */
-import { CONFIG_MAPS, JOBS, type Job } from '#api/machine-types/kinds.ts';
+import { JOBS, type Job } from '#api/machine-types/kinds.ts';
+import { CONFIG_MAPS } from '#kube/core-kinds.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';

@@ -1,6 +1,7 @@
 /** Reads Jobs of ours, their plans and their notes, and what has become of each VM since. */
 import { stateOf } from '#api/machine-types/entry-state.ts';
-import { CONFIG_MAPS, JOBS, type ConfigMap, type Job, type JobReference } from '#api/machine-types/kinds.ts';
+import { JOBS, type Job, type JobReference } from '#api/machine-types/kinds.ts';
+import { CONFIG_MAPS, type ConfigMap } from '#kube/core-kinds.ts';
 import { TRANSITION_LABEL, TRANSITION_LABEL_OF_JOBS } from '#api/machine-types/names.ts';
 import { readPlan, readProgress, type EntryNote, type PlanEntry } from '#api/machine-types/plan.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';

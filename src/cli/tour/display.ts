@@ -49,9 +49,12 @@ export class TourDisplay {
   async during<T>(what: string, work: () => Promise<T>): Promise<T> {
     const beganAt = this.#clock.elapsed();
     const seconds = () => `${((this.#clock.elapsed() - beganAt) / 1000).toFixed(0)} s`;
+    // How far the tour is, is told of its steps only.
+    const bar = this.#bar;
+    this.#bar = '';
     this.#waitsFor = '';
     this.say(what);
-    if (this.#screen.isTTY === true) this.#ticking = setInterval(() => this.#tick(seconds()), TICK_MS);
+    if (this.#screen.isTTY === true) this.#ticking = setInterval(() => this.#tick(`${bar}${seconds()}`), TICK_MS);
     try {
       const done = await work();
       this.#still();
@@ -62,10 +65,10 @@ export class TourDisplay {
     }
   }
 
-  #tick(seconds: string): void {
+  #tick(progress: string): void {
     const waits = this.#waitsFor === '' ? '' : `, waiting for ${this.#waitsFor}`;
     const width = (this.#screen.columns ?? NARROW) - 1;
-    this.#screen.write(`${CLEAR_LINE}${`    ${this.#bar}${seconds}${waits}`.slice(0, width)}`);
+    this.#screen.write(`${CLEAR_LINE}${`    ${progress}${waits}`.slice(0, width)}`);
   }
 
   /** The same by hand: what is shown while it runs. */
@@ -90,7 +93,6 @@ export class TourDisplay {
 
   /** One line for each step, and the verdict: whether it is the selfsame machine. */
   verdict(walked: readonly Walked[]): boolean {
-    this.#bar = '';
     this.say('\nWhat the guest saw of it, all in all:');
     const width = Math.max(...walked.map(({ step }) => step.title.length));
     for (const { step, rows, tookMs } of walked) {

@@ -1,32 +1,36 @@
-/** A plane for the tour alone: the same program in a process of its own, in a directory that goes away with it. */
+/**
+ * A plane for the tour alone: the same program in a process of its own, in a directory that goes away with it. It lives as
+ * long as its standard input is open, so that it ends with the tour, however that ends (program/tour-plane.ts).
+ */
 import { spawn } from 'node:child_process';
-import { mkdtemp, readdir, readlink, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { TourError } from '#cli/tour/tour-error.ts';
+import { abandonedDirs, makeOwnedDir, ownerOf, removeWithProcesses } from '#lib/owned-dir.ts';
 
 export interface OwnPlane {
   readonly kubeconfigPath: string;
   stop(): Promise<void>;
 }
 
+const DIR_PREFIX = 'selfsame-tour-';
 const LAST_LINES = 20;
 
 /** `program`: how selfsame is started. Rejects with what it said where it does not come up. */
 export async function startOwnPlane([file, ...args]: readonly [string, ...string[]]): Promise<OwnPlane> {
-  const dir = await mkdtemp(join(tmpdir(), 'selfsame-tour-'));
+  const dir = await makeOwnedDir(tmpdir(), DIR_PREFIX);
+  // All that could come from the environment and does not fit is said here.
+  const where = ['--data-dir', dir, '--host', '127.0.0.1', '--port', '0', '--nodes', '2'];
   // In a group of its own: Ctrl-C is for us, who have to clear up with its help.
-  const child = spawn(file, [...args, 'up', '--data-dir', dir, '--port', '0'], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    detached: true,
-  });
+  const child = spawn(file, [...args, 'tour-plane', ...where], { stdio: ['pipe', 'pipe', 'pipe'], detached: true });
+  child.stdin.on('error', () => {});
   const exited = new Promise<void>((resolve) => void child.once('close', () => resolve()));
   const stop = async () => {
-    child.kill('SIGTERM');
+    child.stdin.end();
     await exited;
-    await endWhatIsLeft(dir);
-    await rm(dir, { recursive: true, force: true, maxRetries: 5 });
+    // It has done so itself, unless it was killed.
+    await removeWithProcesses(dir);
   };
   const said: string[] = [];
   try {
@@ -47,16 +51,17 @@ export async function startOwnPlane([file, ...args]: readonly [string, ...string
   return { kubeconfigPath: join(dir, 'kubeconfig'), stop };
 }
 
-/** Guests outlive their plane, and one that could not be cleared away through it must not outlive the tour. */
-async function endWhatIsLeft(dir: string): Promise<void> {
-  for (const name of await readdir('/proc')) {
-    if (!/^\d+$/.test(name)) continue;
-    const cwd = await readlink(`/proc/${name}/cwd`).catch(() => '');
-    if (cwd !== dir && !cwd.startsWith(`${dir}/`)) continue;
-    try {
-      process.kill(Number(name), 'SIGKILL');
-    } catch {
-      // It ended just now.
-    }
-  }
+/** Whether it is one that a tour made for itself, as far as its name tells. */
+export const isTourDir = (dir: string): boolean => ownerOf(basename(dir), DIR_PREFIX) !== undefined;
+
+/** The directories of tours that were killed together with their planes. */
+export async function killedTours(): Promise<readonly string[]> {
+  return await abandonedDirs(tmpdir(), DIR_PREFIX);
+}
+
+/** Removes them, with all that still runs in them; which ones. */
+export async function clearKilledTours(): Promise<readonly string[]> {
+  const dirs = await killedTours();
+  for (const dir of dirs) await removeWithProcesses(dir);
+  return dirs;
 }

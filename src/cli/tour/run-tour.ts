@@ -5,10 +5,9 @@
  *   a plane that runs, or one of its own ──► a namespace of its own ──► STEPS, each compared ──► verdict
  *                                                     └──────── all of it is cleared away, also after Ctrl-C ◄┘
  */
-import { PROTECTION_LABEL } from '#api/delete-protection.ts';
-import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { openConnection, type ConnectionOptions } from '#cli/api-connection.ts';
 import { messageOf } from '#cli/message-of.ts';
+import { clearNamespace, clearTours, NAMESPACE_PREFIX, walkerMark } from '#cli/tour/clear-tours.ts';
 import { compare, viewOf } from '#cli/tour/comparison.ts';
 import { TourDisplay, type Screen, type Walked } from '#cli/tour/display.ts';
 import { TourGuest } from '#cli/tour/guest.ts';
@@ -39,12 +38,14 @@ export interface TourOptions {
   readonly signal: AbortSignal;
 }
 
-const CLEAR_MS = 120_000;
+const USER_AGENT = `selfsame-tour/${VERSION}`;
 
 /** Whether the machine stayed the selfsame one. Rejects where that could not be found out. */
 export async function runTour(options: TourOptions): Promise<boolean> {
   const { screen, clock, signal } = options;
   const display = new TourDisplay(screen, clock);
+  const left = options.access === undefined ? await clearTours() : [];
+  for (const line of left) display.say(`Of a tour that was killed: ${line}`);
   const plane =
     options.access === undefined
       ? await display.during('Starting a plane of its own', () => startOwnPlane(options.program))
@@ -61,20 +62,18 @@ export async function runTour(options: TourOptions): Promise<boolean> {
 
 async function inNamespace(options: TourOptions, access: ClusterAccess, display: TourDisplay): Promise<boolean> {
   const { clock, readFile, signal } = options;
-  const connection = openConnection({ access, userAgent: `selfsame-tour/${VERSION}`, clock, readFile });
-  const parts = { connection, namespace: generatedName('selfsame-tour-'), clock, onWait: display.waitsFor };
+  const connection = openConnection({ access, userAgent: USER_AGENT, clock, readFile });
+  const parts = { connection, namespace: generatedName(NAMESPACE_PREFIX), clock, onWait: display.waitsFor };
   try {
     const api = new TourApi({ ...parts, signal });
     const machines = machinesFor(await api.list(NODES));
     if ('problem' in machines) throw new TourError(machines.problem);
     display.say(`It walks in the namespace ${api.namespace} of ${access.server}`);
     try {
-      await api.create(NAMESPACES, { metadata: { name: api.namespace } });
+      await api.create(NAMESPACES, { metadata: { name: api.namespace, annotations: walkerMark() } });
       return await walk(stepsWith(machines), { api, guest: new TourGuest(api, VM_NAME) }, { display, clock });
     } finally {
-      // Not with the signal of the tour: it may have come already.
-      const clearing = new TourApi({ ...parts, signal: AbortSignal.timeout(CLEAR_MS) });
-      await display.during('Clearing away', () => clear(clearing));
+      await display.during('Clearing away', () => clearNamespace(parts));
     }
   } finally {
     connection.close();
@@ -102,15 +101,16 @@ export async function walk(
   return display.verdict(walked);
 }
 
-async function clear(api: TourApi): Promise<void> {
-  const vm = await api.find(VIRTUAL_MACHINES, VM_NAME);
-  if (vm !== undefined) {
-    await api.patch(VIRTUAL_MACHINES, VM_NAME, { metadata: { labels: { [PROTECTION_LABEL]: null } } });
-    await api.remove(VIRTUAL_MACHINES, VM_NAME);
-    await api.until(VIRTUAL_MACHINES, VM_NAME, 'the VM to be gone', (found) => found === undefined);
+/** `selfsame tour --clear`: what is left of tours that were killed, here and on the plane that runs. */
+export async function runClear(options: Omit<TourOptions, 'program' | 'loadAccess' | 'signal'>): Promise<void> {
+  const { access, clock, readFile, screen } = options;
+  const connection = access && openConnection({ access, userAgent: USER_AGENT, clock, readFile });
+  try {
+    const removed = await clearTours(connection && { connection, clock });
+    screen.write(removed.length === 0 ? 'no tour has left anything behind\n' : `${removed.join('\n')}\n`);
+  } finally {
+    connection?.close();
   }
-  await api.remove(NAMESPACES, api.namespace);
-  await api.until(NAMESPACES, api.namespace, 'the namespace to be gone', (found) => found === undefined);
 }
 
 /** The last line where the tour could not go on. */

@@ -1,9 +1,7 @@
+/** A restore from its first look to its end. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
-import { VOLUME_COPY_FINALIZER } from '#api/names.ts';
-import type { VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
-import { plannedRestores } from '#controllers/restore/build-claim.ts';
 import { concludeRestore, decideRestore } from '#controllers/restore/decide-restore.ts';
 import {
   aClaim,
@@ -14,63 +12,32 @@ import {
   aView,
   aVm,
   aVmi,
-  aVolume,
-  aVolumeSnapshot,
   aWorld,
   CLAIM,
-  CREATED,
   MARK,
   NOW_MS,
   OTHER_UUID,
   RESTORES,
-  type RestoreOverrides,
 } from '#controllers/restore/restore-world.fixture.ts';
-import type { RestoreWorld } from '#controllers/restore/restore-world.ts';
+import {
+  type Status,
+  told,
+  DELETED,
+  known,
+  running,
+  IN_PLACE,
+  inPlace,
+  OLD,
+  WRITTEN,
+  RESTORED,
+  FAILED,
+  making,
+  type Step,
+  proveSteps,
+} from '#controllers/restore/testing/restore-steps.ts';
 import { ApiError } from '#kube/api-error.ts';
-import { findCondition } from '#kube/conditions.ts';
-import type { PersistentVolumeClaim, StorageClass } from '#kube/core-kinds.ts';
-import type { Plan } from '#runtime/plan.ts';
 
-type Status = NonNullable<VirtualMachineRestore['status']>;
-
-/** What it does and what it says, in short. */
-function told({ changes, status }: Plan): string[] {
-  const { conditions } = (status ?? {}) as Status;
-  const failure = findCondition(conditions, 'Failure');
-  const said = failure ?? findCondition(conditions, 'Progressing');
-  return [
-    ...changes.map(({ do: verb, type }) => `${verb} ${type.kind}`),
-    ...(said === undefined ? [] : [`${failure === undefined ? '' : 'Failure: '}${said.message}`]),
-  ];
-}
-
-const HELD = { restoreInProgress: 'back' };
-const DELETED = { deletionTimestamp: CREATED };
-const known = (over: RestoreOverrides = {}) =>
-  aRestore({ ...over, status: { targetUID: 'vm-uid', restores: RESTORES, ...over.status } });
-const running = (
-  policy?: VirtualMachineRestore['spec']['targetReadinessPolicy'],
-  spec = { runStrategy: 'Always' },
-) => ({
-  restore: known({ spec: { targetReadinessPolicy: policy } }),
-  vm: aVm({ spec, status: HELD }),
-  vmi: aVmi(),
-});
-const IN_PLACE = { volumeRestorePolicy: 'InPlace' } as const;
-const inPlace = (claim?: ReturnType<typeof aClaim>, users: string[] = []): Partial<RestoreWorld> => ({
-  restore: known({ spec: IN_PLACE }),
-  volumes: [aView({ claimName: 'db-root', users, ...(claim === undefined ? {} : { claim }) })],
-});
-const OLD = aClaim({ name: 'db-root', uid: 'old', annotations: {}, ownerReferences: undefined });
-const OF_SNAPSHOT = aClaim({ ...OLD.metadata, uid: 'root-claim-uid' });
-const WRITTEN = aVm({ status: HELD, metadata: { annotations: MARK } });
-const DONE = [{ at: CREATED, what: 'restored', cause: 'VirtualMachineRestore back (restore-uid)' }];
-const RESTORED = { ...aRecord(), status: { history: DONE } };
-const FAILED = { conditions: [{ type: 'Failure', status: 'True' as const }] };
-const making = aRestore({ status: { restores: RESTORES } });
-const waitsForConsumer = { volumeBindingMode: 'WaitForFirstConsumer' } as StorageClass;
-
-const steps: Record<string, [Partial<RestoreWorld>, string[]]> = {
+const steps: Record<string, Step> = {
   'it is held before anything else': [
     { restore: aRestore({ metadata: { finalizers: [] } }) },
     ['patch VirtualMachineRestore'],
@@ -149,89 +116,6 @@ const steps: Record<string, [Partial<RestoreWorld>, string[]]> = {
   'nobody is stopped for a restore that cannot go on': [
     { ...running('StopTarget'), volumes: [aView({ claim: aClaim({ annotations: {} }) })] },
     [`Failure: the claim ${CLAIM} exists already and was not made by this restore`],
-  ],
-  'the claims are named before they are made': [
-    { restore: aRestore({ status: { targetUID: 'vm-uid' } }), volumes: [aView()] },
-    ['Creating new PVCs'],
-  ],
-  'two volumes in one claim fail it': [
-    { restore: aRestore({ status: { targetUID: 'vm-uid' } }), volumes: [aView(), aView({ volumeName: 'data' })] },
-    [`Failure: two volumes are to be restored into the claim ${CLAIM}`],
-  ],
-  'the claims are made': [{ volumes: [aView()] }, ['create PersistentVolumeClaim']],
-  'a missing VolumeSnapshot is waited for': [
-    { volumes: [aView({ snapshot: undefined })] },
-    ['Waiting for VolumeSnapshot vs-root, which does not exist'],
-  ],
-  'a claim of that name that is not ours fails it': [
-    { volumes: [aView({ claim: aClaim({ annotations: {} }) })] },
-    [`Failure: the claim ${CLAIM} exists already and was not made by this restore`],
-  ],
-  'InPlace: the old claim goes first': [inPlace(OLD), ['delete PersistentVolumeClaim']],
-  'InPlace: it is waited for until it is gone': [
-    inPlace(aClaim({ ...OLD.metadata, ...DELETED })),
-    ['Waiting for new PVCs: db-root'],
-  ],
-  'InPlace: then it is made anew': [inPlace(), ['create PersistentVolumeClaim']],
-  'InPlace: a claim that others use too is kept': [
-    inPlace(OLD, ['VirtualMachine web', 'VirtualMachineInstance web']),
-    ['Failure: the claim db-root cannot be replaced: VirtualMachine web uses it, too'],
-  ],
-  'InPlace: a claim that only has the name of the old one is kept': [
-    { ...inPlace(OLD), vm: aVm({ claimName: 'another', status: HELD }) },
-    ['Failure: the claim db-root cannot be replaced: it is not that of the VM'],
-  ],
-  'InPlace: the very claim of the snapshot is replaced, whatever the VM names now': [
-    { ...inPlace(OF_SNAPSHOT), vm: aVm({ claimName: 'another', status: HELD }) },
-    ['delete PersistentVolumeClaim'],
-  ],
-  'InPlace: once a disk was replaced, a claim that is in the way is waited for': [
-    {
-      ...inPlace(),
-      volumes: [
-        aView({ claimName: 'db-root', claim: aClaim({ name: 'db-root' }) }),
-        aView({ volumeName: 'data', claimName: 'db-data', claim: OLD, users: ['VirtualMachine web'] }),
-      ],
-    },
-    ['the claim db-data cannot be replaced: VirtualMachine web uses it, too'],
-  ],
-  'a claim of that name that goes is waited for': [
-    { volumes: [aView({ claim: aClaim({ annotations: {}, ...DELETED }) })] },
-    [`Waiting for new PVCs: ${CLAIM}`],
-  ],
-  'InPlace: a claim of another restore is kept': [
-    inPlace(aClaim({ name: 'db-root', annotations: {} })),
-    ['Failure: the claim db-root cannot be replaced: it belongs to VirtualMachineRestore back'],
-  ],
-  'InPlace: nothing is deleted while the VM runs': [
-    { ...inPlace(OLD), vmi: aVmi() },
-    ['Waiting for target to be stopped (virtctl stop db) within 5m0s'],
-  ],
-  'InPlace: a target of another name replaces nothing': [
-    {
-      ...inPlace(OLD),
-      restore: aRestore({ target: 'copy', spec: IN_PLACE, status: { restores: RESTORES } }),
-      vm: undefined,
-    },
-    ['Failure: the claim db-root exists already and was not made by this restore'],
-  ],
-  'a claim that is not bound is waited for': [
-    { volumes: [aView({ claim: aClaim({}, { phase: 'Pending' }) })] },
-    [`Waiting for new PVCs: ${CLAIM}`],
-  ],
-  'a volume that is not filled is waited for': [
-    { volumes: [aView({ claim: aClaim(), volume: aVolume([VOLUME_COPY_FINALIZER]) })] },
-    [`Waiting for new PVCs: ${CLAIM}`],
-  ],
-  'a claim that waits for its first consumer is enough': [
-    { volumes: [aView({ claim: aClaim({}, { phase: 'Pending' }), storageClass: waitsForConsumer })] },
-    ['patch VirtualMachine'],
-  ],
-  'one that has its consumer is filled first': [
-    {
-      volumes: [aView({ claim: aClaim({}, { phase: 'Pending' }), storageClass: waitsForConsumer, volume: aVolume() })],
-    },
-    [`Waiting for new PVCs: ${CLAIM}`],
   ],
   'the target is written when all claims are filled': [{}, ['patch VirtualMachine']],
   'a target that is made has its record first': [
@@ -330,9 +214,7 @@ const steps: Record<string, [Partial<RestoreWorld>, string[]]> = {
   ],
 };
 
-for (const [name, [world, want]] of Object.entries(steps)) {
-  test(name, () => assert.deepEqual(told(decideRestore(aWorld(world))), want));
-}
+proveSteps(steps);
 
 test('a target that is there is known by its uid from the first look', () => {
   const { status } = decideRestore(aWorld({ restore: aRestore() }));
@@ -342,45 +224,6 @@ test('a target that is there is known by its uid from the first look', () => {
 test('the grace period ends by itself', () => {
   assert.equal(decideRestore(aWorld(running())).requeueAfterMs, 240_000);
 });
-
-test('the claim asks for what the snapshot holds, and belongs to the restore', () => {
-  const [change] = decideRestore(aWorld({ volumes: [aView({ snapshot: aVolumeSnapshot('2Gi') })] })).changes;
-  assert.ok(change?.do === 'create');
-  const { metadata, spec } = change.object as PersistentVolumeClaim;
-  assert.deepEqual(spec, {
-    accessModes: ['ReadWriteOnce'],
-    storageClassName: 'fast',
-    resources: { requests: { storage: '2Gi' } },
-    dataSource: { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'vs-root' },
-  });
-  assert.deepEqual(metadata.labels, { disk: 'root' });
-  assert.deepEqual(metadata.annotations, { note: 'kept', 'restore.kubevirt.io/name': 'back', ...MARK });
-  assert.deepEqual(
-    metadata.ownerReferences?.map(({ uid, controller }) => [uid, controller]),
-    [['restore-uid', true]],
-  );
-});
-
-const long = 'v'.repeat(200);
-const names: Record<string, [RestoreOverrides, RegExp]> = {
-  'names are new': [{}, /^restore-restore-uid-root$/],
-  'InPlace takes the name that the claim had': [{ spec: IN_PLACE }, /^db-root$/],
-  'PrefixTargetName puts the target first': [{ spec: { volumeRestorePolicy: 'PrefixTargetName' } }, /^db-root$/],
-  'an override wins': [
-    { spec: { ...IN_PLACE, volumeRestoreOverrides: [{ volumeName: 'root', restoreName: 'mine' }] } },
-    /^mine$/,
-  ],
-  'long names are cut': [
-    { target: `${long}${long}`, spec: { volumeRestorePolicy: 'PrefixTargetName' } },
-    /^v{244}-[0-9a-f]{8}$/,
-  ],
-};
-for (const [name, [restore, want]] of Object.entries(names)) {
-  test(name, () => {
-    const [planned] = plannedRestores(aRestore(restore), aContent());
-    assert.match(planned?.persistentVolumeClaim ?? '', want);
-  });
-}
 
 test('nobody gets another uuid without being told who has the old one', () => {
   const vm = aVm({ name: 'copy', firmware: { uuid: OTHER_UUID }, metadata: { annotations: MARK } });

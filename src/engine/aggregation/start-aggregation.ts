@@ -58,7 +58,7 @@ export function startAggregation(parts: AggregationParts): RunningAggregation {
     for (const [key, service] of services) {
       if (used.has(key)) continue;
       services.delete(key);
-      service.close();
+      service.retire();
     }
     discovery.replace(served);
   }

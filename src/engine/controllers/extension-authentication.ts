@@ -4,7 +4,7 @@
  */
 import type { Client } from '#client/client.ts';
 import { extensionAuthentication } from '#engine/auth/front-proxy.ts';
-import { CONFIG_MAPS } from '#engine/controllers/root-ca.ts';
+import { CONFIG_MAPS } from '#kube/core-kinds.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { deepEqual } from '#kube/deep.ts';
 

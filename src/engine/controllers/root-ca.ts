@@ -2,22 +2,11 @@
 import type { EngineController } from '#engine/controllers/engine-controller.ts';
 import { NAMESPACES, type Namespace } from '#engine/controllers/kinds.ts';
 import { isEnding, namespaceOf } from '#engine/controllers/service-account.ts';
+import { CONFIG_MAPS, type ConfigMap } from '#kube/core-kinds.ts';
 import { deepEqual } from '#kube/deep.ts';
-import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import type { Stored } from '#kube/meta.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
-
-export interface ConfigMap extends KubeObject {
-  data?: Record<string, string>;
-}
-
-export const CONFIG_MAPS: ResourceType<ConfigMap> = {
-  group: '',
-  version: 'v1',
-  kind: 'ConfigMap',
-  plural: 'configmaps',
-  namespaced: true,
-};
 
 const NAME = 'kube-root-ca.crt';
 const KEY = 'ca.crt';

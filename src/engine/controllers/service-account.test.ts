@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Namespace } from '#engine/controllers/kinds.ts';
-import { decideRootCa, type ConfigMap } from '#engine/controllers/root-ca.ts';
+import { decideRootCa } from '#engine/controllers/root-ca.ts';
 import { decideServiceAccount } from '#engine/controllers/service-account.ts';
 import { decideTokenSecret, type Secret } from '#engine/controllers/service-account-secrets.ts';
+import type { ConfigMap } from '#kube/core-kinds.ts';
 import type { KubeObject, Stored } from '#kube/meta.ts';
 import type { Change, Plan } from '#runtime/plan.ts';
 

@@ -1,8 +1,8 @@
 /** What a new object's creator owns. Objects of a kind mostly have the shape of one of the last, so these are kept. */
+import { addsJust, expectedOf, type Expected } from '#kube/field-sets/adds-just.ts';
 import { compareFields, type FieldComparison } from '#kube/field-sets/compare-fields.ts';
-import { isEmpty, union, type FieldSet } from '#kube/field-sets/field-set.ts';
+import { isEmpty, union } from '#kube/field-sets/field-set.ts';
 import { FieldTypeError } from '#kube/field-sets/list-item.ts';
-import { addsJust } from '#kube/field-sets/whole-fields.ts';
 import type { Schema } from '#kube/schema.ts';
 import type { FieldsV1 } from '#engine/managed-fields/entries.ts';
 import { emptyObject, stripped, type FieldScope } from '#engine/managed-fields/field-scope.ts';
@@ -10,7 +10,7 @@ import { newFieldsV1Of } from '#engine/managed-fields/fields-text.ts';
 import { isShared } from '#engine/managed-fields/stored-owners.ts';
 
 interface Shape {
-  readonly added: FieldSet;
+  readonly expected: Expected;
   readonly fieldsV1: FieldsV1;
 }
 
@@ -26,7 +26,7 @@ export function fieldsOfNew(object: Record<string, unknown>, scope: FieldScope):
   const empty = emptyObject(scope);
   const { recent, misses } = shapes.get(schema) ?? { recent: [], misses: 0 };
   for (const shape of misses > MAX_MISSES ? recent.slice(0, 1) : recent) {
-    if (!addsJust(object, empty, shape.added, schema)) continue;
+    if (!addsJust(object, empty, shape.expected)) continue;
     if (misses > 0) shapes.set(schema, { recent, misses: 0 });
     return shape.fieldsV1;
   }
@@ -36,8 +36,9 @@ export function fieldsOfNew(object: Record<string, unknown>, scope: FieldScope):
   const written = stripped(union(added, modified));
   if (isEmpty(written)) return undefined;
   const fieldsV1 = newFieldsV1Of(written);
-  if (isEmpty(modified) && isShared(fieldsV1)) {
-    const shape = { added, fieldsV1 };
+  const expected = isEmpty(modified) && isShared(fieldsV1) ? expectedOf(added, schema) : undefined;
+  if (expected !== undefined) {
+    const shape = { expected, fieldsV1 };
     shapes.set(schema, { recent: [shape, ...recent.slice(0, MAX_SHAPES - 1)], misses: misses + 1 });
   }
   return fieldsV1;

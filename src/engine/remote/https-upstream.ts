@@ -74,6 +74,7 @@ export class HttpsUpstream {
   /** For everything else: each its own connection. */
   #fresh: Agent | undefined;
   #open = 0;
+  #retired = false;
 
   constructor(options: HttpsUpstreamOptions) {
     this.#options = options;
@@ -92,13 +93,28 @@ export class HttpsUpstream {
         answer = await this.#attempt(options, dialed, asked, left > 0);
       }
     } catch (error) {
-      this.#open--;
+      this.#over();
       throw error;
     }
     const held = 'connection' in answer ? answer.connection : answer.incoming;
-    if (held.destroyed) this.#open--;
-    else held.once('close', () => this.#open--);
+    if (held.destroyed) this.#over();
+    else held.once('close', () => this.#over());
     return answer;
+  }
+
+  /** Nobody asks it any more: lets go of its connections when the last request is over. */
+  retire(): void {
+    this.#retired = true;
+    this.#closeIfDone();
+  }
+
+  #over(): void {
+    this.#open--;
+    this.#closeIfDone();
+  }
+
+  #closeIfDone(): void {
+    if (this.#retired && this.#open === 0) this.close();
   }
 
   /** Ends kept connections, and those of requests under way. */

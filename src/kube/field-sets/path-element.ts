@@ -7,6 +7,10 @@ import { isRecord } from '#kube/meta.ts';
 
 export const fieldElement = (name: string): string => `f:${name}`;
 
+/** Undefined of what is no field. */
+export const fieldNameOf = (element: string): string | undefined =>
+  element.startsWith('f:') ? element.slice(2) : undefined;
+
 export const valueElement = (value: unknown): string => `v:${goJson(value)}`;
 
 /** The text in front of each value of a key; the names must be sorted. */

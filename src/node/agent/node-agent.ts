@@ -58,7 +58,9 @@ export interface NodeAgentOptions {
   /** The files of the built-in guest, where there are any. */
   readonly guest: GuestKernel | undefined;
   /** Where the node's HTTPS endpoint listens; it is told in the Node. */
-  readonly endpoint: { readonly address: string; readonly port: number } | undefined;
+  readonly endpoint:
+    | { readonly address: string; readonly port: number; readonly hostname?: string | undefined }
+    | undefined;
   /** Under which user guests run, where that is not our own. */
   readonly guestUser: { readonly uid: number; readonly gid: number } | undefined;
   /** That the Node is made with; later they are the administrator's. */
@@ -125,6 +127,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     capabilities,
     address: hostIp,
     port: endpoint?.port,
+    hostname: endpoint?.hostname,
     taints: options.taints ?? [],
   };
   const registration = register({ client, nodes, description, clock, log, signal });

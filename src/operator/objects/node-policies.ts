@@ -13,18 +13,17 @@ import {
   VOLUME_NODE_ANNOTATION,
 } from '#api/names.ts';
 import { NOT_QUIESCED_ANNOTATION } from '#api/snapshot-state.ts';
+import { NODE_USER_PREFIX, NODES_GROUP } from '#kube/node-user.ts';
 import { VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOT_GROUP } from '#kube/volume-snapshot-kinds.ts';
 import type { Desired } from '#operator/desired.ts';
 import { policy, whenUpdated } from '#operator/objects/policy.ts';
-import { NODE_GROUP } from '#operator/roles/node.ts';
 
-const isNode = { name: 'is-a-node', expression: `'${NODE_GROUP}' in request.userInfo.groups` };
-const USER_PREFIX = 'system:node:';
+const isNode = { name: 'is-a-node', expression: `'${NODES_GROUP}' in request.userInfo.groups` };
 const user = 'request.userInfo.username';
 /** '' for one whose name does not say which node it is; such a one may write nothing. */
 const node = {
   name: 'node',
-  expression: `${user}.startsWith('${USER_PREFIX}') ? ${user}.substring(${USER_PREFIX.length}) : ''`,
+  expression: `${user}.startsWith('${NODE_USER_PREFIX}') ? ${user}.substring(${NODE_USER_PREFIX.length}) : ''`,
 };
 
 const nodeNameOf = (object: string) =>

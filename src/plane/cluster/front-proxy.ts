@@ -1,18 +1,7 @@
 /** Whom an aggregated API believes when a request says for whom it comes: what the API server has written down. */
 import type { Client } from '#client/client.ts';
-import type { KubeObject, ResourceType } from '#kube/meta.ts';
+import { CONFIG_MAPS } from '#kube/core-kinds.ts';
 
-interface ConfigMap extends KubeObject {
-  data?: Record<string, string>;
-}
-
-const CONFIG_MAPS: ResourceType<ConfigMap> = {
-  group: '',
-  version: 'v1',
-  kind: 'ConfigMap',
-  plural: 'configmaps',
-  namespaced: true,
-};
 const NAME = { namespace: 'kube-system', name: 'extension-apiserver-authentication' };
 
 export interface FrontProxy {

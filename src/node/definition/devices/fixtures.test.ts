@@ -38,9 +38,9 @@ const placesOf = (rows: readonly LearnedDevice[]) =>
   );
 
 const onUsb = {
-  'disk-stick': 'usb bus=0 port=1',
-  'input-pen': 'usb bus=0 port=2',
-  ...Object.fromEntries([0, 1, 2, 3].map((i) => [`redir-${i}`, `usb bus=0 port=${3 + i}`])),
+  'disk-stick': 'usb 0:1',
+  'input-pen': 'usb 0:2',
+  ...Object.fromEntries([0, 1, 2, 3].map((i) => [`redir-${i}`, `usb 0:${3 + i}`])),
 };
 
 test('on q35 each is in the place that is kept for it', () => {
@@ -83,7 +83,7 @@ test('the USB controller stays when what needed it goes', () => {
 
 test('one tablet where the spec wants an input and names none', () => {
   const places = placesOf(rowsOf('q35', { autoattachInputDevice: true }));
-  assert.deepEqual(places, { xhci0: '0000:00:0a.0', 'input-default-0': 'usb bus=0 port=1' });
+  assert.deepEqual(places, { xhci0: '0000:00:0a.0', 'input-default-0': 'usb 0:1' });
 });
 
 test('an imported watchdog and card give way to those that the spec asks for', () => {

@@ -1,0 +1,220 @@
+/** What the next start changes of the devices of a VM. */
+import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
+import {
+  root,
+  data,
+  claim,
+  aSpec,
+  pci,
+  drive,
+  nicRow,
+  rootRow,
+  rows,
+  LEARNED,
+  LATER,
+  aRecord,
+  without,
+  replaced,
+  aVmi,
+  type Case,
+  SAYS_SO,
+  placeText,
+  proveDiffs,
+} from '#api/testing/diff-cases.ts';
+
+const cases: Record<string, Case> = {
+  'no video card where nobody asks for one': { spec: aSpec({ autoattachGraphicsDevice: undefined }), want: [] },
+  'a video card, sound and a tablet that are asked for, with what they need': {
+    spec: aSpec({
+      autoattachGraphicsDevice: true,
+      sound: { name: 's', model: 'ac97' },
+      inputs: [{ name: 'pen', type: 'tablet' }],
+    }),
+    want: [
+      'xhci0: not there -> usb, address given at the start (what is on the bus usb needs it)',
+      `display0: not there -> vga, address given at the start (${SAYS_SO})`,
+      `audio0: not there -> ac97, address given at the start (${SAYS_SO})`,
+      `input-pen: not there -> tablet, address given at the start (${SAYS_SO})`,
+    ],
+  },
+  'a video card that is refused, and sound of another model': {
+    spec: aSpec({ autoattachGraphicsDevice: false, sound: { name: 's', model: 'ac97' } }),
+    record: aRecord({
+      devices: [
+        ...rows,
+        { id: 'display0', type: 'video', device: 'vga', address: pci('0x00', '0x01') },
+        { id: 'audio0', type: 'sound', device: 'ich9', address: pci('0x00', '0x1b') },
+      ],
+    }),
+    want: [
+      `audio0: ich9, address 0000:00:1b.0 -> ac97, address 0000:00:1b.0 (${SAYS_SO})`,
+      'display0: vga, address 0000:00:01.0 -> not there (the template no longer has it)',
+    ],
+  },
+  'a new disk, a new interface': {
+    spec: aSpec({
+      disks: [root, data, { name: 'more', disk: {} }],
+      interfaces: [
+        { name: 'default', masquerade: {} },
+        { name: 'lan', bridge: {}, model: 'e1000e' },
+      ],
+    }),
+    want: [
+      'nic-lan: not there -> e1000e, address given at the start (new in the template)',
+      'disk-more: not there -> disk on virtio, address given at the start (new in the template)',
+    ],
+  },
+  'a new disk at an address of its own': {
+    spec: aSpec({ disks: [root, data, { name: 'more', disk: { pciAddress: '0000:09:00.0' } }] }),
+    want: ['disk-more: not there -> disk on virtio, address 0000:09:00.0 (new in the template)'],
+  },
+  'a new disk that is to be booted first': {
+    spec: aSpec({ disks: [{ name: 'more', disk: {} }, root, data] }),
+    want: [
+      'disk-more: not there -> disk on virtio, address given at the start (new in the template)',
+      'boot order: disk-root, disk-data -> disk-more, disk-root, disk-data (disks boot in the order in which the template has them)',
+    ],
+  },
+  'a disk that the template has no more': {
+    spec: aSpec({ disks: [root] }),
+    want: ['disk-data: disk on scsi, address scsi 0:0:0:0 -> not there (the template no longer has it)'],
+  },
+  'a disk that the record has forgotten already': {
+    spec: aSpec({ disks: [root] }),
+    record: aRecord({
+      devices: without('disk-data'),
+      history: [
+        { at: LATER, what: 'disk-data is gone from bus=0,controller=0,target=0,type=drive,unit=0', cause: 'a change' },
+      ],
+    }),
+    want: ['disk-data: disk, address drive 0:0:0:0 -> not there (the template no longer has it)'],
+  },
+  'nothing that had gone before the guest was looked at': {
+    spec: aSpec({ disks: [root] }),
+    record: aRecord({
+      devices: without('disk-data'),
+      history: [{ at: LEARNED, what: 'disk-data is gone from bus=0,type=drive,unit=0', cause: 'a start' }],
+    }),
+    want: [],
+  },
+  'a disk that went and came back': {
+    record: aRecord({
+      devices: replaced({ ...rootRow, address: {} }),
+      history: [
+        { at: LATER, what: `disk-root is unplugged; ${placeText(pci('0x02'))} is released`, cause: 'a change' },
+        { at: LATER, what: 'disk-root is plugged in at no address', cause: 'a change' },
+      ],
+    }),
+    want: [
+      'disk-root: 0000:02:00.0 -> given at the start (it was detached or unplugged meanwhile, and its place was released)',
+    ],
+  },
+  'a disk that is unplugged': {
+    spec: aSpec({ disks: [root, { ...data, plugged: false }] }),
+    want: [
+      'disk-data: disk on scsi, address scsi 0:0:0:0 -> unplugged (the template has it unplugged; its place is released)',
+    ],
+  },
+  'an interface that is absent': {
+    spec: aSpec({ interfaces: [{ name: 'default', masquerade: {}, state: 'absent' }] }),
+    want: ['nic-default: virtio, address 0000:01:00.0 -> unplugged (the template has it absent)'],
+  },
+  'nothing of one that was absent before': {
+    spec: aSpec({ interfaces: [{ name: 'default', masquerade: {}, state: 'absent' }] }),
+    record: aRecord({ devices: replaced({ ...nicRow, plugged: false }) }),
+    want: [],
+  },
+  'an interface that comes back to its place': {
+    record: aRecord({ devices: replaced({ ...nicRow, plugged: false }) }),
+    want: ['nic-default: unplugged -> virtio, address 0000:01:00.0 (the template has it plugged in)'],
+  },
+  'a device that is pinned elsewhere': {
+    spec: aSpec({ interfaces: [{ name: 'default', masquerade: {}, pciAddress: '0000:07:00.0' }] }),
+    want: ['nic-default: 0000:01:00.0 -> 0000:07:00.0 (the template names this address)'],
+  },
+  'nothing of one that is pinned where it is': {
+    spec: aSpec({ interfaces: [{ name: 'default', masquerade: {}, pciAddress: '0000:01:00.0' }] }),
+    want: [],
+  },
+  'another bus': {
+    spec: aSpec({ disks: [root, { name: 'data', disk: { bus: 'sata' } }] }),
+    want: [`disk-data: disk on scsi, address scsi 0:0:0:0 -> disk on sata, address given at the start (${SAYS_SO})`],
+  },
+  'another model': {
+    spec: aSpec({ interfaces: [{ name: 'default', masquerade: {}, model: 'e1000e' }] }),
+    want: [`nic-default: virtio, address 0000:01:00.0 -> e1000e, address 0000:01:00.0 (${SAYS_SO})`],
+  },
+  'a first SCSI disk, with its controller': {
+    record: aRecord({ devices: without('scsi0', 'disk-data') }),
+    want: [
+      'disk-data: not there -> disk on scsi, address given at the start (new in the template)',
+      'scsi0: not there -> virtio-scsi, address given at the start (a disk on the bus scsi needs it)',
+    ],
+  },
+  'a TPM, and no balloon': {
+    spec: aSpec({ tpm: {}, autoattachMemBalloon: false }),
+    want: [
+      `tpm0: not there -> crb (${SAYS_SO})`,
+      'balloon0: memballoon, address 0000:00:08.0 -> not there (the template no longer has it)',
+    ],
+  },
+  'a TPM that goes, of which only the instance tells': {
+    vmi: aVmi(aSpec({ tpm: {} })),
+    record: aRecord({ devices: [...rows, { id: 'tpm0', type: 'tpm', device: 'crb' }] }),
+    want: [`tpm0: crb -> not there (${SAYS_SO})`],
+  },
+  'nothing of the row of a TPM that went long ago': {
+    record: aRecord({ devices: [...rows, { id: 'tpm0', type: 'tpm', device: 'crb' }] }),
+    want: [],
+  },
+  'a volume that was plugged in for this run only': {
+    vmi: aVmi(aSpec(), { annotations: { [EPHEMERAL_HOTPLUG_ANNOTATION]: '["late"]' } }),
+    record: aRecord({
+      devices: [
+        ...rows,
+        { id: 'disk-late', type: 'disk', device: 'disk', address: drive('1'), specParams: { bus: 'scsi' } },
+      ],
+    }),
+    want: ['disk-late: disk on scsi, address scsi 0:0:0:1 -> not there (it was plugged in for this run only)'],
+  },
+  'no boot order of what was plugged in while it ran': {
+    spec: aSpec({ disks: [root, data, { name: 'late', disk: { bus: 'scsi' } }] }),
+    record: aRecord({
+      devices: [
+        ...rows,
+        { id: 'disk-late', type: 'disk', device: 'disk', address: drive('1'), specParams: { bus: 'scsi' } },
+      ],
+    }),
+    want: [],
+  },
+  'another boot order': {
+    spec: aSpec({
+      disks: [root, { ...data, bootOrder: 2 }],
+      interfaces: [{ name: 'default', masquerade: {}, bootOrder: 1 }],
+    }),
+    want: ['boot order: disk-root, disk-data -> nic-default, disk-data (the template names this order)'],
+  },
+  'what is in a disk, its serial, and whether it can be written': {
+    vmi: aVmi(aSpec({ disks: [root, { name: 'data', disk: { bus: 'scsi' }, serial: 'a' }] })),
+    spec: {
+      ...aSpec({ disks: [root, { name: 'data', disk: { bus: 'scsi', readonly: true }, serial: 'b' }] }),
+      volumes: [claim('root'), { name: 'data', persistentVolumeClaim: { claimName: 'other' } }],
+    },
+    want: [
+      `serial of disk-data: a -> b (${SAYS_SO})`,
+      `access of disk-data: read-write -> read-only (${SAYS_SO})`,
+      `content of disk-data: claim data -> claim other (${SAYS_SO})`,
+    ],
+  },
+  'a new disk of a guest whose devices nobody has read yet': {
+    vmi: aVmi(aSpec({ disks: [root] })),
+    record: aRecord({ devices: undefined, learnedAt: undefined }),
+    want: ['disk-data: not there -> disk on scsi, address given at the start (new in the template)'],
+  },
+  'what an imported machine will have besides': {
+    record: aRecord({ devices: without('serial0'), learnedAt: undefined }),
+    want: [`serial0: not there -> serial (${SAYS_SO})`],
+  },
+};
+
+proveDiffs(cases);

@@ -1,0 +1,104 @@
+/** VMs and instances in every state, and what a verb does with them in short. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { can, type CanWorld, type Step, type Verb, type VerbOptions } from '#api/can.ts';
+import type { MigrationState } from '#api/migration-state.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import type { VmiPhase } from '#api/virtual-machine-instance/status.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { VmStatus } from '#api/virtual-machine/schema.ts';
+import { applyJsonPatch } from '#kube/json-patch.ts';
+import type { Stored } from '#kube/meta.ts';
+
+const metadata = { name: 'db', namespace: 'ns', resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
+
+const VM_REFERENCE = {
+  apiVersion: 'kubevirt.io/v1',
+  kind: 'VirtualMachine',
+  name: 'db',
+  uid: 'vm-uid',
+  controller: true,
+};
+
+export function aVm(spec: Partial<VirtualMachine['spec']>, status?: VmStatus): Stored<VirtualMachine> {
+  return {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachine',
+    metadata: { ...metadata, uid: 'vm-uid' },
+    spec: { template: { spec: { domain: {} } }, ...spec },
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+export function aVmi(
+  phase: VmiPhase | undefined,
+  { spec, paused = false, moves }: { spec?: Partial<VmiSpec>; paused?: boolean; moves?: MigrationState } = {},
+): Stored<VirtualMachineInstance> {
+  const conditions = paused ? [{ type: 'Paused', status: 'True' as const }] : [];
+  return {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachineInstance',
+    metadata: { ...metadata, uid: 'vmi-uid', ownerReferences: [VM_REFERENCE] },
+    spec: { domain: {}, ...spec },
+    status: {
+      ...(phase === undefined ? {} : { phase }),
+      nodeName: 'node-1',
+      conditions,
+      ...(moves === undefined ? {} : { migrationState: moves }),
+    },
+  };
+}
+
+export function aStranger(): Stored<VirtualMachineInstance> {
+  const vmi = aVmi('Running');
+  return { ...vmi, metadata: { ...vmi.metadata, ownerReferences: [{ ...VM_REFERENCE, uid: 'another' }] } };
+}
+
+/** `->X` the strategy becomes X; `[..]` the queue; `grace n` of the instance; `pod`; a migration; `node`. */
+function told(step: Step, { vm }: CanWorld): string {
+  switch (step.do) {
+    case 'patchVm': {
+      const { spec } = applyJsonPatch(vm, step.patch) as VirtualMachine;
+      return `->${spec.runStrategy || spec.running}`;
+    }
+    case 'patchVmStatus': {
+      const { status } = applyJsonPatch(vm, step.patch) as VirtualMachine;
+      const queue = (status?.stateChangeRequests ?? []).map(
+        ({ action, data, uid }) => `${action}${uid === undefined ? '' : ` ${uid}`}${data?.['paused'] ? ' paused' : ''}`,
+      );
+      return `[${queue.join(', ')}]${status?.startFailure === undefined ? '' : ' and a failure'}`;
+    }
+    case 'patchVmi':
+      return `grace ${step.patch.find(({ op }) => op === 'replace')?.value as number}`;
+    case 'deletePod':
+      return `pod ${step.gracePeriodSeconds}`;
+    case 'createMigration':
+      return `${step.generateName}* ${JSON.stringify(step.spec)}`;
+    case 'callNode':
+      return `${step.nodeName} ${step.verb}`;
+  }
+}
+
+export function outcome(verb: Verb, world: CanWorld): string {
+  const answer = can(verb, world);
+  if ('denied' in answer) return `${answer.denied.code} ${answer.denied.message}`;
+  return [answer.code, ...answer.allowed.map((step) => told(step, world))].join(' ');
+}
+
+export interface Case {
+  readonly verb: Verb;
+  readonly spec?: Partial<VirtualMachine['spec']>;
+  readonly status?: VmStatus;
+  readonly vmi?: Stored<VirtualMachineInstance>;
+  readonly options?: VerbOptions;
+  readonly want: string;
+}
+
+export function proveVerbs(cases: Readonly<Record<string, Case>>): void {
+  for (const [name, { verb, spec = { runStrategy: 'Always' }, status, vmi, options, want }] of Object.entries(cases)) {
+    test(`${verb}: ${name}`, () => {
+      assert.equal(outcome(verb, { name: 'db', vm: aVm(spec, status), vmi, options }), want);
+    });
+  }
+}

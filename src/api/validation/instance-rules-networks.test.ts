@@ -1,0 +1,150 @@
+/** The rules for interfaces, networks and PCI addresses, one sentence each. */
+import { type Case, devices, nics, proveRules } from '#api/validation/testing/instance-spec-cases.ts';
+
+const e1000e = (count: number) => {
+  const names = Array.from({ length: count }, (_, i) => `n${i}`);
+  return nics(
+    names.map((name) => ({ name, model: 'e1000e', bridge: {} })),
+    names.map((name) => ({ name, multus: { networkName: 'br0' } })),
+  );
+};
+const POD = { name: 'default', pod: {} };
+const MASQUERADE = { name: 'default', masquerade: {} };
+const PLACE = 'must be 0000:<bus>:00.0 with a bus from 01 to 20 (hexadecimal), which is behind a root port';
+
+const MAC = 'must be a MAC address (e.g. 02:00:00:12:34:56)';
+
+const cases: Record<string, Case> = {
+  'an interface on a bridge': {
+    spec: nics([{ name: 'lan', bridge: {} }], [{ name: 'lan', multus: { networkName: 'br0' } }]),
+  },
+  'an interface without a network, and the other way round': {
+    spec: nics([MASQUERADE], [{ name: 'lan', pod: {} }]),
+    want: [
+      'devices.interfaces[0].name: Invalid value: "default": there is no network of this name in spec.networks',
+      'networks[0].name: Invalid value: "lan": there is no interface of this name in spec.domain.devices.interfaces',
+    ],
+  },
+  'an interface that is plugged in nowhere': {
+    spec: nics([{ name: 'default' }], [POD]),
+    want: ['devices.interfaces[0]: Required value: one of masquerade, bridge must be set'],
+  },
+  'an interface that is plugged in twice': {
+    spec: nics([{ name: 'default', masquerade: {}, bridge: {} }], [POD]),
+    want: ['devices.interfaces[0]: Forbidden: only one of masquerade, bridge may be set'],
+  },
+  'a bridge to the pod network': {
+    spec: nics([{ name: 'default', bridge: {} }], [POD]),
+    want: [
+      'devices.interfaces[0].bridge: Forbidden: only possible with a multus network, which names a bridge of the node; use masquerade',
+    ],
+  },
+  'masquerade to a bridge': {
+    spec: nics([MASQUERADE], [{ name: 'default', multus: { networkName: 'br0' } }]),
+    want: ['devices.interfaces[0].masquerade: Forbidden: only possible with a pod network'],
+  },
+  'two pod networks': {
+    spec: nics([MASQUERADE, { name: 'b', masquerade: {} }], [POD, { name: 'b', pod: {} }]),
+    want: [],
+  },
+  'a network of nothing': {
+    spec: nics([MASQUERADE], [{ name: 'default' }]),
+    want: ['networks[0]: Required value: one of pod, multus must be set'],
+  },
+  'a bridge that says more than its name': {
+    spec: nics([{ name: 'lan', bridge: {} }], [{ name: 'lan', multus: { networkName: 'br0,x=y' } }]),
+    want: ['networks[0].multus.networkName: Invalid value: "br0,x=y": must be the name of a bridge of the node'],
+  },
+  'a MAC that is none': {
+    spec: nics([{ ...MASQUERADE, macAddress: '02:00' }], [POD]),
+    want: [`devices.interfaces[0].macAddress: Invalid value: "02:00": ${MAC}`],
+  },
+  'a MAC of a group': {
+    spec: nics([{ ...MASQUERADE, macAddress: '03:00:00:00:00:01' }], [POD]),
+    want: [
+      'devices.interfaces[0].macAddress: Invalid value: "03:00:00:00:00:01": must be a unicast MAC address: the first byte must be even',
+    ],
+  },
+  'the zero MAC': {
+    spec: nics([{ ...MASQUERADE, macAddress: '00:00:00:00:00:00' }], [POD]),
+    want: ['devices.interfaces[0].macAddress: Invalid value: "00:00:00:00:00:00": must not be zero'],
+  },
+  'one MAC twice': {
+    spec: nics(
+      [
+        { ...MASQUERADE, macAddress: '02:00:00:00:00:0a' },
+        { name: 'lan', bridge: {}, macAddress: '02:00:00:00:00:0A' },
+      ],
+      [POD, { name: 'lan', multus: { networkName: 'br0' } }],
+    ),
+    want: ['devices.interfaces[1].macAddress: Duplicate value: "02:00:00:00:00:0A"'],
+  },
+
+  'one place in the boot order for two': {
+    spec: nics([{ ...MASQUERADE, bootOrder: 1 }], [POD]),
+    want: [
+      'devices.interfaces[0].bootOrder: Invalid value: 1: Boot order for spec.domain.devices.interfaces[0].bootOrder already set for a different device.',
+    ],
+  },
+
+  'a PCI address of an interface': { spec: nics([{ ...MASQUERADE, pciAddress: '0000:20:00.0' }], [POD]) },
+  'PCI addresses where nothing can be': {
+    spec: nics(
+      [
+        { ...MASQUERADE, pciAddress: '0000:21:00.0' },
+        { name: 'lan', bridge: {}, pciAddress: '0000:00:02.0' },
+      ],
+      [POD, { name: 'lan', multus: { networkName: 'br0' } }],
+    ),
+    want: [
+      `devices.interfaces[0].pciAddress: Invalid value: "0000:21:00.0": ${PLACE}`,
+      `devices.interfaces[1].pciAddress: Invalid value: "0000:00:02.0": ${PLACE}`,
+    ],
+  },
+  'eight interfaces of model e1000e': { spec: e1000e(8) },
+  'nine interfaces of model e1000e': {
+    spec: e1000e(9),
+    want: ['devices.interfaces[8].model: Invalid value: "e1000e": a guest has room for 8 of this model'],
+  },
+  'ports of an interface': {
+    spec: nics([{ ...MASQUERADE, ports: [{ port: 80 }] }], [POD]),
+    want: [
+      'devices.interfaces[0].ports: Forbidden: is not supported yet: no port of the guest can be reached from outside',
+    ],
+  },
+  'a MAC address with dashes, and the same with colons': {
+    spec: nics(
+      [
+        { ...MASQUERADE, macAddress: '02-00-00-00-00-0a' },
+        { name: 'b', bridge: {}, macAddress: '02:00:00:00:00:0A' },
+        { name: 'c', bridge: {}, macAddress: '02-00:00-00:00-0b' },
+      ],
+      [POD, { name: 'b', multus: { networkName: 'br0' } }, { name: 'c', multus: { networkName: 'br0' } }],
+    ),
+    want: [
+      `devices.interfaces[2].macAddress: Invalid value: "02-00:00-00:00-0b": ${MAC}`,
+      'devices.interfaces[1].macAddress: Duplicate value: "02:00:00:00:00:0A"',
+    ],
+  },
+  'one PCI address twice': {
+    spec: {
+      ...devices({
+        disks: [{ name: 'a', disk: { pciAddress: '0000:0a:00.0' } }],
+        interfaces: [{ ...MASQUERADE, pciAddress: '0000:0A:00.0' }],
+      }),
+      volumes: [{ name: 'a', emptyDisk: { capacity: '1Gi' } }],
+    },
+    want: ['devices.disks[0].disk.pciAddress: Duplicate value: "0000:0a:00.0"'],
+  },
+  'a PCI address on sata': {
+    spec: {
+      ...devices({ disks: [{ name: 'a', disk: { bus: 'sata', pciAddress: '0000:05:00.0' } }] }),
+      volumes: [{ name: 'a', emptyDisk: { capacity: '1Gi' } }],
+    },
+    want: [
+      'devices.disks[0].disk.pciAddress: Forbidden: setting a PCI address is only possible for disks on the bus virtio',
+    ],
+  },
+};
+
+proveRules(cases);

@@ -1,0 +1,144 @@
+/** A VM that runs with some devices, and whose template has others by now. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Disk } from '#api/domain/disk.ts';
+import type { Interface } from '#api/domain/interface.ts';
+import type { Volume } from '#api/domain/volume.ts';
+import type { LearnedDevice } from '#api/learned-device.ts';
+import { EPHEMERAL_HOTPLUG_ANNOTATION } from '#api/names.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
+import { hotplug } from '#controllers/vm/hotplug.ts';
+import { restartRequired } from '#controllers/vm/restart-required.ts';
+import { aRecord, aVm, aVmi, aWorld, UUID } from '#controllers/vm/vm-world.fixture.ts';
+import type { VmWorld } from '#controllers/vm/vm-world.ts';
+import { applyJsonPatch } from '#kube/json-patch.ts';
+import type { Stored } from '#kube/meta.ts';
+
+interface Part {
+  readonly disk?: Disk;
+  readonly volume?: Volume;
+  readonly nic?: Interface;
+}
+
+/** A disk on a claim, which can come and go unless it is said otherwise. */
+export function data(
+  name: string,
+  disk: Partial<Disk> = {},
+  claim: Partial<Volume['persistentVolumeClaim']> = {},
+): Part {
+  return {
+    disk: { name, disk: { bus: 'scsi' }, ...disk },
+    volume: { name, persistentVolumeClaim: { claimName: `${name}-claim`, hotpluggable: true, ...claim } },
+  };
+}
+export const fixed = (name: string): Part => data(name, {}, { hotpluggable: undefined });
+export const nic = (name: string, more: Partial<Interface> = {}): Part => ({ nic: { name, bridge: {}, ...more } });
+export const absent = (name: string): Part => nic(name, { state: 'absent' });
+
+/** As people write it: lists that are not there are not there. */
+export function template(parts: readonly Part[], cores = 1): Partial<VmiSpec> {
+  const disks = parts.flatMap((part) => part.disk ?? []);
+  const volumes = parts.flatMap((part) => part.volume ?? []);
+  const interfaces = parts.flatMap((part) => part.nic ?? []);
+  const networks = interfaces.map(({ name }) => ({ name, multus: { networkName: `br-${name}` } }));
+  return {
+    domain: {
+      machine: { type: 'pc-q35-7.2' },
+      firmware: { uuid: UUID, serial: 's1' },
+      cpu: { cores },
+      devices: {
+        autoattachPodInterface: false,
+        ...(disks.length > 0 ? { disks } : {}),
+        ...(interfaces.length > 0 ? { interfaces } : {}),
+      },
+    },
+    ...(volumes.length > 0 ? { volumes } : {}),
+    ...(networks.length > 0 ? { networks } : {}),
+  };
+}
+
+export interface Scene {
+  /** The instance as it was started. */
+  readonly runs: readonly Part[];
+  readonly template: readonly Part[];
+  /** The note of what was plugged in for this run only. */
+  readonly note?: string;
+  readonly hotplug?: VmiStatus['hotplug'];
+  /** Ids of interfaces on record, with `!` for those that are unplugged. */
+  readonly rows?: readonly string[];
+  /** Of the devices: as the instance tells it, and as it is on record. */
+  readonly hashes?: readonly [string, string];
+}
+
+export function worldOf(scene: Scene, more: Partial<VmWorld> = {}): VmWorld {
+  const { runs, template: now, note, hotplug: listed, rows, hashes } = scene;
+  const [before, vm] = [aVm({ template: template(runs) }), aVm({ template: template(now) })];
+  const status = { ...(listed && { hotplug: listed }), ...(hashes && { deviceHash: hashes[0] }) };
+  const made = aVmi('Running', { vm: before, status });
+  const annotations = {
+    ...made.metadata.annotations,
+    ...(note === undefined ? {} : { [EPHEMERAL_HOTPLUG_ANNOTATION]: note }),
+  };
+  const vmi = { ...made, metadata: { ...made.metadata, annotations } };
+  const devices = rows?.map((id): LearnedDevice => {
+    const row = { id: id.replace('!', ''), type: 'interface', device: 'virtio' };
+    return id.endsWith('!') ? { ...row, plugged: false } : row;
+  });
+  const learned = devices && { status: { devices, ...(hashes && { deviceHash: hashes[1] }) } };
+  const identity = { ...aRecord(vm), ...learned };
+  return aWorld({ vm, vmi, identity, ...more });
+}
+
+/** What the instance is after the one write that was decided. */
+export function after(world: VmWorld): Stored<VirtualMachineInstance> {
+  const { vmi } = world;
+  assert.ok(vmi !== undefined);
+  const { changes = [] } = hotplug(world) ?? {};
+  return changes.reduce((object, change) => {
+    assert.ok(change.do === 'patch' && change.uid === vmi.metadata.uid && Array.isArray(change.patch.body));
+    return applyJsonPatch(object, change.patch.body) as typeof vmi;
+  }, vmi);
+}
+
+export function shown({ metadata, spec }: Stored<VirtualMachineInstance>): string {
+  const { disks = [], interfaces = [] } = spec.domain.devices ?? {};
+  const contents = new Map(spec.volumes?.map((volume) => [volume.name, volume.persistentVolumeClaim?.claimName]));
+  assert.equal(contents.size, disks.length);
+  assert.equal(spec.networks?.length ?? 0, interfaces.length);
+  const note = metadata.annotations?.[EPHEMERAL_HOTPLUG_ANNOTATION];
+  return [
+    ...disks.map(({ name }) => `${name}:${contents.get(name)}`),
+    ...interfaces.map(({ name, state }) =>
+      state === 'absent' ? `(${name})` : `${name}${state === 'down' ? '!' : ''}`,
+    ),
+    ...(note === undefined ? [] : [note]),
+  ].join(' ');
+}
+
+export interface Case extends Scene {
+  readonly want: string;
+  readonly events?: string[];
+  /** Whether something is left for a restart. */
+  readonly restart?: boolean;
+}
+
+export const root = fixed('root');
+export const ROOT = 'root:root-claim';
+export const listed = (device: string, phase: 'Ready' | 'Unplugging') => [{ device, phase }];
+
+export function proveHotplug(cases: Readonly<Record<string, Case>>): void {
+  for (const [name, scene] of Object.entries(cases)) {
+    test(name, () => {
+      const world = worldOf(scene);
+      const { want, events = [], restart = false } = scene;
+      const plan = hotplug(world);
+      const vmi = after(world);
+      assert.equal(shown(vmi), want);
+      assert.deepEqual(plan?.events?.map(({ reason }) => reason) ?? [], events);
+      assert.equal(plan === undefined, vmi === world.vmi, 'a plan is for something');
+      assert.deepEqual([restartRequired(world), restartRequired({ ...world, vmi })], [restart, restart]);
+    });
+  }
+}

@@ -1,0 +1,10 @@
+/** Pods of a few lines. */
+import type { Fields } from '#engine/registry/kinds/kind.fixture.ts';
+
+export type Spec = Record<string, unknown>;
+
+export const aContainer = (fields: Spec = {}) => ({ name: 'app', image: 'nginx:1.27', ...fields });
+export const aPod = (spec: Spec = {}, rest: Fields = {}): Fields => ({
+  spec: { containers: [aContainer()], ...spec },
+  ...rest,
+});

@@ -1,0 +1,138 @@
+/**
+ * A tour that is killed leaves nothing behind: its plane ends with it, and takes guests and data along. Where the plane was
+ * killed as well, `selfsame doctor` tells, and `selfsame tour --clear` removes it. Guests are simulated here; a process in
+ * the directory of a node stands for a QEMU.
+ */
+import assert from 'node:assert/strict';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import { test, type TestContext } from 'node:test';
+import { createClient } from '#client/rest-client.ts';
+import { NAMESPACES } from '#kube/core-kinds.ts';
+import { isAlive } from '#lib/owned-dir.ts';
+import { kubeconfigAccess, transportTo } from '#test/support/server-process.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const SELFSAME = join(ROOT, 'selfsame');
+const PARENT = join(ROOT, 'test/support/tour-parent.ts');
+const TIMEOUT_MS = 120_000;
+const LOOK_AGAIN_MS = 50;
+
+interface Scene {
+  /** The temporary directory of this tour alone. */
+  readonly temporary: string;
+  /** Of the plane. */
+  readonly dir: string;
+  readonly parent: ChildProcess;
+  readonly guest: ChildProcess;
+  readonly environment: NodeJS.ProcessEnv;
+  /** The plane and the agents of its nodes. */
+  readonly processes: readonly [number, ...number[]];
+}
+
+async function aTour(t: TestContext): Promise<Scene> {
+  const temporary = mkdtempSync(join(tmpdir(), 'tour-'));
+  // Nobody's own plane is asked: there is none in that directory.
+  const place = { TMPDIR: temporary, SELFSAME_DATA_DIR: join(temporary, 'no-plane-here') };
+  const environment = { ...process.env, ...place, SELFSAME_HYPERVISOR: 'fake' };
+  const parent = spawn(process.execPath, [...process.execArgv, PARENT], {
+    env: environment,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  t.after(async () => {
+    parent.kill('SIGKILL');
+    await runs(['tour', '--clear'], environment);
+    rmSync(temporary, { recursive: true, force: true });
+  });
+  const [kubeconfig] = (await once(createInterface({ input: parent.stdout }), 'line')) as [string];
+  const dir = dirname(kubeconfig);
+  const pidIn = (path: string) => Number(readFileSync(join(dir, path, 'server.pid'), 'utf8'));
+  const processes = [pidIn('.'), pidIn('nodes/node-1'), pidIn('nodes/node-2')] as const;
+  const guest = spawn('sleep', ['600'], { cwd: join(dir, 'nodes/node-1'), stdio: 'ignore' });
+  t.after(() => guest.kill('SIGKILL'));
+  await once(guest, 'spawn');
+  return { temporary, dir, parent, guest, environment, processes };
+}
+
+async function runs(args: readonly string[], env: NodeJS.ProcessEnv): Promise<{ code: number; said: string }> {
+  const child = spawn(SELFSAME, args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const [said, [code]] = await Promise.all([text(child.stdout), once(child, 'close') as Promise<[number]>]);
+  return { code, said };
+}
+
+/** The time limit of the test ends it. */
+async function becomesTrue(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await new Promise<void>((resolve) => void setTimeout(resolve, LOOK_AGAIN_MS));
+}
+
+test('the plane of a tour that is killed ends, with its guests and its data', { timeout: TIMEOUT_MS }, async (t) => {
+  const { temporary, parent, guest, processes } = await aTour(t);
+  const guestEnded = once(guest, 'close');
+  parent.kill('SIGKILL');
+  await guestEnded;
+  await becomesTrue(() => readdirSync(temporary).length === 0);
+  await becomesTrue(() => !processes.some(isAlive));
+});
+
+test('where the plane was killed, too, doctor names the command that clears up', { timeout: TIMEOUT_MS }, async (t) => {
+  const { dir, parent, guest, processes, environment } = await aTour(t);
+  const [plane, ...agents] = processes;
+  // Stopped first, so that it cannot notice the end of the tour.
+  process.kill(plane, 'SIGSTOP');
+  const parentEnded = once(parent, 'close');
+  parent.kill('SIGKILL');
+  await parentEnded;
+  process.kill(plane, 'SIGKILL');
+  await becomesTrue(() => !isAlive(plane));
+  assert.ok(agents.every(isAlive));
+
+  const { said } = await runs(['doctor', '--output', 'json'], environment);
+  const { findings } = JSON.parse(said) as { findings: { what: string; says: string; mend?: string }[] };
+  const finding = findings.find(({ what }) => what === 'selfsame tour');
+  assert.ok(finding?.says.includes(dir), said);
+  assert.equal(finding?.mend, 'selfsame tour --clear');
+
+  const guestEnded = once(guest, 'close');
+  assert.deepEqual(await runs(['tour', '--clear'], environment), {
+    code: 0,
+    said: `removed ${dir}, with what ran in it\n`,
+  });
+  await guestEnded;
+  assert.ok(!existsSync(dir));
+  await becomesTrue(() => !agents.some(isAlive));
+  assert.deepEqual(await runs(['tour', '--clear'], environment), {
+    code: 0,
+    said: 'no tour has left anything behind\n',
+  });
+});
+
+test('on a plane that runs, the namespaces of killed tours are cleared', { timeout: TIMEOUT_MS }, async (t) => {
+  const { dir, guest, environment } = await aTour(t);
+  guest.kill('SIGKILL');
+  await once(guest, 'close');
+  const client = createClient(transportTo(t, kubeconfigAccess(dir)));
+  const walkers = { 'selfsame-tour-dead1': guest.pid, 'selfsame-tour-lives': process.pid, 'somebody-elses': guest.pid };
+  for (const [name, pid] of Object.entries(walkers)) {
+    const annotations = { 'selfsame.io/tour-process': `${hostname()}/${pid}` };
+    await client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name, annotations } });
+  }
+  const { code, said } = await runs(['tour', '--clear', '--kubeconfig', join(dir, 'kubeconfig')], environment);
+  assert.equal(said, 'removed the namespace selfsame-tour-dead1, with its VM\n');
+  assert.equal(code, 0);
+  const { items } = await client.list(NAMESPACES, {});
+  const kept = items.map(({ metadata }) => metadata.name).filter((name) => Object.hasOwn(walkers, name));
+  assert.deepEqual(kept.toSorted(), ['selfsame-tour-lives', 'somebody-elses']);
+});
+
+test('the plane of a tour takes no other data directory, which it would remove', async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'kept-'));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  const { code } = await runs(['tour-plane', '--data-dir', dir], process.env);
+  assert.equal(code, 1);
+  assert.ok(existsSync(dir));
+});
