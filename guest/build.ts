@@ -2,7 +2,8 @@
  * Builds the initramfs of the built-in guest from Debian's packages, without cpio or depmod:
  *
  *   node guest/build.ts ROOT OUT     ROOT: where `dpkg-deb -x` unpacked linux-image-*-amd64, busybox-static, and
- *                                    qemu-guest-agent with its libraries (a guest without agent where it is absent)
+ *                                    qemu-guest-agent and netcat-traditional with their libraries (a guest without
+ *                                    agent, or without datagrams, where they are absent)
  *
  * Writes OUT/vmlinuz and OUT/initrd.gz: first an archive that is not compressed, with what the guest unpacks by itself
  * when it has booted (extras.gz), because a kernel takes a second per 10 MB to unpack under emulation; then the rest.
@@ -20,9 +21,11 @@ const MODULES = [
   ...['ahci', 'sd_mod', 'sr_mod', 'isofs', 'vfat', 'nls_ascii', 'nls_iso8859-1', 'nls_utf8', 'nls_cp437'],
   ...['e1000e', 'button', 'evdev', 'efivarfs'],
 ];
-/** What only those guests load that make a file system. */
-const LATE_MODULES = ['crc32c_generic', 'ext4'];
+/** What only those guests load that make a file system, or start their watchdog. */
+const LATE_MODULES = ['crc32c_generic', 'ext4', 'i6300esb'];
 const AGENT = 'usr/sbin/qemu-ga';
+/** Busybox has none for datagrams. */
+const UDP_LISTENER = 'bin/nc.traditional';
 const OS_RELEASE = `NAME="Selfsame Guest"
 ID=selfsame-guest
 VERSION="1"
@@ -70,10 +73,13 @@ function extras(from: string): Buffer {
   const order = loadOrder(join(from, 'lib/modules'), LATE_MODULES).filter((path) => !early.has(path));
   for (const path of order) archive.file(`late/${basename(path)}`, readFileSync(path), 0o644);
   archive.file('late/order', Buffer.from(order.map((path) => basename(path, '.ko')).join('\n')), 0o644);
-  if (!existsSync(join(from, AGENT))) return archive.end();
-  const agent = readFileSync(join(from, AGENT));
-  archive.file(AGENT, agent, 0o755);
-  for (const [name, path] of librariesFor(agent, from)) {
+  const libraries = new Map<string, string>();
+  for (const path of [AGENT, UDP_LISTENER].filter((one) => existsSync(join(from, one)))) {
+    const program = readFileSync(join(from, path));
+    archive.file(path, program, 0o755);
+    for (const [name, file] of librariesFor(program, from)) libraries.set(name, file);
+  }
+  for (const [name, path] of libraries) {
     archive.file(`${name.startsWith('ld-linux') ? 'lib64' : 'usr/lib'}/${name}`, readFileSync(path), 0o755);
   }
   return archive.end();

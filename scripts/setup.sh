@@ -132,12 +132,13 @@ unpack_packages() (
   for package in *.deb; do dpkg-deb -x "$package" root || return 1; done
 ) >&2
 
-# The QEMU guest agent and the libraries that it needs, and that those need; nothing where this Debian has none.
+# The QEMU guest agent, a netcat that speaks UDP, and the libraries that they need, and that those need; nothing where
+# this Debian has none.
 agent_packages() {
   libraries() { apt-cache depends "$@" 2>/dev/null | sed -n 's/^ [ |]\(Pre\)\{0,1\}Depends: \(lib[^ ]*\)$/\2/p' | sort -u; }
   first=$(libraries qemu-guest-agent)
   # shellcheck disable=SC2086 # A list of words.
-  [ -z "$first" ] || printf '%s\n' qemu-guest-agent $first $(libraries $first) | sort -u
+  [ -z "$first" ] || printf '%s\n' qemu-guest-agent netcat-traditional $first $(libraries $first) | sort -u
 }
 
 can_unpack() { command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null; }

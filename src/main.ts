@@ -43,7 +43,7 @@ async function main(): Promise<number> {
       process.stdout.write(`selfsame ${VERSION} (node ${process.versions.node})\n`);
       return OK;
     case 'up':
-      return await up(config.options);
+      return await up(config.options, process.env);
     case 'engine':
       return await engine(config.options);
     case 'node':
@@ -63,7 +63,7 @@ async function main(): Promise<number> {
     case 'tour':
       return await tour(config.options);
     case 'tour-plane':
-      return await tourPlane(config.options);
+      return await tourPlane(config.options, process.env);
     case 'doctor':
       return await doctor(config.options);
     case 'backup':

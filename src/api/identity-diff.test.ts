@@ -34,6 +34,15 @@ const cases: Record<string, Case> = {
     vmi: aVmi(aSpec(), { ownerReferences: [] }),
     want: [],
   },
+  'features of the processor, clock and chassis, against the instance': {
+    vmi: aVmi(aSpec()),
+    spec: aSpec({}, { cpu: { features: [{ name: 'avx2' }] }, clock: { timezone: 'UTC' }, chassis: { asset: 'a' } }),
+    want: [
+      `cpu features: "none" -> [{"name":"avx2"}] (${SAYS_SO})`,
+      `chassis: "none" -> {"asset":"a"} (${SAYS_SO})`,
+      `clock: "none" -> {"timezone":"UTC"} (${SAYS_SO})`,
+    ],
+  },
   'another uuid': {
     spec: aSpec({}, { firmware: { uuid: OTHER } }),
     want: [`uuid: ${UUID} -> ${OTHER} (${SAYS_SO})`],

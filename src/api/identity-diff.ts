@@ -8,6 +8,7 @@ import { topologyOf } from '#api/domain/cpu.ts';
 import type { Domain } from '#api/domain/domain.ts';
 import { interfacesOf } from '#api/attached-interfaces.ts';
 import { derivedMac } from '#api/derived-mac.ts';
+import { agentDifferences } from '#api/identity-diff-agent.ts';
 import { bootDifference } from '#api/identity-diff-boot.ts';
 import { deviceDifferences } from '#api/identity-diff-devices.ts';
 import { lastSeen, type LastSeen } from '#api/identity-last-seen.ts';
@@ -52,6 +53,7 @@ export function identityDiff({ vm, record, vmi, configuration }: DiffInput): Dif
     ...hardwareDifferences(next.domain, seen),
     ...macDifferences(vm, next, seen),
     ...deviceDifferences(next, seen, machine),
+    ...agentDifferences({ metadata: vm.spec.template.metadata ?? {}, spec: next }, seen),
     ...bootDifference(next, seen),
   ];
 }
@@ -100,16 +102,28 @@ function hardwareDifferences(next: Domain, { spec }: LastSeen): Difference[] {
     'cpu model': ({ cpu }) => cpu?.model || 'host-model',
     memory: memoryText,
     firmware: firmwareText,
-    kernel: ({ firmware }) => JSON.stringify(firmware?.kernelBoot ?? 'none'),
+    kernel: ({ firmware }) => partText(firmware?.kernelBoot),
     acpi: ({ features }) => (features?.acpi?.enabled === false ? 'off' : 'on'),
     smm: ({ features, firmware }) => (smmOf({ features, firmware }) ? 'on' : 'off'),
+    'cpu features': ({ cpu }) => partText(cpu?.features),
+    chassis: ({ chassis }) => partText(chassis),
+    clock: ({ clock }) => partText(clock),
+    hyperv: ({ features }) => partText(features?.hypervPassthrough ?? features?.hyperv),
+    kvm: ({ features }) => partText(features?.kvm),
   };
   return Object.entries(facts).flatMap(([what, textOf]) => {
     const [from, to] = [textOf(spec.domain), textOf(next)];
     if (from === to || (what === 'memory' && isSameSize(from, to))) return [];
-    if (what === 'kernel' && deepEqual(JSON.parse(from), JSON.parse(to))) return [];
+    if (JSON_FACTS.has(what) && deepEqual(JSON.parse(from), JSON.parse(to))) return [];
     return [{ what, from, to, why: TEMPLATE }];
   });
+}
+
+/** Those that are compared as what they say, in whatever order. */
+const JSON_FACTS: ReadonlySet<string> = new Set(['kernel', 'cpu features', 'chassis', 'clock', 'hyperv', 'kvm']);
+
+function partText(part: unknown): string {
+  return JSON.stringify(part ?? 'none');
 }
 
 function topologyText(domain: Domain): string {

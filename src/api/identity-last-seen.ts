@@ -23,6 +23,8 @@ export interface LastSeen {
   readonly devices?: ReadonlyMap<string, LearnedDevice>;
   /** The same rows as the record has them now: whose places are kept. */
   readonly rows: ReadonlyMap<string, LearnedDevice>;
+  /** It was brought from another manager, and has not run here yet. */
+  readonly imported: boolean;
   /** Volumes that were plugged in for this run only. */
   readonly ephemeral: ReadonlySet<string>;
 }
@@ -47,6 +49,7 @@ export function lastSeen(
     macs: macsOf(record, vmi),
     ...(devices && { devices: before(rows, record?.status ?? {}) }),
     rows,
+    imported: record?.status?.learnedAt === undefined && (devices?.length ?? 0) > 0,
     ephemeral: new Set(vmi === undefined ? [] : ephemeralVolumesOf(vmi)),
   };
 }

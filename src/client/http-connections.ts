@@ -39,7 +39,7 @@ interface Session {
 export class HttpConnections {
   readonly #host: string;
   readonly #port: number;
-  readonly #tls: ConnectionOptions;
+  #tls: ConnectionOptions;
   readonly #authority: string;
   readonly #clock: Clock;
   readonly #sessions = new Set<Session>();
@@ -47,6 +47,8 @@ export class HttpConnections {
   /** The socket of #connecting, until it is a session's. */
   #opening: TLSSocket | undefined;
   #http1: Agent | undefined;
+  /** Agents of HTTP/1.1 from before a renewal, with requests that are still under way. */
+  readonly #left = new Set<Agent>();
   #closed = false;
 
   constructor(access: ClusterAccess, clock: Clock) {
@@ -55,10 +57,26 @@ export class HttpConnections {
     this.#port = url.port === '' ? 443 : Number(url.port);
     this.#authority = url.host;
     this.#clock = clock;
+    this.#tls = this.#tlsOf(access);
+  }
+
+  #tlsOf(access: ClusterAccess): ConnectionOptions {
     const { certificateAuthority: ca, clientCertificate: cert, clientKey: key, insecureSkipTlsVerify } = access;
     // An IP address is not a name to ask for; its certificate is then checked against the address.
     const servername = access.serverName ?? (isIP(this.#host) === 0 ? this.#host : undefined);
-    this.#tls = { ca, cert, key, servername, rejectUnauthorized: !insecureSkipTlsVerify, minVersion: 'TLSv1.2' };
+    return { ca, cert, key, servername, rejectUnauthorized: !insecureSkipTlsVerify, minVersion: 'TLSv1.2' };
+  }
+
+  /** The same server, with another proof of who we are: connections that are open end with their last request. */
+  renew(access: ClusterAccess): void {
+    this.#tls = this.#tlsOf(access);
+    for (const { http2 } of this.#sessions) http2.close();
+    const agent = this.#http1;
+    if (agent === undefined) return;
+    this.#http1 = undefined;
+    for (const before of this.#left) if (Object.keys(before.sockets).length === 0) this.#left.delete(before);
+    this.#left.add(agent);
+    for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
   }
 
   /** Throws what broke the exchange; the reason of the signal when it aborts. */
@@ -88,7 +106,7 @@ export class HttpConnections {
     this.#closed = true;
     this.#opening?.destroy();
     for (const { http2 } of this.#sessions) http2.destroy();
-    this.#http1?.destroy();
+    for (const agent of [...this.#left, ...(this.#http1 === undefined ? [] : [this.#http1])]) agent.destroy();
   }
 
   async #exchangeHttp2(session: Session, request: HttpRequest): Promise<HttpAnswer> {
@@ -134,6 +152,7 @@ export class HttpConnections {
   }
 
   async #open(): Promise<Session | Agent> {
+    const tls = this.#tls;
     const socket = await this.#openSocket();
     if (this.#closed) {
       socket.destroy();
@@ -144,7 +163,10 @@ export class HttpConnections {
       this.#http1 = new Agent({ ...this.#tls, keepAlive: true, maxSockets: MAX_HTTP1_SOCKETS });
       return this.#http1;
     }
-    return await this.#openSession(socket);
+    const session = await this.#openSession(socket);
+    // Renewed meanwhile: the next one has the new proof.
+    if (tls !== this.#tls) session.http2.close();
+    return session;
   }
 
   #openSocket(): Promise<TLSSocket> {

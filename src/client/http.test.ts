@@ -136,6 +136,30 @@ for (const [protocol, start, version] of [
     assert.equal(server.connections(), before);
   });
 
+  test(`${protocol}: renewed, it is somebody else to the server, and what is open goes on`, async () => {
+    const server = await start(echo);
+    cleanUp.push(() => server.stop());
+    const transport = transportTo(server.port);
+    const leaving = new AbortController();
+    const lines = await openLines(transport, leaving.signal);
+    assert.equal((await ask(transport)).user, undefined);
+    transport.renew({
+      server: `https://127.0.0.1:${server.port}`,
+      namespace: 'default',
+      insecureSkipTlsVerify: false,
+      certificateAuthority: TEST_CA,
+      clientCertificate: TEST_CLIENT_CERTIFICATE,
+      clientKey: TEST_CLIENT_KEY,
+    });
+    assert.equal((await ask(transport)).user, 'selfsame-tester');
+    const before = server.connections();
+    assert.equal((await ask(transport)).user, 'selfsame-tester');
+    assert.equal(server.connections(), before);
+    const next = lines.next();
+    leaving.abort(new Error('left by us'));
+    await assert.rejects(next, /left by us/);
+  });
+
   test(`${protocol}: lines come as they are sent; leaving or an abort closes the stream at the server`, async () => {
     let closed: () => void;
     const handler: TestHandler = (request, response) => {

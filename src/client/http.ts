@@ -23,6 +23,8 @@ import { ApiError } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
 
 export interface HttpTransport extends Transport {
+  /** The same server, with another client certificate, or other authorities. Requests under way go on. */
+  renew(access: ClusterAccess): void;
   /** Ends all connections; requests on them fail. */
   close(): void;
 }
@@ -101,6 +103,7 @@ export function createHttpTransport(access: ClusterAccess, options: HttpTranspor
       }
     },
 
+    renew: (renewed) => connections.renew(renewed),
     close: () => connections.close(),
   };
 }

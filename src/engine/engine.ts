@@ -29,6 +29,7 @@ import { SqliteJournal } from '#engine/store/sqlite/sqlite-journal.ts';
 import { LogStore } from '#engine/store/log-store.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import { renewing } from '#lib/renewals.ts';
 
 export interface EngineOptions {
   readonly dataDir: string;
@@ -72,6 +73,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const audit = startAudit(dataDir, options.audit ?? DEFAULT_AUDIT, { clock, log });
   let listener: HttpsListener | undefined;
   let controllers: RunningControllers | undefined;
+  let endRenewals = async () => {};
   const core = createCore({
     store,
     clock,
@@ -87,6 +89,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   });
   /** In the reverse order of the start; what did not come to start is left out. */
   const stop = async () => {
+    await endRenewals();
     await controllers?.stop();
     await listener?.stop();
     core.stop();
@@ -109,12 +112,24 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     controllers = await startControllers({ core, caPem: pki.caPem, clock, log });
     const url = `https://${address(host, listener.port)}`;
     const kubeconfigPath = await writeAdminKubeconfig(pki, dataDir, url);
+    endRenewals = renewing(() => renew(pki, listener, { dataDir, url }), { clock, log });
     core.markStarted();
     return { url, kubeconfigPath, handler: core.handler, pki, stop };
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+/** What would end while the server runs. */
+async function renew(
+  pki: Pki,
+  listener: HttpsListener | undefined,
+  { dataDir, url }: { readonly dataDir: string; readonly url: string },
+): Promise<void> {
+  const { certPem: cert, keyPem: key } = await pki.renewServer();
+  listener?.renew({ cert, key, ca: pki.caPem });
+  await writeAdminKubeconfig(pki, dataDir, url);
 }
 
 async function writeAdminKubeconfig(pki: Pki, dataDir: string, server: string): Promise<string> {

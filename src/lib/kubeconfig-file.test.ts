@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { parse } from 'yaml';
-import { kubeconfigText, writeKubeconfig } from '#lib/kubeconfig-file.ts';
+import { kubeconfigText, withClientCertificate, writeKubeconfig } from '#lib/kubeconfig-file.ts';
 
 const options = { server: 'https://127.0.0.1:6443', caPem: 'CA', user: 'admin', certPem: 'CERT', keyPem: 'KEY' };
 
@@ -26,6 +26,25 @@ test('long values stay on one line, and the user cannot break out of the comment
   const text = kubeconfigText({ ...options, caPem: 'x'.repeat(3000), user: 'a\nevil: true' });
   assert.match(text, /certificate-authority-data: (eHh4)+\n/);
   assert.equal(parse(text).evil, undefined);
+});
+
+test('another certificate takes the place of the one in use, and all else stays', () => {
+  const before = kubeconfigText({ ...options, serverName: 'kubernetes' });
+  const after = withClientCertificate(before, { certPem: 'NEW', keyPem: 'NEWER' }) ?? assert.fail('it is in the file');
+  assert.equal(after, kubeconfigText({ ...options, serverName: 'kubernetes', certPem: 'NEW', keyPem: 'NEWER' }));
+  const many = before.replace('users:\n', 'users:\n  - name: other # of somebody else\n    user: {}\n');
+  const renewed = withClientCertificate(many, { certPem: 'NEW', keyPem: 'NEWER' }) ?? '';
+  assert.match(renewed, /of somebody else/);
+  assert.deepEqual(
+    parse(renewed).users.map(({ user }: { user: object }) => Object.keys(user).length),
+    [0, 2],
+  );
+});
+
+test('a certificate that is not in the file is left to whoever keeps it', () => {
+  const elsewhere = kubeconfigText(options).replace(/client-certificate-data: .*/, 'client-certificate: tls.crt');
+  assert.equal(withClientCertificate(elsewhere, options), undefined);
+  assert.equal(withClientCertificate('current-context: gone', options), undefined);
 });
 
 test('the file replaces another one as a whole and is closed to others', async (t) => {

@@ -17,12 +17,12 @@ export async function ensurePrivateDir(dir: string): Promise<void> {
 }
 
 /** Replaces the file as a whole: a reader, also after a crash, finds the old text or the new one. */
-export async function writePrivateFile(path: string, text: string): Promise<void> {
+export async function writePrivateFile(path: string, content: string | Buffer): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   try {
     const file = await open(temporary, 'wx', PRIVATE_FILE);
     try {
-      await file.writeFile(text);
+      await file.writeFile(content);
       await file.sync();
     } finally {
       await file.close();

@@ -27,12 +27,40 @@ for (const size of [0, 1, 125, 126, 65_535, 65_536, MAX]) {
     for (const [reader, mask] of [[serverReader(), MASK] as const, [clientReader(), undefined] as const]) {
       assert.deepEqual(reader.push(encodeFrame(binary(payload), mask)), [binary(payload)]);
     }
-    if (size > 1000) return;
     const reader = serverReader();
     const frames = [...encodeFrame(binary(payload), MASK)].flatMap((byte) => reader.push(Buffer.from([byte])));
     assert.deepEqual(frames, [binary(payload)]);
   });
 }
+
+test('frames that come in pieces do not touch each other', () => {
+  const payloads = ['first', 'the second one', ''].map((text) => Buffer.from(text));
+  const bytes = Buffer.concat(payloads.map((payload) => encodeFrame(binary(payload))));
+  for (let cut = 1; cut < bytes.length; cut++) {
+    const reader = clientReader();
+    const frames = [
+      ...reader.push(bytes.subarray(0, cut)),
+      ...[...bytes.subarray(cut)].flatMap((byte) => reader.push(Buffer.from([byte]))),
+    ];
+    assert.deepEqual(
+      frames,
+      payloads.map((payload) => binary(payload)),
+    );
+  }
+});
+
+// Copied for each byte, it would take minutes.
+test('a long frame may come byte by byte', { timeout: 20_000 }, async ({ signal }) => {
+  const payload = Buffer.alloc(1024 * 1024, 'abc');
+  const reader = new FrameReader({ masked: true, maxMessageBytes: payload.length });
+  const frames: Frame[] = [];
+  for (const [index, byte] of encodeFrame(binary(payload), MASK).entries()) {
+    frames.push(...reader.push(Buffer.from([byte])));
+    if (index % 10_000 === 0) await new Promise((resolve) => setImmediate(resolve));
+    signal.throwIfAborted();
+  }
+  assert.ok(frames.length === 1 && frames[0]?.payload.equals(payload));
+});
 
 test('control frames may stand between fragments', () => {
   const frames: Frame[] = [

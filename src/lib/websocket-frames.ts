@@ -81,6 +81,8 @@ export interface FrameReaderOptions {
 export class FrameReader {
   readonly #options: FrameReaderOptions;
   #pending: Buffer = Buffer.alloc(0);
+  /** Where #pending stands, with room for more; undefined while it is a part of what came. */
+  #room: Buffer | undefined;
   /** Of the data message whose last fragment has not come yet. */
   #messageBytes: number | undefined;
 
@@ -89,10 +91,28 @@ export class FrameReader {
   }
 
   push(chunk: Buffer): Frame[] {
-    this.#pending = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
+    this.#append(chunk);
     const frames: Frame[] = [];
     for (let frame = this.#next(); frame !== undefined; frame = this.#next()) frames.push(frame);
     return frames;
+  }
+
+  /** Into room that is doubled: a long frame that comes byte by byte would be copied for each byte otherwise. */
+  #append(chunk: Buffer): void {
+    const [had, length] = [this.#pending.length, this.#pending.length + chunk.length];
+    if (had === 0) {
+      this.#pending = chunk;
+      this.#room = undefined;
+      return;
+    }
+    let room = this.#room;
+    if (room === undefined || room.length < length) {
+      room = Buffer.allocUnsafe(2 * length);
+      this.#pending.copy(room);
+      this.#room = room;
+    }
+    chunk.copy(room, had);
+    this.#pending = room.subarray(0, length);
   }
 
   #next(): Frame | undefined {
@@ -114,6 +134,7 @@ export class FrameReader {
     const raw = bytes.subarray(start, end);
     const payload = this.#options.masked ? masked(raw, bytes.subarray(length.end, start)) : raw;
     this.#pending = bytes.subarray(end);
+    this.#room = undefined;
     this.#count(opcode, fin, payload.length);
     return { opcode, fin, payload };
   }

@@ -1,13 +1,15 @@
 /** `selfsame node`: one node agent on this machine, from its directory. */
-import { readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { NODE_TAINT } from '#api/names.ts';
 import { createHttpTransport } from '#client/http.ts';
 import type { Client } from '#client/client.ts';
-import { loadKubeconfig, type ClusterAccess } from '#client/kubeconfig.ts';
 import { createClient } from '#client/rest-client.ts';
 import type { Clock } from '#lib/clock.ts';
+import { withClientCertificate } from '#lib/kubeconfig-file.ts';
 import type { Log } from '#lib/log.ts';
+import { writePrivateFile } from '#lib/private-file.ts';
+import { isWildcard } from '#lib/wildcard-address.ts';
 import { startNodeAgent } from '#node/agent/node-agent.ts';
 import { startHostSocket } from '#node/host-api/host-socket.ts';
 import { copyImages, realImages } from '#node/hypervisor/fake/copy-images.ts';
@@ -17,9 +19,11 @@ import { createQemuHypervisor } from '#node/hypervisor/qemu/qemu-hypervisor.ts';
 import { nativeProgram } from '#node/pods/native-program.ts';
 import { startNodeEndpoint } from '#node/endpoint/node-endpoint.ts';
 import { createVolumes } from '#node/volumes/volumes.ts';
-import { askForIdentity, type AgentIdentity } from '#plane/cluster/agent-identity.ts';
+import { askForIdentity, type AgentIdentity, type Identity } from '#plane/cluster/agent-identity.ts';
+import { keepNodeCertificate, type NodeProof } from '#plane/cluster/node-certificate.ts';
 import { placeGuestFiles } from '#plane/guest-files.ts';
 import { lateAgent } from '#plane/late-agent.ts';
+import { NodeAccess } from '#plane/node-access.ts';
 import { createPeers, type OpenPeers } from '#plane/peers.ts';
 import { ensureNodeDirs, readEndpointCertificate } from '#plane/node-dir.ts';
 
@@ -46,9 +50,13 @@ export interface NodeProgramOptions {
 
 export interface NodeOfCluster {
   readonly kubeconfig: string;
-  /** Where others reach this agent: an IP address of this machine, and a port (0 takes a free one). */
+  /** Where the agent listens: an IP address of this machine or of all of its interfaces, and a port (0 takes a free one). */
   readonly address: string;
   readonly port: number;
+  /** The IP address under which others reach it. */
+  readonly nodeIp: string;
+  /** A name under which they do, too. */
+  readonly hostname?: string | undefined;
 }
 
 export interface NodeProgram {
@@ -64,11 +72,11 @@ const GUEST_USER = { uid: 64_055, gid: 64_055 };
 export async function startNodeProgram(options: NodeProgramOptions): Promise<NodeProgram> {
   const { name, nodeDir, sharedDir, guestDir, isRoot, clock, log } = options;
   await ensureNodeDirs(nodeDir, sharedDir);
-  const readFile = (path: string) => readFileSync(path, 'utf8');
   const { cluster } = options;
-  const kubeconfig = cluster?.kubeconfig ?? join(nodeDir, 'kubeconfig');
-  const access = loadKubeconfig(readFile(kubeconfig), { directory: dirname(kubeconfig), readFile });
-  const transport = createHttpTransport(access, { userAgent: `selfsame-node/${name}`, clock });
+  const access = new NodeAccess({ file: cluster?.kubeconfig ?? join(nodeDir, 'kubeconfig'), clock, log });
+  const { server, certificateAuthority } = access.now();
+  const transport = createHttpTransport(access.now(), { userAgent: `selfsame-node/${name}`, clock });
+  access.onRenewed((renewed) => transport.renew(renewed));
   const guestUser = isRoot && options.hypervisor === 'qemu' ? GUEST_USER : undefined;
   const hypervisor = createHypervisor(options, guestUser);
   const ends: (() => Promise<void> | void)[] = [() => transport.close(), () => hypervisor.close()];
@@ -78,13 +86,14 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
   try {
     const late = lateAgent();
     const client = createClient(transport);
-    const { address, port } = cluster ?? { address: LOCALHOST, port: 0 };
+    const { address, port, nodeIp } = cluster ?? { address: LOCALHOST, port: 0, nodeIp: LOCALHOST };
+    ends.push(keepAccess(options, access, client));
     const own = await identityOf(options, { access, client, nodeDir });
     ends.push(() => own.stop());
     const endpoint = await startNodeEndpoint({
       ...{ host: address, port, agent: late.agent, clock, log },
       ...own.now(),
-      logReaderCa: cluster && access.certificateAuthority,
+      logReaderCa: cluster && certificateAuthority,
     });
     own.onRenewed((identity) => endpoint.renew(identity));
     ends.push(() => endpoint.stop());
@@ -98,16 +107,12 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
       hypervisor,
       volumes: await createVolumes({ nodeName: name, nodeDir, sharedDir, guestUser, log }),
       guest: await placeGuestFiles(guestDir, nodeDir),
-      endpoint: { address, port: endpoint.port },
+      endpoint: { address: nodeIp, port: endpoint.port, hostname: cluster === undefined ? name : cluster.hostname },
       taints: cluster === undefined ? [] : [NODE_TAINT],
       guestUser,
       hostDir: nodeDir,
       runProgram: nativeProgram({ command: options.program, cwd: nodeDir }),
-      programAccess: {
-        dir: join(nodeDir, 'pods'),
-        server: access.server,
-        certificateAuthority: access.certificateAuthority,
-      },
+      programAccess: { dir: join(nodeDir, 'pods'), server, certificateAuthority },
       clock,
       log,
       ...(peers && { peers }),
@@ -124,19 +129,61 @@ export async function startNodeProgram(options: NodeProgramOptions): Promise<Nod
   }
 }
 
+/** By which the node comes to the API: read again, and on a cluster renewed. The result ends it. */
+function keepAccess({ name, cluster, clock, log }: NodeProgramOptions, access: NodeAccess, client: Client) {
+  const stopping = new AbortController();
+  const use = async (file: string, proof: NodeProof) => {
+    const text = withClientCertificate(await readFile(file, 'utf8'), proof);
+    if (text === undefined) throw new Error(`the certificate is not in ${file}; whoever made that must renew it`);
+    await writePrivateFile(file, text);
+    access.look();
+  };
+  const running = [access.run(stopping)];
+  if (cluster !== undefined) {
+    const current = () => access.now().clientCertificate;
+    const { kubeconfig } = cluster;
+    running.push(
+      keepNodeCertificate({ client, name, current, use: (proof) => use(kubeconfig, proof), clock, log }, stopping),
+    );
+  }
+  return async () => {
+    stopping.abort();
+    await Promise.all(running);
+  };
+}
+
 /** Who this agent is to our other parts: as the directory says, or with a certificate that is asked for and renewed. */
 async function identityOf(
   { name, cluster, clock, log, signal }: NodeProgramOptions,
-  { access, client, nodeDir }: { readonly access: ClusterAccess; readonly client: Client; readonly nodeDir: string },
+  { access, client, nodeDir }: { readonly access: NodeAccess; readonly client: Client; readonly nodeDir: string },
 ): Promise<AgentIdentity> {
-  if (cluster !== undefined) {
-    const hosts = [cluster.address, name];
-    return await askForIdentity({ client, name, hosts, clock, log, ...(signal === undefined ? {} : { signal }) });
-  }
-  const endpoint = await readEndpointCertificate(nodeDir);
-  const { clientCertificate: cert, clientKey: key, certificateAuthority: ca } = access;
-  const peer = cert === undefined || key === undefined || ca === undefined ? undefined : { cert, key, ca };
-  return { now: () => endpoint, peer: () => peer, onRenewed() {}, stop() {} };
+  if (cluster === undefined) return await identityInDirectory(access, nodeDir, log);
+  const { address, nodeIp } = cluster;
+  // Of all interfaces is no address that somebody could ask for.
+  const hosts = [...new Set([nodeIp, ...(isWildcard(address) ? [] : [address]), name])];
+  return await askForIdentity({ client, name, hosts, clock, log, ...(signal === undefined ? {} : { signal }) });
+}
+
+/** The server that keeps the directory writes the kubeconfig last. */
+async function identityInDirectory(access: NodeAccess, nodeDir: string, log: Log): Promise<AgentIdentity> {
+  let endpoint = await readEndpointCertificate(nodeDir);
+  const listeners = new Set<(renewed: Identity) => void>();
+  const again = async () => {
+    endpoint = await readEndpointCertificate(nodeDir);
+    for (const listener of listeners) listener(endpoint);
+  };
+  access.onRenewed(() => {
+    again().catch((err: unknown) => log.warn({ err }, 'Cannot read the certificate of this agent; going on as before'));
+  });
+  return {
+    now: () => endpoint,
+    peer() {
+      const { clientCertificate: cert, clientKey: key, certificateAuthority: ca } = access.now();
+      return cert === undefined || key === undefined || ca === undefined ? undefined : { cert, key, ca };
+    },
+    onRenewed: (listener) => void listeners.add(listener),
+    stop() {},
+  };
 }
 
 /** Nodes know each other by the certificates with which they come to the API, too; on a cluster by ours. */

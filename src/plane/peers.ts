@@ -2,6 +2,7 @@
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import type { Reader } from '#client/client.ts';
+import { userOfNode } from '#kube/node-user.ts';
 import type { Clock } from '#lib/clock.ts';
 import { MIGRATIONS_PATH } from '#node/endpoint/route.ts';
 import { MIGRATION_PROTOCOL } from '#node/endpoint/serve-migration.ts';
@@ -32,7 +33,7 @@ export function createPeers(options: PeersOptions): OpenPeers {
       const { connection, head } = await connections.upgrade({ node, path: MIGRATIONS_PATH, signal }, headers);
       // Nodes of one machine share an address, and ports are given out again: another one would answer for it.
       const name = (connection as Partial<TLSSocket>).getPeerCertificate?.().subject?.CN;
-      if (name !== node && name !== `system:node:${node}`) {
+      if (name !== node && name !== userOfNode(node)) {
         connection.destroy();
         throw new Error(`Cannot reach the agent of node "${node}": "${String(name)}" answers where it should be`);
       }

@@ -1,5 +1,5 @@
 /** The flags of the commands for clusters of others: install, uninstall, join, controllers, and node there. */
-import { aLifetime, aPath, aPort, anAddress, flag, logLevel, nodeName, wordOf, yesOrNo } from './flag.ts';
+import { aDnsName, aLifetime, aPath, aPort, anAddress, flag, logLevel, nodeName, wordOf, yesOrNo } from './flag.ts';
 
 const kubeconfig = flag<string | undefined>({
   name: 'kubeconfig',
@@ -114,12 +114,28 @@ export const nodeClusterFlags = {
     help: 'of a node of another cluster (selfsame join --as node)',
     fallbackText: 'that of the data directory',
   }),
+  nodeIp: flag<string | undefined>({
+    name: 'node-ip',
+    value: 'ADDRESS',
+    help: 'with --kubeconfig: IP address under which others reach the agent, told in the Node',
+    fallback: undefined,
+    fallbackText: '--address, or the first of this machine',
+    parse: anAddress,
+  }),
+  hostname: flag<string | undefined>({
+    name: 'hostname',
+    value: 'NAME',
+    help: 'with --kubeconfig: DNS name of the agent, told in the Node; API servers try it before the address',
+    fallback: undefined,
+    fallbackText: 'none',
+    parse: aDnsName,
+  }),
   address: flag<string | undefined>({
     name: 'address',
     value: 'ADDRESS',
-    help: 'with --kubeconfig: IP address of this machine under which others reach the agent',
+    help: 'with --kubeconfig: IP address that the agent listens on; 0.0.0.0 is all of this machine',
     fallback: undefined,
-    fallbackText: 'the first of this machine',
+    fallbackText: 'that of --node-ip',
     parse: anAddress,
   }),
   port: flag<number>({

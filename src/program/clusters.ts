@@ -1,6 +1,6 @@
 /** What the program does with clusters of others: install, uninstall, join, controllers. */
 import { readFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { Client } from '#client/client.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { systemClock } from '#lib/clock.ts';
@@ -37,7 +37,9 @@ export async function joinCluster(options: JoinOptions, env: Environment): Promi
   const out = resolve(options.out);
   if (as === 'node' && engineDataDir !== undefined) {
     const { issueNodeKubeconfig } = await import('#plane/embedded/admit-node.ts');
-    await issueNodeKubeconfig(resolve(engineDataDir), name, out);
+    await issueNodeKubeconfig(resolve(engineDataDir), name, out).catch((cause: Error) => {
+      throw 'code' in cause ? new OperatorError(`Cannot join: ${cause.message}`, { cause }) : cause;
+    });
   } else {
     const { joinControllers, joinNode } = await import('#plane/cluster/join.ts');
     const access = await clusterAccess(options.kubeconfig, env);
@@ -81,13 +83,11 @@ export async function controllers(options: ControllersOptions, env: Environment)
 
 /** From a file, or as in any pod. */
 async function clusterAccess(kubeconfig: string | undefined, env: Environment): Promise<ClusterAccess> {
-  const { inClusterAccess, loadKubeconfig } = await import('#client/kubeconfig.ts');
-  const readFile = (path: string) => readFileSync(path, 'utf8');
-  if (kubeconfig !== undefined)
-    return loadKubeconfig(readFile(kubeconfig), { directory: dirname(resolve(kubeconfig)), readFile });
+  if (kubeconfig !== undefined) return (await import('#client/kubeconfig-file.ts')).readKubeconfigFile(kubeconfig);
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = env;
   if (!host || !port) throw new OperatorError('--kubeconfig is missing, and this is no pod of a cluster');
-  return inClusterAccess(readFile, { host, port });
+  const { inClusterAccess } = await import('#client/kubeconfig.ts');
+  return inClusterAccess((path) => readFileSync(path, 'utf8'), { host, port });
 }
 
 async function withCluster(access: ClusterAccess, use: (client: Client) => Promise<number>): Promise<number> {

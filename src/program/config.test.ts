@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { parseCommandLine, programCommands } from './config.ts';
 import type { UpOptions } from './config.ts';
+import { withoutFlags } from './parse-flags.ts';
 import { ENV_OF_OPTIONS } from '#api/machine-types/options.ts';
 import { parseAuditQuery } from '#cli/audit/audit-query.ts';
 import { EXAMPLES } from './help.ts';
@@ -158,6 +159,19 @@ const mistakes: Record<string, UsageCase> = {
     argv: ['node', '--name', '../etc'],
     error: '--name must be a lower-case name of at most 63 characters, not "../etc"',
   },
+  'an address for a node of our own engine': {
+    argv: ['node', '--node-ip', '10.0.0.1'],
+    error: '--node-ip needs --kubeconfig',
+  },
+  'a name that no DNS has': {
+    argv: ['node', '--kubeconfig', 'k', '--hostname', 'Host_1'],
+    error: '--hostname must be a DNS name in lower case, not "Host_1"',
+  },
+  'a dry run of printing': { argv: ['install', '--dry-run'], error: '--dry-run needs --apply' },
+  'the directory of an engine for controllers': {
+    argv: ['join', '--as', 'controllers', '--engine-data-dir', '/e'],
+    error: '--engine-data-dir is for --as node',
+  },
   'an audit log without a size': {
     argv: ['up', '--audit-log-maxsize', '0'],
     error: '--audit-log-maxsize must be a number from 1 to 16384, not "0"',
@@ -173,6 +187,11 @@ const mistakes: Record<string, UsageCase> = {
 for (const [name, { argv, env = {}, error }] of Object.entries(mistakes)) {
   test(`refuses ${name}`, () => assert.deepEqual(parseCommandLine(argv, env), { usageError: error }));
 }
+
+test('variables that are flags of ours are not handed on to nodes, to which they would mean something else', () => {
+  const env = { PATH: '/bin', SELFSAME_KUBECONFIG: '/k', SELFSAME_PORT: '1', NODE_COMPILE_CACHE: '/c' };
+  assert.deepEqual(withoutFlags(env), { PATH: '/bin', NODE_COMPILE_CACHE: '/c' });
+});
 
 const helps: Record<string, string[]> = {
   'help is a command': ['help'],

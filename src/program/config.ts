@@ -102,13 +102,16 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
   node: {
     summary: 'run the agent of one node; selfsame up starts its nodes by itself',
     flags: nodeFlags,
-    parse: (...given) => parseFlags(nodeFlags, given, (options) => ({ command: 'node', options })),
+    parse: (...given) => parseFlags(nodeFlags, given, (options) => nodeFault(options) ?? { command: 'node', options }),
   },
   install: {
     summary: 'print all that we need on a cluster of others, or apply it',
     flags: installFlags,
     notes: ['Printed for kubectl apply --server-side; with --apply it is applied, and again without a change.'],
-    parse: (...given) => parseFlags(installFlags, given, (options) => ({ command: 'install', options })),
+    parse: (...given) =>
+      parseFlags(installFlags, given, (options) =>
+        options.dryRun && !options.apply ? { usageError: '--dry-run needs --apply' } : { command: 'install', options },
+      ),
   },
   uninstall: {
     summary: 'print how to take us off a cluster; refused while it has VMs',
@@ -118,7 +121,12 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
   join: {
     summary: 'write the kubeconfig with which a process of ours joins a cluster',
     flags: joinFlags,
-    parse: (...given) => parseFlags(joinFlags, given, (options) => ({ command: 'join', options })),
+    parse: (...given) =>
+      parseFlags(joinFlags, given, (options) =>
+        options.engineDataDir !== undefined && options.as !== 'node'
+          ? { usageError: '--engine-data-dir is for --as node' }
+          : { command: 'join', options },
+      ),
   },
   controllers: {
     summary: 'run webhook, aggregated API, operator and controllers on a cluster of others; several may, one leads',
@@ -236,6 +244,14 @@ const commands: Readonly<Record<Config['command'] | 'completion' | '__complete',
     parse: (words) => ({ command: 'help', text: completionLines(completeWords(programTree(commands), words)) }),
   },
 };
+
+/** What says where a node of a cluster is means nothing to one of our own engine, which is on this machine. */
+function nodeFault({ kubeconfig, address, nodeIp, hostname }: NodeOptions): UsageError | undefined {
+  if (kubeconfig !== undefined) return undefined;
+  const given = { address, 'node-ip': nodeIp, hostname };
+  const [name] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
+  return name === undefined ? undefined : { usageError: `--${name} needs --kubeconfig` };
+}
 
 /** For tests over all of them. */
 export const programCommands: Readonly<Record<string, ProgramCommand>> = commands;

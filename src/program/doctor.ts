@@ -1,10 +1,9 @@
 /** What `selfsame doctor` does with what src/doctor finds: prints it, and packs a support bundle where one is asked for. */
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { openConnection } from '#cli/api-connection.ts';
 import { killedTours } from '#cli/tour/own-plane.ts';
 import { runningIn } from '#cli/tour/running-plane.ts';
-import { loadKubeconfig } from '#client/kubeconfig.ts';
+import { readKubeconfigFile } from '#client/kubeconfig-file.ts';
 import { dataDirSource } from '#doctor/bundle/data-dir-source.ts';
 import { gatherBundle, type BundleSource } from '#doctor/bundle/gather.ts';
 import { writeBundle } from '#doctor/bundle/write-bundle.ts';
@@ -73,7 +72,7 @@ function apiOf(dataDir: string, clock: Clock): { api: BundleSource['api']; close
   const kubeconfig = runningIn(dataDir);
   if (kubeconfig === undefined) return { api: undefined, close() {} };
   const readFile = (path: string) => readFileSync(path, 'utf8');
-  const access = loadKubeconfig(readFile(kubeconfig), { directory: join(kubeconfig, '..'), readFile });
+  const access = readKubeconfigFile(kubeconfig);
   const connection = openConnection({ access, userAgent: `selfsame-doctor/${VERSION}`, clock, readFile });
   return {
     api: { get: (path) => connection.get(path), text: (path) => connection.getText(path) },

@@ -1,6 +1,7 @@
 /** What a flag of the program is, and how the texts of flags are read. Pure. */
 import { isIP } from 'node:net';
 import type { Completes } from '#cli/flags.ts';
+import { nameErrors } from '#kube/names.ts';
 import type { LogLevel } from '#lib/log.ts';
 
 export interface Flag<T> {
@@ -49,7 +50,7 @@ export const nodeName = flag<string>({
   value: 'NAME',
   help: 'the name of the node',
   fallback: 'node-1',
-  parse: (text) => (NODE_NAME.test(text) ? { ok: text } : { mustBe: 'a lower-case name of at most 63 characters' }),
+  parse: aNodeName,
 });
 
 export function wordOf<const W extends string>(words: readonly W[]): (text: string) => Parsed<W> {
@@ -67,9 +68,17 @@ export function anAddress(text: string): Parsed<string> {
   return isIP(text) === 0 ? { mustBe: 'an IP address' } : { ok: text };
 }
 
+export function aDnsName(text: string): Parsed<string> {
+  return nameErrors('subdomain', text).length === 0 ? { ok: text } : { mustBe: 'a DNS name in lower case' };
+}
+
 export function aPort(text: string): Parsed<number> {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
   return port <= MAX_PORT ? { ok: port } : { mustBe: `a port number from 0 to ${MAX_PORT}` };
+}
+
+function aNodeName(text: string): Parsed<string> {
+  return NODE_NAME.test(text) ? { ok: text } : { mustBe: 'a lower-case name of at most 63 characters' };
 }
 
 /** In milliseconds. */

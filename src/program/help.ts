@@ -89,7 +89,13 @@ export const EXAMPLES: ReadonlyMap<string, string> = new Map([
   ['engine', '  # An API server for another operator:\n  selfsame engine --data-dir /tmp/engine --port 7443'],
   [
     'node',
-    '  # One more node, whose kubeconfig is in its data directory:\n  selfsame node --name node-3 --data-dir /srv/node-3',
+    [
+      '  # One more node, whose kubeconfig is in its data directory:',
+      '  selfsame node --name node-3 --data-dir /srv/node-3',
+      '',
+      '  # A node of a cluster of others:',
+      '  selfsame node --kubeconfig host-7.kubeconfig --name host-7 --data-dir /srv/host-7 --node-ip 10.0.0.7',
+    ].join('\n'),
   ],
   [
     'host',

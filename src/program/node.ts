@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
 import { acquireDataDir } from '#lib/data-dir-lock.ts';
 import { createLog } from '#lib/log.ts';
+import { isWildcard } from '#lib/wildcard-address.ts';
 import type { NodeOptions } from './config.ts';
 import { GUEST_DIR, OK, PROGRAM, firstAddress, stopInTime, stopSignal } from './surroundings.ts';
 
@@ -41,7 +42,8 @@ export async function node(options: NodeOptions): Promise<number> {
   return OK;
 }
 
-function nodeOfCluster({ kubeconfig, address, port }: NodeOptions) {
+function nodeOfCluster({ kubeconfig, address, nodeIp, hostname, port }: NodeOptions) {
   if (kubeconfig === undefined) return undefined;
-  return { kubeconfig: resolve(kubeconfig), address: address ?? firstAddress(), port };
+  const reached = nodeIp ?? (address === undefined || isWildcard(address) ? firstAddress() : address);
+  return { kubeconfig: resolve(kubeconfig), address: address ?? reached, port, nodeIp: reached, hostname };
 }

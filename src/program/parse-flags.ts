@@ -47,6 +47,13 @@ function readArguments(table: FlagTable, args: readonly string[]): { texts: Map<
   return { texts };
 }
 
+/** For programs of ours that get all of their flags as arguments: what was meant for us means something else to them. */
+export function withoutFlags(env: Environment): Environment {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith(PREFIX)));
+}
+
+const PREFIX = 'SELFSAME_';
+
 export function variableOf(flagName: string): string {
-  return `SELFSAME_${flagName.toUpperCase().replaceAll('-', '_')}`;
+  return `${PREFIX}${flagName.toUpperCase().replaceAll('-', '_')}`;
 }

@@ -5,16 +5,17 @@ import { systemClock, type Clock } from '#lib/clock.ts';
 import { acquireDataDir } from '#lib/data-dir-lock.ts';
 import { createLog, type Log } from '#lib/log.ts';
 import { VERSION } from '#lib/version.ts';
-import type { EngineOptions, UpOptions } from './config.ts';
+import type { EngineOptions, Environment, UpOptions } from './config.ts';
+import { withoutFlags } from './parse-flags.ts';
 import { OK, PROGRAM, listenError, stopInTime, stopSignal } from './surroundings.ts';
 
-export async function up(options: UpOptions, stopped = stopSignal()): Promise<number> {
+export async function up(options: UpOptions, env: Environment, stopped = stopSignal()): Promise<number> {
   return await serve(options, stopped, async (parts) => {
     // Loaded only here, so that help and version are quick.
     const { startPlane } = await import('#plane/embedded/plane.ts');
     const { hypervisor, accel, logLevel, nodes } = options;
     const nodeFlags = ['--hypervisor', hypervisor, '--accel', accel, '--log-level', logLevel];
-    const plane = await startPlane({ ...parts, nodes, program: { ...PROGRAM, nodeFlags } });
+    const plane = await startPlane({ ...parts, nodes, program: { ...PROGRAM, nodeFlags, env: withoutFlags(env) } });
     return { stop: plane.stop, text: welcome(plane, nodes) };
   });
 }

@@ -1,6 +1,6 @@
 /** The commands that look at a plane or a machine, or keep what a plane knows: host, audit, tour, doctor, backups, Jobs. */
 import { readFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { systemClock } from '#lib/clock.ts';
 import { createLog } from '#lib/log.ts';
 import type { AuditReaderOptions, BackupOptions, DoctorOptions, HostOptions } from './config.ts';
@@ -26,13 +26,12 @@ export async function audit({ dataDir, words }: AuditReaderOptions): Promise<num
 }
 
 export async function tour({ kubeconfig, dataDir, clear }: TourOptions): Promise<number> {
-  const [{ runClear, runTour, tourFault }, { loadKubeconfig }, { runningIn }] = await Promise.all([
+  const [{ runClear, runTour, tourFault }, { readKubeconfigFile: loadAccess }, { runningIn }] = await Promise.all([
     import('#cli/tour/run-tour.ts'),
-    import('#client/kubeconfig.ts'),
+    import('#client/kubeconfig-file.ts'),
     import('#cli/tour/running-plane.ts'),
   ]);
   const readFile = (path: string) => readFileSync(path, 'utf8');
-  const loadAccess = (path: string) => loadKubeconfig(readFile(path), { directory: dirname(resolve(path)), readFile });
   const found = kubeconfig ?? runningIn(resolve(dataDir));
   const access = found === undefined ? undefined : loadAccess(found);
   const seen = { access, readFile, screen: process.stdout, clock: systemClock };

@@ -3,19 +3,24 @@
  * directory along when it ends, and it ends with the tour, also one that was killed: its standard input is the tour's.
  */
 import { resolve } from 'node:path';
+import { isTourDir } from '#cli/tour/own-plane.ts';
 import { removeWithProcesses } from '#lib/owned-dir.ts';
-import type { UpOptions } from './config.ts';
+import type { Environment, UpOptions } from './config.ts';
 import { up } from './serve.ts';
-import { stopSignal } from './surroundings.ts';
+import { OperatorError, stopSignal } from './surroundings.ts';
 
-export async function tourPlane(options: UpOptions): Promise<number> {
+export async function tourPlane(options: UpOptions, env: Environment): Promise<number> {
   const dataDir = resolve(options.dataDir);
+  // It will be removed.
+  if (!isTourDir(dataDir))
+    throw new OperatorError(`Cannot use ${dataDir}: no tour made it; selfsame tour starts its plane itself`);
   // Whoever looks for the processes of this directory finds this one, too.
   process.chdir(dataDir);
   // Nobody may be left to read it.
   process.stderr.on('error', () => {});
   try {
-    return await up({ ...options, dataDir, tokenAuthFile: undefined }, Promise.race([stopSignal(), inputEnds()]));
+    const over = Promise.race([stopSignal(), inputEnds()]);
+    return await up({ ...options, dataDir, tokenAuthFile: undefined }, env, over);
   } finally {
     process.stdin.destroy();
     await removeWithProcesses(dataDir);

@@ -4,6 +4,7 @@ import type { AgentCertificate } from '#api/agent-certificate.ts';
 import { ApiError, badRequest, forbiddenPath, methodNotAllowed, tooLarge } from '#kube/api-error.ts';
 import { isRecord } from '#kube/meta.ts';
 import { nameErrors } from '#kube/names.ts';
+import { NODES_GROUP, nodeOfUser } from '#kube/node-user.ts';
 import { jsonAnswer, type BytesAnswer, type SubresourceRequest } from '#subresources/http-types.ts';
 
 export interface AgentSigner {
@@ -11,8 +12,6 @@ export interface AgentSigner {
   sign(user: string, spec: AgentCertificate['spec']): NonNullable<AgentCertificate['status']>;
 }
 
-const NODES_GROUP = 'system:nodes';
-const NODE_PREFIX = 'system:node:';
 const MAX_BODY_BYTES = 16 * 1024;
 const MAX_HOSTS = 16;
 
@@ -25,8 +24,8 @@ export async function agentCertificate(
   }
   if (request.method !== 'POST') throw methodNotAllowed();
   const { name, groups } = request.user;
-  const node = name.startsWith(NODE_PREFIX) ? name.slice(NODE_PREFIX.length) : '';
-  if (node === '' || !groups.includes(NODES_GROUP)) throw forbiddenPath(name, 'post', request.path);
+  const node = nodeOfUser(name);
+  if (node === undefined || !groups.includes(NODES_GROUP)) throw forbiddenPath(name, 'post', request.path);
   const body = await request.body();
   if (body.length > MAX_BODY_BYTES) throw tooLarge(`the body is larger than ${MAX_BODY_BYTES} bytes`);
   const spec = specOf(body.toString('utf8'), node);

@@ -141,16 +141,28 @@ for (const [title, { volume, want }] of Object.entries(holders)) {
   test(`data of ${title}`, () => assert.equal(holderOf(volume as PersistentVolume), want));
 }
 
+const aNode = (
+  name: string,
+  ready: string,
+  spec: object = {},
+  labels: object = { 'kubevirt.io/schedulable': 'true' },
+) => ({ metadata: { name, labels }, spec, status: { conditions: [{ type: 'Ready', status: ready }] } }) as Stored<Node>;
+const tainted = (key: string, effect: string) => ({ taints: [{ key, effect }] });
+
 test('a node that works is picked', () => {
-  const aNode = (name: string, ready: string, spec: object = {}) =>
-    ({ metadata: { name }, spec, status: { conditions: [{ type: 'Ready', status: ready }] } }) as Stored<Node>;
   const nodes = [
     aNode('a', 'False'),
     aNode('b', 'True', { unschedulable: true }),
-    aNode('c', 'True', { taints: [{ key: 'k', effect: 'NoSchedule' }] }),
-    aNode('e', 'True', { taints: [{ key: 'k', effect: 'PreferNoSchedule' }] }),
+    aNode('c', 'True', tainted('k', 'NoSchedule')),
+    aNode('e', 'True', tainted('k', 'PreferNoSchedule')),
     aNode('d', 'True'),
   ];
   assert.equal(pickNode(nodes), 'd');
   assert.equal(pickNode(nodes.slice(0, 3)), undefined);
+});
+
+test('on a cluster of others one of our nodes is picked, which keeps other pods away', () => {
+  const kubelet = aNode('a-kubelet', 'True', {}, {});
+  assert.equal(pickNode([kubelet, aNode('host', 'True', tainted('selfsame.io/vms-only', 'NoSchedule'))]), 'host');
+  assert.equal(pickNode([kubelet]), undefined);
 });

@@ -2,7 +2,7 @@
 import { HELD, isFinal, runStrategyOf } from '#api/can.ts';
 import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
 import { UPLOAD_ANNOTATION, type DiskVerb } from '#api/disk-stream.ts';
-import { KUBEVIRT_GROUP, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import { KUBEVIRT_GROUP, NODE_TAINT, SCHEDULABLE_LABEL, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import { STATE_LABEL, STATE_VOLUME, stateKeyOf } from '#api/persistent-state.ts';
 import { isMarkedAsState } from '#api/snapshot-state.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -80,12 +80,17 @@ export function holderOf({ metadata, spec }: PersistentVolume): string | undefin
   return metadata.annotations?.[VOLUME_NODE_ANNOTATION] ?? attributes['node'];
 }
 
-/** The first by name of those that work and take something new; undefined where there is none. */
+const isRepelling = ({ key, effect }: { readonly key: string; readonly effect: string }) =>
+  key !== NODE_TAINT.key && (effect === 'NoSchedule' || effect === 'NoExecute');
+
+/** The first by name of ours that work and take something new; undefined where there is none. */
 export function pickNode(nodes: readonly Stored<Node>[]): string | undefined {
   const able = nodes.filter(({ spec, status, metadata }) => {
     const isReady = findCondition(status?.conditions, 'Ready')?.status === 'True';
-    const repels = spec?.taints?.some(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute') === true;
-    return isReady && !repels && spec?.unschedulable !== true && metadata.deletionTimestamp === undefined;
+    // On a cluster of others most nodes know nothing of disks, and ours keep all pods away but those of VMs.
+    const isOurs = metadata.labels?.[SCHEDULABLE_LABEL] === 'true';
+    const repels = spec?.taints?.some(isRepelling) === true;
+    return isReady && isOurs && !repels && spec?.unschedulable !== true && metadata.deletionTimestamp === undefined;
   });
   return able.map(({ metadata }) => metadata.name).sort()[0];
 }

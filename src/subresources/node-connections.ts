@@ -11,6 +11,7 @@ import type { Reader } from '#client/client.ts';
 import { errorOfAnswer } from '#client/transport.ts';
 import { internalError, isApiError, tooManyRequests, type ApiError } from '#kube/api-error.ts';
 import { NODES, type Node } from '#kube/core-kinds.ts';
+import { userOfNode } from '#kube/node-user.ts';
 import type { Clock } from '#lib/clock.ts';
 
 const CONNECT_TIMEOUT_MS = 5000;
@@ -73,8 +74,6 @@ export interface PeerIdentity {
   readonly key: string;
   readonly ca: string;
 }
-
-const NODE_USER_PREFIX = 'system:node:';
 
 export function createNodeConnections(options: NodeConnectionsOptions): NodeConnections {
   const { client, clock, renewed = () => options, checksName = false } = options;
@@ -155,7 +154,7 @@ function identityOf(node: string) {
     const fault = checkServerIdentity(host, certificate);
     if (fault !== undefined) return fault;
     const name = certificate.subject?.CN;
-    if (name === `${NODE_USER_PREFIX}${node}`) return undefined;
+    if (name === userOfNode(node)) return undefined;
     return new Error(`"${String(name)}" answers where it should be`);
   };
 }

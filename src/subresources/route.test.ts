@@ -77,6 +77,9 @@ const paths: Record<string, Route> = {
     why: 'vsock is not supported: guests have no VSOCK device; portforward reaches their ports',
   },
   [`${NS}/virtualmachines/db/vsock`]: UNKNOWN,
+  [`${NS}/../other/virtualmachines/db/start`]: UNKNOWN,
+  [`${NS}/%2e%2e/other/virtualmachines/db/start`]: UNKNOWN,
+  [`${NS}/virtualmachines/db%2fstart`]: UNKNOWN,
   [`${NS}/virtualmachines/db/vnc`]: UNKNOWN,
   // Verbs of one kind are none of the other.
   [`${NS}/virtualmachines/db/pause`]: UNKNOWN,

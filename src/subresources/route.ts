@@ -4,6 +4,7 @@ import { DISK_VERBS, UPLOAD_VERB, type DiskVerb } from '#api/disk-stream.ts';
 import { AGENT_CERTIFICATES } from '#api/agent-certificate.ts';
 import { GUEST_READS, type GuestRead } from '#api/guest-info.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
+import { isAmbiguous } from '#kube/request-target.ts';
 
 export const VERSIONS = ['v1', 'v1alpha3'] as const;
 export type SubresourceVersion = (typeof VERSIONS)[number];
@@ -66,7 +67,9 @@ const CLAIMS = 'persistentvolumeclaims';
 
 const UNKNOWN: Route = { kind: 'unknown' };
 
+/** The path as it was written: who may ask was decided on that. One in which others could read another means nothing. */
 export function parseRoute(path: string): Route {
+  if (isAmbiguous(path)) return UNKNOWN;
   const [empty, apis, group, version, ...rest] = path.replace(/\/$/, '').split('/');
   if (empty !== '' || apis !== 'apis' || group !== SUBRESOURCES_GROUP) return UNKNOWN;
   if (version === undefined) return { kind: 'group' };

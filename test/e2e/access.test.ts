@@ -1,5 +1,6 @@
 /** The ways into a real guest: its display as a picture and as VNC, its ports, before and after it has moved. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { after, before, suite, test } from 'node:test';
 import { inflateSync } from 'node:zlib';
 import { GUEST_IMAGE } from '#api/names.ts';
@@ -101,6 +102,17 @@ suite('a real guest', () => {
     echo.write('hello\n');
     assert.equal((await read(echo, 6)).toString(), 'hello\n');
     echo.destroy();
+  });
+
+  test('echoes datagrams, each as it was sent', async () => {
+    const stream = await open('portforward/7778/udp');
+    const heard: string[] = [];
+    stream.on('data', (datagram: Buffer) => heard.push(datagram.toString('latin1')));
+    for (const datagram of ['first', 'x'.repeat(1400), 'third']) {
+      stream.write(datagram);
+      while (!heard.includes(datagram)) await once(stream, 'data');
+    }
+    stream.destroy();
   });
 
   test('refuses where nobody listens', async () => {

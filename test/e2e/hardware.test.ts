@@ -3,6 +3,7 @@
  * was after a restart with one device more, and on another node.
  */
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -12,13 +13,14 @@ import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
-import { CONFIG_MAPS, type ConfigMap } from '#kube/core-kinds.ts';
+import { CONFIG_MAPS, SECRETS, type ConfigMap } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import { migrate } from '#test/support/moving-guests.ts';
 import { documentsOf, startRealPlane, type RealGuest, type RealPlane } from '#test/support/real-guests.ts';
 
 const EXAMPLE = new URL('../../examples/vm-hardware.yaml', import.meta.url);
 const at = { namespace: 'default', name: 'hardware' };
+const PASSWORD = 'correct horse\n';
 const EVENTS: ResourceType<KubeObject & { message?: string; reason?: string }> = {
   ...{ group: '', version: 'v1', kind: 'Event', plural: 'events', namespaced: true },
 };
@@ -94,10 +96,25 @@ test('a guest finds all that its spec asks for, each in its place', async () => 
   const configuration = { ...kubevirt.spec?.configuration, smbios: { manufacturer: 'Example', product: 'Lab, 1' } };
   await plane.client.update(KUBEVIRTS, { ...kubevirt, spec: { ...kubevirt.spec, configuration } });
   await plane.create(CONFIG_MAPS, inDefault(settings));
+  const data = { password: Buffer.from(PASSWORD).toString('base64') };
+  await plane.create(SECRETS, { apiVersion: 'v1', kind: 'Secret', metadata: { ...at, name: 'keys' }, data });
+  const spec = vm.spec.template.spec!;
+  spec.domain.devices!.disks!.push({ name: 'keys', disk: { bus: 'scsi' } }, { name: 'self', cdrom: { bus: 'sata' } });
+  const fields = [{ path: 'name', fieldRef: { fieldPath: 'metadata.name' } }];
+  spec.volumes!.push({ name: 'keys', secret: { secretName: 'keys' } }, { name: 'self', downwardAPI: { fields } });
   await plane.create(VIRTUAL_MACHINES, inDefault(vm));
   assert.equal((await guest.boots()).facts['product'], 'Lab, 1');
   first = await cards();
   for (const [address, card] of Object.entries(WANT)) assert.equal(first[address], card, address);
+});
+
+test('it reads the keys of a ConfigMap, of a Secret, and what it is called, from disks', async () => {
+  const text = await guest.says('files', /GUEST files end/);
+  const found = Object.fromEntries(
+    [...text.matchAll(/^GUEST file \S+ (\S+) ([0-9a-f]{64})/gm)].map(([, name = '', sum]) => [name, sum]),
+  );
+  const sha256 = (content: string) => createHash('sha256').update(content).digest('hex');
+  assert.deepEqual(found, { colour: sha256('blue'), password: sha256(PASSWORD), name: sha256(at.name) });
 });
 
 test('what needs KVM was left out, and it was told', async () => {
@@ -155,6 +172,16 @@ test('on another node it has the same devices', async () => {
   const { status } = await plane.client.get(VIRTUAL_MACHINE_IDENTITIES, at);
   const ids = new Set((status?.devices ?? []).map(({ id }) => id));
   for (const id of ['display0', 'audio0', 'wdt0', 'xhci0', 'input-tablet', 'redir-3']) assert.ok(ids.has(id), id);
+});
+
+test('a watchdog that it no longer feeds resets it, and it is told', async () => {
+  const { uid } = (await guest.vmi()).metadata;
+  await guest.says('watchdog 2', /GUEST watchdog runs/);
+  await told(/did not feed its watchdog in time, and is reset/);
+  // The console of this node has seen no boot before: the guest came running.
+  await guest.boots();
+  assert.equal((await guest.vmi()).metadata.uid, uid, 'it is the same instance');
+  assert.deepEqual(await cards(), first);
 });
 
 function entriesOf(path: string): string[] {

@@ -51,6 +51,10 @@ const asks: Record<string, Ask> = {
     path: 'virtualmachineinstances/db/portforward/22/tcp',
     may: EDITORS(101),
   },
+  'read a disk': { method: 'upgrade', path: 'virtualmachines/idle/exportdisk?volume=none', may: EDITORS(400) },
+  // Looked at, and found not to wait for content.
+  'upload an image': { method: 'upgrade', path: 'persistentvolumeclaims/disk/upload', may: EDITORS(409) },
+  'upload an image to nowhere': { method: 'upgrade', path: 'persistentvolumeclaims/none/upload', may: EDITORS(404) },
   'forward a port of a VM': { method: 'upgrade', path: 'virtualmachines/db/portforward/22', may: EDITORS(101) },
 };
 
@@ -82,6 +86,12 @@ before(async () => {
   await scene.aVm('db', { runStrategy: 'Always' }, { created: true });
   await scene.aVmi('db', { phase: 'Running' });
   await scene.aVm('idle', { runStrategy: 'Halted' });
+  await scene.front.put('/api/v1/namespaces/default/persistentvolumeclaims', {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name: 'disk', namespace: 'default' },
+    spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+  });
   scene.node.run('db');
 });
 after(async () => {

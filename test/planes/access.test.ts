@@ -321,7 +321,7 @@ suite('a port', () => {
           '-o',
           'ProxyCommand=virtctl --kubeconfig=/kubeconfig port-forward --stdio=true vm/db/shop 2222',
         ],
-        ...['-i', '/k', 'jdoe@vm.db.shop', 'uname -r'],
+        ...['-i', '/k', '--', 'jdoe@vm.db.shop', 'uname -r'],
       ],
     },
     'ssh as KubeVirt 1.4 wrote it': {
@@ -332,7 +332,18 @@ suite('a port', () => {
           '-o',
           'ProxyCommand=virtctl --kubeconfig=/kubeconfig port-forward --stdio=true vmi/db/shop 22',
         ],
-        ...['-o', 'StrictHostKeyChecking=no', 'root@vmi.db.shop'],
+        ...['-o', 'StrictHostKeyChecking=no', '--', 'root@vmi.db.shop'],
+      ],
+    },
+    'ssh as somebody whose name looks like an option': {
+      argv: ['ssh', '--', '-oProxyCommand=evil@vm/db'],
+      want: [
+        ...[
+          '/usr/bin/ssh',
+          '-o',
+          'ProxyCommand=virtctl --kubeconfig=/kubeconfig port-forward --stdio=true vm/db/default 22',
+        ],
+        ...['--', '-oProxyCommand=evil@vm.db.default'],
       ],
     },
     'scp into a guest': {
@@ -343,7 +354,7 @@ suite('a port', () => {
           '-o',
           'ProxyCommand=virtctl --kubeconfig=/kubeconfig port-forward --stdio=true vmi/db/default 22',
         ],
-        ...['-o', 'UserKnownHostsFile=/h', '-r', '-p', 'dir', 'jdoe@vmi.db.default:/tmp'],
+        ...['-o', 'UserKnownHostsFile=/h', '-r', '-p', '--', 'dir', 'jdoe@vmi.db.default:/tmp'],
       ],
     },
     'scp out of a guest': {
@@ -354,7 +365,7 @@ suite('a port', () => {
           '-o',
           'ProxyCommand=virtctl --kubeconfig=/kubeconfig port-forward --stdio=true vmi/db/default 22',
         ],
-        ...['vmi.db.default:/etc/motd', '.'],
+        ...['--', 'vmi.db.default:/etc/motd', '.'],
       ],
     },
   };

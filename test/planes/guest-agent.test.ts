@@ -222,3 +222,52 @@ test('a program in the guest says whether it is ready', async (t) => {
   await plane.advance(10_000);
   assert.equal(await readyOf(plane), 'True');
 });
+
+test('a guest on a bridge whose address nobody tells is not ready, not stopped, and people are told what would help', async (t) => {
+  const plane = await startVmPlane(t, { nodes: 1 });
+  const probe = { tcpSocket: { port: 7777 }, periodSeconds: 5 };
+  const vm = withProbes({ readinessProbe: probe, livenessProbe: probe });
+  const { spec } = vm.spec.template;
+  spec.networks = [{ name: 'lan', multus: { networkName: 'br-of-nobody' } }];
+  spec.domain.devices.interfaces = [{ name: 'lan', bridge: {} }];
+  await plane.apply(vm);
+  await plane.advance(60_000);
+  assert.equal(await readyOf(plane), 'False');
+  assert.equal(plane.startsOf('vm').length, 1);
+  const told = () => plane.events('vm');
+  assert.ok(
+    (await told()).some((text) => /^Unhealthy Readiness probe failed: .* run a guest agent \(qemu-ga\)/.test(text)),
+  );
+  assert.ok(
+    (await told()).some((text) => /^Unhealthy Liveness probe failed: .* run a guest agent \(qemu-ga\)/.test(text)),
+  );
+  plane.guest('vm').startAgent();
+  await plane.advance(60_000);
+  assert.ok(
+    (await told()).some((text) => text.includes('is in no network that its node has on the bridge "br-of-nobody"')),
+  );
+  assert.equal(plane.startsOf('vm').length, 1);
+});
+
+const watchdogs: Record<string, { action: string; event: string; starts: number; phase?: string }> = {
+  'a watchdog that resets': { action: 'reset', event: 'is reset', starts: 1 },
+  'a watchdog that switches off': { action: 'poweroff', event: 'is switched off', starts: 2 },
+  'a watchdog that asks to shut down': { action: 'shutdown', event: 'is asked to shut down', starts: 2 },
+};
+for (const [name, { action, event, starts }] of Object.entries(watchdogs)) {
+  test(`${name} is told, and the VM goes on as its strategy says`, async (t) => {
+    const plane = await startVmPlane(t, { nodes: 1 });
+    const vm: Loose = aVm('vm', ALWAYS);
+    vm.spec.template.spec.domain.devices.watchdog = { name: 'w', i6300esb: { action } };
+    await plane.apply(vm);
+    plane.guest('vm').expireWatchdog();
+    await plane.advance(30_000);
+    assert.equal(plane.startsOf('vm').length, starts);
+    const message = `WatchdogExpired The guest did not feed its watchdog in time, and ${event}.`;
+    const events = await plane.events('vm');
+    assert.deepEqual(
+      events.filter((text) => text.startsWith('WatchdogExpired')),
+      [message],
+    );
+  });
+}

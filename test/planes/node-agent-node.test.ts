@@ -53,6 +53,16 @@ describe('a node', () => {
     assert.equal((await scene.api.ok('GET', LEASE_URL)).spec.holderIdentity, NODE);
   });
 
+  it('says where it is reached, and nothing that is so no more', async (t) => {
+    const scene = await startAgentScene(t);
+    const { status } = await scene.api.ok('GET', NODE_URL);
+    assert.deepEqual(status.addresses, [{ type: 'InternalIP', address: '127.0.0.1' }]);
+    const addresses = [{ type: 'Hostname', address: 'of-an-older-agent' }];
+    await scene.api.ok('PATCH', `${NODE_URL}/status`, { body: { status: { addresses } } });
+    await scene.settle();
+    assert.deepEqual((await scene.api.ok('GET', NODE_URL)).status.addresses, status.addresses);
+  });
+
   it('keeps the labels of others, and gets back its own', async (t) => {
     const scene = await startAgentScene(t);
     const labels = { rack: '7', 'kubevirt.io/schedulable': 'false' };

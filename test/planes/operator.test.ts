@@ -443,7 +443,7 @@ test('a node finishes only the copies that it makes', async () => {
   assert.equal(await keep('node-1', 'copy-odd', DATA, PROTECTION), 200);
 });
 
-test('a node changes nothing but the status of snapshots that it makes, and their finalizer', async () => {
+test('a node changes nothing but the status of snapshots that it makes, their finalizer, and that a guest was not frozen', async () => {
   const contents = `${SNAPSHOTS}/volumesnapshotcontents`;
   const make = (name: string, node?: string, driver = 'local.selfsame.io') => {
     const annotations = node === undefined ? {} : { 'selfsame.io/snapshot-node': node };
@@ -483,6 +483,22 @@ test('a node changes nothing but the status of snapshots that it makes, and thei
   ]) {
     assert.equal(await patch('mine', body), 403, JSON.stringify(body));
   }
+  const noted = (value: string | null, more: Loose = {}) => ({
+    metadata: { annotations: { 'selfsame.io/snapshot-not-quiesced': value, ...more } },
+  });
+  for (const body of [
+    noted('maybe'),
+    noted('true', { 'example.com/a': 'b' }),
+    noted('true', { 'selfsame.io/snapshot-node': null }),
+    { ...noted('true'), spec: { deletionPolicy: 'Retain' } },
+    { metadata: { ...noted('true').metadata, finalizers: ['example.com/a'] } },
+    { metadata: { ...noted('true').metadata, labels: { a: 'b' } } },
+  ]) {
+    assert.equal(await patch('mine', body), 403, `one word, and nothing besides: ${JSON.stringify(body)}`);
+  }
+  for (const [name, code] of want)
+    assert.equal(await patch(name, noted('true')), code, `the guest of ${name} was not frozen`);
+  for (const body of [noted(null), noted('false')]) assert.equal(await patch('mine', body), 403, 'that stays said');
   for (const [name, code] of want) assert.equal(await patch(name, done), code, name);
   const mine = await api.ok('GET', `${contents}/mine`);
   assert.deepEqual([mine.metadata.finalizers, mine.status], [['example.com/a'], status.status]);

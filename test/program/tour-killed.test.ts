@@ -128,3 +128,11 @@ test('on a plane that runs, the namespaces of killed tours are cleared', { timeo
   const kept = items.map(({ metadata }) => metadata.name).filter((name) => Object.hasOwn(walkers, name));
   assert.deepEqual(kept.toSorted(), ['selfsame-tour-lives', 'somebody-elses']);
 });
+
+test('the plane of a tour takes no other data directory, which it would remove', async (t) => {
+  const dir = mkdtempSync(join(tmpdir(), 'kept-'));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  const { code } = await runs(['tour-plane', '--data-dir', dir], process.env);
+  assert.equal(code, 1);
+  assert.ok(existsSync(dir));
+});

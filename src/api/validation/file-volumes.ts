@@ -38,13 +38,21 @@ function checkName(name: string, field: string): FieldError[] {
 
 function checkDownward({ fields = [] }: NonNullable<Volume['downwardAPI']>, path: string): FieldError[] {
   const seen = new Set<string>();
-  return fields.flatMap(({ path: file, fieldRef }, i) => {
+  return fields.flatMap((field, i) => {
+    const { path: file, fieldRef } = field;
     const at = `${path}.fields[${i}]`;
     const errors: FieldError[] = [];
     if (seen.has(file)) errors.push(duplicateValue(`${at}.path`, file));
     seen.add(file);
-    if (fieldRef === undefined) errors.push(requiredValue(`${at}.fieldRef`, 'what the file says'));
-    else if (!isMetadataPath(fieldRef.fieldPath)) {
+    // What else it says instead has been refused by its name.
+    const saysOther = Object.keys(field).some((key) => key !== 'path' && key !== 'fieldRef');
+    if (fieldRef === undefined)
+      return saysOther ? errors : [...errors, requiredValue(`${at}.fieldRef`, 'what the file says')];
+    const { apiVersion = '' } = fieldRef;
+    if (apiVersion !== '' && apiVersion !== 'v1') {
+      errors.push(unsupportedValue(`${at}.fieldRef.apiVersion`, apiVersion, ['v1']));
+    }
+    if (!isMetadataPath(fieldRef.fieldPath)) {
       errors.push(unsupportedValue(`${at}.fieldRef.fieldPath`, fieldRef.fieldPath, METADATA_PATHS));
     }
     return errors;

@@ -84,6 +84,30 @@ const cases: Record<string, { domain?: Domain; spec?: Partial<VmiSpec>; want?: r
     domain: { cpu: { features: [{ name: 'avx2' }, { name: 'avx2', policy: 'disable' }] } },
     want: ['domain.cpu.features[1].name: Duplicate value: "avx2"'],
   },
+  'files that say nothing, twice the same, or what only others know': {
+    spec: {
+      volumes: [
+        {
+          name: 'a',
+          downwardAPI: {
+            fields: [
+              { path: 'x', fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.uid' } },
+              { path: 'x', fieldRef: { apiVersion: 'v2', fieldPath: 'metadata.name' } },
+              { path: 'y' },
+              // Refused by its name, as an unknown field is.
+              { path: 'z', resourceFieldRef: { resource: 'limits.cpu' } } as { path: string },
+            ],
+          },
+        },
+      ],
+    },
+    domain: { devices: { disks: [{ name: 'a', cdrom: {} }] } },
+    want: [
+      'volumes[0].downwardAPI.fields[1].path: Duplicate value: "x"',
+      'volumes[0].downwardAPI.fields[1].fieldRef.apiVersion: Unsupported value: "v2": supported values: "v1"',
+      'volumes[0].downwardAPI.fields[2].fieldRef: Required value: what the file says',
+    ],
+  },
   'two accounts, and what instances do not say': {
     spec: {
       volumes: [

@@ -31,9 +31,13 @@ const cases: Record<string, { spec: Partial<VmiSpec>; want: string[] }> = {
     spec: { readinessProbe: { tcpSocket: { port: 'ssh' } } },
     want: [`${AT}.tcpSocket.port: Invalid value: "ssh": must be between 1 and 65535, inclusive`],
   },
-  'a guest on a bridge alone': {
+  'a guest on a bridge alone, which is asked at the address that its agent tells': {
     spec: { readinessProbe: tcp, networks: [{ name: 'default', multus: { networkName: 'br0' } }] },
-    want: [`${AT}.tcpSocket: Forbidden: ${AT}.tcpSocket is only allowed if the Pod Network is attached`],
+    want: [],
+  },
+  'a guest without a network': {
+    spec: { readinessProbe: tcp, networks: [], domain: { devices: { autoattachPodInterface: false } } },
+    want: [`${AT}.tcpSocket: Forbidden: ${AT}.tcpSocket is only allowed if a network is attached`],
   },
   'another host than the guest': {
     spec: { readinessProbe: { tcpSocket: { port: 22, host: '169.254.169.254' } } },

@@ -35,8 +35,8 @@ function checkProbe(probe: Probe | undefined, field: string, spec: VmiSpec): Fie
     if (target === undefined) continue;
     const at = `${field}.${name}`;
     errors.push(...checkPort(target.port, `${at}.port`));
-    if (!spec.networks?.some(({ pod }) => pod !== undefined) && !hasDefaultNetwork(spec)) {
-      errors.push(forbiddenField(at, `${at} is only allowed if the Pod Network is attached`));
+    if ((spec.networks ?? []).length === 0 && !hasDefaultNetwork(spec)) {
+      errors.push(forbiddenField(at, `${at} is only allowed if a network is attached`));
     }
     // It goes to the guest and nowhere else, whatever a name may stand for.
     if (target.host) errors.push(forbiddenField(`${at}.host`, 'is not supported; probes go to the guest itself'));

@@ -7,6 +7,9 @@ import { vmSpec } from '#api/virtual-machine/schema.ts';
 
 const NOT_YET = 'Forbidden: is not supported yet';
 
+const ON_A_DISK =
+  'Forbidden: is not supported: the files are on a disk that can only be read; the guest mounts it with the mode that it likes';
+
 /** What is set at a path of a VM's spec, and what is said of it. */
 const cases: Record<string, { spec: unknown; want: string[] }> = {
   'nothing is wrong': { spec: {}, want: [] },
@@ -32,6 +35,33 @@ const cases: Record<string, { spec: unknown; want: string[] }> = {
     spec: { template: { spec: { volumes: [{ name: 'root', containerDisk: { image: 'x' } }] } } },
     want: [
       'spec.template.spec.volumes[0].containerDisk: Forbidden: is not supported: disks do not come from container images here. Use one of persistentVolumeClaim, ephemeral, emptyDisk, hostDisk, cloudInitNoCloud, configMap, secret, serviceAccount and downwardAPI, or firmware.kernelBoot with the image selfsame/guest for a guest to try things with',
+    ],
+  },
+  'files of a volume that are not as the object has them': {
+    spec: {
+      template: {
+        spec: {
+          volumes: [
+            { name: 'a', configMap: { name: 'a', items: [{ key: 'k', path: 'p' }], defaultMode: 256 } },
+            { name: 'b', secret: { secretName: 'b', items: [] } },
+            {
+              name: 'c',
+              downwardAPI: {
+                items: [],
+                fields: [{ path: 'm', mode: 256, resourceFieldRef: { resource: 'limits.memory' } }],
+              },
+            },
+          ],
+        },
+      },
+    },
+    want: [
+      'spec.template.spec.volumes[0].configMap.items: Forbidden: is not supported: each file is a key of the ConfigMap, under its name; make an object with the keys that the guest is to see',
+      `spec.template.spec.volumes[0].configMap.defaultMode: ${ON_A_DISK}`,
+      'spec.template.spec.volumes[1].secret.items: Forbidden: is not supported: each file is a key of the Secret, under its name; make an object with the keys that the guest is to see',
+      'spec.template.spec.volumes[2].downwardAPI.items: Forbidden: is not supported: the files are named in fields',
+      'spec.template.spec.volumes[2].downwardAPI.fields[0].resourceFieldRef: Forbidden: is not supported: guests see their own processors and memory; use fieldRef for what is in the metadata',
+      `spec.template.spec.volumes[2].downwardAPI.fields[0].mode: ${ON_A_DISK}`,
     ],
   },
   'fields of elements say which': {

@@ -90,6 +90,24 @@ const EXPLANATIONS: ReadonlyMap<string, string> = new Map([
     `spec.volumes[].${source}`,
     `${NOT_YET}; there are ${SOURCES}`,
   ]),
+  ...[
+    ['configMap.items', 'a key of the ConfigMap'],
+    ['secret.items', 'a key of the Secret'],
+  ].map(([field, what]): [string, string] => [
+    `spec.volumes[].${field}`,
+    `is not supported: each file is ${what}, under its name; make an object with the keys that the guest is to see`,
+  ]),
+  ['spec.volumes[].downwardAPI.items', 'is not supported: the files are named in fields'],
+  [
+    'spec.volumes[].downwardAPI.fields[].resourceFieldRef',
+    'is not supported: guests see their own processors and memory; use fieldRef for what is in the metadata',
+  ],
+  ...['configMap.defaultMode', 'secret.defaultMode', 'downwardAPI.defaultMode', 'downwardAPI.fields[].mode'].map(
+    (field): [string, string] => [
+      `spec.volumes[].${field}`,
+      'is not supported: the files are on a disk that can only be read; the guest mounts it with the mode that it likes',
+    ],
+  ),
   ...notYet('spec.networks[].multus', ['default']),
   ...notYet('spec.networks[]', ['resourceClaim']),
 

@@ -55,8 +55,10 @@ export async function forwardUdp(options: ForwardOptions & { readonly clock: Clo
     const sender = senders.get(key) ?? begin(key, from);
     sender.stopTimer();
     sender.stopTimer = clock.after(IDLE_MS, () => forget(key));
-    if (sender.stream !== undefined) sender.stream.write(datagram);
-    else if (sender.waiting.length < MAX_WAITING) sender.waiting.push(datagram);
+    // What the stream cannot take now is lost, as on any way of a datagram.
+    if (sender.stream !== undefined) {
+      if (!sender.stream.writableNeedDrain) sender.stream.write(datagram);
+    } else if (sender.waiting.length < MAX_WAITING) sender.waiting.push(datagram);
   });
   socket.bind(port.local, address);
   try {

@@ -39,6 +39,8 @@ export const scp = defineCommand({
       ...proxyArguments([...programs.self, ...sameAccess], guest, flags),
       ...(flags.recursive ? ['-r'] : []),
       ...(flags.preserve ? ['-p'] : []),
+      // What follows is no option, whatever it begins with.
+      '--',
       ...(toRemote ? [localPath, remote] : [remote, localPath]),
     ]);
   },

@@ -35,6 +35,8 @@ export const ssh = defineCommand({
     const client = await needProgram(programs, 'ssh');
     return await programs.run(client, [
       ...proxyArguments([...programs.self, ...sameAccess], guest, flags),
+      // What follows is no option, whatever it begins with.
+      '--',
       hostOf(guest, named.username ?? flags.username ?? user),
       ...(flags.command === undefined || flags.command === '' ? [] : [flags.command]),
     ]);

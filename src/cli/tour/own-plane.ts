@@ -4,10 +4,10 @@
  */
 import { spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { TourError } from '#cli/tour/tour-error.ts';
-import { abandonedDirs, makeOwnedDir, removeWithProcesses } from '#lib/owned-dir.ts';
+import { abandonedDirs, makeOwnedDir, ownerOf, removeWithProcesses } from '#lib/owned-dir.ts';
 
 export interface OwnPlane {
   readonly kubeconfigPath: string;
@@ -50,6 +50,9 @@ export async function startOwnPlane([file, ...args]: readonly [string, ...string
   }
   return { kubeconfigPath: join(dir, 'kubeconfig'), stop };
 }
+
+/** Whether it is one that a tour made for itself, as far as its name tells. */
+export const isTourDir = (dir: string): boolean => ownerOf(basename(dir), DIR_PREFIX) !== undefined;
 
 /** The directories of tours that were killed together with their planes. */
 export async function killedTours(): Promise<readonly string[]> {

@@ -69,7 +69,11 @@ export function aSnapshot(status: SnapshotStatus = {}): Stored<VirtualMachineSna
 }
 
 export const IDENTITY = {
-  spec: { firmware: { uuid: UUID, serial: 's1' }, interfaces: [{ name: 'default', macAddress: '02:00:00:00:00:99' }] },
+  spec: {
+    firmware: { uuid: UUID, serial: 's1' },
+    smbios: { manufacturer: 'Example' },
+    interfaces: [{ name: 'default', macAddress: '02:00:00:00:00:99' }],
+  },
   status: {
     machine: { type: 'pc-q35-7.2' },
     devices: [{ id: 'disk-root', type: 'disk', device: 'disk', address: { type: 'pci', bus: '0x01' } }],

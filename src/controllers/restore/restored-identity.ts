@@ -86,15 +86,17 @@ function leftOver({ metadata }: Stored): Step {
   return { wait: `Waiting for the identity record ${metadata.name} of an earlier VirtualMachine to go` };
 }
 
-/** Who gets another uuid than the snapshot has gets other MACs, too. */
+/** Who gets another uuid than the snapshot has gets other MACs, too; of the same make it is in any case. */
 function specFor({ restore }: RestoreWorld, content: ContentSpec, vm: VirtualMachine): IdentitySpec {
   const { virtualMachine: source, virtualMachineIdentity: identity } = content.source;
   const { uuid, serial } = firmwareOf(vm);
   const renewed = restore.spec.target.name !== source.metadata.name && uuid !== uuidOf(content).uuid;
   const known: IdentitySpec = renewed ? {} : (identity?.spec ?? {});
   const kept = serial || known.firmware?.serial;
+  const { smbios } = identity?.spec ?? {};
   return {
     ...(uuid ? { firmware: { uuid, ...(kept ? { serial: kept } : {}) } } : {}),
+    ...(smbios === undefined ? {} : { smbios }),
     ...(known.interfaces === undefined ? {} : { interfaces: known.interfaces }),
   };
 }

@@ -44,8 +44,9 @@ async function walk(
   depth: number,
   visit: (path: string) => Promise<boolean>,
 ): Promise<boolean> {
+  if (depth > MAX_DEPTH) return true;
   const dir = await opendir(join(root, below)).catch(() => undefined);
-  if (dir === undefined || depth > MAX_DEPTH) return true;
+  if (dir === undefined) return true;
   for await (const entry of dir) {
     const path = below === '' ? entry.name : `${below}/${entry.name}`;
     const goesOn = entry.isDirectory()

@@ -6,12 +6,13 @@ import type { IssuedCertificate } from '#engine/auth/certificates.ts';
 import { identityHeaders } from '#engine/aggregation/identity-headers.ts';
 import type { RemoteApi } from '#engine/aggregation/remote-api.ts';
 import { isForwarded, requestHeaders } from '#engine/remote/forwarded-headers.ts';
-import { joined } from '#engine/remote/go-network-error.ts';
+import { isUnreached, joined, type Dialed } from '#engine/remote/go-network-error.ts';
 import {
   HttpsUpstream,
   UpstreamBusyError,
   UpstreamError,
   UpstreamSetupError,
+  type UpstreamAnswer,
   type UpstreamRequest,
 } from '#engine/remote/https-upstream.ts';
 import { plainText, relayAnswer, relayUpgrade } from '#engine/remote/relay-answer.ts';
@@ -20,6 +21,7 @@ import { handedOn, type ApiRequest, type ApiResponse } from '#engine/request.ts'
 import type { LocalServices } from '#engine/services.ts';
 import type { Store } from '#engine/store/store.ts';
 import { tooManyRequests } from '#kube/api-error.ts';
+import { isAmbiguous } from '#kube/request-target.ts';
 import type { Clock } from '#lib/clock.ts';
 
 const MAX_OPEN = 2000;
@@ -52,15 +54,16 @@ export class RemoteService {
   place(): Placement {
     const { namespace, name } = this.#service;
     if (this.#parts.services.find(namespace, name)?.api !== undefined) return 'local';
-    const address = resolveService(this.#parts.store, this.#service);
-    return 'unresolved' in address
-      ? { unresolved: address.unresolved }
-      : { url: `https://${joined(address.host, address.port)}` };
+    const found = resolveService(this.#parts.store, this.#service);
+    if ('unresolved' in found) return { unresolved: found.unresolved };
+    const [{ host, port }] = found.servers;
+    return { url: `https://${joined(host, port)}` };
   }
 
   /** Throws ApiError, or what a function of this process throws; a server that does not answer is a 503. */
   ask(request: ApiRequest): ApiResponse | Promise<ApiResponse> {
     const { namespace, name } = this.#service;
+    // Who may ask was decided on the path as we read it; where others could read another one, nothing is handed on.
     if (isAmbiguous(request.path)) return plainText(404, '404 page not found');
     const local = this.#parts.services.find(namespace, name)?.api;
     return local === undefined ? this.#proxy(request) : local(handedOn(request, { keeps: isForwarded }));
@@ -69,10 +72,14 @@ export class RemoteService {
   /** Like ask, over HTTPS only; rejects with UpstreamError where `ask` answers for the server. */
   async forward(request: ApiRequest): Promise<ApiResponse> {
     const { namespace, name } = this.#service;
-    const address = resolveService(this.#parts.store, this.#service);
-    if ('unresolved' in address) throw new UpstreamError(address.message);
-    const dialed = { ...address, serverName: `${name}.${namespace}.svc` };
-    const answer = await this.#upstream.open(dialed, await upstreamRequest(request));
+    const found = resolveService(this.#parts.store, this.#service);
+    if ('unresolved' in found) throw new UpstreamError(found.message);
+    const serverName = `${name}.${namespace}.svc`;
+    const asked = await upstreamRequest(request);
+    const answer = await this.#openAny(
+      found.servers.map((server) => ({ ...server, serverName })),
+      asked,
+    );
     if ('connection' in answer) return relayUpgrade(answer);
     return relayAnswer(answer.incoming, request.method, this.#parts.clock);
   }
@@ -84,6 +91,20 @@ export class RemoteService {
 
   close(): void {
     this.#upstream.close();
+  }
+
+  /** The first that is there; a body that comes as a stream can be sent to one only. */
+  async #openAny(dialed: readonly Dialed[], asked: UpstreamRequest): Promise<UpstreamAnswer> {
+    const isStream = asked.body !== undefined && !Buffer.isBuffer(asked.body);
+    for (const [index, one] of dialed.entries()) {
+      try {
+        return await this.#upstream.open(one, asked);
+      } catch (error) {
+        const isLast = isStream || index === dialed.length - 1;
+        if (isLast || !(error instanceof UpstreamError) || !isUnreached(error.cause)) throw error;
+      }
+    }
+    throw new UpstreamError('no endpoints available');
   }
 
   async #proxy(request: ApiRequest): Promise<ApiResponse> {
@@ -135,16 +156,4 @@ function framing(body: UpstreamRequest['body'], announced: string | undefined): 
   if (body === undefined) return {};
   const length = Buffer.isBuffer(body) ? String(body.length) : announced;
   return length === undefined ? { 'Transfer-Encoding': 'chunked' } : { 'Content-Length': length };
-}
-
-/**
- * Who may ask was decided on the path as we read it. Where another server could read another one from it, by resolving
- * dots or decoding a slash, nothing is handed on.
- */
-export function isAmbiguous(path: string): boolean {
-  if (!path.includes('.') && !path.includes('%')) return false;
-  return path.split('/').some((segment) => {
-    const plain = segment.replace(/%2e/gi, '.');
-    return plain === '.' || plain === '..' || /%(?:2f|5c|00|(?![0-9a-f]{2}))/i.test(segment);
-  });
 }

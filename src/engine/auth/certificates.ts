@@ -1,6 +1,6 @@
 /**
  * The engine's own PKI in one directory: ca.{crt,key} (made once, never replaced) and server.{crt,key} (renewed at
- * start). Client certificates are issued on demand and kept by whoever asked.
+ * start, and while it runs). Client certificates are issued on demand and kept by whoever asked.
  *
  * Each key is written before its certificate. A CA key without certificate is a first start that was cut off:
  * the certificate is made from the key. A CA certificate without key is damage, and said so.
@@ -56,6 +56,8 @@ export interface ServerCertificateOptions {
 export interface Pki {
   readonly caPem: string;
   readonly server: IssuedCertificate;
+  /** The same, or another where it would soon end. */
+  renewServer(): Promise<IssuedCertificate>;
   issueClientCertificate(options: ClientCertificateOptions): IssuedCertificate;
   /** For servers behind this one: agents of nodes. */
   issueServerCertificate(options: ServerCertificateOptions): IssuedCertificate;
@@ -65,10 +67,11 @@ export interface Pki {
 export async function ensurePki({ dir, hosts, now, log }: PkiOptions): Promise<Pki> {
   await ensurePrivateDir(dir);
   const authority = await ensureAuthority(dir, now(), log);
-  const server = await ensureServer(dir, authority, [...new Set(hosts)], now(), log);
+  const renewServer = () => ensureServer(dir, authority, [...new Set(hosts)], now(), log);
   return {
     caPem: authority.pem,
-    server,
+    server: await renewServer(),
+    renewServer,
     issueClientCertificate({ user, groups, days }) {
       if (user === '') throw new PkiError('Cannot issue a client certificate: the user name is empty');
       const subject = { commonName: user, organizations: groups };

@@ -1,15 +1,14 @@
 /** The names that Kubernetes itself gives to users and groups. */
 import type { UserInfo } from '#engine/request.ts';
 
+export { NODE_USER_PREFIX, NODES_GROUP as NODES } from '#kube/node-user.ts';
+
 export const MASTERS = 'system:masters';
 export const AUTHENTICATED = 'system:authenticated';
 export const UNAUTHENTICATED = 'system:unauthenticated';
-export const NODES = 'system:nodes';
 
 export const CONTROLLER_MANAGER = 'system:kube-controller-manager';
 export const SCHEDULER = 'system:kube-scheduler';
-/** Comes before the name of a node in that of its user. */
-export const NODE_USER_PREFIX = 'system:node:';
 
 export const ANONYMOUS_USER: UserInfo = { name: 'system:anonymous', groups: [UNAUTHENTICATED] };
 

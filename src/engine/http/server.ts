@@ -29,13 +29,17 @@ import type { Clock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
 import type { Log } from '#lib/log.ts';
 
-export interface ListenerOptions {
-  readonly host: string;
-  /** 0 = any free one. */
-  readonly port: number;
+/** PEM. */
+export interface ListenerIdentity {
   readonly cert: string;
   readonly key: string;
   readonly ca: string;
+}
+
+export interface ListenerOptions extends ListenerIdentity {
+  readonly host: string;
+  /** 0 = any free one. */
+  readonly port: number;
   readonly handler: ApiHandler;
   readonly authenticate: Authenticator;
   /** Is told of requests whose proof of identity failed. Must not throw. */
@@ -49,6 +53,11 @@ const STOP_GRACE_MS = 2000;
 /** Connections on which nothing happens for this many rounds are closed. */
 const SWEEP_MS = 30_000;
 const MAX_QUIET_SWEEPS = 3;
+
+function secureContext({ cert, key, ca }: ListenerIdentity) {
+  // A resumed session may come without its certificate; a full handshake is cheap with P-256.
+  return { cert, key, ca, minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_TICKET } as const;
+}
 
 export class HttpsListener {
   readonly #server: Http2SecureServer;
@@ -85,16 +94,11 @@ export class HttpsListener {
   /** Rejects with EADDRINUSE and the like. */
   static async start(options: ListenerOptions): Promise<HttpsListener> {
     const server = createSecureServer({
-      cert: options.cert,
-      key: options.key,
-      ca: options.ca,
+      ...secureContext(options),
       requestCert: true,
       // Who has no certificate of ours may still have a token.
       rejectUnauthorized: false,
       allowHTTP1: true,
-      minVersion: 'TLSv1.2',
-      // A resumed session may come without its certificate; a full handshake is cheap with P-256.
-      secureOptions: constants.SSL_OP_NO_TICKET,
       maxSessionMemory: 256,
       settings: { maxConcurrentStreams: 2000, initialWindowSize: 1024 * 1024, maxHeaderListSize: MAX_HEADER_BYTES },
     });
@@ -109,6 +113,11 @@ export class HttpsListener {
     });
     server.on('error', (error) => options.log.error({ err: error }, 'listener failed'));
     return listener;
+  }
+
+  /** From now on, for new connections. */
+  renew(identity: ListenerIdentity): void {
+    this.#server.setSecureContext(secureContext(identity));
   }
 
   get port(): number {

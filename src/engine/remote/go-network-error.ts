@@ -36,6 +36,13 @@ const CERTIFICATE: Readonly<Record<string, string>> = {
   CERT_SIGNATURE_FAILURE: 'certificate signed by unknown authority',
 };
 
+/** Nobody was there to take a connection: nothing was sent. */
+export function isUnreached(error: unknown): boolean {
+  if (error instanceof AggregateError) return error.errors.length > 0 && error.errors.every(isUnreached);
+  const { code = '', syscall } = error instanceof Error ? (error as SystemError) : {};
+  return syscall === 'connect' && CONNECT[code] !== undefined;
+}
+
 export function goNetworkError(error: unknown, dialed: Dialed): string {
   // With several addresses Node tries them all and reports all; the first one says why.
   if (error instanceof AggregateError && error.errors.length > 0) return goNetworkError(error.errors[0], dialed);

@@ -36,12 +36,16 @@ const resolve = (name: string, pick: number) =>
   resolveService(api.store, { namespace: 'default', name, port: 443 }, () => pick);
 
 test('a service is where its ready endpoints are, each on its own port', () => {
-  assert.deepEqual(resolve('sliced', 0), { host: '10.0.0.1', port: 9443 });
-  assert.deepEqual(resolve('sliced', 1), { host: '10.0.0.3', port: 9444 });
+  const [one, other] = [
+    { host: '10.0.0.1', port: 9443 },
+    { host: '10.0.0.3', port: 9444 },
+  ];
+  assert.deepEqual(resolve('sliced', 0), { servers: [one, other] });
+  assert.deepEqual(resolve('sliced', 1), { servers: [other, one] });
 });
 
 test('an external address comes first, and without any it is nowhere', () => {
-  assert.deepEqual(resolve('external', 0), { host: '192.0.2.1', port: 443 });
+  assert.deepEqual(resolve('external', 0), { servers: [{ host: '192.0.2.1', port: 443 }] });
   const nowhere = resolve('empty', 0);
   assert.equal('unresolved' in nowhere && nowhere.unresolved, 'MissingEndpoints');
 });

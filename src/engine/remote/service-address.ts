@@ -21,22 +21,27 @@ export interface ServicePort {
 /** Why not, as the Available condition of an APIService calls it. */
 export type Unresolved = 'ServiceNotFound' | 'ServicePortError' | 'MissingEndpoints';
 
-export type ServiceAddress =
-  | { readonly host: string; readonly port: number }
+export interface Server {
+  readonly host: string;
+  readonly port: number;
+}
+
+export type ServiceServers =
+  | { readonly servers: readonly [Server, ...Server[]] }
   | { readonly unresolved: Unresolved; readonly message: string };
 
-/** Of several servers any one. */
+/** All of them, as they are to be tried: which one is the first is left to chance, the others are there if it is not. */
 export function resolveService(
   store: Store,
   { namespace, name, port }: ServicePort,
   pick: (count: number) => number = randomInt,
-): ServiceAddress {
+): ServiceServers {
   const entry = store.get(SERVICE_COLLECTION, `${namespace}/${name}`);
   if (entry === undefined) return unresolved('ServiceNotFound', `service "${name}" not found`);
   const { spec } = decodeStored(entry.bytes);
   const { type, externalName, externalIPs, clusterIP, ports } = isRecord(spec) ? spec : {};
   if (type === 'ExternalName') {
-    if (typeof externalName === 'string' && externalName !== '') return { host: externalName, port };
+    if (typeof externalName === 'string' && externalName !== '') return { servers: [{ host: externalName, port }] };
     return unresolved('MissingEndpoints', `service "${name}" has no externalName`);
   }
   const asked = recordsOf(ports).find((item) => item['port'] === port);
@@ -44,10 +49,12 @@ export function resolveService(
     return unresolved('ServicePortError', `no service port ${port} found for service "${name}"`);
   }
   const [external] = listOf(externalIPs);
-  if (isAddress(external)) return { host: external, port };
-  const servers = serversOf(store, { namespace, name, portName: asked['name'] ?? '' });
-  if (servers.length > 0) return servers[pick(servers.length)]!;
-  if (isAddress(clusterIP)) return { host: clusterIP, port };
+  if (isAddress(external)) return { servers: [{ host: external, port }] };
+  const all = serversOf(store, { namespace, name, portName: asked['name'] ?? '' });
+  const at = all.length === 0 ? 0 : pick(all.length);
+  const [first, ...others] = [...all.slice(at), ...all.slice(0, at)];
+  if (first !== undefined) return { servers: [first, ...others] };
+  if (isAddress(clusterIP)) return { servers: [{ host: clusterIP, port }] };
   if (clusterIP === 'None') return unresolved('MissingEndpoints', 'cannot route to service with ClusterIP "None"');
   return unresolved('MissingEndpoints', `no endpoints available for service "${name}"`);
 }
@@ -55,7 +62,7 @@ export function resolveService(
 function serversOf(
   store: Store,
   { namespace, name, portName }: { readonly namespace: string; readonly name: string; readonly portName: unknown },
-): { host: string; port: number }[] {
+): Server[] {
   const { entries } = store.list(SLICE_COLLECTION, { prefix: `${namespace}/` });
   return entries.flatMap(({ bytes }) => {
     const { metadata, endpoints, ports } = decodeStored(bytes);

@@ -25,13 +25,15 @@ import { startDomainController } from '#node/domains/domain-controller.ts';
 import { DomainNotes } from '#node/domains/domain-notes.ts';
 import type { NodeFacts } from '#node/domains/domain-world.ts';
 import { HotplugNotes } from '#node/domains/hotplug-notes.ts';
-import { instanceOf } from '#node/domains/observe-domain.ts';
+import { BY_UID, instanceOf } from '#node/domains/observe-domain.ts';
 import type { GuestKernel } from '#node/domains/start-domain.ts';
 import { Turns } from '#node/domains/turns.ts';
+import { tellWatchdogs } from '#node/domains/watchdog-news.ts';
 import { hasDisplay } from '#node/definition/has-display.ts';
 import { NoDisplay, type EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { AgentReader } from '#node/guest-agent/agent-reader.ts';
 import { readGuest } from '#node/guest-agent/read-guest.ts';
+import { GuestReach } from '#node/guest-ports/reach-guest.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
 import { HypervisorError, type Domain, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import { Migrations } from '#node/migration/migrations.ts';
@@ -56,7 +58,9 @@ export interface NodeAgentOptions {
   /** The files of the built-in guest, where there are any. */
   readonly guest: GuestKernel | undefined;
   /** Where the node's HTTPS endpoint listens; it is told in the Node. */
-  readonly endpoint: { readonly address: string; readonly port: number } | undefined;
+  readonly endpoint:
+    | { readonly address: string; readonly port: number; readonly hostname?: string | undefined }
+    | undefined;
   /** Under which user guests run, where that is not our own. */
   readonly guestUser: { readonly uid: number; readonly gid: number } | undefined;
   /** That the Node is made with; later they are the administrator's. */
@@ -123,6 +127,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     capabilities,
     address: hostIp,
     port: endpoint?.port,
+    hostname: endpoint?.hostname,
     taints: options.taints ?? [],
   };
   const registration = register({ client, nodes, description, clock, log, signal });
@@ -143,7 +148,8 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   const tending = { ...shared, guest: options.guest, node, notes: new DomainNotes(), hotplugNotes: new HotplugNotes() };
   const migrations = new Migrations({ ...tending, peers: options.peers, events });
   const agents = new AgentReader({ hypervisor, clock, log });
-  const probes = new ProbeKeeper({ hypervisor, events, clock, log });
+  const ports = new GuestReach({ hypervisor, agents, clock });
+  const probes = new ProbeKeeper({ hypervisor, ports, events, clock, log });
   const domains = startDomainController({
     ...tending,
     agents,
@@ -154,6 +160,7 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     ownVmis: new OwnWrites<VirtualMachineInstance>(),
     events,
   });
+  const leaveWatchdogs = tellWatchdogs({ hypervisor, vmiOf: (id) => vmis.byIndex(BY_UID, id)[0], events });
   const access = options.programAccess && new PodAccess({ ...options.programAccess, client, clock, signal });
   await access?.clear();
   const programs = new ProgramPods({ ...shared, runProgram: options.runProgram ?? cannotRun, access, hostIp });
@@ -174,9 +181,11 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
     async stop() {
       stopping.abort();
       probes.stop();
+      ports.stop();
+      leaveWatchdogs();
       await Promise.all([migrations.stop(), ...parts.map((part) => part.stop()), caches.stopped()]);
     },
-    ...endpointAgent(hypervisor, vmis, turns, migrations),
+    ...endpointAgent({ hypervisor, ports, vmis, turns, migrations }),
     ...(options.peers && { migrations }),
     ...(disks && { disks }),
     host,
@@ -225,12 +234,19 @@ function startCaches({ name, client, clock }: NodeAgentOptions, log: Log, signal
 }
 
 /** What people ask of a guest takes its turn between what the agent does. */
-function endpointAgent(
-  hypervisor: Hypervisor,
-  vmis: Informer<VirtualMachineInstance>,
-  turns: Turns,
-  migrations: Migrations,
-): Omit<EndpointAgent, 'logs' | 'host' | 'disks' | 'migrations'> {
+function endpointAgent({
+  hypervisor,
+  ports,
+  vmis,
+  turns,
+  migrations,
+}: {
+  readonly hypervisor: Hypervisor;
+  readonly ports: GuestReach;
+  readonly vmis: Informer<VirtualMachineInstance>;
+  readonly turns: Turns;
+  readonly migrations: Migrations;
+}): Omit<EndpointAgent, 'logs' | 'host' | 'disks' | 'migrations'> {
   const take = (id: string, work: (id: string) => Promise<void>) =>
     turns.take(id, async () => {
       // Whoever asked may have looked before it began.
@@ -263,7 +279,7 @@ function endpointAgent(
     openConsole: (id) => hypervisor.openConsole(id),
     openDisplay: (id) => onDisplay(id, () => hypervisor.openDisplay(id)),
     screenshot: (id, options) => onDisplay(id, () => hypervisor.screenshot(id, options)),
-    openPort: (id, port) => hypervisor.openPort(id, port),
+    openPort: (id, port) => ports.openPort(id, port),
   };
 }
 

@@ -126,7 +126,8 @@ function defineDevices(
   ];
   const recorded = defineOthers(rows, new Set([AGENT_CHANNEL_ID, ...own.map(({ device }) => device.id)]));
   notes.push(...recorded.notes);
-  const agent = defineAgentChannel(vmi, rows, recorded.devices);
+  const { imported = false } = known;
+  const agent = defineAgentChannel(vmi, { rows, others: recorded.devices, imported });
   const others = [...recorded.devices, ...agent.controllers];
   const unplaced = inPlacingOrder([...own, ...others], known);
   const placement = placeDevices(unplaced, { layout, rows, reserved: namedAddresses(spec) }, problems);

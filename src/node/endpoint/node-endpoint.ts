@@ -10,11 +10,13 @@ import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { ApiError, badRequest, internalError, methodNotAllowed } from '#kube/api-error.ts';
+import { nodeOfUser } from '#kube/node-user.ts';
+import { splitTarget } from '#kube/request-target.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import type { EndpointAgent } from '#node/endpoint/endpoint-agent.ts';
 import { readLogOptions } from '#node/endpoint/log-options.ts';
-import { LOG_READER, nodeNameIn, refusal } from '#node/endpoint/peer.ts';
+import { LOG_READER, refusal } from '#node/endpoint/peer.ts';
 import { isIssuedBy } from '#lib/pki/issued-by.ts';
 import type { Upgrading } from '#node/endpoint/plain-stream.ts';
 import { parseEndpointPath, type EndpointRoute } from '#node/endpoint/route.ts';
@@ -110,11 +112,11 @@ export async function startNodeEndpoint(options: NodeEndpointOptions): Promise<R
 
 async function answer(options: NodeEndpointOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
   try {
-    const { url, route } = admitted(options, request);
+    const { query, route } = admitted(options, request);
     if (route.kind === 'host') return await answerHost(options, request, route, response);
     // Other bodies say nothing.
     request.resume();
-    await serve(options, request.method ?? '', url, route, response);
+    await serve(options, request.method ?? '', query, route, response);
   } catch (error) {
     const told = toldError(options, request, error);
     request.resume();
@@ -126,7 +128,7 @@ async function answer(options: NodeEndpointOptions, request: IncomingMessage, re
 async function serve(
   { agent, clock }: NodeEndpointOptions,
   method: string,
-  url: URL,
+  query: URLSearchParams,
   route: Exclude<EndpointRoute, { kind: 'host' }>,
   response: ServerResponse,
 ): Promise<void> {
@@ -137,10 +139,10 @@ async function serve(
       return;
     case 'logs':
       expectMethod(method, 'GET');
-      return await serveLogs(agent, route, readLogOptions(url.searchParams, clock.now()), response);
+      return await serveLogs(agent, route, readLogOptions(query, clock.now()), response);
     case 'verb':
       expectMethod(method, 'PUT');
-      await serveVerb(agent, route, url.searchParams);
+      await serveVerb(agent, route, query);
       response.writeHead(200).end();
       return;
     case 'guest': {
@@ -151,7 +153,7 @@ async function serve(
     }
     case 'screenshot': {
       expectMethod(method, 'GET');
-      const picture = await serveScreenshot(agent, route, url.searchParams);
+      const picture = await serveScreenshot(agent, route, query);
       response.writeHead(200, { 'content-type': 'image/png', 'content-length': picture.length }).end(picture);
       return;
     }
@@ -193,17 +195,17 @@ interface OpenSessions {
 async function upgrade(options: NodeEndpointOptions, open: OpenSessions, upgrading: Upgrading): Promise<void> {
   const { request, socket } = upgrading;
   try {
-    const { route, commonName, url } = admitted(options, request);
+    const { route, commonName, query } = admitted(options, request);
     const { agent, log } = options;
     switch (route.kind) {
       case 'console':
         return await serveConsole({ agent, log, sessions: open.consoles }, route, upgrading);
       case 'vnc':
-        return await serveVnc({ agent, log, sessions: open.displays }, route, url.searchParams, upgrading);
+        return await serveVnc({ agent, log, sessions: open.displays }, route, query, upgrading);
       case 'port':
         return await servePort(options, route, upgrading);
       case 'migrations':
-        return await serveMigration(agent, nodeNameIn(commonName), upgrading);
+        return await serveMigration(agent, nodeOfUser(commonName), upgrading);
       case 'disk':
         return await serveDisk({ ...options, door: agent.disks }, route, upgrading);
       default:
@@ -223,22 +225,21 @@ async function upgrade(options: NodeEndpointOptions, open: OpenSessions, upgradi
 }
 
 interface Admitted {
-  readonly url: URL;
+  readonly query: URLSearchParams;
   readonly route: EndpointRoute;
   readonly commonName: string;
 }
 
 /** Throws ApiError where whoever asks may not. */
 function admitted(options: NodeEndpointOptions, request: IncomingMessage): Admitted {
-  const target = request.url ?? '/';
-  const base = 'https://node.invalid';
-  if (!target.startsWith('/') || !URL.canParse(base + target)) throw badRequest('the path cannot be read');
-  const url = new URL(base + target);
-  const route = parseEndpointPath(url.pathname);
+  const target = splitTarget(request.url ?? '/');
+  if (target === undefined) throw badRequest('the path cannot be read');
+  const { path, query } = target;
+  const route = parseEndpointPath(path);
   const commonName = commonNameOf(request.socket as TLSSocket, options);
-  const refused = refusal(commonName, route, request.method ?? '', url.pathname);
+  const refused = refusal(commonName, route, request.method ?? '', path);
   if (refused !== undefined) throw refused;
-  return { url, route, commonName };
+  return { query, route, commonName };
 }
 
 function commonNameOf(socket: TLSSocket, { ca, logReaderCa }: NodeEndpointOptions): string {

@@ -60,6 +60,8 @@ const paths: Record<string, EndpointRoute> = {
   [VMI]: UNKNOWN,
   [`${VMI}/destroy`]: UNKNOWN,
   [`${VMI}/toString`]: UNKNOWN,
+  '/v1/namespaces/ns/../../migrations': UNKNOWN,
+  '/v1/namespaces/../virtualmachineinstances/db/pause': UNKNOWN,
   [`${VMI}/pause/now`]: UNKNOWN,
   '/v1/namespaces/ns/pods/db/pause': UNKNOWN,
 };

@@ -2,6 +2,7 @@
 import { DISK_VERBS, UPLOAD_VERB, type DiskVerb } from '#api/disk-stream.ts';
 import { GUEST_READS, type GuestRead } from '#api/guest-info.ts';
 import { HOST_VERBS, hostPath, type HostVerb } from '#api/host-api.ts';
+import { isAmbiguous } from '#kube/request-target.ts';
 import type { GuestPort } from '#node/hypervisor/guest-lines.ts';
 
 export const INSTANCE_VERBS = ['pause', 'unpause', 'freeze', 'unfreeze', 'softreboot', 'reset'] as const;
@@ -31,6 +32,7 @@ export type EndpointRoute =
 const UNKNOWN: EndpointRoute = { kind: 'unknown' };
 
 export function parseEndpointPath(path: string): EndpointRoute {
+  if (isAmbiguous(path)) return UNKNOWN;
   const segments = path.split('/').slice(1).map(decoded);
   if (segments.includes('')) return UNKNOWN;
   const [first, second, third, fourth, ...rest] = segments;
@@ -76,11 +78,10 @@ function belowInstance(
   return { kind: 'port', ...instance, guestPort: { port, protocol } };
 }
 
-/** What cannot be decoded, or would decode to more than one segment, names nothing. */
+/** What cannot be decoded names nothing. */
 function decoded(segment: string): string {
   try {
-    const text = decodeURIComponent(segment);
-    return text.includes('/') ? '' : text;
+    return decodeURIComponent(segment);
   } catch {
     return '';
   }

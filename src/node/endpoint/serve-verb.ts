@@ -84,7 +84,8 @@ function isDone(verb: InstanceVerb, { state }: DomainState): boolean {
 /** Also for what the endpoint does beside verbs. */
 export function verbFault(what: string, name: string, error: unknown): ApiError {
   const why = error instanceof Error ? error.message : String(error);
-  if (error instanceof HypervisorError) return internalError(why, error);
+  if (error instanceof HypervisorError)
+    return error.permanent ? conflict(INSTANCES, name, why) : internalError(why, error);
   if (error instanceof GuestAgentError && isAbsent(error)) {
     return conflict(INSTANCES, name, 'VMI does not have guest agent connected');
   }

@@ -82,3 +82,21 @@ test('addresses are those of the interface of the same MAC, IPv4 first and those
   ]);
   assert.deepEqual(answers.mergeInterfaces(own, undefined), own);
 });
+
+test('what is no address is none', () => {
+  const said = ['10.0.0.1', 'x'.repeat(200), 'localhost', '::1', '10.0.0.1/24'].map((ip) => ({ 'ip-address': ip }));
+  assert.deepEqual(answers.readInterfaces([{ name: 'eth0', 'ip-addresses': said }])[0]?.addresses, ['10.0.0.1', '::1']);
+});
+
+test('of interfaces with one MAC address the first with addresses counts', () => {
+  const named = (name: string, ...ips: string[]) => ({
+    ...{ name, 'hardware-address': '02:00:00:00:00:0a' },
+    'ip-addresses': ips.map((ip) => ({ 'ip-address': ip })),
+  });
+  const merge = (...said: object[]) => answers.mergeInterfaces(own.slice(0, 1), answers.readInterfaces(said))[0];
+  const [card, vlan] = [named('eth0', '10.0.0.1'), named('eth0.5', '10.5.0.1')];
+  assert.equal(merge(card, vlan, named('macvlan0'))?.ipAddress, '10.0.0.1');
+  const bridged = merge(named('eth0'), named('br0', '10.0.0.7'));
+  assert.deepEqual([bridged?.interfaceName, bridged?.ipAddress], ['br0', '10.0.0.7']);
+  assert.equal(merge(named('eth0'), named('br0'))?.interfaceName, 'eth0');
+});

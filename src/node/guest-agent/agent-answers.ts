@@ -2,6 +2,7 @@
  * What a guest agent answers, as KubeVirt's API tells it. A guest may answer anything: what has not the shape that it
  * should have is left out, texts are cut, lists end. Pure.
  */
+import { isIP } from 'node:net';
 import type { GuestFileSystem, GuestOsInfo, GuestUser } from '#api/guest-info.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import { isRecord } from '#kube/meta.ts';
@@ -39,7 +40,8 @@ export function readInterfaces(answer: unknown): AgentInterface[] {
   return rowsOf(answer)
     .map((row): AgentInterface => {
       const read = fieldsOf(row);
-      const addresses = rowsOf(row['ip-addresses']).flatMap((entry) => fieldsOf(entry)('ip-address') ?? []);
+      const told = rowsOf(row['ip-addresses']).flatMap((entry) => fieldsOf(entry)('ip-address') ?? []);
+      const addresses = told.filter((text) => isIP(text) !== 0);
       const [name, mac] = [read('name'), read('hardware-address')?.toLowerCase()];
       return { addresses: addresses.slice(0, MAX_ADDRESSES), ...present({ name, mac }) };
     })
@@ -53,16 +55,21 @@ export function mergeInterfaces(
   said: readonly AgentInterface[] | undefined,
 ): GuestInterface[] {
   if (said === undefined) return [...own];
-  const byMac = new Map(said.map((entry) => [entry.mac ?? '', entry]));
   const known = new Set(own.map(({ mac }) => mac?.toLowerCase()));
   const merged = own.map((entry) => {
-    const found = byMac.get(entry.mac?.toLowerCase() ?? '');
+    const found = saidOf(entry.mac, said);
     return found === undefined ? entry : { ...entry, ...told(found), infoSource: 'domain, guest-agent' };
   });
   const others = said
     .filter(({ mac }) => mac !== undefined && !known.has(mac))
     .map((entry) => ({ mac: entry.mac!, ...told(entry), infoSource: 'guest-agent' }));
   return [...merged, ...others];
+}
+
+/** VLANs and bridges of a guest have the MAC address of the card below them: the first that has addresses counts. */
+function saidOf(mac: string | undefined, said: readonly AgentInterface[]): AgentInterface | undefined {
+  const named = mac === undefined ? [] : said.filter((entry) => entry.mac === mac.toLowerCase());
+  return named.find(({ addresses }) => addresses.length > 0) ?? named[0];
 }
 
 /** IPv4 first: that is what people look for. What is only for the link comes last. */

@@ -12,6 +12,7 @@ function scene(left?: FreezeRecord) {
   const clock = new FakeClock();
   const said: string[] = [];
   const failures = new Map<string, Error[]>();
+  const held = new Map<string, Promise<void>>();
   const disk: { frozen: FreezeRecord | undefined } = { frozen: left };
   const freeze = new GuestFreeze({
     clock,
@@ -20,6 +21,7 @@ function scene(left?: FreezeRecord) {
       said.push(execute);
       // What was about to be frozen is on disk before.
       if (execute === 'guest-fsfreeze-freeze') assert.ok(disk.frozen !== undefined);
+      await held.get(execute);
       const failure = failures.get(execute)?.shift();
       if (failure !== undefined) throw failure;
       return 1;
@@ -28,7 +30,13 @@ function scene(left?: FreezeRecord) {
     write: async (frozen) => void (disk.frozen = frozen),
     hasEnded: () => false,
   });
-  return { clock, said, failures, disk, freeze };
+  /** Answers of that command wait until they are let go. */
+  const holding = (execute: string) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    held.set(execute, promise);
+    return resolve;
+  };
+  return { clock, said, failures, disk, freeze, holding };
 }
 const late = () => new GuestAgentError('NoAnswer', 'too late');
 
@@ -76,6 +84,19 @@ test('asked again, only its time is another', async () => {
   await clock.advance(9 * MINUTE);
   assert.equal(said.filter((word) => word === 'guest-fsfreeze-freeze').length, 1);
   assert.ok(!said.includes('guest-fsfreeze-thaw'));
+});
+
+test('what is to be frozen for longer while its clock thaws it is frozen again', async () => {
+  const { freeze, said, disk, clock, holding } = scene();
+  await freeze.freeze({ timeoutMs: MINUTE, why: 'asked' });
+  const letGo = holding('guest-fsfreeze-thaw');
+  await clock.advance(MINUTE);
+  assert.equal(said.at(-1), 'guest-fsfreeze-thaw');
+  const again = freeze.freeze({ timeoutMs: MINUTE, why: 'asked' });
+  letGo();
+  await again;
+  assert.equal(said.at(-1), 'guest-fsfreeze-freeze');
+  assert.deepEqual(disk.frozen, { untilMs: clock.now() + MINUTE, why: 'asked' });
 });
 
 test('a guest that begins anew is not frozen', async () => {

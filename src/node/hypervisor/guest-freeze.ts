@@ -29,6 +29,8 @@ export interface GuestFreezeOptions {
 export class GuestFreeze {
   readonly #options: GuestFreezeOptions;
   #cancel: (() => void) | undefined;
+  /** A clock that thaws and somebody who wants it frozen for longer do not get in each other's way. */
+  #turn: Promise<unknown> = Promise.resolve();
   #closed = false;
 
   constructor(options: GuestFreezeOptions) {
@@ -39,7 +41,15 @@ export class GuestFreeze {
     return this.#options.hasEnded() ? undefined : this.#options.record()?.untilMs;
   }
 
-  async freeze({ timeoutMs, why }: FreezeOptions): Promise<void> {
+  freeze(options: FreezeOptions): Promise<void> {
+    return this.#inTurn(() => this.#freeze(options));
+  }
+
+  thaw(): Promise<void> {
+    return this.#inTurn(() => this.#thaw());
+  }
+
+  async #freeze({ timeoutMs, why }: FreezeOptions): Promise<void> {
     const { clock, ask, record, write } = this.#options;
     const isFrozen = record() !== undefined;
     // Where nobody answers, nothing is frozen, and nothing is said that might be heard later.
@@ -51,12 +61,12 @@ export class GuestFreeze {
       await ask({ execute: 'guest-fsfreeze-freeze' }, { timeoutMs: FREEZE_MS });
     } catch (error) {
       // It may have been frozen, in part or all of it, and only have said so too late.
-      await this.thaw().catch(() => undefined);
+      await this.#thaw().catch(() => undefined);
       throw error;
     }
   }
 
-  async thaw(): Promise<void> {
+  async #thaw(): Promise<void> {
     const { ask, record, write } = this.#options;
     if (record() === undefined) return;
     try {
@@ -90,6 +100,12 @@ export class GuestFreeze {
   close(): void {
     this.#closed = true;
     this.#cancel?.();
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => undefined);
+    return done;
   }
 
   #thawAt(inMs: number): void {

@@ -67,6 +67,8 @@ export interface Domain {
   readonly agent?: 'connected' | 'disconnected';
   /** Its file systems are frozen (guest-lines.ts) until then: milliseconds since the epoch. */
   readonly frozenUntilMs?: number;
+  /** How often its watchdog has fired while this process looked at it, and what it did the last time, in QEMU's word. */
+  readonly watchdog?: { readonly times: number; readonly action: string };
   /** The last one that it has to do with: that brought it here, or takes it away. */
   readonly migration?: DomainMigration;
 }

@@ -2,6 +2,7 @@
  * The definition of a guest as another node tells it. It was complete there; here it is only believed where it has the
  * shape of one, because arguments of a process are made from it. Its paths are replaced in any case (retarget.ts). Pure.
  */
+import { chassis, smbios } from '#api/domain/chassis.ts';
 import { INPUT_BUSES, SOUND_MODELS, WATCHDOG_ACTIONS } from '#api/domain/hardware.ts';
 import { VIDEO_TYPES } from '#api/domain/video.ts';
 import { isRecord } from '#kube/meta.ts';
@@ -34,9 +35,16 @@ const shape =
   (fields: Shape): Check =>
   (value) =>
     isRecord(value) && fits(value, fields);
+/** Each becomes an argument of its own. */
+const MAX_THREADS = 1024;
+const threads: Check = (value) => count(value) && (value as number) <= MAX_THREADS;
 const texts: Check = (value) => isRecord(value) && Object.values(value).every(text);
 /** What is only told, and never made an argument of. */
 const plain: Check = (value) => isPlain(value, MAX_DEPTH);
+
+/** Their names become words of an option: only those that a spec can have. */
+const lines = ({ properties = {} }: { readonly properties?: object }): Shape =>
+  Object.fromEntries(Object.keys(properties).map((name) => [name, maybe(text)]));
 
 /** Names without a comma, which would begin the next one; values are written so that it does not matter. */
 const features: Check = (value) =>
@@ -96,8 +104,8 @@ const DEFINITION: Shape = {
   firmware: shape({
     uuid: word,
     serial: maybe(text),
-    smbios: maybe(texts),
-    chassis: maybe(texts),
+    smbios: maybe(shape(lines(smbios))),
+    chassis: maybe(shape(lines(chassis))),
     loader: (value) =>
       isRecord(value) &&
       (fits(value, { type: oneOf('bios') }) ||
@@ -115,7 +123,7 @@ const DEFINITION: Shape = {
       rtcTrack: maybe(word),
     }),
   ),
-  ioThreads: maybe(count),
+  ioThreads: maybe(threads),
   acpi: flag,
   smm: flag,
   devices: (value) => Array.isArray(value) && value.length <= MAX_DEVICES && value.every(isDevice),

@@ -17,6 +17,11 @@ const BEGIN = {
 const SHA = 'a'.repeat(64);
 const wire = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 
+const firmwareOf = (more: object) => {
+  const definition = aDefinition();
+  return { ...definition, firmware: { ...definition.firmware, ...more } };
+};
+
 describe('what a source says', () => {
   it('is read as it was said', () => {
     const begin = readFromSource(wire(BEGIN));
@@ -27,6 +32,11 @@ describe('what a source says', () => {
     }
     const ask = { type: 'outcome', uid: 'm-1', instanceUid: 'u-1' };
     assert.deepEqual(readFromSource(ask), ask);
+  });
+
+  it('has what firmware says, and threads', () => {
+    const definition = { ...firmwareOf({ smbios: { product: 'a, b' }, chassis: { asset: '7' } }), ioThreads: 3 };
+    assert.ok(readFromSource(wire({ ...BEGIN, definition })) !== undefined);
   });
 
   it('does not reach the prototype of anything', () => {
@@ -41,6 +51,12 @@ describe('what a source says', () => {
     'an inherited word': { type: 'constructor' },
     'an instance with a path': { ...BEGIN, instance: { ...BEGIN.instance, name: '../x' } },
     'no definition': { ...BEGIN, definition: {} },
+    'a guest whose maker is an option of its own': {
+      ...BEGIN,
+      definition: firmwareOf({ smbios: { 'product,file': '/etc/passwd' } }),
+    },
+    'a guest with a case of another word': { ...BEGIN, definition: firmwareOf({ chassis: { file: '/etc/passwd' } }) },
+    'a guest with more threads than anybody has': { ...BEGIN, definition: aDefinition({ ioThreads: 1e9 }) },
     'a disk of no size': { ...BEGIN, disks: [{ deviceId: 'disk-a', bytes: -1, overlay: false }] },
     'contents that are no base64': { ...BEGIN, contents: { a: '<>' } },
     'a relative place': { ...BEGIN, place: { bootId: 'b', dir: 'a', identity: '1:2' } },

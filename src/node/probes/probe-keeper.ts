@@ -10,6 +10,7 @@ import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import type { GuestLines } from '#node/hypervisor/guest-lines.ts';
 import type { Domain, Hypervisor } from '#node/hypervisor/hypervisor.ts';
 import {
   afterAnswer,
@@ -31,7 +32,8 @@ export interface Health {
 }
 
 export interface ProbeKeeperOptions {
-  readonly hypervisor: Pick<Hypervisor, 'get' | 'onChange' | 'openPort' | 'askAgent'>;
+  readonly hypervisor: Pick<Hypervisor, 'get' | 'onChange' | 'askAgent'>;
+  readonly ports: Pick<GuestLines, 'openPort'>;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly clock: Clock;
   readonly log: Log;
@@ -137,15 +139,15 @@ export class ProbeKeeper {
 
   async #ask(vmi: Stored<VirtualMachineInstance>, kind: ProbeKind, watched: Watched): Promise<void> {
     const { uid: id } = vmi.metadata;
-    const { clock, hypervisor, log } = this.#options;
+    const { clock, hypervisor, ports, log } = this.#options;
     const timing = timingOf(watched.probe, kind);
     const askedAtMs = clock.elapsed();
     const isCurrent = () => !this.#stopped && this.#watched.get(id)?.[kind] === watched;
     try {
-      if (canAnswer(hypervisor.get(id), watched.probe)) {
-        const answer = await runProbe(id, watched.probe, timing.timeoutMs, { hypervisor, clock });
+      if (canAnswer(hypervisor.get(id))) {
+        const answer = await runProbe(id, watched.probe, timing.timeoutMs, { hypervisor, ports, clock });
         // What became of it meanwhile is no answer.
-        if (isCurrent() && canAnswer(hypervisor.get(id), watched.probe)) this.#heard(vmi, kind, watched, answer);
+        if (isCurrent() && canAnswer(hypervisor.get(id))) this.#heard(vmi, kind, watched, answer);
       }
     } catch (err) {
       log.error({ err, domain: id }, 'Cannot ask a guest by its probe');
@@ -157,16 +159,23 @@ export class ProbeKeeper {
 
   #heard(vmi: Stored<VirtualMachineInstance>, kind: ProbeKind, watched: Watched, answer: ProbeAnswer): void {
     const { events } = this.#options;
+    const tellUnhealthy = () => {
+      const message = `${WORDS[kind]} probe failed: ${answer.message}`;
+      events.record(vmi, { type: 'Warning', reason: 'Unhealthy', message });
+    };
+    // Nobody is stopped because we do not know how to ask.
+    if (answer.cannotAsk === true && kind === 'liveness') {
+      if (watched.message !== answer.message) tellUnhealthy();
+      watched.message = answer.message;
+      return;
+    }
     const before = watched.state;
     const timing = timingOf(watched.probe, kind);
     watched.state = afterAnswer(before, answer.answered, timing);
     watched.message = answer.message;
     const { verdict, streak } = watched.state;
     // One that goes on failing is told once, not every ten seconds for as long as it lasts.
-    if (!answer.answered && streak <= timing.failureThreshold) {
-      const message = `${WORDS[kind]} probe failed: ${answer.message}`;
-      events.record(vmi, { type: 'Warning', reason: 'Unhealthy', message });
-    }
+    if (!answer.answered && streak <= timing.failureThreshold) tellUnhealthy();
     if (verdict === before.verdict) return;
     if (kind === 'liveness' && verdict === 'bad') {
       const message = `The guest failed its liveness probe ${streak} times in a row, and is stopped.`;
@@ -180,9 +189,7 @@ export class ProbeKeeper {
   }
 }
 
-/** Only a guest that runs here can; one whose file systems are frozen answers no more than it must. */
-function canAnswer(domain: Domain | undefined, { exec, guestAgentPing }: Probe): boolean {
-  if (domain?.current.state !== 'running') return false;
-  const asksAgent = exec !== undefined || guestAgentPing !== undefined;
-  return !(asksAgent && domain.frozenUntilMs !== undefined);
+/** Only a guest that runs here can. One that may not write its disks answers little, and is not stopped for that. */
+function canAnswer(domain: Domain | undefined): boolean {
+  return domain?.current.state === 'running' && domain.frozenUntilMs === undefined;
 }

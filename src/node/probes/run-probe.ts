@@ -6,16 +6,20 @@ import type { Probe } from '#api/domain/probe.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import { VERSION } from '#lib/version.ts';
-import type { Hypervisor } from '#node/hypervisor/hypervisor.ts';
+import type { GuestLines } from '#node/hypervisor/guest-lines.ts';
+import { HypervisorError, type Hypervisor } from '#node/hypervisor/hypervisor.ts';
 
 export interface ProbeAnswer {
   readonly answered: boolean;
   /** Why not, for people. */
   readonly message: string;
+  /** There is no way to ask it: nothing is known of the guest. */
+  readonly cannotAsk?: true;
 }
 
 export interface ProbeParts {
-  readonly hypervisor: Pick<Hypervisor, 'openPort' | 'askAgent'>;
+  readonly hypervisor: Pick<Hypervisor, 'askAgent'>;
+  readonly ports: Pick<GuestLines, 'openPort'>;
   readonly clock: Clock;
 }
 
@@ -23,22 +27,20 @@ const MAX_MESSAGE = 512;
 const LOOK_AGAIN_MS = 200;
 const FINE: ProbeAnswer = { answered: true, message: '' };
 
-export async function runProbe(
-  id: string,
-  probe: Probe,
-  timeoutMs: number,
-  { hypervisor, clock }: ProbeParts,
-): Promise<ProbeAnswer> {
+export async function runProbe(id: string, probe: Probe, timeoutMs: number, parts: ProbeParts): Promise<ProbeAnswer> {
+  const { clock } = parts;
   const ended = new AbortController();
   let cancel: (() => void) | undefined;
   const late = new Promise<never>((_resolve, reject) => {
     cancel = clock.after(timeoutMs, () => reject(new Error(`no answer within ${timeoutMs} ms`)));
   });
   try {
-    await Promise.race([late, ask(id, probe, { timeoutMs, signal: ended.signal }, { hypervisor, clock })]);
+    await Promise.race([late, ask(id, probe, { timeoutMs, signal: ended.signal }, parts)]);
     return FINE;
   } catch (error) {
-    return { answered: false, message: (error instanceof Error ? error.message : String(error)).slice(0, MAX_MESSAGE) };
+    const message = (error instanceof Error ? error.message : String(error)).slice(0, MAX_MESSAGE);
+    const cannotAsk = error instanceof HypervisorError && error.permanent;
+    return { answered: false, message, ...(cannotAsk && { cannotAsk }) };
   } finally {
     cancel?.();
     ended.abort();
@@ -59,8 +61,8 @@ async function ask(id: string, probe: Probe, asking: Asking, parts: ProbeParts):
   await hypervisor.askAgent(id, { execute: 'guest-ping' }, { timeoutMs: asking.timeoutMs });
 }
 
-async function open(id: string, port: number, asking: Asking, { hypervisor }: ProbeParts): Promise<Duplex> {
-  const stream = await hypervisor.openPort(id, { port, protocol: 'tcp' }, asking);
+async function open(id: string, port: number, asking: Asking, { ports }: ProbeParts): Promise<Duplex> {
+  const stream = await ports.openPort(id, { port, protocol: 'tcp' }, asking);
   stream.on('error', () => undefined);
   // Nobody waits for it any more.
   if (asking.signal.aborted) stream.destroy();

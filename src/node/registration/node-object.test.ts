@@ -93,3 +93,12 @@ test('every condition says in words what it means', () => {
   assert.equal(conditions.length, 4);
   for (const { type, message } of conditions) assert.ok(message, type);
 });
+
+test('a name is told only where there is one that others resolve', () => {
+  const addresses = (hostname?: string) => nodeStatus({}, { ...aDescription(), hostname }, NOW).addresses;
+  assert.deepEqual(addresses(), [{ type: 'InternalIP', address: '127.0.0.1' }]);
+  assert.deepEqual(addresses('n1.example'), [
+    { type: 'InternalIP', address: '127.0.0.1' },
+    { type: 'Hostname', address: 'n1.example' },
+  ]);
+});

@@ -19,6 +19,8 @@ export interface NodeDescription {
   /** Where others reach this agent. */
   readonly address: string;
   readonly port: number | undefined;
+  /** A name for the address, where others resolve it: API servers try a name before the address. */
+  readonly hostname?: string | undefined;
   /** That it is made with; a node may not change them. */
   readonly taints?: readonly { readonly key: string; readonly value: string; readonly effect: string }[];
 }
@@ -79,7 +81,7 @@ export function labelChanges(
 
 /** The heartbeat is the one field that changes by itself; see `withoutHeartbeat`. */
 export function nodeStatus(old: NodeStatus, description: NodeDescription, nowMs: number): NodeStatus {
-  const { name, host, capabilities, address, port } = description;
+  const { host, capabilities, address, hostname, port } = description;
   const capacity = capacityOf(host, capabilities);
   return {
     ...old,
@@ -88,7 +90,7 @@ export function nodeStatus(old: NodeStatus, description: NodeDescription, nowMs:
     conditions: ownConditions(old.conditions, nowMs),
     addresses: [
       { type: 'InternalIP', address },
-      { type: 'Hostname', address: name },
+      ...(hostname === undefined ? [] : [{ type: 'Hostname', address: hostname }]),
     ],
     ...(port === undefined ? {} : { daemonEndpoints: { kubeletEndpoint: { Port: port } } }),
     nodeInfo: {

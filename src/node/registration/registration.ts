@@ -100,7 +100,9 @@ async function keepNode({ client, nodes, description, clock, signal }: Registrat
   const next = nodeStatus(old, description, clock.now());
   const same = deepEqual(withoutHeartbeat(old), withoutHeartbeat(next));
   if (same && heartbeatAgeMs(node, clock.now()) < HEARTBEAT_MS) return;
-  await client.patch(NODES, { name }, { type: 'strategic', body: { status: next } }, { subresource: 'status', signal });
+  // Merged by their types, an address that is told no more would stay.
+  const status = { ...next, addresses: [{ $patch: 'replace' }, ...(next.addresses ?? [])] };
+  await client.patch(NODES, { name }, { type: 'strategic', body: { status } }, { subresource: 'status', signal });
 }
 
 function heartbeatAgeMs({ status }: Node, nowMs: number): number {

@@ -26,6 +26,14 @@ test('nfs is mounted where it is not yet, with its options', async (t) => {
   assert.equal(statSync(path).mode & 0o777, 0o711);
 });
 
+test('nfs that two want at once is mounted once, and again where it was lost', async (t) => {
+  const { ran, mount } = scene(t);
+  assert.deepEqual(await Promise.all([mount(), mount()]), [undefined, undefined]);
+  assert.equal(ran.length, 1);
+  await mount();
+  assert.equal(ran.length, 2);
+});
+
 test('nfs that is mounted already stays so', async (t) => {
   const { ran, mount } = scene(t, { isMounted: true });
   assert.equal(await mount(), undefined);

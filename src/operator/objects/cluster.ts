@@ -17,8 +17,8 @@ import { CORE, RECORD_EVENTS, rule } from '#operator/roles/rules.ts';
 export const CONTROLLERS_ACCOUNT = 'selfsame-controllers';
 export const SERVICE_PORT_NAME = 'https';
 export const CLUSTER_SERVICES = [WEBHOOK_SERVICE, SUBRESOURCES_SERVICE] as const;
-/** Must be the name of the Secret that plane/cluster/ keeps. */
-const AUTHORITY_SECRET = 'selfsame-ca';
+/** Our authorities, as plane/cluster/ keeps them. */
+export const AUTHORITY_SECRET = 'selfsame-ca';
 const RBAC = 'rbac.authorization.k8s.io';
 
 const SERVICES: ResourceType = { group: '', version: 'v1', kind: 'Service', plural: 'services', namespaced: true };

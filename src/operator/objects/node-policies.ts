@@ -13,18 +13,17 @@ import {
   VOLUME_NODE_ANNOTATION,
 } from '#api/names.ts';
 import { NOT_QUIESCED_ANNOTATION } from '#api/snapshot-state.ts';
+import { NODE_USER_PREFIX, NODES_GROUP } from '#kube/node-user.ts';
 import { VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOT_GROUP } from '#kube/volume-snapshot-kinds.ts';
 import type { Desired } from '#operator/desired.ts';
 import { policy, whenUpdated } from '#operator/objects/policy.ts';
-import { NODE_GROUP } from '#operator/roles/node.ts';
 
-const isNode = { name: 'is-a-node', expression: `'${NODE_GROUP}' in request.userInfo.groups` };
-const USER_PREFIX = 'system:node:';
+const isNode = { name: 'is-a-node', expression: `'${NODES_GROUP}' in request.userInfo.groups` };
 const user = 'request.userInfo.username';
 /** '' for one whose name does not say which node it is; such a one may write nothing. */
 const node = {
   name: 'node',
-  expression: `${user}.startsWith('${USER_PREFIX}') ? ${user}.substring(${USER_PREFIX.length}) : ''`,
+  expression: `${user}.startsWith('${NODE_USER_PREFIX}') ? ${user}.substring(${NODE_USER_PREFIX.length}) : ''`,
 };
 
 const nodeNameOf = (object: string) =>
@@ -81,14 +80,14 @@ const onlyRemovesNote = (key: string) => {
   ].join(' && ');
 };
 
-/** Nothing is changed but that this annotation is there. */
+/** Nothing is changed but that this annotation is there, and says `true`. */
 const onlyAddsNote = (key: string) => {
   const [is, was] = [metaOf('annotations', 'object', '{}'), metaOf('annotations', 'oldObject', '{}')];
   return [
     ...SAME_OBJECT,
     'variables.is == variables.was',
     `${was}.all(k, k in ${is})`,
-    `${is}.all(k, k == '${key}' || (k in ${was} && ${is}[k] == ${was}[k]))`,
+    `${is}.all(k, k == '${key}' ? ${is}[k] == 'true' : (k in ${was} && ${is}[k] == ${was}[k]))`,
   ].join(' && ');
 };
 

@@ -1,9 +1,10 @@
 /** Who may do what: our own parts, nodes, people. Roles stand before the bindings that refer to them. */
 import { account, clusterRole, clusterRoleBinding, group, inSystemNamespace } from '#operator/objects/accounts.ts';
 import { TRANSITION_ACCOUNT } from '#api/machine-types/names.ts';
+import { NODES_GROUP } from '#kube/node-user.ts';
 import type { Desired } from '#operator/desired.ts';
 import { controllerRoles } from '#operator/roles/controllers.ts';
-import { NODE_GROUP, nodeRules } from '#operator/roles/node.ts';
+import { nodeRules } from '#operator/roles/node.ts';
 import { everybodyRules, peopleRules } from '#operator/roles/people.ts';
 import { serviceRoles } from '#operator/roles/services.ts';
 import { transitionRules } from '#operator/roles/transition.ts';
@@ -17,7 +18,7 @@ export const rbacObjects: readonly Desired[] = [
   ...account(TRANSITION_ACCOUNT, transitionRules.everywhere),
   ...inSystemNamespace(TRANSITION_ACCOUNT, transitionRules.inSystemNamespace),
   clusterRole(NODE_ROLE, nodeRules),
-  clusterRoleBinding(NODE_ROLE, group(NODE_GROUP)),
+  clusterRoleBinding(NODE_ROLE, group(NODES_GROUP)),
   ...Object.entries(peopleRules).map(([role, rules]) =>
     clusterRole(`kubevirt.io:${role}`, rules, { [`rbac.authorization.k8s.io/aggregate-to-${role}`]: 'true' }),
   ),

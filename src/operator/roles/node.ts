@@ -7,8 +7,6 @@ import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import type { PolicyRule } from '#operator/kinds.ts';
 import { CORE, identities, READ, RECORD_EVENTS, rule, vms, volumeSnapshots } from '#operator/roles/rules.ts';
 
-export const NODE_GROUP = 'system:nodes';
-
 export const nodeRules: readonly PolicyRule[] = [
   RECORD_EVENTS,
   vms(READ, 'virtualmachineinstances'),
@@ -18,6 +16,9 @@ export const nodeRules: readonly PolicyRule[] = [
   rule(['get'], CORE, 'nodes'),
   // By which our other parts know it.
   rule(['create'], SUBRESOURCES_GROUP, AGENT_CERTIFICATES),
+  // By which the API server knows it: the next one like its own, and only that, is approved by the cluster itself.
+  rule(['create', 'get'], 'certificates.k8s.io', 'certificatesigningrequests'),
+  rule(['create'], 'certificates.k8s.io', 'certificatesigningrequests/selfnodeclient'),
   // The finalizers that stand for the data.
   rule([...READ, 'patch'], CORE, 'persistentvolumes'),
   // Also those that are plugged in later, which no pod names.

@@ -7,11 +7,14 @@ import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { delay } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
 import { isApiError } from '#kube/api-error.ts';
-import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { SECRETS, type Secret } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { BACKDATED_MS, issue, issueFor, type Authority, type IssuedCertificate } from '#lib/pki/authority.ts';
+import { isIssuedBy } from '#lib/pki/issued-by.ts';
 import type { Purpose, Subject } from '#lib/pki/x509.ts';
+import { AUTHORITY_SECRET } from '#operator/objects/cluster.ts';
 import type { Trust } from '#operator/trust.ts';
 import {
   authoritiesFromData,
@@ -22,14 +25,6 @@ import {
   type Lifetimes,
 } from '#plane/cluster/authorities.ts';
 
-export const AUTHORITY_SECRET = 'selfsame-ca';
-
-interface Secret extends KubeObject {
-  type?: string;
-  data?: Record<string, string>;
-}
-
-const SECRETS: ResourceType<Secret> = { group: '', version: 'v1', kind: 'Secret', plural: 'secrets', namespaced: true };
 const NAME = { namespace: SYSTEM_NAMESPACE, name: AUTHORITY_SECRET };
 const TRIES = 5;
 /** A certificate is renewed when so much of its time is over. */
@@ -125,7 +120,8 @@ export class AuthorityKeeper implements Trust {
     this.#authorities = await ensureAuthorities(this.#options);
     let isNew = this.bundle() !== before;
     for (const held of this.#held) {
-      if (!isDue(held.issued, clock.now())) continue;
+      // Where somebody has taken the authorities away, what they signed is of no use any more.
+      if (!isDue(held.issued, clock.now()) && isOf(held.issued, this.bundle())) continue;
       held.issued = this.#issue(held.wish);
       log.info({ name: held.wish.subject.commonName }, 'renewed a certificate');
       isNew = true;
@@ -147,6 +143,8 @@ export function isDue({ certPem }: Pick<IssuedCertificate, 'certPem'>, nowMs: nu
   const from = validFromDate.getTime() + BACKDATED_MS;
   return nowMs >= from + (validToDate.getTime() - from) * RENEW_AT;
 }
+
+const isOf = ({ certPem }: IssuedCertificate, bundle: string) => isIssuedBy(new X509Certificate(certPem), bundle);
 
 async function ensureAuthorities({
   client,

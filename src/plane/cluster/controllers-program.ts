@@ -2,8 +2,8 @@
  * `selfsame controllers`: one process of ours on any cluster. Its services answer from the start, whoever leads; operator and
  * controllers run in the one that leads.
  *
- *   authorities ─► HTTPS services ─► member ─┬─ follows
- *                                            └─ leads: endpoints of all members ─► operator ─► our kinds ─► controllers
+ *   authorities ─► HTTPS services ─► member, endpoints of all members ─┬─ follows
+ *                                                                      └─ leads: operator ─► our kinds ─► controllers
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -29,7 +29,7 @@ import { AuthorityKeeper } from '#plane/cluster/authority-keeper.ts';
 import { keepEndpoints, removeEndpoints } from '#plane/cluster/endpoints.ts';
 import { readFrontProxy } from '#plane/cluster/front-proxy.ts';
 import { startHttpsServices } from '#plane/cluster/https-services.ts';
-import { keepMembership, type Member } from '#plane/cluster/members.ts';
+import { keepMembership, renewMembership, type Member } from '#plane/cluster/members.ts';
 import { nodesThrough, signerOfAgents } from '#plane/cluster/our-identities.ts';
 import { keepOwnToken } from '#plane/cluster/own-token.ts';
 import { startPlaneControllers } from '#plane/plane-controllers.ts';
@@ -51,15 +51,15 @@ export interface ControllersProgramOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly signal: AbortSignal;
-  /** Is told when the services answer, and each time that this process begins to lead. */
+  /** Is told when API servers find the services, and each time that this process begins to lead. */
   onReady?(): void;
   onLeading?(): void;
 }
 
 const LEASE = { namespace: SYSTEM_NAMESPACE, name: 'selfsame-controllers' };
 const FRONT_PROXY_MS = 60_000;
-/** For API servers to learn that this one is not there any more. */
-const LEAVE_MS = 1500;
+/** For API servers to learn that this one is not there any more; longer than another of ours looks away. */
+const LEAVE_MS = 2500;
 
 /** Resolves when the signal was aborted and everything has ended; rejects where it cannot start. */
 export async function runControllersProgram(options: ControllersProgramOptions): Promise<void> {
@@ -82,10 +82,19 @@ export async function runControllersProgram(options: ControllersProgramOptions):
     const scene: Scene = { ...options, id, client, accounts, authority, hosts, metrics: new Metrics() };
     const services = await startServices(scene, serving.signal);
     ends.unshift(() => services.stop());
-    options.onReady?.();
     const member: Member = { id, address: options.advertiseAddress, port: services.port };
     const leaving = new AbortController();
-    const membership = keepMembership({ client, member, clock, log }, leaving);
+    await renewMembership({ client, member, clock, log }, { signal });
+    // Whoever is told that we are ready finds that API servers know of us.
+    let isTold = false;
+    const whenTold = () => {
+      if (!isTold) options.onReady?.();
+      isTold = true;
+    };
+    const membership = [
+      keepMembership({ client, member, clock, log }, leaving),
+      keepEndpoints(endpointsOptions(scene), { signal: leaving.signal, whenTold }),
+    ];
     await runWhileLeading({
       ...{ client, clock, log, signal },
       lease: LEASE,
@@ -93,8 +102,8 @@ export async function runControllersProgram(options: ControllersProgramOptions):
       lead: (s) => lead(scene, s),
     });
     leaving.abort();
-    await membership;
-    await removeEndpoints(endpointsOptions(scene), id).catch((err: unknown) => {
+    await Promise.all(membership);
+    await removeEndpoints(endpointsOptions(scene)).catch((err: unknown) => {
       log.warn({ err }, 'Cannot say that our services are gone from here');
     });
     await delay(clock, LEAVE_MS, new AbortController());
@@ -113,7 +122,13 @@ interface Scene extends ControllersProgramOptions {
   readonly metrics: Metrics;
 }
 
-const endpointsOptions = ({ client, clock, log }: Scene) => ({ client, services: CLUSTER_SERVICES, clock, log });
+const endpointsOptions = ({ client, id, clock, log }: Scene) => ({
+  client,
+  id,
+  services: CLUSTER_SERVICES,
+  clock,
+  log,
+});
 
 async function startServices(scene: Scene, signal: AbortSignal) {
   const { accounts, authority, client, clock, log, host, port, advertiseAddress, metrics } = scene;
@@ -173,7 +188,6 @@ async function lead(scene: Scene, signal: AbortSignal): Promise<void> {
   scene.onLeading?.();
   const informers = new SharedInformers({ reader: accounts.of(INFORMERS_ACCOUNT), clock, log, signal });
   const controllers: RunningController[] = [];
-  const endpoints = keepEndpoints(endpointsOptions(scene), { signal });
   try {
     await startPlaneControllers({
       clientOf: (account) => accounts.of(account),
@@ -184,6 +198,6 @@ async function lead(scene: Scene, signal: AbortSignal): Promise<void> {
     });
     if (!signal.aborted) await once(signal, 'abort');
   } finally {
-    await Promise.all([...controllers.map(({ stopped }) => stopped), informers.stopped(), endpoints]);
+    await Promise.all([...controllers.map(({ stopped }) => stopped), informers.stopped()]);
   }
 }

@@ -9,8 +9,10 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import { ApiError, badRequest, internalError, methodNotAllowed, tooLarge } from '#kube/api-error.ts';
+import { ApiError, badRequest, internalError, methodNotAllowed } from '#kube/api-error.ts';
+import { splitTarget, type RequestTarget } from '#kube/request-target.ts';
 import type { Log } from '#lib/log.ts';
+import { BodyBudget, type BodyLimits } from '#plane/cluster/body-budget.ts';
 import type { FrontProxy } from '#plane/cluster/front-proxy.ts';
 import type { Webhook } from '#plane/webhook.ts';
 import type { BytesAnswer, SubresourceHandler, SubresourceRequest } from '#subresources/http-types.ts';
@@ -18,8 +20,10 @@ import type { BytesAnswer, SubresourceHandler, SubresourceRequest } from '#subre
 const MAX_CONNECTIONS = 4000;
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 60_000;
+/** Longer than API servers keep a connection that nobody uses (90 s): closed by us first, a review on its way would be lost. */
+const KEEP_ALIVE_MS = 120_000;
 /** A review has an object as it is and as it was. */
-const MAX_BODY_BYTES = 16 * 1024 * 1024;
+const BODY_LIMITS: BodyLimits = { oneBytes: 16 * 1024 * 1024, allBytes: 256 * 1024 * 1024 };
 /** For requests under way when it stops. */
 const STOP_GRACE_MS = 2000;
 
@@ -39,6 +43,7 @@ export interface HttpsServicesOptions {
   /** Why it is not ready; undefined = it is. */
   notReady(): string | undefined;
   metricsText(): string;
+  readonly bodies?: BodyLimits;
   readonly log: Log;
 }
 
@@ -60,6 +65,7 @@ export async function startHttpsServices(options: HttpsServicesOptions): Promise
     rejectUnauthorized: false,
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
   });
   server.maxConnections = MAX_CONNECTIONS;
   const sockets = new Set<Duplex>();
@@ -67,7 +73,10 @@ export async function startHttpsServices(options: HttpsServicesOptions): Promise
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
-  server.on('request', (request, response) => void answer(options, frontProxy, request, response));
+  const budget = new BodyBudget(options.bodies ?? BODY_LIMITS);
+  server.on('request', (request, response) => {
+    void answer(options, frontProxy, { request, response, body: () => budget.read(request, response) });
+  });
   server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => {});
     void upgrade(options, frontProxy, request, { socket, head });
@@ -93,14 +102,16 @@ export async function startHttpsServices(options: HttpsServicesOptions): Promise
   };
 }
 
-async function answer(
-  options: HttpsServicesOptions,
-  frontProxy: FrontProxy,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  body(): Promise<Buffer>;
+}
+
+async function answer(options: HttpsServicesOptions, frontProxy: FrontProxy, exchange: Exchange): Promise<void> {
+  const { request, response } = exchange;
   try {
-    const { status, contentType, body } = await answerOf(options, frontProxy, request, response);
+    const { status, contentType, body } = await answerOf(options, frontProxy, exchange);
     response.writeHead(status, { 'content-type': contentType, 'content-length': body.length }).end(body);
   } catch (error) {
     const { status, contentType, body } = errorAnswer(options, request, error);
@@ -113,23 +124,22 @@ async function answer(
 async function answerOf(
   options: HttpsServicesOptions,
   frontProxy: FrontProxy,
-  request: IncomingMessage,
-  response: ServerResponse,
+  { request, response, body }: Exchange,
 ): Promise<BytesAnswer> {
-  const { pathname } = urlOf(request);
-  if (pathname === '/livez' || pathname === '/healthz') return text(200, 'ok');
-  if (pathname === '/readyz') return readiness(options);
-  if (pathname === '/metrics') return metrics(options, request);
-  if (pathname.startsWith('/apis')) {
+  const { path } = targetOf(request);
+  if (path === '/livez' || path === '/healthz') return text(200, 'ok');
+  if (path === '/readyz') return readiness(options);
+  if (path === '/metrics') return metrics(options, request);
+  if (path.startsWith('/apis')) {
     const ending = new AbortController();
     response.once('close', () => ending.abort());
-    const answered = await options.api(apiRequest(frontProxy, request, ending.signal));
+    const answered = await options.api({ ...apiRequest(frontProxy, request, ending.signal), body });
     if ('takeOver' in answered) throw internalError('a stream was opened for a request that did not ask for one');
     return answered;
   }
   if (request.method !== 'POST') throw methodNotAllowed();
-  const sent = (await readBody(request)).toString('utf8');
-  const reviewed = await options.webhook.review(pathname, parsed(sent));
+  const sent = (await body()).toString('utf8');
+  const reviewed = await options.webhook.review(path, parsed(sent));
   return { status: 200, contentType: 'application/json', body: Buffer.from(JSON.stringify(reviewed)) };
 }
 
@@ -178,17 +188,15 @@ async function upgrade(
 
 function apiRequest(frontProxy: FrontProxy, request: IncomingMessage, signal: AbortSignal): SubresourceRequest {
   const user = believed(frontProxy, request);
-  const { pathname, searchParams } = urlOf(request);
   return {
     method: request.method ?? '',
-    path: pathname,
-    query: searchParams,
+    ...targetOf(request),
     user,
     header: (name) => {
       const value = request.headers[name];
       return Array.isArray(value) ? value.join(', ') : value;
     },
-    body: () => readBody(request),
+    body: async () => Buffer.alloc(0),
     upgrade: request.headers.upgrade,
     signal,
   };
@@ -219,10 +227,11 @@ function valuesOf({ rawHeaders }: IncomingMessage, header: string): string[] {
   return values;
 }
 
-function urlOf({ url = '/' }: IncomingMessage): URL {
-  const base = 'https://services.invalid';
-  if (!url.startsWith('/') || !URL.canParse(base + url)) throw badRequest('the path cannot be read');
-  return new URL(base + url);
+/** As it came: the API server has decided on that path who may ask. */
+function targetOf({ url = '/' }: IncomingMessage): RequestTarget {
+  const target = splitTarget(url);
+  if (target === undefined) throw badRequest('the path cannot be read');
+  return target;
 }
 
 function parsed(sent: string): unknown {
@@ -231,17 +240,6 @@ function parsed(sent: string): unknown {
   } catch {
     throw badRequest('the body is not JSON');
   }
-}
-
-async function readBody(request: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > MAX_BODY_BYTES) throw tooLarge(`the body is larger than ${MAX_BODY_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
 }
 
 function text(status: number, words: string): BytesAnswer {

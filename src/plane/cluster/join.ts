@@ -8,29 +8,23 @@ import { delay } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { isApiError } from '#kube/api-error.ts';
-import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import type { Stored } from '#kube/meta.ts';
+import { userOfNode } from '#kube/node-user.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
 import { kubeconfigText } from '#lib/kubeconfig-file.ts';
-import { makeRequest, newKeyPair, privateKeyPem } from '#lib/pki/x509.ts';
+import { newKeyPair, privateKeyPem, type KeyPair } from '#lib/pki/x509.ts';
 import { writePrivateFile } from '#lib/private-file.ts';
 import { CONTROLLERS_ACCOUNT } from '#operator/objects/cluster.ts';
 import { requestToken } from '#plane/cluster/account-clients.ts';
 import { OWN_TOKEN_SECONDS } from '#plane/cluster/own-token.ts';
+import {
+  askToSign,
+  NothingSigned,
+  outcomeOf,
+  SIGNING_REQUESTS,
+  type SigningRequest,
+} from '#plane/cluster/signing-requests.ts';
 
-interface SigningRequest extends KubeObject {
-  spec: { request: string; signerName: string; usages: string[] };
-  status?: { certificate?: string; conditions?: Record<string, unknown>[] };
-}
-
-const SIGNING_REQUESTS: ResourceType<SigningRequest> = {
-  group: 'certificates.k8s.io',
-  version: 'v1',
-  kind: 'CertificateSigningRequest',
-  plural: 'certificatesigningrequests',
-  namespaced: false,
-};
-const KUBELET_SIGNER = 'kubernetes.io/kube-apiserver-client-kubelet';
-const NODES_GROUP = 'system:nodes';
 const SIGN_MS = 60_000;
 const LOOK_MS = 500;
 const APPROVE_TRIES = 5;
@@ -49,6 +43,7 @@ export interface JoinParts {
 }
 
 export async function joinControllers({ client, access, out, clock }: JoinParts): Promise<void> {
+  const place = placeOf(access);
   const { token } = await requestToken(client, CONTROLLERS_ACCOUNT, { seconds: OWN_TOKEN_SECONDS, clock }).catch(
     (error: unknown) => {
       if (!isApiError(error, 'NotFound')) throw error;
@@ -60,31 +55,26 @@ export async function joinControllers({ client, access, out, clock }: JoinParts)
   await mkdir(dirname(out), { recursive: true });
   const tokenFile = `${basename(out)}.token`;
   await writePrivateFile(joinPath(dirname(out), tokenFile), token);
-  const { server } = access;
-  await writePrivateFile(out, kubeconfigText({ server, caPem: caOf(access), user: CONTROLLERS_ACCOUNT, tokenFile }));
+  await writePrivateFile(out, kubeconfigText({ ...place, user: CONTROLLERS_ACCOUNT, tokenFile }));
 }
 
 export async function joinNode(name: string, { client, access, out, clock }: JoinParts): Promise<void> {
-  const user = `system:node:${name}`;
+  const place = placeOf(access);
   const keys = newKeyPair();
-  const certPem = await signed(
-    makeRequest({ commonName: user, organizations: [NODES_GROUP] }, keys),
-    name,
-    client,
-    clock,
-  );
+  const certPem = await signed(keys, name, client, clock);
   await mkdir(dirname(out), { recursive: true });
   const proof = { certPem, keyPem: privateKeyPem(keys.privateKey) };
-  await writePrivateFile(out, kubeconfigText({ server: access.server, caPem: caOf(access), user, ...proof }));
+  await writePrivateFile(out, kubeconfigText({ ...place, user: userOfNode(name), ...proof }));
 }
 
-function caOf({ certificateAuthority }: ClusterAccess): string {
-  if (certificateAuthority !== undefined) return certificateAuthority;
+/** Where the API server is, and how it is known. */
+function placeOf({ server, serverName, certificateAuthority: caPem }: ClusterAccess) {
+  if (caPem !== undefined) return { server, serverName, caPem };
   throw new JoinError('Cannot join: the kubeconfig has no certificate-authority; expected one to hand on');
 }
 
-async function signed(request: string, node: string, client: Client, clock: Clock): Promise<string> {
-  const made = await ask(request, node, client);
+async function signed(keys: KeyPair, node: string, client: Client, clock: Clock): Promise<string> {
+  const made = await ask(keys, node, client);
   const name = { name: made.metadata.name };
   try {
     const approval = {
@@ -97,11 +87,11 @@ async function signed(request: string, node: string, client: Client, clock: Cloc
     await approve(client, made, approval);
     const late = clock.elapsed() + SIGN_MS;
     for (;;) {
-      const { status: now } = await client.get(SIGNING_REQUESTS, name);
-      if (now?.certificate) return Buffer.from(now.certificate, 'base64').toString('utf8');
-      const failed = now?.conditions?.find(({ type }) => type === 'Failed' || type === 'Denied');
-      if (failed !== undefined)
-        throw new JoinError(`Cannot join: the cluster refused to sign: ${String(failed['message'])}`);
+      const outcome = outcomeOf(await client.get(SIGNING_REQUESTS, name));
+      if (outcome !== 'waiting') {
+        if ('certPem' in outcome) return outcome.certPem;
+        throw new JoinError(`Cannot join: the cluster refused to sign: ${outcome.refused}`);
+      }
       if (clock.elapsed() > late) {
         const who = 'is a controller manager with --cluster-signing-cert-file running?';
         throw new JoinError(
@@ -130,16 +120,12 @@ async function approve(client: Client, made: Stored<SigningRequest>, approval: R
   }
 }
 
-async function ask(request: string, node: string, client: Client): Promise<Stored<SigningRequest>> {
-  const usages = ['digital signature', 'client auth'];
-  const spec = { request: Buffer.from(request, 'utf8').toString('base64'), signerName: KUBELET_SIGNER, usages };
-  const metadata = { generateName: `selfsame-node-${node}-` };
-  const object = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest', metadata, spec };
+async function ask(keys: KeyPair, node: string, client: Client): Promise<Stored<SigningRequest>> {
   try {
-    return await client.create(SIGNING_REQUESTS, object);
+    return await askToSign(client, node, keys);
   } catch (error) {
-    if (!isApiError(error, 'NotFound')) throw error;
+    if (!(error instanceof NothingSigned)) throw error;
     const how = 'where it is the engine of selfsame, give its directory with --engine-data-dir';
-    throw new JoinError(`Cannot join: this API server signs no certificates for nodes (certificates.k8s.io); ${how}`);
+    throw new JoinError(`Cannot join: ${error.message}; ${how}`);
   }
 }

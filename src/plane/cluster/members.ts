@@ -1,7 +1,7 @@
 /**
- * Which controllers processes there are: each keeps a Lease that says where it listens, and the one that leads lets the API
- * server know of those that live (endpoints.ts). Who leaves takes itself out; who is gone without a word is taken out when
- * its Lease was not renewed for a while, by the clock of the one who looks.
+ * Which controllers processes there are: each keeps a Lease that says where it listens, and lets the API server know of all
+ * that live (endpoints.ts). Who leaves takes itself out; who is gone without a word is taken out by the others when nobody
+ * listens there any more, or when its Lease was not renewed for a while, by the clock of the one who looks.
  */
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { delay } from '#client/abort.ts';
@@ -34,25 +34,31 @@ export interface MembershipOptions {
   readonly log: Log;
 }
 
-const leaseName = (id: string) => ({ namespace: SYSTEM_NAMESPACE, name: `selfsame-${MEMBER}-${id}` });
+export const leaseName = (id: string) => ({ namespace: SYSTEM_NAMESPACE, name: `selfsame-${MEMBER}-${id}` });
 
-/** Keeps the Lease until the signal aborts, and removes it then. */
-export async function keepMembership(
+/** Says that this process lives. */
+export async function renewMembership(
   { client, member, clock, log }: MembershipOptions,
   { signal }: { readonly signal: AbortSignal },
 ): Promise<void> {
+  const options = { fieldManager: 'selfsame-controllers', force: true, signal };
+  try {
+    await client.apply(LEASES, leaseOf(member, clock.now()), options);
+  } catch (err) {
+    if (!signal.aborted) log.warn({ err }, 'Cannot say that this process lives; trying again');
+  }
+}
+
+/** Keeps the Lease until the signal aborts, and removes it then. */
+export async function keepMembership(
+  options: MembershipOptions,
+  { signal }: { readonly signal: AbortSignal },
+): Promise<void> {
+  const { client, member, clock, log } = options;
   const name = leaseName(member.id);
   while (!signal.aborted) {
-    try {
-      await client.apply(LEASES, leaseOf(member, clock.now()), {
-        fieldManager: 'selfsame-controllers',
-        force: true,
-        signal,
-      });
-    } catch (err) {
-      if (!signal.aborted) log.warn({ err }, 'Cannot say that this process lives; trying again');
-    }
     await delay(clock, RENEW_MS, { signal });
+    if (!signal.aborted) await renewMembership(options, { signal });
   }
   await client.delete(LEASES, name).catch((error: unknown) => {
     if (!isApiError(error, 'NotFound')) log.warn({ err: error }, 'Cannot take this process out; the next leader will');
@@ -88,6 +94,8 @@ export class Census {
       labelSelector: `${MEMBER_LABEL}=${MEMBER}`,
     });
     const now = this.#clock.elapsed();
+    const names = new Set(items.map(({ metadata }) => metadata.name));
+    for (const name of this.#seen.keys()) if (!names.has(name)) this.#seen.delete(name);
     const [alive, dead]: [Member[], string[]] = [[], []];
     for (const lease of items) {
       const renewed = lease.spec?.renewTime ?? '';

@@ -1,11 +1,10 @@
 /** Who our parts are to the agents of nodes, and who those are to us: certificates of our own authorities, by their names. */
 import type { Client } from '#client/client.ts';
+import { NODES_GROUP } from '#kube/node-user.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { AuthorityKeeper } from '#plane/cluster/authority-keeper.ts';
 import type { AgentSigner } from '#subresources/agent-certificate.ts';
 import { createNodeConnections, type NodeConnections } from '#subresources/node-connections.ts';
-
-const NODES_GROUP = 'system:nodes';
 
 /** Connections to the agents of nodes under that name. */
 export function nodesThrough(authority: AuthorityKeeper, commonName: string, { clock }: { readonly clock: Clock }) {

@@ -2,7 +2,7 @@
 import { mkdir } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { loadKubeconfig } from '#client/kubeconfig.ts';
+import { readKubeconfigFile } from '#client/kubeconfig-file.ts';
 import { systemClock } from '#lib/clock.ts';
 import { issue, readAuthority } from '#lib/pki/authority.ts';
 import { HOST_OPERATOR } from '#api/host-api.ts';
@@ -21,14 +21,15 @@ export async function admitNode(dataDir: string, name: string, { pki, url }: { p
   await passable(join(dataDir, 'nodes'));
   await ensureNodeDirs(dir, sharedDirOf(dataDir));
   const user = `${NODE_USER_PREFIX}${name}`;
-  const { certPem, keyPem } = pki.issueClientCertificate({ user, groups: [NODES], days: DAYS });
-  await writeKubeconfig({ file: join(dir, 'kubeconfig'), server: url, caPem: pki.caPem, user, certPem, keyPem });
   const endpoint = pki.issueServerCertificate({ name, hosts: [name, 'localhost', '127.0.0.1', '::1'], days: DAYS });
   const pkiDir = join(dir, 'pki');
   await mkdir(pkiDir, { recursive: true, mode: PRIVATE });
   await writePrivateFile(join(pkiDir, 'ca.crt'), pki.caPem);
   await writePrivateFile(join(pkiDir, 'endpoint.key'), endpoint.keyPem);
   await writePrivateFile(join(pkiDir, 'endpoint.crt'), endpoint.certPem);
+  // At the end: a node that runs looks at it, and takes up the rest when it has changed.
+  const { certPem, keyPem } = pki.issueClientCertificate({ user, groups: [NODES], days: DAYS });
+  await writeKubeconfig({ file: join(dir, 'kubeconfig'), server: url, caPem: pki.caPem, user, certPem, keyPem });
 }
 
 /** For scripts and managers of old that ask nodes over HTTPS. Done again, it renews the certificate. */
@@ -44,10 +45,7 @@ export async function admitHostOperator(dataDir: string, pki: Pki): Promise<void
 /** A kubeconfig for a node of another process: what a cluster would sign, from the engine's own directory. */
 export async function issueNodeKubeconfig(engineDir: string, name: string, out: string): Promise<void> {
   const read = (file: string) => readFileSync(join(engineDir, file), 'utf8');
-  const { server } = loadKubeconfig(read('kubeconfig'), {
-    directory: engineDir,
-    readFile: (path) => readFileSync(path, 'utf8'),
-  });
+  const { server } = readKubeconfigFile(join(engineDir, 'kubeconfig'));
   const caPem = read('pki/ca.crt');
   const authority = readAuthority({ commonName: 'selfsame-ca' }, caPem, read('pki/ca.key'));
   const user = `${NODE_USER_PREFIX}${name}`;

@@ -19,6 +19,7 @@ function agent(dir: string, { ends = false } = {}): string[] {
     import { acquireDataDir } from '${LOCK}';
     const lock = acquireDataDir('${dir}');
     process.chdir('${dir}');
+    appendFileSync('${join(dir, 'env')}', Object.keys(process.env).join() + '\\n');
     appendFileSync('${join(dir, 'pids')}', process.pid + '\\n');
     process.on('SIGTERM', () => { lock.release(); process.exit(0); });
     ${ends ? 'lock.release(); process.exit(3);' : 'setInterval(() => {}, 1000);'}`;
@@ -29,8 +30,8 @@ function scene(t: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), 'selfsame-nodes-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
   const pids = () => (existsSync(join(dir, 'pids')) ? readFileSync(join(dir, 'pids'), 'utf8').trim().split('\n') : []);
-  const start = ({ ends = false, file = process.execPath, dataDir = dir } = {}) => {
-    const node = { name: 'node-1', dataDir, file, args: agent(dir, { ends }) };
+  const start = ({ ends = false, file = process.execPath, dataDir = dir, env = {} } = {}) => {
+    const node = { name: 'node-1', dataDir, file, args: agent(dir, { ends }), env };
     return new NodeProcesses({ nodes: [node], clock: systemClock, log: silentLog });
   };
   return { dir, pids, start };
@@ -50,6 +51,15 @@ const isAlive = (pid: number) => {
     return false;
   }
 };
+
+test('a node has the environment that it is given, and no other', async (t) => {
+  const { dir, pids, start } = scene(t);
+  const processes = start({ env: { ONLY: 'this' } });
+  await until(() => pids().length === 1);
+  await processes.stop();
+  assert.doesNotMatch(readFileSync(join(dir, 'env'), 'utf8'), /HOME|PATH/);
+  assert.match(readFileSync(join(dir, 'env'), 'utf8'), /ONLY/);
+});
 
 test('a node runs until it is stopped', async (t) => {
   const { pids, start } = scene(t);

@@ -3,7 +3,7 @@
  * with it. A process that ends is started again after a while. One of an earlier server, which was killed, still runs:
  * it is told to leave, and its successor takes over; the guests notice nothing of either.
  */
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn, type ChildProcess, type SpawnOptions } from 'node:child_process';
 import { once } from 'node:events';
 import { readlinkSync, realpathSync } from 'node:fs';
 import { backoffMs } from '#lib/backoff.ts';
@@ -16,6 +16,8 @@ export interface NodeCommand {
   readonly dataDir: string;
   readonly file: string;
   readonly args: readonly string[];
+  /** Our own unless set. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
 export interface NodeProcessOptions {
@@ -79,9 +81,10 @@ export class NodeProcesses {
     return this.#stopping.signal.aborted ? {} : await this.#run(node);
   }
 
-  async #run({ name, file, args }: NodeCommand): Promise<{ code: number | null; signal: string | null }> {
+  async #run({ name, file, args, env }: NodeCommand): Promise<{ code: number | null; signal: string | null }> {
     // A session of its own: Ctrl-C is for the server, which tells its nodes.
-    const child = spawn(file, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], detached: true });
+    const options: SpawnOptions = { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], detached: true };
+    const child = spawn(file, args, env === undefined ? options : { ...options, env });
     this.#running.set(name, child);
     child.once('message', () => {
       this.#waiting.delete(name);

@@ -6,6 +6,7 @@ import { HOST_READER } from '#api/host-api.ts';
 import type { Client } from '#client/client.ts';
 import { startEngine, type EngineOptions } from '#engine/engine.ts';
 import { LocalServices } from '#engine/services.ts';
+import { renewed, renewing } from '#lib/renewals.ts';
 import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
 import { admitHostOperator, admitNode } from '#plane/embedded/admit-node.ts';
 import { nodeDirOf, sharedDirOf } from '#plane/node-dir.ts';
@@ -16,7 +17,13 @@ import { createNodeConnections } from '#subresources/node-connections.ts';
 export interface PlaneOptions extends Omit<EngineOptions, 'services'> {
   readonly nodes: number;
   /** The program and what it needs before `node`, and the flags that all nodes share. */
-  readonly program: { readonly file: string; readonly args: readonly string[]; readonly nodeFlags: readonly string[] };
+  readonly program: {
+    readonly file: string;
+    readonly args: readonly string[];
+    readonly nodeFlags: readonly string[];
+    /** Without variables that a node would take for flags; our own unless set. */
+    readonly env?: Readonly<Record<string, string | undefined>>;
+  };
 }
 
 export interface Plane {
@@ -42,8 +49,11 @@ export async function startPlane(options: PlaneOptions): Promise<Plane> {
     const { handler, pki, url, kubeconfigPath } = engine;
     // Nodes tell by the common name what each may.
     const connectionsOf = (user: string) => (client: Client) => {
-      const { certPem: cert, keyPem: key } = pki.issueClientCertificate({ user, groups: [], days: CERTIFICATE_DAYS });
-      const connections = createNodeConnections({ client, cert, key, ca: pki.caPem, clock });
+      const identity = renewed(() => {
+        const { certPem: cert, keyPem: key } = pki.issueClientCertificate({ user, groups: [], days: CERTIFICATE_DAYS });
+        return { cert, key, ca: pki.caPem };
+      }, clock);
+      const connections = createNodeConnections({ client, ...identity(), renewed: identity, clock });
       ends.push(() => connections.close());
       return connections;
     };
@@ -58,8 +68,12 @@ export async function startPlane(options: PlaneOptions): Promise<Plane> {
     ends.push(() => parts.stop());
 
     const names = Array.from({ length: options.nodes }, (_, index) => `node-${index + 1}`);
-    await admitHostOperator(dataDir, pki);
-    for (const name of names) await admitNode(dataDir, name, { pki, url });
+    const admit = async () => {
+      await admitHostOperator(dataDir, pki);
+      for (const name of names) await admitNode(dataDir, name, { pki, url });
+    };
+    await admit();
+    ends.push(renewing(admit, { clock, log }));
     const processes = new NodeProcesses({ nodes: names.map((name) => commandOf(options, name)), clock, log });
     ends.push(() => processes.stop());
     const lateNodes = await processes.ready(NODE_WAIT_MS);
@@ -73,5 +87,6 @@ export async function startPlane(options: PlaneOptions): Promise<Plane> {
 function commandOf({ dataDir, program }: PlaneOptions, name: string) {
   const dir = nodeDirOf(dataDir, name);
   const flags = ['--name', name, '--data-dir', dir, '--shared-dir', sharedDirOf(dataDir), ...program.nodeFlags];
-  return { name, dataDir: dir, file: program.file, args: [...program.args, 'node', ...flags] };
+  const { file, args, env } = program;
+  return { name, dataDir: dir, file, args: [...args, 'node', ...flags], ...(env && { env }) };
 }

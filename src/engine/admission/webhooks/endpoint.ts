@@ -26,8 +26,8 @@ export interface Target {
   readonly path: string;
   /** The Host header. */
   readonly authority: string;
-  /** Where to connect to; looked up for each call, because Services change. Throws CallFailure. */
-  dial(): Dialed;
+  /** Where to connect to, one after the other until one is there; looked up for each call, because Services change. Throws CallFailure. */
+  dial(): readonly Dialed[];
 }
 
 export function targetOf({ url, service }: ClientConfig, store: Store): Target {
@@ -42,7 +42,7 @@ export function targetOf({ url, service }: ClientConfig, store: Store): Target {
     origin: parsed.origin,
     path: parsed.pathname,
     authority: parsed.host,
-    dial: () => dialed,
+    dial: () => [dialed],
   };
 }
 
@@ -53,12 +53,10 @@ function serviceTarget({ namespace, name, path = '', port = DEFAULT_PORT }: Serv
     origin: `https://${authority}`,
     path: path.startsWith('/') ? path : `/${path}`,
     authority,
-    dial: () => ({ ...serviceAddress(store, namespace, name, port), serverName }),
+    dial() {
+      const found = resolveService(store, { namespace, name, port });
+      if ('unresolved' in found) throw new CallFailure(found.message);
+      return found.servers.map((server) => ({ ...server, serverName }));
+    },
   };
-}
-
-function serviceAddress(store: Store, namespace: string, name: string, port: number): Omit<Dialed, 'serverName'> {
-  const found = resolveService(store, { namespace, name, port });
-  if ('unresolved' in found) throw new CallFailure(found.message);
-  return found;
 }

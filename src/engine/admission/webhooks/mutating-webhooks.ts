@@ -11,22 +11,13 @@ import { applyWebhookPatch } from '#engine/admission/webhooks/apply-webhook-patc
 import type { Hook } from '#engine/admission/webhooks/hook.ts';
 import type { Placed } from '#engine/admission/webhooks/hook-list.ts';
 import { invited, invoke, type InvocationParts } from '#engine/admission/webhooks/invocation.ts';
+import { webhookStep } from '#engine/admission/webhooks/webhook-step.ts';
 import { prepareForms } from '#engine/conversion/admission-forms.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
 const MUTATION = 'mutation.webhook.admission.k8s.io/';
 
-export function mutatingStep(parts: InvocationParts): MutatingStep {
-  return (attributes) => {
-    const candidates = parts.hooks.candidates(attributes);
-    // Most requests match nobody, and then nothing is to wait for.
-    if (candidates.length === 0) return;
-    const preparing = prepareForms(attributes, () => candidates.map(({ select }) => select(attributes)));
-    return preparing === undefined
-      ? begin(parts, candidates, attributes)
-      : preparing.then(() => begin(parts, candidates, attributes));
-  };
-}
+export const mutatingStep = (parts: InvocationParts): MutatingStep => webhookStep(parts, begin);
 
 function begin(
   parts: InvocationParts,

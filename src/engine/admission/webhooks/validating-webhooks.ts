@@ -4,7 +4,7 @@ import { inSlices, type Units } from '#engine/admission/expressions/slices.ts';
 import type { Candidate } from '#engine/admission/matching/match-index.ts';
 import type { Placed } from '#engine/admission/webhooks/hook-list.ts';
 import { invited, invoke, type InvocationParts } from '#engine/admission/webhooks/invocation.ts';
-import { prepareForms } from '#engine/conversion/admission-forms.ts';
+import { webhookStep } from '#engine/admission/webhooks/webhook-step.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
 interface Invitation {
@@ -12,17 +12,7 @@ interface Invitation {
   readonly version: Resource;
 }
 
-export function validatingStep(parts: InvocationParts): ValidatingStep {
-  return (attributes) => {
-    const candidates = parts.hooks.candidates(attributes);
-    // Most requests match nobody, and then nothing is to wait for.
-    if (candidates.length === 0) return;
-    const preparing = prepareForms(attributes, () => candidates.map(({ select }) => select(attributes)));
-    return preparing === undefined
-      ? begin(parts, candidates, attributes)
-      : preparing.then(() => begin(parts, candidates, attributes));
-  };
-}
+export const validatingStep = (parts: InvocationParts): ValidatingStep => webhookStep(parts, begin);
 
 function begin(
   parts: InvocationParts,

@@ -18,6 +18,7 @@ import { reviewAnswer, sendJson, startWebhookServer, type WebhookServer } from '
 
 let server: WebhookServer;
 let stranger: WebhookServer;
+let several: WebhookServer;
 let store: Store;
 before(async () => {
   store = await openMemoryStore();
@@ -25,6 +26,9 @@ before(async () => {
   stranger = await startWebhookServer({ hosts: ['elsewhere.example'] });
   server.answer('/allow', () => ({}));
   stranger.answer('/allow', () => ({}));
+  several = await startWebhookServer({ hosts: ['several.golden.svc'] });
+  several.answer('/allow', () => ({}));
+  const goneAt = await unusedPort();
   server.misbehave('/huge', (response) => response.writeHead(200).end(Buffer.alloc(MAX_ANSWER_BYTES + 1, 'a')));
   server.misbehave('/drip', (response) => void response.writeHead(200).write('{"response":'));
   server.misbehave('/never', () => {});
@@ -42,12 +46,35 @@ before(async () => {
   await put('golden/cluster', { type: 'ClusterIP', clusterIP: '127.0.0.1', ports: [{ port: server.port }] });
   await put('golden/named', { type: 'ExternalName', externalName: '127.0.0.1' });
   await put('golden/headless', { type: 'ClusterIP', clusterIP: 'None', ports: [{ port: 443 }] });
+  await put('golden/several', { type: 'ClusterIP', ports: [{ name: 'https', port: 443 }] });
+  await slice('golden/several-gone', 'several', goneAt);
+  await slice('golden/several-here', 'several', several.port);
   await put('golden/nowhere', { type: 'ClusterIP', ports: [{ port: 443 }] });
 });
 after(async () => {
-  await Promise.all([server.stop(), stranger.stop()]);
+  await Promise.all([server.stop(), stranger.stop(), several.stop()]);
   await store.close();
 });
+
+async function unusedPort(): Promise<number> {
+  const gone = createServer();
+  await new Promise<void>((resolve) => gone.listen(0, '127.0.0.1', resolve));
+  const { port } = gone.address() as AddressInfo;
+  await new Promise((resolve) => gone.close(resolve));
+  return port;
+}
+
+async function slice(id: string, service: string, port: number): Promise<void> {
+  const object = {
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { name: id, labels: { 'kubernetes.io/service-name': service } },
+    endpoints: [{ addresses: ['127.0.0.1'] }],
+    ports: [{ name: 'https', port }],
+  };
+  const collection = 'endpointslices.discovery.k8s.io';
+  await store.put({ collection, id, expected: 0, encode: (revision) => encodeStored(object, revision) });
+}
 
 async function put(id: string, spec: Record<string, unknown>): Promise<void> {
   const object = { apiVersion: 'v1', kind: 'Service', metadata: { name: id }, spec };
@@ -128,6 +155,17 @@ test('asks with the review of Kubernetes and reads the answer', async () => {
     },
   );
   client.retire();
+});
+
+test('where one of several servers is gone, another is asked', async () => {
+  const config = { service: { namespace: 'golden', name: 'several', path: '/allow' }, caBundle: several.caBundle };
+  // Which one comes first is left to chance: not once in a million runs it is the same each time.
+  for (let i = 0; i < 20; i++) {
+    const client = aClient(config);
+    assert.equal((await ask(client)).allowed, true);
+    client.retire();
+  }
+  assert.equal(several.seen.length, 20);
 });
 
 const post = (path: string) => `failed to call webhook: Post "${server.url}${path}?timeout=10s": `;
@@ -216,10 +254,7 @@ test('a call fails: the uid is another one', async () => {
 });
 
 test('a call fails: nobody listens', async () => {
-  const gone = createServer();
-  await new Promise<void>((resolve) => gone.listen(0, '127.0.0.1', resolve));
-  const { port } = gone.address() as AddressInfo;
-  await new Promise((resolve) => gone.close(resolve));
+  const port = await unusedPort();
   const client = aClient({ url: `https://127.0.0.1:${port}/validate` });
   await assert.rejects(ask(client), {
     message: `failed to call webhook: Post "https://127.0.0.1:${port}/validate?timeout=10s": dial tcp 127.0.0.1:${port}: connect: connection refused`,

@@ -1,7 +1,8 @@
 /**
  * The line to the guest agent: a port of a virtio-serial controller (ADR 15). A guest that starts for the first time has
- * both. Later it has the port where it has such a controller; one that was recorded without gets it only where it asks,
- * because hardware neither appears by itself nor vanishes.
+ * both; so has the port one that comes from another manager with such a controller. Later it has the port where the record
+ * has it, and under its number; one that was recorded without gets it only where it asks, because hardware neither appears
+ * by itself nor vanishes.
  */
 import { asksForAgent } from '#api/agent-channel.ts';
 import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
@@ -26,25 +27,43 @@ export interface DefinedChannel {
   readonly channels: readonly AgentChannel[];
 }
 
-/** `others` are those that the record passes back. */
+export interface ChannelPast {
+  readonly rows: readonly LearnedDevice[];
+  /** Those that the record passes back. */
+  readonly others: readonly Unplaced<OtherDevice>[];
+  /** It comes from another manager, and has not run here yet. */
+  readonly imported: boolean;
+}
+
 export function defineAgentChannel(
   vmi: Stored<VirtualMachineInstance>,
-  rows: readonly LearnedDevice[],
-  others: readonly Unplaced<OtherDevice>[],
+  { rows, others, imported }: ChannelPast,
 ): DefinedChannel {
   const found = others.find(({ device }) => device.driver === DRIVER)?.device;
-  if (found === undefined && rows.length > 0 && !asksForAgent(vmi)) return { controllers: [], channels: [] };
+  const row = rows.find(({ id }) => id === AGENT_CHANNEL_ID);
+  const hadIt = found !== undefined && (row !== undefined || imported);
+  if (!hadIt && rows.length > 0 && !asksForAgent(vmi)) return { controllers: [], channels: [] };
   const controller = found ?? CONTROLLER;
+  const address = portOn(controller.id, portIn(row) ?? FIRST_PORT);
   return {
     controllers: found === undefined ? [{ device: CONTROLLER, field: 'spec.domain.devices' }] : [],
-    channels: [
-      { type: 'agent-channel', id: AGENT_CHANNEL_ID, controller: controller.id, address: portOne(controller.id) },
-    ],
+    channels: [{ type: 'agent-channel', id: AGENT_CHANNEL_ID, controller: controller.id, address }],
   };
 }
 
+/** Port 0 is for consoles. */
+const FIRST_PORT = 1;
+/** What a controller has unless told otherwise, less the first. */
+const LAST_PORT = 30;
+
 /** In libvirt's shape, with the number that the controller has in its name. */
-function portOne(controller: string): DeviceAddress {
+function portOn(controller: string, port: number): DeviceAddress {
   const number = /\d*$/.exec(controller)?.[0] || '0';
-  return { type: 'virtio-serial', controller: number, bus: '0', port: '1' };
+  return { type: 'virtio-serial', controller: number, bus: '0', port: String(port) };
+}
+
+function portIn(row: LearnedDevice | undefined): number | undefined {
+  const { type, port = '' } = row?.address ?? {};
+  const number = type === 'virtio-serial' && /^\d{1,2}$/.test(port) ? Number(port) : 0;
+  return number >= FIRST_PORT && number <= LAST_PORT ? number : undefined;
 }

@@ -22,6 +22,7 @@ import { FakeDisplay } from './fake-display.ts';
 import type { Luggage } from './fake-doors.ts';
 import { definitionOf, FakeHotplug } from './fake-hotplug.ts';
 import type { FakeStates } from './fake-states.ts';
+import { FakeWatchdog } from './fake-watchdog.ts';
 import { banner, type GuestRecord } from './guest-record.ts';
 
 /** A send that this process waits for. */
@@ -54,6 +55,8 @@ export interface GuestControls {
   /** From now on the port is open; as long as this process is there. */
   listen(port: number, server: PortServer): void;
   stopListening(): void;
+  /** It no longer feeds its watchdog: what its definition says of that happens. */
+  expireWatchdog(): void;
 }
 
 const SAID_MAX = 16 * 1024;
@@ -68,6 +71,7 @@ export class FakeGuest implements GuestControls {
   readonly display = new FakeDisplay(() => this.definition);
   #deviceEvents = 0;
   #ports: FakePorts | undefined;
+  readonly #watchdog = new FakeWatchdog();
 
   constructor(record: GuestRecord, states: FakeStates, changed: (stateChanged: boolean) => void) {
     this.record = record;
@@ -82,7 +86,8 @@ export class FakeGuest implements GuestControls {
   get domain(): Domain {
     const { id, name, machine, startedAtMs, current, origin, migration } = this.record;
     const optional = { ...(origin !== undefined && { origin }), ...(migration !== undefined && { migration }) };
-    return { id, name, machine, startedAtMs, current, deviceEvents: this.#deviceEvents, ...optional, ...this.#lines };
+    const events = { deviceEvents: this.#deviceEvents, ...this.#watchdog.view };
+    return { id, name, machine, startedAtMs, current, ...events, ...optional, ...this.#lines };
   }
 
   get definition(): DomainDefinition {
@@ -212,6 +217,14 @@ export class FakeGuest implements GuestControls {
 
   stopListening(): void {
     this.#ports?.stop();
+  }
+
+  expireWatchdog(): void {
+    const action = this.#watchdog.fire(this.definition);
+    this.#changed(true);
+    if (action === 'poweroff') this.crash('The guest did not feed its watchdog, which has switched it off.');
+    else if (action === 'shutdown') this.powerDown();
+    else this.reboot();
   }
 
   openPort(port: GuestPort): Duplex {

@@ -20,16 +20,20 @@ const inStep: Answer = ({ execute, arguments: args }, guest) => {
 };
 
 /** A guest that answers so; connections are counted. */
-function scene(answer: Answer = inStep) {
+function scene(answer: Answer = inStep, { holds = false }: { holds?: boolean } = {}) {
   const clock = new FakeClock();
   const heard: string[] = [];
   let connections = 0;
   let guest: Duplex | undefined;
+  let end: Duplex | undefined;
+  const held = Promise.withResolvers<void>();
+  if (!holds) held.resolve();
   const changes: boolean[] = [];
   const connect = async () => {
     connections++;
     const [ours, theirs] = duplexPair();
-    guest = theirs;
+    await held.promise;
+    [end, guest] = [ours, theirs];
     theirs.on('data', (bytes: Buffer) => {
       for (const line of bytes.toString('latin1').replaceAll('\xff', '').trim().split('\n')) {
         const command = JSON.parse(line) as Said;
@@ -46,7 +50,13 @@ function scene(answer: Answer = inStep) {
     changed: () => changes.push(line.isOpen),
   });
   const open = (isOpen: boolean) => line.heard({ name: 'VSERPORT_CHANGE', data: { id: 'agent0', open: isOpen } });
-  return { line, clock, heard, open, changes, hangUp: () => guest?.end(), connections: () => connections };
+  return {
+    ...{ line, clock, heard, open, changes, held },
+    hangUp: () => guest?.end(),
+    speak: (text: string) => guest?.write(text),
+    connections: () => connections,
+    ends: () => end,
+  };
 }
 const isFault = (fault: AgentFault) => (error: unknown) => error instanceof GuestAgentError && error.fault === fault;
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -118,6 +128,45 @@ test('a guest that never ends its answer is hung up on', async () => {
   });
   open(true);
   await assert.rejects(line.ask({ execute: 'a' }), isFault('NoAnswer'));
+});
+
+test('a guest that answers with many lines that nobody wants is hung up on, too', async () => {
+  const { line, open } = scene((command, guest) => {
+    if (command.execute === 'guest-sync-delimited')
+      for (let i = 0; i < 40; i++) guest.write(`"${'x'.repeat(30_000)}"\n`);
+  });
+  open(true);
+  await assert.rejects(line.ask({ execute: 'a' }), /longer than 1048576 bytes/);
+});
+
+test('an answer may come byte by byte', async () => {
+  const { line, open } = scene((command, guest) => {
+    if (command.execute === 'guest-sync-delimited') inStep(command, guest);
+    else for (const byte of Buffer.from('{"return": "in pieces"}\n')) guest.write(Buffer.from([byte]));
+  });
+  open(true);
+  assert.equal(await line.ask({ execute: 'a' }), 'in pieces');
+});
+
+test('a guest that speaks without being asked is hung up on, and asked anew', async () => {
+  const { line, open, speak, connections } = scene();
+  open(true);
+  await line.ask({ execute: 'a' });
+  speak('{"return": "unasked"}\n');
+  await turn();
+  assert.equal(await line.ask({ execute: 'b' }), 'done b');
+  assert.equal(connections(), 2);
+});
+
+test('a line that is closed while it is connected stays closed', async () => {
+  const { line, open, held, ends } = scene(inStep, { holds: true });
+  open(true);
+  const asked = assert.rejects(line.ask({ execute: 'a' }), isFault('NotConnected'));
+  await turn();
+  line.close();
+  held.resolve();
+  await asked;
+  assert.equal(ends()?.destroyed, true);
 });
 
 test('a line that breaks fails what waits', async () => {

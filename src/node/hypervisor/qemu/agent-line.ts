@@ -35,7 +35,11 @@ export class AgentLine {
   readonly #options: AgentLineOptions;
   #isOpen = false;
   #socket: Socket | undefined;
+  /** What has come of a line so far, with room for more: a guest may send it byte by byte. */
   #heard: Buffer = Buffer.alloc(0);
+  #lineBytes = 0;
+  /** Since something was asked: a guest that goes on talking is hung up on. */
+  #heardBytes = 0;
   #listener: ((answer: unknown) => void) | undefined;
   #lost: ((error: Error) => void) | undefined;
   #turn: Promise<unknown> = Promise.resolve();
@@ -97,8 +101,11 @@ export class AgentLine {
     } catch (cause) {
       throw new GuestAgentError('NotConnected', 'the line to the guest agent cannot be reached', { cause });
     }
+    if (!this.#isOpen) {
+      socket.destroy();
+      throw new GuestAgentError('NotConnected', 'the guest agent has hung up');
+    }
     this.#socket = socket;
-    this.#heard = Buffer.alloc(0);
     const lost = () => {
       if (this.#socket === socket)
         this.#hangUp(new GuestAgentError('NotConnected', 'the line to the guest agent broke'));
@@ -121,6 +128,8 @@ export class AgentLine {
     isWanted: (answer: unknown) => boolean,
   ): Promise<unknown> {
     return new Promise((resolve, reject) => {
+      const socket = this.#socket;
+      if (socket === undefined) return reject(new GuestAgentError('NotConnected', 'the line to the guest agent broke'));
       const late = () =>
         this.#hangUp(new GuestAgentError('NoAnswer', `the guest agent did not answer ${name} within ${timeoutMs} ms`));
       const cancel = this.#options.clock.after(timeoutMs, late);
@@ -134,20 +143,40 @@ export class AgentLine {
         this.#listener = this.#lost = undefined;
         resolve(answer);
       };
-      this.#socket?.write(text);
+      this.#heardBytes = 0;
+      socket.write(text);
     });
   }
 
   #receive(chunk: Buffer): void {
-    this.#heard = this.#heard.length === 0 ? chunk : Buffer.concat([this.#heard, chunk]);
-    for (let end = this.#heard.indexOf(NEWLINE); end !== -1; end = this.#heard.indexOf(NEWLINE)) {
-      const line = this.#heard.subarray(0, end);
-      this.#heard = this.#heard.subarray(end + 1);
+    // Nobody asked: the next one begins anew, in step.
+    if (this.#listener === undefined) {
+      return this.#hangUp(new GuestAgentError('NoAnswer', 'the guest agent spoke without being asked'));
+    }
+    this.#heardBytes += chunk.length;
+    if (this.#heardBytes > MAX_ANSWER_BYTES) {
+      return this.#hangUp(new GuestAgentError('NoAnswer', `an answer is longer than ${MAX_ANSWER_BYTES} bytes`));
+    }
+    let rest = chunk;
+    for (let end = rest.indexOf(NEWLINE); end !== -1; end = rest.indexOf(NEWLINE)) {
+      this.#append(rest.subarray(0, end));
+      rest = rest.subarray(end + 1);
+      const line = this.#heard.subarray(0, this.#lineBytes);
+      this.#lineBytes = 0;
       this.#line(line.subarray(line.lastIndexOf(MARK) + 1).toString('utf8'));
     }
-    if (this.#heard.length > MAX_ANSWER_BYTES) {
-      this.#hangUp(new GuestAgentError('NoAnswer', `an answer is longer than ${MAX_ANSWER_BYTES} bytes`));
+    this.#append(rest);
+  }
+
+  #append(piece: Buffer): void {
+    const bytes = this.#lineBytes + piece.length;
+    if (bytes > this.#heard.length) {
+      const larger = Buffer.alloc(Math.max(bytes, 2 * this.#heard.length));
+      this.#heard.copy(larger, 0, 0, this.#lineBytes);
+      this.#heard = larger;
     }
+    piece.copy(this.#heard, this.#lineBytes);
+    this.#lineBytes = bytes;
   }
 
   #line(text: string): void {
@@ -167,6 +196,7 @@ export class AgentLine {
     const lost = this.#lost;
     this.#socket = this.#listener = this.#lost = undefined;
     this.#heard = Buffer.alloc(0);
+    this.#lineBytes = 0;
     socket?.destroy();
     lost?.(error);
   }

@@ -70,3 +70,22 @@ test('what an agent of the node that died has left is taken away', async (t) => 
   await ports.settle();
   assert.deepEqual(said, [removed]);
 });
+
+test('what this agent itself has made is not', async (t) => {
+  const { ports, said, removed } = await scene(t, { state: 'SYN_SENT' });
+  const opening = assert.rejects(ports.open(PORT, { timeoutMs: 500 }), /did not answer/);
+  while (said.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  await ports.settle();
+  assert.deepEqual(said, [ADDED]);
+  await opening;
+  assert.deepEqual(said, [ADDED, removed]);
+});
+
+test('only so many are opened at a time', async (t) => {
+  const { ports } = await scene(t, { state: 'SYN_SENT' });
+  const ended = new AbortController();
+  const opening = Array.from({ length: 257 }, () => ports.open(PORT, { signal: ended.signal }));
+  await assert.rejects(opening.at(-1)!, /256 connections are open already/);
+  ended.abort();
+  for (const one of await Promise.allSettled(opening)) assert.equal(one.status, 'rejected');
+});

@@ -7,6 +7,7 @@
  *                                                                              ─► hostfwd_remove
  */
 import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { Clock } from '#lib/clock.ts';
@@ -32,6 +33,10 @@ export interface GuestPortsOptions {
 export class GuestPorts {
   readonly #options: GuestPortsOptions;
   readonly #open = new Set<Duplex>();
+  /** That are on their way. */
+  #opening = 0;
+  /** Forwards of this process, by their keys. */
+  readonly #forwards = new Set<string>();
   /** Forwards are found by their guest port: one is made at a time. */
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -39,12 +44,30 @@ export class GuestPorts {
     this.#options = options;
   }
 
-  async open(wanted: GuestPort, { timeoutMs = ACCEPT_MS, signal }: OpenPortOptions = {}): Promise<Duplex> {
-    signal?.throwIfAborted();
-    if (this.#open.size >= MAX_OPEN) throw new HypervisorError(`${MAX_OPEN} connections are open already`);
+  async open(wanted: GuestPort, options: OpenPortOptions = {}): Promise<Duplex> {
+    if (this.#open.size + this.#opening >= MAX_OPEN)
+      throw new HypervisorError(`${MAX_OPEN} connections are open already`);
+    this.#opening++;
+    try {
+      return await this.#openNow(wanted, options);
+    } finally {
+      this.#opening--;
+    }
+  }
+
+  async #openNow(wanted: GuestPort, { timeoutMs = ACCEPT_MS, signal }: OpenPortOptions): Promise<Duplex> {
     const netdev = this.#netdev();
-    const host = await this.#inTurn(() => this.#forward(netdev, wanted));
-    const remove = () => this.#remove(netdev, { ...wanted, port: host });
+    const host = await this.#inTurn(async () => {
+      // It may have waited for others.
+      signal?.throwIfAborted();
+      const hostPort = await this.#forward(netdev, wanted);
+      this.#forwards.add(forwardKey({ ...wanted, hostPort }));
+      return hostPort;
+    });
+    const remove = async () => {
+      this.#forwards.delete(forwardKey({ ...wanted, hostPort: host }));
+      await this.#remove(netdev, { ...wanted, port: host });
+    };
     const opened = wanted.protocol === 'udp' ? datagrams(host) : this.#accepted(host, wanted, { timeoutMs, signal });
     let stream: Duplex;
     try {
@@ -63,12 +86,16 @@ export class GuestPorts {
     return stream;
   }
 
-  /** Takes away what an earlier agent has left. Connections of its time are gone with it. */
+  /** Takes away what an earlier agent has left: connections of its time are gone with it. Ours go on. */
   async settle(): Promise<void> {
     if (this.#userInterfaces().length === 0) return;
-    for (const { netdev, protocol, hostPort, state } of await this.#look()) {
-      if (state === 'HOST_FORWARD' && netdev !== undefined) await this.#remove(netdev, { port: hostPort, protocol });
-    }
+    await this.#inTurn(async () => {
+      for (const entry of await this.#look()) {
+        const { netdev, protocol, hostPort } = entry;
+        if (!isForward(entry) || netdev === undefined || this.#forwards.has(forwardKey(entry))) continue;
+        await this.#remove(netdev, { port: hostPort, protocol });
+      }
+    });
   }
 
   close(): void {
@@ -81,7 +108,8 @@ export class GuestPorts {
   }
 
   #netdev(): string {
-    const [first] = this.#userInterfaces();
+    const interfaces = this.#userInterfaces();
+    const first = interfaces.find(({ link }) => link !== 'down') ?? interfaces[0];
     if (first !== undefined) return netdevName(first);
     const why = 'it has no interface in user mode; what is on a bridge is reached by its own address';
     throw new HypervisorError(why, { permanent: true });
@@ -159,7 +187,7 @@ const ACCEPTED: ReadonlySet<string> = new Set([
   'LAST_ACK',
 ]);
 
-const forwardKey = ({ protocol, hostPort }: Forwarded) => `${protocol} ${hostPort}`;
+const forwardKey = ({ protocol, hostPort }: Pick<Forwarded, 'protocol' | 'hostPort'>) => `${protocol} ${hostPort}`;
 
 function isForward({ state, protocol }: Forwarded, of = protocol): boolean {
   return state === 'HOST_FORWARD' && protocol === of;
@@ -173,10 +201,14 @@ function letGo(socket: Socket, looks: () => void): Socket {
 
 async function datagrams(port: number): Promise<Duplex> {
   const socket = createSocket('udp4');
-  await new Promise<void>((resolve, reject) => {
-    socket.once('error', reject);
-    socket.connect(port, LOOPBACK, resolve);
-  });
+  const connected = once(socket, 'connect');
+  socket.connect(port, LOOPBACK);
+  try {
+    await connected;
+  } catch (error) {
+    socket.close();
+    throw error;
+  }
   const stream = new Duplex({
     readableObjectMode: true,
     read: () => undefined,

@@ -21,6 +21,7 @@ import { removeKey } from './door.ts';
 import type { EndedState } from './domain-record.ts';
 import { growDisk, readSizes } from './disk-size.ts';
 import { GuestMigration } from './guest-migration.ts';
+import { GuestWatchdog } from './guest-watchdog.ts';
 import { Hotplug } from './hotplug.ts';
 import { KeptRecord, type StartedRecord } from './kept-record.ts';
 import { learnGuest } from './learn.ts';
@@ -66,6 +67,7 @@ export class QemuDomain {
   #ending: Promise<void> | undefined;
   #looksLater = false;
   #closed = false;
+  readonly #watchdog = new GuestWatchdog(() => this.#tell());
 
   constructor(parts: QemuDomainParts) {
     this.#parts = parts;
@@ -127,6 +129,7 @@ export class QemuDomain {
       ...(origin !== undefined && { origin }),
       deviceEvents: this.hotplug.events,
       ...this.lines.view,
+      ...this.#watchdog.view,
       ...(migration !== undefined && { migration: migrationView(migration) }),
     };
   }
@@ -273,9 +276,7 @@ export class QemuDomain {
 
   #heard({ name, data }: QmpEvent): void {
     if (STATE_EVENTS.has(name)) void this.#eventually(() => this.#refresh());
-    this.hotplug.heard({ name, data });
-    this.migration.heard({ name, data });
-    this.lines.heard({ name, data });
+    for (const part of [this.hotplug, this.migration, this.lines, this.#watchdog]) part.heard({ name, data });
     if (name !== 'JOB_STATUS_CHANGE' || data['status'] !== 'concluded') return;
     if (isCopyName(String(data['id']))) this.#tell();
   }
@@ -340,8 +341,8 @@ export class QemuDomain {
   async #died(): Promise<void> {
     const { qemu, dir } = this.#parts;
     const how = this.#destroying ? 'destroyed' : 'crashed';
-    const message = how === 'crashed' ? { message: endText(qemu, await complaintOf(dir)) } : {};
-    await this.#end({ state: 'ended', how, ...message });
+    const why = this.#watchdog.end ?? endText(qemu, await complaintOf(dir));
+    await this.#end({ state: 'ended', how, ...(how === 'crashed' && { message: why }) });
   }
 
   #quit(): Promise<void> {

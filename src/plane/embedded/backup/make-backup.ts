@@ -2,7 +2,7 @@
  * `selfsame backup`: the store as it is at one moment, and the keys. While the server runs it is asked for a copy and
  * goes on; else the files are copied under the lock of the data directory.
  */
-import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { request } from 'node:https';
 import { isIP } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -11,12 +11,12 @@ import { STORE_FILE } from '#engine/engine.ts';
 import { LogStore } from '#engine/store/log-store.ts';
 import { SqliteJournal } from '#engine/store/sqlite/sqlite-journal.ts';
 import { acquireDataDir, DataDirBusyError } from '#lib/data-dir-lock.ts';
+import { writePrivateFile } from '#lib/private-file.ts';
 import { VERSION } from '#lib/version.ts';
 import { packBackup, type BackupFile } from '#plane/embedded/backup/backup-archive.ts';
 import { BackupError } from '#plane/embedded/backup/backup-error.ts';
 
 const ASK_MS = 120_000;
-const PRIVATE = 0o600;
 
 export interface BackupOptions {
   readonly dataDir: string;
@@ -45,9 +45,7 @@ export async function makeBackup({ dataDir, to, now }: BackupOptions): Promise<M
     ...pki,
   ];
   const archive = packBackup(files, Math.floor(now.getTime() / 1000));
-  const draft = `${to}.part`;
-  await writeFile(draft, archive, { mode: PRIVATE, flush: true });
-  await rename(draft, to);
+  await writePrivateFile(to, archive);
   return { bytes: archive.length, from };
 }
 

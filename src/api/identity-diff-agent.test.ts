@@ -1,0 +1,54 @@
+/** What the next start changes of the line to a guest agent. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { identityDiff } from '#api/identity-diff.ts';
+import { configurationOf } from '#api/kubevirt/configuration.ts';
+import type { LearnedDevice } from '#api/learned-device.ts';
+import { aRecord, aSpec, aVm, pci, proveDiffs, rows, type Case } from '#api/testing/diff-cases.ts';
+
+const ASKED = 'the template asks for the guest agent, by a probe or its annotation';
+const PORT = 'agent0: not there -> port org.qemu.guest_agent.0';
+const serialRow: LearnedDevice = {
+  ...{ id: 'virtio-serial0', type: 'controller', device: 'virtio-serial', address: pci('0x00', '0x07') },
+};
+const channelRow: LearnedDevice = {
+  ...{ id: 'agent0', type: 'channel', device: 'unix', specParams: { name: 'org.qemu.guest_agent.0' } },
+};
+
+const cases: Record<string, Case> = {
+  'the line to a guest agent that a probe asks for, with its controller': {
+    spec: { ...aSpec(), readinessProbe: { guestAgentPing: {} } },
+    want: [`virtio-serial0: not there -> virtio-serial, address given at the start (${ASKED})`, `${PORT} (${ASKED})`],
+  },
+  'only the port, where the controller is there': {
+    spec: { ...aSpec(), livenessProbe: { exec: { command: ['true'] } } },
+    record: aRecord({ devices: [...rows, serialRow] }),
+    want: [`${PORT} (${ASKED})`],
+  },
+  'no port where nobody asks, although the controller is there': {
+    record: aRecord({ devices: [...rows, serialRow] }),
+    want: [],
+  },
+  'nothing of a line that is there already': {
+    spec: { ...aSpec(), readinessProbe: { guestAgentPing: {} } },
+    record: aRecord({ devices: [...rows, serialRow, channelRow] }),
+    want: [],
+  },
+  'the port that a VM of another manager gets at its first start here': {
+    record: aRecord({ devices: [...rows, serialRow], learnedAt: undefined }),
+    want: [`${PORT} (a VM of another manager that has the controller gets the port at its first start here)`],
+  },
+};
+
+proveDiffs(cases);
+
+test('an annotation of the template asks for the guest agent, too', () => {
+  const vm = aVm(aSpec());
+  const template = { ...vm.spec.template, metadata: { annotations: { 'selfsame.io/guest-agent': 'true' } } };
+  const asking = { ...vm, spec: { ...vm.spec, template } };
+  const found = identityDiff({ vm: asking, record: aRecord(), configuration: configurationOf(undefined) });
+  assert.deepEqual(
+    found.map(({ what }) => what),
+    ['virtio-serial0', 'agent0'],
+  );
+});

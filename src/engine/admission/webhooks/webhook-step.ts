@@ -1,0 +1,24 @@
+/** What mutating and validating webhooks begin with: whose rules match, and the forms of the object that these want. */
+import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
+import type { Candidate } from '#engine/admission/matching/match-index.ts';
+import type { Placed } from '#engine/admission/webhooks/hook-list.ts';
+import type { InvocationParts } from '#engine/admission/webhooks/invocation.ts';
+import { prepareForms } from '#engine/conversion/admission-forms.ts';
+
+type Begin = (
+  parts: InvocationParts,
+  candidates: readonly Candidate<Placed>[],
+  attributes: AdmissionAttributes,
+) => void | Promise<void>;
+
+export function webhookStep(parts: InvocationParts, begin: Begin): ValidatingStep {
+  return (attributes) => {
+    const candidates = parts.hooks.candidates(attributes);
+    // Most requests match nobody, and then nothing is to wait for.
+    if (candidates.length === 0) return;
+    const preparing = prepareForms(attributes, () => candidates.map(({ select }) => select(attributes)));
+    return preparing === undefined
+      ? begin(parts, candidates, attributes)
+      : preparing.then(() => begin(parts, candidates, attributes));
+  };
+}

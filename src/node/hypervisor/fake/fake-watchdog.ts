@@ -1,0 +1,21 @@
+/** The watchdog of a simulated guest, which fires when a test says so. */
+import { invariant } from '#lib/invariant.ts';
+import type { WatchdogAction } from '#api/domain/hardware.ts';
+import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { Domain } from '../hypervisor.ts';
+
+export class FakeWatchdog {
+  #fired: Domain['watchdog'];
+
+  get view(): Pick<Domain, 'watchdog'> {
+    return this.#fired === undefined ? {} : { watchdog: this.#fired };
+  }
+
+  /** What is to happen now. */
+  fire({ name, devices }: DomainDefinition): WatchdogAction {
+    const [watchdog] = devices.flatMap((device) => (device.type === 'watchdog' ? device : []));
+    invariant(watchdog !== undefined, `"${name}" has a watchdog`);
+    this.#fired = { times: (this.#fired?.times ?? 0) + 1, action: watchdog.action };
+    return watchdog.action;
+  }
+}

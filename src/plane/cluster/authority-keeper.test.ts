@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { test } from 'node:test';
+import type { Client } from '#client/client.ts';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+import { notFound } from '#kube/api-error.ts';
+import type { KubeObject } from '#kube/meta.ts';
+import { silentLog } from '#lib/log.ts';
+import { isIssuedBy } from '#lib/pki/issued-by.ts';
+import { AuthorityKeeper } from '#plane/cluster/authority-keeper.ts';
+
+const HOUR = 3_600_000;
+const lifetimes = { authorityMs: 40 * HOUR, certificateMs: 10 * HOUR };
+
+/** A Secret, and who keeps it. */
+async function scene(t: { after(fn: () => unknown): void }) {
+  const clock = new FakeClock();
+  const secret: { now?: KubeObject } = {};
+  const client = {
+    get: async () => secret.now ?? Promise.reject(notFound({ group: '', plural: 'secrets' }, 'selfsame-ca')),
+    create: async (_: unknown, made: KubeObject) => (secret.now = made),
+    update: async (_: unknown, made: KubeObject) => (secret.now = made),
+  } as unknown as Client;
+  const keeper = await AuthorityKeeper.open({ client, lifetimes, clock, log: silentLog });
+  const held = keeper.hold({ subject: { commonName: 'services' }, purpose: { kind: 'server', hosts: ['localhost'] } });
+  const stopping = new AbortController();
+  const running = keeper.run(stopping);
+  t.after(async () => {
+    stopping.abort();
+    await running;
+  });
+  let told = 0;
+  keeper.onChange(() => told++);
+  const isTrusted = () => isIssuedBy(new X509Certificate(held.now().certPem), keeper.bundle());
+  return { clock, secret, keeper, held, isTrusted, told: () => told };
+}
+
+test('a certificate is renewed at half of its time, and whoever holds it is told', async (t) => {
+  const { clock, held, isTrusted, told } = await scene(t);
+  const first = held.now().certPem;
+  await clock.advance(4 * HOUR);
+  assert.deepEqual([held.now().certPem === first, told()], [true, 0]);
+  await clock.advance(2 * HOUR);
+  assert.deepEqual([held.now().certPem === first, told()], [false, 1]);
+  assert.ok(isTrusted());
+});
+
+test('where the authorities are taken away, what is in use is of the new ones at once', async (t) => {
+  const { clock, secret, keeper, isTrusted } = await scene(t);
+  const before = keeper.bundle();
+  delete secret.now;
+  await clock.advance(HOUR);
+  assert.notEqual(keeper.bundle(), before);
+  assert.ok(isTrusted());
+});

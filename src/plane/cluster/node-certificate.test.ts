@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { test } from 'node:test';
+import type { Client } from '#client/client.ts';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+import { ApiError, notFound } from '#kube/api-error.ts';
+import { silentLog } from '#lib/log.ts';
+import { BACKDATED_MS, issue, makeAuthority } from '#lib/pki/authority.ts';
+import { keepNodeCertificate, type NodeProof } from '#plane/cluster/node-certificate.ts';
+import type { SigningRequest } from '#plane/cluster/signing-requests.ts';
+
+const DAY = 24 * 3_600_000;
+const LIFETIME_DAYS = 100;
+
+/** What the cluster does with the n-th request (from 1), and when, in days after it was made. */
+type Rule = 'signs' | 'waits' | 'denies' | 'forgets' | { readonly signsAfterDays: number };
+
+interface Case {
+  readonly rule: (count: number) => Rule;
+  /** After which the node is looked at. */
+  readonly days: number;
+  readonly asked: number;
+  readonly renewed: number;
+  /** Somebody renews it by hand then. */
+  readonly byHandAt?: number;
+}
+
+const cases: Record<string, Case> = {
+  'nothing is asked for before half of its time': { rule: () => 'signs', days: 49, asked: 0, renewed: 0 },
+  'at half of its time the next is asked for, and used': { rule: () => 'signs', days: 52, asked: 1, renewed: 1 },
+  'and so on for ever': { rule: () => 'signs', days: 260, asked: 5, renewed: 5 },
+  'what nobody approves is asked for again now and then': { rule: () => 'waits', days: 51, asked: 12, renewed: 0 },
+  'what is approved late is used then': {
+    rule: () => ({ signsAfterDays: 0.5 / 24 }),
+    days: 52,
+    asked: 1,
+    renewed: 1,
+  },
+  'what may be approved later is, when it is asked for again': {
+    rule: (count) => (count < 5 ? 'waits' : 'signs'),
+    days: 52,
+    asked: 5,
+    renewed: 1,
+  },
+  'what is denied is asked for again': {
+    rule: (count) => (count < 3 ? 'denies' : 'signs'),
+    days: 52,
+    asked: 3,
+    renewed: 1,
+  },
+  'what the cluster has tidied away is asked for again': {
+    rule: (count) => (count === 1 ? 'forgets' : 'signs'),
+    days: 52,
+    asked: 2,
+    renewed: 1,
+  },
+  'what is renewed by hand meanwhile is left alone': {
+    rule: () => 'waits',
+    byHandAt: 50.06,
+    days: 90,
+    asked: 1,
+    renewed: 0,
+  },
+};
+
+class Cluster {
+  readonly clock = new FakeClock();
+  readonly authority = makeAuthority({ commonName: 'ca' }, { nowMs: this.clock.now(), lifetimeMs: 3650 * DAY });
+  readonly requests: { readonly atMs: number; readonly request: SigningRequest }[] = [];
+  readonly #rule: (count: number) => Rule;
+
+  constructor(rule: (count: number) => Rule) {
+    this.#rule = rule;
+  }
+
+  certificate(): string {
+    const options = { nowMs: this.clock.now() + BACKDATED_MS, lifetimeMs: LIFETIME_DAYS * DAY };
+    return issue(this.authority, { subject: { commonName: 'system:node:n1' }, purpose: { kind: 'client' }, ...options })
+      .certPem;
+  }
+
+  client(): Client {
+    const create = async (_: unknown, request: SigningRequest) => {
+      this.requests.push({ atMs: this.clock.now(), request });
+      return { ...request, metadata: { name: String(this.requests.length) } };
+    };
+    const get = async (_: unknown, { name }: { name: string }) => {
+      const { atMs, request } = this.requests[Number(name) - 1]!;
+      const rule = this.#rule(Number(name));
+      if (rule === 'forgets') throw notFound({ group: 'certificates.k8s.io', plural: 'x' }, name);
+      if (rule === 'denies') return { ...request, status: { conditions: [{ type: 'Denied', message: 'no' }] } };
+      const isLate = typeof rule === 'object' && this.clock.now() - atMs < rule.signsAfterDays * DAY;
+      if (rule === 'waits' || isLate) return request;
+      return { ...request, status: { certificate: Buffer.from(this.certificate()).toString('base64') } };
+    };
+    return { create, get } as unknown as Client;
+  }
+}
+
+for (const [sentence, { rule, days, asked, renewed, byHandAt }] of Object.entries(cases)) {
+  test(sentence, async () => {
+    const cluster = new Cluster(rule);
+    const { clock } = cluster;
+    let current = cluster.certificate();
+    const used: NodeProof[] = [];
+    const stopping = new AbortController();
+    const running = keepNodeCertificate(
+      {
+        client: cluster.client(),
+        name: 'n1',
+        current: () => current,
+        async use(proof) {
+          used.push(proof);
+          current = proof.certPem;
+        },
+        clock,
+        log: silentLog,
+      },
+      stopping,
+    );
+    await clock.advance((byHandAt ?? days) * DAY);
+    if (byHandAt !== undefined) {
+      current = cluster.certificate();
+      await clock.advance((days - byHandAt) * DAY);
+    }
+    stopping.abort();
+    await running;
+    assert.deepEqual([cluster.requests.length, used.length], [asked, renewed]);
+    assert.ok(new X509Certificate(current).validToDate.getTime() > clock.now(), 'it never ended');
+  });
+}
+
+test('an API server that signs nothing is asked again, and nothing else happens', async () => {
+  const cluster = new Cluster(() => 'signs');
+  let asked = 0;
+  const create = async () => {
+    asked++;
+    throw new ApiError(404, 'NotFound', 'the server could not find the requested resource');
+  };
+  const current = cluster.certificate();
+  const stopping = new AbortController();
+  const parts = {
+    name: 'n1',
+    current: () => current,
+    use: async () => assert.fail(),
+    clock: cluster.clock,
+    log: silentLog,
+  };
+  const running = keepNodeCertificate({ ...parts, client: { create } as unknown as Client }, stopping);
+  await cluster.clock.advance(51 * DAY);
+  stopping.abort();
+  await running;
+  assert.ok(asked > 1 && asked < 100, `${asked} times in a day`);
+});
+
+test('a node that proves otherwise who it is asks for nothing', async () => {
+  const cluster = new Cluster(() => 'signs');
+  const stopping = new AbortController();
+  const parts = {
+    name: 'n1',
+    current: () => undefined,
+    use: async () => assert.fail(),
+    clock: cluster.clock,
+    log: silentLog,
+  };
+  const running = keepNodeCertificate({ ...parts, client: cluster.client() }, stopping);
+  await cluster.clock.advance(400 * DAY);
+  stopping.abort();
+  await running;
+  assert.equal(cluster.requests.length, 0);
+});

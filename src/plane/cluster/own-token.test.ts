@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Client } from '#client/client.ts';
+import { FakeClock } from '#client/testing/fake-clock.ts';
+import { timestamp } from '#lib/clock.ts';
+import { silentLog } from '#lib/log.ts';
+import { keepOwnToken } from '#plane/cluster/own-token.ts';
+
+const HOUR = 3_600_000;
+const tokenOf = (account: string, count: number) => {
+  const claims = { sub: `system:serviceaccount:selfsame-system:${account}`, count };
+  return `x.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.y`;
+};
+
+/** How often a token is asked for in a day, by an API server that gives tokens of so many hours. */
+async function renewals(
+  hours: number,
+  account = 'selfsame-controllers',
+  fails: readonly number[] = [],
+): Promise<number> {
+  const clock = new FakeClock();
+  let [asked, file] = [0, tokenOf(account, 0)];
+  const create = async () => {
+    if (fails.includes(++asked)) throw new Error('away');
+    const expirationTimestamp = timestamp(clock.now() + hours * HOUR);
+    return { status: { token: tokenOf(account, asked), expirationTimestamp } };
+  };
+  const stopping = new AbortController();
+  const access = { server: 'https://x', namespace: 'd', insecureSkipTlsVerify: false, tokenFile: '/t' };
+  const done = keepOwnToken(
+    {
+      access,
+      client: { create } as unknown as Client,
+      clock,
+      log: silentLog,
+      read: async () => file,
+      write: async (_, text) => void (file = text),
+    },
+    stopping,
+  );
+  await clock.advance(24 * HOUR - 1);
+  stopping.abort();
+  await done;
+  return asked;
+}
+
+test('a token is renewed twice a day', async () => assert.equal(await renewals(720), 2));
+test('one that ends sooner than was asked for is renewed at half of its time', async () => {
+  assert.equal(await renewals(1), 48);
+});
+test('the token of somebody else is left alone', async () => assert.equal(await renewals(720, 'other'), 0));
+test('where it cannot be renewed, it is tried again before long', async () => {
+  assert.equal(await renewals(720, 'selfsame-controllers', [1, 2]), 4);
+});

@@ -1,0 +1,54 @@
+/** Requests to the cluster to sign the certificate of a node, as kubelets make them. */
+import type { Client } from '#client/client.ts';
+import { isApiError } from '#kube/api-error.ts';
+import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
+import { NODES_GROUP, userOfNode } from '#kube/node-user.ts';
+import { makeRequest, type KeyPair } from '#lib/pki/x509.ts';
+
+export interface SigningRequest extends KubeObject {
+  spec: { request: string; signerName: string; usages: string[] };
+  status?: { certificate?: string; conditions?: Record<string, unknown>[] };
+}
+
+export const SIGNING_REQUESTS: ResourceType<SigningRequest> = {
+  group: 'certificates.k8s.io',
+  version: 'v1',
+  kind: 'CertificateSigningRequest',
+  plural: 'certificatesigningrequests',
+  namespaced: false,
+};
+
+const KUBELET_SIGNER = 'kubernetes.io/kube-apiserver-client-kubelet';
+
+/** The API server is no cluster that signs. */
+export class NothingSigned extends Error {
+  override name = 'NothingSigned';
+}
+
+/** Throws NothingSigned, and ApiError. */
+export async function askToSign(
+  client: Pick<Client, 'create'>,
+  node: string,
+  keys: KeyPair,
+  { signal }: { readonly signal?: AbortSignal } = {},
+): Promise<Stored<SigningRequest>> {
+  const request = makeRequest({ commonName: userOfNode(node), organizations: [NODES_GROUP] }, keys);
+  const usages = ['digital signature', 'client auth'];
+  const spec = { request: Buffer.from(request, 'utf8').toString('base64'), signerName: KUBELET_SIGNER, usages };
+  const metadata = { generateName: `selfsame-node-${node}-` };
+  const object = { apiVersion: 'certificates.k8s.io/v1', kind: 'CertificateSigningRequest', metadata, spec };
+  try {
+    return await client.create(SIGNING_REQUESTS, object, signal === undefined ? {} : { signal });
+  } catch (error) {
+    if (!isApiError(error, 'NotFound')) throw error;
+    throw new NothingSigned('this API server signs no certificates for nodes (certificates.k8s.io)');
+  }
+}
+
+export type Outcome = { readonly certPem: string } | { readonly refused: string } | 'waiting';
+
+export function outcomeOf({ status }: SigningRequest): Outcome {
+  if (status?.certificate) return { certPem: Buffer.from(status.certificate, 'base64').toString('utf8') };
+  const no = status?.conditions?.find(({ type }) => type === 'Failed' || type === 'Denied');
+  return no === undefined ? 'waiting' : { refused: String(no['message']) };
+}

@@ -1,0 +1,95 @@
+/** A real guest that is only on a bridge: its ports and probes, at the address that its agent tells. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { statSync } from 'node:fs';
+import { after, before, test } from 'node:test';
+import { GUEST_IMAGE } from '#api/names.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { openConnection, type ApiConnection } from '#cli/api-connection.ts';
+import { isTrue } from '#kube/conditions.ts';
+import { systemClock } from '#lib/clock.ts';
+import { startRealPlane, type RealGuest, type RealPlane } from '#test/support/real-guests.ts';
+
+const BRIDGE = 'selfsame-t1';
+const [NODE, GUEST] = ['192.168.231.1', '192.168.231.2'];
+const PATH = '/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachineinstances/bridged/portforward';
+const SLOW = { timeout: 600_000 };
+const ip = (...args: string[]) => execFileSync('ip', args, { stdio: 'pipe' });
+
+const cleanUps: (() => unknown)[] = [];
+let plane: RealPlane;
+let guest: RealGuest;
+let api: ApiConnection;
+
+const skip = whyNotHere();
+function whyNotHere(): string | false {
+  try {
+    ip('link', 'add', BRIDGE, 'type', 'bridge');
+    ip('link', 'del', BRIDGE);
+    // Guests of root run as another user.
+    const isForAll = (statSync('/dev/net/tun').mode & 0o006) === 0o006;
+    return isForAll ? false : 'only root may open /dev/net/tun here, and guests are not root';
+  } catch (error) {
+    return `bridges or tap devices cannot be made here: ${(error as Error).message}`;
+  }
+}
+
+before(async () => {
+  if (skip !== false) return;
+  ip('link', 'add', BRIDGE, 'type', 'bridge');
+  cleanUps.unshift(() => ip('link', 'del', BRIDGE));
+  ip('addr', 'add', `${NODE}/24`, 'dev', BRIDGE);
+  ip('link', 'set', BRIDGE, 'up');
+  plane = await startRealPlane({ after: (fn) => void cleanUps.unshift(fn) }, { nodes: 1 });
+  api = openConnection({ access: plane.server.access(), userAgent: 'test', clock: systemClock, readFile: () => '' });
+  cleanUps.unshift(() => api.close());
+  await plane.create(VIRTUAL_MACHINES, {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachine',
+    metadata: { name: 'bridged', namespace: 'default' },
+    spec: {
+      runStrategy: 'Always',
+      template: {
+        spec: {
+          readinessProbe: { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 1, timeoutSeconds: 5 },
+          domain: {
+            memory: { guest: '192Mi' },
+            firmware: { kernelBoot: { kernelArgs: 'console=ttyS0 quiet', container: { image: GUEST_IMAGE } } },
+            devices: { interfaces: [{ name: 'lan', bridge: {} }] },
+          },
+          networks: [{ name: 'lan', multus: { networkName: BRIDGE } }],
+        },
+      },
+    },
+  });
+  guest = plane.guest('bridged');
+  await guest.boots();
+}, SLOW);
+
+after(async () => {
+  for (const cleanUp of cleanUps) await cleanUp();
+});
+
+const open = (port: string) => api.openWebSocket(`${PATH}/${port}`, ['plain.kubevirt.io']);
+
+test('without an address people are told what would help', { ...SLOW, skip }, async () => {
+  await assert.rejects(open('8080/tcp'), /nobody tells an IPv4 address of it; run a guest agent/);
+});
+
+test('it is ready at the address that its agent tells, and reached there', { ...SLOW, skip }, async () => {
+  await guest.says(`address ${GUEST}/24`, /GUEST address/);
+  await guest.says('serve', /GUEST serves/);
+  await guest.until('it is ready', (vmi) => isTrue(vmi?.status?.conditions, 'Ready'));
+  const stream = await open('8080/tcp');
+  stream.write('GET /healthz HTTP/1.0\r\n\r\n');
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk as Buffer);
+  assert.match(Buffer.concat(chunks).toString(), /^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\nok$/);
+  await assert.rejects(open('9/tcp'), /the guest refused the connection to port 9/);
+});
+
+test('one that tells the address of its node is not believed', { ...SLOW, skip }, async () => {
+  await guest.says(`address ${NODE}/24`, /GUEST address/);
+  await guest.until('it tells another', (vmi) => vmi?.status?.interfaces?.[0]?.ipAddress === NODE);
+  await assert.rejects(open('8080/tcp'), /is in no network that its node has on the bridge/);
+});
