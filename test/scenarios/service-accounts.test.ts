@@ -43,6 +43,8 @@ let world: Awaited<ReturnType<typeof startWorld>>;
 before(async () => {
   world = await startWorld();
   await world.ok('POST', '/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team' } });
+  // Pods have an account, and that of a new namespace comes a moment later.
+  await seen(world.store, 'serviceaccounts', 'team/default', (object) => object !== undefined);
   await world.ok('POST', `${CORE}/pods`, pod('other'));
 });
 after(() => world.stop());
