@@ -26,11 +26,14 @@ const WHAT_WIDTH = 18;
 const MEND_INDENT = ' '.repeat(STATE_WIDTH + WHAT_WIDTH);
 
 export function examinationText({ version, findings }: Examination): string {
-  const lines = findings.flatMap(({ what, state, says, mend }) => [
+  return [`selfsame ${version}`, '', ...findingLines(findings), '', summary(findings), ''].join('\n');
+}
+
+export function findingLines(findings: readonly Finding[]): string[] {
+  return findings.flatMap(({ what, state, says, mend }) => [
     `${state.padEnd(STATE_WIDTH)}${what.padEnd(WHAT_WIDTH)}${says}`,
     ...(mend === undefined ? [] : [`${MEND_INDENT}mend: ${mend}`]),
   ]);
-  return [`selfsame ${version}`, '', ...lines, '', summary(findings), ''].join('\n');
 }
 
 function summary(findings: readonly Finding[]): string {

@@ -8,7 +8,7 @@ import { dataDirSource } from '#doctor/bundle/data-dir-source.ts';
 import { gatherBundle, type BundleSource } from '#doctor/bundle/gather.ts';
 import { writeBundle } from '#doctor/bundle/write-bundle.ts';
 import { examine } from '#doctor/doctor.ts';
-import { examinationText, isHealthy, type Examination } from '#doctor/finding.ts';
+import { examinationText, findingLines, isHealthy, type Examination, type Finding } from '#doctor/finding.ts';
 import type { Place } from '#doctor/place.ts';
 import { thisMachine } from '#doctor/this-machine.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -86,10 +86,16 @@ const TOUR_NEEDS = new Set(['swtpm', 'UEFI firmware', 'built-in guest']);
 /** Why a plane of the tour's own could not show it; empty where it could. */
 export async function tourObstacles(place: Place): Promise<string> {
   // It calls nothing that people call.
-  const { version, findings } = await examinationOf(place, '');
+  const { findings } = await examinationOf(place, '');
+  return obstacleText(findings);
+}
+
+export function obstacleText(findings: readonly Finding[]): string {
   const needed = findings.filter(
     ({ what, state }) => state === 'missing' || (state !== 'works' && TOUR_NEEDS.has(what)),
   );
   if (needed.length === 0) return '';
-  return `The tour cannot start here:\n\n${examinationText({ version, findings: needed })}`;
+  // What is no more than a limit to others is missing here.
+  const lines = findingLines(needed.map((finding) => ({ ...finding, state: 'missing' })));
+  return `The tour cannot start here:\n\n${lines.join('\n')}\n\nselfsame doctor tells what else there is.\n`;
 }

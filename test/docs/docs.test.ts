@@ -15,12 +15,14 @@ import { newKubectl } from '#test/support/kubectl.ts';
 import type { Plane } from '#test/support/plane.ts';
 import { startSimulatedPlane } from '#test/support/simulated-plane.ts';
 import { readyNamespace, removeNamespace } from '#test/transcripts/ready-namespace.ts';
-import { Session } from '#test/transcripts/session.ts';
+import { Session, type SessionOptions } from '#test/transcripts/session.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** What a reader would wait for, too, before reading on. */
 const PATIENCE_MS = 20_000;
 const LOOK_AGAIN_MS = 250;
+/** A real guest that is told to shut down has half a minute for it, and the machine may be busy. */
+const REAL_COMMAND_MS = 180_000;
 /** Looks at something that becomes true in a moment; others act, and act once. */
 const LOOKS =
   /^(?:kubectl (?:get|describe|logs|top|auth)|(?:\.\/)?virtctl (?:identity|update machine-types (?:list|supported))|(?:\.\/)?selfsame (?:audit|host .*list))/;
@@ -101,7 +103,10 @@ function proveAll(
       plane = await startSimulatedPlane({ nodes: 2, hypervisor });
     });
     after(() => plane.stop());
-    for (const { page, blocks } of wanted) test(page, () => walk(page, blocks, plane, kubectl.path));
+    const timeLimitMs = hypervisor === 'fake' ? undefined : REAL_COMMAND_MS;
+    for (const { page, blocks } of wanted) {
+      test(page, () => walk(page, blocks, plane, { kubectl: kubectl.path, ...(timeLimitMs && { timeLimitMs }) }));
+    }
   });
 }
 
@@ -110,12 +115,17 @@ function runs({ language, directive }: Block): boolean {
   return ['sh', 'console', 'yaml', 'hidden'].includes(language);
 }
 
-async function walk(page: string, blocks: readonly Block[], plane: Plane, path: string): Promise<void> {
+async function walk(
+  page: string,
+  blocks: readonly Block[],
+  plane: Plane,
+  how: Pick<SessionOptions, 'kubectl' | 'timeLimitMs'>,
+): Promise<void> {
   // A name that nothing else has: what a reader would see in `default` is compared with it.
   const namespace = `docs-${basename(page, '.md').toLowerCase()}`;
   const dir = join(plane.dir, namespace);
   await readyNamespace(namespace, plane.kubeconfigPath);
-  const session = await Session.open({ dir, kubectl: path, kubeconfig: plane.kubeconfigPath, namespace });
+  const session = await Session.open({ dir, ...how, kubeconfig: plane.kubeconfigPath, namespace });
   await symlink(join(ROOT, 'selfsame'), join(dir, 'bin/selfsame'));
   await symlink(join(plane.dir, 'data'), join(dir, 'work/.selfsame'));
   for (const name of ['selfsame', 'virtctl']) await symlink(join(ROOT, name), join(dir, 'work', name));

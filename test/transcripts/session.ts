@@ -24,19 +24,24 @@ export interface SessionOptions {
   readonly namespace: string;
   /** What counts of what a command prints; all of it without. */
   readonly shown?: (text: string) => string;
+  /** Of a command. */
+  readonly timeLimitMs?: number;
 }
 
 export class Session {
   readonly #dir: string;
   readonly #shown: (text: string) => string;
+  readonly #timeLimitMs: number;
   #background: RunningCommand | undefined;
 
-  private constructor(dir: string, shown: (text: string) => string) {
+  private constructor({ dir, shown = (text) => text, timeLimitMs = TIME_LIMIT_MS }: SessionOptions) {
     this.#dir = dir;
     this.#shown = shown;
+    this.#timeLimitMs = timeLimitMs;
   }
 
-  static async open({ dir, kubectl, kubeconfig, namespace, shown = (text) => text }: SessionOptions): Promise<Session> {
+  static async open(options: SessionOptions): Promise<Session> {
+    const { dir, kubectl, kubeconfig, namespace } = options;
     await mkdir(join(dir, 'bin'), { recursive: true });
     await symlink(kubectl, join(dir, 'bin/kubectl'));
     await symlink(join(ROOT, 'virtctl'), join(dir, 'bin/virtctl'));
@@ -45,7 +50,7 @@ export class Session {
     await mkdir(join(dir, 'work'));
     await symlink(join(ROOT, 'examples'), join(dir, 'work/examples'));
     await symlink(join(import.meta.dirname, 'manifests'), join(dir, 'work/manifests'));
-    return new Session(dir, shown);
+    return new Session(options);
   }
 
   /** What the command printed; for one that stays in the background nothing. */
@@ -75,6 +80,7 @@ export class Session {
   #start(command: string): RunningCommand {
     return new RunningCommand(command, this.#shown, {
       cwd: join(this.#dir, 'work'),
+      timeLimitMs: this.#timeLimitMs,
       env: {
         PATH: `${join(this.#dir, 'bin')}:${process.env['PATH'] ?? ''}`,
         HOME: this.#dir,
@@ -89,6 +95,12 @@ export class Session {
   }
 }
 
+interface CommandOptions {
+  readonly cwd: string;
+  readonly env: Record<string, string>;
+  readonly timeLimitMs: number;
+}
+
 class RunningCommand {
   readonly #child: ChildProcess;
   readonly #shown: (text: string) => string;
@@ -99,11 +111,11 @@ class RunningCommand {
   #limitReached = false;
   #onOutput: () => void = () => {};
 
-  constructor(command: string, shown: (text: string) => string, options: { cwd: string; env: Record<string, string> }) {
+  constructor(command: string, shown: (text: string) => string, { timeLimitMs, cwd, env }: CommandOptions) {
     this.#shown = shown;
     // One pipe for both streams keeps their order; a process group of its own can be ended as a whole.
     this.#child = spawn('/bin/sh', ['-c', `exec 2>&1\n${command}`], {
-      ...options,
+      ...{ cwd, env },
       detached: true,
       stdio: ['ignore', 'pipe', 'inherit'],
     });
@@ -119,7 +131,7 @@ class RunningCommand {
         resolve();
       });
     });
-    this.#cancelLimit = systemClock.after(TIME_LIMIT_MS, () => {
+    this.#cancelLimit = systemClock.after(timeLimitMs, () => {
       this.#limitReached = true;
       this.kill();
     });

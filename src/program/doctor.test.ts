@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Finding } from '#doctor/finding.ts';
+import { obstacleText } from './doctor.ts';
+
+const found = (what: string, state: Finding['state']): Finding => ({
+  what,
+  state,
+  says: `says ${what}`,
+  mend: 'mend it',
+});
+
+const cases: Record<string, { of: Finding[]; want: RegExp }> = {
+  'nothing, where everything works': { of: [found('QEMU', 'works'), found('swtpm', 'works')], want: /^$/ },
+  'nothing, where only others are limited': { of: [found('KVM', 'limited'), found('bridges', 'limited')], want: /^$/ },
+  'what every VM needs': {
+    of: [found('QEMU', 'missing')],
+    want: /^The tour cannot .*\n\nmissing {2}QEMU .*\n +mend: mend it\n/,
+  },
+  'what the tour needs besides, and nothing else': {
+    of: [found('KVM', 'limited'), found('swtpm', 'limited')],
+    want: /^[^\n]*\n\nmissing {2}swtpm [^\n]*\n[^\n]*mend[^\n]*\n\nselfsame doctor tells/,
+  },
+};
+for (const [title, { of, want }] of Object.entries(cases)) {
+  test(`in the way of a tour: ${title}`, () => assert.match(obstacleText(of), want));
+}
