@@ -56,6 +56,7 @@ export function describeVm(
   const uuid = firmware.uuid ?? record?.spec.firmware?.uuid;
   const serial = firmware.serial ?? record?.spec.firmware?.serial;
   noteLeft(spec, findings);
+  noteUnseen(domain, record, findings);
   return {
     name: vm.metadata.name ?? '',
     ...(uuid !== undefined && uuid !== '' && { uuid }),
@@ -176,6 +177,22 @@ function singlesOf(
       row: { id: 'serial0', type: 'console', device: 'serial', managed: true },
     },
   ];
+}
+
+/** What a guest sees of itself, and would see differently where the file is imported. */
+function noteUnseen(
+  { chassis, clock, cpu, features = {} }: Domain,
+  record: VirtualMachineIdentity | undefined,
+  findings: Findings,
+): void {
+  const { hyperv, hypervPassthrough, kvm, pvspinlock } = features;
+  const parts = {
+    ...{ chassis, clock, 'cpu.features': cpu?.features },
+    ...{ 'features.hyperv': hyperv ?? hypervPassthrough, 'features.kvm': kvm, 'features.pvspinlock': pvspinlock },
+    'the SMBIOS strings of its maker': record?.spec.smbios,
+  };
+  const left = Object.entries(parts).flatMap(([name, part]) => (part === undefined ? [] : [name]));
+  if (left.length > 0) findings.note(`what the guest sees of itself and is not written: ${left.join(', ')}`);
 }
 
 function noteLeft(spec: VmiSpec, findings: Findings): void {

@@ -247,6 +247,19 @@ test('a VM is described with what its record and its claims know', () => {
   assert.match(machine.notes.join('\n'), /nodeSelector/);
 });
 
+test('what the guest would see differently elsewhere is named', () => {
+  const vm = richVm();
+  const domain = {
+    ...vm.spec.template.spec!.domain,
+    ...{ chassis: { asset: '7' }, clock: { timezone: 'UTC' }, features: { hyperv: { relaxed: {} } } },
+  };
+  const other = { ...vm, spec: { ...vm.spec, template: { spec: { ...vm.spec.template.spec, domain } } } };
+  const made = { ...record, spec: { ...record.spec, smbios: { manufacturer: 'Example' } } };
+  const note = /sees of itself and is not written: chassis, clock, features\.hyperv, the SMBIOS strings of its maker$/m;
+  assert.match(describeVm(other, made, claims).notes.join('\n'), note);
+  assert.doesNotMatch(describeVm(vm, record, claims).notes.join('\n'), /sees of itself/);
+});
+
 test('a VM that never ran is described from its spec alone', () => {
   const machine = describeVm(
     aVm({
