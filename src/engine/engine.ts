@@ -84,7 +84,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     moreMetrics: audit?.metricsText,
     backup: storeCopies(journal, join(dataDir, `${STORE_FILE}.copy`)),
     signingKey: await ensureSigningKey(join(dataDir, 'pki')),
-    identity: issueOutwardIdentity(pki),
+    identity: issueOutwardIdentity(pki, { clock }),
     serverAddress: () => address(host, listener?.port ?? options.port),
   });
   /** In the reverse order of the start; what did not come to start is left out. */

@@ -31,6 +31,20 @@ async function aPair(t: TestContext): Promise<{ client: WebSocketStream; server:
   };
 }
 
+test('the largest datagram is one message', async (t) => {
+  const { client, server } = await aPair(t);
+  const datagrams = [Buffer.alloc(65_507, 'a'), Buffer.alloc(1, 'b'), Buffer.alloc(40_000, 'c')];
+  for (const datagram of datagrams) client.write(datagram);
+  client.end();
+  const came: number[] = [];
+  server.on('data', ({ length }: Buffer) => came.push(length));
+  await once(server, 'end');
+  assert.deepEqual(
+    came,
+    datagrams.map(({ length }) => length),
+  );
+});
+
 test('bytes go both ways, more than one message at a time', async (t) => {
   const { client, server } = await aPair(t);
   const sent = Buffer.alloc(200_000, 'selfsame');

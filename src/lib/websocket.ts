@@ -18,8 +18,8 @@ import {
 } from '#lib/websocket-frames.ts';
 
 export const MAX_MESSAGE_BYTES = 1024 * 1024;
-/** What is written at once goes out in messages of this size: others have limits too. */
-const MESSAGE_BYTES = 32 * 1024;
+/** What is written at once goes out in messages of this size: others have limits too. The largest datagram is one. */
+const MESSAGE_BYTES = 64 * 1024;
 /** Answers to pings that the other side does not read. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
 /** For the other side to see our close, before the connection is cut. */

@@ -35,7 +35,7 @@ export async function startFront(t: Scope, { clock = systemClock }: { clock?: Cl
   const pki = await ensurePki({ dir: pkiDir, hosts, now: () => systemClock.now(), log: silentLog });
   const store = await openMemoryStore();
   const services = new LocalServices();
-  const core = createCore({ store, clock, log: silentLog, services, identity: issueOutwardIdentity(pki) });
+  const core = createCore({ store, clock, log: silentLog, services, identity: issueOutwardIdentity(pki, { clock }) });
   const listener = await HttpsListener.start({
     host: '127.0.0.1',
     port: 0,

@@ -16,6 +16,8 @@ function scene(t: TestContext) {
     readLog({ dir, follow: false, clock, signal: leaving.signal, ...options });
   const follow = () => {
     const lines = read({ follow: true });
+    // Whoever leaves it in the middle has a file open.
+    t.after(() => lines.return());
     return {
       /** The clock runs while the reader looks: its looks take real time, which no fake clock can wait for. */
       async next(): Promise<string | undefined> {

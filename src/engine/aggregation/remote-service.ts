@@ -32,7 +32,7 @@ export interface RemoteServiceParts {
   readonly services: LocalServices;
   readonly clock: Clock;
   /** Without one, whoever is asked will not believe who the user is. */
-  readonly frontProxy: IssuedCertificate | undefined;
+  readonly frontProxy: (() => IssuedCertificate) | undefined;
 }
 
 /** Where it is, or why nobody can tell. */

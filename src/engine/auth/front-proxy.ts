@@ -1,5 +1,5 @@
 /**
- * How the engine shows who it is to servers behind it, with certificates of its own CA that are new at each start:
+ * How the engine shows who it is to servers behind it, with certificates of its own CA that are new at each start, and renewed:
  *
  *   aggregated APIs   `front-proxy-client`: whoever has it may say in headers who a user is
  *   kubelets          `kube-apiserver-kubelet-client`
@@ -7,6 +7,8 @@
  * Neither is in a group: what a kubelet lets this user do is for a role to say, and to our own API both are nobody.
  */
 import type { IssuedCertificate, Pki } from '#engine/auth/certificates.ts';
+import type { Clock } from '#lib/clock.ts';
+import { renewed } from '#lib/renewals.ts';
 
 export const FRONT_PROXY_CLIENT = 'front-proxy-client';
 export const KUBELET_CLIENT = 'kube-apiserver-kubelet-client';
@@ -16,12 +18,15 @@ const DAYS = 365;
 export interface OutwardIdentity {
   /** Whom kubelets must have their certificates from, and the issuer of ours. */
   readonly caPem: string;
-  readonly frontProxy: IssuedCertificate;
-  readonly kubelet: IssuedCertificate;
+  readonly frontProxy: () => IssuedCertificate;
+  readonly kubelet: () => IssuedCertificate;
 }
 
-export function issueOutwardIdentity(pki: Pick<Pki, 'caPem' | 'issueClientCertificate'>): OutwardIdentity {
-  const issue = (user: string) => pki.issueClientCertificate({ user, groups: [], days: DAYS });
+export function issueOutwardIdentity(
+  pki: Pick<Pki, 'caPem' | 'issueClientCertificate'>,
+  { clock }: { readonly clock: Clock },
+): OutwardIdentity {
+  const issue = (user: string) => renewed(() => pki.issueClientCertificate({ user, groups: [], days: DAYS }), clock);
   return { caPem: pki.caPem, frontProxy: issue(FRONT_PROXY_CLIENT), kubelet: issue(KUBELET_CLIENT) };
 }
 

@@ -15,11 +15,17 @@ import type { Clock } from '#lib/clock.ts';
 const CONNECT_TIMEOUT_MS = 10_000;
 const MAX_KEPT_SOCKETS = 16;
 
+/** PEM. */
+export interface ClientProof {
+  readonly certPem: string;
+  readonly keyPem: string;
+}
+
 export interface UpstreamTls {
   /** PEM; '' = the system's roots. */
   readonly ca: string;
-  /** Who we say we are. */
-  readonly client?: { readonly certPem: string; readonly keyPem: string } | undefined;
+  /** Who we say we are, now: the same value for as long as nothing was renewed. */
+  readonly client?: (() => ClientProof) | undefined;
   /** Takes any certificate. */
   readonly insecure?: boolean;
 }
@@ -67,12 +73,19 @@ export interface HttpsUpstreamOptions {
   readonly clock: Clock;
 }
 
+interface Agents {
+  readonly client: ClientProof | undefined;
+  /** For reads, which may be tried again when a kept connection was closed under them. */
+  readonly kept: Agent;
+  /** For everything else: each its own connection. */
+  readonly fresh: Agent;
+}
+
 export class HttpsUpstream {
   readonly #options: HttpsUpstreamOptions;
-  /** For reads, which may be tried again when a kept connection was closed under them. */
-  #kept: Agent | undefined;
-  /** For everything else: each its own connection. */
-  #fresh: Agent | undefined;
+  #agents: Agents | undefined;
+  /** From before a renewal, with requests that are under way. */
+  readonly #left = new Set<Agent>();
   #open = 0;
   #retired = false;
 
@@ -119,23 +132,36 @@ export class HttpsUpstream {
 
   /** Ends kept connections, and those of requests under way. */
   close(): void {
-    this.#kept?.destroy();
-    this.#fresh?.destroy();
+    this.#agents?.kept.destroy();
+    this.#agents?.fresh.destroy();
+    for (const agent of this.#left) agent.destroy();
   }
 
   #agent(kept: boolean): Agent {
-    if (this.#kept === undefined) {
+    const client = this.#options.tls.client?.();
+    if (this.#agents === undefined || this.#agents.client !== client) {
+      const { tls, maxOpen } = this.#options;
       const options: AgentOptions = {
-        maxSockets: this.#options.maxOpen,
+        maxSockets: maxOpen,
         maxFreeSockets: MAX_KEPT_SOCKETS,
-        secureContext: secureContext(this.#options.tls),
-        rejectUnauthorized: this.#options.tls.insecure !== true,
+        secureContext: secureContext(tls.ca, client),
+        rejectUnauthorized: tls.insecure !== true,
         ALPNProtocols: ['http/1.1'],
       };
-      this.#kept = new Agent({ ...options, keepAlive: true });
-      this.#fresh = new Agent({ ...options, keepAlive: false });
+      this.#leave();
+      const [reads, others] = [new Agent({ ...options, keepAlive: true }), new Agent({ ...options, keepAlive: false })];
+      this.#agents = { client, kept: reads, fresh: others };
     }
-    return kept ? this.#kept : this.#fresh!;
+    return kept ? this.#agents.kept : this.#agents.fresh;
+  }
+
+  /** Connections that nobody uses end, the others with their requests. */
+  #leave(): void {
+    for (const agent of this.#left) if (Object.keys(agent.sockets).length === 0) this.#left.delete(agent);
+    if (this.#agents === undefined) return;
+    const { kept, fresh } = this.#agents;
+    for (const sockets of Object.values(kept.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
+    this.#left.add(kept).add(fresh);
   }
 
   /** undefined = a kept connection was closed before it took the request. */
@@ -237,7 +263,7 @@ function upstreamError(error: Error, dialed: Dialed): UpstreamError {
   return new UpstreamError(why, { cause: error });
 }
 
-function secureContext({ ca, client }: UpstreamTls): SecureContext {
+function secureContext(ca: string, client: ClientProof | undefined): SecureContext {
   const unusable = 'unable to load root certificates: unable to parse bytes as PEM block';
   if (ca !== '' && !ca.includes('-----BEGIN CERTIFICATE-----')) throw new UpstreamSetupError(unusable);
   try {

@@ -20,14 +20,25 @@ export class BodyBudget {
     const { oneBytes, allBytes } = this.#limits;
     const chunks: Buffer[] = [];
     let bytes = 0;
-    response.once('close', () => (this.#held -= bytes));
-    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      bytes += chunk.length;
-      this.#held += chunk.length;
-      if (bytes > oneBytes) throw tooLarge(`the body is larger than ${oneBytes} bytes`);
-      if (this.#held > allBytes) throw tooManyRequests('too many bodies are under way', 1);
-      chunks.push(chunk);
+    const give = () => {
+      this.#held -= bytes;
+      bytes = 0;
+    };
+    try {
+      for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+        bytes += chunk.length;
+        this.#held += chunk.length;
+        if (bytes > oneBytes) throw tooLarge(`the body is larger than ${oneBytes} bytes`);
+        if (this.#held > allBytes) throw tooManyRequests('too many bodies are under way', 1);
+        chunks.push(chunk);
+      }
+    } catch (error) {
+      give();
+      throw error;
     }
+    // Whoever asked may be gone by now.
+    if (response.closed) give();
+    else response.once('close', give);
     return Buffer.concat(chunks);
   }
 }

@@ -8,12 +8,14 @@ import { delay } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
 import type { ClusterAccess } from '#client/kubeconfig.ts';
 import { isApiError } from '#kube/api-error.ts';
+import { NODES } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { userOfNode } from '#kube/node-user.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
 import { kubeconfigText } from '#lib/kubeconfig-file.ts';
 import { newKeyPair, privateKeyPem, type KeyPair } from '#lib/pki/x509.ts';
 import { writePrivateFile } from '#lib/private-file.ts';
+import { HYPERVISOR_LABEL } from '#node/registration/node-object.ts';
 import { CONTROLLERS_ACCOUNT } from '#operator/objects/cluster.ts';
 import { requestToken } from '#plane/cluster/account-clients.ts';
 import { OWN_TOKEN_SECONDS } from '#plane/cluster/own-token.ts';
@@ -60,11 +62,24 @@ export async function joinControllers({ client, access, out, clock }: JoinParts)
 
 export async function joinNode(name: string, { client, access, out, clock }: JoinParts): Promise<void> {
   const place = placeOf(access);
+  await checkName(name, client);
   const keys = newKeyPair();
   const certPem = await signed(keys, name, client, clock);
   await mkdir(dirname(out), { recursive: true });
   const proof = { certPem, keyPem: privateKeyPem(keys.privateKey) };
   await writePrivateFile(out, kubeconfigText({ ...place, user: userOfNode(name), ...proof }));
+}
+
+/** Two agents of one name would each take the other's pods for its own. */
+async function checkName(name: string, client: Client): Promise<void> {
+  try {
+    const { metadata } = await client.get(NODES, { name });
+    if (metadata.labels?.[HYPERVISOR_LABEL] !== undefined) return;
+  } catch (error) {
+    if (isApiError(error, 'NotFound')) return;
+    throw error;
+  }
+  throw new JoinError(`Cannot join: there is a node "${name}" already, and it is none of ours; choose another --name`);
 }
 
 /** Where the API server is, and how it is known. */
