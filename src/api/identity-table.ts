@@ -191,7 +191,7 @@ function sortKey(device: LearnedDevice): string {
   const { unit = '', bus = '' } = device.address ?? {};
   if (device.address?.['type'] === 'drive') return `1 ${driveBusOf(device)} ${bus} ${unit.padStart(5, '0')}`;
   const { type = '', port = '' } = device.address ?? {};
-  return `2 ${type} ${bus} ${port.padStart(5, '0')} ${device.type}`;
+  return type === '' ? `3 ${device.type}` : `2 ${type} ${bus} ${port.padStart(5, '0')}`;
 }
 
 const byPci = (a: Placed, b: Placed) => compare(printPciAddress(a.pci), printPciAddress(b.pci));
