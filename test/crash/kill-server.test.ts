@@ -9,12 +9,13 @@ import type { ResourceType } from '#kube/meta.ts';
 import { Ledger } from '#test/crash/ledger.ts';
 import { ResumingWatch, type Seen } from '#test/crash/resuming-watch.ts';
 import { installTickets, TICKETS, tokenOf } from '#test/crash/tickets.ts';
+import { FULL_RUN } from '#test/support/full-run.ts';
 import { ROOT_CA } from '#test/support/kinds.ts';
 import { Writer } from '#test/crash/writer.ts';
 import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
 import { spawnServer, startServer, temporaryDir, transportTo } from '#test/support/server-process.ts';
 
-const KILLS = process.env['SELFSAME_TEST_FULL'] === '1' ? 50 : 20;
+const KILLS = FULL_RUN ? 50 : 10;
 /** After each of these many, one more kill while the server starts again and has not said `ready`. */
 const KILL_START_EVERY = 8;
 const START_SPREAD_MS = 400;

@@ -8,12 +8,14 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import type { Work } from '#test/crash/snapshot-scene.ts';
+import { FULL_RUN } from '#test/support/full-run.ts';
 
 interface Case extends Work {
   readonly atLeast: number;
 }
 
-const SPARING = process.env['SELFSAME_TEST_FULL'] === '1' ? 1 : 3;
+/** Every one of so many points. */
+const SPARING = FULL_RUN ? 1 : 5;
 
 const cases: Readonly<Record<string, Case>> = {
   'a restore in place': { scenario: 'restoreInPlace', atLeast: 40 },

@@ -20,6 +20,7 @@ import {
   type PersistentVolumeClaim,
 } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
+import { FULL_RUN } from '#test/support/full-run.ts';
 import { migrate, migrationEnded, probe, readDisk, sameMachine, startMigration } from '#test/support/moving-guests.ts';
 import { startRealPlane, type RealPlane } from '#test/support/real-guests.ts';
 
@@ -207,7 +208,7 @@ async function configure(configuration: object): Promise<void> {
   await plane.client.patch(KUBEVIRTS, { namespace: metadata.namespace, name: metadata.name }, { type: 'merge', body });
 }
 
-const ROUNDS = process.env['SELFSAME_TEST_FULL'] === '1' ? 20 : 5;
+const ROUNDS = FULL_RUN ? 20 : 5;
 
 test(`a busy guest survives ${ROUNDS} migrations`, { timeout: 600_000 }, async () => {
   await plane.create(

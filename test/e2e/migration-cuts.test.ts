@@ -18,10 +18,8 @@ interface Cut extends Strike {
 /** One of each sort; all combinations are in test/full/migration-cuts.test.ts. */
 const cuts: readonly Cut[] = [
   { at: ['after', 'send'], dies: 'source agent', ends: 'Failed' },
-  { at: ['before', 'store'], dies: 'target guest', ends: 'Failed' },
   { at: ['after', 'store'], dies: 'target node', ends: 'Failed' },
   { at: ['after', 'recordMigrated'], dies: 'source node', ends: 'Succeeded' },
-  { at: ['before', 'commit'], dies: 'target agent', ends: 'Succeeded' },
   { at: ['before', 'commit'], dies: 'target node', ends: 'Succeeded', boots: true },
 ];
 

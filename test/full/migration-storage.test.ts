@@ -1,6 +1,6 @@
 /**
  * The persistent state of real guests with OVMF and a TPM on every sort of storage: one migration and one restart each.
- * RWO Filesystem is told of in live-migration.test.ts, in full. The guests boot side by side: most of the time is theirs.
+ * RWO Filesystem is told of in test/e2e/live-migration.test.ts, in full. The guests boot side by side: most of the time is theirs.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -17,24 +17,16 @@ const namespace = 'default';
 const cleanUps: (() => unknown)[] = [];
 let plane: RealPlane;
 
-interface Storage {
-  readonly storageClass: string;
-  readonly volumeMode: 'Filesystem' | 'Block';
-  readonly accessMode: 'ReadWriteOnce' | 'ReadWriteMany';
-}
-
-/** By name of the VM; they may have dots, and 63 characters. Those that are most alike are for the full run. */
-const storages: Readonly<Record<string, Storage>> = {
+/** By name of the VM; they may have dots, and 63 characters. */
+const storages = {
+  'shared.files': { storageClass: 'shared', volumeMode: 'Filesystem', accessMode: 'ReadWriteMany' },
   'own-block': { storageClass: 'local-block', volumeMode: 'Block', accessMode: 'ReadWriteOnce' },
-  ...(process.env['SELFSAME_TEST_FULL'] === '1'
-    ? { 'shared.files': { storageClass: 'shared', volumeMode: 'Filesystem', accessMode: 'ReadWriteMany' } }
-    : {}),
   [`shared-block-${'x'.repeat(50)}`]: {
     storageClass: 'shared-block',
     volumeMode: 'Block',
     accessMode: 'ReadWriteMany',
   },
-};
+} as const;
 
 before(async () => {
   plane = await startRealPlane({ after: (fn) => void cleanUps.unshift(fn) });
