@@ -11,6 +11,7 @@ import { libvirtDomain } from '#formats/testing/libvirt-domain.ts';
 import { ovirtOvf } from '#formats/testing/ovirt-ovf.ts';
 import { PLAIN_OVF } from '#formats/testing/plain-ovf.ts';
 import { toManifests } from '#formats/vm/to-manifests.ts';
+import { FULL_RUN } from '#test/support/full-run.ts';
 
 const WORDS = [
   '',
@@ -81,7 +82,7 @@ for (const [name, { text, read }] of Object.entries(files)) {
           });
         });
       }),
-      { numRuns: 60 },
+      { numRuns: FULL_RUN ? 60 : 25 },
     );
   });
 }

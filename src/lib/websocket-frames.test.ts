@@ -50,13 +50,14 @@ test('frames that come in pieces do not touch each other', () => {
 });
 
 // Copied for each byte, it would take minutes.
-test('a long frame may come byte by byte', { timeout: 20_000 }, async ({ signal }) => {
+test('a long frame may come byte by byte', { timeout: 60_000 }, async ({ signal }) => {
   const payload = Buffer.alloc(1024 * 1024, 'abc');
   const reader = new FrameReader({ masked: true, maxMessageBytes: payload.length });
   const frames: Frame[] = [];
   for (const [index, byte] of encodeFrame(binary(payload), MASK).entries()) {
     frames.push(...reader.push(Buffer.from([byte])));
-    if (index % 10_000 === 0) await new Promise((resolve) => setImmediate(resolve));
+    if (index % 1000 !== 0) continue;
+    await new Promise((resolve) => setImmediate(resolve));
     signal.throwIfAborted();
   }
   assert.ok(frames.length === 1 && frames[0]?.payload.equals(payload));

@@ -12,11 +12,12 @@ import { checkInstanceSpec } from '#api/validation/instance-rules.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { defineDomain } from '#node/definition/define-domain.ts';
 import { anInput, aVmi, someMedia } from '#node/definition/testing/a-vmi.ts';
+import { FULL_RUN } from '#test/support/full-run.ts';
 
 const CONFIGURATION = configurationOf({
   spec: { configuration: { emulatedMachines: ['q35*', 'pc-q35*', 'pc', 'pc-i440fx-*'] } },
 });
-const RUNS = 2000;
+const RUNS = FULL_RUN ? 2000 : 600;
 
 /** Mostly the first one, so that a fair share of what is made is let in. */
 const mostly = <T>(usual: T, ...others: readonly T[]): fc.Arbitrary<T> =>

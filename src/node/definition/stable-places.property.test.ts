@@ -7,9 +7,10 @@ import { test } from 'node:test';
 import * as fc from 'fast-check';
 import type { Chipset } from '#api/chipset.ts';
 import { RecordedVm } from '#node/definition/testing/recorded-vm.ts';
+import { FULL_RUN } from '#test/support/full-run.ts';
 
 const OPERATIONS = 1000;
-const RUNS = 5;
+const RUNS = FULL_RUN ? 5 : 2;
 
 /** How often each happens, in parts. `pick` says which of those that could be meant is. */
 const WEIGHTS = {
