@@ -1,5 +1,5 @@
 /**
- * As test/e2e/migration-cuts.test.ts, with everybody dying at every step: an agent, a guest, a node with both, on either
+ * As migration-outcomes.test.ts, with everybody dying at every step: an agent, a guest, a node with both, on either
  * side. Where it ends is not foretold here, but it ends, with one guest and what it last wrote.
  */
 import assert from 'node:assert/strict';

@@ -15,11 +15,18 @@ interface Cut extends Strike {
   readonly boots?: true;
 }
 
-/** One of each sort; all combinations are in test/full/migration-cuts.test.ts. */
+/** What comes of it at these; all combinations are in migration-cuts.test.ts, and on simulated guests in test/crash. */
 const cuts: readonly Cut[] = [
   { at: ['after', 'send'], dies: 'source agent', ends: 'Failed' },
+  { at: ['after', 'receive'], dies: 'target agent', ends: 'Failed' },
+  { at: ['after', 'store'], dies: 'target agent', ends: 'Failed' },
+  { at: ['before', 'store'], dies: 'target guest', ends: 'Failed' },
   { at: ['after', 'store'], dies: 'target node', ends: 'Failed' },
+  { at: ['before', 'recordMigrated'], dies: 'source agent', ends: 'Failed' },
+  { at: ['after', 'recordMigrated'], dies: 'source agent', ends: 'Succeeded' },
   { at: ['after', 'recordMigrated'], dies: 'source node', ends: 'Succeeded' },
+  { at: ['before', 'commit'], dies: 'target agent', ends: 'Succeeded' },
+  { at: ['after', 'commit'], dies: 'target agent', ends: 'Succeeded' },
   { at: ['before', 'commit'], dies: 'target node', ends: 'Succeeded', boots: true },
 ];
 
