@@ -5,6 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
+import { FULL_RUN } from '#test/support/full-run.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { aClaim, aVmOnClaim, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
@@ -143,18 +144,17 @@ async function live(plane: VmPlane, crash: Crash): Promise<number> {
 }
 
 /** Else every other write, and with all agents those between. */
-const FULL = process.env['SELFSAME_TEST_FULL'] === '1';
 
 async function liveThroughEveryCrash(t: TestContext, agents: boolean): Promise<void> {
   const plane = await startVmPlane(t);
   let points = 0;
-  for (let after = agents && !FULL ? 1 : 0, cuts = 1; cuts > 0; after += FULL ? 1 : 2) {
+  for (let after = agents && !FULL_RUN ? 1 : 0, cuts = 1; cuts > 0; after += FULL_RUN ? 1 : 2) {
     assert.ok(after < MAX_POINTS, 'every verb comes to its end');
     cuts = await live(plane, { after, agents });
     points += cuts;
   }
   t.diagnostic(`${points} points`);
-  assert.ok(points > (FULL ? 50 : 25), `only ${points} points`);
+  assert.ok(points > (FULL_RUN ? 50 : 25), `only ${points} points`);
 }
 
 test('the server is lost after any write', (t) => liveThroughEveryCrash(t, false));

@@ -11,6 +11,7 @@ import { after, before, suite, test } from 'node:test';
 import { systemClock } from '#lib/clock.ts';
 import { blocksOf, commandsOf, faultsOf, type Block, type Command } from '#test/docs/page.ts';
 import { isSameOutput } from '#test/docs/same-output.ts';
+import { FULL_RUN } from '#test/support/full-run.ts';
 import { newKubectl } from '#test/support/kubectl.ts';
 import type { Plane } from '#test/support/plane.ts';
 import { startSimulatedPlane } from '#test/support/simulated-plane.ts';
@@ -68,7 +69,6 @@ test('the index has every page', () => {
 
 const kubectl = newKubectl();
 const wantsReal = ({ directive }: Block) => directive?.kind === 'real-guests-too';
-const full = process.env['SELFSAME_TEST_FULL'] === '1';
 
 // Two at a time: they wait more than they work, and each has its own namespace.
 proveAll('commands and manifests', { hypervisor: 'fake', concurrency: 2 }, (page) =>
@@ -77,7 +77,7 @@ proveAll('commands and manifests', { hypervisor: 'fake', concurrency: 2 }, (page
 test('some page is run on real guests, too', () => {
   assert.ok(pages.some((page) => blocksOf(textOf(page)).some(wantsReal)));
 });
-if (full) {
+if (FULL_RUN) {
   proveAll('on real guests', { hypervisor: 'qemu', concurrency: 1 }, (page) => {
     const blocks = blocksOf(textOf(page));
     return blocks.some(wantsReal) ? blocks.filter(runs) : [];

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test, type TestContext } from 'node:test';
 import { APPLIED_CRD, ApplyModel, leavesOf, ownedLeaves, randomSpec } from '#test/fuzz/apply-model.ts';
 import { established } from '#test/fuzz/rich-kind.ts';
+import { FULL_RUN } from '#test/support/full-run.ts';
 import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
 import { startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
 
@@ -11,7 +12,7 @@ const APPLIEDS = '/apis/fuzz.local/v1/namespaces/fuzz/applieds';
 const CONFIG_MAPS = '/api/v1/namespaces/fuzz/configmaps';
 const MANAGERS = ['anna', 'ben', 'carl'];
 const EDITOR = 'editor';
-const RUNS = process.env['SELFSAME_TEST_FULL'] === undefined ? 40 : 1000;
+const RUNS = FULL_RUN ? 1000 : 40;
 const STEPS = 30;
 
 let api: TestApi;

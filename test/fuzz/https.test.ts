@@ -9,11 +9,12 @@ import { defectOf, written } from '#test/fuzz/defects.ts';
 import { wantedAtStart, type FuzzAnswer } from '#test/fuzz/in-process-api.ts';
 import { plainCreate, randomRequest, type FuzzRequest, type FuzzWorld } from '#test/fuzz/requests.ts';
 import { RICH_CRD } from '#test/fuzz/rich-kind.ts';
+import { FULL_RUN } from '#test/support/full-run.ts';
 import { http1Request, http2Request, http2Session, type RawAnswer } from '#test/support/raw-https.ts';
 import { seededRandom } from '#test/support/seeded-random.ts';
 import { startServer, temporaryDir } from '#test/support/server-process.ts';
 
-const BUDGET_MS = process.env['SELFSAME_TEST_FULL'] === undefined ? 4000 : 60_000;
+const BUDGET_MS = FULL_RUN ? 60_000 : 4000;
 /** Far more than the longest wait that the API itself allows. */
 const PATIENCE_MS = 15_000;
 const MAX_DEFECTS = 10;

@@ -10,11 +10,10 @@ import { defectOf, written } from '#test/fuzz/defects.ts';
 import { startInProcessApi, type FuzzAnswer, type InProcessApi } from '#test/fuzz/in-process-api.ts';
 import { plainCreate, randomRequest, type FuzzRequest, type FuzzWorld } from '#test/fuzz/requests.ts';
 import { isStall, longestTurn, stallsEachTime } from '#test/fuzz/stalls.ts';
+import { FULL_RUN } from '#test/support/full-run.ts';
 import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
 
-const BUDGET_MS = Number(
-  process.env['SELFSAME_FUZZ_MS'] ?? (process.env['SELFSAME_TEST_FULL'] === undefined ? 10_000 : 180_000),
-);
+const BUDGET_MS = Number(process.env['SELFSAME_FUZZ_MS'] ?? (FULL_RUN ? 180_000 : 10_000));
 /** A core starts anew after so many: what they made of it must not keep later ones from getting anywhere. */
 const REQUESTS_PER_CORE = 300;
 /** So few at a time, so that requests meet objects that others made. */

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import type { Report, Work } from '#test/load/unique-uuids-scene.ts';
+import { FULL_RUN } from '#test/support/full-run.ts';
 
 /** In the long form as many as were promised; every run makes enough to see a generator that repeats itself. */
-const CREATES = process.env['SELFSAME_TEST_FULL'] === '1' ? 100_000 : 10_000;
+const CREATES = FULL_RUN ? 100_000 : 10_000;
 
 async function runScene(work: Work): Promise<Report> {
   const worker = new Worker(new URL('./unique-uuids-scene.ts', import.meta.url), { workerData: work });

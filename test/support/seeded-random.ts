@@ -1,6 +1,7 @@
 /** Randomness that a failed test can be repeated with: the seed is printed, and SELFSAME_TEST_SEED sets it. */
 import { randomInt } from 'node:crypto';
 import type { TestContext } from 'node:test';
+import { FULL_RUN } from '#test/support/full-run.ts';
 
 export class SeededRandom {
   #state: number;
@@ -35,7 +36,7 @@ export class SeededRandom {
 /** `everyRun`: the seed of those runs that are to tell of a change, not of luck; with SELFSAME_TEST_FULL it is random, too. */
 export function seededRandom(t: TestContext, { everyRun }: { readonly everyRun?: number } = {}): SeededRandom {
   const given = process.env['SELFSAME_TEST_SEED'];
-  const usual = process.env['SELFSAME_TEST_FULL'] === undefined ? everyRun : undefined;
+  const usual = FULL_RUN ? undefined : everyRun;
   const seed = given === undefined ? (usual ?? randomInt(2 ** 31)) : Number(given);
   t.diagnostic(`seed ${seed}`);
   return new SeededRandom(seed);

@@ -6,13 +6,13 @@ import type { IssuedCertificate } from '#engine/auth/certificates.ts';
 import { identityHeaders } from '#engine/aggregation/identity-headers.ts';
 import type { RemoteApi } from '#engine/aggregation/remote-api.ts';
 import { isForwarded, requestHeaders } from '#engine/remote/forwarded-headers.ts';
-import { isUnreached, joined, type Dialed } from '#engine/remote/go-network-error.ts';
+import { firstReached } from '#engine/remote/first-reached.ts';
+import { joined } from '#engine/remote/go-network-error.ts';
 import {
   HttpsUpstream,
   UpstreamBusyError,
   UpstreamError,
   UpstreamSetupError,
-  type UpstreamAnswer,
   type UpstreamRequest,
 } from '#engine/remote/https-upstream.ts';
 import { plainText, relayAnswer, relayUpgrade } from '#engine/remote/relay-answer.ts';
@@ -76,10 +76,10 @@ export class RemoteService {
     if ('unresolved' in found) throw new UpstreamError(found.message);
     const serverName = `${name}.${namespace}.svc`;
     const asked = await upstreamRequest(request);
-    const answer = await this.#openAny(
-      found.servers.map((server) => ({ ...server, serverName })),
-      asked,
-    );
+    // A body that comes as a stream can be sent to one only.
+    const isStream = asked.body !== undefined && !Buffer.isBuffer(asked.body);
+    const dialed = found.servers.slice(0, isStream ? 1 : undefined).map((server) => ({ ...server, serverName }));
+    const answer = await firstReached(dialed, (one) => this.#upstream.open(one, asked));
     if ('connection' in answer) return relayUpgrade(answer);
     return relayAnswer(answer.incoming, request.method, this.#parts.clock);
   }
@@ -91,20 +91,6 @@ export class RemoteService {
 
   close(): void {
     this.#upstream.close();
-  }
-
-  /** The first that is there; a body that comes as a stream can be sent to one only. */
-  async #openAny(dialed: readonly Dialed[], asked: UpstreamRequest): Promise<UpstreamAnswer> {
-    const isStream = asked.body !== undefined && !Buffer.isBuffer(asked.body);
-    for (const [index, one] of dialed.entries()) {
-      try {
-        return await this.#upstream.open(one, asked);
-      } catch (error) {
-        const isLast = isStream || index === dialed.length - 1;
-        if (isLast || !(error instanceof UpstreamError) || !isUnreached(error.cause)) throw error;
-      }
-    }
-    throw new UpstreamError('no endpoints available');
   }
 
   async #proxy(request: ApiRequest): Promise<ApiResponse> {

@@ -49,8 +49,27 @@ function expected({ member, children }: FieldSet, { map, list }: FieldType): Exp
  * to what is so, never yes to what is not.
  */
 export function addsJust(object: Record<string, unknown>, empty: object, all: Expected): boolean {
-  return hasFields(object, all, empty);
+  const { fields, size } = all;
+  let found = 0;
+  for (const name in object) {
+    const item = object[name];
+    if (item === undefined) continue;
+    const field = fields.get(name);
+    if (field === undefined) return false;
+    found++;
+    const { type, below } = field;
+    if (empty === NOTHING || !Object.hasOwn(empty, name)) {
+      if (!isWhole(item, type, below)) return false;
+      continue;
+    }
+    // A map that was there is not added itself.
+    const fits = !below.member && type.map !== undefined && !type.map.atomic && isRecord(item);
+    if (!fits || !addsJust(item, NOTHING, below)) return false;
+  }
+  return found === size;
 }
+
+const NOTHING = {};
 
 function isWhole(value: unknown, type: FieldType, all: Expected): boolean {
   switch (shapeOf(type, value)) {
@@ -79,27 +98,5 @@ function isWholeList(value: unknown, list: ListType, all: Expected): boolean {
 
 function isWholeMap(value: unknown, map: MapType, all: Expected): boolean {
   if (map.atomic || !isRecord(value)) return isLeaf(all);
-  return all.member && hasFields(value, all, NOTHING);
-}
-
-const NOTHING = {};
-
-function hasFields(value: Record<string, unknown>, { fields, size }: Expected, there: object): boolean {
-  let found = 0;
-  for (const name in value) {
-    const item = value[name];
-    if (item === undefined) continue;
-    const field = fields.get(name);
-    if (field === undefined) return false;
-    found++;
-    const { type, below } = field;
-    if (there === NOTHING || !Object.hasOwn(there, name)) {
-      if (!isWhole(item, type, below)) return false;
-      continue;
-    }
-    // A map that was there is not added itself.
-    const fits = !below.member && type.map !== undefined && !type.map.atomic && isRecord(item);
-    if (!fits || !hasFields(item, below, NOTHING)) return false;
-  }
-  return found === size;
+  return all.member && addsJust(value, NOTHING, all);
 }

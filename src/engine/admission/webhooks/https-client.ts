@@ -8,7 +8,8 @@ import { isIP } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
 import type { Target } from '#engine/admission/webhooks/endpoint.ts';
-import { goNetworkError, isUnreached, type Dialed } from '#engine/remote/go-network-error.ts';
+import { firstReached } from '#engine/remote/first-reached.ts';
+import { goNetworkError, type Dialed } from '#engine/remote/go-network-error.ts';
 import { MAX_BODY_BYTES } from '#engine/limits.ts';
 
 /** A patch travels as base64 and may be as large as what a client may send. */
@@ -43,17 +44,7 @@ export class HttpsClient {
 
   /** Rejects with CallFailure, or with the signal's reason. `query` begins with a question mark. */
   async post(query: string, body: Buffer, { signal }: { signal: AbortSignal }): Promise<HttpAnswer> {
-    const dialed = this.#target.dial();
-    for (const [index, one] of dialed.entries()) {
-      try {
-        return await this.#postTo(one, query, body, { signal });
-      } catch (error) {
-        // Whoever was there is gone, and nothing was sent: another one may answer.
-        const isLast = index === dialed.length - 1;
-        if (isLast || !(error instanceof CallFailure) || !isUnreached(error.cause)) throw error;
-      }
-    }
-    throw new CallFailure('no endpoints available');
+    return await firstReached(this.#target.dial(), (one) => this.#postTo(one, query, body, { signal }));
   }
 
   async #postTo(dialed: Dialed, query: string, body: Buffer, { signal }: { signal: AbortSignal }): Promise<HttpAnswer> {
