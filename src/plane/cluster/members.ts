@@ -61,7 +61,7 @@ export async function keepMembership(
     if (!signal.aborted) await renewMembership(options, { signal });
   }
   await client.delete(LEASES, name).catch((error: unknown) => {
-    if (!isApiError(error, 'NotFound')) log.warn({ err: error }, 'Cannot take this process out; the next leader will');
+    if (!isApiError(error, 'NotFound')) log.warn({ err: error }, 'Cannot take this process out; the others will');
   });
 }
 
