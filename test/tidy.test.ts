@@ -6,11 +6,12 @@ import { test } from 'node:test';
 import { layers } from '#test/tidy/layers.ts';
 import { rules, unjustified } from '#test/tidy/rules.ts';
 import type { Rule, SourceFile } from '#test/tidy/rules.ts';
+import { checkSeedsPage } from '#test/tidy/seeds-page.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 /** Not ours, or not kept. */
 const IGNORED = new Set(['node_modules', '.git', '.cache', '.selfsame']);
-const TEXT = /\.(?:ts|js|mjs|json|jsonc|md|sh|ya?ml|html|css)$|^[^.]+$|^\.[a-z]+rc$/;
+const TEXT = /\.(?:ts|js|mjs|json|jsonc|md|sh|ya?ml|html|css|txt)$|^[^.]+$|^\.[a-z]+rc$/;
 
 const files = filesBelow(ROOT);
 
@@ -49,4 +50,10 @@ test('every runtime dependency has its justification in docs/adr', () => {
   const records = files.filter(({ path }) => path.startsWith('docs/adr/')).map(({ text }) => text);
   assert.ok(records.length > 0);
   assert.deepEqual(unjustified(Object.keys(dependencies), records), []);
+});
+
+test('docs/seeds.md names tests that exist', () => {
+  const { requirements, problems } = checkSeedsPage(fileNamed('docs/seeds.md'), files);
+  assert.ok(requirements > 50, `the page has ${requirements} requirements`);
+  assert.deepEqual(problems, []);
 });
