@@ -7,7 +7,8 @@ const files = [
   { path: 'src/a.test.ts', text: "test('keeps the uuid', () => {});" },
   { path: 'bench/a.ts', text: '' },
 ];
-const HEAD = '| Requirement | Implemented in | Unit | Plane | Guest | Different on purpose |\n|---|---|---|---|---|---|\n';
+const HEAD =
+  '| Requirement | Implemented in | Unit | Plane | Guest | Different on purpose |\n|---|---|---|---|---|---|\n';
 const IMPLEMENTED = '[a](../src/a.ts)';
 
 const cases: Record<string, { readonly row: string; readonly want: readonly string[] }> = {

@@ -57,6 +57,8 @@ function brokenLinks(cell: string, folder: string, texts: ReadonlyMap<string, st
     const path = posix.normalize(posix.join(folder, target));
     const text = texts.get(path) ?? '';
     if (!texts.has(path)) return [`links to ${path}, which does not exist`];
-    return title === undefined || text.includes(title) ? [] : [`names the test "${title}", which ${path} does not have`];
+    return title === undefined || text.includes(title)
+      ? []
+      : [`names the test "${title}", which ${path} does not have`];
   });
 }
