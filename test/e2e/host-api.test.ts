@@ -11,6 +11,7 @@ import { silentLog } from '#lib/log.ts';
 import { pciAddressFromMap, printPciAddress } from '#api/pci-address.ts';
 import { DeviceBook } from '#node/domains/device-book.ts';
 import { Turns } from '#node/domains/turns.ts';
+import { AgentReader } from '#node/guest-agent/agent-reader.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
 import type { HostApi } from '#node/endpoint/endpoint-agent.ts';
 import { guestUser, openQemu } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
@@ -24,12 +25,14 @@ const MIB = 1024 * 1024;
 const dir = mkdtempSync(join(tmpdir(), 'selfsame-host-api-'));
 const hypervisor = openQemu(dir);
 let api: HostApi;
+let agents: AgentReader;
 
 before(async () => {
   await hypervisor.adopt();
   const book = new DeviceBook({ hypervisor, clock: systemClock });
+  agents = new AgentReader({ hypervisor, clock: systemClock, log: silentLog });
   const capabilities = await hypervisor.capabilities();
-  const parts = { hypervisor, book, turns: new Turns(), capabilities, clock: systemClock, log: silentLog };
+  const parts = { hypervisor, book, agents, turns: new Turns(), capabilities, clock: systemClock, log: silentLog };
   api = await openHostApi({ dir, guestUser, ...parts });
   const images = join(dir, 'host-images');
   for (const file of ['vmlinuz', 'initrd.gz']) copyFileSync(join(GUEST, file), join(images, file));
@@ -37,6 +40,7 @@ before(async () => {
 });
 
 after(async () => {
+  await agents.stop();
   await hypervisor.destroy(VM_ID);
   await hypervisor.close();
   rmSync(dir, { recursive: true });
