@@ -17,6 +17,7 @@ import { openHostImages } from '#node/host-api/host-images.ts';
 import type { HostParts, ReadParts } from '#node/host-api/host-parts.ts';
 import { hotplug } from '#node/host-api/hotplug.ts';
 import { hotunplug } from '#node/host-api/hotunplug.ts';
+import { withCallNotes } from '#node/host-api/key-rules.ts';
 import { MonitorWatch } from '#node/host-api/monitor-watch.ts';
 import { getAllVmStats, list } from '#node/host-api/read-verbs.ts';
 import type { SentMap } from '#node/host-api/sent-values.ts';
@@ -47,7 +48,7 @@ function hostApi(answerTo: Answer, log: Log): HostApi {
   return {
     async call(verb, parameters, options) {
       try {
-        return await answerTo(verb, parameters, options);
+        return withCallNotes(await answerTo(verb, parameters, options), verb, parameters);
       } catch (error) {
         if (!options.signal.aborted) log.error({ err: error, verb }, 'Cannot answer a call of the host API');
         return refused(HOST_CODES.unexpected, error instanceof Error ? error.message : String(error));
