@@ -80,6 +80,20 @@ async function stopped(plane: RealPlane): Promise<void> {
     .untilVm('is stopped', ({ status }) => status?.printableStatus === 'Stopped' && status.created !== true);
 }
 
+/** What files of others say of the boot order: the marks and orders of disks. */
+async function bootOf(plane: RealPlane) {
+  const { stdout: ovf } = await run(plane, 'export', 'ovf', VM.name);
+  const { stdout: libvirt } = await run(plane, 'export', 'libvirt', VM.name);
+  const all = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([, word]) => word);
+  const booted = (text: string) => all(text, /<BootOrder>([1-9]\d*)<\/BootOrder>/g);
+  return {
+    ovf: { marked: all(ovf, /ovf:boot="true" ovf:disk-alias="(\w+)"/g), orders: booted(ovf) },
+    libvirt: all(libvirt, /<boot order="(\d+)"/g),
+  };
+}
+
+const BOOT = { marked: ['a'], orders: ['1', '2'] };
+
 test('an OVA brings the selfsame machine to a fresh data directory', async (t: TestContext) => {
   const dir = mkdtempSync(join(tmpdir(), 'selfsame-ova-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
@@ -92,6 +106,7 @@ test('an OVA brings the selfsame machine to a fresh data directory', async (t: T
   await home.guest(VM.name).says(`nvset travels-along\nwrite ${data?.name} selfsame`, /GUEST wrote/);
   await removeSecondDisk(home);
   await stopped(home);
+  assert.deepEqual(await bootOf(home), { ovf: BOOT, libvirt: ['1', '2'] }, 'the order that no spec names is written');
   await run(home, 'export', 'ovf', VM.name, '--ova', file);
 
   const abroad = await startRealPlane(t, { nodes: 1 });
@@ -110,4 +125,5 @@ test('an OVA brings the selfsame machine to a fresh data directory', async (t: T
   assert.match(again.facts['tpm.nv'] ?? '', /^travels-along/, 'what its TPM holds came along');
   const { name } = again.disks.find(({ serial }) => serial === 'C') ?? { name: '' };
   assert.match(await abroad.guest(VM.name).says(`read ${name}`, /GUEST read \S+ \S+/), /GUEST read \S+ selfsame/);
+  assert.deepEqual((await bootOf(abroad)).ovf, BOOT, 'the boot order came along');
 });

@@ -198,4 +198,23 @@ test('VMs that start together are asked for together', async (t) => {
     10,
   );
   assert.ok(calls.length <= 3, JSON.stringify(calls));
+
+  await t.test('a change of specialManagedDevices holds at once for all of them, and no node is asked', async () => {
+    await plane.apply({ kind: 'VirtualMachine', metadata: { name: 'vm-9' }, spec: { runStrategy: 'Halted' } });
+    const list = async (specialManagedDevices: Loose[] | null) => {
+      const body = { spec: { configuration: { specialManagedDevices } } };
+      const { status, text } = await plane.call('PATCH', KUBEVIRT, { body });
+      assert.equal(status, 200, text);
+      await plane.settle();
+    };
+    const managed = async () => {
+      const records = await Promise.all(Array.from({ length: 10 }, (_, n) => recordOf(plane, `vm-${n}`)));
+      return records.map(({ devices }) => devices.find(({ id }: Loose) => id === 'scsi0').managed);
+    };
+    assert.deepEqual(new Set(await managed()), new Set([false]));
+    assert.equal(await callsDuring(plane, () => list([{ type: 'controller', device: 'virtio-scsi' }])), 0);
+    assert.deepEqual(new Set(await managed()), new Set([true]));
+    assert.equal(await callsDuring(plane, () => list(null)), 0);
+    assert.deepEqual(new Set(await managed()), new Set([false]));
+  });
 });

@@ -403,3 +403,59 @@ test('one start does not push everything else out of the history', () => {
   assert.equal(told(status)?.length, 20);
   assert.equal(told(status)?.at(-1), '21 more changes of devices');
 });
+
+const PORTS = [{ type: 'controller', device: 'pcie-root-port' }];
+const special: LearnedDevice = { ...port, managed: true, specialManaged: true };
+const LISTED: IdentityStatus = { ...FIRST, devices: [disk('root', '0x01'), special] };
+const atRest = { vm: aVm({ disks: [{ name: 'root' }] }, { runStrategy: 'Halted' }), vmi: undefined };
+
+const listCases: Record<string, { given: Partial<DeviceMapWorld>; want: LearnedDevice; told: string }> = {
+  'a device that becomes listed is managed at the next look, while the guest runs': {
+    given: { identity: aRecord(FIRST), special: PORTS },
+    want: special,
+    told: 'these devices became managed, because specialManagedDevices lists them: rp0',
+  },
+  'a device that becomes listed is managed at the next look, while the VM is stopped': {
+    given: { identity: aRecord(FIRST), special: PORTS, ...atRest },
+    want: special,
+    told: 'these devices became managed, because specialManagedDevices lists them: rp0',
+  },
+  'a device that is no longer listed is unmanaged at the next look, while the guest runs': {
+    given: { identity: aRecord(LISTED) },
+    want: port,
+    told: 'these devices became unmanaged, because specialManagedDevices no longer lists them: rp0',
+  },
+  'a device that is no longer listed is unmanaged at the next look, while the VM is stopped': {
+    given: { identity: aRecord(LISTED), ...atRest },
+    want: port,
+    told: 'these devices became unmanaged, because specialManagedDevices no longer lists them: rp0',
+  },
+  'a reading takes the new list into account, and the history says why': {
+    given: {
+      identity: aRecord(FIRST),
+      special: PORTS,
+      vmi: aVmi({ deviceHash: 'h2', deviceRevision: 11 }),
+      reading: aReading([disk('root', '0x01'), port], { hash: 'h2', revision: 11 }),
+    },
+    want: special,
+    told: 'these devices became managed, because specialManagedDevices lists them: rp0',
+  },
+};
+
+for (const [name, { given, want, told: sentence }] of Object.entries(listCases)) {
+  test(name, () => {
+    const world = aWorld({ ...given, now: LATER });
+    if (world.reading === undefined) assert.equal(readingDue(world), undefined);
+    const status = decideDeviceMap(world).status as IdentityStatus;
+    assert.deepEqual(
+      status.devices?.find(({ id }) => id === 'rp0'),
+      want,
+    );
+    assert.deepEqual(told(status), [sentence]);
+    assert.equal(status.history?.at(-1)?.cause, 'a change of specialManagedDevices');
+  });
+}
+
+test('a list that classifies every device as the record does writes nothing', () => {
+  assert.deepEqual(decideDeviceMap(aWorld({ identity: aRecord(LISTED), special: PORTS })).status, undefined);
+});

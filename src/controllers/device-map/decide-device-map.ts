@@ -29,12 +29,15 @@ import {
 } from '#controllers/device-map/device-map-world.ts';
 import type { Reading } from '#controllers/device-map/reading.ts';
 import { freedAfter } from '#controllers/device-map/freed-places.ts';
+import { classificationChanges, classified } from '#controllers/device-map/special-devices.ts';
 import { wishesOf } from '#controllers/device-map/wanted-devices.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
 
 /** A node that has no such VM, has not read its devices yet, or answered with something old is asked again. */
 export const ASK_AGAIN_MS = 10_000;
+/** The cause, in the history of a record, of a row that became managed or unmanaged without any change of the VM. */
+const LIST_CHANGED = 'a change of specialManagedDevices';
 
 export function decideDeviceMap(world: DeviceMapWorld): Plan {
   const vm = ownVm(world);
@@ -131,7 +134,10 @@ function read(
     deviceHash: reading.hash,
     deviceRevision: reading.revision,
     instance: uid,
-    what: because(what, known.instance === uid ? 'a change while it ran' : `the start of instance ${uid}`),
+    what: [
+      ...because(classificationChanges(known.devices ?? [], world.special), LIST_CHANGED),
+      ...because(what, known.instance === uid ? 'a change while it ran' : `the start of instance ${uid}`),
+    ],
   };
 }
 
@@ -157,11 +163,15 @@ function startedAgain(world: DeviceMapWorld, vm: VirtualMachine, { uid, machine,
 
 function asTheTemplateSays(world: DeviceMapWorld, vm: VirtualMachine): Next {
   const { history: _, learnedAt: __, ...known } = world.identity.status ?? {};
-  const rows = known.devices ?? [];
+  const recorded = known.devices ?? [];
+  const rows = recorded.map((row) => classified(row, world.special));
   const decide = isAtRest(world) ? restingActions : runningActions;
   const decisions: readonly RowDecision[] = decide(rows, wishesOf(vm));
   const devices = rowsOf(decisions);
-  const what = because(deviceChanges(rows, devices), 'a change of the VM');
+  const what = [
+    ...because(classificationChanges(recorded, world.special), LIST_CHANGED),
+    ...because(deviceChanges(rows, devices), 'a change of the VM'),
+  ];
   if (!decisions.some(forgets)) return { ...known, devices, what };
   // The hash stood for rows that are no more: were they to come back, nobody would ask for them.
   const { deviceHash: ___, deviceRevision: ____, ...rest } = known;

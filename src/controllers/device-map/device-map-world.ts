@@ -7,6 +7,7 @@ import type { RunStrategy } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Reading } from '#controllers/device-map/reading.ts';
+import type { SpecialDevices } from '#controllers/device-map/special-devices.ts';
 import { controllerUid, type Stored } from '#kube/meta.ts';
 
 export interface DeviceMapWorld {
@@ -16,7 +17,7 @@ export interface DeviceMapWorld {
   /** What the node answered; or it was asked, and has nothing to tell before that time. */
   readonly reading?: Reading | { readonly retryAfterMs: number };
   /** Devices that count as managed although no spec asks for them. */
-  readonly special: readonly { readonly type: string; readonly device: string }[];
+  readonly special: SpecialDevices;
   /** RFC 3339. */
   readonly now: string;
 }

@@ -6,23 +6,24 @@
  *   VMI status.deviceHash = the record's ──► nobody is asked
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
-import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
+import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
+import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import { objectKey } from '#client/object-key.ts';
 import type { Informer } from '#client/informer.ts';
 import { ASK_AGAIN_MS, decideDeviceMap, forgetsAtRest } from '#controllers/device-map/decide-device-map.ts';
 import { type DeviceMapWorld, readingDue } from '#controllers/device-map/device-map-world.ts';
 import { DeviceReports, type DeviceReportsOptions } from '#controllers/device-map/device-reports.ts';
 import type { HostReader } from '#controllers/device-map/host-reader.ts';
+import { isClassifiedAnew } from '#controllers/device-map/special-devices.ts';
 import { readingOf } from '#controllers/device-map/reading.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import { timestamp } from '#lib/clock.ts';
 import {
   type ControllerDefinition,
   defineController,
-  lookedUp,
   source,
   type Source,
   startController,
@@ -34,6 +35,8 @@ import { liveLook } from '#runtime/live-look.ts';
 const CONCURRENCY = 1000;
 /** The account, and what it calls itself. */
 export const DEVICE_MAP = 'device-map-controller';
+
+const KUBEVIRT_KEY = `${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`;
 
 export type DeviceMapOptions = Pick<DeviceReportsOptions, 'gatherMs'>;
 
@@ -65,7 +68,7 @@ function definition(
   function known(key: string): DeviceMapWorld | undefined {
     const identity = identities.get(key);
     if (identity === undefined) return undefined;
-    const { specialManagedDevices: special } = configurationOf(kubevirts.get(`${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`));
+    const { specialManagedDevices: special } = configurationOf(kubevirts.get(KUBEVIRT_KEY));
     return { identity, vm: vms.get(key), vmi: vmis.get(key), special, now: timestamp(clock.now()) };
   }
 
@@ -89,7 +92,7 @@ function definition(
     type: VIRTUAL_MACHINE_IDENTITIES,
     concurrency: CONCURRENCY,
     // An instance has the name of its VM, and so has the record.
-    sources: [source(identities), source(vmis), wishChanges(vms), lookedUp(kubevirts)],
+    sources: [source(identities), source(vmis), wishChanges(vms), specialListChanges(kubevirts, identities)],
     async observe(key, { signal }) {
       const world = known(key);
       if (world === undefined) return undefined;
@@ -104,6 +107,24 @@ function definition(
     decide: decideDeviceMap,
     subject: ({ identity }) => identity,
   });
+}
+
+/**
+ * Wakes the records that a changed `specialManagedDevices` classifies in another way. Records with no such device are not
+ * woken, and no node is asked: the rows are classified from the record.
+ */
+function specialListChanges(kubevirts: Informer<KubeVirt>, identities: Informer<VirtualMachineIdentity>): Source {
+  return {
+    cache: kubevirts,
+    subscribe: (add) =>
+      kubevirts.onChange((key) => {
+        if (key !== KUBEVIRT_KEY) return;
+        const { specialManagedDevices: special } = configurationOf(kubevirts.get(key));
+        for (const identity of identities.list()) {
+          if (isClassifiedAnew(identity.status?.devices ?? [], special)) add(objectKey(identity));
+        }
+      }),
+  };
 }
 
 /** A VM tells of many things in its status; of these only whether it is held, or about to start, says something here. */

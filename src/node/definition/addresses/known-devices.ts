@@ -10,6 +10,8 @@ export interface KnownDevices {
   readonly devices: readonly LearnedDevice[];
   /** They come from another manager, and the guest has not run here yet: what has no address is placed in its order. */
   readonly imported?: boolean;
+  /** They are all that the guest has: nothing comes with a first start by itself, even if there is no row. */
+  readonly complete?: boolean;
 }
 
 export const NOTHING_KNOWN: KnownDevices = { devices: [] };
