@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, before, test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { HostDevice, HostVerb, HostVm, HostVmStats } from '#api/host-api.ts';
 import { systemClock } from '#lib/clock.ts';
@@ -16,6 +16,10 @@ import { openHostApi } from '#node/host-api/host-api.ts';
 import type { HostApi } from '#node/endpoint/endpoint-agent.ts';
 import { guestUser, openQemu } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
+import { addressText } from '#api/device-address.ts';
+import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
+import * as mixes from '#test/libvirt/mixes.ts';
+import { openLibvirt, whyNoLibvirt } from '#test/support/libvirt.ts';
 
 const VM_ID = '27c61cea-f4fd-47e9-84e8-d1598f32ccc0';
 const GUEST = join(import.meta.dirname, '../../.cache/guest');
@@ -106,25 +110,80 @@ function processOf({ pid }: HostVm) {
   return { words, niceness: [...new Set(threads)] };
 }
 
-test('what list tells is what the guest sees, plugged, unplugged, and created again', async () => {
+const KERNEL = { kernel: 'vmlinuz', initrd: 'initrd.gz', kernelArgs: 'console=ttyS0 quiet' };
+/** Hosts of old gave every VM a controller for the channel of their agent. */
+const AGENT_CONTROLLER = mixes.controller('virtio-serial', "index='0' ports='16'");
+
+/** The PCI addresses that libvirt gives to this hardware on i440fx, without those of the chipset. */
+async function placesOfLibvirt(
+  t: TestContext,
+  devices: readonly string[],
+  { hasAgent }: { readonly hasAgent: boolean },
+): Promise<string[]> {
+  const domain = mixes.domainOf({ chipset: 'i440fx', devices: [...devices, AGENT_CONTROLLER, mixes.balloon('none')] });
+  const [defined = ''] = await openLibvirt(t).define([domain]);
+  return readLibvirt(defined)
+    .rows.filter(({ device, address }) => address?.['type'] === 'pci' && (hasAgent || device !== 'virtio-serial'))
+    .map((row) => addressText(row))
+    .filter(isOfDevice)
+    .toSorted();
+}
+
+/** Slots 0 and 1 are the chipset's. */
+const isOfDevice = (address: string) => !/^0000:00:0[01]\./.test(address);
+
+test('a VM of the old format stands in QEMU where libvirt had it', { skip: whyNoLibvirt() }, async (t) => {
+  const network = { macAddr: '02:00:00:00:00:0a,02:00:00:00:00:0b', nicModel: 'pv,e1000' };
+  const drives = [
+    { if: 'virtio', path: 'a', serial: 'S-a' },
+    { if: 'virtio', path: 'b', serial: 'S-b' },
+  ];
+  const old = { drives, ...network, soundDevice: 'ich6', display: 'qxl', spiceMonitors: '2' };
+  const created = await call('create', { vmId: VM_ID, memSize: 160, ...KERNEL, ...old });
+  const hardware = [
+    ...[mixes.vd(0), mixes.vd(1), mixes.cdrom('hdc', 'ide'), mixes.nic(1), mixes.nic(2, 'e1000')],
+    ...[mixes.video('qxl'), mixes.video('qxl'), mixes.sound('ich6')],
+  ];
+  assert.deepEqual(
+    created.devices.map(where).filter(isOfDevice).filter(Boolean).toSorted(),
+    await placesOfLibvirt(t, hardware, { hasAgent: false }),
+  );
+  assert.deepEqual(toldPlaces(created), {
+    '02:00:00:00:00:0a': '0000:00:03.0',
+    '02:00:00:00:00:0b': '0000:00:04.0',
+    'S-a': '0000:00:07.0',
+    'S-b': '0000:00:08.0',
+  });
+  await call('destroy', { vmId: VM_ID });
+});
+
+test('what list tells is what the guest sees, plugged, unplugged, and created again', async (t) => {
   const propagateErrors = 'off';
   const disk = (name: string) => ({
     ...{ type: 'disk', device: 'disk', iface: 'virtio', path: name, serial: `S-${name}`, propagateErrors },
   });
   const nic = { type: 'interface', device: 'bridge', nicModel: 'pv', macAddr: '02:00:00:00:00:0a' };
   const devices = [
+    { type: 'video', device: 'cirrus' },
     disk('a'),
     disk('b'),
     nic,
+    { type: 'sound', device: 'ich6' },
     { type: 'console', device: 'console' },
     { type: 'channel', device: 'unix' },
   ];
   const tuned = { timeOffset: '-86400', nice: '3' };
-  const kernel = { kernel: 'vmlinuz', initrd: 'initrd.gz', kernelArgs: 'console=ttyS0 quiet' };
-  const created = await call('create', { vmId: VM_ID, memSize: 160, display: 'vnc', ...kernel, ...tuned, devices });
+  const created = await call('create', { vmId: VM_ID, memSize: 160, display: 'vnc', ...KERNEL, ...tuned, devices });
   const booted = await report('boot');
   assert.equal(booted.facts['uuid'], VM_ID);
   assert.deepEqual(seenPlaces(booted), toldPlaces(created));
+  await t.test('and where libvirt would have placed the devices', { skip: whyNoLibvirt() }, async (inner) => {
+    const hardware = [mixes.video('cirrus'), mixes.vd(0), mixes.vd(1), mixes.nic(1), mixes.sound('ich6')];
+    assert.deepEqual(
+      booted.pci.filter(isOfDevice).toSorted(),
+      await placesOfLibvirt(inner, hardware, { hasAgent: true }),
+    );
+  });
 
   const { words, niceness } = processOf(created);
   assert.deepEqual(niceness, [3], 'of every thread');

@@ -12,9 +12,8 @@ import type { Stored } from '#kube/meta.ts';
 import { rowsFor, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import type { Layout } from '#node/definition/addresses/layout.ts';
 import { layoutOf } from '#node/definition/addresses/layouts.ts';
-import { oldOrder } from '#node/definition/addresses/old-order.ts';
 import { placeDevices } from '#node/definition/addresses/place-devices.ts';
-import type { Placeable, Unplaced } from '#node/definition/addresses/unplaced.ts';
+import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
 import { readSmbios } from '#api/smbios-annotation.ts';
 import { defineClock } from '#node/definition/clock.ts';
 import { defineCpu } from '#node/definition/cpu.ts';
@@ -146,8 +145,7 @@ function defineDevices(
   const { imported = false } = known;
   const agent = defineAgentChannel(vmi, { rows, others: recorded.devices, imported, complete });
   const others = [...recorded.devices, ...agent.controllers];
-  const unplaced = inPlacingOrder([...own, ...others], known);
-  const placement = placeDevices(unplaced, { layout, rows, reserved: namedAddresses(spec) }, problems);
+  const placement = placeDevices([...own, ...others], { layout, rows, reserved: namedAddresses(spec) }, problems);
   const placed = new Map(placement.devices.map((device) => [device.id, device]));
   const standing = [...own, ...others].map(({ device }) => placed.get(device.id) ?? device);
   const only = (...types: Device['type'][]) => standing.filter(({ type }) => types.includes(type));
@@ -166,13 +164,6 @@ function defineDevices(
 /** What made-up MAC addresses are derived from: the VM, or an instance that has none. */
 export function ownerUidOf({ metadata }: Stored<VirtualMachineInstance>): string {
   return metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid ?? metadata.uid;
-}
-
-/** Whoever has no place yet gets one in this order: that of the spec, but for guests that another manager placed. */
-function inPlacingOrder(unplaced: readonly Unplaced[], { imported = false }: KnownDevices): readonly Unplaced[] {
-  if (!imported) return unplaced;
-  const byDevice = new Map<Placeable, Unplaced>(unplaced.map((item) => [item.device, item]));
-  return oldOrder(unplaced.map(({ device }) => device)).flatMap((device) => byDevice.get(device) ?? []);
 }
 
 /** Every PCI address that the spec names, also for what is not in the guest now. */

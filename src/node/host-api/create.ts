@@ -69,6 +69,7 @@ async function begin(vm: SentVm, parts: HostParts, signal: AbortSignal): Promise
     ...vm.notes,
     ...kvmNotes(sent, capabilities),
     ...missing,
+    ...input.placeNotes,
     ...outcome.notes,
     ...outcome.left,
     ...unsentNotes(hypervisor.inspect(vmId)?.definition, entries),

@@ -14,8 +14,9 @@ import type { DiskDevice, DomainDefinition } from '#node/definition/domain-defin
 import type { KernelFiles } from '#node/definition/kernel.ts';
 import type { DeviceEntry } from '#node/host-api/device-entries.ts';
 import { addressOf } from '#node/host-api/device-fields.ts';
-import { diskOf, interfaceOf, nameOf, rowOf } from '#node/host-api/entry-spec.ts';
+import { diskOf, interfaceOf, nameOf } from '#node/host-api/entry-spec.ts';
 import { isEmpty, isOneOf } from '#node/host-api/key-rules.ts';
+import { placeAsLibvirt } from '#node/host-api/place-as-libvirt.ts';
 import type { SentVm } from '#node/host-api/sent-vm.ts';
 import type { VmConf } from '#node/host-api/vm-conf.ts';
 
@@ -27,13 +28,19 @@ export interface HostVmInput {
   readonly kernel: KernelFiles | undefined;
 }
 
-export function defineInput(vm: HostVmInput): Omit<DefineInput, 'capabilities'> {
-  const { entries, media, kernel } = vm;
+export interface HostDefineInput extends Omit<DefineInput, 'capabilities'> {
+  /** Devices that cannot stand where libvirt had them. */
+  readonly placeNotes: readonly string[];
+}
+
+export function defineInput(vm: HostVmInput): HostDefineInput {
+  const { conf, entries, media, kernel } = vm;
   const disks = ofType(entries, 'disk');
+  const placed = placeAsLibvirt(entries, { machine: conf.machine, vmchannel: conf.vmchannel });
   return {
     vmi: instanceOf(vm),
-    // Whoever sent them placed them as managers of old did.
-    known: { devices: entries.map(rowOf), imported: true, complete: true },
+    known: { devices: placed.rows, imported: true, complete: true },
+    placeNotes: placed.notes,
     volumes: new Map(
       disks.flatMap((entry) => {
         const medium = media.get(entry.id);

@@ -18,7 +18,7 @@ const network = {
   nicModel: 'pv,rtl8139',
 };
 
-test('an old VM stands where managers of old had it', async (t) => {
+test('the devices of an old VM stand where libvirt had them, whatever their order', async (t) => {
   const scene = await startHostScene(t);
   scene.image('p/d/images/i/v1', 'x');
   for (const name of ['b.img', 'c.img', 'w.vfd', 'w.iso']) scene.image(name);
@@ -32,17 +32,18 @@ test('an old VM stands where managers of old had it', async (t) => {
   const created = await scene.call('create', { ...aVm, display: 'qxl', boot: 'cdn', drives, ...network, ...more });
   assert.equal(created.status.message, 'Done');
   assert.equal(created.notes?.length, 2);
-  for (const note of created.notes) assert.match(note, /"dev-video[01]" \(video\/qxl\) is a standard VGA/);
+  for (const note of created.notes)
+    assert.match(note, /"dev-video[01]" \(video\/qxl at 0000:00:0[29]\.0\) is a standard VGA/);
   const vm = await scene.vm();
   assert.deepEqual(places(vm), {
     'dev-video0': 'pci 0x00 0x02',
-    'dev-video1': 'pci 0x00 0x03',
-    // The disk that it boots from is the first of all.
-    'disk-virtio1': 'pci 0x00 0x04',
-    'disk-virtio0': 'pci 0x00 0x05',
-    'nic-net0': 'pci 0x00 0x06',
-    'nic-net1': 'pci 0x00 0x07',
-    'dev-sound0': 'pci 0x00 0x08',
+    'nic-net0': 'pci 0x00 0x03',
+    'nic-net1': 'pci 0x00 0x04',
+    'dev-sound0': 'pci 0x00 0x05',
+    // Slot 06 was that of the controller for the agent's channel.
+    'disk-virtio0': 'pci 0x00 0x07',
+    'disk-virtio1': 'pci 0x00 0x08',
+    'dev-video1': 'pci 0x00 0x09',
     'disk-ide2': 'drive 1 0',
     'disk-ide0': 'drive 0 0',
     'disk-fdc0': 'drive 0 0',

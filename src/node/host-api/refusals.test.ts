@@ -202,8 +202,8 @@ const running: Record<string, Case & { verb: HostVerb }> = {
   },
   'a place that is taken': {
     verb: 'hotplugNic',
-    with: () => ({ nic: { address: pci('0x03') } }),
-    want: '49 Failed to hot-plug NIC: nic.address: 0000:00:03.0 is taken, or no place for it in the running guest',
+    with: () => ({ nic: { address: pci('0x02') } }),
+    want: '49 Failed to hot-plug NIC: nic.address: 0000:00:02.0 is taken, or no place for it in the running guest',
   },
   'a MAC address that is in the guest': {
     verb: 'hotplugNic',

@@ -20,6 +20,8 @@ export interface VmConf {
   readonly clock?: NonNullable<Domain['clock']>;
   /** Of the process of the guest; 0 to 19, less and less of the processors. */
   readonly nice: number;
+  /** As it was sent: whether hosts of old gave the VM the channel of their agent. */
+  readonly vmchannel: unknown;
 }
 
 export const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -78,6 +80,7 @@ export function vmConf(sent: SentMap, faults: string[]): VmConf {
     ...serialOf(sent, faults),
     ...clockOf(sent, faults),
     nice: niceOf(sent, faults),
+    vmchannel: sent['vmchannel'],
   };
 }
 
