@@ -17,13 +17,13 @@ export const UUID_ADMISSION_ANNOTATION = 'selfsame.io/uuid-admission-since';
 export const VM_DEFINITION = groupResource(VIRTUAL_MACHINES);
 
 /** Returns the annotation of the definition of VirtualMachines, as a timestamp of an object. */
-export function uuidAdmissionSince(definition: KubeObject | undefined): string | undefined {
+export function uuidAdmissionSince(definition: Pick<KubeObject, 'metadata'> | undefined): string | undefined {
   return definition?.metadata.annotations?.[UUID_ADMISSION_ANNOTATION];
 }
 
 /** Reports whether the VM was created when uuids were random already. False where either time cannot be read. */
 export function isYoungerThanAdmission({ metadata }: Stored<VirtualMachine>, since: string | undefined): boolean {
-  return Date.parse(metadata.creationTimestamp ?? '') >= Date.parse(since ?? '');
+  return Date.parse(metadata.creationTimestamp) >= Date.parse(since ?? '');
 }
 
 /** Returns the firmware uuid of a VM that was stored without one and has not run yet. Always the same for one VM. */

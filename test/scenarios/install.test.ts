@@ -2,13 +2,16 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
+import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import type { Client } from '#client/client.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
 import { systemClock } from '#lib/clock.ts';
+import { makeAuthority } from '#lib/pki/authority.ts';
 import { applyInstallation, INSTALL_MANAGER, installObjects, installYaml } from '#operator/install.ts';
-import { CLUSTER_ROLES } from '#operator/kinds.ts';
-import { ADMIN, startTestApi, type TestApi } from '#test/support/test-api.ts';
+import { CLUSTER_ROLES, VALIDATING_WEBHOOKS } from '#operator/kinds.ts';
+import { ADMIN, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 let api: TestApi;
 let client: Client;
@@ -80,4 +83,60 @@ test('what is printed is all of it but what is made only where it is missing', (
   ]) {
     assert.ok(kinds.has(kind), kind);
   }
+});
+
+test('admission is applied before the kinds that it is about, and printed so', () => {
+  const kinds = installObjects().map(({ object }) => object.kind);
+  const rules = ['WebhookConfiguration', 'AdmissionPolicy', 'AdmissionPolicyBinding'];
+  const last = kinds.findLastIndex((kind) => rules.some((rule) => kind?.endsWith(rule)));
+  assert.ok(last > 0 && last < kinds.indexOf('CustomResourceDefinition'));
+});
+
+test('a bare cluster takes all of it while no webhook answers, and stores no VM', async () => {
+  await client.get(KUBEVIRTS, { namespace: 'selfsame-system', name: 'kubevirt' });
+  const vm = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', metadata: { name: 'db', namespace: 'default' } };
+  await assert.rejects(
+    client.create(VIRTUAL_MACHINES, { ...vm, spec: { runStrategy: 'Halted', template: {} } }),
+    /failed calling webhook "mutate-virtualmachines.selfsame.io"/,
+  );
+});
+
+/** As the operator of an older version leaves it on a cluster: with its authority, and with a hook for KubeVirt objects. */
+async function downgradeWebhooks(): Promise<void> {
+  const name = 'selfsame';
+  const { webhooks } = await client.get(VALIDATING_WEBHOOKS, { name });
+  const rule = { operations: ['*'], apiGroups: ['kubevirt.io'], apiVersions: ['v1'], resources: ['kubevirts'] };
+  const service = { namespace: 'selfsame-system', name: 'selfsame-webhook', path: '/validate-kubevirts' };
+  const hook = {
+    name: 'validate-kubevirts.selfsame.io',
+    ...{ clientConfig: { service }, rules: [rule], sideEffects: 'None', admissionReviewVersions: ['v1'] },
+  };
+  const older = {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'ValidatingWebhookConfiguration',
+    metadata: { name },
+    webhooks: [...(webhooks as Loose[]).map((one) => ({ ...one, matchConditions: undefined })), hook],
+  };
+  await client.apply(VALIDATING_WEBHOOKS, older, { fieldManager: INSTALL_MANAGER, force: true });
+  const all = (await client.get(VALIDATING_WEBHOOKS, { name }))['webhooks'] as Loose[];
+  const caBundle = Buffer.from(
+    makeAuthority({ commonName: 'test' }, { nowMs: systemClock.now(), lifetimeMs: 86_400_000 }).pem,
+  ).toString('base64');
+  const value = all.map((one) => ({ ...one, clientConfig: { ...one.clientConfig, caBundle } }));
+  const body = [{ op: 'add', path: '/webhooks', value }];
+  await client.patch(VALIDATING_WEBHOOKS, { name }, { type: 'json', body }, { fieldManager: 'selfsame-operator' });
+}
+
+test('over a version that asked a webhook about the KubeVirt object: that hook is gone, authorities stay', async () => {
+  await downgradeWebhooks();
+  assert.deepEqual(await install(), [
+    'validatingwebhookconfigurations.admissionregistration.k8s.io/selfsame configured',
+  ]);
+  const hooks = (await client.get(VALIDATING_WEBHOOKS, { name: 'selfsame' }))['webhooks'] as Loose[];
+  assert.ok(hooks.length > 0);
+  assert.ok(!hooks.some(({ name }) => name.includes('kubevirts')));
+  for (const { name, clientConfig } of hooks) assert.ok(clientConfig.caBundle, name);
+  const name = { namespace: 'selfsame-system', name: 'kubevirt' };
+  const body = { spec: { configuration: { evictionStrategy: 'LiveMigrate' } } };
+  await client.patch(KUBEVIRTS, name, { type: 'merge', body });
 });
