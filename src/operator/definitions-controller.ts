@@ -1,6 +1,6 @@
 /**
  * Keeps the definitions of our kinds in place, and writes into the one of VirtualMachines since when uuid admission
- * stands (api/uuid-admission.ts). It is started when admission is in place.
+ * stands (api/uuid-admission.ts). It is started when admission is in place, or the kinds are served already.
  */
 import { UUID_ADMISSION_ANNOTATION, uuidAdmissionSince, VM_DEFINITION } from '#api/uuid-admission.ts';
 import type { Informer } from '#client/informer.ts';
@@ -57,8 +57,7 @@ function annotated(wanted: Desired, since: string): Desired {
   return { ...wanted, object: { ...wanted.object, metadata: { ...metadata, annotations } } };
 }
 
-/** Reports whether all of our kinds are served, with admission. Who watches them earlier only gets errors. */
+/** Reports whether all of our kinds are served. Who watches them earlier only gets errors. */
 export function definitionsEstablished(present: Informer<Reporting>): boolean {
-  const isServed = (name: string) => isTrue(present.get(name)?.status?.conditions, 'Established');
-  return [...byName.keys()].every(isServed) && uuidAdmissionSince(present.get(VM_DEFINITION)) !== undefined;
+  return [...byName.keys()].every((name) => isTrue(present.get(name)?.status?.conditions, 'Established'));
 }

@@ -7,6 +7,7 @@
  *
  * Its own account and rights must be there before: bootstrap.ts.
  */
+import { uuidAdmissionSince, VM_DEFINITION } from '#api/uuid-admission.ts';
 import { objectKey } from '#client/object-key.ts';
 import type { Present } from '#operator/desired.ts';
 import { admissionController, admissionInPlace } from '#operator/admission-controller.ts';
@@ -39,9 +40,10 @@ export const operatorController = (trust?: Trust) => ({
         signal: AbortSignal.any([signal, taken.signal]),
       }),
     );
-    const inPlace = support.then(async (policies) =>
-      policies !== undefined && (await admissionInPlace({ informer, policies, trust }, { signal })) ? true : undefined,
+    const inPlace = support.then(
+      async (policies) => policies !== undefined && (await admissionInPlace({ informer, policies, trust }, { signal })),
     );
+    const mayDefine = Promise.race([inPlace, served(parts)]).then((may) => may || undefined);
     // Two controllers must not keep the same objects.
     const takenOver = served(parts).then(async (isServed) => {
       if (!isServed) return undefined;
@@ -52,7 +54,7 @@ export const operatorController = (trust?: Trust) => ({
     });
     return [
       admission,
-      startLate('operator-definitions', inPlace, () =>
+      startLate('operator-definitions', mayDefine, () =>
         startController(definitionsController(informer(DEFINITIONS), informer(MUTATING_WEBHOOKS)), parts),
       ),
       startLate('operator', takenOver, (policies) => {
@@ -79,4 +81,13 @@ function presentRules(informer: ControllerParts['informer']): Present {
 export function served({ informer, signal }: Pick<ControllerParts, 'informer' | 'signal'>): Promise<boolean> {
   const present = informer(DEFINITIONS);
   return present.until(() => definitionsEstablished(present), { signal });
+}
+
+/** Resolves to true as soon as it is known since when uuids are random (api/uuid-admission.ts), to false on abort. */
+export function uuidAdmissionKnown({
+  informer,
+  signal,
+}: Pick<ControllerParts, 'informer' | 'signal'>): Promise<boolean> {
+  const present = informer(DEFINITIONS);
+  return present.until(() => uuidAdmissionSince(present.get(VM_DEFINITION)) !== undefined, { signal });
 }

@@ -7,9 +7,12 @@ import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import type { Client } from '#client/client.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
+import { isApiError } from '#kube/api-error.ts';
+import { groupResource, type ResourceType } from '#kube/meta.ts';
 import { systemClock } from '#lib/clock.ts';
 import { makeAuthority } from '#lib/pki/authority.ts';
 import { applyInstallation, INSTALL_MANAGER, installObjects, installYaml } from '#operator/install.ts';
+import { uninstallation } from '#operator/uninstall.ts';
 import { CLUSTER_ROLES, VALIDATING_WEBHOOKS } from '#operator/kinds.ts';
 import { ADMIN, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
@@ -139,4 +142,28 @@ test('over a version that asked a webhook about the KubeVirt object: that hook i
   const name = { namespace: 'selfsame-system', name: 'kubevirt' };
   const body = { spec: { configuration: { evictionStrategy: 'LiveMigrate' } } };
   await client.patch(KUBEVIRTS, name, { type: 'merge', body });
+});
+
+test('uninstalled by the printed commands and installed again, it is as before', async () => {
+  const found = await uninstallation(client);
+  assert.ok('commands' in found);
+  const targets = found.commands.map((command) => command.replace('kubectl delete --ignore-not-found ', ''));
+  const firstKind = targets.findIndex((target) => target.startsWith('customresourcedefinitions'));
+  const lastRule = targets.findLastIndex((target) => /^[a-z]+\.admissionregistration/.test(target));
+  assert.ok(lastRule < firstKind, 'admission goes before the kinds');
+  const byTarget = new Map<string, { type: ResourceType; name: { namespace?: string | undefined; name: string } }>(
+    installObjects().map(({ type, object: { metadata } }) => {
+      const { namespace, name = '' } = metadata;
+      const where = namespace === undefined ? '' : ` -n ${namespace}`;
+      return [`${groupResource(type)} ${name}${where}`, { type, name: { namespace, name } }] as const;
+    }),
+  );
+  for (const target of targets) {
+    const { type, name } = byTarget.get(target)!;
+    await client.delete(type, name).catch((error: unknown) => assert.ok(isApiError(error, 'NotFound'), String(error)));
+    await api.settle();
+  }
+  assert.ok((await install()).length > 50);
+  await api.settle();
+  assert.deepEqual(await install(), []);
 });
