@@ -12,7 +12,7 @@ const LABEL = 'kubevirt.io/vm-delete-protection';
 const BY = 'selfsame.io/delete-protection-by';
 const AT = 'selfsame.io/delete-protection-at';
 const REASON = 'selfsame.io/delete-protection-reason';
-const ASKED = { uid: 'u', namespace: '', name: '', dryRun: false } as const;
+const ASKED = { uid: 'u', namespace: '', name: '', dryRun: false, isReplace: false } as const;
 const NOW = '2026-02-02T00:00:00Z';
 const THEN = '2026-01-01T00:00:00Z';
 

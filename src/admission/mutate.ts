@@ -1,5 +1,6 @@
 /** What we write into objects ourselves. They come before their schema was asked: nothing about them is certain. */
 import { fillFirmware } from '#admission/firmware-identity.ts';
+import { keepIdentity } from '#admission/keep-identity.ts';
 import { noteProtection } from '#admission/protection-notes.ts';
 import type { AdmissionRequest, Answer, PatchOperation } from '#admission/review.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
@@ -18,11 +19,14 @@ export interface MutationParts {
 
 export function mutateVirtualMachine(request: AdmissionRequest, { newUuid, now }: MutationParts): Answer {
   const domain = at(newObject(request), 'spec', 'template', 'spec', 'domain');
+  const kept = keepIdentity(request);
   return {
     patch: [
       ...noteProtection(request, now()),
       ...fillFirmware(domain, '/spec/template/spec/domain', ['uuid', 'serial'], newUuid),
+      ...kept.patch,
     ],
+    warnings: kept.warnings,
   };
 }
 

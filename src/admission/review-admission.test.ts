@@ -19,7 +19,6 @@ const CONTROLLER = 'system:serviceaccount:selfsame-system:vmi-controller';
 
 const LOOKUP: Lookup = {
   configuration: () => CONFIGURATION,
-  kubevirts: () => [],
   vmsWithUuid: () => [],
   restoresOf: () => [],
   protectedVms: async () => [],

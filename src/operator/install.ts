@@ -18,7 +18,7 @@ import { idOf, type Desired } from '#operator/desired.ts';
 import { DEFINITIONS, POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
 import { clusterObjects, CSI_DRIVERS } from '#operator/objects/cluster.ts';
 import { definitions } from '#operator/objects/definitions.ts';
-import { installation } from '#operator/objects/installation.ts';
+import { afterKinds, beforeKinds } from '#operator/objects/installation.ts';
 import { missingWithoutPolicies } from '#operator/policy-support.ts';
 
 export const INSTALL_MANAGER = 'selfsame-install';
@@ -30,7 +30,7 @@ const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class';
 
 /** In the order in which they are applied. */
 export function installObjects(): readonly Desired[] {
-  return [...bootstrapObjects(), ...clusterObjects(), ...definitions, ...installation];
+  return [...bootstrapObjects(), ...clusterObjects(), ...beforeKinds, ...definitions, ...afterKinds];
 }
 
 /** For kubectl apply. What is made only where it is missing is left to the operator, which knows. */
@@ -73,11 +73,11 @@ export async function applyInstallation(parts: InstallParts): Promise<number> {
       say(`${idOf(wanted)} ${outcome}${parts.dryRun ? ' (dry run)' : ''}`);
     }
   };
-  await apply([...bootstrapObjects(), ...clusterObjects(), ...definitions]);
+  await apply([...bootstrapObjects(), ...clusterObjects(), ...beforeKinds, ...definitions]);
   // Nothing of a kind can be made before it is served; in a dry run it may never be.
   if (!parts.dryRun) await established(parts);
   const isOfNewKind = ({ once }: Desired) => parts.dryRun && once === true;
-  await apply(installation.filter((wanted) => !isOfNewKind(wanted)));
+  await apply(afterKinds.filter((wanted) => !isOfNewKind(wanted)));
   return changed;
 }
 

@@ -5,7 +5,9 @@ import type { Client } from '#client/client.ts';
 import { listAll } from '#client/paged-list.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { groupResource, type ResourceType } from '#kube/meta.ts';
+import type { Desired } from '#operator/desired.ts';
 import { installObjects } from '#operator/install.ts';
+import { ADMISSION_GROUP } from '#operator/kinds.ts';
 
 const MAX_NAMED = 5;
 
@@ -22,9 +24,12 @@ export async function uninstallation(client: Client): Promise<Uninstallation> {
       refused: `Cannot uninstall: there are ${names.length} ${type.plural} (${shown}${more}); delete them first, for they would be lost with their kind`,
     };
   }
-  // Rules before what they hold up, kinds after what is of them, our namespace at the end. Kinds of others stay.
+  // Admission first, as nobody may answer for it any more; kinds after what is of them, our namespace at the end. Kinds of
+  // others stay.
   const ours = installObjects().filter(({ once }) => once !== true);
-  const commands = ours.toReversed().map(({ type, object: { metadata } }) => {
+  const isRule = ({ type }: Desired) => type.group === ADMISSION_GROUP;
+  const ordered = [...ours.filter((one) => !isRule(one)), ...ours.filter(isRule)];
+  const commands = ordered.toReversed().map(({ type, object: { metadata } }) => {
     const where = metadata.namespace === undefined ? '' : ` -n ${metadata.namespace}`;
     return `kubectl delete --ignore-not-found ${groupResource(type)} ${metadata.name}${where}`;
   });

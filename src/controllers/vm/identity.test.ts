@@ -86,7 +86,7 @@ const cases: Record<string, Case> = {
 };
 
 for (const [name, { template, known, smbios, want }] of Object.entries(cases)) {
-  test(name, () => assert.deepEqual(identityOf(aVm({ template }), known, smbios), want));
+  test(name, () => assert.deepEqual(identityOf(aVm({ template }), known, { smbios }), want));
 }
 
 test('the record is made when there is none, left alone when it says all, and patched when it does not', () => {

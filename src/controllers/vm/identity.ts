@@ -14,22 +14,29 @@ import {
   type VirtualMachineIdentity,
 } from '#api/virtual-machine-identity/kind.ts';
 import { interfacesOf } from '#api/attached-interfaces.ts';
-import { legacyUuid } from '#api/legacy-uuid.ts';
+import { uuidOfUnseen } from '#api/uuid-admission.ts';
 import { templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { apiVersionOf, controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import type { Change } from '#runtime/plan.ts';
 
-/** `configured`: what VMs that are nobody yet say of their maker; one that has run keeps to what it said. */
+/** What decides about a VM without a record and without an instance. */
+export interface NewIdentity {
+  /** What new VMs say of their maker; a VM that has run keeps what it said. */
+  readonly smbios?: Smbios | undefined;
+  readonly uuidAdmissionSince?: string | undefined;
+}
+
+/** Returns the identity of a VM; `known` is what its record or its instance says. */
 export function identityOf(
   vm: Stored<VirtualMachine>,
   known: IdentitySpec | undefined,
-  configured?: Smbios,
+  fresh: NewIdentity = {},
 ): IdentitySpec {
   const spec = templateSpec(vm);
-  const uuid = spec.domain.firmware?.uuid || known?.firmware?.uuid || legacyUuid(vm.metadata.name);
+  const uuid = spec.domain.firmware?.uuid || known?.firmware?.uuid || uuidOfUnseen(vm, fresh.uuidAdmissionSince);
   const serial = spec.domain.firmware?.serial || known?.firmware?.serial;
-  const smbios = known === undefined ? readableSmbios(configured) : known.smbios;
+  const smbios = known === undefined ? readableSmbios(fresh.smbios) : known.smbios;
   const macs = new Map(known?.interfaces?.map(({ name, macAddress }) => [name, macAddress]));
   const interfaces = interfacesOf(spec)
     .filter(({ macAddress }) => !macAddress)
@@ -86,7 +93,7 @@ export function adoptRecord(world: VmWorld): Change[] {
 export function recordMacs(world: VmWorld, names: readonly string[]): Change[] {
   const record = ownRecord(world);
   if (record === undefined || names.length === 0) return [];
-  const { interfaces: made = [] } = identityOf(world.vm, knownIdentity(world));
+  const { interfaces: made = [] } = identityOf(world.vm, knownIdentity(world), world);
   const { interfaces: known = [] } = record.spec;
   const missing = made.filter(({ name }) => names.includes(name) && !known.some((one) => one.name === name));
   if (missing.length === 0) return [];
@@ -116,7 +123,8 @@ export function recordIdentity(world: VmWorld): Change[] {
   const type = VIRTUAL_MACHINE_IDENTITIES;
   const { name, namespace } = vm.metadata;
   const record = ownRecord(world);
-  const spec = identityOf(vm, knownIdentity(world), world.configuration.smbios);
+  const { configuration, uuidAdmissionSince } = world;
+  const spec = identityOf(vm, knownIdentity(world), { smbios: configuration.smbios, uuidAdmissionSince });
   if (record === undefined) {
     const metadata = { name, namespace, ownerReferences: [ownedByVm(vm)] };
     const object = { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec };

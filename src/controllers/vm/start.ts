@@ -24,7 +24,7 @@ export function start(world: VmWorld): Plan {
 
 function create(world: VmWorld): Change {
   const { vm, configuration } = world;
-  const identity = identityOf(vm, knownIdentity(world));
+  const identity = identityOf(vm, knownIdentity(world), world);
   const object = buildVmi(vm, identity, configuration, { paused: pausedStartIsNext(world) });
   const why = `Started the virtual machine by creating the new virtual machine instance ${vm.metadata.name}`;
   return { do: 'create', type: VIRTUAL_MACHINE_INSTANCES, object, why };

@@ -8,6 +8,7 @@ import { firmwareUuidOf } from '#api/firmware-uuid-index.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { LEGACY_UUID_METRIC } from '#api/legacy-uuid.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
+import { uuidAdmissionSince, VM_DEFINITION } from '#api/uuid-admission.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -25,7 +26,7 @@ import { persistsLegacyUuid } from '#controllers/vm/persist-firmware.ts';
 import { UuidHolders, vmSource, type UuidSharers } from '#controllers/vm/uuid-holders.ts';
 import { neededClaimNames } from '#controllers/vmi/needed-volumes.ts';
 import { templateSpec, type ClaimView, type VmWorld } from '#controllers/vm/vm-world.ts';
-import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
+import { CUSTOM_RESOURCE_DEFINITIONS, PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
 import { liveLook } from '#runtime/live-look.ts';
@@ -34,6 +35,8 @@ import { NOTHING } from '#runtime/plan.ts';
 const CONCURRENCY = 10;
 /** VMs that name no machine type. */
 const UNTYPED = 'untyped';
+/** VMs without a firmware uuid. */
+const WITHOUT_UUID = 'without-uuid';
 const CONFIGURATION_KEY = keyOf({ namespace: SYSTEM_NAMESPACE, name: KUBEVIRT_NAME });
 
 const LEGACY_USE = { use: 'vm' };
@@ -57,8 +60,10 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
   const kubevirts = informer(KUBEVIRTS);
   const snapshots = informer(VIRTUAL_MACHINE_SNAPSHOTS);
   const restores = informer(VIRTUAL_MACHINE_RESTORES);
+  const definitions = informer(CUSTOM_RESOURCE_DEFINITIONS);
   vms.addIndex(VMS_BY_CLAIM, claimKeysOfVm);
   vms.addIndex(UNTYPED, (vm) => (templateSpec(vm).domain.machine?.type ? [] : [UNTYPED]));
+  vms.addIndex(WITHOUT_UUID, (vm) => (firmwareUuidOf(vm) === undefined ? [WITHOUT_UUID] : []));
   snapshots.addIndex(UNFINISHED_BY_VM, unfinishedSnapshotOf);
   restores.addIndex(UNFINISHED_BY_VM, unfinishedRestoreOf);
   const look = liveLook(client);
@@ -98,6 +103,9 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
       source(restores, unfinishedRestoreOf),
       // A new default matters to those that have none of their own; one that runs may need a restart for it.
       source(kubevirts, () => vms.byIndex(UNTYPED, UNTYPED).map(objectKey)),
+      source(definitions, ({ metadata }) =>
+        metadata.name === VM_DEFINITION ? vms.byIndex(WITHOUT_UUID, WITHOUT_UUID).map(objectKey) : [],
+      ),
     ],
     async observe(key, { signal }) {
       const vm = vms.get(key);
@@ -110,6 +118,7 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
         ...(!own && named !== undefined && isOrphan(named) ? { mayAdopt: await isThere(vm, signal) } : {}),
         identity: identities.get(key),
         configuration: configurationOf(kubevirts.get(CONFIGURATION_KEY)),
+        uuidAdmissionSince: uuidAdmissionSince(definitions.get(VM_DEFINITION)),
         lock: lockOf(
           vm,
           {

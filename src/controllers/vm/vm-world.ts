@@ -20,6 +20,8 @@ export interface VmWorld {
   /** The record of the same name, whoever owns it. */
   readonly identity?: Stored<VirtualMachineIdentity>;
   readonly configuration: Configuration;
+  /** When uuid admission first stood (api/uuid-admission.ts); undefined where it is not known. */
+  readonly uuidAdmissionSince?: string | undefined;
   /** Who holds the VM, so that it starts nothing. */
   readonly lock?: VmLock;
   /** Other VMs of the same firmware uuid. */
