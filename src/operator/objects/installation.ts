@@ -7,11 +7,14 @@ import { nodePolicies } from '#operator/objects/node-policies.ts';
 import { rbacObjects } from '#operator/objects/rbac.ts';
 import { settings } from '#operator/objects/settings.ts';
 import { storageClasses } from '#operator/objects/storage-classes.ts';
+import { storageProfiles } from '#operator/objects/storage-profiles.ts';
 import { volumeSnapshotClasses } from '#operator/objects/volume-snapshot-classes.ts';
 import { webhookObjects } from '#operator/objects/webhooks.ts';
 
 export const installation: readonly Desired[] = [
   ...rbacObjects,
+  // Before the classes: a claim of a class without a profile would get other modes.
+  ...storageProfiles,
   ...storageClasses,
   ...volumeSnapshotClasses,
   ...nodePolicies,
