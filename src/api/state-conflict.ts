@@ -2,7 +2,7 @@
  * Claims that are marked as the persistent state of a VM and belong to somebody else. Without them the guest would start
  * with an empty TPM although its state may be there, so that the VM does not start until somebody decides. Pure.
  */
-import { KUBEVIRT_GROUP } from '#api/names.ts';
+import { KUBEVIRT_GROUP, SNAPSHOT_GROUP } from '#api/names.ts';
 import {
   findState,
   hasLegacyNameOf,
@@ -16,6 +16,7 @@ import {
 } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerOf, controllerUid, type OwnerReference, type Stored } from '#kube/meta.ts';
 
@@ -36,13 +37,19 @@ export function conflictingClaims(claims: Iterable<Claim>, owner: StateOwner): C
   const { vmName, ownerUid } = owner;
   const marked = [...claims].filter((claim) => isMarkedFor(claim, vmName) || isNamedOnlyFor(claim, vmName));
   const isElses = (claim: Claim) => !hasNoOwner(claim) || otherMarks(claim, vmName).length > 0;
-  const foreign = marked.filter((claim) => controllerUid(claim) !== ownerUid && isElses(claim));
+  const foreign = marked.filter((claim) => controllerUid(claim) !== ownerUid && isElses(claim) && !isRestoring(claim));
   return withoutSuperseded(foreign, marked, vmName);
 }
 
 /** Returns the keys of other VMs that the claim is marked for, too. */
 export function otherMarks(claim: PersistentVolumeClaim, vmName: string): string[] {
   return markedKeysOf(claim).filter((key) => key !== stateKeyOf(vmName));
+}
+
+/** Reports whether a restore has the claim for a while: it hands it over to the VM, or deletes it when it fails. */
+export function isRestoring(claim: PersistentVolumeClaim): boolean {
+  const { kind, apiVersion = '' } = controllerOf(claim) ?? {};
+  return kind === VIRTUAL_MACHINE_RESTORES.kind && apiVersion.startsWith(`${SNAPSHOT_GROUP}/`);
 }
 
 /** The new names of one VM look like the legacy names of others: db-x4b2z has no claim on the state of db. */

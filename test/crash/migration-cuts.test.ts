@@ -8,6 +8,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { STATE_CONFLICT } from '#api/state-conflict.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
 import {
   aMigration,
@@ -218,6 +219,15 @@ function cutEverywhere(stateClass: StateStorageClass, sampling: Sampling, turn: 
       assert.ok(writes >= LEAST.serverWrites && writes < MOST_WRITES, `${writes} writes`);
     });
   }
+
+  it('never takes the claims of its own migration for those of somebody else', async () => {
+    const events = await story.plane.events(VM);
+    assert.ok(events.length > 0);
+    assert.deepEqual(
+      events.filter((event) => event.startsWith(STATE_CONFLICT)),
+      [],
+    );
+  });
 
   it('ends either way', () => {
     assert.deepEqual([...story.outcomes].sort(), ['Failed', 'Succeeded']);

@@ -14,7 +14,6 @@ const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 const CLASSES = '/apis/storage.k8s.io/v1/storageclasses';
-const PROFILES = '/apis/cdi.kubevirt.io/v1beta1/storageprofiles';
 const SNAPSHOTS = '/apis/snapshot.storage.k8s.io/v1';
 const KUBEVIRTS = '/apis/kubevirt.io/v1/namespaces/selfsame-system/kubevirts';
 const VMIS = '/apis/kubevirt.io/v1/namespaces/golden/virtualmachineinstances';
@@ -90,7 +89,6 @@ test('everything is in place under rights of its own, and it says so', async () 
     '/apis/apiregistration.k8s.io/v1/apiservices/v1alpha3.subresources.kubevirt.io',
     '/api/v1/namespaces/selfsame-system/serviceaccounts/vm-controller',
     `${CLASSES}/shared-block`,
-    `${PROFILES}/local-block`,
     `${SNAPSHOTS}/volumesnapshotclasses/selfsame-local`,
     `${ADMISSION}/validatingadmissionpolicybindings/selfsame-node-snapshots`,
     `${ADMISSION}/validatingadmissionpolicybindings/selfsame-firmware-identity`,
@@ -222,26 +220,6 @@ const drifts: Record<string, Drift> = {
     edit: { allowVolumeExpansion: false },
     read: ({ allowVolumeExpansion, parameters }) => [allowVolumeExpansion, parameters],
     want: [true, { scope: 'node' }],
-  },
-  'a storage profile with other modes, beside what somebody else says in it': {
-    path: `${PROFILES}/shared-block`,
-    edit: {
-      metadata: { labels: { 'app.kubernetes.io/managed-by': 'cdi-controller' } },
-      spec: {
-        cloneStrategy: 'copy',
-        claimPropertySets: [{ accessModes: ['ReadWriteOnce'], volumeMode: 'Filesystem' }],
-      },
-    },
-    read: ({ metadata, spec }) => [metadata.labels, spec],
-    want: [
-      { 'app.kubernetes.io/managed-by': 'cdi-controller' },
-      { cloneStrategy: 'copy', claimPropertySets: [{ accessModes: ['ReadWriteMany'], volumeMode: 'Block' }] },
-    ],
-  },
-  'a storage profile that somebody deleted': {
-    path: `${PROFILES}/local`,
-    read: ({ spec }) => spec.claimPropertySets,
-    want: [{ accessModes: ['ReadWriteOnce'], volumeMode: 'Filesystem' }],
   },
   'a column that was taken from a kind': {
     path: `${CRDS}/kubevirts.kubevirt.io`,
