@@ -124,7 +124,12 @@ const cases: Record<string, Case> = {
       annotations: { [LEGACY]: 'true' },
     }),
     vms: [DB, WEB],
-    adopt: /^409 cannot hand over .*"taken": it is marked for VirtualMachine "web", too; release it there first$/,
+    adopt: /^409 cannot hand over .*"taken": it holds the persistent state of VirtualMachine "web"$/,
+  },
+  'an object owns it, and it is marked for another VM': {
+    claim: aClaim('taken', { ...MARKED, ...BACKUP, labels: { 'persistent-state-for': 'web' } }),
+    vms: [DB, WEB],
+    adopt: /it is marked for VirtualMachine "web", too; release it there first$/,
   },
   'a VM owns it and it is a disk of it': {
     claim: aClaim('taken', { ...MARKED, ownerReferences: [ownedByVm(WEB)] }),

@@ -111,7 +111,7 @@ function noConflict({ owner, claim, state }: Asked): string | undefined {
 
 /** Returns who would lose the claim, or undefined if nobody uses it. Owning it is no use. */
 function userOf(asked: Asked): string | undefined {
-  return migrationOf(asked) ?? markedMachine(asked) ?? stateUser(asked) ?? diskUser(asked) ?? podUser(asked);
+  return migrationOf(asked) ?? stateUser(asked) ?? markedMachine(asked) ?? diskUser(asked) ?? podUser(asked);
 }
 
 function migrationOf({ claim }: Asked): string | undefined {

@@ -115,7 +115,7 @@ test('a VM does not start while a claim that is marked as its state belongs to s
     const claim = await plane.apply({ kind: CLAIM, metadata: { name: state.metadata.name, annotations } });
     await plane.apply(aKeeper('thief'));
     assert.match((await failureOf(plane, 'thief')) ?? '', /belongs to VirtualMachine "web"; hand it over/);
-    assert.match(await decide(plane, 'adopt', 'thief', claim), /^409 .*it is marked for VirtualMachine "web", too;/);
+    assert.match(await decide(plane, 'adopt', 'thief', claim), /^409 .*holds the persistent state of .*"web"$/);
     await plane.ask('restart', 'web');
     assert.equal(await plane.shown('web'), 'Running, VMI Running, running, 2', 'it keeps its own state');
     const marksOfWeb = { labels: { [STATE_LABEL]: null }, annotations: { [stateAnnotationOf('web')]: null } };
