@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { can, type Answer, type CanWorld } from '#api/can.ts';
 import type { StateWorld } from '#api/can-state.ts';
 import { findState, stateOwnerOf } from '#api/persistent-state.ts';
-import { conflictingClaims } from '#api/state-conflict.ts';
+import { listConflictingClaims } from '#api/state-conflict.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { ownedByVm } from '#api/virtual-machine/owner.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
@@ -201,6 +201,19 @@ const cases: Record<string, Case> = {
     claim: aClaim(LEGACY, { ...BACKUP, labels: { 'persistent-state-for': 'web' } }),
     ...noWay(/it is the state of another VM$/),
   },
+  'another claim has taken its place': {
+    claims: [
+      TAKEN,
+      aClaim('next', { ...BACKUP, annotations: { [LEGACY]: 'true', 'selfsame.io/supersedes': 'taken-uid' } }),
+    ],
+    ...noWay(/another claim has taken its place$/),
+  },
+  'it is another VM’s, whose new name looks like the legacy name': {
+    vm: aVm('db-x4b2z'),
+    claim: aClaim('persistent-state-for-db-x4b2z', { ownerReferences: [ownedByVm(DB)] }),
+    vms: [DB, aVm('db-x4b2z')],
+    ...noWay(/it is the state of another VM$/),
+  },
   'it is being deleted': {
     claim: aClaim('taken', { ...MARKED, ...BACKUP, deletionTimestamp: NOW }),
     ...noWay(/it is being deleted$/),
@@ -225,7 +238,7 @@ for (const verb of ['adopt', 'release'] as const) {
         if (refusal !== undefined) return assert.match(typeof left === 'string' ? left : 'allowed', refusal);
         assert.ok(typeof left !== 'string', JSON.stringify(left));
         const owner = stateOwnerOf(vm);
-        assert.deepEqual(conflictingClaims([left], owner), []);
+        assert.deepEqual(listConflictingClaims([left], owner), []);
         const found = findState([left], owner);
         if (verb === 'adopt') {
           assert.equal(found?.metadata.uid, left.metadata.uid);

@@ -11,6 +11,7 @@ import { MIGRATION_NAME_LABEL } from '#api/names.ts';
 import {
   findState,
   hasLegacyNameOf,
+  hasNoOwner,
   isMarkedFor,
   RELEASED,
   STATE_LABEL,
@@ -21,7 +22,7 @@ import {
   stateOwnerOf,
   type StateOwner,
 } from '#api/persistent-state.ts';
-import { conflictingClaims, isRestoring, otherMarks } from '#api/state-conflict.ts';
+import { listConflictingClaims, isRestoring, listOtherMarks } from '#api/state-conflict.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { ownedByVm } from '#api/virtual-machine/owner.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -57,7 +58,7 @@ interface Asked {
 
 /** A repeated call changes nothing. */
 export function adoptState(world: CanWorld): Answer {
-  const asked = askedClaim(world);
+  const asked = findAsked(world);
   if ('denied' in asked) return asked;
   const { vm, owner, claim, state } = asked;
   const cannot = (why: string) =>
@@ -67,20 +68,20 @@ export function adoptState(world: CanWorld): Answer {
   if (own?.metadata.uid === claim.metadata.uid && controllerUid(own) === owner.ownerUid)
     return { code: 200, allowed: [] };
   if (own !== undefined) return cannot(`the VM has its state in PersistentVolumeClaim "${own.metadata.name}"`);
-  const why = noConflict(asked) ?? userOf(asked);
-  return why === undefined ? patchClaim(claim, adoption(asked)) : cannot(why);
+  const why = explainNoConflict(asked) ?? findUser(asked);
+  return why === undefined ? patchClaim(claim, buildAdoption(asked)) : cannot(why);
 }
 
 export function releaseState(world: CanWorld): Answer {
-  const asked = askedClaim(world);
+  const asked = findAsked(world);
   if ('denied' in asked) return asked;
   const { claim } = asked;
-  const why = noConflict(asked);
-  if (why === undefined) return patchClaim(claim, release(asked));
+  const why = explainNoConflict(asked);
+  if (why === undefined) return patchClaim(claim, buildRelease(asked));
   return denied(world, `cannot release PersistentVolumeClaim "${claim.metadata.name}": ${why}`);
 }
 
-function askedClaim(world: CanWorld): Asked | Denied {
+function findAsked(world: CanWorld): Asked | Denied {
   const { name, vm, vmi, state, options } = world;
   if (vm === undefined) return { denied: { code: 404, message: 'not found', on: 'virtualmachine', name } };
   const named = options?.stateClaim ?? { name: '', uid: '' };
@@ -95,7 +96,7 @@ function askedClaim(world: CanWorld): Asked | Denied {
 }
 
 /** Returns why the VM is not kept from starting by this claim, or undefined if it is. */
-function noConflict({ owner, claim, state }: Asked): string | undefined {
+function explainNoConflict({ owner, claim, state }: Asked): string | undefined {
   const { vmName, ownerUid } = owner;
   const { uid } = claim.metadata;
   if (!isMarkedFor(claim, vmName) && !hasLegacyNameOf(claim, vmName)) return 'it is not marked as the state of this VM';
@@ -104,30 +105,39 @@ function noConflict({ owner, claim, state }: Asked): string | undefined {
   if (isRestoring(claim)) {
     return `VirtualMachineRestore "${controllerOf(claim)?.name ?? ''}" has it; wait until the restore is finished`;
   }
-  if (conflictingClaims(state.claims, owner).some(({ metadata }) => metadata.uid === uid)) return undefined;
-  if (otherMarks(claim, vmName).length > 0) return 'it is the state of another VM';
-  return 'nobody else has it, so that the VM can use it';
+  if (listConflictingClaims(state.claims, owner).some(({ metadata }) => metadata.uid === uid)) return undefined;
+  const isMarkedForOthers = listOtherMarks(claim, vmName).length > 0;
+  if (hasNoOwner(claim) && !isMarkedForOthers) return 'nobody else has it, so that the VM can use it';
+  return isMarkedForOthers || !isMarkedFor(claim, vmName)
+    ? 'it is the state of another VM'
+    : 'another claim has taken its place';
 }
 
 /** Returns who would lose the claim, or undefined if nobody uses it. Owning it is no use. */
-function userOf(asked: Asked): string | undefined {
-  return migrationOf(asked) ?? stateUser(asked) ?? markedMachine(asked) ?? diskUser(asked) ?? podUser(asked);
+function findUser(asked: Asked): string | undefined {
+  return (
+    findMigration(asked) ??
+    findStateUser(asked) ??
+    findMarkedMachine(asked) ??
+    findDiskUser(asked) ??
+    findPodUser(asked)
+  );
 }
 
-function migrationOf({ claim }: Asked): string | undefined {
+function findMigration({ claim }: Asked): string | undefined {
   const migration = claim.metadata.labels?.[MIGRATION_NAME_LABEL];
   return migration === undefined ? undefined : `the migration "${migration}" is filling it`;
 }
 
 /** Marks of VMs that are gone do not count. */
-function markedMachine({ owner, claim, state }: Asked): string | undefined {
-  const keys = otherMarks(claim, owner.vmName);
+function findMarkedMachine({ owner, claim, state }: Asked): string | undefined {
+  const keys = listOtherMarks(claim, owner.vmName);
   const other = [...state.vms, ...state.vmis].find(({ metadata }) => keys.includes(stateKeyOf(metadata.name)));
   return other && `it is marked for ${other.kind} "${other.metadata.name}", too; release it there first`;
 }
 
 /** A VM whose persistence is switched off keeps its state. */
-function stateUser({ vm, claim, state }: Asked): string | undefined {
+function findStateUser({ vm, claim, state }: Asked): string | undefined {
   const { uid, name } = claim.metadata;
   const keys = stateKeysOfClaim(claim);
   const others = [...state.vms, ...state.vmis].filter((one) => stateOwnerOf(one).ownerUid !== vm.metadata.uid);
@@ -144,7 +154,7 @@ function stateClaimOf({ status }: Vm | Vmi): string | undefined {
   return volumes?.find(({ name }) => name === STATE_VOLUME)?.persistentVolumeClaimInfo?.claimName;
 }
 
-function diskUser({ claim, state }: Asked): string | undefined {
+function findDiskUser({ claim, state }: Asked): string | undefined {
   const { name } = claim.metadata;
   const vm = state.vms.find(({ spec }) => claimNamesOf(spec.template.spec ?? {}).includes(name));
   const user =
@@ -157,7 +167,7 @@ function isFinal(phase: string | undefined): boolean {
 }
 
 /** The guest of this VM may have it: somebody has put it under another owner since. */
-function podUser({ vm, vmi, claim, state }: Asked): string | undefined {
+function findPodUser({ vm, vmi, claim, state }: Asked): string | undefined {
   const own = vmi !== undefined && controllerUid(vmi) === vm.metadata.uid ? vmi.metadata.uid : undefined;
   const pod = state.pods.find(
     (one) => !hasEnded(one) && (own === undefined || controllerUid(one) !== own) && mounts(one, claim.metadata.name),
@@ -172,8 +182,8 @@ function mounts({ spec }: Pod, claimName: string): boolean {
 type Metadata = Pick<PersistentVolumeClaim['metadata'], 'labels' | 'annotations' | 'ownerReferences'>;
 
 /** The marks of VMs that are gone go: the claim is this VM's alone. */
-function adoption({ vm, owner, claim }: Asked): Metadata {
-  const gone = otherMarks(claim, owner.vmName).map((key) => `${STATE_LABEL}-${key}`);
+function buildAdoption({ vm, owner, claim }: Asked): Metadata {
+  const gone = listOtherMarks(claim, owner.vmName).map((key) => `${STATE_LABEL}-${key}`);
   const { labels = {}, annotations = {} } = claim.metadata;
   return {
     labels: { ...labels, [STATE_LABEL]: stateKeyOf(owner.vmName) },
@@ -182,7 +192,7 @@ function adoption({ vm, owner, claim }: Asked): Metadata {
   };
 }
 
-function release({ owner, claim }: Asked): Metadata {
+function buildRelease({ owner, claim }: Asked): Metadata {
   const { vmName } = owner;
   const { labels = {}, annotations = {} } = claim.metadata;
   const annotation = stateAnnotationOf(vmName);

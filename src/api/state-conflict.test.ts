@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { conflictMessage, findStateConflicts, holderOfState } from '#api/state-conflict.ts';
+import { describeConflicts, findStateConflicts, describeHolder } from '#api/state-conflict.ts';
 import { findState, stateKeyOf, stateKeysOfClaim } from '#api/persistent-state.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { ObjectMeta, OwnerReference, Stored } from '#kube/meta.ts';
@@ -197,7 +197,7 @@ describe('the holder', () => {
     },
   };
   for (const [sentence, { metadata, want }] of Object.entries(holders)) {
-    test(sentence, () => assert.equal(holderOfState(aClaim('a', metadata), OWNER), want));
+    test(sentence, () => assert.equal(describeHolder(aClaim('a', metadata), OWNER), want));
   }
 });
 
@@ -208,10 +208,10 @@ test('the message names the claim, its owner and both ways out, and further clai
     'Cannot start VirtualMachine "db": PersistentVolumeClaim "a" is marked as its persistent state, but belongs to ' +
     'ConfigMap "backup"; hand it over to this VM with "virtctl state adopt db --claim a -n prod", or remove the mark ' +
     'with "virtctl state release db --claim a -n prod"';
-  assert.equal(conflictMessage(claims.slice(0, 1), subject), one);
-  assert.equal(conflictMessage(claims, subject), `${one}; the same holds for "b", "c", "d" and others`);
+  assert.equal(describeConflicts(claims.slice(0, 1), subject), one);
+  assert.equal(describeConflicts(claims, subject), `${one}; the same holds for "b", "c", "d" and others`);
   assert.match(
-    conflictMessage(claims.slice(0, 1), { ...subject, isAlone: true }),
+    describeConflicts(claims.slice(0, 1), { ...subject, isAlone: true }),
     /^Cannot start VirtualMachineInstance "db": .*; remove the ownerReferences of the claim/,
   );
 });

@@ -29,20 +29,22 @@ const MAX_NAMED = 3;
 /** Returns the claims that keep the VM from starting, the newest first; none where it has state that it may use. */
 export function findStateConflicts(claims: Iterable<Claim>, owner: StateOwner): Claim[] {
   const all = [...claims];
-  return findState(all, owner) === undefined ? conflictingClaims(all, owner) : [];
+  return findState(all, owner) === undefined ? listConflictingClaims(all, owner) : [];
 }
 
 /** Returns all claims that are marked for the VM and belong to somebody else, whatever else the VM has. */
-export function conflictingClaims(claims: Iterable<Claim>, owner: StateOwner): Claim[] {
+export function listConflictingClaims(claims: Iterable<Claim>, owner: StateOwner): Claim[] {
   const { vmName, ownerUid } = owner;
   const marked = [...claims].filter((claim) => isMarkedFor(claim, vmName) || isNamedOnlyFor(claim, vmName));
-  const isElses = (claim: Claim) => !hasNoOwner(claim) || otherMarks(claim, vmName).length > 0;
-  const foreign = marked.filter((claim) => controllerUid(claim) !== ownerUid && isElses(claim) && !isRestoring(claim));
+  const hasOtherHolder = (claim: Claim) => !hasNoOwner(claim) || listOtherMarks(claim, vmName).length > 0;
+  const foreign = marked.filter(
+    (claim) => controllerUid(claim) !== ownerUid && hasOtherHolder(claim) && !isRestoring(claim),
+  );
   return withoutSuperseded(foreign, marked, vmName);
 }
 
 /** Returns the keys of other VMs that the claim is marked for, too. */
-export function otherMarks(claim: PersistentVolumeClaim, vmName: string): string[] {
+export function listOtherMarks(claim: PersistentVolumeClaim, vmName: string): string[] {
   return markedKeysOf(claim).filter((key) => key !== stateKeyOf(vmName));
 }
 
@@ -65,10 +67,10 @@ function isMachine({ kind, apiVersion }: OwnerReference): boolean {
 }
 
 /** Names who has the claim: `ConfigMap "backup"`, or the VM that it is marked for, too. */
-export function holderOfState(claim: Claim, { vmName, ownerUid }: StateOwner): string {
+export function describeHolder(claim: Claim, { vmName, ownerUid }: StateOwner): string {
   const [first] = claim.metadata.ownerReferences ?? [];
   const owner = controllerOf(claim) ?? first;
-  if (owner === undefined) return `is also marked for VirtualMachine "${otherMarks(claim, vmName)[0] ?? ''}"`;
+  if (owner === undefined) return `is also marked for VirtualMachine "${listOtherMarks(claim, vmName)[0] ?? ''}"`;
   const holder = `belongs to ${owner.kind} "${owner.name}"`;
   if (owner.uid === ownerUid) return `${holder} without being controlled by it`;
   return isMachine(owner) && owner.name === vmName ? `${holder} of another uid (${owner.uid})` : holder;
@@ -82,13 +84,13 @@ export interface ConflictSubject extends StateOwner {
 }
 
 /** Returns the message of the condition and the Event: what is in the way, and the two ways out. */
-export function conflictMessage(conflicts: readonly Claim[], subject: ConflictSubject): string {
+export function describeConflicts(conflicts: readonly Claim[], subject: ConflictSubject): string {
   const { vmName, namespace = '', isAlone = false } = subject;
   const [first, ...more] = conflicts;
   if (first === undefined) return '';
   const { name } = first.metadata;
   const kind = isAlone ? VIRTUAL_MACHINE_INSTANCES.kind : VIRTUAL_MACHINES.kind;
-  const what = `PersistentVolumeClaim "${name}" is marked as its persistent state, but ${holderOfState(first, subject)}`;
+  const what = `PersistentVolumeClaim "${name}" is marked as its persistent state, but ${describeHolder(first, subject)}`;
   const verb = (word: string) => `"virtctl state ${word} ${vmName} --claim ${name} -n ${namespace}"`;
   const ways = isAlone
     ? 'remove the ownerReferences of the claim to use it, or its label and annotation persistent-state-for to start with empty state'

@@ -54,20 +54,20 @@ export function repair(wanted: Desired, present: Stored | undefined): Change | u
     return { do: 'create', type, object: complete, why: `${idOf(wanted)} is missing` };
   }
   if (once || present.metadata.deletionTimestamp !== undefined) return undefined;
-  const patch = isShared ? sharedPatch(object, present) : ownPatch(object, present);
+  const patch = isShared ? buildSharedPatch(object, present) : buildOwnPatch(object, present);
   if (patch === undefined) return undefined;
   const { namespace, name, uid } = present.metadata;
   const why = `${idOf(wanted)} was not as it should be`;
   return { do: 'patch', type, name: { namespace, name }, uid, patch, reason: 'Restored', why };
 }
 
-function ownPatch(wanted: KubeObject, present: Stored): PatchChange['patch'] | undefined {
+function buildOwnPatch(wanted: KubeObject, present: Stored): PatchChange['patch'] | undefined {
   const body = difference(wanted, present);
   return body.length === 0 ? undefined : { type: 'json', body };
 }
 
 /** Merges our fields into theirs, whichever version of ours wrote them before. */
-function sharedPatch(wanted: KubeObject, present: Stored): PatchChange['patch'] | undefined {
+function buildSharedPatch(wanted: KubeObject, present: Stored): PatchChange['patch'] | undefined {
   const fields = Object.entries(wanted).filter(([field]) => !OURS_ALWAYS.has(field));
   const body = Object.fromEntries(fields.filter(([field, value]) => !holds(present[field], value)));
   return Object.keys(body).length === 0 ? undefined : { type: 'merge', body };

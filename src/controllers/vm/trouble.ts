@@ -2,7 +2,7 @@
 import { runStrategyOf } from '#api/can.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import { stateOwnerOf } from '#api/persistent-state.ts';
-import { conflictMessage, STATE_CONFLICT } from '#api/state-conflict.ts';
+import { describeConflicts, STATE_CONFLICT } from '#api/state-conflict.ts';
 import type { Trouble } from '#controllers/vm/conditions.ts';
 import { isForeign } from '#controllers/vm/identity.ts';
 import { importFault } from '#controllers/vm/imported-devices.ts';
@@ -30,7 +30,7 @@ export function troubleOf(world: VmWorld): Trouble | undefined {
   }
   if (wantOf(world).to === 'start' && stateConflicts.length > 0) {
     const subject = { ...stateOwnerOf(vm), namespace: vm.metadata.namespace };
-    return { reason: STATE_CONFLICT, message: conflictMessage(stateConflicts, subject) };
+    return { reason: STATE_CONFLICT, message: describeConflicts(stateConflicts, subject) };
   }
   const fault = importFault(world);
   if (fault !== undefined) {

@@ -7,7 +7,7 @@ import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { findState, needsState, stateClaimIn, STATE_VOLUME, stateOwnerOf } from '#api/persistent-state.ts';
-import { conflictMessage, findStateConflicts } from '#api/state-conflict.ts';
+import { describeConflicts, findStateConflicts } from '#api/state-conflict.ts';
 import { STORAGE_PROFILES, type StorageProfile } from '#api/storage-profile.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
@@ -78,7 +78,7 @@ export function stateObserver({ client, informer }: Pick<ControllerParts, 'clien
     const conflicts = findStateConflicts(live, owner);
     if (conflicts.length === 0) return await wishOf(options);
     const subject = { ...owner, namespace, isAlone: owner.ownerUid === vmi.metadata.uid };
-    return { is: 'disputed', problem: conflictMessage(conflicts, subject) };
+    return { is: 'disputed', problem: describeConflicts(conflicts, subject) };
   }
 
   /** Not from a cache: where the kind is not served, there are none. */
