@@ -5,19 +5,22 @@
 import {
   can,
   denialError,
+  isStateVerb,
   type Answer,
   type CanWorld,
   type JsonPatchOperation,
   type Step,
   type Verb,
 } from '#api/can.ts';
+import type { StateWorld } from '#api/can-state.ts';
 import { CREATED_BY_LABEL, KUBEVIRT_GROUP } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import type { Client } from '#client/client.ts';
+import { listAll } from '#client/paged-list.ts';
 import { ApiError, conflict, isApiError, isUnfitPatch, MODIFIED } from '#kube/api-error.ts';
-import { PODS } from '#kube/core-kinds.ts';
+import { PERSISTENT_VOLUME_CLAIMS, PODS } from '#kube/core-kinds.ts';
 import { apiVersionOf, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
 import type { NodeConnections, NodeRequest } from '#subresources/node-connections.ts';
 import type { AskedOptions } from '#subresources/read-options.ts';
@@ -87,7 +90,19 @@ async function observe(client: Client, { resource, verb, namespace, name, option
   const looksAtVm = resource === VIRTUAL_MACHINES.plural || LOOK_AT_VM.has(verb);
   const vm = looksAtVm ? await find(VIRTUAL_MACHINES) : undefined;
   const vmi = await find(VIRTUAL_MACHINE_INSTANCES);
-  return { name, options, ...(vm === undefined ? {} : { vm }), ...(vmi === undefined ? {} : { vmi }) };
+  const state = isStateVerb(verb) && vm !== undefined ? await observeState(client, { namespace, signal }) : undefined;
+  return { name, options, ...(vm && { vm }), ...(vmi && { vmi }), ...(state && { state }) };
+}
+
+/** The claims come first: what begins to use one of them afterwards is seen in the other lists. */
+async function observeState(client: Client, options: { namespace: string; signal: AbortSignal }): Promise<StateWorld> {
+  const { items: claims } = await listAll(client, PERSISTENT_VOLUME_CLAIMS, options);
+  const [{ items: pods }, { items: vms }, { items: vmis }] = await Promise.all([
+    listAll(client, PODS, options),
+    listAll(client, VIRTUAL_MACHINES, options),
+    listAll(client, VIRTUAL_MACHINE_INSTANCES, options),
+  ]);
+  return { claims, pods, vms, vmis };
 }
 
 async function perform(parts: ActParts, asked: Asked, step: Step): Promise<void> {
@@ -98,6 +113,8 @@ async function perform(parts: ActParts, asked: Asked, step: Step): Promise<void>
       return await patch(parts, asked, VIRTUAL_MACHINES, step, 'status');
     case 'patchVmi':
       return await patch(parts, asked, VIRTUAL_MACHINE_INSTANCES, step);
+    case 'patchClaim':
+      return await patch(parts, { ...asked, name: step.name }, PERSISTENT_VOLUME_CLAIMS, step);
     case 'deletePod':
       return await deletePods(parts, asked, step);
     case 'createMigration':

@@ -70,6 +70,8 @@ export class VmPlane {
   readonly starts: Start[] = [];
   /** What outlives guests, by the directory of their state. */
   readonly states = new FakeStates();
+  /** The storage that all nodes reach. */
+  readonly shared = new SimulatedStorage();
   /** What the agents say to each other. */
   readonly streams = new PeerStreams((name) => {
     const { isIsolated, agent } = this.node(name);
@@ -80,7 +82,7 @@ export class VmPlane {
 
   constructor({ nodes = 2 }: VmPlaneOptions) {
     const { clock, starts: ledger, streams, states } = this;
-    const shared = new SimulatedStorage();
+    const { shared } = this;
     this.nodes = Array.from({ length: nodes }, (_, index): SimulatedNode => {
       const others = () => this.nodes;
       const handler = async (request: Loose) => await this.server.api.core.handler(request);
@@ -169,6 +171,7 @@ export class VmPlane {
     }
     const twice = this.starts.filter(({ beside }) => beside.length > 0);
     assert.deepEqual(twice, [], 'no two guests of one VM run at a time');
+    assert.deepEqual(this.shared.doubleMounts, [], 'no two nodes mount a block volume at a time');
   }
 
   async #idle(): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * VirtualMachines: observes a VM, its instance, its identity record, the claims that its template names, who wants to
- * hold it (lock.ts) and who has the same firmware uuid, and decides (decide-vm.ts). It makes and deletes the instance;
+ * VirtualMachines: observes a VM, its instance, its identity record, the claims that its template names, claims of others
+ * that are marked as its state, who wants to hold it (lock.ts) and who has the same firmware uuid, and decides (decide-vm.ts). It makes and deletes the instance;
  * running it is left to controllers/vmi and the node agent.
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
@@ -9,6 +9,8 @@ import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { LEGACY_UUID_METRIC } from '#api/legacy-uuid.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { uuidAdmissionSince, VM_DEFINITION } from '#api/uuid-admission.ts';
+import { needsState, stateOwnerOf } from '#api/persistent-state.ts';
+import { findStateConflicts } from '#api/state-conflict.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -16,6 +18,7 @@ import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { claimKeysOfVm, VMS_BY_CLAIM } from '#controllers/claim-keys.ts';
+import { CLAIMS_BY_STATE, stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { isOrphan } from '#controllers/vm/adopt.ts';
@@ -26,13 +29,15 @@ import { persistsLegacyUuid } from '#controllers/vm/persist-firmware.ts';
 import { UuidHolders, vmSource, type UuidSharers } from '#controllers/vm/uuid-holders.ts';
 import { neededClaimNames } from '#controllers/vmi/needed-volumes.ts';
 import { templateSpec, type ClaimView, type VmWorld } from '#controllers/vm/vm-world.ts';
-import { CUSTOM_RESOURCE_DEFINITIONS, PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
+import { CUSTOM_RESOURCE_DEFINITIONS, PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
 import { liveLook } from '#runtime/live-look.ts';
 import { NOTHING } from '#runtime/plan.ts';
 
 const CONCURRENCY = 10;
+/** VMs that need persistent state, by the key under which its claim is found (stateIndexKey). */
+const BY_STATE = 'vm-of-state';
 /** VMs that name no machine type. */
 const UNTYPED = 'untyped';
 /** VMs without a firmware uuid. */
@@ -64,6 +69,8 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
   vms.addIndex(VMS_BY_CLAIM, claimKeysOfVm);
   vms.addIndex(UNTYPED, (vm) => (templateSpec(vm).domain.machine?.type ? [] : [UNTYPED]));
   vms.addIndex(WITHOUT_UUID, (vm) => (firmwareUuidOf(vm) === undefined ? [WITHOUT_UUID] : []));
+  vms.addIndex(BY_STATE, (vm) => (needsState(templateSpec(vm)) ? [stateIndexKey(vm.metadata)] : []));
+  claims.addIndex(CLAIMS_BY_STATE, stateIndexKeysOf);
   snapshots.addIndex(UNFINISHED_BY_VM, unfinishedSnapshotOf);
   restores.addIndex(UNFINISHED_BY_VM, unfinishedRestoreOf);
   const look = liveLook(client);
@@ -75,6 +82,16 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
   function claimsOf(vm: Stored<VirtualMachine>): ClaimView[] {
     const { namespace } = vm.metadata;
     return neededClaimNames(templateSpec(vm)).map((name) => ({ name, claim: claims.get(keyOf({ namespace, name })) }));
+  }
+
+  function stateConflictsOf(vm: Stored<VirtualMachine>): Stored<PersistentVolumeClaim>[] {
+    if (!needsState(templateSpec(vm))) return [];
+    return findStateConflicts(claims.byIndex(CLAIMS_BY_STATE, stateIndexKey(vm.metadata)), stateOwnerOf(vm));
+  }
+
+  function vmsOf(claim: Stored<PersistentVolumeClaim>): string[] {
+    const withState = stateIndexKeysOf(claim).flatMap((key) => vms.byIndex(BY_STATE, key));
+    return [...vms.byIndex(VMS_BY_CLAIM, objectKey(claim)), ...withState].map(objectKey);
   }
 
   function sharersOf(vm: Stored<VirtualMachine>): UuidSharers | undefined {
@@ -98,7 +115,7 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
       // Instances and records have the name of their VM.
       source(vmis),
       source(identities),
-      source(claims, (claim) => vms.byIndex(VMS_BY_CLAIM, objectKey(claim)).map(objectKey)),
+      source(claims, vmsOf),
       source(snapshots, unfinishedSnapshotOf),
       source(restores, unfinishedRestoreOf),
       // A new default matters to those that have none of their own; one that runs may need a restart for it.
@@ -129,6 +146,7 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
         ),
         sharers: sharersOf(vm),
         claims: claimsOf(vm),
+        stateConflicts: stateConflictsOf(vm),
         now: clock.now(),
       };
     },

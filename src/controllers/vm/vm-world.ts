@@ -28,6 +28,8 @@ export interface VmWorld {
   readonly sharers?: UuidSharers;
   /** The claims without which the template does not start. */
   readonly claims: readonly ClaimView[];
+  /** Claims that are marked as the state of the VM and belong to somebody else, where it needs state and has none. */
+  readonly stateConflicts?: readonly Stored<PersistentVolumeClaim>[];
   /** Milliseconds since the epoch. */
   readonly now: number;
 }

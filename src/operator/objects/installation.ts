@@ -13,6 +13,7 @@ import { rbacObjects } from '#operator/objects/rbac.ts';
 import { settingsPolicy } from '#operator/objects/settings-policy.ts';
 import { settings } from '#operator/objects/settings.ts';
 import { storageClasses } from '#operator/objects/storage-classes.ts';
+import { storageProfiles } from '#operator/objects/storage-profiles.ts';
 import { volumeSnapshotClasses } from '#operator/objects/volume-snapshot-classes.ts';
 import { webhookObjects } from '#operator/objects/webhooks.ts';
 
@@ -26,6 +27,13 @@ export const beforeKinds: readonly Desired[] = [
   ...webhookObjects,
 ];
 
-export const afterKinds: readonly Desired[] = [...storageClasses, ...volumeSnapshotClasses, settings, ...apiServices];
+export const afterKinds: readonly Desired[] = [
+  // Before the classes: a claim of a class without a profile would get other modes.
+  ...storageProfiles,
+  ...storageClasses,
+  ...volumeSnapshotClasses,
+  settings,
+  ...apiServices,
+];
 
 export const installation: readonly Desired[] = [...beforeKinds, ...afterKinds];
