@@ -12,6 +12,7 @@ import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import type { Informer } from '#client/informer.ts';
+import { objectKey } from '#client/object-key.ts';
 import { ASK_AGAIN_MS, decideDeviceMap, forgetsAtRest } from '#controllers/device-map/decide-device-map.ts';
 import { type DeviceMapWorld, readingDue } from '#controllers/device-map/device-map-world.ts';
 import { DeviceReports, type DeviceReportsOptions } from '#controllers/device-map/device-reports.ts';
@@ -22,7 +23,6 @@ import { timestamp } from '#lib/clock.ts';
 import {
   type ControllerDefinition,
   defineController,
-  lookedUp,
   source,
   type Source,
   startController,
@@ -89,7 +89,14 @@ function definition(
     type: VIRTUAL_MACHINE_IDENTITIES,
     concurrency: CONCURRENCY,
     // An instance has the name of its VM, and so has the record.
-    sources: [source(identities), source(vmis), wishChanges(vms), lookedUp(kubevirts)],
+    sources: [
+      source(identities),
+      source(vmis),
+      wishChanges(vms),
+      source(kubevirts, () => identities.list().map(objectKey), {
+        part: (kubevirt) => configurationOf(kubevirt).specialManagedDevices,
+      }),
+    ],
     async observe(key, { signal }) {
       const world = known(key);
       if (world === undefined) return undefined;
