@@ -48,7 +48,7 @@ test('the machine type of VMs', async (t) => {
       await plane.apply(vm);
       assert.equal((await typesOf(plane, name))[0], stored);
       await plane.ask('start', name);
-      assert.deepEqual(await typesOf(plane, name), ['q35', 'q35', 'pc-q35-7.2', 'pc-q35-7.2']);
+      assert.deepEqual(await typesOf(plane, name), ['q35', 'q35', 'pc-q35-rhel9.2.0', 'pc-q35-rhel9.2.0']);
     });
   }
 
