@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
+import type { RestartMark } from '#api/machine-types/restart-mark.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
@@ -83,7 +84,7 @@ const cases: Record<string, Case> = {
     vm: aVm({ type: OLD, status: { restoreInProgress: 'back' } }),
     want: 'pending: Cannot update VM template until restore "back" completes',
   },
-  'what was patched before a kill is not patched again': { vm: aVm(), want: 'restartRequired + mark true' },
+  'what was patched before a kill is not patched again': { vm: aVm(), want: 'restartRequired + mark true for old' },
   'a type that somebody changed meanwhile is theirs, and so is the restart': {
     restartNow: true,
     vm: aVm({ type: NEW }),
@@ -125,7 +126,7 @@ const cases: Record<string, Case> = {
   'a type that came back after it was noted is left alone': {
     vm: aVm({ type: OLD }),
     note: UPDATED,
-    want: 'restartRequired + mark true',
+    want: 'restartRequired + mark true for old',
   },
   'a guest that has the new type already is left alone': {
     restartNow: true,
@@ -144,13 +145,23 @@ const cases: Record<string, Case> = {
   'one that started before its patch has to be restarted, too': {
     entry: stopped,
     vmi: aVmi('early'),
-    want: 'restartRequired of early + mark true',
+    want: 'restartRequired of early + mark true for early',
   },
   'one that started after its patch has not': { entry: stopped, vmi: aVmi('new'), want: 'done' },
   'a marked VM is left to its people': {
-    vm: aVm({ status: { machineTypeRestartRequired: true } }),
+    vm: aVm({ status: { machineTypeRestartRequired: true, machineTypeRestartInstanceUID: 'old' } }),
     note: REQUIRED,
     want: 'restartRequired',
+  },
+  'a mark of an older version gets its instance': {
+    vm: aVm({ status: { machineTypeRestartRequired: true } }),
+    note: REQUIRED,
+    want: 'restartRequired + mark true for old',
+  },
+  'a mark of an earlier instance becomes that of this one': {
+    vm: aVm({ status: { machineTypeRestartRequired: true, machineTypeRestartInstanceUID: 'earlier' } }),
+    note: REQUIRED,
+    want: 'restartRequired + mark true for old',
   },
   'the mark goes with the instance': {
     vm: aVm({ status: { machineTypeRestartRequired: true } }),
@@ -312,7 +323,10 @@ const cases: Record<string, Case> = {
     record: aRecord('new'),
     want: `done: it still runs on ${OLD}`,
   },
-  'the spec of an alias is left alone': { entry: { ...entry, act: 'mark' }, want: 'restartRequired + mark true' },
+  'the spec of an alias is left alone': {
+    entry: { ...entry, act: 'mark' },
+    want: 'restartRequired + mark true for old',
+  },
   'what has failed stays so': { note: { state: 'failed', reason: 'no' }, vm: aVm({ type: OLD }), want: 'failed: no' },
 };
 
@@ -331,9 +345,14 @@ function aWorld(world: Partial<EntryWorld>): EntryWorld {
   };
 }
 
+/** `true for UID`, or `false`. */
+function markText({ machineTypeRestartRequired: required, machineTypeRestartInstanceUID: uid }: RestartMark): string {
+  return uid === undefined ? String(required) : `${required} for ${uid}`;
+}
+
 function told(world: EntryWorld): string {
   const { note, step } = decideEntry(world);
-  const act = step?.do === 'mark' ? `mark ${step.required}` : step?.do === 'restart' ? step.verb : step?.do;
+  const act = step?.do === 'mark' ? `mark ${markText(step.mark)}` : step?.do === 'restart' ? step.verb : step?.do;
   const state = note.vmiUid === undefined ? note.state : `${note.state} of ${note.vmiUid}`;
   const noted = note.reason === undefined ? state : `${state}: ${note.reason}`;
   return act === undefined ? noted : `${noted} + ${act}`;

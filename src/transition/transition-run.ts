@@ -151,7 +151,7 @@ export class TransitionRun {
     const patch: VmPatch =
       step.do === 'patchType'
         ? { operations: typePatch(entry, step.vm) }
-        : { operations: markPatch(step.vm, step.required), subresource: 'status' };
+        : { operations: markPatch(step.vm, step.mark), subresource: 'status' };
     try {
       const vm = await this.#patch(entry, patch);
       // The next decision must not be made on what was before.

@@ -45,7 +45,19 @@ for (const [name, { entry: asked, vm, want }] of Object.entries(cases)) {
 test('the mark is set beside the rest of the status, or as all of it', () => {
   for (const status of [undefined, { ready: true }, { ready: true, machineTypeRestartRequired: false }]) {
     const vm = aVm({}, status);
-    const patched = applyJsonPatch(vm, markPatch(vm, true)) as VirtualMachine;
-    assert.deepEqual(patched.status, { ...status, machineTypeRestartRequired: true });
+    const mark = { machineTypeRestartRequired: true, machineTypeRestartInstanceUID: 'old' };
+    const patched = applyJsonPatch(vm, markPatch(vm, mark)) as VirtualMachine;
+    assert.deepEqual(patched.status, { ...status, ...mark });
   }
+});
+
+test('the mark goes together with its instance, and not with that of another mark', () => {
+  const marked = (uid?: string) =>
+    aVm({}, { ready: true, machineTypeRestartRequired: true, ...(uid && { machineTypeRestartInstanceUID: uid }) });
+  for (const vm of [marked('old'), marked()]) {
+    const patched = applyJsonPatch(vm, markPatch(vm, { machineTypeRestartRequired: false })) as VirtualMachine;
+    assert.deepEqual(patched.status, { ready: true, machineTypeRestartRequired: false });
+  }
+  const patch = markPatch(marked('old'), { machineTypeRestartRequired: false });
+  assert.throws(() => applyJsonPatch(marked('new'), patch));
 });

@@ -169,9 +169,20 @@ export class VmPlane {
       await this.clock.advance(PAUSE_MS);
       quiet = store.revision === before ? quiet + 1 : 0;
     }
+    await this.#assertNothingOverdue();
     const twice = this.starts.filter(({ beside }) => beside.length > 0);
     assert.deepEqual(twice, [], 'no two guests of one VM run at a time');
     assert.deepEqual(this.shared.doubleMounts, [], 'no two nodes mount a block volume at a time');
+  }
+
+  /** Fails where a controller still has something to do and nothing has woken it for that. */
+  async #assertNothingOverdue(): Promise<void> {
+    const { api, parts } = this.server;
+    const controllers = [...(api.controllers ?? []), ...parts.controllers];
+    const overdue = async () =>
+      (await Promise.all(controllers.map(async (one) => (await one.overdue?.()) ?? []))).flat();
+    const missed = await passingTime(this.clock, overdue());
+    assert.deepEqual(missed, [], 'a change that a decision reads wakes the controller');
   }
 
   async #idle(): Promise<void> {

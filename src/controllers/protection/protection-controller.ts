@@ -99,6 +99,7 @@ function markDefinition({ informer, clock }: ControllerParts, vms: ProtectedVms)
       source(definitions, ({ metadata }) => (metadata.name === VM_DEFINITION ? [VM_DEFINITION] : [])),
       vms.source('anywhere', () => [VM_DEFINITION]),
     ],
+    isMarked: (key) => key === VM_DEFINITION,
     vmsOf: () => vms.first('anywhere', ANYWHERE),
     waitMs: () => pace.waitMs(clock.elapsed()),
   });
@@ -110,12 +111,14 @@ interface Marking<T extends KubeObject> {
   /** As the mark names them, sorted. */
   vmsOf(object: Stored<T>): readonly string[];
   waitMs?(): number;
+  /** Reports whether objects of this key are marked at all; every object of the kind unless given. */
+  isMarked?(key: string): boolean;
 }
 
 function marking<T extends KubeObject>(
   name: string,
   marked: Informer<T>,
-  { sources, vmsOf, waitMs = () => 0 }: Marking<T>,
+  { sources, vmsOf, waitMs = () => 0, isMarked = () => true }: Marking<T>,
 ): ControllerDefinition<MarkWorld> {
   const { type } = marked;
   return defineController<MarkWorld>({
@@ -124,7 +127,7 @@ function marking<T extends KubeObject>(
     concurrency: CONCURRENCY,
     sources,
     observe(key) {
-      const object = marked.get(key);
+      const object = isMarked(key) ? marked.get(key) : undefined;
       return object === undefined ? undefined : { type, object, vms: vmsOf(object), waitMs: waitMs() };
     },
     decide: decideMark,

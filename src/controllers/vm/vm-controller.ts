@@ -7,6 +7,7 @@ import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { firmwareUuidOf } from '#api/firmware-uuid-index.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { LEGACY_UUID_METRIC } from '#api/legacy-uuid.ts';
+import { isMarked, restartMarkOf } from '#api/machine-types/restart-mark.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { uuidAdmissionSince, VM_DEFINITION } from '#api/uuid-admission.ts';
 import { needsState, stateOwnerOf } from '#api/persistent-state.ts';
@@ -106,6 +107,17 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
     return live?.metadata.uid === uid && !isDeleting(live);
   }
 
+  /** Looks itself before a mark goes: the cache of instances may be behind that of VMs. */
+  async function markedInstanceOf(
+    vm: Stored<VirtualMachine>,
+    vmi: Stored<VirtualMachineInstance> | undefined,
+    signal: AbortSignal,
+  ): Promise<Stored<VirtualMachineInstance> | undefined> {
+    if (!isMarked(vm) || restartMarkOf(vm, vmi).machineTypeRestartRequired === true) return undefined;
+    const { name, namespace } = vm.metadata;
+    return await look(VIRTUAL_MACHINE_INSTANCES, { name, namespace }, { signal });
+  }
+
   return defineController<VmWorld | Leftover>({
     name: 'vm-controller',
     type: VIRTUAL_MACHINES,
@@ -133,6 +145,7 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
         vm,
         ...(own ? { vmi: named } : { stranger: named }),
         ...(!own && named !== undefined && isOrphan(named) ? { mayAdopt: await isThere(vm, signal) } : {}),
+        markedInstance: await markedInstanceOf(vm, named, signal),
         identity: identities.get(key),
         configuration: configurationOf(kubevirts.get(CONFIGURATION_KEY)),
         uuidAdmissionSince: uuidAdmissionSince(definitions.get(VM_DEFINITION)),

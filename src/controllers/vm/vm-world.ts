@@ -17,6 +17,8 @@ export interface VmWorld {
   readonly stranger?: Stored<VirtualMachineInstance>;
   /** Whether the VM is still there by a live look, for a stranger that nobody owns. */
   readonly mayAdopt?: boolean;
+  /** The instance that a live look has found, where the VM is marked for one that the cache does not show. */
+  readonly markedInstance?: Stored<VirtualMachineInstance>;
   /** The record of the same name, whoever owns it. */
   readonly identity?: Stored<VirtualMachineIdentity>;
   readonly configuration: Configuration;

@@ -27,6 +27,7 @@ import {
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import { source, type Source } from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
+import type { Recheck } from '#runtime/decision-reads.ts';
 
 type Vmi = Stored<VirtualMachineInstance>;
 type Claim = Stored<PersistentVolumeClaim>;
@@ -37,9 +38,18 @@ const BY_STATE = 'vmi-of-state';
 const WAITING = 'vmi-waiting-for-state';
 const CONFIGURATION_KEY = keyOf({ namespace: SYSTEM_NAMESPACE, name: KUBEVIRT_NAME });
 
+/** Read only while an instance waits for its state to get a claim. */
+const PROFILE_RECHECK: Recheck = {
+  type: STORAGE_PROFILES,
+  everyMs: 10_000,
+  because: 'an informer of a kind that the cluster may not serve would never sync',
+};
+
 export interface StateObserver {
   /** What makes another look worth it. */
   readonly sources: readonly Source[];
+  /** What is read from the server, and has no source. */
+  readonly rechecks: readonly Recheck[];
   /** undefined for an instance without such state, or whose claim is gone. */
   of(vmi: Vmi, pod: Stored<Pod> | undefined, options: { signal: AbortSignal }): Promise<StateView | undefined>;
 }
@@ -115,6 +125,7 @@ export function stateObserver({ client, informer }: Pick<ControllerParts, 'clien
       source(classes, waiting),
       source(kubevirts, waiting),
     ],
+    rechecks: [PROFILE_RECHECK],
     async of(vmi, pod, options) {
       if (!needsState(vmi.spec)) return undefined;
       const { namespace } = vmi.metadata;
