@@ -4,6 +4,7 @@ import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import type { Trouble } from '#controllers/vm/conditions.ts';
 import { isForeign } from '#controllers/vm/identity.ts';
 import { importFault } from '#controllers/vm/imported-devices.ts';
+import { lossTrouble } from '#controllers/vm/lost-record.ts';
 import { wantOf } from '#controllers/vm/run-strategy.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { isDeleting } from '#kube/meta.ts';
@@ -26,6 +27,8 @@ export function troubleOf(world: VmWorld): Trouble | undefined {
     const message = `Cannot start the VM: the VirtualMachineIdentity "${name}" of an earlier VM is still there; expected it to be gone`;
     return { reason: FAILED_CREATE, message };
   }
+  const loss = wantOf(world).to === 'start' ? lossTrouble(world) : undefined;
+  if (loss !== undefined) return loss;
   const fault = importFault(world);
   if (fault !== undefined) {
     const message = `Cannot start the VM: its annotation ${IMPORTED_DEVICES_ANNOTATION} ${fault}; expected the devices of an import, or no such annotation`;

@@ -5,6 +5,7 @@ import { deleteProtection } from '#operator/objects/delete-protection.ts';
 import { firmwarePolicy } from '#operator/objects/firmware-policy.ts';
 import { nodePolicies } from '#operator/objects/node-policies.ts';
 import { rbacObjects } from '#operator/objects/rbac.ts';
+import { recordPolicies } from '#operator/objects/record-policy.ts';
 import { settings } from '#operator/objects/settings.ts';
 import { storageClasses } from '#operator/objects/storage-classes.ts';
 import { volumeSnapshotClasses } from '#operator/objects/volume-snapshot-classes.ts';
@@ -16,6 +17,7 @@ export const installation: readonly Desired[] = [
   ...volumeSnapshotClasses,
   ...nodePolicies,
   ...firmwarePolicy,
+  ...recordPolicies,
   ...deleteProtection,
   // Before the webhooks, one of which would be asked about it.
   settings,
