@@ -8,7 +8,7 @@ import { claimNamesOf } from '#api/claim-names.ts';
 import { namesOfProtected } from '#api/delete-protection.ts';
 import { CLAIM_REPLACERS } from '#api/own-accounts.ts';
 import { isUnownedStateOf } from '#api/persistent-state.ts';
-import { bondOf, DEFINITION_BONDS, deleteRefusal, type GuardedKind } from '#api/protected-deletes.ts';
+import { bondOf, deleteRefusal, isGuardedDefinition, type GuardedKind } from '#api/protected-deletes.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type KubeObject, type Stored } from '#kube/meta.ts';
@@ -50,7 +50,7 @@ const LOOKS: Readonly<Record<GuardedKind, Look>> = {
     return vms.filter((vm) => stays(vm) && has(vm, name)).map(fullNameOf);
   },
   async CustomResourceDefinition({ metadata }, _, lookup) {
-    if (DEFINITION_BONDS[metadata.name ?? ''] === undefined) return [];
+    if (!isGuardedDefinition(metadata.name ?? '')) return [];
     const vms = await lookup.protectedVms({ limit: ANY });
     return vms.filter(stays).map(fullNameOf);
   },

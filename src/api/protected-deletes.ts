@@ -20,9 +20,15 @@ export const DEFINITION_BONDS: Readonly<Record<string, string>> = {
   [groupResource(VIRTUAL_MACHINE_IDENTITIES)]: 'it defines the identity record of',
 };
 
+/** Reports whether protected VMs would be lost with the definition. */
+export function isGuardedDefinition(name: string): boolean {
+  return Object.hasOwn(DEFINITION_BONDS, name);
+}
+
 /** Returns what the object is to the VMs. */
 export function bondOf(kind: GuardedKind, name: string): string {
-  return (kind === 'CustomResourceDefinition' ? DEFINITION_BONDS[name] : undefined) ?? BONDS[kind];
+  const isDefinition = kind === 'CustomResourceDefinition' && isGuardedDefinition(name);
+  return (isDefinition ? DEFINITION_BONDS[name] : undefined) ?? BONDS[kind];
 }
 
 export interface ProtectedDelete {
