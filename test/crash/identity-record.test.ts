@@ -13,9 +13,9 @@ import type { Loose } from '#test/support/test-api.ts';
 import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
 /** From one point to the next. */
-const STEP = FULL_RUN ? 1 : 16;
+const STEP = FULL_RUN ? 1 : 22;
 /** Fewer would mean that the story does not do what it tells of. */
-const LEAST_POINTS = FULL_RUN ? 60 : 5;
+const LEAST_POINTS = FULL_RUN ? 60 : 4;
 /** Of all points together. */
 const TIMEOUT_MS = FULL_RUN ? 600_000 : 60_000;
 /** More than it has: past it, something writes for ever. */

@@ -3,7 +3,7 @@
  * lost all the same is rebuilt, or the VM does not start before somebody decides.
  */
 import assert from 'node:assert/strict';
-import { test, type TestContext } from 'node:test';
+import { test } from 'node:test';
 import { IMPORTED_DEVICES_ANNOTATION, NEW_LAYOUT_ANNOTATION, RECORD_FINALIZER } from '#api/names.ts';
 import { editRecord, loseRecord } from '#test/support/lost-records.ts';
 import { aSnapshot } from '#test/support/snapshots.ts';
@@ -17,7 +17,7 @@ const COLLECTOR: CallOptions = {
   user: { name: 'system:serviceaccount:kube-system:generic-garbage-collector', groups: ['system:masters'] },
 };
 
-/** Two interfaces and two disks, so that the middle can go. */
+/** A machine with two interfaces and two disks, so that one can go before another. */
 function aMachine(name: string, spec: Loose = ALWAYS): Loose {
   const nics = ['default', 'second'];
   const disks = ['root', 'data'];
@@ -44,12 +44,6 @@ function contentOf({ spec, status }: Loose): Loose {
 const lossOf = ({ status }: Loose): Loose => status.conditions.find(({ type }: Loose) => type === 'IdentityRecordLost');
 const eventsOf = async (plane: VmPlane, vm: string): Promise<string[]> =>
   (await plane.events(vm)).filter((event) => /^IdentityRecord(Lost|Rebuilt) /.test(event));
-
-async function startMachine(t: TestContext, name: string): Promise<VmPlane> {
-  const plane = await startVmPlane(t);
-  await plane.apply(aMachine(name));
-  return plane;
-}
 
 test('a record is held until its VM is gone', async (t) => {
   const plane = await startVmPlane(t);
@@ -126,146 +120,155 @@ test('a record is held until its VM is gone', async (t) => {
   });
 });
 
-test('a record that is lost while the guest runs is rebuilt from it', async (t) => {
-  const plane = await startMachine(t, 'db');
-  const before = await find(plane, 'db');
-  const hardware = hardwareOf(plane, 'db');
-  await loseRecord(plane, 'db');
-  await plane.settle();
-  const after = await find(plane, 'db');
-  assert.notEqual(after.metadata.uid, before.metadata.uid);
-  assert.deepEqual(contentOf(after), contentOf(before), 'firmware, MACs and every address');
-  assert.match(after.status.history.at(-1).cause, /^rebuilt from the running guest, instance [0-9a-f-]{36}$/);
-  const vm = await plane.get('VirtualMachine', 'db');
-  assert.equal(lossOf(vm), undefined);
-  assert.equal(vm.status.identityRecordUID, after.metadata.uid);
-  const [lost, rebuilt, ...more] = await eventsOf(plane, 'db');
-  assert.match(lost!, /^IdentityRecordLost The identity record is lost; it is being rebuilt from the running guest$/);
-  assert.match(rebuilt!, /^IdentityRecordRebuilt The identity record was lost and is there again \(rebuilt from the/);
-  assert.deepEqual(more, []);
-  await plane.ask('restart', 'db');
-  assert.deepEqual(hardwareOf(plane, 'db'), hardware);
-});
-
-test('the record of a stopped VM is rebuilt from its newest snapshot', async (t) => {
-  const plane = await startMachine(t, 'db');
-  await plane.apply(aSnapshot('older', 'db'));
-  // The middle one goes: its place is free, but to be given to others last.
-  const { spec } = aMachine('db');
-  const { devices } = spec.template.spec.domain;
-  devices.disks = devices.disks.slice(1);
-  spec.template.spec.volumes = spec.template.spec.volumes.slice(1);
-  await plane.apply({ kind: 'VirtualMachine', metadata: { name: 'db' }, spec: { template: spec.template } });
-  await plane.ask('restart', 'db');
-  const saved = await find(plane, 'db');
-  assert.deepEqual(
-    saved.status.freed.map(({ id }: Loose) => id),
-    ['disk-root'],
-  );
-  await plane.apply(aSnapshot('newest', 'db'));
-  await plane.ask('stop', 'db');
-  const hardware = hardwareOf(plane, 'db');
-
-  await loseRecord(plane, 'db');
-  await plane.settle();
-  const rebuilt = await find(plane, 'db');
-  assert.deepEqual(contentOf(rebuilt), contentOf(saved), 'before any start, with the places that are free');
-  const history = rebuilt.status.history.map(({ cause }: Loose) => cause);
-  assert.match(history.at(-1), /^rebuilt from snapshot newest of 20/);
-  assert.equal(history.length, saved.status.history.length + 1, 'what happened before stays');
-  assert.equal((await eventsOf(plane, 'db')).length, 2);
-  await plane.ask('start', 'db');
-  assert.deepEqual(hardwareOf(plane, 'db'), hardware);
-});
-
-test('the record of an imported VM that has no snapshot begins again with the import', async (t) => {
+test('a record that is lost', async (t) => {
   const plane = await startVmPlane(t);
-  const address = { type: 'pci', domain: '0x0000', bus: '0x07', slot: '0x00', function: '0x0' };
-  const nic = { id: 'nic-default', type: 'interface', device: 'virtio', name: 'default', address, managed: true };
-  const imported = JSON.stringify({ from: 'OVF', machine: 'pc-q35-7.2', devices: [nic] });
-  const vm = aMachine('db', { runStrategy: 'Manual' });
-  await plane.apply({ ...vm, metadata: { name: 'db', annotations: { [IMPORTED_DEVICES_ANNOTATION]: imported } } });
-  await plane.ask('start', 'db');
-  await plane.ask('stop', 'db');
-  await loseRecord(plane, 'db');
-  await plane.settle();
-  const { status } = await find(plane, 'db');
-  assert.equal(status.history.at(-1).cause, 'rebuilt from the devices of its import');
-  await plane.ask('start', 'db');
-  const row = (await find(plane, 'db')).status.devices.find(({ id }: Loose) => id === 'nic-default');
-  assert.deepEqual(row.address, address);
-});
 
-test('a VM whose layout is lost for good does not start before somebody accepts a new one', async (t) => {
-  const plane = await startMachine(t, 'db');
-  // With a hole in the middle a fresh layout differs from the recorded one.
-  const { spec } = aMachine('db');
-  const { devices } = spec.template.spec.domain;
-  devices.disks = devices.disks.slice(1);
-  spec.template.spec.volumes = spec.template.spec.volumes.slice(1);
-  await plane.apply({ kind: 'VirtualMachine', metadata: { name: 'db' }, spec: { template: spec.template } });
-  await plane.ask('stop', 'db');
-  const lostUid = (await find(plane, 'db')).metadata.uid;
-  const starts = plane.startsOf('db').length;
-  await loseRecord(plane, 'db');
-  await plane.settle();
-
-  const halted = await plane.get('VirtualMachine', 'db');
-  assert.equal(lossOf(halted).reason, 'DecisionRequired');
-  const [told, ...more] = await eventsOf(plane, 'db');
-  assert.deepEqual(more, []);
-  assert.ok(told!.includes(`its identity record ${lostUid} is lost`), told);
-  assert.ok(told!.includes('virtctl identity renew db'), told);
-
-  await plane.ask('start', 'db');
-  await plane.advance(120_000);
-  await plane.restartServer();
-  assert.equal(plane.startsOf('db').length, starts, 'it waits, also over a restart of the server');
-  const waiting = await plane.get('VirtualMachine', 'db');
-  const failure = waiting.status.conditions.find(({ type }: Loose) => type === 'Failure');
-  assert.equal(failure.reason, 'IdentityRecordLost');
-  assert.equal(await find(plane, 'db'), undefined);
-
-  const annotate = (uid: string) =>
-    plane.apply({ kind: 'VirtualMachine', metadata: { name: 'db', annotations: { [NEW_LAYOUT_ANNOTATION]: uid } } });
-  await annotate('another-record');
-  assert.equal(plane.startsOf('db').length, starts, 'the decision names the record that is lost');
-  await annotate(lostUid);
-  assert.equal(plane.startsOf('db').length, starts + 1);
-  const record = await find(plane, 'db');
-  assert.equal(record.status.history.at(-1).cause, `a new layout was accepted after the loss of record ${lostUid}`);
-  assert.equal(lossOf(await plane.get('VirtualMachine', 'db')), undefined);
-
-  await t.test('the next loss needs its own decision', async () => {
-    await plane.ask('stop', 'db');
-    await loseRecord(plane, 'db');
-    await plane.ask('start', 'db');
-    assert.equal(plane.startsOf('db').length, starts + 1);
-    assert.equal(lossOf(await plane.get('VirtualMachine', 'db')).reason, 'DecisionRequired');
+  await t.test('a record that is lost while the guest runs is rebuilt from it', async () => {
+    await plane.apply(aMachine('runs'));
+    const before = await find(plane, 'runs');
+    const hardware = hardwareOf(plane, 'runs');
+    await loseRecord(plane, 'runs');
+    await plane.settle();
+    const after = await find(plane, 'runs');
+    assert.notEqual(after.metadata.uid, before.metadata.uid);
+    assert.deepEqual(contentOf(after), contentOf(before), 'firmware, MACs and every address');
+    assert.match(after.status.history.at(-1).cause, /^rebuilt from the running guest, instance [0-9a-f-]{36}$/);
+    const vm = await plane.get('VirtualMachine', 'runs');
+    assert.equal(lossOf(vm), undefined);
+    assert.equal(vm.status.identityRecordUID, after.metadata.uid);
+    const [lost, rebuilt, ...more] = await eventsOf(plane, 'runs');
+    assert.match(lost!, /^IdentityRecordLost The identity record is lost; it is being rebuilt from the running guest$/);
+    assert.match(rebuilt!, /^IdentityRecordRebuilt The identity record was lost and is there again \(rebuilt from the/);
+    assert.deepEqual(more, []);
+    await plane.ask('restart', 'runs');
+    assert.deepEqual(hardwareOf(plane, 'runs'), hardware);
   });
-});
 
-test('a record whose devices are gone counts as lost, too', async (t) => {
-  const plane = await startMachine(t, 'db');
-  const hardware = hardwareOf(plane, 'db');
-  await editRecord(plane, 'db', (record) => delete record.status);
-  await plane.settle();
-  assert.match((await find(plane, 'db')).status.history.at(-1).cause, /^rebuilt from the running guest/);
-  await plane.ask('stop', 'db');
-  await editRecord(plane, 'db', (record) => delete record.status);
-  await plane.ask('start', 'db');
-  assert.equal(lossOf(await plane.get('VirtualMachine', 'db')).reason, 'DecisionRequired');
-  assert.deepEqual(hardwareOf(plane, 'db'), hardware);
-  assert.equal(plane.guests('db').length, 0);
-});
+  await t.test('the record of a stopped VM is rebuilt from its newest snapshot', async () => {
+    await plane.apply(aMachine('saved'));
+    await plane.apply(aSnapshot('older', 'saved'));
+    // The first disk goes: its place is free, but to be given to others last.
+    const { spec } = aMachine('saved');
+    const { devices } = spec.template.spec.domain;
+    devices.disks = devices.disks.slice(1);
+    spec.template.spec.volumes = spec.template.spec.volumes.slice(1);
+    await plane.apply({ kind: 'VirtualMachine', metadata: { name: 'saved' }, spec: { template: spec.template } });
+    await plane.ask('restart', 'saved');
+    const saved = await find(plane, 'saved');
+    assert.deepEqual(
+      saved.status.freed.map(({ id }: Loose) => id),
+      ['disk-root'],
+    );
+    await plane.apply(aSnapshot('newest', 'saved'));
+    await plane.ask('stop', 'saved');
+    const hardware = hardwareOf(plane, 'saved');
 
-test('a VM that never ran, or arrives as a manifest, has lost nothing', async (t) => {
-  const plane = await startMachine(t, 'db');
-  await plane.ask('stop', 'db');
-  const { apiVersion, kind, spec, status } = await plane.get('VirtualMachine', 'db');
-  await plane.delete('VirtualMachine', 'db');
-  await plane.apply({ apiVersion, kind, metadata: { name: 'db' }, spec, status });
-  await plane.ask('start', 'db');
-  assert.match(await plane.shown('db'), /^Running/);
-  assert.deepEqual(await eventsOf(plane, 'db'), []);
+    await loseRecord(plane, 'saved');
+    await plane.settle();
+    const rebuilt = await find(plane, 'saved');
+    assert.deepEqual(contentOf(rebuilt), contentOf(saved), 'before any start, with the places that are free');
+    const history = rebuilt.status.history.map(({ cause }: Loose) => cause);
+    assert.match(history.at(-1), /^rebuilt from snapshot newest of 20/);
+    assert.equal(history.length, saved.status.history.length + 1, 'what happened before stays');
+    assert.equal((await eventsOf(plane, 'saved')).length, 2);
+    await plane.ask('start', 'saved');
+    assert.deepEqual(hardwareOf(plane, 'saved'), hardware);
+  });
+
+  await t.test('the record of an imported VM that has no snapshot begins again with the import', async () => {
+    const address = { type: 'pci', domain: '0x0000', bus: '0x07', slot: '0x00', function: '0x0' };
+    const nic = { id: 'nic-default', type: 'interface', device: 'virtio', name: 'default', address, managed: true };
+    const imported = JSON.stringify({ from: 'OVF', machine: 'pc-q35-7.2', devices: [nic] });
+    const vm = aMachine('imported', { runStrategy: 'Manual' });
+    await plane.apply({
+      ...vm,
+      metadata: { name: 'imported', annotations: { [IMPORTED_DEVICES_ANNOTATION]: imported } },
+    });
+    await plane.ask('start', 'imported');
+    await plane.ask('stop', 'imported');
+    await loseRecord(plane, 'imported');
+    await plane.settle();
+    const { status } = await find(plane, 'imported');
+    assert.equal(status.history.at(-1).cause, 'rebuilt from the devices of its import');
+    await plane.ask('start', 'imported');
+    const row = (await find(plane, 'imported')).status.devices.find(({ id }: Loose) => id === 'nic-default');
+    assert.deepEqual(row.address, address);
+  });
+
+  await t.test('a VM whose layout is lost for good does not start before somebody accepts a new one', async (s) => {
+    await plane.apply(aMachine('decided'));
+    // With a hole before the other disk a fresh layout differs from the recorded one.
+    const { spec } = aMachine('decided');
+    const { devices } = spec.template.spec.domain;
+    devices.disks = devices.disks.slice(1);
+    spec.template.spec.volumes = spec.template.spec.volumes.slice(1);
+    await plane.apply({ kind: 'VirtualMachine', metadata: { name: 'decided' }, spec: { template: spec.template } });
+    await plane.ask('stop', 'decided');
+    const lostUid = (await find(plane, 'decided')).metadata.uid;
+    const starts = plane.startsOf('decided').length;
+    await loseRecord(plane, 'decided');
+    await plane.settle();
+
+    const halted = await plane.get('VirtualMachine', 'decided');
+    assert.equal(lossOf(halted).reason, 'DecisionRequired');
+    const [told, ...more] = await eventsOf(plane, 'decided');
+    assert.deepEqual(more, []);
+    assert.ok(told!.includes(`its identity record ${lostUid} is lost`), told);
+    assert.ok(told!.includes('virtctl identity renew decided'), told);
+
+    await plane.ask('start', 'decided');
+    await plane.advance(120_000);
+    await plane.restartServer();
+    assert.equal(plane.startsOf('decided').length, starts, 'it waits, also over a restart of the server');
+    const waiting = await plane.get('VirtualMachine', 'decided');
+    const failure = waiting.status.conditions.find(({ type }: Loose) => type === 'Failure');
+    assert.equal(failure.reason, 'IdentityRecordLost');
+    assert.equal(await find(plane, 'decided'), undefined);
+
+    const annotate = (uid: string) =>
+      plane.apply({
+        kind: 'VirtualMachine',
+        metadata: { name: 'decided', annotations: { [NEW_LAYOUT_ANNOTATION]: uid } },
+      });
+    await annotate('another-record');
+    assert.equal(plane.startsOf('decided').length, starts, 'the decision names the record that is lost');
+    await annotate(lostUid);
+    assert.equal(plane.startsOf('decided').length, starts + 1);
+    const record = await find(plane, 'decided');
+    assert.equal(record.status.history.at(-1).cause, `a new layout was accepted after the loss of record ${lostUid}`);
+    assert.equal(lossOf(await plane.get('VirtualMachine', 'decided')), undefined);
+
+    await s.test('the next loss needs its own decision', async () => {
+      await plane.ask('stop', 'decided');
+      await loseRecord(plane, 'decided');
+      await plane.ask('start', 'decided');
+      assert.equal(plane.startsOf('decided').length, starts + 1);
+      assert.equal(lossOf(await plane.get('VirtualMachine', 'decided')).reason, 'DecisionRequired');
+    });
+  });
+
+  await t.test('a record whose devices are gone counts as lost, too', async () => {
+    await plane.apply(aMachine('emptied'));
+    const hardware = hardwareOf(plane, 'emptied');
+    await editRecord(plane, 'emptied', (record) => delete record.status);
+    await plane.settle();
+    assert.match((await find(plane, 'emptied')).status.history.at(-1).cause, /^rebuilt from the running guest/);
+    await plane.ask('stop', 'emptied');
+    await editRecord(plane, 'emptied', (record) => delete record.status);
+    await plane.ask('start', 'emptied');
+    assert.equal(lossOf(await plane.get('VirtualMachine', 'emptied')).reason, 'DecisionRequired');
+    assert.deepEqual(hardwareOf(plane, 'emptied'), hardware);
+    assert.equal(plane.guests('emptied').length, 0);
+  });
+
+  await t.test('a VM that never ran, or arrives as a manifest, has lost nothing', async () => {
+    await plane.apply(aMachine('moved'));
+    await plane.ask('stop', 'moved');
+    const { apiVersion, kind, spec, status } = await plane.get('VirtualMachine', 'moved');
+    await plane.delete('VirtualMachine', 'moved');
+    await plane.apply({ apiVersion, kind, metadata: { name: 'moved' }, spec, status });
+    await plane.ask('start', 'moved');
+    assert.match(await plane.shown('moved'), /^Running/);
+    assert.deepEqual(await eventsOf(plane, 'moved'), []);
+  });
 });

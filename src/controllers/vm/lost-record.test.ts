@@ -2,12 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { derivedMac } from '#api/derived-mac.ts';
 import { IMPORTED_DEVICES_ANNOTATION, NEW_LAYOUT_ANNOTATION } from '#api/names.ts';
+import { smbiosAnnotation } from '#api/smbios-annotation.ts';
+import type { IdentitySpec } from '#api/virtual-machine-identity/kind.ts';
 import type { RecordedInSnapshot } from '#api/virtual-machine-identity/record-state.ts';
 import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
 import { decideVm } from '#controllers/vm/decide-vm.ts';
 import { knownIdentity, recordIdentity } from '#controllers/vm/identity.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
-import { aRecord, aVm, aVmi, aWorld, DELETED, RAN, UUID } from '#controllers/vm/vm-world.fixture.ts';
+import { aRecord, aVm, aVmi, aWorld, CONFIGURATION, DELETED, RAN, UUID } from '#controllers/vm/vm-world.fixture.ts';
 
 const DEVICES = [{ id: 'nic-default', type: 'interface', device: 'virtio' }];
 const MAC = '02:00:00:00:00:07';
@@ -175,17 +177,22 @@ test('a lost record is made again as the snapshot has it, MAC addresses included
 
 test('what the running guest has counts more than the snapshot, which knows what is unplugged', () => {
   const vm = lostVm('Always');
-  const spec = { interfaces: [...SAVED.interfaces, { name: 'away', macAddress: '02:00:00:00:00:09' }] };
+  const saved = { interfaces: [...SAVED.interfaces, { name: 'away', macAddress: '02:00:00:00:00:09' }] };
+  const annotations = smbiosAnnotation({ manufacturer: 'Old' });
   const world = aWorld({
     vm,
-    vmi: aVmi('Running', { vm }),
+    vmi: aVmi('Running', { vm, metadata: { annotations } }),
     identity: undefined,
-    lost: { snapshot: { ...snapshot, identity: { spec } } },
+    lost: { snapshot: { ...snapshot, identity: { spec: saved } } },
+    configuration: { ...CONFIGURATION, smbios: { manufacturer: 'Acme' } },
   });
   assert.deepEqual(knownIdentity(world)?.interfaces, [
     { name: 'default', macAddress: derivedMac('vm-uid', 'default') },
     { name: 'away', macAddress: '02:00:00:00:00:09' },
   ]);
+  const [change] = recordIdentity(world);
+  const { smbios } = (change?.do === 'create' ? change.object['spec'] : {}) as IdentitySpec;
+  assert.deepEqual(smbios, { manufacturer: 'Old' }, 'it says of its maker what it has said');
 });
 
 test('a VM that is being deleted has lost nothing that it needs', () => {
