@@ -18,7 +18,7 @@ const isOwnedByVm = {
     "has(oldObject.metadata.ownerReferences) && oldObject.metadata.ownerReferences.exists(o, o.kind == 'VirtualMachine' && has(o.controller) && o.controller)",
 };
 const isNotBy = (users: readonly string[]) => ({
-  name: 'is-not-by-our-parts',
+  name: 'is-not-exempt',
   expression: `!(${user} in ${list(users)})`,
 });
 
@@ -34,7 +34,7 @@ const named = `'VirtualMachineIdentity "' + oldObject.metadata.name + '" `;
 export const recordPolicies: readonly Desired[] = [
   ...policy('selfsame-identity-record-deletes', {
     resourceRules: [whenDeleted(IDENTITY_GROUP, RECORDS)],
-    matchConditions: [isOwnedByVm, isNotBy(RECORD_DELETERS)],
+    matchConditions: [isNotBy(RECORD_DELETERS), isOwnedByVm],
     validations: [
       {
         expression: 'false',
@@ -45,7 +45,7 @@ export const recordPolicies: readonly Desired[] = [
   }),
   ...policy('selfsame-identity-record-writes', {
     resourceRules: [whenUpdated(IDENTITY_GROUP, RECORDS, `${RECORDS}/status`)],
-    matchConditions: [isOwnedByVm, isNotBy(RECORD_WRITERS)],
+    matchConditions: [isNotBy(RECORD_WRITERS), isOwnedByVm],
     validations: [
       {
         expression: KEPT.map((path) => `(${unchanged(path)})`).join(' && '),
