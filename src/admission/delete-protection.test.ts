@@ -187,6 +187,10 @@ const looks: Record<string, LookCase> = {
     object: definition('virtualmachines.kubevirt.io'),
     want: `CustomResourceDefinition "virtualmachines.kubevirt.io" cannot be deleted: it defines the protected VirtualMachine blue/api, golden/db, golden/web and others; ${first}`,
   },
+  'the definition of identity records, whose VMs would lose their addresses': {
+    object: definition('virtualmachineidentities.identity.selfsame.io'),
+    want: `CustomResourceDefinition "virtualmachineidentities.identity.selfsame.io" cannot be deleted: it defines the identity record of the protected VirtualMachine blue/api, golden/db, golden/web and others; ${first}`,
+  },
   'another definition': { object: definition('virtualmachines.example.com') },
   'another kind': { object: { kind: 'ConfigMap', metadata: { namespace: 'golden', name: 'root' } } },
   'a kind by the name of what all objects have': { object: { kind: 'toString', metadata: { name: 'golden' } } },

@@ -1,5 +1,6 @@
 /** How to take us off a cluster again: what to delete, in which order. Nothing is deleted here. */
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import type { Client } from '#client/client.ts';
 import { listAll } from '#client/paged-list.ts';
@@ -13,9 +14,12 @@ const MAX_NAMED = 5;
 
 export type Uninstallation = { readonly refused: string } | { readonly commands: readonly string[] };
 
-/** Refused while there are VMs: with their kind they would all be gone. */
+/**
+ * Returns what to delete. Refused while there are VMs, which would be gone with their kind, and while there are records:
+ * only our controllers take their finalizer off.
+ */
 export async function uninstallation(client: Client): Promise<Uninstallation> {
-  for (const type of [VIRTUAL_MACHINES, VIRTUAL_MACHINE_INSTANCES]) {
+  for (const type of [VIRTUAL_MACHINES, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINE_IDENTITIES]) {
     const names = await namesOf(client, type);
     if (names.length === 0) continue;
     const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : '';

@@ -79,6 +79,10 @@ export const vmStatus = obj({
   restoreInProgress: str({
     description: 'The VirtualMachineRestore that changes the machine; it does not start meanwhile.',
   }),
+  identityRecordUID: str({
+    description:
+      'The uid of the identity record that last held the devices. It stays when the record is lost: that is how the loss is noticed.',
+  }),
   deleteProtected: bool({ description: 'Whether its label keeps it from being deleted.' }),
   machineTypeRestartRequired: bool({
     description:

@@ -9,6 +9,15 @@ import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { type IdentityStatus, MAX_HISTORY } from '#api/virtual-machine-identity/kind.ts';
 import {
+  acceptsNewLayout,
+  FROM_GUEST,
+  FROM_IMPORT,
+  fromSnapshot,
+  isRecordLost,
+  rebuiltFrom,
+  type RecordedInSnapshot,
+} from '#api/virtual-machine-identity/record-state.ts';
+import {
   forgets,
   readActions,
   restingActions,
@@ -43,11 +52,13 @@ export function decideDeviceMap(world: DeviceMapWorld): Plan {
   const vm = ownVm(world);
   if (vm === undefined) return NOTHING;
   const known = world.identity.status ?? {};
-  const imported = known.devices === undefined ? importedDevicesOf(vm) : undefined;
+  const takesImport = known.devices === undefined && world.snapshot === undefined;
+  const imported = takesImport ? importedDevicesOf(vm) : undefined;
   if (imported !== undefined && 'fault' in imported) return { changes: [], events: [faultyImport(imported.fault)] };
-  const next = withFreed(known, imported === undefined ? learned(world, vm) : begun(imported));
-  const { what, ...status } = next ?? { what: [] };
-  const plan = next === undefined || sameExceptTime(known, status) ? NOTHING : written(world, status, what);
+  const seed = known.devices === undefined ? seedOf(world, vm, imported) : undefined;
+  const next = withFreed(seed ?? known, seed ?? learned(world, vm));
+  const { what, past, ...status } = next ?? { what: [] };
+  const plan = next === undefined || sameExceptTime(known, status) ? NOTHING : written(world, status, { what, past });
   const requeueAfterMs = retryAfterMs(world);
   return requeueAfterMs === undefined ? plan : { ...plan, requeueAfterMs };
 }
@@ -80,6 +91,8 @@ export function forgetsAtRest(world: DeviceMapWorld): boolean {
 /** A status without its times, and what happened, in words. */
 interface Next extends Omit<IdentityStatus, 'history'> {
   readonly what: readonly { readonly what: string; readonly cause: string }[];
+  /** The history that comes before that of the record. */
+  readonly past?: IdentityStatus['history'];
 }
 
 function learned(world: DeviceMapWorld, vm: VirtualMachine): Next | undefined {
@@ -136,9 +149,16 @@ function read(
     instance: uid,
     what: [
       ...because(classificationChanges(known.devices ?? [], world.special), LIST_CHANGED),
-      ...because(what, known.instance === uid ? 'a change while it ran' : `the start of instance ${uid}`),
+      ...because(what, known.instance === uid ? 'a change while it ran' : causeOfFirst(world, vm, uid)),
     ],
   };
+}
+
+/** Returns the cause of what is seen of another instance than the one on record. */
+function causeOfFirst({ identity }: DeviceMapWorld, vm: VirtualMachine, uid: string): string {
+  if (!isRecordLost(vm, identity)) return `the start of instance ${uid}`;
+  if (!acceptsNewLayout(vm)) return rebuiltFrom(`${FROM_GUEST}, instance ${uid}`);
+  return `a new layout was accepted after the loss of record ${vm.status?.identityRecordUID}`;
 }
 
 function isSameHardware(world: DeviceMapWorld, speaking: Speaking): boolean {
@@ -178,14 +198,30 @@ function asTheTemplateSays(world: DeviceMapWorld, vm: VirtualMachine): Next {
   return { ...rest, devices, what };
 }
 
-/** Before the first start. What the guest then has is learned as always. */
-function begun({ from, machine, devices }: ImportedDevices): Next {
+/** Returns the rows that a record without devices begins with. What the guest then has is learned as always. */
+function seedOf(world: DeviceMapWorld, vm: VirtualMachine, imported: ImportedDevices | undefined): Next | undefined {
+  if (world.snapshot !== undefined) return rebuiltRows(world.snapshot);
+  if (imported === undefined) return undefined;
+  const { from, machine, devices } = imported;
   const what = [`imported from ${from} with ${devices.length} devices`];
   return {
     ...(machine === undefined ? {} : { machine: { type: machine } }),
     devices: devices as LearnedDevice[],
-    what: because(what, 'the import of the VM'),
+    what: because(what, isRecordLost(vm, world.identity) ? rebuiltFrom(FROM_IMPORT) : 'the import of the VM'),
   };
+}
+
+/** Returns the rows of a lost record as a snapshot holds them, with free places and history, but to be read anew. */
+function rebuiltRows(snapshot: RecordedInSnapshot): Next {
+  const {
+    deviceHash: _,
+    deviceRevision: __,
+    learnedAt: ___,
+    history: past = [],
+    ...saved
+  } = snapshot.identity.status ?? {};
+  const what = [`record lost; ${saved.devices?.length ?? 0} devices taken over`];
+  return { ...saved, what: because(what, rebuiltFrom(fromSnapshot(snapshot))), past };
 }
 
 function machineChanges({ machine }: IdentityStatus, now: string): string[] {
@@ -196,16 +232,20 @@ function because(changes: readonly string[], cause: string): Next['what'] {
   return changes.map((what) => ({ what, cause }));
 }
 
-function sameExceptTime(known: IdentityStatus, next: Omit<Next, 'what'>): boolean {
+function sameExceptTime(known: IdentityStatus, next: Omit<Next, 'what' | 'past'>): boolean {
   const { history: _, learnedAt: __, ...before } = known;
   return deepEqual(before, next);
 }
 
-function written({ identity, now }: DeviceMapWorld, next: Omit<Next, 'what'>, what: Next['what']): Plan {
+function written(
+  { identity, now }: DeviceMapWorld,
+  next: Omit<Next, 'what' | 'past'>,
+  { what, past = [] }: Pick<Next, 'what' | 'past'>,
+): Plan {
   const { history = [], instance, deviceHash, learnedAt } = identity.status ?? {};
   const isLearned = next.instance !== instance || (next.deviceHash !== undefined && next.deviceHash !== deviceHash);
   const time = isLearned ? now : learnedAt;
-  const entries = [...history, ...what.map((entry) => ({ at: now, ...entry }))].slice(-MAX_HISTORY);
+  const entries = [...past, ...history, ...what.map((entry) => ({ at: now, ...entry }))].slice(-MAX_HISTORY);
   const status: IdentityStatus = {
     ...next,
     ...(time === undefined ? {} : { learnedAt: time }),

@@ -10,9 +10,12 @@ import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import { isRecordLost, newestRecordIn } from '#api/virtual-machine-identity/record-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';
+import { CONTENTS_BY_VM, contentVmKeys, contentVmUids } from '#controllers/contents-by-vm.ts';
 import { ASK_AGAIN_MS, decideDeviceMap, forgetsAtRest } from '#controllers/device-map/decide-device-map.ts';
 import { type DeviceMapWorld, readingDue } from '#controllers/device-map/device-map-world.ts';
 import { DeviceReports, type DeviceReportsOptions } from '#controllers/device-map/device-reports.ts';
@@ -20,6 +23,7 @@ import type { HostReader } from '#controllers/device-map/host-reader.ts';
 import { isClassifiedAnew } from '#controllers/device-map/special-devices.ts';
 import { readingOf } from '#controllers/device-map/reading.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
+import type { Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import {
   type ControllerDefinition,
@@ -57,6 +61,8 @@ function definition(
   const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
   const vms = informer(VIRTUAL_MACHINES);
   const kubevirts = informer(KUBEVIRTS);
+  const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
+  contents.addIndex(CONTENTS_BY_VM, contentVmUids);
   const reports = new DeviceReports({
     ...options,
     clock,
@@ -69,7 +75,14 @@ function definition(
     const identity = identities.get(key);
     if (identity === undefined) return undefined;
     const { specialManagedDevices: special } = configurationOf(kubevirts.get(KUBEVIRT_KEY));
-    return { identity, vm: vms.get(key), vmi: vmis.get(key), special, now: timestamp(clock.now()) };
+    const vm = vms.get(key);
+    const snapshot = vm === undefined ? undefined : snapshotOfLost(vm, identity);
+    return { identity, vm, vmi: vmis.get(key), snapshot, special, now: timestamp(clock.now()) };
+  }
+
+  function snapshotOfLost(vm: Stored<VirtualMachine>, identity: Stored<VirtualMachineIdentity>) {
+    if (!isRecordLost(vm, identity)) return undefined;
+    return newestRecordIn(vm, contents.byIndex(CONTENTS_BY_VM, vm.metadata.uid));
   }
 
   async function read(key: string, { node, vmId }: { readonly node: string; readonly vmId: string }) {
@@ -92,7 +105,13 @@ function definition(
     type: VIRTUAL_MACHINE_IDENTITIES,
     concurrency: CONCURRENCY,
     // An instance has the name of its VM, and so has the record.
-    sources: [source(identities), source(vmis), wishChanges(vms), specialListChanges(kubevirts, identities)],
+    sources: [
+      source(identities),
+      source(vmis),
+      wishChanges(vms),
+      specialListChanges(kubevirts, identities),
+      source(contents, contentVmKeys),
+    ],
     async observe(key, { signal }) {
       const world = known(key);
       if (world === undefined) return undefined;

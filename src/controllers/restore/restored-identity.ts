@@ -10,6 +10,8 @@ import {
   VIRTUAL_MACHINE_IDENTITIES,
   type VirtualMachineIdentity,
 } from '#api/virtual-machine-identity/kind.ts';
+import { RECORD_FINALIZER } from '#api/names.ts';
+import { isHeld, isVanishing } from '#api/virtual-machine-identity/record-state.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { ownedByVm } from '#api/virtual-machine/owner.ts';
 import type { ContentSpec, SnapshotIdentity } from '#api/virtual-machine-snapshot-content/kind.ts';
@@ -49,9 +51,10 @@ export function recordAfterVm(
   const identity = content?.source.virtualMachineIdentity;
   if (content === undefined || identity === undefined || isDeleting(vm)) return undefined;
   const spec = specFor(world, content, vm);
-  if (record === undefined) return { change: create(world, spec, ownedByVm(vm)) };
+  if (record === undefined) return { change: create(world, spec, ownedByVm(vm), [RECORD_FINALIZER]) };
   const owner = controllerOf(record);
-  if (isDeleting(record) || (owner !== undefined && owner.uid !== vm.metadata.uid)) return leftOver(record);
+  const isOwned = owner?.uid === vm.metadata.uid;
+  if (isOwned ? isVanishing(record) : isDeleting(record) || owner !== undefined) return leftOver(record);
   // Its spec is the VM controller's again as soon as this entry is in.
   if (isRestored(world, record)) return undefined;
   if (!deepEqual(record.spec, spec)) return { change: patchSpec(record, spec) };
@@ -64,8 +67,13 @@ export function handOverRecord(world: RestoreWorld, vm: Stored<VirtualMachine>):
   const { record, restore } = world;
   if (record === undefined || isDeleting(record) || isDeleting(vm) || controllerOf(record) !== undefined) return [];
   if (!isOwnedBy(record, restore) && !isRestored(world, record)) return [];
-  const { name, namespace, uid } = record.metadata;
-  const body = [sameState(record), { op: 'add', path: '/metadata/ownerReferences', value: [ownedByVm(vm)] }];
+  const { name, namespace, uid, finalizers = [] } = record.metadata;
+  const held = isHeld(record) ? finalizers : [...finalizers, RECORD_FINALIZER];
+  const body = [
+    sameState(record),
+    { op: 'add', path: '/metadata/ownerReferences', value: [ownedByVm(vm)] },
+    { op: 'add', path: '/metadata/finalizers', value: held },
+  ];
   const why = 'the record goes with the restored VM';
   return [{ do: 'patch', type: TYPE, name: { name, namespace }, uid, patch: { type: 'json', body }, why }];
 }
@@ -101,9 +109,16 @@ function specFor({ restore }: RestoreWorld, content: ContentSpec, vm: VirtualMac
   };
 }
 
-function create({ restore }: RestoreWorld, spec: IdentitySpec, owner: OwnerReference): Change {
+/** `finalizers`: none while the record belongs to the restore, which may still drop it. */
+function create(
+  { restore }: RestoreWorld,
+  spec: IdentitySpec,
+  owner: OwnerReference,
+  finalizers: readonly string[] = [],
+): Change {
   const { namespace } = restore.metadata;
-  const metadata = { name: restore.spec.target.name, namespace, ownerReferences: [owner] };
+  const held = finalizers.length === 0 ? {} : { finalizers: [...finalizers] };
+  const metadata = { name: restore.spec.target.name, namespace, ...held, ownerReferences: [owner] };
   const object = { apiVersion: apiVersionOf(TYPE), kind: TYPE.kind, metadata, spec };
   const why = `Recorded the identity of the virtual machine as snapshot ${restore.spec.virtualMachineSnapshotName} has it`;
   return { do: 'create', type: TYPE, object, reason: 'IdentityRecorded', why };

@@ -6,6 +6,7 @@
 import { derivedMac } from '#api/derived-mac.ts';
 import type { Smbios } from '#api/domain/chassis.ts';
 import { readableSmbios, readSmbios } from '#api/smbios-annotation.ts';
+import { RECORD_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { ownedByVm } from '#api/virtual-machine/owner.ts';
 import {
@@ -13,6 +14,8 @@ import {
   VIRTUAL_MACHINE_IDENTITIES,
   type VirtualMachineIdentity,
 } from '#api/virtual-machine-identity/kind.ts';
+import { isVanishing } from '#api/virtual-machine-identity/record-state.ts';
+import { missingHold } from '#controllers/vm/hold-record.ts';
 import { interfacesOf } from '#api/attached-interfaces.ts';
 import { uuidOfUnseen } from '#api/uuid-admission.ts';
 import { templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
@@ -48,42 +51,52 @@ export function identityOf(
   };
 }
 
-/** The record, where it is this VM's or can become it. */
-export function ownRecord({ vm, identity }: VmWorld): Stored<VirtualMachineIdentity> | undefined {
+/** Returns the record if it is this VM's or can become so. */
+export function ownRecord({
+  vm,
+  identity,
+}: Pick<VmWorld, 'vm' | 'identity'>): Stored<VirtualMachineIdentity> | undefined {
   return identity === undefined || isForeign(vm, identity) ? undefined : identity;
 }
 
 /**
- * Who the VM was so far: on record, or, where that says nothing, as the instance has it. MAC addresses count as a whole:
- * one that the record leaves out was the template's own at the start.
+ * Returns the identity that the VM has had: as on record; without a record as the instance has it, then as the newest
+ * snapshot has it. MAC addresses of a record count as a whole: one that it leaves out was the template's own.
  */
 export function knownIdentity(world: VmWorld): IdentitySpec | undefined {
-  const { vmi } = world;
+  const { vmi, lost } = world;
   const recorded: IdentitySpec | undefined = ownRecord(world)?.spec;
-  if (vmi === undefined) return recorded;
+  const saved = lost?.snapshot?.identity.spec;
+  if (vmi === undefined) return recorded ?? saved;
   const { uuid, serial } = vmi.spec.domain.firmware ?? {};
   const firmware = { uuid: recorded?.firmware?.uuid || uuid, serial: recorded?.firmware?.serial || serial };
   if (recorded !== undefined) return { ...recorded, firmware };
   const interfaces = interfacesOf(vmi.spec).flatMap(({ name, macAddress }) =>
     macAddress ? [{ name, macAddress }] : [],
   );
+  const attached = new Set(interfaces.map(({ name }) => name));
+  const detached = saved?.interfaces?.filter(({ name }) => !attached.has(name)) ?? [];
   const smbios = readSmbios(vmi.metadata.annotations);
-  return { firmware, interfaces, ...(smbios && { smbios }) };
+  return { firmware, interfaces: [...interfaces, ...detached], ...(smbios && { smbios }) };
 }
 
-/** A record that another VM of this name has left behind: it goes with the next garbage collection. */
-export function isForeign(vm: Stored<VirtualMachine>, identity: VirtualMachineIdentity): boolean {
+/**
+ * Reports whether the record is not the VM's: another VM of this name has left it behind, and the garbage collector will
+ * delete it. A record of this VM that is being deleted stays usable while our finalizer holds it.
+ */
+export function isForeign(vm: Stored<VirtualMachine>, identity: Stored<VirtualMachineIdentity>): boolean {
   const owner = controllerUid(identity);
-  return isDeleting(identity) || (owner !== undefined && owner !== vm.metadata.uid);
+  if (owner === vm.metadata.uid) return isVanishing(identity);
+  return isDeleting(identity) || owner !== undefined;
 }
 
-/** A record of nobody, which an orphaned VM has left behind, becomes that of the VM that has its instance. */
+/** Returns the write by which a record that an orphaned VM left behind becomes that of the VM that has its instance. */
 export function adoptRecord(world: VmWorld): Change[] {
   const { vm } = world;
   const record = ownRecord(world);
   if (record === undefined || controllerUid(record) === vm.metadata.uid) return [];
-  const { name, namespace, uid, resourceVersion, ownerReferences = [] } = record.metadata;
-  const body = { metadata: { resourceVersion, ownerReferences: [...ownerReferences, ownedByVm(vm)] } };
+  const { name, namespace, uid, resourceVersion } = record.metadata;
+  const body = { metadata: { resourceVersion, ...missingHold(vm, record) } };
   const why = 'the record goes with the VM that has the instance';
   const patch = { type: 'merge', body } as const;
   return [{ do: 'patch', type: VIRTUAL_MACHINE_IDENTITIES, name: { name, namespace }, uid, patch, why }];
@@ -117,7 +130,7 @@ export function recordMacs(world: VmWorld, names: readonly string[]): Change[] {
   ];
 }
 
-/** The writes that make the record say who the VM is; none when it does already. */
+/** Returns the writes that make the record hold the identity of the VM; none when it does already. */
 export function recordIdentity(world: VmWorld): Change[] {
   const { vm } = world;
   const type = VIRTUAL_MACHINE_IDENTITIES;
@@ -126,17 +139,16 @@ export function recordIdentity(world: VmWorld): Change[] {
   const { configuration, uuidAdmissionSince } = world;
   const spec = identityOf(vm, knownIdentity(world), { smbios: configuration.smbios, uuidAdmissionSince });
   if (record === undefined) {
-    const metadata = { name, namespace, ownerReferences: [ownedByVm(vm)] };
+    const metadata = { name, namespace, finalizers: [RECORD_FINALIZER], ownerReferences: [ownedByVm(vm)] };
     const object = { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec };
     const why = `Recorded the identity of the virtual machine with firmware uuid ${spec.firmware?.uuid}`;
     return [{ do: 'create', type, object, reason: 'IdentityRecorded', why }];
   }
-  const owned = controllerUid(record) === vm.metadata.uid;
-  if (owned && deepEqual(record.spec, spec)) return [];
-  const { uid, resourceVersion, ownerReferences = [] } = record.metadata;
-  const owners = owned ? {} : { ownerReferences: [...ownerReferences, ownedByVm(vm)] };
+  const isOwned = controllerUid(record) === vm.metadata.uid;
+  if (isOwned && deepEqual(record.spec, spec)) return [];
+  const { uid, resourceVersion } = record.metadata;
   const body = {
-    metadata: { resourceVersion, ...owners },
+    metadata: { resourceVersion, ...missingHold(vm, record) },
     // A merge leaves what it does not name.
     spec: { ...spec, interfaces: spec.interfaces ?? null },
   };

@@ -6,6 +6,7 @@ import { describeConflicts, STATE_CONFLICT } from '#api/state-conflict.ts';
 import type { Trouble } from '#controllers/vm/conditions.ts';
 import { isForeign } from '#controllers/vm/identity.ts';
 import { importFault } from '#controllers/vm/imported-devices.ts';
+import { lossTrouble } from '#controllers/vm/lost-record.ts';
 import { wantOf } from '#controllers/vm/run-strategy.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { isDeleting } from '#kube/meta.ts';
@@ -28,6 +29,8 @@ export function troubleOf(world: VmWorld): Trouble | undefined {
     const message = `Cannot start the VM: the VirtualMachineIdentity "${name}" of an earlier VM is still there; expected it to be gone`;
     return { reason: FAILED_CREATE, message };
   }
+  const loss = wantOf(world).to === 'start' ? lossTrouble(world) : undefined;
+  if (loss !== undefined) return loss;
   if (wantOf(world).to === 'start' && stateConflicts.length > 0) {
     const subject = { ...stateOwnerOf(vm), namespace: vm.metadata.namespace };
     return { reason: STATE_CONFLICT, message: describeConflicts(stateConflicts, subject) };

@@ -3,6 +3,7 @@ import { runStrategyOf } from '#api/can.ts';
 import { restartMarkOf, type RestartMark } from '#api/machine-types/restart-mark.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import { conditionsOf, type Trouble } from '#controllers/vm/conditions.ts';
+import { recordMemory } from '#controllers/vm/lost-record.ts';
 import { printableStatusOf } from '#controllers/vm/printable-status.ts';
 import { protectionStatus } from '#controllers/vm/protection.ts';
 import { observedGeneration } from '#controllers/vm/restart-required.ts';
@@ -29,6 +30,7 @@ export function vmStatusOf(world: VmWorld, trouble: Trouble | undefined = troubl
     ...(runStrategy === undefined ? {} : { runStrategy }),
     ...(lock?.kind === 'snapshot' ? { snapshotInProgress: lock.name } : {}),
     ...(lock?.kind === 'restore' ? { restoreInProgress: lock.name } : {}),
+    ...recordMemory(world),
     ...protectionStatus(world),
     ...restartMark(world),
   };

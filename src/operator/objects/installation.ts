@@ -10,6 +10,7 @@ import { deleteProtection } from '#operator/objects/delete-protection.ts';
 import { firmwarePolicy } from '#operator/objects/firmware-policy.ts';
 import { nodePolicies } from '#operator/objects/node-policies.ts';
 import { rbacObjects } from '#operator/objects/rbac.ts';
+import { recordPolicies } from '#operator/objects/record-policy.ts';
 import { settingsPolicy } from '#operator/objects/settings-policy.ts';
 import { settings } from '#operator/objects/settings.ts';
 import { storageClasses } from '#operator/objects/storage-classes.ts';
@@ -22,6 +23,7 @@ export const beforeKinds: readonly Desired[] = [
   ...rbacObjects,
   ...nodePolicies,
   ...firmwarePolicy,
+  ...recordPolicies,
   ...deleteProtection,
   ...settingsPolicy,
   ...webhookObjects,

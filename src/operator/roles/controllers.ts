@@ -26,8 +26,8 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     vms([...READ, 'create', 'patch', 'delete'], 'virtualmachineinstances'),
     identities([...READ, 'create', 'patch'], 'virtualmachineidentities'),
     rule(READ, CORE, 'persistentvolumeclaims'),
-    // Who holds the VM.
-    vmSnapshots(READ, 'virtualmachinesnapshots', 'virtualmachinerestores'),
+    // Who holds the VM, and what a lost record is rebuilt from.
+    vmSnapshots(READ, 'virtualmachinesnapshots', 'virtualmachinerestores', 'virtualmachinesnapshotcontents'),
   ],
   'vmi-controller': [
     RECORD_EVENTS,
@@ -130,5 +130,7 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     vms(READ, 'virtualmachines', 'virtualmachineinstances'),
     identities(READ, 'virtualmachineidentities'),
     identities(['update'], 'virtualmachineidentities/status'),
+    // A lost record is rebuilt from the newest.
+    vmSnapshots(READ, 'virtualmachinesnapshotcontents'),
   ],
 };
