@@ -1,6 +1,8 @@
 /** What we write into objects ourselves. They come before their schema was asked: nothing about them is certain. */
+import { patchNotes } from '#admission/annotation-patch.ts';
 import { fillFirmware } from '#admission/firmware-identity.ts';
-import { noteProtection } from '#admission/protection-notes.ts';
+import { editNotes } from '#admission/identity-edits.ts';
+import { protectionNotes } from '#admission/protection-notes.ts';
 import type { AdmissionRequest, Answer, PatchOperation } from '#admission/review.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { MIGRATION_FINALIZER, VMI_FINALIZER, VMI_NAME_LABEL } from '#api/names.ts';
@@ -20,10 +22,16 @@ export function mutateVirtualMachine(request: AdmissionRequest, { newUuid, now }
   const domain = at(newObject(request), 'spec', 'template', 'spec', 'domain');
   return {
     patch: [
-      ...noteProtection(request, now()),
+      ...annotate(request, now()),
       ...fillFirmware(domain, '/spec/template/spec/domain', ['uuid', 'serial'], newUuid),
     ],
   };
+}
+
+/** One patch for all annotations: two that add the missing map would undo each other. */
+function annotate(request: AdmissionRequest, now: string): PatchOperation[] {
+  if (request.object === undefined) return [];
+  return patchNotes(request.object, [...protectionNotes(request, now), ...editNotes(request, now)]);
 }
 
 /** Those of VMs come with all of it. KubeVirt gives stand-alone instances no serial. */

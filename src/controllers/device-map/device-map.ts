@@ -7,9 +7,10 @@
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
-import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
+import { KUBEVIRT_NAME, SYSTEM_NAMESPACE, VMI_NAME_LABEL } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { objectKey } from '#client/object-key.ts';
 import type { Informer } from '#client/informer.ts';
@@ -19,7 +20,9 @@ import { DeviceReports, type DeviceReportsOptions } from '#controllers/device-ma
 import type { HostReader } from '#controllers/device-map/host-reader.ts';
 import { isClassifiedAnew } from '#controllers/device-map/special-devices.ts';
 import { readingOf } from '#controllers/device-map/reading.ts';
+import { handedOverClaim } from '#controllers/device-map/state-claim.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
+import { labelValueErrors } from '#kube/names.ts';
 import { timestamp } from '#lib/clock.ts';
 import {
   type ControllerDefinition,
@@ -72,7 +75,7 @@ function definition(
     return { identity, vm: vms.get(key), vmi: vmis.get(key), special, now: timestamp(clock.now()) };
   }
 
-  async function read(key: string, { node, vmId }: { readonly node: string; readonly vmId: string }) {
+  async function readDevices(key: string, { node, vmId }: { readonly node: string; readonly vmId: string }) {
     const report = await reports.read(node, vmId);
     const reading = 'vm' in report ? readingOf(report.vm) : undefined;
     if (reading !== undefined && reading.leftOut > 0) {
@@ -87,6 +90,18 @@ function definition(
     return world === undefined ? undefined : { ...world, reading: reading ?? none };
   }
 
+  /** An instance says only the uid of the migration that moved it. */
+  async function migrationOf(world: DeviceMapWorld, { signal }: { signal: AbortSignal }): Promise<string | undefined> {
+    if (handedOverClaim(world) === undefined) return undefined;
+    const { namespace, name } = world.identity.metadata;
+    const uid = world.vmi?.status?.migrationState?.migrationUid;
+    // Longer names are no labels; then the history names the migration by its uid.
+    if (labelValueErrors(name).length > 0) return undefined;
+    const labelSelector = `${VMI_NAME_LABEL}=${name}`;
+    const { items } = await client.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { namespace, labelSelector, signal });
+    return items.find(({ metadata }) => metadata.uid === uid)?.metadata.name;
+  }
+
   return defineController<DeviceMapWorld>({
     name: DEVICE_MAP,
     type: VIRTUAL_MACHINE_IDENTITIES,
@@ -94,10 +109,13 @@ function definition(
     // An instance has the name of its VM, and so has the record.
     sources: [source(identities), source(vmis), wishChanges(vms), specialListChanges(kubevirts, identities)],
     async observe(key, { signal }) {
-      const world = known(key);
-      if (world === undefined) return undefined;
-      const due = readingDue(world);
-      if (due !== undefined) return await read(key, due);
+      const seen = known(key);
+      if (seen === undefined) return undefined;
+      const migrationName = await migrationOf(seen, { signal });
+      const due = readingDue(seen);
+      const read = due === undefined ? seen : await readDevices(key, due);
+      const world = read && { ...read, ...(migrationName !== undefined && { migrationName }) };
+      if (world === undefined || due !== undefined) return world;
       if (!forgetsAtRest(world)) return world;
       // Rows are not given up because of a cache that lags behind a start or a restore.
       const { name, namespace } = world.identity.metadata;

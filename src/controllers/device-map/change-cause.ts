@@ -1,0 +1,143 @@
+/**
+ * The cause of a change of an identity record. What the template of the VM asks for is caused by whoever last edited that
+ * part of it, which admission has noted on the VM (api/identity-edits.ts). Everything else is caused by what was going on:
+ * a start, a migration, an import. Pure.
+ */
+import { chipsetOf } from '#api/chipset.ts';
+import { devicePartOf, macField } from '#api/identity-changes.ts';
+import { type Edit, type Edits, IDENTITY_EDITS_ANNOTATION, identityParts, readEdits } from '#api/identity-edits.ts';
+import type { Cause } from '#api/identity-history.ts';
+import { importedDevicesOf } from '#api/imported-devices.ts';
+import { LEGACY_RULE, legacyUuid } from '#api/legacy-uuid.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { HistoryEntry, IdentityChange } from '#api/virtual-machine-identity/kind.ts';
+import type { Stored } from '#kube/meta.ts';
+
+export const EDIT = 'edit of the VM';
+export const FIRST_START = 'first start';
+export const IMPORT = 'the import of the VM';
+const HOTPLUG = 'hotplug for this run of the VM';
+const NEWLY_RECORDED = 'recorded for the first time';
+
+export interface CauseContext {
+  readonly vm: Stored<VirtualMachine>;
+  /** What the record held before. */
+  readonly history: readonly HistoryEntry[];
+  /** Whether nothing was recorded before. */
+  readonly isNew: boolean;
+  /** What was going on: a start, or a change of a guest that ran. */
+  readonly occasion: Cause;
+  /** The claim to which a migration has handed the state over. */
+  readonly handOver?: { readonly claim: string; readonly migration: string } | undefined;
+}
+
+export type CauseOf = (change: IdentityChange) => Cause;
+
+/** Returns the function that finds the cause of each of the changes of one write. */
+export function causesOf(context: CauseContext, changes: readonly IdentityChange[]): CauseOf {
+  const { vm, occasion, handOver } = context;
+  const edits = readEdits(vm.metadata.annotations?.[IDENTITY_EDITS_ANNOTATION]);
+  const parts = identityParts(vm);
+  const known = { ...context, edits, parts };
+  const chipset = changes.find(isChipsetChange);
+  const chipsetCause = chipset && machineCause(known, chipset);
+  return (change) => {
+    const { field, to } = change;
+    const device = devicePartOf(change);
+    if (device !== undefined) {
+      if (chipsetCause !== undefined && device.name === 'address') return chipsetCause;
+      return deviceCause(known, change, device.id) ?? occasion;
+    }
+    if (field === 'machine.type') return machineCause(known, change);
+    if (field === 'stateClaim') {
+      const isMoved = handOver !== undefined && handOver.claim === to;
+      return isMoved ? { cause: `migration ${handOver.migration}` } : occasion;
+    }
+    return specCause(known, change);
+  };
+}
+
+interface Known extends CauseContext {
+  readonly edits: Edits;
+  /** What the template says, by part. */
+  readonly parts: ReadonlyMap<string, unknown>;
+}
+
+/** Firmware, SMBIOS strings and MAC addresses: they are in the spec of the record, which follows the template. */
+function specCause(known: Known, change: IdentityChange): Cause {
+  const { vm, edits, isNew, occasion } = known;
+  const { field, from, to } = change;
+  const edit = newest(edits.get(field), field.startsWith('interfaces.') ? edits.get(nicPart(field)) : undefined);
+  if (edit !== undefined) return causeOfEdit(edit);
+  if (field === 'firmware.uuid' && to === legacyUuid(vm.metadata.name)) return { cause: LEGACY_RULE };
+  if (isNew) return firstCause(known);
+  // Older versions did not record what the template names itself.
+  if (field.startsWith('interfaces.') && from === undefined) return { cause: NEWLY_RECORDED };
+  return field.startsWith('smbios.') ? occasion : { cause: EDIT };
+}
+
+function firstCause({ vm, edits }: Known): Cause {
+  const created = edits.get('created');
+  const cause = importedDevicesOf(vm) === undefined ? FIRST_START : IMPORT;
+  return { cause, ...(created?.by !== undefined && { by: created.by }) };
+}
+
+/** An alias may stand for another type at each start: then an edit counts only where it is news. */
+function machineCause({ edits, parts, history, occasion }: Known, { field, to }: IdentityChange): Cause {
+  const edit = edits.get(field);
+  const isFromEdit = edit !== undefined && (parts.get(field) === to || isNews(edit, history, field));
+  return isFromEdit ? causeOfEdit(edit) : occasion;
+}
+
+function isChipsetChange({ field, from, to }: IdentityChange): boolean {
+  if (field !== 'machine.type' || typeof from !== 'string' || typeof to !== 'string') return false;
+  const [before, after] = [chipsetOf(from), chipsetOf(to)];
+  return before !== undefined && after !== undefined && before !== after;
+}
+
+/** Returns undefined where no edit asked for the change. */
+function deviceCause(known: Known, change: IdentityChange, id: string): Cause | undefined {
+  const { edits, parts, history, isNew, occasion } = known;
+  const part = partOf(id);
+  const name = devicePartOf(change)?.name;
+  if (name === 'bootOrder') {
+    const edit = newest(edits.get('bootOrder'), part === undefined ? undefined : edits.get(part));
+    return edit !== undefined && isNews(edit, history, change.field) ? causeOfEdit(edit) : undefined;
+  }
+  if (part === undefined) {
+    const edit = edits.get('devices');
+    return edit !== undefined && !isNew && isNews(edit, history, `devices.${id}`) ? causeOfEdit(edit) : undefined;
+  }
+  const edit = edits.get(part);
+  // Admission sees no change of an instance: what the template does not know was plugged in by a verb.
+  if (edit === undefined && !parts.has(part) && isHotplug(change, occasion)) return { cause: HOTPLUG };
+  if (edit === undefined) return undefined;
+  const followsTemplate = name === undefined || name === 'plugged';
+  return followsTemplate || isNews(edit, history, `devices.${id}`) ? causeOfEdit(edit) : undefined;
+}
+
+const isHotplug = ({ field }: IdentityChange, { instance }: Cause) =>
+  field.startsWith('devices.disk-') && instance === undefined;
+
+function partOf(id: string): string | undefined {
+  if (id.startsWith('disk-')) return `disks.${id.slice('disk-'.length)}`;
+  return id.startsWith('nic-') ? `interfaces.${id.slice('nic-'.length)}` : undefined;
+}
+
+const nicPart = (field: string) => field.slice(0, -macField('').length + 'interfaces.'.length);
+
+function causeOfEdit({ by, cause }: Edit): Cause {
+  return { cause: cause ?? EDIT, ...(by !== undefined && { by }) };
+}
+
+/** Reports whether the history tells of no change of the field, or of a device, since the edit. */
+function isNews({ at }: Edit, history: readonly HistoryEntry[], field: string): boolean {
+  const isOfField = (one: string) => one === field || one.startsWith(`${field}.`);
+  const last = history.findLast(({ changes = [] }) => changes.some((change) => isOfField(change.field)));
+  return at >= ((last ?? history[0])?.at ?? '');
+}
+
+function newest(...edits: readonly (Edit | undefined)[]): Edit | undefined {
+  const [first] = edits.filter((edit) => edit !== undefined).toSorted((a, b) => (a.at < b.at ? 1 : -1));
+  return first;
+}
