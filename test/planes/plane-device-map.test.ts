@@ -85,7 +85,7 @@ test('the record follows the guest', async (t) => {
     async () => {
       assert.ok((await callsDuring(plane, () => plane.apply(nics('late')))) >= 1);
       const record = await recordOf(plane, 'vm');
-      assert.equal(record.history.at(-1).cause, 'a change while it ran');
+      assert.deepEqual([record.history.at(-1).cause, record.history.at(-1).by], ['edit of the VM', 'admin']);
       assert.match(record.history.at(-1).what, /^nic-late is new at /);
       assert.equal(plane.startsOf('vm').length, 2, 'without a restart');
       assert.equal(await callsDuring(plane, () => plane.ask('restart', 'vm')), 0);
@@ -183,8 +183,7 @@ test('the record follows the guest', async (t) => {
     assert.equal(after.machine.type, 'pc-i440fx-7.2');
     assert.notEqual(placesOf(after)['nic-default'], placesOf(before)['nic-default']);
     assert.ok(!after.devices.some(({ device }: Loose) => device === 'pcie-root-port'));
-    const told = after.history.map(({ what }: Loose) => what);
-    assert.ok(told.includes('chipset changed from q35 to i440fx: no device keeps its address'), told.join('\n'));
+    assert.match(after.history.at(-1).what, /; chipset changed from q35 to i440fx: no device keeps its address; /);
   });
 });
 

@@ -25,25 +25,33 @@ export interface CauseContext {
   readonly history: readonly HistoryEntry[];
   /** Whether nothing was recorded before. */
   readonly isNew: boolean;
+  /** Whether no device was on record before: then all of them have one cause. */
+  readonly isFirstSeen: boolean;
   /** What was going on: a start, or a change of a guest that ran. */
   readonly occasion: Cause;
+  /** The uid of the instance that runs. */
+  readonly instance?: string | undefined;
   /** The claim to which a migration has handed the state over. */
   readonly handOver?: { readonly claim: string; readonly migration: string } | undefined;
 }
+
+const AS_FIRST_SEEN: ReadonlySet<string> = new Set(['machine.type', 'stateClaim']);
 
 export type CauseOf = (change: IdentityChange) => Cause;
 
 /** Returns the function that finds the cause of each of the changes of one write. */
 export function causesOf(context: CauseContext, changes: readonly IdentityChange[]): CauseOf {
-  const { vm, occasion, handOver } = context;
+  const { vm, handOver } = context;
   const edits = readEdits(vm.metadata.annotations?.[IDENTITY_EDITS_ANNOTATION]);
-  const parts = identityParts(vm);
-  const known = { ...context, edits, parts };
+  const isImport = context.isNew && context.occasion.cause === IMPORT;
+  const occasion = isImport ? firstCause(vm, edits) : context.occasion;
+  const known = { ...context, occasion, edits, parts: identityParts(vm) };
   const chipset = changes.find(isChipsetChange);
   const chipsetCause = chipset && machineCause(known, chipset);
   return (change) => {
     const { field, to } = change;
     const device = devicePartOf(change);
+    if (context.isFirstSeen && (device !== undefined || AS_FIRST_SEEN.has(field))) return occasion;
     if (device !== undefined) {
       if (chipsetCause !== undefined && device.name === 'address') return chipsetCause;
       return deviceCause(known, change, device.id) ?? occasion;
@@ -51,11 +59,14 @@ export function causesOf(context: CauseContext, changes: readonly IdentityChange
     if (field === 'machine.type') return machineCause(known, change);
     if (field === 'stateClaim') {
       const isMoved = handOver !== undefined && handOver.claim === to;
-      return isMoved ? { cause: `migration ${handOver.migration}` } : occasion;
+      return isMoved ? { cause: `migration ${handOver.migration}` } : stateCause(known, change);
     }
     return specCause(known, change);
   };
 }
+
+/** Other code recognises a start by the uid in `instance`; the text is for people. */
+export const startOf = (uid: string): Cause => ({ cause: `the start of instance ${uid}`, instance: uid });
 
 interface Known extends CauseContext {
   readonly edits: Edits;
@@ -70,16 +81,23 @@ function specCause(known: Known, change: IdentityChange): Cause {
   const edit = newest(edits.get(field), field.startsWith('interfaces.') ? edits.get(nicPart(field)) : undefined);
   if (edit !== undefined) return causeOfEdit(edit);
   if (field === 'firmware.uuid' && to === legacyUuid(vm.metadata.name)) return { cause: LEGACY_RULE };
-  if (isNew) return firstCause(known);
+  if (isNew) return firstCause(vm, edits);
   // Older versions did not record what the template names itself.
   if (field.startsWith('interfaces.') && from === undefined) return { cause: NEWLY_RECORDED };
   return field.startsWith('smbios.') ? occasion : { cause: EDIT };
 }
 
-function firstCause({ vm, edits }: Known): Cause {
+function firstCause(vm: Stored<VirtualMachine>, edits: Edits): Cause {
   const created = edits.get('created');
   const cause = importedDevicesOf(vm) === undefined ? FIRST_START : IMPORT;
   return { cause, ...(created?.by !== undefined && { by: created.by }) };
+}
+
+/** Whether a VM keeps state is in the part `devices` of its template. */
+function stateCause({ edits, history, occasion, instance }: Known, { field }: IdentityChange): Cause {
+  const edit = edits.get('devices');
+  if (edit !== undefined && isNews(edit, history, field)) return causeOfEdit(edit);
+  return instance === undefined ? occasion : startOf(instance);
 }
 
 /** An alias may stand for another type at each start: then an edit counts only where it is news. */
@@ -97,7 +115,7 @@ function isChipsetChange({ field, from, to }: IdentityChange): boolean {
 
 /** Returns undefined where no edit asked for the change. */
 function deviceCause(known: Known, change: IdentityChange, id: string): Cause | undefined {
-  const { edits, parts, history, isNew, occasion } = known;
+  const { edits, parts, history, occasion } = known;
   const part = partOf(id);
   const name = devicePartOf(change)?.name;
   if (name === 'bootOrder') {
@@ -106,7 +124,7 @@ function deviceCause(known: Known, change: IdentityChange, id: string): Cause | 
   }
   if (part === undefined) {
     const edit = edits.get('devices');
-    return edit !== undefined && !isNew && isNews(edit, history, `devices.${id}`) ? causeOfEdit(edit) : undefined;
+    return edit !== undefined && isNews(edit, history, `devices.${id}`) ? causeOfEdit(edit) : undefined;
   }
   const edit = edits.get(part);
   // Admission sees no change of an instance: what the template does not know was plugged in by a verb.

@@ -18,7 +18,7 @@ import {
   rowsOf,
   runningActions,
 } from '#controllers/device-map/action-table.ts';
-import { EDIT, IMPORT } from '#controllers/device-map/change-cause.ts';
+import { EDIT, IMPORT, startOf } from '#controllers/device-map/change-cause.ts';
 import {
   chipsetChange,
   type DeviceMapWorld,
@@ -177,8 +177,6 @@ function begun({ from, machine, devices }: ImportedDevices): Next {
   };
 }
 
-/** Other code recognises a start by the uid in `instance`; the text is for people. */
-const startOf = (uid: string): Cause => ({ cause: `the start of instance ${uid}`, instance: uid });
 const WHILE_IT_RAN = 'a change while it ran';
 
 function withoutHistory(status: IdentityStatus): Omit<Next, 'occasion'> {
@@ -190,7 +188,8 @@ function withoutHistory(status: IdentityStatus): Omit<Next, 'occasion'> {
 function written(world: DeviceMapWorld, vm: Stored<VirtualMachine>, { occasion, summary, ...learned }: Next): Plan {
   const { identity, now } = world;
   const { history: past, learnedAt, ...known } = identity.status ?? {};
-  const stateClaim = stateClaimOf(world);
+  // What a guest is first seen with is one entry.
+  const stateClaim = learned.devices === undefined ? known.stateClaim : stateClaimOf(world);
   const next = { ...learned, ...(stateClaim !== undefined && { stateClaim }), recorded: identity.spec };
   if (deepEqual(known, next)) return NOTHING;
   const entries = entriesFor(world, vm, next, { occasion, ...(summary !== undefined && { summary }) });

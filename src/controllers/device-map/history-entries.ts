@@ -28,7 +28,10 @@ export function entriesFor(
   const after = identityState(identity.spec, next);
   const changes = identityChanges(accountedState(world, next), after);
   const isNew = history.length === 0 && devices === undefined;
-  const causeOf = causesOf({ vm, history, isNew, occasion, handOver: handOverOf(world) }, changes);
+  const isFirstSeen = devices === undefined;
+  const instance = ownInstance(world)?.metadata.uid;
+  const context = { vm, history, isNew, isFirstSeen, occasion, instance, handOver: handOverOf(world) };
+  const causeOf = causesOf(context, changes);
   const caused = changes.map((change) => ({ change, cause: causeOf(change) }));
   const isSummed = (part: readonly IdentityChange[]) => part.some(({ field }) => field.startsWith('devices.'));
   return historyEntries(now, caused, (part) => (summary !== undefined && isSummed(part) ? summary : textOf(part)));
