@@ -95,6 +95,7 @@ const cases: Record<string, Case> = {
   'our parts say for whom they write': {
     user: OURS,
     object: aVm({ machine: { type: 'q35' } }, { [ACTING_FOR_ANNOTATION]: '{"cause":"transition by Job j"}' }),
+    oldObject: aVm({ machine: { type: 'pc' } }, noted(CREATED)),
     want: { 'machine.type': { at: NOW, cause: 'transition by Job j' } },
   },
   'nobody else writes for others': {

@@ -8,7 +8,6 @@ import type { AdmissionRequest } from '#admission/review.ts';
 import {
   ACTING_FOR_ANNOTATION,
   type Edit,
-  type Edits,
   IDENTITY_EDITS_ANNOTATION,
   identityParts,
   printEdits,
@@ -27,7 +26,7 @@ export function editNotes(request: AdmissionRequest, now: string): Notes {
   const { object, oldObject } = request;
   if (object === undefined) return [];
   const edits = new Map<string, Edit>(readEdits(noteOf(oldObject, IDENTITY_EDITS_ANNOTATION)));
-  const changed = changedParts(request).filter((part) => !isFilledIn(request, part, edits));
+  const changed = changedParts(request).filter((part) => !isFilledIn(request, part));
   for (const part of changed) {
     edits.delete(part);
     edits.set(part, { at: now, ...authorOf(request, part) });
@@ -40,9 +39,9 @@ export function editNotes(request: AdmissionRequest, now: string): Notes {
   ];
 }
 
-/** The default machine type takes the place of one that somebody has cleared: who cleared it has changed it. */
-function isFilledIn({ user, oldObject }: AdmissionRequest, part: string, edits: Edits): boolean {
-  return part === 'machine.type' && isOwnAccount(user) && edits.has(part) && !identityParts(oldObject).has(part);
+/** The default machine type takes the place of one that is empty: whoever cleared it, if anybody, has changed it. */
+function isFilledIn({ user, oldObject }: AdmissionRequest, part: string): boolean {
+  return part === 'machine.type' && isOwnAccount(user) && !identityParts(oldObject).has(part);
 }
 
 function changedParts({ object, oldObject }: AdmissionRequest): string[] {
@@ -63,9 +62,8 @@ function authorOf({ user, object, oldObject, name }: AdmissionRequest, part: str
   if (typeof restore === 'string' && restore !== earlier)
     return { cause: `VirtualMachineRestore ${restoreName(restore)}` };
   if (part === 'firmware.uuid' && identityParts(object).get(part) === legacyUuid(name)) return { cause: LEGACY_RULE };
-  return { cause: part === 'machine.type' ? DEFAULT_MACHINE : `a write of ${user}` };
+  return { cause: `a write of ${user}` };
 }
 
-const DEFAULT_MACHINE = 'the default machine type of the KubeVirt object';
 /** The mark of a restore is `<name>-<uid>`. */
 const restoreName = (mark: string) => mark.replace(/-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, '');

@@ -131,19 +131,28 @@ function smbiosRow(changes: readonly IdentityChange[]): ChangeRow {
 }
 
 function deviceRows(devices: ReadonlyMap<string, readonly IdentityChange[]>): ChangeRow[] {
-  const isShown = ([id, changes]: readonly [string, readonly IdentityChange[]]) => deviceTexts(id, changes).length > 0;
-  const told = [...devices].filter(isShown);
-  const silent = devices.size - told.length;
+  const told = [...devices].filter(([id, changes]) => deviceTexts(id, changes).length > 0);
+  const silent = [...devices].filter((device) => !told.includes(device)).map(([, changes]) => changes);
   const isCame = told.every(([, changes]) => changes.every(({ from }) => from === undefined));
   const rows =
     told.length > MAX_DEVICE_ROWS
       ? [countRow(`${told.length} devices`, isCame)]
       : told.flatMap(([id, changes]) => changes.flatMap((change) => deviceRow(id, change)));
-  if (silent === 0) return rows;
-  const what = silent === 1 ? '1 other device' : `${silent} other devices`;
-  return [...rows, { what: told.length === 0 ? what.replace('other ', '') : what, from: '', to: 'minor properties' }];
+  const whole = silent.flat().filter((change) => devicePartOf(change)?.name === undefined);
+  const minor = silent.filter((changes) => !changes.some((change) => whole.includes(change))).length;
+  return [
+    ...rows,
+    ...portsRow(whole.filter(({ from }) => from === undefined).length, NONE, 'new'),
+    ...portsRow(whole.filter(({ to }) => to === undefined).length, 'there', NONE),
+    ...(minor === 0 ? [] : [{ what: counted(minor, 'device'), from: '', to: 'minor properties' }]),
+  ];
 }
 
+/** Whole devices without a sentence of their own are root ports: places for what comes later. */
+const portsRow = (count: number, from: string, to: string): ChangeRow[] =>
+  count === 0 ? [] : [{ what: counted(count, 'root port'), from, to }];
+
+const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
 const countRow = (what: string, isCame: boolean): ChangeRow => ({ what, from: isCame ? NONE : '', to: '' });
 
 function deviceRow(id: string, change: IdentityChange): ChangeRow[] {

@@ -104,6 +104,7 @@ test('a table has a row for each change', () => {
     { field: 'devices.disk-a', to: disk },
     { field: 'devices.disk-b.plugged', to: false },
     { field: 'devices.rp0', to: port },
+    { field: 'devices.disk-c.specParams', to: {} },
   ];
   assert.deepEqual(
     changeRows({ changes }).map(({ what, from, to }) => `${what}: ${from} -> ${to}`),
@@ -112,7 +113,8 @@ test('a table has a row for each change', () => {
       'SMBIOS strings: <none> -> Acme, Anvil',
       'disk-a: <none> -> 0000:02:00.0',
       'disk-b plugged: yes -> no',
-      '1 other device:  -> minor properties',
+      '1 root port: <none> -> new',
+      '1 device:  -> minor properties',
     ],
   );
   const many = Array.from({ length: 20 }, (_, n) => ({ field: `devices.disk-${n}`, to: { ...disk, id: `disk-${n}` } }));
