@@ -131,8 +131,9 @@ function smbiosRow(changes: readonly IdentityChange[]): ChangeRow {
 }
 
 function deviceRows(devices: ReadonlyMap<string, readonly IdentityChange[]>): ChangeRow[] {
-  const told = [...devices].filter(([id, changes]) => deviceTexts(id, changes).length > 0);
-  const silent = [...devices].filter((device) => !told.includes(device)).map(([, changes]) => changes);
+  const all = [...devices];
+  const told = all.filter(([id, changes]) => deviceTexts(id, changes).length > 0);
+  const silent = all.filter((device) => !told.includes(device)).map(([, changes]) => changes);
   const isCame = told.every(([, changes]) => changes.every(({ from }) => from === undefined));
   const rows =
     told.length > MAX_DEVICE_ROWS

@@ -21,6 +21,7 @@ import { aClaim, aVm, KERNEL, startVmPlane, type VmPlane } from '#test/support/v
 
 const RUNS = FULL_RUN ? 12 : 1;
 const STEPS = FULL_RUN ? 40 : 14;
+const TIMEOUT_MS = FULL_RUN ? 1_800_000 : 60_000;
 const VM = 'db';
 const VMS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';
 const SUBRESOURCES = '/apis/subresources.kubevirt.io/v1/namespaces/default';
@@ -234,7 +235,7 @@ async function walk(t: TestContext, sequence: readonly Planned[]): Promise<void>
   }
 }
 
-test('replaying the history yields the record, whatever has happened', async (t) => {
+test('replaying the history yields the record, whatever has happened', { timeout: TIMEOUT_MS }, async (t) => {
   const given = process.env['SELFSAME_TEST_SEED'];
   const sequences = array(
     record({
