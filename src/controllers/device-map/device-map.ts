@@ -22,6 +22,7 @@ import { isClassifiedAnew } from '#controllers/device-map/special-devices.ts';
 import { readingOf } from '#controllers/device-map/reading.ts';
 import { handedOverClaim } from '#controllers/device-map/state-claim.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
+import { deepEqual } from '#kube/deep.ts';
 import { labelValueErrors } from '#kube/names.ts';
 import { timestamp } from '#lib/clock.ts';
 import {
@@ -111,16 +112,19 @@ function definition(
     async observe(key, { signal }) {
       const seen = known(key);
       if (seen === undefined) return undefined;
-      const migrationName = await migrationOf(seen, { signal });
       const due = readingDue(seen);
       const read = due === undefined ? seen : await readDevices(key, due);
-      const world = read && { ...read, ...(migrationName !== undefined && { migrationName }) };
-      if (world === undefined || due !== undefined) return world;
+      if (read === undefined) return undefined;
+      const { name, namespace } = read.identity.metadata;
+      const migrationName = await migrationOf(read, { signal });
+      // A cache that lags behind an edit would name an earlier author of the change.
+      const vm = isChanged(read, due) ? await look(VIRTUAL_MACHINES, { name, namespace }, { signal }) : read.vm;
+      const world = { ...read, vm, ...(migrationName !== undefined && { migrationName }) };
+      if (due !== undefined) return world;
       if (!forgetsAtRest(world)) return world;
       // Rows are not given up because of a cache that lags behind a start or a restore.
-      const { name, namespace } = world.identity.metadata;
-      const vm = await look(VIRTUAL_MACHINES, { name, namespace }, { signal });
-      return { ...world, vm, vmi: await look(VIRTUAL_MACHINE_INSTANCES, { name, namespace }, { signal }) };
+      const now = await look(VIRTUAL_MACHINES, { name, namespace }, { signal });
+      return { ...world, vm: now, vmi: await look(VIRTUAL_MACHINE_INSTANCES, { name, namespace }, { signal }) };
     },
     decide: decideDeviceMap,
     subject: ({ identity }) => identity,
@@ -143,6 +147,14 @@ function specialListChanges(kubevirts: Informer<KubeVirt>, identities: Informer<
         }
       }),
   };
+}
+
+/** Reports whether an entry about a record that is known is about to be written. */
+function isChanged({ identity }: DeviceMapWorld, due: unknown): boolean {
+  const { recorded, devices } = identity.status ?? {};
+  return (
+    (due !== undefined && devices !== undefined) || (recorded !== undefined && !deepEqual(recorded, identity.spec))
+  );
 }
 
 /** A VM tells of many things in its status; of these only whether it is held, or about to start, says something here. */
