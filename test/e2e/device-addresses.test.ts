@@ -12,6 +12,7 @@ import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
+import { judgeHistory } from '#test/support/identity-history.ts';
 import { startRealPlane, type RealGuest, type RealPlane } from '#test/support/real-guests.ts';
 
 const cleanUps: (() => unknown)[] = [];
@@ -193,6 +194,11 @@ test('what a guest has stays where it is', async (t) => {
     const learned = await vm.record();
     assert.equal(learned.deviceHash, deviceHash, 'the next agent reads the same');
     assert.deepEqual(placesOf(await vm.restart()), rest);
+    // Of all that came, went and moved: its history accounts for the record of the real guest.
+    judgeHistory(
+      await plane.client.get(VIRTUAL_MACHINES, vm.at),
+      await plane.client.get(VIRTUAL_MACHINE_IDENTITIES, vm.at),
+    );
   });
 });
 
