@@ -65,8 +65,10 @@ function deviceTexts(id: string, changes: readonly IdentityChange[]): string[] {
   if (whole !== undefined) return rowTexts(id, whole);
   const parts = partsOf(changes);
   const [address, plugged, order] = [parts.get('address'), parts.get('plugged'), parts.get('bootOrder')];
+  const special = parts.get('specialManaged');
   return [
     ...(plugged === undefined ? moveTexts(id, address) : [plugText(id, plugged, address)]),
+    ...(special === undefined ? [] : [specialText(id, special)]),
     ...(order === undefined
       ? []
       : [`boot order of ${id} changed from ${valueText(order.from ?? 'none')} to ${valueText(order.to ?? 'none')}`]),
@@ -93,6 +95,12 @@ function plugText(id: string, { to }: IdentityChange, address: IdentityChange | 
       : `${id} is unplugged; ${addressOf(address.from)} is released`;
   }
   return address === undefined ? `${id} is plugged in` : `${id} is plugged in at ${addressOf(address.to)}`;
+}
+
+function specialText(id: string, { to }: IdentityChange): string {
+  return to === true
+    ? `${id} is managed now: specialManagedDevices lists it`
+    : `${id} is no longer managed: specialManagedDevices does not list it`;
 }
 
 function partsOf(changes: readonly IdentityChange[]): Map<string, IdentityChange> {

@@ -17,6 +17,7 @@ export const EDIT = 'edit of the VM';
 export const FIRST_START = 'first start';
 export const IMPORT = 'the import of the VM';
 const HOTPLUG = 'hotplug for this run of the VM';
+const LIST_CHANGED = 'a change of specialManagedDevices';
 const NEWLY_RECORDED = 'recorded for the first time';
 
 export interface CauseContext {
@@ -35,6 +36,8 @@ export interface CauseContext {
   readonly handOver?: { readonly claim: string; readonly migration: string } | undefined;
 }
 
+const MANAGED: ReadonlySet<string> = new Set(['managed', 'specialManaged']);
+const isClassification = (change: IdentityChange) => devicePartOf(change)?.name === 'specialManaged';
 const AS_FIRST_SEEN: ReadonlySet<string> = new Set(['machine.type', 'stateClaim']);
 
 export type CauseOf = (change: IdentityChange) => Cause;
@@ -48,11 +51,13 @@ export function causesOf(context: CauseContext, changes: readonly IdentityChange
   const known = { ...context, occasion, edits, parts: identityParts(vm) };
   const chipset = changes.find(isChipsetChange);
   const chipsetCause = chipset && machineCause(known, chipset);
+  const classified = new Set(changes.filter(isClassification).map((change) => devicePartOf(change)?.id));
   return (change) => {
     const { field, to } = change;
     const device = devicePartOf(change);
     if (context.isFirstSeen && (device !== undefined || AS_FIRST_SEEN.has(field))) return occasion;
     if (device !== undefined) {
+      if (classified.has(device.id) && MANAGED.has(device.name ?? '')) return { cause: LIST_CHANGED };
       if (chipsetCause !== undefined && device.name === 'address') return chipsetCause;
       return deviceCause(known, change, device.id) ?? occasion;
     }

@@ -446,22 +446,22 @@ const listCases: Record<string, { given: Partial<DeviceMapWorld>; want: LearnedD
   'a device that becomes listed is managed at the next look, while the guest runs': {
     given: { identity: aRecord(FIRST), special: PORTS },
     want: special,
-    told: 'these devices became managed, because specialManagedDevices lists them: rp0',
+    told: 'rp0 is managed now: specialManagedDevices lists it',
   },
   'a device that becomes listed is managed at the next look, while the VM is stopped': {
     given: { identity: aRecord(FIRST), special: PORTS, ...atRest },
     want: special,
-    told: 'these devices became managed, because specialManagedDevices lists them: rp0',
+    told: 'rp0 is managed now: specialManagedDevices lists it',
   },
   'a device that is no longer listed is unmanaged at the next look, while the guest runs': {
     given: { identity: aRecord(LISTED) },
     want: port,
-    told: 'these devices became unmanaged, because specialManagedDevices no longer lists them: rp0',
+    told: 'rp0 is no longer managed: specialManagedDevices does not list it',
   },
   'a device that is no longer listed is unmanaged at the next look, while the VM is stopped': {
     given: { identity: aRecord(LISTED), ...atRest },
     want: port,
-    told: 'these devices became unmanaged, because specialManagedDevices no longer lists them: rp0',
+    told: 'rp0 is no longer managed: specialManagedDevices does not list it',
   },
   'a reading takes the new list into account, and the history says why': {
     given: {
@@ -471,7 +471,7 @@ const listCases: Record<string, { given: Partial<DeviceMapWorld>; want: LearnedD
       reading: aReading([disk('root', '0x01'), port], { hash: 'h2', revision: 11 }),
     },
     want: special,
-    told: 'these devices became managed, because specialManagedDevices lists them: rp0',
+    told: 'rp0 is managed now: specialManagedDevices lists it',
   },
 };
 
