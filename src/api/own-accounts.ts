@@ -3,6 +3,9 @@ import { SYSTEM_NAMESPACE } from '#api/names.ts';
 
 export const accountOf = (name: string) => `system:serviceaccount:${SYSTEM_NAMESPACE}:${name}`;
 
+/** Reports whether a user of the API server is one of our parts. */
+export const isOwnAccount = (user: string) => user.startsWith(accountOf(''));
+
 /** The only writer of marks (PROTECTED_VMS_ANNOTATION). */
 export const PROTECTION_ACCOUNT = accountOf('protection-controller');
 

@@ -13,6 +13,7 @@ import {
   type Verb,
 } from '#api/can.ts';
 import type { StateWorld } from '#api/can-state.ts';
+import { actingForPatch } from '#api/identity-edits.ts';
 import { CREATED_BY_LABEL, KUBEVIRT_GROUP } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
@@ -34,6 +35,8 @@ export interface Asked {
   readonly namespace: string;
   readonly name: string;
   readonly options: AskedOptions;
+  /** Who asks; '' where the API server does not say. */
+  readonly user: string;
   /** What the node is told besides the verb: `/22/tcp`. */
   readonly below?: string;
   readonly signal: AbortSignal;
@@ -47,12 +50,13 @@ export interface ActParts {
 /** The HTTP code of the answer; throws ApiError. */
 export async function act(parts: ActParts, asked: Asked): Promise<number> {
   for (let tries = 1; ; tries++) {
-    const answer = decide(asked, await observe(parts.client, asked));
+    const world = await observe(parts.client, asked);
+    const answer = decide(asked, world);
     if ('denied' in answer) throw denialError(answer.denied);
     const progress = { steps: 0 };
     try {
       for (const step of answer.allowed) {
-        await perform(parts, asked, step);
+        await perform(parts, asked, named(step, world, asked));
         progress.steps++;
       }
       return answer.code;
@@ -103,6 +107,14 @@ async function observeState(client: Client, options: { namespace: string; signal
     listAll(client, VIRTUAL_MACHINE_INSTANCES, options),
   ]);
   return { claims, pods, vms, vmis };
+}
+
+/** Verbs that change the devices of a VM: its history says who asked for it, and not that we did. */
+const CHANGE_DEVICES: ReadonlySet<Verb> = new Set(['addvolume', 'removevolume']);
+
+function named(step: Step, { vm }: CanWorld, { verb, user }: Asked): Step {
+  if (step.do !== 'patchVm' || vm === undefined || user === '' || !CHANGE_DEVICES.has(verb)) return step;
+  return { ...step, patch: [...step.patch, ...actingForPatch(vm, { by: user })] };
 }
 
 async function perform(parts: ActParts, asked: Asked, step: Step): Promise<void> {

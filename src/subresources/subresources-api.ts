@@ -105,7 +105,8 @@ async function verb(
   const below = belowVerb(asksFor, request.query, forward);
   const error = () => timeout(`${asksFor} of "${name}" took too long`);
   const attempt = startAttempt(parts.clock, { timeoutMs: VERB_TIMEOUT_MS, error, signal: request.signal });
-  const asked: Asked = { resource, verb: asksFor, namespace, name, options, below, signal: attempt.signal };
+  const user = request.user.name;
+  const asked: Asked = { resource, verb: asksFor, namespace, name, options, user, below, signal: attempt.signal };
   try {
     if (isStateVerb(asksFor)) {
       await requireVmUpdate(parts.client, { user: request.user, signal: attempt.signal }, { namespace, name });

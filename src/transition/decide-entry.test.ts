@@ -4,7 +4,7 @@ import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
 import type { RestartMark } from '#api/machine-types/restart-mark.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
-import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import type { HistoryEntry, IdentityChange, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
@@ -50,7 +50,7 @@ function aVmi(uid: 'old' | 'early' | 'new' = 'old', status: VmiStatus = {}, more
   } as Stored<VirtualMachineInstance>;
 }
 
-function aRecord(instance: string, ...history: { what: string; cause: string }[]): Stored<VirtualMachineIdentity> {
+function aRecord(instance: string, ...history: HistoryEntry[]): Stored<VirtualMachineIdentity> {
   return {
     apiVersion: 'identity.selfsame.io/v1',
     kind: 'VirtualMachineIdentity',
@@ -65,7 +65,8 @@ const stopped: PlanEntry = { namespace: 'ns', name: 'db', uid: 'vm', act: 'clear
 const UPDATED: EntryNote = { state: 'updated', at: AT };
 const RESTARTING: EntryNote = { state: 'restarting', at: AT };
 const REQUIRED: EntryNote = { state: 'restartRequired', at: AT };
-const began = (uid: string, what: string) => ({ what, cause: `the start of instance ${uid}` });
+const began = (uid: string, ...changes: IdentityChange[]): HistoryEntry => ({ instance: uid, changes });
+const MOVED = { field: 'devices.disk-a.address', from: { type: 'isa', irq: '1' }, to: { type: 'isa', irq: '2' } };
 
 interface Case extends Partial<EntryWorld> {
   /** `state: reason`, then what is done about it. */
@@ -300,14 +301,14 @@ const cases: Record<string, Case> = {
   'devices that are the same are not worth a word': {
     note: UPDATED,
     vmi: aVmi('new'),
-    record: aRecord('new', began('new', `machine type changed from ${OLD} to ${NEW}`), began('old', 'nic-a is gone')),
+    record: aRecord('new', began('new', { field: 'machine.type', from: OLD, to: NEW }), began('old', MOVED)),
     want: 'done',
   },
   'devices that changed are told': {
     note: UPDATED,
     vmi: aVmi('new'),
-    record: aRecord('new', began('new', 'disk-a moved from x to y')),
-    want: 'done: the guest sees other devices: disk-a moved from x to y',
+    record: aRecord('new', began('new', MOVED)),
+    want: 'done: the guest sees other devices: disk-a moved from isa irq=1 to isa irq=2',
   },
   'the record is waited for': { note: UPDATED, vmi: aVmi('new'), record: aRecord('old'), want: 'updated' },
   'but not for ever': {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Machine } from '#api/domain/machine.ts';
+import { ACTING_FOR_ANNOTATION } from '#api/identity-edits.ts';
 import type { PlanEntry } from '#api/machine-types/plan.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
@@ -34,11 +35,12 @@ const cases: Record<string, { entry: PlanEntry; vm: Stored<VirtualMachine>; want
 };
 for (const [name, { entry: asked, vm, want }] of Object.entries(cases)) {
   test(name, () => {
-    const patched = applyJsonPatch(vm, typePatch(asked, vm)) as VirtualMachine;
-    assert.deepEqual(patched, aVm(want));
-    assert.throws(() => applyJsonPatch(aVm({ type: 'pc-q35-5.0' }), typePatch(asked, vm)), 'another type');
+    const patched = applyJsonPatch(vm, typePatch(asked, vm, 'job-1')) as VirtualMachine;
+    const annotations = { [ACTING_FOR_ANNOTATION]: '{"cause":"transition by Job job-1"}' };
+    assert.deepEqual(patched, { ...aVm(want), metadata: { ...metadata, annotations } });
+    assert.throws(() => applyJsonPatch(aVm({ type: 'pc-q35-5.0' }), typePatch(asked, vm, 'job-1')), 'another type');
     const other = { ...vm, metadata: { ...metadata, uid: 'other' } };
-    assert.throws(() => applyJsonPatch(other, typePatch(asked, vm)), 'another VM');
+    assert.throws(() => applyJsonPatch(other, typePatch(asked, vm, 'job-1')), 'another VM');
   });
 }
 

@@ -1,5 +1,6 @@
 /** The patches that the Job makes. Each names the VM by its uid, and what it looked like. Pure. */
 import type { JsonPatchOperation } from '#api/can.ts';
+import { actingForPatch } from '#api/identity-edits.ts';
 import type { RestartMark } from '#api/machine-types/restart-mark.ts';
 import type { PlanEntry } from '#api/machine-types/plan.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -7,8 +8,15 @@ import type { Stored } from '#kube/meta.ts';
 
 const MACHINE = '/spec/template/spec/domain/machine';
 
-/** Clears the type, or sets the entry's; fails where the VM has another type than it is seen with here. */
-export function typePatch({ act, to }: PlanEntry, vm: Stored<VirtualMachine>): JsonPatchOperation[] {
+/**
+ * Clears the type, or sets the entry's; fails where the VM has another type than it is seen with here. The history of the
+ * VM's identity names the Job.
+ */
+export function typePatch(entry: PlanEntry, vm: Stored<VirtualMachine>, job: string): JsonPatchOperation[] {
+  return [...typeOperations(entry, vm), ...actingForPatch(vm, { cause: `transition by Job ${job}` })];
+}
+
+function typeOperations({ act, to }: PlanEntry, vm: Stored<VirtualMachine>): JsonPatchOperation[] {
   const machine = vm.spec.template?.spec?.domain?.machine;
   const same: JsonPatchOperation = { op: 'test', path: '/metadata/uid', value: vm.metadata.uid };
   const set = act === 'set' && to !== undefined;

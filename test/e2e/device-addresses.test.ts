@@ -13,6 +13,7 @@ import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
+import { judgeHistory } from '#test/support/identity-history.ts';
 import { http1Request } from '#test/support/raw-https.ts';
 import { startRealPlane, type RealGuest, type RealPlane } from '#test/support/real-guests.ts';
 
@@ -221,6 +222,11 @@ test('what a guest has stays where it is', async (t) => {
     const byId = (a: LearnedDevice, b: LearnedDevice) => (a.id < b.id ? -1 : 1);
     assert.deepEqual(status.devices?.toSorted(byId), learned.devices?.toSorted(byId), 'a lost record is rebuilt');
     assert.deepEqual(placesOf(await vm.restart()), rest);
+    // Of all that came, went and moved: its history accounts for the record of the real guest.
+    judgeHistory(
+      await plane.client.get(VIRTUAL_MACHINES, vm.at),
+      await plane.client.get(VIRTUAL_MACHINE_IDENTITIES, vm.at),
+    );
   });
 });
 

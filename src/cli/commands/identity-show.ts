@@ -46,7 +46,7 @@ function shown(vm: VirtualMachine, record: VirtualMachineIdentity): string {
     ['Serial:', orNone(serial)],
     ['Machine:', machine === '' ? '<not started yet>' : machine],
     ...macs.map(({ name, mac }) => [`MAC of ${name}:`, orNone(mac)]),
-    ['Unchanged since:', `${orNone(unchangedSince)} (${lastChange})`],
+    ['Unchanged since:', unchangedSince === '' ? '<not started yet>' : `${unchangedSince} (${lastChange})`],
   ];
   if (devices.length === 0) return alignedTable(facts);
   const tree = treeLines(busTree(record.status ?? {}));

@@ -21,6 +21,8 @@ export interface DeviceMapWorld {
   readonly snapshot?: RecordedInSnapshot;
   /** Devices that count as managed although no spec asks for them. */
   readonly special: SpecialDevices;
+  /** The name of the migration that has handed the state of the VM over to another claim. */
+  readonly migrationName?: string;
   /** RFC 3339. */
   readonly now: string;
 }

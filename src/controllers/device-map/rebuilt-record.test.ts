@@ -6,6 +6,7 @@ import { IMPORTED_DEVICES_ANNOTATION, NEW_LAYOUT_ANNOTATION } from '#api/names.t
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import { ownedByVm } from '#api/virtual-machine/owner.ts';
+import { identityState, replayChanges } from '#api/identity-changes.ts';
 import type { IdentityStatus, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { RecordedInSnapshot } from '#api/virtual-machine-identity/record-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -119,9 +120,28 @@ test('the snapshot gives machine type, rows, free places and history; the guest 
         at: NOW,
         what: 'record lost; 2 devices taken over',
         cause: 'rebuilt from snapshot nightly of 2026-01-01T10:00:00Z',
+        changes: [],
       },
     ],
+    recorded: {},
   });
+});
+
+test('replayed onto the state in the snapshot, the entries of a rebuilt record yield the record', () => {
+  const spec = { firmware: { uuid: 'new' } };
+  const identity = { ...aRecord(), spec };
+  const saved = { ...snapshot, identity: { ...snapshot.identity, spec: { firmware: { uuid: 'old', serial: 's' } } } };
+  const status = statusOf({ identity, snapshot: saved });
+  const entries = status?.history?.slice(PAST.length) ?? [];
+  const replayed = entries.reduce(
+    (state, { changes = [] }) => replayChanges(state, changes),
+    identityState(saved.identity.spec, saved.identity.status),
+  );
+  assert.deepEqual(replayed, identityState(spec, status));
+  assert.deepEqual(
+    entries.flatMap(({ changes = [] }) => changes.map(({ field }) => field)),
+    ['firmware.uuid', 'firmware.serial'],
+  );
 });
 
 test('the snapshot comes before the guest, whose devices then count; what is unplugged keeps its place', () => {
@@ -165,6 +185,6 @@ test('a record that was never filled is not lost: its first start is a first sta
   assert.deepEqual(causes(statusOf({ vm, vmi, reading })), ['the start of instance vmi-1']);
 });
 
-test('at rest and with nothing to rebuild it from, nothing is written', () => {
-  assert.deepEqual(decideDeviceMap(aWorld()), { changes: [] });
+test('at rest and with nothing to rebuild it from, no devices are written', () => {
+  assert.deepEqual(decideDeviceMap(aWorld()), { changes: [], status: { recorded: {} } });
 });

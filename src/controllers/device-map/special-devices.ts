@@ -7,8 +7,6 @@ import type { LearnedDevice } from '#api/learned-device.ts';
 
 export type SpecialDevices = readonly { readonly type: string; readonly device: string }[];
 
-const MAX_NAMED = 20;
-
 /** Reports whether the spec asks for the device, or its import said so: whether it is managed without the list. */
 export function isManagedByItself({ managed = false, specialManaged }: LearnedDevice): boolean {
   return managed && specialManaged !== true;
@@ -29,21 +27,4 @@ function isListed({ type, device }: LearnedDevice, special: SpecialDevices): boo
 /** Reports whether the list classifies one of the rows in another way than the record does. */
 export function isClassifiedAnew(rows: readonly LearnedDevice[], special: SpecialDevices): boolean {
   return rows.some((row) => classified(row, special) !== row);
-}
-
-/** Returns a sentence for each direction in which rows changed, for the history of the record. */
-export function classificationChanges(rows: readonly LearnedDevice[], special: SpecialDevices): string[] {
-  const changed = rows.map((row) => classified(row, special)).filter((row, i) => row !== rows[i]);
-  const ids = (isSpecial: boolean) =>
-    changed.filter(({ specialManaged }) => (specialManaged === true) === isSpecial).map(({ id }) => id);
-  return [
-    ...sentence(ids(true), 'managed, because specialManagedDevices lists them'),
-    ...sentence(ids(false), 'unmanaged, because specialManagedDevices no longer lists them'),
-  ];
-}
-
-function sentence(ids: readonly string[], change: string): string[] {
-  if (ids.length === 0) return [];
-  const more = ids.length > MAX_NAMED ? ` and ${ids.length - MAX_NAMED} more` : '';
-  return [`these devices became ${change}: ${ids.slice(0, MAX_NAMED).join(', ')}${more}`];
 }

@@ -1,5 +1,5 @@
 /**
- * Who a VM is: firmware uuid and serial, and the MAC addresses of interfaces that name none. What the template says
+ * Who a VM is: firmware uuid and serial, and the MAC addresses of its interfaces. What the template says
  * counts, then what the record says, then what the instance has, and only then something is made. What is made follows
  * from the VM's uid and name, so that making it again after a lost write makes the same. Pure.
  */
@@ -40,16 +40,23 @@ export function identityOf(
   const uuid = spec.domain.firmware?.uuid || known?.firmware?.uuid || uuidOfUnseen(vm, fresh.uuidAdmissionSince);
   const serial = spec.domain.firmware?.serial || known?.firmware?.serial;
   const smbios = known === undefined ? readableSmbios(fresh.smbios) : known.smbios;
-  const macs = new Map(known?.interfaces?.map(({ name, macAddress }) => [name, macAddress]));
-  const interfaces = interfacesOf(spec)
-    .filter(({ macAddress }) => !macAddress)
-    .map(({ name }) => ({ name, macAddress: macs.get(name) ?? derivedMac(vm.metadata.uid, name) }));
+  // An address that the template named before and names no more is not kept.
+  const made = known?.interfaces?.filter(({ fromTemplate }) => fromTemplate !== true) ?? [];
+  const macs = new Map(made.map(({ name, macAddress }) => [name, macAddress]));
+  const interfaces = interfacesOf(spec).map(({ name, macAddress }) =>
+    macAddress
+      ? { name, macAddress: plainMac(macAddress), fromTemplate: true }
+      : { name, macAddress: macs.get(name) ?? derivedMac(vm.metadata.uid, name) },
+  );
   return {
     firmware: { uuid, ...(serial ? { serial } : {}) },
     ...(smbios === undefined ? {} : { smbios }),
     ...(interfaces.length === 0 ? {} : { interfaces }),
   };
 }
+
+/** Returns the address as records have it: in lower case, with colons. */
+const plainMac = (text: string) => text.toLowerCase().replaceAll('-', ':');
 
 /** Returns the record if it is this VM's or can become so. */
 export function ownRecord({
@@ -102,18 +109,19 @@ export function adoptRecord(world: VmWorld): Change[] {
   return [{ do: 'patch', type: VIRTUAL_MACHINE_IDENTITIES, name: { name, namespace }, uid, patch, why }];
 }
 
-/** Adds the MAC addresses of these interfaces to the record, and changes nothing else in it; none when they are there. */
+/** Writes the MAC addresses of these interfaces into the record, and changes nothing else in it. */
 export function recordMacs(world: VmWorld, names: readonly string[]): Change[] {
   const record = ownRecord(world);
   if (record === undefined || names.length === 0) return [];
   const { interfaces: made = [] } = identityOf(world.vm, knownIdentity(world), world);
   const { interfaces: known = [] } = record.spec;
-  const missing = made.filter(({ name }) => names.includes(name) && !known.some((one) => one.name === name));
+  const missing = made.filter((one) => names.includes(one.name) && !known.some((other) => deepEqual(one, other)));
   if (missing.length === 0) return [];
+  const kept = known.filter(({ name }) => !missing.some((one) => one.name === name));
   const { name, namespace, uid, resourceVersion } = record.metadata;
   const patch = {
     type: 'merge',
-    body: { metadata: { resourceVersion }, spec: { interfaces: [...known, ...missing] } },
+    body: { metadata: { resourceVersion }, spec: { interfaces: [...kept, ...missing] } },
   } as const;
   const told = missing.map((one) => `${one.macAddress} of interface "${one.name}"`).join(', ');
   const why = `Recorded the MAC address ${told}`;

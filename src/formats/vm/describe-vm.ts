@@ -103,7 +103,8 @@ function stateOf(domain: Domain): DescribedState {
 
 function describeNics(spec: VmiSpec, vm: VirtualMachine, record: VirtualMachineIdentity | undefined): DescribedNic[] {
   const networks = new Map(networksOf(spec).map((network) => [network.name, network]));
-  const kept = new Map((record?.spec.interfaces ?? []).map(({ name, macAddress }) => [name, macAddress]));
+  const made = (record?.spec.interfaces ?? []).filter(({ fromTemplate }) => fromTemplate !== true);
+  const kept = new Map(made.map(({ name, macAddress }) => [name, macAddress]));
   return interfacesOf(spec).map(({ name, model, macAddress, bootOrder, state }) => {
     const derived = vm.metadata.uid === undefined ? undefined : derivedMac(vm.metadata.uid, name);
     const mac = (macAddress || kept.get(name)) ?? derived;

@@ -128,6 +128,8 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     // Where their agents listen.
     rule(['get'], CORE, 'nodes'),
     vms(READ, 'virtualmachines', 'virtualmachineinstances'),
+    // The name of the migration that has handed the state of a VM over to another claim.
+    vms(['list'], 'virtualmachineinstancemigrations'),
     identities(READ, 'virtualmachineidentities'),
     identities(['update'], 'virtualmachineidentities/status'),
     // A lost record is rebuilt from the newest.
