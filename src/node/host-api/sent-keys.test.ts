@@ -60,7 +60,7 @@ const cases = Object.fromEntries<Case>([
   top(
     'emulatedMachine',
     'q35',
-    has(({ machine }) => machine, 'pc-q35-7.2'),
+    has(({ machine }) => machine, 'pc-q35-rhel9.2.0'),
   ),
   top(
     'cpuType',
