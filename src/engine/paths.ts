@@ -7,7 +7,7 @@ import { DiscoveryDocuments } from '#engine/discovery/discovery-documents.ts';
 import type { ServedDocument } from '#engine/discovery/served-document.ts';
 import { respondHealth, type HealthChecks } from '#engine/health.ts';
 import type { Metrics } from '#engine/metrics.ts';
-import { movedTo, UNTIL_IT_CHANGES } from '#engine/openapi/hashed-address.ts';
+import { redirectToCurrentHash, IMMUTABLE_CACHE_HEADERS } from '#engine/openapi/hashed-address.ts';
 import { OpenApiDocuments } from '#engine/openapi/openapi-documents.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import type { ApiHandler, ApiRequest, ApiResponse, BytesResponse } from '#engine/request.ts';
@@ -121,8 +121,8 @@ async function respondOpenApi(
 ): Promise<ApiResponse | undefined> {
   const hash = request.path.startsWith('/openapi/v3/') ? (request.query.get('hash') ?? '') : '';
   if (document === undefined || hash === '') return respondDocument(request, document);
-  if (hash !== document.hash) return movedTo(request.path, document);
-  return respondDocument(request, document, UNTIL_IT_CHANGES);
+  if (hash !== document.hash) return redirectToCurrentHash(request.path, document);
+  return respondDocument(request, document, IMMUTABLE_CACHE_HEADERS);
 }
 
 async function respondDocument(

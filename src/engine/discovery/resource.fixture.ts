@@ -106,7 +106,7 @@ export const gadgets = aResource({
     properties: {
       spec: {
         type: 'object',
-        description: 'what it shall be',
+        description: 'desired state',
         required: ['size', 'maybe'],
         properties: {
           size: { type: 'integer', minimum: 1, maximum: 10, default: 3 },

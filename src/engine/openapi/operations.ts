@@ -1,9 +1,9 @@
 /**
- * What can be done with a resource, path by path: the common source of the paths in OpenAPI v2 and v3. kubectl looks
- * here whether a kind takes dryRun and fieldValidation, and `kubectl explain` for the kind behind a resource.
+ * Lists the operations of a resource by path, for the paths of both OpenAPI v2 and v3. kubectl reads them to see
+ * whether a kind supports dryRun and fieldValidation, and `kubectl explain` to find the kind of a resource.
  */
 import {
-  capitalized,
+  capitalize,
   DELETE_OPTIONS,
   modelName,
   operationGroup,
@@ -29,12 +29,12 @@ export interface Operation {
   readonly action: 'list' | 'get' | 'post' | 'put' | 'patch' | 'delete' | 'deletecollection';
   readonly gvk: GroupVersionKind;
   readonly query: readonly QueryParameter[];
-  /** Model of the body, where there is one and we describe it. */
+  /** Model of the body; undefined if there is none or it is not described. */
   readonly body?: string;
   readonly consumes?: readonly string[];
-  /** Model of the answer; undefined where we do not describe it. */
+  /** Model of the response; undefined if it is not described. */
   readonly answer?: string;
-  /** Of the usual success. */
+  /** Status code of the usual success. */
   readonly code: '200' | '201';
 }
 
@@ -64,7 +64,7 @@ const PATCH_TYPES: readonly string[] = [
 ];
 const BUILT_IN_PATCH_TYPES: readonly string[] = [...PATCH_TYPES, 'application/strategic-merge-patch+json'];
 
-/** What the operations at one path have in common. */
+/** The properties that all operations at one path share. */
 interface Place {
   readonly path: string;
   readonly pathParameters: readonly string[];
@@ -90,7 +90,7 @@ export function operationsOf(resource: Resource): Operation[] {
     gvk: at,
     model,
     consumes,
-    idOf: (verb) => `${verb}${prefix}${scope}${kind}${capitalized(subresource)}`,
+    idOf: (verb) => `${verb}${prefix}${scope}${kind}${capitalize(subresource)}`,
   });
 
   const model = modelName(resource, kind);
@@ -121,7 +121,7 @@ export function operationsOf(resource: Resource): Operation[] {
   }
   for (const extra of resource.extraSubresources ?? []) {
     const at = { group: extra.group ?? group, version: extra.version ?? version, kind: extra.kind };
-    // Kinds that only exist as a subresource's body are not described.
+    // Kinds that exist only as the body of a subresource are not described.
     const described = extra.kind === kind && at.group === group && at.version === version ? model : undefined;
     const here = place(`/{name}/${extra.name}`, described, at, extra.name);
     operations.push(...objectOperations(here, extra.verbs));

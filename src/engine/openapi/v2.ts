@@ -1,6 +1,9 @@
-/** OpenAPI v2 (swagger): all kinds in one document. Older kubectl validates manifests with it before sending them. */
+/**
+ * Builds the OpenAPI v2 (swagger) document, which holds all kinds. Older kubectl versions validate manifests with it
+ * before they send them.
+ */
 import { modelName } from '#engine/openapi/model-names.ts';
-import { NamedParts } from '#engine/openapi/named-parts.ts';
+import { NamedTypes } from '#engine/openapi/named-types.ts';
 import { operationsOf, type Method, type Operation } from '#engine/openapi/operations.ts';
 import {
   listSchema,
@@ -18,7 +21,7 @@ export type SwaggerParameter =
 
 export interface SwaggerOperation {
   operationId: string;
-  /** Where it differs from the document's. */
+  /** Set if it differs from the document's default. */
   consumes?: readonly string[];
   parameters?: SwaggerParameter[];
   responses: Record<string, { description: string; schema?: DocumentSchema }>;
@@ -42,10 +45,10 @@ const MEDIA_TYPES: readonly string[] = ['application/json', 'application/yaml'];
 export function openApiV2(resources: readonly Resource[]): SwaggerDocument {
   const scale = resources.some((resource) => resource.scale !== undefined);
   const definitions = sharedSchemas(refToDefinition, { scale });
-  const parts = new NamedParts();
+  const types = new NamedTypes();
   const paths: SwaggerDocument['paths'] = {};
   for (const resource of resources) {
-    const [model, definition] = kindDefinition(resource, parts);
+    const [model, definition] = kindDefinition(resource, types);
     definitions[model] = definition;
     if (resource.verbs.includes('list')) {
       definitions[modelName(resource, resource.listKind)] = listSchema(resource, model, refToDefinition);
@@ -55,7 +58,7 @@ export function openApiV2(resources: readonly Resource[]): SwaggerDocument {
       item[operation.method] = describe(operation);
     }
   }
-  for (const [model, part] of parts.definitions) definitions[model] = toV2(part, true);
+  for (const [model, part] of types.definitions) definitions[model] = toV2(part, true);
   return {
     swagger: '2.0',
     info: { title: 'Kubernetes', version: 'unversioned' },

@@ -135,7 +135,7 @@ describe('columns of custom resources', () => {
   it('shows the age where no columns are given', () => {
     const [age, ...others] = resourceOf().columns;
     assert.deepEqual([age?.name, age?.type, others.length], ['Age', 'date', 0]);
-    assert.equal(age?.description, 'When the object was created; set by the server.');
+    assert.equal(age?.description, 'Time when the object was created. Set by the server.');
     assert.equal(age?.value(aGadget(), 0), '2026-01-01T00:00:00Z');
   });
 

@@ -107,7 +107,7 @@ function deprecationOf({ spec }: Crd, { name, deprecationWarning }: CrdVersion):
 const AGE: CrdColumn = {
   name: 'Age',
   type: 'date',
-  description: 'When the object was created; set by the server.',
+  description: 'Time when the object was created. Set by the server.',
   jsonPath: '.metadata.creationTimestamp',
 };
 

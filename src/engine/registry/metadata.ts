@@ -30,46 +30,58 @@ export const ownerReferenceSchema = obj(
     kind: str({ description: 'Kind of the owner.' }),
     name: str({ description: 'Name of the owner.' }),
     uid: str({ description: 'UID of the owner.' }),
-    controller: bool({ description: 'Whether the owner is the managing controller; one at most is.' }),
-    blockOwnerDeletion: bool({ description: 'Whether a foreground deletion of the owner waits for this object.' }),
+    controller: bool({ description: 'Whether the owner is the managing controller. At most one owner is.' }),
+    blockOwnerDeletion: bool({
+      description: 'Whether a foreground deletion of the owner waits until this object is deleted.',
+    }),
   },
   { required: ['apiVersion', 'kind', 'name', 'uid'], atomic: true },
 );
 
 export const managedFieldsSchema = obj({
-  manager: str({ description: 'Who manages these fields.' }),
-  operation: str({ description: 'Apply or Update.' }),
-  apiVersion: str({ description: 'Version of the kind that the field set is in.' }),
-  time: time({ description: 'When the entry last changed.' }),
-  fieldsType: str({ description: 'The format of the field set: FieldsV1.' }),
-  fieldsV1: { ...anything({ description: 'The set of fields.' }), type: 'object' },
-  subresource: str({ description: 'The subresource through which the fields were set.' }),
+  manager: str({ description: 'Name of the manager of the fields.' }),
+  operation: str({ description: 'Operation that created the entry: Apply or Update.' }),
+  apiVersion: str({ description: 'API version of the kind that the field set applies to.' }),
+  time: time({ description: 'Last time the entry changed.' }),
+  fieldsType: str({ description: 'Format of the field set: FieldsV1.' }),
+  fieldsV1: { ...anything({ description: 'Set of the managed fields.' }), type: 'object' },
+  subresource: str({ description: 'Subresource through which the fields were set.' }),
 });
 
 export const metadataSchema: Schema = obj(
   {
-    name: str({ description: 'Unique among the objects of a kind in a namespace. Cannot be updated.' }),
-    generateName: str({ description: 'A prefix from which the server makes a unique name if name is not given.' }),
-    namespace: str({ description: 'The space in which the name is unique; empty for cluster-wide kinds.' }),
-    selfLink: str({ description: 'Deprecated: never set by the system.' }),
-    uid: str({ description: 'Unique in time and space; set by the server.' }),
-    resourceVersion: str({ description: 'Opaque version of the object, for optimistic concurrency and watches.' }),
-    generation: int64({ description: 'Counts the changes of the wanted state; set by the server.' }),
-    creationTimestamp: time({ description: 'When the object was created; set by the server.' }),
-    deletionTimestamp: time({ description: 'When the object shall be gone; set by a graceful delete.' }),
-    deletionGracePeriodSeconds: int64({ description: 'Seconds that a graceful deletion has.' }),
-    labels: map(str(), { description: 'Keys and values by which objects are selected.' }),
-    annotations: map(str(), { description: 'Keys and values that tools keep with the object.' }),
+    name: str({ description: 'Name of the object. Must be unique within a namespace. Cannot be updated.' }),
+    generateName: str({ description: 'Prefix from which the server generates a unique name if name is not set.' }),
+    namespace: str({ description: 'Namespace within which the name must be unique. Empty for cluster-scoped kinds.' }),
+    selfLink: str({ description: 'Deprecated: not set by the system.' }),
+    uid: str({ description: 'Identifier that is unique in time and space. Set by the server.' }),
+    resourceVersion: str({
+      description: 'Opaque internal version of the object, for optimistic concurrency and watches.',
+    }),
+    generation: int64({ description: 'Sequence number of the desired state. Set by the server.' }),
+    creationTimestamp: time({ description: 'Time when the object was created. Set by the server.' }),
+    deletionTimestamp: time({
+      description: 'Time when the object will be deleted. Set by the server on a graceful deletion.',
+    }),
+    deletionGracePeriodSeconds: int64({
+      description: 'Seconds that the object has to terminate gracefully. Set by the server.',
+    }),
+    labels: map(str(), { description: 'Keys and values to organize and select objects by.' }),
+    annotations: map(str(), { description: 'Keys and values that tools store with the object.' }),
     ownerReferences: list(ownerReferenceSchema, {
       mergeKey: 'uid',
-      description: 'Objects that this one depends on; it is collected when all of them are gone.',
+      description: 'Objects that this object depends on. It is garbage collected when all of them are deleted.',
     }),
     finalizers: list(str(), {
       set: true,
       merge: true,
-      description: 'Must be empty before the object is removed; each entry names who removes it.',
+      description:
+        'Finalizers that must be empty before the object is deleted. Each one names the component that removes it.',
     }),
-    managedFields: list(managedFieldsSchema, { atomic: true, description: 'Which manager manages which fields.' }),
+    managedFields: list(managedFieldsSchema, {
+      atomic: true,
+      description: 'Which manager manages which fields. Set by the server.',
+    }),
   },
   { description: "Standard object's metadata." },
 );

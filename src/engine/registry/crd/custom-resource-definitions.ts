@@ -23,7 +23,7 @@ export const customResourceDefinitions: Resource = {
       name: 'Created At',
       // Not a date: kube-apiserver shows the moment here, and not the age.
       type: 'string',
-      description: 'When the object was created; set by the server.',
+      description: 'Time when the object was created. Set by the server.',
       value: ({ metadata }) => metadata.creationTimestamp,
     },
   ],

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { META, modelName, OBJECT_META } from '#engine/openapi/model-names.ts';
-import { NamedParts } from '#engine/openapi/named-parts.ts';
-import { allParts } from '#engine/openapi/parts/all-parts.ts';
+import { NamedTypes } from '#engine/openapi/named-types.ts';
+import { allTypeDocs } from '#engine/openapi/type-docs/all-type-docs.ts';
 import type { DocumentSchema } from '#engine/openapi/shared-schemas.ts';
 import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-definitions.ts';
 import { builtInResources } from '#engine/registry/kinds/all.ts';
@@ -11,14 +11,14 @@ import { isRecord } from '#kube/meta.ts';
 
 const resources = [...builtInResources, ...reviewResources, customResourceDefinitions];
 
-/** Every built-in kind, and the parts that they have. */
+/** Returns the schemas of all built-in kinds and of their nested types, by model name. */
 function everyModel(): Map<string, DocumentSchema> {
-  const parts = new NamedParts();
+  const types = new NamedTypes();
   const kinds = resources.map((resource) => {
     const model = modelName(resource, resource.kind);
-    return [model, parts.ofKind(resource.schema, model)] as const;
+    return [model, types.ofKind(resource.schema, model)] as const;
   });
-  return new Map([...kinds, ...parts.definitions]);
+  return new Map([...kinds, ...types.definitions]);
 }
 
 interface Field {
@@ -37,7 +37,7 @@ function* fieldsOf(path: string, schema: DocumentSchema): Generator<Field> {
 
 const fields = [...everyModel()].flatMap(([model, schema]) => [...fieldsOf(model, schema)]);
 
-test('there are words for every field of every built-in kind', () => {
+test('every field of every built-in kind has a description', () => {
   assert.ok(fields.length > 800);
   assert.deepEqual(
     fields.filter(({ schema }) => schema.description === undefined).map(({ path }) => path),
@@ -45,7 +45,7 @@ test('there are words for every field of every built-in kind', () => {
   );
 });
 
-test('every part of a built-in kind has a name', () => {
+test('every nested object of a built-in kind is a named type', () => {
   const inline = fields.filter(({ schema }) => {
     const value = schema.items ?? (isRecord(schema.additionalProperties) ? schema.additionalProperties : schema);
     return Object.keys(value.properties ?? {}).length > 0;
@@ -56,9 +56,9 @@ test('every part of a built-in kind has a name', () => {
   );
 });
 
-test('there are no words for what no kind has', () => {
+test('every documented type and field exists in a schema', () => {
   const models = everyModel();
-  const unused = [...allParts()].flatMap(([model, part]) => {
+  const unused = [...allTypeDocs()].flatMap(([model, part]) => {
     const known = models.get(model);
     if (known === undefined) return [model];
     return Object.keys(part).flatMap((name) =>
@@ -68,11 +68,11 @@ test('there are no words for what no kind has', () => {
   assert.deepEqual(unused, []);
 });
 
-test('a part is a reference with the words of its field, and stands once', () => {
+test('a nested type is defined once and referenced with the description of the field', () => {
   const models = everyModel();
   const pod = models.get('io.k8s.api.core.v1.Pod')!;
   assert.deepEqual(pod.properties!['spec'], {
-    description: 'What shall run, and where.',
+    description: 'Desired behavior of the pod.',
     default: {},
     $ref: 'io.k8s.api.core.v1.PodSpec',
   });
@@ -83,21 +83,21 @@ test('a part is a reference with the words of its field, and stands once', () =>
   assert.equal(containers!['x-kubernetes-patch-merge-key'], 'name');
 });
 
-test('metadata inside of kinds is the metadata of all', () => {
+test('nested metadata refers to the shared ObjectMeta', () => {
   const template = everyModel().get('io.k8s.api.core.v1.PodTemplateSpec')!;
   assert.equal(template.properties!['metadata']!.$ref, OBJECT_META);
-  assert.ok(new NamedParts().definitions.has(`${META}.OwnerReference`));
+  assert.ok(new NamedTypes().definitions.has(`${META}.OwnerReference`));
 });
 
-test('of two schemas that go by one name the second stands where it is used', () => {
-  const parts = new NamedParts();
+test('the second schema of a model name is inlined', () => {
+  const types = new NamedTypes();
   const kind = (name: string) => ({
     type: 'object' as const,
     properties: { spec: { type: 'object' as const, properties: { [name]: { type: 'string' as const } } } },
   });
   const model = 'io.k8s.api.core.v1.Pod';
-  assert.equal(parts.ofKind(kind('a'), model).properties!['spec']!.$ref, `${model}Spec`);
-  const second = parts.ofKind(kind('b'), model).properties!['spec']!;
+  assert.equal(types.ofKind(kind('a'), model).properties!['spec']!.$ref, `${model}Spec`);
+  const second = types.ofKind(kind('b'), model).properties!['spec']!;
   assert.equal(second.$ref, undefined);
   assert.deepEqual(Object.keys(second.properties!), ['b']);
 });
