@@ -25,7 +25,7 @@ import type { HealthCheck } from '#engine/health.ts';
 import { HttpsListener } from '#engine/http/server.ts';
 import type { ApiHandler } from '#engine/request.ts';
 import type { LocalServices } from '#engine/services.ts';
-import { storeCopies } from '#engine/store/sqlite/store-copies.ts';
+import { createStoreCopier } from '#engine/store/sqlite/store-copies.ts';
 import { SqliteJournal } from '#engine/store/sqlite/sqlite-journal.ts';
 import { LogStore } from '#engine/store/log-store.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -86,7 +86,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     readyChecks: options.readyChecks,
     audit: audit?.sink,
     moreMetrics: audit?.metricsText,
-    backup: storeCopies(journal, join(dataDir, `${STORE_FILE}.copy`)),
+    backup: createStoreCopier(journal, join(dataDir, `${STORE_FILE}.copy`)),
     signingKey: await ensureSigningKey(join(dataDir, 'pki')),
     identity: issueOutwardIdentity(pki, { clock }),
     serverAddress: () => address(host, listener?.port ?? options.port),
