@@ -5,7 +5,7 @@ import type { Call } from '#engine/handlers/call.ts';
 import { modify } from '#engine/handlers/modify.ts';
 import { asObject, noteRepeats } from '#engine/handlers/read-object.ts';
 import { writeOptions } from '#engine/options.ts';
-import { convertFault } from '#engine/registry/structural/convert-fault.ts';
+import { findConversionError } from '#engine/registry/structural/find-conversion-error.ts';
 import type { ApiResponse } from '#engine/request.ts';
 import { ApiError, badRequest, invalidPatch, unsupportedMediaType } from '#kube/api-error.ts';
 import { goText } from '#kube/go-text.ts';
@@ -40,7 +40,7 @@ export async function patch(call: Call): Promise<ApiResponse> {
   const undecodable = (current: KubeObject, why: string) => {
     const result = patched(current);
     if (type !== STRATEGIC_PATCH) return invalidPatch(jsonText(result), why);
-    return invalidPatch(goText(body), convertFault(result, call.served.patchSchema) ?? why);
+    return invalidPatch(goText(body), findConversionError(result, call.served.patchSchema) ?? why);
   };
   const change = (current: KubeObject) => {
     // What it puts into the object is changed there, so that a retry reads it again.

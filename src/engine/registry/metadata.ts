@@ -1,6 +1,6 @@
 /**
- * The rules for metadata, the same for every kind, in kube-apiserver's words. Types are settled before: whoever
- * decodes an object asks decodeTypeError first. Names are generated and server fields set by the handlers.
+ * Validates metadata, which is the same for every kind, with kube-apiserver's messages. Types were checked before:
+ * callers decode an object with decodeTypeError first. The handlers generate names and set the server's fields.
  */
 import type { NameRule } from '#engine/registry/resource.ts';
 import { type FieldError, forbiddenField, invalidValue, requiredValue, tooLong } from '#kube/field-error.ts';
@@ -19,7 +19,7 @@ import type { Schema } from '#kube/schema.ts';
 export const MAX_ANNOTATIONS_BYTES = 262144;
 export const FIELD_IMMUTABLE = 'field is immutable';
 
-/** What a propagation policy leaves on an object, for the garbage collector. */
+/** The finalizers that a propagation policy sets, for the garbage collector. */
 export const ORPHAN_FINALIZER = 'orphan';
 export const FOREGROUND_FINALIZER = 'foregroundDeletion';
 const MAX_FIELD_MANAGER_LENGTH = 128;
@@ -91,27 +91,27 @@ export interface MetadataRules {
   readonly nameRule: NameRule;
 }
 
-/** For new and changed objects alike; the name must have been generated already. */
+/** Validates new and changed objects. The name must already be generated. */
 export function validateMetadata({ metadata }: KubeObject, { namespaced, nameRule }: MetadataRules): FieldError[] {
   const errors: FieldError[] = [];
-  nameFaults(metadata, nameRule, errors);
-  namespaceFaults(metadata.namespace ?? '', namespaced, errors);
+  checkName(metadata, nameRule, errors);
+  checkNamespace(metadata.namespace ?? '', namespaced, errors);
   if ((metadata.generation ?? 0) < 0) {
     errors.push(invalidValue('metadata.generation', metadata.generation, 'must be greater than or equal to 0'));
   }
-  labelFaults(metadata.labels ?? {}, errors);
-  annotationFaults(metadata.annotations ?? {}, errors);
-  ownerFaults(metadata.ownerReferences ?? [], errors);
-  finalizerFaults(metadata.finalizers ?? [], errors);
-  managedFieldsFaults(metadata.managedFields ?? [], errors);
+  checkLabels(metadata.labels ?? {}, errors);
+  checkAnnotations(metadata.annotations ?? {}, errors);
+  checkOwners(metadata.ownerReferences ?? [], errors);
+  checkFinalizers(metadata.finalizers ?? [], errors);
+  checkManagedFields(metadata.managedFields ?? [], errors);
   return errors;
 }
 
-/** What may not change; for an object that passed validateMetadata. */
+/** Validates changes of an object that passed validateMetadata. */
 export function validateMetadataUpdate({ metadata }: KubeObject, old: KubeObject): FieldError[] {
   const before = old.metadata;
   const errors: FieldError[] = [];
-  if (isSet(before.deletionTimestamp)) newFinalizerFaults(metadata.finalizers ?? [], before.finalizers ?? [], errors);
+  if (isSet(before.deletionTimestamp)) checkNewFinalizers(metadata.finalizers ?? [], before.finalizers ?? [], errors);
   if ((metadata.generation ?? 0) < (before.generation ?? 0)) {
     errors.push(invalidValue('metadata.generation', metadata.generation ?? 0, 'must not be decremented'));
   }
@@ -132,54 +132,54 @@ const isSet = <T>(value: T | null | undefined): value is T => value !== undefine
 
 const immutable = (field: string, value: unknown) => invalidValue(`metadata.${field}`, value, FIELD_IMMUTABLE);
 
-/** `2026-01-01T00:00:00Z` and `2026-01-01T01:00:00+01:00` are one moment. */
+/** Compares times: `2026-01-01T00:00:00Z` and `2026-01-01T01:00:00+01:00` are equal. */
 function sameTime(a: string | null | undefined, b: string | null | undefined): boolean {
   if ((a ?? null) === (b ?? null)) return true;
   return isSet(a) && isSet(b) && Date.parse(a) === Date.parse(b);
 }
 
-function nameFaults({ name, generateName }: ObjectMeta, rule: NameRule, errors: FieldError[]): void {
+function checkName({ name, generateName }: ObjectMeta, rule: NameRule, errors: FieldError[]): void {
   if (generateName) {
-    for (const fault of namePrefixErrors(rule, generateName)) {
-      errors.push(invalidValue('metadata.generateName', generateName, fault));
+    for (const message of namePrefixErrors(rule, generateName)) {
+      errors.push(invalidValue('metadata.generateName', generateName, message));
     }
   }
   if (!name) {
     errors.push(requiredValue('metadata.name', 'name or generateName is required'));
     return;
   }
-  for (const fault of nameErrors(rule, name)) errors.push(invalidValue('metadata.name', name, fault));
+  for (const message of nameErrors(rule, name)) errors.push(invalidValue('metadata.name', name, message));
 }
 
-function namespaceFaults(namespace: string, namespaced: boolean, errors: FieldError[]): void {
+function checkNamespace(namespace: string, namespaced: boolean, errors: FieldError[]): void {
   if (!namespaced) {
     if (namespace !== '') errors.push(forbiddenField('metadata.namespace', 'not allowed on this type'));
   } else if (namespace === '') {
     errors.push(requiredValue('metadata.namespace'));
   } else {
-    for (const fault of nameErrors('label', namespace)) {
-      errors.push(invalidValue('metadata.namespace', namespace, fault));
+    for (const message of nameErrors('label', namespace)) {
+      errors.push(invalidValue('metadata.namespace', namespace, message));
     }
   }
 }
 
-function labelFaults(labels: Record<string, string>, errors: FieldError[]): void {
+function checkLabels(labels: Record<string, string>, errors: FieldError[]): void {
   for (const [key, value] of Object.entries(labels)) {
-    for (const fault of labelKeyErrors(key)) errors.push(invalidValue('metadata.labels', key, fault));
-    for (const fault of labelValueErrors(value ?? '')) errors.push(invalidValue('metadata.labels', value, fault));
+    for (const message of labelKeyErrors(key)) errors.push(invalidValue('metadata.labels', key, message));
+    for (const message of labelValueErrors(value ?? '')) errors.push(invalidValue('metadata.labels', value, message));
   }
 }
 
-function annotationFaults(annotations: Record<string, string>, errors: FieldError[]): void {
+function checkAnnotations(annotations: Record<string, string>, errors: FieldError[]): void {
   let bytes = 0;
   for (const [key, value] of Object.entries(annotations)) {
-    for (const fault of annotationKeyErrors(key)) errors.push(invalidValue('metadata.annotations', key, fault));
+    for (const message of annotationKeyErrors(key)) errors.push(invalidValue('metadata.annotations', key, message));
     bytes += Buffer.byteLength(key) + Buffer.byteLength(value ?? '');
   }
   if (bytes > MAX_ANNOTATIONS_BYTES) errors.push(tooLong('metadata.annotations', MAX_ANNOTATIONS_BYTES));
 }
 
-function ownerFaults(owners: readonly OwnerReference[], errors: FieldError[]): void {
+function checkOwners(owners: readonly OwnerReference[], errors: FieldError[]): void {
   let controller: string | undefined;
   for (const [index, owner] of owners.entries()) {
     const path = `metadata.ownerReferences[${index}]`;
@@ -203,10 +203,10 @@ function ownerFaults(owners: readonly OwnerReference[], errors: FieldError[]): v
   }
 }
 
-function finalizerFaults(finalizers: readonly string[], errors: FieldError[]): void {
+function checkFinalizers(finalizers: readonly string[], errors: FieldError[]): void {
   for (const finalizer of finalizers) {
-    for (const fault of qualifiedNameErrors(finalizer)) {
-      errors.push(invalidValue('metadata.finalizers', finalizer, fault));
+    for (const message of qualifiedNameErrors(finalizer)) {
+      errors.push(invalidValue('metadata.finalizers', finalizer, message));
     }
   }
   if (finalizers.includes(ORPHAN_FINALIZER) && finalizers.includes(FOREGROUND_FINALIZER)) {
@@ -215,7 +215,7 @@ function finalizerFaults(finalizers: readonly string[], errors: FieldError[]): v
   }
 }
 
-function newFinalizerFaults(finalizers: readonly string[], before: readonly string[], errors: FieldError[]): void {
+function checkNewFinalizers(finalizers: readonly string[], before: readonly string[], errors: FieldError[]): void {
   const added = [...new Set(finalizers).difference(new Set(before))].toSorted();
   if (added.length === 0) return;
   const shown = `[]string{${added.map((finalizer) => JSON.stringify(finalizer)).join(', ')}}`;
@@ -223,7 +223,7 @@ function newFinalizerFaults(finalizers: readonly string[], before: readonly stri
   errors.push(forbiddenField('metadata.finalizers', detail));
 }
 
-function managedFieldsFaults(entries: readonly ManagedFieldsEntry[], errors: FieldError[]): void {
+function checkManagedFields(entries: readonly ManagedFieldsEntry[], errors: FieldError[]): void {
   for (const [index, { operation, fieldsType, manager }] of entries.entries()) {
     const path = `metadata.managedFields[${index}]`;
     if (operation !== 'Apply' && operation !== 'Update') {

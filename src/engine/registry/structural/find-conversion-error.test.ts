@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
-import { convertFault } from '#engine/registry/structural/convert-fault.ts';
+import { findConversionError } from '#engine/registry/structural/find-conversion-error.ts';
 import {
   anything,
   bool,
@@ -35,7 +35,7 @@ const schema = obj({
 const QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 
 const cases: Record<string, { object: Record<string, unknown>; want: string | undefined }> = {
-  'all that fits': {
+  'valid values': {
     object: {
       text: 'a',
       on: true,
@@ -53,7 +53,7 @@ const cases: Record<string, { object: Record<string, unknown>; want: string | un
     },
     want: undefined,
   },
-  'null for nothing': { object: { text: null, inner: null, args: null }, want: undefined },
+  'null for absent values': { object: { text: null, inner: null, args: null }, want: undefined },
   'a number for a string': { object: { text: 1 }, want: 'cannot convert int64 to string' },
   'a number in a map of strings': { object: { data: { a: 1 } }, want: 'cannot convert int64 to string' },
   'a fraction for a string': { object: { text: 1.5 }, want: 'unrecognized type: string' },
@@ -69,12 +69,12 @@ const cases: Record<string, { object: Record<string, unknown>; want: string | un
   'a map for a list': { object: { args: {} }, want: 'cannot restore slice from map' },
   'a list for a struct': { object: { inner: [] }, want: 'cannot restore struct from: slice' },
   'a wrong item': { object: { args: ['a', 1] }, want: 'cannot convert int64 to string' },
-  'bytes that are none': {
+  'invalid bytes': {
     object: { secret: { a: 'ab!=' } },
     want: 'error decoding from json: illegal base64 data at input byte 2',
   },
   'a number for bytes': { object: { secret: { a: 1 } }, want: 'cannot restore slice from int64' },
-  'a quantity that is none': { object: { items: [{ size: '1 GB' }] }, want: QUANTITY },
+  'an invalid quantity': { object: { items: [{ size: '1 GB' }] }, want: QUANTITY },
   'a bool for a number or string': {
     object: { port: true },
     want: 'json: cannot unmarshal bool into Go value of type string',
@@ -86,12 +86,12 @@ const cases: Record<string, { object: Record<string, unknown>; want: string | un
   },
 };
 
-describe('convertFault tells of', () => {
+describe('findConversionError', () => {
   const compiled = compileSchema(schema, { root: false });
   for (const [name, { object, want }] of Object.entries(cases)) {
     it(name, () => {
-      assert.equal(convertFault(object, schema), want);
-      assert.equal(compiled.decodes(object), want === undefined, 'the decoder is of the same mind');
+      assert.equal(findConversionError(object, schema), want);
+      assert.equal(compiled.decodes(object), want === undefined, 'the decoder must agree');
     });
   }
 });

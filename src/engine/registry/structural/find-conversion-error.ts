@@ -1,34 +1,34 @@
 /**
- * The first value of a strategically patched object that does not fit its Go type, in the words of Kubernetes'
- * unstructured converter, which takes the place of the JSON decoder there. Go's type names stand for themselves only
- * where the schema knows them.
+ * Finds the first value of a strategically patched object that does not match its Go type, with the messages of
+ * Kubernetes' unstructured converter, which replaces the JSON decoder there. Go type names are exact only where the
+ * schema determines them.
  */
 import { isInt32 } from '#engine/registry/structural/decode.ts';
-import { textFault } from '#engine/registry/structural/decode-type-error.ts';
+import { findTextError } from '#engine/registry/structural/decode-type-error.ts';
 import { isInteger } from '#engine/registry/structural/json-value.ts';
 import { typesOf, valueSchema } from '#engine/registry/structural/keywords.ts';
 import { quantityFault } from '#kube/quantity.ts';
 import { isQuantity } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 
-/** undefined = it fits; in the few cases where Go would bend a value into the type, too. */
-export function convertFault(value: unknown, schema: Schema): string | undefined {
+/** Returns undefined if the value matches, or in the few cases where Go would convert it. */
+export function findConversionError(value: unknown, schema: Schema): string | undefined {
   if (value === null || value === undefined) return undefined;
   if (isQuantity(schema)) return quantityFault(value);
   const types = typesOf(schema);
   if (types.length === 0) return undefined;
-  if (types.length > 1 || schema.format === 'date-time') return parsedFault(value, schema, types);
+  if (types.length > 1 || schema.format === 'date-time') return findParsedError(value, schema, types);
   switch (schema.type) {
     case 'object':
-      return objectFault(value, schema);
+      return findObjectError(value, schema);
     case 'array':
-      return listFault(value, schema);
+      return findListError(value, schema);
     default:
-      return schema.format === 'byte' ? bytesFault(value, schema) : scalarFault(value, schema);
+      return schema.format === 'byte' ? findBytesError(value, schema) : findScalarError(value, schema);
   }
 }
 
-/** `%v` of the reflect.Kind. */
+/** Formats the reflect.Kind like `%v`. */
 function kindOf(value: unknown): string {
   if (Array.isArray(value)) return 'slice';
   switch (typeof value) {
@@ -43,50 +43,50 @@ function kindOf(value: unknown): string {
   }
 }
 
-function objectFault(value: unknown, schema: Schema): string | undefined {
+function findObjectError(value: unknown, schema: Schema): string | undefined {
   const values = valueSchema(schema);
   const isMap = values !== undefined && schema.properties === undefined;
   const kind = kindOf(value);
   if (kind !== 'map') return isMap ? `cannot restore map from ${kind}` : `cannot restore struct from: ${kind}`;
   const object = value as Record<string, unknown>;
-  // As in a struct: field after field of the type, whatever the order in the document.
+  // In the order of the struct's fields, regardless of the order in the document.
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
-    const found = Object.hasOwn(object, name) ? convertFault(object[name], property) : undefined;
+    const found = Object.hasOwn(object, name) ? findConversionError(object[name], property) : undefined;
     if (found !== undefined) return found;
   }
   if (!isMap) return undefined;
   for (const key of Object.keys(object)) {
-    const found = convertFault(object[key], values);
+    const found = findConversionError(object[key], values);
     if (found !== undefined) return found;
   }
   return undefined;
 }
 
-function listFault(value: unknown, { items }: Schema): string | undefined {
+function findListError(value: unknown, { items }: Schema): string | undefined {
   if (!Array.isArray(value)) return `cannot restore slice from ${kindOf(value)}`;
   for (const item of value) {
-    const found = items && convertFault(item, items);
+    const found = items && findConversionError(item, items);
     if (found !== undefined) return found;
   }
   return undefined;
 }
 
-function bytesFault(value: unknown, schema: Schema): string | undefined {
+function findBytesError(value: unknown, schema: Schema): string | undefined {
   if (typeof value !== 'string') return `cannot restore slice from ${kindOf(value)}`;
-  const found = textFault(value, schema);
+  const found = findTextError(value, schema);
   return found === undefined ? undefined : `error decoding from json: ${found}`;
 }
 
-/** Types that read their JSON themselves: times, numbers that may be strings. */
-function parsedFault(value: unknown, schema: Schema, types: readonly string[]): string | undefined {
+/** Checks types with their own JSON parsing: times, and numbers that may be strings. */
+function findParsedError(value: unknown, schema: Schema, types: readonly string[]): string | undefined {
   const kind = kindOf(value);
   if (types.length > 1 && kind === 'int64') return undefined;
-  if (kind === 'string') return textFault(value as string, schema);
+  if (kind === 'string') return findTextError(value as string, schema);
   const got = { int64: 'number', float64: 'number', slice: 'array', map: 'object' }[kind] ?? kind;
   return `json: cannot unmarshal ${got} into Go value of type string`;
 }
 
-function scalarFault(value: unknown, schema: Schema): string | undefined {
+function findScalarError(value: unknown, schema: Schema): string | undefined {
   const kind = kindOf(value);
   const wanted = goKind(schema);
   if (wanted === 'float64') return kind === 'int64' || kind === 'float64' ? undefined : `unrecognized type: ${wanted}`;
@@ -96,7 +96,7 @@ function scalarFault(value: unknown, schema: Schema): string | undefined {
     return wanted === 'int32' && !isInt32(value as number) ? `cannot convert int64 to int32` : undefined;
   }
   if (kind === wanted) return undefined;
-  // Go has a conversion from whole numbers to strings, which JSON has not; of other pairs it knows nothing at all.
+  // Go converts integers to strings, which JSON does not; it supports no other pairs.
   return wanted === 'string' && kind === 'int64' ? 'cannot convert int64 to string' : `unrecognized type: ${wanted}`;
 }
 
