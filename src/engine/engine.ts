@@ -109,7 +109,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       ca: pki.caPem,
       handler: core.handler,
       authenticate: createAuthenticator({ tokens: core.tokens }),
-      turnedAway: (turned) => audit?.sink(unauthenticatedRecord(turned, clock.now())),
+      onUnauthenticated: (turned) => audit?.sink(unauthenticatedRecord(turned, clock.now())),
       clock,
       log,
     });

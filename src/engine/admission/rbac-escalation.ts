@@ -94,7 +94,7 @@ function checkBinding(authorizer: RbacAuthorizer, attributes: AdmissionAttribute
   assertHeld(authorizer, attributes, rules);
 }
 
-/** Asked where the binding is, so that somebody can be allowed to bind a cluster role in one namespace only. */
+/** AdmissionInput where the binding is, so that somebody can be allowed to bind a cluster role in one namespace only. */
 function mayBind(
   authorizer: RbacAuthorizer,
   { user, namespace }: AdmissionAttributes,

@@ -9,81 +9,81 @@ const event = (id: string, bytes?: number): StoreEvent => ({ type: 'put', entry:
 
 function scene() {
   const waiting = new Map<string, { resolve: () => void; reject: (error: Error) => void }>();
-  const said: string[] = [];
+  const events: string[] = [];
   const turns = new WatchTurns({
     prepare([first]) {
       if (first === undefined || !first.id.startsWith('slow')) return undefined;
       return new Promise((resolve, reject) => waiting.set(first.id, { resolve, reject }));
     },
-    tooMuch: () => said.push('too much'),
-    failed: (error) => said.push(`failed: ${(error as Error).message}`),
+    tooMuch: () => events.push('too much'),
+    failed: (error) => events.push(`failed: ${(error as Error).message}`),
   });
-  const run = (id: string) => turns.run([entry(id)], () => said.push(id));
-  return { turns, waiting, said, run };
+  const run = (id: string) => turns.run([entry(id)], () => events.push(id));
+  return { turns, waiting, events, run };
 }
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
-test('what need not wait runs at once', () => {
-  const { said, run, turns } = scene();
+test('a step without preparation runs at once', () => {
+  const { events, run, turns } = scene();
   run('a');
   run('b');
-  assert.deepEqual([said, turns.idle], [['a', 'b'], true]);
+  assert.deepEqual([events, turns.idle], [['a', 'b'], true]);
 });
 
-test('everything waits for what came before it', async () => {
-  const { said, run, waiting, turns } = scene();
+test('a step waits for previous steps', async () => {
+  const { events, run, waiting, turns } = scene();
   run('slow 1');
   run('slow 2');
   run('quick');
   waiting.get('slow 2')!.resolve();
   await settle();
-  assert.deepEqual([said, turns.idle], [[], false]);
+  assert.deepEqual([events, turns.idle], [[], false]);
   waiting.get('slow 1')!.resolve();
   await settle();
-  assert.deepEqual([said, turns.idle], [['slow 1', 'slow 2', 'quick'], true]);
+  assert.deepEqual([events, turns.idle], [['slow 1', 'slow 2', 'quick'], true]);
 });
 
-test('nothing follows a failure', async () => {
-  const { said, run, waiting } = scene();
+test('no step runs after a failure', async () => {
+  const { events, run, waiting } = scene();
   run('slow 1');
   run('quick');
   waiting.get('slow 1')!.reject(new Error('broken'));
   await settle();
-  assert.deepEqual(said, ['failed: broken']);
+  assert.deepEqual(events, ['failed: broken']);
 });
 
-test('nothing follows the end', async () => {
-  const { said, run, waiting, turns } = scene();
+test('no step runs after stop', async () => {
+  const { events, run, waiting, turns } = scene();
   run('slow 1');
   turns.stop();
   waiting.get('slow 1')!.resolve();
   await settle();
-  assert.deepEqual(said, []);
+  assert.deepEqual(events, []);
 });
 
-test('nothing follows a failure, though it need not wait', async () => {
-  const { said, run, waiting } = scene();
+test('no step runs after a failure, even without preparation', async () => {
+  const { events, run, waiting } = scene();
   run('slow 1');
   waiting.get('slow 1')!.reject(new Error('broken'));
   await settle();
   run('quick');
-  assert.deepEqual(said, ['failed: broken']);
+  assert.deepEqual(events, ['failed: broken']);
 });
 
-test('who has left is told of no failure', async () => {
-  const { said, run, waiting, turns } = scene();
+test('no failure is reported after stop', async () => {
+  const { events, run, waiting, turns } = scene();
   run('slow 1');
   turns.stop();
   waiting.get('slow 1')!.reject(new Error('canceled'));
   await settle();
-  assert.deepEqual(said, []);
+  assert.deepEqual(events, []);
 });
 
-test('what waits is bounded', () => {
-  const { said, turns } = scene();
-  turns.runAll([event('slow 1', MAX_WATCH_BUFFER_BYTES)], true, () => said.push('live'));
-  assert.equal(said.length, 0);
-  turns.runAll([event('slow 2', 1)], true, () => said.push('live'));
-  assert.deepEqual(said, ['too much']);
+test('pending steps are bounded', () => {
+  const { events, turns } = scene();
+  turns.runAll([event('slow 1', MAX_WATCH_BUFFER_BYTES)], true, () => events.push('live'));
+  assert.equal(events.length, 0);
+  turns.runAll([event('slow 2', 1)], true, () => events.push('live'));
+  assert.deepEqual(events, ['too much']);
 });

@@ -1,14 +1,14 @@
 /**
- * The order of what a watcher gets, where objects must be converted before they can be shown: each step waits for those
- * before it. Where nothing must be waited for, as nearly always, a step runs at once.
+ * Keeps the order of events for a watcher whose objects must be converted first: each step waits for the previous ones.
+ * If nothing must be converted, as nearly always, a step runs at once.
  */
 import { MAX_WATCH_BUFFER_BYTES } from '#engine/limits.ts';
 import type { Entry, StoreEvent } from '#engine/store/store.ts';
 
 export interface TurnsOptions {
-  /** undefined = they can be shown now. */
+  /** Returns undefined if the entries can be shown at once. */
   prepare(entries: readonly Entry[]): Promise<void> | undefined;
-  /** More waits than may wait. */
+  /** Called when too much is pending. */
   tooMuch(): void;
   failed(error: unknown): void;
 }
@@ -24,7 +24,7 @@ export class WatchTurns {
     this.#options = options;
   }
 
-  /** Nothing waits. */
+  /** Whether nothing is pending. */
   get idle(): boolean {
     return this.#steps === 0;
   }
@@ -37,13 +37,13 @@ export class WatchTurns {
     if (this.#stopped) return;
     const preparing = this.#options.prepare(entries);
     if (preparing === undefined && this.idle) return step();
-    // A step that fails is told when its turn comes.
+    // The failure is reported when the step's turn comes.
     preparing?.catch(() => {});
     this.#steps++;
     this.#last = (this.#last ?? Promise.resolve()).then(() => this.#turn(preparing, step));
   }
 
-  /** What is live counts against what may wait. */
+  /** Live events count against the limit. */
   runAll(events: readonly StoreEvent[], live: boolean, step: (live: boolean) => void): void {
     const entries = events.flatMap(({ entry, previous }) => (previous === undefined ? [entry] : [entry, previous]));
     const bytes = live ? events.reduce((sum, { entry }) => sum + entry.bytes.length, 0) : 0;
@@ -60,7 +60,7 @@ export class WatchTurns {
       await preparing;
       if (!this.#stopped) step();
     } catch (error) {
-      // Who has left is told of nothing, least of all that it has left.
+      // After stop, nothing is reported.
       if (this.#stopped) return;
       this.#stopped = true;
       this.#options.failed(error);

@@ -1,4 +1,4 @@
-/** Reads a request body up to the limit, and not for ever. */
+/** Reads a request body, with limits on size and time. */
 import type { Readable } from 'node:stream';
 import { MAX_BODY_BYTES } from '#engine/limits.ts';
 import { ApiError, badRequest, tooLarge } from '#kube/api-error.ts';
@@ -16,7 +16,7 @@ export function readBody(stream: Readable, contentLength: string | undefined): P
     const chunks: Buffer[] = [];
     let size = 0;
     let done = false;
-    // Errors are made only when they are needed: they are dear, and 'close' follows each request.
+    // Errors are created lazily: they are expensive, and 'close' follows each request.
     const settle = (outcome: Buffer | (() => ApiError)) => {
       if (done) return;
       done = true;
@@ -33,7 +33,7 @@ export function readBody(stream: Readable, contentLength: string | undefined): P
         return;
       }
       settle(overLimit);
-      // The rest is read and dropped, so that the client sees the answer; but not for ever.
+      // The rest is read and dropped, up to a limit, so that the client sees the response.
       if (size > MAX_DRAINED_BYTES) stream.destroy();
     });
     stream.once('end', () => settle(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)));

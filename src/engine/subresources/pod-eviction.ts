@@ -5,7 +5,7 @@
 import { assertPreconditions, deleteNamed } from '#engine/handlers/delete.ts';
 import { decodeEntry, entryId, type Call } from '#engine/handlers/call.ts';
 import { respondStatus } from '#engine/handlers/respond.ts';
-import { admitted, rewrite } from '#engine/handlers/rewrite.ts';
+import { withoutAdmission, rewrite } from '#engine/handlers/rewrite.ts';
 import type { SubresourceHandlers } from '#engine/handlers/subresource.ts';
 import { deleteOptions, type DeleteOptions } from '#engine/options.ts';
 import type { Registry, Served } from '#engine/registry/registry.ts';
@@ -160,7 +160,7 @@ async function remove(call: Call, pod: KubeObject, wanted: DeleteOptions, option
       });
       if (resourceVersion !== undefined) ({ resourceVersion } = marked.metadata);
     }
-    await deleteNamed(admitted(call), name, namespace, { ...options, resourceVersion });
+    await deleteNamed(withoutAdmission(call), name, namespace, { ...options, resourceVersion });
   } catch (error) {
     // The version was our own condition: the client may simply ask again.
     const ours = wanted.resourceVersion === undefined && options.resourceVersion !== undefined;

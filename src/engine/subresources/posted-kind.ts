@@ -3,7 +3,7 @@ import type { AdmissionAttributes, GroupVersionKind } from '#engine/admission/ad
 import { parseBody } from '#engine/codec.ts';
 import { admissionAttributes } from '#engine/handlers/admit.ts';
 import type { Call } from '#engine/handlers/call.ts';
-import { asObject, noteRepeats } from '#engine/handlers/read-object.ts';
+import { asObject, duplicateKeyRecorder } from '#engine/handlers/read-object.ts';
 import { shapeObject } from '#engine/handlers/shape.ts';
 import { writeOptions } from '#engine/options.ts';
 import { defineKind } from '#engine/registry/kinds/define-kind.ts';
@@ -39,7 +39,12 @@ export interface Posted {
 export async function readPosted(call: Call, { kind, served, alsoFrom }: PostedKind): Promise<Posted> {
   const { dryRun, sent, fieldValidation } = writeOptions(call.request.query, 'CreateOptions');
   const own: Call = { ...call, served };
-  const value = parseBody(await call.request.body(), call.request.contentType, served.resource, noteRepeats(call));
+  const value = parseBody(
+    await call.request.body(),
+    call.request.contentType,
+    served.resource,
+    duplicateKeyRecorder(call),
+  );
   if (isRecord(value) && alsoFrom.includes(String(value['apiVersion']))) value['apiVersion'] = apiVersionOf(kind);
   const object = asObject(own, value);
   const warnings = shapeObject(own, object, fieldValidation);

@@ -39,7 +39,7 @@ export interface ValidatingPolicies {
   stop(): void;
 }
 
-interface Asked {
+interface AdmissionInput {
   readonly policy: BoundPolicy;
   readonly version: Resource;
 }
@@ -54,7 +54,7 @@ export interface PolicyRefusal {
 export function validatingPolicies(parts: PolicyParts): ValidatingPolicies {
   const list = new PolicyList(parts);
   const step: ValidatingStep = (attributes) => {
-    const asked: Asked[] = [];
+    const asked: AdmissionInput[] = [];
     for (const { value, select } of list.candidates(attributes)) {
       const version = select(attributes);
       if (version !== undefined) asked.push({ policy: value, version });
@@ -63,7 +63,7 @@ export function validatingPolicies(parts: PolicyParts): ValidatingPolicies {
     const preparing = prepareForms(attributes, () => asked.map(({ version }) => version));
     return preparing === undefined ? decideAll(attributes, asked) : preparing.then(() => decideAll(attributes, asked));
   };
-  const decideAll = (attributes: AdmissionAttributes, asked: readonly Asked[]): void | Promise<void> => {
+  const decideAll = (attributes: AdmissionAttributes, asked: readonly AdmissionInput[]): void | Promise<void> => {
     const refusals = inSlices(judge(parts, attributes, asked));
     return refusals instanceof Promise
       ? refusals.then((late) => refuse(attributes, late))
@@ -79,7 +79,7 @@ function refuse(attributes: AdmissionAttributes, refusals: readonly PolicyRefusa
 function* judge(
   parts: PolicyParts,
   attributes: AdmissionAttributes,
-  asked: readonly Asked[],
+  asked: readonly AdmissionInput[],
 ): Generator<Units, PolicyRefusal[]> {
   const refusals: PolicyRefusal[] = [];
   for (const { policy, version } of asked) {

@@ -5,7 +5,7 @@ import { answerBytes } from '#engine/http/plain/plain-answer.ts';
 const aHead = { status: 200, headers: { 'content-type': 'text/plain' }, auditId: 'id', date: 'now' };
 const text = (pieces: readonly Buffer[]) => Buffer.concat([...pieces]).toString('latin1');
 
-test('a small answer is one piece, with its length', () => {
+test('a small response is one buffer, with its length', () => {
   const pieces = answerBytes(aHead, [Buffer.from('ok')], 2);
   assert.equal(pieces.length, 1);
   assert.equal(
@@ -14,7 +14,7 @@ test('a small answer is one piece, with its length', () => {
   );
 });
 
-test('a large answer is not copied', () => {
+test('a large response is not copied', () => {
   const body = Buffer.alloc(100_000, 'x');
   const pieces = answerBytes(aHead, [body], body.length);
   assert.equal(pieces[1], body);
@@ -25,13 +25,13 @@ test('a header with several values has a line for each', () => {
   assert.match(text(answerBytes({ ...aHead, headers }, [], 0)), /\r\nwarning: 299 - "a"\r\nwarning: 299 - "b"\r\n/);
 });
 
-test('answers that have no body get none', () => {
+test('responses without a body have none', () => {
   const answer = text(answerBytes({ ...aHead, status: 304 }, [Buffer.from('x')], 0));
   assert.match(answer, /^HTTP\/1\.1 304 Not Modified\r\n/);
   assert.ok(answer.endsWith('\r\n\r\n'));
 });
 
-test('no value ends the head', () => {
+test('a header value cannot end the head', () => {
   assert.throws(
     () => answerBytes({ ...aHead, headers: { etag: 'a\r\nset-cookie: b' } }, [], 0),
     /Cannot send the header etag/,

@@ -1,7 +1,7 @@
-/** Answers to plain requests, as bytes: head and body in one piece where that is small, so that it is one write. */
+/** Encodes responses to plain requests: head and body in one buffer if they are small, so that there is one write. */
 import { STATUS_CODES } from 'node:http';
 
-/** Beyond this a copy costs more than a second write. */
+/** Above this size, a copy costs more than a second write. */
 const ONE_PIECE_BYTES = 64 * 1024;
 
 export interface AnswerHead {
@@ -11,11 +11,11 @@ export interface AnswerHead {
   readonly date: string;
 }
 
-/** What is to be written, in order. */
+/** Returns the buffers to write, in order. */
 export function answerBytes(head: AnswerHead, pieces: readonly Buffer[], bodyBytes: number): readonly Buffer[] {
   const text = headText(head, bodyBytes);
   const [only] = pieces;
-  // Such answers have no body, whatever the handler thinks.
+  // These responses have no body, regardless of the handler.
   if (head.status === 204 || head.status === 304 || only === undefined) return [Buffer.from(text, 'latin1')];
   if (pieces.length > 1 || text.length + only.length > ONE_PIECE_BYTES) return [Buffer.from(text, 'latin1'), ...pieces];
   const bytes = Buffer.allocUnsafe(text.length + only.length);
@@ -34,11 +34,11 @@ function headText({ status, headers, auditId, date }: AnswerHead, bodyBytes: num
   return bodyBytes === 0 && status === 304 ? `${text}\r\n` : `${text}content-length: ${bodyBytes}\r\n\r\n`;
 }
 
-/** Field values come from objects, too: none of them may end the head. */
+/** Header values may come from objects, so they must not be able to end the head. */
 const UNSAFE = /[^\t\x20-\x7e\x80-\xff]/;
 
 function fieldLine(name: string, value: string): string {
   if (UNSAFE.test(value))
-    throw new Error(`Cannot send the header ${name}: its value has characters that no header may have`);
+    throw new Error(`Cannot send the header ${name}: its value has characters that are not allowed in headers`);
   return `${name}: ${value}\r\n`;
 }

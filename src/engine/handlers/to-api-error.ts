@@ -1,8 +1,8 @@
-/** What a store that cannot write means to a client: try again, or wait until somebody has made room. */
+/** Maps errors of the store to API errors. */
 import { StoreOverloadedError, StoreUnavailableError } from '#engine/store/store.ts';
 import { internalError, tooManyRequests, type ApiError } from '#kube/api-error.ts';
 
-export function storeFault(error: unknown): unknown {
+export function toApiError(error: unknown): unknown {
   if (error instanceof StoreOverloadedError) return overloaded(error);
   if (error instanceof StoreUnavailableError) return internalError(error.message, error);
   return error;
