@@ -113,7 +113,7 @@ function servePath(parts: ApiParts, request: ApiRequest, trail: Trail): Promise<
   return parts.paths(request);
 }
 
-interface AdmissionInput {
+interface RoutedRequest {
   readonly route: ResourceRoute;
   readonly verb: string | undefined;
   readonly trail: Trail;
@@ -122,7 +122,7 @@ interface AdmissionInput {
 function serveResource(
   parts: ApiParts,
   request: ApiRequest,
-  { route, verb, trail }: AdmissionInput,
+  { route, verb, trail }: RoutedRequest,
 ): ApiResponse | Promise<ApiResponse> {
   const { group, version, plural, subresource, namespace } = route;
   // Who may see one object only may ask for a list of it, as in Kubernetes; a write is never named by its query.

@@ -4,7 +4,7 @@ import { admissionChain, type AdmissionAttributes } from '#engine/admission/admi
 
 const nothing = {} as AdmissionAttributes;
 
-test('steps run one after the other, also past one that waits', async () => {
+test('steps run in order, also after one that waits', async () => {
   const said: string[] = [];
   const chain = admissionChain({
     mutating: [
@@ -22,13 +22,13 @@ test('steps run one after the other, also past one that waits', async () => {
   assert.deepEqual(said, ['first', 'second', 'third']);
 });
 
-test('no promise is made where nobody waits', () => {
+test('a chain without waiting steps returns no promise', () => {
   const chain = admissionChain({ mutating: [() => {}], validating: [() => {}, () => {}], guards: [] });
   assert.equal(chain.mutate(nothing), undefined);
   assert.equal(chain.validate(nothing), undefined);
 });
 
-test('a refusal ends the chain, at once or late', async () => {
+test('a refusal ends the chain, both synchronously and asynchronously', async () => {
   const said: string[] = [];
   const refuse = () => {
     throw new Error('no');

@@ -75,7 +75,7 @@ interface Case {
   readonly spec: Loose;
   readonly metadata?: Loose;
   readonly more?: Partial<AdmissionAttributes>;
-  /** The spec afterwards; names of generated volumes end with a star. */
+  /** The expected spec; names of generated volumes end with a star. */
   readonly want?: Loose;
   readonly refused?: string;
 }
@@ -84,16 +84,16 @@ const because = 'is not allowed because service account strict does not referenc
 const mounted = { containers: [{ name: 'c', image: 'i', volumeMounts: [MOUNT] }], volumes: [VOLUME] };
 
 const cases: Record<string, Case> = {
-  'gives a pod the default account and its token': { spec: plain, want: ran('default', mounted) },
-  'takes the old name of the field': {
+  'sets the default account and mounts its token': { spec: plain, want: ran('default', mounted) },
+  'reads the deprecated field': {
     spec: { ...plain, serviceAccount: 'quiet' },
     want: ran('quiet', plain),
   },
-  'prefers the new name of the field': {
+  'prefers the current field': {
     spec: { ...plain, serviceAccountName: 'quiet', serviceAccount: 'default' },
     want: ran('quiet', plain),
   },
-  'mounts in init containers, too, and leaves others mounts alone': {
+  'mounts the token in init containers, too, and keeps other mounts': {
     spec: {
       initContainers: [{ name: 'i' }],
       containers: [{ name: 'c', volumeMounts: [{ name: 'data', mountPath: '/data' }] }],
@@ -105,7 +105,7 @@ const cases: Record<string, Case> = {
       volumes: [{ name: 'data' }, VOLUME],
     }),
   },
-  'mounts nothing where the container has its own': {
+  'mounts nothing if the container has a mount at the path': {
     spec: { containers: [{ name: 'c', volumeMounts: [OWN_MOUNT] }, { name: 'd' }] },
     want: ran('default', {
       containers: [
@@ -115,30 +115,30 @@ const cases: Record<string, Case> = {
       volumes: [VOLUME],
     }),
   },
-  'adds no volume that nobody mounts': {
+  'adds no unused volume': {
     spec: { containers: [{ name: 'c', volumeMounts: [OWN_MOUNT] }] },
     want: ran('default', { containers: [{ name: 'c', volumeMounts: [OWN_MOUNT] }] }),
   },
-  'uses the volume that is there': {
+  'uses an existing volume': {
     spec: { ...plain, volumes: [{ name: 'kube-api-access-own' }] },
     want: ran('default', {
       containers: [{ name: 'c', image: 'i', volumeMounts: [{ ...MOUNT, name: 'kube-api-access-own' }] }],
       volumes: [{ name: 'kube-api-access-own' }],
     }),
   },
-  'leaves a volume without a name to those who refuse it': {
+  'leaves a volume without a name to validation': {
     spec: { ...plain, volumes: [{ emptyDir: {} }] },
     want: ran('default', { ...mounted, volumes: [{ emptyDir: {} }, VOLUME] }),
   },
-  'mounts nothing where the pod does not want it': {
+  'mounts nothing if the pod disables it': {
     spec: { ...plain, automountServiceAccountToken: false },
     want: ran('default', { ...plain, automountServiceAccountToken: false }),
   },
-  'mounts where the pod wants it and the account does not': {
+  'mounts the token if the pod enables it and the account disables it': {
     spec: { ...plain, serviceAccountName: 'quiet', automountServiceAccountToken: true },
     want: ran('quiet', { ...mounted, automountServiceAccountToken: true }),
   },
-  'gives the pull secrets of the account': {
+  'adds the pull secrets of the account': {
     spec: { ...plain, serviceAccountName: 'puller', automountServiceAccountToken: false },
     want: ran('puller', {
       ...plain,
@@ -146,7 +146,7 @@ const cases: Record<string, Case> = {
       imagePullSecrets: [{ name: 'a' }, { name: 'b' }],
     }),
   },
-  'leaves the pull secrets of the pod': {
+  'keeps the pull secrets of the pod': {
     spec: {
       ...plain,
       serviceAccountName: 'puller',
@@ -155,16 +155,16 @@ const cases: Record<string, Case> = {
     },
     want: ran('puller', { ...plain, automountServiceAccountToken: false, imagePullSecrets: [{ name: 'x' }] }),
   },
-  'refuses an account that is not there': {
+  'refuses a missing account': {
     spec: { ...plain, serviceAccountName: 'nobody' },
     refused: 'pods "p" is forbidden: error looking up service account ns/nobody: serviceaccount "nobody" not found',
   },
-  'names what has no name yet by what it begins with': {
+  'reports a pod without a name by its generateName': {
     spec: { ...plain, serviceAccountName: 'nobody' },
     metadata: { name: undefined, generateName: 'p-' },
     refused: 'pods "p-" is forbidden: error looking up service account ns/nobody: serviceaccount "nobody" not found',
   },
-  'leaves a mirror pod as the node has it': { spec: plain, metadata: MIRROR, want: plain },
+  'does not change a mirror pod': { spec: plain, metadata: MIRROR, want: plain },
   'refuses a mirror pod with an account': {
     spec: { ...plain, serviceAccountName: 'default' },
     metadata: MIRROR,
@@ -185,7 +185,7 @@ const cases: Record<string, Case> = {
     metadata: MIRROR,
     refused: 'pods "p" is forbidden: a mirror pod may not use ServiceAccountToken volume projections',
   },
-  'lets a pod have the secrets of its strict account': {
+  'allows the secrets of an enforcing account': {
     spec: { containers: [{ name: 'c', envFrom: [{ secretRef: { name: 'mine' } }] }], serviceAccountName: 'strict' },
     want: ran('strict', {
       containers: [{ name: 'c', envFrom: [{ secretRef: { name: 'mine' } }] }],
@@ -212,9 +212,9 @@ const cases: Record<string, Case> = {
     spec: { ...plain, serviceAccountName: 'strict', imagePullSecrets: [{ name: 'pull' }, { name: 's' }] },
     refused: `pods "p" is forbidden: imagePullSecrets[1].name="s" ${because} imagePullSecret`,
   },
-  'has nothing to say about changes': { spec: plain, more: { operation: 'UPDATE' }, want: plain },
-  'has nothing to say about subresources': { spec: plain, more: { subresource: 'binding' }, want: plain },
-  'has nothing to say about other kinds': { spec: plain, more: { resource: serviceAccounts }, want: plain },
+  'ignores updates': { spec: plain, more: { operation: 'UPDATE' }, want: plain },
+  'ignores subresources': { spec: plain, more: { subresource: 'binding' }, want: plain },
+  'ignores other kinds': { spec: plain, more: { resource: serviceAccounts }, want: plain },
 };
 
 for (const [name, { spec, metadata = {}, more, want, refused }] of Object.entries(cases)) {
@@ -231,14 +231,14 @@ for (const [name, { spec, metadata = {}, more, want, refused }] of Object.entrie
     assert.equal(
       refusalOf(() => serviceAccountValidation(store)(given)),
       undefined,
-      'what it made is what it wants',
+      'the result must pass validation',
     );
     void serviceAccountAdmission(store)(given);
-    assert.deepEqual(starred(pod['spec']), want, 'a second time changes nothing');
+    assert.deepEqual(starred(pod['spec']), want, 'admission must be idempotent');
   });
 }
 
-/** These cases are decided at once. */
+/** Returns the error of a step that decides synchronously. */
 function refusalOf(step: () => void | Promise<void>): string | undefined {
   try {
     assert.equal(step(), undefined);
@@ -256,7 +256,7 @@ function starred(spec: unknown): unknown {
 }
 
 const later: Record<string, { spec: Loose; want: string | undefined }> = {
-  'an account that went meanwhile': {
+  'an account that was deleted meanwhile': {
     spec: ran('nobody', plain),
     want: 'pods "p" is forbidden: error looking up service account ns/nobody: serviceaccount "nobody" not found',
   },
@@ -269,7 +269,7 @@ const later: Record<string, { spec: Loose; want: string | undefined }> = {
 };
 
 for (const [name, { spec, want }] of Object.entries(later)) {
-  test(`looks again after others have changed the pod: ${name}`, async () => {
+  test(`validates again after mutation: ${name}`, async () => {
     const given = attributes(anObject('Pod', 'p', { spec }));
     const store = await setUp();
     assert.equal(
@@ -281,20 +281,20 @@ for (const [name, { spec, want }] of Object.entries(later)) {
 
 const REFUSED = /error looking up service account ns\/default: serviceaccount "default" not found/;
 
-test('waits a while for the default account of a new namespace', async () => {
+test('waits for the default account of a new namespace', async () => {
   const [store, clock] = [await storeWith(), new SetClock()];
   const pod = anObject('Pod', 'p', { spec: structuredClone(plain) });
   const waiting = serviceAccountAdmission(store, clock)(attributes(pod));
   assert.ok(waiting instanceof Promise);
   await put(store, 'serviceaccounts', anObject('ServiceAccount', 'default-other'));
-  assert.equal(clock.waiting, 1, 'another account is not the one');
+  assert.equal(clock.waiting, 1, 'another account must not end the wait');
   await put(store, 'serviceaccounts', anObject('ServiceAccount', 'default'));
   await waiting;
   assert.deepEqual(starred(pod['spec']), ran('default', mounted));
   assert.equal(clock.waiting, 0);
 });
 
-test('waits no longer than that', async () => {
+test('stops waiting after the limit', async () => {
   const [store, clock] = [await storeWith(), new SetClock()];
   const waiting = serviceAccountAdmission(store, clock)(attributes(anObject('Pod', 'p', { spec: { ...plain } })));
   clock.fireAll();
@@ -302,7 +302,7 @@ test('waits no longer than that', async () => {
   assert.equal(clock.waiting, 0);
 });
 
-test('waits no longer than the client', async () => {
+test('stops waiting when the client disconnects', async () => {
   const [store, clock, gone] = [await storeWith(), new SetClock(), new AbortController()];
   const given = attributes(anObject('Pod', 'p', { spec: { ...plain } }), { signal: gone.signal });
   const waiting = serviceAccountAdmission(store, clock)(given);

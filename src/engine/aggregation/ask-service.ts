@@ -12,7 +12,7 @@ const ASKER: UserInfo = { name: 'system:kube-aggregator', groups: [MASTERS, AUTH
 const ANSWER_TIMEOUT_MS = 5000;
 export const MAX_DOCUMENT_BYTES = 8 * 1024 * 1024;
 
-export interface AdmissionInput {
+export interface ServiceResponse {
   readonly status: number;
   readonly contentType: string;
   readonly body: Buffer;
@@ -31,7 +31,7 @@ export async function askService(
   ask: Ask,
   path: string,
   { accept, clock, signal }: AskOptions,
-): Promise<AdmissionInput> {
+): Promise<ServiceResponse> {
   const ending = new AbortController();
   const tooLate = new UpstreamError('context deadline exceeded (Client.Timeout exceeded while awaiting headers)');
   const stopTimer = clock.after(ANSWER_TIMEOUT_MS, () => ending.abort(tooLate));
@@ -62,7 +62,7 @@ function questionOf(path: string, accept = 'application/json', signal: AbortSign
   };
 }
 
-async function wholeAnswer(ask: Ask, request: ApiRequest, signal: AbortSignal): Promise<AdmissionInput> {
+async function wholeAnswer(ask: Ask, request: ApiRequest, signal: AbortSignal): Promise<ServiceResponse> {
   const response = await ask(request);
   if ('takeOver' in response) throw new UpstreamError('the answer is no document');
   const { status, contentType } = response;

@@ -1,6 +1,6 @@
 /** What a service says about its group and version: discovery, which it must have, and OpenAPI, which it may have. */
 import type { RemoteVersion } from '#engine/aggregation/aggregation.ts';
-import { askService, type AdmissionInput, type AskOptions } from '#engine/aggregation/ask-service.ts';
+import { askService, type ServiceResponse, type AskOptions } from '#engine/aggregation/ask-service.ts';
 import {
   AGGREGATED_ACCEPT,
   isAggregated,
@@ -15,7 +15,7 @@ import { isRecord } from '#kube/meta.ts';
 
 export type RemoteDocuments = Pick<RemoteVersion, 'resources' | 'openApiV3Hash' | 'openApiV2'>;
 
-type Fetch = (path: string, accept?: string) => Promise<AdmissionInput>;
+type Fetch = (path: string, accept?: string) => Promise<ServiceResponse>;
 
 /** Rejects when there is no discovery document to be had. */
 export async function fetchDocuments(
@@ -61,11 +61,11 @@ async function fetchV2(api: RemoteApi, fetch: Fetch): Promise<RemoteVersion['ope
   return takeRemoteV2(jsonOf(await ok(fetch('/openapi/v2'))), discoveryPath(api));
 }
 
-async function ok(asked: Promise<AdmissionInput>): Promise<AdmissionInput> {
+async function ok(asked: Promise<ServiceResponse>): Promise<ServiceResponse> {
   const answer = await asked;
   if (answer.status !== 200) throw new Error(`HTTP ${answer.status}`);
   return answer;
 }
 
-const jsonOf = ({ body }: AdmissionInput) => parseJson(body.toString('utf8'));
+const jsonOf = ({ body }: ServiceResponse) => parseJson(body.toString('utf8'));
 const orNothing = <T>(work: Promise<T>): Promise<T | undefined> => work.catch(() => undefined);

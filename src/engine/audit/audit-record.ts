@@ -30,7 +30,7 @@ export interface AuditRecord {
   readonly user: UserInfo;
   /** In whose name, where that is another. */
   readonly impersonated: UserInfo | undefined;
-  /** AdmissionInput by a part of this process. */
+  /** Asked by a part of this process. */
   readonly isLocal: boolean;
   readonly sourceIp: string | undefined;
   readonly userAgent: string;

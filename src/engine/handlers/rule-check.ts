@@ -2,7 +2,7 @@
  * Evaluates the rules of a custom kind's schema (x-kubernetes-validations). Runs last, because rules rely on valid
  * types.
  */
-import { inSlices } from '#engine/admission/expressions/slices.ts';
+import { runInSlices } from '#engine/admission/expressions/slices.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import type { RuleValidator } from '#engine/registry/structural/rules/rule-tree.ts';
 import type { FieldError, FieldErrorReason } from '#kube/field-error.ts';
@@ -39,7 +39,7 @@ export function checkSchemaRules(
   { object, old, errors }: RuleSubject,
 ): readonly FieldError[] | Promise<readonly FieldError[]> {
   if (errors.some(({ reason }) => BLOCKING.has(reason))) return [...errors, NOT_EVALUATED];
-  const verdict = inSlices(rules.run(object, old, { lenient: call.route.subresource !== 'status' }));
+  const verdict = runInSlices(rules.run(object, old, { lenient: call.route.subresource !== 'status' }));
   const conclude = (found: Awaited<typeof verdict>) => {
     for (const warning of found.warnings) call.notes.warn(warning);
     return [...errors, ...found.errors];

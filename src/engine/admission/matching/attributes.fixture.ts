@@ -1,4 +1,4 @@
-/** Admission attributes made by hand: a valid request, and what a test wants to be different. */
+/** Admission attributes for tests: a valid request with overrides. */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { configMaps } from '#engine/registry/kinds/config-map.ts';
 import type { Resource } from '#engine/registry/resource.ts';
@@ -9,7 +9,7 @@ export interface Noted {
   readonly annotations: Map<string, string>;
 }
 
-/** A ConfigMap is created, unless told otherwise. */
+/** Defaults to the creation of a ConfigMap. */
 export function anAdmission(overrides: Partial<AdmissionAttributes> = {}): AdmissionAttributes & { noted: Noted } {
   const resource: Resource = overrides.resource ?? configMaps;
   const noted: Noted = { warnings: [], annotations: new Map() };

@@ -1,4 +1,4 @@
-/** The parameters of a policy under a binding, read from the store as they are now. */
+/** Reads the parameters of a policy under a binding from the store. */
 import type { ParamKind, ParamRef } from '#engine/admission/policies/policy-spec.ts';
 import { entryFilter, peekObject } from '#engine/handlers/selection.ts';
 import type { Registry } from '#engine/registry/registry.ts';
@@ -7,21 +7,21 @@ import type { Entry, Store } from '#engine/store/store.ts';
 import { labelRequirementsOf } from '#kube/label-selector.ts';
 import { apiVersionOf, parseApiVersion, type KubeObject } from '#kube/meta.ts';
 
-/** The policy cannot be asked under this binding; what that means is for its failurePolicy to say. */
-export interface ParamsFault {
+/** Why the policy cannot be evaluated under this binding; its failurePolicy decides the consequence. */
+export interface ParamsError {
   readonly fault: string;
 }
 
-/** A selector may not make one request cost without bound. */
+/** Bounds the cost of one request. */
 const MAX_PARAMS = 1000;
 
-/** One evaluation for each; undefined stands for "without parameter". */
+/** Returns one parameter for each evaluation; undefined means without parameter. */
 export function collectParams(
   kind: ParamKind | undefined,
   ref: ParamRef | undefined,
   namespace: string,
   { store, registry }: { readonly store: Store; readonly registry: Registry },
-): readonly (KubeObject | undefined)[] | ParamsFault {
+): readonly (KubeObject | undefined)[] | ParamsError {
   if (kind === undefined || ref === undefined) return [undefined];
   const resource = paramResource(kind, registry);
   if (resource === undefined) {
@@ -42,7 +42,7 @@ export function collectParams(
   return found;
 }
 
-/** undefined = nothing of that kind is served. */
+/** Returns undefined if the kind is not served. */
 export function paramResource({ apiVersion = '', kind }: ParamKind, registry: Registry): Resource | undefined {
   const { group, version } = parseApiVersion(apiVersion);
   return registry.resources.find(
@@ -71,7 +71,7 @@ function selected(
   return found.map((entry) => decoded(entry, resource));
 }
 
-/** Expressions only read, so that they share what was parsed lately. */
+/** Expressions only read parameters, so they share recently parsed ones. */
 function decoded(entry: Entry, resource: Resource): KubeObject {
   const object = peekObject(entry);
   const apiVersion = apiVersionOf(resource);

@@ -1,4 +1,4 @@
-/** One webhook of a configuration, read and compiled once. */
+/** One webhook of a configuration, compiled once. */
 import {
   compileMatchResources,
   type CompiledMatch,
@@ -10,7 +10,7 @@ import type { ReviewVersion } from '#engine/admission/webhooks/verdict.ts';
 import { Conditions, type MatchConditionLike } from '#engine/admission/webhooks/webhook-conditions.ts';
 import type { LabelSelector } from '#kube/label-selector.ts';
 
-/** As it is stored: validation and defaults have seen it. */
+/** A stored webhook, which is validated and defaulted. */
 export interface WebhookSpec {
   readonly name: string;
   readonly clientConfig: ClientConfig;
@@ -27,7 +27,7 @@ export interface WebhookSpec {
 }
 
 export interface Hook {
-  /** Names the webhook and where it is. */
+  /** Identifies the webhook and its address. */
   readonly key: string;
   readonly configuration: string;
   readonly name: string;
@@ -36,7 +36,7 @@ export interface Hook {
   readonly supportsDryRun: boolean;
   readonly reinvocable: boolean;
   readonly timeoutSeconds: number;
-  /** undefined = none that we speak. */
+  /** Undefined if no supported version is listed. */
   readonly version: ReviewVersion | undefined;
   readonly match: CompiledMatch;
   readonly conditions: Conditions;
@@ -60,7 +60,7 @@ export function compileHook(configuration: string, spec: WebhookSpec, parts: Mat
     version: admissionReviewVersions.find(
       (version): version is ReviewVersion => version === 'v1' || version === 'v1beta1',
     ),
-    // A policy without rules sees everything, a webhook without rules nothing.
+    // A policy without rules matches everything, a webhook without rules nothing.
     match: rules.length === 0 ? NEVER : compileMatchResources({ ...spec, resourceRules: rules }, parts),
     conditions: new Conditions(matchConditions),
   };

@@ -1,6 +1,6 @@
 /**
- * Posts to one webhook over HTTPS. Connections are kept and bounded, answers are bounded in size, nothing is followed.
- * Deadlines come with the signal and cover connecting, headers and body.
+ * Posts to one webhook over HTTPS. Connections are kept alive and bounded, responses are bounded in size, redirects are
+ * not followed. The signal carries the deadline, which covers connecting, headers and body.
  */
 import { Agent, request, type RequestOptions } from 'node:https';
 import type { IncomingMessage } from 'node:http';
@@ -12,7 +12,7 @@ import { firstReached } from '#engine/remote/first-reached.ts';
 import { goNetworkError, type Dialed } from '#engine/remote/go-network-error.ts';
 import { MAX_BODY_BYTES } from '#engine/limits.ts';
 
-/** A patch travels as base64 and may be as large as what a client may send. */
+/** A patch is base64 encoded and may be as large as a request body. */
 export const MAX_ANSWER_BYTES = 2 * MAX_BODY_BYTES;
 const MAX_ANSWER_HEADER_BYTES = 16 * 1024;
 const MAX_KEPT_SOCKETS = 4;
@@ -25,7 +25,7 @@ export interface HttpAnswer {
 
 export interface HttpsClientOptions {
   readonly target: Target;
-  /** PEM; '' = the system's roots. */
+  /** PEM; '' = the system's root certificates. */
   readonly ca: string;
   readonly maxSockets: number;
 }
@@ -56,14 +56,14 @@ export class HttpsClient {
       } catch (error) {
         signal.throwIfAborted();
         if (error instanceof CallFailure) throw error;
-        // The other side may have closed a kept connection before it saw the request.
+        // The server may have closed a kept-alive connection before it received the request.
         if (kept > 0 && attempt.reused && isClosed(error)) continue;
         throw new CallFailure(goNetworkError(error, dialed), { cause: error });
       }
     }
   }
 
-  /** Ends kept connections, and those of calls under way. */
+  /** Closes kept-alive connections and those of pending calls. */
   close(): void {
     this.#agent?.destroy();
   }
@@ -77,7 +77,7 @@ export class HttpsClient {
       agent: (this.#agent ??= this.#newAgent()),
       signal,
       maxHeaderSize: MAX_ANSWER_HEADER_BYTES,
-      // An address is never sent as a server name; the certificate is checked for it all the same.
+      // An IP address is never sent as a server name; the certificate is still checked for it.
       ...(isIP(serverName) === 0 ? { servername: serverName } : { servername: '' }),
       headers: {
         Host: this.#target.authority,
@@ -112,7 +112,7 @@ function secureContext(ca: string): SecureContext {
 }
 
 interface Attempt {
-  /** Whether it went out on a kept connection and nothing came back. */
+  /** Whether the request was sent on a kept-alive connection and got no response. */
   reused: boolean;
 }
 
@@ -140,7 +140,7 @@ async function readAnswer(incoming: IncomingMessage): Promise<HttpAnswer> {
   let bytes = 0;
   for await (const chunk of incoming as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > MAX_ANSWER_BYTES) throw new CallFailure(`the answer is larger than ${MAX_ANSWER_BYTES} bytes`);
+    if (bytes > MAX_ANSWER_BYTES) throw new CallFailure(`the response is larger than ${MAX_ANSWER_BYTES} bytes`);
     chunks.push(chunk);
   }
   const { statusCode: status = 0, headers } = incoming;

@@ -1,4 +1,4 @@
-/** The AdmissionReview that a webhook is asked with. Pure. */
+/** Builds the AdmissionReview that is sent to a webhook. Pure. */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { admissionRequest, objectIn, type AdmissionRequest } from '#engine/admission/matching/admission-request.ts';
 import type { ReviewVersion } from '#engine/admission/webhooks/verdict.ts';

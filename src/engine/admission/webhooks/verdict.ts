@@ -1,4 +1,4 @@
-/** What a webhook answered, checked as Kubernetes checks it. Pure; throws CallFailure for anything else. */
+/** Parses and checks the response of a webhook, as Kubernetes does. Pure; throws CallFailure for invalid responses. */
 import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
 import type { HttpAnswer } from '#engine/admission/webhooks/https-client.ts';
 import { NestingError, parseJson } from '#engine/json.ts';
@@ -9,11 +9,11 @@ export type ReviewVersion = 'v1' | 'v1beta1';
 
 export interface Verdict {
   readonly allowed: boolean;
-  /** A Status as far as it fits; nothing of it is checked yet. */
+  /** The valid parts of a Status; its values are not checked yet. */
   readonly status: Readonly<Record<string, unknown>>;
   readonly warnings: readonly string[];
   readonly auditAnnotations: ReadonlyMap<string, string>;
-  /** The text of a JSON patch; '' = none. */
+  /** A JSON patch as text; '' = none. */
   readonly patch: string;
 }
 
@@ -25,7 +25,7 @@ export interface Expected {
 
 const GROUP = 'admission.k8s.io';
 
-/** The AdmissionReview in an HTTP answer. */
+/** Decodes the AdmissionReview of an HTTP response. */
 export function decodeAnswer({ status, contentType, body }: HttpAnswer): unknown {
   if (status < 200 || status > 206) throw new CallFailure(serverMessage(status, contentType, body));
   try {
@@ -39,11 +39,11 @@ export function decodeAnswer({ status, contentType, body }: HttpAnswer): unknown
 
 const SHOWN_BYTES = 2048;
 
-/** How client-go words an answer that is no success. */
+/** Returns client-go's message for an error response. */
 function serverMessage(status: number, contentType: string, body: Buffer): string {
   const text = contentType === '' || contentType.startsWith('text/') ? clipped(body) : 'unknown';
-  const told = statusMessage(body);
-  if (told !== undefined) return told;
+  const statusText = statusMessage(body);
+  if (statusText !== undefined) return statusText;
   switch (status) {
     case 400:
       return 'the server rejected our request for an unknown reason';
@@ -129,7 +129,7 @@ function assertPatchType(mutating: boolean, patch: string, patchType: string | u
 
 const invalid = (why: string) => new InvalidAnswer(why);
 
-/** Kubernetes words these differently from a call that failed on the way. */
+/** An invalid response. Kubernetes reports it differently from a failed call. */
 export class InvalidAnswer extends CallFailure {
   override name = 'InvalidAnswer';
 }
@@ -142,7 +142,7 @@ interface Kinds {
 
 const GO_TYPE = { string: 'string', boolean: 'bool', object: 'v1.AdmissionResponse' } as const;
 
-/** null is as good as absent, as Go has it. */
+/** null counts as absent, as in Go. */
 function field<K extends keyof Kinds>(
   from: Record<string, unknown>,
   name: string,

@@ -1,10 +1,10 @@
 /**
- * Asks one webhook: as a function where its service lives in this process, otherwise over HTTPS, with the very same
- * AdmissionReview. Calls, waiting calls, time and answers are bounded, so that a slow, dead, lying or huge-answering
- * webhook harms only the requests that must ask it.
+ * Calls one webhook: as a function if its service runs in this process, otherwise over HTTPS, with the same
+ * AdmissionReview. Concurrent and waiting calls, time and response size are bounded, so that a broken webhook affects only
+ * the requests that need it.
  *
- *   ask ──► wait for a place ──► local function or HTTPS ──► answer checked ──► Verdict
- *   └────────────── one deadline over all of it (timeoutSeconds) ──────────┘
+ *   call ──► wait for a slot ──► local function or HTTPS ──► check the response ──► Verdict
+ *   └──────────────── one deadline for all of it (timeoutSeconds) ────────────────┘
  */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { CallCanceled, CallFailure, DeadlineExceeded } from '#engine/admission/webhooks/call-failure.ts';
@@ -43,8 +43,8 @@ export class WebhookClient {
     this.#parts = parts;
   }
 
-  /** Rejects with CallFailure, and nothing else: its message comes behind `failed calling webhook "x": `. */
-  async ask(hook: Hook, attributes: AdmissionAttributes, version: Resource, mutating: boolean): Promise<Verdict> {
+  /** Rejects only with CallFailure, whose message follows `failed calling webhook "x": `. */
+  async call(hook: Hook, attributes: AdmissionAttributes, version: Resource, mutating: boolean): Promise<Verdict> {
     const reviewVersion = hook.version;
     if (reviewVersion === undefined) {
       const why = 'webhook does not accept known AdmissionReview versions (v1, v1beta1)';
@@ -54,7 +54,7 @@ export class WebhookClient {
     const query = `?timeout=${hook.timeoutSeconds}s`;
     try {
       const answer = await this.#withDeadline(hook.timeoutSeconds, attributes.signal, (signal) =>
-        // The review is made when it is sent, so that calls in the queue hold no copies of their objects.
+        // The review is built when it is sent, so that waiting calls hold no copies of their objects.
         this.#gate.run(() => this.#send(admissionReview(uid, attributes, version, reviewVersion), query, signal), {
           signal,
         }),
@@ -69,7 +69,7 @@ export class WebhookClient {
     }
   }
 
-  /** Lets go of its connections when no call is under way: those that are, or one more, end by their own deadline. */
+  /** Closes its connections when no call is pending; pending calls end by their own deadline. */
   retire(): void {
     this.#retired = true;
     this.#closeIfDone();
@@ -119,12 +119,12 @@ export class WebhookClient {
 
 const pemOf = ({ caBundle = '' }: ClientConfig) => Buffer.from(caBundle, 'base64').toString('utf8');
 
-/** Both sides get their own copy: what crosses is JSON, as over the wire. */
+/** Both sides get their own copy: JSON crosses the boundary, as over the wire. */
 async function callLocal(service: LocalService, path: string, text: string, signal: AbortSignal): Promise<unknown> {
   const answer = await raced(service.review!(path, JSON.parse(text), { signal }), signal);
   const answered = JSON.stringify(answer ?? null);
   if (answered.length > MAX_ANSWER_BYTES) {
-    throw new CallFailure(`the answer is larger than ${MAX_ANSWER_BYTES} bytes`);
+    throw new CallFailure(`the response is larger than ${MAX_ANSWER_BYTES} bytes`);
   }
   return parseJson(answered);
 }

@@ -1,5 +1,5 @@
 /**
- * Whether the objects that a token is about still live. AdmissionInput with each request, so that what the answer needs is
+ * Whether the objects that a token is about still live. Asked with each request, so that what the answer needs is
  * taken from each stored version once.
  */
 import { createHash } from 'node:crypto';

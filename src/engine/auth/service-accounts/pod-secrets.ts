@@ -38,7 +38,7 @@ function sourceRefers(source: unknown): boolean {
 }
 
 /** Why the account does not let the pod have a Secret; undefined where it does, or does not care. */
-export function mountableFault(account: ServiceAccount, spec: PodSpec): string | undefined {
+export function findUnmountableSecret(account: ServiceAccount, spec: PodSpec): string | undefined {
   const { annotations, name = '' } = account.metadata;
   if (!TRUE.has(annotations?.[ENFORCE_MOUNTABLE] ?? '')) return undefined;
   const allowed = new Set(records(account.secrets).map((secret) => secret.name));

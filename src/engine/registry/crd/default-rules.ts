@@ -2,7 +2,7 @@
 import { structuralBranches } from '#engine/registry/crd/schema-tree.ts';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
 import { compilePrune } from '#engine/registry/structural/prune.ts';
-import { Purse } from '#engine/admission/expressions/purse.ts';
+import { CostBudget } from '#engine/admission/expressions/cost-budget.ts';
 import { hasRules, checkDefaultAgainstRules } from '#engine/registry/structural/rules/rule-tree.ts';
 import { hasDefault } from '#engine/registry/structural/keywords.ts';
 import { deepClone } from '#kube/deep.ts';
@@ -22,11 +22,15 @@ const RULE_UNITS = 2_000_000;
  * Checks defaults against the validation rules of a schema. For schemas that are otherwise valid, including their
  * rules.
  */
-export function checkDefaultsAgainstRules(schema: Schema, path: string, purse = new Purse(RULE_UNITS)): FieldError[] {
+export function checkDefaultsAgainstRules(
+  schema: Schema,
+  path: string,
+  costBudget = new CostBudget(RULE_UNITS),
+): FieldError[] {
   if (!hasRules(schema)) return [];
-  const own = hasDefault(schema) ? checkDefaultAgainstRules(schema, `${path}.default`, purse) : [];
+  const own = hasDefault(schema) ? checkDefaultAgainstRules(schema, `${path}.default`, costBudget) : [];
   const inside = structuralBranches(schema, path).flatMap((branch) =>
-    checkDefaultsAgainstRules(branch.schema, branch.path, purse),
+    checkDefaultsAgainstRules(branch.schema, branch.path, costBudget),
   );
   return [...own, ...inside];
 }

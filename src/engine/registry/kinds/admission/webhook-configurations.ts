@@ -1,5 +1,5 @@
 /** ValidatingWebhookConfiguration and MutatingWebhookConfiguration. */
-import { sharedAllowance, sourcesFault } from '#engine/admission/expressions/source-limits.ts';
+import { sharedAllowance, checkSourceLimits } from '#engine/admission/expressions/source-limits.ts';
 import { conditionFailure } from '#engine/admission/webhooks/webhook-conditions.ts';
 import {
   checkMatchConditions,
@@ -123,7 +123,7 @@ function checkExpressions(webhooks: readonly Webhook[]): FieldError[] {
       text: expression.trim(),
     })),
   );
-  const fault = sourcesFault(
+  const fault = checkSourceLimits(
     sources.map(({ text }) => text),
     'configuration',
   );

@@ -7,7 +7,7 @@
 import { adaptJson } from '#cel/evaluate/adapt-json.ts';
 import type { Activation } from '#cel/compile.ts';
 import { CelFault, CelOptional, type CelValue } from '#cel/value.ts';
-import { Purse, OUT_OF_BUDGET, SPENT } from '#engine/admission/expressions/purse.ts';
+import { CostBudget, OUT_OF_BUDGET, SPENT } from '#engine/admission/expressions/cost-budget.ts';
 import type { Units } from '#engine/admission/expressions/slices.ts';
 import { Correlation, OldItems } from '#engine/registry/structural/correlation.ts';
 import type { CompiledRule } from '#engine/registry/structural/rules/compile-rule.ts';
@@ -36,15 +36,15 @@ export interface RuleEvaluation {
   /** Path of the value; '' = it is a whole object. */
   readonly path?: string;
   /** Set if several evaluations share a budget. */
-  readonly purse?: Purse;
+  readonly costBudget?: CostBudget;
 }
 
 export function* evaluateRules(
   root: RuleNode,
   schema: Schema,
-  { object, old, lenient, path = '', purse = new Purse(OBJECT_UNITS) }: RuleEvaluation,
+  { object, old, lenient, path = '', costBudget = new CostBudget(OBJECT_UNITS) }: RuleEvaluation,
 ): Generator<Units, RuleVerdict> {
-  const walk = new Walk(purse);
+  const walk = new Walk(costBudget);
   const here = lenient && old !== undefined ? new Correlation(object, old, schema) : undefined;
   yield* walk.node(root, { value: object, old, path, here, around: undefined });
   return { errors: walk.errors, warnings: walk.warnings };
@@ -64,12 +64,12 @@ interface Place {
 class Walk {
   readonly errors: FieldError[] = [];
   readonly warnings: string[] = [];
-  readonly #purse: Purse;
+  readonly #costBudget: CostBudget;
   /** Whether the budget is spent, so that no more rules are evaluated. */
   #ended = false;
 
-  constructor(purse: Purse) {
-    this.#purse = purse;
+  constructor(costBudget: CostBudget) {
+    this.#costBudget = costBudget;
   }
 
   *node(node: RuleNode, place: Place): Generator<Units> {
@@ -118,7 +118,7 @@ class Walk {
     for (const rule of rules) {
       if (rule.usesOldSelf && !hasOld && rule.rule.optionalOldSelf !== true) continue;
       this.#evaluateOne(rule, schema, place, activationOf(rule, self, oldSelf));
-      yield this.#purse.spent;
+      yield this.#costBudget.spent;
       if (this.#ended) return;
     }
   }
@@ -129,14 +129,16 @@ class Walk {
     const at = place.path === '' ? '<nil>' : place.path;
     if (failure !== undefined) this.#addError(invalidValue(at, type, `rule compile error: ${failure}`));
     if (program === undefined) return;
-    const result = this.#purse.run((budget) => program.evaluate(activation, budget));
+    const result = this.#costBudget.run((budget) => program.evaluate(activation, budget));
     if (result === true) return;
     if (result === SPENT) return this.#end(invalidValue(at, type, OUT_OF_BUDGET));
     if (result instanceof CelFault) {
       const error = invalidValue(at, type, describeEvaluationError(result, ruleText(rule)));
       return isCostLimitExceeded(result) ? this.#end(error) : this.#addError(error);
     }
-    const outcome = messageOf(compiled, (message) => this.#purse.run((budget) => message.evaluate(activation, budget)));
+    const outcome = messageOf(compiled, (message) =>
+      this.#costBudget.run((budget) => message.evaluate(activation, budget)),
+    );
     const where = compiled.fieldPath === '' ? at : joinPath(place.path, compiled.fieldPath);
     const error = outcome.spent ? invalidValue(where, type, outcome.text) : ruleError(rule, where, type, outcome.text);
     if (!usesOldSelf && (place.here ?? place.around)?.isEqual === true) {

@@ -6,7 +6,7 @@
 import { ruleType } from '#cel/check/schema-type.ts';
 import { withObjectNames } from '#cel/check/object-meta.ts';
 import { escapeFieldName } from '#cel/check/field-names.ts';
-import type { Purse } from '#engine/admission/expressions/purse.ts';
+import type { CostBudget } from '#engine/admission/expressions/cost-budget.ts';
 import type { Units } from '#engine/admission/expressions/slices.ts';
 import { compileUnits } from '#engine/admission/expressions/source-limits.ts';
 import { valueSchema } from '#engine/registry/structural/keywords.ts';
@@ -63,10 +63,10 @@ export function compileRules(schema: Schema): RuleValidator {
  * Checks a schema's default against its own rules, both as an unchanged and as a new value. `path` is that of the
  * default.
  */
-export function checkDefaultAgainstRules(schema: Schema, path: string, purse: Purse): FieldError[] {
+export function checkDefaultAgainstRules(schema: Schema, path: string, costBudget: CostBudget): FieldError[] {
   const node = nodeOf(schema, schema['x-kubernetes-embedded-resource'] === true);
   const evaluate = (old: unknown) =>
-    runToEnd(evaluateRules(node, schema, { object: schema.default, old, lenient: false, path, purse }));
+    runToEnd(evaluateRules(node, schema, { object: schema.default, old, lenient: false, path, costBudget }));
   const kept = evaluate(schema.default);
   return [...(kept.errors.length > 0 ? kept : evaluate(undefined)).errors];
 }

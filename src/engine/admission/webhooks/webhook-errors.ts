@@ -1,10 +1,10 @@
-/** How a webhook's no and a webhook's failure are told to the client. */
+/** Builds the errors of webhooks that deny a request or fail. */
 import type { Verdict } from '#engine/admission/webhooks/verdict.ts';
 import { ApiError, badRequest, internalError, type StatusCause, type StatusDetails } from '#kube/api-error.ts';
 import { isRecord } from '#kube/meta.ts';
 
-/** The webhook chooses code, reason and details; what is no error code becomes 400. */
-export function denied(webhook: string, { status }: Verdict): ApiError {
+/** The webhook chooses code, reason and details; an invalid error code becomes 400. */
+export function deniedError(webhook: string, { status }: Verdict): ApiError {
   const reason = text(status['reason']);
   const explanation = text(status['message']) || reason;
   const head = `admission webhook "${webhook}" denied the request`;
@@ -39,10 +39,10 @@ function causeOf(value: Record<string, unknown>): StatusCause {
   return cause;
 }
 
-export function failedCalling(webhook: string, why: string, cause: unknown): ApiError {
+export function failedCallError(webhook: string, why: string, cause: unknown): ApiError {
   return internalError(`failed calling webhook "${webhook}": ${why}`, cause);
 }
 
-export function dryRunUnsupported(webhook: string): ApiError {
+export function dryRunUnsupportedError(webhook: string): ApiError {
   return badRequest(`admission webhook "${webhook}" does not support dry run`);
 }

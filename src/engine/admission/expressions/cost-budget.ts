@@ -1,43 +1,43 @@
-/** What several expressions may spend together, and each of them at most. */
+/** A cost budget that several expressions share, with a limit for each of them. */
 import { Budget, CostLimitError } from '#cel/budget.ts';
 import { CelFault, type CelValue } from '#cel/value.ts';
 import { CALL_UNITS } from '#engine/admission/expressions/cost.ts';
 
-/** No units are left. No value of CEL is a symbol. */
+/** The result if the budget is spent. No CEL value is a symbol. */
 export const SPENT = Symbol('spent');
 
-/** What Kubernetes says then. */
+/** Kubernetes' message for a spent budget. */
 export const OUT_OF_BUDGET =
   'validation failed due to running out of cost budget, no further validation rules will be run';
 
 export type Evaluated = CelValue | CelFault | typeof SPENT;
 
-export class Purse {
-  #left: number;
-  /** What the last run has cost. */
+export class CostBudget {
+  #remaining: number;
+  /** Cost of the last run. */
   spent = 0;
 
   constructor(units: number) {
-    this.#left = units;
+    this.#remaining = units;
   }
 
-  /** SPENT = the purse is empty; an expression that is too dear by itself is a fault. */
+  /** Returns SPENT if the budget is spent. An expression that exceeds its own limit returns a CelFault. */
   run(evaluate: (budget: Budget) => CelValue | CelFault): Evaluated {
-    const allowed = Math.min(CALL_UNITS, this.#left);
+    const allowed = Math.min(CALL_UNITS, this.#remaining);
     const budget = new Budget(allowed);
     try {
       const result = evaluate(budget);
-      this.#pay(allowed - budget.left);
+      this.#charge(allowed - budget.left);
       return result;
     } catch (error) {
       if (!(error instanceof CostLimitError)) throw error;
-      this.#pay(allowed);
-      return this.#left <= 0 ? SPENT : new CelFault(error.message);
+      this.#charge(allowed);
+      return this.#remaining <= 0 ? SPENT : new CelFault(error.message);
     }
   }
 
-  #pay(units: number): void {
+  #charge(units: number): void {
     this.spent = units;
-    this.#left -= units;
+    this.#remaining -= units;
   }
 }
