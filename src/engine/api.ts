@@ -8,7 +8,7 @@ import { AuditNotes } from '#engine/audit/audit-notes.ts';
 import { auditRecord, type AuditSink, type Trail } from '#engine/audit/audit-record.ts';
 import { isAudited } from '#engine/audit/what-is-audited.ts';
 import { refusal, type Attributes } from '#engine/auth/authorize.ts';
-import { impersonated } from '#engine/auth/impersonate.ts';
+import { applyImpersonation } from '#engine/auth/impersonate.ts';
 import type { EngineParts } from '#engine/handlers/call.ts';
 import { create } from '#engine/handlers/create.ts';
 import { deleteCollection } from '#engine/handlers/delete-collection.ts';
@@ -85,7 +85,7 @@ export function createApi(parts: ApiParts): ApiHandler {
       return answered(failure(error, request, log));
     };
     try {
-      request = impersonated(asked, parts.authorizer);
+      request = applyImpersonation(asked, parts.authorizer);
       const response =
         route.type === 'path'
           ? servePath(parts, request, trail)

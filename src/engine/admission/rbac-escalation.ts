@@ -4,7 +4,7 @@
  */
 import type { AdmissionAttributes, ValidatingStep } from '#engine/admission/admission.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
-import { uncovered } from '#engine/auth/rbac/covers.ts';
+import { findUncovered } from '#engine/auth/rbac/covers.ts';
 import { describeRules } from '#engine/auth/rbac/describe-rules.ts';
 import { missingRolesText } from '#engine/auth/rbac/missing-roles.ts';
 import {
@@ -63,7 +63,7 @@ function checkRole(authorizer: RbacAuthorizer, attributes: AdmissionAttributes, 
   // set it.
   if (!aggregates(role) && !aggregates(attributes.oldObject)) return;
   const { rules } = authorizer.heldRules(attributes.user, attributes.namespace);
-  if (uncovered(rules, EVERYTHING)?.length === 0) return;
+  if (findUncovered(rules, EVERYTHING)?.length === 0) return;
   throw forbidden(attributes.resource, nameOf(object), 'must have cluster-admin privileges to use the aggregationRule');
 }
 
@@ -121,7 +121,7 @@ function assertHeld(
   wanted: readonly PolicyRule[],
 ): void {
   const { rules, missing: rolesMissing } = authorizer.heldRules(user, namespace);
-  const missing = uncovered(rules, wanted);
+  const missing = findUncovered(rules, wanted);
   if (missing?.length === 0) return;
   const who = `user ${JSON.stringify(user.name)} (groups=${goQuoted(user.groups)})`;
   const what =

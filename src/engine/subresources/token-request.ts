@@ -4,7 +4,7 @@
  */
 import { bindToken, storedObject } from '#engine/auth/service-accounts/bind-token.ts';
 import { API_AUDIENCES, POD_TOKEN_SECONDS } from '#engine/auth/service-accounts/claims.ts';
-import { issueToken, type TokenWish } from '#engine/auth/service-accounts/issuer.ts';
+import { issueToken, type TokenRequestSpec } from '#engine/auth/service-accounts/issuer.ts';
 import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { credentialId, type Reference } from '#engine/auth/service-accounts/user.ts';
 import type { Call } from '#engine/handlers/call.ts';
@@ -108,8 +108,8 @@ function checkSeconds(seconds: number): FieldError[] {
  */
 function lifetimeOf(
   seconds: number,
-  { pod, audiences }: Pick<TokenWish, 'pod' | 'audiences'>,
-): Pick<TokenWish, 'lifetimeSeconds' | 'warnAfterSeconds'> {
+  { pod, audiences }: Pick<TokenRequestSpec, 'pod' | 'audiences'>,
+): Pick<TokenRequestSpec, 'lifetimeSeconds' | 'warnAfterSeconds'> {
   const extended =
     pod !== undefined && seconds === POD_TOKEN_SECONDS && audiences.every((one) => API_AUDIENCES.includes(one));
   return extended ? { lifetimeSeconds: EXTENDED_SECONDS, warnAfterSeconds: seconds } : { lifetimeSeconds: seconds };

@@ -1,6 +1,6 @@
 /**
- * Whether the objects that a token is about still live. Asked with each request, so that what the answer needs is
- * taken from each stored version once.
+ * Looks up the objects that a token refers to. Runs for each request, so the result is computed once per stored
+ * version.
  */
 import { createHash } from 'node:crypto';
 import { decodeStored } from '#engine/codec.ts';
@@ -9,13 +9,13 @@ import { isRecord } from '#kube/meta.ts';
 
 export interface Life {
   readonly uid: string;
-  /** When its deletion is or was due; a pod lives on until its grace period is over. */
+  /** Time of the deletion; a pod lives until the end of its grace period. */
   readonly endsAtMs: number | undefined;
 }
 
 const lives = new WeakMap<Entry, Life>();
 
-/** undefined = there is no such object. */
+/** Returns undefined if the object does not exist. */
 export function lifeOf(store: Store, collection: string, id: string): Life | undefined {
   const entry = store.get(collection, id);
   if (entry === undefined) return undefined;
@@ -28,15 +28,15 @@ export function lifeOf(store: Store, collection: string, id: string): Life | und
   return life;
 }
 
-/** Kubernetes allows for clocks that differ; here the one that issues is the one that checks. */
+/** Kubernetes allows for clock skew; here the same clock issues and checks. */
 export function isOver({ endsAtMs }: Life, nowMs: number): boolean {
   return endsAtMs !== undefined && endsAtMs <= nowMs;
 }
 
 export interface HeldToken {
-  /** tokenDigest() of the token in it; undefined while it holds none. */
+  /** tokenDigest() of the token; undefined if there is none. */
   readonly digest: string | undefined;
-  /** The controller that looks for tokens nobody uses has switched it off. */
+  /** Whether the controller for unused tokens has invalidated it. */
   readonly invalidated: boolean;
 }
 
@@ -44,7 +44,7 @@ const INVALID_SINCE = 'kubernetes.io/legacy-token-invalid-since';
 
 const held = new WeakMap<Entry, HeldToken>();
 
-/** What a Secret holds; undefined = there is no such Secret. */
+/** Returns the token of a Secret, or undefined if the Secret does not exist. */
 export function heldToken(store: Store, id: string): HeldToken | undefined {
   const entry = store.get('secrets', id);
   if (entry === undefined) return undefined;
@@ -61,7 +61,7 @@ export function heldToken(store: Store, id: string): HeldToken | undefined {
   return found;
 }
 
-/** Tokens are kept and compared by this, never as text. */
+/** Tokens are stored and compared by digest, never as text. */
 export function tokenDigest(token: string): string {
   return createHash('sha256').update(token).digest('base64');
 }

@@ -1,4 +1,4 @@
-/** Builds default roles and bindings, with the marks that Kubernetes gives its own. */
+/** Builds default roles and bindings, with the labels and annotations of Kubernetes' own. */
 import {
   type Binding,
   CLUSTER_ROLE_BINDINGS,
@@ -17,7 +17,7 @@ export const READ = ['get', 'list', 'watch'] as const;
 export const WRITE = ['create', 'delete', 'deletecollection', 'patch', 'update'] as const;
 
 const BOOTSTRAPPED = { 'kubernetes.io/bootstrapping': 'rbac-defaults' };
-/** Whoever sets it to "false" keeps an object of ours as it is. */
+/** Setting it to "false" keeps an object of ours unchanged. */
 export const AUTOUPDATE = 'rbac.authorization.kubernetes.io/autoupdate';
 
 export const CORE = '';
@@ -25,7 +25,7 @@ export const COORDINATION = 'coordination.k8s.io';
 export const BATCH = 'batch';
 export const POLICY = 'policy';
 
-/** `group` is one for all resources; '' is the core group. */
+/** `group` applies to all resources; '' is the core group. */
 export function rule(verbs: readonly string[], group: string, ...resources: readonly string[]): PolicyRule {
   return { apiGroups: [group], resources, verbs };
 }
@@ -34,12 +34,12 @@ export function pathRule(verbs: readonly string[], ...paths: readonly string[]):
   return { nonResourceURLs: paths, verbs };
 }
 
-/** Who records Events also counts repetitions. */
+/** Recording Events includes counting repetitions. */
 export const RECORD_EVENTS = rule(['create', 'patch', 'update'], CORE, 'events');
 
 export interface RoleOptions {
   readonly labels?: Readonly<Record<string, string>>;
-  /** Its rules are those of the roles with this label, and come from the aggregation controller. */
+  /** The aggregation controller collects its rules from the roles with this label. */
   readonly aggregates?: string;
 }
 
@@ -60,7 +60,7 @@ export function role(namespace: string, name: string, rules: readonly PolicyRule
   return { apiVersion: apiVersionOf(ROLES), kind: ROLES.kind, metadata: { name, namespace, ...marks() }, rules };
 }
 
-/** Of the role that has the same name. */
+/** Binds the role of the same name. */
 export function clusterRoleBinding(name: string, ...subjects: readonly Subject[]): Binding {
   return {
     apiVersion: apiVersionOf(CLUSTER_ROLE_BINDINGS),

@@ -1,7 +1,7 @@
 /**
- * One role for each controller of the engine, `system:controller:<account>`, bound to that account in kube-system. They
- * read through informers that are shared (system:kube-controller-manager), and get here what they look up and write
- * themselves. A patch may need a get, to tell what it met.
+ * One role for each controller of the engine, `system:controller:<account>`, bound to that account in kube-system.
+ * Controllers read through shared informers (system:kube-controller-manager); these roles cover their own lookups and
+ * writes. A patch may need a get to see what it conflicted with.
  */
 import { RBAC_GROUP, type Binding, type ClusterRole, type PolicyRule } from '#engine/auth/rbac/policy.ts';
 import {
@@ -21,17 +21,17 @@ const DEFINITIONS = 'apiextensions.k8s.io';
 const REGISTRATION = 'apiregistration.k8s.io';
 const CHANGE = ['patch', 'update'] as const;
 
-/** By account. */
+/** Rules by account. */
 const RULES: Readonly<Record<string, readonly PolicyRule[]>> = {
   'namespace-controller': [
-    // Everything in a namespace goes with it, whatever its kind.
+    // Everything in a namespace is deleted with it, whatever its kind.
     rule([...READ, 'delete', 'deletecollection'], '*', '*'),
     rule(CHANGE, CORE, 'namespaces/finalize', 'namespaces/status'),
   ],
   'crd-controller': [
     rule([...READ, ...CHANGE], DEFINITIONS, 'customresourcedefinitions'),
     rule(CHANGE, DEFINITIONS, 'customresourcedefinitions/status'),
-    // The objects of a kind go with its definition, whatever its group.
+    // The objects of a kind are deleted with its definition, whatever its group.
     rule([...READ, 'delete', 'deletecollection'], '*', '*'),
   ],
   'generic-garbage-collector': [rule([...READ, ...CHANGE, 'delete'], '*', '*')],
@@ -71,7 +71,7 @@ const RULES: Readonly<Record<string, readonly PolicyRule[]>> = {
   ],
   'root-ca-cert-publisher': [rule(['create', 'get', ...CHANGE], CORE, 'configmaps')],
   'clusterrole-aggregation-controller': [
-    // It gathers rules that it does not hold itself.
+    // It collects rules that it does not hold itself.
     rule([...READ, ...CHANGE, 'escalate'], RBAC_GROUP, 'clusterroles'),
   ],
   'apiservice-controller': [

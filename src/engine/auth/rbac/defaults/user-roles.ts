@@ -1,6 +1,6 @@
 /**
- * The roles that people give to people: cluster-admin, and admin, edit and view for a namespace. The latter three are
- * gathered from all roles with their label, so that whoever brings a kind also brings who may use it.
+ * The roles for users: cluster-admin, and admin, edit and view for a namespace. The latter three are aggregated from
+ * all roles with their label, so that new kinds can bring their own permissions.
  */
 import { RBAC_GROUP, type ClusterRole } from '#engine/auth/rbac/policy.ts';
 import {
@@ -24,7 +24,7 @@ const labelled = (label: string) => ({ labels: { [label]: 'true' } });
 const VIEW_RULES = [
   rule(READ, CORE, 'configmaps', 'events', 'pods', 'pods/log', 'pods/status', 'serviceaccounts'),
   rule(READ, CORE, 'persistentvolumeclaims', 'persistentvolumeclaims/status', 'services', 'services/status'),
-  // In a namespace this means the namespace itself: a way to see where one has access.
+  // Within a namespace this means the namespace itself, to see where a user has access.
   rule(READ, CORE, 'namespaces', 'namespaces/status', 'resourcequotas', 'resourcequotas/status'),
   rule(READ, 'apps', 'controllerrevisions'),
   rule(READ, BATCH, 'jobs', 'jobs/status'),
@@ -33,7 +33,7 @@ const VIEW_RULES = [
 ];
 
 const EDIT_RULES = [
-  // Who reads these can act as others, so that viewers may not.
+  // Reading secrets allows acting as others, so viewers may not.
   rule(READ, CORE, 'secrets'),
   rule(['impersonate'], CORE, 'serviceaccounts'),
   rule(WRITE, CORE, 'pods', 'serviceaccounts', 'services', 'persistentvolumeclaims'),
@@ -51,7 +51,7 @@ const ADMIN_RULES = [
 
 export const USER_ROLES: readonly ClusterRole[] = [
   clusterRole('cluster-admin', [rule(['*'], '*', '*'), pathRule(['*'], '*')]),
-  // With what they will gather, so that they hold from the first moment on.
+  // Includes the rules that they will aggregate, so that they apply from the start.
   clusterRole('admin', [...EDIT_RULES, ...VIEW_RULES, ...ADMIN_RULES], { aggregates: TO_ADMIN }),
   clusterRole('edit', [...EDIT_RULES, ...VIEW_RULES], { aggregates: TO_EDIT, ...labelled(TO_ADMIN) }),
   clusterRole('view', VIEW_RULES, { aggregates: TO_VIEW, ...labelled(TO_EDIT) }),

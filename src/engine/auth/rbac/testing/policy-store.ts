@@ -1,4 +1,4 @@
-/** Roles and bindings for tests: short builders, a memory store that holds them, and requests written as sentences. */
+/** Roles and bindings for tests: short builders, a memory store, and requests written as sentences. */
 import type { Attributes } from '#engine/auth/authorize.ts';
 import { account, group, user } from '#engine/auth/rbac/defaults/build-policy.ts';
 import {
@@ -26,7 +26,7 @@ function object(namespaced: ResourceType, global: ResourceType, place: string): 
   return { apiVersion: apiVersionOf(type), kind: type.kind, metadata: { name, ...(namespace && { namespace }) } };
 }
 
-/** A Role where `place` has a namespace, else a ClusterRole. */
+/** Returns a Role if `place` has a namespace, else a ClusterRole. */
 export function aRole(place: string, ...rules: PolicyRule[]): ClusterRole {
   return { ...object(ROLES, CLUSTER_ROLES, place), rules };
 }
@@ -74,7 +74,7 @@ function placeOf({ kind, metadata }: KubeObject): { collection: string; id: stri
   return { collection: groupResource(type), id: namespace === undefined ? name : `${namespace}/${name}` };
 }
 
-/** `get apps:deployments/scale in ns named x`, `get /metrics`. */
+/** Parses `get apps:deployments/scale in ns named x`, `get /metrics`. */
 export function asked(sentence: string): Attributes {
   const [verb = '', target = '', ...rest] = sentence.split(' ');
   if (target.startsWith('/')) return { verb, path: target };
