@@ -1,10 +1,10 @@
-/** /livez, /readyz and /healthz: named checks, told one by one with `?verbose`, left out with `?exclude=`. */
+/** /livez, /readyz and /healthz: named checks, listed with `?verbose`, skipped with `?exclude=`. */
 import type { BytesResponse } from '#engine/request.ts';
 import type { Store } from '#engine/store/store.ts';
 
 export interface HealthCheck {
   readonly name: string;
-  /** Why it fails; undefined = fine. */
+  /** Returns why the check fails, or undefined if it passes. */
   check(): string | undefined;
 }
 
@@ -20,8 +20,8 @@ export interface HealthChecks {
 }
 
 /**
- * Returns the checks of a server. `more` are those of what stands beside it in its process. A store that cannot write is not
- * ready, but alive: a restart would not help and reads go on.
+ * Returns the checks of a server. `more` are the checks of other components in its process. A store that cannot write is
+ * not ready, but alive: a restart would not help, and reads still work.
  */
 export function healthChecks(store: Store, started: () => boolean, more: readonly HealthCheck[] = []): HealthChecks {
   const start: HealthCheck = { name: 'start', check: () => (started() ? undefined : 'still starting') };

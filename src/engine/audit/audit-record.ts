@@ -1,6 +1,6 @@
 /**
- * What is kept of a request that is worth telling of. Only references are taken while the request is answered; the line
- * is made of them later (format-event.ts), and nothing of any body is among them.
+ * The record of an audited request. Holds only references while the request is answered; the line is formatted later
+ * (format-event.ts). Contains nothing of any body.
  */
 import type { Decision } from '#engine/auth/authorize.ts';
 import type { AuditNotes } from '#engine/audit/audit-notes.ts';
@@ -8,15 +8,15 @@ import type { ApiRequest, ApiResponse, UserInfo } from '#engine/request.ts';
 import type { Route } from '#engine/route.ts';
 import type { ApiError } from '#kube/api-error.ts';
 
-/** What a request leaves behind on its way through the API. */
-export interface Trail {
-  /** Of the authorizer; undefined where the request was refused before it was asked. */
+/** The information that a request collects on its way through the API. */
+export interface RequestTrail {
+  /** The decision of the authorizer; undefined if the request was refused before. */
   decision: Decision | undefined;
   notes: AuditNotes | undefined;
-  /** Why it was refused. */
+  /** Why the request was refused. */
   error: ApiError | undefined;
-  /** A review: created, as it were, and nothing of it stored. */
-  isQuestion: boolean;
+  /** Whether the request is a review: a create that stores nothing. */
+  isReview: boolean;
 }
 
 export interface AuditRecord {
@@ -26,24 +26,24 @@ export interface AuditRecord {
   readonly path: string;
   readonly query: URLSearchParams;
   readonly verb: string;
-  /** Who really asked. */
+  /** The real user. */
   readonly user: UserInfo;
-  /** In whose name, where that is another. */
+  /** The impersonated user, if any. */
   readonly impersonated: UserInfo | undefined;
-  /** Asked by a part of this process. */
+  /** Whether a component of this process sent the request. */
   readonly isLocal: boolean;
   readonly sourceIp: string | undefined;
   readonly userAgent: string;
   readonly route: Route;
-  /** Of the object, also of one that had none on its path. */
+  /** The name of the object, even if it is not in the path. */
   readonly name: string;
   readonly code: number;
-  /** The answer goes on: a stream, or a connection that was handed over. */
+  /** Whether the response continues: a stream, or an upgraded connection. */
   readonly isOpen: boolean;
   readonly decision: Decision | undefined;
   readonly error: ApiError | undefined;
   readonly warnings: readonly string[];
-  /** What admission and token requests noted. */
+  /** Annotations of admission and token requests. */
   readonly annotations: Readonly<Record<string, string>>;
 }
 
@@ -54,14 +54,14 @@ const NO_WARNINGS: readonly string[] = [];
 const NO_ANNOTATIONS: Readonly<Record<string, string>> = {};
 
 export interface Answered {
-  /** As it came. */
+  /** The request as received. */
   readonly asked: ApiRequest;
-  /** As it was served: in the name of somebody else, perhaps. */
+  /** The request as served, possibly as an impersonated user. */
   readonly request: ApiRequest;
   readonly route: Route;
   readonly verb: string;
   readonly response: ApiResponse;
-  readonly trail: Trail;
+  readonly trail: RequestTrail;
   readonly receivedMs: number;
   readonly tookMs: number;
 }

@@ -5,7 +5,7 @@
 import { type Authorizer, refusal, type ResourceAttributes } from '#engine/auth/authorize.ts';
 import { ANONYMOUS_USER, AUTHENTICATED, UNAUTHENTICATED } from '#engine/auth/groups.ts';
 import { SERVICE_ACCOUNTS_GROUP } from '#engine/auth/service-accounts/user.ts';
-import { handedOn, type ApiRequest, type UserInfo } from '#engine/request.ts';
+import { withUser, type ApiRequest, type UserInfo } from '#engine/request.ts';
 import { ApiError } from '#kube/api-error.ts';
 import { nameErrors } from '#kube/names.ts';
 
@@ -25,7 +25,7 @@ export function applyImpersonation(request: ApiRequest, authorizer: Authorizer):
     const { allowed, reason } = authorizer.authorize(request.user, attributes);
     if (!allowed) throw refusal(request.user, attributes, reason);
   }
-  return handedOn(request, { user: userOf(claim), impersonator: request.user, keeps: (header) => !isClaim(header) });
+  return withUser(request, { user: userOf(claim), impersonator: request.user, keeps: (header) => !isClaim(header) });
 }
 
 interface Claim {

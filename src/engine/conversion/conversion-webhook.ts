@@ -5,8 +5,8 @@
 import { CallCanceled, CallFailure, DeadlineExceeded } from '#engine/admission/webhooks/call-failure.ts';
 import { CallGate, type GateLimits } from '#engine/admission/webhooks/call-gate.ts';
 import { type ClientConfig, targetOf } from '#engine/admission/webhooks/endpoint.ts';
-import { HttpsClient, MAX_ANSWER_BYTES } from '#engine/admission/webhooks/https-client.ts';
-import { decodeAnswer } from '#engine/admission/webhooks/verdict.ts';
+import { HttpsClient, MAX_RESPONSE_BYTES } from '#engine/admission/webhooks/https-client.ts';
+import { decodeResponse } from '#engine/admission/webhooks/verdict.ts';
 import {
   convertedObjects,
   conversionReview,
@@ -123,7 +123,7 @@ export class ConversionWebhook {
       const why = error instanceof Error ? error.message : String(error);
       throw new CallFailure(`Post "${target.origin}${target.path}${QUERY}": ${why}`, { cause: error });
     });
-    return decodeAnswer(answer);
+    return decodeResponse(answer);
   }
 }
 
@@ -156,6 +156,7 @@ function* batchesOf(objects: readonly KubeObject[]): Generator<readonly KubeObje
 async function callLocal(service: LocalService, path: string, text: string, signal: AbortSignal): Promise<unknown> {
   const answer = await raced(service.review!(path, JSON.parse(text), { signal }), signal);
   const answered = JSON.stringify(answer ?? null);
-  if (answered.length > MAX_ANSWER_BYTES) throw new CallFailure(`the answer is larger than ${MAX_ANSWER_BYTES} bytes`);
+  if (answered.length > MAX_RESPONSE_BYTES)
+    throw new CallFailure(`the answer is larger than ${MAX_RESPONSE_BYTES} bytes`);
   return parseJson(answered);
 }

@@ -1,6 +1,6 @@
 /** PATCH by server-side apply: creates the object if it does not exist, else applies its manager's configuration. */
 import { refusal } from '#engine/auth/authorize.ts';
-import { parseYamlText, type OnRepeats } from '#engine/codec.ts';
+import { parseYamlText, type OnDuplicates } from '#engine/codec.ts';
 import { entryId, type Call } from '#engine/handlers/call.ts';
 import { createShaped } from '#engine/handlers/create.ts';
 import { modify } from '#engine/handlers/modify.ts';
@@ -13,8 +13,8 @@ import { applyConfiguration, kindText, type Applier } from '#engine/managed-fiel
 import { fieldScope } from '#engine/managed-fields/field-scope.ts';
 import { writeOptions, type WriteOptions } from '#engine/options.ts';
 import type { ApiResponse } from '#engine/request.ts';
-import { asWarnings, yamlRepeats } from '#engine/strict-faults.ts';
-import { repeatedYamlKeys } from '#engine/yaml-repeats.ts';
+import { asWarnings, yamlDuplicates } from '#engine/strict-decoding-errors.ts';
+import { findDuplicateYamlKeys } from '#engine/yaml-duplicates.ts';
 import { ApiError, badRequest, conflict, MODIFIED, tooLarge } from '#kube/api-error.ts';
 import { deepClone } from '#kube/deep.ts';
 import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';
@@ -100,20 +100,23 @@ function assertMayCreate({ authorizer, request, route }: Call): void {
 }
 
 /** Handles duplicate keys in a configuration as Kubernetes does. */
-function duplicateKeyHandler({ notes }: Call, { fieldValidation }: WriteOptions): OnRepeats | undefined {
+function duplicateKeyHandler({ notes }: Call, { fieldValidation }: WriteOptions): OnDuplicates | undefined {
   if (fieldValidation === 'Ignore') return undefined;
-  return (repeats) => {
-    const errors = repeats([]);
+  return (duplicates) => {
+    const errors = duplicates([]);
     if (fieldValidation === 'Warn') return asWarnings(errors).forEach((line) => notes.warn(line));
     throw badRequest(`error strict decoding YAML: error converting YAML to JSON: ${errors.join(', ')}`);
   };
 }
 
 /** Parses YAML; JSON takes a faster path. */
-export function parseConfig(bytes: Buffer, onRepeats?: OnRepeats): unknown {
+export function parseConfig(bytes: Buffer, onDuplicates?: OnDuplicates): unknown {
   const text = bytes.toString('utf8');
   try {
-    return parseJson(text, onRepeats && { bytes, mayRepeat: () => reportDuplicateYamlKeys(text, onRepeats) });
+    return parseJson(
+      text,
+      onDuplicates && { bytes, mayHaveDuplicates: () => reportDuplicateYamlKeys(text, onDuplicates) },
+    );
   } catch (error) {
     if (error instanceof NestingError) throw badRequest(`error decoding YAML: ${error.message}`);
     if (error instanceof ApiError) throw error;
@@ -122,7 +125,7 @@ export function parseConfig(bytes: Buffer, onRepeats?: OnRepeats): unknown {
     throw tooLarge(`Request entity too large: limit is ${MAX_YAML_BYTES} for YAML; send JSON instead`);
   }
   try {
-    return parseYamlText(text, onRepeats);
+    return parseYamlText(text, onDuplicates);
   } catch (error) {
     if (error instanceof ApiError) throw error;
     if (!(error instanceof Error)) throw error;
@@ -131,9 +134,9 @@ export function parseConfig(bytes: Buffer, onRepeats?: OnRepeats): unknown {
 }
 
 /** Reports duplicates with the YAML messages, also for JSON. */
-function reportDuplicateYamlKeys(text: string, onRepeats: OnRepeats): void {
-  const error = repeatedYamlKeys(text);
-  if (error !== undefined) onRepeats(yamlRepeats(error));
+function reportDuplicateYamlKeys(text: string, onDuplicates: OnDuplicates): void {
+  const error = findDuplicateYamlKeys(text);
+  if (error !== undefined) onDuplicates(yamlDuplicates(error));
 }
 
 function asConfig({ served }: Call, parsed: unknown): KubeObject {

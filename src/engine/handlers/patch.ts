@@ -27,7 +27,7 @@ const PATCHES_OF_BUILT_IN = [JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PAT
 /** The prefixes of error messages about a patch's text. */
 const READINGS: Readonly<Record<string, PatchReading>> = {
   [JSON_PATCH]: { kind: 'json patch ' },
-  [STRATEGIC_PATCH]: { doing: '' },
+  [STRATEGIC_PATCH]: { messagePrefix: '' },
 };
 
 export async function patch(call: Call): Promise<ApiResponse> {
@@ -36,7 +36,7 @@ export async function patch(call: Call): Promise<ApiResponse> {
   if (type === APPLY_PATCH) return apply(call);
   const options = writeOptions(call.request.query, 'PatchOptions');
   const bytes = await call.request.body();
-  let body = parsePatch(bytes, { ...READINGS[type], onRepeats: duplicateKeyRecorder(call) });
+  let body = parsePatch(bytes, { ...READINGS[type], onDuplicates: duplicateKeyRecorder(call) });
   let attempts = 0;
   const patched = (current: KubeObject) => applyPatch(call, type, current, body);
   const undecodable = (current: KubeObject, why: string) => {

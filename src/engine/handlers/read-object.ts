@@ -1,5 +1,5 @@
 /** Reads the object in a request's body and checks it against the kind and path of the request. */
-import { parseBody, type OnRepeats } from '#engine/codec.ts';
+import { parseBody, type OnDuplicates } from '#engine/codec.ts';
 import type { Call } from '#engine/handlers/call.ts';
 import { type ApiError, badRequest } from '#kube/api-error.ts';
 import { apiVersionOf, isRecord, type KubeObject } from '#kube/meta.ts';
@@ -11,10 +11,10 @@ export async function readObject(call: Call): Promise<KubeObject> {
 }
 
 /** Returns a handler for duplicate keys, or undefined if the client wants no report. */
-export function duplicateKeyRecorder({ request: { query }, notes }: Call): OnRepeats | undefined {
+export function duplicateKeyRecorder({ request: { query }, notes }: Call): OnDuplicates | undefined {
   if (query.size > 0 && query.get('fieldValidation') === 'Ignore') return undefined;
-  return (repeats) => {
-    notes.repeats = repeats;
+  return (duplicates) => {
+    notes.duplicates = duplicates;
   };
 }
 

@@ -8,7 +8,7 @@ import { checkSchemaRules } from '#engine/handlers/rule-check.ts';
 import type { FieldValidation } from '#engine/options.ts';
 import { compileSchema, type CompiledSchema } from '#engine/registry/structural/compile.ts';
 import { metadataSchema, validateMetadata, validateMetadataUpdate } from '#engine/registry/metadata.ts';
-import { asWarnings, strictFaults } from '#engine/strict-faults.ts';
+import { asWarnings, strictDecodingErrors } from '#engine/strict-decoding-errors.ts';
 import { type ApiError, invalid } from '#kube/api-error.ts';
 import type { FieldError } from '#kube/field-error.ts';
 import type { KubeObject } from '#kube/meta.ts';
@@ -46,7 +46,8 @@ export function shapeObject(
   const onUnknown = fieldValidation === 'Ignore' ? undefined : collect;
   if (resource.builtIn) schema.prune(object, onUnknown);
   else pruneCustom(object, schema, paths, onUnknown);
-  const errors = fieldValidation === 'Ignore' ? [] : strictFaults(paths.slice(0, MAX_REPORTED), call.notes.repeats);
+  const errors =
+    fieldValidation === 'Ignore' ? [] : strictDecodingErrors(paths.slice(0, MAX_REPORTED), call.notes.duplicates);
   if (fieldValidation === 'Strict' && errors.length > 0)
     throw throwIfInvalid(`strict decoding error: ${errors.join(', ')}`);
   schema.applyDefaults(object);

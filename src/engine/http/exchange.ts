@@ -1,6 +1,6 @@
 /** One request and its response, for both HTTP/1.1 and HTTP/2. */
 import type { Readable, Writable } from 'node:stream';
-import type { Turned } from '#engine/audit/unauthenticated.ts';
+import type { UnauthenticatedRequest } from '#engine/audit/unauthenticated.ts';
 import type { Authenticator, Evidence } from '#engine/auth/authenticate.ts';
 import type {
   ApiHandler,
@@ -44,7 +44,7 @@ export interface Serving {
   readonly handler: ApiHandler;
   readonly authenticate: Authenticator;
   /** Called for requests whose credentials are invalid. */
-  onUnauthenticated?(turned: Turned): void;
+  onUnauthenticated?(request: UnauthenticatedRequest): void;
   readonly log: Log;
 }
 

@@ -16,7 +16,7 @@ import { ServerResponse, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Readable, type Duplex, type Writable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import type { Turned } from '#engine/audit/unauthenticated.ts';
+import type { UnauthenticatedRequest } from '#engine/audit/unauthenticated.ts';
 import type { Authenticator } from '#engine/auth/authenticate.ts';
 import { remoteEndOf } from '#engine/http/connection-user.ts';
 import { readBody } from '#engine/http/body.ts';
@@ -43,7 +43,7 @@ export interface ListenerOptions extends ListenerIdentity {
   readonly handler: ApiHandler;
   readonly authenticate: Authenticator;
   /** Called for requests whose credentials are invalid. Must not throw. */
-  onUnauthenticated?(turned: Turned): void;
+  onUnauthenticated?(request: UnauthenticatedRequest): void;
   readonly clock: Clock;
   readonly log: Log;
 }

@@ -5,8 +5,13 @@
 import { decodeStored } from '#engine/codec.ts';
 import type { OutwardIdentity } from '#engine/auth/front-proxy.ts';
 import { findNodeEndpoint } from '#engine/node-proxy/node-endpoint.ts';
-import { joined } from '#engine/remote/go-network-error.ts';
-import { HttpsUpstream, UpstreamBusyError, UpstreamError, type UpstreamAnswer } from '#engine/remote/https-upstream.ts';
+import { joinHostPort } from '#engine/remote/go-network-error.ts';
+import {
+  HttpsUpstream,
+  UpstreamBusyError,
+  UpstreamError,
+  type UpstreamResponse,
+} from '#engine/remote/https-upstream.ts';
 import type { Store } from '#engine/store/store.ts';
 import { ApiError, notFound, tooManyRequests } from '#kube/api-error.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -44,7 +49,7 @@ export class Kubelets {
   }
 
   /** Throws ApiError if the node does not exist or does not respond. */
-  async get(node: string, { path, insecure, headersTimeoutMs, signal }: KubeletRequest): Promise<UpstreamAnswer> {
+  async get(node: string, { path, insecure, headersTimeoutMs, signal }: KubeletRequest): Promise<UpstreamResponse> {
     const entry = this.#store.get('nodes', node);
     if (entry === undefined) throw notFound(NODES, node);
     const endpoint = findNodeEndpoint(decodeStored(entry.bytes)['status']);
@@ -59,7 +64,7 @@ export class Kubelets {
     } catch (error) {
       if (!(error instanceof UpstreamError)) throw error;
       if (error instanceof UpstreamBusyError) throw tooManyRequests(error.message, 1);
-      const url = `https://${joined(host, port)}${path}`;
+      const url = `https://${joinHostPort(host, port)}${path}`;
       throw new ApiError(500, '', `Get ${JSON.stringify(url)}: ${error.message}`, { cause: error });
     }
   }

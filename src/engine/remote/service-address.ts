@@ -1,6 +1,6 @@
 /**
- * Where a Service is reached, for webhooks and aggregated APIs alike. There is no service network: an address that this
- * machine can reach must stand in the Service, or in its EndpointSlices. Only looks; nobody is called here.
+ * Resolves the address of a Service, for webhooks and aggregated APIs. There is no service network: the Service or its
+ * EndpointSlices must contain an address that this machine can reach. Makes no calls.
  */
 import { randomInt } from 'node:crypto';
 import { isIP } from 'node:net';
@@ -18,7 +18,7 @@ export interface ServicePort {
   readonly port: number;
 }
 
-/** Why not, as the Available condition of an APIService calls it. */
+/** The reason of the Available condition of an APIService. */
 export type Unresolved = 'ServiceNotFound' | 'ServicePortError' | 'MissingEndpoints';
 
 export interface Server {
@@ -30,7 +30,7 @@ export type ServiceServers =
   | { readonly servers: readonly [Server, ...Server[]] }
   | { readonly unresolved: Unresolved; readonly message: string };
 
-/** All of them, as they are to be tried: which one is the first is left to chance, the others are there if it is not. */
+/** Returns all servers in the order to try them: the first is random, the others are fallbacks. */
 export function resolveService(
   store: Store,
   { namespace, name, port }: ServicePort,

@@ -1,6 +1,6 @@
 /** Resolves the URL or Service of a webhook. Makes no calls. */
 import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
-import type { Dialed } from '#engine/remote/go-network-error.ts';
+import type { DialTarget } from '#engine/remote/go-network-error.ts';
 import { resolveService } from '#engine/remote/service-address.ts';
 import type { Store } from '#engine/store/store.ts';
 
@@ -30,7 +30,7 @@ export interface Target {
    * Returns addresses to connect to, in order, until one responds. Resolved for each call, because Services change.
    * Throws CallFailure.
    */
-  dial(): readonly Dialed[];
+  dial(): readonly DialTarget[];
 }
 
 export function targetOf({ url, service }: ClientConfig, store: Store): Target {

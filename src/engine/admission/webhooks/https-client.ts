@@ -8,16 +8,16 @@ import { isIP } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
 import type { Target } from '#engine/admission/webhooks/endpoint.ts';
-import { firstReached } from '#engine/remote/first-reached.ts';
-import { goNetworkError, type Dialed } from '#engine/remote/go-network-error.ts';
+import { tryInOrder } from '#engine/remote/try-in-order.ts';
+import { goNetworkError, type DialTarget } from '#engine/remote/go-network-error.ts';
 import { MAX_BODY_BYTES } from '#engine/limits.ts';
 
 /** A patch is base64 encoded and may be as large as a request body. */
-export const MAX_ANSWER_BYTES = 2 * MAX_BODY_BYTES;
+export const MAX_RESPONSE_BYTES = 2 * MAX_BODY_BYTES;
 const MAX_ANSWER_HEADER_BYTES = 16 * 1024;
 const MAX_KEPT_SOCKETS = 4;
 
-export interface HttpAnswer {
+export interface HttpResponse {
   readonly status: number;
   readonly contentType: string;
   readonly body: Buffer;
@@ -43,11 +43,16 @@ export class HttpsClient {
   }
 
   /** Rejects with CallFailure, or with the signal's reason. `query` begins with a question mark. */
-  async post(query: string, body: Buffer, { signal }: { signal: AbortSignal }): Promise<HttpAnswer> {
-    return await firstReached(this.#target.dial(), (one) => this.#postTo(one, query, body, { signal }));
+  async post(query: string, body: Buffer, { signal }: { signal: AbortSignal }): Promise<HttpResponse> {
+    return await tryInOrder(this.#target.dial(), (one) => this.#postTo(one, query, body, { signal }));
   }
 
-  async #postTo(dialed: Dialed, query: string, body: Buffer, { signal }: { signal: AbortSignal }): Promise<HttpAnswer> {
+  async #postTo(
+    dialed: DialTarget,
+    query: string,
+    body: Buffer,
+    { signal }: { signal: AbortSignal },
+  ): Promise<HttpResponse> {
     const options = this.#options(query, body, dialed, signal);
     for (let kept = MAX_KEPT_SOCKETS; ; kept--) {
       const attempt: Attempt = { reused: false };
@@ -68,7 +73,7 @@ export class HttpsClient {
     this.#agent?.destroy();
   }
 
-  #options(query: string, body: Buffer, { host, port, serverName }: Dialed, signal: AbortSignal): RequestOptions {
+  #options(query: string, body: Buffer, { host, port, serverName }: DialTarget, signal: AbortSignal): RequestOptions {
     return {
       method: 'POST',
       host,
@@ -116,7 +121,7 @@ interface Attempt {
   reused: boolean;
 }
 
-function exchange(options: RequestOptions, body: Buffer, attempt: Attempt): Promise<HttpAnswer> {
+function exchange(options: RequestOptions, body: Buffer, attempt: Attempt): Promise<HttpResponse> {
   return new Promise((resolve, reject) => {
     let answered = false;
     const outgoing = request(options);
@@ -135,12 +140,12 @@ function exchange(options: RequestOptions, body: Buffer, attempt: Attempt): Prom
   });
 }
 
-async function readAnswer(incoming: IncomingMessage): Promise<HttpAnswer> {
+async function readAnswer(incoming: IncomingMessage): Promise<HttpResponse> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of incoming as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > MAX_ANSWER_BYTES) throw new CallFailure(`the response is larger than ${MAX_ANSWER_BYTES} bytes`);
+    if (bytes > MAX_RESPONSE_BYTES) throw new CallFailure(`the response is larger than ${MAX_RESPONSE_BYTES} bytes`);
     chunks.push(chunk);
   }
   const { statusCode: status = 0, headers } = incoming;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
 import { deniedError } from '#engine/admission/webhooks/webhook-errors.ts';
-import { decodeAnswer, readVerdict, type Expected } from '#engine/admission/webhooks/verdict.ts';
+import { decodeResponse, readVerdict, type Expected } from '#engine/admission/webhooks/verdict.ts';
 
 const expected: Expected = { uid: 'u-1', version: 'v1', mutating: false };
 const review = (response: object | undefined, head: object = {}) => ({
@@ -162,7 +162,7 @@ const answers: Record<string, { status: number; body: string; contentType?: stri
 for (const [name, { status, body, contentType = '', want }] of Object.entries(answers)) {
   test(`an HTTP error response is rejected: ${name}`, () => {
     assert.throws(
-      () => decodeAnswer({ status, contentType, body: Buffer.from(body) }),
+      () => decodeResponse({ status, contentType, body: Buffer.from(body) }),
       (error) => error instanceof CallFailure && error.message === want,
     );
   });

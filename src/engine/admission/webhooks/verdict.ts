@@ -1,6 +1,6 @@
 /** Parses and checks the response of a webhook, as Kubernetes does. Pure; throws CallFailure for invalid responses. */
 import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
-import type { HttpAnswer } from '#engine/admission/webhooks/https-client.ts';
+import type { HttpResponse } from '#engine/admission/webhooks/https-client.ts';
 import { NestingError, parseJson } from '#engine/json.ts';
 import { goJsonFault } from '#kube/go-json-fault.ts';
 import { isRecord } from '#kube/meta.ts';
@@ -26,7 +26,7 @@ export interface Expected {
 const GROUP = 'admission.k8s.io';
 
 /** Decodes the AdmissionReview of an HTTP response. */
-export function decodeAnswer({ status, contentType, body }: HttpAnswer): unknown {
+export function decodeResponse({ status, contentType, body }: HttpResponse): unknown {
   if (status < 200 || status > 206) throw new CallFailure(serverMessage(status, contentType, body));
   try {
     return parseJson(body.toString('utf8'));
@@ -127,10 +127,10 @@ function assertPatchType(mutating: boolean, patch: string, patchType: string | u
   if (patchType !== 'JSONPatch') throw new CallFailure(`unsupported patch type ${JSON.stringify(short(patchType))}`);
 }
 
-const invalid = (why: string) => new InvalidAnswer(why);
+const invalid = (why: string) => new InvalidResponse(why);
 
 /** An invalid response. Kubernetes reports it differently from a failed call. */
-export class InvalidAnswer extends CallFailure {
+export class InvalidResponse extends CallFailure {
   override name = 'InvalidAnswer';
 }
 

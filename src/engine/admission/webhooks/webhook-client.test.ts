@@ -6,7 +6,7 @@ import { anAdmission } from '#engine/admission/matching/attributes.fixture.ts';
 import { CallFailure } from '#engine/admission/webhooks/call-failure.ts';
 import type { ClientConfig } from '#engine/admission/webhooks/endpoint.ts';
 import type { Hook } from '#engine/admission/webhooks/hook.ts';
-import { MAX_ANSWER_BYTES } from '#engine/admission/webhooks/https-client.ts';
+import { MAX_RESPONSE_BYTES } from '#engine/admission/webhooks/https-client.ts';
 import { WebhookClient } from '#engine/admission/webhooks/webhook-client.ts';
 import { encodeStored } from '#engine/codec.ts';
 import { configMaps } from '#engine/registry/kinds/config-map.ts';
@@ -29,7 +29,7 @@ before(async () => {
   several = await startWebhookServer({ hosts: ['several.golden.svc'] });
   several.answer('/allow', () => ({}));
   const goneAt = await unusedPort();
-  server.misbehave('/huge', (response) => response.writeHead(200).end(Buffer.alloc(MAX_ANSWER_BYTES + 1, 'a')));
+  server.misbehave('/huge', (response) => response.writeHead(200).end(Buffer.alloc(MAX_RESPONSE_BYTES + 1, 'a')));
   server.misbehave('/drip', (response) => void response.writeHead(200).write('{"response":'));
   server.misbehave('/never', () => {});
   server.misbehave('/cut', (response, socket) => {
@@ -172,7 +172,7 @@ const post = (path: string) => `failed to call webhook: Post "${server.url}${pat
 const failures: Record<string, { config: () => ClientConfig; want: () => string }> = {
   'a response that is too large': {
     config: () => at('/huge'),
-    want: () => `${post('/huge')}the response is larger than ${MAX_ANSWER_BYTES} bytes`,
+    want: () => `${post('/huge')}the response is larger than ${MAX_RESPONSE_BYTES} bytes`,
   },
   'a truncated response': { config: () => at('/cut'), want: () => `${post('/cut')}EOF` },
   'a connection that is closed without a response': { config: () => at('/reset'), want: () => `${post('/reset')}EOF` },
@@ -412,7 +412,7 @@ const inside: Record<string, { review: LocalService['review']; want: RegExp }> =
     want: /^failed to call webhook: Converting circular structure to JSON/,
   },
   'its response is too large': {
-    review: async () => 'a'.repeat(MAX_ANSWER_BYTES),
+    review: async () => 'a'.repeat(MAX_RESPONSE_BYTES),
     want: /^failed to call webhook: the response is larger than/,
   },
   'it has no webhook, and the Service does not exist': {

@@ -11,9 +11,9 @@ import { CallCanceled, CallFailure, DeadlineExceeded } from '#engine/admission/w
 import { CallGate, type GateLimits } from '#engine/admission/webhooks/call-gate.ts';
 import { targetOf, type ClientConfig, type Target } from '#engine/admission/webhooks/endpoint.ts';
 import type { Hook } from '#engine/admission/webhooks/hook.ts';
-import { HttpsClient, MAX_ANSWER_BYTES, type HttpAnswer } from '#engine/admission/webhooks/https-client.ts';
+import { HttpsClient, MAX_RESPONSE_BYTES, type HttpResponse } from '#engine/admission/webhooks/https-client.ts';
 import { admissionReview, type AdmissionReview } from '#engine/admission/webhooks/review.ts';
-import { decodeAnswer, readVerdict, InvalidAnswer, type Verdict } from '#engine/admission/webhooks/verdict.ts';
+import { decodeResponse, readVerdict, InvalidResponse, type Verdict } from '#engine/admission/webhooks/verdict.ts';
 import { parseJson } from '#engine/json.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { LocalService, LocalServices } from '#engine/services.ts';
@@ -62,7 +62,7 @@ export class WebhookClient {
       return readVerdict(answer, { uid, version: reviewVersion, mutating });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      const doing = error instanceof InvalidAnswer ? 'received invalid webhook response' : 'failed to call webhook';
+      const doing = error instanceof InvalidResponse ? 'received invalid webhook response' : 'failed to call webhook';
       throw new CallFailure(`${doing}: ${why}`, { cause: error });
     } finally {
       this.#closeIfDone();
@@ -106,14 +106,14 @@ export class WebhookClient {
   async #post(query: string, text: string, signal: AbortSignal): Promise<unknown> {
     const target = (this.#target ??= targetOf(this.#config, this.#parts.store));
     this.#https ??= new HttpsClient({ target, ca: pemOf(this.#config), maxSockets: LIMITS.running });
-    let answer: HttpAnswer;
+    let answer: HttpResponse;
     try {
       answer = await this.#https.post(query, Buffer.from(text), { signal });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       throw new CallFailure(`Post "${target.origin}${target.path}${query}": ${why}`, { cause: error });
     }
-    return decodeAnswer(answer);
+    return decodeResponse(answer);
   }
 }
 
@@ -123,8 +123,8 @@ const pemOf = ({ caBundle = '' }: ClientConfig) => Buffer.from(caBundle, 'base64
 async function callLocal(service: LocalService, path: string, text: string, signal: AbortSignal): Promise<unknown> {
   const answer = await raced(service.review!(path, JSON.parse(text), { signal }), signal);
   const answered = JSON.stringify(answer ?? null);
-  if (answered.length > MAX_ANSWER_BYTES) {
-    throw new CallFailure(`the response is larger than ${MAX_ANSWER_BYTES} bytes`);
+  if (answered.length > MAX_RESPONSE_BYTES) {
+    throw new CallFailure(`the response is larger than ${MAX_RESPONSE_BYTES} bytes`);
   }
   return parseJson(answered);
 }

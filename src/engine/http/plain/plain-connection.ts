@@ -11,7 +11,7 @@ import { Readable } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import { remoteEndOf, type RemoteEnd } from '#engine/http/connection-user.ts';
 import type { Exchange } from '#engine/http/exchange.ts';
-import { answerBytes } from '#engine/http/plain/plain-answer.ts';
+import { encodeResponse } from '#engine/http/plain/plain-response.ts';
 import { plainHead, type KnownFields, type PlainHead } from '#engine/http/plain/plain-head.ts';
 import { byteLength, writePieces } from '#engine/http/write-pieces.ts';
 import { MAX_HEADER_BYTES } from '#engine/limits.ts';
@@ -245,7 +245,7 @@ class PlainExchange implements Exchange {
     if (this.#socket.destroyed || this.#hasHead) return;
     this.#hasHead = true;
     const head = { status, headers, auditId: this.auditId, date: this.#server.date() };
-    const bytes = answerBytes(head, body, byteLength(body));
+    const bytes = encodeResponse(head, body, byteLength(body));
     if (bytes.length === 1) {
       this.#socket.write(bytes[0]!);
       this.#end();

@@ -4,7 +4,7 @@ import { STATUS_CODES } from 'node:http';
 /** Above this size, a copy costs more than a second write. */
 const ONE_PIECE_BYTES = 64 * 1024;
 
-export interface AnswerHead {
+export interface ResponseHead {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
   readonly auditId: string;
@@ -12,7 +12,7 @@ export interface AnswerHead {
 }
 
 /** Returns the buffers to write, in order. */
-export function answerBytes(head: AnswerHead, pieces: readonly Buffer[], bodyBytes: number): readonly Buffer[] {
+export function encodeResponse(head: ResponseHead, pieces: readonly Buffer[], bodyBytes: number): readonly Buffer[] {
   const text = headText(head, bodyBytes);
   const [only] = pieces;
   // These responses have no body, regardless of the handler.
@@ -24,7 +24,7 @@ export function answerBytes(head: AnswerHead, pieces: readonly Buffer[], bodyByt
   return [bytes];
 }
 
-function headText({ status, headers, auditId, date }: AnswerHead, bodyBytes: number): string {
+function headText({ status, headers, auditId, date }: ResponseHead, bodyBytes: number): string {
   let text = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Unknown'}\r\naudit-id: ${auditId}\r\ndate: ${date}\r\n`;
   for (const name in headers) {
     const value = headers[name]!;

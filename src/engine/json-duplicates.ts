@@ -1,17 +1,17 @@
 /**
- * Fields that a JSON text says twice. JSON.parse takes the last one in silence; Kubernetes warns, or refuses under
- * `fieldValidation=Strict`. Every write is asked about, so that the answer "none" must be quick: what the text has of
- * keys is counted and compared with what was parsed. Only then is the text read again, to find their paths.
+ * Finds duplicate fields in a JSON text. JSON.parse silently takes the last one; Kubernetes warns, or rejects under
+ * `fieldValidation=Strict`. Every write is checked, so a negative result must be fast: the keys of the text are counted
+ * and compared with the parsed fields. Only on a mismatch the text is scanned to find the paths.
  */
 
-/** As Kubernetes bounds what it tells. */
+/** Kubernetes' limit for reported fields. */
 const MAX_FOUND = 100;
 
 /**
- * Whether the text of these bytes may have more fields than were `parsed`. A false alarm costs a second look, never an
- * answer. A quote before a colon ends a key, unless it is escaped: then it stands within a string.
+ * Reports whether the text may have more fields than were `parsed`. A false positive only costs a scan. A quote before
+ * a colon ends a key unless it is escaped; then it is within a string.
  */
-export function mayRepeat(bytes: Buffer, parsed: number): boolean {
+export function mayHaveDuplicates(bytes: Buffer, parsed: number): boolean {
   let count = 0;
   const { length } = bytes;
   for (let at = 1; at < length; at++) {
@@ -28,16 +28,16 @@ export function mayRepeat(bytes: Buffer, parsed: number): boolean {
   return count !== parsed;
 }
 
-export interface Fault {
-  readonly fault: 'duplicate' | 'unknown';
+export interface FieldProblem {
+  readonly problem: 'duplicate' | 'unknown';
   readonly path: string;
 }
 
 /**
- * The repeated fields of a text that is known to be JSON, in its order, between the fields that the kind does not
- * know: within those Go's decoder does not look.
+ * Returns the duplicate fields of a valid JSON text in document order, together with the unknown fields of the kind.
+ * Skips the contents of unknown fields, which Go's decoder ignores.
  */
-export function repeatedFields(text: string, unknown: ReadonlySet<string> = new Set()): Fault[] {
+export function findDuplicateFields(text: string, unknown: ReadonlySet<string> = new Set()): FieldProblem[] {
   const scanner = new Scanner(text, unknown);
   scanner.value('');
   return [...scanner.found.values()].slice(0, MAX_FOUND);
@@ -55,11 +55,11 @@ const CLOSE = 0x7d;
 const isSpace = (code: number | undefined) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 
 class Scanner {
-  readonly found = new Map<string, Fault>();
+  readonly found = new Map<string, FieldProblem>();
   readonly #text: string;
   readonly #unknown: ReadonlySet<string>;
   #at = 0;
-  /** Within a field that the kind does not know. */
+  /** Nesting depth within unknown fields. */
   #ignored = 0;
 
   constructor(text: string, unknown: ReadonlySet<string>) {
@@ -90,8 +90,8 @@ class Scanner {
       const key = this.#string();
       const field = path === '' ? key : `${path}.${key}`;
       const isUnknown = this.#unknown.has(field);
-      if (isUnknown) this.#note('unknown', field);
-      else if (keys.has(key)) this.#note('duplicate', field);
+      if (isUnknown) this.#record('unknown', field);
+      else if (keys.has(key)) this.#record('duplicate', field);
       keys.add(key);
       this.#next();
       this.#at++;
@@ -111,8 +111,8 @@ class Scanner {
     this.#at++;
   }
 
-  #note(fault: Fault['fault'], path: string): void {
-    if (this.#ignored === 0 && this.found.size < MAX_FOUND) this.found.set(`${fault} ${path}`, { fault, path });
+  #record(problem: FieldProblem['problem'], path: string): void {
+    if (this.#ignored === 0 && this.found.size < MAX_FOUND) this.found.set(`${problem} ${path}`, { problem, path });
   }
 
   #string(): string {
@@ -127,7 +127,7 @@ class Scanner {
     return escaped ? (JSON.parse(raw) as string) : raw.slice(1, -1);
   }
 
-  /** The next character that says something. */
+  /** Skips white space and returns the next character. */
   #next(): number {
     for (;;) {
       const code = this.#text.charCodeAt(this.#at);

@@ -1,13 +1,13 @@
-/** What a server behind us refused in plain text, as the Status that kube-apiserver makes of it. Pure. */
+/** Converts a plain-text error of another server to the Status that kube-apiserver returns. Pure. */
 import { ApiError, badRequest, internalError, type ResourceName } from '#kube/api-error.ts';
 
-interface Wording {
+interface StatusText {
   readonly reason: string;
   readonly message: string;
 }
 
-/** undefined = in the server's own words. */
-const WORDING: Readonly<Record<number, { readonly reason: string; readonly message: string | undefined }>> = {
+/** An undefined message means the server's own text. */
+const STATUS_TEXTS: Readonly<Record<number, { readonly reason: string; readonly message: string | undefined }>> = {
   401: { reason: 'Unauthorized', message: 'the server has asked for the client to provide credentials' },
   403: { reason: 'Forbidden', message: undefined },
   404: { reason: 'NotFound', message: 'the server could not find the requested resource' },
@@ -26,19 +26,19 @@ const WORDING: Readonly<Record<number, { readonly reason: string; readonly messa
   },
 };
 
-export function serverRefusal(status: number, text: string, resource: ResourceName, name: string): ApiError {
+export function upstreamStatusError(status: number, text: string, resource: ResourceName, name: string): ApiError {
   if (status === 500) return internalError(text);
   if (status === 400) return badRequest(text);
-  const { reason, message } = wordingOf(status, text);
+  const { reason, message } = statusTextOf(status, text);
   const { group, plural } = resource;
-  // Kubernetes leaves the verb empty here, blank and all.
+  // Kubernetes leaves the verb empty here, including the blank.
   return new ApiError(status, reason, `${message} ( ${plural} ${name})`, {
     details: { name, ...(group === '' ? {} : { group }), kind: plural },
   });
 }
 
-function wordingOf(status: number, text: string): Wording {
-  const known = WORDING[status];
+function statusTextOf(status: number, text: string): StatusText {
+  const known = STATUS_TEXTS[status];
   if (known !== undefined) return { reason: known.reason, message: known.message ?? text };
   if (status > 500) {
     const message = `an error on the server (${JSON.stringify(text)}) has prevented the request from succeeding`;

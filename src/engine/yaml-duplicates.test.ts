@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseYamlText } from '#engine/codec.ts';
-import { repeatedYamlKeys, warningLines } from '#engine/yaml-repeats.ts';
+import { findDuplicateYamlKeys, warningLines } from '#engine/yaml-duplicates.ts';
 
 const cases: Record<string, { text: string; want: string[] | undefined }> = {
-  'nothing twice': { text: 'a: 1\nb: {a: 2}\n', want: undefined },
+  'no duplicates': { text: 'a: 1\nb: {a: 2}\n', want: undefined },
   'a key': { text: 'a: 1\nb: 2\na: 3\n', want: ['line 3: key "a" already set in map'] },
-  'the line is where the value begins': { text: 'a: 1\na:\n  b: 2\n', want: ['line 3: key "a" already set in map'] },
-  'what is within comes first': {
+  'the line is that of the value': { text: 'a: 1\na:\n  b: 2\n', want: ['line 3: key "a" already set in map'] },
+  'nested duplicates come first': {
     text: 'x: 1\nx: {a: 1, a: 2}\n',
     want: ['line 2: key "a" already set in map', 'line 2: key "x" already set in map'],
   },
@@ -15,15 +15,15 @@ const cases: Record<string, { text: string; want: string[] | undefined }> = {
   'a number': { text: '{1: a, 1: b}', want: ['line 1: key 1 already set in map'] },
 };
 
-describe('repeatedYamlKeys', () => {
+describe('findDuplicateYamlKeys', () => {
   for (const [name, { text, want }] of Object.entries(cases)) {
     test(name, () => {
-      const found = repeatedYamlKeys(text);
+      const found = findDuplicateYamlKeys(text);
       assert.equal(found, want && ['yaml: unmarshal errors:', ...want].join('\n  '));
       assert.deepEqual(found === undefined ? undefined : warningLines(found), want);
     });
   }
 
-  test('the last of several counts', () => assert.deepEqual(parseYamlText('a: 1\na: 2\n'), { a: 2 }));
-  test('other faults are errors still', () => assert.throws(() => parseYamlText('a: [')));
+  test('the last of several values counts', () => assert.deepEqual(parseYamlText('a: 1\na: 2\n'), { a: 2 }));
+  test('other errors still throw', () => assert.throws(() => parseYamlText('a: [')));
 });

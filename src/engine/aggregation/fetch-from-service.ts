@@ -1,13 +1,15 @@
-/** Questions that the engine itself asks a service behind it: answers whole, bounded in size and time. */
+/**
+ * Requests of the engine itself to an aggregated API server. Responses are read completely, bounded in size and time.
+ */
 import { AUTHENTICATED, MASTERS } from '#engine/auth/groups.ts';
 import { UpstreamError } from '#engine/remote/https-upstream.ts';
-import type { CuttableSink } from '#engine/remote/relay-answer.ts';
+import type { CuttableSink } from '#engine/remote/relay-response.ts';
 import type { ApiRequest, ApiResponse, StreamResponse, UserInfo } from '#engine/request.ts';
 import type { Clock } from '#lib/clock.ts';
 import { raced } from '#lib/raced.ts';
 
-/** As kube-aggregator calls itself; whoever is asked about its discovery should not refuse. */
-const ASKER: UserInfo = { name: 'system:kube-aggregator', groups: [MASTERS, AUTHENTICATED] };
+/** kube-aggregator's own user, to which servers should not refuse their discovery. */
+const AGGREGATOR_USER: UserInfo = { name: 'system:kube-aggregator', groups: [MASTERS, AUTHENTICATED] };
 
 const ANSWER_TIMEOUT_MS = 5000;
 export const MAX_DOCUMENT_BYTES = 8 * 1024 * 1024;
@@ -18,19 +20,19 @@ export interface ServiceResponse {
   readonly body: Buffer;
 }
 
-export interface AskOptions {
+export interface FetchOptions {
   readonly accept?: string;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
 
-type Ask = (request: ApiRequest) => ApiResponse | Promise<ApiResponse>;
+type Send = (request: ApiRequest) => ApiResponse | Promise<ApiResponse>;
 
-/** Rejects with an Error that says why. A function that does not heed its signal keeps nobody waiting. */
-export async function askService(
-  ask: Ask,
+/** Rejects with an Error that contains the reason. A function that ignores its signal does not block the caller. */
+export async function fetchFromService(
+  send: Send,
   path: string,
-  { accept, clock, signal }: AskOptions,
+  { accept, clock, signal }: FetchOptions,
 ): Promise<ServiceResponse> {
   const ending = new AbortController();
   const tooLate = new UpstreamError('context deadline exceeded (Client.Timeout exceeded while awaiting headers)');
@@ -39,21 +41,24 @@ export async function askService(
   signal.addEventListener('abort', leave, { once: true });
   if (signal.aborted) leave();
   try {
-    return await raced(wholeAnswer(ask, questionOf(path, accept, ending.signal), ending.signal), ending.signal);
+    return await raced(
+      readWholeResponse(send, buildRequest(path, accept, ending.signal), ending.signal),
+      ending.signal,
+    );
   } finally {
     stopTimer();
     signal.removeEventListener('abort', leave);
-    // Whatever is still under way has nobody to hear it.
+    // Aborts what is still running; its result is not needed any more.
     ending.abort();
   }
 }
 
-function questionOf(path: string, accept = 'application/json', signal: AbortSignal): ApiRequest {
+function buildRequest(path: string, accept = 'application/json', signal: AbortSignal): ApiRequest {
   return {
     method: 'GET',
     path,
     query: new URLSearchParams(),
-    user: ASKER,
+    user: AGGREGATOR_USER,
     accept,
     contentType: '',
     userAgent: 'kube-aggregator',
@@ -62,21 +67,21 @@ function questionOf(path: string, accept = 'application/json', signal: AbortSign
   };
 }
 
-async function wholeAnswer(ask: Ask, request: ApiRequest, signal: AbortSignal): Promise<ServiceResponse> {
-  const response = await ask(request);
-  if ('takeOver' in response) throw new UpstreamError('the answer is no document');
+async function readWholeResponse(send: Send, request: ApiRequest, signal: AbortSignal): Promise<ServiceResponse> {
+  const response = await send(request);
+  if ('takeOver' in response) throw new UpstreamError('the response is not a document');
   const { status, contentType } = response;
-  if ('stream' in response) return { status, contentType, body: await collected(response, signal) };
+  if ('stream' in response) return { status, contentType, body: await collect(response, signal) };
   const body = Buffer.isBuffer(response.body) ? response.body : Buffer.concat(response.body);
   if (body.length > MAX_DOCUMENT_BYTES) throw tooLong();
   return { status, contentType, body };
 }
 
-function collected(response: StreamResponse, signal: AbortSignal): Promise<Buffer> {
+function collect(response: StreamResponse, signal: AbortSignal): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
-    // It may write before we have what stops it.
+    // It may write before the function that stops it is returned.
     let over = false;
     const source: { stop?: () => void } = {};
     const leave = (error?: Error) => {
@@ -101,4 +106,4 @@ function collected(response: StreamResponse, signal: AbortSignal): Promise<Buffe
   });
 }
 
-const tooLong = () => new UpstreamError(`the answer is larger than ${MAX_DOCUMENT_BYTES} bytes`);
+const tooLong = () => new UpstreamError(`the response is larger than ${MAX_DOCUMENT_BYTES} bytes`);

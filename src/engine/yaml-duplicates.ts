@@ -1,18 +1,18 @@
-/** Keys that a YAML text says twice, in the words of the YAML decoder of Kubernetes: it names lines, not paths. */
+/** Finds duplicate keys in a YAML text, with the messages of Kubernetes' YAML decoder: it reports lines, not paths. */
 import { isMap, isPair, isScalar, isSeq, LineCounter, type Document } from 'yaml';
 import { parseYamlDocument } from '#kube/yaml.ts';
 
 const MAX_LINES = 100;
 const HEAD = 'yaml: unmarshal errors:';
 
-/** For a text that has been parsed already, as something else. */
-export function repeatedYamlKeys(text: string): string | undefined {
+/** For a text that was already parsed differently. */
+export function findDuplicateYamlKeys(text: string): string | undefined {
   const lines = new LineCounter();
-  return repeatedKeys(parseYamlDocument(text, lines), lines);
+  return findDuplicateKeys(parseYamlDocument(text, lines), lines);
 }
 
-/** All of them as one error of several lines; undefined = none. */
-export function repeatedKeys(document: Document, lines: LineCounter): string | undefined {
+/** Returns all duplicates as one error of several lines, or undefined if there are none. */
+export function findDuplicateKeys(document: Document, lines: LineCounter): string | undefined {
   const found: string[] = [];
   visit(document.contents);
   return found.length === 0 ? undefined : [HEAD, ...found.slice(0, MAX_LINES)].join('\n  ');
@@ -25,7 +25,7 @@ export function repeatedKeys(document: Document, lines: LineCounter): string | u
       visit(value);
       const name = isScalar(key) ? key.value : undefined;
       if (name === undefined) continue;
-      // Go notices when it sets the value: there the line is the value's.
+      // Go reports the line of the value, where it is set.
       if (keys.has(name))
         found.push(`line ${lineOf(value) ?? lineOf(key)}: key ${JSON.stringify(name)} already set in map`);
       keys.add(name);
@@ -38,10 +38,10 @@ export function repeatedKeys(document: Document, lines: LineCounter): string | u
   }
 }
 
-/** Warnings have one line each. */
-export function warningLines(fault: string): string[] {
-  if (!fault.startsWith(HEAD)) return [fault];
-  return fault
+/** Splits an error into one warning per line. */
+export function warningLines(error: string): string[] {
+  if (!error.startsWith(HEAD)) return [error];
+  return error
     .slice(HEAD.length)
     .trim()
     .split(/\s*\n\s*/);

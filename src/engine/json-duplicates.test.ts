@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { mayRepeat, repeatedFields } from '#engine/json-repeats.ts';
+import { mayHaveDuplicates, findDuplicateFields } from '#engine/json-duplicates.ts';
 import { parseJson } from '#engine/json.ts';
 
 const cases: Record<string, { text: string; unknown?: string[]; want: string[] }> = {
@@ -8,40 +8,40 @@ const cases: Record<string, { text: string; unknown?: string[]; want: string[] }
   'a field of the object': { text: '{"a":1,"b":2,"a":3}', want: ['duplicate a'] },
   'a field below': { text: '{"spec":{"size":1,"size":2}}', want: ['duplicate spec.size'] },
   'a field in a list': { text: '{"a":[{"b":1},{"b":1,"b":2}]}', want: ['duplicate a[1].b'] },
-  'three times is told once': { text: '{"a":1,"a":2,"a":3}', want: ['duplicate a'] },
-  'within what is there twice': { text: '{"a":{"b":1},"a":{"b":1,"b":2}}', want: ['duplicate a', 'duplicate a.b'] },
+  'three occurrences are reported once': { text: '{"a":1,"a":2,"a":3}', want: ['duplicate a'] },
+  'duplicates within a duplicate': { text: '{"a":{"b":1},"a":{"b":1,"b":2}}', want: ['duplicate a', 'duplicate a.b'] },
   'spaces before the colons': { text: '{ "a" : 1 ,\n "b"\t: [ ] , "a" : { } }', want: ['duplicate a'] },
-  'escaped to look different': { text: '{"a":1,"\\u0061":2}', want: ['duplicate a'] },
+  'keys that differ only in escapes': { text: '{"a":1,"\\u0061":2}', want: ['duplicate a'] },
   'keys with quotes and backslashes': { text: '{"\\"":1,"\\\\":2,"\\"":3}', want: ['duplicate "'] },
-  'a text that quotes a JSON': { text: '{"a":"{\\"b\\":1,\\"b\\":2}","c":"d\\\\"}', want: [] },
+  'a string that contains JSON': { text: '{"a":"{\\"b\\":1,\\"b\\":2}","c":"d\\\\"}', want: [] },
   '__proto__ is inert': { text: '{"__proto__":1,"a":2}', want: [] },
   'numbers, words and empty lists': {
     text: '[1.5e3,true,null,[],{},"",{"a":-1,"a":false}]',
     want: ['duplicate [6].a'],
   },
-  'between unknown fields, not within': {
+  'duplicates between unknown fields, but not within them': {
     text: '{"x":{"y":1,"y":2},"a":1,"a":2,"z":0,"z":1}',
     unknown: ['x', 'z'],
     want: ['unknown x', 'duplicate a', 'unknown z'],
   },
 };
 
-describe('repeatedFields', () => {
+describe('findDuplicateFields', () => {
   for (const [name, { text, unknown = [], want }] of Object.entries(cases)) {
     test(name, () => {
-      const found = repeatedFields(text, new Set(unknown)).map(({ fault, path }) => `${fault} ${path}`);
+      const found = findDuplicateFields(text, new Set(unknown)).map(({ problem, path }) => `${problem} ${path}`);
       assert.deepEqual(found, want);
     });
   }
 });
 
-describe('mayRepeat', () => {
+describe('mayHaveDuplicates', () => {
   for (const [name, { text, want }] of Object.entries(cases)) {
     test(name, () => {
       let asked = false;
       parseJson(text, {
         bytes: Buffer.from(text),
-        mayRepeat: () => {
+        mayHaveDuplicates: () => {
           asked = true;
         },
       });
@@ -50,16 +50,16 @@ describe('mayRepeat', () => {
     });
   }
 
-  test('the last of several counts', () => assert.deepEqual(parseJson('{"a":1,"a":2}'), { a: 2 }));
+  test('the last of several values counts', () => assert.deepEqual(parseJson('{"a":1,"a":2}'), { a: 2 }));
 
-  test('is not fooled by texts with colons and quotes', () => {
+  test('ignores colons and quotes in strings', () => {
     const value = { 'a"': '":"', 'b\\': '\\":', c: ['" :', 'a:', '\\\\":'] };
-    assert.equal(mayRepeat(Buffer.from(JSON.stringify(value)), 3), false);
-    assert.equal(mayRepeat(Buffer.from(JSON.stringify(value, null, 2)), 3), false);
+    assert.equal(mayHaveDuplicates(Buffer.from(JSON.stringify(value)), 3), false);
+    assert.equal(mayHaveDuplicates(Buffer.from(JSON.stringify(value, null, 2)), 3), false);
   });
 
-  test('a text that begins with a colon is a false alarm', () => {
-    assert.equal(mayRepeat(Buffer.from('{"a":"::1"}'), 1), true);
-    assert.deepEqual(repeatedFields('{"a":"::1"}'), []);
+  test('reports a false positive for a string that begins with a colon', () => {
+    assert.equal(mayHaveDuplicates(Buffer.from('{"a":"::1"}'), 1), true);
+    assert.deepEqual(findDuplicateFields('{"a":"::1"}'), []);
   });
 });

@@ -1,4 +1,4 @@
-/** The answer of a server behind us as our own: small ones whole, the others as they come. */
+/** Relays the response of another server: small ones as a whole, others as a stream. */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { WATCH_LINGER_MS } from '#engine/limits.ts';
@@ -7,19 +7,19 @@ import { UpstreamError, type Upgraded } from '#engine/remote/https-upstream.ts';
 import type { ApiResponse, BytesResponse, StreamResponse, StreamSink, UpgradeResponse } from '#engine/request.ts';
 import type { Clock } from '#lib/clock.ts';
 
-/** Announced to be no longer than this, an answer is sent whole. */
+/** Responses with a Content-Length up to this are sent as a whole. */
 const SMALL_BYTES = 1024 * 1024;
-/** Of an answer that must be held as a whole. */
+/** Limit for a response that must be buffered completely. */
 const MAX_HELD_BYTES = 8 * 1024 * 1024;
 const BODY_TIMEOUT_MS = 60_000;
-/** Ahead of the client's reading. */
+/** Limit for data read ahead of the client. */
 const MAX_UNREAD_BYTES = 256 * 1024;
 const KEEP_ALIVE_MS = 30_000;
 
 const REDIRECT_REFUSED = 'the backend attempted to redirect this request, which is not permitted';
 
-/** Rejects with UpstreamError when the answer ends too early, is too long or comes too slowly. */
-export async function relayAnswer(incoming: IncomingMessage, method: string, clock: Clock): Promise<ApiResponse> {
+/** Rejects with UpstreamError if the response is truncated, too long or too slow. */
+export async function relayResponse(incoming: IncomingMessage, method: string, clock: Clock): Promise<ApiResponse> {
   const { statusCode: status = 502, headers: received } = incoming;
   if (status >= 300 && status <= 399 && received.location !== undefined) {
     incoming.destroy();
@@ -34,12 +34,12 @@ export async function relayAnswer(incoming: IncomingMessage, method: string, clo
   return { status, contentType, headers, body: await readWhole(incoming, clock, MAX_HELD_BYTES) };
 }
 
-/** A stream of this content, whatever its length. */
+/** Returns a stream of the response with this content type, regardless of its length. */
 export function relayStream(incoming: IncomingMessage, contentType: string): StreamResponse {
   return { status: 200, contentType, stream: (sink) => pour(incoming, sink) };
 }
 
-/** Without an end of its own: what is too long, or comes too slowly, is refused. */
+/** Reads a response completely; rejects if it is too long or too slow. */
 export function readWhole(incoming: IncomingMessage, clock: Clock, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -51,7 +51,7 @@ export function readWhole(incoming: IncomingMessage, clock: Clock, maxBytes: num
     const stopTimer = clock.after(BODY_TIMEOUT_MS, () => fail('net/http: request canceled while reading body'));
     incoming.on('data', (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes > maxBytes) fail(`the answer is larger than ${maxBytes} bytes`);
+      if (bytes > maxBytes) fail(`the response is larger than ${maxBytes} bytes`);
       else chunks.push(chunk);
     });
     incoming.once('close', () => {
@@ -62,7 +62,7 @@ export function readWhole(incoming: IncomingMessage, clock: Clock, maxBytes: num
   });
 }
 
-/** A sink that can also end so that the client sees that something is missing (http/exchange.ts). */
+/** A sink that can also abort, so that the client sees an incomplete response (http/exchange.ts). */
 export interface CuttableSink extends StreamSink {
   cut?(): void;
 }
@@ -93,7 +93,7 @@ function pour(incoming: IncomingMessage, sink: CuttableSink): () => void {
   };
 }
 
-/** Both sides as they are from now on: bytes, half-closed or closed together. */
+/** Connects both sides: forwards bytes and half-closes, and closes both together. */
 export function relayUpgrade({ incoming, connection: upstream, head: sent }: Upgraded): UpgradeResponse {
   return {
     status: 101,
@@ -106,7 +106,7 @@ export function relayUpgrade({ incoming, connection: upstream, head: sent }: Upg
       upstream.pipe(client);
       client.once('close', () => finish(upstream));
       upstream.once('close', () => finish(client));
-      // Nobody has to say anything on such a connection, so that only the system can tell that the other side is gone.
+      // Such a connection may be silent, so only TCP keep-alive detects a dead peer.
       for (const side of [client, upstream] as { setKeepAlive?(on: boolean, ms: number): void }[]) {
         side.setKeepAlive?.(true, KEEP_ALIVE_MS);
       }
@@ -115,7 +115,7 @@ export function relayUpgrade({ incoming, connection: upstream, head: sent }: Upg
   };
 }
 
-/** What was written is still sent, for a while. */
+/** Ends a side; written data is still sent for a while. */
 function finish(side: Duplex): void {
   if (side.destroyed) return;
   if (side.writableFinished) {
@@ -135,7 +135,9 @@ function statusLine({ statusMessage = '', rawHeaders }: IncomingMessage): Buffer
   return Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1');
 }
 
-/** As Go's http.Error has it: kube-aggregator answers for a server that does not. */
+/**
+ * Formats a plain-text response like Go's http.Error, which kube-aggregator sends for a server that does not respond.
+ */
 export function plainText(status: number, message: string): BytesResponse {
   const headers = { 'x-content-type-options': 'nosniff' };
   return { status, contentType: 'text/plain; charset=utf-8', headers, body: Buffer.from(`${message}\n`) };
