@@ -12,7 +12,7 @@ import { parseFieldSelector, type FieldRequirement } from '#kube/field-selector.
 import { parseLabelSelector, type LabelRequirement } from '#kube/label-selector.ts';
 import { isRecord } from '#kube/meta.ts';
 import { bool, int64, list, obj, str } from '#kube/schema-dsl.ts';
-import { MAX_MANAGER_BYTES, unprintable } from '#engine/managed-fields/manager-name.ts';
+import { MAX_MANAGER_BYTES, findUnprintable } from '#engine/managed-fields/manager-name.ts';
 import { compileSchema } from '#engine/registry/structural/compile.ts';
 import { decodeTypeError } from '#engine/registry/structural/decode-type-error.ts';
 
@@ -121,7 +121,7 @@ export function writeOptions(query: URLSearchParams, kind: WriteKind, apply = fa
 
 function checkManager(manager: string, errors: FieldError[]): void {
   if (Buffer.byteLength(manager) > MAX_MANAGER_BYTES) errors.push(tooLong('fieldManager', MAX_MANAGER_BYTES));
-  for (const { character, position } of unprintable(manager)) {
+  for (const { character, position } of findUnprintable(manager)) {
     const code = character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0');
     errors.push(invalidValue('fieldManager', manager, `invalid character U+${code} (at position ${position})`));
   }

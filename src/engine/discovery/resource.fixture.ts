@@ -1,4 +1,4 @@
-/** Kinds for the tests of discovery, OpenAPI and tables: small, and each with something that the others lack. */
+/** Kinds for tests of discovery, OpenAPI and tables: small, and each with a different feature. */
 import { ALL_VERBS, type Resource } from '#engine/registry/resource.ts';
 import { groupResource } from '#kube/meta.ts';
 

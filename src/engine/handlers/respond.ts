@@ -114,7 +114,7 @@ function listHead(resource: Resource, metadata: ListMeta): object {
 
 /** Builds a list around existing bytes. If they must be converted, yields to other requests in between. */
 async function listBytes(resource: Resource, entries: readonly Entry[], listMeta: ListMeta): Promise<Buffer[]> {
-  const converts = resource.stored?.isMadeEachTime === true;
+  const converts = resource.stored?.convertsOnEachRead === true;
   const head = JSON.stringify(listHead(resource, listMeta));
   const pieces: Buffer[] = [Buffer.from(`${head.slice(0, -1)},"items":[`)];
   for (let i = 0; i < entries.length; i++) {

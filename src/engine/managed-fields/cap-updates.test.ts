@@ -15,8 +15,8 @@ function anEntry(manager: string, minute: number): Entry {
 const others = (count: number) => Array.from({ length: count }, (_, i) => anEntry(`m${i}`, i + 20));
 
 const cases: Record<string, { entries: Entry[]; bucket: string[] }> = {
-  'the two oldest are joined': { entries: others(11), bucket: ['f:m0', 'f:m1'] },
-  'a bucket takes the next': {
+  'the two oldest entries are merged': { entries: others(11), bucket: ['f:m0', 'f:m1'] },
+  'a bucket takes the next entry': {
     entries: [anEntry('ancient-changes', 1), ...others(10)],
     bucket: ['f:ancient-changes', 'f:m0'],
   },

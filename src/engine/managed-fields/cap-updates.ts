@@ -1,4 +1,4 @@
-/** Bounds the entries that updates leave behind: beyond ten, the oldest of each version are joined to one. */
+/** Limits the number of update entries: beyond ten, the oldest of each version are merged into one. */
 import { union, type FieldSet } from '#kube/field-sets/field-set.ts';
 import { parseFieldsV1 } from '#kube/field-sets/fields-v1.ts';
 import { compareTimes, headOf, identityOf, makeEntry, type Entry } from '#engine/managed-fields/entries.ts';
@@ -15,28 +15,28 @@ export function capUpdates(entries: Entry[]): Entry[] {
   const buckets = new Map<string, Entry>();
   for (const entry of updates) if (isBucket(entry)) buckets.set(entry.apiVersion, entry);
   const firsts = new Map<string, Entry>();
-  /** What becomes one, by version. */
-  const joined = new Map<string, Entry[]>();
+  /** The entries to merge, by version. */
+  const merged = new Map<string, Entry[]>();
   for (const entry of updates.toSorted(oldestFirst)) {
     if (excess <= 0) break;
     const { apiVersion } = entry;
-    // A bucket that others went into already.
-    if (joined.get(apiVersion)?.[0] === entry) continue;
+    // A bucket that other entries were already merged into.
+    if (merged.get(apiVersion)?.[0] === entry) continue;
     const first = firsts.get(apiVersion);
     if (first === undefined) {
       firsts.set(apiVersion, entry);
       continue;
     }
-    let gathered = joined.get(apiVersion);
+    let gathered = merged.get(apiVersion);
     if (gathered === undefined) {
-      // There is no bucket yet, or it is the very entry that comes now: then the first of its version becomes it.
+      // Without a bucket, or if the bucket is this entry, the first entry of the version becomes the bucket.
       const known = buckets.get(apiVersion);
-      joined.set(apiVersion, (gathered = [known === undefined || known === entry ? first : known]));
+      merged.set(apiVersion, (gathered = [known === undefined || known === entry ? first : known]));
     }
     gathered.push(entry);
     excess--;
   }
-  for (const [apiVersion, gathered] of joined) {
+  for (const [apiVersion, gathered] of merged) {
     for (const entry of gathered) kept.delete(entry);
     const { time } = gathered.at(-1)!;
     const head = { manager: ANCIENT, operation: 'Update', apiVersion, subresource: '', time } as const;
@@ -45,7 +45,7 @@ export function capUpdates(entries: Entry[]): Entry[] {
   return [...kept];
 }
 
-/** By halves: one after the other, each would be copied with all that came before it. */
+/** Merges by halves: merging one after the other would copy all previous ones each time. */
 function unionOf(sets: readonly FieldSet[]): FieldSet {
   if (sets.length <= 2) return sets.reduce(union);
   const half = sets.length >> 1;

@@ -1,7 +1,7 @@
 /** Applies the patch of a mutating webhook. Errors in the patch are reported to the client as 500. */
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { objectIn } from '#engine/admission/matching/admission-request.ts';
-import { forgetForms, fromForm } from '#engine/conversion/admission-forms.ts';
+import { dropForms, fromForm } from '#engine/conversion/admission-forms.ts';
 import { parseJson } from '#engine/json.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import { type ApiError, internalError } from '#kube/api-error.ts';
@@ -38,7 +38,7 @@ export function applyWebhookPatch(
 function store(attributes: AdmissionAttributes, object: KubeObject, patched: KubeObject): boolean {
   const before = { ...object };
   replaceContent(object, { ...patched, apiVersion: before.apiVersion });
-  forgetForms(attributes);
+  dropForms(attributes);
   attempt(() => attributes.reshape(object));
   return !deepEqual(before, object);
 }

@@ -1,4 +1,4 @@
-/** Pods and pod templates, but for containers and volumes. Notation: message-table.ts. */
+/** Pods and pod templates, except containers and volumes. Notation: message-table.ts. */
 export const POD = `
 Pod
   1 metadata? ObjectMeta; 2 spec? PodSpec; 3 status? PodStatus

@@ -1,4 +1,4 @@
-/** Sources of volumes, of pods and of persistent volumes. Notation: message-table.ts. */
+/** Volume sources of pods and persistent volumes. Notation: message-table.ts. */
 export const VOLUME = `
 Volume
   1 name string; 2 ...VolumeSource

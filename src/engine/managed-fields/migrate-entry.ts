@@ -1,15 +1,18 @@
-/** Entries of before a schema changed: who owned items of a list or map that is atomic now owns it whole. */
+/**
+ * Updates entries from before a schema change: the owner of items of a list or map that is atomic now owns it as a
+ * whole.
+ */
 import { parseFieldsV1 } from '#kube/field-sets/fields-v1.ts';
 import { mendFields } from '#kube/field-sets/named-fields.ts';
 import type { Schema } from '#kube/schema.ts';
 import { headOf, makeEntry, type Entry, type FieldsV1 } from '#engine/managed-fields/entries.ts';
 import type { FieldScope } from '#engine/managed-fields/field-scope.ts';
 
-/** Those that were found to fit, by the schema that they fit. Objects share their sets, so one look serves many. */
+/** Field sets that match a schema. Objects share their sets, so one check serves many. */
 const fitting = new WeakMap<FieldsV1, Schema>();
 
-/** The very entry where nothing is to mend, or its version is not served any more. */
-export function mendedEntry(entry: Entry, scope: FieldScope): Entry {
+/** Returns the same entry if there is nothing to update, or if its version is no longer served. */
+export function migrateEntry(entry: Entry, scope: FieldScope): Entry {
   const { fieldsV1 } = entry;
   const schema = scope.schemaIn(entry.apiVersion);
   if (schema === undefined || fitting.get(fieldsV1) === schema) return entry;

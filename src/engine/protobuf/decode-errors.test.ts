@@ -14,7 +14,7 @@ const definition = (...schema: Buffer[]) =>
     message(2, message(7, message(4, message(1, ...schema)))),
   );
 
-/** A schema in `not` in a schema ..., `levels` of them. */
+/** Builds a schema that is nested in `not`, `levels` deep. */
 function nestedSchema(levels: number): Buffer {
   let inner = text(5, 'x');
   for (let i = 1; i < levels; i++) inner = message(28, inner);
@@ -22,12 +22,12 @@ function nestedSchema(levels: number): Buffer {
 }
 
 const faults: Record<string, { readonly bytes: () => Buffer; readonly want: RegExp }> = {
-  'nothing at all': { bytes: () => Buffer.alloc(0), want: /^empty data$/ },
+  'empty data': { bytes: () => Buffer.alloc(0), want: /^empty data$/ },
   'another magic': {
     bytes: () => Buffer.from('{"kind":"Pod"}'),
     want: /^provided data does not appear to be a protobuf message, expected prefix \[107 56 115 0\]$/,
   },
-  'the magic alone': { bytes: () => rawBody(), want: /^empty body$/ },
+  'the magic only': { bytes: () => rawBody(), want: /^empty body$/ },
   'no kind': { bytes: () => rawBody(message(1, text(1, 'v1')), message(2)), want: /^Object 'Kind' is missing/ },
   'no apiVersion': {
     bytes: () => rawBody(message(1, text(2, 'Pod')), message(2)),
@@ -38,7 +38,7 @@ const faults: Record<string, { readonly bytes: () => Buffer; readonly want: RegE
     bytes: () => body('v2', 'Gadget'),
     want: /^no kind "Gadget" is registered for version "v2"$/,
   },
-  'an endless kind': { bytes: () => body('v1', 'x'.repeat(10_000)), want: /^no kind "x{253}\.\.\." is registered/ },
+  'a very long kind': { bytes: () => body('v1', 'x'.repeat(10_000)), want: /^no kind "x{253}\.\.\." is registered/ },
   'a kind of another group': { bytes: () => body('v1', 'Job'), want: /^no kind "Job" is registered for version "v1"$/ },
   'a prototype as kind': { bytes: () => body('__proto__', 'toString'), want: /^no kind "toString"/ },
   'a length beyond the end': { bytes: () => account(Buffer.from([10, 5, 1])), want: /^unexpected EOF$/ },
@@ -46,17 +46,17 @@ const faults: Record<string, { readonly bytes: () => Buffer; readonly want: RegE
     bytes: () => account(message(1, Buffer.from([10, 5])), text(9, 'abcdefgh')),
     want: /^unexpected EOF$/,
   },
-  'a length beyond every memory': {
+  'a huge length': {
     bytes: () => account(tag(1, 2), varint(2n ** 63n - 1n)),
     want: /^unexpected EOF$/,
   },
   'a negative length': { bytes: () => account(tag(1, 2), varint(-1)), want: /^proto: negative length found/ },
-  'a varint cut off': { bytes: () => account(message(1, tag(7, 0), Buffer.from([128]))), want: /^unexpected EOF$/ },
-  'a varint without end': {
+  'a truncated varint': { bytes: () => account(message(1, tag(7, 0), Buffer.from([128]))), want: /^unexpected EOF$/ },
+  'an unterminated varint': {
     bytes: () => account(message(1, tag(7, 0), Buffer.alloc(11, 128))),
     want: /^proto: integer overflow$/,
   },
-  'a number cut off': { bytes: () => account(tag(99, 1), Buffer.alloc(7)), want: /^unexpected EOF$/ },
+  'a truncated number': { bytes: () => account(tag(99, 1), Buffer.alloc(7)), want: /^unexpected EOF$/ },
   'field 0': { bytes: () => account(Buffer.from([2, 0])), want: /^proto: illegal tag 0 \(wire type 2\)$/ },
   'an unknown wire type': { bytes: () => account(tag(99, 6)), want: /^proto: illegal wireType 6$/ },
   'a group that was never opened': {
@@ -68,15 +68,15 @@ const faults: Record<string, { readonly bytes: () => Buffer; readonly want: RegE
     bytes: () => account(message(1, message(11, tag(9, 4)))),
     want: /^proto: unexpected end of group$/,
   },
-  'a message where a string belongs': {
+  'a message instead of a string': {
     bytes: () => account(message(1, int(1, 1))),
     want: /^proto: wrong wireType = 0 for field name$/,
   },
-  'a number where an inlined message belongs': {
+  'a number instead of an inlined message': {
     bytes: () => body('v1', 'Pod', message(2, message(1, int(2, 1)))),
     want: /^proto: wrong wireType = 0 for field VolumeSource$/,
   },
-  'a number where a map belongs': {
+  'a number instead of a map': {
     bytes: () => account(message(1, int(11, 1))),
     want: /^proto: wrong wireType = 0 for field labels$/,
   },
@@ -84,7 +84,7 @@ const faults: Record<string, { readonly bytes: () => Buffer; readonly want: RegE
     bytes: () => account(message(1, bytes(1, Buffer.from([97, 255])))),
     want: /^proto: string field contains invalid UTF-8$/,
   },
-  'a quantity that is none': {
+  'an invalid quantity': {
     bytes: () => body('v1', 'ResourceQuota', message(2, entry(1, 'cpu', message(2, text(1, 'much'))))),
     want: /^quantities must match the regular expression/,
   },
@@ -104,28 +104,28 @@ const faults: Record<string, { readonly bytes: () => Buffer; readonly want: RegE
     bytes: () => revision(Buffer.from([34, 255, 34])),
     want: /^proto: raw JSON contains invalid UTF-8$/,
   },
-  'raw JSON nested without end': {
+  'too deeply nested raw JSON': {
     bytes: () => revision(Buffer.from('['.repeat(200_000) + ']'.repeat(200_000))),
     want: /^json parse error: nested too deeply/,
   },
-  'a number that JSON does not have': {
+  'a number that JSON cannot represent': {
     bytes: () => definition(double(11, NaN)),
     want: /^json: unsupported value: NaN$/,
   },
-  'more messages than memory should hold': {
+  'too many messages': {
     bytes: () => account(message(1, ...Array<Buffer>(MAX_MESSAGES + 1).fill(message(13)))),
     want: /^proto: too many messages/,
   },
 };
 
-suite('decodeProtobuf refuses', () => {
+suite('decodeProtobuf rejects', () => {
   for (const [sentence, { bytes: broken, want }] of Object.entries(faults)) {
     test(sentence, () => assert.throws(() => decodeProtobuf(broken()), { name: 'ProtobufError', message: want }));
   }
 });
 
-test('messages may nest to the limit and no further', () => {
-  // The object, its spec, the version and the validation stand around the outermost schema.
+test('messages may be nested up to the limit', () => {
+  // The object, its spec, the version and the validation enclose the outermost schema.
   const deepest = MAX_NESTING - 4;
   assert.ok(decodeProtobuf(definition(nestedSchema(deepest))));
   assert.throws(() => decodeProtobuf(definition(nestedSchema(deepest + 1))), {

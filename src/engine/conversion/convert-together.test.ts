@@ -1,4 +1,4 @@
-/** Who else asks for the same conversions at the same time, and what becomes of them when one of them fails or leaves. */
+/** Tests concurrent readers that wait for the same conversions, and failures and cancellations among them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ConversionWebhook } from '#engine/conversion/conversion-webhook.ts';
@@ -14,7 +14,7 @@ interface Ask {
   fail(): void;
 }
 
-/** A webhook that answers when it is told to. */
+/** A webhook that responds on demand. */
 function scene() {
   const asks: Ask[] = [];
   const webhook = {
@@ -43,7 +43,7 @@ function entry(name: string): Entry {
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 const asked = (asks: readonly Ask[]) => asks.map(({ names }) => names);
 
-test('however many wait for an object, it is asked about once', async () => {
+test('an object is converted once for all readers', async () => {
   const { asks, form, prepare } = scene();
   const [a, b] = [entry('a'), entry('b')];
   const all = Promise.all([prepare(0, a), prepare(1, a, b), prepare(2, b)]);
@@ -53,7 +53,7 @@ test('however many wait for an object, it is asked about once', async () => {
   assert.match(form.bytes(b).toString(), /g\.io\/v2/);
 });
 
-test('who leaves takes nobody along', async () => {
+test('a reader that leaves does not affect others', async () => {
   const { asks, readers, prepare } = scene();
   const a = entry('a');
   const left = assert.rejects(prepare(0, a), /context canceled/);
@@ -65,7 +65,7 @@ test('who leaves takes nobody along', async () => {
   assert.equal(asks.length, 1);
 });
 
-test('when the last has left, it is called off, and who comes then asks anew', async () => {
+test('when the last reader leaves, the conversion is cancelled, and a later reader starts it again', async () => {
   const { asks, readers, prepare } = scene();
   const a = entry('a');
   const left = assert.rejects(prepare(0, a), /context canceled/);
@@ -77,7 +77,7 @@ test('when the last has left, it is called off, and who comes then asks anew', a
   await anew;
 });
 
-test('what failed because of another object is asked about once more', async () => {
+test('an object whose batch failed because of another object is retried', async () => {
   const { asks, prepare } = scene();
   const [good, bad] = [entry('good'), entry('bad')];
   const failed = assert.rejects(prepare(0, good, bad), /broken/);
@@ -90,7 +90,7 @@ test('what failed because of another object is asked about once more', async () 
   assert.deepEqual(asked(asks), [['good', 'bad'], ['good']]);
 });
 
-test('what fails again fails', async () => {
+test('an object that fails again is an error', async () => {
   const { asks, prepare } = scene();
   const a = entry('a');
   const all = [prepare(0, a), prepare(1, a), prepare(2, a)].map((one) => assert.rejects(one, /broken/));
@@ -101,7 +101,7 @@ test('what fails again fails', async () => {
   assert.equal(asks.length, 2);
 });
 
-test('many are asked about in pieces', async () => {
+test('many objects are converted in batches', async () => {
   const { asks, prepare } = scene();
   const preparing = prepare(0, ...Array.from({ length: FORM_SLICE + 1 }, (_, i) => entry(`e${i}`)));
   asks[0]!.answer();
