@@ -60,10 +60,10 @@ const HANDLERS: Record<Verb, Handler> = {
 
 export function createApi(parts: ApiParts): ApiHandler {
   const { clock, metrics, audit, log } = parts;
-  return (asked) => {
+  return (received) => {
     const receivedMs = clock.now();
     const start = clock.elapsed();
-    let request = asked;
+    let request = received;
     const route = parseRoute(request.path);
     const verb =
       route.type === 'path' ? pathVerb(request.method) : verbOf(request.method, route, isWatch(request.query));
@@ -73,7 +73,7 @@ export function createApi(parts: ApiParts): ApiHandler {
       const tookMs = clock.elapsed() - start;
       const shown = route.type === 'path' || verb === undefined ? request.method.toLowerCase() : verb;
       if (audit !== undefined && isAudited(shown, response.status, trail.isReview)) {
-        audit(auditRecord({ asked, request, route, verb: shown, response, trail, receivedMs, tookMs }));
+        audit(auditRecord({ received, request, route, verb: shown, response, trail, receivedMs, tookMs }));
       }
       const resource = route.type === 'resource' && isServed(parts, route) ? route.plural : '';
       if ('stream' in response) return verb === 'watch' ? countWatch(response, resource, metrics) : response;
@@ -85,7 +85,7 @@ export function createApi(parts: ApiParts): ApiHandler {
       return answered(toErrorResponse(error, request, log));
     };
     try {
-      request = applyImpersonation(asked, parts.authorizer);
+      request = applyImpersonation(received, parts.authorizer);
       const response =
         route.type === 'path'
           ? servePath(parts, request, trail)

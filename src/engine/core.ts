@@ -107,7 +107,7 @@ export function createCore(options: CoreOptions): Core {
       priorityAdmission(store),
       tolerateLostNodes,
       taintNewNodes,
-      exceptAtStart(webhooks.mutating),
+      skipDuringStart(webhooks.mutating),
     ],
     validating: [
       noteName,
@@ -116,8 +116,8 @@ export function createCore(options: CoreOptions): Core {
       nodeRestriction(store),
       serviceAccountValidation(store),
       priorityClassValidation(store),
-      exceptAtStart(policies.step),
-      exceptAtStart(webhooks.validating),
+      skipDuringStart(policies.step),
+      skipDuringStart(webhooks.validating),
     ],
     guards,
   });
@@ -187,6 +187,6 @@ export function createCore(options: CoreOptions): Core {
  * them. Otherwise a webhook whose server is down would block the start, and nobody could repair it. The start is
  * identified by its user object, which no external request can have.
  */
-function exceptAtStart(step: ValidatingStep): ValidatingStep {
+function skipDuringStart(step: ValidatingStep): ValidatingStep {
   return (attributes) => (attributes.user === BOOTSTRAP ? undefined : step(attributes));
 }

@@ -23,7 +23,7 @@ export interface WriteOptions {
   readonly fieldValidation: FieldValidation;
   /** The manager of the written fields; '' = derived from the User-Agent. */
   readonly fieldManager: string;
-  /** Whether an apply takes over fields of other managers. */
+  /** True if an apply takes over fields of other managers. */
   readonly force: boolean;
   /** CreateOptions and the like, as admission webhooks see them. */
   readonly sent: Readonly<Record<string, unknown>>;

@@ -8,7 +8,7 @@ export interface ResourceRoute {
   readonly namespace: string;
   readonly name: string;
   readonly subresource: string;
-  /** Whether more segments follow that only the subresource interprets: `portforward/22/tcp`. */
+  /** True if more segments follow that only the subresource interprets: `portforward/22/tcp`. */
   readonly deeper: boolean;
 }
 

@@ -73,8 +73,8 @@ export interface AdmissionSteps {
 
 export function admissionChain({ mutating, validating, guards }: AdmissionSteps): Admission {
   return {
-    mutate: inOrder(mutating),
-    validate: inOrder(validating),
+    mutate: runInOrder(mutating),
+    validate: runInOrder(validating),
     guard(attributes) {
       for (const guard of guards) guard(attributes);
     },
@@ -82,7 +82,7 @@ export function admissionChain({ mutating, validating, guards }: AdmissionSteps)
 }
 
 /** Runs steps in order. Returns no promise unless a step does, because most requests match nothing. */
-function inOrder(steps: readonly ValidatingStep[]): ValidatingStep {
+function runInOrder(steps: readonly ValidatingStep[]): ValidatingStep {
   const from = (start: number, attributes: AdmissionAttributes): void | Promise<void> => {
     for (let i = start; i < steps.length; i++) {
       const pending = steps[i]!(attributes);

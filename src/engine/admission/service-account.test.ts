@@ -32,7 +32,7 @@ const OWN_MOUNT = { name: 'own', mountPath: '/var/run/secrets/kubernetes.io/serv
 const ENFORCING = { annotations: { 'kubernetes.io/enforce-mountable-secrets': 'true' } };
 
 const plain = { containers: [{ name: 'c', image: 'i' }] };
-const ran = (name: string, more: Loose = {}) => ({ serviceAccountName: name, serviceAccount: name, ...more });
+const withAccount = (name: string, more: Loose = {}) => ({ serviceAccountName: name, serviceAccount: name, ...more });
 
 function setUp(): Promise<Store> {
   return storeWith(
@@ -84,14 +84,14 @@ const because = 'is not allowed because service account strict does not referenc
 const mounted = { containers: [{ name: 'c', image: 'i', volumeMounts: [MOUNT] }], volumes: [VOLUME] };
 
 const cases: Record<string, Case> = {
-  'sets the default account and mounts its token': { spec: plain, want: ran('default', mounted) },
+  'sets the default account and mounts its token': { spec: plain, want: withAccount('default', mounted) },
   'reads the deprecated field': {
     spec: { ...plain, serviceAccount: 'quiet' },
-    want: ran('quiet', plain),
+    want: withAccount('quiet', plain),
   },
   'prefers the current field': {
     spec: { ...plain, serviceAccountName: 'quiet', serviceAccount: 'default' },
-    want: ran('quiet', plain),
+    want: withAccount('quiet', plain),
   },
   'mounts the token in init containers, too, and keeps other mounts': {
     spec: {
@@ -99,7 +99,7 @@ const cases: Record<string, Case> = {
       containers: [{ name: 'c', volumeMounts: [{ name: 'data', mountPath: '/data' }] }],
       volumes: [{ name: 'data' }],
     },
-    want: ran('default', {
+    want: withAccount('default', {
       initContainers: [{ name: 'i', volumeMounts: [MOUNT] }],
       containers: [{ name: 'c', volumeMounts: [{ name: 'data', mountPath: '/data' }, MOUNT] }],
       volumes: [{ name: 'data' }, VOLUME],
@@ -107,7 +107,7 @@ const cases: Record<string, Case> = {
   },
   'mounts nothing if the container has a mount at the path': {
     spec: { containers: [{ name: 'c', volumeMounts: [OWN_MOUNT] }, { name: 'd' }] },
-    want: ran('default', {
+    want: withAccount('default', {
       containers: [
         { name: 'c', volumeMounts: [OWN_MOUNT] },
         { name: 'd', volumeMounts: [MOUNT] },
@@ -117,30 +117,30 @@ const cases: Record<string, Case> = {
   },
   'adds no unused volume': {
     spec: { containers: [{ name: 'c', volumeMounts: [OWN_MOUNT] }] },
-    want: ran('default', { containers: [{ name: 'c', volumeMounts: [OWN_MOUNT] }] }),
+    want: withAccount('default', { containers: [{ name: 'c', volumeMounts: [OWN_MOUNT] }] }),
   },
   'uses an existing volume': {
     spec: { ...plain, volumes: [{ name: 'kube-api-access-own' }] },
-    want: ran('default', {
+    want: withAccount('default', {
       containers: [{ name: 'c', image: 'i', volumeMounts: [{ ...MOUNT, name: 'kube-api-access-own' }] }],
       volumes: [{ name: 'kube-api-access-own' }],
     }),
   },
   'leaves a volume without a name to validation': {
     spec: { ...plain, volumes: [{ emptyDir: {} }] },
-    want: ran('default', { ...mounted, volumes: [{ emptyDir: {} }, VOLUME] }),
+    want: withAccount('default', { ...mounted, volumes: [{ emptyDir: {} }, VOLUME] }),
   },
   'mounts nothing if the pod disables it': {
     spec: { ...plain, automountServiceAccountToken: false },
-    want: ran('default', { ...plain, automountServiceAccountToken: false }),
+    want: withAccount('default', { ...plain, automountServiceAccountToken: false }),
   },
   'mounts the token if the pod enables it and the account disables it': {
     spec: { ...plain, serviceAccountName: 'quiet', automountServiceAccountToken: true },
-    want: ran('quiet', { ...mounted, automountServiceAccountToken: true }),
+    want: withAccount('quiet', { ...mounted, automountServiceAccountToken: true }),
   },
   'adds the pull secrets of the account': {
     spec: { ...plain, serviceAccountName: 'puller', automountServiceAccountToken: false },
-    want: ran('puller', {
+    want: withAccount('puller', {
       ...plain,
       automountServiceAccountToken: false,
       imagePullSecrets: [{ name: 'a' }, { name: 'b' }],
@@ -153,7 +153,7 @@ const cases: Record<string, Case> = {
       automountServiceAccountToken: false,
       imagePullSecrets: [{ name: 'x' }],
     },
-    want: ran('puller', { ...plain, automountServiceAccountToken: false, imagePullSecrets: [{ name: 'x' }] }),
+    want: withAccount('puller', { ...plain, automountServiceAccountToken: false, imagePullSecrets: [{ name: 'x' }] }),
   },
   'refuses a missing account': {
     spec: { ...plain, serviceAccountName: 'nobody' },
@@ -187,7 +187,7 @@ const cases: Record<string, Case> = {
   },
   'allows the secrets of an enforcing account': {
     spec: { containers: [{ name: 'c', envFrom: [{ secretRef: { name: 'mine' } }] }], serviceAccountName: 'strict' },
-    want: ran('strict', {
+    want: withAccount('strict', {
       containers: [{ name: 'c', envFrom: [{ secretRef: { name: 'mine' } }] }],
       imagePullSecrets: [{ name: 'pull' }],
     }),
@@ -227,14 +227,14 @@ for (const [name, { spec, metadata = {}, more, want, refused }] of Object.entrie
       refused,
     );
     if (want === undefined) return;
-    assert.deepEqual(starred(pod['spec']), want);
+    assert.deepEqual(maskGeneratedNames(pod['spec']), want);
     assert.equal(
       refusalOf(() => serviceAccountValidation(store)(given)),
       undefined,
       'the result must pass validation',
     );
     void serviceAccountAdmission(store)(given);
-    assert.deepEqual(starred(pod['spec']), want, 'admission must be idempotent');
+    assert.deepEqual(maskGeneratedNames(pod['spec']), want, 'admission must be idempotent');
   });
 }
 
@@ -249,7 +249,7 @@ function refusalOf(step: () => void | Promise<void>): string | undefined {
   }
 }
 
-function starred(spec: unknown): unknown {
+function maskGeneratedNames(spec: unknown): unknown {
   return JSON.parse(
     JSON.stringify(spec).replaceAll(/kube-api-access-[bcdfghjklmnpqrstvwxz2456789]{5}"/g, 'kube-api-access-*"'),
   );
@@ -257,15 +257,15 @@ function starred(spec: unknown): unknown {
 
 const later: Record<string, { spec: Loose; want: string | undefined }> = {
   'an account that was deleted meanwhile': {
-    spec: ran('nobody', plain),
+    spec: withAccount('nobody', plain),
     want: 'pods "p" is forbidden: error looking up service account ns/nobody: serviceaccount "nobody" not found',
   },
   'no account': { spec: plain, want: 'pods "p" is forbidden: no service account specified for pod ns/p' },
   'a secret that a webhook added': {
-    spec: ran('strict', { ...plain, volumes: [{ name: 'v', secret: { secretName: 's' } }] }),
+    spec: withAccount('strict', { ...plain, volumes: [{ name: 'v', secret: { secretName: 's' } }] }),
     want: `pods "p" is forbidden: volume with secret.secretName="s" ${because} secret`,
   },
-  nothing: { spec: ran('default', plain), want: undefined },
+  nothing: { spec: withAccount('default', plain), want: undefined },
 };
 
 for (const [name, { spec, want }] of Object.entries(later)) {
@@ -290,7 +290,7 @@ test('waits for the default account of a new namespace', async () => {
   assert.equal(clock.waiting, 1, 'another account must not end the wait');
   await put(store, 'serviceaccounts', anObject('ServiceAccount', 'default'));
   await waiting;
-  assert.deepEqual(starred(pod['spec']), ran('default', mounted));
+  assert.deepEqual(maskGeneratedNames(pod['spec']), withAccount('default', mounted));
   assert.equal(clock.waiting, 0);
 });
 

@@ -12,9 +12,9 @@ export interface RemoteVersion {
   readonly resources: readonly ApiResourceDiscovery[];
   /** Stale: the server did not respond the last time, and `resources` are from before. */
   readonly freshness: 'Current' | 'Stale';
-  /** The hash of its OpenAPI v3 document; undefined if it has none. */
+  /** The hash of the OpenAPI v3 document; undefined if there is none. */
   readonly openApiV3Hash: string | undefined;
-  /** Its paths, and the definitions that they reference. */
+  /** The paths of the version, and the definitions that they reference. */
   readonly openApiV2: Pick<SwaggerDocument, 'paths' | 'definitions'> | undefined;
 }
 

@@ -81,7 +81,7 @@ function collect(response: StreamResponse, signal: AbortSignal): Promise<Buffer>
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
-    // It may write before the function that stops it is returned.
+    // The response may write before the function that stops it is returned.
     let over = false;
     const source: { stop?: () => void } = {};
     const leave = (error?: Error) => {

@@ -19,7 +19,7 @@ export interface RemoteApi {
   /** PEM; '' = the system's root certificates. */
   readonly ca: string;
   readonly insecure: boolean;
-  /** Whether the server is known not to respond; an unchecked server counts as available. */
+  /** True if the server is known not to respond; an unchecked server counts as available. */
   readonly unavailable: boolean;
 }
 

@@ -99,8 +99,8 @@ test('dropped records are counted, and the next line reports their number', asyn
   take(2);
   await clock.advance(100);
   assert.deepEqual(ids(), [1, 2, 3, 4, 8, 9]);
-  const told = file.lines.map(({ annotations }) => annotations['audit.selfsame.io/dropped-before']);
-  assert.deepEqual(told, [undefined, undefined, undefined, undefined, '3', undefined]);
+  const logged = file.lines.map(({ annotations }) => annotations['audit.selfsame.io/dropped-before']);
+  assert.deepEqual(logged, [undefined, undefined, undefined, undefined, '3', undefined]);
   assert.match(audit.metricsText(), /^selfsame_audit_dropped_total 3$/m);
 });
 
@@ -123,16 +123,19 @@ test('the queue is also bounded in bytes', async () => {
 });
 
 test('a full disk is logged once, and the lost records at the end', async () => {
-  const told: string[] = [];
-  const log: Log = { ...silentLog, error: (fields, message) => void told.push(`${message} ${JSON.stringify(fields)}`) };
+  const logged: string[] = [];
+  const log: Log = {
+    ...silentLog,
+    error: (fields, message) => void logged.push(`${message} ${JSON.stringify(fields)}`),
+  };
   const { file, clock, audit, take } = aLog(4, log);
   file.isFull = true;
   take(6);
   await clock.advance(120_000);
   await audit.close();
-  assert.equal(told.length, 2);
-  assert.match(told[0]!, /^Cannot write the audit log/);
-  assert.match(told[1]!, /"lost":6/);
+  assert.equal(logged.length, 2);
+  assert.match(logged[0]!, /^Cannot write the audit log/);
+  assert.match(logged[1]!, /"lost":6/);
   assert.equal(clock.pendingTimers, 0);
 });
 

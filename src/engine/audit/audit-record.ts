@@ -13,9 +13,9 @@ export interface RequestTrail {
   /** The decision of the authorizer; undefined if the request was refused before. */
   decision: Decision | undefined;
   notes: AuditNotes | undefined;
-  /** Why the request was refused. */
+  /** The error that refused the request. */
   error: ApiError | undefined;
-  /** Whether the request is a review: a create that stores nothing. */
+  /** True if the request is a review: a create that stores nothing. */
   isReview: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface AuditRecord {
   readonly user: UserInfo;
   /** The impersonated user, if any. */
   readonly impersonated: UserInfo | undefined;
-  /** Whether a component of this process sent the request. */
+  /** True if a component of this process sent the request. */
   readonly isLocal: boolean;
   readonly sourceIp: string | undefined;
   readonly userAgent: string;
@@ -38,7 +38,7 @@ export interface AuditRecord {
   /** The name of the object, even if it is not in the path. */
   readonly name: string;
   readonly code: number;
-  /** Whether the response continues: a stream, or an upgraded connection. */
+  /** True if the response continues: a stream, or an upgraded connection. */
   readonly isOpen: boolean;
   readonly decision: Decision | undefined;
   readonly error: ApiError | undefined;
@@ -55,7 +55,7 @@ const NO_ANNOTATIONS: Readonly<Record<string, string>> = {};
 
 export interface Answered {
   /** The request as received. */
-  readonly asked: ApiRequest;
+  readonly received: ApiRequest;
   /** The request as served, possibly as an impersonated user. */
   readonly request: ApiRequest;
   readonly route: Route;
@@ -66,22 +66,22 @@ export interface Answered {
   readonly tookMs: number;
 }
 
-export function auditRecord({ asked, request, route, verb, response, trail, ...times }: Answered): AuditRecord {
+export function auditRecord({ received, request, route, verb, response, trail, ...times }: Answered): AuditRecord {
   const { notes, error, decision } = trail;
   const known = route.type === 'resource' ? route.name : '';
   const noted = notes?.annotations;
   return {
-    id: asked.auditId,
+    id: received.auditId,
     receivedMs: times.receivedMs,
     tookMs: times.tookMs,
-    path: asked.path,
-    query: asked.query,
+    path: received.path,
+    query: received.query,
     verb,
-    user: asked.user,
-    impersonated: request === asked ? undefined : request.user,
-    isLocal: asked.header === undefined,
-    sourceIp: asked.sourceIp,
-    userAgent: asked.userAgent,
+    user: received.user,
+    impersonated: request === received ? undefined : request.user,
+    isLocal: received.header === undefined,
+    sourceIp: received.sourceIp,
+    userAgent: received.userAgent,
     route,
     name: known || notes?.name || (error?.details?.name ?? ''),
     code: response.status,

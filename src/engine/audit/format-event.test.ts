@@ -156,8 +156,8 @@ const cases: Record<string, { record: Partial<AuditRecord>; dropped?: number; wa
 for (const [name, { record, dropped, want }] of Object.entries(cases)) {
   test(`a line ${name}`, () => {
     const event = eventOf(record, dropped);
-    const told = Object.fromEntries(Object.keys(want).map((key) => [key, event[key]]));
-    assert.deepEqual(told, want);
+    const actual = Object.fromEntries(Object.keys(want).map((key) => [key, event[key]]));
+    assert.deepEqual(actual, want);
   });
 }
 

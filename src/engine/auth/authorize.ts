@@ -45,7 +45,7 @@ export interface RuleList {
     readonly verbs: readonly string[];
     readonly nonResourceURLs?: readonly string[] | undefined;
   }[];
-  /** Whether the list may be incomplete. */
+  /** True if the list may be incomplete. */
   readonly incomplete: boolean;
   readonly evaluationError?: string;
 }

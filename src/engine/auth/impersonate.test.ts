@@ -27,7 +27,7 @@ function request(headers: Readonly<Record<string, string>>): ApiRequest {
 
 /** Records the requests to authorize, and allows all except the listed ones. */
 function recordingAuthorizer(refused: readonly string[] = []) {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const authorizer: Authorizer = {
     authorize(user, attributes) {
       assert.equal(user, BOSS, 'the real user must be authorized');
@@ -35,53 +35,53 @@ function recordingAuthorizer(refused: readonly string[] = []) {
       const { verb, group, resource, subresource, namespace, name } = attributes;
       assert.equal(verb, 'impersonate');
       const what = `${group}:${resource}${subresource && `/${subresource}`} ${namespace && `${namespace}/`}${name}`;
-      asked.push(what);
+      requests.push(what);
       return { allowed: !refused.includes(what), reason: 'because' };
     },
   };
-  return { authorizer, asked };
+  return { authorizer, requests };
 }
 
 interface Case {
   readonly headers: Record<string, string>;
-  readonly asked: string[];
+  readonly requests: string[];
   readonly user: UserInfo;
 }
 
 const cases: Record<string, Case> = {
   'a user': {
     headers: { 'impersonate-user': 'bob' },
-    asked: [':users bob'],
+    requests: [':users bob'],
     user: { name: 'bob', groups: ['system:authenticated'] },
   },
   'a user with groups': {
     headers: { 'impersonate-user': 'bob', 'impersonate-group': 'a, b' },
-    asked: [':users bob', ':groups a', ':groups b'],
+    requests: [':users bob', ':groups a', ':groups b'],
     user: { name: 'bob', groups: ['a', 'b', 'system:authenticated'] },
   },
   'a group with a comma in its name': {
     headers: { 'impersonate-user': 'bob', 'impersonate-group': 'cn=x,ou=y' },
-    asked: [':users bob', ':groups cn=x,ou=y'],
+    requests: [':users bob', ':groups cn=x,ou=y'],
     user: { name: 'bob', groups: ['cn=x,ou=y', 'system:authenticated'] },
   },
   'groups that include system:authenticated': {
     headers: { 'impersonate-user': 'bob', 'impersonate-group': 'system:authenticated' },
-    asked: [':users bob', ':groups system:authenticated'],
+    requests: [':users bob', ':groups system:authenticated'],
     user: { name: 'bob', groups: ['system:authenticated'] },
   },
   'a user with system:unauthenticated': {
     headers: { 'impersonate-user': 'bob', 'impersonate-group': 'system:unauthenticated' },
-    asked: [':users bob', ':groups system:unauthenticated'],
+    requests: [':users bob', ':groups system:unauthenticated'],
     user: { name: 'bob', groups: ['system:unauthenticated'] },
   },
   'the anonymous user': {
     headers: { 'impersonate-user': 'system:anonymous' },
-    asked: [':users system:anonymous'],
+    requests: [':users system:anonymous'],
     user: { name: 'system:anonymous', groups: ['system:unauthenticated'] },
   },
   'a service account': {
     headers: { 'impersonate-user': 'system:serviceaccount:ns:robot' },
-    asked: [':serviceaccounts ns/robot'],
+    requests: [':serviceaccounts ns/robot'],
     user: {
       name: 'system:serviceaccount:ns:robot',
       groups: ['system:serviceaccounts', 'system:serviceaccounts:ns', 'system:authenticated'],
@@ -89,22 +89,22 @@ const cases: Record<string, Case> = {
   },
   'a service account with explicit groups only': {
     headers: { 'impersonate-user': 'system:serviceaccount:ns:robot', 'impersonate-group': 'a' },
-    asked: [':serviceaccounts ns/robot', ':groups a'],
+    requests: [':serviceaccounts ns/robot', ':groups a'],
     user: { name: 'system:serviceaccount:ns:robot', groups: ['a', 'system:authenticated'] },
   },
   'a user whose name only resembles a service account': {
     headers: { 'impersonate-user': 'system:serviceaccount:ns:robot:x' },
-    asked: [':users system:serviceaccount:ns:robot:x'],
+    requests: [':users system:serviceaccount:ns:robot:x'],
     user: { name: 'system:serviceaccount:ns:robot:x', groups: ['system:authenticated'] },
   },
   'a service account of an invalid namespace': {
     headers: { 'impersonate-user': 'system:serviceaccount:N_S:robot' },
-    asked: [':users system:serviceaccount:N_S:robot'],
+    requests: [':users system:serviceaccount:N_S:robot'],
     user: { name: 'system:serviceaccount:N_S:robot', groups: ['system:authenticated'] },
   },
   'a uid': {
     headers: { 'impersonate-user': 'bob', 'impersonate-uid': '42' },
-    asked: [':users bob', 'authentication.k8s.io:uids 42'],
+    requests: [':users bob', 'authentication.k8s.io:uids 42'],
     user: { name: 'bob', groups: ['system:authenticated'], uid: '42' },
   },
   'extras with escaped keys': {
@@ -115,7 +115,7 @@ const cases: Record<string, Case> = {
       'impersonate-extra-%zz': 'y',
       'x-other': 'z',
     },
-    asked: [
+    requests: [
       ':users bob',
       'authentication.k8s.io:userextras/scopes view',
       'authentication.k8s.io:userextras/scopes edit',
@@ -130,29 +130,32 @@ const cases: Record<string, Case> = {
   },
 };
 
-for (const [name, { headers, asked, user }] of Object.entries(cases)) {
+for (const [name, { headers, requests, user }] of Object.entries(cases)) {
   test(`impersonates ${name}`, () => {
-    const judged = recordingAuthorizer();
-    const acting = applyImpersonation(request(headers), judged.authorizer);
-    assert.deepEqual([acting.user, judged.asked], [user, asked]);
+    const recording = recordingAuthorizer();
+    const acting = applyImpersonation(request(headers), recording.authorizer);
+    assert.deepEqual([acting.user, recording.requests], [user, requests]);
   });
 
-  for (const [i, what] of asked.entries()) {
+  for (const [i, what] of requests.entries()) {
     test(`does not impersonate ${name} without permission for ${what}`, () => {
-      const judged = recordingAuthorizer([what]);
-      assert.throws(() => applyImpersonation(request(headers), judged.authorizer), { code: 403, reason: 'Forbidden' });
-      assert.deepEqual(judged.asked, asked.slice(0, i + 1));
+      const recording = recordingAuthorizer([what]);
+      assert.throws(() => applyImpersonation(request(headers), recording.authorizer), {
+        code: 403,
+        reason: 'Forbidden',
+      });
+      assert.deepEqual(recording.requests, requests.slice(0, i + 1));
     });
   }
 }
 
 test('a request without impersonation is not changed', () => {
-  const { authorizer, asked } = recordingAuthorizer();
+  const { authorizer, requests } = recordingAuthorizer();
   const plain = request({ 'x-other': 'a', 'x-extra': 'view' });
   assert.equal(applyImpersonation(plain, authorizer), plain);
   const { header: _, ...bare } = plain;
   assert.equal(applyImpersonation(bare, authorizer), bare);
-  assert.deepEqual(asked, []);
+  assert.deepEqual(requests, []);
 });
 
 test('a key that is a prototype property is an ordinary key', () => {
@@ -215,18 +218,18 @@ for (const [name, [headers, shown]] of Object.entries(nobody)) {
 }
 
 test('extras without a user are refused', () => {
-  const { authorizer, asked } = recordingAuthorizer();
+  const { authorizer, requests } = recordingAuthorizer();
   assert.throws(() => applyImpersonation(request({ 'impersonate-extra-scopes': 'view' }), authorizer), ApiError);
-  assert.deepEqual(asked, []);
+  assert.deepEqual(requests, []);
 });
 
 test('an empty extra value must be authorized', () => {
-  const { authorizer, asked } = recordingAuthorizer();
+  const { authorizer, requests } = recordingAuthorizer();
   const { user, impersonator } = applyImpersonation(
     request({ 'impersonate-user': 'bob', 'impersonate-extra-scopes': '' }),
     authorizer,
   );
-  assert.deepEqual(asked, [':users bob', 'authentication.k8s.io:userextras/scopes ']);
+  assert.deepEqual(requests, [':users bob', 'authentication.k8s.io:userextras/scopes ']);
   assert.deepEqual(user.extra, { scopes: [''] });
   assert.equal(impersonator, BOSS, 'the audit record must contain the real user');
 });

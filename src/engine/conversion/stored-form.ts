@@ -51,7 +51,7 @@ export class StoredForm {
     this.#isStorage = options.version === options.storageVersion;
   }
 
-  /** Whether each reader converts it again, which takes long for many objects. */
+  /** True if each reader converts it again, which takes long for many objects. */
   get convertsOnEachRead(): boolean {
     return !this.#isStorage && this.#options.webhook === undefined;
   }

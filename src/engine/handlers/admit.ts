@@ -42,7 +42,7 @@ class CallAttributes implements AdmissionAttributes {
   readonly options: Readonly<Record<string, unknown>>;
   readonly notes: AdmissionNotes;
   readonly #call: Call;
-  /** Whether the object is of the resource's own kind. */
+  /** True if the object is of the resource's own kind. */
   readonly #own: boolean;
 
   constructor(call: Call, input: AdmissionInput) {

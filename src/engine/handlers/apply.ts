@@ -94,9 +94,9 @@ function assertMayCreate({ authorizer, request, route }: Call): void {
   const { group, version, plural, subresource, namespace, name } = route;
   // A namespace is authorized within itself, as everywhere.
   const within = group === '' && plural === 'namespaces' ? name : namespace;
-  const asked = { verb: 'create', group, version, resource: plural, subresource, namespace: within, name };
-  const decision = authorizer.authorize(request.user, asked);
-  if (!decision.allowed) throw refusal(request.user, asked, decision.reason);
+  const attributes = { verb: 'create', group, version, resource: plural, subresource, namespace: within, name };
+  const decision = authorizer.authorize(request.user, attributes);
+  if (!decision.allowed) throw refusal(request.user, attributes, decision.reason);
 }
 
 /** Handles duplicate keys in a configuration as Kubernetes does. */

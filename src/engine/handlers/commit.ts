@@ -17,9 +17,9 @@ export interface Commit {
   readonly object: KubeObject;
   /** The attributes that admission saw. Its guards decide last, in the same turn as the write. */
   readonly admitted: AdmissionAttributes;
-  /** Whether the object is removed; it is then the last state. */
+  /** True if the object is removed; it is then the last state. */
   readonly remove?: boolean;
-  /** Whether the caller relies on managedFields, so that they may not be dropped to make the object smaller. */
+  /** True if the caller relies on managedFields, so that they may not be dropped to make the object smaller. */
   readonly owned?: boolean | undefined;
 }
 

@@ -28,7 +28,7 @@ export async function create(call: Call): Promise<ApiResponse> {
 
 export interface Creation extends Pick<WriteOptions, 'dryRun' | 'sent'> {
   readonly warnings: readonly string[];
-  /** Whether the caller has already set managedFields. */
+  /** True if the caller has already set managedFields. */
   readonly owned?: boolean;
 }
 
@@ -51,7 +51,7 @@ export async function createShaped(
     });
   const mutating = call.admission.mutate(attributesOf(object));
   if (mutating instanceof Promise) await mutating;
-  stampNew(call, object);
+  setServerFields(call, object);
   keepManagedFields(call, object, managedFields);
   if (!resource.builtIn && resource.status) delete object['status'];
 
@@ -83,7 +83,7 @@ export async function createShaped(
 }
 
 /** Sets the fields that only the server decides for a new object. */
-function stampNew(call: Call, object: KubeObject): void {
+function setServerFields(call: Call, object: KubeObject): void {
   const { metadata } = object;
   delete metadata.deletionTimestamp;
   delete metadata.deletionGracePeriodSeconds;

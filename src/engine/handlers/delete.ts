@@ -168,12 +168,12 @@ function shortenGrace(call: Call, object: KubeObject, requested: number | undefi
 
 function withPolicy(
   finalizers: readonly string[],
-  asked: PropagationPolicy | undefined,
+  requested: PropagationPolicy | undefined,
   usual: PropagationPolicy | undefined,
 ): string[] {
   const kept = finalizers.filter((name) => name !== ORPHAN_FINALIZER && name !== FOREGROUND_FINALIZER);
   // An existing finalizer already determines the policy.
-  const policy = asked ?? (kept.length === finalizers.length ? usual : undefined);
+  const policy = requested ?? (kept.length === finalizers.length ? usual : undefined);
   if (policy === undefined) return [...finalizers];
   if (policy === 'Orphan') kept.push(ORPHAN_FINALIZER);
   if (policy === 'Foreground') kept.push(FOREGROUND_FINALIZER);

@@ -28,11 +28,11 @@ import type { KubeObject } from '#kube/meta.ts';
 export interface Modification extends WriteOptions {
   /** Returns the desired object. Gets a new copy of the current one, which it may modify and return. */
   change(current: KubeObject): KubeObject;
-  /** Whether the change sets managedFields itself. */
+  /** True if the change sets managedFields itself. */
   readonly owned?: boolean;
-  /** Whether the change reads managedFields; otherwise the copy omits them. */
+  /** True if the change reads managedFields; otherwise the copy omits them. */
   readonly readsOwners?: boolean;
-  /** Whether a PUT of a custom resource must name the revision that it replaces. */
+  /** True if a PUT of a custom resource must name the revision that it replaces. */
   readonly needsRevision: boolean;
   /** Returns the error for an object that is not of its kind; patches have a different message. */
   undecodable?(current: KubeObject, why: string): ApiError;

@@ -35,7 +35,7 @@ export class WatchOutbox {
     this.#events = events;
   }
 
-  /** Whether nothing is pending and the sink has space, so that a direct write keeps the order. */
+  /** True if nothing is pending and the sink has space, so that a direct write keeps the order. */
   get ready(): boolean {
     return this.#items.length === 0 && this.#sink.bufferedBytes < WATCH_PIECE_BYTES;
   }

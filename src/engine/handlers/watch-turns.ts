@@ -24,7 +24,7 @@ export class WatchTurns {
     this.#options = options;
   }
 
-  /** Whether nothing is pending. */
+  /** True if nothing is pending. */
   get idle(): boolean {
     return this.#steps === 0;
   }

@@ -25,7 +25,7 @@ export interface Exchange {
   readonly sourceIp: string | undefined;
   /** Sent with the response. */
   readonly auditId: string;
-  /** Whether the client has closed the connection, so that no response can be sent. */
+  /** True if the client has closed the connection, so that no response can be sent. */
   readonly isClosed: boolean;
   /** The protocol that the client wants to upgrade the connection to, if any. */
   readonly upgrade?: string | undefined;

@@ -37,7 +37,7 @@ export interface Applier extends Writer {
   readonly force: boolean;
 }
 
-/** Its last-applied annotation is kept up to date, and it owns the fields in it without a conflict. */
+/** The manager of kubectl: owns the fields of the last-applied annotation without conflicts, and keeps it up to date. */
 const KUBECTL = 'kubectl';
 const BEFORE_FIRST_APPLY = 'before-first-apply';
 

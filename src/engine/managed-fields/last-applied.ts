@@ -24,7 +24,7 @@ export function allowedByLastApplied(live: KubeObject, scope: FieldScope): Field
     const { added, modified, removed } = compareFields(lastApplied, present, scope.schema);
     return [modified, added, removed].reduce(difference, fieldsOf(lastApplied, scope.schema));
   } catch {
-    // It does not match the kind (any more), so it is ignored.
+    // The annotation does not match the kind (any more), so it is ignored.
     return undefined;
   }
 }

@@ -23,7 +23,7 @@ export function fieldsOfText(text: string): FieldsV1 {
   const known = fieldsByText.get(text);
   if (known !== undefined) return known;
   const fields = JSON.parse(text) as FieldsV1;
-  if (text.length <= MAX_SHARED_CHARACTERS) keep(text, frozen(fields));
+  if (text.length <= MAX_SHARED_CHARACTERS) keep(text, freeze(fields));
   return fields;
 }
 
@@ -43,8 +43,8 @@ function keep(text: string, fields: FieldsV1): void {
   }
 }
 
-function frozen(fields: FieldsV1): FieldsV1 {
-  for (const element in fields) frozen(fields[element] as FieldsV1);
+function freeze(fields: FieldsV1): FieldsV1 {
+  for (const element in fields) freeze(fields[element] as FieldsV1);
   return Object.freeze(fields);
 }
 

@@ -22,7 +22,7 @@ const MAX_OPEN = 2000;
 export interface KubeletRequest {
   /** Path including the query. */
   readonly path: string;
-  /** Whether to accept any certificate of the kubelet. Our client certificate is still sent. */
+  /** True to accept any certificate of the kubelet. Our client certificate is still sent. */
   readonly insecure: boolean;
   /** Undefined for responses that may begin late. */
   readonly headersTimeoutMs: number | undefined;

@@ -46,8 +46,8 @@ export function trackCustomKinds(store: Store, registry: Registry, log: Log, opt
       const since = sinceOf(ages, entry, crd);
       if (!isEstablished(crd)) return [];
       const { strategy, webhook } = asCrd(crd).spec.conversion ?? {};
-      const asked = strategy === 'Webhook' ? webhooks.of(entry.id, webhook ?? {}) : undefined;
-      return resourcesOfCrd(crd, { since, webhook: asked });
+      const conversionWebhook = strategy === 'Webhook' ? webhooks.of(entry.id, webhook ?? {}) : undefined;
+      return resourcesOfCrd(crd, { since, webhook: conversionWebhook });
     } catch (error) {
       log.error({ err: error, definition: entry.id }, 'Cannot serve a custom kind');
       return [];

@@ -98,16 +98,16 @@ export interface Resource extends ResourceType {
   readonly status: boolean;
   readonly scale?: ScaleSubresource;
   readonly extraSubresources?: readonly ExtraSubresource[];
-  /** Whether metadata.generation counts changes outside of metadata and status. */
+  /** True if metadata.generation counts changes outside of metadata and status. */
   readonly generation: boolean;
   /** Field selectors besides metadata.name and metadata.namespace, by label. */
   readonly selectableFields: Readonly<Record<string, (object: KubeObject) => string>>;
   readonly nameRule: NameRule;
-  /** Whether a PUT must name the revision that it replaces, as for custom kinds. */
+  /** True if a PUT must name the revision that it replaces, as for custom kinds. */
   readonly needsRevision?: boolean;
-  /** Whether creating an object asks a question, which its status answers (reviews). Nothing is stored. */
+  /** True if creating an object asks a question, which its status answers (reviews). Nothing is stored. */
   readonly asked?: boolean;
-  /** Whether the kind is built in. Only built-in kinds support strategic merge patches. */
+  /** True if the kind is built in. Only built-in kinds support strategic merge patches. */
   readonly builtIn: boolean;
   readonly strategy: Strategy;
   /** The warning on each use of a deprecated version. */

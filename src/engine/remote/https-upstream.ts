@@ -36,7 +36,7 @@ export interface UpstreamRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string | string[]>>;
   readonly body?: Readable | Buffer | undefined;
-  /** Whether to upgrade the connection to the protocol in `headers`. */
+  /** True to upgrade the connection to the protocol in `headers`. */
   readonly upgrade?: boolean;
   /** Undefined for responses that may begin late. */
   readonly headersTimeoutMs: number | undefined;

@@ -29,14 +29,14 @@ export async function relayResponse(incoming: IncomingMessage, method: string, c
   const headers = responseHeaders(received);
   const length = Number(received['content-length'] ?? Number.NaN);
   if (status === 200 && method !== 'HEAD' && !(length <= SMALL_BYTES)) {
-    return { status, contentType, headers, stream: (sink) => pour(incoming, sink) };
+    return { status, contentType, headers, stream: (sink) => pipeToSink(incoming, sink) };
   }
   return { status, contentType, headers, body: await readWhole(incoming, clock, MAX_HELD_BYTES) };
 }
 
 /** Returns a stream of the response with this content type, regardless of its length. */
 export function relayStream(incoming: IncomingMessage, contentType: string): StreamResponse {
-  return { status: 200, contentType, stream: (sink) => pour(incoming, sink) };
+  return { status: 200, contentType, stream: (sink) => pipeToSink(incoming, sink) };
 }
 
 /** Reads a response completely; rejects if it is too long or too slow. */
@@ -67,7 +67,7 @@ export interface CuttableSink extends StreamSink {
   cut?(): void;
 }
 
-function pour(incoming: IncomingMessage, sink: CuttableSink): () => void {
+function pipeToSink(incoming: IncomingMessage, sink: CuttableSink): () => void {
   let ended = false;
   incoming.on('data', (chunk: Buffer) => {
     sink.write(chunk);

@@ -44,13 +44,13 @@ export function resolveService(
     if (typeof externalName === 'string' && externalName !== '') return { servers: [{ host: externalName, port }] };
     return unresolved('MissingEndpoints', `service "${name}" has no externalName`);
   }
-  const asked = recordsOf(ports).find((item) => item['port'] === port);
-  if (asked === undefined) {
+  const servicePort = recordsOf(ports).find((item) => item['port'] === port);
+  if (servicePort === undefined) {
     return unresolved('ServicePortError', `no service port ${port} found for service "${name}"`);
   }
   const [external] = listOf(externalIPs);
   if (isAddress(external)) return { servers: [{ host: external, port }] };
-  const all = serversOf(store, { namespace, name, portName: asked['name'] ?? '' });
+  const all = serversOf(store, { namespace, name, portName: servicePort['name'] ?? '' });
   const at = all.length === 0 ? 0 : pick(all.length);
   const [first, ...others] = [...all.slice(at), ...all.slice(0, at)];
   if (first !== undefined) return { servers: [first, ...others] };

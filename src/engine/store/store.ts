@@ -94,7 +94,7 @@ export interface Store {
   reached(revision: number, options: { signal: AbortSignal }): Promise<boolean>;
   /** Resolves to true when this version is durable, or to false when its commit failed. */
   settled(entry: Entry): Promise<boolean>;
-  /** Why writes currently fail; undefined while they succeed. */
+  /** The error of current writes; undefined while they succeed. */
   readonly fault: Error | undefined;
   /** Waits for writes in flight; rejects further writes. */
   close(): Promise<void>;

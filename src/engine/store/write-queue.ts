@@ -47,7 +47,7 @@ export class WriteQueue {
     this.#committed = options.committed;
   }
 
-  /** Why the last batch failed; undefined after a batch succeeded. */
+  /** The error of the last batch; undefined after a batch succeeded. */
   get fault(): Error | undefined {
     return this.#fault;
   }

@@ -72,7 +72,7 @@ async function evict(call: Call, budgets: Served): Promise<ApiResponse> {
 
   const pod = currentPod(call);
   const options = await checkBudget(call, budgets, pod, wanted);
-  await remove(call, pod, wanted, options);
+  await deletePod(call, pod, wanted, options);
   const status = respondStatus({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
   return { ...status, warnings };
 }
@@ -152,7 +152,7 @@ function consumeDisruption(object: KubeObject, pod: string, now: string): void {
   };
 }
 
-async function remove(call: Call, pod: KubeObject, wanted: DeleteOptions, options: DeleteOptions): Promise<void> {
+async function deletePod(call: Call, pod: KubeObject, wanted: DeleteOptions, options: DeleteOptions): Promise<void> {
   const { name, namespace } = call.route;
   let { resourceVersion } = options;
   try {
@@ -161,7 +161,7 @@ async function remove(call: Call, pod: KubeObject, wanted: DeleteOptions, option
         namespace,
         name,
         dryRun: false,
-        change: (current) => mark(call, current, options),
+        change: (current) => markEvicted(call, current, options),
       });
       if (resourceVersion !== undefined) ({ resourceVersion } = marked.metadata);
     }
@@ -175,7 +175,7 @@ async function remove(call: Call, pod: KubeObject, wanted: DeleteOptions, option
 }
 
 /** Records the reason on the pod that was evicted. */
-function mark(call: Call, pod: KubeObject, options: DeleteOptions): void {
+function markEvicted(call: Call, pod: KubeObject, options: DeleteOptions): void {
   assertPreconditions(call, pod, options);
   const condition = {
     type: 'DisruptionTarget',

@@ -56,14 +56,14 @@ const cases: Record<string, { accept: string; want: string }> = {
 
 for (const [name, { accept, want }] of Object.entries(cases)) {
   test(`representation: ${name}`, () => {
-    const words = () => {
+    const describe = () => {
       const got = negotiateRepresentation(accept);
       if (got === 'not-acceptable') return got;
       const flags = `${got.list ? ' list' : ''}${got.pretty ? ' pretty' : ''}`;
       return `${got.kind} ${got.version} ${got.encoding}${flags}`;
     };
-    assert.equal(words(), want);
-    assert.equal(words(), want, 'the cached result must be the same');
+    assert.equal(describe(), want);
+    assert.equal(describe(), want, 'the cached result must be the same');
   });
 }
 

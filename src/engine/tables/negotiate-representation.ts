@@ -13,9 +13,9 @@ export interface Representation {
   readonly version: MetaVersion;
   /** The encoding of a table or partial metadata; for the object itself the same as `kind`. */
   readonly encoding: 'json' | 'yaml';
-  /** Whether `partial` was requested as PartialObjectMetadataList, which only a list can satisfy. */
+  /** True if `partial` was requested as PartialObjectMetadataList, which only a list can satisfy. */
   readonly list: boolean;
-  /** Whether the header requests indented output. */
+  /** True if the header requests indented output. */
   readonly pretty: boolean;
 }
 

@@ -62,7 +62,7 @@ export function tableOf(resource: Resource, objects: readonly KubeObject[], opti
     columnDefinitions: withColumns ? definitions : null,
     rows: objects.map((object) => ({
       cells: columns.map((column) => cellAt(column, object, now)),
-      object: included(object, includeObject, version),
+      object: objectOfRow(object, includeObject, version),
     })),
   };
 }
@@ -82,7 +82,7 @@ export function parseIncludeObject(value: string | null): IncludeObject {
   );
 }
 
-function included(object: KubeObject, include: IncludeObject, version: MetaVersion): TableRow['object'] {
+function objectOfRow(object: KubeObject, include: IncludeObject, version: MetaVersion): TableRow['object'] {
   switch (include) {
     case 'None':
       return null;

@@ -6,9 +6,9 @@ import { DYN, type CelType } from '#cel/type.ts';
 import { NAMESPACE_TYPE, REQUEST_TYPE } from '#engine/admission/expressions/expression-types.ts';
 
 export interface Declarations {
-  /** Whether there are parameters; only policies with a paramKind have them. */
+  /** True if there are parameters; only policies with a paramKind have them. */
   readonly params: boolean;
-  /** Whether there is an authorizer; messageExpression and auditAnnotations have none. */
+  /** True if there is an authorizer; messageExpression and auditAnnotations have none. */
   readonly authorizer: boolean;
   /** Type of the object if a schema is known; otherwise dyn. */
   readonly objectType?: CelType;

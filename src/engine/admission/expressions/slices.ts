@@ -41,7 +41,7 @@ export function runInSlices<T>(work: Generator<Units, T>): T | Promise<T> {
   if (step?.done === true) return step.value;
   return new Promise<T>((resolve, reject) => {
     (isFresh ? fresh : started).push({ advance: () => finished(work, resolve, reject) });
-    arm();
+    scheduleTurn();
   });
 }
 
@@ -62,12 +62,12 @@ function advance<T>(work: Generator<Units, T>): IteratorReturnResult<T> | undefi
     const step = work.next();
     if (step.done === true) return step;
     spent += step.value + PIECE_UNITS;
-    arm();
+    scheduleTurn();
     if (spent >= SLICE_UNITS) return undefined;
   }
 }
 
-function arm(): void {
+function scheduleTurn(): void {
   if (isArmed) return;
   isArmed = true;
   setImmediate(turn);
@@ -86,5 +86,5 @@ function turn(): void {
       if (!next.advance()) started.push(next);
     }
   }
-  if (fresh.length + started.length > 0) arm();
+  if (fresh.length + started.length > 0) scheduleTurn();
 }

@@ -57,12 +57,12 @@ export function compileMatchResources(match: MatchResourcesLike, parts: MatchPar
     narrow(resource, subresource, operation) {
       const target = { resource, subresource, operation };
       const others = matchPolicy === 'Exact' ? [] : parts.equivalents(resource);
-      const excluded = namedHits(excludeResourceRules, target, others);
+      const excluded = findHits(excludeResourceRules, target, others);
       if (excluded.some(({ names }) => names === undefined)) return undefined;
       const included =
         resourceRules.length === 0
           ? [{ version: resource, names: undefined }]
-          : namedHits(resourceRules, target, others);
+          : findHits(resourceRules, target, others);
       if (included.length === 0) return undefined;
       return (attributes) => {
         if (!namespaceMatches(ofNamespace, attributes, parts)) return undefined;
@@ -93,15 +93,15 @@ interface Hit {
 }
 
 /** Checks the request's own version in all rules first, then the equivalent versions rule by rule. */
-function namedHits(rules: readonly NamedRuleLike[], target: RuleTarget, others: readonly Resource[]): Hit[] {
-  const own = rules.filter((rule) => ruleMatches(rule, target)).map((rule) => hit(rule, target.resource));
+function findHits(rules: readonly NamedRuleLike[], target: RuleTarget, others: readonly Resource[]): Hit[] {
+  const own = rules.filter((rule) => ruleMatches(rule, target)).map((rule) => toHit(rule, target.resource));
   const equivalent = rules.flatMap((rule) =>
-    others.filter((resource) => ruleMatches(rule, { ...target, resource })).map((resource) => hit(rule, resource)),
+    others.filter((resource) => ruleMatches(rule, { ...target, resource })).map((resource) => toHit(rule, resource)),
   );
   return [...own, ...equivalent];
 }
 
-function hit({ resourceNames = [] }: NamedRuleLike, version: Resource): Hit {
+function toHit({ resourceNames = [] }: NamedRuleLike, version: Resource): Hit {
   return { version, names: resourceNames.length === 0 ? undefined : new Set(resourceNames) };
 }
 

@@ -42,7 +42,7 @@ function resourceMatches(pattern: string, plural: string, subresource: string): 
   const slash = pattern.indexOf('/');
   const wantedPlural = slash < 0 ? pattern : pattern.slice(0, slash);
   const wantedSubresource = slash < 0 ? '' : pattern.slice(slash + 1);
-  return fits(wantedPlural, plural) && fits(wantedSubresource, subresource);
+  return matchesAny(wantedPlural, plural) && matchesAny(wantedSubresource, subresource);
 }
 
-const fits = (pattern: string, value: string) => pattern === '*' || pattern === value;
+const matchesAny = (pattern: string, value: string) => pattern === '*' || pattern === value;

@@ -24,10 +24,10 @@ export interface PolicyVerdict {
   readonly denials: readonly Denial[];
   readonly annotations: readonly { readonly key: string; readonly value: string }[];
   /** Errors that refuse the request regardless of the binding's actions. */
-  readonly faults: readonly Denial[];
+  readonly errors: readonly Denial[];
 }
 
-const PASSED: PolicyVerdict = { denials: [], annotations: [], faults: [] };
+const PASSED: PolicyVerdict = { denials: [], annotations: [], errors: [] };
 
 const MAX_MESSAGE_BYTES = 5 * 1024;
 /** Longer annotations are truncated, as in Kubernetes. */
@@ -48,9 +48,9 @@ export function* decide(evaluation: PolicyEvaluation): Generator<Units, PolicyVe
   // Skips parts that the policy does not have: most have neither conditions nor annotations, and there are many
   // requests.
   if (policy.conditions.length > 0) {
-    const fault = yield* checkConditions(policy, new Evaluator(evaluation, MATCH_UNITS));
-    if (fault === 'unmet') return PASSED;
-    if (fault !== undefined) return failed(fault);
+    const error = yield* checkConditions(policy, new Evaluator(evaluation, MATCH_UNITS));
+    if (error === 'unmet') return PASSED;
+    if (error !== undefined) return failed(error);
   }
 
   const rules = new Evaluator({ values, params, policy }, POLICY_UNITS);
@@ -77,15 +77,15 @@ export function* decide(evaluation: PolicyEvaluation): Generator<Units, PolicyVe
  * errors.
  */
 function* checkConditions({ conditions }: CompiledPolicy, evaluator: Evaluator): Generator<Units, string | undefined> {
-  let fault: string | undefined;
+  let error: string | undefined;
   for (const { program } of conditions) {
     const result = evaluator.run(program);
     yield evaluator.spent;
     if (result === false) return 'unmet';
     if (result === SPENT) return OUT_OF_BUDGET;
-    if (result instanceof CelFault) fault ??= describeError(program, result);
+    if (result instanceof CelFault) error ??= describeError(program, result);
   }
-  return fault;
+  return error;
 }
 
 function* annotationsOf({
@@ -93,10 +93,10 @@ function* annotationsOf({
   ignoresFailures,
   values,
   params,
-}: PolicyEvaluation): Generator<Units, Pick<PolicyVerdict, 'annotations' | 'faults'>> {
+}: PolicyEvaluation): Generator<Units, Pick<PolicyVerdict, 'annotations' | 'errors'>> {
   const evaluator = new Evaluator({ values, params, policy }, POLICY_UNITS);
   const annotations: { key: string; value: string }[] = [];
-  const faults: Denial[] = [];
+  const errors: Denial[] = [];
   for (const [index, { key, program }] of policy.annotations.entries()) {
     const result = evaluator.run(program);
     yield evaluator.spent;
@@ -105,10 +105,10 @@ function* annotationsOf({
       if (value !== '') annotations.push({ key, value });
     } else if (result !== null && !ignoresFailures) {
       const message = result instanceof CelFault ? describeError(program, result) : OUT_OF_BUDGET;
-      faults.push({ index, message, reason: undefined });
+      errors.push({ index, message, reason: undefined });
     }
   }
-  return { annotations, faults };
+  return { annotations, errors };
 }
 
 /**

@@ -34,7 +34,7 @@ function aStore(entries: readonly Entry[]): Store {
 }
 
 const names = (found: ReturnType<typeof collectParams>) =>
-  'fault' in found ? found.fault : found.map((one) => one?.metadata.name);
+  'error' in found ? found.error : found.map((one) => one?.metadata.name);
 
 test('objects that do not match are parsed once for their labels, and only some that match stay parsed', () => {
   const reads: Read[] = [];

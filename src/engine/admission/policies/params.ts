@@ -7,9 +7,9 @@ import type { Entry, Store } from '#engine/store/store.ts';
 import { labelRequirementsOf } from '#kube/label-selector.ts';
 import { apiVersionOf, parseApiVersion, type KubeObject } from '#kube/meta.ts';
 
-/** Why the policy cannot be evaluated under this binding; its failurePolicy decides the consequence. */
+/** The reason why a policy cannot be evaluated under a binding. The failurePolicy decides the consequence. */
 export interface ParamsError {
-  readonly fault: string;
+  readonly error: string;
 }
 
 /** Bounds the cost of one request. */
@@ -25,19 +25,19 @@ export function collectParams(
   if (kind === undefined || ref === undefined) return [undefined];
   const resource = paramResource(kind, registry);
   if (resource === undefined) {
-    return { fault: `paramKind kind \`${kind.apiVersion}, Kind=${kind.kind}\` not known` };
+    return { error: `paramKind kind \`${kind.apiVersion}, Kind=${kind.kind}\` not known` };
   }
   if (!resource.namespaced && ref.namespace) {
-    return { fault: 'paramRef.namespace must not be provided for a cluster-scoped `paramKind`' };
+    return { error: 'paramRef.namespace must not be provided for a cluster-scoped `paramKind`' };
   }
   const within = resource.namespaced ? ref.namespace || namespace : '';
   if (resource.namespaced && within === '') {
-    return { fault: 'cannot use namespaced paramRef in policy binding that matches cluster-scoped resources' };
+    return { error: 'cannot use namespaced paramRef in policy binding that matches cluster-scoped resources' };
   }
-  const found = ref.name ? named(ref.name, within, resource, store) : selected(ref, within, resource, store);
-  if (found === undefined) return { fault: `more than ${MAX_PARAMS} objects match the selector of paramRef` };
+  const found = ref.name ? findNamed(ref.name, within, resource, store) : findSelected(ref, within, resource, store);
+  if (found === undefined) return { error: `more than ${MAX_PARAMS} objects match the selector of paramRef` };
   if (found.length === 0 && ref.parameterNotFoundAction === 'Deny') {
-    return { fault: 'no params found for policy binding with `Deny` parameterNotFoundAction' };
+    return { error: 'no params found for policy binding with `Deny` parameterNotFoundAction' };
   }
   return found;
 }
@@ -50,12 +50,12 @@ export function paramResource({ apiVersion = '', kind }: ParamKind, registry: Re
   );
 }
 
-function named(name: string, namespace: string, resource: Resource, store: Store): KubeObject[] {
+function findNamed(name: string, namespace: string, resource: Resource, store: Store): KubeObject[] {
   const entry = store.get(resource.collection, resource.namespaced ? `${namespace}/${name}` : name);
-  return entry === undefined ? [] : [decoded(entry, resource)];
+  return entry === undefined ? [] : [decodeShared(entry, resource)];
 }
 
-function selected(
+function findSelected(
   { selector }: ParamRef,
   namespace: string,
   resource: Resource,
@@ -68,11 +68,11 @@ function selected(
     if (matches !== undefined && !matches(entry)) continue;
     if (found.push(entry) > MAX_PARAMS) return undefined;
   }
-  return found.map((entry) => decoded(entry, resource));
+  return found.map((entry) => decodeShared(entry, resource));
 }
 
 /** Expressions only read parameters, so they share recently parsed ones. */
-function decoded(entry: Entry, resource: Resource): KubeObject {
+function decodeShared(entry: Entry, resource: Resource): KubeObject {
   const object = peekObject(entry);
   const apiVersion = apiVersionOf(resource);
   return object.apiVersion === apiVersion ? object : { ...object, apiVersion };

@@ -43,7 +43,7 @@ export interface PolicyBindingRule {
 
 export interface Compiled {
   readonly policy: CompiledPolicy;
-  /** Why stored expressions do not compile, for example because they bypassed validation. */
+  /** The error of stored expressions that do not compile, for example because they bypassed validation. */
   readonly failure: string | undefined;
 }
 
@@ -53,17 +53,17 @@ export interface Compiled {
  */
 export class PolicyProgram {
   readonly #spec: PolicySpec;
-  #compiled: Compiled | undefined;
+  #compilePolicyOnce: Compiled | undefined;
 
   constructor(spec: PolicySpec) {
     this.#spec = spec;
   }
 
   *get(): Generator<Units, Compiled> {
-    if (this.#compiled !== undefined) return this.#compiled;
+    if (this.#compilePolicyOnce !== undefined) return this.#compilePolicyOnce;
     const units = compileUnits(sourcesOf(this.#spec));
     // Another request may have compiled it meanwhile.
-    return yield* runIndivisible(units, () => (this.#compiled ??= compiled(this.#spec)));
+    return yield* runIndivisible(units, () => (this.#compilePolicyOnce ??= compilePolicyOnce(this.#spec)));
   }
 }
 
@@ -161,7 +161,7 @@ function cached<T>(known: WeakMap<Entry, T>, entry: Entry, make: () => T): T {
   return known.get(entry) as T;
 }
 
-function compiled(spec: PolicySpec): Compiled {
+function compilePolicyOnce(spec: PolicySpec): Compiled {
   const failures: string[] = [];
   const policy = compilePolicy(spec, (_, __, failure) => failures.push(failureText(failure)));
   return { policy, failure: failures.length === 0 ? undefined : failures.join('; ') };

@@ -87,7 +87,7 @@ function* evaluatePolicies(
   for (const { policy, version } of matched) {
     const { policy: compiled, failure } = yield* policy.program.get();
     if (failure !== undefined) {
-      refusals.push(...misconfigured(policy, undefined, failure));
+      refusals.push(...misconfigurationRefusals(policy, undefined, failure));
       continue;
     }
     const values = new RequestValues({
@@ -120,13 +120,13 @@ interface BoundEvaluation {
 function* evaluateBinding(parts: PolicyParts, evaluation: BoundEvaluation): Generator<Units, PolicyRefusal[]> {
   const { policy, compiled, binding, attributes, values, annotations } = evaluation;
   const params = collectParams(policy.spec.paramKind, binding.spec.paramRef, namespaceOf(attributes), parts);
-  if ('fault' in params) return misconfigured(policy, binding, params.fault);
+  if ('error' in params) return misconfigurationRefusals(policy, binding, params.error);
   const ignoresFailures = policy.spec.failurePolicy === 'Ignore';
   const refusals: PolicyRefusal[] = [];
   for (const one of params) {
     const verdict = yield* decide({ policy: compiled, ignoresFailures, values, params: one });
     for (const denial of verdict.denials) refusals.push(...applyActions(evaluation, denial, parts.metrics));
-    for (const denial of verdict.faults) refusals.push({ policy: policy.name, binding: binding.name, denial });
+    for (const denial of verdict.errors) refusals.push({ policy: policy.name, binding: binding.name, denial });
     for (const { key, value } of verdict.annotations) {
       annotations.set(key, (annotations.get(key) ?? new Set<string>()).add(value));
     }
@@ -163,7 +163,11 @@ function applyActions(
   return actions.includes('Deny') ? [{ policy: policy.name, binding: binding.name, denial }] : [];
 }
 
-function misconfigured(policy: BoundPolicy, binding: PolicyBindingRule | undefined, why: string): PolicyRefusal[] {
+function misconfigurationRefusals(
+  policy: BoundPolicy,
+  binding: PolicyBindingRule | undefined,
+  why: string,
+): PolicyRefusal[] {
   if (policy.spec.failurePolicy === 'Ignore') return [];
   const what = binding === undefined ? 'policy' : 'binding';
   const denial = { index: 0, message: `failed to configure ${what}: ${why}`, reason: undefined };

@@ -24,7 +24,7 @@ export function applyWebhookPatch(
   if (Array.isArray(operations) && operations.length === 0) return false;
   const { object } = attributes;
   if (object === undefined) {
-    throw refused(webhook, 'attempted to modify the object, which is not supported for this operation');
+    throw patchError(webhook, 'attempted to modify the object, which is not supported for this operation');
   }
   const seen = deepClone(objectIn(object, attributes, version)!);
   const patched = attempt(() => applyJsonPatch(seen, operations));
@@ -47,17 +47,18 @@ const IDENTITY = ['name', 'namespace', 'uid'] as const;
 
 /** A patch may not change the identity of the object; it may set a name that is not generated yet. */
 function assertIdentity(webhook: string, before: KubeObject, after: unknown): asserts after is KubeObject {
-  if (!isRecord(after)) throw refused(webhook, 'replaced the object by something other than an object');
+  if (!isRecord(after)) throw patchError(webhook, 'replaced the object by something other than an object');
   for (const field of ['apiVersion', 'kind'] as const) {
-    if (after[field] !== before[field]) throw refused(webhook, `attempted to change ${field}, which is not supported`);
+    if (after[field] !== before[field])
+      throw patchError(webhook, `attempted to change ${field}, which is not supported`);
   }
   // Kinds that are not stored (TokenRequest) may have no metadata.
   const known = before.metadata ?? {};
   const metadata = after['metadata'] ?? (before.metadata === undefined ? {} : undefined);
-  if (!isRecord(metadata)) throw refused(webhook, 'replaced metadata by something other than an object');
+  if (!isRecord(metadata)) throw patchError(webhook, 'replaced metadata by something other than an object');
   for (const field of IDENTITY) {
     if (known[field] !== undefined && known[field] !== '' && metadata[field] !== known[field]) {
-      throw refused(webhook, `attempted to change metadata.${field}, which is not supported`);
+      throw patchError(webhook, `attempted to change metadata.${field}, which is not supported`);
     }
   }
 }
@@ -68,7 +69,7 @@ function replaceContent(object: Record<string, unknown>, content: Record<string,
   for (const [key, value] of Object.entries(content)) if (key !== '__proto__') object[key] = value;
 }
 
-const refused = (webhook: string, what: string): ApiError => internalError(`admission webhook "${webhook}" ${what}`);
+const patchError = (webhook: string, what: string): ApiError => internalError(`admission webhook "${webhook}" ${what}`);
 
 function attempt<T>(work: () => T): T {
   try {

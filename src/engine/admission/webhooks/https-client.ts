@@ -117,7 +117,7 @@ function secureContext(ca: string): SecureContext {
 }
 
 interface Attempt {
-  /** Whether the request was sent on a kept-alive connection and got no response. */
+  /** True if the request was sent on a kept-alive connection and got no response. */
   reused: boolean;
 }
 
@@ -131,7 +131,7 @@ function exchange(options: RequestOptions, body: Buffer, attempt: Attempt): Prom
     });
     outgoing.once('response', (incoming) => {
       answered = true;
-      readAnswer(incoming).then(resolve, (error: unknown) => {
+      readResponse(incoming).then(resolve, (error: unknown) => {
         outgoing.destroy();
         reject(error);
       });
@@ -140,7 +140,7 @@ function exchange(options: RequestOptions, body: Buffer, attempt: Attempt): Prom
   });
 }
 
-async function readAnswer(incoming: IncomingMessage): Promise<HttpResponse> {
+async function readResponse(incoming: IncomingMessage): Promise<HttpResponse> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of incoming as AsyncIterable<Buffer>) {

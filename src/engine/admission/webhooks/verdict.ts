@@ -41,7 +41,7 @@ const SHOWN_BYTES = 2048;
 
 /** Returns client-go's message for an error response. */
 function serverMessage(status: number, contentType: string, body: Buffer): string {
-  const text = contentType === '' || contentType.startsWith('text/') ? clipped(body) : 'unknown';
+  const text = contentType === '' || contentType.startsWith('text/') ? excerpt(body) : 'unknown';
   const statusText = statusMessage(body);
   if (statusText !== undefined) return statusText;
   switch (status) {
@@ -73,7 +73,7 @@ function serverMessage(status: number, contentType: string, body: Buffer): strin
   }
 }
 
-const clipped = (body: Buffer) => body.subarray(0, SHOWN_BYTES).toString('utf8').trim();
+const excerpt = (body: Buffer) => body.subarray(0, SHOWN_BYTES).toString('utf8').trim();
 
 function statusMessage(body: Buffer): string | undefined {
   try {

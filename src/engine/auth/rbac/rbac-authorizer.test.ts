@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { rbacAuthorizer, type RbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
-import { aBinding, aRole, asked, put, remove, storeOf } from '#engine/auth/rbac/testing/policy-store.ts';
+import { aBinding, aRole, parseAttributes, put, remove, storeOf } from '#engine/auth/rbac/testing/policy-store.ts';
 import type { UserInfo } from '#engine/request.ts';
 import type { Store } from '#engine/store/store.ts';
 
@@ -60,7 +60,7 @@ after(async () => {
 });
 
 /** Parses `rita`, or with groups `x readers monitors`. */
-function someone(text: string): UserInfo {
+function userFrom(text: string): UserInfo {
   const [name = '', ...groups] = text.split(' ');
   return { name, groups };
 }
@@ -262,7 +262,7 @@ for (const [name, [who, what, want, refused]] of Object.entries(cases)) {
   test(`authorizes: ${name}`, () => {
     const allowed = want !== false && refused === undefined;
     const reason = want === false ? undefined : want;
-    const decision = rbac.authorize(someone(who), asked(what));
+    const decision = rbac.authorize(userFrom(who), parseAttributes(what));
     assert.deepEqual([decision.allowed, decision.reason], [allowed, reason]);
   });
 }
@@ -272,7 +272,7 @@ test('the table has all cases', () => assert.ok(Object.keys(cases).length >= 60)
 test('follows the store write by write', async () => {
   const own = await storeOf();
   const authorizer = rbacAuthorizer(own);
-  const may = (what: string) => authorizer.authorize(someone('bob team'), asked(what)).allowed;
+  const may = (what: string) => authorizer.authorize(userFrom('bob team'), parseAttributes(what)).allowed;
   const reads = (...resources: string[]) => ({ apiGroups: [''], resources, verbs: ['get'] });
 
   await put(own, aBinding('b', 'ClusterRole/r', 'User bob'));
@@ -301,7 +301,7 @@ test('a write that is not durable yet grants nothing', async () => {
   const own = await storeOf(aBinding('b', 'ClusterRole/r', 'User bob'));
   const authorizer = rbacAuthorizer(own);
   const writing = put(own, aRole('r', { apiGroups: [''], resources: ['pods'], verbs: ['get'] }));
-  const may = () => authorizer.authorize(someone('bob'), asked('get pods')).allowed;
+  const may = () => authorizer.authorize(userFrom('bob'), parseAttributes('get pods')).allowed;
   assert.equal(may(), false);
   await writing;
   assert.equal(may(), true);
@@ -310,7 +310,7 @@ test('a write that is not durable yet grants nothing', async () => {
 });
 
 test('lists the permissions of a user in a namespace without duplicates', () => {
-  const list = rbac.rulesFor(someone('anna readers monitors missing'), 'a');
+  const list = rbac.rulesFor(userFrom('anna readers monitors missing'), 'a');
   assert.deepEqual(list, {
     resourceRules: [
       { verbs: ['get', 'list', 'watch'], apiGroups: [''], resources: ['pods'], resourceNames: undefined },

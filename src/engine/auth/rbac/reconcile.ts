@@ -18,7 +18,7 @@ export function repairRole<T extends ClusterRole>(present: T, wanted: T): Repair
   // The aggregation controller maintains the rules of an aggregated role.
   const own = wanted.aggregationRule === undefined ? (wanted.rules ?? []) : [];
   const missing = own.flatMap((rule) => findMissing(rules ?? [], rule));
-  const metadata = withMarks(present.metadata, wanted.metadata);
+  const metadata = withDefaultMeta(present.metadata, wanted.metadata);
   const aggregationRule = repairAggregation(present, wanted);
   const right =
     missing.length === 0 &&
@@ -48,7 +48,7 @@ export function repairBinding(present: Binding, wanted: Binding): Repair<Binding
   if (!deepEqual(present.roleRef, wanted.roleRef)) return 'recreate';
   const subjects = present.subjects ?? [];
   const missing = findLacking(subjects, wanted.subjects ?? []);
-  const metadata = withMarks(present.metadata, wanted.metadata);
+  const metadata = withDefaultMeta(present.metadata, wanted.metadata);
   if (missing.length === 0 && deepEqual(metadata, present.metadata)) return 'none';
   return { update: { ...present, metadata, subjects: [...subjects, ...missing] } };
 }
@@ -62,7 +62,7 @@ function isProtected({ metadata }: KubeObject): boolean {
 }
 
 /** Changed values are kept. */
-function withMarks(present: ObjectMeta, wanted: ObjectMeta): ObjectMeta {
+function withDefaultMeta(present: ObjectMeta, wanted: ObjectMeta): ObjectMeta {
   return {
     ...present,
     labels: { ...wanted.labels, ...present.labels },

@@ -29,7 +29,7 @@ async function setUp() {
     ['serviceaccounts', anObject('ServiceAccount', 'robot')],
     ['pods', anObject('Pod', 'p')],
     ['secrets', anObject('Secret', 's')],
-    ['secrets', keeping(SECRET_TOKEN)],
+    ['secrets', aTokenSecret(SECRET_TOKEN)],
     ['nodes', anObject('Node', 'n')],
   );
   const tokens = serviceAccountTokens({ store, clock, key });
@@ -44,15 +44,15 @@ async function setUp() {
 
 type World = Awaited<ReturnType<typeof setUp>>;
 
-function keeping(token: string, metadata: object = {}) {
+function aTokenSecret(token: string, metadata: object = {}) {
   return anObject('Secret', 'kept', { metadata, data: { token: Buffer.from(token).toString('base64') } });
 }
 
 const POD = { pod: { name: 'p', uid: 'uid-p' } };
 const INVALIDATED = 'service account token has been invalidated';
 
-const endingAt = (clock: SetClock, ms: number) => ({ deletionTimestamp: timestamp(clock.now() + ms) });
-const anew = (store: Store, plural: string, kind: string, name: string) =>
+const deletedAfter = (clock: SetClock, ms: number) => ({ deletionTimestamp: timestamp(clock.now() + ms) });
+const recreate = (store: Store, plural: string, kind: string, name: string) =>
   put(store, plural, anObject(kind, name, { metadata: { uid: 'uid-new' } }));
 
 interface Case {
@@ -93,12 +93,12 @@ const cases: Record<string, Case> = {
     refused: 'serviceaccounts "robot" not found',
   },
   'is not valid for a new account of the same name': {
-    meanwhile: ({ store }) => anew(store, 'serviceaccounts', 'ServiceAccount', 'robot'),
+    meanwhile: ({ store }) => recreate(store, 'serviceaccounts', 'ServiceAccount', 'robot'),
     refused: 'service account UID (uid-new) does not match claim (uid-robot)',
   },
   'is invalid once the deletion of its account began, even if a finalizer delays it': {
     meanwhile: ({ store, clock }) =>
-      put(store, 'serviceaccounts', anObject('ServiceAccount', 'robot', { metadata: endingAt(clock, 0) })),
+      put(store, 'serviceaccounts', anObject('ServiceAccount', 'robot', { metadata: deletedAfter(clock, 0) })),
     refused: 'service account ns/robot has been deleted',
   },
   'survives a change of its account': {
@@ -113,17 +113,18 @@ const cases: Record<string, Case> = {
   },
   'is not valid for a new pod of the same name': {
     token: ({ issue }) => issue(POD),
-    meanwhile: ({ store }) => anew(store, 'pods', 'Pod', 'p'),
+    meanwhile: ({ store }) => recreate(store, 'pods', 'Pod', 'p'),
     refused: 'pod UID (uid-new) does not match service account pod ref claim (uid-p)',
   },
   'is valid during the grace period of its pod': {
     token: ({ issue }) => issue(POD),
-    meanwhile: ({ store, clock }) => put(store, 'pods', anObject('Pod', 'p', { metadata: endingAt(clock, 30_000) })),
+    meanwhile: ({ store, clock }) =>
+      put(store, 'pods', anObject('Pod', 'p', { metadata: deletedAfter(clock, 30_000) })),
   },
   'is invalid after the grace period of its pod': {
     token: ({ issue }) => issue(POD),
     async meanwhile({ store, clock }) {
-      await put(store, 'pods', anObject('Pod', 'p', { metadata: endingAt(clock, 30_000) }));
+      await put(store, 'pods', anObject('Pod', 'p', { metadata: deletedAfter(clock, 30_000) }));
       clock.move(30_000);
     },
     refused: INVALIDATED,
@@ -139,7 +140,7 @@ const cases: Record<string, Case> = {
   },
   'is not valid for a new secret of the same name': {
     token: ({ issue }) => issue({ secret: { name: 's', uid: 'uid-s' } }),
-    meanwhile: ({ store }) => anew(store, 'secrets', 'Secret', 's'),
+    meanwhile: ({ store }) => recreate(store, 'secrets', 'Secret', 's'),
     refused: 'secret UID (uid-new) does not match service account secret ref claim (uid-s)',
   },
   'is invalid without its node': {
@@ -149,7 +150,7 @@ const cases: Record<string, Case> = {
   },
   'is not valid for a new node of the same name': {
     token: ({ issue }) => issue({ node: { name: 'n', uid: 'uid-n' } }),
-    meanwhile: ({ store }) => anew(store, 'nodes', 'Node', 'n'),
+    meanwhile: ({ store }) => recreate(store, 'nodes', 'Node', 'n'),
     refused: 'node UID (uid-new) does not match service account node ref claim (uid-n)',
   },
   'in a secret is valid for years': {
@@ -168,12 +169,12 @@ const cases: Record<string, Case> = {
   },
   'in a secret under deletion is invalid': {
     token: () => SECRET_TOKEN,
-    meanwhile: ({ store, clock }) => put(store, 'secrets', keeping(SECRET_TOKEN, endingAt(clock, 0))),
+    meanwhile: ({ store, clock }) => put(store, 'secrets', aTokenSecret(SECRET_TOKEN, deletedAfter(clock, 0))),
     refused: 'Token has been invalidated',
   },
   'in a secret that has another token now is invalid': {
     token: () => SECRET_TOKEN,
-    meanwhile: ({ store }) => put(store, 'secrets', keeping(`${SECRET_TOKEN}x`)),
+    meanwhile: ({ store }) => put(store, 'secrets', aTokenSecret(`${SECRET_TOKEN}x`)),
     refused: "Token does not match server's copy",
   },
   'in a secret without its account is invalid': {
@@ -187,7 +188,7 @@ const cases: Record<string, Case> = {
       put(
         store,
         'secrets',
-        keeping(SECRET_TOKEN, { labels: { 'kubernetes.io/legacy-token-invalid-since': '2026-01-01' } }),
+        aTokenSecret(SECRET_TOKEN, { labels: { 'kubernetes.io/legacy-token-invalid-since': '2026-01-01' } }),
       ),
     refused:
       "the token in secret ns/kept for service account ns/robot has been marked invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the 'kubernetes.io/legacy-token-invalid-since' label from the secret to temporarily allow use of this token",

@@ -36,7 +36,7 @@ export function isOver({ endsAtMs }: Life, nowMs: number): boolean {
 export interface HeldToken {
   /** tokenDigest() of the token; undefined if there is none. */
   readonly digest: string | undefined;
-  /** Whether the controller for unused tokens has invalidated it. */
+  /** True if the controller for unused tokens has invalidated it. */
   readonly invalidated: boolean;
 }
 

@@ -25,7 +25,7 @@ const standard = {
   sub: 'system:serviceaccount:ns:robot',
 };
 
-const spelled: Record<string, { claims: Claims; want: Record<string, unknown> }> = {
+const encodings: Record<string, { claims: Claims; want: Record<string, unknown> }> = {
   'an unbound token': {
     claims: issued(),
     want: { ...standard, 'kubernetes.io': { namespace: 'ns', serviceaccount: account } },
@@ -75,7 +75,7 @@ const spelled: Record<string, { claims: Claims; want: Record<string, unknown> }>
   },
 };
 
-for (const [name, { claims, want }] of Object.entries(spelled)) {
+for (const [name, { claims, want }] of Object.entries(encodings)) {
   test(`encodes ${name} like Kubernetes and decodes it`, () => {
     const payload = encodeClaims(claims);
     assert.deepEqual(payload, want);

@@ -47,7 +47,7 @@ function checkReviewVersions(versions: readonly string[]): FieldError[] {
   if (versions.length === 0) return [requiredValue(path)];
   const errors = versions.flatMap((version, i) => {
     if (versions.indexOf(version) < i) return [invalidValue(`${path}[${i}]`, version, 'duplicate version')];
-    return nameErrors('label1035', version).map((fault) => invalidValue(`${path}[${i}]`, version, fault));
+    return nameErrors('label1035', version).map((message) => invalidValue(`${path}[${i}]`, version, message));
   });
   if (!versions.some((version) => REVIEW_VERSIONS.includes(version))) {
     errors.push(invalidValue(path, versions, `must include at least one of ${REVIEW_VERSIONS.join(', ')}`));

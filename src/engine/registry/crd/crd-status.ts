@@ -84,7 +84,7 @@ function acceptNames({ spec, status }: Crd, { resources, kinds }: NamesInUse) {
   settle('kind', kinds);
   settle('listKind', kinds);
   accepted.categories = wanted.categories;
-  return { acceptedNames: inOrder(accepted), conflict };
+  return { acceptedNames: orderNames(accepted), conflict };
 }
 
 const inUse = (name: string) => `${JSON.stringify(name)} is already in use`;
@@ -93,7 +93,7 @@ const aggregate = (messages: readonly string[]) =>
   messages.length === 1 ? (messages[0] ?? '') : `[${messages.join(', ')}]`;
 
 /** Orders the names as Kubernetes does and omits empty ones. */
-function inOrder({ plural, singular, shortNames, kind, listKind, categories }: CrdNames): CrdNames {
+function orderNames({ plural, singular, shortNames, kind, listKind, categories }: CrdNames): CrdNames {
   return {
     plural,
     ...(singular ? { singular } : {}),

@@ -16,9 +16,9 @@ const UNSUPPORTED_KEYWORDS = ['id', 'additionalItems', 'patternProperties', 'def
 
 /** The context that a nested schema inherits. */
 interface Context {
-  /** Why defaults are not allowed here; undefined if they are. */
+  /** The reason why defaults are not allowed here; undefined if they are. */
   readonly noDefaults?: string;
-  /** Whether the value is the metadata, kind or apiVersion of an object or of an embedded object. */
+  /** True if the value is the metadata, kind or apiVersion of an object or of an embedded object. */
   readonly ofResource?: boolean;
 }
 

@@ -118,8 +118,8 @@ class RuleWalk {
   }
 
   #charge(path: string, what: string, cost: number): void {
-    const fault = checkCost(path, what, cost);
-    if (fault !== undefined) this.errors.push(fault);
+    const error = checkCost(path, what, cost);
+    if (error !== undefined) this.errors.push(error);
     this.total.add(path, cost);
   }
 }

@@ -88,8 +88,8 @@ function checkSpec(spec: CrdSpec): FieldError[] {
 function checkGroup(group: string | undefined): FieldError[] {
   if (group === undefined) return [];
   if (group === '') return [requiredValue('spec.group')];
-  const faults = nameErrors('subdomain', group);
-  if (faults.length > 0) return [invalidValue('spec.group', group, faults.join(','))];
+  const messages = nameErrors('subdomain', group);
+  if (messages.length > 0) return [invalidValue('spec.group', group, messages.join(','))];
   return group.includes('.') ? [] : [invalidValue('spec.group', group, 'should be a domain with at least one dot')];
 }
 
@@ -97,8 +97,8 @@ function checkVersions({ versions }: CrdSpec): FieldError[] {
   const errors: FieldError[] = [];
   for (const [i, version] of versions.entries()) {
     const path = `spec.versions[${i}]`;
-    const faults = version.name === undefined ? [] : nameErrors('label1035', version.name);
-    if (faults.length > 0) errors.push(invalidValue(`${path}.name`, version.name, faults.join(',')));
+    const messages = version.name === undefined ? [] : nameErrors('label1035', version.name);
+    if (messages.length > 0) errors.push(invalidValue(`${path}.name`, version.name, messages.join(',')));
     errors.push(...checkVersion(version, path));
   }
   if (new Set(versions.map(({ name }) => name)).size < versions.length) {
@@ -114,9 +114,9 @@ function checkNames(names: CrdNames, path: string): FieldError[] {
   const errors: FieldError[] = [];
   const hold = (at: string, name: string | undefined, { isKind = false } = {}) => {
     if (!name) return;
-    const faults = nameErrors('label1035', isKind ? name.toLowerCase() : name).join(',');
-    const detail = isKind ? `may have mixed case, but should otherwise match: ${faults}` : faults;
-    if (faults !== '') errors.push(invalidValue(`${path}.${at}`, name, detail));
+    const messages = nameErrors('label1035', isKind ? name.toLowerCase() : name).join(',');
+    const detail = isKind ? `may have mixed case, but should otherwise match: ${messages}` : messages;
+    if (messages !== '') errors.push(invalidValue(`${path}.${at}`, name, detail));
   };
   for (const field of ['plural', 'kind'] as const) {
     if (names[field] === '') errors.push(requiredValue(`${path}.${field}`));

@@ -28,17 +28,17 @@ export function checkVersion(version: CrdVersion, path: string): FieldError[] {
 
 function checkDeprecation({ deprecated, deprecationWarning: text }: CrdVersion, path: string): FieldError[] {
   if (text === undefined) return [];
-  const faults: string[] = [];
-  if (deprecated !== true) faults.push('can only be set for deprecated versions');
+  const messages: string[] = [];
+  if (deprecated !== true) messages.push('can only be set for deprecated versions');
   else {
-    if (Buffer.byteLength(text) > MAX_DEPRECATION_WARNING_BYTES) faults.push('must be <= 256 characters long');
-    if (text === '') faults.push('must not be an empty string');
+    if (Buffer.byteLength(text) > MAX_DEPRECATION_WARNING_BYTES) messages.push('must be <= 256 characters long');
+    if (text === '') messages.push('must not be an empty string');
     const at = text.search(/[\p{C}\p{Zl}\p{Zp}]/u);
     if (at >= 0) {
-      faults.push(`must only contain printable UTF-8 characters; non-printable character found at index ${at}`);
+      messages.push(`must only contain printable UTF-8 characters; non-printable character found at index ${at}`);
     }
   }
-  return faults.map((fault) => invalidValue(`${path}.deprecationWarning`, text, fault));
+  return messages.map((message) => invalidValue(`${path}.deprecationWarning`, text, message));
 }
 
 function checkSchema({ schema, subresources }: CrdVersion, path: string): FieldError[] {
@@ -131,8 +131,8 @@ function checkScale({ subresources }: CrdVersion, path: string): FieldError[] {
 function checkReplicas(jsonPath: string | undefined, roots: string[], where: string, path: string): FieldError[] {
   if (jsonPath === undefined) return [];
   if (jsonPath === '') return [requiredValue(path)];
-  const faults = checkPath(jsonPath, path);
-  if (faults.length > 0 || roots.some((root) => jsonPath.startsWith(root))) return faults;
+  const messages = checkPath(jsonPath, path);
+  if (messages.length > 0 || roots.some((root) => jsonPath.startsWith(root))) return messages;
   return [invalidValue(path, jsonPath, `should be a json path ${where}`)];
 }
 

@@ -60,7 +60,7 @@ export interface KindDefinition<S extends Schema> extends Partial<
   graceSeconds?(object: ObjectOf<S>, requested: number | undefined): number;
   beginDeletion?(object: ObjectOf<S>): void;
   heldBack?(object: ObjectOf<S>): boolean;
-  /** Whether a new object keeps the status of the request (Node). Otherwise it starts with an empty status. */
+  /** True if a new object keeps the status of the request (Node). Otherwise it starts with an empty status. */
   readonly keepsSentStatus?: boolean;
 }
 

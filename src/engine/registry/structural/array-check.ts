@@ -38,7 +38,7 @@ function countCheck({ minItems, maxItems, uniqueItems }: Schema): Check<unknown[
       report.invalid(length, `should have at least ${minItems} items`);
     }
     if (maxItems !== undefined && length > maxItems) report.add(tooMany(report.path(), length, maxItems));
-    if (uniqueItems === true && repeated(list).length > 0) report.invalid('', "shouldn't contain duplicates");
+    if (uniqueItems === true && findRepeated(list).length > 0) report.invalid('', "shouldn't contain duplicates");
   };
 }
 
@@ -46,7 +46,7 @@ function uniqueCheck(schema: Schema): Check<unknown[]> | undefined {
   switch (schema['x-kubernetes-list-type']) {
     case 'set':
       return (list, report) => {
-        for (const index of repeated(list)) duplicate(report, index, list[index]);
+        for (const index of findRepeated(list)) duplicate(report, index, list[index]);
       };
     case 'map':
       return mapListCheck(schema['x-kubernetes-list-map-keys'] ?? []);
@@ -67,7 +67,7 @@ function mapListCheck(names: readonly string[]): Check<unknown[]> {
       return;
     }
     if (list.length < 2) return;
-    for (const index of repeated(list.map(keyed))) duplicate(report, index, keyOf(list[index], names));
+    for (const index of findRepeated(list.map(keyed))) duplicate(report, index, keyOf(list[index], names));
   };
 }
 
@@ -91,7 +91,7 @@ function duplicate(report: Report, index: number, value: unknown): void {
 }
 
 /** Returns the indexes where a value occurs for the second time; further repetitions are not reported. */
-function repeated(list: readonly unknown[]): number[] {
+function findRepeated(list: readonly unknown[]): number[] {
   if (list.length < 2) return [];
   if (list.every(isScalar) && new Set(list).size === list.length) return [];
   const times = new Map<string, number>();

@@ -39,7 +39,7 @@ export interface CompileOptions {
    * each kind (duplicate environment variables are allowed, duplicate containers are not).
    */
   readonly builtIn?: boolean;
-  /** Whether to remove empty maps and lists that are not required, as in built-in kinds and all metadata. */
+  /** True to remove empty maps and lists that are not required, as in built-in kinds and all metadata. */
   readonly dropEmpty?: boolean;
 }
 

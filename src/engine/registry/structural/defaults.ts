@@ -17,7 +17,7 @@ interface Field {
   /** The default including nested defaults; undefined if there is none. */
   readonly fallback: unknown;
   readonly fill: Defaulter;
-  /** Whether the field is a map or list that is removed if it is empty. */
+  /** True if the field is a map or list that is removed if it is empty. */
   readonly omitEmpty: boolean;
 }
 

@@ -53,7 +53,7 @@ function checkMetadata(metadata: unknown, path: string, report: Report): void {
     report.addFirm(invalidValue(path, metadata, why ?? 'is malformed'));
     return;
   }
-  // It may be a template or get a name later.
+  // The object may be a template or get a name later.
   const named = { name: 'fakename', ...(metadata as ObjectMeta) };
   if (named.name === '') named.name = 'fakename';
   const rules = { namespaced: Boolean(named.namespace), nameRule: 'path-segment' as const };

@@ -36,7 +36,7 @@ export function compilePrune(schema: Schema, root: boolean): (object: object, on
 }
 
 interface Inherited {
-  /** Whether the enclosing list preserves unknown fields. */
+  /** True if the enclosing list preserves unknown fields. */
   readonly preserve: boolean;
   readonly embedded: boolean;
 }

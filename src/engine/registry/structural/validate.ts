@@ -19,7 +19,7 @@ import type { FieldError } from '#kube/field-error.ts';
 import type { Schema } from '#kube/schema.ts';
 
 export interface ValidateOptions {
-  /** Whether lists of type set and map must not contain duplicates. */
+  /** True if lists of type set and map must not contain duplicates. */
   readonly uniqueLists: boolean;
 }
 

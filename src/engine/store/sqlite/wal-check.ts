@@ -37,7 +37,7 @@ export function checkWal(file: string): void {
 /** Checks a log of `size` bytes. `read` fills its target from a position. */
 export function findDamage(size: number, read: (target: Buffer, position: number) => void): string | undefined {
   if (size < HEADER_BYTES) return undefined;
-  const header = aligned(HEADER_BYTES);
+  const header = allocateAligned(HEADER_BYTES);
   read(header, 0);
   // Space that the file system allocated before a crash, without any data.
   if (header.every((byte) => byte === 0)) return undefined;
@@ -45,7 +45,7 @@ export function findDamage(size: number, read: (target: Buffer, position: number
   if (header.readUInt32BE(0) !== MAGIC || !sumsAt(header, 24, headerSums))
     return 'its header does not match its checksum';
 
-  const frame = aligned(FRAME_HEADER_BYTES + header.readUInt32BE(8));
+  const frame = allocateAligned(FRAME_HEADER_BYTES + header.readUInt32BE(8));
   const frames = Math.floor((size - HEADER_BYTES) / frame.length);
   let sums = headerSums;
   let firstBad: number | undefined;
@@ -82,6 +82,6 @@ function sumsAt(bytes: Buffer, offset: number, [a, b]: Sums): boolean {
 }
 
 /** Allocates a buffer that can be read as words. */
-function aligned(bytes: number): Buffer {
+function allocateAligned(bytes: number): Buffer {
   return Buffer.from(new ArrayBuffer(bytes));
 }

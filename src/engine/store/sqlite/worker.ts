@@ -18,10 +18,10 @@ port.on('message', (request: Request) => {
   let reply: Reply;
   try {
     reply = answer(request);
-  } catch (error) {
+  } catch (cause) {
     const opening = request.kind === 'open' || request.kind === 'read';
-    const fault = opening ? toOpenError(file, error) : toWriteError(file, error);
-    reply = { kind: 'failed', damaged: fault instanceof FileDamagedError, message: fault.message };
+    const error = opening ? toOpenError(file, cause) : toWriteError(file, cause);
+    reply = { kind: 'failed', damaged: error instanceof FileDamagedError, message: error.message };
   }
   port.postMessage(reply, reply.kind === 'chunk' && reply.packed ? [reply.packed] : []);
   if (request.kind === 'close') port.close();

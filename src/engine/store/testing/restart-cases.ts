@@ -13,7 +13,7 @@ async function change(store: Store, times: number): Promise<void> {
 }
 
 /** Returns everything that is visible in a store: events with their bytes, and lists at every kept revision. */
-function picture(store: Store): unknown {
+function snapshot(store: Store): unknown {
   const lists = [];
   for (let atRevision = store.compactedRevision; atRevision <= store.revision; atRevision++) {
     lists.push(store.list('pods', { atRevision }).entries.map(show));
@@ -30,8 +30,8 @@ export const restartCases: Cases = {
   async 'keeps everything: state, revisions, watches and lists of the past'(bed) {
     const before = await bed.open();
     await change(before, 30);
-    const expected = picture(before);
-    assert.deepEqual(picture(await bed.open()), expected);
+    const expected = snapshot(before);
+    assert.deepEqual(snapshot(await bed.open()), expected);
   },
 
   async 'keeps everything that was not compacted'(bed) {
@@ -39,9 +39,9 @@ export const restartCases: Cases = {
     const before = await bed.open(options);
     await change(before, 60);
     assert.ok(before.compactedRevision > 30);
-    const expected = picture(before);
+    const expected = snapshot(before);
     const after = await bed.open(options);
-    assert.deepEqual(picture(after), expected);
+    assert.deepEqual(snapshot(after), expected);
     assert.throws(() => replay(after, after.compactedRevision - 1), RevisionGoneError);
   },
 

@@ -50,14 +50,19 @@ export function clusterRole(name: string, rules: readonly PolicyRule[], options:
   return {
     apiVersion: apiVersionOf(CLUSTER_ROLES),
     kind: CLUSTER_ROLES.kind,
-    metadata: { name, ...marks(labels) },
+    metadata: { name, ...bootstrapMeta(labels) },
     ...(aggregationRule && { aggregationRule }),
     rules,
   };
 }
 
 export function role(namespace: string, name: string, rules: readonly PolicyRule[]): Role {
-  return { apiVersion: apiVersionOf(ROLES), kind: ROLES.kind, metadata: { name, namespace, ...marks() }, rules };
+  return {
+    apiVersion: apiVersionOf(ROLES),
+    kind: ROLES.kind,
+    metadata: { name, namespace, ...bootstrapMeta() },
+    rules,
+  };
 }
 
 /** Binds the role of the same name. */
@@ -65,7 +70,7 @@ export function clusterRoleBinding(name: string, ...subjects: readonly Subject[]
   return {
     apiVersion: apiVersionOf(CLUSTER_ROLE_BINDINGS),
     kind: CLUSTER_ROLE_BINDINGS.kind,
-    metadata: { name, ...marks() },
+    metadata: { name, ...bootstrapMeta() },
     roleRef: { apiGroup: RBAC_GROUP, kind: CLUSTER_ROLES.kind, name },
     subjects,
   };
@@ -75,7 +80,7 @@ export function roleBinding(namespace: string, name: string, of: string, ...subj
   return {
     apiVersion: apiVersionOf(ROLE_BINDINGS),
     kind: ROLE_BINDINGS.kind,
-    metadata: { name, namespace, ...marks() },
+    metadata: { name, namespace, ...bootstrapMeta() },
     roleRef: { apiGroup: RBAC_GROUP, kind: ROLES.kind, name: of },
     subjects,
   };
@@ -85,6 +90,6 @@ export const group = (name: string): Subject => ({ kind: 'Group', apiGroup: RBAC
 export const user = (name: string): Subject => ({ kind: 'User', apiGroup: RBAC_GROUP, name });
 export const account = (namespace: string, name: string): Subject => ({ kind: 'ServiceAccount', name, namespace });
 
-function marks(labels: Readonly<Record<string, string>> = {}) {
+function bootstrapMeta(labels: Readonly<Record<string, string>> = {}) {
   return { labels: { ...labels, ...BOOTSTRAPPED }, annotations: { [AUTOUPDATE]: 'true' } };
 }

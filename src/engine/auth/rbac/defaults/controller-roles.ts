@@ -71,7 +71,7 @@ const RULES: Readonly<Record<string, readonly PolicyRule[]>> = {
   ],
   'root-ca-cert-publisher': [rule(['create', 'get', ...CHANGE], CORE, 'configmaps')],
   'clusterrole-aggregation-controller': [
-    // It collects rules that it does not hold itself.
+    // The aggregation controller collects rules that it does not hold itself.
     rule([...READ, ...CHANGE, 'escalate'], RBAC_GROUP, 'clusterroles'),
   ],
   'apiservice-controller': [

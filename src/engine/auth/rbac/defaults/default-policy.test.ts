@@ -5,7 +5,7 @@ import { CONTROLLER_ACCOUNTS } from '#engine/auth/rbac/defaults/controller-roles
 import { DEFAULT_POLICY } from '#engine/auth/rbac/defaults/default-policy.ts';
 import type { ClusterRole } from '#engine/auth/rbac/policy.ts';
 import { rbacAuthorizer, type RbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
-import { aBinding, asked, storeOf } from '#engine/auth/rbac/testing/policy-store.ts';
+import { aBinding, parseAttributes, storeOf } from '#engine/auth/rbac/testing/policy-store.ts';
 import { serviceAccountUser } from '#engine/auth/service-accounts/user.ts';
 import { decideAggregation } from '#engine/controllers/cluster-role-aggregation.ts';
 import { customResourceDefinitions } from '#engine/registry/crd/custom-resource-definitions.ts';
@@ -38,7 +38,7 @@ after(async () => {
   await store.close();
 });
 
-const may = (user: UserInfo, what: string) => rbac.authorize(user, asked(what)).allowed;
+const may = (user: UserInfo, what: string) => rbac.authorize(user, parseAttributes(what)).allowed;
 const person = (name: string, ...groups: string[]): UserInfo => ({ name, groups: ['system:authenticated', ...groups] });
 const controller = (name: string) => serviceAccountUser('kube-system', { name, uid: '' });
 

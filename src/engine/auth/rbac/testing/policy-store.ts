@@ -62,10 +62,15 @@ export async function put(store: Store, written: KubeObject): Promise<void> {
   await store.put({ collection, id, expected, encode });
 }
 
-export async function remove(store: Store, gone: KubeObject): Promise<void> {
-  const { collection, id } = placeOf(gone);
+export async function remove(store: Store, removed: KubeObject): Promise<void> {
+  const { collection, id } = placeOf(removed);
   const expected = store.latest(collection, id)?.revision ?? 0;
-  await store.delete({ collection, id, expected, encode: (revision) => encodeStored(structuredClone(gone), revision) });
+  await store.delete({
+    collection,
+    id,
+    expected,
+    encode: (revision) => encodeStored(structuredClone(removed), revision),
+  });
 }
 
 function placeOf({ kind, metadata }: KubeObject): { collection: string; id: string } {
@@ -75,7 +80,7 @@ function placeOf({ kind, metadata }: KubeObject): { collection: string; id: stri
 }
 
 /** Parses `get apps:deployments/scale in ns named x`, `get /metrics`. */
-export function asked(sentence: string): Attributes {
+export function parseAttributes(sentence: string): Attributes {
   const [verb = '', target = '', ...rest] = sentence.split(' ');
   if (target.startsWith('/')) return { verb, path: target };
   const { in: namespace = '', named: name = '' } = Object.fromEntries(pairs(rest)) as Record<string, string>;

@@ -123,11 +123,11 @@ function checkExpressions(webhooks: readonly Webhook[]): FieldError[] {
       text: expression.trim(),
     })),
   );
-  const fault = checkSourceLimits(
+  const error = checkSourceLimits(
     sources.map(({ text }) => text),
     'configuration',
   );
-  if (fault !== undefined) return [forbiddenField('webhooks', fault)];
+  if (error !== undefined) return [forbiddenField('webhooks', error)];
   const allowance = sharedAllowance();
   return sources.flatMap(({ field, text }) => {
     const failure = text === '' ? undefined : conditionFailure(text, allowance);

@@ -65,7 +65,7 @@ class Walk {
   readonly errors: FieldError[] = [];
   readonly warnings: string[] = [];
   readonly #costBudget: CostBudget;
-  /** Whether the budget is spent, so that no more rules are evaluated. */
+  /** True if the budget is spent, so that no more rules are evaluated. */
   #ended = false;
 
   constructor(costBudget: CostBudget) {

@@ -16,7 +16,7 @@ export interface FoundField {
 }
 
 export interface FieldPathOptions {
-  /** Whether `['x']` is allowed instead of `.x`. */
+  /** True if `['x']` is allowed instead of `.x`. */
   readonly brackets?: boolean;
 }
 

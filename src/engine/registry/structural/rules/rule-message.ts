@@ -19,7 +19,7 @@ export function isCostLimitExceeded({ message }: CelFault): boolean {
 
 interface RuleMessage {
   readonly text: string;
-  /** Whether the budget is spent, so that no more rules can be evaluated. */
+  /** True if the budget is spent, so that no more rules can be evaluated. */
   readonly spent: boolean;
 }
 
