@@ -111,7 +111,7 @@ const damages: Record<string, [damage: (dir: string) => Promise<void>, message: 
     (dir) => writeFile(join(dir, 'ca.key'), privateKeyPem(newKeyPair().privateKey)),
     /ca\.key does not belong to ca\.crt/,
   ],
-  'a CA key behind a symbolic link': [
+  'a symbolic link as CA key': [
     async (dir) => {
       await rm(join(dir, 'ca.key'));
       await symlink('/etc/hostname', join(dir, 'ca.key'));

@@ -6,7 +6,7 @@ import type { StaticToken } from '#engine/auth/tokens.ts';
 const good: Record<string, [text: string, want: StaticToken[]]> = {
   'an empty file has no tokens': ['', []],
   'three columns are enough': ['t,jane,1', [{ token: 't', user: { name: 'jane', uid: '1', groups: [] } }]],
-  'an empty uid is none': ['t,jane,', [{ token: 't', user: { name: 'jane', groups: [] } }]],
+  'an empty uid is ignored': ['t,jane,', [{ token: 't', user: { name: 'jane', groups: [] } }]],
   'one group needs no quotes': ['t,jane,1,dev', [{ token: 't', user: { name: 'jane', uid: '1', groups: ['dev'] } }]],
   'several groups need quotes': [
     't,jane,1,"dev, ops"',

@@ -95,7 +95,7 @@ test('concurrent watchers of another version get the same bytes', () => {
 });
 
 const current: Record<string, { stored: Entry; want: boolean }> = {
-  'written since': { stored: entry('v2', { any: true }, SINCE + 1), want: true },
+  'written since the definition changed': { stored: entry('v2', { any: true }, SINCE + 1), want: true },
   'old, but unchanged by the definition': { stored: entry('v1', { size: 1 }, 1), want: true },
   'with fields that are no longer known': { stored: entry('v1', { size: 1, old: true }, 1), want: false },
   'without a default': { stored: entry('v1', {}, 1), want: false },

@@ -17,7 +17,7 @@ const negotiations: Record<string, { accept: string; want: string }> = {
   'an aggregated form takes precedence over plain in any order': { accept: `application/json,${V2}`, want: 'v2' },
   'an unknown version gets plain': { accept: V2.replace('v=v2', 'v=v9'), want: 'plain' },
   'another group gets plain': { accept: V2.replace('apidiscovery', 'meta'), want: 'plain' },
-  'protobuf alone gets plain': { accept: V2.replace('json', 'vnd.kubernetes.protobuf'), want: 'plain' },
+  'protobuf only gets plain': { accept: V2.replace('json', 'vnd.kubernetes.protobuf'), want: 'plain' },
   'no header gets plain': { accept: '', want: 'plain' },
 };
 for (const [name, { accept, want }] of Object.entries(negotiations)) {
@@ -45,7 +45,7 @@ for (const [name, { path, kind }] of Object.entries(paths)) {
   });
 }
 
-test('apis is its own document with its own content type and etag/apis is its own document with its own content type and etag', () => {
+test('each form of /apis has its own content type and etag', () => {
   const all = documents();
   const plain = all.find('/apis', '')!;
   const v2 = all.find('/apis', V2)!;
@@ -55,7 +55,7 @@ test('apis is its own document with its own content type and etag/apis is its ow
   assert.match(v2.etag, /^"[0-9A-F]{64}"$/);
 });
 
-test('api and /api and /apis have an aggregated form', () => {
+test('only /api and /apis have an aggregated form', () => {
   assert.equal(documents().find('/api/v1', V2)!.contentType, 'application/json');
 });
 

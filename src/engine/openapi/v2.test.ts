@@ -19,7 +19,7 @@ const conversions: Record<string, Case> = {
     given: { type: 'string', format: 'date-time', description: 'when', pattern: '^a', maxLength: 3, enum: ['a'] },
     want: { type: 'string', format: 'date-time', description: 'when' },
   },
-  'makes int-or-string of a built-in kind a string with a format': {
+  'converts int-or-string of a built-in kind to a string with a format': {
     given: { 'x-kubernetes-int-or-string': true },
     builtIn: true,
     want: { type: 'string', format: 'int-or-string' },

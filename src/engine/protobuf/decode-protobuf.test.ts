@@ -171,7 +171,7 @@ const rules: Record<string, Case> = {
       { data: { a: { b: 2 } }, revision: 1 },
     ],
   },
-  'empty raw JSON is no value': { got: () => revision(''), want: { revision: 1 } },
+  'empty raw JSON is omitted': { got: () => revision(''), want: { revision: 1 } },
   'managed fields are JSON': {
     got: () => metadataOf(message(17, text(1, 'kubectl'), message(7, bytes1('{"f:spec":{}}')))),
     want: { managedFields: [{ manager: 'kubectl', fieldsV1: { 'f:spec': {} } }] },

@@ -20,7 +20,7 @@ function resourceOf(version: Partial<CrdVersion> = {}): Resource {
 }
 
 describe('resourcesOfCrd', () => {
-  it('makes a resource of each served version, all in one collection', () => {
+  it('builds a resource for each served version, all in one collection', () => {
     const versions = [
       aVersion({ name: 'v1beta1', storage: false }),
       aVersion({ name: 'v1' }),
@@ -92,7 +92,11 @@ const cells: Record<string, { column: Partial<CrdColumn>; object?: Record<string
   'prints anything in a string column': { column: {}, object: { spec: { x: { a: [1] } } }, want: '{"a":[1]}' },
   'prints a number in a string column': { column: {}, object: { spec: { x: 3 } }, want: '3' },
   'truncates fractions in an integer column': { column: { type: 'integer' }, object: { spec: { x: 3.7 } }, want: 3 },
-  'shows no text in an integer column': { column: { type: 'integer' }, object: { spec: { x: '3' } }, want: undefined },
+  'shows nothing for text in an integer column': {
+    column: { type: 'integer' },
+    object: { spec: { x: '3' } },
+    want: undefined,
+  },
   'shows booleans': { column: { type: 'boolean' }, object: { spec: { x: false } }, want: false },
   'shows the time in a date column': {
     column: { type: 'date', jsonPath: '.metadata.creationTimestamp' },
@@ -156,7 +160,7 @@ describe('columns of custom resources', () => {
 
 const scales: Record<string, { object: Record<string, unknown>; want: string[] }> = {
   'accepts counts': { object: { spec: { size: 3 }, status: { size: 0, selector: 'a=b' } }, want: [] },
-  'accepts none': { object: {}, want: [] },
+  'accepts absent counts': { object: {}, want: [] },
   'rejects text for a count': {
     object: { spec: { size: 'three' } },
     want: ['.spec.size: Invalid value: 0: .spec.size accessor error: three is of the type string, expected int64'],

@@ -78,38 +78,38 @@ const cases: Record<string, Case> = {
     request: { resource: pods, operation: update, subresource: 'status' },
     want: 'not',
   },
-  'pods/status means the subresource': {
+  'pods/status matches the subresource': {
     match: only({ resources: ['pods/status'] }),
     request: { resource: pods, operation: update, subresource: 'status' },
     want: 'v1',
   },
-  'pods/status does not mean the resource': {
+  'pods/status does not match the resource': {
     match: only({ resources: ['pods/status'] }),
     request: { resource: pods, operation: update },
     want: 'not',
   },
-  'pods/* means a subresource': {
+  'pods/* matches a subresource': {
     match: only({ resources: ['pods/*'] }),
     request: { resource: pods, operation: update, subresource: 'eviction' },
     want: 'v1',
   },
-  'pods/* means the resource, too': {
+  'pods/* also matches the resource': {
     match: only({ resources: ['pods/*'] }),
     request: { resource: pods, operation: update },
     want: 'v1',
   },
-  'pods/* does not mean others': { match: only({ resources: ['pods/*'] }), want: 'not' },
-  '*/scale means that subresource of anything': {
+  'pods/* does not match other resources': { match: only({ resources: ['pods/*'] }), want: 'not' },
+  '*/scale matches that subresource of any resource': {
     match: only({ resources: ['*/scale'] }),
     request: { resource: gadgets, operation: update, subresource: 'scale' },
     want: 'v1',
   },
-  '*/scale does not mean another subresource': {
+  '*/scale does not match another subresource': {
     match: only({ resources: ['*/scale'] }),
     request: { resource: gadgets, operation: update, subresource: 'status' },
     want: 'not',
   },
-  '*/* means everything': {
+  '*/* matches everything': {
     match: only({ resources: ['*/*'] }),
     request: { resource: gadgets, operation: update, subresource: 'status' },
     want: 'v1',

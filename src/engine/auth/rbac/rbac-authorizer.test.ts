@@ -126,8 +126,8 @@ const cases: Record<string, [who: string, what: string, want: string | false | u
 
   // Bindings in a namespace
   'a cluster role in a namespace': ['anna', 'get pods in a named p', ANNA_READS],
-  'not in another namespace': ['anna', 'get pods in b named p', false],
-  'not across all namespaces': ['anna', 'list pods', false],
+  'a cluster role bound in another namespace': ['anna', 'get pods in b named p', false],
+  'a list across all namespaces': ['anna', 'list pods', false],
   'a role of the namespace': [
     'anna',
     'get secrets in a named s',

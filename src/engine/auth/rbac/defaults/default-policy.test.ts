@@ -93,7 +93,7 @@ test('every served resource is granted to namespace admins or excluded with a re
   const adam: UserInfo = { name: 'adam', groups: [] };
   const forAdmins = (target: string) => VERBS.some((verb) => may(adam, `${verb} ${target} in a`));
   const forgotten = targets.filter((target) => !forAdmins(target) && !Object.hasOwn(LEFT_OUT, target));
-  assert.deepEqual(forgotten, [], 'rbac/rbac/defaults/user-roles.ts or name the reason here');
+  assert.deepEqual(forgotten, [], 'add the resource to auth/rbac/defaults/user-roles.ts or give the reason here');
   assert.deepEqual(
     targets.filter((target) => forAdmins(target) && Object.hasOwn(LEFT_OUT, target)),
     [],
@@ -146,10 +146,14 @@ const cases: Record<string, [user: UserInfo, what: string, allowed: boolean]> = 
   'an anonymous user can read health': [ANONYMOUS_USER, 'get /readyz', true],
   'an anonymous user can read the version': [ANONYMOUS_USER, 'get /version', true],
   'an anonymous user cannot read single health checks': [ANONYMOUS_USER, 'get /readyz/store', false],
-  'nor discovery': [ANONYMOUS_USER, 'get /api', false],
-  'nor themselves': [ANONYMOUS_USER, 'create authentication.k8s.io:selfsubjectreviews', false],
+  'an anonymous user cannot read discovery': [ANONYMOUS_USER, 'get /api', false],
+  'an anonymous user cannot create a SelfSubjectReview': [
+    ANONYMOUS_USER,
+    'create authentication.k8s.io:selfsubjectreviews',
+    false,
+  ],
   'an authenticated user can read discovery': [ANYBODY, 'get /apis/apps/v1', true],
-  'and OpenAPI': [ANYBODY, 'get /openapi/v3', true],
+  'an authenticated user can read OpenAPI': [ANYBODY, 'get /openapi/v3', true],
   'an authenticated user can create a SelfSubjectReview': [
     ANYBODY,
     'create authentication.k8s.io:selfsubjectreviews',
@@ -165,7 +169,7 @@ const cases: Record<string, [user: UserInfo, what: string, allowed: boolean]> = 
     'create authorization.k8s.io:subjectaccessreviews',
     false,
   ],
-  'nor metrics': [ANYBODY, 'get /metrics', false],
+  'an authenticated user cannot read metrics': [ANYBODY, 'get /metrics', false],
   'an authenticated user cannot read objects': [ANYBODY, 'get pods in a', false],
   'a monitoring user can read metrics': [person('m', 'system:monitoring'), 'get /metrics', true],
   'a monitoring user can read single health checks': [person('m', 'system:monitoring'), 'get /livez/ping', true],
