@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AdmissionAttributes } from '#engine/admission/admission.ts';
 import { serviceAccountAdmission, serviceAccountValidation } from '#engine/admission/service-account.ts';
-import { anObject, put, SetClock, storeWith } from '#engine/auth/service-accounts/stored-objects.fixture.ts';
+import { aStoredObject, put, SetClock, storeWith } from '#engine/auth/service-accounts/stored-objects.fixture.ts';
 import { pods } from '#engine/registry/kinds/pod/pod.ts';
 import { serviceAccounts } from '#engine/registry/kinds/service-account.ts';
 import type { Store } from '#engine/store/store.ts';
@@ -36,12 +36,15 @@ const withAccount = (name: string, more: Loose = {}) => ({ serviceAccountName: n
 
 function setUp(): Promise<Store> {
   return storeWith(
-    ['serviceaccounts', anObject('ServiceAccount', 'default')],
-    ['serviceaccounts', anObject('ServiceAccount', 'quiet', { automountServiceAccountToken: false })],
-    ['serviceaccounts', anObject('ServiceAccount', 'puller', { imagePullSecrets: [{ name: 'a' }, { name: 'b' }] })],
+    ['serviceaccounts', aStoredObject('ServiceAccount', 'default')],
+    ['serviceaccounts', aStoredObject('ServiceAccount', 'quiet', { automountServiceAccountToken: false })],
     [
       'serviceaccounts',
-      anObject('ServiceAccount', 'strict', {
+      aStoredObject('ServiceAccount', 'puller', { imagePullSecrets: [{ name: 'a' }, { name: 'b' }] }),
+    ],
+    [
+      'serviceaccounts',
+      aStoredObject('ServiceAccount', 'strict', {
         metadata: ENFORCING,
         automountServiceAccountToken: false,
         secrets: [{ name: 'mine' }],
@@ -220,7 +223,7 @@ const cases: Record<string, Case> = {
 for (const [name, { spec, metadata = {}, more, want, refused }] of Object.entries(cases)) {
   test(name, async () => {
     const store = await setUp();
-    const pod = anObject('Pod', 'p', { metadata, spec: structuredClone(spec) });
+    const pod = aStoredObject('Pod', 'p', { metadata, spec: structuredClone(spec) });
     const given = attributes(pod, more);
     assert.equal(
       refusalOf(() => serviceAccountAdmission(store)(given)),
@@ -270,7 +273,7 @@ const later: Record<string, { spec: Loose; want: string | undefined }> = {
 
 for (const [name, { spec, want }] of Object.entries(later)) {
   test(`validates again after mutation: ${name}`, async () => {
-    const given = attributes(anObject('Pod', 'p', { spec }));
+    const given = attributes(aStoredObject('Pod', 'p', { spec }));
     const store = await setUp();
     assert.equal(
       refusalOf(() => serviceAccountValidation(store)(given)),
@@ -283,12 +286,12 @@ const REFUSED = /error looking up service account ns\/default: serviceaccount "d
 
 test('waits for the default account of a new namespace', async () => {
   const [store, clock] = [await storeWith(), new SetClock()];
-  const pod = anObject('Pod', 'p', { spec: structuredClone(plain) });
+  const pod = aStoredObject('Pod', 'p', { spec: structuredClone(plain) });
   const waiting = serviceAccountAdmission(store, clock)(attributes(pod));
   assert.ok(waiting instanceof Promise);
-  await put(store, 'serviceaccounts', anObject('ServiceAccount', 'default-other'));
+  await put(store, 'serviceaccounts', aStoredObject('ServiceAccount', 'default-other'));
   assert.equal(clock.waiting, 1, 'another account must not end the wait');
-  await put(store, 'serviceaccounts', anObject('ServiceAccount', 'default'));
+  await put(store, 'serviceaccounts', aStoredObject('ServiceAccount', 'default'));
   await waiting;
   assert.deepEqual(maskGeneratedNames(pod['spec']), withAccount('default', mounted));
   assert.equal(clock.waiting, 0);
@@ -296,7 +299,7 @@ test('waits for the default account of a new namespace', async () => {
 
 test('stops waiting after the limit', async () => {
   const [store, clock] = [await storeWith(), new SetClock()];
-  const waiting = serviceAccountAdmission(store, clock)(attributes(anObject('Pod', 'p', { spec: { ...plain } })));
+  const waiting = serviceAccountAdmission(store, clock)(attributes(aStoredObject('Pod', 'p', { spec: { ...plain } })));
   clock.fireAll();
   await assert.rejects(waiting as Promise<void>, REFUSED);
   assert.equal(clock.waiting, 0);
@@ -304,7 +307,7 @@ test('stops waiting after the limit', async () => {
 
 test('stops waiting when the client disconnects', async () => {
   const [store, clock, gone] = [await storeWith(), new SetClock(), new AbortController()];
-  const given = attributes(anObject('Pod', 'p', { spec: { ...plain } }), { signal: gone.signal });
+  const given = attributes(aStoredObject('Pod', 'p', { spec: { ...plain } }), { signal: gone.signal });
   const waiting = serviceAccountAdmission(store, clock)(given);
   gone.abort();
   await assert.rejects(waiting as Promise<void>, REFUSED);

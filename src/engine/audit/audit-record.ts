@@ -53,7 +53,7 @@ export type AuditSink = (record: AuditRecord) => void;
 const NO_WARNINGS: readonly string[] = [];
 const NO_ANNOTATIONS: Readonly<Record<string, string>> = {};
 
-export interface Answered {
+export interface AuditedExchange {
   /** The request as received. */
   readonly received: ApiRequest;
   /** The request as served, possibly as an impersonated user. */
@@ -66,7 +66,15 @@ export interface Answered {
   readonly tookMs: number;
 }
 
-export function auditRecord({ received, request, route, verb, response, trail, ...times }: Answered): AuditRecord {
+export function auditRecord({
+  received,
+  request,
+  route,
+  verb,
+  response,
+  trail,
+  ...times
+}: AuditedExchange): AuditRecord {
   const { notes, error, decision } = trail;
   const known = route.type === 'resource' ? route.name : '';
   const noted = notes?.annotations;

@@ -4,18 +4,18 @@ import { isRecord, type KubeObject, parseApiVersion } from '#kube/meta.ts';
 import { goType } from '#kube/go-text.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';
 
-export type ReviewVersion = 'v1' | 'v1beta1';
+export type ConversionReviewVersion = 'v1' | 'v1beta1';
 
 const GROUP = 'apiextensions.k8s.io';
 
 /** Returns the first version of a definition that is supported. */
-export function reviewVersionOf(versions: readonly string[]): ReviewVersion | undefined {
+export function reviewVersionOf(versions: readonly string[]): ConversionReviewVersion | undefined {
   return versions.find((version) => version === 'v1' || version === 'v1beta1');
 }
 
 export interface ConversionRequest {
   readonly uid: string;
-  readonly version: ReviewVersion;
+  readonly version: ConversionReviewVersion;
   readonly desiredApiVersion: string;
   readonly objects: readonly KubeObject[];
 }

@@ -49,7 +49,7 @@ export interface ObjectView {
 }
 
 /** The result: the stored entry, or for a dry run the object that would be stored. */
-export type Modified = { readonly warnings: readonly string[] } & (
+export type ModificationResult = { readonly warnings: readonly string[] } & (
   | { readonly entry: Entry; readonly object?: undefined }
   | { readonly entry?: undefined; readonly object: KubeObject }
 );
@@ -60,7 +60,7 @@ export async function modify(call: Call, modification: Modification): Promise<Ap
   return entry === undefined ? respondObject(call, object, answer) : respondEntry(call, entry, answer);
 }
 
-export async function modifyObject(call: Call, modification: Modification): Promise<Modified> {
+export async function modifyObject(call: Call, modification: Modification): Promise<ModificationResult> {
   const { resource } = call.served;
   const { name, namespace } = call.route;
   const id = entryId(resource, namespace, name);
@@ -86,7 +86,11 @@ function isConflictOrRefusal(error: unknown): boolean {
 }
 
 /** Returns undefined if another write came first, or if a write that this one built on failed. */
-async function attemptOnce(call: Call, modification: Modification, entry: Entry): Promise<Modified | undefined> {
+async function attemptOnce(
+  call: Call,
+  modification: Modification,
+  entry: Entry,
+): Promise<ModificationResult | undefined> {
   const { resource } = call.served;
   const { view } = modification;
   const reading = prepareEntries(call, [entry]);

@@ -3,7 +3,7 @@ import type { Call } from '#engine/handlers/call.ts';
 import { readEntries, type Writer } from '#engine/managed-fields/entries.ts';
 import { fieldScope } from '#engine/managed-fields/field-scope.ts';
 import { managerName } from '#engine/managed-fields/manager-name.ts';
-import { trackUpdate, type Past } from '#engine/managed-fields/track-update.ts';
+import { trackUpdate, type PreviousState } from '#engine/managed-fields/track-update.ts';
 import { deepClone, deepEqual } from '#kube/deep.ts';
 import { apiVersionOf, type KubeObject, type ManagedFieldsEntry, type ObjectMeta } from '#kube/meta.ts';
 
@@ -17,7 +17,7 @@ export function writerOf({ request, route, served, clock }: Call, fieldManager: 
 }
 
 /** Sets the managedFields of an object that is not written by apply; `past` is undefined for a new object. */
-export function trackWrite(call: Call, next: KubeObject, past: Past | undefined, fieldManager: string): void {
+export function trackWrite(call: Call, next: KubeObject, past: PreviousState | undefined, fieldManager: string): void {
   if (call.route.subresource === '') call.served.resource.strategy.defaults?.(next);
   trackUpdate(next, past, writerOf(call, fieldManager), fieldScope(call.served, call.route.subresource));
 }

@@ -12,7 +12,7 @@ import { unreachable } from '#lib/invariant.ts';
 import { notAcceptable, type Status } from '#kube/api-error.ts';
 import { apiVersionOf, type KubeObject, type ListMeta } from '#kube/meta.ts';
 
-export interface Answer {
+export interface ResponseOptions {
   readonly status: number;
   readonly warnings?: readonly string[] | undefined;
 }
@@ -21,14 +21,14 @@ export interface Answer {
  * Responds with one stored object; as JSON, its bytes are sent unchanged. Returns a promise if it must be converted
  * first.
  */
-export function respondEntry(call: Call, entry: Entry, answer: Answer): ApiResponse | Promise<ApiResponse> {
+export function respondEntry(call: Call, entry: Entry, answer: ResponseOptions): ApiResponse | Promise<ApiResponse> {
   const reading = prepareEntries(call, [entry]);
   return reading === undefined
     ? respondRead(call, entry, answer)
     : reading.then(() => respondRead(call, entry, answer));
 }
 
-function respondRead(call: Call, entry: Entry, answer: Answer): ApiResponse {
+function respondRead(call: Call, entry: Entry, answer: ResponseOptions): ApiResponse {
   const { resource } = call.served;
   if (call.representation.kind === 'json') {
     return { ...answer, contentType: JSON_TYPE, body: servedBytes(entry, resource) };
@@ -36,7 +36,7 @@ function respondRead(call: Call, entry: Entry, answer: Answer): ApiResponse {
   return respondObject(call, decodeEntry(entry, resource), answer);
 }
 
-export function respondObject(call: Call, object: KubeObject, answer: Answer): ApiResponse {
+export function respondObject(call: Call, object: KubeObject, answer: ResponseOptions): ApiResponse {
   const { representation } = call;
   if (representation.list) throw notAcceptable(ACCEPTED_TYPES);
   return encode(representation, answer, represent(call, object));
@@ -70,7 +70,7 @@ export function tableOptions(call: Call, listMeta: ListMeta): TableOptions {
   };
 }
 
-function encode({ encoding }: Representation, answer: Answer, value: unknown): ApiResponse {
+function encode({ encoding }: Representation, answer: ResponseOptions, value: unknown): ApiResponse {
   return encoding === 'yaml'
     ? { ...answer, contentType: YAML_TYPE, body: encodeYaml(value) }
     : { ...answer, contentType: JSON_TYPE, body: encodeJson(value) };

@@ -4,7 +4,7 @@ import type { Call } from '#engine/handlers/call.ts';
 import { readObject } from '#engine/handlers/read-object.ts';
 import { respondObject } from '#engine/handlers/respond.ts';
 import { shapeObject } from '#engine/handlers/shape.ts';
-import { reviewToken, shownUser } from '#engine/handlers/token-review.ts';
+import { reviewToken, formatUser } from '#engine/handlers/token-review.ts';
 import { writeOptions } from '#engine/options.ts';
 import type { ApiResponse, UserInfo } from '#engine/request.ts';
 import { badRequest, invalid } from '#kube/api-error.ts';
@@ -24,10 +24,10 @@ interface AccessSpec {
   extra?: Record<string, string[]>;
 }
 
-type Answer = (call: Call, object: KubeObject) => object;
+type Responder = (call: Call, object: KubeObject) => object;
 
-const ANSWERS: Record<string, Answer> = {
-  SelfSubjectReview: ({ request }) => ({ userInfo: shownUser(request.user) }),
+const ANSWERS: Record<string, Responder> = {
+  SelfSubjectReview: ({ request }) => ({ userInfo: formatUser(request.user) }),
   TokenReview: reviewToken,
   SelfSubjectAccessReview: reviewSelf,
   SelfSubjectRulesReview: reviewRules,

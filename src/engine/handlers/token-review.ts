@@ -13,10 +13,10 @@ export function reviewToken({ tokens }: Pick<Call, 'tokens'>, object: KubeObject
   const verdict = reviewWith(tokens, token, audiences.length === 0 ? API_AUDIENCES : audiences);
   if (verdict === undefined) return { user: {}, error: 'invalid bearer token' };
   if ('refused' in verdict) return { user: {}, error: verdict.refused };
-  return { authenticated: true, user: shownUser(verdict.user), audiences: [...verdict.audiences] };
+  return { authenticated: true, user: formatUser(verdict.user), audiences: [...verdict.audiences] };
 }
 
 /** Formats a user for reviews. */
-export function shownUser({ name, uid, groups, extra }: UserInfo): object {
+export function formatUser({ name, uid, groups, extra }: UserInfo): object {
   return { username: name, ...(uid ? { uid } : {}), groups, ...(extra ? { extra } : {}) };
 }

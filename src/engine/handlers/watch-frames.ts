@@ -58,7 +58,7 @@ export function jsonLine(value: unknown): Buffer {
   return Buffer.from(`${JSON.stringify(value)}\n`);
 }
 
-export interface FrameMaker {
+export interface FrameEncoder {
   initial(entry: Entry): Buffer;
   live(type: FrameType, entry: Entry): Buffer;
   /** Encodes the previous state of an object that left the selection, at the revision of that change. */
@@ -72,7 +72,7 @@ export interface FrameMaker {
  * Throws before the response begins if the representation is not supported. Its entries must be prepared
  * (prepareEntries).
  */
-export function frameMaker(call: Call): FrameMaker {
+export function frameEncoder(call: Call): FrameEncoder {
   const { resource } = call.served;
   const isJson = call.representation.kind === 'json';
   const plain = isJson && resource.version === resource.storageVersion;

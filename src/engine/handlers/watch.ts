@@ -10,10 +10,10 @@
 import { entryId, idPrefix, prepareEntries, type Call } from '#engine/handlers/call.ts';
 import { awaitRevision } from '#engine/handlers/await-revision.ts';
 import { entryFilter, onlyName, peekObject, type EntryFilter } from '#engine/handlers/selection.ts';
-import { frameMaker, jsonLine, type FrameMaker } from '#engine/handlers/watch-frames.ts';
+import { frameEncoder, jsonLine, type FrameEncoder } from '#engine/handlers/watch-frames.ts';
 import { JSON_TYPE } from '#engine/codec.ts';
 import { WatchOutbox } from '#engine/handlers/watch-outbox.ts';
-import { WatchTurns } from '#engine/handlers/watch-turns.ts';
+import { WatchSequencer } from '#engine/handlers/watch-sequencer.ts';
 import { BOOKMARK_INTERVAL_MS, WATCH_LINGER_MS, WATCH_TIMEOUT_MS } from '#engine/limits.ts';
 import { watchOptions, type WatchOptions } from '#engine/options.ts';
 import type { ApiResponse, StreamSink } from '#engine/request.ts';
@@ -27,7 +27,7 @@ const INITIAL_EVENTS_END = { 'k8s.io/initial-events-end': 'true' };
 export async function watch(call: Call): Promise<ApiResponse> {
   const options = narrowToName(call, watchOptions(call.request.query));
   const filter = entryFilter(call.served.resource, options);
-  const frames = frameMaker(call);
+  const frames = frameEncoder(call);
   if (options.resourceVersion !== undefined) await awaitRevision(call, options.resourceVersion);
   return { status: 200, contentType: JSON_TYPE, stream: (sink) => startWatch(call, { options, filter, frames }, sink) };
 }
@@ -42,7 +42,7 @@ function narrowToName(call: Call, options: WatchOptions): WatchOptions {
 interface WatchRequest {
   readonly options: WatchOptions;
   readonly filter: EntryFilter | undefined;
-  readonly frames: FrameMaker;
+  readonly frames: FrameEncoder;
 }
 
 function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink: StreamSink): () => void {
@@ -67,7 +67,7 @@ function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink:
     finish();
   };
   const outbox = new WatchOutbox(sink, { done: finish, failed });
-  const turns = new WatchTurns({
+  const turns = new WatchSequencer({
     prepare: (entries) => prepareEntries(call, entries),
     tooMuch: finish,
     failed(error) {
@@ -186,7 +186,7 @@ function initialEntries(call: Call, options: WatchOptions): readonly Entry[] {
  * Returns a function that encodes the frame of an event once there is space, or undefined if the event does not concern
  * the watcher.
  */
-function frameOf(event: StoreEvent, frames: FrameMaker, filter: EntryFilter | undefined): (() => Buffer) | undefined {
+function frameOf(event: StoreEvent, frames: FrameEncoder, filter: EntryFilter | undefined): (() => Buffer) | undefined {
   const { entry, previous } = event;
   const before = previous !== undefined && (filter === undefined || filter(previous));
   if (event.type === 'delete') return before ? () => frames.live('DELETED', entry) : undefined;

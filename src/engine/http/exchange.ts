@@ -38,7 +38,7 @@ export interface Exchange {
   startStream(headers: Record<string, string | string[]>): Writable;
 }
 
-export interface Serving {
+export interface ServeOptions {
   /** Open streaming responses; stopping the server ends them. */
   readonly streams: Set<Writable>;
   readonly handler: ApiHandler;
@@ -50,14 +50,14 @@ export interface Serving {
 
 const NO_QUERY = new URLSearchParams();
 
-export function serve(exchange: Exchange, serving: Serving): void {
+export function serve(exchange: Exchange, options: ServeOptions): void {
   const failed = (error: unknown) => {
-    serving.log.error({ err: error, method: exchange.method, url: exchange.url }, 'answer failed');
+    options.log.error({ err: error, method: exchange.method, url: exchange.url }, 'answer failed');
   };
   try {
-    const response = answer(exchange, serving);
-    if (response instanceof Promise) response.then((late) => deliver(exchange, late, serving)).catch(failed);
-    else deliver(exchange, response, serving);
+    const response = answer(exchange, options);
+    if (response instanceof Promise) response.then((late) => deliver(exchange, late, options)).catch(failed);
+    else deliver(exchange, response, options);
   } catch (error) {
     failed(error);
   }
@@ -65,7 +65,7 @@ export function serve(exchange: Exchange, serving: Serving): void {
 
 function answer(
   exchange: Exchange,
-  { handler, authenticate, onUnauthenticated }: Serving,
+  { handler, authenticate, onUnauthenticated }: ServeOptions,
 ): ApiResponse | Promise<ApiResponse> {
   let request: ApiRequest;
   try {
@@ -80,7 +80,7 @@ function answer(
   return handler(request);
 }
 
-function deliver(exchange: Exchange, response: ApiResponse, { streams }: Serving): void {
+function deliver(exchange: Exchange, response: ApiResponse, { streams }: ServeOptions): void {
   if (exchange.isClosed) return;
   if ('stream' in response) sendStream(exchange, response, streams);
   else if (!('takeOver' in response)) send(exchange, response);

@@ -24,14 +24,14 @@ import {
   makeEntry,
   sortEntries,
   storedEntries,
-  type Entry,
+  type ManagedEntry,
   type Writer,
 } from '#engine/managed-fields/entries.ts';
 import { emptyObject, ownablePart, stripMetadata, type FieldScope } from '#engine/managed-fields/field-scope.ts';
 import { allowedByLastApplied, updateLastApplied } from '#engine/managed-fields/last-applied.ts';
 import { migrateEntry } from '#engine/managed-fields/migrate-entry.ts';
-import { pruneUnset, type Owned } from '#engine/managed-fields/prune.ts';
-import { updatedEntries } from '#engine/managed-fields/track-update.ts';
+import { pruneUnset, type OwnedFields } from '#engine/managed-fields/prune.ts';
+import { updateEntries } from '#engine/managed-fields/track-update.ts';
 
 export interface Applier extends Writer {
   readonly force: boolean;
@@ -103,11 +103,11 @@ export function kindText({ apiVersion, kind }: { readonly apiVersion: string; re
 }
 
 /** The fields of an object that was never applied belong to one common manager. */
-function startingEntries(live: KubeObject | undefined, applier: Applier, scope: FieldScope): readonly Entry[] {
+function startingEntries(live: KubeObject | undefined, applier: Applier, scope: FieldScope): readonly ManagedEntry[] {
   const stored = storedEntries(live);
   if (stored.length > 0 || live === undefined) return stored;
   const writer = { ...applier, manager: BEFORE_FIRST_APPLY };
-  return updatedEntries([], emptyObject(scope), ownablePart(live, scope), writer, scope);
+  return updateEntries([], emptyObject(scope), ownablePart(live, scope), writer, scope);
 }
 
 function withoutManagedFields(object: KubeObject): KubeObject {
@@ -117,21 +117,21 @@ function withoutManagedFields(object: KubeObject): KubeObject {
   return { ...object, metadata };
 }
 
-interface Merged {
+interface MergeResult {
   readonly object: KubeObject;
   /** Owners by identity; the applier's own fields are those of the configuration. */
-  readonly owned: Map<string, Owned>;
+  readonly owned: Map<string, OwnedFields>;
 }
 
 function mergeAndPrune(
   before: KubeObject,
   config: KubeObject,
-  entries: readonly Entry[],
+  entries: readonly ManagedEntry[],
   applier: Applier,
   scope: FieldScope,
-): Merged {
-  const owned = new Map<string, Owned>();
-  let last: Owned | undefined;
+): MergeResult {
+  const owned = new Map<string, OwnedFields>();
+  let last: OwnedFields | undefined;
   for (const stored of entries) {
     const entry = migrateEntry(stored, scope);
     const item = { head: headOf(entry), fields: parseFieldsV1(entry.fieldsV1) };
@@ -153,7 +153,7 @@ function mergeAndPrune(
 
 /** Removes changed fields from other managers. Returns the conflicting fields. */
 function takeOver(
-  owned: Map<string, Owned>,
+  owned: Map<string, OwnedFields>,
   before: KubeObject,
   object: KubeObject,
   applier: Applier,
@@ -205,15 +205,15 @@ function throwOnConflicts(
 /** The applier's time is the last change of the object or of its fields. */
 function withOwners(
   object: KubeObject,
-  owned: ReadonlyMap<string, Owned>,
-  entries: readonly Entry[],
+  owned: ReadonlyMap<string, OwnedFields>,
+  entries: readonly ManagedEntry[],
   live: KubeObject | undefined,
   applier: Applier,
 ): KubeObject {
   const own = identityOf({ ...applier, operation: 'Apply' });
   const stored = new Map(entries.map((entry) => [identityOf(headOf(entry)), entry]));
   const changed = live === undefined || !deepEqual(object, withoutManagedFields(live));
-  const next: Entry[] = [];
+  const next: ManagedEntry[] = [];
   for (const [identity, { head, fields }] of owned) {
     if (isEmpty(fields)) continue;
     const known = stored.get(identity);

@@ -1,22 +1,22 @@
 /** Limits the number of update entries: beyond ten, the oldest of each version are merged into one. */
 import { union, type FieldSet } from '#kube/field-sets/field-set.ts';
 import { parseFieldsV1 } from '#kube/field-sets/fields-v1.ts';
-import { compareTimes, headOf, identityOf, makeEntry, type Entry } from '#engine/managed-fields/entries.ts';
+import { compareTimes, headOf, identityOf, makeEntry, type ManagedEntry } from '#engine/managed-fields/entries.ts';
 
 export const MAX_UPDATE_ENTRIES = 10;
 const ANCIENT = 'ancient-changes';
 
-export function capUpdates(entries: Entry[]): Entry[] {
+export function capUpdates(entries: ManagedEntry[]): ManagedEntry[] {
   if (entries.length <= MAX_UPDATE_ENTRIES) return entries;
   const updates = entries.filter(({ operation }) => operation === 'Update');
   let excess = updates.length - MAX_UPDATE_ENTRIES;
   if (excess <= 0) return entries;
   const kept = new Set(entries);
-  const buckets = new Map<string, Entry>();
+  const buckets = new Map<string, ManagedEntry>();
   for (const entry of updates) if (isBucket(entry)) buckets.set(entry.apiVersion, entry);
-  const firsts = new Map<string, Entry>();
+  const firsts = new Map<string, ManagedEntry>();
   /** The entries to merge, by version. */
-  const merged = new Map<string, Entry[]>();
+  const merged = new Map<string, ManagedEntry[]>();
   for (const entry of updates.toSorted(oldestFirst)) {
     if (excess <= 0) break;
     const { apiVersion } = entry;
@@ -52,11 +52,11 @@ function unionOf(sets: readonly FieldSet[]): FieldSet {
   return union(unionOf(sets.slice(0, half)), unionOf(sets.slice(half)));
 }
 
-function isBucket({ manager, subresource = '' }: Entry): boolean {
+function isBucket({ manager, subresource = '' }: ManagedEntry): boolean {
   return manager === ANCIENT && subresource === '';
 }
 
-function oldestFirst(a: Entry, b: Entry): number {
+function oldestFirst(a: ManagedEntry, b: ManagedEntry): number {
   const [left, right] = [identityOf(headOf(a)), identityOf(headOf(b))];
   return compareTimes(a.time, b.time) || (left < right ? -1 : left > right ? 1 : 0);
 }

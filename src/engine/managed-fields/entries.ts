@@ -22,7 +22,7 @@ export interface Writer {
 }
 
 /** A complete entry. */
-export interface Entry extends ManagedFieldsEntry {
+export interface ManagedEntry extends ManagedFieldsEntry {
   readonly manager?: string;
   readonly operation: ManagedOperation;
   readonly apiVersion: string;
@@ -38,11 +38,14 @@ export interface EntryHead {
   readonly time: string | undefined;
 }
 
-export function makeEntry(head: EntryHead, fields: FieldSet): Entry {
+export function makeEntry(head: EntryHead, fields: FieldSet): ManagedEntry {
   return entryOf(head, fieldsV1Of(fields));
 }
 
-export function entryOf({ manager, operation, apiVersion, subresource, time }: EntryHead, fieldsV1: FieldsV1): Entry {
+export function entryOf(
+  { manager, operation, apiVersion, subresource, time }: EntryHead,
+  fieldsV1: FieldsV1,
+): ManagedEntry {
   return {
     ...(manager === '' ? {} : { manager }),
     operation,
@@ -54,18 +57,18 @@ export function entryOf({ manager, operation, apiVersion, subresource, time }: E
   };
 }
 
-export function headOf({ manager = '', operation, apiVersion, subresource = '', time }: Entry): EntryHead {
+export function headOf({ manager = '', operation, apiVersion, subresource = '', time }: ManagedEntry): EntryHead {
   return { manager, operation, apiVersion, subresource, time };
 }
 
 /** Returns the same entry with other fields, or undefined if none are left. */
-export function withFields(entry: Entry, fields: FieldSet): Entry | undefined {
+export function withFields(entry: ManagedEntry, fields: FieldSet): ManagedEntry | undefined {
   if (!fields.member && fields.children.size === 0) return undefined;
   return makeEntry(headOf(entry), fields);
 }
 
 /** Reports whether an entry belongs to a writer. An applier has one entry for all versions. */
-export function isOf(entry: Entry, operation: ManagedOperation, writer: Writer): boolean {
+export function isOf(entry: ManagedEntry, operation: ManagedOperation, writer: Writer): boolean {
   return (
     entry.operation === operation &&
     (entry.manager ?? '') === writer.manager &&
@@ -104,7 +107,7 @@ const UTC_LENGTH = 20;
 const compareText = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
 /** Sorts in place: by operation, then oldest first. */
-export function sortEntries(entries: Entry[]): Entry[] {
+export function sortEntries(entries: ManagedEntry[]): ManagedEntry[] {
   if (entries.length < 2) return entries;
   return entries.sort(
     (a, b) =>
@@ -117,19 +120,19 @@ export function sortEntries(entries: Entry[]): Entry[] {
 }
 
 /** Returns the entries of a stored object. Unreadable ones (of an older version of ours) count as none. */
-export function storedEntries(object: KubeObject | undefined): readonly Entry[] {
+export function storedEntries(object: KubeObject | undefined): readonly ManagedEntry[] {
   const stored = object?.metadata.managedFields;
   if (stored === undefined || stored === null) return NO_ENTRIES;
   return stored.every(isComplete) ? stored : NO_ENTRIES;
 }
 
-const NO_ENTRIES: readonly Entry[] = [];
+const NO_ENTRIES: readonly ManagedEntry[] = [];
 
 /**
  * Returns the entries that a write starts from: those of the client if they are valid, else the stored ones, so that a
  * client that does not know them does not delete them.
  */
-export function entriesToStartFrom(next: KubeObject, old: KubeObject | undefined): readonly Entry[] {
+export function entriesToStartFrom(next: KubeObject, old: KubeObject | undefined): readonly ManagedEntry[] {
   const sent = next.metadata.managedFields;
   const stored = old?.metadata.managedFields;
   if (sent === undefined || sent === null || sent === stored || deepEqual(sent, stored)) return storedEntries(old);
@@ -144,12 +147,12 @@ function isReset(sent: readonly ManagedFieldsEntry[]): boolean {
 }
 
 /** Returns canonical entries that a client or a webhook wrote, or why they are invalid. */
-export function readEntries(sent: readonly ManagedFieldsEntry[]): Entry[] | string {
-  const byIdentity = new Map<string, Entry>();
+export function readEntries(sent: readonly ManagedFieldsEntry[]): ManagedEntry[] | string {
+  const byIdentity = new Map<string, ManagedEntry>();
   for (const [index, entry] of sent.entries()) {
     const error = findHeadError(entry, index);
     if (error !== undefined) return error;
-    const whole = entry as Entry;
+    const whole = entry as ManagedEntry;
     try {
       const read = makeEntry(headOf(whole), parseFieldsV1(whole.fieldsV1 ?? {}));
       byIdentity.set(identityOf(headOf(read)), read);
@@ -171,6 +174,6 @@ function findHeadError(entry: ManagedFieldsEntry, index: number): string | undef
   return undefined;
 }
 
-function isComplete(entry: ManagedFieldsEntry): entry is Entry {
+function isComplete(entry: ManagedFieldsEntry): entry is ManagedEntry {
   return isRecord(entry) && isRecord(entry.fieldsV1) && findHeadError(entry, 0) === undefined;
 }

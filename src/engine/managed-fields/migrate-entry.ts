@@ -5,14 +5,14 @@
 import { parseFieldsV1 } from '#kube/field-sets/fields-v1.ts';
 import { mendFields } from '#kube/field-sets/named-fields.ts';
 import type { Schema } from '#kube/schema.ts';
-import { headOf, makeEntry, type Entry, type FieldsV1 } from '#engine/managed-fields/entries.ts';
+import { headOf, makeEntry, type ManagedEntry, type FieldsV1 } from '#engine/managed-fields/entries.ts';
 import type { FieldScope } from '#engine/managed-fields/field-scope.ts';
 
 /** Field sets that match a schema. Objects share their sets, so one check serves many. */
 const fitting = new WeakMap<FieldsV1, Schema>();
 
 /** Returns the same entry if there is nothing to update, or if its version is no longer served. */
-export function migrateEntry(entry: Entry, scope: FieldScope): Entry {
+export function migrateEntry(entry: ManagedEntry, scope: FieldScope): ManagedEntry {
   const { fieldsV1 } = entry;
   const schema = scope.schemaIn(entry.apiVersion);
   if (schema === undefined || fitting.get(fieldsV1) === schema) return entry;

@@ -9,7 +9,7 @@ import { emptyFields, removeFields } from '#kube/field-sets/remove-fields.ts';
 import type { EntryHead } from '#engine/managed-fields/entries.ts';
 import type { FieldScope } from '#engine/managed-fields/field-scope.ts';
 
-export interface Owned {
+export interface OwnedFields {
   readonly head: EntryHead;
   readonly fields: FieldSet;
 }
@@ -17,8 +17,8 @@ export interface Owned {
 /** `owners` includes the applier with the fields it sets now (`applied`). Versions differ only in their schemas. */
 export function pruneUnset(
   object: unknown,
-  last: Owned,
-  owners: readonly Owned[],
+  last: OwnedFields,
+  owners: readonly OwnedFields[],
   applied: FieldSet,
   scope: FieldScope,
 ): unknown {
@@ -40,7 +40,7 @@ export function pruneUnset(
 }
 
 /** Returns the fields by version, starting with the given one. */
-function fieldsByVersion(owners: readonly Owned[], first: string): Map<string, FieldSet> {
+function fieldsByVersion(owners: readonly OwnedFields[], first: string): Map<string, FieldSet> {
   const byVersion = new Map<string, FieldSet>();
   const ordered = [
     ...owners.filter(({ head }) => head.apiVersion === first),

@@ -19,7 +19,7 @@ import {
   sortEntries,
   storedEntries,
   withFields,
-  type Entry,
+  type ManagedEntry,
   type EntryHead,
   type Writer,
 } from '#engine/managed-fields/entries.ts';
@@ -28,7 +28,7 @@ import { fieldsOfNew } from '#engine/managed-fields/new-fields.ts';
 import { migrateEntry } from '#engine/managed-fields/migrate-entry.ts';
 import { covers, ownsNothing, touches } from '#engine/managed-fields/raw-fields.ts';
 
-export interface Past {
+export interface PreviousState {
   /** The stored object, with its managedFields. */
   readonly old: KubeObject;
   /** An object of the same value that shares unchanged parts with the next one, for comparison. */
@@ -36,7 +36,12 @@ export interface Past {
 }
 
 /** Sets next.metadata.managedFields; `past` is undefined for a new object. */
-export function trackUpdate(next: KubeObject, past: Past | undefined, writer: Writer, scope: FieldScope): void {
+export function trackUpdate(
+  next: KubeObject,
+  past: PreviousState | undefined,
+  writer: Writer,
+  scope: FieldScope,
+): void {
   const old = past?.old;
   // Clients cannot set them through a subresource.
   const start = writer.subresource === '' ? entriesToStartFrom(next, old) : storedEntries(old);
@@ -55,15 +60,15 @@ export function trackUpdate(next: KubeObject, past: Past | undefined, writer: Wr
   setEntries(next, entriesOrStart(start, before, after, writer, scope));
 }
 
-function setEntries({ metadata }: KubeObject, entries: Entry[]): void {
+function setEntries({ metadata }: KubeObject, entries: ManagedEntry[]): void {
   if (entries.length === 0) delete metadata.managedFields;
   else metadata.managedFields = entries;
 }
 
 /** List items without a key are mostly rejected later; otherwise the ownership does not change. */
-function entriesOrStart(...args: Parameters<typeof updatedEntries>): Entry[] {
+function entriesOrStart(...args: Parameters<typeof updateEntries>): ManagedEntry[] {
   try {
-    return updatedEntries(...args);
+    return updateEntries(...args);
   } catch (error) {
     if (!(error instanceof FieldTypeError)) throw error;
     return [...args[0]];
@@ -71,23 +76,23 @@ function entriesOrStart(...args: Parameters<typeof updatedEntries>): Entry[] {
 }
 
 /** The changes of a write, in terms of one version. */
-interface Change {
+interface FieldChange {
   readonly written: FieldSet;
   readonly removed: FieldSet;
 }
 
-type Part = Record<string, unknown>;
+type OwnedPart = Record<string, unknown>;
 
-export function updatedEntries(
-  start: readonly Entry[],
-  before: Part,
-  after: Part,
+export function updateEntries(
+  start: readonly ManagedEntry[],
+  before: OwnedPart,
+  after: OwnedPart,
   writer: Writer,
   scope: FieldScope,
-): Entry[] {
+): ManagedEntry[] {
   const own = changeBetween(before, after, scope.schema);
-  const entries: Entry[] = [];
-  let mine: Entry | undefined;
+  const entries: ManagedEntry[] = [];
+  let mine: ManagedEntry | undefined;
   for (const stored of start) {
     const entry = migrateEntry(stored, scope);
     const change = entry.apiVersion === scope.apiVersion ? own : changeIn(entry.apiVersion, before, after, scope);
@@ -102,18 +107,18 @@ export function updatedEntries(
   return sortEntries(capUpdates(entries));
 }
 
-function changeBetween(before: Part, after: Part, schema: Schema): Change {
+function changeBetween(before: OwnedPart, after: OwnedPart, schema: Schema): FieldChange {
   const { added, modified, removed } = compareFields(before, after, schema);
   return { written: isEmpty(added) ? modified : isEmpty(modified) ? added : union(added, modified), removed };
 }
 
-function changeIn(apiVersion: string, before: Part, after: Part, scope: FieldScope): Change | undefined {
+function changeIn(apiVersion: string, before: OwnedPart, after: OwnedPart, scope: FieldScope): FieldChange | undefined {
   const schema = scope.schemaIn(apiVersion);
   return schema && changeBetween(before, after, schema);
 }
 
 /** Keeps the fields that another manager still owns. */
-function keepRest(entries: Entry[], entry: Entry, { written, removed }: Change): void {
+function keepRest(entries: ManagedEntry[], entry: ManagedEntry, { written, removed }: FieldChange): void {
   const { fieldsV1 } = entry;
   const loses = touches(fieldsV1, written);
   const removes = touches(fieldsV1, removed);
@@ -128,7 +133,12 @@ function keepRest(entries: Entry[], entry: Entry, { written, removed }: Change):
 }
 
 /** Adds the written fields to the writer's own entry. */
-function extendEntry(mine: Entry | undefined, written: FieldSet, removed: FieldSet, writer: Writer): Entry {
+function extendEntry(
+  mine: ManagedEntry | undefined,
+  written: FieldSet,
+  removed: FieldSet,
+  writer: Writer,
+): ManagedEntry {
   const head = headNow(writer);
   if (mine === undefined) return makeEntry(head, written);
   const { fieldsV1 } = mine;

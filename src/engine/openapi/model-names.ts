@@ -20,17 +20,17 @@ export const PACKAGES_OF_GROUPS: Readonly<Record<string, string>> = {
   'apiregistration.k8s.io': 'io.k8s.kube-aggregator.pkg.apis.apiregistration',
 };
 
-type Named = Pick<Resource, 'group' | 'version' | 'builtIn'>;
+type ResourceIdentity = Pick<Resource, 'group' | 'version' | 'builtIn'>;
 
 /** Returns the model name of a kind: `io.k8s.api.core.v1.Pod`, `local.golden.v1.Gadget`. */
-export function modelName({ group, version, builtIn }: Named, kind: string): string {
+export function modelName({ group, version, builtIn }: ResourceIdentity, kind: string): string {
   if (!builtIn) return `${group.split('.').toReversed().join('.')}.${version}.${kind}`;
   const first = group === '' ? 'core' : group.split('.')[0]!;
   return `${PACKAGES_OF_GROUPS[group] ?? `io.k8s.api.${first}`}.${version}.${kind}`;
 }
 
 /** Returns the group part of an operation id: `CoreV1`, `RbacAuthorizationV1`, `GoldenLocalV1`. */
-export function operationGroup({ group, version }: Named): string {
+export function operationGroup({ group, version }: ResourceIdentity): string {
   const words = group === '' ? ['core'] : group.replace(/\.k8s\.io$/, '').split(/[.-]/);
   return [...words, version].map(capitalize).join('');
 }

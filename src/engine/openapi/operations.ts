@@ -11,7 +11,7 @@ import {
   SCALE,
   STATUS,
 } from '#engine/openapi/model-names.ts';
-import type { GroupVersionKind } from '#engine/openapi/shared-schemas.ts';
+import type { GroupVersionKind } from '#engine/admission/admission.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
 export type Method = 'get' | 'put' | 'post' | 'delete' | 'patch';
@@ -21,7 +21,7 @@ export interface QueryParameter {
   readonly type: 'string' | 'integer' | 'boolean';
 }
 
-export interface Operation {
+export interface ApiOperation {
   readonly path: string;
   readonly pathParameters: readonly string[];
   readonly method: Method;
@@ -74,7 +74,7 @@ interface Place {
   readonly idOf: (verb: string) => string;
 }
 
-export function operationsOf(resource: Resource): Operation[] {
+export function operationsOf(resource: Resource): ApiOperation[] {
   const { group, version, kind, plural, namespaced } = resource;
   const gvk = { group, version, kind };
   const base = group === '' ? `/api/${version}` : `/apis/${group}/${version}`;
@@ -97,7 +97,7 @@ export function operationsOf(resource: Resource): Operation[] {
   const listModel = modelName(resource, resource.listKind);
   const all = place('', model, gvk);
   const one = place('/{name}', model, gvk);
-  const operations: Operation[] = [];
+  const operations: ApiOperation[] = [];
 
   if (resource.verbs.includes('list')) {
     if (namespaced) {
@@ -130,8 +130,8 @@ export function operationsOf(resource: Resource): Operation[] {
   return operations;
 }
 
-function objectOperations(at: Place, verbs: readonly string[]): Operation[] {
-  const operations: Operation[] = [];
+function objectOperations(at: Place, verbs: readonly string[]): ApiOperation[] {
+  const operations: ApiOperation[] = [];
   if (verbs.includes('get')) operations.push(operation(at, 'get', 'get', 'read', { query: [], answer: at.model }));
   if (verbs.includes('update')) {
     const about = { query: WRITE, body: at.model, answer: at.model };
@@ -148,22 +148,22 @@ function objectOperations(at: Place, verbs: readonly string[]): Operation[] {
 function operation(
   { path, pathParameters, gvk, idOf }: Place,
   method: Method,
-  action: Operation['action'],
+  action: ApiOperation['action'],
   idVerb: string,
-  about: Pick<Operation, 'query' | 'body' | 'consumes' | 'answer'>,
-): Operation {
+  about: Pick<ApiOperation, 'query' | 'body' | 'consumes' | 'answer'>,
+): ApiOperation {
   const code = method === 'post' ? '201' : '200';
   return { path, pathParameters, method, action, gvk, operationId: idOf(idVerb), code, ...about };
 }
 
-function list(at: Place, listModel: string): Operation {
+function list(at: Place, listModel: string): ApiOperation {
   return operation(at, 'get', 'list', 'list', { query: LIST, answer: listModel });
 }
 
-function post(at: Place): Operation {
+function post(at: Place): ApiOperation {
   return operation(at, 'post', 'post', 'create', { query: WRITE, body: at.model, answer: at.model });
 }
 
-function remove(at: Place): Operation {
+function remove(at: Place): ApiOperation {
   return operation(at, 'delete', 'delete', 'delete', { query: DELETE, body: DELETE_OPTIONS, answer: STATUS });
 }

@@ -1,12 +1,7 @@
 /** Schemas that all kinds reference. They use only keywords that both OpenAPI v2 and v3 allow. */
+import type { GroupVersionKind } from '#engine/admission/admission.ts';
 import { DELETE_OPTIONS, LIST_META, OBJECT_META, PATCH, SCALE, STATUS } from '#engine/openapi/model-names.ts';
 import type { Schema } from '#kube/schema.ts';
-
-export interface GroupVersionKind {
-  readonly group: string;
-  readonly version: string;
-  readonly kind: string;
-}
 
 /** A schema in an OpenAPI document. */
 export interface DocumentSchema extends Omit<Schema, 'properties' | 'items' | 'additionalProperties' | 'allOf'> {

@@ -2,15 +2,11 @@
  * Builds the OpenAPI v2 (swagger) document, which holds all kinds. Older kubectl versions validate manifests with it
  * before they send them.
  */
+import type { GroupVersionKind } from '#engine/admission/admission.ts';
 import { modelName } from '#engine/openapi/model-names.ts';
 import { NamedTypes } from '#engine/openapi/named-types.ts';
-import { operationsOf, type Method, type Operation } from '#engine/openapi/operations.ts';
-import {
-  listSchema,
-  sharedSchemas,
-  type DocumentSchema,
-  type GroupVersionKind,
-} from '#engine/openapi/shared-schemas.ts';
+import { operationsOf, type Method, type ApiOperation } from '#engine/openapi/operations.ts';
+import { listSchema, sharedSchemas, type DocumentSchema } from '#engine/openapi/shared-schemas.ts';
 import { kindDefinition, refToDefinition, toV2 } from '#engine/openapi/v2-schema.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 
@@ -69,12 +65,12 @@ export function openApiV2(resources: readonly Resource[]): SwaggerDocument {
   };
 }
 
-function pathItem({ pathParameters }: Operation): SwaggerPathItem {
+function pathItem({ pathParameters }: ApiOperation): SwaggerPathItem {
   if (pathParameters.length === 0) return {};
   return { parameters: pathParameters.map((name) => ({ name, in: 'path', type: 'string', required: true })) };
 }
 
-function describe({ operationId, query, body, consumes, answer, code, action, gvk }: Operation): SwaggerOperation {
+function describe({ operationId, query, body, consumes, answer, code, action, gvk }: ApiOperation): SwaggerOperation {
   const parameters: SwaggerParameter[] = query.map(({ name, type }) => ({ name, in: 'query', type }));
   if (body !== undefined) parameters.unshift({ name: 'body', in: 'body', schema: { $ref: refToDefinition(body) } });
   const schema = answer === undefined ? {} : { schema: { $ref: refToDefinition(answer) } };

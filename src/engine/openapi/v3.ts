@@ -5,7 +5,7 @@
 import { resourcesIn } from '#engine/discovery/group-order.ts';
 import { modelName, OBJECT_META } from '#engine/openapi/model-names.ts';
 import { NamedTypes } from '#engine/openapi/named-types.ts';
-import { operationsOf, type Operation } from '#engine/openapi/operations.ts';
+import { operationsOf, type ApiOperation } from '#engine/openapi/operations.ts';
 import {
   addEmbeddedMetadata,
   listSchema,
@@ -108,13 +108,13 @@ function withEmbedded(schema: Schema): DocumentSchema {
   return schema['x-kubernetes-embedded-resource'] === true ? addEmbeddedMetadata(out, refTo(OBJECT_META)) : out;
 }
 
-function pathItem({ pathParameters }: Operation): Record<string, unknown> {
+function pathItem({ pathParameters }: ApiOperation): Record<string, unknown> {
   if (pathParameters.length === 0) return {};
   const parameters = pathParameters.map((name) => ({ name, in: 'path', required: true, schema: { type: 'string' } }));
   return { parameters };
 }
 
-function describe({ operationId, query, body, consumes, answer, code, action, gvk }: Operation): object {
+function describe({ operationId, query, body, consumes, answer, code, action, gvk }: ApiOperation): object {
   const content = answer === undefined ? {} : { content: { 'application/json': { schema: { $ref: refTo(answer) } } } };
   return {
     operationId,

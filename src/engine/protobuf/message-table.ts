@@ -10,16 +10,16 @@
  *     5 stdin? *bool          pointer: a zero value on the wire was set and is kept
  *     6 ...ProbeHandler       inlined: its fields become part of this message
  */
-import { ACCESS } from '#engine/protobuf/tables/access.ts';
-import { ADMISSION } from '#engine/protobuf/tables/admission.ts';
-import { CONTAINER } from '#engine/protobuf/tables/container.ts';
-import { CORE } from '#engine/protobuf/tables/core.ts';
-import { CUSTOM_RESOURCE_DEFINITION } from '#engine/protobuf/tables/custom-resource-definition.ts';
-import { META } from '#engine/protobuf/tables/meta.ts';
-import { NODE } from '#engine/protobuf/tables/node.ts';
-import { POD } from '#engine/protobuf/tables/pod.ts';
-import { VOLUME } from '#engine/protobuf/tables/volume.ts';
-import { WORKLOAD } from '#engine/protobuf/tables/workload.ts';
+import { ACCESS_TABLE } from '#engine/protobuf/tables/access.ts';
+import { ADMISSION_TABLE } from '#engine/protobuf/tables/admission.ts';
+import { CONTAINER_TABLE } from '#engine/protobuf/tables/container.ts';
+import { CORE_TABLE } from '#engine/protobuf/tables/core.ts';
+import { CUSTOM_RESOURCE_DEFINITION_TABLE } from '#engine/protobuf/tables/custom-resource-definition.ts';
+import { META_TABLE } from '#engine/protobuf/tables/meta.ts';
+import { NODE_TABLE } from '#engine/protobuf/tables/node.ts';
+import { POD_TABLE } from '#engine/protobuf/tables/pod.ts';
+import { VOLUME_TABLE } from '#engine/protobuf/tables/volume.ts';
+import { WORKLOAD_TABLE } from '#engine/protobuf/tables/workload.ts';
 import { invariant } from '#lib/invariant.ts';
 
 export type Scalar = 'string' | 'bool' | 'int32' | 'int64' | 'double' | 'bytes';
@@ -48,7 +48,18 @@ export interface Message {
 
 const SCALARS: ReadonlySet<string> = new Set<Scalar>(['string', 'bool', 'int32', 'int64', 'double', 'bytes']);
 
-const sources = [META, CORE, NODE, POD, CONTAINER, VOLUME, WORKLOAD, ACCESS, ADMISSION, CUSTOM_RESOURCE_DEFINITION];
+const sources = [
+  META_TABLE,
+  CORE_TABLE,
+  NODE_TABLE,
+  POD_TABLE,
+  CONTAINER_TABLE,
+  VOLUME_TABLE,
+  WORKLOAD_TABLE,
+  ACCESS_TABLE,
+  ADMISSION_TABLE,
+  CUSTOM_RESOURCE_DEFINITION_TABLE,
+];
 const compiled = new Map<string, Message>();
 let bodies: Map<string, string> | undefined;
 

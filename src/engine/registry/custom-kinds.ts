@@ -25,7 +25,7 @@ export function trackCustomKinds(store: Store, registry: Registry, log: Log, opt
   const { services = new LocalServices(), clock = systemClock } = options;
   const webhooks = new ConversionWebhooks({ store, services, clock });
   const made = new WeakMap<Entry, readonly Resource[]>();
-  const ages = new Map<string, Age>();
+  const ages = new Map<string, DefinitionAge>();
   const refresh = () => {
     const { entries } = store.list(CRD_COLLECTION);
     const all = entries.flatMap((entry) => resources(entry));
@@ -62,14 +62,14 @@ export function trackCustomKinds(store: Store, registry: Registry, log: Log, opt
 }
 
 /** The revision since which a definition has its current generation. */
-interface Age {
+interface DefinitionAge {
   readonly uid: string | undefined;
   readonly generation: number | undefined;
   readonly since: number;
 }
 
 /** A status change does not change the schema. After a restart, the last write is the best estimate. */
-function sinceOf(ages: Map<string, Age>, { id, revision }: Entry, { metadata }: KubeObject): number {
+function sinceOf(ages: Map<string, DefinitionAge>, { id, revision }: Entry, { metadata }: KubeObject): number {
   const { uid, generation } = metadata;
   const known = ages.get(id);
   if (known !== undefined && known.uid === uid && known.generation === generation) return known.since;
@@ -77,7 +77,7 @@ function sinceOf(ages: Map<string, Age>, { id, revision }: Entry, { metadata }: 
   return revision;
 }
 
-function dropDeleted(ages: Map<string, Age>, entries: readonly Entry[]): void {
+function dropDeleted(ages: Map<string, DefinitionAge>, entries: readonly Entry[]): void {
   if (ages.size <= entries.length) return;
   const kept = new Set(entries.map(({ id }) => id));
   for (const id of ages.keys()) if (!kept.has(id)) ages.delete(id);

@@ -43,14 +43,14 @@ export interface UpstreamRequest {
   readonly signal: AbortSignal;
 }
 
-export interface Upgraded {
+export interface UpgradedConnection {
   readonly incoming: IncomingMessage;
   readonly connection: Duplex;
   readonly head: Buffer;
 }
 
 /** The response. A refused upgrade is an ordinary response. */
-export type UpstreamResponse = { readonly incoming: IncomingMessage } | Upgraded;
+export type UpstreamResponse = { readonly incoming: IncomingMessage } | UpgradedConnection;
 
 /** Has Go's message for the reason. */
 export class UpstreamError extends Error {

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { WATCH_LINGER_MS } from '#engine/limits.ts';
 import { responseHeaders } from '#engine/remote/forwarded-headers.ts';
-import { UpstreamError, type Upgraded } from '#engine/remote/https-upstream.ts';
+import { UpstreamError, type UpgradedConnection } from '#engine/remote/https-upstream.ts';
 import type { ApiResponse, BytesResponse, StreamResponse, StreamSink, UpgradeResponse } from '#engine/request.ts';
 import type { Clock } from '#lib/clock.ts';
 
@@ -94,7 +94,7 @@ function pipeToSink(incoming: IncomingMessage, sink: CuttableSink): () => void {
 }
 
 /** Connects both sides: forwards bytes and half-closes, and closes both together. */
-export function relayUpgrade({ incoming, connection: upstream, head: sent }: Upgraded): UpgradeResponse {
+export function relayUpgrade({ incoming, connection: upstream, head: sent }: UpgradedConnection): UpgradeResponse {
   return {
     status: 101,
     takeOver(client, head) {

@@ -15,7 +15,7 @@ export interface HistoryLimits {
 }
 
 /** The result of dropping old events: the new compacted revision, and the records that are no longer needed. */
-export interface Cut {
+export interface Compaction {
   readonly revision: number;
   readonly removable: readonly number[];
 }
@@ -62,7 +62,7 @@ export class History {
   /**
    * Drops the oldest events if there are too many: an eighth more than necessary, so that not every write has to do it.
    */
-  cut(): Cut | undefined {
+  cut(): Compaction | undefined {
     const { maxEvents, maxBytes } = this.#limits;
     if (this.#all.size <= maxEvents && this.#bytes <= maxBytes) return undefined;
     const keepEvents = Math.ceil((maxEvents * 7) / 8);

@@ -44,7 +44,7 @@ async function getLog(call: Call, kubelets: Kubelets): Promise<ApiResponse> {
   return relayStream(incoming, 'text/plain');
 }
 
-interface Named {
+interface NamedContainer {
   readonly name: string;
 }
 
@@ -52,9 +52,9 @@ type Pod = KubeObject & { readonly spec: PodSpec };
 
 interface PodSpec {
   readonly nodeName?: string;
-  readonly containers?: readonly Named[];
-  readonly initContainers?: readonly Named[];
-  readonly ephemeralContainers?: readonly Named[];
+  readonly containers?: readonly NamedContainer[];
+  readonly initContainers?: readonly NamedContainer[];
+  readonly ephemeralContainers?: readonly NamedContainer[];
 }
 
 /** Throws 400 if the container is ambiguous or does not exist. */

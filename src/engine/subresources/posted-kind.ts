@@ -25,7 +25,7 @@ export function postedKind(kind: GroupVersionKind, schema: Schema, alsoFrom: rea
   return { kind, served: new Registry([resource]).find(kind.group, kind.version, plural)!, alsoFrom };
 }
 
-export interface Posted {
+export interface PostedObject {
   readonly object: KubeObject;
   /** The call for responding in the posted kind. */
   readonly call: Call;
@@ -36,7 +36,7 @@ export interface Posted {
 }
 
 /** Reads and shapes the posted object, and runs mutating admission. */
-export async function readPosted(call: Call, { kind, served, alsoFrom }: PostedKind): Promise<Posted> {
+export async function readPosted(call: Call, { kind, served, alsoFrom }: PostedKind): Promise<PostedObject> {
   const { dryRun, sent, fieldValidation } = writeOptions(call.request.query, 'CreateOptions');
   const own: Call = { ...call, served };
   const value = parseBody(

@@ -10,7 +10,7 @@ export const SPENT = Symbol('spent');
 export const OUT_OF_BUDGET =
   'validation failed due to running out of cost budget, no further validation rules will be run';
 
-export type Evaluated = CelValue | CelFault | typeof SPENT;
+export type EvaluationResult = CelValue | CelFault | typeof SPENT;
 
 export class CostBudget {
   #remaining: number;
@@ -22,7 +22,7 @@ export class CostBudget {
   }
 
   /** Returns SPENT if the budget is spent. An expression that exceeds its own limit returns a CelFault. */
-  run(evaluate: (budget: Budget) => CelValue | CelFault): Evaluated {
+  run(evaluate: (budget: Budget) => CelValue | CelFault): EvaluationResult {
     const allowed = Math.min(CALL_UNITS, this.#remaining);
     const budget = new Budget(allowed);
     try {

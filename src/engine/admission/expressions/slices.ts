@@ -13,14 +13,14 @@ const SLICE_UNITS = 200_000;
 /** Overhead of a step, measured for an expression that returns a constant. */
 const PIECE_UNITS = 20;
 
-interface Waiting {
+interface PendingWork {
   /** Continues the work. Returns true when it is finished and its promise is settled. */
   advance(): boolean;
 }
 
 /** Work that has not started, so that cheap requests do not wait for expensive ones; and work that has. */
-const fresh: Waiting[] = [];
-const started: Waiting[] = [];
+const fresh: PendingWork[] = [];
+const started: PendingWork[] = [];
 /** Units spent in this turn of the event loop. */
 let spent = 0;
 let turns = 0;

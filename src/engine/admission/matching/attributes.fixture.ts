@@ -4,15 +4,17 @@ import { configMaps } from '#engine/registry/kinds/config-map.ts';
 import type { Resource } from '#engine/registry/resource.ts';
 import type { KubeObject } from '#kube/meta.ts';
 
-export interface Noted {
+export interface RecordedNotes {
   readonly warnings: string[];
   readonly annotations: Map<string, string>;
 }
 
 /** Defaults to the creation of a ConfigMap. */
-export function anAdmission(overrides: Partial<AdmissionAttributes> = {}): AdmissionAttributes & { noted: Noted } {
+export function anAdmission(
+  overrides: Partial<AdmissionAttributes> = {},
+): AdmissionAttributes & { noted: RecordedNotes } {
   const resource: Resource = overrides.resource ?? configMaps;
-  const noted: Noted = { warnings: [], annotations: new Map() };
+  const noted: RecordedNotes = { warnings: [], annotations: new Map() };
   const operation = overrides.operation ?? 'CREATE';
   return {
     operation,

@@ -5,7 +5,7 @@
 import type { Program } from '#cel/compile.ts';
 import { CelFault } from '#cel/value.ts';
 import { MATCH_UNITS, POLICY_UNITS } from '#engine/admission/expressions/cost.ts';
-import { OUT_OF_BUDGET, CostBudget, SPENT, type Evaluated } from '#engine/admission/expressions/cost-budget.ts';
+import { OUT_OF_BUDGET, CostBudget, SPENT, type EvaluationResult } from '#engine/admission/expressions/cost-budget.ts';
 import type { RequestValues } from '#engine/admission/expressions/request-activation.ts';
 import type { Units } from '#engine/admission/expressions/slices.ts';
 import type { CompiledPolicy, CompiledValidation } from '#engine/admission/policies/compile-policy.ts';
@@ -144,7 +144,7 @@ class Evaluator {
     return this.#costBudget.spent;
   }
 
-  run(program: Program): Evaluated {
+  run(program: Program): EvaluationResult {
     return this.#costBudget.run((budget) => {
       this.#variables.use(this.#activation, budget);
       return program.evaluate(this.#activation, budget);

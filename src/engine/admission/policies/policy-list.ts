@@ -41,25 +41,25 @@ export interface PolicyBindingRule {
   readonly spec: BindingSpec;
 }
 
-export interface Compiled {
+export interface PolicyCompilation {
   readonly policy: CompiledPolicy;
   /** The error of stored expressions that do not compile, for example because they bypassed validation. */
   readonly failure: string | undefined;
 }
 
 /**
- * The compiled policy. Compiled by the first request that needs it, not in the turn in which the policy was written and
+ * The compiled policy. PolicyCompilation by the first request that needs it, not in the turn in which the policy was written and
  * already compiled once.
  */
 export class PolicyProgram {
   readonly #spec: PolicySpec;
-  #compilePolicyOnce: Compiled | undefined;
+  #compilePolicyOnce: PolicyCompilation | undefined;
 
   constructor(spec: PolicySpec) {
     this.#spec = spec;
   }
 
-  *get(): Generator<Units, Compiled> {
+  *get(): Generator<Units, PolicyCompilation> {
     if (this.#compilePolicyOnce !== undefined) return this.#compilePolicyOnce;
     const units = compileUnits(sourcesOf(this.#spec));
     // Another request may have compiled it meanwhile.
@@ -67,7 +67,7 @@ export class PolicyProgram {
   }
 }
 
-interface ReadPolicy {
+interface ParsedPolicy {
   readonly policy: Omit<BoundPolicy, 'bindings'>;
   readonly match: CompiledMatch;
 }
@@ -85,7 +85,7 @@ export class PolicyList {
   readonly #parts: PolicyListParts;
   readonly #match: MatchParts;
   readonly #index: MatchIndex<BoundPolicy>;
-  readonly #policies = new WeakMap<Entry, ReadPolicy | undefined>();
+  readonly #policies = new WeakMap<Entry, ParsedPolicy | undefined>();
   readonly #bindings = new WeakMap<Entry, Indexed<PolicyBindingRule> | undefined>();
   readonly #stops: readonly (() => void)[];
 
@@ -134,7 +134,7 @@ export class PolicyList {
     return index;
   }
 
-  #policyOf(entry: Entry): ReadPolicy | undefined {
+  #policyOf(entry: Entry): ParsedPolicy | undefined {
     return cached(this.#policies, entry, () => this.#readSafely(entry, readPolicy));
   }
 
@@ -161,13 +161,13 @@ function cached<T>(known: WeakMap<Entry, T>, entry: Entry, make: () => T): T {
   return known.get(entry) as T;
 }
 
-function compilePolicyOnce(spec: PolicySpec): Compiled {
+function compilePolicyOnce(spec: PolicySpec): PolicyCompilation {
   const failures: string[] = [];
   const policy = compilePolicy(spec, (_, __, failure) => failures.push(failureText(failure)));
   return { policy, failure: failures.length === 0 ? undefined : failures.join('; ') };
 }
 
-function readPolicy(entry: Entry, match: MatchParts): ReadPolicy {
+function readPolicy(entry: Entry, match: MatchParts): ParsedPolicy {
   const { metadata, spec = {} } = decodeStored(entry.bytes) as Policy;
   return {
     policy: { name: metadata.name ?? '', spec, program: new PolicyProgram(spec) },

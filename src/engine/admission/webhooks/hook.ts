@@ -6,7 +6,7 @@ import {
 } from '#engine/admission/matching/match-resources.ts';
 import type { RuleLike } from '#engine/admission/matching/rule-patterns.ts';
 import type { ClientConfig } from '#engine/admission/webhooks/endpoint.ts';
-import type { ReviewVersion } from '#engine/admission/webhooks/verdict.ts';
+import type { AdmissionReviewVersion } from '#engine/admission/webhooks/verdict.ts';
 import { Conditions, type MatchConditionLike } from '#engine/admission/webhooks/webhook-conditions.ts';
 import type { LabelSelector } from '#kube/label-selector.ts';
 
@@ -37,7 +37,7 @@ export interface Hook {
   readonly reinvocable: boolean;
   readonly timeoutSeconds: number;
   /** Undefined if no supported version is listed. */
-  readonly version: ReviewVersion | undefined;
+  readonly version: AdmissionReviewVersion | undefined;
   readonly match: CompiledMatch;
   readonly conditions: Conditions;
 }
@@ -58,7 +58,7 @@ export function compileHook(configuration: string, spec: WebhookSpec, parts: Mat
     reinvocable: spec.reinvocationPolicy === 'IfNeeded',
     timeoutSeconds: Math.min(timeoutSeconds, MAX_TIMEOUT_SECONDS),
     version: admissionReviewVersions.find(
-      (version): version is ReviewVersion => version === 'v1' || version === 'v1beta1',
+      (version): version is AdmissionReviewVersion => version === 'v1' || version === 'v1beta1',
     ),
     // A policy without rules matches everything, a webhook without rules nothing.
     match: rules.length === 0 ? NEVER : compileMatchResources({ ...spec, resourceRules: rules }, parts),

@@ -5,7 +5,7 @@ import { NestingError, parseJson } from '#engine/json.ts';
 import { goJsonFault } from '#kube/go-json-fault.ts';
 import { isRecord } from '#kube/meta.ts';
 
-export type ReviewVersion = 'v1' | 'v1beta1';
+export type AdmissionReviewVersion = 'v1' | 'v1beta1';
 
 export interface Verdict {
   readonly allowed: boolean;
@@ -19,7 +19,7 @@ export interface Verdict {
 
 export interface Expected {
   readonly uid: string;
-  readonly version: ReviewVersion;
+  readonly version: AdmissionReviewVersion;
   readonly mutating: boolean;
 }
 

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { rbacAuthorizer, type RbacAuthorizer } from '#engine/auth/rbac/rbac-authorizer.ts';
-import { aBinding, aRole, parseAttributes, put, remove, storeOf } from '#engine/auth/rbac/testing/policy-store.ts';
+import {
+  aBinding,
+  aRole,
+  parseAttributes,
+  putPolicy,
+  removePolicy,
+  storeOf,
+} from '#engine/auth/rbac/testing/policy-store.ts';
 import type { UserInfo } from '#engine/request.ts';
 import type { Store } from '#engine/store/store.ts';
 
@@ -275,24 +282,24 @@ test('follows the store write by write', async () => {
   const may = (what: string) => authorizer.authorize(userFrom('bob team'), parseAttributes(what)).allowed;
   const reads = (...resources: string[]) => ({ apiGroups: [''], resources, verbs: ['get'] });
 
-  await put(own, aBinding('b', 'ClusterRole/r', 'User bob'));
+  await putPolicy(own, aBinding('b', 'ClusterRole/r', 'User bob'));
   assert.equal(may('get pods'), false, 'the role does not exist yet');
-  await put(own, aRole('r', reads('pods')));
+  await putPolicy(own, aRole('r', reads('pods')));
   assert.equal(may('get pods'), true, 'the role was created after its binding');
-  await put(own, aRole('r', reads('nodes')));
+  await putPolicy(own, aRole('r', reads('nodes')));
   assert.deepEqual([may('get pods'), may('get nodes')], [false, true], 'the role has changed');
-  await put(own, aBinding('b', 'ClusterRole/r', 'User eve'));
+  await putPolicy(own, aBinding('b', 'ClusterRole/r', 'User eve'));
   assert.equal(may('get nodes'), false, 'the binding has other subjects');
-  await put(own, aBinding('x/b', 'ClusterRole/r', 'Group team', 'User bob'));
+  await putPolicy(own, aBinding('x/b', 'ClusterRole/r', 'Group team', 'User bob'));
   assert.deepEqual([may('get nodes in x'), may('get nodes')], [true, false]);
-  await remove(own, aBinding('x/b', 'ClusterRole/r', 'Group team', 'User bob'));
+  await removePolicy(own, aBinding('x/b', 'ClusterRole/r', 'Group team', 'User bob'));
   assert.equal(may('get nodes in x'), false, 'the binding was deleted');
-  await put(own, aBinding('b', 'ClusterRole/r', 'Group team'));
-  await remove(own, aRole('r'));
+  await putPolicy(own, aBinding('b', 'ClusterRole/r', 'Group team'));
+  await removePolicy(own, aRole('r'));
   assert.equal(may('get nodes'), false, 'the role was deleted');
 
   authorizer.stop();
-  await put(own, aRole('r', reads('nodes')));
+  await putPolicy(own, aRole('r', reads('nodes')));
   assert.equal(may('get nodes'), false, 'it was stopped');
   await own.close();
 });
@@ -300,7 +307,7 @@ test('follows the store write by write', async () => {
 test('a write that is not durable yet grants nothing', async () => {
   const own = await storeOf(aBinding('b', 'ClusterRole/r', 'User bob'));
   const authorizer = rbacAuthorizer(own);
-  const writing = put(own, aRole('r', { apiGroups: [''], resources: ['pods'], verbs: ['get'] }));
+  const writing = putPolicy(own, aRole('r', { apiGroups: [''], resources: ['pods'], verbs: ['get'] }));
   const may = () => authorizer.authorize(userFrom('bob'), parseAttributes('get pods')).allowed;
   assert.equal(may(), false);
   await writing;

@@ -162,10 +162,10 @@ class StoreAuthorizer implements RbacAuthorizer {
   }
 }
 
-type Take = (id: string, entry: Entry | undefined) => void;
+type EntryHandler = (id: string, entry: Entry | undefined) => void;
 
 /** An invalid object grants nothing; it must not break the store or the start. */
-function catchErrors(log: Log, take: Take): Take {
+function catchErrors(log: Log, take: EntryHandler): EntryHandler {
   return (id, entry) => {
     try {
       take(id, entry);
@@ -176,7 +176,7 @@ function catchErrors(log: Log, take: Take): Take {
 }
 
 /** Passes every current object of the kind to `take`, and each change from then on. */
-function follow(store: Store, type: ResourceType, take: Take): () => void {
+function follow(store: Store, type: ResourceType, take: EntryHandler): () => void {
   const collection = groupResource(type);
   for (const entry of store.list(collection).entries) take(entry.id, entry);
   return store.watch({ collection, since: store.revision }, (events) => {

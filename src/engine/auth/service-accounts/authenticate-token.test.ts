@@ -6,7 +6,7 @@ import { issueToken, signToken, type TokenRequestSpec } from '#engine/auth/servi
 import { newSigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import {
   ACCOUNT,
-  anObject,
+  aStoredObject,
   NAMESPACE,
   put,
   remove,
@@ -26,11 +26,11 @@ const SECRET_TOKEN = signToken(
 async function setUp() {
   const clock = new SetClock();
   const store = await storeWith(
-    ['serviceaccounts', anObject('ServiceAccount', 'robot')],
-    ['pods', anObject('Pod', 'p')],
-    ['secrets', anObject('Secret', 's')],
+    ['serviceaccounts', aStoredObject('ServiceAccount', 'robot')],
+    ['pods', aStoredObject('Pod', 'p')],
+    ['secrets', aStoredObject('Secret', 's')],
     ['secrets', aTokenSecret(SECRET_TOKEN)],
-    ['nodes', anObject('Node', 'n')],
+    ['nodes', aStoredObject('Node', 'n')],
   );
   const tokens = serviceAccountTokens({ store, clock, key });
   const issue = (spec: Partial<TokenRequestSpec> = {}) =>
@@ -45,7 +45,7 @@ async function setUp() {
 type World = Awaited<ReturnType<typeof setUp>>;
 
 function aTokenSecret(token: string, metadata: object = {}) {
-  return anObject('Secret', 'kept', { metadata, data: { token: Buffer.from(token).toString('base64') } });
+  return aStoredObject('Secret', 'kept', { metadata, data: { token: Buffer.from(token).toString('base64') } });
 }
 
 const POD = { pod: { name: 'p', uid: 'uid-p' } };
@@ -53,7 +53,7 @@ const INVALIDATED = 'service account token has been invalidated';
 
 const deletedAfter = (clock: SetClock, ms: number) => ({ deletionTimestamp: timestamp(clock.now() + ms) });
 const recreate = (store: Store, plural: string, kind: string, name: string) =>
-  put(store, plural, anObject(kind, name, { metadata: { uid: 'uid-new' } }));
+  put(store, plural, aStoredObject(kind, name, { metadata: { uid: 'uid-new' } }));
 
 interface Case {
   readonly token?: (world: World) => string;
@@ -98,12 +98,12 @@ const cases: Record<string, Case> = {
   },
   'is invalid once the deletion of its account began, even if a finalizer delays it': {
     meanwhile: ({ store, clock }) =>
-      put(store, 'serviceaccounts', anObject('ServiceAccount', 'robot', { metadata: deletedAfter(clock, 0) })),
+      put(store, 'serviceaccounts', aStoredObject('ServiceAccount', 'robot', { metadata: deletedAfter(clock, 0) })),
     refused: 'service account ns/robot has been deleted',
   },
   'survives a change of its account': {
     meanwhile: ({ store }) =>
-      put(store, 'serviceaccounts', anObject('ServiceAccount', 'robot', { metadata: { labels: { a: 'b' } } })),
+      put(store, 'serviceaccounts', aStoredObject('ServiceAccount', 'robot', { metadata: { labels: { a: 'b' } } })),
   },
   'is bound to a pod': { token: ({ issue }) => issue(POD) },
   'is invalid without its pod': {
@@ -119,12 +119,12 @@ const cases: Record<string, Case> = {
   'is valid during the grace period of its pod': {
     token: ({ issue }) => issue(POD),
     meanwhile: ({ store, clock }) =>
-      put(store, 'pods', anObject('Pod', 'p', { metadata: deletedAfter(clock, 30_000) })),
+      put(store, 'pods', aStoredObject('Pod', 'p', { metadata: deletedAfter(clock, 30_000) })),
   },
   'is invalid after the grace period of its pod': {
     token: ({ issue }) => issue(POD),
     async meanwhile({ store, clock }) {
-      await put(store, 'pods', anObject('Pod', 'p', { metadata: deletedAfter(clock, 30_000) }));
+      await put(store, 'pods', aStoredObject('Pod', 'p', { metadata: deletedAfter(clock, 30_000) }));
       clock.move(30_000);
     },
     refused: INVALIDATED,

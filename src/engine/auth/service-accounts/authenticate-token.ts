@@ -2,14 +2,14 @@
  * Authenticates service account tokens. The signature is verified once and cached; everything that can change (time,
  * account, bound objects) is checked for each request: tokens of a deleted account are invalid at once.
  */
-import { heldToken, isOver, lifeOf, tokenDigest } from '#engine/auth/service-accounts/bound-objects.ts';
+import { readSecretToken, hasEnded, lifetimeOf, tokenDigest } from '#engine/auth/service-accounts/bound-objects.ts';
 import {
   API_AUDIENCES,
   type Claims,
   type IssuedClaims,
   type SecretClaims,
 } from '#engine/auth/service-accounts/claims.ts';
-import { readToken, type Refused } from '#engine/auth/service-accounts/read-token.ts';
+import { readToken, type RefusedToken } from '#engine/auth/service-accounts/read-token.ts';
 import type { SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { serviceAccountUser, type Reference } from '#engine/auth/service-accounts/user.ts';
 import { sharedAudiences, type TokenLookup, type TokenVerdict } from '#engine/auth/tokens.ts';
@@ -26,7 +26,7 @@ export interface ServiceAccountTokenParts {
 }
 
 /** A token that we signed; it may be invalid by now. */
-interface Verified {
+interface VerifiedToken {
   readonly claims: Claims;
   readonly user: UserInfo;
   readonly digest: string;
@@ -40,12 +40,12 @@ const SET_BACK_SECONDS = 60;
 const INVALIDATED = 'service account token has been invalidated';
 
 export function serviceAccountTokens({ store, clock, key }: ServiceAccountTokenParts): TokenLookup {
-  const remembered = new BoundedCache<string, Verified>({
+  const remembered = new BoundedCache<string, VerifiedToken>({
     maxEntries: MAX_REMEMBERED,
     maxWeight: MAX_REMEMBERED_LENGTH,
   });
 
-  function verified(token: string): Verified | Refused | undefined {
+  function verifyToken(token: string): VerifiedToken | RefusedToken | undefined {
     const digest = tokenDigest(token);
     const known = remembered.get(digest);
     if (known !== undefined) return known;
@@ -58,7 +58,7 @@ export function serviceAccountTokens({ store, clock, key }: ServiceAccountTokenP
   }
 
   function review(token: string, audiences: readonly string[]): TokenVerdict | undefined {
-    const found = verified(token);
+    const found = verifyToken(token);
     if (found === undefined || 'refused' in found) return found;
     const { claims, user, digest } = found;
     const tokenAudiences = claims.sort === 'issued' ? claims.audiences : API_AUDIENCES;
@@ -103,9 +103,9 @@ function checkIssued(store: Store, claims: IssuedClaims, nowMs: number): string 
 function checkSecret(store: Store, claims: SecretClaims, digest: string, nowMs: number): string | undefined {
   const { namespace, account, secretName } = claims;
   const id = `${namespace}/${secretName}`;
-  const life = lifeOf(store, 'secrets', id);
+  const life = lifetimeOf(store, 'secrets', id);
   if (life === undefined || life.endsAtMs !== undefined) return 'Token has been invalidated';
-  const secret = heldToken(store, id);
+  const secret = readSecretToken(store, id);
   if (secret?.digest !== digest) return "Token does not match server's copy";
   const accountError = checkAccount(store, namespace, account, nowMs);
   if (accountError !== undefined || !secret.invalidated) return accountError;
@@ -113,17 +113,17 @@ function checkSecret(store: Store, claims: SecretClaims, digest: string, nowMs: 
 }
 
 function checkAccount(store: Store, namespace: string, { name, uid }: Reference, nowMs: number): string | undefined {
-  const life = lifeOf(store, 'serviceaccounts', `${namespace}/${name}`);
+  const life = lifetimeOf(store, 'serviceaccounts', `${namespace}/${name}`);
   if (life === undefined) return `serviceaccounts "${name}" not found`;
   if (life.uid !== uid) return `service account UID (${life.uid}) does not match claim (${uid})`;
-  return isOver(life, nowMs) ? `service account ${namespace}/${name} has been deleted` : undefined;
+  return hasEnded(life, nowMs) ? `service account ${namespace}/${name} has been deleted` : undefined;
 }
 
 const KINDS: Readonly<Record<string, string>> = { secrets: 'secret', pods: 'pod', nodes: 'node' };
 
 function checkBoundObject(store: Store, at: [collection: string, id: string], bound: Reference, nowMs: number) {
-  const life = lifeOf(store, ...at);
-  if (life === undefined || isOver(life, nowMs)) return INVALIDATED;
+  const life = lifetimeOf(store, ...at);
+  if (life === undefined || hasEnded(life, nowMs)) return INVALIDATED;
   if (life.uid === bound.uid) return undefined;
   const kind = KINDS[at[0]]!;
   return `${kind} UID (${life.uid}) does not match service account ${kind} ref claim (${bound.uid})`;

@@ -13,10 +13,10 @@ export interface BoundObjectReference {
   readonly uid?: string;
 }
 
-export type Bound = Pick<TokenRequestSpec, 'pod' | 'secret' | 'node'>;
+export type BoundClaims = Pick<TokenRequestSpec, 'pod' | 'secret' | 'node'>;
 
 /** The account of the token. */
-export interface Holder {
+export interface TokenAccount {
   readonly namespace: string;
   readonly account: string;
 }
@@ -24,7 +24,11 @@ export interface Holder {
 const BINDABLE: Readonly<Record<string, string>> = { Pod: 'pods', Secret: 'secrets', Node: 'nodes' };
 
 /** Returns the claims about the object. Throws if it does not exist or does not match. */
-export function bindToken(store: Store, { namespace, account }: Holder, reference: BoundObjectReference): Bound {
+export function bindToken(
+  store: Store,
+  { namespace, account }: TokenAccount,
+  reference: BoundObjectReference,
+): BoundClaims {
   const { kind = '', name = '', uid = '' } = reference;
   const { group, version } = parseApiVersion(reference.apiVersion ?? '');
   const plural = group === '' && Object.hasOwn(BINDABLE, kind) ? BINDABLE[kind] : undefined;

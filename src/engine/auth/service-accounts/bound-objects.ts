@@ -7,16 +7,16 @@ import { decodeStored } from '#engine/codec.ts';
 import type { Entry, Store } from '#engine/store/store.ts';
 import { isRecord } from '#kube/meta.ts';
 
-export interface Life {
+export interface ObjectLifetime {
   readonly uid: string;
   /** Time of the deletion; a pod lives until the end of its grace period. */
   readonly endsAtMs: number | undefined;
 }
 
-const lives = new WeakMap<Entry, Life>();
+const lives = new WeakMap<Entry, ObjectLifetime>();
 
 /** Returns undefined if the object does not exist. */
-export function lifeOf(store: Store, collection: string, id: string): Life | undefined {
+export function lifetimeOf(store: Store, collection: string, id: string): ObjectLifetime | undefined {
   const entry = store.get(collection, id);
   if (entry === undefined) return undefined;
   let life = lives.get(entry);
@@ -29,11 +29,11 @@ export function lifeOf(store: Store, collection: string, id: string): Life | und
 }
 
 /** Kubernetes allows for clock skew; here the same clock issues and checks. */
-export function isOver({ endsAtMs }: Life, nowMs: number): boolean {
+export function hasEnded({ endsAtMs }: ObjectLifetime, nowMs: number): boolean {
   return endsAtMs !== undefined && endsAtMs <= nowMs;
 }
 
-export interface HeldToken {
+export interface SecretToken {
   /** tokenDigest() of the token; undefined if there is none. */
   readonly digest: string | undefined;
   /** True if the controller for unused tokens has invalidated it. */
@@ -42,10 +42,10 @@ export interface HeldToken {
 
 const INVALID_SINCE = 'kubernetes.io/legacy-token-invalid-since';
 
-const held = new WeakMap<Entry, HeldToken>();
+const held = new WeakMap<Entry, SecretToken>();
 
 /** Returns the token of a Secret, or undefined if the Secret does not exist. */
-export function heldToken(store: Store, id: string): HeldToken | undefined {
+export function readSecretToken(store: Store, id: string): SecretToken | undefined {
   const entry = store.get('secrets', id);
   if (entry === undefined) return undefined;
   let found = held.get(entry);

@@ -6,12 +6,12 @@ import { MAX_HEADER_BYTES } from '#engine/limits.ts';
 import { isRecord } from '#kube/meta.ts';
 
 /** The reason with Kubernetes' message, for TokenReviews. */
-export interface Refused {
+export interface RefusedToken {
   readonly refused: string;
 }
 
-const BAD_SIGNATURE: Refused = { refused: 'square/go-jose: error in cryptographic primitive' };
-const UNKNOWN_KEY: Refused = { refused: 'invalid signature, no keys found' };
+const BAD_SIGNATURE: RefusedToken = { refused: 'square/go-jose: error in cryptographic primitive' };
+const UNKNOWN_KEY: RefusedToken = { refused: 'invalid signature, no keys found' };
 const OUR_ISSUERS: ReadonlySet<unknown> = new Set([ISSUER, SECRET_ISSUER]);
 /** Longer tokens do not fit into a request. */
 const MAX_TOKEN_LENGTH = MAX_HEADER_BYTES;
@@ -19,7 +19,7 @@ const MAX_TOKEN_LENGTH = MAX_HEADER_BYTES;
 const SIGNATURE_BYTES = 64;
 
 /** Returns undefined if the token does not claim to be ours. */
-export function readToken(token: string, key: SigningKey): Claims | Refused | undefined {
+export function readToken(token: string, key: SigningKey): Claims | RefusedToken | undefined {
   if (token.length > MAX_TOKEN_LENGTH) return undefined;
   const [head = '', body = '', tail = '', ...more] = token.split('.', 4);
   if (head === '' || body === '' || tail === '' || more.length > 0) return undefined;

@@ -17,7 +17,7 @@ export async function storeWith(...objects: readonly [plural: string, object: Ku
 }
 
 /** `name` gets the uid `uid-name`, unless the metadata override it. */
-export function anObject(kind: string, name: string, fields: Record<string, unknown> = {}): KubeObject {
+export function aStoredObject(kind: string, name: string, fields: Record<string, unknown> = {}): KubeObject {
   const { metadata, ...rest } = fields as { metadata?: ObjectMeta };
   return {
     apiVersion: 'v1',

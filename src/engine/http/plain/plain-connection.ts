@@ -26,7 +26,7 @@ export interface PlainServer {
 }
 
 /** A request whose body is not complete yet. */
-interface Reading {
+interface PartialRequest {
   readonly head: PlainHead;
   readonly chunks: Buffer[];
   bytes: number;
@@ -46,7 +46,7 @@ export class PlainConnection {
   /** Data that was read but is not part of a request yet. */
   #ahead: Buffer = NO_BYTES;
   #known: KnownFields | undefined;
-  #reading: Reading | undefined;
+  #reading: PartialRequest | undefined;
   #answering: PlainExchange | undefined;
   #isUnread = false;
   #stopping = false;
@@ -117,7 +117,7 @@ export class PlainConnection {
     this.#reading = { head, chunks: [begun], bytes: begun.length };
   }
 
-  #readMore(reading: Reading, chunk: Buffer): void {
+  #readMore(reading: PartialRequest, chunk: Buffer): void {
     const missing = reading.head.bodyBytes - reading.bytes;
     if (chunk.length < missing) {
       reading.chunks.push(chunk);

@@ -6,7 +6,7 @@ import { volumeDocs } from '#engine/openapi/type-docs/core-volume.ts';
 import type { PackageDocs } from '#engine/openapi/type-docs/type-doc.ts';
 
 /** The fields that all condition types have. */
-export const condition = {
+export const conditionDoc = {
   lastTransitionTime: 'Last time the status of the condition changed.',
   message: 'Human-readable message about the last transition.',
   reason: 'Brief CamelCase reason for the last transition.',
@@ -97,7 +97,7 @@ export const coreDocs: PackageDocs = {
     conditions: ['Latest observations of the state of the namespace.', 'NamespaceCondition'],
     phase: 'Phase of the namespace: Active or Terminating.',
   },
-  NamespaceCondition: { '': 'A condition of a namespace.', ...condition },
+  NamespaceCondition: { '': 'A condition of a namespace.', ...conditionDoc },
   Node: {
     '': 'A machine that runs pods.',
     spec: ['Desired behavior of the node.', 'NodeSpec'],
@@ -152,7 +152,7 @@ export const coreDocs: PackageDocs = {
   },
   NodeCondition: {
     '': 'A condition of a node.',
-    ...condition,
+    ...conditionDoc,
     lastHeartbeatTime: 'Last time the condition was reported.',
   },
   NodeConfigStatus: {

@@ -1,5 +1,5 @@
 /** Documentation of the kinds that extend the API: custom resource definitions and API services. */
-import { condition } from '#engine/openapi/type-docs/core.ts';
+import { conditionDoc } from '#engine/openapi/type-docs/core.ts';
 import type { PackageDocs } from '#engine/openapi/type-docs/type-doc.ts';
 
 export const apiextensionsDocs: PackageDocs = {
@@ -100,7 +100,7 @@ export const apiextensionsDocs: PackageDocs = {
   },
   CustomResourceDefinitionCondition: {
     '': 'A condition of a CustomResourceDefinition.',
-    ...condition,
+    ...conditionDoc,
     observedGeneration: 'Generation of the definition that the condition describes.',
   },
 };
@@ -131,5 +131,5 @@ export const apiregistrationDocs: PackageDocs = {
     '': 'The availability of an API server.',
     conditions: ['Current service state of the APIService.', 'APIServiceCondition'],
   },
-  APIServiceCondition: { '': 'A condition of an APIService.', ...condition },
+  APIServiceCondition: { '': 'A condition of an APIService.', ...conditionDoc },
 };

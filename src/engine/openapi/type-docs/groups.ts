@@ -1,5 +1,5 @@
 /** Documentation of the kinds of the smaller API groups. */
-import { condition } from '#engine/openapi/type-docs/core.ts';
+import { conditionDoc } from '#engine/openapi/type-docs/core.ts';
 import type { PackageDocs } from '#engine/openapi/type-docs/type-doc.ts';
 
 export const appsDocs: PackageDocs = {
@@ -81,7 +81,7 @@ export const batchDocs: PackageDocs = {
   },
   JobCondition: {
     '': 'A condition of a job.',
-    ...condition,
+    ...conditionDoc,
     lastProbeTime: 'Last time the condition was checked.',
   },
   UncountedTerminatedPods: {
@@ -394,7 +394,7 @@ export const metaDocs: PackageDocs = {
   FieldSelectorRequirement: { '': 'A requirement on a field.', ...requirement },
   Condition: {
     '': 'One aspect of the current state of an object.',
-    ...condition,
+    ...conditionDoc,
     observedGeneration: 'Generation of the object that the condition describes.',
   },
 };

@@ -1,5 +1,5 @@
 /** The core group, except nodes, pods and their contents. Notation: message-table.ts. */
-export const CORE = `
+export const CORE_TABLE = `
 Namespace
   1 metadata? ObjectMeta; 2 spec? NamespaceSpec; 3 status? NamespaceStatus
 NamespaceSpec

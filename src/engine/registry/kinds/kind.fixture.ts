@@ -31,7 +31,7 @@ export function created(resource: Resource, fields: Fields): KubeObject {
 }
 
 /** Validates a new object with schema and rules. Returns errors as `field: message`. */
-export function validateNew(resource: Resource, fields: Fields): string[] {
+export function newObjectErrors(resource: Resource, fields: Fields): string[] {
   const object = created(resource, fields);
   const errors = [
     ...compileSchema(resource.schema, { builtIn: true }).validate(object),
@@ -41,7 +41,7 @@ export function validateNew(resource: Resource, fields: Fields): string[] {
 }
 
 /** Validates an update. Returns errors as `field: message`. */
-export function validateChange(resource: Resource, before: Fields, after: Fields): string[] {
+export function changeErrors(resource: Resource, before: Fields, after: Fields): string[] {
   const old = created(resource, before);
   const { status } = before;
   if (status !== undefined) old['status'] = status;

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { configMaps } from '#engine/registry/kinds/config-map.ts';
 import { controllerRevisions } from '#engine/registry/kinds/controller-revision.ts';
 import { jobs } from '#engine/registry/kinds/job/job.ts';
-import { validateChange, type Fields } from '#engine/registry/kinds/kind.fixture.ts';
+import { changeErrors, type Fields } from '#engine/registry/kinds/kind.fixture.ts';
 import { nodes } from '#engine/registry/kinds/node.ts';
 import { persistentVolumeClaims } from '#engine/registry/kinds/persistent-volume-claim.ts';
 import { persistentVolumes } from '#engine/registry/kinds/persistent-volume.ts';
@@ -155,7 +155,7 @@ const cases: Record<string, [Resource, before: Fields, after: Fields, (string | 
 
 for (const [name, [resource, before, after, want]] of Object.entries(cases)) {
   test(`update: ${name}`, () => {
-    const faults = validateChange(resource, before, after);
+    const faults = changeErrors(resource, before, after);
     for (const [i, fault] of faults.entries()) {
       const wanted = want[i];
       if (wanted instanceof RegExp) assert.match(fault, wanted);

@@ -6,12 +6,12 @@ import { quantityFault } from '#kube/quantity.ts';
 import { isQuantity } from '#kube/schema-dsl.ts';
 import type { Schema } from '#kube/schema.ts';
 
-type Fits = (value: unknown) => boolean;
+type TypeCheck = (value: unknown) => boolean;
 
 const INT32_MAX = 2 ** 31 - 1;
 
 /** Go reads null as an absent value. */
-export function compileDecodes(schema: Schema): Fits {
+export function compileDecodes(schema: Schema): TypeCheck {
   if (isQuantity(schema)) return (value) => value === null || value === undefined || quantityFault(value) === undefined;
   const types = typesOf(schema);
   const accepts = (type: string) => types.length === 0 || types.includes(type);

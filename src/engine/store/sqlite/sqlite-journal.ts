@@ -13,7 +13,7 @@ import { pack, maxPackedBytes, typeNumber, unpackRecords } from './record-codec.
 /** Batches and chunks up to this size share one block of memory; larger ones get a block of their own. */
 const SHARED_BYTES = 1024 * 1024;
 
-interface Waiting {
+interface PendingReply {
   resolve(reply: Reply): void;
   reject(error: Error): void;
 }
@@ -21,7 +21,7 @@ interface Waiting {
 export class SqliteJournal implements Journal {
   readonly name: string;
   readonly #shared = new SharedArrayBuffer(SHARED_BYTES);
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting: PendingReply[] = [];
   #worker: Worker | undefined;
   #exited: Promise<void> = Promise.resolve();
   #lastAppended = 0;

@@ -20,7 +20,7 @@ const BOOTSTRAPPED = { 'kubernetes.io/bootstrapping': 'rbac-defaults' };
 /** Setting it to "false" keeps an object of ours unchanged. */
 export const AUTOUPDATE = 'rbac.authorization.kubernetes.io/autoupdate';
 
-export const CORE = '';
+export const CORE_GROUP = '';
 export const COORDINATION = 'coordination.k8s.io';
 export const BATCH = 'batch';
 export const POLICY = 'policy';
@@ -35,7 +35,7 @@ export function pathRule(verbs: readonly string[], ...paths: readonly string[]):
 }
 
 /** Recording Events includes counting repetitions. */
-export const RECORD_EVENTS = rule(['create', 'patch', 'update'], CORE, 'events');
+export const RECORD_EVENTS = rule(['create', 'patch', 'update'], CORE_GROUP, 'events');
 
 export interface RoleOptions {
   readonly labels?: Readonly<Record<string, string>>;

@@ -2,7 +2,7 @@
 import type { Binding, Role } from '#engine/auth/rbac/policy.ts';
 import {
   COORDINATION,
-  CORE,
+  CORE_GROUP,
   READ,
   group,
   role,
@@ -17,7 +17,7 @@ const AUTHENTICATION_READER = 'extension-apiserver-authentication-reader';
 export const NAMESPACED_ROLES: readonly Role[] = [
   // For aggregated API servers: how to trust the identity that we pass to them.
   role('kube-system', AUTHENTICATION_READER, [
-    { ...rule(READ, CORE, 'configmaps'), resourceNames: ['extension-apiserver-authentication'] },
+    { ...rule(READ, CORE_GROUP, 'configmaps'), resourceNames: ['extension-apiserver-authentication'] },
   ]),
   role('kube-node-lease', 'system:node', [
     rule([...READ, 'create', 'delete', 'patch', 'update'], COORDINATION, 'leases'),

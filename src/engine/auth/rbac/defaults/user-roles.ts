@@ -6,7 +6,7 @@ import { RBAC_GROUP, type ClusterRole } from '#engine/auth/rbac/policy.ts';
 import {
   BATCH,
   COORDINATION,
-  CORE,
+  CORE_GROUP,
   POLICY,
   READ,
   WRITE,
@@ -22,10 +22,10 @@ const TO_VIEW = 'rbac.authorization.k8s.io/aggregate-to-view';
 const labelled = (label: string) => ({ labels: { [label]: 'true' } });
 
 const VIEW_RULES = [
-  rule(READ, CORE, 'configmaps', 'events', 'pods', 'pods/log', 'pods/status', 'serviceaccounts'),
-  rule(READ, CORE, 'persistentvolumeclaims', 'persistentvolumeclaims/status', 'services', 'services/status'),
+  rule(READ, CORE_GROUP, 'configmaps', 'events', 'pods', 'pods/log', 'pods/status', 'serviceaccounts'),
+  rule(READ, CORE_GROUP, 'persistentvolumeclaims', 'persistentvolumeclaims/status', 'services', 'services/status'),
   // Within a namespace this means the namespace itself, to see where a user has access.
-  rule(READ, CORE, 'namespaces', 'namespaces/status', 'resourcequotas', 'resourcequotas/status'),
+  rule(READ, CORE_GROUP, 'namespaces', 'namespaces/status', 'resourcequotas', 'resourcequotas/status'),
   rule(READ, 'apps', 'controllerrevisions'),
   rule(READ, BATCH, 'jobs', 'jobs/status'),
   rule(READ, POLICY, 'poddisruptionbudgets', 'poddisruptionbudgets/status'),
@@ -34,11 +34,11 @@ const VIEW_RULES = [
 
 const EDIT_RULES = [
   // Reading secrets allows acting as others, so viewers may not.
-  rule(READ, CORE, 'secrets'),
-  rule(['impersonate'], CORE, 'serviceaccounts'),
-  rule(WRITE, CORE, 'pods', 'serviceaccounts', 'services', 'persistentvolumeclaims'),
-  rule(WRITE, CORE, 'configmaps', 'secrets', 'events'),
-  rule(['create'], CORE, 'pods/eviction', 'serviceaccounts/token'),
+  rule(READ, CORE_GROUP, 'secrets'),
+  rule(['impersonate'], CORE_GROUP, 'serviceaccounts'),
+  rule(WRITE, CORE_GROUP, 'pods', 'serviceaccounts', 'services', 'persistentvolumeclaims'),
+  rule(WRITE, CORE_GROUP, 'configmaps', 'secrets', 'events'),
+  rule(['create'], CORE_GROUP, 'pods/eviction', 'serviceaccounts/token'),
   rule(WRITE, BATCH, 'jobs'),
   rule(WRITE, POLICY, 'poddisruptionbudgets'),
   rule([...READ, ...WRITE], COORDINATION, 'leases'),

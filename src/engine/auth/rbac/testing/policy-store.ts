@@ -51,18 +51,18 @@ function subjectOf(text: string): Subject {
 
 export async function storeOf(...objects: KubeObject[]): Promise<Store> {
   const store = await openMemoryStore();
-  for (const one of objects) await put(store, one);
+  for (const one of objects) await putPolicy(store, one);
   return store;
 }
 
-export async function put(store: Store, written: KubeObject): Promise<void> {
+export async function putPolicy(store: Store, written: KubeObject): Promise<void> {
   const { collection, id } = placeOf(written);
   const expected = store.latest(collection, id)?.revision ?? 0;
   const encode = (revision: number) => encodeStored(structuredClone(written), revision);
   await store.put({ collection, id, expected, encode });
 }
 
-export async function remove(store: Store, removed: KubeObject): Promise<void> {
+export async function removePolicy(store: Store, removed: KubeObject): Promise<void> {
   const { collection, id } = placeOf(removed);
   const expected = store.latest(collection, id)?.revision ?? 0;
   await store.delete({

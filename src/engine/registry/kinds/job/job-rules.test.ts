@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { jobs } from '#engine/registry/kinds/job/job.ts';
 import type { JobStatus } from '#engine/registry/kinds/job/job-schema.ts';
-import { created, validateNew, type Fields } from '#engine/registry/kinds/kind.fixture.ts';
+import { created, newObjectErrors, type Fields } from '#engine/registry/kinds/kind.fixture.ts';
 
 const aJob = (spec: Fields = {}): Fields => ({
   spec: { template: { spec: { restartPolicy: 'Never', containers: [{ name: 'main', image: 'i' }] } }, ...spec },
@@ -83,7 +83,7 @@ const faulty: Record<string, [Fields, string[]]> = {
   ],
 };
 for (const [name, [fields, want]] of Object.entries(faulty)) {
-  test(`job: ${name}`, () => assert.deepEqual(validateNew(jobs, fields), want));
+  test(`job: ${name}`, () => assert.deepEqual(newObjectErrors(jobs, fields), want));
 }
 
 const START = '2026-01-01T12:00:00Z';

@@ -1,7 +1,7 @@
 /** Tests the validation of pods and of their updates. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { validateChange, validateNew, type Fields } from '#engine/registry/kinds/kind.fixture.ts';
+import { changeErrors, newObjectErrors, type Fields } from '#engine/registry/kinds/kind.fixture.ts';
 import { type Spec, aContainer, aPod } from '#engine/registry/kinds/pod/pod.fixture.ts';
 import { pods } from '#engine/registry/kinds/pod/pod.ts';
 
@@ -251,7 +251,7 @@ const wrong: Record<string, [Fields, string[]]> = {
   ],
 };
 for (const [name, [pod, want]] of Object.entries(wrong)) {
-  test(`rules: ${name}`, () => assert.deepEqual(validateNew(pods, pod), want));
+  test(`rules: ${name}`, () => assert.deepEqual(newObjectErrors(pods, pod), want));
 }
 
 const FIXED =
@@ -289,7 +289,7 @@ for (const [name, [before, after, want]] of Object.entries(changes)) {
   test(`updates: ${name}`, () => {
     const tolerations = [{ operator: 'Exists' }];
     const old = aPod({ ...admitted, tolerations, ...before });
-    assert.deepEqual(validateChange(pods, old, aPod({ ...admitted, tolerations, ...after })), want);
+    assert.deepEqual(changeErrors(pods, old, aPod({ ...admitted, tolerations, ...after })), want);
   });
 }
 
@@ -297,8 +297,8 @@ test('tolerations may be added but not removed', () => {
   const one = { key: 'a', operator: 'Exists' };
   const two = { key: 'b', operator: 'Exists' };
   const spec = (tolerations: Spec[]) => aPod({ ...admitted, tolerations: [{ operator: 'Exists' }, ...tolerations] });
-  assert.deepEqual(validateChange(pods, spec([one]), spec([one, two])), []);
-  assert.deepEqual(validateChange(pods, spec([one, two]), spec([two])), [
+  assert.deepEqual(changeErrors(pods, spec([one]), spec([one, two])), []);
+  assert.deepEqual(changeErrors(pods, spec([one, two]), spec([two])), [
     'spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds',
   ]);
 });

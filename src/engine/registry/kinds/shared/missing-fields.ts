@@ -6,14 +6,14 @@ import type { FieldError } from '#kube/field-error.ts';
 import { isRecord } from '#kube/meta.ts';
 import type { Schema } from '#kube/schema.ts';
 
-type Complete = (value: unknown) => boolean;
+type CompletenessCheck = (value: unknown) => boolean;
 
 /**
  * Returns a check for missing required fields, or undefined if nothing is required, so that most fields cost nothing.
  */
-function completeness(schema: Schema): Complete | undefined {
+function completeness(schema: Schema): CompletenessCheck | undefined {
   const { required = [], items, additionalProperties } = schema;
-  const fields: [string, Complete][] = [];
+  const fields: [string, CompletenessCheck][] = [];
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
     const complete = completeness(property);
     if (complete !== undefined) fields.push([name, complete]);
@@ -30,7 +30,7 @@ function completeness(schema: Schema): Complete | undefined {
 }
 
 /** A null in a list of objects is a missing object. */
-function listCompleteness(items: Schema): Complete | undefined {
+function listCompleteness(items: Schema): CompletenessCheck | undefined {
   const complete = completeness(items);
   if (items.type !== 'object' && complete === undefined) return undefined;
   return (value) => !Array.isArray(value) || value.every((item) => item !== null && (complete?.(item) ?? true));

@@ -1,7 +1,7 @@
 /** Returns the message of a failed rule: its messageExpression, else its message, else the rule itself. */
 import type { Program } from '#cel/compile.ts';
 import { CelFault } from '#cel/value.ts';
-import { SPENT, type Evaluated } from '#engine/admission/expressions/cost-budget.ts';
+import { SPENT, type EvaluationResult } from '#engine/admission/expressions/cost-budget.ts';
 import type { CompiledRule } from '#engine/registry/structural/rules/compile-rule.ts';
 import { duplicateValue, type FieldError, forbiddenField, invalidValue, requiredValue } from '#kube/field-error.ts';
 import type { ValidationRule } from '#kube/schema.ts';
@@ -23,7 +23,7 @@ interface RuleMessage {
   readonly spent: boolean;
 }
 
-export function messageOf({ rule, message }: CompiledRule, run: (message: Program) => Evaluated): RuleMessage {
+export function messageOf({ rule, message }: CompiledRule, run: (message: Program) => EvaluationResult): RuleMessage {
   const fallback = { text: rule.message ? rule.message.trim() : `failed rule: ${ruleText(rule)}`, spent: false };
   if (message === undefined) return fallback;
   const result = run(message);

@@ -5,7 +5,7 @@
 import { MAX_WATCH_BUFFER_BYTES } from '#engine/limits.ts';
 import type { Entry, StoreEvent } from '#engine/store/store.ts';
 
-export interface TurnsOptions {
+export interface SequencerOptions {
   /** Returns undefined if the entries can be shown at once. */
   prepare(entries: readonly Entry[]): Promise<void> | undefined;
   /** Called when too much is pending. */
@@ -13,14 +13,14 @@ export interface TurnsOptions {
   failed(error: unknown): void;
 }
 
-export class WatchTurns {
-  readonly #options: TurnsOptions;
+export class WatchSequencer {
+  readonly #options: SequencerOptions;
   #last: Promise<void> | undefined;
   #steps = 0;
   #bytes = 0;
   #stopped = false;
 
-  constructor(options: TurnsOptions) {
+  constructor(options: SequencerOptions) {
     this.#options = options;
   }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { WatchTurns } from '#engine/handlers/watch-turns.ts';
+import { WatchSequencer } from '#engine/handlers/watch-sequencer.ts';
 import { MAX_WATCH_BUFFER_BYTES } from '#engine/limits.ts';
 import type { Entry, StoreEvent } from '#engine/store/store.ts';
 
@@ -10,7 +10,7 @@ const event = (id: string, bytes?: number): StoreEvent => ({ type: 'put', entry:
 function scene() {
   const waiting = new Map<string, { resolve: () => void; reject: (error: Error) => void }>();
   const events: string[] = [];
-  const turns = new WatchTurns({
+  const turns = new WatchSequencer({
     prepare([first]) {
       if (first === undefined || !first.id.startsWith('slow')) return undefined;
       return new Promise((resolve, reject) => waiting.set(first.id, { resolve, reject }));
