@@ -254,11 +254,11 @@ function countWatch(response: StreamResponse, resource: string, metrics: Metrics
 /** ApiErrors are expected refusals; any other error is a bug and is logged here, once. */
 function toErrorResponse(error: unknown, request: ApiRequest, log: Log): ApiResponse {
   if (!(error instanceof ApiError)) {
-    log.error({ err: error, method: request.method, path: request.path }, 'request failed');
+    log.error({ err: error, method: request.method, path: request.path }, 'Request failed');
     return toErrorResponse(internalError('the server encountered an unexpected error; see its log'), request, log);
   }
   if (error.code >= 500 && error.cause !== undefined) {
-    log.warn({ method: request.method, path: request.path, reason: error.message }, 'request refused');
+    log.warn({ method: request.method, path: request.path, reason: error.message }, 'Request refused');
   }
   const response = respondStatus(error.toStatus());
   const retry = error.details?.retryAfterSeconds;

@@ -63,7 +63,7 @@ function startWatch(call: Call, { options, filter, frames }: WatchRequest, sink:
   };
   /** An internal error ends only this watch. */
   const failed = (error: unknown) => {
-    call.log.error({ err: error, path: call.request.path }, 'watch failed');
+    call.log.error({ err: error, path: call.request.path }, 'Watch failed');
     finish();
   };
   const outbox = new WatchOutbox(sink, { done: finish, failed });

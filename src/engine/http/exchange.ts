@@ -52,7 +52,7 @@ const NO_QUERY = new URLSearchParams();
 
 export function serve(exchange: Exchange, options: ServeOptions): void {
   const failed = (error: unknown) => {
-    options.log.error({ err: error, method: exchange.method, url: exchange.url }, 'answer failed');
+    options.log.error({ err: error, method: exchange.method, url: exchange.url }, 'Cannot send a response');
   };
   try {
     const response = answer(exchange, options);

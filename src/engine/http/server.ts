@@ -111,7 +111,7 @@ export class HttpsListener {
         resolve();
       });
     });
-    server.on('error', (error) => options.log.error({ err: error }, 'listener failed'));
+    server.on('error', (error) => options.log.error({ err: error }, 'HTTPS listener failed'));
     return listener;
   }
 
@@ -150,10 +150,10 @@ export class HttpsListener {
     server.removeAllListeners('stream');
     server.on('stream', (stream, headers) => serve(http2Exchange(stream, headers), serving));
     // A client that disconnects early is not an error of the server.
-    server.on('sessionError', (error) => log.debug({ err: error }, 'connection failed'));
+    server.on('sessionError', (error) => log.debug({ err: error }, 'Connection failed'));
     server.on('tlsClientError', (error) => log.debug({ err: error }, 'TLS handshake failed'));
     server.on('clientError', (error, socket) => {
-      log.debug({ err: error }, 'malformed HTTP/1.1 request');
+      log.debug({ err: error }, 'Malformed HTTP/1.1 request');
       socket.end(rawErrorResponse(error));
     });
   }

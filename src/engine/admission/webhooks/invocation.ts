@@ -48,7 +48,10 @@ export function* selectVersion(
   const values = new RequestValues({ attributes, version, authorizer, namespaceObject: () => undefined });
   const result = yield* evaluateConditions(hook.conditions, values.activation());
   if (typeof result === 'boolean') return result ? version : undefined;
-  log.warn({ webhook: hook.name, configuration: hook.configuration, reason: result.failure }, 'matchConditions failed');
+  log.warn(
+    { webhook: hook.name, configuration: hook.configuration, reason: result.failure },
+    'Webhook matchConditions failed',
+  );
   if (hook.ignoresFailures) return undefined;
   throw forbidden(attributes.resource, attributes.name, result.failure);
 }

@@ -118,9 +118,9 @@ test('rules of a schema', async (t) => {
   for (const [name, { schema, spec, old, lenient, errors = [], warnings = [] }] of Object.entries(cases)) {
     await t.test(name, () => {
       const found = run(schema, spec, old, lenient);
-      const told = found.errors.map(({ field, message }) => `${field}: ${message}`);
-      assert.equal(told.length, errors.length, told.join('\n'));
-      for (const [i, text] of told.entries()) assert.ok(text.endsWith(errors[i]!), text);
+      const reported = found.errors.map(({ field, message }) => `${field}: ${message}`);
+      assert.equal(reported.length, errors.length, reported.join('\n'));
+      for (const [i, text] of reported.entries()) assert.ok(text.endsWith(errors[i]!), text);
       assert.deepEqual(found.warnings, warnings);
       assert.ok(found.units <= 11_000_000, String(found.units));
     });
