@@ -161,7 +161,7 @@ function headersOf({
   return { 'cache-control': 'no-cache, private', 'content-type': contentType, ...headers, ...warningHeaders };
 }
 
-/** `cut` aborts a response so that the client sees that it is incomplete (remote/relay-answer.ts). */
+/** `cut` aborts a response so that the client sees that it is incomplete (remote/relay-response.ts). */
 function sinkOf(stream: Writable): StreamSink & { cut(): void } {
   return {
     cut() {
