@@ -1,6 +1,6 @@
 /**
  * The type of a valid CustomResourceDefinition, and the schema of its kind. The recursive JSONSchemaProps is not
- * described: `openAPIV3Schema` is kept whole, and schema-rules.ts checks it.
+ * described: `openAPIV3Schema` is kept whole, and structural-rules.ts and openapi-rules.ts check it.
  */
 import type { ConversionConfig } from '#engine/conversion/conversion-webhook.ts';
 import type { Condition } from '#kube/conditions.ts';
