@@ -68,8 +68,8 @@ export function createApi(parts: ApiParts): ApiHandler {
     const verb =
       route.type === 'path' ? pathVerb(request.method) : verbOf(request.method, route, isWatch(request.query));
     const trail: RequestTrail = { decision: undefined, notes: undefined, error: undefined, isReview: false };
-    const answered = (answer: ApiResponse): ApiResponse => {
-      const response = withWarnings(answer, trail.notes?.warnings);
+    const finish = (handled: ApiResponse): ApiResponse => {
+      const response = withWarnings(handled, trail.notes?.warnings);
       const tookMs = clock.elapsed() - start;
       const shown = route.type === 'path' || verb === undefined ? request.method.toLowerCase() : verb;
       if (audit !== undefined && isAudited(shown, response.status, trail.isReview)) {
@@ -82,7 +82,7 @@ export function createApi(parts: ApiParts): ApiHandler {
     };
     const failed = (error: unknown) => {
       if (error instanceof ApiError) trail.error = error;
-      return answered(toErrorResponse(error, request, log));
+      return finish(toErrorResponse(error, request, log));
     };
     try {
       request = applyImpersonation(received, parts.authorizer);
@@ -90,7 +90,7 @@ export function createApi(parts: ApiParts): ApiHandler {
         route.type === 'path'
           ? servePath(parts, request, trail)
           : serveResource(parts, request, { route, verb, trail });
-      return response instanceof Promise ? response.then(answered, failed) : answered(response);
+      return response instanceof Promise ? response.then(finish, failed) : finish(response);
     } catch (error) {
       return failed(error);
     }

@@ -38,17 +38,17 @@ export function respondHealth(
   const checks = endpoint === 'livez' ? live : ready;
   if (only !== undefined && only !== '') {
     const check = checks.find(({ name }) => name === only);
-    return check && answer(endpoint, [check], query);
+    return check && respondChecks(endpoint, [check], query);
   }
   const excluded = new Set(query.getAll('exclude'));
-  return answer(
+  return respondChecks(
     endpoint,
     checks.filter(({ name }) => !excluded.has(name)),
     query,
   );
 }
 
-function answer(endpoint: string, checks: readonly HealthCheck[], query: URLSearchParams): BytesResponse {
+function respondChecks(endpoint: string, checks: readonly HealthCheck[], query: URLSearchParams): BytesResponse {
   const results = checks.map(({ name, check }) => ({ name, problem: check() }));
   const failed = results.some(({ problem }) => problem !== undefined);
   if (!failed && !query.has('verbose')) return text(200, 'ok');

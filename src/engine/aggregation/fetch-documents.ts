@@ -68,9 +68,9 @@ async function fetchV2(api: RemoteApi, fetch: Fetch): Promise<RemoteVersion['ope
 }
 
 async function requireOk(pending: Promise<ServiceResponse>): Promise<ServiceResponse> {
-  const answer = await pending;
-  if (answer.status !== 200) throw new Error(`HTTP ${answer.status}`);
-  return answer;
+  const response = await pending;
+  if (response.status !== 200) throw new Error(`HTTP ${response.status}`);
+  return response;
 }
 
 const jsonOf = ({ body }: ServiceResponse) => parseJson(body.toString('utf8'));

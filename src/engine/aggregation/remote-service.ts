@@ -79,9 +79,9 @@ export class RemoteService {
     // A body that is a stream can be sent only once.
     const isStream = outgoing.body !== undefined && !Buffer.isBuffer(outgoing.body);
     const dialed = found.servers.slice(0, isStream ? 1 : undefined).map((server) => ({ ...server, serverName }));
-    const answer = await tryInOrder(dialed, (one) => this.#upstream.open(one, outgoing));
-    if ('connection' in answer) return relayUpgrade(answer);
-    return relayResponse(answer.incoming, request.method, this.#parts.clock);
+    const response = await tryInOrder(dialed, (one) => this.#upstream.open(one, outgoing));
+    if ('connection' in response) return relayUpgrade(response);
+    return relayResponse(response.incoming, request.method, this.#parts.clock);
   }
 
   /** Stops using the service; pending requests continue. */

@@ -106,8 +106,8 @@ function annotationsText(record: AuditRecord, dropped: number): string {
 function decisionText({ decision, code }: AuditRecord): string {
   // The user may have been refused before the request was authorized: when impersonating.
   if (decision === undefined && code !== 403) return '';
-  const answer = decision?.allowed === true ? 'allow' : 'forbid';
-  return `"authorization.k8s.io/decision":"${answer}","authorization.k8s.io/reason":${quoted(decision?.reason ?? '')}`;
+  const outcome = decision?.allowed === true ? 'allow' : 'forbid';
+  return `"authorization.k8s.io/decision":"${outcome}","authorization.k8s.io/reason":${quoted(decision?.reason ?? '')}`;
 }
 
 /** Formats a list as text, because annotation values are strings. */

@@ -34,8 +34,8 @@ export class InvalidConversion extends Error {
 }
 
 /** Returns the converted objects, checked against the request. Throws InvalidConversion. */
-export function convertedObjects(answer: unknown, request: ConversionRequest): KubeObject[] {
-  const found = objectsIn(answer, request);
+export function convertedObjects(review: unknown, request: ConversionRequest): KubeObject[] {
+  const found = objectsIn(review, request);
   const { objects } = request;
   if (found.length !== objects.length) {
     throw new InvalidConversion(`returned ${found.length} objects, expected ${objects.length}`);
@@ -43,11 +43,11 @@ export function convertedObjects(answer: unknown, request: ConversionRequest): K
   return found.map((object, i) => checkObject(object, objects[i]!, i, request));
 }
 
-function objectsIn(answer: unknown, { uid, version }: ConversionRequest): readonly unknown[] {
+function objectsIn(review: unknown, { uid, version }: ConversionRequest): readonly unknown[] {
   const fail = (why: string): never => {
     throw new InvalidConversion(`failed: ${why}`);
   };
-  const { apiVersion, kind, response } = isRecord(answer) ? answer : {};
+  const { apiVersion, kind, response } = isRecord(review) ? review : {};
   if (version === 'v1' && (apiVersion !== `${GROUP}/v1` || kind !== 'ConversionReview')) {
     const wanted = `${GROUP}/v1, Kind=ConversionReview`;
     fail(`expected webhook response of ${wanted}, got ${text(apiVersion)}, Kind=${text(kind)}`);
@@ -102,12 +102,12 @@ const SAME_FIELDS = [
 /** Restores the metadata: a webhook may change only labels and annotations. */
 function restoreMetadata(
   original: KubeObject,
-  answered: Record<string, unknown>,
+  converted: Record<string, unknown>,
   fail: (why: string) => never,
 ): KubeObject['metadata'] {
   const metadata = deepClone(original.metadata);
   for (const field of ['labels', 'annotations'] as const) {
-    const value = answered[field];
+    const value = converted[field];
     delete metadata[field];
     if (value === undefined || value === null) continue;
     if (!isRecord(value)) return fail(`invalid metadata.${field} of type ${goType(value)} in converted object`);

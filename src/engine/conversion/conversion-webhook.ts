@@ -81,10 +81,10 @@ export class ConversionWebhook {
     const request: ConversionRequest = { uid: newUid(), version, desiredApiVersion: apiVersion, objects };
     const subject = `conversion webhook for ${subjectOf(objects)}`;
     try {
-      const answer = await this.#withDeadline(signal, (until) =>
+      const response = await this.#withDeadline(signal, (until) =>
         this.#gate.run(() => this.#send(JSON.stringify(conversionReview(request)), until), { signal: until }),
       );
-      return convertedObjects(answer, request);
+      return convertedObjects(response, request);
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       throw conversionFailure(`${subject} ${error instanceof InvalidConversion ? why : `failed: ${why}`}`, error);
@@ -119,11 +119,11 @@ export class ConversionWebhook {
     const target = targetOf(config, this.#parts.store);
     const ca = Buffer.from(config.caBundle ?? '', 'base64').toString('utf8');
     this.#https ??= new HttpsClient({ target, ca, maxSockets: LIMITS.running });
-    const answer = await this.#https.post(QUERY, Buffer.from(text), { signal }).catch((error: unknown) => {
+    const response = await this.#https.post(QUERY, Buffer.from(text), { signal }).catch((error: unknown) => {
       const why = error instanceof Error ? error.message : String(error);
       throw new CallFailure(`Post "${target.origin}${target.path}${QUERY}": ${why}`, { cause: error });
     });
-    return decodeResponse(answer);
+    return decodeResponse(response);
   }
 }
 
@@ -154,9 +154,9 @@ function* batchesOf(objects: readonly KubeObject[]): Generator<readonly KubeObje
 
 /** Both sides get their own copy: JSON crosses the boundary, as over the wire. */
 async function callLocal(service: LocalService, path: string, text: string, signal: AbortSignal): Promise<unknown> {
-  const answer = await raced(service.review!(path, JSON.parse(text), { signal }), signal);
-  const answered = JSON.stringify(answer ?? null);
-  if (answered.length > MAX_RESPONSE_BYTES)
+  const response = await raced(service.review!(path, JSON.parse(text), { signal }), signal);
+  const responseText = JSON.stringify(response ?? null);
+  if (responseText.length > MAX_RESPONSE_BYTES)
     throw new CallFailure(`the response is larger than ${MAX_RESPONSE_BYTES} bytes`);
-  return parseJson(answered);
+  return parseJson(responseText);
 }

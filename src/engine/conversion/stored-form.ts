@@ -1,6 +1,6 @@
 /**
  * Converts stored objects of a custom kind to one of its versions. An object that was written since the last change of the
- * definition is served as stored, if it has that version. All others are converted like in Kubernetes:
+ * definition is served as stored, if it has that version. All others are converted as in Kubernetes:
  *
  *   stored bytes ──► defaults of their version ──► converted (None: renamed, Webhook: called) ──► pruned
  *

@@ -56,8 +56,8 @@ export type ModificationResult = { readonly warnings: readonly string[] } & (
 
 export async function modify(call: Call, modification: Modification): Promise<ApiResponse> {
   const { entry, object, warnings } = await modifyObject(call, modification);
-  const answer = { status: 200, warnings };
-  return entry === undefined ? respondObject(call, object, answer) : respondEntry(call, entry, answer);
+  const options = { status: 200, warnings };
+  return entry === undefined ? respondObject(call, object, options) : respondEntry(call, entry, options);
 }
 
 export async function modifyObject(call: Call, modification: Modification): Promise<ModificationResult> {

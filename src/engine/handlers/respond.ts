@@ -21,25 +21,25 @@ export interface ResponseOptions {
  * Responds with one stored object; as JSON, its bytes are sent unchanged. Returns a promise if it must be converted
  * first.
  */
-export function respondEntry(call: Call, entry: Entry, answer: ResponseOptions): ApiResponse | Promise<ApiResponse> {
+export function respondEntry(call: Call, entry: Entry, options: ResponseOptions): ApiResponse | Promise<ApiResponse> {
   const reading = prepareEntries(call, [entry]);
   return reading === undefined
-    ? respondRead(call, entry, answer)
-    : reading.then(() => respondRead(call, entry, answer));
+    ? respondRead(call, entry, options)
+    : reading.then(() => respondRead(call, entry, options));
 }
 
-function respondRead(call: Call, entry: Entry, answer: ResponseOptions): ApiResponse {
+function respondRead(call: Call, entry: Entry, options: ResponseOptions): ApiResponse {
   const { resource } = call.served;
   if (call.representation.kind === 'json') {
-    return { ...answer, contentType: JSON_TYPE, body: servedBytes(entry, resource) };
+    return { ...options, contentType: JSON_TYPE, body: servedBytes(entry, resource) };
   }
-  return respondObject(call, decodeEntry(entry, resource), answer);
+  return respondObject(call, decodeEntry(entry, resource), options);
 }
 
-export function respondObject(call: Call, object: KubeObject, answer: ResponseOptions): ApiResponse {
+export function respondObject(call: Call, object: KubeObject, options: ResponseOptions): ApiResponse {
   const { representation } = call;
   if (representation.list) throw notAcceptable(ACCEPTED_TYPES);
-  return encode(representation, answer, represent(call, object));
+  return encode(representation, options, represent(call, object));
 }
 
 function represent(call: Call, object: KubeObject): unknown {
@@ -70,10 +70,10 @@ export function tableOptions(call: Call, listMeta: ListMeta): TableOptions {
   };
 }
 
-function encode({ encoding }: Representation, answer: ResponseOptions, value: unknown): ApiResponse {
+function encode({ encoding }: Representation, options: ResponseOptions, value: unknown): ApiResponse {
   return encoding === 'yaml'
-    ? { ...answer, contentType: YAML_TYPE, body: encodeYaml(value) }
-    : { ...answer, contentType: JSON_TYPE, body: encodeJson(value) };
+    ? { ...options, contentType: YAML_TYPE, body: encodeYaml(value) }
+    : { ...options, contentType: JSON_TYPE, body: encodeJson(value) };
 }
 
 const COMMA = Buffer.from(',');

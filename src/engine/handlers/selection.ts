@@ -29,7 +29,7 @@ export function peekObject(entry: Entry): KubeObject {
 }
 
 function labelsOf(resource: Resource, entry: Entry): Record<string, string> {
-  if (resource.stored?.webhook !== undefined) return shownObject(resource, entry).metadata.labels ?? NO_LABELS;
+  if (resource.stored?.webhook !== undefined) return servedObject(resource, entry).metadata.labels ?? NO_LABELS;
   let known = labels.get(entry);
   if (known === undefined) {
     known = peekObject(entry).metadata.labels ?? NO_LABELS;
@@ -39,7 +39,7 @@ function labelsOf(resource: Resource, entry: Entry): Record<string, string> {
 }
 
 /** Returns the object in the requested version, read-only: a conversion may change labels and fields. */
-function shownObject(resource: Resource, entry: Entry): KubeObject {
+function servedObject(resource: Resource, entry: Entry): KubeObject {
   if (resource.stored?.webhook === undefined) return peekObject(entry);
   // Callers that did not prepare it (policy parameters) see the stored version.
   const bytes = resource.stored.peek(entry) ?? entry.bytes;
@@ -64,7 +64,7 @@ function assertSelectable(resource: Resource, field: string): void {
 function fieldOf(resource: Resource, entry: Entry, field: string): string {
   if (field === 'metadata.name') return splitId(entry.id).name;
   if (field === 'metadata.namespace') return splitId(entry.id).namespace;
-  return resource.selectableFields[field]!(shownObject(resource, entry));
+  return resource.selectableFields[field]!(servedObject(resource, entry));
 }
 
 /** Returns the only name that a selection can match, so that `get -w NAME` need not check every object. */

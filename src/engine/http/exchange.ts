@@ -55,7 +55,7 @@ export function serve(exchange: Exchange, options: ServeOptions): void {
     options.log.error({ err: error, method: exchange.method, url: exchange.url }, 'Cannot send a response');
   };
   try {
-    const response = answer(exchange, options);
+    const response = respond(exchange, options);
     if (response instanceof Promise) response.then((late) => deliver(exchange, late, options)).catch(failed);
     else deliver(exchange, response, options);
   } catch (error) {
@@ -63,7 +63,7 @@ export function serve(exchange: Exchange, options: ServeOptions): void {
   }
 }
 
-function answer(
+function respond(
   exchange: Exchange,
   { handler, authenticate, onUnauthenticated }: ServeOptions,
 ): ApiResponse | Promise<ApiResponse> {

@@ -324,11 +324,11 @@ function upgradeExchange(
     body: async () => NO_BYTES,
     bodyStream: () => Readable.from([]),
     onClose: (fn) => void socket.once('close', fn),
-    takeOver(answer) {
+    takeOver(upgraded) {
       response.detachSocket(socket);
       socket.setTimeout(0);
       leaveHttp();
-      answer.takeOver(socket, head);
+      upgraded.takeOver(socket, head);
     },
   };
 }

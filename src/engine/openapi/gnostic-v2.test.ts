@@ -138,8 +138,8 @@ test('PATCH has its kind, a body and the query parameter dryRun; the path has th
       [1, 'name'],
     ],
   );
-  const answer = named(child(patch, 9), 1).get('200')!;
-  assert.equal(text(child(answer, 1, 2, 1), 1), '#/definitions/local.golden.v1.Gadget');
+  const responseModel = named(child(patch, 9), 1).get('200')!;
+  assert.equal(text(child(responseModel, 1, 2, 1), 1), '#/definitions/local.golden.v1.Gadget');
 });
 
 test('text survives encoding at any nesting depth', () => {

@@ -33,7 +33,7 @@ export interface ApiOperation {
   readonly body?: string;
   readonly consumes?: readonly string[];
   /** Model of the response; undefined if it is not described. */
-  readonly answer?: string;
+  readonly responseModel?: string;
   /** Status code of the usual success. */
   readonly code: '200' | '201';
 }
@@ -132,13 +132,14 @@ export function operationsOf(resource: Resource): ApiOperation[] {
 
 function objectOperations(at: Place, verbs: readonly string[]): ApiOperation[] {
   const operations: ApiOperation[] = [];
-  if (verbs.includes('get')) operations.push(operation(at, 'get', 'get', 'read', { query: [], answer: at.model }));
+  if (verbs.includes('get'))
+    operations.push(operation(at, 'get', 'get', 'read', { query: [], responseModel: at.model }));
   if (verbs.includes('update')) {
-    const about = { query: WRITE, body: at.model, answer: at.model };
+    const about = { query: WRITE, body: at.model, responseModel: at.model };
     operations.push(operation(at, 'put', 'put', 'replace', about));
   }
   if (verbs.includes('patch')) {
-    const about = { query: PATCH_QUERY, body: PATCH, consumes: at.consumes, answer: at.model };
+    const about = { query: PATCH_QUERY, body: PATCH, consumes: at.consumes, responseModel: at.model };
     operations.push(operation(at, 'patch', 'patch', 'patch', about));
   }
   if (verbs.includes('delete')) operations.push(remove(at));
@@ -150,20 +151,20 @@ function operation(
   method: Method,
   action: ApiOperation['action'],
   idVerb: string,
-  about: Pick<ApiOperation, 'query' | 'body' | 'consumes' | 'answer'>,
+  about: Pick<ApiOperation, 'query' | 'body' | 'consumes' | 'responseModel'>,
 ): ApiOperation {
   const code = method === 'post' ? '201' : '200';
   return { path, pathParameters, method, action, gvk, operationId: idOf(idVerb), code, ...about };
 }
 
 function list(at: Place, listModel: string): ApiOperation {
-  return operation(at, 'get', 'list', 'list', { query: LIST, answer: listModel });
+  return operation(at, 'get', 'list', 'list', { query: LIST, responseModel: listModel });
 }
 
 function post(at: Place): ApiOperation {
-  return operation(at, 'post', 'post', 'create', { query: WRITE, body: at.model, answer: at.model });
+  return operation(at, 'post', 'post', 'create', { query: WRITE, body: at.model, responseModel: at.model });
 }
 
 function remove(at: Place): ApiOperation {
-  return operation(at, 'delete', 'delete', 'delete', { query: DELETE, body: DELETE_OPTIONS, answer: STATUS });
+  return operation(at, 'delete', 'delete', 'delete', { query: DELETE, body: DELETE_OPTIONS, responseModel: STATUS });
 }

@@ -70,10 +70,19 @@ function pathItem({ pathParameters }: ApiOperation): SwaggerPathItem {
   return { parameters: pathParameters.map((name) => ({ name, in: 'path', type: 'string', required: true })) };
 }
 
-function describe({ operationId, query, body, consumes, answer, code, action, gvk }: ApiOperation): SwaggerOperation {
+function describe({
+  operationId,
+  query,
+  body,
+  consumes,
+  responseModel,
+  code,
+  action,
+  gvk,
+}: ApiOperation): SwaggerOperation {
   const parameters: SwaggerParameter[] = query.map(({ name, type }) => ({ name, in: 'query', type }));
   if (body !== undefined) parameters.unshift({ name: 'body', in: 'body', schema: { $ref: refToDefinition(body) } });
-  const schema = answer === undefined ? {} : { schema: { $ref: refToDefinition(answer) } };
+  const schema = responseModel === undefined ? {} : { schema: { $ref: refToDefinition(responseModel) } };
   return {
     operationId,
     ...(consumes === undefined ? {} : { consumes }),

@@ -114,8 +114,9 @@ function pathItem({ pathParameters }: ApiOperation): Record<string, unknown> {
   return { parameters };
 }
 
-function describe({ operationId, query, body, consumes, answer, code, action, gvk }: ApiOperation): object {
-  const content = answer === undefined ? {} : { content: { 'application/json': { schema: { $ref: refTo(answer) } } } };
+function describe({ operationId, query, body, consumes, responseModel, code, action, gvk }: ApiOperation): object {
+  const content =
+    responseModel === undefined ? {} : { content: { 'application/json': { schema: { $ref: refTo(responseModel) } } } };
   return {
     operationId,
     ...(query.length === 0

@@ -100,19 +100,19 @@ export class HttpsUpstream {
     const repeatable = request.body === undefined && request.upgrade !== true && isRead(request.method);
     const options = { ...requestOptions(dialed, request), agent: this.#agent(repeatable) };
     this.#open++;
-    let answer: UpstreamResponse | undefined;
+    let response: UpstreamResponse | undefined;
     try {
-      for (let left = repeatable ? MAX_KEPT_SOCKETS : 0; answer === undefined; left--) {
-        answer = await this.#attempt(options, dialed, request, left > 0);
+      for (let left = repeatable ? MAX_KEPT_SOCKETS : 0; response === undefined; left--) {
+        response = await this.#attempt(options, dialed, request, left > 0);
       }
     } catch (error) {
       this.#over();
       throw error;
     }
-    const held = 'connection' in answer ? answer.connection : answer.incoming;
+    const held = 'connection' in response ? response.connection : response.incoming;
     if (held.destroyed) this.#over();
     else held.once('close', () => this.#over());
-    return answer;
+    return response;
   }
 
   /** Stops using the upstream: closes its connections after the last request. */
@@ -207,7 +207,7 @@ export class HttpsUpstream {
     const { clock } = this.#options;
     const fail = (why: string) => () => outgoing.destroy(new UpstreamError(why));
     const connected = clock.after(CONNECT_TIMEOUT_MS, fail(`dial tcp ${joinHostPort(host, port)}: i/o timeout`));
-    const answered =
+    const gotHeaders =
       headersTimeoutMs === undefined
         ? () => {}
         : clock.after(headersTimeoutMs, fail('net/http: timeout awaiting response headers'));
@@ -217,7 +217,7 @@ export class HttpsUpstream {
     });
     return () => {
       connected();
-      answered();
+      gotHeaders();
     };
   }
 }

@@ -31,14 +31,14 @@ async function getLog(call: Call, kubelets: Kubelets): Promise<ApiResponse> {
   const container = containerOf(name, spec, options.container);
   // No node has run the pod yet, so its log is empty.
   if (!spec.nodeName) return { status: 204, contentType: 'text/plain', body: Buffer.alloc(0) };
-  const answer = await kubelets.get(spec.nodeName, {
+  const response = await kubelets.get(spec.nodeName, {
     path: `/containerLogs/${namespace}/${name}/${container}${kubeletLogQuery(options)}`,
     insecure: options.insecureSkipTLSVerifyBackend,
     // A kubelet starts its response with the first line, and a container may be silent for days.
     headersTimeoutMs: options.follow ? undefined : HEADERS_TIMEOUT_MS,
     signal: request.signal,
   });
-  const { incoming } = answer;
+  const { incoming } = response;
   const { statusCode = 500 } = incoming;
   if (statusCode < 200 || statusCode > 206) throw await kubeletError(incoming, call);
   return relayStream(incoming, 'text/plain');

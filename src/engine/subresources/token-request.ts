@@ -64,12 +64,12 @@ async function create(call: Call, key: SigningKey): Promise<ApiResponse> {
   // As in Kubernetes, a dry run also returns a token: there is nothing else to skip.
   const { token, id } = issueToken(key, { ...about, ...lifetimeOf(expirationSeconds, about) }, nowMs);
   call.notes.annotate('authentication.kubernetes.io/issued-credential-id', credentialId(id));
-  const answer = {
+  const granted = {
     ...request,
     spec: { ...wanted, boundObjectRef: boundObjectRef ?? null },
     status: { token, expirationTimestamp: timestamp(nowMs + expirationSeconds * 1000) },
   };
-  return respondObject(own, answer, { status: 201, warnings });
+  return respondObject(own, granted, { status: 201, warnings });
 }
 
 function specOf(request: KubeObject): Spec {

@@ -33,19 +33,19 @@ export function negotiateRepresentation(accept: string): Representation | 'not-a
   if (accept === '' || accept === 'application/json' || accept === '*/*') return PLAIN_JSON;
   const known = cache.get(accept);
   if (known !== undefined) return known;
-  const answer = negotiate(accept);
+  const result = negotiate(accept);
   if (accept.length <= MAX_CACHED_LENGTH) {
     if (cache.size >= MAX_CACHED) cache.delete(cache.keys().next().value!);
-    cache.set(accept, answer);
+    cache.set(accept, result);
   }
-  return answer;
+  return result;
 }
 
 function negotiate(accept: string): Representation | 'not-acceptable' {
   for (const clause of parseAccept(accept)) {
     for (const encoding of ['json', 'yaml'] as const) {
-      const answer = accepts(clause, encoding) ? representation(clause, encoding) : undefined;
-      if (answer !== undefined) return answer;
+      const result = accepts(clause, encoding) ? representation(clause, encoding) : undefined;
+      if (result !== undefined) return result;
     }
   }
   return 'not-acceptable';

@@ -123,14 +123,14 @@ interface Attempt {
 
 function exchange(options: RequestOptions, body: Buffer, attempt: Attempt): Promise<HttpResponse> {
   return new Promise((resolve, reject) => {
-    let answered = false;
+    let hasResponse = false;
     const outgoing = request(options);
     outgoing.on('error', (error) => {
-      attempt.reused = outgoing.reusedSocket && !answered;
+      attempt.reused = outgoing.reusedSocket && !hasResponse;
       reject(error);
     });
     outgoing.once('response', (incoming) => {
-      answered = true;
+      hasResponse = true;
       readResponse(incoming).then(resolve, (error: unknown) => {
         outgoing.destroy();
         reject(error);

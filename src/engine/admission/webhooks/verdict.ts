@@ -85,11 +85,11 @@ function statusMessage(body: Buffer): string | undefined {
   }
 }
 
-export function readVerdict(answer: unknown, { uid, version, mutating }: Expected): Verdict {
-  if (!isRecord(answer)) throw new CallFailure(`couldn't get version/kind; json parse error: ${notAnObject(answer)}`);
-  const response = field(answer, 'response', 'object', 'AdmissionReview');
+export function readVerdict(review: unknown, { uid, version, mutating }: Expected): Verdict {
+  if (!isRecord(review)) throw new CallFailure(`couldn't get version/kind; json parse error: ${notAnObject(review)}`);
+  const response = field(review, 'response', 'object', 'AdmissionReview');
   if (response === undefined) throw invalid('webhook response was absent');
-  if (version === 'v1') assertIdentity(answer, response, uid);
+  if (version === 'v1') assertIdentity(review, response, uid);
   const patch = field(response, 'patch', 'string') ?? '';
   const patchType = field(response, 'patchType', 'string');
   if (version === 'v1') assertPatchType(mutating, patch, patchType);

@@ -53,13 +53,13 @@ export class WebhookClient {
     const uid = newUid();
     const query = `?timeout=${hook.timeoutSeconds}s`;
     try {
-      const answer = await this.#withDeadline(hook.timeoutSeconds, attributes.signal, (signal) =>
+      const response = await this.#withDeadline(hook.timeoutSeconds, attributes.signal, (signal) =>
         // The review is built when it is sent, so that waiting calls hold no copies of their objects.
         this.#gate.run(() => this.#send(admissionReview(uid, attributes, version, reviewVersion), query, signal), {
           signal,
         }),
       );
-      return readVerdict(answer, { uid, version: reviewVersion, mutating });
+      return readVerdict(response, { uid, version: reviewVersion, mutating });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       const doing = error instanceof InvalidResponse ? 'received invalid webhook response' : 'failed to call webhook';
@@ -106,14 +106,14 @@ export class WebhookClient {
   async #post(query: string, text: string, signal: AbortSignal): Promise<unknown> {
     const target = (this.#target ??= targetOf(this.#config, this.#parts.store));
     this.#https ??= new HttpsClient({ target, ca: pemOf(this.#config), maxSockets: LIMITS.running });
-    let answer: HttpResponse;
+    let response: HttpResponse;
     try {
-      answer = await this.#https.post(query, Buffer.from(text), { signal });
+      response = await this.#https.post(query, Buffer.from(text), { signal });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       throw new CallFailure(`Post "${target.origin}${target.path}${query}": ${why}`, { cause: error });
     }
-    return decodeResponse(answer);
+    return decodeResponse(response);
   }
 }
 
@@ -121,10 +121,10 @@ const pemOf = ({ caBundle = '' }: ClientConfig) => Buffer.from(caBundle, 'base64
 
 /** Both sides get their own copy: JSON crosses the boundary, as over the wire. */
 async function callLocal(service: LocalService, path: string, text: string, signal: AbortSignal): Promise<unknown> {
-  const answer = await raced(service.review!(path, JSON.parse(text), { signal }), signal);
-  const answered = JSON.stringify(answer ?? null);
-  if (answered.length > MAX_RESPONSE_BYTES) {
+  const response = await raced(service.review!(path, JSON.parse(text), { signal }), signal);
+  const responseText = JSON.stringify(response ?? null);
+  if (responseText.length > MAX_RESPONSE_BYTES) {
     throw new CallFailure(`the response is larger than ${MAX_RESPONSE_BYTES} bytes`);
   }
-  return parseJson(answered);
+  return parseJson(responseText);
 }

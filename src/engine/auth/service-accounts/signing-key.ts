@@ -12,7 +12,7 @@ import { newKeyPair, privateKeyPem } from '#lib/pki/x509.ts';
 export interface SigningKey {
   readonly privateKey: KeyObject;
   readonly publicKey: KeyObject;
-  /** The key id in tokens and in the key set, derived like in kube-apiserver. */
+  /** The key id in tokens and in the key set, derived as in kube-apiserver. */
   readonly id: string;
 }
 

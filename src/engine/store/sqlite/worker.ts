@@ -17,7 +17,7 @@ let firstHalf = false;
 port.on('message', (request: Request) => {
   let reply: Reply;
   try {
-    reply = answer(request);
+    reply = handle(request);
   } catch (cause) {
     const opening = request.kind === 'open' || request.kind === 'read';
     const error = opening ? toOpenError(file, cause) : toWriteError(file, cause);
@@ -27,7 +27,7 @@ port.on('message', (request: Request) => {
   if (request.kind === 'close') port.close();
 });
 
-function answer(request: Request): Reply {
+function handle(request: Request): Reply {
   switch (request.kind) {
     case 'open':
       if (checkFile(file) === 'absent') createFile(file);

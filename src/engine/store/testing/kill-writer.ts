@@ -1,5 +1,5 @@
 /**
- * The process that kill.test.ts kills: many writers on `kill.db` in the working directory, each with a few ids of its
+ * The process that test/crash/store-kill.test.ts kills: many writers on `kill.db` in the working directory, each with a few ids of its
  * own. Prints `put id revision` and `delete id revision` as soon as a write is acknowledged.
  */
 import { openSqliteStore } from '../open-store.ts';
