@@ -16,8 +16,8 @@ export async function checkAvailability(
   const path = discoveryPath(api);
   const url = place === 'local' ? path : place.url + path;
   try {
-    const ask = place === 'local' ? service.send : service.forward;
-    const { status } = await fetchFromService((request) => ask.call(service, request), path, options);
+    const send = place === 'local' ? service.send : service.forward;
+    const { status } = await fetchFromService((request) => send.call(service, request), path, options);
     if (status >= 200 && status <= 299) return { status: 'True', reason: 'Passed', message: 'all checks passed' };
     return failed(url, `bad status from ${url}: ${status}`);
   } catch (error) {
