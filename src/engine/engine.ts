@@ -39,7 +39,7 @@ export interface EngineOptions {
   readonly tokenAuthFile?: string | undefined;
   /** Webhooks and aggregated APIs that run in this process. */
   readonly services?: LocalServices;
-  /** What /readyz asks besides. */
+  /** Additional checks of /readyz. */
   readonly readyChecks?: readonly HealthCheck[];
   readonly audit?: AuditOptions;
   readonly log: Log;

@@ -202,12 +202,12 @@ for (const [name, [headers, refused, message]] of Object.entries(refusals)) {
   });
 }
 
-const nobody: Record<string, [headers: Record<string, string>, shown: string]> = {
+const withoutUser: Record<string, [headers: Record<string, string>, shown: string]> = {
   groups: [{ 'impersonate-group': 'a, b' }, '{Group  a    } {Group  b    }'],
   'a uid': [{ 'impersonate-uid': '42' }, '{UID  42  authentication.k8s.io/v1  }'],
 };
 
-for (const [name, [headers, shown]] of Object.entries(nobody)) {
+for (const [name, [headers, shown]] of Object.entries(withoutUser)) {
   test(`refuses ${name} without a user`, () => {
     const expected = `Internal Server Error: "/api/v1/pods": requested [${shown}] without impersonating a user`;
     assert.throws(

@@ -72,9 +72,9 @@ test('when the last reader leaves, the conversion is cancelled, and a later read
   readers[0]!.abort();
   await left;
   await settle();
-  const anew = prepare(1, a);
+  const retried = prepare(1, a);
   asks[1]!.answer();
-  await anew;
+  await retried;
 });
 
 test('an object whose batch failed because of another object is retried', async () => {
