@@ -24,6 +24,8 @@ ip                                   iproute2            run
 losetup                              mount               run
 /sbin/mkfs.ext4                      e2fsprogs           run
 flock                                util-linux          run
+virsh                                libvirt-clients     test
+virt-qemu-run                        libvirt-daemon-driver-qemu test
 '
 
 purpose=run

@@ -1,8 +1,9 @@
 /** The webhook about delete protection: who is noted, and what a live look refuses. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { patchNotes } from '#admission/annotation-patch.ts';
 import { reviewProtectedDelete, type ProtectionLookup } from '#admission/protected-deletes.ts';
-import { noteProtection } from '#admission/protection-notes.ts';
+import { protectionNotes } from '#admission/protection-notes.ts';
 import { aVm } from '#api/validation/testing/valid-objects.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { applyJsonPatch } from '#kube/json-patch.ts';
@@ -12,7 +13,7 @@ const LABEL = 'kubevirt.io/vm-delete-protection';
 const BY = 'selfsame.io/delete-protection-by';
 const AT = 'selfsame.io/delete-protection-at';
 const REASON = 'selfsame.io/delete-protection-reason';
-const ASKED = { uid: 'u', namespace: '', name: '', dryRun: false } as const;
+const ASKED = { uid: 'u', namespace: '', name: '', dryRun: false, isReplace: false } as const;
 const NOW = '2026-02-02T00:00:00Z';
 const THEN = '2026-01-01T00:00:00Z';
 
@@ -79,12 +80,12 @@ describe('who and when', () => {
     test(name, () => {
       const operation = old === undefined ? 'CREATE' : 'UPDATE';
       const request = { ...ASKED, operation, user: 'alice', object, oldObject: old } as const;
-      const patch = noteProtection(request, NOW);
+      const patch = patchNotes(object, protectionNotes(request, NOW));
       if (want === undefined) return assert.deepEqual(patch, []);
       const after = applyJsonPatch(object, patch) as KubeObject;
       assert.deepEqual(after.metadata.annotations, want);
       // Asked again about what it made, it has nothing to add.
-      const again = noteProtection({ ...request, object: after, oldObject: old }, NOW);
+      const again = patchNotes(after, protectionNotes({ ...request, object: after, oldObject: old }, NOW));
       assert.deepEqual(again, []);
     });
   }
@@ -186,6 +187,10 @@ const looks: Record<string, LookCase> = {
   'the definition of VMs': {
     object: definition('virtualmachines.kubevirt.io'),
     want: `CustomResourceDefinition "virtualmachines.kubevirt.io" cannot be deleted: it defines the protected VirtualMachine blue/api, golden/db, golden/web and others; ${first}`,
+  },
+  'the definition of identity records, whose VMs would lose their addresses': {
+    object: definition('virtualmachineidentities.identity.selfsame.io'),
+    want: `CustomResourceDefinition "virtualmachineidentities.identity.selfsame.io" cannot be deleted: it defines the identity record of the protected VirtualMachine blue/api, golden/db, golden/web and others; ${first}`,
   },
   'another definition': { object: definition('virtualmachines.example.com') },
   'another kind': { object: { kind: 'ConfigMap', metadata: { namespace: 'golden', name: 'root' } } },

@@ -1,10 +1,10 @@
-/** A machine gets its identity once, when it is made: a random uuid, and a serial likewise. Never on an update. */
+/** Gives a machine its identity when it is created: a random uuid and a random serial. Updates are left to keep-identity.ts. */
 import type { PatchOperation } from '#admission/review.ts';
 import { isRecord } from '#kube/meta.ts';
 
 /**
- * The patch that fills in what `firmware` below `domain` lacks. `path` is the pointer of the domain. What has not the
- * right shape is left for the schema to refuse.
+ * Returns the patch that fills in what `firmware` below `domain` lacks. `path` is the JSON pointer of the domain. Values
+ * of a wrong type are left for the schema to refuse.
  */
 export function fillFirmware(
   domain: unknown,

@@ -1,9 +1,13 @@
 /** What we write into objects ourselves. They come before their schema was asked: nothing about them is certain. */
+import { patchNotes } from '#admission/annotation-patch.ts';
 import { fillFirmware } from '#admission/firmware-identity.ts';
-import { noteProtection } from '#admission/protection-notes.ts';
+import { editNotes } from '#admission/identity-edits.ts';
+import { keepIdentity } from '#admission/keep-identity.ts';
+import { protectionNotes } from '#admission/protection-notes.ts';
 import type { AdmissionRequest, Answer, PatchOperation } from '#admission/review.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
 import { MIGRATION_FINALIZER, VMI_FINALIZER, VMI_NAME_LABEL } from '#api/names.ts';
+import { applyJsonPatch } from '#kube/json-patch.ts';
 import { formatPointer } from '#kube/json-pointer.ts';
 import { isRecord, type KubeObject } from '#kube/meta.ts';
 import { labelValueErrors } from '#kube/names.ts';
@@ -18,12 +22,27 @@ export interface MutationParts {
 
 export function mutateVirtualMachine(request: AdmissionRequest, { newUuid, now }: MutationParts): Answer {
   const domain = at(newObject(request), 'spec', 'template', 'spec', 'domain');
+  const kept = keepIdentity(request);
   return {
     patch: [
-      ...noteProtection(request, now()),
+      ...annotate(withPatch(request, kept.patch), now()),
       ...fillFirmware(domain, '/spec/template/spec/domain', ['uuid', 'serial'], newUuid),
+      ...kept.patch,
     ],
+    warnings: kept.warnings,
   };
+}
+
+/** Returns the request with its object as it is after the patch: a replacement that omits a field does not change it. */
+function withPatch(request: AdmissionRequest, patch: readonly PatchOperation[]): AdmissionRequest {
+  if (patch.length === 0) return request;
+  return { ...request, object: applyJsonPatch(request.object, patch) as KubeObject };
+}
+
+/** One patch for all annotations: two that add the missing map would undo each other. */
+function annotate(request: AdmissionRequest, now: string): PatchOperation[] {
+  if (request.object === undefined) return [];
+  return patchNotes(request.object, [...protectionNotes(request, now), ...editNotes(request, now)]);
 }
 
 /** Those of VMs come with all of it. KubeVirt gives stand-alone instances no serial. */

@@ -134,6 +134,7 @@ const REQUEST: AdmissionRequest = {
   namespace: 'golden',
   name: 'virt-launcher-db',
   dryRun: false,
+  isReplace: false,
 };
 
 describe('an eviction', () => {

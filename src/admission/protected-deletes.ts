@@ -8,10 +8,10 @@ import { claimNamesOf } from '#api/claim-names.ts';
 import { namesOfProtected } from '#api/delete-protection.ts';
 import { CLAIM_REPLACERS } from '#api/own-accounts.ts';
 import { isUnownedStateOf } from '#api/persistent-state.ts';
-import { BONDS, deleteRefusal, type GuardedKind } from '#api/protected-deletes.ts';
-import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { bondOf, deleteRefusal, isGuardedDefinition, type GuardedKind } from '#api/protected-deletes.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { PersistentVolume, PersistentVolumeClaim } from '#kube/core-kinds.ts';
-import { controllerUid, groupResource, isDeleting, type KubeObject, type Stored } from '#kube/meta.ts';
+import { controllerUid, isDeleting, type KubeObject, type Stored } from '#kube/meta.ts';
 
 export interface ProtectionLookup {
   /** VMs that are protected now: the first in order, of that namespace or of all. Asks the API, not a cache. */
@@ -50,7 +50,7 @@ const LOOKS: Readonly<Record<GuardedKind, Look>> = {
     return vms.filter((vm) => stays(vm) && has(vm, name)).map(fullNameOf);
   },
   async CustomResourceDefinition({ metadata }, _, lookup) {
-    if (metadata.name !== groupResource(VIRTUAL_MACHINES)) return [];
+    if (!isGuardedDefinition(metadata.name ?? '')) return [];
     const vms = await lookup.protectedVms({ limit: ANY });
     return vms.filter(stays).map(fullNameOf);
   },
@@ -63,7 +63,8 @@ export async function reviewProtectedDelete(request: AdmissionRequest, lookup: P
   const names = await LOOKS[kind](oldObject, request, lookup);
   if (names.length === 0) return {};
   const vms = namesOfProtected(names.toSorted());
-  return { denied: deleteRefusal({ kind, name: oldObject.metadata.name ?? '', bond: BONDS[kind], vms }) };
+  const { name = '' } = oldObject.metadata;
+  return { denied: deleteRefusal({ kind, name, bond: bondOf(kind, name), vms }) };
 }
 
 function isGuarded(kind: string): kind is GuardedKind {

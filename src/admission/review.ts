@@ -13,6 +13,8 @@ export interface AdmissionRequest {
   /** '' where the server is yet to make one. */
   readonly name: string;
   readonly dryRun: boolean;
+  /** True for a PUT, which sends the whole object; false for patches and server-side applies. */
+  readonly isReplace: boolean;
   /** As asked for; its kind has not been checked when it may still be changed. */
   readonly object?: KubeObject;
   readonly oldObject?: KubeObject;
@@ -44,12 +46,17 @@ export interface AdmissionReview {
 export function readRequest(review: unknown): AdmissionRequest | undefined {
   const request = isRecord(review) ? review['request'] : undefined;
   if (!isRecord(request)) return undefined;
-  const { uid, operation, userInfo, object, oldObject } = request;
+  const { uid, operation, userInfo, options, object, oldObject } = request;
   if (typeof uid !== 'string' || !isOperation(operation)) return undefined;
   const user = isRecord(userInfo) ? text(userInfo['username']) : '';
   const [namespace, name] = [text(request['namespace']), text(request['name'])];
-  const dryRun = request['dryRun'] === true;
-  return { uid, operation, user, namespace, name, dryRun, object: asObject(object), oldObject: asObject(oldObject) };
+  return {
+    ...{ uid, operation, user, namespace, name },
+    dryRun: request['dryRun'] === true,
+    isReplace: operation === 'UPDATE' && isRecord(options) && options['kind'] === 'UpdateOptions',
+    object: asObject(object),
+    oldObject: asObject(oldObject),
+  };
 }
 
 const text = (value: unknown) => (typeof value === 'string' ? value : '');

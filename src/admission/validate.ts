@@ -4,9 +4,7 @@ import type { EvictionLookup } from '#admission/pod-evictions.ts';
 import type { ProtectionLookup } from '#admission/protected-deletes.ts';
 import type { AdmissionRequest, Answer } from '#admission/review.ts';
 import type { Configuration } from '#api/kubevirt/configuration.ts';
-import type { KubeVirt } from '#api/kubevirt/kind.ts';
 import { accountOf } from '#api/own-accounts.ts';
-import { validateKubeVirt } from '#api/validation/validate-kubevirt.ts';
 import {
   migrationObstacle,
   validateVirtualMachineInstanceMigration,
@@ -25,8 +23,6 @@ import type { KubeObject, Stored } from '#kube/meta.ts';
 /** What the answers depend on beside the review; the server reads it. */
 export interface Lookup extends ProtectionLookup, EvictionLookup {
   configuration(): Configuration;
-  /** `namespace/name` of every KubeVirt object. */
-  kubevirts(): readonly string[];
   /** VMs of all namespaces that have this firmware uuid, in whatever case, and are not being deleted. */
   vmsWithUuid(uuid: string): readonly VmName[];
   /** The VirtualMachineRestores of that VM that are not finished. */
@@ -97,11 +93,6 @@ export async function reviewVirtualMachineInstanceMigration(
   const active = vmi === undefined ? [] : await lookup.activeMigrationsOf(namespace, vmiName);
   const impossible = migrationObstacle(migration, { vmi, active });
   return impossible === undefined ? {} : { impossible };
-}
-
-export function reviewKubeVirt(request: AdmissionRequest, lookup: Lookup): Answer {
-  const { object: kubevirt, old } = written<KubeVirt>(request);
-  return kubevirt === undefined ? {} : { errors: validateKubeVirt(kubevirt, { old, present: lookup.kubevirts() }) };
 }
 
 /** Nothing for a delete. */

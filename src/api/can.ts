@@ -6,6 +6,7 @@
 import { display, instanceToForwardTo, portForward } from '#api/can-access.ts';
 import { askAgent, console, pause, reset, softreboot, unpause, type Refusal } from '#api/can-instance.ts';
 import { migrate } from '#api/can-migrate.ts';
+import { adoptState, releaseState, type NamedClaim, type StateWorld } from '#api/can-state.ts';
 import { addVolume, addVolumeToInstance, removeVolume, removeVolumeFromInstance } from '#api/can-volumes.ts';
 import type { Disk } from '#api/domain/disk.ts';
 import type { Volume } from '#api/domain/volume.ts';
@@ -20,7 +21,11 @@ import { badRequest, conflict, forbidden, internalError, notFound, type ApiError
 import { controllerUid, type Stored } from '#kube/meta.ts';
 import { invariant } from '#lib/invariant.ts';
 
-export const VM_VERBS = ['start', 'stop', 'restart', 'migrate', 'addvolume', 'removevolume', 'portforward'] as const;
+export const STATE_VERBS = ['adoptstate', 'releasestate'] as const;
+export const VM_VERBS = [
+  ...(['start', 'stop', 'restart', 'migrate', 'addvolume', 'removevolume', 'portforward'] as const),
+  ...STATE_VERBS,
+] as const;
 export const VMI_VERBS = [
   ...(['pause', 'unpause', 'freeze', 'unfreeze', 'softreboot', 'reset', 'console'] as const),
   ...(['addvolume', 'removevolume', 'vnc', 'vnc/screenshot', 'portforward', ...GUEST_READS] as const),
@@ -37,6 +42,8 @@ export interface CanWorld {
   /** Absent where there is none of that name. Most verbs of instances look at the instance only. */
   readonly vm?: Stored<VirtualMachine>;
   readonly vmi?: Stored<VirtualMachineInstance>;
+  /** For STATE_VERBS only. */
+  readonly state?: StateWorld;
   readonly options?: VerbOptions;
 }
 
@@ -56,6 +63,8 @@ export interface VerbOptions {
   readonly unfreezeSeconds?: number;
   /** removevolume: the name of the volume, or of its claim. */
   readonly removed?: string;
+  /** adoptstate, releasestate */
+  readonly stateClaim?: NamedClaim;
 }
 
 /** A volume with the disk of its name, as they are to stand in the spec. */
@@ -75,6 +84,12 @@ export type Step =
   | { readonly do: 'patchVm'; readonly uid: string; readonly patch: readonly JsonPatchOperation[] }
   | { readonly do: 'patchVmStatus'; readonly uid: string; readonly patch: readonly JsonPatchOperation[] }
   | { readonly do: 'patchVmi'; readonly uid: string; readonly patch: readonly JsonPatchOperation[] }
+  | {
+      readonly do: 'patchClaim';
+      readonly name: string;
+      readonly uid: string;
+      readonly patch: readonly JsonPatchOperation[];
+    }
   /** The running launcher pod of the instance (label CREATED_BY_LABEL); none is fine. */
   | { readonly do: 'deletePod'; readonly vmiUid: string; readonly gracePeriodSeconds: number }
   /** With a name that the server makes. */
@@ -114,6 +129,7 @@ export function can(verb: Verb, world: CanWorld, on?: Target): Answer {
   return decide(world);
 }
 
+export const isStateVerb = (verb: Verb): boolean => (STATE_VERBS as readonly Verb[]).includes(verb);
 const isVmVerb = (verb: Verb): verb is VmVerb => (VM_VERBS as readonly Verb[]).includes(verb);
 const isVmiVerb = (verb: Verb): verb is VmiVerb => (VMI_VERBS as readonly Verb[]).includes(verb);
 
@@ -177,6 +193,8 @@ const OF_VMS: Readonly<Record<VmVerb, Decide>> = {
   addvolume: (world) => heldDisks(world, 'virtualmachine') ?? addVolume(world),
   removevolume: (world) => heldDisks(world, 'virtualmachine') ?? removeVolume(world),
   portforward: (world) => instanceToForwardTo(world) ?? onVmi(world, 'portforward', portForward),
+  adoptstate: (world) => heldDisks(world, 'virtualmachine') ?? adoptState(world),
+  releasestate: (world) => heldDisks(world, 'virtualmachine') ?? releaseState(world),
 };
 
 const OF_INSTANCES: Readonly<Record<VmiVerb, Decide>> = {

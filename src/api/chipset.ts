@@ -1,6 +1,7 @@
 /** The chipset of a machine type: what decides which addresses there are. Pure. */
 
-export type Chipset = 'q35' | 'i440fx';
+export const CHIPSETS = ['q35', 'i440fx'] as const;
+export type Chipset = (typeof CHIPSETS)[number];
 
 /** Undefined for what is neither; `pc` is QEMU's alias of the newest i440fx. */
 export function chipsetOf(machineType: string | undefined): Chipset | undefined {

@@ -16,7 +16,7 @@ export const PROTECTION_REASON_ANNOTATION = 'selfsame.io/delete-protection-reaso
 export const PROTECTION_BY_ANNOTATION = 'selfsame.io/delete-protection-by';
 export const PROTECTION_AT_ANNOTATION = 'selfsame.io/delete-protection-at';
 
-/** On namespaces, claims, volumes and the definition of VMs: the protected VMs that would be lost with them. */
+/** On namespaces, claims, volumes and the definitions of VMs and records: the protected VMs that would be lost with them. */
 export const PROTECTED_VMS_ANNOTATION = 'selfsame.io/protected-vms';
 
 /** Longer reasons are refused. */

@@ -87,8 +87,9 @@ export interface HostVmStats {
   readonly status: HostVm['status'];
   readonly pid?: number;
   readonly hash?: string;
-  /** '-1': what is told of it may be old, because its hypervisor does not answer. */
+  /** '0': its hypervisor answers; '-1': it does not, and the rest may be old. Absent for a guest that has ended. */
   readonly monitorResponse?: string;
+  /** IPv4 addresses that its guest agent reports, with blanks between them; empty where no agent answers. */
   readonly guestIPs?: string;
 }
 

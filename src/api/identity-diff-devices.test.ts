@@ -10,6 +10,7 @@ import {
   nicRow,
   rootRow,
   rows,
+  dataRow,
   LEARNED,
   LATER,
   aRecord,
@@ -18,7 +19,6 @@ import {
   aVmi,
   type Case,
   SAYS_SO,
-  placeText,
   proveDiffs,
 } from '#api/testing/diff-cases.ts';
 
@@ -83,17 +83,15 @@ const cases: Record<string, Case> = {
     spec: aSpec({ disks: [root] }),
     record: aRecord({
       devices: without('disk-data'),
-      history: [
-        { at: LATER, what: 'disk-data is gone from bus=0,controller=0,target=0,type=drive,unit=0', cause: 'a change' },
-      ],
+      history: [{ at: LATER, changes: [{ field: 'devices.disk-data', from: dataRow }] }],
     }),
-    want: ['disk-data: disk, address drive 0:0:0:0 -> not there (the template no longer has it)'],
+    want: ['disk-data: disk on scsi, address scsi 0:0:0:0 -> not there (the template no longer has it)'],
   },
   'nothing that had gone before the guest was looked at': {
     spec: aSpec({ disks: [root] }),
     record: aRecord({
       devices: without('disk-data'),
-      history: [{ at: LEARNED, what: 'disk-data is gone from bus=0,type=drive,unit=0', cause: 'a start' }],
+      history: [{ at: LEARNED, changes: [{ field: 'devices.disk-data', from: dataRow }] }],
     }),
     want: [],
   },
@@ -101,8 +99,20 @@ const cases: Record<string, Case> = {
     record: aRecord({
       devices: replaced({ ...rootRow, address: {} }),
       history: [
-        { at: LATER, what: `disk-root is unplugged; ${placeText(pci('0x02'))} is released`, cause: 'a change' },
-        { at: LATER, what: 'disk-root is plugged in at no address', cause: 'a change' },
+        {
+          at: LATER,
+          changes: [
+            { field: 'devices.disk-root.address', from: pci('0x02') },
+            { field: 'devices.disk-root.plugged', to: false },
+          ],
+        },
+        {
+          at: LATER,
+          changes: [
+            { field: 'devices.disk-root.plugged', from: false },
+            { field: 'devices.disk-root.address', to: {} },
+          ],
+        },
       ],
     }),
     want: [

@@ -4,7 +4,7 @@
  */
 import { interfacesOf } from '#api/attached-interfaces.ts';
 import { ephemeralVolumesOf } from '#api/ephemeral-volumes.ts';
-import { formerOf } from '#api/device-changes.ts';
+import { devicesIn, identityState, revertChanges } from '#api/identity-changes.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { IdentityStatus, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
@@ -47,7 +47,7 @@ export function lastSeen(
     ...(wanted && { wanted }),
     ...(vmi && { spec: vmi.spec }),
     macs: macsOf(record, vmi),
-    ...(devices && { devices: before(rows, record?.status ?? {}) }),
+    ...(devices && { devices: before(record?.status ?? {}) }),
     rows,
     imported: record?.status?.learnedAt === undefined && (devices?.length ?? 0) > 0,
     ephemeral: new Set(vmi === undefined ? [] : ephemeralVolumesOf(vmi)),
@@ -55,33 +55,18 @@ export function lastSeen(
 }
 
 function macsOf(record: VirtualMachineIdentity | undefined, vmi: VirtualMachineInstance | undefined): LastSeen['macs'] {
-  const made = new Map(record?.spec.interfaces?.map(({ name, macAddress }) => [name, macAddress]));
-  const macs = new Map([...made].map(([name, mac]) => [name, { mac, made: true }]));
+  const recorded = record?.spec.interfaces ?? [];
+  const macs = new Map(
+    recorded.map(({ name, macAddress, fromTemplate }) => [name, { mac: macAddress, made: fromTemplate !== true }]),
+  );
   for (const { name, macAddress } of vmi === undefined ? [] : interfacesOf(vmi.spec)) {
-    if (macAddress) macs.set(name, { mac: macAddress, made: made.has(name) || record === undefined });
+    if (macAddress) macs.set(name, { mac: macAddress, made: macs.get(name)?.made ?? record === undefined });
   }
   return macs;
 }
 
 /** Takes back what the template has done to the rows since the guest was last looked at. */
-function before(rows: ReadonlyMap<string, LearnedDevice>, { history = [], learnedAt = '' }: IdentityStatus) {
-  const then = new Map(rows);
-  const told = new Set<string>();
-  for (const { at = '', what = '' } of history) {
-    if (at <= learnedAt) continue;
-    const former = formerOf(what);
-    // The first that is told of a device says how it was.
-    if (former === undefined || told.has(former.id)) continue;
-    const { id, address, plugged } = former;
-    told.add(id);
-    const { plugged: _, address: __, ...row } = rows.get(id) ?? formerRow(id);
-    then.set(id, { ...row, ...(address && { address }), ...(!plugged && { plugged: false }) });
-  }
-  return then;
-}
-
-/** What is left to know of a device whose row is gone. */
-function formerRow(id: string): LearnedDevice {
-  const type = id.startsWith('disk-') ? 'disk' : id.startsWith('nic-') ? 'interface' : id.replace(/[0-9]+$/, '');
-  return { id, type, device: type };
+function before({ history = [], learnedAt = '', devices }: IdentityStatus): ReadonlyMap<string, LearnedDevice> {
+  const since = history.filter(({ at = '' }) => at > learnedAt).flatMap(({ changes = [] }) => changes);
+  return devicesIn(revertChanges(identityState({}, { devices }), since));
 }

@@ -198,6 +198,13 @@ test('a summary has MACs of both, and is unchanged since the last change', () =>
   });
 });
 
-test('without a history, it is unchanged since it was made', () => {
-  assert.equal(identitySummary(vm, aRecord()).unchangedSince, '2026-01-01T00:00:00Z');
+test('the record counts for MACs, not what the template says by now', () => {
+  const record = aRecord();
+  record.spec.interfaces = [{ name: 'b', macAddress: '02:00:00:00:00:0c', fromTemplate: true }];
+  assert.deepEqual(identitySummary(vm, record).macs[1], { name: 'b', mac: '02:00:00:00:00:0c' });
+});
+
+test('without a history, nobody knows since when it is unchanged', () => {
+  const { unchangedSince, lastChange } = identitySummary(vm, aRecord());
+  assert.deepEqual([unchangedSince, lastChange], ['', '']);
 });

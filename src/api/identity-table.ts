@@ -14,19 +14,19 @@ export interface IdentitySummary {
   readonly machine: string;
   /** '' where nobody made one and the template names none. */
   readonly macs: readonly { readonly name: string; readonly mac: string }[];
-  /** RFC 3339: since then, nothing that the guest sees has changed. */
+  /** RFC 3339: the time of the last entry of the history; '' where there is none. */
   readonly unchangedSince: string;
   readonly lastChange: string;
 }
 
-/** The record counts; what the template names itself is not in it. */
+/** Returns who the VM is, as its record says. Records of older versions leave out MACs that the template names itself. */
 export function identitySummary(vm: Pick<VirtualMachine, 'spec'>, record: VirtualMachineIdentity): IdentitySummary {
   const template = vm.spec.template.spec ?? { domain: {} };
   const { uuid, serial } = record.spec.firmware ?? {};
-  const made = new Map(record.spec.interfaces?.map(({ name, macAddress }) => [name, macAddress]));
+  const recorded = new Map(record.spec.interfaces?.map(({ name, macAddress }) => [name, macAddress]));
   const macs = interfacesOf(template).map(({ name, macAddress }) => ({
     name,
-    mac: (macAddress || made.get(name) || '').toLowerCase(),
+    mac: (recorded.get(name) || macAddress || '').toLowerCase(),
   }));
   const last = record.status?.history?.at(-1);
   return {
@@ -34,8 +34,8 @@ export function identitySummary(vm: Pick<VirtualMachine, 'spec'>, record: Virtua
     serial: serial ?? '',
     machine: record.status?.machine?.type ?? '',
     macs,
-    unchangedSince: last?.at ?? record.metadata.creationTimestamp ?? '',
-    lastChange: last?.what ?? 'the identity was recorded',
+    unchangedSince: last?.at ?? '',
+    lastChange: last?.what ?? '',
   };
 }
 

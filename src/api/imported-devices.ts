@@ -137,7 +137,7 @@ const DEVICE_FIELDS: Readonly<Record<string, Check>> = {
   plugged: optional(flag),
   readonly: optional(flag),
   specParams: optional(mapOf(params(1))),
-} satisfies Record<keyof LearnedDevice, Check>;
+} satisfies Record<Exclude<keyof LearnedDevice, 'specialManaged'>, Check>;
 
 const shown = (key: string) => JSON.stringify(key.length > MAX_TEXT ? `${key.slice(0, MAX_TEXT)}…` : key);
 

@@ -18,6 +18,9 @@ export const learnedDevice = obj(
     address: map(str(), { description: 'Where the guest sees it; absent for what has none.' }),
     bootOrder: int32(),
     managed: bool({ description: 'Whether the spec asks for it; others come with the machine, or were found.' }),
+    specialManaged: bool({
+      description: 'Managed only because specialManagedDevices of the KubeVirt object lists it.',
+    }),
     plugged: bool({ description: 'Absent: yes. False for what is attached, but not in the guest.' }),
     readonly: bool(),
     specParams: anything({ description: 'What else makes it what it is: model, index, bus.' }) as Typed<SpecParams>,

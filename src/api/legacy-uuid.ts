@@ -10,6 +10,9 @@ export const LEGACY_UUID_METRIC = {
   help: 'How often the firmware uuid of the old, name-based rule was written.',
 } as const;
 
+/** The cause of the uuid in the history of an identity record. */
+export const LEGACY_RULE = 'legacy rule: the uuid follows from the name of the VM';
+
 const NAMESPACE = Buffer.from('6a1a24a1406146078bf4a3963d0c5895', 'hex');
 
 /** A version 5 uuid (RFC 4122). */

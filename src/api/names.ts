@@ -77,6 +77,11 @@ export const EPHEMERAL_HOTPLUG_ANNOTATION = 'kubevirt.io/ephemeral-hotplug-volum
 /** On VMs that were imported: machine type and device rows, as JSON (ImportedDevices); the record begins with them. */
 export const IMPORTED_DEVICES_ANNOTATION = 'identity.selfsame.io/imported-devices';
 
+/** On identity records: removed by controllers/vm once their VM is gone, so that a delete cannot take the record before. */
+export const RECORD_FINALIZER = 'selfsame.io/identity-record';
+/** On VMs whose record is lost: the uid of that record. It allows the next start to choose new device addresses. */
+export const NEW_LAYOUT_ANNOTATION = 'identity.selfsame.io/accept-new-layout';
+
 /** On migrations: gone only when it is decided, and done, where the guest and its state are. */
 export const MIGRATION_FINALIZER = 'kubevirt.io/migrationJobFinalize';
 /** On the launcher pods of both sides, while it is not decided: what they say of the guest must be heard. */

@@ -3,8 +3,33 @@ import { SYSTEM_NAMESPACE } from '#api/names.ts';
 
 export const accountOf = (name: string) => `system:serviceaccount:${SYSTEM_NAMESPACE}:${name}`;
 
+/** Reports whether a user of the API server is one of our parts. */
+export const isOwnAccount = (user: string) => user.startsWith(accountOf(''));
+
 /** The only writer of marks (PROTECTED_VMS_ANNOTATION). */
 export const PROTECTION_ACCOUNT = accountOf('protection-controller');
+
+const kubeSystem = (name: string) => `system:serviceaccount:kube-system:${name}`;
+/** The user of all built-in controllers where kube-controller-manager runs without --use-service-account-credentials. */
+const CONTROLLER_MANAGER = 'system:kube-controller-manager';
+const GARBAGE_COLLECTOR = kubeSystem('generic-garbage-collector');
+
+/** Users that may change identity records of VMs. The garbage collector removes owner references of orphans. */
+export const RECORD_WRITERS: readonly string[] = [
+  ...['vm-controller', 'device-map-controller', 'restore-controller'].map(accountOf),
+  GARBAGE_COLLECTOR,
+  CONTROLLER_MANAGER,
+];
+
+/**
+ * Users that may delete identity records of VMs: they delete what belongs to something that is gone. Only the embedded
+ * engine has a crd-controller; a kube-apiserver deletes the objects of a definition without asking admission.
+ */
+export const RECORD_DELETERS: readonly string[] = [
+  GARBAGE_COLLECTOR,
+  ...['namespace-controller', 'crd-controller'].map(kubeSystem),
+  CONTROLLER_MANAGER,
+];
 
 /** Who puts other claims in the place of those of a VM: protected VMs are restored, and migrated, too. */
 export const CLAIM_REPLACERS: readonly string[] = [accountOf('restore-controller'), accountOf('migration-controller')];

@@ -23,6 +23,8 @@ export const STATE_VOLUME = 'persistent-state-for-this-vm';
 export const STATE_POD_VOLUME = 'vm-state';
 /** On claims: the key of the VM whose state they hold, as upstream selects them. */
 export const STATE_LABEL = 'persistent-state-for';
+/** The value of a VM's annotation on a claim of its legacy name that is not its state. */
+export const RELEASED = 'false';
 /** On claims: the uid of the claim whose place they took. */
 export const SUPERSEDES_ANNOTATION = 'selfsame.io/supersedes';
 
@@ -87,7 +89,7 @@ export function stateAnnotationOf(vmName: string): string {
   return `${PREFIX}${stateKeyOf(vmName)}`;
 }
 
-/** Keys of all the VMs whose state the claim may hold, by a mark or by its name: to find claims by index. */
+/** Returns the keys of all VMs whose state the claim may hold, by a mark or by its name: to find claims by index. */
 export function stateKeysOfClaim(claim: PersistentVolumeClaim): string[] {
   const { name = '' } = claim.metadata;
   const named = name.startsWith(PREFIX) ? [stateKeyOf(name.slice(PREFIX.length))] : [];
@@ -95,32 +97,50 @@ export function stateKeysOfClaim(claim: PersistentVolumeClaim): string[] {
 }
 
 /**
- * The claim that holds the state now. `claims`: those of the namespace, or of them at least all that have the VM's key
- * (stateKeysOfClaim). A VM of the same name that is no more had another uid: what it left behind is not found.
+ * Returns the claim that holds the state of the VM now. `claims` are those of the namespace, or at least all of them that
+ * have the key of the VM (stateKeysOfClaim).
+ *
+ * Claims that the VM controls come first, then those without an owner; in each group those with a mark before the legacy
+ * name, and the newest of several. So nobody puts a claim in the place of the VM's own by marking it. What belongs to
+ * somebody else is never returned (state-conflict.ts), and that includes an earlier VM of the name, which had another uid.
  */
 export function findState(claims: Iterable<Claim>, owner: StateOwner): Claim | undefined {
-  const key = stateKeyOf(owner.vmName);
-  const legacyName = legacyStateClaimName(owner.vmName);
-  const own = [...claims].filter((claim) => mayBeStateOf(claim, owner));
-  const marked = own.filter((claim) => markedKeysOf(claim).includes(key));
-  // Also by one that is going: old state never comes back in place of newer.
-  const superseded = new Set(marked.flatMap(supersededBy));
-  const isCurrent = (claim: Claim) => !isDeleting(claim) && !superseded.has(claim.metadata.uid);
-  const [newest] = marked.filter(isCurrent).toSorted(newestFirst);
-  return newest ?? own.find((claim) => claim.metadata.name === legacyName && isCurrent(claim));
+  const all = [...claims].filter((claim) => isMarkedFor(claim, owner.vmName) || hasLegacyNameOf(claim, owner.vmName));
+  const own = all.filter((claim) => controllerUid(claim) === owner.ownerUid);
+  const free = all.filter((claim) => hasNoOwner(claim) && isMarkedForNoOther(claim, stateKeyOf(owner.vmName)));
+  return newestCurrent(own, own, owner) ?? newestCurrent(free, [...own, ...free], owner);
 }
 
-/** Whether a claim that nobody owns would be taken for the state of the VM, for it is that of no other. */
+/** `beside`: the claims that may say whose place they have taken. */
+function newestCurrent(claims: readonly Claim[], beside: readonly Claim[], { vmName }: StateOwner): Claim | undefined {
+  const current = withoutSuperseded(claims, beside, vmName);
+  return current.find((claim) => isMarkedFor(claim, vmName)) ?? current[0];
+}
+
+/** Returns the claims that stay and that no other has taken the place of, the newest first. */
+export function withoutSuperseded(claims: readonly Claim[], beside: readonly Claim[], vmName: string): Claim[] {
+  // Those that are being deleted count, too: old state never comes back in place of newer.
+  const superseded = new Set(beside.filter((claim) => isMarkedFor(claim, vmName)).flatMap(supersededBy));
+  return claims.filter((claim) => !isDeleting(claim) && !superseded.has(claim.metadata.uid)).toSorted(newestFirst);
+}
+
+/** Reports whether a claim without an owner would be taken for the state of the VM: it is marked for no other. */
 export function isUnownedStateOf(claim: PersistentVolumeClaim, vmName: string): boolean {
-  const key = stateKeyOf(vmName);
-  return hasNoOwner(claim) && isMarkedForNoOther(claim, key) && stateKeysOfClaim(claim).includes(key);
+  const isNamed = isMarkedFor(claim, vmName) || hasLegacyNameOf(claim, vmName);
+  return hasNoOwner(claim) && isMarkedForNoOther(claim, stateKeyOf(vmName)) && isNamed;
 }
 
-function mayBeStateOf(claim: Claim, { vmName, ownerUid }: StateOwner): boolean {
-  return hasNoOwner(claim) ? isMarkedForNoOther(claim, stateKeyOf(vmName)) : controllerUid(claim) === ownerUid;
+export function isMarkedFor(claim: PersistentVolumeClaim, vmName: string): boolean {
+  return markedKeysOf(claim).includes(stateKeyOf(vmName));
 }
 
-function hasNoOwner({ metadata }: PersistentVolumeClaim): boolean {
+/** Reports whether the name of the claim marks it for the VM. A name cannot be taken off: the annotation `false` does. */
+export function hasLegacyNameOf({ metadata }: PersistentVolumeClaim, vmName: string): boolean {
+  const isReleased = metadata.annotations?.[stateAnnotationOf(vmName)] === RELEASED;
+  return metadata.name === legacyStateClaimName(vmName) && !isReleased;
+}
+
+export function hasNoOwner({ metadata }: PersistentVolumeClaim): boolean {
   return (metadata.ownerReferences ?? []).length === 0;
 }
 
@@ -128,7 +148,8 @@ function isMarkedForNoOther(claim: PersistentVolumeClaim, key: string): boolean 
   return markedKeysOf(claim).every((marked) => marked === key);
 }
 
-function markedKeysOf({ metadata: { annotations = {}, labels = {} } }: PersistentVolumeClaim): string[] {
+/** Returns the keys of the VMs that a label or an annotation of the claim names. */
+export function markedKeysOf({ metadata: { annotations = {}, labels = {} } }: PersistentVolumeClaim): string[] {
   const noted = Object.keys(annotations).filter((name) => name.startsWith(PREFIX) && annotations[name] === 'true');
   const label = labels[STATE_LABEL];
   return [...noted.map((name) => name.slice(PREFIX.length)), ...(label === undefined ? [] : [label])];

@@ -1,15 +1,35 @@
 /** What cannot be deleted while protected VMs would be lost with it, and in which words that is refused. Pure. */
 import { PROTECTION_LABEL } from '#api/delete-protection.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
+import { groupResource } from '#kube/meta.ts';
 
 export type GuardedKind = 'Namespace' | 'PersistentVolumeClaim' | 'PersistentVolume' | 'CustomResourceDefinition';
 
-/** What such an object is to the VMs. */
+/** Describes what an object of the kind is to the VMs. */
 export const BONDS: Readonly<Record<GuardedKind, string>> = {
   Namespace: 'it holds',
   PersistentVolumeClaim: 'it is a disk of',
   PersistentVolume: 'it holds a disk of',
   CustomResourceDefinition: 'it defines',
 };
+
+/** The definitions that protected VMs would be lost with, by name: what each is to the VMs. */
+export const DEFINITION_BONDS: Readonly<Record<string, string>> = {
+  [groupResource(VIRTUAL_MACHINES)]: BONDS.CustomResourceDefinition,
+  [groupResource(VIRTUAL_MACHINE_IDENTITIES)]: 'it defines the identity record of',
+};
+
+/** Reports whether protected VMs would be lost with the definition. */
+export function isGuardedDefinition(name: string): boolean {
+  return Object.hasOwn(DEFINITION_BONDS, name);
+}
+
+/** Returns what the object is to the VMs. */
+export function bondOf(kind: GuardedKind, name: string): string {
+  const isDefinition = kind === 'CustomResourceDefinition' && isGuardedDefinition(name);
+  return (isDefinition ? DEFINITION_BONDS[name] : undefined) ?? BONDS[kind];
+}
 
 export interface ProtectedDelete {
   readonly kind: string;

@@ -1,4 +1,6 @@
 /** What imports of all formats share: their flags, and the way from a description to objects. */
+import { STORAGE_PROFILES, stateModesOf, type StorageProfile } from '#api/storage-profile.ts';
+import { isApiError } from '#kube/api-error.ts';
 import type { ApiConnection } from '#cli/api-connection.ts';
 import { carryOutImport } from '#cli/carry-out-import.ts';
 import type { Terminal } from '#cli/command.ts';
@@ -68,7 +70,7 @@ export async function importMachine(
   { api, terminal, clock }: ImportParts,
 ): Promise<void> {
   const say = (line: string) => void terminal.stderr.write(`${line}\n`);
-  const plan = planImport(machine, await withStateClass(api, machine, { options, say }), {
+  const plan = planImport(machine, await withStateStorage(api, machine, { options, say }), {
     canUpload: files !== undefined,
   });
   if ('faults' in plan) throw refused(path, plan.faults);
@@ -83,15 +85,29 @@ export async function importMachine(
   terminal.stdout.write(`VM ${plan.vm.metadata.name} was imported from ${path}\n`);
 }
 
-/** As the controller of instances does; who may not read the settings gets the default one. */
-async function withStateClass(
+/**
+ * Adds the class and the modes of the claim of the state, as the controller of instances chooses them. Who may not read
+ * the settings or the profile gets the defaults.
+ */
+async function withStateStorage(
   api: ApiConnection,
   { state }: MachineDescription,
   { options, say }: { options: ImportOptions; say: (line: string) => void },
 ): Promise<ImportOptions> {
-  if (state?.file === undefined || options.storageClass !== undefined) return options;
-  const { vmStateStorageClass } = await readConfiguration(api, say);
-  return { ...options, stateStorageClass: vmStateStorageClass };
+  if (state?.file === undefined) return options;
+  const { storageClass } = options;
+  const stateStorageClass = storageClass ?? (await readConfiguration(api, say)).vmStateStorageClass;
+  if (!stateStorageClass) return options;
+  return { ...options, stateStorageClass, stateModes: stateModesOf(await findProfile(api, stateStorageClass)) };
+}
+
+async function findProfile(api: ApiConnection, name: string): Promise<StorageProfile | undefined> {
+  try {
+    return await findObject(api, STORAGE_PROFILES, name);
+  } catch (error) {
+    if (isApiError(error, 'Forbidden')) return undefined;
+    throw error;
+  }
 }
 
 async function missingClaims(api: ApiConnection, { claims }: ImportOptions): Promise<string[]> {

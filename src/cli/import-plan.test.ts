@@ -96,13 +96,18 @@ test('the persistent state is put into a claim of its own, but not into that of 
   assert.ok(left.told > 0);
 });
 
-test('the claim of the state is of the class for state, unless people say of which', () => {
+test('the claim of the state is of the class for state, unless people say of which, and in the modes of that class', () => {
   const state = { tpm: true, efi: false, file: 'db-state.bin', sizeBytes: 7 };
-  const classOf = (more: Partial<ImportOptions>) => {
+  const specOf = (more: Partial<ImportOptions>) => {
     const plan = planImport(aMachine([], { tpm: true, state }), options(more), { canUpload: true });
     assert.ok(!('faults' in plan));
-    return plan.claims[0]?.spec.storageClassName;
+    return plan.claims[0]?.spec ?? {};
   };
+  const classOf = (more: Partial<ImportOptions>) => specOf(more).storageClassName;
+  const stateModes = { volumeMode: 'Block', accessMode: 'ReadWriteMany' } as const;
+  const { volumeMode, accessModes } = specOf({ stateStorageClass: 'fast', stateModes });
+  assert.deepEqual([volumeMode, accessModes], ['Block', ['ReadWriteMany']]);
+  assert.deepEqual(specOf({}).accessModes, ['ReadWriteOnce']);
   assert.equal(classOf({}), undefined);
   assert.equal(classOf({ stateStorageClass: 'fast' }), 'fast');
   assert.equal(classOf({ stateStorageClass: 'fast', storageClass: 'mine' }), 'mine');

@@ -9,6 +9,7 @@ import { bounded, FormatError, quoted } from '#formats/faults.ts';
 import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
 import { stateClaimFor } from '#formats/vm/state-manifests.ts';
 import { toManifests } from '#formats/vm/to-manifests.ts';
+import type { StateModes } from '#api/storage-profile.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { nameErrors } from '#kube/names.ts';
 
@@ -18,6 +19,8 @@ export interface ImportOptions {
   readonly storageClass?: string | undefined;
   /** Of the persistent state, where no class is given. */
   readonly stateStorageClass?: string | undefined;
+  /** Of the claim of the persistent state, as its class has them. */
+  readonly stateModes?: StateModes | undefined;
   /** By disk: claims that have its content already. */
   readonly claims: ReadonlyMap<string, string>;
   /** By network of the file: `pod`, or a bridge of the node. */
@@ -53,8 +56,12 @@ export function planImport(
   const known = options.newIdentity ? withoutIdentity(machine, options) : machine;
   const leftOut = machine.state?.file !== undefined && known.state?.file === undefined ? [STATE_LEFT] : [];
   const name = options.name ?? machine.name;
-  const { namespace, storageClass, stateStorageClass, claims: claimNames, networks } = options;
-  const classes = { ...(storageClass && { storageClass }), ...(stateStorageClass && { stateStorageClass }) };
+  const { namespace, storageClass, stateStorageClass, stateModes, claims: claimNames, networks } = options;
+  const classes = {
+    ...(storageClass && { storageClass }),
+    ...(stateStorageClass && { stateStorageClass }),
+    ...(stateModes && { stateModes }),
+  };
   try {
     const made = toManifests(known, { name, namespace, claimNames, networks, ...classes });
     if (faults.length > 0) return { faults: bounded(faults) };

@@ -27,6 +27,7 @@ import { scp } from '#cli/commands/scp.ts';
 import { softReboot } from '#cli/commands/soft-reboot.ts';
 import { ssh } from '#cli/commands/ssh.ts';
 import { start } from '#cli/commands/start.ts';
+import { state } from '#cli/commands/state.ts';
 import { stop } from '#cli/commands/stop.ts';
 import { unpause } from '#cli/commands/unpause.ts';
 import { unprotect } from '#cli/commands/unprotect.ts';
@@ -73,6 +74,7 @@ export const commands: readonly CommandEntry[] = [
   softReboot,
   ssh,
   start,
+  state,
   stop,
   unpause,
   unprotect,

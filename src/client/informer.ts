@@ -18,6 +18,7 @@ import { ObjectCache } from '#client/object-cache.ts';
 import type { IndexFunction, ObjectChange } from '#client/object-cache.ts';
 import { objectKey } from '#client/object-key.ts';
 import { listAll } from '#client/paged-list.ts';
+import { noteRead } from '#client/read-scope.ts';
 import { compareRevisions, isRevision } from '#client/revision.ts';
 import { TransportError } from '#client/transport.ts';
 import { ApiError } from '#kube/api-error.ts';
@@ -96,10 +97,12 @@ export class Informer<T extends KubeObject> {
   }
 
   get(key: string): Stored<T> | undefined {
+    noteRead(this.type);
     return this.#cache.get(key);
   }
 
   list(): Stored<T>[] {
+    noteRead(this.type);
     return this.#cache.list();
   }
 
@@ -110,6 +113,7 @@ export class Informer<T extends KubeObject> {
 
   /** Throws where there is no index of that name. */
   byIndex(name: string, value: string): Stored<T>[] {
+    noteRead(this.type);
     return this.#cache.byIndex(name, value);
   }
 

@@ -10,6 +10,7 @@ import type {
   WatchOptions,
   WriteOptions,
 } from '#client/client.ts';
+import { noteRead } from '#client/read-scope.ts';
 import { collectionPath, objectPath, requireNamespace } from '#client/resource-path.ts';
 import { LIST_ANSWER_BYTES, TransportError } from '#client/transport.ts';
 import type { Transport, TransportRequest, TransportResponse } from '#client/transport.ts';
@@ -42,10 +43,12 @@ export function createClient(transport: Transport, { onWarning }: RestClientOpti
 
   return {
     get<T extends KubeObject>(type: ResourceType<T>, name: ObjectName, { signal }: CallOptions = {}) {
+      noteRead(type);
       return sendForObject<T>({ method: 'GET', path: objectPath(type, name), signal });
     },
 
     async list<T extends KubeObject>(type: ResourceType<T>, options: ListOptions = {}) {
+      noteRead(type);
       const { namespace, signal } = options;
       const path = collectionPath(type, namespace);
       const query = listQuery(options);

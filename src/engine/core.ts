@@ -25,7 +25,7 @@ import { serviceAccountTokens } from '#engine/auth/service-accounts/authenticate
 import { newSigningKey, type SigningKey } from '#engine/auth/service-accounts/signing-key.ts';
 import { joinTokenLookups, type TokenLookup } from '#engine/auth/tokens.ts';
 import { BOOTSTRAP } from '#engine/controllers/identities.ts';
-import { healthChecks } from '#engine/health.ts';
+import { healthChecks, type HealthCheck } from '#engine/health.ts';
 import { createMetrics } from '#engine/metrics.ts';
 import { Kubelets } from '#engine/node-proxy/kubelets.ts';
 import { createPaths } from '#engine/paths.ts';
@@ -56,6 +56,8 @@ export interface CoreOptions {
   readonly services?: LocalServices;
   /** Who keeps records of requests; without it nobody does. */
   readonly audit?: AuditSink | undefined;
+  /** What /readyz asks besides. */
+  readonly readyChecks?: readonly HealthCheck[] | undefined;
   /** What else /metrics shows. */
   moreMetrics?(): string;
   /** The whole store as one file. */
@@ -72,7 +74,7 @@ export interface Core {
   readonly tokens: TokenLookup;
   readonly signingKey: SigningKey;
   readonly aggregation: RunningAggregation;
-  /** From now on /readyz says so. */
+  /** From now on the check `start` of /readyz passes. */
   markStarted(): void;
   stop(): void;
 }
@@ -86,7 +88,7 @@ export function createCore(options: CoreOptions): Core {
   const stopTracking = trackCustomKinds(store, registry, log, { services, clock });
   const metrics = createMetrics(store);
   let started = false;
-  const health = healthChecks(store, () => started);
+  const health = healthChecks(store, () => started, options.readyChecks);
 
   const authorizer = withNodeReads(rbacAuthorizer(store, log), store);
   const tokens = joinTokenLookups([

@@ -21,6 +21,7 @@ import { writeKubeconfig } from '#lib/kubeconfig-file.ts';
 import { loadTokenFile, tokenLookup } from '#engine/auth/tokens.ts';
 import { startControllers, type RunningControllers } from '#engine/controllers/start.ts';
 import { createCore } from '#engine/core.ts';
+import type { HealthCheck } from '#engine/health.ts';
 import { HttpsListener } from '#engine/http/server.ts';
 import type { ApiHandler } from '#engine/request.ts';
 import type { LocalServices } from '#engine/services.ts';
@@ -38,6 +39,8 @@ export interface EngineOptions {
   readonly tokenAuthFile?: string | undefined;
   /** Webhooks and aggregated APIs of this process. */
   readonly services?: LocalServices;
+  /** What /readyz asks besides. */
+  readonly readyChecks?: readonly HealthCheck[];
   readonly audit?: AuditOptions;
   readonly log: Log;
   readonly clock: Clock;
@@ -80,6 +83,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     log,
     tokens: tokenLookup(tokens),
     services: options.services,
+    readyChecks: options.readyChecks,
     audit: audit?.sink,
     moreMetrics: audit?.metricsText,
     backup: storeCopies(journal, join(dataDir, `${STORE_FILE}.copy`)),

@@ -19,10 +19,13 @@ export interface HealthChecks {
   readonly ready: readonly HealthCheck[];
 }
 
-/** A store that cannot write is not ready, but alive: a restart would not help and reads go on. */
-export function healthChecks(store: Store, started: () => boolean): HealthChecks {
+/**
+ * Returns the checks of a server. `more` are those of what stands beside it in its process. A store that cannot write is not
+ * ready, but alive: a restart would not help and reads go on.
+ */
+export function healthChecks(store: Store, started: () => boolean, more: readonly HealthCheck[] = []): HealthChecks {
   const start: HealthCheck = { name: 'start', check: () => (started() ? undefined : 'still starting') };
-  return { live: [ping], ready: [ping, storeCheck(store), start] };
+  return { live: [ping], ready: [ping, storeCheck(store), start, ...more] };
 }
 
 export function respondHealth(

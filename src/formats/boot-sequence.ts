@@ -51,6 +51,18 @@ export function ordersOf(sequence: readonly BootLetter[], candidates: readonly B
   return new Map(sequence.flatMap((letter) => groups[letter]).map(({ id }, i) => [id, i + 1]));
 }
 
+/** Reports whether a disk takes part in a boot order that nobody names. */
+export function isBootable({ media, plugged }: { readonly media: DiskMedia; readonly plugged: boolean }): boolean {
+  return plugged && media !== 'floppy';
+}
+
+/** Returns the boot order of a machine of ours that names none: its disks in their order, as node/definition gives it. */
+export function impliedOrders(
+  disks: readonly { readonly id: string; readonly media: DiskMedia; readonly plugged: boolean }[],
+): Map<string, number> {
+  return new Map(disks.filter(isBootable).map(({ id }, i) => [id, i + 1]));
+}
+
 /** The letters in the order in which devices of their kind are first tried; floppies have none. */
 export function sequenceOf(
   devices: readonly { readonly kind: DiskMedia | 'nic'; readonly bootOrder?: number }[],

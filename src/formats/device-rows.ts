@@ -53,9 +53,13 @@ export class DeviceRows {
   }
 }
 
-/** Nothing that says what its absence says, too. */
+/**
+ * Returns the row without fields whose absence says the same. A row that is managed only by a list of its cluster is
+ * unmanaged elsewhere.
+ */
 export function tidyRow(row: LearnedDevice): LearnedDevice {
-  const { id, type, device, name, address, bootOrder, managed, plugged, readonly, specParams } = row;
+  const { id, type, device, name, address, bootOrder, plugged, readonly, specParams } = row;
+  const managed = row.specialManaged === true ? false : row.managed;
   return {
     id,
     type,

@@ -1,6 +1,6 @@
 /**
- * The order of old: what has no address is placed in the order in which it is told, so machines whose file knows no
- * addresses are told as their last manager told them, or their devices would move. Pure.
+ * The order in which oVirt's engine tells a host of devices that have no address yet: the disk that boots first, the others
+ * by name; interfaces by MAC address. libvirt keeps this order within each class of devices (ADR 19). Pure.
  */
 import type { LearnedDevice } from '#api/learned-device.ts';
 import type { DescribedDisk, MachineDescription } from '#formats/machine.ts';
@@ -9,7 +9,7 @@ type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows'>;
 
 const KINDS = ['video', 'cdrom', 'floppy', 'disk', 'interface', 'sound', 'usb', 'balloon'];
 
-/** As it is, where any address is known. */
+/** Returns the devices as they are where any address is known. */
 export function inFirstRunOrder(devices: Devices): Devices {
   if (devices.rows.some(({ address }) => address !== undefined)) return devices;
   const disks = [...devices.disks].sort(

@@ -78,6 +78,11 @@ export interface MachineDescription {
   readonly state?: DescribedState;
   readonly disks: readonly DescribedDisk[];
   readonly nics: readonly DescribedNic[];
+  /**
+   * The boot orders only follow from the order of the disks, because the VM names none: an import names none, either.
+   * Only ever there for machines of ours.
+   */
+  readonly bootOrderIsImplied?: true;
   /** All devices, disks and interfaces included, with the addresses that are known. */
   readonly rows: readonly LearnedDevice[];
   readonly source: MachineSource;

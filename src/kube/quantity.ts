@@ -16,7 +16,9 @@ export class QuantityError extends Error {
   override name = 'QuantityError';
 }
 
-const FORMAT_WRONG = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+/** The text of Kubernetes for what is no quantity. */
+export const QUANTITY_FORMAT_FAULT =
+  "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
 const SUFFIX_WRONG = "unable to parse quantity's suffix";
 
 const NANOS = 10n ** 9n;
@@ -49,7 +51,7 @@ export function parseQuantity(text: string): Quantity {
   const parts = text.length > MAX_LENGTH ? null : /^([+-]?)([0-9]*)(?:\.([0-9]*))?(.*)$/s.exec(text);
   const [, sign = '', whole = '', fraction = '', suffix = ''] = parts ?? [];
   if (parts === null || whole + fraction === '' || !/^[eEinumkKMGTP]*[-+]?[0-9]*$/.test(suffix)) {
-    throw new QuantityError(FORMAT_WRONG);
+    throw new QuantityError(QUANTITY_FORMAT_FAULT);
   }
   const unit = unitOf(suffix);
   const digits = BigInt(whole + fraction);
@@ -66,7 +68,7 @@ export function parseQuantity(text: string): Quantity {
 
 /** Why a JSON value is no quantity, in Kubernetes' words; undefined when it is one. */
 export function quantityFault(value: unknown): string | undefined {
-  if (typeof value !== 'string' && typeof value !== 'number') return FORMAT_WRONG;
+  if (typeof value !== 'string' && typeof value !== 'number') return QUANTITY_FORMAT_FAULT;
   try {
     parseQuantity(String(value));
     return undefined;

@@ -68,6 +68,46 @@ for (const [name, { present, wanted: asked = wanted, want }] of Object.entries(c
   });
 }
 
+const shared = desired(TYPE, { name: 'a' }, { spec: { sets: [{ mode: 'x' }], deep: { ours: 1 } } }, { isShared: true });
+
+test('an object that another controller writes, too, claims no label and no version', () => {
+  assert.deepEqual(shared.object.metadata, { name: 'a' });
+});
+
+const sharedCases: Record<string, { present: Stored; want?: unknown }> = {
+  'as it should be': { present: stored({}, shared) },
+  'labels, a status and fields of theirs': {
+    present: stored(
+      {
+        metadata: { labels: { 'app.kubernetes.io/managed-by': 'theirs' } },
+        spec: { clone: 'copy', deep: { theirs: 2 } },
+        status: { sets: [] },
+      },
+      shared,
+    ),
+  },
+  'made by them, without our field': {
+    present: stored({ metadata: { labels: { theirs: 'x' } }, spec: { sets: null, clone: 'copy' } }, shared),
+    want: { sets: [{ mode: 'x' }], deep: { ours: 1 }, clone: 'copy' },
+  },
+  'another value of our field': {
+    present: stored({ spec: { sets: [{ mode: 'y' }], deep: { theirs: 2 } } }, shared),
+    want: { sets: [{ mode: 'x' }], deep: { ours: 1, theirs: 2 } },
+  },
+};
+
+for (const [name, { present, want }] of Object.entries(sharedCases)) {
+  test(`${want === undefined ? 'leaves alone' : 'merges its fields into'} an object of another controller: ${name}`, () => {
+    const change = repair(shared, present);
+    if (want === undefined) return assert.equal(change, undefined);
+    assert.ok(change?.do === 'patch' && change.patch.type === 'merge');
+    const repaired = applyMergePatch(present, change.patch.body) as Stored;
+    assert.deepEqual(repaired['spec'], want);
+    assert.deepEqual(repaired.metadata, present.metadata);
+    assert.equal(repair(shared, repaired), undefined);
+  });
+}
+
 test('makes what is missing, with what is set only then', () => {
   const change = repair({ ...wanted, initialAnnotations: { first: 'x' } }, undefined);
   assert.ok(change?.do === 'create');

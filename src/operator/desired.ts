@@ -4,7 +4,7 @@ import { deepEqual } from '#kube/deep.ts';
 import { formatPointer } from '#kube/json-pointer.ts';
 import { apiVersionOf, groupResource, isRecord } from '#kube/meta.ts';
 import type { KubeObject, ObjectMeta, ResourceType, Stored } from '#kube/meta.ts';
-import type { Change } from '#runtime/plan.ts';
+import type { Change, PatchChange } from '#runtime/plan.ts';
 
 export interface Desired {
   readonly type: ResourceType;
@@ -13,6 +13,8 @@ export interface Desired {
   readonly once?: boolean;
   /** Set when it is made, and then other people's. */
   readonly initialAnnotations?: Readonly<Record<string, string>>;
+  /** Another controller writes the object, too: ours are the fields that `object` names, at any depth, and no labels. */
+  readonly isShared?: boolean;
 }
 
 /** What is wanted, and what there is of it. */
@@ -26,15 +28,16 @@ export function desired(
   type: ResourceType,
   metadata: ObjectMeta & { name: string },
   fields: Readonly<Record<string, unknown>> = {},
-  options: Pick<Desired, 'once' | 'initialAnnotations'> = {},
+  options: Pick<Desired, 'once' | 'initialAnnotations' | 'isShared'> = {},
 ): Desired {
+  const kind = { apiVersion: apiVersionOf(type), kind: type.kind };
+  if (options.isShared === true) return { type, object: { ...kind, metadata, ...fields }, ...options };
   const labels = { ...MANAGED_BY, ...metadata.labels };
   const hash = createHash('sha256')
     .update(JSON.stringify([labels, metadata.annotations, fields]))
     .digest('hex');
   const annotations = { ...metadata.annotations, [HASH_ANNOTATION]: hash.slice(0, 16) };
-  const object = { apiVersion: apiVersionOf(type), kind: type.kind, metadata: { ...metadata, labels, annotations } };
-  return { type, object: { ...object, ...fields }, ...options };
+  return { type, object: { ...kind, metadata: { ...metadata, labels, annotations }, ...fields }, ...options };
 }
 
 /** `clusterroles.rbac.authorization.k8s.io/selfsame:node`; with the namespace where there is one. */
@@ -42,20 +45,32 @@ export function idOf({ type, object: { metadata } }: Pick<Desired, 'type' | 'obj
   return [groupResource(type), metadata.namespace, metadata.name].filter((part) => part !== undefined).join('/');
 }
 
-/** What must be done for it to be as wanted; nothing while the one before is still going away. */
+/** Returns the change that makes the object as wanted, or undefined if it is so, or is still being deleted. */
 export function repair(wanted: Desired, present: Stored | undefined): Change | undefined {
-  const { type, object, once = false, initialAnnotations } = wanted;
+  const { type, object, once = false, initialAnnotations, isShared = false } = wanted;
   if (present === undefined) {
     const annotations = { ...initialAnnotations, ...object.metadata.annotations };
     const complete = { ...object, metadata: { ...object.metadata, annotations } };
     return { do: 'create', type, object: complete, why: `${idOf(wanted)} is missing` };
   }
   if (once || present.metadata.deletionTimestamp !== undefined) return undefined;
-  const body = difference(object, present);
-  if (body.length === 0) return undefined;
+  const patch = isShared ? buildSharedPatch(object, present) : buildOwnPatch(object, present);
+  if (patch === undefined) return undefined;
   const { namespace, name, uid } = present.metadata;
   const why = `${idOf(wanted)} was not as it should be`;
-  return { do: 'patch', type, name: { namespace, name }, uid, patch: { type: 'json', body }, reason: 'Restored', why };
+  return { do: 'patch', type, name: { namespace, name }, uid, patch, reason: 'Restored', why };
+}
+
+function buildOwnPatch(wanted: KubeObject, present: Stored): PatchChange['patch'] | undefined {
+  const body = difference(wanted, present);
+  return body.length === 0 ? undefined : { type: 'json', body };
+}
+
+/** Merges our fields into theirs, whichever version of ours wrote them before. */
+function buildSharedPatch(wanted: KubeObject, present: Stored): PatchChange['patch'] | undefined {
+  const fields = Object.entries(wanted).filter(([field]) => !OURS_ALWAYS.has(field));
+  const body = Object.fromEntries(fields.filter(([field, value]) => !holds(present[field], value)));
+  return Object.keys(body).length === 0 ? undefined : { type: 'merge', body };
 }
 
 /** Whole fields are written, so that nothing that somebody put into them is left; labels of others stay. */

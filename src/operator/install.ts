@@ -10,7 +10,7 @@ import { isApiError } from '#kube/api-error.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { STORAGE_CLASSES } from '#kube/core-kinds.ts';
-import { isRecord, type KubeObject, type Stored } from '#kube/meta.ts';
+import { groupResource, isRecord, type KubeObject, type Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import { VERSION } from '#lib/version.ts';
 import { bootstrapObjects } from '#operator/bootstrap.ts';
@@ -18,7 +18,7 @@ import { idOf, type Desired } from '#operator/desired.ts';
 import { DEFINITIONS, POLICIES, POLICY_BINDINGS } from '#operator/kinds.ts';
 import { clusterObjects, CSI_DRIVERS } from '#operator/objects/cluster.ts';
 import { definitions } from '#operator/objects/definitions.ts';
-import { installation } from '#operator/objects/installation.ts';
+import { afterKinds, beforeKinds } from '#operator/objects/installation.ts';
 import { missingWithoutPolicies } from '#operator/policy-support.ts';
 
 export const INSTALL_MANAGER = 'selfsame-install';
@@ -30,19 +30,29 @@ const DEFAULT_CLASS = 'storageclass.kubernetes.io/is-default-class';
 
 /** In the order in which they are applied. */
 export function installObjects(): readonly Desired[] {
-  return [...bootstrapObjects(), ...clusterObjects(), ...definitions, ...installation];
+  return [...bootstrapObjects(), ...clusterObjects(), ...beforeKinds, ...definitions, ...afterKinds];
 }
 
-/** For kubectl apply. What is made only where it is missing is left to the operator, which knows. */
+/**
+ * Returns the manifest for kubectl apply. The operator makes what is made only where it is missing, and with it objects of
+ * those kinds: kubectl refuses objects of kinds that the cluster does not serve yet.
+ */
 export function installYaml(): string {
   const documents = installObjects()
-    .filter(({ once }) => once !== true)
+    .filter((wanted) => wanted.once !== true && !isOfForeignKind(wanted))
     .map(({ object }) => stringify(said(object), { lineWidth: 0 }));
   const head = [
     `# Selfsame ${VERSION}: apply with kubectl apply --server-side --force-conflicts -f -`,
     '# The KubeVirt object, and kinds of others that the cluster lacks, are made by the controllers.',
   ];
   return `${head.join('\n')}\n${documents.map((text) => `---\n${text}`).join('')}`;
+}
+
+const FOREIGN_KINDS = new Set(definitions.filter(({ once }) => once).map(({ object }) => object.metadata.name));
+
+/** Reports whether the kind of the object belongs to somebody else, and may be missing (foreign-definition.ts). */
+export function isOfForeignKind({ type }: Desired): boolean {
+  return FOREIGN_KINDS.has(groupResource(type));
 }
 
 export interface InstallParts {
@@ -73,11 +83,11 @@ export async function applyInstallation(parts: InstallParts): Promise<number> {
       say(`${idOf(wanted)} ${outcome}${parts.dryRun ? ' (dry run)' : ''}`);
     }
   };
-  await apply([...bootstrapObjects(), ...clusterObjects(), ...definitions]);
+  await apply([...bootstrapObjects(), ...clusterObjects(), ...beforeKinds, ...definitions]);
   // Nothing of a kind can be made before it is served; in a dry run it may never be.
   if (!parts.dryRun) await established(parts);
   const isOfNewKind = ({ once }: Desired) => parts.dryRun && once === true;
-  await apply(installation.filter((wanted) => !isOfNewKind(wanted)));
+  await apply(afterKinds.filter((wanted) => !isOfNewKind(wanted)));
   return changed;
 }
 

@@ -1,6 +1,7 @@
 /**
- * Keeps everything but the definitions in place, and says in the status of the KubeVirt object how that goes. One name
- * is looked at, the whole installation: all of it is compared at each change of one of its objects, which are few.
+ * Keeps everything but the definitions in place once our kinds are served, and reports on it in the status of the KubeVirt
+ * object. There is one key, the whole installation: all of it is compared at each change of one of its objects, which are
+ * few. What comes before the kinds is made by admission-controller.ts.
  */
 import type { Informer } from '#client/informer.ts';
 import { objectKey } from '#client/object-key.ts';

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { KubeVirt } from '#api/kubevirt/kind.ts';
+import { claimPropertySetsOf, STORAGE_PROFILES } from '#api/storage-profile.ts';
+import { STORAGE_CLASSES } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { bootstrapObjects } from '#operator/bootstrap.ts';
 import { idOf, type Desired } from '#operator/desired.ts';
@@ -94,6 +96,24 @@ test('storage profiles are there for clusters without CDI, and never taken from 
   assert.equal(profiles?.once, true);
   const { scope, versions } = profiles.object['spec'] as { scope: string; versions: { name: string }[] };
   assert.deepEqual([scope, versions.map(({ name }) => name)], ['Cluster', ['v1beta1']]);
+});
+
+test('every storage class of ours comes after its profile, which names one combination of modes', () => {
+  const ids = installation.map(idOf);
+  const classes = installation.filter(({ type }) => type === STORAGE_CLASSES);
+  const modes = classes.map((wanted) => {
+    const { name = '' } = wanted.object.metadata;
+    const profile = installation.find(({ type, object }) => type === STORAGE_PROFILES && object.metadata.name === name);
+    assert.ok(profile !== undefined && ids.indexOf(idOf(profile)) < ids.indexOf(idOf(wanted)), name);
+    const sets = claimPropertySetsOf(profile.object);
+    return [name, ...sets.map(({ volumeMode, accessModes }) => `${volumeMode} ${accessModes.join()}`)].join(': ');
+  });
+  assert.deepEqual(modes, [
+    'local: Filesystem ReadWriteOnce',
+    'shared: Filesystem ReadWriteMany',
+    'local-block: Block ReadWriteOnce',
+    'shared-block: Block ReadWriteMany',
+  ]);
 });
 
 const NOW = '2026-01-01T00:00:00Z';

@@ -32,7 +32,7 @@ const namespaced = <T extends KubeObject = KubeObject>(
 ): ResourceType<T> => ({ group, version: 'v1', kind, plural, namespaced: true });
 
 const RBAC = 'rbac.authorization.k8s.io';
-const ADMISSION = 'admissionregistration.k8s.io';
+export const ADMISSION_GROUP = 'admissionregistration.k8s.io';
 
 export const NAMESPACES = cluster('', 'Namespace', 'namespaces');
 export const SERVICE_ACCOUNTS = namespaced('', 'ServiceAccount', 'serviceaccounts');
@@ -45,15 +45,19 @@ export const CLUSTER_ROLES = cluster<Role>(RBAC, 'ClusterRole', 'clusterroles');
 export const CLUSTER_ROLE_BINDINGS = cluster(RBAC, 'ClusterRoleBinding', 'clusterrolebindings');
 export const ROLES = namespaced<Role>(RBAC, 'Role', 'roles');
 export const ROLE_BINDINGS = namespaced(RBAC, 'RoleBinding', 'rolebindings');
-export const MUTATING_WEBHOOKS = cluster(ADMISSION, 'MutatingWebhookConfiguration', 'mutatingwebhookconfigurations');
+export const MUTATING_WEBHOOKS = cluster(
+  ADMISSION_GROUP,
+  'MutatingWebhookConfiguration',
+  'mutatingwebhookconfigurations',
+);
 export const VALIDATING_WEBHOOKS = cluster(
-  ADMISSION,
+  ADMISSION_GROUP,
   'ValidatingWebhookConfiguration',
   'validatingwebhookconfigurations',
 );
-export const POLICIES = cluster<Reporting>(ADMISSION, 'ValidatingAdmissionPolicy', 'validatingadmissionpolicies');
+export const POLICIES = cluster<Reporting>(ADMISSION_GROUP, 'ValidatingAdmissionPolicy', 'validatingadmissionpolicies');
 export const POLICY_BINDINGS = cluster(
-  ADMISSION,
+  ADMISSION_GROUP,
   'ValidatingAdmissionPolicyBinding',
   'validatingadmissionpolicybindings',
 );

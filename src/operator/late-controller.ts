@@ -14,6 +14,13 @@ export function startLate<T>(
     name,
     enqueue: (key) => running?.enqueue(key),
     idle: async () => await running?.idle(),
+    overdue: async () => (await running?.overdue?.()) ?? [],
+    get violations() {
+      return running?.violations ?? [];
+    },
+    get kindsRead() {
+      return running?.kindsRead;
+    },
     stopped: started.then(async (controller) => await controller?.stopped),
   };
 }

@@ -11,7 +11,7 @@ export type PolicySupport = 'served' | 'missing';
 
 export const missingWithoutPolicies = [
   'This cluster serves no ValidatingAdmissionPolicies of admissionregistration.k8s.io/v1; Kubernetes 1.30 and later do.',
-  'Missing without them: delete protection, the restriction of nodes to what is theirs, the refusal to remove firmware uuids.',
+  'Missing without them: delete protection, the restriction of nodes to what is theirs, the refusal to remove firmware uuids, and the validation of the KubeVirt object beyond its schema.',
 ].join(' ');
 
 export interface SupportParts {

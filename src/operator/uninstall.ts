@@ -1,19 +1,25 @@
 /** How to take us off a cluster again: what to delete, in which order. Nothing is deleted here. */
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import type { Client } from '#client/client.ts';
 import { listAll } from '#client/paged-list.ts';
 import { isApiError } from '#kube/api-error.ts';
 import { groupResource, type ResourceType } from '#kube/meta.ts';
+import type { Desired } from '#operator/desired.ts';
 import { installObjects } from '#operator/install.ts';
+import { ADMISSION_GROUP } from '#operator/kinds.ts';
 
 const MAX_NAMED = 5;
 
 export type Uninstallation = { readonly refused: string } | { readonly commands: readonly string[] };
 
-/** Refused while there are VMs: with their kind they would all be gone. */
+/**
+ * Returns what to delete. Refused while there are VMs, which would be gone with their kind, and while there are records:
+ * only our controllers take their finalizer off.
+ */
 export async function uninstallation(client: Client): Promise<Uninstallation> {
-  for (const type of [VIRTUAL_MACHINES, VIRTUAL_MACHINE_INSTANCES]) {
+  for (const type of [VIRTUAL_MACHINES, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINE_IDENTITIES]) {
     const names = await namesOf(client, type);
     if (names.length === 0) continue;
     const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : '';
@@ -22,9 +28,12 @@ export async function uninstallation(client: Client): Promise<Uninstallation> {
       refused: `Cannot uninstall: there are ${names.length} ${type.plural} (${shown}${more}); delete them first, for they would be lost with their kind`,
     };
   }
-  // Rules before what they hold up, kinds after what is of them, our namespace at the end. Kinds of others stay.
+  // Admission first, as nobody may answer for it any more; kinds after what is of them, our namespace at the end. Kinds of
+  // others stay.
   const ours = installObjects().filter(({ once }) => once !== true);
-  const commands = ours.toReversed().map(({ type, object: { metadata } }) => {
+  const isRule = ({ type }: Desired) => type.group === ADMISSION_GROUP;
+  const ordered = [...ours.filter((one) => !isRule(one)), ...ours.filter(isRule)];
+  const commands = ordered.toReversed().map(({ type, object: { metadata } }) => {
     const where = metadata.namespace === undefined ? '' : ` -n ${metadata.namespace}`;
     return `kubectl delete --ignore-not-found ${groupResource(type)} ${metadata.name}${where}`;
   });

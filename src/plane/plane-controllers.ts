@@ -13,7 +13,7 @@ import { vmiController } from '#controllers/vmi/vmi-controller.ts';
 import { volumeSnapshotController } from '#controllers/volume-snapshot/volume-snapshot-controller.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { operatorController, served } from '#operator/operator-controller.ts';
+import { operatorController, served, uuidAdmissionKnown } from '#operator/operator-controller.ts';
 import type { Trust } from '#operator/trust.ts';
 import { createHostReader } from '#plane/host-reader.ts';
 import type { RunningController } from '#runtime/controller.ts';
@@ -65,6 +65,8 @@ export async function startPlaneControllers(
   start(operatorController(parts.trust));
   if (!(await served({ informer, signal }))) return;
   whenServed();
+  // Without it the VM controller could take a new VM for one of an older version.
+  if (!(await uuidAdmissionKnown({ informer, signal }))) return;
   const hosts = createHostReader(parts.hosts(clientOf(DEVICE_MAP)), metrics);
   for (const controller of CONTROLLERS(hosts)) start(controller);
   await informers.synced();

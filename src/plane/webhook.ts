@@ -10,7 +10,7 @@ import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind
 import { VIRTUAL_MACHINE_RESTORES, type VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
-import { keyOf, objectKey } from '#client/object-key.ts';
+import { keyOf } from '#client/object-key.ts';
 import { UNFINISHED_BY_VM, unfinishedRestoreOf } from '#controllers/vm/lock.ts';
 import { timestamp, type Clock } from '#lib/clock.ts';
 import { newUid } from '#lib/ids.ts';
@@ -55,7 +55,6 @@ export interface Webhook {
 export function createWebhook({ client, known, clock }: WebhookParts): Webhook {
   const lookup: Lookup = {
     configuration: () => configurationOf(known.now?.kubevirts.get(`${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`)),
-    kubevirts: () => (known.now?.kubevirts.list() ?? []).map((object) => objectKey(object)),
     vmsWithUuid: (uuid) =>
       (known.now?.vms.byIndex(BY_FIRMWARE_UUID, uuid.toLowerCase()) ?? []).map(({ metadata }) => ({
         namespace: metadata.namespace ?? '',

@@ -21,6 +21,7 @@ import { deepEqual } from '#kube/deep.ts';
 export interface Cache {
   readonly type: ResourceType;
   get(key: string): Stored | undefined;
+  list(): readonly Stored[];
   reached(resourceVersion: string, options: { signal: AbortSignal }): Promise<boolean>;
   until(ready: () => boolean, options: { signal: AbortSignal }): Promise<boolean>;
 }

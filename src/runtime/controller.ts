@@ -6,6 +6,7 @@ import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf } from '#client/object-key.ts';
 import { controllerOf, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
+import { deepEqual } from '#kube/deep.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
 import { applyPlan, isStale, PlanFailure } from '#runtime/apply.ts';
@@ -13,45 +14,55 @@ import type { ApplyContext, Cache, Subject } from '#runtime/apply.ts';
 import { noEvents } from '#runtime/events.ts';
 import type { EventSink } from '#runtime/events.ts';
 import type { Change, Failure, Plan } from '#runtime/plan.ts';
+import { type DecisionReads, type DeclaredReads, earliest, ReadRules, type Recheck } from '#runtime/decision-reads.ts';
 import { WorkQueue } from '#runtime/work-queue.ts';
+import { overdueNames } from '#runtime/overdue.ts';
 import type { QueueMetrics, WorkResult } from '#runtime/work-queue.ts';
 
-/** An informer and what its changes mean for the controller: names to look at. */
+/** An informer, and the names that its changes wake. */
 export interface Source {
   readonly cache: Cache & { synced(): Promise<void> };
   subscribe(add: (key: string) => void): () => void;
+  /** Set where no change wakes a name: who reads the kind is woken after this time instead. */
+  readonly recheck?: Pick<Recheck, 'everyMs' | 'because'>;
 }
 
-/** Every change of an object makes these names be looked at: those of the old state and those of the new one. */
+export interface SourceOptions<T extends KubeObject> {
+  /**
+   * Wakes only when this part of an object changes, or when an object comes or goes. For kinds that change often, such as
+   * nodes. It has to cover everything that decisions read of the kind.
+   */
+  readonly part?: (object: Stored<T>) => unknown;
+}
+
+/** Each change of an object wakes the names of its old state and those of its new state. */
 export function source<T extends KubeObject>(
   informer: Informer<T>,
   keysOf: (object: Stored<T>) => Iterable<string> = ownKey,
+  { part }: SourceOptions<T> = {},
 ): Source {
   return {
     cache: informer,
     subscribe: (add) =>
-      informer.onChange((_, change) => {
-        if (change.old !== undefined) for (const key of keysOf(change.old)) add(key);
-        if (change.new !== undefined) for (const key of keysOf(change.new)) add(key);
-      }),
-  };
-}
-
-/** Read, but not followed: for kinds that change too often, or whose changes ask for nothing. */
-export function lookedUp<T extends KubeObject>(informer: Informer<T>): Source {
-  return { cache: informer, subscribe: () => () => undefined };
-}
-
-/** For kinds that change often, or whose changes are others' business: only that one is gone makes a difference. */
-export function goneOnes<T extends KubeObject>(informer: Informer<T>, keysOf: (gone: Stored<T>) => string[]): Source {
-  return {
-    cache: informer,
-    subscribe: (add) =>
       informer.onChange((_, { old, new: next }) => {
-        if (old === undefined || next !== undefined) return;
-        for (const key of keysOf(old)) add(key);
+        if (part !== undefined && old !== undefined && next !== undefined && deepEqual(part(old), part(next))) return;
+        if (old !== undefined) for (const key of keysOf(old)) add(key);
+        if (next !== undefined) for (const key of keysOf(next)) add(key);
       }),
   };
+}
+
+/** For the `part` of a source: only that an object is there or not wakes. */
+export function presence(): true {
+  return true;
+}
+
+/** Follows no change. A name whose decision reads the kind is looked at again after `everyMs` instead. */
+export function rechecked<T extends KubeObject>(
+  informer: Informer<T>,
+  recheck: NonNullable<Source['recheck']>,
+): Source {
+  return { cache: informer, subscribe: () => () => undefined, recheck };
 }
 
 function ownKey({ metadata }: Stored): string[] {
@@ -73,7 +84,10 @@ export interface ControllerDefinition<World> {
   readonly name: string;
   /** The kind whose objects the keys name. */
   readonly type: ResourceType;
+  /** Whatever `observe` and `decide` read has to be followed here, or named in `rechecks`. */
   readonly sources: readonly Source[];
+  /** Kinds that are read from the server and have no source. */
+  readonly rechecks?: readonly Recheck[];
   /** All that the decision may know; undefined when there is nothing to decide. Reads caches, writes nothing. */
   observe(key: string, options: { signal: AbortSignal }): World | undefined | Promise<World | undefined>;
   /** Pure. */
@@ -106,6 +120,15 @@ export interface RunningController {
   enqueue(key: string): void;
   /** Resolves when nothing is to be done right now: what is due later does not count. */
   idle(): Promise<void>;
+  /**
+   * Returns what the controller would do now although nothing has woken it, one line for each name. For tests: the result
+   * is empty on an idle controller, unless a change that a decision depends on did not wake it. Writes nothing.
+   */
+  overdue?(): Promise<readonly string[]>;
+  /** Reads of kinds that do not wake the controller; a mistake of ours. For tests. */
+  readonly violations?: readonly string[];
+  /** Kinds that its decisions have read so far. For tests. */
+  readonly kindsRead?: ReadonlySet<string>;
   /** Resolves when the signal was aborted and the last reconcile has ended. */
   readonly stopped: Promise<void>;
 }
@@ -123,17 +146,28 @@ export function startController<World>(
   const { name, sources, concurrency } = definition;
   const { clock, queueMetrics: metrics, signal } = runtime;
   const log = runtime.log.child({ controller: name });
+  const rules = new ReadRules({ ...declaredReads(definition), onViolation: (message) => log.error({}, message) });
   const queue = new WorkQueue({
     clock,
     concurrency,
     metrics,
-    work: (key) => reconcile(definition, key, { ...runtime, log: log.child({ key }) }),
+    work: (key) => reconcile(definition, key, { ...runtime, log: log.child({ key }), reads: rules.begin() }),
     onError: (key, error, { failures, delayMs }) => {
       if (!signal.aborted) log.error({ err: error, key, failures, delayMs }, 'Cannot reconcile; trying again later');
     },
   });
   const started = start();
-  return { name, enqueue: (key) => queue.add(key), idle, stopped: run() };
+  return {
+    name,
+    enqueue: (key) => queue.add(key),
+    idle,
+    kindsRead: rules.read,
+    get violations() {
+      return rules.violations;
+    },
+    overdue: () => overdueNames(definition, { queue, signal, rules }),
+    stopped: run(),
+  };
 
   async function start(): Promise<(() => void)[]> {
     await Promise.all(sources.map(({ cache }) => cache.synced()));
@@ -158,22 +192,37 @@ export function startController<World>(
   }
 }
 
+function declaredReads({
+  name,
+  sources,
+  rechecks = [],
+}: Pick<ControllerDefinition<unknown>, 'name' | 'sources' | 'rechecks'>): DeclaredReads {
+  return {
+    name,
+    followed: sources.filter(({ recheck }) => recheck === undefined).map(({ cache }) => cache.type),
+    rechecks: [
+      ...sources.flatMap(({ cache, recheck }) => (recheck === undefined ? [] : [{ type: cache.type, ...recheck }])),
+      ...rechecks,
+    ],
+  };
+}
+
 async function reconcile<World>(
   definition: ControllerDefinition<World>,
   key: string,
-  { client, clock, log, events = noEvents, signal }: ControllerRuntime,
+  { client, clock, log, events = noEvents, signal, reads }: ControllerRuntime & { readonly reads: DecisionReads },
 ): Promise<WorkResult> {
   const { name, type } = definition;
-  const world = await definition.observe(key, { signal });
-  if (world === undefined) return {};
-  const plan = definition.decide(world);
+  const world = await reads.during(() => definition.observe(key, { signal }));
+  if (world === undefined) return { afterMs: reads.recheckMs };
+  const plan = reads.during(() => definition.decide(world));
   const object = definition.subject(world);
   const caches = definition.sources.map(({ cache }) => cache);
   const onApplied = (change: Change) => definition.applied?.(change);
   const context: ApplyContext = { client, clock, log, events, caches, fieldManager: name, signal, onApplied };
   const subject = object === undefined ? undefined : { type, object };
   // Also after a failure: what is due at a certain time is due then, however long the next try is put off.
-  const afterMs = plan.requeueAfterMs;
+  const afterMs = earliest(plan.requeueAfterMs, reads.recheckMs);
   try {
     await applyAndConclude(definition, { world, plan, subject }, context);
   } catch (error) {

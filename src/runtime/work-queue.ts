@@ -77,6 +77,17 @@ export class WorkQueue {
     return this.#delayed.size;
   }
 
+  /** Reports whether the name is about to be worked on: now, or again because its last turn failed. */
+  isPending(key: string): boolean {
+    return this.#ready.has(key) || this.#running.has(key) || this.#failures.has(key);
+  }
+
+  /** Returns how long the name still waits for its time, or undefined where it waits for none. */
+  delayMs(key: string): number | undefined {
+    const delayed = this.#delayed.get(key);
+    return delayed === undefined ? undefined : Math.max(0, delayed.atMs - this.#options.clock.now());
+  }
+
   add(key: string): void {
     if (this.#state !== 'open') return;
     this.#enqueue(key);

@@ -5,19 +5,23 @@
 import {
   can,
   denialError,
+  isStateVerb,
   type Answer,
   type CanWorld,
   type JsonPatchOperation,
   type Step,
   type Verb,
 } from '#api/can.ts';
+import type { StateWorld } from '#api/can-state.ts';
+import { actingForPatch } from '#api/identity-edits.ts';
 import { CREATED_BY_LABEL, KUBEVIRT_GROUP } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import type { Client } from '#client/client.ts';
+import { listAll } from '#client/paged-list.ts';
 import { ApiError, conflict, isApiError, isUnfitPatch, MODIFIED } from '#kube/api-error.ts';
-import { PODS } from '#kube/core-kinds.ts';
+import { PERSISTENT_VOLUME_CLAIMS, PODS } from '#kube/core-kinds.ts';
 import { apiVersionOf, type KubeObject, type ResourceType, type Stored } from '#kube/meta.ts';
 import type { NodeConnections, NodeRequest } from '#subresources/node-connections.ts';
 import type { AskedOptions } from '#subresources/read-options.ts';
@@ -31,6 +35,8 @@ export interface Asked {
   readonly namespace: string;
   readonly name: string;
   readonly options: AskedOptions;
+  /** Who asks; '' where the API server does not say. */
+  readonly user: string;
   /** What the node is told besides the verb: `/22/tcp`. */
   readonly below?: string;
   readonly signal: AbortSignal;
@@ -44,12 +50,13 @@ export interface ActParts {
 /** The HTTP code of the answer; throws ApiError. */
 export async function act(parts: ActParts, asked: Asked): Promise<number> {
   for (let tries = 1; ; tries++) {
-    const answer = decide(asked, await observe(parts.client, asked));
+    const world = await observe(parts.client, asked);
+    const answer = decide(asked, world);
     if ('denied' in answer) throw denialError(answer.denied);
     const progress = { steps: 0 };
     try {
       for (const step of answer.allowed) {
-        await perform(parts, asked, step);
+        await perform(parts, asked, named(step, world, asked));
         progress.steps++;
       }
       return answer.code;
@@ -87,7 +94,27 @@ async function observe(client: Client, { resource, verb, namespace, name, option
   const looksAtVm = resource === VIRTUAL_MACHINES.plural || LOOK_AT_VM.has(verb);
   const vm = looksAtVm ? await find(VIRTUAL_MACHINES) : undefined;
   const vmi = await find(VIRTUAL_MACHINE_INSTANCES);
-  return { name, options, ...(vm === undefined ? {} : { vm }), ...(vmi === undefined ? {} : { vmi }) };
+  const state = isStateVerb(verb) && vm !== undefined ? await observeState(client, { namespace, signal }) : undefined;
+  return { name, options, ...(vm && { vm }), ...(vmi && { vmi }), ...(state && { state }) };
+}
+
+/** The claims come first: what begins to use one of them afterwards is seen in the other lists. */
+async function observeState(client: Client, options: { namespace: string; signal: AbortSignal }): Promise<StateWorld> {
+  const { items: claims } = await listAll(client, PERSISTENT_VOLUME_CLAIMS, options);
+  const [{ items: pods }, { items: vms }, { items: vmis }] = await Promise.all([
+    listAll(client, PODS, options),
+    listAll(client, VIRTUAL_MACHINES, options),
+    listAll(client, VIRTUAL_MACHINE_INSTANCES, options),
+  ]);
+  return { claims, pods, vms, vmis };
+}
+
+/** Verbs that change the devices of a VM: its history says who asked for it, and not that we did. */
+const CHANGE_DEVICES: ReadonlySet<Verb> = new Set(['addvolume', 'removevolume']);
+
+function named(step: Step, { vm }: CanWorld, { verb, user }: Asked): Step {
+  if (step.do !== 'patchVm' || vm === undefined || user === '' || !CHANGE_DEVICES.has(verb)) return step;
+  return { ...step, patch: [...step.patch, ...actingForPatch(vm, { by: user })] };
 }
 
 async function perform(parts: ActParts, asked: Asked, step: Step): Promise<void> {
@@ -98,6 +125,8 @@ async function perform(parts: ActParts, asked: Asked, step: Step): Promise<void>
       return await patch(parts, asked, VIRTUAL_MACHINES, step, 'status');
     case 'patchVmi':
       return await patch(parts, asked, VIRTUAL_MACHINE_INSTANCES, step);
+    case 'patchClaim':
+      return await patch(parts, { ...asked, name: step.name }, PERSISTENT_VOLUME_CLAIMS, step);
     case 'deletePod':
       return await deletePods(parts, asked, step);
     case 'createMigration':

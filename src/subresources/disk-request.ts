@@ -5,18 +5,12 @@
 import { claimNamesOf } from '#api/claim-names.ts';
 import type { DiskVerb, UPLOAD_VERB } from '#api/disk-stream.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
-import {
-  findState,
-  legacyStateClaimName,
-  STATE_LABEL,
-  STATE_VOLUME,
-  stateKeyOf,
-  stateOwnerOf,
-} from '#api/persistent-state.ts';
+import { findState, STATE_VOLUME, stateOwnerOf } from '#api/persistent-state.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { delay } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
+import { listAll } from '#client/paged-list.ts';
 import { ApiError, conflict, isApiError, notFound, timeout } from '#kube/api-error.ts';
 import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType, Stored } from '#kube/meta.ts';
@@ -63,19 +57,16 @@ export async function diskRequest(parts: Parts, ask: DiskAsk): Promise<NodeReque
   return { node, path, signal };
 }
 
-/** One that nothing was ever put into is none that could be exported. */
+/** Returns the claim of the VM's state; for an export only one that something was put into. No selector finds an annotation. */
 async function stateOf(
-  parts: Parts,
-  ask: DiskAsk,
+  { client }: Parts,
+  { verb, namespace, signal }: DiskAsk,
   vm: Stored<VirtualMachine>,
 ): Promise<Stored<PersistentVolumeClaim> | undefined> {
-  const { namespace, signal } = ask;
-  const labelSelector = `${STATE_LABEL}=${stateKeyOf(vm.metadata.name)}`;
-  const { items } = await parts.client.list(PERSISTENT_VOLUME_CLAIMS, { namespace, labelSelector, signal });
-  const legacy = await find(parts, ask, PERSISTENT_VOLUME_CLAIMS, legacyStateClaimName(vm.metadata.name));
-  const found = findState(legacy === undefined ? items : [...items, legacy], stateOwnerOf(vm));
+  const { items } = await listAll(client, PERSISTENT_VOLUME_CLAIMS, { namespace, signal });
+  const found = findState(items, stateOwnerOf(vm));
   const isEmpty = found?.spec.volumeName === undefined && found?.spec.dataSource === undefined;
-  return ask.verb === 'exportdisk' && isEmpty ? undefined : found;
+  return verb === 'exportdisk' && isEmpty ? undefined : found;
 }
 
 /** `vm` where it is a disk of one. */

@@ -22,6 +22,11 @@ const good: Record<string, { verb: Verb; body: string; query?: string; want: Ask
     body: '{"addedNodeSelector":{"zone":"b"}}',
     want: { dryRun: false, addedNodeSelector: { zone: 'b' } },
   },
+  'the claim of persistent state': {
+    verb: 'adoptstate',
+    body: '{"claimName":"a","claimUID":"u"}',
+    want: { dryRun: false, stateClaim: { name: 'a', uid: 'u' } },
+  },
   'what belongs to other verbs': { verb: 'pause', body: '{"gracePeriod":"x"}', want: { dryRun: false } },
 };
 for (const [name, { verb, body, query = '', want }] of Object.entries(good)) {
@@ -50,6 +55,13 @@ const bad: Record<string, { verb: Verb; body: string; message: RegExp }> = {
     verb: 'migrate',
     body: '{"addedNodeSelector":{"zone":1}}',
     message: /cannot unmarshal number into Go struct field MigrateOptions.addedNodeSelector of type string/,
+  },
+  'no claim to adopt': { verb: 'adoptstate', body: '{"claimUID":"u"}', message: /^claimName: Required value/ },
+  'no uid of the claim to release': { verb: 'releasestate', body: '{"claimName":"a"}', message: /^claimUID: Required/ },
+  'a claim that is no text': {
+    verb: 'releasestate',
+    body: '{"claimName":1,"claimUID":"u"}',
+    message: /cannot unmarshal number into Go struct field StateClaimOptions.claimName of type string/,
   },
   'another dry run': { verb: 'stop', body: '{"dryRun":["Some"]}', message: /Unsupported value: "Some"/ },
   'a dry run that is no list': { verb: 'stop', body: '{"dryRun":"All"}', message: /dryRun is no list/ },

@@ -31,6 +31,9 @@ export function readOptions(verb: Verb, text: string, query: URLSearchParams): A
       return { dryRun, added: readAddedVolume(body) };
     case 'removevolume':
       return { dryRun, removed: readRemovedVolume(body) };
+    case 'adoptstate':
+    case 'releasestate':
+      return { dryRun, stateClaim: { name: requiredIn(body, 'claimName'), uid: requiredIn(body, 'claimUID') } };
     default:
       return { dryRun };
   }
@@ -59,6 +62,14 @@ function isDryRun(value: unknown): boolean {
 }
 
 const fieldOf = (where: string) => where.slice(where.indexOf('.') + 1);
+
+/** Of StateClaimOptions: the claim whose owner or mark is to change. */
+function requiredIn(body: Fields, field: 'claimName' | 'claimUID'): string {
+  const value = body[field] ?? '';
+  if (typeof value !== 'string') throw wrongType(value, `StateClaimOptions.${field}`, 'string');
+  if (value === '') throw badRequest(`${field}: Required value: the name and the uid of the claim must be given`);
+  return value;
+}
 
 function booleanIn(body: Fields, where: string): boolean | undefined {
   const value = body[fieldOf(where)] ?? undefined;

@@ -2,6 +2,7 @@
  * subresources.kubevirt.io: verbs of VMs and of their instances as an aggregated API. Who may ask was decided by the API
  * server before a request comes here; what is allowed when is api/can.ts's, what runs a guest the node's.
  */
+import { isStateVerb } from '#api/can.ts';
 import { startAttempt } from '#client/abort.ts';
 import type { Client } from '#client/client.ts';
 import { ApiError, badRequest, internalError, methodNotAllowed, timeout, tooLarge } from '#kube/api-error.ts';
@@ -26,6 +27,7 @@ import { readOptions } from '#subresources/read-options.ts';
 import { relayUpgrade } from '#subresources/relay.ts';
 import { isGuestRead, parseRoute, type Route } from '#subresources/route.ts';
 import { uploadRequest } from '#subresources/upload-request.ts';
+import { requireVmUpdate } from '#subresources/vm-update-right.ts';
 
 /** As long as kube-apiserver waits for anything; a stream only has to begin by then. */
 const VERB_TIMEOUT_MS = 60_000;
@@ -36,7 +38,7 @@ const MAX_PICTURE_BYTES = 64 * 1024 * 1024;
 const MAX_GUEST_BYTES = 2 * 1024 * 1024;
 
 export interface SubresourcesParts {
-  /** Reads VMs, instances and pods, patches VMs and instances, creates migrations, deletes pods. */
+  /** Reads VMs, instances, claims and pods, patches VMs, instances and claims, creates migrations, deletes pods. */
   readonly client: Client;
   readonly nodes: NodeConnections;
   /** Where nodes get their certificates from us. */
@@ -103,8 +105,12 @@ async function verb(
   const below = belowVerb(asksFor, request.query, forward);
   const error = () => timeout(`${asksFor} of "${name}" took too long`);
   const attempt = startAttempt(parts.clock, { timeoutMs: VERB_TIMEOUT_MS, error, signal: request.signal });
-  const asked: Asked = { resource, verb: asksFor, namespace, name, options, below, signal: attempt.signal };
+  const user = request.user.name;
+  const asked: Asked = { resource, verb: asksFor, namespace, name, options, user, below, signal: attempt.signal };
   try {
+    if (isStateVerb(asksFor)) {
+      await requireVmUpdate(parts.client, { user: request.user, signal: attempt.signal }, { namespace, name });
+    }
     if (method === 'PUT') return emptyAnswer(await act(parts, asked));
     if (isGuestRead(asksFor)) return await guestAnswer(parts, asked);
     return asksFor === 'vnc/screenshot' ? await picture(parts, asked) : await stream(parts, request, asked);

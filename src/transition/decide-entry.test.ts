@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { EntryNote, PlanEntry } from '#api/machine-types/plan.ts';
+import type { RestartMark } from '#api/machine-types/restart-mark.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
-import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import type { HistoryEntry, IdentityChange, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
 import type { ObjectMeta, Stored } from '#kube/meta.ts';
@@ -49,7 +50,7 @@ function aVmi(uid: 'old' | 'early' | 'new' = 'old', status: VmiStatus = {}, more
   } as Stored<VirtualMachineInstance>;
 }
 
-function aRecord(instance: string, ...history: { what: string; cause: string }[]): Stored<VirtualMachineIdentity> {
+function aRecord(instance: string, ...history: HistoryEntry[]): Stored<VirtualMachineIdentity> {
   return {
     apiVersion: 'identity.selfsame.io/v1',
     kind: 'VirtualMachineIdentity',
@@ -64,7 +65,8 @@ const stopped: PlanEntry = { namespace: 'ns', name: 'db', uid: 'vm', act: 'clear
 const UPDATED: EntryNote = { state: 'updated', at: AT };
 const RESTARTING: EntryNote = { state: 'restarting', at: AT };
 const REQUIRED: EntryNote = { state: 'restartRequired', at: AT };
-const began = (uid: string, what: string) => ({ what, cause: `the start of instance ${uid}` });
+const began = (uid: string, ...changes: IdentityChange[]): HistoryEntry => ({ instance: uid, changes });
+const MOVED = { field: 'devices.disk-a.address', from: { type: 'isa', irq: '1' }, to: { type: 'isa', irq: '2' } };
 
 interface Case extends Partial<EntryWorld> {
   /** `state: reason`, then what is done about it. */
@@ -83,7 +85,7 @@ const cases: Record<string, Case> = {
     vm: aVm({ type: OLD, status: { restoreInProgress: 'back' } }),
     want: 'pending: Cannot update VM template until restore "back" completes',
   },
-  'what was patched before a kill is not patched again': { vm: aVm(), want: 'restartRequired + mark true' },
+  'what was patched before a kill is not patched again': { vm: aVm(), want: 'restartRequired + mark true for old' },
   'a type that somebody changed meanwhile is theirs, and so is the restart': {
     restartNow: true,
     vm: aVm({ type: NEW }),
@@ -125,7 +127,7 @@ const cases: Record<string, Case> = {
   'a type that came back after it was noted is left alone': {
     vm: aVm({ type: OLD }),
     note: UPDATED,
-    want: 'restartRequired + mark true',
+    want: 'restartRequired + mark true for old',
   },
   'a guest that has the new type already is left alone': {
     restartNow: true,
@@ -144,13 +146,23 @@ const cases: Record<string, Case> = {
   'one that started before its patch has to be restarted, too': {
     entry: stopped,
     vmi: aVmi('early'),
-    want: 'restartRequired of early + mark true',
+    want: 'restartRequired of early + mark true for early',
   },
   'one that started after its patch has not': { entry: stopped, vmi: aVmi('new'), want: 'done' },
   'a marked VM is left to its people': {
-    vm: aVm({ status: { machineTypeRestartRequired: true } }),
+    vm: aVm({ status: { machineTypeRestartRequired: true, machineTypeRestartInstanceUID: 'old' } }),
     note: REQUIRED,
     want: 'restartRequired',
+  },
+  'a mark of an older version gets its instance': {
+    vm: aVm({ status: { machineTypeRestartRequired: true } }),
+    note: REQUIRED,
+    want: 'restartRequired + mark true for old',
+  },
+  'a mark of an earlier instance becomes that of this one': {
+    vm: aVm({ status: { machineTypeRestartRequired: true, machineTypeRestartInstanceUID: 'earlier' } }),
+    note: REQUIRED,
+    want: 'restartRequired + mark true for old',
   },
   'the mark goes with the instance': {
     vm: aVm({ status: { machineTypeRestartRequired: true } }),
@@ -289,14 +301,14 @@ const cases: Record<string, Case> = {
   'devices that are the same are not worth a word': {
     note: UPDATED,
     vmi: aVmi('new'),
-    record: aRecord('new', began('new', `machine type changed from ${OLD} to ${NEW}`), began('old', 'nic-a is gone')),
+    record: aRecord('new', began('new', { field: 'machine.type', from: OLD, to: NEW }), began('old', MOVED)),
     want: 'done',
   },
   'devices that changed are told': {
     note: UPDATED,
     vmi: aVmi('new'),
-    record: aRecord('new', began('new', 'disk-a moved from x to y')),
-    want: 'done: the guest sees other devices: disk-a moved from x to y',
+    record: aRecord('new', began('new', MOVED)),
+    want: 'done: the guest sees other devices: disk-a moved from isa irq=1 to isa irq=2',
   },
   'the record is waited for': { note: UPDATED, vmi: aVmi('new'), record: aRecord('old'), want: 'updated' },
   'but not for ever': {
@@ -312,7 +324,10 @@ const cases: Record<string, Case> = {
     record: aRecord('new'),
     want: `done: it still runs on ${OLD}`,
   },
-  'the spec of an alias is left alone': { entry: { ...entry, act: 'mark' }, want: 'restartRequired + mark true' },
+  'the spec of an alias is left alone': {
+    entry: { ...entry, act: 'mark' },
+    want: 'restartRequired + mark true for old',
+  },
   'what has failed stays so': { note: { state: 'failed', reason: 'no' }, vm: aVm({ type: OLD }), want: 'failed: no' },
 };
 
@@ -331,9 +346,14 @@ function aWorld(world: Partial<EntryWorld>): EntryWorld {
   };
 }
 
+/** `true for UID`, or `false`. */
+function markText({ machineTypeRestartRequired: required, machineTypeRestartInstanceUID: uid }: RestartMark): string {
+  return uid === undefined ? String(required) : `${required} for ${uid}`;
+}
+
 function told(world: EntryWorld): string {
   const { note, step } = decideEntry(world);
-  const act = step?.do === 'mark' ? `mark ${step.required}` : step?.do === 'restart' ? step.verb : step?.do;
+  const act = step?.do === 'mark' ? `mark ${markText(step.mark)}` : step?.do === 'restart' ? step.verb : step?.do;
   const state = note.vmiUid === undefined ? note.state : `${note.state} of ${note.vmiUid}`;
   const noted = note.reason === undefined ? state : `${state}: ${note.reason}`;
   return act === undefined ? noted : `${noted} + ${act}`;

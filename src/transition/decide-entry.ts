@@ -8,6 +8,7 @@
  */
 import { runStrategyOf } from '#api/can.ts';
 import { changedReason, oldInstance, specState } from '#api/machine-types/entry-state.ts';
+import { isMarked, isMarkedFor, markFor, UNMARKED, type RestartMark } from '#api/machine-types/restart-mark.ts';
 import { isSettled, type EntryNote, type EntryState, type PlanEntry } from '#api/machine-types/plan.ts';
 import { hasNewType, runningInstance } from '#api/machine-types/select-vm.ts';
 import { obstacle, patchObstacle } from '#api/machine-types/why-not.ts';
@@ -36,7 +37,7 @@ export interface EntryWorld {
 
 export type Step =
   | { readonly do: 'patchType'; readonly vm: Vm }
-  | { readonly do: 'mark'; readonly vm: Vm; readonly required: boolean }
+  | { readonly do: 'mark'; readonly vm: Vm; readonly mark: RestartMark }
   /** `stop` where the VM is to run only once. */
   | { readonly do: 'restart'; readonly verb: RestartVerb; readonly vm: Vm; readonly old: Vmi };
 
@@ -67,7 +68,7 @@ export function decideEntry(world: EntryWorld): Decision {
     return { note: noted(world, 'updated'), step: { do: 'patchType', vm } };
   }
   // One that has our mark is followed to its end, whatever has become of its spec.
-  if (spec === 'changed' && vm.status?.machineTypeRestartRequired !== true) {
+  if (spec === 'changed' && !isMarked(vm)) {
     return ends(world, 'skipped', changedReason(vm));
   }
   const old = oldInstance(entry, note, vm, vmi);
@@ -80,8 +81,8 @@ export function decideEntry(world: EntryWorld): Decision {
 
 function mark(world: EntryWorld, vm: Vm, old: Vmi): Decision {
   const note = noted(world, 'restartRequired', undefined, old);
-  if (vm.status?.machineTypeRestartRequired === true) return { note };
-  return { note, step: { do: 'mark', vm, required: true } };
+  if (isMarkedFor(vm, old)) return { note };
+  return { note, step: { do: 'mark', vm, mark: markFor(old) } };
 }
 
 function restart(world: EntryWorld, vm: Vm, old: Vmi): Decision {
@@ -117,7 +118,7 @@ function mayStartAsBefore({ entry, note, vmi }: EntryWorld, vm: Vm): boolean {
 /** The old instance is not there any more, or never was. */
 function whenGone(world: EntryWorld, vm: Vm): Decision {
   const { entry, note, vmi } = world;
-  if (vm.status?.machineTypeRestartRequired === true) return { note, step: { do: 'mark', vm, required: false } };
+  if (isMarked(vm)) return { note, step: { do: 'mark', vm, mark: UNMARKED } };
   if ((note.vmiUid ?? entry.vmiUid) === undefined) return ends(world, 'done');
   const running = runningInstance(vm, vmi);
   if (running?.status?.phase === 'Running') return compared(world, running);

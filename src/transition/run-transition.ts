@@ -1,8 +1,9 @@
 /**
  * One run of the Job: its plan, then whatever the plan needs. May be killed at any moment and started again: it goes on
- * from its plan, its notes and what is true. The only writer of VM `status.machineTypeRestartRequired`.
+ * from its plan, its notes and what is true. It sets VM `status.machineTypeRestartRequired`, and clears it as
+ * controllers/vm does.
  *
- *   VMs and instances as they are ─► plan (ConfigMaps) ─► each VM: patch, mark or restart ─► notes (ConfigMaps)
+ *   plan (ConfigMaps) ─► every mark there is: checked ─► each VM of the plan: patch, mark or restart ─► notes (ConfigMaps)
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
@@ -10,6 +11,7 @@ import type { JobReference } from '#api/machine-types/kinds.ts';
 import { canonicalTypes } from '#api/machine-types/node-types.ts';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import type { EntryState } from '#api/machine-types/plan.ts';
+import type { TypeMeanings } from '#api/machine-types/restart-mark.ts';
 import type { SelectContext } from '#api/machine-types/select-vm.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
 import { checkMachineType } from '#api/validation/machine.ts';
@@ -25,6 +27,7 @@ import { NODES } from '#kube/core-kinds.ts';
 import type { KubeObject, ResourceType } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import { checkMarks } from '#transition/check-marks.ts';
 import { persist } from '#transition/persist.ts';
 import { makePlan, storedPlan, type StoredPlan } from '#transition/plan-store.ts';
 import { ProgressNotes } from '#transition/progress-notes.ts';
@@ -63,6 +66,7 @@ export async function runTransition(parts: TransitionParts): Promise<'done' | 'f
       ...{ client, job, clock, log, notes: plan.notes, names: plan.names },
       onWritten: (indexes) => run.wake(indexes),
     });
+    await checkMarks({ ...parts, signal }, entries, () => meaningsOf({ client, signal }));
     const run = new TransitionRun({ ...parts, ...informers, entries, notes, signal });
     started.push(notes.run({ signal }));
     const outcome = await run.run();
@@ -109,8 +113,13 @@ async function contextOf({ client, options: { target }, signal }: TransitionPart
   const settings = configurationOf(await kubevirtOf({ client, signal }));
   const faults = target === undefined ? [] : checkMachineType(target, 'JOB_TARGET', settings);
   if (faults.length > 0) throw new TransitionError(faults.map(({ message }) => message).join('; '));
+  return await meaningsOf({ client, signal });
+}
+
+async function meaningsOf({ client, signal }: Pick<TransitionParts, 'client' | 'signal'>): Promise<TypeMeanings> {
+  const { defaultMachineType: defaultType } = configurationOf(await kubevirtOf({ client, signal }));
   const { items: nodes } = await listAll(client, NODES, { signal });
-  return { defaultType: settings.defaultMachineType, canonical: canonicalTypes(nodes) };
+  return { defaultType, canonical: canonicalTypes(nodes) };
 }
 
 async function kubevirtOf({ client, signal }: Pick<TransitionParts, 'client' | 'signal'>) {

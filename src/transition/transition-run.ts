@@ -2,6 +2,7 @@
  * Works off a plan: each VM whenever something happens to it, its instance or its record, until all entries are settled
  * or too many have failed. What is to be done is decide-entry.ts's; here it is done, in bounded numbers.
  */
+import type { JobReference } from '#api/machine-types/kinds.ts';
 import type { TransitionOptions } from '#api/machine-types/options.ts';
 import { isSettled, type EntryNote, type PlanEntry } from '#api/machine-types/plan.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -32,6 +33,7 @@ export interface Informers {
 
 export interface RunParts extends Informers {
   readonly client: Pick<Client, 'get' | 'patch'>;
+  readonly job: Pick<JobReference, 'name'>;
   readonly entries: readonly PlanEntry[];
   readonly notes: ProgressNotes;
   readonly options: Pick<TransitionOptions, 'restartNow' | 'maxRestarts' | 'maxFailures'>;
@@ -150,8 +152,8 @@ export class TransitionRun {
     const { vms, signal } = this.#parts;
     const patch: VmPatch =
       step.do === 'patchType'
-        ? { operations: typePatch(entry, step.vm) }
-        : { operations: markPatch(step.vm, step.required), subresource: 'status' };
+        ? { operations: typePatch(entry, step.vm, this.#parts.job.name) }
+        : { operations: markPatch(step.vm, step.mark), subresource: 'status' };
     try {
       const vm = await this.#patch(entry, patch);
       // The next decision must not be made on what was before.

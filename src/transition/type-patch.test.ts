@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Machine } from '#api/domain/machine.ts';
+import { ACTING_FOR_ANNOTATION } from '#api/identity-edits.ts';
 import type { PlanEntry } from '#api/machine-types/plan.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
@@ -34,18 +35,31 @@ const cases: Record<string, { entry: PlanEntry; vm: Stored<VirtualMachine>; want
 };
 for (const [name, { entry: asked, vm, want }] of Object.entries(cases)) {
   test(name, () => {
-    const patched = applyJsonPatch(vm, typePatch(asked, vm)) as VirtualMachine;
-    assert.deepEqual(patched, aVm(want));
-    assert.throws(() => applyJsonPatch(aVm({ type: 'pc-q35-5.0' }), typePatch(asked, vm)), 'another type');
+    const patched = applyJsonPatch(vm, typePatch(asked, vm, 'job-1')) as VirtualMachine;
+    const annotations = { [ACTING_FOR_ANNOTATION]: '{"cause":"transition by Job job-1"}' };
+    assert.deepEqual(patched, { ...aVm(want), metadata: { ...metadata, annotations } });
+    assert.throws(() => applyJsonPatch(aVm({ type: 'pc-q35-5.0' }), typePatch(asked, vm, 'job-1')), 'another type');
     const other = { ...vm, metadata: { ...metadata, uid: 'other' } };
-    assert.throws(() => applyJsonPatch(other, typePatch(asked, vm)), 'another VM');
+    assert.throws(() => applyJsonPatch(other, typePatch(asked, vm, 'job-1')), 'another VM');
   });
 }
 
 test('the mark is set beside the rest of the status, or as all of it', () => {
   for (const status of [undefined, { ready: true }, { ready: true, machineTypeRestartRequired: false }]) {
     const vm = aVm({}, status);
-    const patched = applyJsonPatch(vm, markPatch(vm, true)) as VirtualMachine;
-    assert.deepEqual(patched.status, { ...status, machineTypeRestartRequired: true });
+    const mark = { machineTypeRestartRequired: true, machineTypeRestartInstanceUID: 'old' };
+    const patched = applyJsonPatch(vm, markPatch(vm, mark)) as VirtualMachine;
+    assert.deepEqual(patched.status, { ...status, ...mark });
   }
+});
+
+test('the mark goes together with its instance, and not with that of another mark', () => {
+  const marked = (uid?: string) =>
+    aVm({}, { ready: true, machineTypeRestartRequired: true, ...(uid && { machineTypeRestartInstanceUID: uid }) });
+  for (const vm of [marked('old'), marked()]) {
+    const patched = applyJsonPatch(vm, markPatch(vm, { machineTypeRestartRequired: false })) as VirtualMachine;
+    assert.deepEqual(patched.status, { ready: true, machineTypeRestartRequired: false });
+  }
+  const patch = markPatch(marked('old'), { machineTypeRestartRequired: false });
+  assert.throws(() => applyJsonPatch(marked('new'), patch));
 });

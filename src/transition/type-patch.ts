@@ -1,14 +1,22 @@
 /** The patches that the Job makes. Each names the VM by its uid, and what it looked like. Pure. */
 import type { JsonPatchOperation } from '#api/can.ts';
+import { actingForPatch } from '#api/identity-edits.ts';
+import type { RestartMark } from '#api/machine-types/restart-mark.ts';
 import type { PlanEntry } from '#api/machine-types/plan.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { Stored } from '#kube/meta.ts';
 
 const MACHINE = '/spec/template/spec/domain/machine';
-const MARK = '/status/machineTypeRestartRequired';
 
-/** Clears the type, or sets the entry's; fails where the VM has another type than it is seen with here. */
-export function typePatch({ act, to }: PlanEntry, vm: Stored<VirtualMachine>): JsonPatchOperation[] {
+/**
+ * Clears the type, or sets the entry's; fails where the VM has another type than it is seen with here. The history of the
+ * VM's identity names the Job.
+ */
+export function typePatch(entry: PlanEntry, vm: Stored<VirtualMachine>, job: string): JsonPatchOperation[] {
+  return [...typeOperations(entry, vm), ...actingForPatch(vm, { cause: `transition by Job ${job}` })];
+}
+
+function typeOperations({ act, to }: PlanEntry, vm: Stored<VirtualMachine>): JsonPatchOperation[] {
   const machine = vm.spec.template?.spec?.domain?.machine;
   const same: JsonPatchOperation = { op: 'test', path: '/metadata/uid', value: vm.metadata.uid };
   const set = act === 'set' && to !== undefined;
@@ -21,13 +29,21 @@ export function typePatch({ act, to }: PlanEntry, vm: Stored<VirtualMachine>): J
   return [same, { op: 'test', path, value: machine.type ?? null }, change];
 }
 
-/** Of the status. */
-export function markPatch(vm: Stored<VirtualMachine>, required: boolean): JsonPatchOperation[] {
+/** Returns the patch of the VM's status that makes the mark what it is to be. */
+export function markPatch(vm: Stored<VirtualMachine>, mark: RestartMark): JsonPatchOperation[] {
   const { status } = vm;
+  const same: JsonPatchOperation = { op: 'test', path: '/metadata/uid', value: vm.metadata.uid };
+  if (status === undefined) return [same, { op: 'add', path: '/status', value: mark }];
+  const { machineTypeRestartRequired: required, machineTypeRestartInstanceUID: uid } = mark;
+  const path = '/status/machineTypeRestartInstanceUID';
+  const before = status.machineTypeRestartInstanceUID;
   return [
-    { op: 'test', path: '/metadata/uid', value: vm.metadata.uid },
-    status === undefined
-      ? { op: 'add', path: '/status', value: { machineTypeRestartRequired: required } }
-      : { op: 'add', path: MARK, value: required },
+    same,
+    { op: 'add', path: '/status/machineTypeRestartRequired', value: required ?? false },
+    ...(uid === undefined ? [] : [{ op: 'add', path, value: uid } as const]),
+    // An earlier instance's; fails where another has been marked meanwhile.
+    ...(uid === undefined && before !== undefined
+      ? [{ op: 'test', path, value: before } as const, { op: 'remove', path } as const]
+      : []),
   ];
 }

@@ -5,9 +5,20 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { guards, life, marks, moreMarks, neededByIt } from '#test/bypass/of-needed.ts';
+import { record } from '#test/bypass/of-record.ts';
 import { garbage, people, verbs, writes } from '#test/bypass/of-vm.ts';
-import { A_WHILE_MS, ours, VM, Scene, type Row, namespace } from '#test/bypass/scene.ts';
-import { CRD, LABEL, json, labelled, makeNamespace, makeProtected, placesOf, told } from '#test/support/protection.ts';
+import { A_WHILE_MS, ours, VM, Scene, type Row, namespace, records } from '#test/bypass/scene.ts';
+import {
+  CRD,
+  LABEL,
+  RECORD_CRD,
+  json,
+  labelled,
+  makeNamespace,
+  makeProtected,
+  placesOf,
+  told,
+} from '#test/support/protection.ts';
 import type { Answer, Loose } from '#test/support/test-api.ts';
 import { startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
@@ -24,6 +35,7 @@ const tables: Record<string, Record<string, Row>> = {
   'the marks on what it needs': { ...marks, ...moreMarks },
   'what protects it': guards,
   'its life': life,
+  'its identity record': record,
 };
 
 test('there are enough of them', () => {
@@ -50,7 +62,7 @@ async function standsThrough(t: TestContext, table: Readonly<Record<string, Row>
       assert.deepEqual(await scene.look(), before);
       await tidy?.(scene);
       if (tidy !== undefined) await plane.advance(A_WHILE_MS);
-      for (const url of [VM, namespace, scene.claim, scene.volume, CRD]) {
+      for (const url of [VM, namespace, scene.claim, scene.volume, CRD, `${records}/db`, RECORD_CRD]) {
         const again = told(await scene.call('DELETE', `${url}?dryRun=All`));
         assert.match(again, /^4\d\d .*(cannot be deleted|protected VirtualMachine)/, `it is still protected: ${url}`);
       }

@@ -18,12 +18,11 @@ import {
   pods,
   claims,
   namespace,
-  records,
   snapshots,
   restores,
   ours,
 } from '#test/bypass/scene.ts';
-import { CRD, json, labelled, MARK } from '#test/support/protection.ts';
+import { CRD, json, labelled, MARK, RECORD_CRD } from '#test/support/protection.ts';
 import { aRestore, aSnapshot } from '#test/support/snapshots.ts';
 import type { Loose } from '#test/support/test-api.ts';
 
@@ -148,6 +147,7 @@ const MARKED: Record<string, (scene: Scene) => string> = {
   'its claim': claimOf,
   'its volume': volumeOf,
   'the definition of VMs': () => CRD,
+  'the definition of records': () => RECORD_CRD,
 };
 const UNMARKED = { metadata: { annotations: { [MARK]: null } } };
 const IS_OURS = /^403 .*selfsame\.io\/protected-vms is written by Selfsame only$/;
@@ -269,7 +269,6 @@ export const life: Record<string, Row> = {
       return await scene.call('POST', `${pods}/${name}/eviction`, { body: eviction });
     }),
   },
-  'the record of who it is is deleted': harmless('it is written again from the VM', del(`${records}/db`)),
   'the storage classes are deleted': harmless(PUT_BACK, del('/apis/storage.k8s.io/v1/storageclasses')),
   'its node is deleted': harmless('its agent brings it back', async (scene) => {
     const { nodeName } = (await scene.call('GET', `${vmis}/db`)).body.status;

@@ -7,6 +7,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { legacyUuid } from '#api/legacy-uuid.ts';
+import { uuidOfUnseen } from '#api/uuid-admission.ts';
 import { isRestoreFinished } from '#api/virtual-machine-restore/kind.ts';
 import { storeAsIs, withoutFirmwareUuid } from '#test/support/old-objects.ts';
 import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
@@ -82,6 +83,7 @@ type StepName =
   | 'create'
   | 'createWithUuid'
   | 'leftByAnOlderVersion'
+  | 'createUnseen'
   | 'change'
   | 'takeAway'
   | 'replaceWithout'
@@ -128,6 +130,15 @@ const steps: Readonly<Record<StepName, Step>> = {
     ledger.decide(vm, legacyUuid(vm));
     await storeAsIs(plane, withoutFirmwareUuid(onClaim(vm, { runStrategy: 'Halted' })));
     return `old ${vm} without uuid`;
+  },
+  async createUnseen({ plane, ledger }, vm) {
+    const creationTimestamp = new Date(plane.clock.now()).toISOString().replace(/\.\d+Z$/, 'Z');
+    const uid = `0f0f0f0f-0000-4000-8000-${String(++ledger.count).padStart(12, '0')}`;
+    const unseen = withoutFirmwareUuid(onClaim(vm, { runStrategy: 'Halted' }));
+    const object = { ...unseen, metadata: { ...unseen.metadata, uid, creationTimestamp } };
+    ledger.decide(vm, uuidOfUnseen(object, creationTimestamp));
+    await storeAsIs(plane, object);
+    return `${vm} without uuid, as no webhook has seen it`;
   },
   async change({ plane, random, ledger }, vm) {
     const uuid = newUuid(random);
@@ -214,6 +225,7 @@ const WHEN_ABSENT: readonly StepName[] = [
   'create',
   'createWithUuid',
   'leftByAnOlderVersion',
+  'createUnseen',
   'restore',
   'restore',
   'restoreAnother',

@@ -53,7 +53,7 @@ test('what becomes of VMs', async (t) => {
     await plane.ask('restart', 'marked');
     assert.equal(await scene.ends(running), 'done');
     assert.equal(await markOf(plane, 'marked'), false);
-    assert.equal(await runsOn(plane, 'marked'), 'pc-q35-7.2');
+    assert.equal(await runsOn(plane, 'marked'), 'pc-q35-rhel9.2.0');
     assert.deepEqual(await scene.states(), { marked: 'done' });
     const { status } = await plane.get('VirtualMachineIdentity', 'marked');
     assert.deepEqual(status.devices, before.status.devices);
@@ -89,7 +89,7 @@ test('what becomes of VMs', async (t) => {
     assert.equal(await plane.shown('manual'), 'Running, VMI Running, running, 2');
     assert.equal(await plane.shown('once'), 'Stopped, no VMI, no guest, 1');
     for (const name of ['always', 'manual', 'once', 'halted']) assert.equal(await markOf(plane, name), undefined);
-    assert.equal(await runsOn(plane, 'always'), 'pc-q35-7.2');
+    assert.equal(await runsOn(plane, 'always'), 'pc-q35-rhel9.2.0');
   });
 
   await t.test('a paused VM is changed at once, and restarted when it goes on', async () => {
@@ -121,7 +121,7 @@ test('what becomes of VMs', async (t) => {
       await plane.settle();
       assert.equal(plane.startsOf(name).length, before + 1, strategy);
       assert.deepEqual(await scene.states(), { [name]: 'done' });
-      assert.equal(await runsOn(plane, name), 'pc-q35-7.2');
+      assert.equal(await runsOn(plane, name), 'pc-q35-rhel9.2.0');
     }
   });
 
@@ -205,6 +205,6 @@ test('marks survive kills of the job and of the server, and go when people resta
   for (const name of names) {
     assert.equal(await markOf(plane, name), false);
     assert.equal(plane.startsOf(name).length, 2);
-    assert.equal(await runsOn(plane, name), 'pc-q35-7.2');
+    assert.equal(await runsOn(plane, name), 'pc-q35-rhel9.2.0');
   }
 });

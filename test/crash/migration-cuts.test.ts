@@ -3,12 +3,24 @@
  * step that is on its disk and after each of its own writes, a guest at each message. Whoever it is comes back a moment
  * later. Then there is one guest, where the objects say; what it last wrote into its TPM, its EFI variables and its disk
  * is there, and what it had in mind too, unless it was the guest that died. Both outcomes are seen, and each is what the
- * migration says it was.
+ * migration says it was. All of it with the state of the VM in each combination of volume mode and access mode; every
+ * combination at some of the points in each run, and at all of them in a full run.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { STATE_CONFLICT } from '#api/state-conflict.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
-import { aMigration, judge, phaseOf, startMovingVm, VM, whereIs, writeAll } from '#test/support/moving-vm.ts';
+import {
+  aMigration,
+  judge,
+  phaseOf,
+  startMovingVm,
+  STATE_STORAGES,
+  VM,
+  whereIs,
+  writeAll,
+  type StateStorageClass,
+} from '#test/support/moving-vm.ts';
 import { VmPlane } from '#test/support/vm-plane.ts';
 import type { SimulatedNode } from '#test/support/vm-plane-nodes.ts';
 
@@ -29,11 +41,13 @@ const PATIENCE_MS = 90_000;
 
 class Story {
   readonly plane: VmPlane;
+  readonly stateClass: StateStorageClass;
   readonly outcomes = new Set<string>();
   #count = 0;
 
-  constructor(plane: VmPlane) {
+  constructor(plane: VmPlane, stateClass: StateStorageClass) {
     this.plane = plane;
+    this.stateClass = stateClass;
   }
 
   sides(): { source: SimulatedNode; target: SimulatedNode } {
@@ -81,7 +95,7 @@ class Story {
     await this.plane.advance(PATIENCE_MS);
     const outcome = await phaseOf(this.plane, name);
     assert.match(outcome, /^(Succeeded|Failed: \S.*)$/);
-    await judge(this.plane, name, { restarted });
+    await judge(this.plane, name, { restarted, stateClass: this.stateClass });
     assert.equal(whereIs(this.plane).node, outcome === 'Succeeded' ? target : source, outcome);
     this.outcomes.add(outcome.split(':')[0]!);
     return outcome;
@@ -111,15 +125,38 @@ class Story {
   }
 }
 
-describe('a migration in which somebody is lost', () => {
+/** Of how many points of each sort one is taken. */
+interface Sampling {
+  readonly messages: number;
+  readonly steps: number;
+  readonly serverWrites: number;
+}
+
+const ALL: Sampling = { messages: 1, steps: 1, serverWrites: 1 };
+const USUAL: Sampling = { messages: 2, steps: 1, serverWrites: 3 };
+const SPARSE: Sampling = { messages: 6, steps: 6, serverWrites: 12 };
+
+/** Returns every n-th point, beginning with another one for each `turn`. */
+function sample<T>(points: readonly T[], every: number, turn: number): T[] {
+  return points.filter((_, at) => at % every === turn % every);
+}
+
+for (const [turn, [stateClass, modes]] of Object.entries(STATE_STORAGES).entries()) {
+  const sampling = FULL_RUN ? ALL : stateClass === 'local' ? USUAL : SPARSE;
+  describe(`a migration in which somebody is lost, with state on ${modes}`, () => {
+    cutEverywhere(stateClass as StateStorageClass, sampling, turn);
+  });
+}
+
+function cutEverywhere(stateClass: StateStorageClass, sampling: Sampling, turn: number): void {
   let story: Story;
   const points: Point[] = [];
 
   before(async () => {
     const plane = new VmPlane({});
     await plane.start();
-    await startMovingVm(plane);
-    story = new Story(plane);
+    await startMovingVm(plane, stateClass);
+    story = new Story(plane, stateClass);
     // One undisturbed, to learn what happens in it.
     story.watch((point) => points.push(point));
     assert.equal(await story.tell(() => story.plane.settle()), 'Succeeded');
@@ -138,26 +175,29 @@ describe('a migration in which somebody is lost', () => {
   });
 
   for (const [index, victim] of VICTIMS.entries()) {
-    it(`the ${victim}, at every ${FULL_RUN ? '' : 'other '}message`, async () => {
+    it(`the ${victim}, at ${oneOf(sampling.messages, 'message')}`, async () => {
       const messages = points.filter(({ what }) => what.startsWith('message'));
-      for (const point of FULL_RUN ? messages : messages.filter((_, at) => at % 2 === index % 2)) {
+      const chosen = sample(messages, sampling.messages, turn + index);
+      assert.ok(chosen.length > 0);
+      for (const point of chosen) {
         await told(`${victim} at ${point.side} ${point.what}`, () => story.cut(point, victim));
       }
     });
   }
 
   for (const victim of ['source agent', 'target agent'] as const) {
-    it(`the ${victim}, at every step that is on its disk, and after every write of its own`, async () => {
+    it(`the ${victim}, at ${oneOf(sampling.steps, 'step on its disk or write of its own')}`, async () => {
       const own = points.filter(({ what, side }) => victim.startsWith(side) && !what.startsWith('message'));
-      assert.ok(own.length > 0);
-      for (const point of own) await told(`${victim} at ${point.what}`, () => story.cut(point, victim));
+      const chosen = sample(own, sampling.steps, turn);
+      assert.ok(chosen.length > 0);
+      for (const point of chosen) await told(`${victim} at ${point.what}`, () => story.cut(point, victim));
     });
   }
 
   for (const agents of [false, true]) {
-    const step = (agents ? 3 : 1) * (FULL_RUN ? 1 : 3);
-    it(`the server, after every write${step > 1 ? ` of ${step}` : ''}${agents ? ', with all agents' : ''}`, async () => {
-      let writes = 0;
+    const step = (agents ? 3 : 1) * sampling.serverWrites;
+    it(`the server, after ${oneOf(step, 'write')}${agents ? ', with all agents' : ''}`, async () => {
+      let writes = sampling === SPARSE ? turn : 0;
       for (; writes <= MOST_WRITES; writes += step) {
         const cut = story.plane.cutAfter(writes + 1);
         const strike = async () => {
@@ -180,10 +220,23 @@ describe('a migration in which somebody is lost', () => {
     });
   }
 
+  it('never takes the claims of its own migration for those of somebody else', async () => {
+    const events = await story.plane.events(VM);
+    assert.ok(events.length > 0);
+    assert.deepEqual(
+      events.filter((event) => event.startsWith(STATE_CONFLICT)),
+      [],
+    );
+  });
+
   it('ends either way', () => {
     assert.deepEqual([...story.outcomes].sort(), ['Failed', 'Succeeded']);
   });
-});
+}
+
+function oneOf(every: number, point: string): string {
+  return every === 1 ? `every ${point}` : `one ${point} in ${every}`;
+}
 
 /** Says where, when something does not hold. */
 async function told<T>(where: string, work: () => Promise<T>): Promise<T> {

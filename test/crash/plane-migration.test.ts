@@ -42,7 +42,14 @@ describe('a guest that moves', () => {
     for (const field of ['guestStarted', 'deviceHash', 'machine', 'interfaces']) {
       assert.deepEqual(after.status[field], before.status[field], field);
     }
-    assert.deepEqual((await plane.get('VirtualMachineIdentity', VM)).status, record.status, 'nothing to tell of it');
+    const { stateClaim, history, ...status } = (await plane.get('VirtualMachineIdentity', VM)).status;
+    const { stateClaim: first, history: earlier, ...rest } = record.status;
+    assert.deepEqual(status, rest, 'nothing but the claim of its state has changed');
+    assert.notEqual(stateClaim, first);
+    assert.deepEqual(
+      history.slice(earlier.length).map(({ cause }: Loose) => cause),
+      ['migration there', 'migration back'],
+    );
     const { devices } = whereIs(plane).guest.definition;
     assert.deepEqual(
       devices.map(({ id, address }: Loose) => [id, address]),

@@ -79,17 +79,31 @@ test('the class and the modes of the claim', async (t) => {
 
   await check('are those of the default class', 'by-default', 'local ReadWriteOnce Filesystem 10Mi');
   await annotate('shared', { [VIRT_DEFAULT]: 'true' });
-  await check('a default for VMs comes first', 'for-vms', 'shared ReadWriteOnce Filesystem 10Mi');
+  await check('a default for VMs comes first', 'for-vms', 'shared ReadWriteMany Filesystem 10Mi');
   await configure(plane, 'shared-block');
-  await check('and what is configured before that', 'configured', 'shared-block ReadWriteOnce Filesystem 10Mi');
-  const claimPropertySets = [{ accessModes: ['ReadWriteMany'], volumeMode: 'Block' }];
+  await check('and what is configured before that', 'configured', 'shared-block ReadWriteMany Block 10Mi');
+  await configure(plane, 'local-block');
+  await check('a class of ours for blocks on the node', 'on-its-node', 'local-block ReadWriteOnce Block 10Mi');
+
+  await plane.apply({
+    ...{ apiVersion: 'storage.k8s.io/v1', kind: 'StorageClass', provisioner: LOCAL_PROVISIONER },
+    metadata: { name: 'pool' },
+    parameters: { scope: 'shared' },
+  });
+  await configure(plane, 'pool');
+  await check('a class without a profile', 'unprofiled', 'pool ReadWriteOnce Filesystem 10Mi');
   await call(plane, 'POST', PROFILES, {
     apiVersion: 'cdi.kubevirt.io/v1beta1',
     kind: 'StorageProfile',
-    metadata: { name: 'shared-block', annotations: { 'cdi.kubevirt.io/minimumSupportedPvcSize': '1Gi' } },
-    spec: { claimPropertySets },
+    metadata: { name: 'pool', annotations: { 'cdi.kubevirt.io/minimumSupportedPvcSize': '1Gi' } },
+    spec: {
+      claimPropertySets: [
+        { accessModes: ['ReadWriteMany', 'ReadWriteOnce'], volumeMode: 'Block' },
+        { accessModes: ['ReadWriteMany', 'ReadWriteOnce'], volumeMode: 'Filesystem' },
+      ],
+    },
   });
-  await check('a profile says what the class can be', 'profiled', 'shared-block ReadWriteMany Block 1Gi');
+  await check('a profile with all modes and a least size', 'profiled', 'pool ReadWriteOnce Filesystem 1Gi');
 
   await t.test('a class that is configured and missing is told, and awaited', async () => {
     await configure(plane, 'late');

@@ -3,17 +3,21 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { PROTECTED_VMS_ANNOTATION, PROTECTION_LABEL } from '#api/delete-protection.ts';
 import { virtualMachine } from '#api/virtual-machine/kind.ts';
+import { VIRTUAL_MACHINE_IDENTITIES, virtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import { Mortal } from '#test/crash/mortal-client.ts';
 import { protectionController } from '#controllers/protection/protection-controller.ts';
+import { groupResource } from '#kube/meta.ts';
 import type { Loose } from '#test/support/test-api.ts';
 import { CLAIMS, startVmiScene, VOLUMES, type VmiScene } from '#test/support/vmi-scene.ts';
 
 const VMS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';
 const DEFINITION = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/virtualmachines.kubevirt.io';
+const RECORD_DEFINITION = DEFINITION.replace('virtualmachines.kubevirt.io', groupResource(VIRTUAL_MACHINE_IDENTITIES));
 const PLACES: Readonly<Record<string, string>> = {
   namespace: '/api/v1/namespaces/default',
   definition: DEFINITION,
+  records: RECORD_DEFINITION,
   disk: `${CLAIMS}/disk`,
   'pv-disk': `${VOLUMES}/pv-disk`,
   spare: `${CLAIMS}/spare`,
@@ -22,7 +26,7 @@ const PLACES: Readonly<Record<string, string>> = {
 
 /** Two claims, disk and spare, with their volumes. */
 async function startScene(t: TestContext, controller: PlaneController = protectionController): Promise<VmiScene> {
-  const scene = await startVmiScene(t, [controller], [virtualMachine]);
+  const scene = await startVmiScene(t, [controller], [virtualMachine, virtualMachineIdentity]);
   for (const name of ['disk', 'spare']) {
     await scene.claim(name, { storageClassName: '' });
     await bind(scene, name);
@@ -77,7 +81,7 @@ async function marks(scene: VmiScene): Promise<Record<string, string>> {
   return found;
 }
 
-const OF_DB = { namespace: 'db', definition: 'default/db', disk: 'db', 'pv-disk': 'default/db' };
+const OF_DB = { namespace: 'db', definition: 'default/db', records: 'default/db', disk: 'db', 'pv-disk': 'default/db' };
 
 test('marks come with the label and go with it', async (t) => {
   const scene = await startScene(t);
@@ -141,6 +145,7 @@ test('two VMs on one claim: it stays marked until neither needs it', async (t) =
   const both = {
     namespace: 'db, web',
     definition: 'default/db, default/web',
+    records: 'default/db, default/web',
     disk: 'db, web',
     'pv-disk': 'default/db, default/web',
   };
@@ -157,7 +162,13 @@ test('a VM that is being deleted protects nothing, and neither does one that is 
   await make(scene, 'web', ['spare'], PROTECTED);
   await scene.ok('DELETE', `${VMS}/db`);
   await scene.settle();
-  const ofWeb = { namespace: 'web', definition: 'default/web', spare: 'web', 'pv-spare': 'default/web' };
+  const ofWeb = {
+    namespace: 'web',
+    definition: 'default/web',
+    records: 'default/web',
+    spare: 'web',
+    'pv-spare': 'default/web',
+  };
   assert.deepEqual(await marks(scene), ofWeb);
   await scene.ok('DELETE', `${VMS}/web`);
   await scene.settle();
@@ -196,7 +207,7 @@ test('a claim that names the volume of another does not get it marked', async (t
   const scene = await startScene(t);
   await scene.claim('thief', { storageClassName: '', volumeName: 'pv-spare' });
   await make(scene, 'db', ['thief'], PROTECTED);
-  assert.deepEqual(await marks(scene), { namespace: 'db', definition: 'default/db' });
+  assert.deepEqual(await marks(scene), { namespace: 'db', definition: 'default/db', records: 'default/db' });
 });
 
 test('a volume that kept the data of an earlier claim of that name is not marked', async (t) => {
@@ -222,7 +233,7 @@ test('the volume of a claim that is being deleted is marked as long as it is bou
   await protect(scene, 'db');
   assert.deepEqual(await marks(scene), { ...omit(OF_DB, 'disk'), 'pv-spare': 'default/db' });
   for (const claim of ['disk', 'spare']) await change(scene, `${CLAIMS}/${claim}`, { metadata: { finalizers: null } });
-  assert.deepEqual(await marks(scene), { namespace: 'db', definition: 'default/db' });
+  assert.deepEqual(await marks(scene), { namespace: 'db', definition: 'default/db', records: 'default/db' });
 });
 
 test('what is being deleted is left alone', async (t) => {
@@ -233,7 +244,7 @@ test('what is being deleted is left alone', async (t) => {
     await scene.ok('DELETE', PLACES[place]!);
   }
   await protect(scene, 'db');
-  assert.deepEqual(await marks(scene), { namespace: 'db', definition: 'default/db' });
+  assert.deepEqual(await marks(scene), { namespace: 'db', definition: 'default/db', records: 'default/db' });
 });
 
 test('a wave of labels writes the definition a few times, and its mark is right in the end', async (t) => {
@@ -252,7 +263,11 @@ test('a wave of labels writes the definition a few times, and its mark is right 
   assert.equal(writes, 10);
   await scene.advance(10);
   const first = 'default/vm-00, default/vm-01, default/vm-02 and others';
-  assert.deepEqual(await marks(scene), { namespace: 'vm-00, vm-01, vm-02 and others', definition: first });
+  assert.deepEqual(await marks(scene), {
+    namespace: 'vm-00, vm-01, vm-02 and others',
+    definition: first,
+    records: first,
+  });
   for (const name of names) await scene.ok('DELETE', `${VMS}/${name}`);
   await scene.settle();
   assert.deepEqual(await marks(scene), {});
@@ -285,7 +300,13 @@ const stories: Record<string, Story> = {
       await scene.ok('DELETE', `${VMS}/db`);
       await make(scene, 'web', ['spare'], PROTECTED);
     },
-    want: { namespace: 'web', definition: 'default/web', spare: 'web', 'pv-spare': 'default/web' },
+    want: {
+      namespace: 'web',
+      definition: 'default/web',
+      records: 'default/web',
+      spare: 'web',
+      'pv-spare': 'default/web',
+    },
   },
 };
 

@@ -10,6 +10,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { legacyUuid } from '#api/legacy-uuid.ts';
 import { VOLUME_NODE_ANNOTATION } from '#api/names.ts';
 import { STATE_LABEL } from '#api/persistent-state.ts';
+import { STATE_CONFLICT } from '#api/state-conflict.ts';
 import { storeAsIs, withoutFirmwareUuid } from '#test/support/old-objects.ts';
 import {
   aRestore,
@@ -151,6 +152,8 @@ async function verifyComplete(plane: VmPlane, vm: string): Promise<Loose> {
 }
 
 async function verifyFree(plane: VmPlane, vm: string): Promise<void> {
+  const conflicts = (await plane.events(vm)).filter((event) => event.startsWith(STATE_CONFLICT));
+  assert.deepEqual(conflicts, [], 'a claim that a restore has for a while is nobody else’s');
   const { status } = await plane.get('VirtualMachine', vm);
   assert.deepEqual([status.snapshotInProgress, status.restoreInProgress], [undefined, undefined]);
 }

@@ -12,6 +12,8 @@ const REST: readonly (readonly [RegExp, string])[] = [
   [/\b\d+ bytes\b/g, '<n> bytes'],
   [/\bnode-\d\b/g, '<node>'],
   [/\b(?:[0-9a-f]{2}:){5}[0-9a-f]{2}\b/g, '<mac>'],
+  // What `q35` stands for: pages show Debian's QEMU, simulated nodes have RHEL's types.
+  [/\bpc-q35-(?:7\.2|rhel9\.2\.0)(?![\w.-])/g, '<q35>'],
 ];
 
 function plain(text: string): string[] {

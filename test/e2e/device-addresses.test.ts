@@ -11,7 +11,10 @@ import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
+import type { LearnedDevice } from '#api/learned-device.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
+import { judgeHistory } from '#test/support/identity-history.ts';
+import { http1Request } from '#test/support/raw-https.ts';
 import { startRealPlane, type RealGuest, type RealPlane } from '#test/support/real-guests.ts';
 
 const cleanUps: (() => unknown)[] = [];
@@ -122,6 +125,23 @@ async function addVolume({ at }: StableVm, name: string, bus: 'scsi' | 'virtio')
   });
 }
 
+/** Takes the record away as two of the few who can: whoever may impersonate them. */
+async function loseRecord({ at }: StableVm): Promise<void> {
+  const path = `/apis/identity.selfsame.io/v1/namespaces/${at.namespace}/virtualmachineidentities/${at.name}`;
+  const call = async (method: string, account: string, body?: object) => {
+    const headers = {
+      'content-type': 'application/merge-patch+json',
+      'impersonate-user': `system:serviceaccount:${account}`,
+      'impersonate-group': 'system:masters',
+    };
+    const text = body === undefined ? {} : { body: JSON.stringify(body) };
+    const answer = await http1Request(plane.server.access(), { method, path, headers, ...text });
+    assert.equal(answer.status, 200, answer.text);
+  };
+  await call('DELETE', 'kube-system:generic-garbage-collector');
+  await call('PATCH', 'selfsame-system:vm-controller', { metadata: { finalizers: null } });
+}
+
 test('what a guest has stays where it is', async (t) => {
   const vm = new StableVm('stable');
   const first = placesOf(await vm.create(spec));
@@ -192,7 +212,21 @@ test('what a guest has stays where it is', async (t) => {
     assert.deepEqual(placesOf(await vm.probe()), rest);
     const learned = await vm.record();
     assert.equal(learned.deviceHash, deviceHash, 'the next agent reads the same');
+    await loseRecord(vm);
+    const { status = {} } = (await plane.until(
+      VIRTUAL_MACHINE_IDENTITIES,
+      vm.at.name,
+      (record) => record?.status?.deviceHash === deviceHash,
+    ))!;
+    assert.match(status.history?.at(-1)?.cause ?? '', /^rebuilt from the running guest/);
+    const byId = (a: LearnedDevice, b: LearnedDevice) => (a.id < b.id ? -1 : 1);
+    assert.deepEqual(status.devices?.toSorted(byId), learned.devices?.toSorted(byId), 'a lost record is rebuilt');
     assert.deepEqual(placesOf(await vm.restart()), rest);
+    // Of all that came, went and moved: its history accounts for the record of the real guest.
+    judgeHistory(
+      await plane.client.get(VIRTUAL_MACHINES, vm.at),
+      await plane.client.get(VIRTUAL_MACHINE_IDENTITIES, vm.at),
+    );
   });
 });
 

@@ -1,16 +1,35 @@
 /** A machine leaves one data directory as a file and comes to another: the guest finds itself, and everything in its place. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { promisify } from 'node:util';
+import { addressText } from '#api/device-address.ts';
+import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { GUEST_IMAGE } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import type { GuestReport } from '#cli/tour/guest-report.ts';
+import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
+import {
+  DISK_1,
+  DISK_2,
+  IMAGE_1,
+  IMAGE_2,
+  disk,
+  diskItem,
+  file,
+  item,
+  nicItem,
+  ovirtOvf,
+} from '#formats/testing/ovirt-ovf.ts';
+import * as mixes from '#test/libvirt/mixes.ts';
+import { openLibvirt, whyNoLibvirt } from '#test/support/libvirt.ts';
 import { startRealPlane, type RealPlane } from '#test/support/real-guests.ts';
+
+const MIB = 1024 * 1024;
 
 const VM = { namespace: 'default', name: 'traveller' };
 const virtctl = new URL('../../virtctl', import.meta.url).pathname;
@@ -80,6 +99,20 @@ async function stopped(plane: RealPlane): Promise<void> {
     .untilVm('is stopped', ({ status }) => status?.printableStatus === 'Stopped' && status.created !== true);
 }
 
+/** What files of others say of the boot order: the marks and orders of disks. */
+async function bootOf(plane: RealPlane) {
+  const { stdout: ovf } = await run(plane, 'export', 'ovf', VM.name);
+  const { stdout: libvirt } = await run(plane, 'export', 'libvirt', VM.name);
+  const all = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([, word]) => word);
+  const booted = (text: string) => all(text, /<BootOrder>([1-9]\d*)<\/BootOrder>/g);
+  return {
+    ovf: { marked: all(ovf, /ovf:boot="true" ovf:disk-alias="(\w+)"/g), orders: booted(ovf) },
+    libvirt: all(libvirt, /<boot order="(\d+)"/g),
+  };
+}
+
+const BOOT = { marked: ['a'], orders: ['1', '2'] };
+
 test('an OVA brings the selfsame machine to a fresh data directory', async (t: TestContext) => {
   const dir = mkdtempSync(join(tmpdir(), 'selfsame-ova-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
@@ -92,6 +125,7 @@ test('an OVA brings the selfsame machine to a fresh data directory', async (t: T
   await home.guest(VM.name).says(`nvset travels-along\nwrite ${data?.name} selfsame`, /GUEST wrote/);
   await removeSecondDisk(home);
   await stopped(home);
+  assert.deepEqual(await bootOf(home), { ovf: BOOT, libvirt: ['1', '2'] }, 'the order that no spec names is written');
   await run(home, 'export', 'ovf', VM.name, '--ova', file);
 
   const abroad = await startRealPlane(t, { nodes: 1 });
@@ -110,4 +144,66 @@ test('an OVA brings the selfsame machine to a fresh data directory', async (t: T
   assert.match(again.facts['tpm.nv'] ?? '', /^travels-along/, 'what its TPM holds came along');
   const { name } = again.disks.find(({ serial }) => serial === 'C') ?? { name: '' };
   assert.match(await abroad.guest(VM.name).says(`read ${name}`, /GUEST read \S+ \S+/), /GUEST read \S+ selfsame/);
+  assert.deepEqual((await bootOf(abroad)).ovf, BOOT, 'the boot order came along');
+  await stopped(abroad);
+
+  await t.test('an OVF of oVirt 3.0 brings a machine whose devices stand where libvirt had them', (inner) =>
+    importOld(abroad, dir, inner),
+  );
 });
+
+/** A desktop with two disks and an interface. Its OVF knows no addresses. */
+const OLD_OVF = ovirtOvf({
+  version: '3.0.0.0',
+  files: file(DISK_1, IMAGE_1, MIB) + file(DISK_2, IMAGE_2, MIB),
+  disks: [
+    disk(DISK_1, IMAGE_1, 'Drive 1', 'ovf:disk-interface="VirtIO" ovf:boot="true"'),
+    disk(DISK_2, IMAGE_2, 'Drive 2', 'ovf:disk-interface="VirtIO" ovf:boot="false"'),
+  ]
+    .join('')
+    .replaceAll('ovf:size="10"', 'ovf:size="1"'),
+  items: [
+    diskItem(DISK_1, IMAGE_1),
+    diskItem(DISK_2, IMAGE_2),
+    nicItem('3', 'nic1', '00:1a:4a:16:99:01'),
+    item(20, '5', '<rasd:VirtualQuantity>1</rasd:VirtualQuantity>'),
+  ].join(''),
+  settings: '<VmType>0</VmType>',
+}).replace('<rasd:VirtualQuantity>2048<', '<rasd:VirtualQuantity>160<');
+
+const OLD_HARDWARE = [
+  ...[mixes.vd(0), mixes.vd(1), mixes.nic(1), mixes.video('cirrus'), mixes.sound('ich6')],
+  ...[mixes.controller('virtio-serial', "index='0' ports='16'"), mixes.balloon('none')],
+];
+
+async function importOld(plane: RealPlane, dir: string, t: TestContext): Promise<void> {
+  for (const [id, image] of [
+    [DISK_1, IMAGE_1],
+    [DISK_2, IMAGE_2],
+  ] as const) {
+    mkdirSync(join(dir, id));
+    writeFileSync(join(dir, id, image), Buffer.alloc(MIB));
+  }
+  const path = join(dir, 'old.ovf');
+  writeFileSync(path, OLD_OVF);
+  const configuration = { emulatedMachines: ['q35*', 'pc-q35*', 'pc', 'pc-i440fx*'] };
+  const kubevirt = { namespace: 'selfsame-system', name: 'kubevirt' };
+  await plane.client.patch(KUBEVIRTS, kubevirt, { type: 'merge', body: { spec: { configuration } } });
+  await run(plane, 'import', 'ovf', path, '--name', 'old', '--network', 'ovirtmgmt=pod');
+  // The test guest reports on a serial port, which machines of 3.0 did not have.
+  const devices = { autoattachSerialConsole: true };
+  const body = { spec: { template: { spec: { domain: { firmware: { kernelBoot }, devices } } } } };
+  await plane.client.patch(VIRTUAL_MACHINES, { namespace: 'default', name: 'old' }, { type: 'merge', body });
+  await plane.put('virtualmachines/old/start');
+  const { pci } = await plane.guest('old').boots();
+  // Slots 0 and 1 are the chipset's.
+  const ofDevices = pci.filter((address) => !/^0000:00:0[01]\./.test(address));
+  assert.deepEqual(
+    ofDevices.toSorted(),
+    [2, 3, 4, 5, 6, 7].map((slot) => `0000:00:0${slot}.0`),
+  );
+  if (whyNoLibvirt() !== undefined) return;
+  const [defined = ''] = await openLibvirt(t).define([mixes.domainOf({ chipset: 'i440fx', devices: OLD_HARDWARE })]);
+  const places = readLibvirt(defined).rows.map((row) => addressText(row));
+  assert.deepEqual(ofDevices.toSorted(), places.filter((place) => /^0000:00:0[2-9]/.test(place)).toSorted());
+}

@@ -1,6 +1,8 @@
 /** A real guest with QEMU's own guest agent: what it tells, its file systems frozen, and its probes. One guest for all. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
 import { GUEST_IMAGE } from '#api/names.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
@@ -9,6 +11,7 @@ import {
   VIRTUAL_MACHINE_SNAPSHOTS,
   type VirtualMachineSnapshot,
 } from '#api/virtual-machine-snapshot/kind.ts';
+import { systemClock } from '#lib/clock.ts';
 import { isTrue } from '#kube/conditions.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import { apiVersionOf } from '#kube/meta.ts';
@@ -84,6 +87,42 @@ test('its agent tells of its system, its addresses, its users and its file syste
   await guest.says('mkfs vda', /GUEST mounted vda/);
   const [disk] = (await read('filesystemlist')).items;
   assert.deepEqual([disk.mountPoint, disk.fileSystemType, disk.disk[0].busType], ['/data', 'ext4', 'virtio']);
+});
+
+const selfsame = new URL('../../selfsame', import.meta.url).pathname;
+
+/** What people see of the host API of the node. */
+async function host(...words: string[]): Promise<string> {
+  const { stdout } = await promisify(execFile)(selfsame, ['host', '--data-dir', plane.dataDir, ...words]);
+  return stdout;
+}
+
+/** The table of the host, once it says that of the guest. */
+async function tableWith(pattern: RegExp): Promise<string> {
+  const end = systemClock.elapsed() + 60_000;
+  for (;;) {
+    const table = await host('list', 'table');
+    if (pattern.test(table)) return table;
+    assert.ok(systemClock.elapsed() < end, `no ${pattern} in\n${table}`);
+  }
+}
+
+test('the table of its host has its address, and a star while its hypervisor does not answer', SLOW, async () => {
+  const table = await tableWith(/10\.0\.2\.15/);
+  const { uid } = (await guest.vmi()).metadata;
+  assert.deepEqual(
+    table.split('\n').map((line) => line.split(/ {2,}/)),
+    [['vmId', 'vmName', 'Status', 'IP'], [uid, 'default/vm', 'Up', '10.0.2.15'], ['']],
+  );
+  const [, pid] = /pid = (\d+)/.exec(await host('getAllVmStats')) ?? [];
+  process.kill(Number(pid), 'SIGSTOP');
+  try {
+    await tableWith(/ Up\*/);
+    assert.match(await host('getAllVmStats'), /monitorResponse = -1/);
+  } finally {
+    process.kill(Number(pid), 'SIGCONT');
+  }
+  await tableWith(/ Up /);
 });
 
 test('a snapshot freezes its file systems, and it writes again after it', SLOW, async () => {

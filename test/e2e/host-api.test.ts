@@ -1,20 +1,25 @@
 /** A VM of the host API as a real guest sees it: what list tells is where its devices are, also when it is created again. */
 import assert from 'node:assert/strict';
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { getPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { after, before, test, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { HostDevice, HostVerb, HostVm } from '#api/host-api.ts';
+import type { HostDevice, HostVerb, HostVm, HostVmStats } from '#api/host-api.ts';
 import { systemClock } from '#lib/clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { pciAddressFromMap, printPciAddress } from '#api/pci-address.ts';
 import { DeviceBook } from '#node/domains/device-book.ts';
 import { Turns } from '#node/domains/turns.ts';
+import { AgentReader } from '#node/guest-agent/agent-reader.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
 import type { HostApi } from '#node/endpoint/endpoint-agent.ts';
 import { guestUser, openQemu } from '#node/hypervisor/qemu/testing/qemu-scene.ts';
 import { lastReport, type GuestReport } from '#cli/tour/guest-report.ts';
+import { addressText } from '#api/device-address.ts';
+import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
+import * as mixes from '#test/libvirt/mixes.ts';
+import { openLibvirt, whyNoLibvirt } from '#test/support/libvirt.ts';
 
 const VM_ID = '27c61cea-f4fd-47e9-84e8-d1598f32ccc0';
 const GUEST = join(import.meta.dirname, '../../.cache/guest');
@@ -24,12 +29,14 @@ const MIB = 1024 * 1024;
 const dir = mkdtempSync(join(tmpdir(), 'selfsame-host-api-'));
 const hypervisor = openQemu(dir);
 let api: HostApi;
+let agents: AgentReader;
 
 before(async () => {
   await hypervisor.adopt();
   const book = new DeviceBook({ hypervisor, clock: systemClock });
+  agents = new AgentReader({ hypervisor, clock: systemClock, log: silentLog });
   const capabilities = await hypervisor.capabilities();
-  const parts = { hypervisor, book, turns: new Turns(), capabilities, clock: systemClock, log: silentLog };
+  const parts = { hypervisor, book, agents, turns: new Turns(), capabilities, clock: systemClock, log: silentLog };
   api = await openHostApi({ dir, guestUser, ...parts });
   const images = join(dir, 'host-images');
   for (const file of ['vmlinuz', 'initrd.gz']) copyFileSync(join(GUEST, file), join(images, file));
@@ -37,6 +44,7 @@ before(async () => {
 });
 
 after(async () => {
+  await agents.stop();
   await hypervisor.destroy(VM_ID);
   await hypervisor.close();
   rmSync(dir, { recursive: true });
@@ -84,15 +92,106 @@ const seenPlaces = ({ disks, nics }: GuestReport) =>
     ...nics.map(({ mac, pci }) => [mac, pci]),
   ]);
 
-test('what list tells is what the guest sees, plugged, unplugged, and created again', async () => {
-  const disk = (name: string) => ({ type: 'disk', device: 'disk', iface: 'virtio', path: name, serial: `S-${name}` });
+/** Waits until the statistics have it. */
+async function stats(isSo: (stats: HostVmStats) => boolean): Promise<void> {
+  const end = systemClock.elapsed() + PATIENCE_MS;
+  for (;;) {
+    const { statsList = [] } = await api.call('getAllVmStats', {}, { signal: new AbortController().signal });
+    if (statsList.some(isSo)) return;
+    assert.ok(systemClock.elapsed() < end, JSON.stringify(statsList));
+    await delay(200);
+  }
+}
+
+/** What the process of the guest was started with, and its niceness. */
+function processOf({ pid }: HostVm) {
+  const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+  const threads = readdirSync(`/proc/${pid}/task`).map((thread) => getPriority(Number(thread)));
+  return { words, niceness: [...new Set(threads)] };
+}
+
+const KERNEL = { kernel: 'vmlinuz', initrd: 'initrd.gz', kernelArgs: 'console=ttyS0 quiet' };
+/** Hosts of old gave every VM a controller for the channel of their agent. */
+const AGENT_CONTROLLER = mixes.controller('virtio-serial', "index='0' ports='16'");
+
+/** The PCI addresses that libvirt gives to this hardware on i440fx, without those of the chipset. */
+async function placesOfLibvirt(
+  t: TestContext,
+  devices: readonly string[],
+  { hasAgent }: { readonly hasAgent: boolean },
+): Promise<string[]> {
+  const domain = mixes.domainOf({ chipset: 'i440fx', devices: [...devices, AGENT_CONTROLLER, mixes.balloon('none')] });
+  const [defined = ''] = await openLibvirt(t).define([domain]);
+  return readLibvirt(defined)
+    .rows.filter(({ device, address }) => address?.['type'] === 'pci' && (hasAgent || device !== 'virtio-serial'))
+    .map((row) => addressText(row))
+    .filter(isOfDevice)
+    .toSorted();
+}
+
+/** Slots 0 and 1 are the chipset's. */
+const isOfDevice = (address: string) => !/^0000:00:0[01]\./.test(address);
+
+test('a VM of the old format stands in QEMU where libvirt had it', { skip: whyNoLibvirt() }, async (t) => {
+  const network = { macAddr: '02:00:00:00:00:0a,02:00:00:00:00:0b', nicModel: 'pv,e1000' };
+  const drives = [
+    { if: 'virtio', path: 'a', serial: 'S-a' },
+    { if: 'virtio', path: 'b', serial: 'S-b' },
+  ];
+  const old = { drives, ...network, soundDevice: 'ich6', display: 'qxl', spiceMonitors: '2' };
+  const created = await call('create', { vmId: VM_ID, memSize: 160, ...KERNEL, ...old });
+  const hardware = [
+    ...[mixes.vd(0), mixes.vd(1), mixes.cdrom('hdc', 'ide'), mixes.nic(1), mixes.nic(2, 'e1000')],
+    ...[mixes.video('qxl'), mixes.video('qxl'), mixes.sound('ich6')],
+  ];
+  assert.deepEqual(
+    created.devices.map(where).filter(isOfDevice).filter(Boolean).toSorted(),
+    await placesOfLibvirt(t, hardware, { hasAgent: false }),
+  );
+  assert.deepEqual(toldPlaces(created), {
+    '02:00:00:00:00:0a': '0000:00:03.0',
+    '02:00:00:00:00:0b': '0000:00:04.0',
+    'S-a': '0000:00:07.0',
+    'S-b': '0000:00:08.0',
+  });
+  await call('destroy', { vmId: VM_ID });
+});
+
+test('what list tells is what the guest sees, plugged, unplugged, and created again', async (t) => {
+  const propagateErrors = 'off';
+  const disk = (name: string) => ({
+    ...{ type: 'disk', device: 'disk', iface: 'virtio', path: name, serial: `S-${name}`, propagateErrors },
+  });
   const nic = { type: 'interface', device: 'bridge', nicModel: 'pv', macAddr: '02:00:00:00:00:0a' };
-  const devices = [disk('a'), disk('b'), nic, { type: 'console', device: 'console' }];
-  const kernel = { kernel: 'vmlinuz', initrd: 'initrd.gz', kernelArgs: 'console=ttyS0 quiet' };
-  const created = await call('create', { vmId: VM_ID, memSize: 160, display: 'vnc', ...kernel, devices });
+  const devices = [
+    { type: 'video', device: 'cirrus' },
+    disk('a'),
+    disk('b'),
+    nic,
+    { type: 'sound', device: 'ich6' },
+    { type: 'console', device: 'console' },
+    { type: 'channel', device: 'unix' },
+  ];
+  const tuned = { timeOffset: '-86400', nice: '3' };
+  const created = await call('create', { vmId: VM_ID, memSize: 160, display: 'vnc', ...KERNEL, ...tuned, devices });
   const booted = await report('boot');
   assert.equal(booted.facts['uuid'], VM_ID);
   assert.deepEqual(seenPlaces(booted), toldPlaces(created));
+  await t.test('and where libvirt would have placed the devices', { skip: whyNoLibvirt() }, async (inner) => {
+    const hardware = [mixes.video('cirrus'), mixes.vd(0), mixes.vd(1), mixes.nic(1), mixes.sound('ich6')];
+    assert.deepEqual(
+      booted.pci.filter(isOfDevice).toSorted(),
+      await placesOfLibvirt(inner, hardware, { hasAgent: true }),
+    );
+  });
+
+  const { words, niceness } = processOf(created);
+  assert.deepEqual(niceness, [3], 'of every thread');
+  const [, base = ''] = /^base=(.*)$/.exec(words[words.indexOf('-rtc') + 1] ?? '') ?? [];
+  assert.ok(Math.abs(Date.parse(`${base}Z`) - systemClock.now() + 86_400_000) < PATIENCE_MS, base);
+  assert.equal(words.filter((word) => word.includes('werror') && word.includes('stop')).length, 2, 'of both disks');
+  await report('lease', 'dhcp\nprobe lease');
+  await stats(({ guestIPs, monitorResponse }) => guestIPs === '10.0.2.15' && monitorResponse === '0');
 
   const plugged = await call('hotplugDisk', { vmId: VM_ID, drive: disk('c') });
   assert.deepEqual(seenPlaces(await report('plugged', 'probe plugged')), toldPlaces(plugged));

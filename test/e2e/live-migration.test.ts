@@ -1,6 +1,7 @@
 /**
  * Real guests that move between the nodes of the whole program: with OVMF and a TPM, disks of every sort, one plugged in
- * while it ran; there, back, after a restart, cancelled and failed. The guest says what it sees.
+ * while it ran; there, back, after a restart, cancelled and failed. The guest says what it sees. The state of the first
+ * one is on RWO Filesystem, that of the busy one on RWX Block; the other combinations are in test/full.
  */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -20,6 +21,8 @@ import {
   type PersistentVolumeClaim,
 } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
+import { lastReport } from '#cli/tour/guest-report.ts';
+import { whyNoBlockState } from '#node/volumes/testing/block-support.ts';
 import { FULL_RUN } from '#test/support/full-run.ts';
 import { migrate, migrationEnded, probe, readDisk, sameMachine, startMigration } from '#test/support/moving-guests.ts';
 import { startRealPlane, type RealPlane } from '#test/support/real-guests.ts';
@@ -135,6 +138,8 @@ test('a guest with everything moves, and comes back', { timeout: 900_000 }, asyn
   assert.match(before.facts['tpm.nv'] ?? '', /^moves-along/);
   const record = await plane.client.get(VIRTUAL_MACHINE_IDENTITIES, { namespace, name: 'wanderer' });
   const [firstClaim] = await stateClaimsOf('wanderer');
+  const { spec: stateSpec } = await plane.client.get(PERSISTENT_VOLUME_CLAIMS, { namespace, name: firstClaim ?? '' });
+  assert.deepEqual([stateSpec.volumeMode, stateSpec.accessModes], ['Filesystem', ['ReadWriteOnce']]);
   const firstNode = (await guest.vmi()).status?.nodeName ?? '';
   const rootVolume = (await volumeOf('w-root')).metadata.name;
 
@@ -209,23 +214,35 @@ async function configure(configuration: object): Promise<void> {
 }
 
 const ROUNDS = FULL_RUN ? 20 : 5;
+const noBlock = whyNoBlockState();
 
-test(`a busy guest survives ${ROUNDS} migrations`, { timeout: 600_000 }, async () => {
+test(`a busy guest with TPM and EFI variables survives ${ROUNDS} migrations`, { timeout: 600_000 }, async (t) => {
+  await configure({ vmStateStorageClass: noBlock === false ? 'shared-block' : 'shared' });
   await plane.create(
     VIRTUAL_MACHINES,
     aVm('busy', {
-      domain: { memory: { guest: '128Mi' }, firmware: { kernelBoot }, devices: {} },
+      domain: { ...KEEPING, devices: { tpm: { persistent: true } } },
     }),
   );
   const guest = plane.guest('busy');
   const { facts } = await guest.boots();
-  await guest.says('dirty 16\nprobe dirty', /GUEST END dirty/);
+  assert.match(facts['tpm.nv'] ?? '', /^none/);
+  await guest.says('nvset works-on\npcrext\nefiset too\ndirty 16\nprobe dirty', /GUEST END dirty/);
   for (let round = 1; round <= ROUNDS; round++) {
     await migrate(plane, 'busy');
     const heard = await guest.says(`probe round${round}`, new RegExp(`GUEST END round${round}`));
     assert.doesNotMatch(heard, /Oops|BUG|panic|segfault/i, `round ${round}`);
-    assert.match(heard, new RegExp(`GUEST bootid ${facts['bootid']}`), `round ${round}`);
+    const now = lastReport(heard, `round${round}`)?.facts ?? {};
+    assert.equal(now['bootid'], facts['bootid'], `round ${round}`);
+    assert.match(now['tpm.nv'] ?? '', /^works-on/, `round ${round}`);
+    assert.equal(now['efi.var'], 'too', `round ${round}`);
+    assert.notEqual(now['tpm.pcr12'], facts['tpm.pcr12'], `round ${round}`);
   }
+  await t.test('with its state on a block volume that every node reaches', { skip: noBlock }, async () => {
+    const [name = '', ...more] = await stateClaimsOf('busy');
+    const { spec } = await plane.client.get(PERSISTENT_VOLUME_CLAIMS, { namespace, name });
+    assert.deepEqual([spec.volumeMode, spec.accessModes, more], ['Block', ['ReadWriteMany'], []]);
+  });
   await plane.client.delete(VIRTUAL_MACHINES, { namespace, name: 'busy' });
   await plane.until(VIRTUAL_MACHINES, 'busy', (vm) => vm === undefined);
 });

@@ -126,7 +126,7 @@ test(`${FLEET} running VMs, the job and the server lost over and over`, { timeou
   const instances = await plane.list('VirtualMachineInstance');
   const runsOn = new Map(instances.map(({ metadata, status }) => [metadata.name, status.machine.type]));
   assert.deepEqual(
-    except(running, (name) => runsOn.get(name) === 'pc-q35-7.2'),
+    except(running, (name) => runsOn.get(name) === 'pc-q35-rhel9.2.0'),
     [],
   );
   await t.test('the next job marks some, and takes the marks away when people have restarted them', () =>

@@ -27,15 +27,6 @@ after(async () => {
 });
 
 async function useClass(name: keyof typeof STORAGES): Promise<void> {
-  const { volumeMode, accessMode } = STORAGES[name];
-  await plane.api.ok('POST', '/apis/cdi.kubevirt.io/v1beta1/storageprofiles', {
-    body: {
-      apiVersion: 'cdi.kubevirt.io/v1beta1',
-      kind: 'StorageProfile',
-      metadata: { name },
-      spec: { claimPropertySets: [{ volumeMode, accessModes: [accessMode] }] },
-    },
-  });
   await plane.api.ok('PATCH', '/apis/kubevirt.io/v1/namespaces/selfsame-system/kubevirts/kubevirt', {
     contentType: 'application/merge-patch+json',
     body: { spec: { configuration: { vmStateStorageClass: name } } },

@@ -7,7 +7,6 @@ import { after, before, test } from 'node:test';
 import { GUEST_IMAGE } from '#api/names.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { STATE_LABEL } from '#api/persistent-state.ts';
-import { STORAGE_PROFILES } from '#api/storage-profile.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 import { migrate, probe, sameMachine } from '#test/support/moving-guests.ts';
@@ -67,13 +66,7 @@ async function useClass(vmStateStorageClass: string): Promise<void> {
 }
 
 test('state moves and stays on every sort of storage', { timeout: 900_000 }, async () => {
-  for (const [name, { storageClass, volumeMode, accessMode }] of Object.entries(storages)) {
-    await plane.client.create(STORAGE_PROFILES, {
-      apiVersion: 'cdi.kubevirt.io/v1beta1',
-      kind: 'StorageProfile',
-      metadata: { name: storageClass },
-      spec: { claimPropertySets: [{ volumeMode, accessModes: [accessMode] }] },
-    });
+  for (const [name, { storageClass }] of Object.entries(storages)) {
     await useClass(storageClass);
     await plane.create(VIRTUAL_MACHINES, aVm(name));
     await plane.guest(name).until('it has a node', (vmi) => vmi?.status?.nodeName !== undefined);

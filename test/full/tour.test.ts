@@ -1,4 +1,4 @@
-/** `selfsame tour` as a new user runs it: a plane of its own, a real guest, ten stations, nothing left behind. */
+/** `selfsame tour` as a new user runs it: a plane of its own, a real guest, eleven stations, nothing left behind. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -63,13 +63,13 @@ async function isEmpty(dir: string): Promise<void> {
 
 test('the tour ends with its verdict', { timeout: TIMEOUT_MS }, async () => {
   const { code, said, left } = await tour();
-  assert.match(said, /Verdict: after 10 stations it is the selfsame machine/, said.slice(-2000));
+  assert.match(said, /Verdict: after 11 stations it is the selfsame machine/, said.slice(-2000));
   assert.equal(code, 0);
   assert.deepEqual(left, []);
 });
 
 test('who leaves leaves nothing', { timeout: TIMEOUT_MS }, async () => {
-  const { code, said, left } = await tour({ leaveAt: /\[2\/10\]/ });
+  const { code, said, left } = await tour({ leaveAt: /\[2\/11\]/ });
   assert.match(said, /The tour was left; nothing of it is left behind/, said.slice(-2000));
   assert.equal(code, 1);
   assert.deepEqual(left, []);
@@ -79,7 +79,7 @@ test(
   'who is killed leaves nothing either: the plane and the guest end with the tour',
   { timeout: TIMEOUT_MS },
   async () => {
-    const { code, left } = await tour({ leaveAt: /\[2\/10\]/, by: 'SIGKILL' });
+    const { code, left } = await tour({ leaveAt: /\[2\/11\]/, by: 'SIGKILL' });
     assert.equal(code, null);
     assert.deepEqual(left, []);
   },
@@ -97,7 +97,7 @@ test(
     let meddled: Promise<unknown> | undefined;
     const watch = (said: string) => {
       const [, namespace] = /in the namespace (\S+)/.exec(said) ?? [];
-      if (namespace === undefined || !said.includes('[2/10]')) return;
+      if (namespace === undefined || !said.includes('[2/11]')) return;
       // The guest sees it from its next start on, which is the third station.
       meddled ??= client.patch(VIRTUAL_MACHINES, { namespace, name: 'selfsame' }, { type: 'merge', body: patch });
     };

@@ -309,7 +309,7 @@ suite('virtctl with disks', () => {
     assert.deepEqual([json.uuid, json.machine, json.devices.length], [UUID, 'pc-q35-7.2', 2]);
     assert.equal(
       (await scene.virtctl('identity', 'history', 'db')).out,
-      'Nothing has changed in VirtualMachine db since it was made.\n',
+      'VirtualMachine db has not been started yet: it has no history.\n',
     );
     const template = { spec: { domain: { machine: { type: 'pc-q35-6.2' } } } };
     const before = await scene.virtctl('identity', 'diff', 'db', '--exit-code', '-o', 'json');

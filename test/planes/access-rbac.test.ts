@@ -34,6 +34,8 @@ const EDITORS = (code: number) => ({ edit: code, admin: code });
 const ALL = (code: number) => ({ view: code, ...EDITORS(code) });
 const HALT = { spec: { runStrategy: 'Halted' } };
 
+const NO_CLAIM = { claimName: 'none', claimUID: 'none' };
+
 const asks: Record<string, Ask> = {
   'list VMs': { method: 'GET', path: 'virtualmachines', group: KINDS, may: ALL(200) },
   'read an instance': { method: 'GET', path: 'virtualmachineinstances/db', group: KINDS, may: ALL(200) },
@@ -42,6 +44,9 @@ const asks: Record<string, Ask> = {
   start: { method: 'PUT', path: 'virtualmachines/idle/start?dryRun=All', may: EDITORS(202) },
   stop: { method: 'PUT', path: 'virtualmachines/db/stop?dryRun=All', may: EDITORS(202) },
   restart: { method: 'PUT', path: 'virtualmachines/db/restart?dryRun=All', may: EDITORS(202) },
+  // Looked at, and found to have no claim of that name.
+  'adopt a claim': { method: 'PUT', path: 'virtualmachines/idle/adoptstate', body: NO_CLAIM, may: EDITORS(409) },
+  'release a claim': { method: 'PUT', path: 'virtualmachines/idle/releasestate', body: NO_CLAIM, may: EDITORS(409) },
   pause: { method: 'PUT', path: 'virtualmachineinstances/db/pause?dryRun=All', may: EDITORS(200) },
   console: { method: 'upgrade', path: 'virtualmachineinstances/db/console', may: EDITORS(101) },
   vnc: { method: 'upgrade', path: 'virtualmachineinstances/db/vnc', may: EDITORS(101) },

@@ -9,7 +9,7 @@ import { TransitionScene } from '#test/support/transition-scene.ts';
 import { aClaim, aVm, aVmOnClaim, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
 const OLD = 'pc-q35-rhel8.2.0';
-const NEW = 'pc-q35-7.2';
+const NEW = 'pc-q35-rhel9.2.0';
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 
 function typed(vm: Loose, labels: Loose = {}): Loose {

@@ -15,7 +15,7 @@ import { TransitionScene } from '#test/support/transition-scene.ts';
 import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
 
 const OLD = 'pc-q35-rhel8.2.0';
-const NEW = 'pc-q35-7.2';
+const NEW = 'pc-q35-rhel9.2.0';
 const GLOB = ['--which-matches-glob', '*rhel-8.*'];
 const FLAGS = { ...selectionFlags, namespace: textFlag({ name: 'namespace', help: '' }, 'string') };
 

@@ -261,4 +261,42 @@ describe('a volume of ours', () => {
     assert.deepEqual(resized, [`disk-root ${2 ** 30}`]);
     assert.equal((await scene.api.ok('GET', `${CLAIMS}/data`)).status.capacity.storage, '2Gi');
   });
+
+  it('has grown before its guest is seen here, and its claim is told all the same', async (t) => {
+    const scene = await startAgentScene(t);
+    await scene.api.ok('POST', VOLUMES, { body: PV });
+    const spec = {
+      accessModes: ['ReadWriteOnce'],
+      storageClassName: 'local',
+      volumeName: 'pv',
+      resources: { requests: { storage: '1Gi' } },
+    };
+    const claim = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name: 'data' }, spec };
+    await scene.api.ok('POST', CLAIMS, { body: claim });
+    const status = { phase: 'Bound', capacity: { storage: '1Gi' } };
+    await scene.api.ok('PATCH', `${CLAIMS}/data/status`, { body: { status } });
+    const path = '/disk.img';
+    scene.volumes.next = {
+      is: 'ready',
+      volumes: new Map([['root', { source: { path, format: 'raw' }, readonly: false }]]),
+    };
+    const resized: string[] = [];
+    const hypervisor = scene.hypervisor();
+    const resize = hypervisor.resizeDisk.bind(hypervisor);
+    hypervisor.resizeDisk = async (id, disk, bytes) => {
+      resized.push(`${disk} ${bytes}`);
+      await resize(id, disk, bytes);
+    };
+    const volumes = [{ name: 'root', persistentVolumeClaim: { claimName: 'data' } }];
+    const devices = { disks: [{ name: 'root', disk: { bus: 'virtio' } }] };
+    const domain = { memory: { guest: '128Mi' }, machine: { type: 'q35' }, devices };
+    await scene.api.ok('PATCH', `${VOLUMES}/pv`, { body: { spec: { capacity: { storage: '2Gi' } } } });
+    await scene.settle();
+    await scene.launch('db', { domain, volumes }, { volumes });
+    assert.equal((await scene.pod('launcher-db')).status.phase, 'Running');
+
+    await scene.advance(6);
+    assert.deepEqual(resized, [`disk-root ${2 ** 30}`]);
+    assert.equal((await scene.api.ok('GET', `${CLAIMS}/data`)).status.capacity.storage, '2Gi');
+  });
 });

@@ -116,7 +116,6 @@ test('the firmware uuid of VMs', async (t) => {
     const json = { contentType: 'application/json-patch+json' };
     const merge = { contentType: 'application/merge-patch+json' };
     const routes: Record<string, () => Promise<Loose>> = {
-      'replace without firmware': () => plane.call('PUT', `${VMS}/keeps`, { body: withoutFirmwareUuid(before) }),
       'replace with an empty string': () => {
         const emptied = structuredClone(before);
         emptied.spec.template.spec.domain.firmware.uuid = '';
@@ -139,6 +138,29 @@ test('the firmware uuid of VMs', async (t) => {
       assert.match(body.message, /cannot be removed/, route);
       assert.deepEqual(await plane.get('VirtualMachine', 'keeps'), before, route);
     }
+  });
+
+  await t.test('replacing it by the manifest that made it keeps uuid, serial and machine type', async () => {
+    const manifest = aVm('replaced', { runStrategy: 'Always' });
+    await plane.apply(manifest);
+    const before = await plane.get('VirtualMachine', 'replaced');
+    for (let time = 0; time < 3; time++) {
+      const { resourceVersion } = (await plane.get('VirtualMachine', 'replaced')).metadata;
+      const body = { ...manifest, metadata: { ...manifest.metadata, resourceVersion } };
+      const { status, warnings } = await plane.call('PUT', `${VMS}/replaced`, { body });
+      assert.equal(status, 200);
+      assert.match(
+        warnings.join('; '),
+        /^the firmware uuid and serial .* were kept; the machine type .* was kept: q35/,
+      );
+      await plane.settle();
+    }
+    const after = await plane.get('VirtualMachine', 'replaced');
+    assert.deepEqual(after.spec, before.spec);
+    assert.equal(after.metadata.generation, before.metadata.generation);
+    assert.equal(await conditionOf(plane, 'replaced', 'RestartRequired'), undefined);
+    await plane.ask('restart', 'replaced');
+    assert.deepEqual(seenBy(plane, 'replaced')[1], seenBy(plane, 'replaced')[0]);
   });
 
   await t.test('the manifest without a uuid, applied again and again, keeps it', async () => {

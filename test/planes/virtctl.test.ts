@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { after, before, beforeEach, suite, test } from 'node:test';
+import { NEW_LAYOUT_ANNOTATION } from '#api/names.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { apiVersionOf } from '#kube/meta.ts';
 import { Sink, startScene, type Scene } from '#test/scenarios/subresources-scene.ts';
@@ -70,7 +71,7 @@ suite('virtctl', () => {
     'an unknown command': { argv: ['explode'], err: 'unknown command "explode" for "virtctl"\n' },
     'an unknown command of a group': {
       argv: ['identity', 'explode'],
-      err: 'unknown command "explode" for "virtctl identity"; expected diff, duplicates, history or show\n',
+      err: 'unknown command "explode" for "virtctl identity"; expected diff, duplicates, history, renew or show\n',
     },
     'an output that it has not': {
       argv: ['identity', 'duplicates', '-o', 'yaml'],
@@ -134,6 +135,21 @@ suite('virtctl', () => {
       /^Client Version: version.Info\{GitVersion:"v.*\nServer Version: version.Info\{GitVersion:"v.*\n$/,
     );
     assert.doesNotMatch((await scene.virtctl('version', '-c')).out, /Server/);
+  });
+
+  test('accepts new addresses for a VM whose record is lost, and for no other', async () => {
+    const [name, lost] = [scene.aName(), 'f0a4e6a2-0000-4000-8000-000000000001'];
+    await scene.aVm(name, { runStrategy: 'Halted' });
+    const err = `Cannot renew the identity record of VM ${name}: it is not lost\n`;
+    assert.deepEqual(await scene.virtctl('identity', 'renew', name), { code: 1, out: '', err });
+    await scene.patchStatus(VIRTUAL_MACHINES, name, { identityRecordUID: lost });
+    assert.match((await scene.virtctl('identity', 'show', name)).err, /^The identity record is lost;/);
+    const out = `VM ${name} gets new device addresses at its next start\n`;
+    const dry = await scene.virtctl('identity', 'renew', name, '--dry-run');
+    assert.deepEqual(dry, { code: 0, out: `Dry Run execution\n${out}`, err: '' });
+    assert.equal((await scene.readVm(name)).metadata.annotations, undefined);
+    assert.deepEqual(await scene.virtctl('identity', 'renew', name), { code: 0, out, err: '' });
+    assert.equal((await scene.readVm(name)).metadata.annotations[NEW_LAYOUT_ANNOTATION], lost);
   });
 
   test('lists who shares a firmware uuid', async () => {

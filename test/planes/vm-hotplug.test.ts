@@ -142,7 +142,11 @@ test('an interface comes with a MAC address that is on record, goes when that is
   const vmi = await getVmi(scene);
   const [, { macAddress }] = vmi.spec.domain.devices.interfaces;
   assert.deepEqual(vmi.spec.networks, networks);
-  assert.deepEqual((await scene.ok('GET', RECORD)).spec.interfaces, [{ name: 'b', macAddress }]);
+  const recorded = [
+    { name: 'a', macAddress: MAC, fromTemplate: true },
+    { name: 'b', macAddress },
+  ];
+  assert.deepEqual((await scene.ok('GET', RECORD)).spec.interfaces, recorded);
 
   await interfaces([a, nic('b', { state: 'absent' })]);
   const row = async () => (await scene.ok('GET', RECORD)).status.devices.find(({ id }: Loose) => id === 'nic-b');

@@ -7,7 +7,6 @@ import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { isRestoreFinished, VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import type { Client } from '#client/client.ts';
-import { objectKey } from '#client/object-key.ts';
 import { LocalServices } from '#engine/services.ts';
 import { invariant } from '#lib/invariant.ts';
 import { systemClock, timestamp } from '#lib/clock.ts';
@@ -77,7 +76,6 @@ function lookupOf(plane: OperatorPlane | undefined): Lookup {
   return {
     ...migrationLookup(client),
     configuration: () => configurationOf(plane?.informer(KUBEVIRTS).get('selfsame-system/kubevirt')),
-    kubevirts: () => (plane?.informer(KUBEVIRTS).list() ?? []).map(objectKey),
     vmsWithUuid(uuid) {
       const vms = plane?.informer(VIRTUAL_MACHINES).list() ?? [];
       const has = (other: string | undefined) => other?.toLowerCase() === uuid.toLowerCase();

@@ -1,4 +1,4 @@
-/** A VM never loses its firmware uuid or serial, whichever way somebody writes it; but they may be changed. */
+/** A VM never loses its firmware uuid or serial, whichever way it is written: a replacement keeps them, patches that remove them are refused. They may be changed. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { aSpec, aVm } from '#api/validation/testing/valid-objects.ts';
@@ -54,17 +54,8 @@ const replace =
   };
 
 const removals: Record<string, { write: Write; field?: 'uuid' | 'serial' }> = {
-  'replace without the uuid': { write: replace((vm) => delete identity(vm).uuid) },
   'replace with an empty uuid': { write: replace((vm) => (identity(vm).uuid = '')) },
-  'replace with a null uuid': { write: replace((vm) => (identity(vm).uuid = null)) },
-  'replace without firmware': { write: replace((vm) => delete vm.spec.template.spec.domain.firmware) },
-  'replace with null for firmware': { write: replace((vm) => (vm.spec.template.spec.domain.firmware = null)) },
-  'replace with the original manifest': {
-    write: (path, { metadata: { name, resourceVersion } }) => {
-      const original = anonymous(name);
-      return api.call('PUT', path, { body: { ...original, metadata: { ...original.metadata, resourceVersion } } });
-    },
-  },
+  'replace with an empty serial': { write: replace((vm) => (identity(vm).serial = '')), field: 'serial' },
   'merge patch to null': { write: patch(merge(firmware({ uuid: null }))) },
   'merge patch to an empty text': { write: patch(merge(firmware({ uuid: '' }))) },
   'merge patch of firmware to null': { write: patch(merge(firmware(null))) },
@@ -83,7 +74,6 @@ const removals: Record<string, { write: Write; field?: 'uuid' | 'serial' }> = {
       json({ op: 'replace', path: '/spec/template/spec/domain', value: { ...aSpec().domain, firmware: undefined } }),
     ),
   },
-  'replace without the serial': { write: replace((vm) => delete identity(vm).serial), field: 'serial' },
   'merge patch of the serial to null': { write: patch(merge(firmware({ serial: null }))), field: 'serial' },
   'merge patch of the serial to an empty text': { write: patch(merge(firmware({ serial: '' }))), field: 'serial' },
   'JSON patch that removes the serial': { write: patch(json({ op: 'remove', path: `${AT}/serial` })), field: 'serial' },
@@ -108,6 +98,73 @@ for (const [route, { write, field = 'uuid' }] of Object.entries(removals)) {
     assert.deepEqual(await api.ok('GET', path), vm);
   });
 }
+
+const BOTH = ['uuid and serial', 'were'];
+
+/** Replacements that omit something. An API server drops null before admission: it is the same as omitting the field. */
+const kept: Record<string, { write: Write; what: string[] }> = {
+  'replace without the uuid': { write: replace((vm) => delete identity(vm).uuid), what: ['uuid', 'was'] },
+  'replace with a null uuid': { write: replace((vm) => (identity(vm).uuid = null)), what: ['uuid', 'was'] },
+  'replace without the serial': { write: replace((vm) => delete identity(vm).serial), what: ['serial', 'was'] },
+  'replace without firmware': { write: replace((vm) => delete vm.spec.template.spec.domain.firmware), what: BOTH },
+  'replace with null for firmware': {
+    write: replace((vm) => (vm.spec.template.spec.domain.firmware = null)),
+    what: BOTH,
+  },
+  'replace with the original manifest': {
+    write: (path, { metadata: { name, resourceVersion } }) => {
+      const original = anonymous(name);
+      return api.call('PUT', path, { body: { ...original, metadata: { ...original.metadata, resourceVersion } } });
+    },
+    what: BOTH,
+  },
+};
+
+for (const [route, { write, what }] of Object.entries(kept)) {
+  test(`keeps uuid and serial: ${route}`, async () => {
+    const name = nextName();
+    const path = `${VMS}/${name}`;
+    const vm = await api.ok('POST', VMS, { body: manifest(name) });
+    for (const at of [`${path}?dryRun=All`, path]) {
+      const answer = await write(at, vm);
+      assert.equal(answer.status, 200, answer.text);
+      const [fields, verb] = what;
+      // The others of this file have the same uuid, which is warned of, too.
+      const warned = answer.warnings.filter((text) => !text.includes('is also that of'));
+      assert.deepEqual(warned, [
+        `the firmware ${fields} of VirtualMachine "${name}" cannot be removed and ${verb} kept`,
+      ]);
+      assert.deepEqual(identity(answer.body), { uuid: UUID, serial: SERIAL });
+    }
+    const after = await api.ok('GET', path);
+    assert.deepEqual(after.spec, vm.spec);
+    assert.equal(after.metadata.generation, vm.metadata.generation);
+  });
+}
+
+test('a replacement may change other firmware and other fields at once', async () => {
+  const name = nextName();
+  await api.ok('POST', VMS, { body: anonymous(name) });
+  const vm = await api.ok('GET', `${VMS}/${name}`);
+  const { uuid, serial } = identity(vm);
+  const { body } = await replace((one) => {
+    one.spec.template.spec.domain.firmware = { bootloader: { bios: {} } };
+    one.spec.template.spec.domain.cpu.cores = 4;
+  })(`${VMS}/${name}`, vm);
+  assert.deepEqual(identity(body), { bootloader: { bios: {} }, uuid, serial });
+  assert.equal(body.spec.template.spec.domain.cpu.cores, 4);
+});
+
+test('nothing is replaced while the webhook does not answer', async () => {
+  const name = nextName();
+  const vm = await api.ok('POST', VMS, { body: manifest(name) });
+  const bringBack = scene.loseWebhook();
+  const { status, body } = await replace((one) => delete identity(one).uuid)(`${VMS}/${name}`, vm);
+  bringBack();
+  assert.equal(status, 500);
+  assert.match(body.message, /failed calling webhook "mutate-virtualmachines.selfsame.io"/);
+  assert.deepEqual(await api.ok('GET', `${VMS}/${name}`), vm);
+});
 
 const gone: Record<string, (vm: Loose) => void> = {
   domain: (vm) => delete vm.spec.template.spec.domain,
@@ -161,6 +218,36 @@ test('apply by whoever had applied it before does not take it away', async () =>
   const { body: vm } = await apply(name, manifest(name));
   for (const gone of [firmware(null), firmware({ uuid: null })]) {
     const answer = await apply(name, anonymous(name), gone);
+    assert.equal(answer.status, 422, answer.text);
+    assert.ok(answer.body.message.endsWith(refusal(name, 'uuid', UUID)), answer.body.message);
+  }
+  assert.deepEqual(await api.ok('GET', `${VMS}/${name}`), vm);
+});
+
+const serverSide = (name: string, body: Loose, manager = 'gitops'): Promise<Answer> =>
+  api.call('PATCH', `${VMS}/${name}?fieldManager=${manager}`, {
+    body: { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', ...body },
+    contentType: 'application/apply-patch+yaml',
+  });
+
+test('server-side apply of the manifest without a uuid, again and again, changes nothing', async () => {
+  const name = nextName();
+  const { body: vm, status } = await serverSide(name, anonymous(name));
+  assert.equal(status, 201);
+  assert.ok(identity(vm).uuid);
+  for (let time = 0; time < 3; time++) {
+    const answer = await serverSide(name, anonymous(name));
+    assert.equal(answer.status, 200, answer.text);
+    assert.deepEqual(answer.warnings, []);
+    assert.deepEqual(answer.body, vm);
+  }
+});
+
+test('server-side apply by whoever had applied the uuid before does not take it away', async () => {
+  const name = nextName();
+  const { body: vm } = await serverSide(name, manifest(name));
+  for (const body of [anonymous(name), manifest(name, firmware({ uuid: '' }))]) {
+    const answer = await serverSide(name, body);
     assert.equal(answer.status, 422, answer.text);
     assert.ok(answer.body.message.endsWith(refusal(name, 'uuid', UUID)), answer.body.message);
   }

@@ -2,13 +2,19 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
+import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
+import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import type { Client } from '#client/client.ts';
 import { createInProcessTransport } from '#client/in-process.ts';
 import { createClient } from '#client/rest-client.ts';
+import { isApiError } from '#kube/api-error.ts';
+import { groupResource, type ResourceType } from '#kube/meta.ts';
 import { systemClock } from '#lib/clock.ts';
-import { applyInstallation, INSTALL_MANAGER, installObjects, installYaml } from '#operator/install.ts';
-import { CLUSTER_ROLES } from '#operator/kinds.ts';
-import { ADMIN, startTestApi, type TestApi } from '#test/support/test-api.ts';
+import { makeAuthority } from '#lib/pki/authority.ts';
+import { applyInstallation, INSTALL_MANAGER, installObjects, installYaml, isOfForeignKind } from '#operator/install.ts';
+import { uninstallation } from '#operator/uninstall.ts';
+import { CLUSTER_ROLES, VALIDATING_WEBHOOKS } from '#operator/kinds.ts';
+import { ADMIN, startTestApi, type Loose, type TestApi } from '#test/support/test-api.ts';
 
 let api: TestApi;
 let client: Client;
@@ -67,9 +73,10 @@ test('over an older version: what it had and we have not is gone, what others wr
   assert.equal(metadata.annotations?.['theirs'], 'too');
 });
 
-test('what is printed is all of it but what is made only where it is missing', () => {
+test('what is printed is all of it but what the operator makes only where it is missing', () => {
   const documents = parseAllDocuments(installYaml()).map((document) => document.toJS() as { kind: string });
-  assert.equal(documents.length, installObjects().filter(({ once }) => once !== true).length);
+  const printed = installObjects().filter((wanted) => wanted.once !== true && !isOfForeignKind(wanted));
+  assert.equal(documents.length, printed.length);
   const kinds = new Set(documents.map(({ kind }) => kind));
   for (const kind of [
     'CustomResourceDefinition',
@@ -80,4 +87,87 @@ test('what is printed is all of it but what is made only where it is missing', (
   ]) {
     assert.ok(kinds.has(kind), kind);
   }
+  for (const kind of ['VolumeSnapshotClass', 'StorageProfile']) {
+    assert.ok(!kinds.has(kind), `kubectl refuses a ${kind} where its definition is not served yet`);
+  }
+});
+
+test('admission is applied before the kinds that it is about, and printed so', () => {
+  const kinds = installObjects().map(({ object }) => object.kind);
+  const rules = ['WebhookConfiguration', 'AdmissionPolicy', 'AdmissionPolicyBinding'];
+  const last = kinds.findLastIndex((kind) => rules.some((rule) => kind?.endsWith(rule)));
+  assert.ok(last > 0 && last < kinds.indexOf('CustomResourceDefinition'));
+});
+
+test('a bare cluster takes all of it while no webhook answers, and stores no VM', async () => {
+  await client.get(KUBEVIRTS, { namespace: 'selfsame-system', name: 'kubevirt' });
+  const vm = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', metadata: { name: 'db', namespace: 'default' } };
+  await assert.rejects(
+    client.create(VIRTUAL_MACHINES, { ...vm, spec: { runStrategy: 'Halted', template: {} } }),
+    /failed calling webhook "mutate-virtualmachines.selfsame.io"/,
+  );
+});
+
+/** As the operator of an older version leaves it on a cluster: with its authority, and with a hook for KubeVirt objects. */
+async function downgradeWebhooks(): Promise<void> {
+  const name = 'selfsame';
+  const { webhooks } = await client.get(VALIDATING_WEBHOOKS, { name });
+  const rule = { operations: ['*'], apiGroups: ['kubevirt.io'], apiVersions: ['v1'], resources: ['kubevirts'] };
+  const service = { namespace: 'selfsame-system', name: 'selfsame-webhook', path: '/validate-kubevirts' };
+  const hook = {
+    name: 'validate-kubevirts.selfsame.io',
+    ...{ clientConfig: { service }, rules: [rule], sideEffects: 'None', admissionReviewVersions: ['v1'] },
+  };
+  const older = {
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind: 'ValidatingWebhookConfiguration',
+    metadata: { name },
+    webhooks: [...(webhooks as Loose[]).map((one) => ({ ...one, matchConditions: undefined })), hook],
+  };
+  await client.apply(VALIDATING_WEBHOOKS, older, { fieldManager: INSTALL_MANAGER, force: true });
+  const all = (await client.get(VALIDATING_WEBHOOKS, { name }))['webhooks'] as Loose[];
+  const caBundle = Buffer.from(
+    makeAuthority({ commonName: 'test' }, { nowMs: systemClock.now(), lifetimeMs: 86_400_000 }).pem,
+  ).toString('base64');
+  const value = all.map((one) => ({ ...one, clientConfig: { ...one.clientConfig, caBundle } }));
+  const body = [{ op: 'add', path: '/webhooks', value }];
+  await client.patch(VALIDATING_WEBHOOKS, { name }, { type: 'json', body }, { fieldManager: 'selfsame-operator' });
+}
+
+test('over a version that asked a webhook about the KubeVirt object: that hook is gone, authorities stay', async () => {
+  await downgradeWebhooks();
+  assert.deepEqual(await install(), [
+    'validatingwebhookconfigurations.admissionregistration.k8s.io/selfsame configured',
+  ]);
+  const hooks = (await client.get(VALIDATING_WEBHOOKS, { name: 'selfsame' }))['webhooks'] as Loose[];
+  assert.ok(hooks.length > 0);
+  assert.ok(!hooks.some(({ name }) => name.includes('kubevirts')));
+  for (const { name, clientConfig } of hooks) assert.ok(clientConfig.caBundle, name);
+  const name = { namespace: 'selfsame-system', name: 'kubevirt' };
+  const body = { spec: { configuration: { evictionStrategy: 'LiveMigrate' } } };
+  await client.patch(KUBEVIRTS, name, { type: 'merge', body });
+});
+
+test('uninstalled by the printed commands and installed again, it is as before', async () => {
+  const found = await uninstallation(client);
+  assert.ok('commands' in found);
+  const targets = found.commands.map((command) => command.replace('kubectl delete --ignore-not-found ', ''));
+  const firstKind = targets.findIndex((target) => target.startsWith('customresourcedefinitions'));
+  const lastRule = targets.findLastIndex((target) => /^[a-z]+\.admissionregistration/.test(target));
+  assert.ok(lastRule < firstKind, 'admission goes before the kinds');
+  const byTarget = new Map<string, { type: ResourceType; name: { namespace?: string | undefined; name: string } }>(
+    installObjects().map(({ type, object: { metadata } }) => {
+      const { namespace, name = '' } = metadata;
+      const where = namespace === undefined ? '' : ` -n ${namespace}`;
+      return [`${groupResource(type)} ${name}${where}`, { type, name: { namespace, name } }] as const;
+    }),
+  );
+  for (const target of targets) {
+    const { type, name } = byTarget.get(target)!;
+    await client.delete(type, name).catch((error: unknown) => assert.ok(isApiError(error, 'NotFound'), String(error)));
+    await api.settle();
+  }
+  assert.ok((await install()).length > 50);
+  await api.settle();
+  assert.deepEqual(await install(), []);
 });

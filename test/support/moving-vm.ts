@@ -3,7 +3,13 @@
  * it last knew and wrote is remembered here, and must be found wherever it is.
  */
 import assert from 'node:assert/strict';
-import { INCOMING_NODE_ANNOTATION, LEFTOVER_NODE_ANNOTATION, VOLUME_NODE_ANNOTATION } from '#api/names.ts';
+import {
+  INCOMING_NODE_ANNOTATION,
+  KUBEVIRT_NAME,
+  LEFTOVER_NODE_ANNOTATION,
+  SYSTEM_NAMESPACE,
+  VOLUME_NODE_ANNOTATION,
+} from '#api/names.ts';
 import { findState, STATE_LABEL, stateAnnotationOf } from '#api/persistent-state.ts';
 import type { FakeGuest } from '#node/hypervisor/fake/fake-guest.ts';
 import type { Loose } from '#test/support/test-api.ts';
@@ -12,7 +18,21 @@ import type { SimulatedNode } from '#test/support/vm-plane-nodes.ts';
 
 export const VM = 'db';
 
-export async function startMovingVm(plane: VmPlane): Promise<void> {
+/** The modes of persistent state by the class of ours that gives them. */
+export const STATE_STORAGES = {
+  local: 'Filesystem ReadWriteOnce',
+  shared: 'Filesystem ReadWriteMany',
+  'local-block': 'Block ReadWriteOnce',
+  'shared-block': 'Block ReadWriteMany',
+} as const;
+export type StateStorageClass = keyof typeof STATE_STORAGES;
+
+/** Starts the VM; its state lies in a claim of that class. */
+export async function startMovingVm(plane: VmPlane, stateClass: StateStorageClass = 'local'): Promise<void> {
+  const settings = `/apis/kubevirt.io/v1/namespaces/${SYSTEM_NAMESPACE}/kubevirts/${KUBEVIRT_NAME}`;
+  const body = { spec: { configuration: { vmStateStorageClass: stateClass } } };
+  const { status } = await plane.call('PATCH', settings, { body });
+  assert.equal(status, 200);
   await plane.put(aClaim('root', { storageClassName: 'local' }));
   await plane.put(aClaim('all', { storageClassName: 'shared', accessModes: ['ReadWriteMany'] }));
   await plane.apply(
@@ -83,12 +103,15 @@ async function volumeNameOf(plane: VmPlane, claim: string): Promise<string> {
 }
 
 export interface Judgement {
+  /** The class of the claim of its state. */
+  readonly stateClass?: StateStorageClass;
   /** The guest was started anew meanwhile: its memory is gone, as that of any machine. */
   readonly restarted?: boolean;
 }
 
 /** All that must hold whenever nothing goes on any more. */
-export async function judge(plane: VmPlane, text: string, { restarted = false }: Judgement = {}): Promise<void> {
+export async function judge(plane: VmPlane, text: string, judgement: Judgement = {}): Promise<void> {
+  const { restarted = false, stateClass = 'local' } = judgement;
   const { node, guest } = whereIs(plane);
   if (!restarted) assert.equal(guest.recall('memory'), text, 'its memory is what it was');
   assert.equal(guest.kept('nv'), text, 'its TPM is what it was');
@@ -113,6 +136,9 @@ export async function judge(plane: VmPlane, text: string, { restarted = false }:
   assert.equal(findState(ofState, { vmName: VM, ownerUid: uid })?.metadata.uid, ofState[0]!.metadata.uid);
   assert.equal(ofState[0]!.metadata.annotations[stateAnnotationOf(VM)], 'true');
   assert.equal(ofState[0]!.metadata.labels[STATE_LABEL], VM);
+  const { storageClassName, volumeMode, accessModes } = ofState[0]!.spec;
+  const modes = `${volumeMode} ${accessModes.join()}`;
+  assert.deepEqual([storageClassName, modes], [stateClass, STATE_STORAGES[stateClass]], 'its class and modes');
   for (const { metadata, spec } of await plane.list('PersistentVolume')) {
     const { annotations } = metadata;
     assert.equal(annotations[INCOMING_NODE_ANNOTATION], undefined, `${spec.claimRef.name} is not on its way`);

@@ -6,6 +6,8 @@ import { aClaim, aVmOnClaim, type VmPlane } from '#test/support/vm-plane.ts';
 export const LABEL = 'kubevirt.io/vm-delete-protection';
 export const MARK = 'selfsame.io/protected-vms';
 export const CRD = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/virtualmachines.kubevirt.io';
+export const RECORD_CRD =
+  '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/virtualmachineidentities.identity.selfsame.io';
 export const PRECIOUS = 'precious';
 
 /** What upstream says, word for word. */
@@ -82,12 +84,19 @@ export async function worldOf(plane: VmPlane, namespace: string, vm: string): Pr
   const found = await plane.call('GET', `${places.vms}/${vm}`);
   if (found.status === 404) return { vm: 'gone' };
   const { node, claim, volume } = await diskPlace(plane, namespace, vm);
-  const needed = [places.namespace, `${places.claims}/${claim}`, `/api/v1/persistentvolumes/${volume}`, CRD];
+  const needed = [
+    places.namespace,
+    `${places.claims}/${claim}`,
+    `/api/v1/persistentvolumes/${volume}`,
+    CRD,
+    RECORD_CRD,
+  ];
   const leaving: string[] = [];
   for (const url of needed) {
     const { metadata } = await api.ok('GET', url);
     if (metadata.deletionTimestamp !== undefined) leaving.push(url);
   }
+  const record = (await plane.call('GET', `${places.records}/${vm}`)).body;
   const { metadata, spec } = found.body;
   if (metadata.deletionTimestamp !== undefined) leaving.push('the VM');
   return {
@@ -96,6 +105,8 @@ export async function worldOf(plane: VmPlane, namespace: string, vm: string): Pr
     firmware: spec.template.spec.domain.firmware,
     volumes: spec.template.spec.volumes.length,
     disk: node.read(volume),
+    record: record.metadata?.uid,
+    addresses: record.status?.devices.map(({ id, address }: Loose) => `${id} ${JSON.stringify(address)}`).toSorted(),
     leaving,
   };
 }

@@ -89,3 +89,21 @@ test('volumes that all nodes reach stay where they are', async () => {
   assert.equal(paths[0], '/simulated/pv-a');
   assert.equal(target.readDisk('/simulated/pv-a'), 'content');
 });
+
+test('a block volume that a second node mounts before the first has released it is found out', async () => {
+  const shared = new SimulatedStorage();
+  const [one, other] = [new SimulatedDisks(shared, 'n1').volumes(), new SimulatedDisks(shared, 'n2').volumes()];
+  const volume = aVolume({ scope: 'shared' });
+  const lookups = lookupsOf({ ...volume, spec: { ...volume.spec, volumeMode: 'Block' } });
+
+  await one.prepareState('guest', 'a', lookups, {});
+  await one.release('another guest');
+  await one.releaseUnwanted((domain) => domain === 'guest');
+  await one.prepareState('guest', 'a', lookups, {});
+  assert.deepEqual(shared.doubleMounts, []);
+  await one.release('guest');
+  await other.prepareState('guest', 'a', lookups, {});
+  assert.deepEqual(shared.doubleMounts, []);
+  await one.prepareState('guest', 'a', lookups, {});
+  assert.deepEqual(shared.doubleMounts, ['pv-a on n2 and n1']);
+});

@@ -21,6 +21,10 @@ export class SimulatedStorage {
   readonly contents = new Map<string, string>();
   /** By handle. */
   readonly snapshots = new Map<string, { text: string; isSealed: boolean }>();
+  /** Block volumes that are mounted for the state of a guest: the node that has mounted each, by name of the volume. */
+  readonly mounts = new Map<string, { readonly node: string; readonly domain: string }>();
+  /** Block volumes that a second node mounted before the first had let go: two ext4 drivers on one disk destroy it. */
+  readonly doubleMounts: string[] = [];
 }
 
 type Volume = NonNullable<VirtualMachineInstance['spec']['volumes']>[number];
@@ -89,17 +93,18 @@ export class SimulatedDisks implements DiskTexts {
         this.own.contents.delete(metadata.name);
         this.cleared.push(metadata.name);
       },
-      prepareState: async (_, claim, lookups) => {
+      prepareState: async (domain, claim, lookups) => {
         const found = await volumeOfClaim(claim, lookups);
         if (found.is !== 'bound') return found;
+        if (found.volume.spec.volumeMode === 'Block') this.#mount(found.volume, domain);
         if (this.#make(found.volume)) {
           return { is: 'waiting', reason: 'VolumeCopyPending', message: 'it is not filled yet' };
         }
         return { is: 'ready', directory: `${DISKS}${found.volume.metadata.name}/state` };
       },
       releaseVolume: async () => {},
-      release: async () => {},
-      releaseUnwanted: async () => {},
+      release: async (domain) => this.#unmount((one) => one === domain),
+      releaseUnwanted: async (isWanted) => this.#unmount((one) => !isWanted(one)),
       removeData: async (volume) => void this.#storageOf(volume).contents.delete(volume.metadata.name),
       grow: async () => 2 ** 30,
       makeSnapshotFile: async (place) => {
@@ -138,6 +143,20 @@ export class SimulatedDisks implements DiskTexts {
       volumes.set(name, { source: { path, format: 'raw' }, readonly: false });
     }
     return { is: 'ready', volumes };
+  }
+
+  #mount({ metadata: { name: volume = '' } }: PersistentVolume, domain: string): void {
+    const { mounts, doubleMounts } = this.shared;
+    const node = this.#node ?? '';
+    const first = mounts.get(volume);
+    if (first !== undefined && first.node !== node) doubleMounts.push(`${volume} on ${first.node} and ${node}`);
+    mounts.set(volume, { node, domain });
+  }
+
+  #unmount(isReleased: (domain: string) => boolean): void {
+    for (const [volume, { node, domain }] of this.shared.mounts) {
+      if (node === (this.#node ?? '') && isReleased(domain)) this.shared.mounts.delete(volume);
+    }
   }
 
   #incomingDir(): string {

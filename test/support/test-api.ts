@@ -1,4 +1,6 @@
 /** The engine's core in this process on a memory store: requests in, parsed answers out. */
+import assert from 'node:assert/strict';
+import type { RunningController } from '#runtime/controller.ts';
 import { createCore, type Core } from '#engine/core.ts';
 import { MASTERS } from '#engine/auth/groups.ts';
 import type { ApiHandler, ApiRequest, StreamSink, UserInfo } from '#engine/request.ts';
@@ -50,6 +52,8 @@ export interface TestApi {
   /** Like call, for requests that must work. */
   ok(method: string, url: string, options?: CallOptions): Promise<Loose>;
   watch(url: string, options?: CallOptions): Promise<WatchProbe>;
+  /** Those of the engine. */
+  readonly controllers: readonly RunningController[];
   /** Waits until no controller has anything left to do now. */
   settle(): Promise<void>;
   stop(): Promise<void>;
@@ -115,7 +119,9 @@ export async function startTestApi({
         for (const controller of running?.controllers ?? []) await controller.idle();
       }
     },
+    controllers: running?.controllers ?? [],
     async stop() {
+      for (const { violations = [] } of running?.controllers ?? []) assert.deepEqual(violations, []);
       await running?.stop();
       core.stop();
       await open.close();

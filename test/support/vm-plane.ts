@@ -70,6 +70,8 @@ export class VmPlane {
   readonly starts: Start[] = [];
   /** What outlives guests, by the directory of their state. */
   readonly states = new FakeStates();
+  /** The storage that all nodes reach. */
+  readonly shared = new SimulatedStorage();
   /** What the agents say to each other. */
   readonly streams = new PeerStreams((name) => {
     const { isIsolated, agent } = this.node(name);
@@ -80,7 +82,7 @@ export class VmPlane {
 
   constructor({ nodes = 2 }: VmPlaneOptions) {
     const { clock, starts: ledger, streams, states } = this;
-    const shared = new SimulatedStorage();
+    const { shared } = this;
     this.nodes = Array.from({ length: nodes }, (_, index): SimulatedNode => {
       const others = () => this.nodes;
       const handler = async (request: Loose) => await this.server.api.core.handler(request);
@@ -167,8 +169,20 @@ export class VmPlane {
       await this.clock.advance(PAUSE_MS);
       quiet = store.revision === before ? quiet + 1 : 0;
     }
+    await this.#assertNothingOverdue();
     const twice = this.starts.filter(({ beside }) => beside.length > 0);
     assert.deepEqual(twice, [], 'no two guests of one VM run at a time');
+    assert.deepEqual(this.shared.doubleMounts, [], 'no two nodes mount a block volume at a time');
+  }
+
+  /** Fails where a controller still has something to do and nothing has woken it for that. */
+  async #assertNothingOverdue(): Promise<void> {
+    const { api, parts } = this.server;
+    const controllers = [...(api.controllers ?? []), ...parts.controllers];
+    const overdue = async () =>
+      (await Promise.all(controllers.map(async (one) => (await one.overdue?.()) ?? []))).flat();
+    const missed = await passingTime(this.clock, overdue());
+    assert.deepEqual(missed, [], 'a change that a decision reads wakes the controller');
   }
 
   async #idle(): Promise<void> {

@@ -73,6 +73,10 @@ export async function startVmiScene(
       await own.idle();
       quiet = api.store.revision === before ? quiet + 1 : 0;
     }
+    const overdue = await Promise.all(
+      [...api.controllers, ...own.controllers].map(async (one) => (await one.overdue?.()) ?? []),
+    );
+    assert.deepEqual(overdue.flat(), [], 'a change that a decision reads wakes the controller');
   }
 
   async function renew(): Promise<void> {
@@ -161,6 +165,7 @@ async function startOwn({ core }: TestApi, clock: FakeClock, wanted: readonly Pl
     return start({ client, informer: (type) => informers.of(type), clock, log: silentLog, events, metrics, signal });
   });
   return {
+    controllers: running,
     /** The definitions are served a little later: informers that came too early try again after a while. */
     async ready() {
       const synced = { is: false };

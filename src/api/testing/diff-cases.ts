@@ -56,7 +56,7 @@ export const rootRow: LearnedDevice = {
   bootOrder: 1,
   specParams: { bus: 'virtio' },
 };
-const dataRow: LearnedDevice = {
+export const dataRow: LearnedDevice = {
   id: 'disk-data',
   type: 'disk',
   device: 'disk',
@@ -101,13 +101,6 @@ export interface Case {
 }
 
 export const SAYS_SO = 'the template of the VM says so';
-
-export function placeText(address: Record<string, string>): string {
-  return Object.keys(address)
-    .sort()
-    .map((key) => `${key}=${address[key]}`)
-    .join(',');
-}
 
 export function proveDiffs(cases: Readonly<Record<string, Case>>): void {
   for (const [title, given] of Object.entries(cases)) {

@@ -71,6 +71,8 @@ function told(step: Step, { vm }: CanWorld): string {
     }
     case 'patchVmi':
       return `grace ${step.patch.find(({ op }) => op === 'replace')?.value as number}`;
+    case 'patchClaim':
+      return `claim ${step.name}`;
     case 'deletePod':
       return `pod ${step.gracePeriodSeconds}`;
     case 'createMigration':

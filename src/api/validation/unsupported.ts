@@ -159,3 +159,10 @@ function notYet(path: string, fields: readonly string[]): [string, string][] {
 export function explainUnsupported(path: string): string | undefined {
   return EXPLANATIONS.get(path);
 }
+
+/** Returns the fields below an object that KubeVirt has and we do not have yet; `path` is that of the object. */
+export function fieldsNotYetSupported(path: string): string[] {
+  return [...EXPLANATIONS].flatMap(([field, why]) =>
+    why === NOT_YET && field.slice(0, field.lastIndexOf('.')) === path ? [field.slice(path.length + 1)] : [],
+  );
+}

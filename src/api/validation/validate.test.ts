@@ -4,7 +4,6 @@ import { test } from 'node:test';
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import type { KubeVirt } from '#api/kubevirt/kind.ts';
 import { aVm, aVmi, CONFIGURATION } from '#api/validation/testing/valid-objects.ts';
-import { validateKubeVirt } from '#api/validation/validate-kubevirt.ts';
 import { validateVirtualMachineInstance } from '#api/validation/validate-virtual-machine-instance.ts';
 import { validateVirtualMachine, virtualMachineWarnings } from '#api/validation/validate-virtual-machine.ts';
 import type { FieldError } from '#kube/field-error.ts';
@@ -207,82 +206,4 @@ for (const [name, { vmi, old, trusted = false, want = [] }] of Object.entries(vm
     const context = { configuration: CONFIGURATION, trusted, old: old === undefined ? undefined : aVmi(old) };
     assert.deepEqual(texts(validateVirtualMachineInstance(aVmi(vmi), context)), want);
   });
-}
-
-const aKubeVirt = (configuration: object = {}): KubeVirt => ({
-  apiVersion: 'kubevirt.io/v1',
-  kind: 'KubeVirt',
-  metadata: { namespace: 'selfsame-system', name: 'kubevirt' },
-  spec: { configuration },
-});
-
-const kubevirts: Record<string, { kubevirt?: KubeVirt; old?: KubeVirt; present?: string[]; want?: string[] }> = {
-  'the first KubeVirt object': {},
-  'a second KubeVirt object': {
-    present: ['kubevirt/kubevirt'],
-    want: ['metadata.name: Forbidden: there is a KubeVirt object already: kubevirt/kubevirt'],
-  },
-  'a change of one of two': { old: aKubeVirt(), present: ['kubevirt/kubevirt', 'selfsame-system/kubevirt'] },
-  'globs that cannot be read': {
-    kubevirt: aKubeVirt({
-      emulatedMachines: ['q35*', '[--'],
-      architectureConfiguration: { amd64: { emulatedMachines: ['['] } },
-    }),
-    want: [
-      'spec.configuration.emulatedMachines[1]: Invalid value: "[--": syntax error in pattern',
-      'spec.configuration.architectureConfiguration.amd64.emulatedMachines[0]: Invalid value: "[": syntax error in pattern',
-    ],
-  },
-  'a default machine type that VMs may not have': {
-    kubevirt: aKubeVirt({ architectureConfiguration: { amd64: { machineType: 'pc' } } }),
-    want: [
-      'spec.configuration.architectureConfiguration.amd64.machineType: Invalid value: "pc": spec.configuration.architectureConfiguration.amd64.machineType is not supported: pc (allowed values: [q35* pc-q35*])',
-    ],
-  },
-  'machine types without the default that nobody named': { kubevirt: aKubeVirt({ emulatedMachines: ['pc-q35-*'] }) },
-  'machine types without the default that was named': {
-    kubevirt: aKubeVirt({ machineType: 'q35', emulatedMachines: ['pc-q35-*'] }),
-    want: [
-      'spec.configuration.machineType: Invalid value: "q35": spec.configuration.machineType is not supported: q35 (allowed values: [pc-q35-*])',
-    ],
-  },
-  'machine types with a default of their own': {
-    kubevirt: aKubeVirt({ machineType: 'pc-q35-8.2', emulatedMachines: ['pc-q35-*'] }),
-  },
-  'a setting that we do not have': {
-    kubevirt: aKubeVirt({ network: {} }),
-    want: ['spec.configuration.network: Forbidden: is not supported yet'],
-  },
-  'migrations with limits': {
-    kubevirt: aKubeVirt({
-      evictionStrategy: 'LiveMigrate',
-      migrations: { parallelMigrationsPerCluster: 7, bandwidthPerMigration: '64Mi', allowAutoConverge: true },
-    }),
-  },
-  'migrations without a limit of bandwidth': { kubevirt: aKubeVirt({ migrations: { bandwidthPerMigration: 0 } }) },
-  'migrations with less than no bandwidth': {
-    kubevirt: aKubeVirt({ migrations: { bandwidthPerMigration: '-1Mi' } }),
-    want: [
-      'spec.configuration.migrations.bandwidthPerMigration: Invalid value: "-1Mi": must be greater than or equal to 0',
-    ],
-  },
-  'migrations with a bandwidth that is none': {
-    kubevirt: aKubeVirt({ migrations: { bandwidthPerMigration: 'fast' } }),
-    want: [
-      'spec.configuration.migrations.bandwidthPerMigration: Invalid value: "fast": quantities must match the regular expression \'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$\'',
-    ],
-  },
-  'migrations in ways that we do not have': {
-    kubevirt: aKubeVirt({ migrations: { allowPostCopy: true, network: 'fast', nodeDrainTaintKey: 'x', hurry: 1 } }),
-    want: [
-      'spec.configuration.migrations.allowPostCopy: Forbidden: is not supported yet',
-      'spec.configuration.migrations.network: Forbidden: is not supported yet',
-      'spec.configuration.migrations.nodeDrainTaintKey: Forbidden: is not supported yet',
-      'spec.configuration.migrations.hurry: Forbidden: unknown field',
-    ],
-  },
-};
-
-for (const [name, { kubevirt = aKubeVirt(), old, present = [], want = [] }] of Object.entries(kubevirts)) {
-  test(name, () => assert.deepEqual(texts(validateKubeVirt(kubevirt, { old, present })), want));
 }

@@ -54,8 +54,8 @@ export const stateChangeRequest = obj(
 );
 
 /**
- * Written by controllers/vm, but for stateChangeRequests, to which subresources/ appends, and machineTypeRestartRequired,
- * which is the transition job's.
+ * Written by controllers/vm, but for stateChangeRequests, to which subresources/ appends, and machineTypeRestartRequired
+ * with its instance, which the transition Job sets and controllers/vm clears.
  */
 export const vmStatus = obj({
   created: bool({ description: 'Whether there is an instance.' }),
@@ -79,10 +79,17 @@ export const vmStatus = obj({
   restoreInProgress: str({
     description: 'The VirtualMachineRestore that changes the machine; it does not start meanwhile.',
   }),
+  identityRecordUID: str({
+    description:
+      'The uid of the identity record that last held the devices. It stays when the record is lost: that is how the loss is noticed.',
+  }),
   deleteProtected: bool({ description: 'Whether its label keeps it from being deleted.' }),
   machineTypeRestartRequired: bool({
     description:
-      'Whether it still runs on a machine type that is no longer in its spec. Written by the job that changed it.',
+      'Whether it still runs on a machine type that is no longer in its spec. Set by the job that changed it; false again when the instance that it is about is gone.',
+  }),
+  machineTypeRestartInstanceUID: str({
+    description: 'The uid of the instance that machineTypeRestartRequired is about.',
   }),
 });
 

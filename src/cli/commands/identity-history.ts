@@ -1,4 +1,6 @@
 /** virtctl identity history */
+import { changeRows } from '#api/identity-change-text.ts';
+import type { HistoryEntry } from '#api/virtual-machine-identity/kind.ts';
 import { defineCommand } from '#cli/command.ts';
 import { alignedTable, formatValue, outputFlag, outputFormat } from '#cli/output-format.ts';
 import { findRecord, readVm } from '#cli/vm-objects.ts';
@@ -6,11 +8,18 @@ import { findRecord, readVm } from '#cli/vm-objects.ts';
 export const identityHistory = defineCommand({
   name: 'history',
   usage: 'VM',
-  summary: 'List what has changed in the hardware of a virtual machine, oldest first.',
-  details: 'The record keeps the last 50 changes.',
-  example: ["  # What has changed in the virtual machine 'db', when and why:", '  virtctl identity history db'].join(
-    '\n',
-  ),
+  summary: 'List every change of the identity of a virtual machine, oldest first.',
+  details:
+    'Firmware uuid, serial, SMBIOS strings, MAC addresses, machine type, devices, their addresses and boot order, and the\n' +
+    'claim of TPM and EFI state: when each changed, from what to what, why, and who asked for it, where that is known.\n' +
+    'The record keeps the last 50 entries. With -o json they hold whole devices.',
+  example: [
+    "  # What has changed in the virtual machine 'db', when and why:",
+    '  virtctl identity history db',
+    '',
+    '  # Every value before and after each change:',
+    '  virtctl identity history db -o json',
+  ].join('\n'),
   flags: { output: outputFlag },
   args: 1,
   async run({ args: [name = ''], flags, connect, print }) {
@@ -19,9 +28,17 @@ export const identityHistory = defineCommand({
     const record = await findRecord(api, await readVm(api, name));
     const history = record?.status?.history ?? [];
     if (format !== undefined) print(formatValue(history, format));
-    else if (history.length === 0) print(`Nothing has changed in VirtualMachine ${name} since it was made.`);
-    else print(alignedTable([COLUMNS, ...history.map(({ at = '', what = '', cause = '' }) => [at, what, cause])]));
+    else if (history.length === 0) print(`VirtualMachine ${name} has not been started yet: it has no history.`);
+    else print(historyTable(history));
   },
 });
 
-const COLUMNS = ['TIME', 'CHANGE', 'CAUSE'];
+const COLUMNS = ['TIME', 'CHANGE', 'FROM', 'TO', 'CAUSE', 'BY'];
+
+/** Returns a table with a row for each change. */
+export function historyTable(history: readonly HistoryEntry[]): string {
+  const rows = history.flatMap((entry) =>
+    changeRows(entry).map(({ what, from, to }) => [entry.at ?? '', what, from, to, entry.cause ?? '', entry.by ?? '']),
+  );
+  return alignedTable([COLUMNS, ...rows.map((row) => row.map((cell) => (cell === '' ? '-' : cell)))]);
+}

@@ -3,6 +3,7 @@ import { busTree, DEVICE_COLUMNS, deviceRows, identitySummary, treeLines } from 
 import { recordBeforeStart } from '#api/record-before-start.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import { isRecordLost } from '#api/virtual-machine-identity/record-state.ts';
 import { defineCommand } from '#cli/command.ts';
 import { alignedTable, formatValue, outputFlag, outputFormat } from '#cli/output-format.ts';
 import { findRecord, readVm } from '#cli/vm-objects.ts';
@@ -23,14 +24,18 @@ export const identityShow = defineCommand({
   ].join('\n'),
   flags: { output: outputFlag },
   args: 1,
-  async run({ args: [name = ''], flags, connect, print }) {
+  async run({ args: [name = ''], flags, connect, print, terminal }) {
     const format = outputFormat(flags.output);
     const api = await connect();
     const vm = await readVm(api, name);
-    const record = (await findRecord(api, vm)) ?? recordBeforeStart(vm);
+    const found = await findRecord(api, vm);
+    if (isRecordLost(vm, found)) terminal.stderr.write(`${LOST}\n`);
+    const record = found ?? recordBeforeStart(vm);
     print(format === undefined ? shown(vm, record) : formatValue(told(vm, record), format));
   },
 });
+
+const LOST = 'The identity record is lost; the condition IdentityRecordLost of the VM says what follows from that.';
 
 function shown(vm: VirtualMachine, record: VirtualMachineIdentity): string {
   const { uuid, serial, machine, macs, unchangedSince, lastChange } = identitySummary(vm, record);
@@ -41,7 +46,7 @@ function shown(vm: VirtualMachine, record: VirtualMachineIdentity): string {
     ['Serial:', orNone(serial)],
     ['Machine:', machine === '' ? '<not started yet>' : machine],
     ...macs.map(({ name, mac }) => [`MAC of ${name}:`, orNone(mac)]),
-    ['Unchanged since:', `${orNone(unchangedSince)} (${lastChange})`],
+    ['Unchanged since:', unchangedSince === '' ? '<not started yet>' : `${unchangedSince} (${lastChange})`],
   ];
   if (devices.length === 0) return alignedTable(facts);
   const tree = treeLines(busTree(record.status ?? {}));

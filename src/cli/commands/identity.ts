@@ -3,10 +3,11 @@ import type { CommandGroup } from '#cli/command.ts';
 import { identityDiffCommand } from '#cli/commands/identity-diff.ts';
 import { identityDuplicates } from '#cli/commands/identity-duplicates.ts';
 import { identityHistory } from '#cli/commands/identity-history.ts';
+import { identityRenew } from '#cli/commands/identity-renew.ts';
 import { identityShow } from '#cli/commands/identity-show.ts';
 
 export const identity: CommandGroup = {
   name: 'identity',
   summary: 'Look at the identities of virtual machines.',
-  commands: [identityDiffCommand, identityDuplicates, identityHistory, identityShow],
+  commands: [identityDiffCommand, identityDuplicates, identityHistory, identityRenew, identityShow],
 };

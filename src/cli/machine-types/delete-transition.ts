@@ -82,7 +82,8 @@ export async function resetMarks(
     const answers = ours.slice(at, at + AT_ONCE).map(async ({ entry: { namespace, name, uid } }) => {
       const path = objectPath(VIRTUAL_MACHINES, { namespace, name, subresource: 'status' });
       try {
-        await api.patch(path, { metadata: { uid }, status: { machineTypeRestartRequired: false } });
+        const status = { machineTypeRestartRequired: false, machineTypeRestartInstanceUID: null };
+        await api.patch(path, { metadata: { uid }, status });
       } catch (error) {
         if (!isApiError(error, 'NotFound')) complaints.push(`  ${namespace}/${name}: ${messageOf(error)}`);
       }

@@ -5,13 +5,25 @@ import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts
 import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { historyTable } from '#cli/commands/identity-history.ts';
 import { ANOTHER, GONE, type Decided } from '#cli/tour/comparison.ts';
 import type { TourGuest } from '#cli/tour/guest.ts';
 import type { GuestReport } from '#cli/tour/guest-report.ts';
+import { completeHistory } from '#cli/tour/history.ts';
 import { refusalOf, waitFor, type TourApi } from '#cli/tour/tour-api.ts';
 import { TourError } from '#cli/tour/tour-error.ts';
 import type { TourMachines } from '#cli/tour/machine-types.ts';
-import { claim, DISK_CLAIM, PLUGGED, RESTORE, SNAPSHOT, tourVm, VM_NAME } from '#cli/tour/tour-vm.ts';
+import {
+  claim,
+  DISK_CLAIM,
+  MIGRATION,
+  PLUGGED,
+  RESTORE,
+  SERIAL,
+  SNAPSHOT,
+  tourVm,
+  VM_NAME,
+} from '#cli/tour/tour-vm.ts';
 import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
 
 export interface Scene {
@@ -93,8 +105,11 @@ export const stepsWith = ({ first, other }: TourMachines): readonly Step[] => [
     command: `virtctl migrate ${VM_NAME}`,
     async run({ api, guest }) {
       const from = (await api.find(VIRTUAL_MACHINE_INSTANCES, VM_NAME))?.status?.nodeName ?? '';
-      await api.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { metadata: { name: 'move' }, spec: { vmiName: VM_NAME } });
-      await api.until(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, 'move', 'the migration', (migration) => {
+      await api.create(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, {
+        metadata: { name: MIGRATION },
+        spec: { vmiName: VM_NAME },
+      });
+      await api.until(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, MIGRATION, 'the migration', (migration) => {
         const { phase, migrationState } = migration?.status ?? {};
         if (phase === 'Failed') throw new TourError(`the migration failed: ${migrationState?.failureReason ?? ''}`);
         return phase === 'Succeeded';
@@ -137,12 +152,12 @@ export const stepsWith = ({ first, other }: TourMachines): readonly Step[] => [
     },
   },
   {
-    title: `Give it another machine type, ${other}, and restart it`,
-    command: `virtctl update machine-types ${first} --name ${VM_NAME} --target-machine-type ${other} --restart-now`,
+    title: `Give it another machine type, ${other}, and another serial number, and restart it`,
+    command: `kubectl patch vm ${VM_NAME} --type=merge -p '{"spec":{"template":{"spec":{"domain":{"machine":{"type":"${other}"},"firmware":{"serial":"${SERIAL}"}}}}}}'; virtctl restart ${VM_NAME}`,
     async run(scene) {
-      const machine = { type: other };
-      await scene.api.patch(VIRTUAL_MACHINES, VM_NAME, { spec: { template: { spec: { domain: { machine } } } } });
-      return { report: await restarted(scene), decided: { ...NEW_BOOT, 'machine type': other } };
+      const domain = { machine: { type: other }, firmware: { serial: SERIAL } };
+      await scene.api.patch(VIRTUAL_MACHINES, VM_NAME, { spec: { template: { spec: { domain } } } });
+      return { report: await restarted(scene), decided: { ...NEW_BOOT, 'machine type': other, serial: SERIAL } };
     },
   },
   {
@@ -161,6 +176,14 @@ export const stepsWith = ({ first, other }: TourMachines): readonly Step[] => [
       const body = { spec: { template: { spec: { domain: { firmware: { uuid: null } } } } } };
       const said = await mustBeRefused('taking the uuid away', () => api.patch(VIRTUAL_MACHINES, VM_NAME, body));
       return { report: await guest.sees(), said };
+    },
+  },
+  {
+    title: 'Read its history: every change of its identity, and nothing else',
+    command: `virtctl identity history ${VM_NAME}`,
+    async run({ api, guest }) {
+      const history = await completeHistory(api, { first, other });
+      return { report: await guest.sees(), said: historyTable(history).split('\n') };
     },
   },
 ];

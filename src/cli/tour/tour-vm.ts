@@ -11,6 +11,9 @@ export const DISK_CLAIM = 'selfsame-data';
 export const PLUGGED = 'plugged';
 export const SNAPSHOT = 'then';
 export const RESTORE = 'back-to-then';
+export const MIGRATION = 'move';
+/** The serial number that the tour decides on. */
+export const SERIAL = 'tour-serial';
 
 export const tourVm = (machineType: string): Pick<VirtualMachine, 'metadata' | 'spec'> => ({
   metadata: { name: VM_NAME },

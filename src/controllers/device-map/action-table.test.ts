@@ -111,10 +111,10 @@ const cases: Record<string, Case> = {
   'special managed: inserted as managed': {
     reported: [usb()],
     special: SPECIAL,
-    want: [decided('insert', usb({ managed: true }))],
+    want: [decided('insert', usb({ managed: true, specialManaged: true }))],
   },
   'no longer special managed: unmanaged again': {
-    rows: [usb({ managed: true })],
+    rows: [usb({ managed: true, specialManaged: true })],
     reported: [usb()],
     want: [decided('update', usb())],
   },
@@ -171,7 +171,25 @@ const cases: Record<string, Case> = {
     want: [deleted('rng0')],
   },
   'unmanaged: deleted': { rows: [usb()], want: [deleted('usb0')] },
-  'special managed: kept': { rows: [usb()], special: SPECIAL, want: [decided('keep', usb())] },
+  'special managed: kept': {
+    rows: [usb()],
+    special: SPECIAL,
+    want: [decided('keep', usb({ managed: true, specialManaged: true }))],
+  },
+  'special managed until now: deleted': {
+    rows: [usb({ managed: true, specialManaged: true })],
+    want: [deleted('usb0')],
+  },
+  'special managed, and reported without saying so: unmanaged when the list no longer has it': {
+    rows: [usb({ managed: true, specialManaged: true })],
+    reported: [usb({ managed: undefined })],
+    want: [decided('update', usb())],
+  },
+  'managed by itself, and listed: not marked as special': {
+    reported: [usb({ managed: true })],
+    special: SPECIAL,
+    want: [decided('insert', usb({ managed: true }))],
+  },
   'managed, of a type that no template names: kept': {
     rows: [row('video0', 'video', 'qxl', { address: A })],
     want: [decided('keep', row('video0', 'video', 'qxl', { address: A }))],

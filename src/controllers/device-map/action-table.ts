@@ -7,6 +7,7 @@
  *   the VM is stopped        restingActions   what the template says; what came with the machine stays
  */
 import { isRootPort, type DeviceAddress, type LearnedDevice } from '#api/learned-device.ts';
+import { classified, isManagedByItself, type SpecialDevices } from '#controllers/device-map/special-devices.ts';
 import { isAskedFor, type Wishes } from '#controllers/device-map/wanted-devices.ts';
 import { deepEqual } from '#kube/deep.ts';
 
@@ -24,7 +25,7 @@ export interface GuestReading {
   readonly rows: readonly LearnedDevice[];
   readonly reported: readonly LearnedDevice[];
   readonly wishes: Wishes;
-  readonly special: readonly { readonly type: string; readonly device: string }[];
+  readonly special: SpecialDevices;
   /** The rows are of a machine whose addresses mean nothing here. */
   readonly chipsetChanged: boolean;
 }
@@ -73,25 +74,30 @@ export function forgets({ action }: RowDecision): boolean {
   return action === 'delete' || action === 'release';
 }
 
-/** A reported device as a row. An empty address is no news; what the template does not want plugged is on its way out. */
+/**
+ * Returns a reported device as a row. An empty address keeps the recorded one. A device that the template does not want
+ * plugged is marked as unplugged, although the guest still has it.
+ */
 function taken(device: LearnedDevice, row: LearnedDevice | undefined, { wishes, special }: GuestReading) {
-  const { address = {}, specParams = row?.specParams, managed = row?.managed ?? false, ...told } = device;
+  const managedBefore = row !== undefined && isManagedByItself(row);
+  const { address = {}, specParams = row?.specParams, managed = managedBefore, ...told } = device;
   const place = Object.keys(address).length > 0 ? address : row?.address;
   const next: LearnedDevice = {
     ...told,
     ...(place === undefined ? {} : { address: place }),
-    managed: managed || isSpecial(device, special),
+    managed,
     ...(specParams === undefined ? {} : { specParams }),
   };
-  return plugged(next, wishes.get(device.id)?.plugged !== false);
+  return plugged(classified(next, special), wishes.get(device.id)?.plugged !== false);
 }
 
-function unreported(row: LearnedDevice, { wishes, special, chipsetChanged }: GuestReading): RowDecision {
+function unreported(known: LearnedDevice, { wishes, special, chipsetChanged }: GuestReading): RowDecision {
+  const row = classified(known, special);
   const { id, type, managed } = row;
   if (WITHOUT_ADDRESS.has(type)) return { id, action: 'keep', row };
   if (isAskedFor(row)) return asWished(row, wishes);
   // Empty ports are places in the guest: those after them would move.
-  const isKept = isRootPort(row) ? !chipsetChanged : managed === true || isSpecial(row, special);
+  const isKept = isRootPort(row) ? !chipsetChanged : managed === true;
   return isKept ? { id, action: 'keep', row } : { id, action: 'delete' };
 }
 
@@ -119,10 +125,6 @@ function isPlace(address: DeviceAddress | undefined): address is DeviceAddress {
 
 function placeText(address: DeviceAddress): string {
   return JSON.stringify(Object.entries(address).sort(([a], [b]) => (a < b ? -1 : 1)));
-}
-
-function isSpecial({ type, device }: LearnedDevice, special: GuestReading['special']): boolean {
-  return special.some((one) => one.type === type && one.device === device);
 }
 
 /** True is told by its absence. */

@@ -1,13 +1,22 @@
 /**
- * What the identity record learns: from a reading of the guest its machine type and devices, from the template what is to
- * be plugged and what was detached, from an import where everything begins; and a bounded history of what changed and why.
- * Rows and the hash that stands for them are one write. Pure.
+ * Decides the status of an identity record: from a reading of the guest its machine type and devices, from the template
+ * what is to be plugged and what was detached, from an import where everything begins; and the history of what changed
+ * and why (history-entries.ts), of the spec of the record, too. Rows, the hash that stands for them and the entries are
+ * one write. Pure.
  */
+import { appendHistory, type Cause } from '#api/identity-history.ts';
 import { importedDevicesOf, type ImportedDevices } from '#api/imported-devices.ts';
 import type { LearnedDevice } from '#api/learned-device.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { type IdentityStatus, MAX_HISTORY } from '#api/virtual-machine-identity/kind.ts';
+import type { IdentityStatus } from '#api/virtual-machine-identity/kind.ts';
+import {
+  FROM_IMPORT,
+  fromSnapshot,
+  isRecordLost,
+  rebuiltFrom,
+  type RecordedInSnapshot,
+} from '#api/virtual-machine-identity/record-state.ts';
 import {
   forgets,
   readActions,
@@ -16,7 +25,7 @@ import {
   rowsOf,
   runningActions,
 } from '#controllers/device-map/action-table.ts';
-import { deviceChanges } from '#api/device-changes.ts';
+import { causeOfLoss, EDIT, IMPORT, startOf } from '#controllers/device-map/change-cause.ts';
 import {
   chipsetChange,
   type DeviceMapWorld,
@@ -27,10 +36,14 @@ import {
   type Speaking,
   speakingInstance,
 } from '#controllers/device-map/device-map-world.ts';
+import { entriesFor } from '#controllers/device-map/history-entries.ts';
 import type { Reading } from '#controllers/device-map/reading.ts';
 import { freedAfter } from '#controllers/device-map/freed-places.ts';
+import { classified } from '#controllers/device-map/special-devices.ts';
+import { stateClaimOf } from '#controllers/device-map/state-claim.ts';
 import { wishesOf } from '#controllers/device-map/wanted-devices.ts';
 import { deepEqual } from '#kube/deep.ts';
+import type { Stored } from '#kube/meta.ts';
 import { NOTHING, type Plan } from '#runtime/plan.ts';
 
 /** A node that has no such VM, has not read its devices yet, or answered with something old is asked again. */
@@ -40,13 +53,18 @@ export function decideDeviceMap(world: DeviceMapWorld): Plan {
   const vm = ownVm(world);
   if (vm === undefined) return NOTHING;
   const known = world.identity.status ?? {};
-  const imported = known.devices === undefined ? importedDevicesOf(vm) : undefined;
-  if (imported !== undefined && 'fault' in imported) return { changes: [], events: [faultyImport(imported.fault)] };
-  const next = withFreed(known, imported === undefined ? learned(world, vm) : begun(imported));
-  const { what, ...status } = next ?? { what: [] };
-  const plan = next === undefined || sameExceptTime(known, status) ? NOTHING : written(world, status, what);
+  const takesImport = known.devices === undefined && world.snapshot === undefined;
+  const imported = takesImport ? importedDevicesOf(vm) : undefined;
+  const isFaulty = imported !== undefined && 'fault' in imported;
+  const seed = known.devices === undefined && !isFaulty ? seedOf(world, vm, imported) : undefined;
+  const next = withFreed(seed ?? known, isFaulty ? undefined : (seed ?? learned(world, vm)));
+  const plan = written(world, vm, next ?? { ...withoutHistory(known), occasion: { cause: EDIT } });
   const requeueAfterMs = retryAfterMs(world);
-  return requeueAfterMs === undefined ? plan : { ...plan, requeueAfterMs };
+  return {
+    ...plan,
+    ...(isFaulty && { events: [faultyImport(imported.fault)] }),
+    ...(requeueAfterMs !== undefined && { requeueAfterMs }),
+  };
 }
 
 /** Places that are given up are remembered with the rows that are not any more. */
@@ -74,9 +92,13 @@ export function forgetsAtRest(world: DeviceMapWorld): boolean {
   return restingActions(world.identity.status?.devices ?? [], wishesOf(vm)).some(forgets);
 }
 
-/** A status without its times, and what happened, in words. */
-interface Next extends Omit<IdentityStatus, 'history'> {
-  readonly what: readonly { readonly what: string; readonly cause: string }[];
+/** What the record says next of machine and devices, and what has brought it. */
+interface Next extends Omit<IdentityStatus, 'history' | 'learnedAt' | 'recorded' | 'stateClaim'> {
+  readonly occasion: Cause;
+  /** What the history says of changes of devices instead of a sentence for each. */
+  readonly summary?: string;
+  /** The snapshot from which a lost record is rebuilt: its history goes on here. */
+  readonly snapshot?: RecordedInSnapshot;
 }
 
 function learned(world: DeviceMapWorld, vm: VirtualMachine): Next | undefined {
@@ -115,23 +137,14 @@ function read(
       chipsetChanged: chipset !== undefined,
     }),
   );
-  const what =
-    known.devices === undefined
-      ? [`first seen as ${machine} with ${devices.length} devices`]
-      : [
-          ...machineChanges(known, machine),
-          ...(chipset === undefined
-            ? []
-            : [`chipset changed from ${chipset.from} to ${chipset.to}: no device keeps its address`]),
-          ...deviceChanges(known.devices, devices),
-        ];
   return {
     machine: { type: machine },
     devices,
     deviceHash: reading.hash,
     deviceRevision: reading.revision,
     instance: uid,
-    what: because(what, known.instance === uid ? 'a change while it ran' : `the start of instance ${uid}`),
+    occasion: known.instance === uid ? { cause: WHILE_IT_RAN } : (causeOfLoss(world, vm) ?? startOf(uid)),
+    ...(known.devices === undefined && { summary: `first seen as ${machine} with ${devices.length} devices` }),
   };
 }
 
@@ -142,64 +155,81 @@ function isSameHardware(world: DeviceMapWorld, speaking: Speaking): boolean {
 
 /** Nobody has to be asked: what the hash stands for is on record. */
 function startedAgain(world: DeviceMapWorld, vm: VirtualMachine, { uid, machine, revision }: Speaking): Next {
-  const known = world.identity.status ?? {};
-  const isNew = known.instance !== uid;
-  const changes = because(machineChanges(known, machine), `the start of instance ${uid}`);
-  const { what, ...rows } = asTheTemplateSays(world, vm);
+  const isNew = world.identity.status?.instance !== uid;
+  const rows = asTheTemplateSays(world, vm);
   return {
     ...rows,
     machine: { type: machine },
     instance: uid,
-    ...(isNew ? { deviceRevision: revision } : {}),
-    what: [...changes, ...what],
+    ...(isNew ? { deviceRevision: revision, occasion: startOf(uid) } : {}),
   };
 }
 
 function asTheTemplateSays(world: DeviceMapWorld, vm: VirtualMachine): Next {
-  const { history: _, learnedAt: __, ...known } = world.identity.status ?? {};
-  const rows = known.devices ?? [];
+  const known = withoutHistory(world.identity.status ?? {});
+  const rows = (known.devices ?? []).map((row) => classified(row, world.special));
   const decide = isAtRest(world) ? restingActions : runningActions;
   const decisions: readonly RowDecision[] = decide(rows, wishesOf(vm));
-  const devices = rowsOf(decisions);
-  const what = because(deviceChanges(rows, devices), 'a change of the VM');
-  if (!decisions.some(forgets)) return { ...known, devices, what };
+  const next = { ...known, devices: rowsOf(decisions), occasion: { cause: EDIT } };
+  if (!decisions.some(forgets)) return next;
   // The hash stood for rows that are no more: were they to come back, nobody would ask for them.
-  const { deviceHash: ___, deviceRevision: ____, ...rest } = known;
-  return { ...rest, devices, what };
+  const { deviceHash: _, deviceRevision: __, ...rest } = next;
+  return rest;
 }
 
-/** Before the first start. What the guest then has is learned as always. */
-function begun({ from, machine, devices }: ImportedDevices): Next {
-  const what = [`imported from ${from} with ${devices.length} devices`];
+/** Returns the rows that a record without devices begins with. What the guest then has is learned as always. */
+function seedOf(world: DeviceMapWorld, vm: VirtualMachine, imported: ImportedDevices | undefined): Next | undefined {
+  if (world.snapshot !== undefined) return rebuiltRows(world.snapshot);
+  if (imported === undefined) return undefined;
+  const { from, machine, devices } = imported;
   return {
     ...(machine === undefined ? {} : { machine: { type: machine } }),
     devices: devices as LearnedDevice[],
-    what: because(what, 'the import of the VM'),
+    occasion: { cause: isRecordLost(vm, world.identity) ? rebuiltFrom(FROM_IMPORT) : IMPORT },
+    summary: `imported from ${from} with ${devices.length} devices`,
   };
 }
 
-function machineChanges({ machine }: IdentityStatus, now: string): string[] {
-  return machine?.type === now ? [] : [`machine type changed from ${machine?.type ?? 'none'} to ${now}`];
+/** Returns the rows of a lost record as a snapshot holds them, with free places, but to be read anew. */
+function rebuiltRows(snapshot: RecordedInSnapshot): Next {
+  const { deviceHash: _, deviceRevision: __, ...saved } = withoutHistory(snapshot.identity.status ?? {});
+  return {
+    ...saved,
+    occasion: { cause: rebuiltFrom(fromSnapshot(snapshot)) },
+    summary: `record lost; ${saved.devices?.length ?? 0} devices taken over`,
+    snapshot,
+  };
 }
 
-function because(changes: readonly string[], cause: string): Next['what'] {
-  return changes.map((what) => ({ what, cause }));
+const WHILE_IT_RAN = 'a change while it ran';
+
+function withoutHistory(status: IdentityStatus): Omit<Next, 'occasion'> {
+  const { history: _, learnedAt: __, recorded: ___, stateClaim: ____, ...rest } = status;
+  return rest;
 }
 
-function sameExceptTime(known: IdentityStatus, next: Omit<Next, 'what'>): boolean {
-  const { history: _, learnedAt: __, ...before } = known;
-  return deepEqual(before, next);
-}
-
-function written({ identity, now }: DeviceMapWorld, next: Omit<Next, 'what'>, what: Next['what']): Plan {
-  const { history = [], instance, deviceHash, learnedAt } = identity.status ?? {};
-  const isLearned = next.instance !== instance || (next.deviceHash !== undefined && next.deviceHash !== deviceHash);
+/** One write: the rows, their hash, and the entries for all that differs from what the history accounts for. */
+function written(
+  world: DeviceMapWorld,
+  vm: Stored<VirtualMachine>,
+  { occasion, summary, snapshot, ...learned }: Next,
+): Plan {
+  const { identity, now } = world;
+  const { history: ownPast, learnedAt, ...known } = identity.status ?? {};
+  const past = snapshot === undefined ? ownPast : snapshot.identity.status?.history;
+  // What a guest is first seen with is one entry.
+  const stateClaim = learned.devices === undefined ? known.stateClaim : stateClaimOf(world);
+  const next = { ...learned, ...(stateClaim !== undefined && { stateClaim }), recorded: identity.spec };
+  if (deepEqual(known, next)) return NOTHING;
+  const entries = entriesFor(world, vm, next, { occasion, snapshot, ...(summary !== undefined && { summary }) });
+  const isLearned =
+    next.instance !== known.instance || (next.deviceHash !== undefined && next.deviceHash !== known.deviceHash);
   const time = isLearned ? now : learnedAt;
-  const entries = [...history, ...what.map((entry) => ({ at: now, ...entry }))].slice(-MAX_HISTORY);
+  const history = appendHistory(past, entries);
   const status: IdentityStatus = {
     ...next,
     ...(time === undefined ? {} : { learnedAt: time }),
-    ...(entries.length === 0 ? {} : { history: entries }),
+    ...(history.length === 0 ? {} : { history }),
   };
   return { changes: [], status };
 }

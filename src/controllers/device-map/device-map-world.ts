@@ -5,8 +5,10 @@ import { importedDevicesOf } from '#api/imported-devices.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { RunStrategy } from '#api/virtual-machine/schema.ts';
 import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import type { RecordedInSnapshot } from '#api/virtual-machine-identity/record-state.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { Reading } from '#controllers/device-map/reading.ts';
+import type { SpecialDevices } from '#controllers/device-map/special-devices.ts';
 import { controllerUid, type Stored } from '#kube/meta.ts';
 
 export interface DeviceMapWorld {
@@ -15,8 +17,12 @@ export interface DeviceMapWorld {
   readonly vmi?: Stored<VirtualMachineInstance>;
   /** What the node answered; or it was asked, and has nothing to tell before that time. */
   readonly reading?: Reading | { readonly retryAfterMs: number };
+  /** The newest snapshot that holds the record; set where the record is lost and has no devices yet. */
+  readonly snapshot?: RecordedInSnapshot;
   /** Devices that count as managed although no spec asks for them. */
-  readonly special: readonly { readonly type: string; readonly device: string }[];
+  readonly special: SpecialDevices;
+  /** The name of the migration that has handed the state of the VM over to another claim. */
+  readonly migrationName?: string;
   /** RFC 3339. */
   readonly now: string;
 }
@@ -85,8 +91,9 @@ export function readingDue(world: DeviceMapWorld): { readonly node: string; read
   const speaking = speakingInstance(world);
   if (vm === undefined || speaking === undefined || isOutdated(world, speaking)) return undefined;
   const { devices, deviceHash } = world.identity.status ?? {};
-  // An import comes first: what the guest has is then compared with it.
-  if (devices === undefined && importedDevicesOf(vm) !== undefined) return undefined;
+  // Snapshot and import come first: what the guest has is then compared with them.
+  const isSeeded = world.snapshot !== undefined || importedDevicesOf(vm) !== undefined;
+  if (devices === undefined && isSeeded) return undefined;
   const isKnown = devices !== undefined && deviceHash === speaking.hash;
   if (isKnown && chipsetChange(world, speaking.machine) === undefined) return undefined;
   return { node: speaking.node, vmId: speaking.uid };

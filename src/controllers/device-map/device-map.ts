@@ -6,23 +6,32 @@
  *   VMI status.deviceHash = the record's ──► nobody is asked
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
-import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
-import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
+import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
+import { KUBEVIRT_NAME, SYSTEM_NAMESPACE, VMI_NAME_LABEL } from '#api/names.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
+import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import { isRecordLost, newestRecordIn } from '#api/virtual-machine-identity/record-state.ts';
+import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { Informer } from '#client/informer.ts';
+import { objectKey } from '#client/object-key.ts';
+import { CONTENTS_BY_VM, contentVmKeys, contentVmUids } from '#controllers/contents-by-vm.ts';
 import { ASK_AGAIN_MS, decideDeviceMap, forgetsAtRest } from '#controllers/device-map/decide-device-map.ts';
 import { type DeviceMapWorld, readingDue } from '#controllers/device-map/device-map-world.ts';
 import { DeviceReports, type DeviceReportsOptions } from '#controllers/device-map/device-reports.ts';
 import type { HostReader } from '#controllers/device-map/host-reader.ts';
+import { isClassifiedAnew } from '#controllers/device-map/special-devices.ts';
 import { readingOf } from '#controllers/device-map/reading.ts';
+import { handedOverClaim } from '#controllers/device-map/state-claim.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
+import { deepEqual } from '#kube/deep.ts';
+import type { Stored } from '#kube/meta.ts';
+import { labelValueErrors } from '#kube/names.ts';
 import { timestamp } from '#lib/clock.ts';
 import {
   type ControllerDefinition,
   defineController,
-  lookedUp,
   source,
   type Source,
   startController,
@@ -34,6 +43,8 @@ import { liveLook } from '#runtime/live-look.ts';
 const CONCURRENCY = 1000;
 /** The account, and what it calls itself. */
 export const DEVICE_MAP = 'device-map-controller';
+
+const KUBEVIRT_KEY = `${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`;
 
 export type DeviceMapOptions = Pick<DeviceReportsOptions, 'gatherMs'>;
 
@@ -54,6 +65,8 @@ function definition(
   const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
   const vms = informer(VIRTUAL_MACHINES);
   const kubevirts = informer(KUBEVIRTS);
+  const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
+  contents.addIndex(CONTENTS_BY_VM, contentVmUids);
   const reports = new DeviceReports({
     ...options,
     clock,
@@ -65,11 +78,18 @@ function definition(
   function known(key: string): DeviceMapWorld | undefined {
     const identity = identities.get(key);
     if (identity === undefined) return undefined;
-    const { specialManagedDevices: special } = configurationOf(kubevirts.get(`${SYSTEM_NAMESPACE}/${KUBEVIRT_NAME}`));
-    return { identity, vm: vms.get(key), vmi: vmis.get(key), special, now: timestamp(clock.now()) };
+    const { specialManagedDevices: special } = configurationOf(kubevirts.get(KUBEVIRT_KEY));
+    const vm = vms.get(key);
+    const snapshot = vm === undefined ? undefined : snapshotOfLost(vm, identity);
+    return { identity, vm, vmi: vmis.get(key), snapshot, special, now: timestamp(clock.now()) };
   }
 
-  async function read(key: string, { node, vmId }: { readonly node: string; readonly vmId: string }) {
+  function snapshotOfLost(vm: Stored<VirtualMachine>, identity: Stored<VirtualMachineIdentity>) {
+    if (!isRecordLost(vm, identity)) return undefined;
+    return newestRecordIn(vm, contents.byIndex(CONTENTS_BY_VM, vm.metadata.uid));
+  }
+
+  async function readDevices(key: string, { node, vmId }: { readonly node: string; readonly vmId: string }) {
     const report = await reports.read(node, vmId);
     const reading = 'vm' in report ? readingOf(report.vm) : undefined;
     if (reading !== undefined && reading.leftOut > 0) {
@@ -84,26 +104,76 @@ function definition(
     return world === undefined ? undefined : { ...world, reading: reading ?? none };
   }
 
+  /** An instance says only the uid of the migration that moved it. */
+  async function migrationOf(world: DeviceMapWorld, { signal }: { signal: AbortSignal }): Promise<string | undefined> {
+    if (handedOverClaim(world) === undefined) return undefined;
+    const { namespace, name } = world.identity.metadata;
+    const uid = world.vmi?.status?.migrationState?.migrationUid;
+    // Longer names are no labels; then the history names the migration by its uid.
+    if (labelValueErrors(name).length > 0) return undefined;
+    const labelSelector = `${VMI_NAME_LABEL}=${name}`;
+    const { items } = await client.list(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS, { namespace, labelSelector, signal });
+    return items.find(({ metadata }) => metadata.uid === uid)?.metadata.name;
+  }
+
   return defineController<DeviceMapWorld>({
     name: DEVICE_MAP,
     type: VIRTUAL_MACHINE_IDENTITIES,
     concurrency: CONCURRENCY,
     // An instance has the name of its VM, and so has the record.
-    sources: [source(identities), source(vmis), wishChanges(vms), lookedUp(kubevirts)],
+    sources: [
+      source(identities),
+      source(vmis),
+      wishChanges(vms),
+      specialListChanges(kubevirts, identities),
+      source(contents, contentVmKeys),
+    ],
     async observe(key, { signal }) {
-      const world = known(key);
-      if (world === undefined) return undefined;
-      const due = readingDue(world);
-      if (due !== undefined) return await read(key, due);
+      const seen = known(key);
+      if (seen === undefined) return undefined;
+      const due = readingDue(seen);
+      const read = due === undefined ? seen : await readDevices(key, due);
+      if (read === undefined) return undefined;
+      const { name, namespace } = read.identity.metadata;
+      const migrationName = await migrationOf(read, { signal });
+      // A cache that lags behind an edit would name an earlier author of the change.
+      const vm = isChanged(read, due) ? await look(VIRTUAL_MACHINES, { name, namespace }, { signal }) : read.vm;
+      const world = { ...read, vm, ...(migrationName !== undefined && { migrationName }) };
+      if (due !== undefined) return world;
       if (!forgetsAtRest(world)) return world;
       // Rows are not given up because of a cache that lags behind a start or a restore.
-      const { name, namespace } = world.identity.metadata;
-      const vm = await look(VIRTUAL_MACHINES, { name, namespace }, { signal });
-      return { ...world, vm, vmi: await look(VIRTUAL_MACHINE_INSTANCES, { name, namespace }, { signal }) };
+      const now = await look(VIRTUAL_MACHINES, { name, namespace }, { signal });
+      return { ...world, vm: now, vmi: await look(VIRTUAL_MACHINE_INSTANCES, { name, namespace }, { signal }) };
     },
     decide: decideDeviceMap,
     subject: ({ identity }) => identity,
   });
+}
+
+/**
+ * Wakes the records that a changed `specialManagedDevices` classifies in another way. Records with no such device are not
+ * woken, and no node is asked: the rows are classified from the record.
+ */
+function specialListChanges(kubevirts: Informer<KubeVirt>, identities: Informer<VirtualMachineIdentity>): Source {
+  return {
+    cache: kubevirts,
+    subscribe: (add) =>
+      kubevirts.onChange((key) => {
+        if (key !== KUBEVIRT_KEY) return;
+        const { specialManagedDevices: special } = configurationOf(kubevirts.get(key));
+        for (const identity of identities.list()) {
+          if (isClassifiedAnew(identity.status?.devices ?? [], special)) add(objectKey(identity));
+        }
+      }),
+  };
+}
+
+/** Reports whether an entry about a record that is known is about to be written. */
+function isChanged({ identity }: DeviceMapWorld, due: unknown): boolean {
+  const { recorded, devices } = identity.status ?? {};
+  return (
+    (due !== undefined && devices !== undefined) || (recorded !== undefined && !deepEqual(recorded, identity.spec))
+  );
 }
 
 /** A VM tells of many things in its status; of these only whether it is held, or about to start, says something here. */

@@ -8,11 +8,13 @@ import { keyOf, objectKey } from '#client/object-key.ts';
 import { decideEvacuation, isToLeave, type EvacuationWorld } from '#controllers/migration/evacuation.ts';
 import { isFinished } from '#controllers/migration/migration-world.ts';
 import { instanceKeyOf } from '#controllers/migration/observe-migration.ts';
-import { type ControllerDefinition, defineController, lookedUp, source } from '#runtime/controller.ts';
+import { type ControllerDefinition, defineController, source } from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 
 /** Migrations, finished ones too, by the key of their instance. */
 const BY_INSTANCE = 'migrations-by-instance';
+/** Instances that are to leave their node, by the word itself. */
+const TO_LEAVE = 'to-leave';
 const CONFIGURATION_KEY = keyOf({ namespace: SYSTEM_NAMESPACE, name: KUBEVIRT_NAME });
 
 export function evacuationController({
@@ -22,6 +24,7 @@ export function evacuationController({
   const vmis = informer(VIRTUAL_MACHINE_INSTANCES);
   const migrations = informer(VIRTUAL_MACHINE_INSTANCE_MIGRATIONS);
   const kubevirts = informer(KUBEVIRTS);
+  vmis.addIndex(TO_LEAVE, (vmi) => (isToLeave(vmi) ? [TO_LEAVE] : []));
   migrations.addIndex(BY_INSTANCE, (migration) => [instanceKeyOf(migration)]);
   return defineController<EvacuationWorld>({
     name: 'evacuation-controller',
@@ -29,7 +32,7 @@ export function evacuationController({
     sources: [
       source(vmis, (vmi) => (isToLeave(vmi) ? [objectKey(vmi)] : [])),
       source(migrations, (migration) => (isFinished(migration) ? [instanceKeyOf(migration)] : [])),
-      lookedUp(kubevirts),
+      source(kubevirts, () => vmis.byIndex(TO_LEAVE, TO_LEAVE).map(objectKey)),
     ],
     observe(key) {
       const vmi = vmis.get(key);

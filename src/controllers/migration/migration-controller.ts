@@ -25,13 +25,17 @@ import {
   migrationObserver,
   PENDING,
   UNFINISHED_BY_INSTANCE,
+  UNFINISHED_BY_STATE,
+  UNFINISHED_BY_STATE_CLAIM,
 } from '#controllers/migration/observe-migration.ts';
+import { incomingMigrationsOf } from '#controllers/migration/moving-volumes.ts';
 import { RECOVERED } from '#controllers/migration/recovery.ts';
 import type { Migration, MigrationWorld } from '#controllers/migration/migration-world.ts';
 import { freedDisks, freedPlaces, instanceKeysOf, lastWords } from '#controllers/migration/migration-sources.ts';
+import { stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS } from '#kube/core-kinds.ts';
-import { type ControllerDefinition, defineController, lookedUp, source, startController } from '#runtime/controller.ts';
+import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import type { EventSink } from '#runtime/events.ts';
 
@@ -57,6 +61,7 @@ function definition(parts: ControllerParts): ControllerDefinition<MigrationWorld
   const observe = migrationObserver(parts);
   const ofInstance = (key: string) => migrations.byIndex(UNFINISHED_BY_INSTANCE, key).map(objectKey);
   const ofClaim = (key: string) => vmis.byIndex(INSTANCES_BY_CLAIM, key).map(objectKey).flatMap(ofInstance);
+  const ofStateClaim = (key: string) => migrations.byIndex(UNFINISHED_BY_STATE_CLAIM, key).map(objectKey);
   /** In the order in which they are to go. */
   const waiting = () => migrations.byIndex(PENDING, PENDING).toSorted(oldestFirst).map(objectKey);
 
@@ -75,12 +80,20 @@ function definition(parts: ControllerParts): ControllerDefinition<MigrationWorld
       // Instances have the name of their VM.
       source(informer(VIRTUAL_MACHINES), (vm) => ofInstance(objectKey(vm))),
       source(informer(PODS), (pod) => instanceKeysOf(pod).flatMap(ofInstance)),
-      source(informer(PERSISTENT_VOLUMES), (volume) => claimKeysOfVolume(volume).flatMap(ofClaim)),
-      lookedUp(informer(PERSISTENT_VOLUME_CLAIMS)),
+      source(informer(PERSISTENT_VOLUMES), (volume) => [
+        ...claimKeysOfVolume(volume).flatMap(ofClaim),
+        ...incomingMigrationsOf(volume).flatMap((uid) => migrations.byIndex(BY_UID, uid).map(objectKey)),
+      ]),
+      source(informer(PERSISTENT_VOLUME_CLAIMS), (claim) => [
+        ...ofClaim(objectKey(claim)),
+        ...ofStateClaim(objectKey(claim)),
+        // Before it begins: the claim that holds the state now.
+        ...stateIndexKeysOf(claim).flatMap((key) => migrations.byIndex(UNFINISHED_BY_STATE, key).map(objectKey)),
+      ]),
       source(informer(NODES), ({ metadata }) =>
         migrations.byIndex(ACTIVE_BY_EITHER_NODE, metadata.name).map(objectKey),
       ),
-      source(informer(KUBEVIRTS), waiting),
+      source(informer(KUBEVIRTS), unfinished),
     ],
     observe,
     decide: decideMigration,

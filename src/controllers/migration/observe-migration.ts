@@ -22,6 +22,7 @@ import {
   type MigrationWorld,
 } from '#controllers/migration/migration-world.ts';
 import { isTargetClaimOf } from '#controllers/migration/target-claim.ts';
+import { stateIndexKey } from '#controllers/persistent-state/claims-by-state.ts';
 import { currentLauncherName } from '#controllers/vmi/launcher-of.ts';
 import { targetPodName } from '#controllers/vmi/launcher-pod.ts';
 import { isFinal } from '#controllers/vmi/phase.ts';
@@ -34,6 +35,10 @@ import { liveLook } from '#runtime/live-look.ts';
 
 /** Migrations by the key of their instance. */
 export const UNFINISHED_BY_INSTANCE = 'unfinished-by-instance';
+/** Unfinished ones by the key of each claim that holds the state of their instance, or is to hold it. */
+export const UNFINISHED_BY_STATE_CLAIM = 'unfinished-by-state-claim';
+/** Unfinished ones by what stateIndexKey gives for their instance, which has the name of its VM. */
+export const UNFINISHED_BY_STATE = 'unfinished-by-state';
 const FINISHED_BY_INSTANCE = 'finished-by-instance';
 /** Those that take a place, by the node of their guest; and all of them, by the word itself. */
 export const ACTIVE_BY_NODE = 'active-by-node';
@@ -63,6 +68,12 @@ export function migrationObserver({ client, informer, clock }: ControllerParts):
   const nodes = informer(NODES);
   const kubevirts = informer(KUBEVIRTS);
   migrations.addIndex(UNFINISHED_BY_INSTANCE, (migration) => (isFinished(migration) ? [] : [instanceKeyOf(migration)]));
+  migrations.addIndex(UNFINISHED_BY_STATE_CLAIM, (migration) =>
+    isFinished(migration) ? [] : stateClaimKeysOf(migration),
+  );
+  migrations.addIndex(UNFINISHED_BY_STATE, (migration) =>
+    isFinished(migration) ? [] : [stateKeyOfInstance(migration)],
+  );
   migrations.addIndex(FINISHED_BY_INSTANCE, (migration) => (isFinished(migration) ? [instanceKeyOf(migration)] : []));
   migrations.addIndex(ACTIVE_BY_NODE, activeKeysOf);
   migrations.addIndex(ACTIVE_BY_EITHER_NODE, nodesOf);
@@ -158,6 +169,16 @@ export function migrationObserver({ client, informer, clock }: ControllerParts):
 
 export function instanceKeyOf({ metadata: { namespace }, spec }: Migration): string {
   return keyOf({ namespace, name: spec.vmiName ?? '' });
+}
+
+function stateClaimKeysOf(migration: Migration): string[] {
+  const { sourcePersistentStatePVCName: from, targetPersistentStatePVCName: to } = recordOf({ migration });
+  const { namespace } = migration.metadata;
+  return [from, to].flatMap((name) => (name ? [keyOf({ namespace, name })] : []));
+}
+
+function stateKeyOfInstance({ metadata: { namespace }, spec }: Migration): string {
+  return stateIndexKey({ namespace, name: spec.vmiName ?? '' });
 }
 
 function isFit(vmi: Stored<VirtualMachineInstance> | undefined): boolean {

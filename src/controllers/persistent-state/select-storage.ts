@@ -1,9 +1,9 @@
 /**
- * Where the persistent state of VMs is to lie: of which class the claim is, how it is used, how large it is. After the
- * seed, which differs from upstream: ReadWriteOnce is preferred, and Block is taken where a class has nothing else. Pure.
+ * Selects where the persistent state of VMs is to lie: the class of the claim, its modes (api/storage-profile.ts) and its
+ * size. Pure.
  */
-import { claimPropertySetsOf, minimumSizeOf, type StorageProfile } from '#api/storage-profile.ts';
-import { STORAGE_CLASSES, type AccessMode, type StorageClass, type VolumeMode } from '#kube/core-kinds.ts';
+import { minimumSizeOf, stateModesOf, type StateModes, type StorageProfile } from '#api/storage-profile.ts';
+import { STORAGE_CLASSES, type StorageClass } from '#kube/core-kinds.ts';
 import { groupResource, type Stored } from '#kube/meta.ts';
 import { compareQuantities, parseQuantity } from '#kube/quantity.ts';
 
@@ -14,14 +14,10 @@ export interface StorageWorld {
   readonly configured: string | undefined;
 }
 
-export interface StateStorage {
+export interface StateStorage extends StateModes {
   readonly storageClassName: string;
-  readonly volumeMode: VolumeMode;
-  readonly accessMode: AccessMode;
   readonly size: string;
 }
-
-type Modes = Pick<StateStorage, 'volumeMode' | 'accessMode'>;
 
 const SIZE = '10Mi';
 const VIRT_DEFAULT = 'storageclass.kubevirt.io/is-default-virt-class';
@@ -30,11 +26,6 @@ const SETTING = 'spec.configuration.vmStateStorageClass of the KubeVirt object';
 /** Kubernetes goes by this one, too. */
 const OLD_CLUSTER_DEFAULT = 'storageclass.beta.kubernetes.io/is-default-class';
 const NO_CLASS = `no default storage class found: set ${SETTING}, or annotate a StorageClass with ${VIRT_DEFAULT}=true or ${CLUSTER_DEFAULT}=true`;
-
-const MODES_UNLESS_TOLD: Modes = { volumeMode: 'Filesystem', accessMode: 'ReadWriteOnce' };
-/** The first that a class has is taken. State is written, so that ReadOnlyMany is of no use. */
-const VOLUME_MODES: readonly VolumeMode[] = ['Filesystem', 'Block'];
-const ACCESS_MODES: readonly AccessMode[] = ['ReadWriteOnce', 'ReadWriteMany', 'ReadWriteOncePod'];
 
 export function selectStorage({ classes, profiles, configured }: StorageWorld): StateStorage | { problem: string } {
   const storageClassName =
@@ -45,7 +36,7 @@ export function selectStorage({ classes, profiles, configured }: StorageWorld): 
     return { problem: `${missing}: it is named by ${SETTING}` };
   }
   const profile = profiles.find(({ metadata }) => metadata.name === storageClassName);
-  return { storageClassName, ...modesOf(profile), size: sizeOf(profile) };
+  return { storageClassName, ...stateModesOf(profile), size: sizeOf(profile) };
 }
 
 /** Of several the newest, then the first by name, as Kubernetes chooses. */
@@ -55,16 +46,6 @@ function defaultOf(classes: readonly Stored<StorageClass>[], ...marks: readonly 
     .filter(({ annotations }) => marks.some((mark) => annotations?.[mark] === 'true'))
     .toSorted((a, b) => compare(b.creationTimestamp, a.creationTimestamp) || compare(a.name, b.name));
   return first?.name;
-}
-
-function modesOf(profile: StorageProfile | undefined): Modes {
-  const sets = profile === undefined ? [] : claimPropertySetsOf(profile);
-  for (const volumeMode of VOLUME_MODES) {
-    const offered = new Set(sets.filter((set) => set.volumeMode === volumeMode).flatMap((set) => set.accessModes));
-    const accessMode = ACCESS_MODES.find((mode) => offered.has(mode));
-    if (accessMode !== undefined) return { volumeMode, accessMode };
-  }
-  return MODES_UNLESS_TOLD;
 }
 
 function sizeOf(profile: StorageProfile | undefined): string {

@@ -4,11 +4,12 @@
  *
  *   VM ──► its namespace
  *    ├───► claims that its template names, that it controls, or that hold its state ──► the volumes bound to them
- *    └───► the definition of VirtualMachines
+ *    └───► the definitions of VirtualMachines and of their identity records
  *
  * Which VMs that are is found in protected-vms.ts and disks.ts, what is to be done in decide-mark.ts. The policies are the
  * operator's.
  */
+import { DEFINITION_BONDS } from '#api/protected-deletes.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { parseKey } from '#client/object-key.ts';
@@ -23,7 +24,8 @@ import {
   PERSISTENT_VOLUME_CLAIMS,
   PERSISTENT_VOLUMES,
 } from '#kube/core-kinds.ts';
-import { groupResource, type KubeObject, type Stored } from '#kube/meta.ts';
+import type { KubeObject, Stored } from '#kube/meta.ts';
+import type { Change } from '#runtime/plan.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import {
   type ControllerDefinition,
@@ -34,7 +36,6 @@ import {
 } from '#runtime/controller.ts';
 
 const CONCURRENCY = 10;
-const VM_DEFINITION = groupResource(VIRTUAL_MACHINES);
 /** Each write of a definition makes API servers publish their schemas anew: a label on thousands of VMs must cost few. */
 const DEFINITION_PACE = { times: 10, periodMs: 10_000 };
 
@@ -48,7 +49,7 @@ export const protectionController: PlaneController = {
       markNamespaces(parts, vms),
       markClaims(parts, vms, disks),
       markVolumes(parts, vms, disks),
-      markDefinition(parts, vms),
+      markDefinitions(parts, vms),
     ];
     return definitions.map((definition) => startController(definition, parts));
   },
@@ -90,32 +91,38 @@ function markVolumes({ informer }: ControllerParts, vms: ProtectedVms, disks: Di
   });
 }
 
-/** Of all the definitions of a cluster it is one. */
-function markDefinition({ informer, clock }: ControllerParts, vms: ProtectedVms): ControllerDefinition<MarkWorld> {
+/** Marks the definitions that VMs would be lost with; all others of the cluster do not concern it. */
+function markDefinitions({ informer, clock }: ControllerParts, vms: ProtectedVms): ControllerDefinition<MarkWorld> {
   const definitions = informer(CUSTOM_RESOURCE_DEFINITIONS);
-  const pace = new Pace(DEFINITION_PACE);
+  const paces = new Map(Object.keys(DEFINITION_BONDS).map((name) => [name, new Pace(DEFINITION_PACE)]));
   const definition = marking('protection-definition', definitions, {
     sources: [
-      source(definitions, ({ metadata }) => (metadata.name === VM_DEFINITION ? [VM_DEFINITION] : [])),
-      vms.source('anywhere', () => [VM_DEFINITION]),
+      source(definitions, ({ metadata }) => (paces.has(metadata.name) ? [metadata.name] : [])),
+      vms.source('anywhere', () => paces.keys()),
     ],
+    isMarked: (key) => paces.has(key),
     vmsOf: () => vms.first('anywhere', ANYWHERE),
-    waitMs: () => pace.waitMs(clock.elapsed()),
+    waitMs: ({ metadata }) => paces.get(metadata.name)?.waitMs(clock.elapsed()) ?? 0,
   });
-  return { ...definition, applied: () => pace.done(clock.elapsed()) };
+  const applied = (change: Change) => {
+    if (change.do === 'patch') paces.get(change.name.name)?.done(clock.elapsed());
+  };
+  return { ...definition, applied };
 }
 
 interface Marking<T extends KubeObject> {
   readonly sources: readonly Source[];
   /** As the mark names them, sorted. */
   vmsOf(object: Stored<T>): readonly string[];
-  waitMs?(): number;
+  waitMs?(object: Stored<T>): number;
+  /** Reports whether objects of this key are marked at all; every object of the kind unless given. */
+  isMarked?(key: string): boolean;
 }
 
 function marking<T extends KubeObject>(
   name: string,
   marked: Informer<T>,
-  { sources, vmsOf, waitMs = () => 0 }: Marking<T>,
+  { sources, vmsOf, waitMs = () => 0, isMarked = () => true }: Marking<T>,
 ): ControllerDefinition<MarkWorld> {
   const { type } = marked;
   return defineController<MarkWorld>({
@@ -124,8 +131,8 @@ function marking<T extends KubeObject>(
     concurrency: CONCURRENCY,
     sources,
     observe(key) {
-      const object = marked.get(key);
-      return object === undefined ? undefined : { type, object, vms: vmsOf(object), waitMs: waitMs() };
+      const object = isMarked(key) ? marked.get(key) : undefined;
+      return object === undefined ? undefined : { type, object, vms: vmsOf(object), waitMs: waitMs(object) };
     },
     decide: decideMark,
     subject: ({ object }) => object,

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PROTECTED_VMS_ANNOTATION } from '#api/delete-protection.ts';
+import { RECORD_FINALIZER } from '#api/names.ts';
 import { concludeRestore, decideRestore } from '#controllers/restore/decide-restore.ts';
 import {
   aClaim,
@@ -136,6 +137,14 @@ const steps: Record<string, Step> = {
   ],
   'a VM that was made is known by its mark': [{ restore: making, vm: WRITTEN }, ['Created VirtualMachine db']],
   'after the VM its record is set back': [{ vm: WRITTEN }, ['patch VirtualMachineIdentity']],
+  'also while somebody deletes it, as long as it is held': [
+    { vm: WRITTEN, record: aRecord({ ...DELETED, finalizers: [RECORD_FINALIZER] }) },
+    ['patch VirtualMachineIdentity'],
+  ],
+  'one that nothing holds is waited for': [
+    { vm: WRITTEN, record: aRecord({ ...DELETED, finalizers: ['other'] }) },
+    ['Waiting for the identity record db of an earlier VirtualMachine to go'],
+  ],
   'then the claims are handed over': [{ vm: WRITTEN, record: RESTORED }, ['patch PersistentVolumeClaim']],
   'then it is complete': [
     { vm: WRITTEN, record: RESTORED, volumes: [aView({ claim: aClaim({ ownerReferences: undefined }) })] },

@@ -17,7 +17,7 @@ import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts
 import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
 import type { Informer } from '#client/informer.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
-import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
+import { claimKeysOfInstance, claimKeysOfVm, claimKeysOfVolume } from '#controllers/claim-keys.ts';
 import { stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import { concludeRestore, decideRestore, RENEWED } from '#controllers/restore/decide-restore.ts';
@@ -32,7 +32,6 @@ import {
   type ControllerDefinition,
   controllerKeys,
   defineController,
-  lookedUp,
   source,
   startController,
 } from '#runtime/controller.ts';
@@ -46,6 +45,9 @@ const BY_TARGET = 'restore-target';
 const BY_SNAPSHOT = 'restore-snapshot';
 const BY_CLAIM = 'restore-claim';
 const BY_STATE = 'restore-state';
+const BY_VOLUME_SNAPSHOT = 'restore-volume-snapshot';
+/** All unfinished ones, by the word itself. */
+const UNFINISHED = 'restore-unfinished';
 
 export const restoreController: PlaneController = {
   account: 'restore-controller',
@@ -71,7 +73,10 @@ function definition(parts: ControllerParts): ControllerDefinition<RestoreWorld> 
   restores.addIndex(BY_STATE, (restore) => (isRestoreFinished(restore) ? [] : [stateKeyOfTarget(restore)]));
   // Of finished ones too: those that failed take their claims away.
   restores.addIndex(BY_CLAIM, claimKeysOf);
+  restores.addIndex(BY_VOLUME_SNAPSHOT, volumeSnapshotKeysOf);
+  restores.addIndex(UNFINISHED, (restore) => (isRestoreFinished(restore) ? [] : [UNFINISHED]));
   const restoresBy = (index: string, key: string) => restores.byIndex(index, key).map(objectKey);
+  const ofClaim = (key: string) => restoresBy(BY_CLAIM, key);
   const ofTarget = (object: Stored) => restoresBy(BY_TARGET, objectKey(object));
   const ofSnapshot = (namespace?: string, name = '') => restoresBy(BY_SNAPSHOT, keyOf({ namespace, name }));
 
@@ -81,23 +86,25 @@ function definition(parts: ControllerParts): ControllerDefinition<RestoreWorld> 
     concurrency: CONCURRENCY,
     sources: [
       source(restores),
-      source(informer(VIRTUAL_MACHINES), ofTarget),
+      // Another VM or instance that uses a claim of the restore may let go of it.
+      source(informer(VIRTUAL_MACHINES), (vm) => [...ofTarget(vm), ...claimKeysOfVm(vm).flatMap(ofClaim)]),
       // Instances and records have the name of their VM.
-      source(informer(VIRTUAL_MACHINE_INSTANCES), ofTarget),
+      source(informer(VIRTUAL_MACHINE_INSTANCES), (vmi) => [
+        ...ofTarget(vmi),
+        ...claimKeysOfInstance(vmi).flatMap(ofClaim),
+      ]),
       source(informer(VIRTUAL_MACHINE_IDENTITIES), ofTarget),
       source(informer(VIRTUAL_MACHINE_SNAPSHOTS), ({ metadata }) => ofSnapshot(metadata.namespace, metadata.name)),
       source(contents, ({ metadata, spec }) => ofSnapshot(metadata.namespace, spec.virtualMachineSnapshotName)),
       source(informer(PERSISTENT_VOLUME_CLAIMS), (claim) => [
-        ...restoresBy(BY_CLAIM, objectKey(claim)),
+        ...ofClaim(objectKey(claim)),
         // The state of the target: also without its marks, until it is gone.
         ...stateIndexKeysOf(claim).flatMap((key) => restoresBy(BY_STATE, key)),
         ...controllerKeys(VIRTUAL_MACHINES)(claim).flatMap((key) => restoresBy(BY_TARGET, key)),
       ]),
-      source(informer(PERSISTENT_VOLUMES), (volume) =>
-        claimKeysOfVolume(volume).flatMap((key) => restoresBy(BY_CLAIM, key)),
-      ),
-      lookedUp(informer(STORAGE_CLASSES)),
-      lookedUp(informer(VOLUME_SNAPSHOTS)),
+      source(informer(PERSISTENT_VOLUMES), (volume) => claimKeysOfVolume(volume).flatMap(ofClaim)),
+      source(informer(STORAGE_CLASSES), () => restoresBy(UNFINISHED, UNFINISHED)),
+      source(informer(VOLUME_SNAPSHOTS), (snapshot) => restoresBy(BY_VOLUME_SNAPSHOT, objectKey(snapshot))),
     ],
     observe: restoreObserver(parts),
     decide: decideRestore,
@@ -123,6 +130,11 @@ function stateKeyOfTarget({ metadata: { namespace }, spec }: Stored<VirtualMachi
 function claimKeysOf(restore: Stored<VirtualMachineRestore>): string[] {
   if (restore.status?.complete === true) return [];
   return keysIn(restore, restore.status?.restores?.map((restored) => restored.persistentVolumeClaim) ?? []);
+}
+
+function volumeSnapshotKeysOf(restore: Stored<VirtualMachineRestore>): string[] {
+  if (isRestoreFinished(restore)) return [];
+  return keysIn(restore, restore.status?.restores?.map((restored) => restored.volumeSnapshotName) ?? []);
 }
 
 function keysIn({ metadata: { namespace } }: Stored, names: readonly string[]): string[] {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { legacyUuid } from '#api/legacy-uuid.ts';
 import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
+import { RECORD_FINALIZER } from '#api/names.ts';
 import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINE_RESTORES, type VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
@@ -158,6 +159,7 @@ test('a target that is made finds its record at its first start', async () => {
     ['first seen', 'restored from snapshot before'],
   );
   assert.equal(record?.metadata.ownerReferences?.[0]?.uid, vm?.metadata.uid);
+  assert.deepEqual(record?.metadata.finalizers, [RECORD_FINALIZER], 'and it is held as long as the VM is there');
   assert.equal(plane.api.all(PERSISTENT_VOLUME_CLAIMS)[0]?.metadata.ownerReferences?.[0]?.uid, vm?.metadata.uid);
 });
 
@@ -169,6 +171,7 @@ test('a record that nobody owns becomes that of the VM that is made', async () =
   const after = plane.api.peek(VIRTUAL_MACHINE_IDENTITIES, 'ns/db');
   assert.deepEqual(after?.spec, IDENTITY.spec);
   assert.equal(after?.metadata.ownerReferences?.[0]?.uid, plane.api.peek(VIRTUAL_MACHINES, 'ns/db')?.metadata.uid);
+  assert.deepEqual(after?.metadata.finalizers, [RECORD_FINALIZER]);
 });
 
 test('the record of an existing VM is set back, and its history goes on', async () => {

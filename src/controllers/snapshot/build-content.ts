@@ -13,12 +13,13 @@ import {
   type VirtualMachineSnapshotContent,
   type VolumeBackup,
 } from '#api/virtual-machine-snapshot-content/kind.ts';
+import { isVanishing } from '#api/virtual-machine-identity/record-state.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { indicationsOf, type Indication } from '#controllers/snapshot/indications.ts';
 import { contentNameOf, type HeldVm } from '#controllers/snapshot/snapshot-world.ts';
 import { includedVolumes, leavesData } from '#controllers/snapshot/source-volumes.ts';
-import { apiVersionOf, controllerUid, isDeleting, type ObjectMeta, type Stored } from '#kube/meta.ts';
+import { apiVersionOf, controllerUid, type ObjectMeta, type Stored } from '#kube/meta.ts';
 
 /** On contents: the indications, with commas. */
 export const INDICATIONS_ANNOTATION = 'selfsame.io/snapshot-indications';
@@ -83,9 +84,9 @@ function vmIn({ metadata, spec, status }: Stored<VirtualMachine>): SnapshotVm {
   };
 }
 
-/** A record that is another's, or goes, says nothing of this VM. */
+/** Returns the record of this very VM; none that another VM has left behind or that is on its way out. */
 function identityIn({ vm, identity }: HeldVm): SnapshotIdentity | undefined {
-  if (identity === undefined || isDeleting(identity)) return undefined;
+  if (identity === undefined || isVanishing(identity)) return undefined;
   const owner = controllerUid(identity);
   if (owner !== undefined && owner !== vm.metadata.uid) return undefined;
   const { spec, status } = identity;

@@ -18,8 +18,9 @@ import { decideContent } from '#controllers/snapshot/decide-content.ts';
 import { decideSnapshot } from '#controllers/snapshot/decide-snapshot.ts';
 import { contentObserver } from '#controllers/snapshot/observe-content.ts';
 import { snapshotObserver } from '#controllers/snapshot/observe-snapshot.ts';
-import type { SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
+import { isBeingTaken, type SnapshotWorld } from '#controllers/snapshot/snapshot-world.ts';
 import {
+  BEING_TAKEN,
   claimSource,
   CONTENT_BY_SNAPSHOT,
   HELD_BY_CLAIM,
@@ -29,6 +30,9 @@ import {
   restoredSnapshotKeysOf,
   snapshotKeysOf,
   UNFINISHED_BY_SNAPSHOT,
+  UNREADY,
+  UNREADY_BY_VOLUME,
+  unreadyVolumesOf,
   recordSource,
   vmiSource,
   vmSource,
@@ -40,7 +44,6 @@ import { VOLUME_SNAPSHOT_CLASSES, VOLUME_SNAPSHOTS } from '#kube/volume-snapshot
 import {
   controllerKeys,
   defineController,
-  lookedUp,
   source,
   startController,
   type ControllerDefinition,
@@ -69,6 +72,7 @@ function snapshotDefinition(parts: ControllerParts): ControllerDefinition<Snapsh
   const persistentVolumes = informer(PERSISTENT_VOLUMES);
   const classes = informer(VOLUME_SNAPSHOT_CLASSES);
   snapshots.addIndex(UNFINISHED_BY_VM, unfinishedSnapshotOf);
+  snapshots.addIndex(BEING_TAKEN, (snapshot) => (isBeingTaken(snapshot) ? [BEING_TAKEN] : []));
   restores.addIndex(UNFINISHED_BY_SNAPSHOT, restoredSnapshotKeysOf);
   vms.addIndex(HELD_BY_CLAIM, heldClaimKeysOf);
   vms.addIndex(HELD_BY_STATE, heldStateKeysOf);
@@ -87,7 +91,7 @@ function snapshotDefinition(parts: ControllerParts): ControllerDefinition<Snapsh
       claimSource(claims, vms, (claim) => [objectKey(claim)]),
       claimSource(claims, vms, stateIndexKeysOf, HELD_BY_STATE),
       claimSource(persistentVolumes, vms, claimKeysOfVolume),
-      lookedUp(classes),
+      source(classes, () => snapshots.byIndex(BEING_TAKEN, BEING_TAKEN).map(objectKey)),
     ],
     observe: snapshotObserver(parts),
     decide: decideSnapshot,
@@ -102,6 +106,8 @@ function contentDefinition(parts: ControllerParts): ControllerDefinition<Content
   const restores = informer(VIRTUAL_MACHINE_RESTORES);
   const volumeSnapshots = informer(VOLUME_SNAPSHOTS);
   contents.addIndex(CONTENT_BY_SNAPSHOT, snapshotKeysOf);
+  contents.addIndex(UNREADY_BY_VOLUME, unreadyVolumesOf);
+  contents.addIndex(UNREADY, (content) => (content.status?.readyToUse === true ? [] : [UNREADY]));
   restores.addIndex(UNFINISHED_BY_SNAPSHOT, restoredSnapshotKeysOf);
   const contentsOf = (snapshotKey: string) => contents.byIndex(CONTENT_BY_SNAPSHOT, snapshotKey).map(objectKey);
 
@@ -114,8 +120,10 @@ function contentDefinition(parts: ControllerParts): ControllerDefinition<Content
       source(snapshots, (snapshot) => contentsOf(objectKey(snapshot))),
       source(restores, (restore) => restoredSnapshotKeysOf(restore).flatMap(contentsOf)),
       source(volumeSnapshots, controllerKeys(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS)),
-      lookedUp(informer(PERSISTENT_VOLUMES)),
-      lookedUp(informer(VOLUME_SNAPSHOT_CLASSES)),
+      source(informer(PERSISTENT_VOLUMES), ({ metadata }) =>
+        contents.byIndex(UNREADY_BY_VOLUME, metadata.name).map(objectKey),
+      ),
+      source(informer(VOLUME_SNAPSHOT_CLASSES), () => contents.byIndex(UNREADY, UNREADY).map(objectKey)),
     ],
     observe: contentObserver(parts),
     decide: decideContent,

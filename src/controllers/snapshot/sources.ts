@@ -1,4 +1,5 @@
 /** Whose changes make which snapshots and contents be looked at. Everything is found by an index; nothing is scanned. */
+import { isMigrating } from '#api/migration-state.ts';
 import { isRestoreFinished, type VirtualMachineRestore } from '#api/virtual-machine-restore/kind.ts';
 import type { VirtualMachineSnapshot } from '#api/virtual-machine-snapshot/kind.ts';
 import type { VirtualMachineSnapshotContent } from '#api/virtual-machine-snapshot-content/kind.ts';
@@ -23,6 +24,18 @@ export const UNFINISHED_BY_SNAPSHOT = 'content-need';
 /** Contents, by the key of their snapshot. */
 export const CONTENT_BY_SNAPSHOT = 'content-by-snapshot';
 
+/** Snapshots that are being taken, by the word itself. */
+export const BEING_TAKEN = 'snapshots-being-taken';
+/** Contents that are not ready to use, by the word itself. */
+export const UNREADY = 'unready-contents';
+/** The same, by the name of each PersistentVolume that they hold a copy of. */
+export const UNREADY_BY_VOLUME = 'unready-contents-by-volume';
+
+export function unreadyVolumesOf({ spec, status }: Stored<VirtualMachineSnapshotContent>): string[] {
+  if (status?.readyToUse === true) return [];
+  return (spec.volumeBackups ?? []).flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim.spec.volumeName ?? []);
+}
+
 export function heldClaimKeysOf(vm: Stored<VirtualMachine>): string[] {
   return vm.status?.snapshotInProgress ? claimKeysOfVm(vm) : [];
 }
@@ -41,15 +54,21 @@ export function snapshotKeysOf({ metadata, spec }: Stored<VirtualMachineSnapshot
   return name ? [keyOf({ namespace: metadata.namespace, name })] : [];
 }
 
-/** VMs report all the time; only which one is there and for whom it is held makes a difference. */
+/** VMs report all the time; only which one is there, what it asks for and for whom it is held makes a difference. */
 export function vmSource(vms: Informer<VirtualMachine>, snapshots: Informer<VirtualMachineSnapshot>): Source {
-  return ofUnfinished(vms, snapshots, ({ status }) => status?.snapshotInProgress ?? '');
+  return ofUnfinished(vms, snapshots, ({ metadata, status }) =>
+    [metadata.generation, status?.snapshotInProgress].join(' '),
+  );
 }
 
-/** Of an instance, which has the name of its VM, only how far it is. */
+/** Of an instance, which has the name of its VM, only how far it is, whether it moves and which devices it has. */
 export function vmiSource(vmis: Informer<VirtualMachineInstance>, snapshots: Informer<VirtualMachineSnapshot>): Source {
   return ofUnfinished(vmis, snapshots, ({ metadata, status }) =>
-    metadata.deletionTimestamp === undefined ? (status?.phase ?? '') : 'deleting',
+    [
+      metadata.deletionTimestamp === undefined ? (status?.phase ?? '') : 'deleting',
+      isMigrating(status?.migrationState),
+      status?.deviceHash,
+    ].join(' '),
   );
 }
 

@@ -7,7 +7,7 @@ import type { Node } from '#kube/core-kinds.ts';
 /** Nodes that can copy, all under the one value COPIER. */
 const COPIERS = 'copier';
 const COPIER = 'yes';
-/** How long to wait where there is no such node: nodes say too much for each word of theirs to be followed. */
+/** When to look again where there is no such node. */
 export const NO_COPIER_RETRY_MS = 10_000;
 
 export function indexCopiers(nodes: Informer<Node>): void {
@@ -23,7 +23,8 @@ export function firstCopier(nodes: Pick<Informer<Node>, 'byIndex'>): string | un
   return first;
 }
 
-function canCopy({ metadata, status }: Node): boolean {
+/** Reports whether the node can copy: it runs our agent and is ready. */
+export function canCopy({ metadata, status }: Node): boolean {
   const runs = metadata.labels?.[SCHEDULABLE_LABEL] === 'true' && metadata.deletionTimestamp === undefined;
   return runs && isTrue(status?.conditions, 'Ready');
 }

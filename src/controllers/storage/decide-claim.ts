@@ -34,7 +34,7 @@ import { NOTHING, type Change, type Plan } from '#runtime/plan.ts';
 const NO_NODE_EVER =
   'it keeps volumes on a node, and nobody says on which; volumeBindingMode has to be WaitForFirstConsumer';
 const RESIZE_PENDING = 'FileSystemResizePending';
-/** A node that is gone may come back, with the data; nobody tells us. */
+/** A node that is gone may come back, with the data. */
 const NODE_GONE_RETRY_MS = 30_000;
 
 export interface ClaimWorld {

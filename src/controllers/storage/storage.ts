@@ -10,7 +10,7 @@ import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
 import { type ClaimWorld, decideClaim } from '#controllers/storage/decide-claim.ts';
 import { SELECTED_NODE } from '#kube/volume-keys.ts';
 import { consumedBy, consumerNode, indexConsumers } from '#controllers/storage/consumers.ts';
-import { firstCopier, indexCopiers } from '#controllers/storage/copy-node.ts';
+import { canCopy, firstCopier, indexCopiers } from '#controllers/storage/copy-node.ts';
 import {
   awaitedCopyNode,
   awaitedHome,
@@ -38,18 +38,13 @@ import {
 import type { Stored } from '#kube/meta.ts';
 import { VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS, type VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
 import { timestamp } from '#lib/clock.ts';
-import {
-  type ControllerDefinition,
-  defineController,
-  goneOnes,
-  lookedUp,
-  source,
-  startController,
-} from '#runtime/controller.ts';
+import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
 
 const CONCURRENCY = 10;
 /** Claims by the name of their class. */
 const BY_CLASS = 'storage-class';
+/** Claims that have no volume yet, by the word itself. */
+const UNBOUND = 'unbound';
 /** Volumes that are to go, by the node that has to remove their data. */
 const AWAITED_HOME = 'awaited-home';
 /** Volumes of which a copy is left behind, by the node that has to remove it. */
@@ -58,6 +53,8 @@ const AWAITED_LEFTOVER = 'awaited-leftover';
 const UNFINISHED_BY_VOLUME = 'unfinished-by-volume';
 /** Volumes that are to be filled, by the node that is to do it. */
 const AWAITED_COPY_NODE = 'awaited-copy-node';
+/** Volumes that are to be filled by any node that can, by the word itself. */
+const FILLED_ANYWHERE = 'filled-anywhere';
 
 export const storageController: PlaneController = {
   account: 'storage-controller',
@@ -78,6 +75,7 @@ function claimDefinition({ informer, clock }: ControllerParts): ControllerDefini
   indexConsumers(pods);
   indexCopiers(nodes);
   claims.addIndex(CLAIMS_BY_SOURCE, sourceSnapshotKeys);
+  claims.addIndex(UNBOUND, ({ spec }) => (spec.volumeName ? [] : [UNBOUND]));
   claims.addIndex(BY_CLASS, ({ spec }) => (spec.storageClassName ? [spec.storageClassName] : []));
 
   /** Claims that have their volume are through with their source. */
@@ -108,7 +106,7 @@ function claimDefinition({ informer, clock }: ControllerParts): ControllerDefini
       source(pods, consumedBy),
       source(snapshots, (snapshot) => madeFrom(objectKey(snapshot))),
       source(contents, (content) => snapshotKeysOf(content).flatMap(madeFrom)),
-      lookedUp(nodes),
+      source(nodes, () => claims.byIndex(UNBOUND, UNBOUND).map(objectKey), { part: canCopy }),
     ],
     observe(key) {
       const claim = claims.get(key);
@@ -141,14 +139,20 @@ function volumeDefinition({ informer }: ControllerParts): ControllerDefinition<V
   contents.addIndex(UNFINISHED_BY_VOLUME, (content) => (isUnfinished(content) ? volumeNames(content) : []));
   volumes.addIndex(AWAITED_HOME, (volume) => listed(awaitedHome(volume)));
   volumes.addIndex(AWAITED_COPY_NODE, (volume) => listed(awaitedCopyNode(volume)));
+  volumes.addIndex(FILLED_ANYWHERE, (volume) => (isFilledAnywhere(volume) ? [FILLED_ANYWHERE] : []));
   volumes.addIndex(AWAITED_LEFTOVER, (volume) => listed(awaitedLeftover(volume)));
-  const waitingFor = ({ metadata: { name } }: Stored<Node>) =>
-    [AWAITED_HOME, AWAITED_COPY_NODE, AWAITED_LEFTOVER].flatMap((index) => volumes.byIndex(index, name).map(objectKey));
+  const waitingFor = ({ metadata: { name } }: Stored<Node>) => [
+    ...[AWAITED_HOME, AWAITED_COPY_NODE, AWAITED_LEFTOVER]
+      .flatMap((index) => volumes.byIndex(index, name))
+      .map(objectKey),
+    // Any node that can copy may fill them.
+    ...volumes.byIndex(FILLED_ANYWHERE, FILLED_ANYWHERE).map(objectKey),
+  ];
   return defineController<VolumeWorld>({
     name: 'storage-volumes',
     type: PERSISTENT_VOLUMES,
     concurrency: CONCURRENCY,
-    sources: [source(volumes), source(contents, volumeNames), goneOnes(nodes, waitingFor)],
+    sources: [source(volumes), source(contents, volumeNames), source(nodes, waitingFor, { part: canCopy })],
     observe(key) {
       const volume = volumes.get(key);
       if (volume === undefined) return undefined;

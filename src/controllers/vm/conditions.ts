@@ -1,6 +1,7 @@
 /** The conditions of a VM: what it says itself, and its instance's as they are. In KubeVirt's words. Pure. */
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import { awaitsImport } from '#controllers/vm/imported-devices.ts';
+import { awaitsRebuild, lossCondition, RECORD_LOST } from '#controllers/vm/lost-record.ts';
 import { restartRequired } from '#controllers/vm/restart-required.ts';
 import type { UuidSharers } from '#controllers/vm/uuid-holders.ts';
 import { templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
@@ -17,7 +18,7 @@ type Conditions = NonNullable<VmStatus['conditions']>;
 const DUPLICATE_UUID = 'DuplicateFirmwareUUID';
 
 /** What the VM says itself; everything else is mirrored. */
-const OWN: ReadonlySet<string> = new Set(['Ready', 'Failure', 'RestartRequired', DUPLICATE_UUID]);
+const OWN: ReadonlySet<string> = new Set(['Ready', 'Failure', 'RestartRequired', DUPLICATE_UUID, RECORD_LOST]);
 
 export function conditionsOf(world: VmWorld, trouble: Trouble | undefined): Conditions {
   const { vm, vmi, sharers, now } = world;
@@ -26,12 +27,14 @@ export function conditionsOf(world: VmWorld, trouble: Trouble | undefined): Cond
     const before = findCondition(old, next.type);
     return [...setCondition(before === undefined ? [] : [before], next, timestamp(now))];
   };
+  const loss = lossCondition(world);
   const mirrored = vmi?.status?.conditions ?? [];
   const ready = mirrored.find(({ type }) => type === 'Ready');
   return [
     ...(ready === undefined ? stated(notReady(world)) : [ready]),
     ...(trouble === undefined ? [] : stated({ type: 'Failure', status: 'True', ...trouble })),
     ...(restartRequired(world) ? stated(RESTART_REQUIRED) : []),
+    ...(loss === undefined ? [] : stated(loss)),
     ...(sharers === undefined ? [] : stated(duplicateUuid(world, sharers))),
     ...mirrored.filter(({ type }) => !OWN.has(type)),
   ] as Conditions;
@@ -43,7 +46,9 @@ function notReady(world: VmWorld): NextCondition {
       ? ['VMIConditionMissing', 'VMI is missing the Ready condition']
       : awaitsImport(world)
         ? ['ImportedDevicesPending', 'The start waits until the identity record has the devices of the import']
-        : ['VMINotExists', 'VMI does not exist'];
+        : awaitsRebuild(world)
+          ? ['IdentityRebuildPending', 'The start waits until the identity record has been rebuilt']
+          : ['VMINotExists', 'VMI does not exist'];
   return { type: 'Ready', status: 'False', reason, message };
 }
 

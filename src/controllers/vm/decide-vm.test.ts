@@ -8,7 +8,9 @@ import { concludeVm, decideVm } from '#controllers/vm/decide-vm.ts';
 import { aRecord, aVm, aVmi, aWorld, DELETED, NOW_MS } from '#controllers/vm/vm-world.fixture.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { conflict } from '#kube/api-error.ts';
-import type { ObjectMeta } from '#kube/meta.ts';
+import { findCondition } from '#kube/conditions.ts';
+import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import type { ObjectMeta, Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
 import type { Change } from '#runtime/plan.ts';
 
@@ -25,6 +27,16 @@ const anOrphan = (metadata: ObjectMeta = {}) => aVmi('Running', { metadata: { ow
 const lock = { kind: 'snapshot', name: 'nightly' } as const;
 const FRESH = { finalizers: undefined };
 const imported = aVm({ metadata: { annotations: { [IMPORTED_DEVICES_ANNOTATION]: '{"from":"OVF","devices":[]}' } } });
+const disputed: Stored<PersistentVolumeClaim> = {
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  metadata: {
+    ...{ namespace: 'ns', name: 'a', uid: 'a-uid', resourceVersion: '1', creationTimestamp: timestamp(NOW_MS) },
+    labels: { 'persistent-state-for': 'db' },
+    ownerReferences: [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'backup', uid: 'x' }],
+  },
+  spec: {},
+};
 const bare = aVm({ metadata: FRESH, template: { domain: {} } });
 
 const cases: Record<string, Case> = {
@@ -130,6 +142,18 @@ const cases: Record<string, Case> = {
     want: ['patch VirtualMachine'],
     status: false,
   },
+  'a VM is not started while somebody else has the claim of its state': {
+    world: { stateConflicts: [disputed] },
+    want: [],
+  },
+  'nor prepared for a start while somebody else has the claim of its state': {
+    world: { stateConflicts: [disputed], vm: aVm({ metadata: FRESH }), identity: undefined },
+    want: [],
+  },
+  'a VM that runs is left alone, whoever has the claim of its state': {
+    world: { stateConflicts: [disputed], vmi: aVmi('Running') },
+    want: [],
+  },
   'a VM that somebody holds is not started': { world: { lock }, want: [] },
   'nor prepared for it': { world: { lock, vm: aVm({ metadata: FRESH }), identity: undefined }, want: [] },
   'nor woken': {
@@ -197,6 +221,17 @@ test('what keeps a VM from running is told in an Event, once', () => {
     ['Warning FailedCreate'],
   );
   assert.deepEqual(decideVm(aWorld({ stranger, vm: aVm({ status: status as VmStatus }) })).events, []);
+});
+
+test('a claim of its state that somebody else has is named in a condition and an Event, once', () => {
+  const stateConflicts = [disputed];
+  const { events, status } = decideVm(aWorld({ stateConflicts }));
+  const [event, ...more] = events ?? [];
+  assert.deepEqual([event?.type, event?.reason, more], ['Warning', 'PersistentStateConflict', []]);
+  const failure = findCondition((status as VmStatus).conditions, 'Failure');
+  assert.deepEqual([failure?.status, failure?.message], ['True', event?.message]);
+  assert.match(failure?.message ?? '', /"a" is marked as its persistent state, but belongs to ConfigMap "backup"; /);
+  assert.deepEqual(decideVm(aWorld({ stateConflicts, vm: aVm({ status: status as VmStatus }) })).events, []);
 });
 
 test('all of a start is told when it fails', () => {

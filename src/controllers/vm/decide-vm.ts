@@ -3,7 +3,9 @@ import { VIRTUAL_MACHINES } from '#api/virtual-machine/kind.ts';
 import { adoption } from '#controllers/vm/adopt.ts';
 import { releaseInstance, removal, stop } from '#controllers/vm/delete.ts';
 import { hotplug, hotplugTrouble } from '#controllers/vm/hotplug.ts';
-import { adoptRecord, recordIdentity } from '#controllers/vm/identity.ts';
+import { holdRecord, releaseRecord } from '#controllers/vm/hold-record.ts';
+import { adoptRecord, ownRecord, recordIdentity } from '#controllers/vm/identity.ts';
+import { isRebuildable, lossNews, RECORD_LOST } from '#controllers/vm/lost-record.ts';
 import { firmwareTrouble, missingFirmware, patchVm } from '#controllers/vm/persist-firmware.ts';
 import { protectionNews } from '#controllers/vm/protection.ts';
 import { wantOf } from '#controllers/vm/run-strategy.ts';
@@ -21,23 +23,26 @@ type Rule = (world: VmWorld) => Plan | undefined;
 
 /** The first that has something to do does it; the status is told by all but those whose own writes would outrun it. */
 const rules: readonly Rule[] = [
+  releaseDeletedRecord, // A VM that is deleted in the foreground waits for its record, so this comes before its own end.
   releaseStopping, // The end of an instance is seen once, whatever else is going on.
   removeDeleted, // A VM under deletion stops its instance and does nothing else.
+  reportRecord, // The VM says that its record was lost or rebuilt before anything else follows from it.
   adoptOrphan, // What an earlier VM of the name left running is the VM's own before anything is decided about it.
   wakeHalted, // A paused start of a halted VM makes it one that is always to run.
   stopUnwanted, // An instance that is finished, or not wanted, has to be gone before a new one may take its name.
-  recordAgain, // A record that somebody deleted is made again while the instance still knows what it said.
+  rebuildRecord, // A record that is lost is made again while the instance or a snapshot knows what it held.
+  holdOwnRecord, // A record of an older version gets the finalizer that keeps it until its VM is gone.
   keepRecord, // One that has lost its VM is the VM's own again, or nobody would write down what the guest has.
   persistFirmware, // A VM of old gets the uuid that it has always had, also when it is not about to start.
   hotplug, // What the template says of disks and interfaces reaches the guest that runs, as far as that can be.
   startWanted,
 ];
 
-/** What changed about its protection is told with the status that shows it. */
+/** Events about protection and about the record are recorded together with the status that shows the change. */
 export function decideVm(world: VmWorld): Plan {
   const plan = decide(world);
   if (plan.status === undefined) return plan;
-  return { ...plan, events: [...(plan.events ?? []), ...protectionNews(world)] };
+  return { ...plan, events: [...(plan.events ?? []), ...protectionNews(world), ...lossNews(world)] };
 }
 
 function decide(world: VmWorld): Plan {
@@ -50,9 +55,10 @@ function decide(world: VmWorld): Plan {
   return { changes: [], status: vmStatusOf(world), events: eventsOf(world), ...requeue };
 }
 
-/** Each trouble once, when it is new. */
+/** Returns the trouble as an Event when it is new. That the record is lost is reported by lossNews. */
 function eventsOf(world: VmWorld): EventNote[] {
   const trouble = troubleOf(world);
+  if (trouble?.reason === RECORD_LOST) return [];
   const told = findCondition(world.vm.status?.conditions, 'Failure')?.message;
   return trouble === undefined || trouble.message === told ? [] : [{ type: 'Warning', ...trouble }];
 }
@@ -104,10 +110,25 @@ function stopUnwanted(world: VmWorld): Plan | undefined {
   return { changes: [stop(world.vmi)], status: vmStatusOf(world) };
 }
 
-function recordAgain(world: VmWorld): Plan | undefined {
-  const { vmi, identity } = world;
-  if (vmi === undefined || isDeleting(vmi) || identity !== undefined) return undefined;
+function releaseDeletedRecord({ identity, recordIsReleasable }: VmWorld): Plan | undefined {
+  if (identity === undefined || recordIsReleasable !== true) return undefined;
+  const change = releaseRecord(identity);
+  return change === undefined ? undefined : { changes: [change] };
+}
+
+function rebuildRecord(world: VmWorld): Plan | undefined {
+  if (world.identity !== undefined || !isRebuildable(world)) return undefined;
   return { changes: recordIdentity(world), status: vmStatusOf(world) };
+}
+
+function holdOwnRecord(world: VmWorld): Plan | undefined {
+  const record = ownRecord(world);
+  const changes = record === undefined ? [] : holdRecord(world.vm, record);
+  return changes.length === 0 ? undefined : { changes, status: vmStatusOf(world) };
+}
+
+function reportRecord(world: VmWorld): Plan | undefined {
+  return lossNews(world).length > 0 ? { changes: [], status: vmStatusOf(world) } : undefined;
 }
 
 /** Whoever holds the VM may be about to hand it over. */

@@ -30,7 +30,7 @@ export interface DeviceSteps {
 /** For an instance that is there; whether it is the moment to do them is not asked. */
 export function deviceSteps(world: VmWorld, vmi: Stored<VirtualMachineInstance>): DeviceSteps {
   const { vm, configuration } = world;
-  const next = buildVmi(vm, identityOf(vm, knownIdentity(world)), configuration).spec;
+  const next = buildVmi(vm, identityOf(vm, knownIdentity(world), world), configuration).spec;
   const now = vmi.spec;
   const noted = readEphemeralVolumes(vmi);
   const listed = new Set(noted);

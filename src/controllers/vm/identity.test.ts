@@ -38,6 +38,8 @@ const noInterface = { autoattachPodInterface: false };
 const nics = { interfaces: [{ name: 'a' }, { name: 'b', macAddress: 'de:ad:00:00:be:ef' }] };
 const MADE = [{ name: 'a', macAddress: derivedMac('vm-uid', 'a') }];
 
+const NAMED = { name: 'b', macAddress: 'de:ad:00:00:be:ef', fromTemplate: true };
+
 const cases: Record<string, Case> = {
   'what the template says counts': {
     template: { domain: { firmware: { uuid: UUID, serial: 's2' }, devices: noInterface } },
@@ -55,12 +57,17 @@ const cases: Record<string, Case> = {
   },
   'addresses are made for interfaces that name none': {
     template: { domain: { firmware: { uuid: UUID }, devices: nics } },
-    want: { firmware: { uuid: UUID }, interfaces: MADE },
+    want: { firmware: { uuid: UUID }, interfaces: [...MADE, NAMED] },
   },
   'an address on record is kept': {
     template: { domain: { firmware: { uuid: UUID }, devices: nics } },
     known: { interfaces: [{ name: 'a', macAddress: '02:00:00:00:00:01' }] },
-    want: { firmware: { uuid: UUID }, interfaces: [{ name: 'a', macAddress: '02:00:00:00:00:01' }] },
+    want: { firmware: { uuid: UUID }, interfaces: [{ name: 'a', macAddress: '02:00:00:00:00:01' }, NAMED] },
+  },
+  'an address that the template names no more is not kept': {
+    template: { domain: { firmware: { uuid: UUID }, devices: nics } },
+    known: { interfaces: [{ name: 'a', macAddress: '02:00:00:00:00:01', fromTemplate: true }] },
+    want: { firmware: { uuid: UUID }, interfaces: [...MADE, NAMED] },
   },
   'a VM that is nobody yet is of the maker that the KubeVirt object names': {
     template: { domain: { firmware: { uuid: UUID }, devices: noInterface } },
@@ -86,7 +93,7 @@ const cases: Record<string, Case> = {
 };
 
 for (const [name, { template, known, smbios, want }] of Object.entries(cases)) {
-  test(name, () => assert.deepEqual(identityOf(aVm({ template }), known, smbios), want));
+  test(name, () => assert.deepEqual(identityOf(aVm({ template }), known, { smbios }), want));
 }
 
 test('the record is made when there is none, left alone when it says all, and patched when it does not', () => {

@@ -1,11 +1,12 @@
 /**
- * Who a VM is: firmware uuid and serial, and the MAC addresses of interfaces that name none. What the template says
+ * Who a VM is: firmware uuid and serial, and the MAC addresses of its interfaces. What the template says
  * counts, then what the record says, then what the instance has, and only then something is made. What is made follows
  * from the VM's uid and name, so that making it again after a lost write makes the same. Pure.
  */
 import { derivedMac } from '#api/derived-mac.ts';
 import type { Smbios } from '#api/domain/chassis.ts';
 import { readableSmbios, readSmbios } from '#api/smbios-annotation.ts';
+import { RECORD_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { ownedByVm } from '#api/virtual-machine/owner.ts';
 import {
@@ -13,27 +14,40 @@ import {
   VIRTUAL_MACHINE_IDENTITIES,
   type VirtualMachineIdentity,
 } from '#api/virtual-machine-identity/kind.ts';
+import { isVanishing } from '#api/virtual-machine-identity/record-state.ts';
+import { missingHold } from '#controllers/vm/hold-record.ts';
 import { interfacesOf } from '#api/attached-interfaces.ts';
-import { legacyUuid } from '#api/legacy-uuid.ts';
+import { uuidOfUnseen } from '#api/uuid-admission.ts';
 import { templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
 import { deepEqual } from '#kube/deep.ts';
 import { apiVersionOf, controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import type { Change } from '#runtime/plan.ts';
 
-/** `configured`: what VMs that are nobody yet say of their maker; one that has run keeps to what it said. */
+/** What decides about a VM without a record and without an instance. */
+export interface NewIdentity {
+  /** What new VMs say of their maker; a VM that has run keeps what it said. */
+  readonly smbios?: Smbios | undefined;
+  readonly uuidAdmissionSince?: string | undefined;
+}
+
+/** Returns the identity of a VM; `known` is what its record or its instance says. */
 export function identityOf(
   vm: Stored<VirtualMachine>,
   known: IdentitySpec | undefined,
-  configured?: Smbios,
+  fresh: NewIdentity = {},
 ): IdentitySpec {
   const spec = templateSpec(vm);
-  const uuid = spec.domain.firmware?.uuid || known?.firmware?.uuid || legacyUuid(vm.metadata.name);
+  const uuid = spec.domain.firmware?.uuid || known?.firmware?.uuid || uuidOfUnseen(vm, fresh.uuidAdmissionSince);
   const serial = spec.domain.firmware?.serial || known?.firmware?.serial;
-  const smbios = known === undefined ? readableSmbios(configured) : known.smbios;
-  const macs = new Map(known?.interfaces?.map(({ name, macAddress }) => [name, macAddress]));
-  const interfaces = interfacesOf(spec)
-    .filter(({ macAddress }) => !macAddress)
-    .map(({ name }) => ({ name, macAddress: macs.get(name) ?? derivedMac(vm.metadata.uid, name) }));
+  const smbios = known === undefined ? readableSmbios(fresh.smbios) : known.smbios;
+  // An address that the template named before and names no more is not kept.
+  const made = known?.interfaces?.filter(({ fromTemplate }) => fromTemplate !== true) ?? [];
+  const macs = new Map(made.map(({ name, macAddress }) => [name, macAddress]));
+  const interfaces = interfacesOf(spec).map(({ name, macAddress }) =>
+    macAddress
+      ? { name, macAddress: plainMac(macAddress), fromTemplate: true }
+      : { name, macAddress: macs.get(name) ?? derivedMac(vm.metadata.uid, name) },
+  );
   return {
     firmware: { uuid, ...(serial ? { serial } : {}) },
     ...(smbios === undefined ? {} : { smbios }),
@@ -41,59 +55,73 @@ export function identityOf(
   };
 }
 
-/** The record, where it is this VM's or can become it. */
-export function ownRecord({ vm, identity }: VmWorld): Stored<VirtualMachineIdentity> | undefined {
+/** Returns the address as records have it: in lower case, with colons. */
+const plainMac = (text: string) => text.toLowerCase().replaceAll('-', ':');
+
+/** Returns the record if it is this VM's or can become so. */
+export function ownRecord({
+  vm,
+  identity,
+}: Pick<VmWorld, 'vm' | 'identity'>): Stored<VirtualMachineIdentity> | undefined {
   return identity === undefined || isForeign(vm, identity) ? undefined : identity;
 }
 
 /**
- * Who the VM was so far: on record, or, where that says nothing, as the instance has it. MAC addresses count as a whole:
- * one that the record leaves out was the template's own at the start.
+ * Returns the identity that the VM has had: as on record; without a record as the instance has it, then as the newest
+ * snapshot has it. MAC addresses of a record count as a whole: one that it leaves out was the template's own.
  */
 export function knownIdentity(world: VmWorld): IdentitySpec | undefined {
-  const { vmi } = world;
+  const { vmi, lost } = world;
   const recorded: IdentitySpec | undefined = ownRecord(world)?.spec;
-  if (vmi === undefined) return recorded;
+  const saved = lost?.snapshot?.identity.spec;
+  if (vmi === undefined) return recorded ?? saved;
   const { uuid, serial } = vmi.spec.domain.firmware ?? {};
   const firmware = { uuid: recorded?.firmware?.uuid || uuid, serial: recorded?.firmware?.serial || serial };
   if (recorded !== undefined) return { ...recorded, firmware };
   const interfaces = interfacesOf(vmi.spec).flatMap(({ name, macAddress }) =>
     macAddress ? [{ name, macAddress }] : [],
   );
+  const attached = new Set(interfaces.map(({ name }) => name));
+  const detached = saved?.interfaces?.filter(({ name }) => !attached.has(name)) ?? [];
   const smbios = readSmbios(vmi.metadata.annotations);
-  return { firmware, interfaces, ...(smbios && { smbios }) };
+  return { firmware, interfaces: [...interfaces, ...detached], ...(smbios && { smbios }) };
 }
 
-/** A record that another VM of this name has left behind: it goes with the next garbage collection. */
-export function isForeign(vm: Stored<VirtualMachine>, identity: VirtualMachineIdentity): boolean {
+/**
+ * Reports whether the record is not the VM's: another VM of this name has left it behind, and the garbage collector will
+ * delete it. A record of this VM that is being deleted stays usable while our finalizer holds it.
+ */
+export function isForeign(vm: Stored<VirtualMachine>, identity: Stored<VirtualMachineIdentity>): boolean {
   const owner = controllerUid(identity);
-  return isDeleting(identity) || (owner !== undefined && owner !== vm.metadata.uid);
+  if (owner === vm.metadata.uid) return isVanishing(identity);
+  return isDeleting(identity) || owner !== undefined;
 }
 
-/** A record of nobody, which an orphaned VM has left behind, becomes that of the VM that has its instance. */
+/** Returns the write by which a record that an orphaned VM left behind becomes that of the VM that has its instance. */
 export function adoptRecord(world: VmWorld): Change[] {
   const { vm } = world;
   const record = ownRecord(world);
   if (record === undefined || controllerUid(record) === vm.metadata.uid) return [];
-  const { name, namespace, uid, resourceVersion, ownerReferences = [] } = record.metadata;
-  const body = { metadata: { resourceVersion, ownerReferences: [...ownerReferences, ownedByVm(vm)] } };
+  const { name, namespace, uid, resourceVersion } = record.metadata;
+  const body = { metadata: { resourceVersion, ...missingHold(vm, record) } };
   const why = 'the record goes with the VM that has the instance';
   const patch = { type: 'merge', body } as const;
   return [{ do: 'patch', type: VIRTUAL_MACHINE_IDENTITIES, name: { name, namespace }, uid, patch, why }];
 }
 
-/** Adds the MAC addresses of these interfaces to the record, and changes nothing else in it; none when they are there. */
+/** Writes the MAC addresses of these interfaces into the record, and changes nothing else in it. */
 export function recordMacs(world: VmWorld, names: readonly string[]): Change[] {
   const record = ownRecord(world);
   if (record === undefined || names.length === 0) return [];
-  const { interfaces: made = [] } = identityOf(world.vm, knownIdentity(world));
+  const { interfaces: made = [] } = identityOf(world.vm, knownIdentity(world), world);
   const { interfaces: known = [] } = record.spec;
-  const missing = made.filter(({ name }) => names.includes(name) && !known.some((one) => one.name === name));
+  const missing = made.filter((one) => names.includes(one.name) && !known.some((other) => deepEqual(one, other)));
   if (missing.length === 0) return [];
+  const kept = known.filter(({ name }) => !missing.some((one) => one.name === name));
   const { name, namespace, uid, resourceVersion } = record.metadata;
   const patch = {
     type: 'merge',
-    body: { metadata: { resourceVersion }, spec: { interfaces: [...known, ...missing] } },
+    body: { metadata: { resourceVersion }, spec: { interfaces: [...kept, ...missing] } },
   } as const;
   const told = missing.map((one) => `${one.macAddress} of interface "${one.name}"`).join(', ');
   const why = `Recorded the MAC address ${told}`;
@@ -110,25 +138,25 @@ export function recordMacs(world: VmWorld, names: readonly string[]): Change[] {
   ];
 }
 
-/** The writes that make the record say who the VM is; none when it does already. */
+/** Returns the writes that make the record hold the identity of the VM; none when it does already. */
 export function recordIdentity(world: VmWorld): Change[] {
   const { vm } = world;
   const type = VIRTUAL_MACHINE_IDENTITIES;
   const { name, namespace } = vm.metadata;
   const record = ownRecord(world);
-  const spec = identityOf(vm, knownIdentity(world), world.configuration.smbios);
+  const { configuration, uuidAdmissionSince } = world;
+  const spec = identityOf(vm, knownIdentity(world), { smbios: configuration.smbios, uuidAdmissionSince });
   if (record === undefined) {
-    const metadata = { name, namespace, ownerReferences: [ownedByVm(vm)] };
+    const metadata = { name, namespace, finalizers: [RECORD_FINALIZER], ownerReferences: [ownedByVm(vm)] };
     const object = { apiVersion: apiVersionOf(type), kind: type.kind, metadata, spec };
     const why = `Recorded the identity of the virtual machine with firmware uuid ${spec.firmware?.uuid}`;
     return [{ do: 'create', type, object, reason: 'IdentityRecorded', why }];
   }
-  const owned = controllerUid(record) === vm.metadata.uid;
-  if (owned && deepEqual(record.spec, spec)) return [];
-  const { uid, resourceVersion, ownerReferences = [] } = record.metadata;
-  const owners = owned ? {} : { ownerReferences: [...ownerReferences, ownedByVm(vm)] };
+  const isOwned = controllerUid(record) === vm.metadata.uid;
+  if (isOwned && deepEqual(record.spec, spec)) return [];
+  const { uid, resourceVersion } = record.metadata;
   const body = {
-    metadata: { resourceVersion, ...owners },
+    metadata: { resourceVersion, ...missingHold(vm, record) },
     // A merge leaves what it does not name.
     spec: { ...spec, interfaces: spec.interfaces ?? null },
   };

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import type { Firmware } from '#api/domain/firmware.ts';
 import { legacyUuid } from '#api/legacy-uuid.ts';
 import { VM_FINALIZER } from '#api/names.ts';
+import { uuidOfUnseen } from '#api/uuid-admission.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import type { RunStrategy } from '#api/virtual-machine/schema.ts';
 import type { IdentitySpec } from '#api/virtual-machine-identity/kind.ts';
@@ -48,7 +49,7 @@ function persisted(world: Partial<VmWorld>): [unknown, string] | undefined {
   assert.equal(body.metadata.resourceVersion, '1');
   const { firmware } = body.spec.template.spec?.domain ?? {};
   if (patch.reason === 'FirmwareUUIDPersisted') assert.ok(patch.why.includes(firmware?.uuid ?? '?'), patch.why);
-  return [firmware, `${patch.reason} ${/record|instance|name|has had/.exec(patch.why)?.[0]}`];
+  return [firmware, `${patch.reason} ${/record|instance|name|has had|is new/.exec(patch.why)?.[0]}`];
 }
 
 interface Case {
@@ -58,12 +59,26 @@ interface Case {
 
 const bare = vmWith(undefined);
 const alwaysBare = vmWith(undefined, 'Always');
-const [BY_NAME, BY_RECORD, BY_INSTANCE] = ['name', 'record', 'instance'].map((from) => `FirmwareUUIDPersisted ${from}`);
+const [BY_NAME, BY_RECORD, BY_INSTANCE, NEW] = ['name', 'record', 'instance', 'is new'].map(
+  (from) => `FirmwareUUIDPersisted ${from}`,
+);
 
 const cases: Record<string, Case> = {
   'row 1: a stopped VM without a uuid gets the legacy one': {
     world: { vm: bare },
     want: [{ uuid: LEGACY }, BY_NAME!],
+  },
+  'a VM that is older than uuid admission gets the legacy one': {
+    world: { vm: bare, uuidAdmissionSince: '2026-01-01T11:00:01Z' },
+    want: [{ uuid: LEGACY }, BY_NAME!],
+  },
+  'a VM that is younger, and that no webhook has seen, gets a random one': {
+    world: { vm: bare, uuidAdmissionSince: '2026-01-01T11:00:00Z' },
+    want: [{ uuid: uuidOfUnseen(bare, '2026-01-01T11:00:00Z') }, NEW!],
+  },
+  'a younger VM that has a record gets the uuid of its record': {
+    world: { vm: bare, identity: recordOf(bare, { uuid: OTHER }), uuidAdmissionSince: '2026-01-01T11:00:00Z' },
+    want: [{ uuid: OTHER }, BY_RECORD!],
   },
   'row 2: a stopped VM that has one is left alone': { world: { vm: vmWith({ uuid: UUID }) }, want: undefined },
   'row 3: a running VM without a uuid gets that of its instance': {

@@ -1,9 +1,10 @@
 /**
- * VMs that were stored without a firmware uuid, by an older version or while our webhook was away, get it in their
- * template: the one that they have had all the time, or else the one of the old, name-based rule. So do they get back a
- * serial that they had; none is made up. Pure.
+ * Writes the firmware uuid into the template of a VM that was stored without one: the one of its record or its instance,
+ * else the one of the old, name-based rule, or a random one where the VM is younger than uuid admission
+ * (api/uuid-admission.ts). A serial that the VM had is written back as well; none is made up. Pure.
  */
 import { legacyUuid } from '#api/legacy-uuid.ts';
+import { isYoungerThanAdmission } from '#api/uuid-admission.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { isOrphan } from '#controllers/vm/adopt.ts';
 import type { Trouble } from '#controllers/vm/conditions.ts';
@@ -28,7 +29,7 @@ export function missingFirmware(world: VmWorld): MissingFirmware | undefined {
   // Once it is adopted, the VM is who that instance is.
   if (stranger !== undefined && isOrphan(stranger)) return undefined;
   const said = templateSpec(vm).domain.firmware;
-  const { uuid, serial } = identityOf(vm, knownIdentity(world)).firmware ?? {};
+  const { uuid, serial } = identityOf(vm, knownIdentity(world), world).firmware ?? {};
   const restored = said?.serial || !serial ? {} : { serial };
   if (!said?.uuid) {
     return { values: { uuid, ...restored }, why: `Persisted the firmware uuid ${uuid}, ${originOf(world)}` };
@@ -40,6 +41,7 @@ export function missingFirmware(world: VmWorld): MissingFirmware | undefined {
 function originOf(world: VmWorld): string {
   if (ownRecord(world)?.spec.firmware?.uuid) return 'which is that of its identity record';
   if (world.vmi?.spec.domain.firmware?.uuid) return 'which is that of its instance';
+  if (isYoungerThanAdmission(world.vm, world.uuidAdmissionSince)) return 'which is new: no webhook has set one';
   return 'which follows from its name as in older versions';
 }
 

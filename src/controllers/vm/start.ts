@@ -9,6 +9,7 @@ import { buildVmi } from '#controllers/vm/build-vmi.ts';
 import { missingFirmware, patchVm } from '#controllers/vm/persist-firmware.ts';
 import { identityOf, knownIdentity, recordIdentity } from '#controllers/vm/identity.ts';
 import { awaitsImport } from '#controllers/vm/imported-devices.ts';
+import { awaitsRebuild } from '#controllers/vm/lost-record.ts';
 import { pausedStartIsNext } from '#controllers/vm/state-change-requests.ts';
 import { vmStatusOf } from '#controllers/vm/vm-status.ts';
 import { templateSpec, type VmWorld } from '#controllers/vm/vm-world.ts';
@@ -17,14 +18,15 @@ import type { Change, Plan } from '#runtime/plan.ts';
 /** For a VM that is to start and may. */
 export function start(world: VmWorld): Plan {
   const preparations = [...prepareVm(world), ...recordIdentity(world)];
-  if (preparations.length === 0 && awaitsImport(world)) return { changes: [], status: vmStatusOf(world) };
+  const isWaiting = awaitsImport(world) || awaitsRebuild(world);
+  if (preparations.length === 0 && isWaiting) return { changes: [], status: vmStatusOf(world) };
   // Whatever keeps the VM from starting is told in its status (concludeVm).
   return { changes: preparations.length > 0 ? preparations : [create(world)], goOn: true };
 }
 
 function create(world: VmWorld): Change {
   const { vm, configuration } = world;
-  const identity = identityOf(vm, knownIdentity(world));
+  const identity = identityOf(vm, knownIdentity(world), world);
   const object = buildVmi(vm, identity, configuration, { paused: pausedStartIsNext(world) });
   const why = `Started the virtual machine by creating the new virtual machine instance ${vm.metadata.name}`;
   return { do: 'create', type: VIRTUAL_MACHINE_INSTANCES, object, why };

@@ -1,9 +1,12 @@
-/** What keeps a VM from being started at all, told in its condition Failure. Pure. */
+/** Finds what keeps a VM from being started at all: its condition Failure says so. Pure. */
 import { runStrategyOf } from '#api/can.ts';
 import { IMPORTED_DEVICES_ANNOTATION } from '#api/names.ts';
+import { stateOwnerOf } from '#api/persistent-state.ts';
+import { describeConflicts, STATE_CONFLICT } from '#api/state-conflict.ts';
 import type { Trouble } from '#controllers/vm/conditions.ts';
 import { isForeign } from '#controllers/vm/identity.ts';
 import { importFault } from '#controllers/vm/imported-devices.ts';
+import { lossTrouble } from '#controllers/vm/lost-record.ts';
 import { wantOf } from '#controllers/vm/run-strategy.ts';
 import type { VmWorld } from '#controllers/vm/vm-world.ts';
 import { isDeleting } from '#kube/meta.ts';
@@ -11,7 +14,7 @@ import { isDeleting } from '#kube/meta.ts';
 export const FAILED_CREATE = 'FailedCreate';
 
 export function troubleOf(world: VmWorld): Trouble | undefined {
-  const { vm, stranger, identity } = world;
+  const { vm, stranger, identity, stateConflicts = [] } = world;
   if (isDeleting(vm)) return undefined;
   const { name } = vm.metadata;
   const strategy = runStrategyOf(vm);
@@ -25,6 +28,12 @@ export function troubleOf(world: VmWorld): Trouble | undefined {
   if (wantOf(world).to === 'start' && identity !== undefined && isForeign(vm, identity)) {
     const message = `Cannot start the VM: the VirtualMachineIdentity "${name}" of an earlier VM is still there; expected it to be gone`;
     return { reason: FAILED_CREATE, message };
+  }
+  const loss = wantOf(world).to === 'start' ? lossTrouble(world) : undefined;
+  if (loss !== undefined) return loss;
+  if (wantOf(world).to === 'start' && stateConflicts.length > 0) {
+    const subject = { ...stateOwnerOf(vm), namespace: vm.metadata.namespace };
+    return { reason: STATE_CONFLICT, message: describeConflicts(stateConflicts, subject) };
   }
   const fault = importFault(world);
   if (fault !== undefined) {

@@ -1,47 +1,66 @@
 /**
- * VirtualMachines: observes a VM, its instance, its identity record, the claims that its template names, who wants to
- * hold it (lock.ts) and who has the same firmware uuid, and decides (decide-vm.ts). It makes and deletes the instance;
- * running it is left to controllers/vmi and the node agent.
+ * VirtualMachines: observes a VM, its instance, its identity record, the claims that its template names, claims of other
+ * owners that are marked as its state, who wants to hold it (lock.ts) and who has the same firmware uuid, and decides
+ * (decide-vm.ts). It makes and deletes the instance; running it is left to controllers/vmi and the node agent. Of VMs that
+ * are gone it releases instance and record.
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { firmwareUuidOf } from '#api/firmware-uuid-index.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { LEGACY_UUID_METRIC } from '#api/legacy-uuid.ts';
+import { isMarked, restartMarkOf } from '#api/machine-types/restart-mark.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
+import { uuidAdmissionSince, VM_DEFINITION } from '#api/uuid-admission.ts';
+import { needsState, stateOwnerOf } from '#api/persistent-state.ts';
+import { findStateConflicts } from '#api/state-conflict.ts';
 import { VIRTUAL_MACHINES, type VirtualMachine } from '#api/virtual-machine/kind.ts';
-import { VIRTUAL_MACHINE_IDENTITIES } from '#api/virtual-machine-identity/kind.ts';
+import { VIRTUAL_MACHINE_IDENTITIES, type VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import { isRecordLost, newestRecordIn } from '#api/virtual-machine-identity/record-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { VIRTUAL_MACHINE_RESTORES } from '#api/virtual-machine-restore/kind.ts';
+import { VIRTUAL_MACHINE_SNAPSHOT_CONTENTS } from '#api/virtual-machine-snapshot-content/kind.ts';
 import { VIRTUAL_MACHINE_SNAPSHOTS } from '#api/virtual-machine-snapshot/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { claimKeysOfVm, VMS_BY_CLAIM } from '#controllers/claim-keys.ts';
+import { CLAIMS_BY_STATE, stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
+import { CONTENTS_BY_VM, contentVmKeys, contentVmUids } from '#controllers/contents-by-vm.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { isOrphan } from '#controllers/vm/adopt.ts';
 import { concludeVm, decideVm } from '#controllers/vm/decide-vm.ts';
 import { releaseInstance } from '#controllers/vm/delete.ts';
+import { awaitsRelease, isReleasable, releaseRecord } from '#controllers/vm/hold-record.ts';
+import { ownRecord } from '#controllers/vm/identity.ts';
 import { lockOf, UNFINISHED_BY_VM, unfinishedRestoreOf, unfinishedSnapshotOf } from '#controllers/vm/lock.ts';
 import { persistsLegacyUuid } from '#controllers/vm/persist-firmware.ts';
 import { UuidHolders, vmSource, type UuidSharers } from '#controllers/vm/uuid-holders.ts';
 import { neededClaimNames } from '#controllers/vmi/needed-volumes.ts';
 import { templateSpec, type ClaimView, type VmWorld } from '#controllers/vm/vm-world.ts';
-import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
+import { CUSTOM_RESOURCE_DEFINITIONS, PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
 import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
 import { liveLook } from '#runtime/live-look.ts';
 import { NOTHING } from '#runtime/plan.ts';
 
 const CONCURRENCY = 10;
+/** VMs that need persistent state, by the key under which its claim is found (stateIndexKey). */
+const BY_STATE = 'vm-of-state';
 /** VMs that name no machine type. */
 const UNTYPED = 'untyped';
+/** VMs without a firmware uuid. */
+const WITHOUT_UUID = 'without-uuid';
 const CONFIGURATION_KEY = keyOf({ namespace: SYSTEM_NAMESPACE, name: KUBEVIRT_NAME });
 
 const LEGACY_USE = { use: 'vm' };
 
-/** An instance whose VM is gone, and that still has our finalizer. */
+/** What a VM that is gone has left: instance and record may still have our finalizers. */
 interface Leftover {
-  readonly leftover: Stored<VirtualMachineInstance>;
+  readonly leftover: Stored<VirtualMachineInstance> | undefined;
+  readonly record: Stored<VirtualMachineIdentity> | undefined;
+  readonly recordIsReleasable: boolean;
 }
+
+type RecordView = Pick<VmWorld, 'identity' | 'lost'>;
 
 export const vmController: PlaneController = {
   account: 'vm-controller',
@@ -57,8 +76,14 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
   const kubevirts = informer(KUBEVIRTS);
   const snapshots = informer(VIRTUAL_MACHINE_SNAPSHOTS);
   const restores = informer(VIRTUAL_MACHINE_RESTORES);
+  const definitions = informer(CUSTOM_RESOURCE_DEFINITIONS);
+  const contents = informer(VIRTUAL_MACHINE_SNAPSHOT_CONTENTS);
+  contents.addIndex(CONTENTS_BY_VM, contentVmUids);
   vms.addIndex(VMS_BY_CLAIM, claimKeysOfVm);
   vms.addIndex(UNTYPED, (vm) => (templateSpec(vm).domain.machine?.type ? [] : [UNTYPED]));
+  vms.addIndex(WITHOUT_UUID, (vm) => (firmwareUuidOf(vm) === undefined ? [WITHOUT_UUID] : []));
+  vms.addIndex(BY_STATE, (vm) => (needsState(templateSpec(vm)) ? [stateIndexKey(vm.metadata)] : []));
+  claims.addIndex(CLAIMS_BY_STATE, stateIndexKeysOf);
   snapshots.addIndex(UNFINISHED_BY_VM, unfinishedSnapshotOf);
   restores.addIndex(UNFINISHED_BY_VM, unfinishedRestoreOf);
   const look = liveLook(client);
@@ -70,6 +95,16 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
   function claimsOf(vm: Stored<VirtualMachine>): ClaimView[] {
     const { namespace } = vm.metadata;
     return neededClaimNames(templateSpec(vm)).map((name) => ({ name, claim: claims.get(keyOf({ namespace, name })) }));
+  }
+
+  function stateConflictsOf(vm: Stored<VirtualMachine>): Stored<PersistentVolumeClaim>[] {
+    if (!needsState(templateSpec(vm))) return [];
+    return findStateConflicts(claims.byIndex(CLAIMS_BY_STATE, stateIndexKey(vm.metadata)), stateOwnerOf(vm));
+  }
+
+  function vmsOf(claim: Stored<PersistentVolumeClaim>): string[] {
+    const withState = stateIndexKeysOf(claim).flatMap((key) => vms.byIndex(BY_STATE, key));
+    return [...vms.byIndex(VMS_BY_CLAIM, objectKey(claim)), ...withState].map(objectKey);
   }
 
   function sharersOf(vm: Stored<VirtualMachine>): UuidSharers | undefined {
@@ -84,6 +119,34 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
     return live?.metadata.uid === uid && !isDeleting(live);
   }
 
+  /** Looks itself before a mark goes: the cache of instances may be behind that of VMs. */
+  async function markedInstanceOf(
+    vm: Stored<VirtualMachine>,
+    vmi: Stored<VirtualMachineInstance> | undefined,
+    signal: AbortSignal,
+  ): Promise<Stored<VirtualMachineInstance> | undefined> {
+    if (!isMarked(vm) || restartMarkOf(vm, vmi).machineTypeRestartRequired === true) return undefined;
+    const { name, namespace } = vm.metadata;
+    return await look(VIRTUAL_MACHINE_INSTANCES, { name, namespace }, { signal });
+  }
+
+  /** Looks at the VM live: a record is not given up because of a cache that lags behind. */
+  async function observeRelease(record: Stored<VirtualMachineIdentity> | undefined, signal: AbortSignal) {
+    if (record === undefined || !awaitsRelease(record)) return false;
+    const { name, namespace } = record.metadata;
+    return isReleasable(record, await look(VIRTUAL_MACHINES, { name, namespace }, { signal }));
+  }
+
+  /** Looks at the record live before it counts as lost. */
+  async function observeRecord(vm: Stored<VirtualMachine>, key: string, signal: AbortSignal): Promise<RecordView> {
+    const cached = identities.get(key);
+    if (isDeleting(vm) || !isRecordLost(vm, ownRecord({ vm, identity: cached }))) return { identity: cached };
+    const { name, namespace, uid } = vm.metadata;
+    const identity = await look(VIRTUAL_MACHINE_IDENTITIES, { name, namespace }, { signal });
+    if (!isRecordLost(vm, ownRecord({ vm, identity }))) return { identity };
+    return { identity, lost: { snapshot: newestRecordIn(vm, contents.byIndex(CONTENTS_BY_VM, uid)) } };
+  }
+
   return defineController<VmWorld | Leftover>({
     name: 'vm-controller',
     type: VIRTUAL_MACHINES,
@@ -93,23 +156,32 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
       // Instances and records have the name of their VM.
       source(vmis),
       source(identities),
-      source(claims, (claim) => vms.byIndex(VMS_BY_CLAIM, objectKey(claim)).map(objectKey)),
+      source(claims, vmsOf),
       source(snapshots, unfinishedSnapshotOf),
       source(restores, unfinishedRestoreOf),
+      // The record of a VM is rebuilt from the newest one.
+      source(contents, contentVmKeys),
       // A new default matters to those that have none of their own; one that runs may need a restart for it.
       source(kubevirts, () => vms.byIndex(UNTYPED, UNTYPED).map(objectKey)),
+      source(definitions, ({ metadata }) =>
+        metadata.name === VM_DEFINITION ? vms.byIndex(WITHOUT_UUID, WITHOUT_UUID).map(objectKey) : [],
+      ),
     ],
     async observe(key, { signal }) {
       const vm = vms.get(key);
       const named = vmis.get(key);
-      if (vm === undefined) return named === undefined ? undefined : { leftover: named };
+      const cachedRecord = identities.get(key);
+      const recordIsReleasable = await observeRelease(cachedRecord, signal);
+      if (vm === undefined) return { leftover: named, record: cachedRecord, recordIsReleasable };
       const own = named !== undefined && controllerUid(named) === vm.metadata.uid;
       return {
         vm,
         ...(own ? { vmi: named } : { stranger: named }),
         ...(!own && named !== undefined && isOrphan(named) ? { mayAdopt: await isThere(vm, signal) } : {}),
-        identity: identities.get(key),
+        markedInstance: await markedInstanceOf(vm, named, signal),
+        ...(recordIsReleasable ? { identity: cachedRecord, recordIsReleasable } : await observeRecord(vm, key, signal)),
         configuration: configurationOf(kubevirts.get(CONFIGURATION_KEY)),
+        uuidAdmissionSince: uuidAdmissionSince(definitions.get(VM_DEFINITION)),
         lock: lockOf(
           vm,
           {
@@ -120,13 +192,18 @@ function definition({ client, informer, clock, metrics }: ControllerParts): Cont
         ),
         sharers: sharersOf(vm),
         claims: claimsOf(vm),
+        stateConflicts: stateConflictsOf(vm),
         now: clock.now(),
       };
     },
     decide(world) {
       if ('vm' in world) return decideVm(world);
-      const change = releaseInstance(world.leftover);
-      return change === undefined ? NOTHING : { changes: [change] };
+      const { leftover, record, recordIsReleasable } = world;
+      const changes = [
+        releaseInstance(leftover),
+        recordIsReleasable && record !== undefined ? releaseRecord(record) : undefined,
+      ].filter((change) => change !== undefined);
+      return changes.length === 0 ? NOTHING : { changes, goOn: true };
     },
     conclude: (world, failures) => ('vm' in world ? concludeVm(world, failures) : undefined),
     applied(change) {

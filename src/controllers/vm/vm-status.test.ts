@@ -102,17 +102,33 @@ test('who holds the VM is told, and a start that is put off for it is none', () 
   assert.equal(told(vmStatusOf(aWorld({ vm }))), ',,Starting');
 });
 
-for (const mark of [true, false, undefined]) {
-  test(`the mark of a machine type transition (${mark}) stays as the job wrote it`, () => {
-    const status = mark === undefined ? {} : { machineTypeRestartRequired: mark };
-    const marks = [undefined, aVmi('Running'), aVmi('Running', { metadata: DELETED })].map((vmi) => {
-      const next = vmStatusOf(aWorld({ vm: aVm({ status }), vmi }));
-      return [next.machineTypeRestartRequired, 'machineTypeRestartRequired' in next];
-    });
-    assert.deepEqual(
-      marks,
-      Array.from({ length: 3 }, () => [mark, mark !== undefined]),
-    );
+const MARKED = { machineTypeRestartRequired: true, machineTypeRestartInstanceUID: 'vmi-uid' };
+const running = aVmi('Running', { metadata: { uid: 'vmi-uid' } });
+const marks: Record<string, { status: VmStatus; world?: Partial<VmWorld>; want: VmStatus }> = {
+  'no mark stays none': { status: {}, world: { vmi: running }, want: {} },
+  'one that is off stays so': {
+    status: { machineTypeRestartRequired: false },
+    world: { vmi: running },
+    want: { machineTypeRestartRequired: false },
+  },
+  'one that is on stays while its instance is there': { status: MARKED, world: { vmi: running }, want: MARKED },
+  'it goes when there is no instance': { status: MARKED, want: { machineTypeRestartRequired: false } },
+  'it goes when the instance is another one': {
+    status: MARKED,
+    world: { vmi: aVmi('Running', { metadata: { uid: 'next' } }) },
+    want: { machineTypeRestartRequired: false },
+  },
+  'it stays where only the cache does not show its instance': {
+    status: MARKED,
+    world: { markedInstance: running },
+    want: MARKED,
+  },
+};
+for (const [name, { status, world, want }] of Object.entries(marks)) {
+  test(`the mark of a machine type transition: ${name}`, () => {
+    const next = vmStatusOf(aWorld({ vm: aVm({ status }), ...world }));
+    const mark = Object.entries(next).filter(([field]) => field.startsWith('machineType'));
+    assert.deepEqual(Object.fromEntries(mark), want);
   });
 }
 

@@ -1,7 +1,9 @@
 /** The whole status of a VM, computed from the world. Pure. */
 import { runStrategyOf } from '#api/can.ts';
+import { restartMarkOf, type RestartMark } from '#api/machine-types/restart-mark.ts';
 import type { VmStatus } from '#api/virtual-machine/schema.ts';
 import { conditionsOf, type Trouble } from '#controllers/vm/conditions.ts';
+import { recordMemory } from '#controllers/vm/lost-record.ts';
 import { printableStatusOf } from '#controllers/vm/printable-status.ts';
 import { protectionStatus } from '#controllers/vm/protection.ts';
 import { observedGeneration } from '#controllers/vm/restart-required.ts';
@@ -28,15 +30,15 @@ export function vmStatusOf(world: VmWorld, trouble: Trouble | undefined = troubl
     ...(runStrategy === undefined ? {} : { runStrategy }),
     ...(lock?.kind === 'snapshot' ? { snapshotInProgress: lock.name } : {}),
     ...(lock?.kind === 'restore' ? { restoreInProgress: lock.name } : {}),
+    ...recordMemory(world),
     ...protectionStatus(world),
     ...restartMark(world),
   };
 }
 
-/** The transition job is its only writer: it stays as it is. */
-function restartMark({ vm }: VmWorld): Pick<VmStatus, 'machineTypeRestartRequired'> {
-  const { machineTypeRestartRequired: mark } = vm.status ?? {};
-  return mark === undefined ? {} : { machineTypeRestartRequired: mark };
+/** The transition Job sets it; here it goes when its instance is gone, also where no Job is there any more. */
+function restartMark({ vm, vmi, markedInstance }: VmWorld): RestartMark {
+  return restartMarkOf(vm, markedInstance ?? vmi);
 }
 
 /** The instance that failed is gone by then: what it said of that is told here until a start succeeds. */

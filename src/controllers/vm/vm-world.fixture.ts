@@ -1,6 +1,6 @@
 /** Builders for tests of decisions about VMs: valid values that take overrides. */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
-import { VM_FINALIZER } from '#api/names.ts';
+import { RECORD_FINALIZER, VM_FINALIZER } from '#api/names.ts';
 import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
 import { ownedByVm } from '#api/virtual-machine/owner.ts';
 import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
@@ -74,10 +74,11 @@ export interface VmiOverrides {
 }
 
 export function aRecord(vm = aVm(), metadata: ObjectMeta = {}): Stored<VirtualMachineIdentity> {
+  const held = { finalizers: [RECORD_FINALIZER], ownerReferences: [ownedByVm(vm)] };
   return {
     apiVersion: 'identity.selfsame.io/v1',
     kind: 'VirtualMachineIdentity',
-    metadata: { ...stored, name: 'db', uid: 'record-uid', ownerReferences: [ownedByVm(vm)], ...metadata },
+    metadata: { ...stored, name: 'db', uid: 'record-uid', ...held, ...metadata },
     spec: identityOf(vm, undefined),
   };
 }

@@ -9,11 +9,11 @@ import { isMigrating } from '#api/migration-state.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { movableClaims, usesLate } from '#controllers/vmi/late-volumes.ts';
-import { launcherOf } from '#controllers/vmi/launcher-of.ts';
+import { launcherIndexKeys, launcherNodes, launcherOf, LAUNCHERS_BY_NODE } from '#controllers/vmi/launcher-of.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
-import { NODES, PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim, PODS } from '#kube/core-kinds.ts';
+import { NODES, PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim, type Pod, PODS } from '#kube/core-kinds.ts';
 import { isDeleting, type Stored } from '#kube/meta.ts';
-import { type ControllerDefinition, defineController, lookedUp, source } from '#runtime/controller.ts';
+import { type ControllerDefinition, defineController, presence, source } from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
 import { SELECTED_NODE } from '#kube/volume-keys.ts';
 import { releaseFrom } from '#runtime/finalizer.ts';
@@ -23,6 +23,8 @@ export const HOTPLUGGED_FINALIZER = 'selfsame.io/hotplugged';
 const CONCURRENCY = 5;
 /** Instances by the keys of the claims that come and go with them. */
 const BY_MOVABLE_CLAIM = 'vmi-of-movable-claim';
+/** Instances that have such claims, by their uid. */
+const MOVABLE_BY_UID = 'vmi-with-movable-claims';
 
 export interface ClaimWorld {
   readonly claim: Stored<PersistentVolumeClaim>;
@@ -71,6 +73,10 @@ export function claimHolds({ informer }: ControllerParts): ControllerDefinition<
   const pods = informer(PODS);
   const nodes = informer(NODES);
   vmis.addIndex(BY_MOVABLE_CLAIM, movableClaimKeys);
+  vmis.addIndex(MOVABLE_BY_UID, (vmi) => (movableClaims(vmi).length > 0 ? [vmi.metadata.uid] : []));
+  pods.addIndex(LAUNCHERS_BY_NODE, launcherNodes);
+  const ofPod = (pod: Stored<Pod>) =>
+    launcherIndexKeys(pod).flatMap((uid) => vmis.byIndex(MOVABLE_BY_UID, uid).flatMap(movableClaimKeys));
   const usersOf = (key: string) => vmis.byIndex(BY_MOVABLE_CLAIM, key);
 
   return defineController<ClaimWorld>({
@@ -81,9 +87,10 @@ export function claimHolds({ informer }: ControllerParts): ControllerDefinition<
       // Most claims never come and go.
       source(claims, (claim) => (isHeld(claim) || usersOf(objectKey(claim)).length > 0 ? [objectKey(claim)] : [])),
       source(vmis, movableClaimKeys),
-      // Where it matters that a pod is made or gone, its instance says so, too.
-      lookedUp(pods),
-      lookedUp(nodes),
+      source(pods, ofPod),
+      source(nodes, ({ metadata }) => pods.byIndex(LAUNCHERS_BY_NODE, metadata.name).flatMap(ofPod), {
+        part: presence,
+      }),
     ],
     observe(key) {
       const claim = claims.get(key);

@@ -21,6 +21,13 @@ export function launcherIndexKeys({ metadata }: Stored<Pod>): string[] {
   return uid === undefined ? [] : [uid];
 }
 
+/** Launcher pods by the node that they are on. */
+export const LAUNCHERS_BY_NODE = 'launchers-by-node';
+
+export function launcherNodes(pod: Stored<Pod>): string[] {
+  return launcherIndexKeys(pod).length > 0 && pod.spec.nodeName ? [pod.spec.nodeName] : [];
+}
+
 export interface Launchers {
   /** It has the guest, or is to get it first. */
   readonly pod?: Stored<Pod>;

@@ -18,7 +18,7 @@ import {
   type Pod,
   type StorageClass,
 } from '#kube/core-kinds.ts';
-import type { Stored } from '#kube/meta.ts';
+import type { ObjectMeta, Stored } from '#kube/meta.ts';
 import { silentLog } from '#lib/log.ts';
 import { SharedInformers } from '#runtime/shared-informers.ts';
 
@@ -77,6 +77,7 @@ test('a claim that the cache shows is taken, with how its class binds it', async
 
 for (const [name, claim] of Object.entries({
   'its label': marked('late'),
+  'its annotation': aClaim('late', { metadata: { annotations: { [stateAnnotationOf('db')]: 'true' } } }),
   'its old name': aClaim('persistent-state-for-db'),
 })) {
   test(`a claim that only the server knows is found by ${name} before another is made`, async () => {
@@ -86,11 +87,29 @@ for (const [name, claim] of Object.entries({
   });
 }
 
-test('a claim of another VM of the name is not found', async () => {
-  const owner = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: 'db', uid: 'old', controller: true };
-  const annotations = { [stateAnnotationOf('db')]: 'true' };
-  const { states } = await observer([aClaim('old', { metadata: { ownerReferences: [owner], annotations } })]);
-  assert.equal(await nameOf(states.of(keeper(), undefined, { signal })), 'wanted');
+const OLD_VM = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name: 'db', uid: 'old', controller: true };
+const foreign = (metadata: ObjectMeta) => aClaim('taken', { metadata: { ...metadata, ownerReferences: [OLD_VM] } });
+
+for (const [name, claim] of Object.entries({
+  'its label': foreign({ labels: { [STATE_LABEL]: 'db' } }),
+  'its annotation': foreign({ annotations: { [stateAnnotationOf('db')]: 'true' } }),
+})) {
+  for (const seenBy of ['cache', 'server'] as const) {
+    test(`a claim of somebody else that ${name} marks, seen by the ${seenBy}, keeps the guest from starting`, async () => {
+      const { api, states } = await observer(seenBy === 'cache' ? [claim] : []);
+      if (seenBy === 'server') api.put(PERSISTENT_VOLUME_CLAIMS, claim);
+      const state = await states.of(keeper(), undefined, { signal });
+      assert.match(
+        state?.is === 'disputed' ? state.problem : '',
+        /^Cannot start .*"taken" is marked .*"db" of another uid/,
+      );
+    });
+  }
+}
+
+test('a claim of somebody else is no obstacle to a VM that has state of its own', async () => {
+  const { states } = await observer([marked('kept'), foreign({ labels: { [STATE_LABEL]: 'db' } })]);
+  assert.equal(await nameOf(states.of(keeper(), undefined, { signal })), 'kept');
 });
 
 test('the profile of the class is asked for when a claim is to be made, and may be no kind at all', async () => {

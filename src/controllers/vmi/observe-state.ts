@@ -1,25 +1,19 @@
 /**
- * The claim that holds the persistent state of an instance: the one that its pod names. Before there is a pod, the one
- * that its VM has; where it has none, what one is to be made of.
+ * Observes the claim that holds the persistent state of an instance: the one that its pod names. Before there is a pod,
+ * the one that its VM has; where it has none, the storage of a new one, unless a claim that is marked as its state belongs
+ * to somebody else.
  */
 import { configurationOf } from '#api/kubevirt/configuration.ts';
 import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { KUBEVIRT_NAME, SYSTEM_NAMESPACE } from '#api/names.ts';
-import {
-  findState,
-  legacyStateClaimName,
-  needsState,
-  STATE_LABEL,
-  stateClaimIn,
-  STATE_VOLUME,
-  stateKeyOf,
-  stateOwnerOf,
-} from '#api/persistent-state.ts';
+import { findState, needsState, stateClaimIn, STATE_VOLUME, stateOwnerOf } from '#api/persistent-state.ts';
+import { describeConflicts, findStateConflicts } from '#api/state-conflict.ts';
 import { STORAGE_PROFILES, type StorageProfile } from '#api/storage-profile.ts';
 import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
 import { CLAIMS_BY_STATE, stateIndexKey, stateIndexKeysOf } from '#controllers/persistent-state/claims-by-state.ts';
+import { liveClaims } from '#controllers/persistent-state/live-claims.ts';
 import { selectStorage } from '#controllers/persistent-state/select-storage.ts';
 import type { StateView } from '#controllers/vmi/vmi-world.ts';
 import { isApiError } from '#kube/api-error.ts';
@@ -33,7 +27,7 @@ import {
 import { isDeleting, type Stored } from '#kube/meta.ts';
 import { source, type Source } from '#runtime/controller.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
-import { liveLook } from '#runtime/live-look.ts';
+import type { Recheck } from '#runtime/decision-reads.ts';
 
 type Vmi = Stored<VirtualMachineInstance>;
 type Claim = Stored<PersistentVolumeClaim>;
@@ -44,9 +38,18 @@ const BY_STATE = 'vmi-of-state';
 const WAITING = 'vmi-waiting-for-state';
 const CONFIGURATION_KEY = keyOf({ namespace: SYSTEM_NAMESPACE, name: KUBEVIRT_NAME });
 
+/** Read only while an instance waits for its state to get a claim. */
+const PROFILE_RECHECK: Recheck = {
+  type: STORAGE_PROFILES,
+  everyMs: 10_000,
+  because: 'an informer of a kind that the cluster may not serve would never sync',
+};
+
 export interface StateObserver {
   /** What makes another look worth it. */
   readonly sources: readonly Source[];
+  /** What is read from the server, and has no source. */
+  readonly rechecks: readonly Recheck[];
   /** undefined for an instance without such state, or whose claim is gone. */
   of(vmi: Vmi, pod: Stored<Pod> | undefined, options: { signal: AbortSignal }): Promise<StateView | undefined>;
 }
@@ -60,7 +63,7 @@ export function stateObserver({ client, informer }: Pick<ControllerParts, 'clien
   vmis.addIndex(BY_STATE, (vmi) => (needsState(vmi.spec) ? [stateKeyOfVmi(vmi)] : []));
   vmis.addIndex(WAITING, (vmi) => (needsState(vmi.spec) && isToStart(vmi) ? [WAITING] : []));
   claims.addIndex(CLAIMS_BY_STATE, stateIndexKeysOf);
-  const look = liveLook(client);
+  const listClaims = liveClaims(client);
 
   const usersOf = (claim: PersistentVolumeClaim) =>
     stateIndexKeysOf(claim).flatMap((key) => vmis.byIndex(BY_STATE, key).map(objectKey));
@@ -72,16 +75,20 @@ export function stateObserver({ client, informer }: Pick<ControllerParts, 'clien
     return { is: 'there', claim, waitsForConsumer, volume: volumeName ? volumes.get(volumeName) : undefined };
   }
 
-  /** Asked before one is made: what a cache does not show yet would be left behind, and the guest begin anew. */
-  async function findLive(vmi: Vmi, options: { signal: AbortSignal }): Promise<Claim | undefined> {
+  /**
+   * Looks at all claims of the namespace as the server has them: what the cache does not show yet would be left behind, and
+   * the guest would begin with empty state. No selector finds an annotation.
+   */
+  async function findLive(vmi: Vmi, options: { signal: AbortSignal }): Promise<StateView> {
     const { namespace } = vmi.metadata;
     const owner = stateOwnerOf(vmi);
-    const labelSelector = `${STATE_LABEL}=${stateKeyOf(owner.vmName)}`;
-    const [labelled, legacy] = await Promise.all([
-      client.list(PERSISTENT_VOLUME_CLAIMS, { namespace, labelSelector, ...options }),
-      look(PERSISTENT_VOLUME_CLAIMS, { namespace, name: legacyStateClaimName(owner.vmName) }, options),
-    ]);
-    return findState([...labelled.items, ...(legacy === undefined ? [] : [legacy])], owner);
+    const live = await listClaims(namespace ?? '', options);
+    const found = findState(live, owner);
+    if (found !== undefined) return viewOf(found);
+    const conflicts = findStateConflicts(live, owner);
+    if (conflicts.length === 0) return await wishOf(options);
+    const subject = { ...owner, namespace, isAlone: owner.ownerUid === vmi.metadata.uid };
+    return { is: 'disputed', problem: describeConflicts(conflicts, subject) };
   }
 
   /** Not from a cache: where the kind is not served, there are none. */
@@ -118,6 +125,7 @@ export function stateObserver({ client, informer }: Pick<ControllerParts, 'clien
       source(classes, waiting),
       source(kubevirts, waiting),
     ],
+    rechecks: [PROFILE_RECHECK],
     async of(vmi, pod, options) {
       if (!needsState(vmi.spec)) return undefined;
       const { namespace } = vmi.metadata;
@@ -127,8 +135,7 @@ export function stateObserver({ client, informer }: Pick<ControllerParts, 'clien
         return claim === undefined ? undefined : viewOf(claim);
       }
       const cached = findState(claims.byIndex(CLAIMS_BY_STATE, stateKeyOfVmi(vmi)), stateOwnerOf(vmi));
-      const found = cached ?? (await findLive(vmi, options));
-      return found === undefined ? await wishOf(options) : viewOf(found);
+      return cached === undefined ? await findLive(vmi, options) : viewOf(cached);
     },
   };
 }

@@ -2,6 +2,7 @@
  * What keeps the launcher pod from being made: an earlier guest of the name that may still be on its way, claims of disks
  * that are missing, and persistent state without a place. Pure.
  */
+import { STATE_CONFLICT } from '#api/state-conflict.ts';
 import { missingClaims, type Missing } from '#controllers/vmi/missing-claims.ts';
 import type { VmiWorld } from '#controllers/vmi/vmi-world.ts';
 import { objectKey } from '#client/object-key.ts';
@@ -27,6 +28,7 @@ export function startFault(view: View): Missing | undefined {
 }
 
 function stateFault({ state }: View): Missing | undefined {
+  if (state?.is === 'disputed') return { reason: STATE_CONFLICT, message: state.problem };
   if (state?.is === 'impossible') return { reason: FAILED_STATE_CREATE, message: state.problem };
   if (state?.is !== 'there' || state.claim.status?.phase !== 'Lost') return undefined;
   return {

@@ -21,7 +21,9 @@ import {
   currentLauncherName,
   isLauncherOf,
   LAUNCHERS_BY_INSTANCE,
+  LAUNCHERS_BY_NODE,
   launcherIndexKeys,
+  launcherNodes,
   launchersOf,
 } from '#controllers/vmi/launcher-of.ts';
 import { claimNamesOf } from '#api/claim-names.ts';
@@ -37,7 +39,6 @@ import {
   defineController,
   source,
   startController,
-  lookedUp,
 } from '#runtime/controller.ts';
 
 type Vmi = Stored<VirtualMachineInstance>;
@@ -45,6 +46,7 @@ type Vmi = Stored<VirtualMachineInstance>;
 const CONCURRENCY = 20;
 /** Instances by the key of each claim that they name. */
 const BY_CLAIM = 'vmi-of-claim';
+const BY_UID = 'vmi-by-uid';
 
 export const vmiController: PlaneController = {
   account: 'vmi-controller',
@@ -60,11 +62,18 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
   const volumes = informer(PERSISTENT_VOLUMES);
   const nodes = informer(NODES);
   vmis.addIndex(BY_CLAIM, claimKeysOf);
+  vmis.addIndex(BY_UID, ({ metadata }) => [metadata.uid]);
   const ended = new EndedPods(pods, { signal });
   const states = stateObserver(parts);
   const migrations = activeMigrations(parts);
   pods.addIndex(LAUNCHERS_BY_INSTANCE, launcherIndexKeys);
+  pods.addIndex(LAUNCHERS_BY_NODE, launcherNodes);
   const look = liveLook(client);
+  /** Also of a pod whose owner somebody took away. */
+  const ofPod = (pod: Stored<Pod>) => [
+    ...controllerKeys(VIRTUAL_MACHINE_INSTANCES)(pod),
+    ...launcherIndexKeys(pod).flatMap((uid) => vmis.byIndex(BY_UID, uid).map(objectKey)),
+  ];
   const usersOf = (key: string): string[] => vmis.byIndex(BY_CLAIM, key).map(objectKey);
 
   function claimsOf(vmi: Vmi): Map<string, ClaimView> {
@@ -92,13 +101,16 @@ function definition(parts: ControllerParts): ControllerDefinition<VmiWorld> {
     concurrency: CONCURRENCY,
     sources: [
       source(vmis),
-      source(pods, controllerKeys(VIRTUAL_MACHINE_INSTANCES)),
+      source(pods, ofPod),
       source(claims, (claim) => usersOf(objectKey(claim))),
       source(volumes, (volume) => claimKeysOfVolume(volume).flatMap(usersOf)),
-      lookedUp(nodes),
+      source(nodes, ({ metadata }) => pods.byIndex(LAUNCHERS_BY_NODE, metadata.name).flatMap(ofPod), {
+        part: answers,
+      }),
       ...states.sources,
       ...migrations.sources,
     ],
+    rechecks: states.rechecks,
     async observe(key, options) {
       const vmi = vmis.get(key);
       if (vmi === undefined) return undefined;

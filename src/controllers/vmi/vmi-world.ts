@@ -19,7 +19,9 @@ export type StateView =
       readonly waitsForConsumer: boolean;
     } & ClaimView)
   | { readonly is: 'wanted'; readonly storage: StateStorage }
-  | { readonly is: 'impossible'; readonly problem: string };
+  | { readonly is: 'impossible'; readonly problem: string }
+  /** A claim is marked as the state and belongs to somebody else (api/state-conflict.ts). */
+  | { readonly is: 'disputed'; readonly problem: string };
 
 export interface VmiWorld {
   readonly vmi: Stored<VirtualMachineInstance>;

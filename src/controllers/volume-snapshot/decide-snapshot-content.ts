@@ -34,8 +34,8 @@ export function decideSnapshotContent(world: ContentWorld): Plan {
   return stranded(content, deleting);
 }
 
-/** There is something left to do for the node: the copy, or the removal of the data. */
-function isAwaited({ metadata, spec, status }: VolumeSnapshotContent): boolean {
+/** Reports whether there is something left to do for the node: the copy, or the removal of the data. */
+export function isAwaited({ metadata, spec, status }: VolumeSnapshotContent): boolean {
   // Whoever says by hand where data are asks for no copy, and nobody looks after them.
   if (spec.source.volumeHandle === undefined) return false;
   if (metadata.deletionTimestamp !== undefined) return metadata.finalizers?.includes(SNAPSHOT_DATA_FINALIZER) === true;

@@ -8,25 +8,19 @@ import { LOCAL_DRIVER, SNAPSHOT_INSTANCE_ANNOTATION } from '#api/names.ts';
 import { keyOf, objectKey } from '#client/object-key.ts';
 import { claimKeysOfVolume } from '#controllers/claim-keys.ts';
 import type { PlaneController } from '#controllers/plane-controller.ts';
-import { consumerNode, indexConsumers } from '#controllers/storage/consumers.ts';
-import { firstCopier, indexCopiers } from '#controllers/storage/copy-node.ts';
+import { consumedBy, consumerNode, indexConsumers } from '#controllers/storage/consumers.ts';
+import { canCopy, firstCopier, indexCopiers } from '#controllers/storage/copy-node.ts';
 import { snapshotKeysOf, sourceSnapshotKeys } from '#controllers/storage/snapshot-source.ts';
 import {
   awaitedNode,
   type ContentWorld,
   decideSnapshotContent,
+  isAwaited,
 } from '#controllers/volume-snapshot/decide-snapshot-content.ts';
 import { decideVolumeSnapshot } from '#controllers/volume-snapshot/decide-volume-snapshot.ts';
 import { SnapshotUse } from '#controllers/volume-snapshot/snapshot-use.ts';
 import { contentNameFor, type SnapshotWorld } from '#controllers/volume-snapshot/snapshot-world.ts';
-import {
-  type Node,
-  NODES,
-  PERSISTENT_VOLUME_CLAIMS,
-  PERSISTENT_VOLUMES,
-  type PersistentVolume,
-  PODS,
-} from '#kube/core-kinds.ts';
+import { NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, type PersistentVolume, PODS } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import {
   DEFAULT_SNAPSHOT_CLASS,
@@ -40,22 +34,20 @@ import {
 import { timestamp } from '#lib/clock.ts';
 import { liveLook } from '#runtime/live-look.ts';
 import type { ControllerParts } from '#runtime/controller-parts.ts';
-import {
-  type ControllerDefinition,
-  defineController,
-  goneOnes,
-  lookedUp,
-  source,
-  startController,
-} from '#runtime/controller.ts';
+import { type ControllerDefinition, defineController, source, startController } from '#runtime/controller.ts';
 
 const CONCURRENCY = 10;
 /** VolumeSnapshots that are not bound yet, by the key of the claim that they are to be taken of. */
 const UNBOUND_BY_CLAIM = 'unbound-by-claim';
 /** VolumeSnapshots that are not bound yet, by the name of their class, '' for none. */
 const UNBOUND_BY_CLASS = 'unbound-by-class';
-/** Contents that wait for a node, by its name. */
-const BY_AWAITED_NODE = 'awaited-node';
+/** VolumeSnapshots that are not bound yet, by the word itself. */
+const UNBOUND = 'unbound';
+/** Volumes by the key of the claim that they are for. */
+const VOLUMES_BY_CLAIM = 'volumes-by-claim';
+/** Contents for which a node still has something to do: by the word itself, and by the volume that they are of. */
+const AWAITED = 'awaited';
+const AWAITED_BY_VOLUME = 'awaited-by-volume';
 
 export const volumeSnapshotController: PlaneController = {
   account: 'volume-snapshot-controller',
@@ -77,6 +69,7 @@ function snapshotDefinition({ client, informer, clock }: ControllerParts): Contr
   snapshots.addIndex(UNBOUND_BY_CLASS, (snapshot) =>
     isBound(snapshot) ? [] : [snapshot.spec.volumeSnapshotClassName ?? ''],
   );
+  snapshots.addIndex(UNBOUND, (snapshot) => (isBound(snapshot) ? [] : [UNBOUND]));
   indexConsumers(pods);
   indexCopiers(nodes);
   const look = liveLook(client);
@@ -116,8 +109,8 @@ function snapshotDefinition({ client, informer, clock }: ControllerParts): Contr
       ),
       source(claims, (claim) => [...waitingFor(objectKey(claim)), ...sourceSnapshotKeys(claim)]),
       source(volumes, (volume) => [...claimKeysOfVolume(volume).flatMap(waitingFor), ...use.usedBy(volume)]),
-      lookedUp(pods),
-      lookedUp(nodes),
+      source(pods, (pod) => consumedBy(pod).flatMap(waitingFor)),
+      source(nodes, () => snapshots.byIndex(UNBOUND, UNBOUND).map(objectKey), { part: canCopy }),
     ],
     async observe(key, { signal }) {
       const snapshot = snapshots.get(key);
@@ -149,10 +142,12 @@ function contentDefinition({ client, informer }: ControllerParts): ControllerDef
   indexConsumers(pods);
   indexCopiers(nodes);
   const look = liveLook(client);
-  contents.addIndex(BY_AWAITED_NODE, (content) => {
-    const node = awaitedNode(content);
-    return node === undefined ? [] : [node];
-  });
+  contents.addIndex(AWAITED, (content) => (isAwaited(content) ? [AWAITED] : []));
+  contents.addIndex(AWAITED_BY_VOLUME, (content) =>
+    isAwaited(content) ? [content.spec.source.volumeHandle ?? ''] : [],
+  );
+  volumes.addIndex(VOLUMES_BY_CLAIM, claimKeysOfVolume);
+  const awaited = (index: string, value: string) => contents.byIndex(index, value).map(objectKey);
 
   async function snapshotExists(content: Stored<VolumeSnapshotContent>, signal: AbortSignal): Promise<boolean> {
     const { driver, deletionPolicy, volumeSnapshotRef } = content.spec;
@@ -178,10 +173,16 @@ function contentDefinition({ client, informer }: ControllerParts): ControllerDef
     concurrency: CONCURRENCY,
     sources: [
       source(contents),
-      goneOnes(snapshots, (snapshot) => [snapshot.spec.source.volumeSnapshotContentName ?? contentNameFor(snapshot)]),
-      goneOnes<Node>(nodes, ({ metadata }) => contents.byIndex(BY_AWAITED_NODE, metadata.name).map(objectKey)),
-      lookedUp(volumes),
-      lookedUp(pods),
+      source(snapshots, (snapshot) => [snapshot.spec.source.volumeSnapshotContentName ?? contentNameFor(snapshot)], {
+        part: ({ metadata }) => metadata.uid,
+      }),
+      source(nodes, () => awaited(AWAITED, AWAITED), { part: canCopy }),
+      source(volumes, ({ metadata }) => awaited(AWAITED_BY_VOLUME, metadata.name)),
+      source(pods, (pod) =>
+        consumedBy(pod)
+          .flatMap((key) => volumes.byIndex(VOLUMES_BY_CLAIM, key))
+          .flatMap(({ metadata }) => awaited(AWAITED_BY_VOLUME, metadata.name)),
+      ),
     ],
     async observe(key, { signal }) {
       const content = contents.get(key);
@@ -195,7 +196,7 @@ function contentDefinition({ client, informer }: ControllerParts): ControllerDef
         snapshotExists: await snapshotExists(content, signal),
         volume,
         nodeExists,
-        ...(nodeExists ? {} : { copier: copierOf(content, volume) }),
+        ...(nodeExists || !isAwaited(content) ? {} : { copier: copierOf(content, volume) }),
       };
     },
     decide: decideSnapshotContent,

@@ -17,9 +17,17 @@ import type { Resource } from '#engine/registry/resource.ts';
 import { findCondition, setCondition } from '#kube/conditions.ts';
 import type { ResourceType, Stored } from '#kube/meta.ts';
 import { timestamp } from '#lib/clock.ts';
+import { ANY_KIND, type Recheck } from '#runtime/decision-reads.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
 import { noEvents } from '#runtime/events.ts';
 import { MAX_CHANGES, type Change, type Plan } from '#runtime/plan.ts';
+
+/** The plan asks for earlier looks as long as something is left. */
+const OBJECTS_RECHECK: Recheck = {
+  type: ANY_KIND,
+  everyMs: 60_000,
+  because: 'the objects of a kind are looked at only while the kind is being deleted',
+};
 
 export interface CrdWorld {
   readonly crd: Stored<Crd>;
@@ -128,6 +136,7 @@ export const crdController: EngineController = {
       type: CUSTOM_RESOURCE_DEFINITIONS,
       // A name that one definition gives up may be another's: each change makes all be looked at.
       sources: [source(informer, () => informer.list().map(({ metadata }) => metadata.name))],
+      rechecks: [OBJECTS_RECHECK],
       async observe(key, { signal }) {
         const crd = informer.get(key);
         const known = { all: informer.list(), builtIns: builtIns(), now: timestamp(clock.now()) };

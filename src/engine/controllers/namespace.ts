@@ -13,11 +13,19 @@ import { removeListItem } from '#engine/controllers/remove-list-item.ts';
 import { groupResource, type ResourceType, type Stored } from '#kube/meta.ts';
 import type { Registry } from '#engine/registry/registry.ts';
 import { timestamp } from '#lib/clock.ts';
+import { ANY_KIND, type Recheck } from '#runtime/decision-reads.ts';
 import { defineController, source, startController } from '#runtime/controller.ts';
 import { noEvents } from '#runtime/events.ts';
 import { MAX_CHANGES, NOTHING, type Change, type Failure, type Plan } from '#runtime/plan.ts';
 
 const FINALIZER = 'kubernetes';
+
+/** The plan asks for earlier looks as long as something is left. */
+const CONTENT_RECHECK: Recheck = {
+  type: ANY_KIND,
+  everyMs: 60_000,
+  because: 'a namespace may hold objects of every kind, and is looked at only while it is being deleted',
+};
 
 export interface Content {
   readonly type: ResourceType;
@@ -109,6 +117,7 @@ export const namespaceController: EngineController = {
       name: 'namespace',
       type: NAMESPACES,
       sources: [source(informer)],
+      rechecks: [CONTENT_RECHECK],
       async observe(key, { signal }) {
         const namespace = informer.get(key);
         if (namespace?.metadata.deletionTimestamp === undefined) {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { addressText } from '#api/device-address.ts';
 import { FormatError } from '#formats/faults.ts';
 import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
 import { writeLibvirt } from '#formats/libvirt/write-libvirt.ts';
@@ -105,6 +106,7 @@ test('a domain: hardware, addresses, boot order, firmware, and notes of the rest
       'balloon0 balloon/memballoon true',
       'rng0 rng/virtio true',
       'hostdev0 hostdev/pci false',
+      'virtio-serial0 controller/virtio-serial false',
     ],
   );
   const rows = new Map(machine.rows.map((row) => [row.id, row]));
@@ -238,9 +240,9 @@ test('what is written is read again: who it is, and every address of what is plu
       const places = new Map(read.rows.map((row) => [row.id, row]));
       for (const { id, type, address, plugged } of machine.rows) {
         if (plugged === false) assert.equal(places.has(id), false, id);
-        else if (type === 'disk' || type === 'interface') {
-          assert.equal(places.get(id)?.address?.['slot'], address?.['slot'], id);
-          assert.equal(places.get(id)?.address?.['bus'], address?.['bus'], id);
+        else if (address !== undefined && (type === 'disk' || type === 'interface')) {
+          assert.equal(places.get(id)?.address?.['slot'], address['slot'], id);
+          assert.equal(places.get(id)?.address?.['bus'], address['bus'], id);
         }
       }
     }),
@@ -256,8 +258,66 @@ test('a domain that is read and written keeps its devices', () => {
   assert.deepEqual(again.nics, machine.nics);
   const kept = (list: typeof machine.rows) => new Map(list.map(({ id, address }) => [id, address]));
   const [before, after] = [kept(machine.rows), kept(again.rows)];
-  for (const [id, address] of before) if (id !== 'hostdev0') assert.deepEqual(after.get(id), address, id);
+  for (const [id, address] of before) {
+    if (id !== 'hostdev0' && address !== undefined) assert.deepEqual(after.get(id), address, id);
+  }
   assert.match(notes.join('\n'), /hostdev0 \(hostdev pci\) is not written/);
   assert.match(xml, /<alias name="ua-scsi0"\/>/);
   assert.doesNotMatch(xml, /ua-usb0/);
+});
+
+const slotsOf = (domain: string) =>
+  Object.fromEntries(readLibvirt(domain).rows.map((row) => [row.id, addressText(row)]));
+
+test('a domain without addresses has those that libvirt would give, and the devices that it would add', () => {
+  const devices = `
+    <disk device='disk'><source file='/a'/><target dev='vdb' bus='virtio'/></disk>
+    <disk device='disk'><source file='/b'/><target dev='vda' bus='virtio'/></disk>
+    <interface type='user'><model type='virtio'/></interface>
+    <sound model='ich6'/>
+    <video><model type='vga'/></video>`;
+  assert.deepEqual(slotsOf(libvirtDomain({ machine: 'pc-i440fx-7.2', devices })), {
+    'disk-vdb': '0000:00:06.0',
+    'disk-vda': '0000:00:05.0',
+    'nic-nic': '0000:00:03.0',
+    sound0: '0000:00:04.0',
+    video0: '0000:00:02.0',
+    balloon0: '0000:00:07.0',
+  });
+  assert.deepEqual(slotsOf(libvirtDomain({ machine: 'pc-q35-7.2', devices: devices.replace('ich6', 'ich9') })), {
+    'disk-vdb': '0000:04:00.0',
+    'disk-vda': '0000:03:00.0',
+    'nic-nic': '0000:01:00.0',
+    sound0: '0000:00:1b.0',
+    video0: '0000:00:01.0',
+    usb0: '0000:02:00.0',
+    balloon0: '0000:05:00.0',
+  });
+});
+
+test('interfaces keep the order of the domain, whatever their MAC addresses', () => {
+  const nic = (mac: string) => `<interface type='user'><mac address='${mac}'/><model type='virtio'/></interface>`;
+  const devices = nic('52:54:00:00:00:02') + nic('52:54:00:00:00:01');
+  const { nics } = readLibvirt(libvirtDomain({ machine: 'pc-i440fx-7.2', devices }));
+  assert.deepEqual(
+    nics.map(({ mac }) => mac),
+    ['52:54:00:00:00:02', '52:54:00:00:00:01'],
+  );
+});
+
+test('a device that cannot stand where libvirt has it gets no address, and a note says so', () => {
+  const devices = `<sound model='ich6'/><video><model type='vga'/></video>`;
+  const { rows, notes } = readLibvirt(libvirtDomain({ machine: 'pc-q35-7.2', devices }));
+  assert.equal(rows.find(({ id }) => id === 'sound0')?.address, undefined);
+  assert.match(notes.join('\n'), /sound0: libvirt has it at 0000:0\d:01\.0, behind a PCI bridge/);
+});
+
+test('a q35 without USB says so, because libvirt would add a controller', () => {
+  const machine = readLibvirt(
+    libvirtDomain({ devices: "<memballoon model='none'/><controller type='usb' model='none'/>" }),
+  );
+  assert.deepEqual(machine.rows, []);
+  const { xml } = writeLibvirt(machine);
+  assert.match(xml, /<controller type="usb" index="0" model="none"\/>/);
+  assert.deepEqual(readLibvirt(xml).rows, []);
 });

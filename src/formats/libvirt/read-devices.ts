@@ -4,11 +4,11 @@ import { INTERFACE_MODELS } from '#api/domain/interface.ts';
 import { ordersOf, type BootCandidate, type BootLetter } from '#formats/boot-sequence.ts';
 import { UniqueNames } from '#formats/device-names.ts';
 import { DeviceRows } from '#formats/device-rows.ts';
-import { inFirstRunOrder } from '#formats/first-run-order.ts';
 import { quoted, type Findings } from '#formats/faults.ts';
 import { addressOf, bootOrderOf, ownId } from '#formats/libvirt/element-parts.ts';
 import { otherDevice } from '#formats/libvirt/read-others.ts';
 import { readDomainDisk, type DomainDisk } from '#formats/libvirt/read-disk.ts';
+import { layOutDomain } from '#formats/libvirt/lay-out-domain.ts';
 import type { DescribedNic, MachineDescription } from '#formats/machine.ts';
 import { NO_FLOPPY, isPossibleModel, plainModel } from '#formats/possible.ts';
 import { attributeOf, childNamed, childrenNamed, type XmlElement } from '#lib/xml.ts';
@@ -18,9 +18,11 @@ type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows'>;
 const MAX_DEVICES = 2048;
 const NIC_PARTS = new Set(['mac', 'source', 'model', 'boot', 'alias', 'address', 'target', 'link', 'driver', 'guest']);
 
-interface DomainNic {
+export interface DomainNic {
   readonly nic: DescribedNic;
   readonly element: XmlElement;
+  /** The model there. */
+  readonly model: string;
   readonly keepsAddress: boolean;
 }
 
@@ -60,11 +62,12 @@ export function readDomainDevices(
     const device = otherDevice(element, hasSerial, findings);
     if (device !== undefined) rows.addForeign(device);
   }
-  return inFirstRunOrder({
+  const read = {
     disks: disks.map(({ disk }) => ({ ...disk, ...order(orders, disk.id) })),
     nics: nics.map(({ nic }) => ({ ...nic, ...order(orders, nic.id) })),
     rows: rows.rows,
-  });
+  };
+  return layOutDomain(read, { elements: listed, disks, nics, chipset }, findings);
 }
 
 function isLeftOut(element: XmlElement, chipset: Chipset | undefined, findings: Findings): boolean {
@@ -126,6 +129,7 @@ function readNic(element: XmlElement, names: UniqueNames, chipset: Chipset | und
       plugged: true,
     },
     element,
+    model: said,
     keepsAddress: isKept,
   };
 }

@@ -24,6 +24,8 @@ function kindOf(element: XmlElement, hasSerial: boolean, findings: Findings): Ki
     case 'controller':
       // The root of the bus is the machine itself.
       if (model === 'pci-root' || model === 'pcie-root') return undefined;
+      // The domain says that it has none.
+      if (type === 'usb' && model === 'none') return undefined;
       return {
         type: 'controller',
         device: type,

@@ -2,7 +2,7 @@
  * Domains of libvirt out: the machine as it was last seen, each device with its address and, as its alias, our own id. What
  * libvirt has no words for is in the notes beside it.
  */
-import type { DeviceAddress } from '#api/learned-device.ts';
+import type { DeviceAddress, LearnedDevice } from '#api/learned-device.ts';
 import { USER_ALIAS } from '#formats/libvirt/element-parts.ts';
 import { otherElement } from '#formats/libvirt/write-others.ts';
 import { targetNames } from '#formats/libvirt/target-names.ts';
@@ -79,15 +79,24 @@ function devices(machine: MachineDescription, imageDirectory: string, notes: str
   for (const { row, element } of others) {
     if (element === undefined) notes.push(`the device ${row.id} (${row.type} ${row.device}) is not written`);
   }
-  const hasBalloon = machine.rows.some(({ type, plugged }) => type === 'balloon' && plugged !== false);
+  const has = (is: (row: LearnedDevice) => boolean) => machine.rows.some((row) => row.plugged !== false && is(row));
+  const hasBalloon = has(({ type }) => type === 'balloon');
+  const hasUsb = has(usesUsb) || disks.some(({ bus }) => bus === 'usb');
   return [
     root,
     ...disks.map((disk) => diskElement(disk, targets.get(disk.id) ?? 'vda', imageDirectory, addresses)),
     ...nics.map((nic) => nicElement(nic, addresses)),
     ...others.flatMap(({ element }) => element ?? []),
-    // Libvirt would add one.
+    // Libvirt would add them. The USB controller of i440fx comes with the chipset.
     ...(hasBalloon ? [] : [xml('memballoon', { model: 'none' })]),
+    ...(hasUsb || !isQ35 ? [] : [xml('controller', { type: 'usb', index: 0, model: 'none' })]),
   ];
+}
+
+/** Reports whether the device is a USB controller, or needs one. */
+function usesUsb({ type, device, specParams }: LearnedDevice): boolean {
+  if (type === 'controller') return device === 'usb' || device === 'ccid';
+  return type === 'redir' || type === 'smartcard' || specParams?.['bus'] === 'usb';
 }
 
 function isPlugged({ id, plugged }: DescribedDisk | DescribedNic, notes: string[]): boolean {

@@ -1,7 +1,13 @@
 /** Items of an OVF as disks, interfaces and rows. Who has which data, on which bus, in which order to boot. */
 import type { Chipset } from '#api/chipset.ts';
 import { INTERFACE_MODELS } from '#api/domain/interface.ts';
-import { ordersOf, parseSequence, sequenceOfNumber, type BootCandidate } from '#formats/boot-sequence.ts';
+import {
+  impliedOrders,
+  ordersOf,
+  parseSequence,
+  sequenceOfNumber,
+  type BootCandidate,
+} from '#formats/boot-sequence.ts';
 import { UniqueNames } from '#formats/device-names.ts';
 import { DeviceRows, isSpecialManaged } from '#formats/device-rows.ts';
 import { quoted, type Findings } from '#formats/faults.ts';
@@ -12,9 +18,10 @@ import type { Envelope } from '#formats/ovf/envelope.ts';
 import { readDisks, type ReadDisk } from '#formats/ovf/read-disks.ts';
 import type { OvfItem } from '#formats/ovf/read-item.ts';
 import type { OvfStorage } from '#formats/ovf/read-storage.ts';
-import { RESOURCE, TYPE_OF_RESOURCE, modelOfSubType } from '#formats/ovf/vocabulary.ts';
+import { OWN, RESOURCE, TYPE_OF_RESOURCE, modelOfSubType } from '#formats/ovf/vocabulary.ts';
+import { attributeOf } from '#lib/xml.ts';
 
-type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows'>;
+type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows' | 'bootOrderIsImplied'>;
 
 interface ReadNic {
   readonly nic: DescribedNic;
@@ -66,11 +73,23 @@ export function readDevices(
     });
   }
   for (const item of items) addOther(item, envelope, rows, findings);
-  return inFirstRunOrder({
+  const devices = inFirstRunOrder({
     disks: disks.map(({ disk }): DescribedDisk => ({ ...disk, ...order(orders, disk.id) })),
     nics: nics.map(({ nic }) => ({ ...nic, ...order(orders, nic.id) })),
     rows: rows.rows,
   });
+  return { ...devices, ...(isImplied(envelope, devices.disks, orders) && { bootOrderIsImplied: true }) };
+}
+
+/** Reports whether a file of ours says that its orders are implied, and they are: somebody may have edited them. */
+function isImplied(
+  { system }: Envelope,
+  disks: readonly DescribedDisk[],
+  orders: ReadonlyMap<string, number>,
+): boolean {
+  if (attributeOf(system, 'boot-order', OWN) !== 'implied') return false;
+  const implied = impliedOrders(disks);
+  return implied.size === orders.size && [...implied].every(([id, number]) => orders.get(id) === number);
 }
 
 function isDisk({ resourceType, texts }: OvfItem): boolean {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FormatError } from '#formats/faults.ts';
 import { readOvf } from '#formats/ovf/read-ovf.ts';
+import { placesOf } from '#formats/testing/places-of.ts';
 import {
   DISK_1,
   IMAGE_1,
@@ -113,7 +114,7 @@ test('an OVF of oVirt 4.1: devices, addresses, flags, boot order', () => {
   assert.ok(machine.notes.some((note) => note.includes('Description')));
 });
 
-test('an OVF of oVirt 3.0: no device data; the order of a first run, boot order from the sequence', () => {
+test('an OVF of oVirt 3.0: no device data; addresses as its hosts had them, boot order from the sequence', () => {
   const items = [
     nicItem('3', 'nic2', '00:1a:4a:00:00:02', '', 2),
     nicItem('4', 'nic1', '00:1a:4a:00:00:01', '', 1),
@@ -145,17 +146,20 @@ test('an OVF of oVirt 3.0: no device data; the order of a first run, boot order 
       ['nic-nic2', 'e1000', 3],
     ],
   );
-  assert.deepEqual(
-    machine.rows.map(({ id }) => id),
-    ['video0', 'disk-web-disk2', 'disk-web-disk1', 'nic-nic1', 'nic-nic2'],
-  );
-  assert.equal(machine.rows[0]?.device, 'qxl');
-  assert.ok(machine.rows.every(({ address }) => address === undefined));
+  assert.deepEqual(placesOf(machine), {
+    video0: '0000:00:02.0',
+    'nic-nic1': '0000:00:03.0',
+    'nic-nic2': '0000:00:04.0',
+    'virtio-serial0': '0000:00:05.0',
+    'disk-web-disk2': 'drive 0:0:0:0',
+    'disk-web-disk1': 'drive 0:0:0:1',
+  });
+  assert.equal(machine.rows.find(({ id }) => id === 'video0')?.device, 'qxl');
 });
 
 test('device data in a file of 3.0 is not believed, and a note says so', () => {
   const machine = readOvf(ovirtOvf({ version: '3.0.0.0' }));
-  assert.ok(machine.rows.every(({ address }) => address === undefined));
+  assert.equal(placesOf(machine)['nic-nic1'], '0000:00:03.0');
   assert.ok(machine.nics.every(({ plugged }) => plugged));
   assert.match(machine.notes.join('\n'), /version 3\.0\.0\.0 knows no devices/);
 });

@@ -8,6 +8,7 @@ import { machineNameOf } from '#formats/device-names.ts';
 import { Findings, FormatError, quoted } from '#formats/faults.ts';
 import type { FirmwareKind, MachineDescription } from '#formats/machine.ts';
 import { openEnvelope, ownNotes, type Envelope } from '#formats/ovf/envelope.ts';
+import { isBefore31, layOutOvirt } from '#formats/ovf/lay-out-ovirt.ts';
 import { readDevices } from '#formats/ovf/read-devices.ts';
 import { numberIn, readItem, type OvfItem } from '#formats/ovf/read-item.ts';
 import { readState } from '#formats/ovf/read-state.ts';
@@ -65,18 +66,13 @@ function itemsOf({ hardware, product, version }: Envelope, findings: Findings): 
   }));
 }
 
-function isBefore31(version: string | undefined): boolean {
-  const [major = 0, minor = 0] = (version ?? '3.1').split('.').map(Number);
-  return major < 3 || (major === 3 && minor < 1);
-}
-
 function machineOf(envelope: Envelope, items: readonly OvfItem[], findings: Findings): MachineDescription {
   const { system, settings, product, version } = envelope;
   const text = (word: string) => settings.get(word)?.text.trim() || undefined;
   const machineType = text('customemulatedmachine');
   const { chipset, firmware } = boardOf(envelope, machineType, findings);
   const storage = readStorage(envelope, findings);
-  const devices = readDevices(envelope, items, storage, chipset, findings);
+  const devices = layOutOvirt(readDevices(envelope, items, storage, chipset, findings), envelope, chipset, findings);
   const uuid = uuidOf(envelope);
   const serial = serialOf(envelope, uuid, findings);
   return {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { addressText } from '#api/device-address.ts';
 import { readOvf } from '#formats/ovf/read-ovf.ts';
 import { PLAIN_OVF } from '#formats/testing/plain-ovf.ts';
 
@@ -104,10 +105,10 @@ test('an OVA of oVirt: the shape of the standard with the devices of oVirt', () 
     optional: false,
   });
   assert.deepEqual(
-    machine.rows.map((row) => [row.id, row.address?.['bus']]),
+    machine.rows.map((row) => [row.id, addressText(row)]),
     [
-      ['disk-root', '0x03'],
-      ['video0', undefined],
+      ['disk-root', '0000:03:00.0'],
+      ['video0', '0000:00:01.0'],
     ],
   );
 });

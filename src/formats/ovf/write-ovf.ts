@@ -78,11 +78,22 @@ function networks({ nics }: MachineDescription): XmlOutput {
 
 function diskSection(machine: MachineDescription): XmlOutput {
   const disks = machine.disks.filter(({ media }) => media === 'disk' || media === 'lun');
-  const listed = disks.map((disk) => diskElement(machine, disk));
+  const first = firstBooted(disks);
+  const listed = disks.map((disk) => diskElement(machine, disk, disk === first));
   return xml('Section', { 'xsi:type': 'ovf:DiskSection_Type' }, [leaf('Info', 'List of Virtual Disks'), ...listed]);
 }
 
-function diskElement(machine: MachineDescription, disk: DescribedDisk): XmlOutput {
+/**
+ * Returns the disk that the guest tries first. oVirt has one boot disk for a VM; where several are marked, it boots from the
+ * one that it happens to read last. The whole order is in the Items.
+ */
+function firstBooted(disks: readonly DescribedDisk[]): DescribedDisk | undefined {
+  return disks
+    .filter(({ bootOrder, plugged }) => plugged && bootOrder !== undefined)
+    .toSorted((a, b) => (a.bootOrder ?? 0) - (b.bootOrder ?? 0))[0];
+}
+
+function diskElement(machine: MachineDescription, disk: DescribedDisk, isFirstBooted: boolean): XmlOutput {
   const isQcow = disk.format === 'qcow2';
   const sparse = 'http://www.vmware.com/specifications/vmdk.html#sparse';
   const qcow = 'http://www.gnome.org/~markmc/qcow-image-format.html';
@@ -96,7 +107,7 @@ function diskElement(machine: MachineDescription, disk: DescribedDisk): XmlOutpu
     'ovf:volume-type': 'Sparse',
     'ovf:disk-interface': disk.bus === 'fdc' ? undefined : INTERFACE_OF_BUS[disk.bus],
     'ovf:read-only': disk.readonly,
-    'ovf:boot': disk.bootOrder !== undefined,
+    'ovf:boot': isFirstBooted,
     'ovf:disk-alias': disk.name,
     'ovf:lun_id': disk.lun?.guid,
     'selfsame:uuid': disk.lun?.uuid,
@@ -111,7 +122,11 @@ function content(machine: MachineDescription): XmlOutput {
     ...nics.map(({ bootOrder }) => ({ kind: 'nic' as const, bootOrder })),
   ];
   const biosType = BIOS_TYPES.findIndex((bios) => bios.chipset === (chipset ?? 'q35') && bios.firmware === firmware);
-  const own = { 'selfsame:chipset': chipset, 'selfsame:firmware': firmware };
+  const own = {
+    'selfsame:chipset': chipset,
+    'selfsame:firmware': firmware,
+    'selfsame:boot-order': machine.bootOrderIsImplied === true ? 'implied' : undefined,
+  };
   return xml('Content', { 'ovf:id': 'out', 'xsi:type': 'ovf:VirtualSystem_Type', ...own }, [
     leaf('Name', name),
     leaf('default_boot_sequence', numberOfSequence(sequenceOf(kinds))),

@@ -20,6 +20,7 @@ import type {
   MachineDescription,
 } from '#formats/machine.ts';
 import { describeDisk } from '#formats/vm/describe-disk.ts';
+import { effectiveBootOrder } from '#formats/vm/effective-boot-order.ts';
 import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
 import { parseQuantity, quantityFault, quantityToNumber } from '#kube/quantity.ts';
 
@@ -48,11 +49,13 @@ export function describeVm(
   const chipset = chipsetOf(machineType);
   const byName = new Map([...claims].map((claim) => [claim.metadata.name ?? '', claim]));
   const volumes = new Map((spec.volumes ?? []).map((volume) => [volume.name, volume]));
-  const disks = (domain.devices?.disks ?? []).map((disk) =>
-    describeDisk(disk, volumes.get(disk.name), byName, chipset, findings),
+  const known = record?.status?.devices ?? [];
+  const { disks, nics, ...boot } = effectiveBootOrder(
+    (domain.devices?.disks ?? []).map((disk) => describeDisk(disk, volumes.get(disk.name), byName, chipset, findings)),
+    describeNics(spec, vm, record),
+    known,
   );
-  const nics = describeNics(spec, vm, record);
-  const rows = rowsOf(domain, disks, nics, record?.status?.devices ?? []);
+  const rows = rowsOf(domain, disks, nics, known);
   const uuid = firmware.uuid ?? record?.spec.firmware?.uuid;
   const serial = firmware.serial ?? record?.spec.firmware?.serial;
   noteLeft(spec, findings);
@@ -70,6 +73,7 @@ export function describeVm(
     ...(needsState(spec) && { state: stateOf(domain) }),
     disks,
     nics,
+    ...boot,
     rows,
     source: { format: 'vm', product: 'Selfsame' },
     notes: findings.notes,
@@ -99,7 +103,8 @@ function stateOf(domain: Domain): DescribedState {
 
 function describeNics(spec: VmiSpec, vm: VirtualMachine, record: VirtualMachineIdentity | undefined): DescribedNic[] {
   const networks = new Map(networksOf(spec).map((network) => [network.name, network]));
-  const kept = new Map((record?.spec.interfaces ?? []).map(({ name, macAddress }) => [name, macAddress]));
+  const made = (record?.spec.interfaces ?? []).filter(({ fromTemplate }) => fromTemplate !== true);
+  const kept = new Map(made.map(({ name, macAddress }) => [name, macAddress]));
   return interfacesOf(spec).map(({ name, model, macAddress, bootOrder, state }) => {
     const derived = vm.metadata.uid === undefined ? undefined : derivedMac(vm.metadata.uid, name);
     const mac = (macAddress || kept.get(name)) ?? derived;

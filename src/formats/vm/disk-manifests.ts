@@ -17,11 +17,14 @@ const SECTOR = 512;
 const MIN_BYTES = 1024 ** 2;
 const EMPTY_DISC = '1Mi';
 
+/** An order that is only implied is not named: it follows from the order of the disks again. */
 export function diskManifests(
-  { disks }: MachineDescription,
+  { disks: described, bootOrderIsImplied }: MachineDescription,
   options: ManifestOptions,
   findings: Findings,
 ): DiskManifests {
+  const disks: readonly DescribedDisk[] =
+    bootOrderIsImplied === true ? described.map(({ bootOrder: _order, ...disk }) => disk) : described;
   const volumes: Volume[] = [];
   const claims: PersistentVolumeClaim[] = [];
   for (const disk of disks) {

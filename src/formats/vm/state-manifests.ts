@@ -16,7 +16,7 @@ export function stateClaimFor(vmName: string): string {
 
 export function stateManifests(
   { state }: MachineDescription,
-  { name, namespace, stateStorageClass, storageClass = stateStorageClass }: ManifestOptions,
+  { name, namespace, stateStorageClass, storageClass = stateStorageClass, stateModes }: ManifestOptions,
   findings: Findings,
 ): PersistentVolumeClaim[] {
   if (state === undefined) return [];
@@ -35,7 +35,8 @@ export function stateManifests(
         annotations: { [stateAnnotationOf(name)]: 'true' },
       },
       spec: {
-        accessModes: ['ReadWriteOnce'],
+        accessModes: [stateModes?.accessMode ?? 'ReadWriteOnce'],
+        ...(stateModes !== undefined && { volumeMode: stateModes.volumeMode }),
         ...(storageClass !== undefined && { storageClassName: storageClass }),
         resources: { requests: { storage: SIZE } },
       },

@@ -2,6 +2,7 @@
  * A description as objects of the API: a VM that does not run yet, and the claims that its disks are to be copied into.
  * The rows go with it in an annotation, from which its record is made before its first start. Pure.
  */
+import type { StateModes } from '#api/storage-profile.ts';
 import { chipsetOf } from '#api/chipset.ts';
 import type { Domain } from '#api/domain/domain.ts';
 import { parseImportedDevices, type ImportedDevices } from '#api/imported-devices.ts';
@@ -25,6 +26,8 @@ export interface ManifestOptions {
   readonly storageClass?: string;
   /** Of the claim for the persistent state, where no class is given. */
   readonly stateStorageClass?: string;
+  /** Of that claim; Filesystem and ReadWriteOnce unless given. */
+  readonly stateModes?: StateModes;
   /** By name of disk: claims that exist already. Every other disk with content gets a new one, `<vm>-<disk>`. */
   readonly claimNames?: ReadonlyMap<string, string>;
   /** By network of the description: `pod`, or the bridge of the node that stands in for it. */

@@ -17,17 +17,16 @@ export interface ClaimName {
   readonly name: string;
 }
 
-/** Of both; may be called again. */
+/** Gives both informers the index that is used here. May be called again. */
 export function indexClaims(pods: Informer<Pod>, vmis: Informer<VirtualMachineInstance>): void {
-  vmis.addIndex(BY_CLAIM, ({ metadata, spec }) =>
-    (spec.volumes ?? []).flatMap(({ persistentVolumeClaim }) =>
-      persistentVolumeClaim === undefined ? [] : [`${metadata.namespace}/${persistentVolumeClaim.claimName}`],
-    ),
-  );
-  pods.addIndex(BY_CLAIM, ({ metadata, spec }) =>
-    (spec.volumes ?? []).flatMap(({ persistentVolumeClaim }) =>
-      persistentVolumeClaim === undefined ? [] : [`${metadata.namespace}/${persistentVolumeClaim.claimName}`],
-    ),
+  vmis.addIndex(BY_CLAIM, claimKeysIn);
+  pods.addIndex(BY_CLAIM, claimKeysIn);
+}
+
+/** Returns the keys of the claims that a pod or an instance names. */
+export function claimKeysIn({ metadata, spec }: Stored<Pod | VirtualMachineInstance>): string[] {
+  return (spec.volumes ?? []).flatMap(({ persistentVolumeClaim }) =>
+    persistentVolumeClaim === undefined ? [] : [`${metadata.namespace}/${persistentVolumeClaim.claimName}`],
   );
 }
 

@@ -13,6 +13,7 @@ import { CancellableWork } from '#node/agent/cancellable-work.ts';
 import { dropFinalizer } from '#node/agent/drop-finalizer.ts';
 import type { Volumes } from '#node/volumes-port.ts';
 import type { EventSink } from '#runtime/events.ts';
+import { ReadRules } from '#runtime/decision-reads.ts';
 import { WorkQueue } from '#runtime/work-queue.ts';
 
 export interface FillKeeperParts {
@@ -34,11 +35,12 @@ const BACKOFF = { firstMs: 500, maxMs: 30_000 };
 export function startFillKeeper(parts: FillKeeperParts): { idle(): Promise<void>; stop(): Promise<void> } {
   const { persistentVolumes, events, clock, log, signal } = parts;
   const running = new CancellableWork();
+  const rules = new ReadRules({ name: 'fill-keeper', followed: [PERSISTENT_VOLUMES], rechecks: [] });
   const queue = new WorkQueue({
     clock,
     concurrency: CONCURRENCY,
     backoff: BACKOFF,
-    work: (name) => fill(name, running, parts),
+    work: (name) => rules.run(() => fill(name, running, parts)),
     onError: (name, error, { delayMs }) => {
       if (signal.aborted) return;
       log.error({ err: error, volume: name, delayMs }, 'Cannot fill a volume; trying again');

@@ -134,11 +134,13 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   const events = new EventRecorder({ writer: client, clock, log, component: 'virt-handler', instance: name, signal });
   const turns = new Turns();
   const book = new DeviceBook({ hypervisor, clock });
+  const agents = new AgentReader({ hypervisor, clock, log });
   const host = await openHostApi({
     dir: options.hostDir,
     guestUser,
     hypervisor,
     book,
+    agents,
     turns,
     capabilities,
     clock,
@@ -147,7 +149,6 @@ async function start(options: NodeAgentOptions, stopping: AbortController): Prom
   const shared = { client, pods, vmis, hypervisor, volumes, turns, clock, log, signal };
   const tending = { ...shared, guest: options.guest, node, notes: new DomainNotes(), hotplugNotes: new HotplugNotes() };
   const migrations = new Migrations({ ...tending, peers: options.peers, events });
-  const agents = new AgentReader({ hypervisor, clock, log });
   const ports = new GuestReach({ hypervisor, agents, clock });
   const probes = new ProbeKeeper({ hypervisor, ports, events, clock, log });
   const domains = startDomainController({

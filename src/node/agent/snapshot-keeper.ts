@@ -4,9 +4,10 @@
  * take long: neither sets nor removals wait for those of others.
  */
 import { stateClaimIn } from '#api/persistent-state.ts';
-import type { PersistentVolume } from '#kube/core-kinds.ts';
+import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
+import { PERSISTENT_VOLUMES, type PersistentVolume, PODS } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
-import type { VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
+import { VOLUME_SNAPSHOT_CONTENTS, type VolumeSnapshotContent } from '#kube/volume-snapshot-kinds.ts';
 import { CancellableWork } from '#node/agent/cancellable-work.ts';
 import { claimOf, disksOf, indexClaims, isAlive, usersOf } from '#node/agent/claim-users.ts';
 import {
@@ -37,6 +38,7 @@ import { BY_UID, instanceOf } from '#node/domains/observe-domain.ts';
 import { HypervisorError } from '#node/hypervisor/hypervisor.ts';
 import { OwnWrites } from '#node/pods/own-writes.ts';
 import { SnapshotUnusable } from '#node/volumes-port.ts';
+import { type DeclaredReads, ReadRules } from '#runtime/decision-reads.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 
 const BY_SET = 'set';
@@ -52,6 +54,16 @@ const ENDED: ReadonlySet<string> = new Set(['Succeeded', 'Failed']);
 type Content = Stored<VolumeSnapshotContent>;
 export type SnapshotKeeperParts = Omit<SnapshotParts, 'own' | 'taking' | 'taken'>;
 
+/**
+ * Volumes, pods and instances are read for what they say of the guest, whose changes wake the set (hypervisor.onChange).
+ * While something is under way the set is looked at again after COPYING_MS.
+ */
+const READS: DeclaredReads = {
+  name: 'snapshot-keeper',
+  followed: [VOLUME_SNAPSHOT_CONTENTS, PERSISTENT_VOLUMES, PODS, VIRTUAL_MACHINE_INSTANCES],
+  rechecks: [],
+};
+
 /** To be called when the other informers have synced; that of contents may come later. */
 export function startSnapshotKeeper(given: SnapshotKeeperParts): { idle(): Promise<void>; stop(): Promise<void> } {
   const parts: SnapshotParts = { ...given, own: new OwnWrites(), taking: new CancellableWork(), taken: new Map() };
@@ -63,6 +75,7 @@ export function startSnapshotKeeper(given: SnapshotKeeperParts): { idle(): Promi
   // What is done with stays for as long as anybody wants the snapshot; the guest's changes do not concern it.
   contents.addIndex(BY_INSTANCE, (content) => (isOpen(content) ? onlyOurs(content, instanceOfContent(content)) : []));
 
+  const rules = new ReadRules(READS);
   const queue = (concurrency: number, work: (key: string) => Promise<WorkResult>) =>
     new WorkQueue({
       clock,
@@ -70,7 +83,7 @@ export function startSnapshotKeeper(given: SnapshotKeeperParts): { idle(): Promi
       backoff: BACKOFF,
       async work(key) {
         await contents.synced();
-        return await work(key);
+        return await rules.run(() => work(key));
       },
       onError: (key, err, { delayMs }) => {
         if (!signal.aborted) log.error({ err, snapshot: key, delayMs }, 'Cannot tend a snapshot; trying again');

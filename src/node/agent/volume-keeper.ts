@@ -6,7 +6,7 @@
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
 import { LEFTOVER_NODE_ANNOTATION, VOLUME_DATA_FINALIZER } from '#api/names.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import { isApiError } from '#kube/api-error.ts';
 import {
   PERSISTENT_VOLUME_CLAIMS,
@@ -14,12 +14,14 @@ import {
   type PersistentVolume,
   type PersistentVolumeClaim,
   type Pod,
+  PODS,
 } from '#kube/core-kinds.ts';
+import { type DeclaredReads, ReadRules } from '#runtime/decision-reads.ts';
 import { formatPointer } from '#kube/json-pointer.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
-import { claimOf, disksOf, guestsOf, indexClaims, isAlive, usersOf } from '#node/agent/claim-users.ts';
+import { claimKeysIn, claimOf, disksOf, guestsOf, indexClaims, isAlive, usersOf } from '#node/agent/claim-users.ts';
 import {
   decideVolume,
   grownClaimStatus,
@@ -56,6 +58,14 @@ export interface VolumeKeeper {
   stop(): Promise<void>;
 }
 
+/** Volumes by the key of the claim that they are for. */
+const BY_CLAIM = 'volumes-of-claim';
+/** A claim is read only because of its volume: growth changes both. */
+const READS: DeclaredReads = {
+  name: 'volume-keeper',
+  followed: [PERSISTENT_VOLUMES, PODS, VIRTUAL_MACHINE_INSTANCES, PERSISTENT_VOLUME_CLAIMS],
+  rechecks: [],
+};
 const CONCURRENCY = 2;
 const STARTING_MS = 5000;
 const LEFTOVER_IN_USE_MS = 2000;
@@ -65,23 +75,45 @@ const BACKOFF = { firstMs: 500, maxMs: 60_000 };
 export function startVolumeKeeper(parts: VolumeKeeperParts): VolumeKeeper {
   const { persistentVolumes, pods, vmis, clock, log, signal } = parts;
   indexClaims(pods, vmis);
+  persistentVolumes.addIndex(BY_CLAIM, (volume) => [claimKeyOf(volume)]);
+  const rules = new ReadRules(READS);
   const queue = new WorkQueue({
     clock,
     concurrency: CONCURRENCY,
     backoff: BACKOFF,
-    work: (name) => keep(name, parts),
+    work: (name) => rules.run(() => keep(name, parts)),
     onError: (name, error, { delayMs }) => {
       if (!signal.aborted) log.error({ err: error, volume: name, delayMs }, 'Cannot tend a volume; trying again');
     },
   });
-  const leave = persistentVolumes.onChange((key) => queue.add(key));
+  const wakeVolumesOf = (claims: readonly string[]) => {
+    for (const claim of claims)
+      for (const { metadata } of persistentVolumes.byIndex(BY_CLAIM, claim)) queue.add(metadata.name);
+  };
+  const leave = [
+    persistentVolumes.onChange((key) => queue.add(key)),
+    // A volume may have grown before its user was seen here. Users report often: only a claim that is new to them counts.
+    pods.onChange((_, { old, new: next }) => wakeVolumesOf(newClaims(old, next))),
+    vmis.onChange((_, { old, new: next }) => wakeVolumesOf(newClaims(old, next))),
+  ];
   return {
     idle: () => queue.idle(),
     async stop() {
-      leave();
+      for (const end of leave) end();
       await queue.shutdown();
     },
   };
+}
+
+/** Returns the keys of the claims that the pod or instance names now and did not name before. */
+function newClaims(old: Stored<Pod | VirtualMachineInstance> | undefined, next: typeof old): string[] {
+  const before = new Set(old === undefined ? [] : claimKeysIn(old));
+  return next === undefined ? [] : claimKeysIn(next).filter((key) => !before.has(key));
+}
+
+function claimKeyOf(volume: PersistentVolume): string {
+  const { namespace, name } = claimOf(volume);
+  return `${namespace}/${name}`;
 }
 
 async function keep(name: string, parts: VolumeKeeperParts): Promise<WorkResult> {

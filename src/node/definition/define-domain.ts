@@ -3,17 +3,17 @@
  * It decides everything that the guest can see; files and processes are others' business. All problems are found at
  * once; they are permanent, as the spec of an instance does not change.
  */
-import { chipsetOf } from '#api/chipset.ts';
+import { CHIPSETS, chipsetOf } from '#api/chipset.ts';
 import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
 import type { VmiSpec } from '#api/virtual-machine-instance/spec.ts';
+import { deepEqual } from '#kube/deep.ts';
 import { duplicateValue, type FieldError } from '#kube/field-error.ts';
 import type { Stored } from '#kube/meta.ts';
 import { rowsFor, type KnownDevices } from '#node/definition/addresses/known-devices.ts';
 import type { Layout } from '#node/definition/addresses/layout.ts';
 import { layoutOf } from '#node/definition/addresses/layouts.ts';
-import { oldOrder } from '#node/definition/addresses/old-order.ts';
 import { placeDevices } from '#node/definition/addresses/place-devices.ts';
-import type { Placeable, Unplaced } from '#node/definition/addresses/unplaced.ts';
+import type { Unplaced } from '#node/definition/addresses/unplaced.ts';
 import { readSmbios } from '#api/smbios-annotation.ts';
 import { defineClock } from '#node/definition/clock.ts';
 import { defineCpu } from '#node/definition/cpu.ts';
@@ -68,11 +68,16 @@ export function defineDomain({ vmi, known, capabilities, volumes, kernel, state 
   const { metadata, spec } = vmi;
   const { domain } = spec;
   const machine = defineMachine(domain, capabilities, problems);
-  const chipset = chipsetOf(machine?.name) ?? 'q35';
+  // The name of a type that this node does not have may still say which chipset it is of.
+  const namedChipset = chipsetOf(machine?.name ?? domain.machine?.type);
+  const chipset = namedChipset ?? 'q35';
   const firmware = defineFirmware(domain, metadata.uid, readSmbios(metadata.annotations));
   const kernelBoot = defineKernel(domain, kernel, problems);
   const kept = defineState(domain, state, problems);
-  const devices = defineDevices({ vmi, known, volumes, layout: layoutOf(chipset) }, problems, notes);
+  const define = (layout: Layout, into: FieldError[], said: string[]) =>
+    defineDevices({ vmi, known, volumes, layout }, into, said);
+  if (namedChipset === undefined) problems.push(...problemsOfAny((layout, found) => define(layout, found, [])));
+  const devices = define(layoutOf(chipset), namedChipset === undefined ? [] : problems, notes);
   const threaded = giveIoThreads(domain, devices);
   const clock = defineClock(domain);
   left.push(...leftQueues(spec, devices));
@@ -87,11 +92,21 @@ export function defineDomain({ vmi, known, capabilities, volumes, kernel, state 
     ...(clock !== undefined && { clock }),
     ...(threaded.ioThreads !== undefined && { ioThreads: threaded.ioThreads }),
     acpi: defineAcpi(domain),
-    smm: defineSmm(domain, firmware, chipset, problems),
+    smm: defineSmm(domain, firmware, chipset, namedChipset === undefined ? [] : problems),
     devices: threaded.devices,
     ...(kept !== undefined && { state: kept }),
   };
   return problems.length === 0 ? { definition, notes, left } : { problems, notes, left };
+}
+
+/** Returns the problems that the devices have on every chipset: where nobody knows which it is, others may be none. */
+function problemsOfAny(define: (layout: Layout, problems: FieldError[]) => unknown): FieldError[] {
+  const [found = [], ...others] = CHIPSETS.map((chipset) => {
+    const problems: FieldError[] = [];
+    define(layoutOf(chipset), problems);
+    return problems;
+  });
+  return found.filter((one) => others.every((list) => list.some((other) => deepEqual(one, other))));
 }
 
 interface DevicesInput extends Pick<DefineInput, 'vmi' | 'known' | 'volumes'> {
@@ -106,6 +121,7 @@ function defineDevices(
   const { spec } = vmi;
   const devices = spec.domain.devices ?? {};
   const rows = rowsFor(known, layout.chipset);
+  const { complete = false } = known;
   const interfaces = defineInterfaces(
     spec,
     { ownerUid: ownerUidOf(vmi), layout, queues: interfaceQueues(spec) },
@@ -116,7 +132,7 @@ function defineDevices(
     ...inBootOrder([...interfaces, ...disks], problems),
     ...defineScsiController(
       disks.map(({ device }) => device),
-      rows,
+      { rows, complete },
       diskQueues(spec.domain),
     ),
     ...defineRng(devices),
@@ -127,10 +143,9 @@ function defineDevices(
   const recorded = defineOthers(rows, new Set([AGENT_CHANNEL_ID, ...own.map(({ device }) => device.id)]));
   notes.push(...recorded.notes);
   const { imported = false } = known;
-  const agent = defineAgentChannel(vmi, { rows, others: recorded.devices, imported });
+  const agent = defineAgentChannel(vmi, { rows, others: recorded.devices, imported, complete });
   const others = [...recorded.devices, ...agent.controllers];
-  const unplaced = inPlacingOrder([...own, ...others], known);
-  const placement = placeDevices(unplaced, { layout, rows, reserved: namedAddresses(spec) }, problems);
+  const placement = placeDevices([...own, ...others], { layout, rows, reserved: namedAddresses(spec) }, problems);
   const placed = new Map(placement.devices.map((device) => [device.id, device]));
   const standing = [...own, ...others].map(({ device }) => placed.get(device.id) ?? device);
   const only = (...types: Device['type'][]) => standing.filter(({ type }) => types.includes(type));
@@ -149,13 +164,6 @@ function defineDevices(
 /** What made-up MAC addresses are derived from: the VM, or an instance that has none. */
 export function ownerUidOf({ metadata }: Stored<VirtualMachineInstance>): string {
   return metadata.ownerReferences?.find(({ controller }) => controller === true)?.uid ?? metadata.uid;
-}
-
-/** Whoever has no place yet gets one in this order: that of the spec, but for guests that another manager placed. */
-function inPlacingOrder(unplaced: readonly Unplaced[], { imported = false }: KnownDevices): readonly Unplaced[] {
-  if (!imported) return unplaced;
-  const byDevice = new Map<Placeable, Unplaced>(unplaced.map((item) => [item.device, item]));
-  return oldOrder(unplaced.map(({ device }) => device)).flatMap((device) => byDevice.get(device) ?? []);
 }
 
 /** Every PCI address that the spec names, also for what is not in the guest now. */

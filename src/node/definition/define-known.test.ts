@@ -217,22 +217,23 @@ const places: Record<string, Given & { want: Record<string, string> }> = {
     known: ['nic-b', 'nic-a'].map((id) => ({ ...row(id, 'interface/virtio', '0000:04:00.0'), plugged: false })),
     want: { 'nic-a': '0000:01:00.0', 'nic-b': '0000:04:00.0', balloon0: '0000:00:08.0' },
   },
-  'an imported guest is placed in the order of its manager': {
+  'an imported guest has the addresses that came with it, and what has none is placed as in any other': {
     machine: 'pc',
-    devices: {
-      interfaces: nics('a'),
-      disks: [{ name: 'disk10' }, { name: 'disk2' }, { name: 'boot', bootOrder: 1 }, { name: 'cd', cdrom: {} }],
+    devices: { interfaces: nics('a', 'b'), disks: [{ name: 'boot' }] },
+    known: {
+      imported: true,
+      devices: [
+        row('sound0', 'sound/ich6', '0000:00:04.0'),
+        row('nic-b', 'interface/virtio', '0000:00:03.0'),
+        row('disk-boot', 'disk/disk', '0000:00:06.0'),
+      ],
     },
-    known: { imported: true, devices: [row('sound0', 'sound/ich6'), row('video0', 'video/cirrus')] },
     want: {
-      'nic-a': '0000:00:06.0',
-      'disk-disk10': '0000:00:05.0',
-      'disk-disk2': '0000:00:04.0',
-      'disk-boot': '0000:00:03.0',
-      'disk-cd': '1:0',
-      balloon0: '0000:00:08.0',
-      sound0: '0000:00:07.0',
-      video0: '0000:00:02.0',
+      'nic-a': '0000:00:05.0',
+      'nic-b': '0000:00:03.0',
+      'disk-boot': '0000:00:06.0',
+      balloon0: '0000:00:07.0',
+      sound0: '0000:00:04.0',
     },
   },
 };

@@ -33,6 +33,8 @@ export interface DomainDefinition {
   readonly clock?: ClockDefinition;
   /** How many threads of their own its disks share. */
   readonly ioThreads?: number;
+  /** The niceness of its process, from 1 to 19; absent: that of all others. */
+  readonly nice?: number;
   readonly acpi: boolean;
   readonly smm: boolean;
   /** Controllers before what stands on them. Ids are unique. */
@@ -106,6 +108,11 @@ export interface DiskDevice extends DeviceBase {
   readonly queues?: number;
   readonly ioThread?: number;
   readonly bootOrder?: number;
+  /**
+   * An error of the disk reaches the guest (`report`, but for a full disk, which stops it), or stops the guest (`stop`).
+   * Absent: as the hypervisor does by itself, which is `report` with QEMU.
+   */
+  readonly errorPolicy?: 'report' | 'stop';
 }
 
 export type InterfaceBackend = { readonly type: 'user' } | { readonly type: 'bridge'; readonly bridge: string };

@@ -12,6 +12,8 @@ export interface CreateWish {
   readonly origin?: DomainDefinition['origin'];
   /** What else the guest must be like. */
   check?(definition: DomainDefinition): readonly FieldError[];
+  /** Returns the guest with what no instance can ask for. */
+  refine?(definition: DomainDefinition): DomainDefinition;
 }
 
 export type CreateOutcome =
@@ -22,12 +24,12 @@ export type CreateOutcome =
 
 export async function createDomain(
   input: DefineInput,
-  { paused = false, origin, check = () => [] }: CreateWish,
+  { paused = false, origin, check = () => [], refine = (definition) => definition }: CreateWish,
   { hypervisor, signal }: { readonly hypervisor: Hypervisor; readonly signal: AbortSignal },
 ): Promise<CreateOutcome> {
   const defined = defineDomain(input);
   if (defined.problems !== undefined) return { is: 'refused', problems: defined.problems };
-  const definition = origin === undefined ? defined.definition : { ...defined.definition, origin };
+  const definition = refine(origin === undefined ? defined.definition : { ...defined.definition, origin });
   const problems = check(definition);
   if (problems.length > 0) return { is: 'refused', problems };
   try {

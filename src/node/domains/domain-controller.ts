@@ -6,8 +6,8 @@
  * Nothing is decided before the caches have synced: an agent that cannot read the API leaves every guest as it is.
  */
 import type { Informer } from '#client/informer.ts';
-import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
-import type { Pod } from '#kube/core-kinds.ts';
+import { VIRTUAL_MACHINE_INSTANCES, type VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { type Pod, PODS } from '#kube/core-kinds.ts';
 import { act, type ActParts } from '#node/domains/act.ts';
 import { decideDomain } from '#node/domains/decide-domain.ts';
 import type { DomainAction } from '#node/domains/domain-action.ts';
@@ -17,6 +17,7 @@ import type { AgentReader } from '#node/guest-agent/agent-reader.ts';
 import type { ProbeKeeper } from '#node/probes/probe-keeper.ts';
 import { refuseStranger } from '#node/domains/refuse-stranger.ts';
 import type { Turns } from '#node/domains/turns.ts';
+import { ReadRules } from '#runtime/decision-reads.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 
 export interface DomainControllerParts extends ActParts {
@@ -40,6 +41,9 @@ const CONCURRENCY = 16;
 /** A turn that goes on changing its domain ends all the same, and is taken up again later. */
 const MAX_ROUNDS = 10;
 const BACKOFF = { firstMs: 100, maxMs: 10_000 };
+
+/** Of what a decision reads. What a start reads besides is read anew by each try, within BACKOFF.maxMs. */
+const RULES = new ReadRules({ name: 'domains', followed: [PODS, VIRTUAL_MACHINE_INSTANCES], rechecks: [] });
 
 /** To be called when the informers have synced; gives them the indexes that it needs. */
 export function startDomainController(parts: DomainControllerParts): RunningDomains {
@@ -84,7 +88,7 @@ export function startDomainController(parts: DomainControllerParts): RunningDoma
 async function turn(id: string, parts: DomainControllerParts): Promise<WorkResult> {
   for (let round = 0; round < MAX_ROUNDS; round++) {
     parts.signal.throwIfAborted();
-    const { strangers, ...world } = await observe(id, parts);
+    const { strangers, ...world } = await RULES.begin().during(() => observe(id, parts));
     // Also where others have removed it.
     if (world.domain === undefined) forgetDomain(id, parts);
     for (const pod of strangers) await refuseStranger(pod, parts);
@@ -104,7 +108,7 @@ function isBetweenNodes(id: string, { hypervisor, migrations }: DomainController
 const TELLING: ReadonlySet<DomainAction['do']> = new Set(['reportPod', 'reportVmi', 'abortMigration']);
 
 async function tell(id: string, parts: DomainControllerParts): Promise<WorkResult> {
-  const { strangers: _, ...world } = await observe(id, parts);
+  const { strangers: _, ...world } = await RULES.begin().during(() => observe(id, parts));
   for (const action of decideDomain(world)) if (TELLING.has(action.do)) await act(id, action, world, parts);
   return {};
 }

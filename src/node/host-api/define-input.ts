@@ -10,11 +10,14 @@ import type { Stored } from '#kube/meta.ts';
 import { pciAddressFromMap, printAddress } from '#api/pci-address.ts';
 import type { DefineInput } from '#node/definition/define-domain.ts';
 import type { Medium } from '#node/definition/devices/disk.ts';
-import type { DomainDefinition } from '#node/definition/domain-definition.ts';
+import type { DiskDevice, DomainDefinition } from '#node/definition/domain-definition.ts';
 import type { KernelFiles } from '#node/definition/kernel.ts';
 import type { DeviceEntry } from '#node/host-api/device-entries.ts';
 import { addressOf } from '#node/host-api/device-fields.ts';
-import { diskOf, interfaceOf, nameOf, rowOf } from '#node/host-api/entry-spec.ts';
+import { diskOf, interfaceOf, nameOf } from '#node/host-api/entry-spec.ts';
+import { isEmpty, isOneOf } from '#node/host-api/key-rules.ts';
+import { placeAsLibvirt } from '#node/host-api/place-as-libvirt.ts';
+import type { SentVm } from '#node/host-api/sent-vm.ts';
 import type { VmConf } from '#node/host-api/vm-conf.ts';
 
 export interface HostVmInput {
@@ -25,13 +28,19 @@ export interface HostVmInput {
   readonly kernel: KernelFiles | undefined;
 }
 
-export function defineInput(vm: HostVmInput): Omit<DefineInput, 'capabilities'> {
-  const { entries, media, kernel } = vm;
+export interface HostDefineInput extends Omit<DefineInput, 'capabilities'> {
+  /** Devices that cannot stand where libvirt had them. */
+  readonly placeNotes: readonly string[];
+}
+
+export function defineInput(vm: HostVmInput): HostDefineInput {
+  const { conf, entries, media, kernel } = vm;
   const disks = ofType(entries, 'disk');
+  const placed = placeAsLibvirt(entries, { machine: conf.machine, vmchannel: conf.vmchannel });
   return {
     vmi: instanceOf(vm),
-    // Whoever sent them placed them as managers of old did.
-    known: { devices: entries.map(rowOf), imported: true },
+    known: { devices: placed.rows, imported: true, complete: true },
+    placeNotes: placed.notes,
     volumes: new Map(
       disks.flatMap((entry) => {
         const medium = media.get(entry.id);
@@ -58,10 +67,12 @@ function instanceOf({ conf, entries, media, kernel }: HostVmInput): Stored<Virtu
         machine: { type: conf.machine },
         firmware: {
           uuid: conf.uuid,
+          ...(conf.serial !== undefined && { serial: conf.serial }),
           ...(kernel === undefined
             ? {}
             : { kernelBoot: { container: { image: GUEST_IMAGE }, kernelArgs: conf.kernelArgs } }),
         },
+        ...(conf.clock !== undefined && { clock: conf.clock }),
         features: { acpi: { enabled: conf.acpi } },
         devices: {
           disks: disks.map(({ disk }) => disk),
@@ -86,6 +97,23 @@ function instanceOf({ conf, entries, media, kernel }: HostVmInput): Stored<Virtu
   };
 }
 
+/** Returns the guest with what no instance can ask for: its priority, and what happens to errors of its disks. */
+export function refined(definition: DomainDefinition, { conf, entries }: SentVm): DomainDefinition {
+  const byId = new Map(entries.map((entry) => [entry.id, entry]));
+  const devices = definition.devices.map((device) => {
+    const entry = byId.get(device.id);
+    return device.type === 'disk' && entry !== undefined ? withErrorPolicy(device, entry) : device;
+  });
+  return { ...definition, devices, ...(conf.nice > 0 && { nice: conf.nice }) };
+}
+
+/** As hosts of old did: an error stops the guest unless it is propagated. What is not sent is left to the hypervisor. */
+export function withErrorPolicy(disk: DiskDevice, { device }: DeviceEntry): DiskDevice {
+  const { propagateErrors } = device;
+  if (isEmpty(propagateErrors) || disk.media === 'floppy') return disk;
+  return { ...disk, errorPolicy: isOneOf('on')(propagateErrors) ? 'report' : 'stop' };
+}
+
 /** Devices that would not stand where they were sent to. */
 export function misplaced(entries: readonly DeviceEntry[], { devices }: DomainDefinition): FieldError[] {
   const placed = new Map(devices.map(({ id, address }) => [id, address]));
@@ -106,7 +134,9 @@ export function isSamePlace(one: Address, other: Address): boolean {
     return a.domain === b.domain && a.bus === b.bus && a.slot === b.slot && a.function === b.function;
   }
   if (a !== undefined || b !== undefined || one['type'] !== other['type']) return false;
-  return ['controller', 'bus', 'target', 'unit'].every((key) => Number(one[key] ?? 0) === Number(other[key] ?? 0));
+  return ['controller', 'bus', 'target', 'unit', 'port'].every(
+    (key) => Number(one[key] ?? 0) === Number(other[key] ?? 0),
+  );
 }
 
 const FIELDS: readonly (readonly [string, string])[] = [

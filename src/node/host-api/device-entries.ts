@@ -2,10 +2,12 @@
  * The devices of a VM of the host API. Each keeps what was sent of it, the deviceId of its manager too, and has an id of
  * ours, which is its id in QEMU: disks by bus and index, network cards by number, others by type.
  */
+import { AGENT_PORT_NAME } from '#api/agent-channel.ts';
 import type { Chipset } from '#api/chipset.ts';
 import { derivedMac } from '#api/derived-mac.ts';
 import type { HostDevice } from '#api/host-api.ts';
 import { newUid } from '#lib/ids.ts';
+import { AGENT_CHANNEL_ID } from '#node/definition/devices/agent-channel.ts';
 import { deviceFaults, IFACES } from '#node/host-api/device-faults.ts';
 import { ifaceOf } from '#node/host-api/device-fields.ts';
 import { giveIndexes, nextIndex, type IndexedDisk } from '#node/host-api/disk-index.ts';
@@ -104,7 +106,14 @@ function idFor(device: HostDevice, taken: ReadonlySet<string>): string {
   if (type === 'interface') return numbered('nic-net', taken);
   if (type === 'controller' && device.device === 'pcie-root-port') return numbered('rp', taken);
   if (isScsiController(device)) return 'scsi0';
+  if (isAgentChannel(device)) return AGENT_CHANNEL_ID;
   return (Object.hasOwn(SINGLE, type) ? SINGLE[type] : undefined) ?? numbered(`dev-${plainWord(type)}`, taken);
+}
+
+/** The line to the guest agent. Channels of other names are for programs that this host does not have. */
+export function isAgentChannel({ type, device, name, specParams }: HostDevice): boolean {
+  if (type !== 'channel' || device !== 'unix') return false;
+  return [undefined, '', AGENT_PORT_NAME].includes(wordOf(specParams?.['name'] ?? name));
 }
 
 export function isScsiController({ type, device, specParams, ...rest }: HostDevice): boolean {

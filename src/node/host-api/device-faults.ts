@@ -3,6 +3,7 @@ import { INTERFACE_MODELS } from '#api/domain/interface.ts';
 import type { HostDevice } from '#api/host-api.ts';
 import { isRecord } from '#kube/meta.ts';
 import { ifaceOf, modelOf } from '#node/host-api/device-fields.ts';
+import { isOneOf } from '#node/host-api/key-rules.ts';
 import { isOn, shown, textOf, wholeOf, wordOf } from '#node/host-api/sent-values.ts';
 
 /** What each sort of disk can be on. */
@@ -49,6 +50,9 @@ function diskFaults(field: string, disk: HostDevice): string[] {
   }
   if (index !== undefined && wholeOf(index) === undefined) {
     faults.push(`${field}.index: ${shown(index)}; expected a whole number`);
+  }
+  if (!isOneOf('on', 'off')(disk['propagateErrors'])) {
+    faults.push(`${field}.propagateErrors: ${shown(disk['propagateErrors'])}; expected on or off`);
   }
   if (isShared(disk) && !isOn(disk.readonly)) {
     faults.push(`${field}.shared: ${shown(disk['shared'])}; only disks that are read-only can be shared`);

@@ -5,6 +5,7 @@ import type { LearnedDevice, SpecParams } from '#api/learned-device.ts';
 import { driveAddress, ideAddress } from '#node/definition/addresses/drive-address.ts';
 import type { DeviceEntry } from '#node/host-api/device-entries.ts';
 import { addressOf, bootOrderOf, ifaceOf, modelOf } from '#node/host-api/device-fields.ts';
+import { isEmpty } from '#node/host-api/key-rules.ts';
 import { isOn, textOf, wholeOf, wordOf } from '#node/host-api/sent-values.ts';
 
 /** Disks and network cards: the name that their id is made of. */
@@ -53,6 +54,7 @@ export function interfaceOf(entry: DeviceEntry): { readonly item: Interface; rea
       model: modelOf(device) ?? 'virtio',
       ...(mac === undefined ? {} : { macAddress: mac }),
       ...(bootOrder === undefined ? {} : { bootOrder }),
+      ...(!isEmpty(device['linkActive']) && !isOn(device['linkActive']) && { state: 'down' as const }),
       ...(bridge === undefined ? { masquerade: {} } : { bridge: {} }),
     },
     network: bridge === undefined ? { name, pod: {} } : { name, multus: { networkName: bridge } },

@@ -18,7 +18,7 @@ const network = {
   nicModel: 'pv,rtl8139',
 };
 
-test('an old VM stands where managers of old had it', async (t) => {
+test('the devices of an old VM stand where libvirt had them, whatever their order', async (t) => {
   const scene = await startHostScene(t);
   scene.image('p/d/images/i/v1', 'x');
   for (const name of ['b.img', 'c.img', 'w.vfd', 'w.iso']) scene.image(name);
@@ -32,17 +32,18 @@ test('an old VM stands where managers of old had it', async (t) => {
   const created = await scene.call('create', { ...aVm, display: 'qxl', boot: 'cdn', drives, ...network, ...more });
   assert.equal(created.status.message, 'Done');
   assert.equal(created.notes?.length, 2);
-  for (const note of created.notes) assert.match(note, /"dev-video[01]" \(video\/qxl\) is a standard VGA/);
+  for (const note of created.notes)
+    assert.match(note, /"dev-video[01]" \(video\/qxl at 0000:00:0[29]\.0\) is a standard VGA/);
   const vm = await scene.vm();
   assert.deepEqual(places(vm), {
     'dev-video0': 'pci 0x00 0x02',
-    'dev-video1': 'pci 0x00 0x03',
-    // The disk that it boots from is the first of all.
-    'disk-virtio1': 'pci 0x00 0x04',
-    'disk-virtio0': 'pci 0x00 0x05',
-    'nic-net0': 'pci 0x00 0x06',
-    'nic-net1': 'pci 0x00 0x07',
-    'dev-sound0': 'pci 0x00 0x08',
+    'nic-net0': 'pci 0x00 0x03',
+    'nic-net1': 'pci 0x00 0x04',
+    'dev-sound0': 'pci 0x00 0x05',
+    // Slot 06 was that of the controller for the agent's channel.
+    'disk-virtio0': 'pci 0x00 0x07',
+    'disk-virtio1': 'pci 0x00 0x08',
+    'dev-video1': 'pci 0x00 0x09',
     'disk-ide2': 'drive 1 0',
     'disk-ide0': 'drive 0 0',
     'disk-fdc0': 'drive 0 0',
@@ -73,7 +74,7 @@ test('an optional disk that is not there is left out, and the answer says so', a
   const disk = { type: 'disk', device: 'disk', path: 'none.img', optional: 'true' };
   const { status, notes } = await scene.call('create', { ...aVm, devices: [disk] });
   assert.equal(status.code, 0);
-  assert.match(notes?.join() ?? '', /^devices\[0\] is left out: .*there is none$/);
+  assert.match(notes?.at(-1) ?? '', /^devices\[0\] is left out: .*there is none$/);
   assert.deepEqual(
     (await scene.vm()).devices.filter(({ type }) => type === 'disk'),
     [],
@@ -85,8 +86,11 @@ test('what this host has no hardware for is left out, and the answer says so', a
   const smartcard = { type: 'smartcard', device: 'smartcard', specParams: { mode: 'host' } };
   const graphics = { type: 'graphics', device: 'vnc' };
   const { notes } = await scene.call('create', { ...aVm, devices: [smartcard, graphics] });
-  assert.equal(notes?.length, 1);
-  assert.match(notes[0] ?? '', /"dev-smartcard0" \(smartcard\/smartcard\) is left out: no such hardware/);
+  assert.deepEqual(notes, [
+    'display has no effect: there is no VNC or SPICE server',
+    'devices[1] is left out: there is no VNC or SPICE server',
+    'Device "dev-smartcard0" (smartcard/smartcard) is left out: no such hardware is known here.',
+  ]);
 });
 
 test('a guest has what was sent, and nothing else', async (t) => {
@@ -97,6 +101,59 @@ test('a guest has what was sent, and nothing else', async (t) => {
     devices: [sound, { type: 'balloon', device: 'memballoon', specParams: { model: 'none' } }],
   });
   assert.deepEqual(Object.keys(places(await scene.vm())), ['dev-sound0']);
+});
+
+const line = { type: 'channel', device: 'unix' };
+const serialController = { type: 'controller', device: 'virtio-serial' };
+
+/** What the guest then has, besides the ports of its chipset. */
+const unsent: Record<string, { sent: Record<string, unknown>; want: string[]; notes?: RegExp[] }> = {
+  'no devices: none': { sent: { devices: [] }, want: [] },
+  'no devices, on q35: none': { sent: { devices: [], emulatedMachine: 'q35' }, want: [] },
+  'a controller for channels: no channel': { sent: { devices: [serialController] }, want: ['dev-controller0'] },
+  'a controller and the channel of the agent: both': {
+    sent: { devices: [serialController, line] },
+    want: ['dev-controller0', 'agent0'],
+  },
+  'the channel of the agent: with the controller that it needs, and the answer says so': {
+    sent: { devices: [line] },
+    want: ['virtio-serial0', 'agent0'],
+    notes: [/^the guest has "virtio-serial0" \(controller\/virtio-serial\), too: a device that was sent needs it$/],
+  },
+  'vmchannel: the channel of the agent': {
+    sent: { devices: [], vmchannel: 'true' },
+    want: ['virtio-serial0', 'agent0'],
+    notes: [/"virtio-serial0"/],
+  },
+  'no vmchannel: no channel': { sent: { devices: [], vmchannel: 'false' }, want: [] },
+  'the channel of a program that this host does not have: none': {
+    sent: { devices: [{ ...line, specParams: { name: 'com.redhat.rhevm.vdsm' } }] },
+    want: [],
+    notes: [/"dev-channel0" \(channel\/unix\) is left out: no such hardware/],
+  },
+};
+
+for (const [name, { sent, want, notes: told = [] }] of Object.entries(unsent)) {
+  test(`nothing appears that was not sent; ${name}`, async (t) => {
+    const scene = await startHostScene(t);
+    const { status, notes = [] } = await scene.call('create', { ...aVm, ...sent });
+    assert.equal(status.code, 0, status.message);
+    const { devices } = scene.hypervisor().inspect(aVm.vmId)!.definition;
+    assert.deepEqual(
+      devices.flatMap(({ id, type }) => (type === 'root-port' ? [] : [id])),
+      want,
+    );
+    const others = notes.filter((note) => !note.startsWith('display '));
+    assert.equal(others.length, told.length, others.join('\n'));
+    for (const [i, pattern] of told.entries()) assert.match(others[i] ?? '', pattern);
+  });
+}
+
+test('a disk on scsi brings the controller that it needs, and the answer says so', async (t) => {
+  const scene = await startHostScene(t);
+  const disk = { type: 'disk', device: 'disk', iface: 'scsi', path: scene.image('a.img') };
+  const { notes = [] } = await scene.call('create', { ...aVm, devices: [disk] });
+  assert.ok(notes.some((note) => note.startsWith('the guest has "scsi0" (controller/virtio-scsi), too')));
 });
 
 test('a kernel of host-images boots the guest', async (t) => {

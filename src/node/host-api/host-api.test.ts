@@ -25,7 +25,7 @@ test('a VM lives: created, listed, plugged, unplugged, destroyed', async (t) => 
   assert.deepEqual(created.vmList, [first]);
   assert.equal(first.vmName, 'ingale');
   assert.deepEqual(first['custom'], { hint: 'x' });
-  assert.equal(first.emulatedMachine, 'pc-i440fx-7.2');
+  assert.equal(first.emulatedMachine, 'pc-i440fx-rhel7.6.0');
   assert.equal(first['boot'], 'c');
   const disk = deviceWith(first, DISK_ID);
   assert.deepEqual(disk?.address, pci('0x07'));

@@ -17,12 +17,14 @@ import { openHostImages } from '#node/host-api/host-images.ts';
 import type { HostParts, ReadParts } from '#node/host-api/host-parts.ts';
 import { hotplug } from '#node/host-api/hotplug.ts';
 import { hotunplug } from '#node/host-api/hotunplug.ts';
+import { withCallNotes } from '#node/host-api/key-rules.ts';
+import { MonitorWatch } from '#node/host-api/monitor-watch.ts';
 import { getAllVmStats, list } from '#node/host-api/read-verbs.ts';
 import type { SentMap } from '#node/host-api/sent-values.ts';
 import { VmBook } from '#node/host-api/vm-book.ts';
 import type { GuestUser } from '#node/volumes/volumes-host.ts';
 
-export interface HostApiOptions extends Omit<HostParts, 'vms' | 'images'> {
+export interface HostApiOptions extends Omit<HostParts, 'vms' | 'images' | 'monitors'> {
   /** The directory of the node: `host-images/` and `host-vms/` are in it. Without one, calls can only read. */
   readonly dir: string | undefined;
   readonly guestUser: GuestUser | undefined;
@@ -31,7 +33,8 @@ export interface HostApiOptions extends Omit<HostParts, 'vms' | 'images'> {
 }
 
 /** To be called when the hypervisor knows its domains. */
-export async function openHostApi({ dir, guestUser, devDir, ...parts }: HostApiOptions): Promise<HostApi> {
+export async function openHostApi({ dir, guestUser, devDir, ...options }: HostApiOptions): Promise<HostApi> {
+  const parts = { ...options, monitors: new MonitorWatch(options) };
   if (dir === undefined) return hostApi((verb, parameters) => read(verb, parameters, parts), parts.log);
   const vms = await VmBook.open(join(dir, 'host-vms'), (id) => parts.hypervisor.get(id) !== undefined);
   const images = await openHostImages({ nodeDir: dir, guestUser, ...(devDir === undefined ? {} : { devDir }) });
@@ -45,7 +48,7 @@ function hostApi(answerTo: Answer, log: Log): HostApi {
   return {
     async call(verb, parameters, options) {
       try {
-        return await answerTo(verb, parameters, options);
+        return withCallNotes(await answerTo(verb, parameters, options), verb, parameters);
       } catch (error) {
         if (!options.signal.aborted) log.error({ err: error, verb }, 'Cannot answer a call of the host API');
         return refused(HOST_CODES.unexpected, error instanceof Error ? error.message : String(error));
@@ -54,7 +57,7 @@ function hostApi(answerTo: Answer, log: Log): HostApi {
   };
 }
 
-function read(verb: HostVerb, parameters: SentMap, parts: ReadParts): HostAnswer {
+function read(verb: HostVerb, parameters: SentMap, parts: ReadParts): HostAnswer | Promise<HostAnswer> {
   if (verb === 'list') return list(parameters, parts);
   if (verb === 'getAllVmStats') return getAllVmStats(parts);
   return refused(HOST_CODES.unexpected, `this node does not serve ${verb}`);

@@ -8,12 +8,14 @@ import { defineDisk } from '#node/definition/devices/disk.ts';
 import { defineInterface, whyNoRoom } from '#node/definition/devices/interface.ts';
 import type { DomainDefinition, PluggableDevice } from '#node/definition/domain-definition.ts';
 import { domainOf, mapIn, refused } from '#node/host-api/answers.ts';
-import { isSamePlace } from '#node/host-api/define-input.ts';
+import { isSamePlace, withErrorPolicy } from '#node/host-api/define-input.ts';
 import { deviceEntries, type DeviceEntry } from '#node/host-api/device-entries.ts';
 import { addressOf } from '#node/host-api/device-fields.ts';
+import { deviceFindings } from '#node/host-api/device-keys.ts';
 import { sourceKey, sourceOf } from '#node/host-api/disk-source.ts';
 import { diskOf, interfaceOf, rowOf } from '#node/host-api/entry-spec.ts';
 import { learnNow, type HostParts } from '#node/host-api/host-parts.ts';
+import type { KeyFindings } from '#node/host-api/key-rules.ts';
 import { findMedia } from '#node/host-api/media.ts';
 import { isTooDeep, textOf, type SentMap } from '#node/host-api/sent-values.ts';
 import { toldVm } from '#node/host-api/told-vm.ts';
@@ -50,11 +52,20 @@ export async function hotplug(sort: Pluggable, parameters: SentMap, parts: HostP
     await learnNow(id, parts);
     const domain = parts.hypervisor.get(id);
     const told = domain && toldVm(domain, parts);
-    return { status: HOST_CODES.done, ...(told === undefined ? {} : { vmList: [told] }) };
+    const notes = unusedOf(sent.map, SORTS[sort]).notes;
+    return {
+      status: HOST_CODES.done,
+      ...(told === undefined ? {} : { vmList: [told] }),
+      ...(notes.length > 0 && { notes }),
+    };
   });
 }
 
-/** What is in the way; nothing where it is plugged in. */
+function unusedOf(sent: SentMap, { key, type, device }: Sort): KeyFindings {
+  return deviceFindings(key, { device, ...sent, type });
+}
+
+/** Returns why the device cannot be plugged in, or nothing once it is plugged in. */
 async function plug(id: string, sent: SentMap, sort: Sort, parts: HostParts): Promise<readonly string[]> {
   const { hypervisor, vms, images } = parts;
   const current = hypervisor.inspect(id)?.definition;
@@ -62,7 +73,7 @@ async function plug(id: string, sent: SentMap, sort: Sort, parts: HostParts): Pr
   const record = vms.get(id) ?? { vmId: id, vmName: current.name, sent: {}, entries: [] };
   const ids = new Set(current.devices.map((device) => device.id));
   const before = record.entries.filter((entry) => ids.has(entry.id));
-  const faults: string[] = [];
+  const faults: string[] = [...unusedOf(sent, sort).faults];
   const { key, type, device } = sort;
   const layout = layoutOfDomain(current);
   const item = { field: key, device: { device, ...sent, type } };
@@ -81,7 +92,8 @@ async function plug(id: string, sent: SentMap, sort: Sort, parts: HostParts): Pr
       : nicOf(entry, current, problems);
   if (problems.length > 0) return problems.map(({ message }) => `${key}: ${message}`);
   // Boot order is for the next start: this one boots nothing now.
-  const { bootOrder: _bootOrder, ...late } = unplaced.device;
+  const { bootOrder: _bootOrder, ...late } =
+    unplaced.device.type === 'disk' ? withErrorPolicy(unplaced.device, entry) : unplaced.device;
   const known = { devices: [rowOf(entry)] };
   const placed = placeLate({ ...unplaced, device: late }, current, known);
   if (placed.problem !== undefined) return [`${key}: ${placed.problem}`];

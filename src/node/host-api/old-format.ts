@@ -1,6 +1,6 @@
 /**
  * A VM in the flat format, from before there were lists of devices: drives, comma lists of network cards, one CD-ROM and
- * one floppy drive. It becomes devices of the new format, in the order in which managers of old had them. Pure.
+ * one floppy drive. It becomes devices of the new format. Pure.
  */
 import type { HostDevice } from '#api/host-api.ts';
 import { isRecord } from '#kube/meta.ts';

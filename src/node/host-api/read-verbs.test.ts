@@ -5,9 +5,16 @@ import { FakeClock } from '#client/testing/fake-clock.ts';
 import { silentLog } from '#lib/log.ts';
 import { DeviceBook } from '#node/domains/device-book.ts';
 import { Turns } from '#node/domains/turns.ts';
+import type { AgentNews } from '#node/guest-agent/agent-reader.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
 import { createFakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 import { aDefinition } from '#node/hypervisor/testing/a-definition.ts';
+
+const INTERFACES = [
+  { name: 'eth0', addresses: ['fe80::1', '10.0.2.15', '10.0.2.16'] },
+  { name: 'Loopback Pseudo-Interface 1', addresses: ['127.0.0.1', '::1'] },
+  { name: 'docker0', addresses: ['172.17.0.1'] },
+];
 
 /** `a` was read, `b` is paused and was not, `c` has ended. */
 async function aScene() {
@@ -20,11 +27,15 @@ async function aScene() {
   hypervisor.guest('c').shutDown();
   const book = new DeviceBook({ hypervisor, clock });
   await book.read('a');
+  const agents = {
+    get: (id: string): AgentNews | undefined => (id === 'a' ? { os: {}, interfaces: INTERFACES } : undefined),
+  };
   const host = await openHostApi({
     dir: undefined,
     guestUser: undefined,
     hypervisor,
     book,
+    agents,
     turns: new Turns(),
     capabilities: await hypervisor.capabilities(),
     clock,
@@ -76,11 +87,14 @@ test('list leaves out what it was not asked for, and what it does not know', asy
   assert.equal((await call('list', { vmList: 'a' })).status.code, HOST_CODES.unexpected.code);
 });
 
-test('statistics have the hash of those that were read', async () => {
+test('statistics have the hash of those that were read, and the IPv4 addresses that agents report', async () => {
   const { book, call } = await aScene();
   assert.deepEqual((await call('getAllVmStats')).statsList, [
-    { vmId: 'a', status: 'Up', hash: book.get('a')!.hash },
-    { vmId: 'b', status: 'Paused' },
+    {
+      ...{ vmId: 'a', status: 'Up', hash: book.get('a')!.hash },
+      ...{ monitorResponse: '0', guestIPs: '10.0.2.15 10.0.2.16 172.17.0.1' },
+    },
+    { vmId: 'b', status: 'Paused', monitorResponse: '0', guestIPs: '' },
     { vmId: 'c', status: 'Down' },
   ]);
 });

@@ -1,5 +1,10 @@
-/** `list` and `getAllVmStats`, answered from what the agent has read already: nobody's question makes a hypervisor work. */
+/**
+ * `list` and `getAllVmStats`, answered from what the agent has read already. Only whether a monitor answers is asked then,
+ * because nothing else tells (monitor-watch.ts).
+ */
+import { isIPv4 } from 'node:net';
 import { HOST_CODES, type HostAnswer, type HostVmStats } from '#api/host-api.ts';
+import type { AgentInterface } from '#node/guest-agent/agent-answers.ts';
 import { refused } from '#node/host-api/answers.ts';
 import type { ReadParts } from '#node/host-api/host-parts.ts';
 import { isOn, shown, type SentMap } from '#node/host-api/sent-values.ts';
@@ -17,17 +22,30 @@ export function list({ vmList = [], fullStatus, onlyUUID }: SentMap, parts: Read
   return { status, vmList: domains.flatMap((domain) => toldVm(domain, parts) ?? []) };
 }
 
-export function getAllVmStats({ hypervisor, book, vms }: ReadParts): HostAnswer {
-  const statsList = hypervisor.list().map((domain): HostVmStats => {
+export async function getAllVmStats({ hypervisor, book, vms, agents, monitors }: ReadParts): Promise<HostAnswer> {
+  const domains = hypervisor.list();
+  const alive = domains.filter(({ current }) => current.state !== 'ended').map(({ id }) => id);
+  const answering = await monitors.answering(alive);
+  const statsList = domains.map((domain): HostVmStats => {
     const hash = toldHash(book.get(domain.id), vms?.get(domain.id));
     return {
       vmId: domain.id,
       status: statusOf(domain),
       ...(domain.pid === undefined ? {} : { pid: domain.pid }),
       ...(hash === undefined ? {} : { hash }),
+      ...(domain.current.state !== 'ended' && {
+        monitorResponse: answering.has(domain.id) ? '0' : '-1',
+        guestIPs: guestIps(agents.get(domain.id)?.interfaces ?? []),
+      }),
     };
   });
   return { status: HOST_CODES.done, statsList };
+}
+
+/** Returns the IPv4 addresses that the guest agent reports, one blank between two, without those of loopbacks. */
+function guestIps(interfaces: readonly AgentInterface[]): string {
+  const addresses = interfaces.flatMap((item) => item.addresses).filter((text) => isIPv4(text));
+  return addresses.filter((text) => !text.startsWith('127.')).join(' ');
 }
 
 /** None means all; those that are not there are left out. */

@@ -37,6 +37,28 @@ const cases: Record<string, Case> = {
     with: () => ({ emulatedMachine: 'rhel6.2.0', devices: [] }),
     want: /^9 .*: emulatedMachine: Unsupported value: "rhel6.2.0": supported values: .*"pc-i440fx-7.2"/,
   },
+  'a machine type that nobody knows, with that fault alone': {
+    with: (scene) => ({
+      emulatedMachine: 'rhel6.2.0',
+      floppy: scene.image('w.vfd'),
+      drives: ['a', 'b', 'c'].map((name) => ({ if: 'ide', path: scene.image(name) })),
+    }),
+    want: /^9 [^;]*: emulatedMachine: Unsupported value: "rhel6.2.0": supported values: [^;]*$/,
+  },
+  'a machine type that this host does not have, and what its chipset does not have either': {
+    with: (scene) => ({
+      emulatedMachine: 'pc-q35-99.9',
+      devices: [disk({ iface: 'ide', path: scene.image('a.img') })],
+    }),
+    want: /^9 .*: emulatedMachine: Unsupported value: "pc-q35-99.9": .*; devices\[0\]: Invalid value: "ide"/,
+  },
+  'a machine type that nobody knows, and what no machine can be': {
+    with: (scene) => ({
+      emulatedMachine: 'rhel6.2.0',
+      devices: [disk({ path: scene.image('a.img') }), { type: 'interface', device: 'bridge', macAddr: 'x' }],
+    }),
+    want: /^9 .*: emulatedMachine: [^;]*; devices\[1\]: Invalid value: "x": is no MAC address of an interface$/,
+  },
   'a CPU with an option behind it': {
     with: () => ({ cpuType: 'Nehalem,+vmx', devices: [] }),
     want: /^9 .*: cpuType: Invalid value: "Nehalem,\+vmx": is no name of a CPU model$/,
@@ -180,8 +202,8 @@ const running: Record<string, Case & { verb: HostVerb }> = {
   },
   'a place that is taken': {
     verb: 'hotplugNic',
-    with: () => ({ nic: { address: pci('0x03') } }),
-    want: '49 Failed to hot-plug NIC: nic.address: 0000:00:03.0 is taken, or no place for it in the running guest',
+    with: () => ({ nic: { address: pci('0x02') } }),
+    want: '49 Failed to hot-plug NIC: nic.address: 0000:00:02.0 is taken, or no place for it in the running guest',
   },
   'a MAC address that is in the guest': {
     verb: 'hotplugNic',

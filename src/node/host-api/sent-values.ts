@@ -27,6 +27,12 @@ export function wholeOf(value: unknown): number | undefined {
   return Number(text);
 }
 
+/** Returns whole numbers below 0, too: `-12` and `'-12'`. */
+export function integerOf(value: unknown): number | undefined {
+  const text = textOf(value);
+  return text !== undefined && /^-?[0-9]{1,15}$/.test(text) ? Number(text) : undefined;
+}
+
 /** `true`, `'true'` and `'True'`; everything else is off, as it was with the originals. */
 export function isOn(value: unknown): boolean {
   return value === true || (typeof value === 'string' && value.toLowerCase() === 'true');

@@ -3,11 +3,14 @@ import { chipsetOf } from '#api/chipset.ts';
 import { deviceHash } from '#api/device-hash.ts';
 import { learnedDeviceOf } from '#api/host-api.ts';
 import { bootOrders } from '#node/host-api/boot-string.ts';
-import { deviceEntries, type DeviceEntry } from '#node/host-api/device-entries.ts';
+import { createFindings } from '#node/host-api/create-keys.ts';
+import { deviceEntries, isAgentChannel, type DeviceEntry } from '#node/host-api/device-entries.ts';
 import { bootOrderOf } from '#node/host-api/device-fields.ts';
+import { deviceFindings } from '#node/host-api/device-keys.ts';
+import { findKeys, merged, noted, type KeyFindings } from '#node/host-api/key-rules.ts';
 import { newDevices } from '#node/host-api/new-format.ts';
 import { oldDevices, type SentDevice } from '#node/host-api/old-format.ts';
-import { isTooDeep, shown, wordOf, type SentMap } from '#node/host-api/sent-values.ts';
+import { isOn, isTooDeep, mapOf, shown, wordOf, type SentMap } from '#node/host-api/sent-values.ts';
 import { vmConf, type VmConf } from '#node/host-api/vm-conf.ts';
 
 export interface SentVm {
@@ -15,6 +18,8 @@ export interface SentVm {
   readonly entries: readonly DeviceEntry[];
   /** What is kept of it to be told back. */
   readonly sent: SentMap;
+  /** What was sent and is not used. */
+  readonly notes: readonly string[];
 }
 
 /** What we keep of a VM, and tell again with every list. */
@@ -29,12 +34,38 @@ export function readVm(parameters: SentMap): SentVm | { readonly faults: readonl
   const faults: string[] = [];
   const conf = vmConf(parameters, faults);
   const isNew = 'devices' in parameters;
-  const devices = isNew ? newDevices(parameters, faults) : oldDevices(parameters, faults);
+  const listed = isNew ? newDevices(parameters, faults) : oldDevices(parameters, faults);
+  const devices = withAgentChannel(listed, parameters);
+  const found = merged(createFindings(parameters), ...unusedOf(listed, { isNew }), customFindings(parameters, listed));
+  faults.push(...found.faults);
   const booted = inBootOrder(devices, isNew ? conf.boot : conf.boot || OLD_BOOT);
   const entries = deviceEntries(booted, { chipset: chipsetOf(conf.machine) ?? 'i440fx' }, faults);
-  faults.push(...hashFaults(parameters, devices));
+  faults.push(...hashFaults(parameters, listed));
   const { devices: _devices, hash: _hash, status: _status, pid: _pid, deviceRevision: _revision, ...sent } = parameters;
-  return faults.length === 0 ? { conf, entries, sent } : { faults };
+  return faults.length === 0 ? { conf, entries, sent, notes: found.notes } : { faults };
+}
+
+/** `vmchannel` asks for the line to the guest agent, unless it is among the devices. */
+function withAgentChannel(devices: readonly SentDevice[], { vmchannel }: SentMap): readonly SentDevice[] {
+  if (!isOn(vmchannel) || devices.some(({ device }) => isAgentChannel(device))) return devices;
+  return [...devices, { field: 'vmchannel', device: { type: 'channel', device: 'unix', address: '' } }];
+}
+
+/** Devices that the flat format only implies say nothing of their own. */
+function unusedOf(devices: readonly SentDevice[], { isNew }: { readonly isNew: boolean }): readonly KeyFindings[] {
+  const sent = isNew ? devices : devices.filter(({ field }) => field.startsWith('drives['));
+  return sent.map(({ field, device }) => deviceFindings(field, device));
+}
+
+/** Custom properties that are no devices. */
+function customFindings({ custom }: SentMap, devices: readonly SentDevice[]): KeyFindings {
+  const fields = new Set(devices.map(({ field }) => field));
+  const others = Object.keys(mapOf(custom)).filter((key) => !fields.has(`custom.${key}`));
+  return findKeys(
+    Object.fromEntries(others.map((key) => [key, true])),
+    noted('it is for hooks, and this host runs none', others),
+    'custom.',
+  );
 }
 
 /** What each device says for itself stands above the string. */

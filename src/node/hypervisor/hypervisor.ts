@@ -132,6 +132,8 @@ export interface Hypervisor extends MigrationPort, GuestLines {
   destroy(id: string): Promise<void>;
   /** Clears away what an ended domain left behind; refuses where it still runs. Fine where it is absent. */
   remove(id: string): Promise<void>;
+  /** Resolves when the guest's hypervisor answers; rejects where it does not in time, or there is no guest that runs. */
+  ping(id: string, options: { readonly timeoutMs: number }): Promise<void>;
   /** Every device with the address that the hypervisor itself tells; throws while it cannot tell. */
   learn(id: string): Promise<readonly LearnedDevice[]>;
   /** Undefined where there is no such domain. */

@@ -1,7 +1,7 @@
 /** The loop over pods that are no launchers. Their processes end with the agent; what they said is forgotten then. */
 import type { Client } from '#client/client.ts';
 import type { Informer } from '#client/informer.ts';
-import type { Pod } from '#kube/core-kinds.ts';
+import { type Pod, PODS } from '#kube/core-kinds.ts';
 import type { Stored } from '#kube/meta.ts';
 import { unreachable } from '#lib/invariant.ts';
 import type { Clock } from '#lib/clock.ts';
@@ -16,6 +16,7 @@ import { podStatus, waitingView } from '#node/pods/pod-status.ts';
 import { removePod, reportPod } from '#node/pods/pod-writer.ts';
 import { ProgramRun } from '#node/pods/program-run.ts';
 import { programVariables } from '#node/pods/program-variables.ts';
+import { ReadRules } from '#runtime/decision-reads.ts';
 import { WorkQueue, type WorkResult } from '#runtime/work-queue.ts';
 
 export interface ProgramPodParts {
@@ -46,11 +47,12 @@ export class ProgramPods {
   constructor(parts: ProgramPodParts) {
     const { pods, clock, log, signal } = parts;
     this.#parts = parts;
+    const rules = new ReadRules({ name: 'program-pods', followed: [PODS], rechecks: [] });
     this.#queue = new WorkQueue({
       clock,
       concurrency: CONCURRENCY,
       backoff: BACKOFF,
-      work: (key) => this.#turn(key),
+      work: (key) => rules.run(() => this.#turn(key)),
       onError: (pod, error, { delayMs }) => {
         if (!signal.aborted) log.error({ err: error, pod, delayMs }, 'Cannot tend a pod; trying again');
       },

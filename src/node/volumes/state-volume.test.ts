@@ -21,6 +21,7 @@ import { ownDirectory } from './persistent-volume.ts';
 import { CommandError, runCommand } from './run-command.ts';
 import { looksOf } from './state-file-system.ts';
 import { prepareState } from './state-volume.ts';
+import { whyNoBlockState } from './testing/block-support.ts';
 import {
   aClaim,
   aLocalVolume,
@@ -180,17 +181,6 @@ for (const [name, { beginning, want }] of Object.entries(looks)) {
   test(`on a device: ${name}`, () => assert.equal(looksOf(beginning), want));
 }
 
-function whyNot(): string | false {
-  if (!isRoot) return 'only root may mount';
-  try {
-    execFileSync('mkfs.ext4', ['-V'], { stdio: 'pipe' });
-    execFileSync('losetup', ['--find'], { stdio: 'pipe' });
-    return false;
-  } catch (error) {
-    return `this machine has no ext4 or no loop devices: ${(error as Error).message}`;
-  }
-}
-
 const mountsBelow = (scene: VolumesScene) =>
   parseMounts(readFileSync('/proc/self/mountinfo', 'utf8'))
     .map(({ target }) => target)
@@ -210,7 +200,7 @@ async function withBlock(run: (scene: VolumesScene, volumes: Volumes) => Promise
   assert.equal(backingFiles().includes(scene.dir), false);
 }
 
-describe('state on block volumes', { skip: whyNot() }, () => {
+describe('state on block volumes', { skip: whyNoBlockState() }, () => {
   it('is mounted for its domain alone, and is there for the next one', async () => {
     await withBlock(async (scene, volumes) => {
       const directory = directoryOf(await prepare(volumes, scene));

@@ -5,7 +5,7 @@
 import { PROTECTED_VMS_ANNOTATION, PROTECTION_LABEL, PROTECTION_POLICY } from '#api/delete-protection.ts';
 import { KUBEVIRT_GROUP } from '#api/names.ts';
 import { CLAIM_REPLACERS, PROTECTION_ACCOUNT } from '#api/own-accounts.ts';
-import { BONDS, deleteRefusal } from '#api/protected-deletes.ts';
+import { BONDS, DEFINITION_BONDS, deleteRefusal } from '#api/protected-deletes.ts';
 import type { Desired } from '#operator/desired.ts';
 import { policy, whenDeleted, whenUpdated } from '#operator/objects/policy.ts';
 
@@ -22,9 +22,12 @@ const markOf = (object: string) =>
 
 /** A value between two pieces of a text. */
 const inserted = (expression: string) => `' + ${expression} + '`;
-const bonds = `{${Object.entries(BONDS)
-  .map(([kind, bond]) => `${text(kind)}: ${text(bond)}`)
-  .join(', ')}}`;
+const mapOf = (values: Readonly<Record<string, string>>) =>
+  `{${Object.entries(values)
+    .map(([key, value]) => `${text(key)}: ${text(value)}`)
+    .join(', ')}}`;
+/** CEL: what the object is to the VMs. Names of definitions have dots, which no kind has. */
+const bond = `(oldObject.metadata.name in ${mapOf(DEFINITION_BONDS)} && request.kind.kind == 'CustomResourceDefinition' ? ${mapOf(DEFINITION_BONDS)}[oldObject.metadata.name] : ${mapOf(BONDS)}[request.kind.kind])`;
 
 /** Name, rule and words are those of upstream's operator: its users and tools know them. */
 const vms = policy(PROTECTION_POLICY, {
@@ -64,7 +67,7 @@ const whatTheyNeed = policy('selfsame-protected-vms', {
         deleteRefusal({
           kind: inserted('request.kind.kind'),
           name: inserted('oldObject.metadata.name'),
-          bond: inserted(`${bonds}[request.kind.kind]`),
+          bond: inserted(bond),
           vms: inserted('variables.vms'),
         }),
       ),

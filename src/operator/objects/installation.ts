@@ -1,24 +1,41 @@
-/** All that the operator keeps in place, but for the definitions of our kinds, which come first. In the order in which it is made. */
+/**
+ * All objects that the operator keeps in place beside the definitions of our kinds, in the order in which they are made:
+ * admission first, so that no object of our kinds is ever stored without it.
+ *
+ *   accounts, policies, webhooks ──► definitions (definitions.ts) ──► what needs our kinds, and services
+ */
 import type { Desired } from '#operator/desired.ts';
 import { apiServices } from '#operator/objects/api-services.ts';
 import { deleteProtection } from '#operator/objects/delete-protection.ts';
 import { firmwarePolicy } from '#operator/objects/firmware-policy.ts';
 import { nodePolicies } from '#operator/objects/node-policies.ts';
 import { rbacObjects } from '#operator/objects/rbac.ts';
+import { recordPolicies } from '#operator/objects/record-policy.ts';
+import { settingsPolicy } from '#operator/objects/settings-policy.ts';
 import { settings } from '#operator/objects/settings.ts';
 import { storageClasses } from '#operator/objects/storage-classes.ts';
+import { storageProfiles } from '#operator/objects/storage-profiles.ts';
 import { volumeSnapshotClasses } from '#operator/objects/volume-snapshot-classes.ts';
 import { webhookObjects } from '#operator/objects/webhooks.ts';
 
-export const installation: readonly Desired[] = [
+/** What stands before our kinds are served. The webhook has its rights before it is asked anything. */
+export const beforeKinds: readonly Desired[] = [
   ...rbacObjects,
-  ...storageClasses,
-  ...volumeSnapshotClasses,
   ...nodePolicies,
   ...firmwarePolicy,
+  ...recordPolicies,
   ...deleteProtection,
-  // Before the webhooks, one of which would be asked about it.
-  settings,
+  ...settingsPolicy,
   ...webhookObjects,
+];
+
+export const afterKinds: readonly Desired[] = [
+  // Before the classes: a claim of a class without a profile would get other modes.
+  ...storageProfiles,
+  ...storageClasses,
+  ...volumeSnapshotClasses,
+  settings,
   ...apiServices,
 ];
+
+export const installation: readonly Desired[] = [...beforeKinds, ...afterKinds];

@@ -40,11 +40,17 @@ export function policy(
   return [desired(POLICIES, { name, labels }, { spec }), desired(POLICY_BINDINGS, { name, labels }, { spec: binding })];
 }
 
-/** One rule of a policy: these resources, when they are changed. */
+/** Returns the rule of a policy that matches updates of these resources. */
 export function whenUpdated(apiGroup: string, ...resources: readonly string[]) {
   return { operations: ['UPDATE'], apiGroups: [apiGroup], apiVersions: ['v1'], resources, scope: '*' };
 }
 
+/** Returns the rule of a policy that matches creations and updates of these resources. */
+export function whenWritten(apiGroup: string, ...resources: readonly string[]) {
+  return { ...whenUpdated(apiGroup, ...resources), operations: ['CREATE', 'UPDATE'] };
+}
+
+/** Returns the rule of a policy that matches deletions of these resources. */
 export function whenDeleted(apiGroup: string, ...resources: readonly string[]) {
-  return { operations: ['DELETE'], apiGroups: [apiGroup], apiVersions: ['v1'], resources, scope: '*' };
+  return { ...whenUpdated(apiGroup, ...resources), operations: ['DELETE'] };
 }

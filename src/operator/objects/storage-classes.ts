@@ -1,27 +1,30 @@
 /**
- * The classes of our provisioner. Those with `block` in their names do the same, for claims that say volumeMode Block. Which class is the default is for the administrator to say, once they are there.
+ * The StorageClasses of our provisioner, with the modes that claims of each class ask for (storage-profiles.ts). The
+ * administrator decides which class is the default, once they exist.
  */
 import { LOCAL_PROVISIONER } from '#api/names.ts';
-import { STORAGE_CLASSES } from '#kube/core-kinds.ts';
+import { STORAGE_CLASSES, type AccessMode, type VolumeMode } from '#kube/core-kinds.ts';
 import { desired, type Desired } from '#operator/desired.ts';
 
 const DEFAULT_CLASS = { 'storageclass.kubernetes.io/is-default-class': 'true' };
 
-interface Class {
+export interface OwnStorageClass {
   readonly name: string;
-  /** `node`: the data lies where its first user was put; `shared`: every node of this machine sees it. */
+  /** `node`: the data lies on the node of its first user; `shared`: every node of this machine reaches it. */
   readonly scope: 'node' | 'shared';
+  readonly volumeMode: VolumeMode;
+  readonly accessMode: AccessMode;
   readonly isDefault?: boolean;
 }
 
-const CLASSES: readonly Class[] = [
-  { name: 'local', scope: 'node', isDefault: true },
-  { name: 'shared', scope: 'shared' },
-  { name: 'local-block', scope: 'node' },
-  { name: 'shared-block', scope: 'shared' },
+export const OWN_CLASSES: readonly OwnStorageClass[] = [
+  { name: 'local', scope: 'node', volumeMode: 'Filesystem', accessMode: 'ReadWriteOnce', isDefault: true },
+  { name: 'shared', scope: 'shared', volumeMode: 'Filesystem', accessMode: 'ReadWriteMany' },
+  { name: 'local-block', scope: 'node', volumeMode: 'Block', accessMode: 'ReadWriteOnce' },
+  { name: 'shared-block', scope: 'shared', volumeMode: 'Block', accessMode: 'ReadWriteMany' },
 ];
 
-export const storageClasses: readonly Desired[] = CLASSES.map(({ name, scope, isDefault }) =>
+export const storageClasses: readonly Desired[] = OWN_CLASSES.map(({ name, scope, isDefault }) =>
   desired(
     STORAGE_CLASSES,
     { name },

@@ -1,6 +1,6 @@
 /**
- * StorageProfiles, for clusters without CDI, whose kind they are: an administrator says there what the volumes of a class
- * can be. None is made by us.
+ * The definition of StorageProfiles, for clusters without CDI, whose kind it is. We make the profiles of our own classes
+ * (storage-profiles.ts); those of other classes are the administrator's.
  */
 import { STORAGE_PROFILES, storageProfileSpec, storageProfileStatus } from '#api/storage-profile.ts';
 import { foreignDefinition } from '#operator/objects/foreign-definition.ts';

@@ -1,5 +1,4 @@
 /** Who is asked about our kinds before they are stored, and before what VMs need is deleted or evicted: admission/, served by the service selfsame-webhook. */
-import { KUBEVIRTS } from '#api/kubevirt/kind.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
 import { VIRTUAL_MACHINE_INSTANCE_MIGRATIONS } from '#api/virtual-machine-instance-migration/kind.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '#api/virtual-machine-instance/kind.ts';
@@ -17,6 +16,7 @@ import { desired, type Desired } from '#operator/desired.ts';
 import { MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS } from '#operator/kinds.ts';
 
 export const WEBHOOK_SERVICE = 'selfsame-webhook';
+export const MUTATING_CONFIGURATION = 'selfsame';
 const TIMEOUT_SECONDS = 10;
 /** Of what is asked in addition, about objects of others: they must not wait long for it. */
 const SHORT_TIMEOUT_SECONDS = 5;
@@ -47,11 +47,11 @@ function hook(name: string, rules: readonly object[]) {
   };
 }
 
+/** Not the KubeVirt object: settings-policy.ts validates it, also where no webhook answers yet. */
 const VALIDATED: readonly Kind[] = [
   VIRTUAL_MACHINES,
   VIRTUAL_MACHINE_INSTANCES,
   VIRTUAL_MACHINE_INSTANCE_MIGRATIONS,
-  KUBEVIRTS,
   VIRTUAL_MACHINE_SNAPSHOTS,
   VIRTUAL_MACHINE_RESTORES,
 ];
@@ -66,7 +66,7 @@ const GUARDED: readonly Kind[] = [
 export const webhookObjects: readonly Desired[] = [
   desired(
     MUTATING_WEBHOOKS,
-    { name: 'selfsame' },
+    { name: MUTATING_CONFIGURATION },
     {
       webhooks: [
         webhook('mutate', VIRTUAL_MACHINES, ['CREATE', 'UPDATE']),

@@ -26,8 +26,8 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     vms([...READ, 'create', 'patch', 'delete'], 'virtualmachineinstances'),
     identities([...READ, 'create', 'patch'], 'virtualmachineidentities'),
     rule(READ, CORE, 'persistentvolumeclaims'),
-    // Who holds the VM.
-    vmSnapshots(READ, 'virtualmachinesnapshots', 'virtualmachinerestores'),
+    // Who holds the VM, and what a lost record is rebuilt from.
+    vmSnapshots(READ, 'virtualmachinesnapshots', 'virtualmachinerestores', 'virtualmachinesnapshotcontents'),
   ],
   'vmi-controller': [
     RECORD_EVENTS,
@@ -128,7 +128,11 @@ export const controllerRoles: Readonly<Record<string, readonly PolicyRule[]>> = 
     // Where their agents listen.
     rule(['get'], CORE, 'nodes'),
     vms(READ, 'virtualmachines', 'virtualmachineinstances'),
+    // The name of the migration that has handed the state of a VM over to another claim.
+    vms(['list'], 'virtualmachineinstancemigrations'),
     identities(READ, 'virtualmachineidentities'),
     identities(['update'], 'virtualmachineidentities/status'),
+    // A lost record is rebuilt from the newest.
+    vmSnapshots(READ, 'virtualmachinesnapshotcontents'),
   ],
 };

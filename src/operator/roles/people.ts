@@ -1,4 +1,5 @@
 /** What people may do with VMs who may do the like with the rest of a namespace: added to admin, edit and view. */
+import { STATE_VERBS } from '#api/can.ts';
 import { UPLOAD_VERB } from '#api/disk-stream.ts';
 import { SUBRESOURCES_GROUP } from '#api/names.ts';
 import type { PolicyRule } from '#operator/kinds.ts';
@@ -22,6 +23,7 @@ const OPERATE: readonly PolicyRule[] = [
     ['update'],
     'virtualmachines',
     ...['start', 'stop', 'restart', 'migrate', 'addvolume', 'removevolume', 'memorydump', 'removememorydump'],
+    ...STATE_VERBS,
   ),
   subresources(['get'], 'virtualmachines', 'portforward', 'exportdisk', 'importdisk'),
   // A WebSocket, and therefore a GET, but what comes in is written.

@@ -23,7 +23,11 @@ export const serviceRoles: Readonly<Record<string, readonly PolicyRule[]>> = {
     // A stop with force takes the launcher pod away.
     rule([...READ, 'delete'], CORE, 'pods'),
     rule(READ, CORE, 'nodes'),
-    // Which node has a disk whose content is asked for, and which one gets it.
+    // An owner of a claim that blocks its deletion may only be named by who may change its finalizers.
+    vms(['update'], 'virtualmachines/finalizers'),
+    // Whether the caller may update the VM whose claims are to change.
+    rule(['create'], 'authorization.k8s.io', 'subjectaccessreviews'),
+    // Which node has a disk whose content is asked for, and which one gets it; the owner and the marks of persistent state.
     rule([...READ, 'patch'], CORE, 'persistentvolumeclaims'),
     rule(READ, CORE, 'persistentvolumes'),
   ],

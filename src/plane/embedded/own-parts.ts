@@ -2,7 +2,7 @@
  * Our own parts beside an engine in the same process: webhook, subresources, operator and controllers, each an ordinary
  * client under its own account. On a cluster the very same parts run behind HTTPS (cluster/).
  *
- *   bootstrap (as an administrator would) ─► services ─► operator ─► our kinds are served ─► controllers
+ *   bootstrap (as an administrator would) ─► services ─► operator: admission ─► our kinds are served ─► controllers
  */
 import { KUBEVIRTS, type KubeVirt } from '#api/kubevirt/kind.ts';
 import { SYSTEM_NAMESPACE } from '#api/names.ts';
@@ -16,6 +16,7 @@ import type { ApiHandler, UserInfo } from '#engine/request.ts';
 import type { LocalServices } from '#engine/services.ts';
 import type { Clock } from '#lib/clock.ts';
 import type { Log } from '#lib/log.ts';
+import { admissionInPlace } from '#operator/admission-controller.ts';
 import { applyBootstrap, INFORMERS_ACCOUNT } from '#operator/bootstrap.ts';
 import { SUBRESOURCES_SERVICE } from '#operator/objects/api-services.ts';
 import { WEBHOOK_SERVICE } from '#operator/objects/webhooks.ts';
@@ -40,6 +41,8 @@ export interface OwnPartsOptions {
 
 export interface OwnParts {
   readonly controllers: readonly RunningController[];
+  /** Resolves to true when nothing of our kinds can be stored without admission, to false when stopped before. */
+  readonly installed: Promise<boolean>;
   stop(): Promise<void>;
 }
 
@@ -48,7 +51,7 @@ const DEPLOY_WAIT_MS = 20_000;
 /** Who may do everything; used once, for what the operator stands on. */
 const ADMINISTRATOR: UserInfo = { name: 'selfsame-installer', groups: [MASTERS, AUTHENTICATED] };
 
-/** Resolves when our kinds are served and everything watches them. */
+/** Resolves when our kinds are served and everything watches them. Waits for the rest of the installation for a while only. */
 export async function startOwnParts(options: OwnPartsOptions): Promise<OwnParts> {
   const { services, hosts, clock, log } = options;
   const stopping = new AbortController();
@@ -77,24 +80,29 @@ export async function startOwnParts(options: OwnPartsOptions): Promise<OwnParts>
       },
       () => (known.now = knownTo((type) => informers.of(type))),
     );
-    await deployed(informers.of(KUBEVIRTS), options, signal);
-    return { controllers, stop };
+    const informer: SharedInformers['of'] = (type) => informers.of(type);
+    const installed = admissionInPlace({ informer, policies: 'served' }, { signal });
+    await deployed(informers.of(KUBEVIRTS), installed, options, signal);
+    return { controllers, installed, stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-/** Whoever is told that we are ready finds everything; what cannot be put in place is told in the KubeVirt object. */
+/** Waits until everything is in place; the KubeVirt object reports what cannot be put in place. */
 async function deployed(
   settings: Informer<KubeVirt>,
+  installed: Promise<boolean>,
   { clock, log }: OwnPartsOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const late = new AbortController();
   const cancel = clock.after(DEPLOY_WAIT_MS, () => late.abort());
+  const tooLate = new Promise<boolean>((resolve) => late.signal.addEventListener('abort', () => resolve(false)));
   const isDeployed = () => settings.list().some(({ status }) => status?.phase === 'Deployed');
-  const done = await settings.until(isDeployed, { signal: AbortSignal.any([signal, late.signal]) });
+  const isInTime = await settings.until(isDeployed, { signal: AbortSignal.any([signal, late.signal]) });
+  const done = isInTime && (await Promise.race([installed, tooLate]));
   cancel();
   if (!done && !signal.aborted) log.warn({}, 'Not everything is installed yet; kubectl describe kubevirt -A tells why');
 }

@@ -14,7 +14,7 @@ import { NodeProcesses } from '#plane/embedded/node-processes.ts';
 import { startOwnParts } from '#plane/embedded/own-parts.ts';
 import { createNodeConnections } from '#subresources/node-connections.ts';
 
-export interface PlaneOptions extends Omit<EngineOptions, 'services'> {
+export interface PlaneOptions extends Omit<EngineOptions, 'services' | 'readyChecks'> {
   readonly nodes: number;
   /** The program and what it needs before `node`, and the flags that all nodes share. */
   readonly program: {
@@ -40,7 +40,12 @@ const NODE_WAIT_MS = 30_000;
 export async function startPlane(options: PlaneOptions): Promise<Plane> {
   const { dataDir, clock, log } = options;
   const services = new LocalServices();
-  const engine = await startEngine({ ...options, services });
+  let isInstalled = false;
+  const installed = {
+    name: 'selfsame',
+    check: () => (isInstalled ? undefined : 'admission of our kinds is not in place yet'),
+  };
+  const engine = await startEngine({ ...options, services, readyChecks: [installed] });
   const ends: (() => Promise<void> | void)[] = [() => engine.stop()];
   const stop = async () => {
     for (let end = ends.pop(); end !== undefined; end = ends.pop()) await end();
@@ -66,6 +71,7 @@ export async function startPlane(options: PlaneOptions): Promise<Plane> {
       log,
     });
     ends.push(() => parts.stop());
+    void parts.installed.then((holds) => (isInstalled = holds));
 
     const names = Array.from({ length: options.nodes }, (_, index) => `node-${index + 1}`);
     const admit = async () => {

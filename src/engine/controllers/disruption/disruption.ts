@@ -11,6 +11,7 @@ import type { ControllerParts, EngineController } from '#engine/controllers/engi
 import { type Pod, PODS } from '#engine/controllers/kinds.ts';
 import { type LabelRequirement, labelRequirementsOf, matchesLabels } from '#kube/label-selector.ts';
 import type { Stored } from '#kube/meta.ts';
+import { ANY_KIND, type Recheck } from '#runtime/decision-reads.ts';
 import { type ControllerDefinition, type Source, startController } from '#runtime/controller.ts';
 
 export const disruptionController: EngineController = {
@@ -19,6 +20,13 @@ export const disruptionController: EngineController = {
     const stale = staleDisruption(parts.informer(PODS), parts.clock);
     return [startController(definition(parts), parts), startController(stale, parts)];
   },
+};
+
+/** As many pods as an owner wants are asked for where a budget counts in percent, or in pods that may be missing. */
+const SCALE_RECHECK: Recheck = {
+  type: ANY_KIND,
+  everyMs: 30_000,
+  because: 'the owner of a pod may be of any kind that has a scale',
 };
 
 function definition({ informer, client, registry, clock }: ControllerParts): ControllerDefinition<BudgetWorld> {
@@ -30,6 +38,7 @@ function definition({ informer, client, registry, clock }: ControllerParts): Con
     name: 'disruption',
     type: BUDGETS,
     sources: [budgetSource(budgets, watched), podSource(pods, labelled, watched)],
+    rechecks: [SCALE_RECHECK],
     async observe(key, { signal }) {
       const budget = budgets.get(key);
       if (budget === undefined) return undefined;

@@ -17,7 +17,7 @@ import { type Node, NODES, type Pod, PODS } from '#engine/controllers/kinds.ts';
 import { deepEqual } from '#kube/deep.ts';
 import type { Stored } from '#kube/meta.ts';
 import type { Clock } from '#lib/clock.ts';
-import { type ControllerDefinition, type Source, source, startController } from '#runtime/controller.ts';
+import { type ControllerDefinition, rechecked, type Source, source, startController } from '#runtime/controller.ts';
 
 export const nodeLifecycleController: EngineController = {
   account: 'node-controller',
@@ -80,14 +80,27 @@ function nodesAndWhatTheyMean(nodes: Informer<Node>): Source {
   };
 }
 
-export function podDefinition({ nodes, pods, book, clock }: LifecycleParts): ControllerDefinition<PodOnNodeWorld> {
+/** Read only for pods on nodes that are not well. */
+const LEASE_RECHECK = {
+  everyMs: 60_000,
+  because:
+    'leases are renewed every few seconds; what they mean for pods shows in the state of the node, which is followed',
+};
+
+export function podDefinition({
+  nodes,
+  pods,
+  leases,
+  book,
+  clock,
+}: LifecycleParts): ControllerDefinition<PodOnNodeWorld> {
   /** Pods whose time is running. */
   const doomed = new Set<string>();
   const byNode = new Map<string, Set<string>>();
   return {
     name: 'taint-eviction',
     type: PODS,
-    sources: [podsOnNodes(pods, byNode), nodesThatMatter(nodes, byNode)],
+    sources: [podsOnNodes(pods, byNode), nodesThatMatter(nodes, byNode), rechecked(leases, LEASE_RECHECK)],
     observe(key) {
       const pod = pods.get(key);
       const name = pod?.spec.nodeName ?? '';

@@ -33,7 +33,6 @@ import {
   source,
   type Source,
   startController,
-  lookedUp,
 } from '#runtime/controller.ts';
 
 /** Volumes that nobody claims by class, those that are claimed by the key of the claim. */
@@ -42,6 +41,8 @@ const BY_CLAIM = 'claim-or-class';
 const WAITING = 'waiting-by-class';
 /** Claims by the volume that they name. */
 const BY_VOLUME = 'volume';
+/** Claims that have no volume yet, by the node that was selected for their first consumer. */
+const BY_SELECTED_NODE = 'selected-node';
 const CONCURRENCY = 10;
 
 export const persistentVolumeBinder: EngineController = {
@@ -52,10 +53,16 @@ export const persistentVolumeBinder: EngineController = {
     const volumes = parts.informer(PERSISTENT_VOLUMES);
     volumes.addIndex(BY_CLAIM, (volume) => [claimPlace(volume)]);
     claims.addIndex(WAITING, (claim) => (claim.spec.volumeName ? [] : [classNameOf(claim)]));
+    claims.addIndex(BY_SELECTED_NODE, selectedNodeOf);
     claims.addIndex(BY_VOLUME, ({ spec }) => (spec.volumeName ? [spec.volumeName] : []));
     return [startController(claimDefinition(parts), parts), startController(volumeDefinition(parts), parts)];
   },
 };
+
+function selectedNodeOf(claim: Stored<PersistentVolumeClaim>): string[] {
+  const node = annotationOf(claim, SELECTED_NODE);
+  return claim.spec.volumeName || node === undefined ? [] : [node];
+}
 
 function claimPlace(volume: Stored<PersistentVolume>): string {
   const { claimRef } = volume.spec;
@@ -83,7 +90,9 @@ function claimDefinition({ informer }: ControllerParts): ControllerDefinition<Cl
       source(claims),
       freeOrClaimed(volumes, claims),
       source(classes, ({ metadata }) => [...waitingFor(metadata.name), ...waitingFor('')]),
-      lookedUp(nodes),
+      source(nodes, ({ metadata }) => claims.byIndex(BY_SELECTED_NODE, metadata.name).map(objectKey), {
+        part: ({ metadata }) => metadata.labels,
+      }),
     ],
     observe(key) {
       const claim = claims.get(key);

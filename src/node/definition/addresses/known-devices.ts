@@ -8,8 +8,10 @@ export interface KnownDevices {
   /** The machine type that they stood in. Absent: as the one that starts now. */
   readonly machine?: string | undefined;
   readonly devices: readonly LearnedDevice[];
-  /** They come from another manager, and the guest has not run here yet: what has no address is placed in its order. */
+  /** Whether they come from another manager and the guest has not run here yet. */
   readonly imported?: boolean;
+  /** They are all that the guest has: nothing comes with a first start by itself, even if there is no row. */
+  readonly complete?: boolean;
 }
 
 export const NOTHING_KNOWN: KnownDevices = { devices: [] };

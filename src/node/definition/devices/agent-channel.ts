@@ -33,16 +33,19 @@ export interface ChannelPast {
   readonly others: readonly Unplaced<OtherDevice>[];
   /** It comes from another manager, and has not run here yet. */
   readonly imported: boolean;
+  /** It has what the rows say and nothing else. */
+  readonly complete?: boolean;
 }
 
 export function defineAgentChannel(
   vmi: Stored<VirtualMachineInstance>,
-  { rows, others, imported }: ChannelPast,
+  { rows, others, imported, complete = false }: ChannelPast,
 ): DefinedChannel {
   const found = others.find(({ device }) => device.driver === DRIVER)?.device;
   const row = rows.find(({ id }) => id === AGENT_CHANNEL_ID);
+  if (complete && row === undefined) return { controllers: [], channels: [] };
   const hadIt = found !== undefined && (row !== undefined || imported);
-  if (!hadIt && rows.length > 0 && !asksForAgent(vmi)) return { controllers: [], channels: [] };
+  if (!hadIt && !complete && rows.length > 0 && !asksForAgent(vmi)) return { controllers: [], channels: [] };
   const controller = found ?? CONTROLLER;
   const address = portOn(controller.id, portIn(row) ?? FIRST_PORT);
   return {

@@ -42,6 +42,12 @@ for (const [name, { row, want, note }] of Object.entries(drivers)) {
   });
 }
 
+test('a device that is managed only by the list of special devices is unmanaged for the node', () => {
+  const special = row('sound/ich6', { managed: true, specialManaged: true });
+  const { devices } = defineOthers([special], new Set());
+  assert.deepEqual(devices[0]?.device.row, { type: 'sound', device: 'ich6', managed: false });
+});
+
 const leftOut: Record<string, { row: LearnedDevice; note?: RegExp }> = {
   'what nobody knows, and says so': {
     row: row('hostdev/gpu', { address: at('0x05') }),

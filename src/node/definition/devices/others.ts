@@ -119,7 +119,10 @@ function whyNot({ id, address }: LearnedDevice): string | undefined {
   return pci !== undefined && pci.function !== 0 ? 'devices of several functions are not supported' : undefined;
 }
 
-function deviceOf({ id, type, device, managed, specParams }: LearnedDevice, driver: string): OtherDevice {
+/** A device that is managed only because a list of the cluster names it is unmanaged for the node. */
+function deviceOf(row: LearnedDevice, driver: string): OtherDevice {
+  const { id, type, device, specParams } = row;
+  const managed = row.specialManaged === true ? false : row.managed;
   return {
     type: 'other',
     id,

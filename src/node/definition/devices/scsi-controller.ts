@@ -10,11 +10,12 @@ const ID = 'scsi0';
 
 export function defineScsiController(
   disks: readonly DiskDevice[],
-  rows: readonly LearnedDevice[],
+  { rows, complete = false }: { readonly rows: readonly LearnedDevice[]; readonly complete?: boolean },
   queues?: number,
 ): Unplaced<ScsiController>[] {
   const isNeeded = disks.some(({ bus }) => bus === 'scsi');
-  const isWanted = rows.length === 0 || isNeeded || rows.some(({ id }) => id === ID);
+  const isFirst = rows.length === 0 && !complete;
+  const isWanted = isFirst || isNeeded || rows.some(({ id }) => id === ID);
   const device: ScsiController = { type: 'scsi-controller', id: ID, ...(queues !== undefined && { queues }) };
   return isWanted ? [{ device, field: 'spec.domain.devices.disks' }] : [];
 }

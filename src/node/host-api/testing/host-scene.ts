@@ -9,6 +9,7 @@ import { silentLog } from '#lib/log.ts';
 import { DeviceBook } from '#node/domains/device-book.ts';
 import { Turns } from '#node/domains/turns.ts';
 import type { HostApi } from '#node/endpoint/endpoint-agent.ts';
+import { AgentReader } from '#node/guest-agent/agent-reader.ts';
 import { openHostApi } from '#node/host-api/host-api.ts';
 import { createFakeHypervisor, type FakeHypervisor } from '#node/hypervisor/fake/fake-hypervisor.ts';
 
@@ -23,6 +24,8 @@ export interface HostScene {
   readonly clock: FakeClock;
   hypervisor(): FakeHypervisor;
   api(): HostApi;
+  /** Resolves when every guest agent that is connected was asked. */
+  agentsRead(): Promise<void>;
   /** A file below host-images, with some bytes in it. */
   image(path: string, content?: string | Buffer): string;
   call(verb: HostVerb, parameters?: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<HostAnswer>;
@@ -42,18 +45,21 @@ export async function startHostScene(t: TestContext): Promise<HostScene> {
   const start = async (host?: FakeHypervisor['host']) => {
     const hypervisor = createFakeHypervisor({ clock, ...(host === undefined ? {} : { host }) });
     await hypervisor.adopt();
+    const agents = new AgentReader({ hypervisor, clock, log: silentLog });
+    t.after(() => agents.stop());
     const api = await openHostApi({
       dir,
       guestUser: undefined,
       devDir: join(dir, 'dev'),
       hypervisor,
       book: new DeviceBook({ hypervisor, clock }),
+      agents,
       turns: new Turns(),
       capabilities: await hypervisor.capabilities(),
       clock,
       log: silentLog,
     });
-    return { hypervisor, api };
+    return { hypervisor, api, agents };
   };
   let running = await start();
   const call: HostScene['call'] = (verb, parameters = {}, signal = new AbortController().signal) =>
@@ -63,6 +69,7 @@ export async function startHostScene(t: TestContext): Promise<HostScene> {
     clock,
     hypervisor: () => running.hypervisor,
     api: () => running.api,
+    agentsRead: () => running.agents.idle(),
     image(path, content = 'some bytes') {
       const file = join(images, path);
       mkdirSync(dirname(file), { recursive: true });

@@ -174,6 +174,10 @@ class SimulatedHypervisor implements FakeHypervisor {
     this.#freezes.forget(id);
   }
 
+  async ping(id: string): Promise<void> {
+    this.#alive(id, 'ask');
+  }
+
   async learn(id: string): Promise<readonly LearnedDevice[]> {
     return learnedFrom(this.#alive(id, 'learn the devices of').definition);
   }
@@ -268,9 +272,7 @@ class SimulatedHypervisor implements FakeHypervisor {
     return sizes;
   }
 
-  workingDir(): undefined {
-    return undefined;
-  }
+  readonly workingDir = (): undefined => undefined;
 
   async send(
     id: string,

@@ -97,6 +97,11 @@ export class Lines {
     return Promise.reject(new GuestAgentError('NoChannel', 'the guest has no line to a guest agent'));
   }
 
+  /** Rejects where QEMU cannot be reached or does not answer in time. */
+  async ping(timeoutMs: number): Promise<void> {
+    await this.#options.ask('ask', (qmp) => qmp.execute('query-status', undefined, { timeoutMs }));
+  }
+
   /** The guest is gone. */
   async finish(lastWordsMs: number): Promise<void> {
     this.#hangUp();

@@ -131,6 +131,10 @@ class QemuHypervisor implements Hypervisor {
     this.#tell(id);
   }
 
+  async ping(id: string, { timeoutMs }: { readonly timeoutMs: number }) {
+    await this.#known(id, 'ask').lines.ping(timeoutMs);
+  }
+
   async learn(id: string) {
     return this.#known(id, 'learn').learn();
   }

@@ -153,10 +153,13 @@ async function spawnQemu(
     const defer = incoming === undefined ? [] : ['-incoming', 'defer'];
     const words = [...args, ...defer, '-chardev', qemuMark(dir.id)];
     await log.write(startLine(qemuBinary, words));
+    const { nice } = definition;
     return await spawnOutliving(
       {
-        command: qemuBinary,
-        args: words,
+        // Its threads are as nice as it was when they began; `nice` becomes the QEMU that it starts.
+        ...(nice === undefined
+          ? { command: qemuBinary, args: words }
+          : { command: 'nice', args: ['-n', String(nice), qemuBinary, ...words] }),
         cwd: dir.run,
         user: await userWithKvm(user, accelerator),
         logFd: log.fd,

@@ -28,10 +28,13 @@ export const endCases: Cases = {
     assert.equal(current?.state === 'ended' && current.how, 'destroyed');
   },
 
-  'switches a paused guest off': async (scene) => {
+  'switches a paused guest off, which answers until then': async (scene) => {
     const id = await started(scene, { paused: true });
+    const ping = () => scene.hypervisor.ping(id, { timeoutMs: 10_000 });
+    await ping();
     await scene.hypervisor.destroy(id);
     assert.equal(stateOf(scene.hypervisor, id), 'ended');
+    await assert.rejects(ping(), HypervisorError);
   },
 
   'has nothing to switch off or to remove where there is nothing': async ({ hypervisor }) => {

@@ -51,8 +51,14 @@ function isBlockDevice(path: string): boolean {
   return path.startsWith('/dev/') && !path.startsWith('/dev/shm/');
 }
 
+/** A full disk stops the guest with either: it can go on when there is room again. */
+const ERROR_OPTIONS = {
+  report: { werror: 'enospc', rerror: 'report' },
+  stop: { werror: 'stop', rerror: 'stop' },
+} as const;
+
 export function diskDevice(disk: DiskDevice, chipset: Chipset): DeviceOptions {
-  const { id, source, media, serial, bootOrder, cache, queues, ioThread } = disk;
+  const { id, source, media, serial, bootOrder, cache, queues, ioThread, errorPolicy } = disk;
   const isOurs = media === 'disk' || media === 'cdrom';
   return {
     ...diskPlace(disk, chipset),
@@ -63,6 +69,7 @@ export function diskDevice(disk: DiskDevice, chipset: Chipset): DeviceOptions {
     ...(media !== 'floppy' && bootOrder !== undefined && { bootindex: bootOrder }),
     ...(queues !== undefined && { 'num-queues': queues }),
     ...(ioThread !== undefined && { iothread: ioThreadName(ioThread) }),
+    ...(errorPolicy !== undefined && ERROR_OPTIONS[errorPolicy]),
     ...(media === 'disk' && { 'write-cache': cache === 'writethrough' ? 'off' : 'on' }),
   };
 }

@@ -196,6 +196,21 @@ for (const [name, { given, option, want }] of Object.entries(machine)) {
   test(name, () => assert.deepEqual(valuesOf(qemuArguments({ ...definition, ...given }, host), option), want));
 }
 
+const policies: Record<string, { policy: DiskDevice['errorPolicy']; want: object }> = {
+  'errors of a disk are handled as QEMU does by itself': { policy: undefined, want: {} },
+  'errors of a disk reach the guest': { policy: 'report', want: { werror: 'enospc', rerror: 'report' } },
+  'errors of a disk stop the guest': { policy: 'stop', want: { werror: 'stop', rerror: 'stop' } },
+};
+for (const [name, { policy, want }] of Object.entries(policies)) {
+  test(name, () => {
+    const devices = definition.devices.map((device) =>
+      device.type === 'disk' && policy !== undefined ? { ...device, errorPolicy: policy } : device,
+    );
+    const { werror, rerror } = deviceIn({ ...definition, devices }, 'disk-root');
+    assert.deepEqual({ ...(werror !== undefined && { werror }), ...(rerror !== undefined && { rerror }) }, want);
+  });
+}
+
 test('the guest waits to be started, and QEMU stays when it has shut down', () => {
   const args = qemuArguments(definition, host);
   for (const flag of ['-S', '-no-shutdown', '-nodefaults', '-no-user-config']) assert.ok(args.includes(flag), flag);

@@ -1,0 +1,69 @@
+/**
+ * Notes in every write of a VM who changed which identity-relevant part of its template (api/identity-edits.ts). What the
+ * writer sends as notes does not count: they can be neither forged nor removed. A write that changes no such part leaves
+ * them as they are.
+ */
+import { noteOf, type Notes } from '#admission/annotation-patch.ts';
+import type { AdmissionRequest } from '#admission/review.ts';
+import {
+  ACTING_FOR_ANNOTATION,
+  type Edit,
+  IDENTITY_EDITS_ANNOTATION,
+  identityParts,
+  printEdits,
+  readActingFor,
+  readEdits,
+} from '#api/identity-edits.ts';
+import { LEGACY_RULE, legacyUuid } from '#api/legacy-uuid.ts';
+import { LAST_RESTORE_ANNOTATION } from '#api/names.ts';
+import { isOwnAccount } from '#api/own-accounts.ts';
+import { deepEqual } from '#kube/deep.ts';
+
+/** Never removed: a write without one keeps what there is, or is refused. */
+const KEPT: ReadonlySet<string> = new Set(['firmware.uuid', 'firmware.serial']);
+
+export function editNotes(request: AdmissionRequest, now: string): Notes {
+  const { object, oldObject } = request;
+  if (object === undefined) return [];
+  const edits = new Map<string, Edit>(readEdits(noteOf(oldObject, IDENTITY_EDITS_ANNOTATION)));
+  const changed = changedParts(request).filter((part) => !isFilledIn(request, part));
+  for (const part of changed) {
+    edits.delete(part);
+    edits.set(part, { at: now, ...authorOf(request, part) });
+  }
+  const hasNews = oldObject === undefined || changed.length > 0;
+  const notes = hasNews ? printEdits(edits) : noteOf(oldObject, IDENTITY_EDITS_ANNOTATION);
+  return [
+    [IDENTITY_EDITS_ANNOTATION, notes],
+    [ACTING_FOR_ANNOTATION, undefined],
+  ];
+}
+
+/** The default machine type takes the place of one that is empty: whoever cleared it, if anybody, has changed it. */
+function isFilledIn({ user, oldObject }: AdmissionRequest, part: string): boolean {
+  return part === 'machine.type' && isOwnAccount(user) && !identityParts(oldObject).has(part);
+}
+
+function changedParts({ object, oldObject }: AdmissionRequest): string[] {
+  if (oldObject === undefined) return ['created'];
+  const [before, after] = [identityParts(oldObject), identityParts(object)];
+  const parts = new Set([...after.keys(), ...before.keys()]);
+  return [...parts].filter(
+    (part) => !deepEqual(before.get(part), after.get(part)) && !(KEPT.has(part) && !after.has(part)),
+  );
+}
+
+/** People are named. Our own parts say for whom they write, or are known by what they write. */
+function authorOf({ user, object, oldObject, name }: AdmissionRequest, part: string): Pick<Edit, 'by' | 'cause'> {
+  if (!isOwnAccount(user)) return { by: user };
+  const told = readActingFor(noteOf(object, ACTING_FOR_ANNOTATION));
+  if (told !== undefined) return told;
+  const [restore, earlier] = [object, oldObject].map((one) => noteOf(one, LAST_RESTORE_ANNOTATION));
+  if (typeof restore === 'string' && restore !== earlier)
+    return { cause: `VirtualMachineRestore ${restoreName(restore)}` };
+  if (part === 'firmware.uuid' && identityParts(object).get(part) === legacyUuid(name)) return { cause: LEGACY_RULE };
+  return { cause: `a write of ${user}` };
+}
+
+/** The mark of a restore is `<name>-<uid>`. */
+const restoreName = (mark: string) => mark.replace(/-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/, '');

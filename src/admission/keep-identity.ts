@@ -1,0 +1,70 @@
+/**
+ * Keeps what a VirtualMachine is known by when it is replaced (PUT) by a manifest that omits it: firmware uuid, serial and
+ * machine type. The manifest that created the VM often names none of them; replacing the VM by it must not make it another
+ * machine. Patches and applies say what they remove, so they are left alone: the policy of
+ * operator/objects/firmware-policy.ts refuses those that remove uuid or serial, and empty values in any request.
+ */
+import type { AdmissionRequest, PatchOperation } from '#admission/review.ts';
+import { formatPointer } from '#kube/json-pointer.ts';
+import { isRecord, type KubeObject } from '#kube/meta.ts';
+
+export interface KeptIdentity {
+  readonly patch: readonly PatchOperation[];
+  readonly warnings: readonly string[];
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const DOMAIN = ['spec', 'template', 'spec', 'domain'];
+
+/** Returns the patch that carries over what a replacement omits, and warnings that name it. */
+export function keepIdentity({ isReplace, object, oldObject }: AdmissionRequest): KeptIdentity {
+  const domain = domainOf(object);
+  const before = domainOf(oldObject);
+  if (!isReplace || domain === undefined || before === undefined) return { patch: [], warnings: [] };
+  const firmware = omittedFields(domain, before, 'firmware', ['uuid', 'serial']);
+  const machine = omittedFields(domain, before, 'machine', ['type']);
+  const name = oldObject?.metadata.name ?? '';
+  return {
+    patch: [...carryOver(domain, 'firmware', firmware), ...carryOver(domain, 'machine', machine)],
+    warnings: [...firmwareWarnings(name, Object.keys(firmware)), ...machineWarnings(name, machine['type'])],
+  };
+}
+
+/** Returns those of the fields below `part` that `before` has and `domain` omits, with their values of `before`. */
+function omittedFields(domain: Fields, before: Fields, part: string, fields: readonly string[]): Fields {
+  const [sent, stored] = [domain[part], before[part]];
+  // Null, or a value of a wrong type, was sent on purpose: the policy or the schema decides about it.
+  if (!isRecord(stored) || (sent !== undefined && !isRecord(sent))) return {};
+  const omitted = fields.filter(
+    (field) => isText(stored[field]) && (sent === undefined || !Object.hasOwn(sent, field)),
+  );
+  return Object.fromEntries(omitted.map((field) => [field, stored[field]]));
+}
+
+function carryOver(domain: Fields, part: string, omitted: Fields): PatchOperation[] {
+  const fields = Object.entries(omitted);
+  if (fields.length === 0) return [];
+  const path = [...DOMAIN, part];
+  if (domain[part] === undefined) return [{ op: 'add', path: formatPointer(path), value: omitted }];
+  return fields.map(([field, value]) => ({ op: 'add', path: formatPointer([...path, field]), value }));
+}
+
+function firmwareWarnings(name: string, kept: readonly string[]): string[] {
+  if (kept.length === 0) return [];
+  const verb = kept.length === 1 ? 'was' : 'were';
+  return [`the firmware ${kept.join(' and ')} of VirtualMachine "${name}" cannot be removed and ${verb} kept`];
+}
+
+function machineWarnings(name: string, type: unknown): string[] {
+  if (type === undefined) return [];
+  return [`the machine type of VirtualMachine "${name}" was kept: ${type as string}; set it to "" to remove it`];
+}
+
+function domainOf(vm: KubeObject | undefined): Fields | undefined {
+  let here: unknown = vm;
+  for (const field of DOMAIN) here = isRecord(here) ? here[field] : undefined;
+  return isRecord(here) ? here : undefined;
+}
+
+const isText = (value: unknown) => typeof value === 'string' && value !== '';

@@ -1,0 +1,294 @@
+/** The table of docs/persistent-state.md: who may lose a claim to the VM that it is marked for, and who may not. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { can, type Answer, type CanWorld } from '#api/can.ts';
+import type { StateWorld } from '#api/can-state.ts';
+import { findState, stateOwnerOf } from '#api/persistent-state.ts';
+import { listConflictingClaims } from '#api/state-conflict.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { ownedByVm } from '#api/virtual-machine/owner.ts';
+import type { VmStatus } from '#api/virtual-machine/schema.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { VmiStatus } from '#api/virtual-machine-instance/status.ts';
+import type { PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
+import { applyJsonPatch } from '#kube/json-patch.ts';
+import type { ObjectMeta, OwnerReference, Stored } from '#kube/meta.ts';
+
+const NOW = '2026-01-01T00:00:00Z';
+const LEGACY = 'persistent-state-for-db';
+const identity = (name: string, metadata: ObjectMeta = {}) => ({
+  ...{ namespace: 'ns', name, uid: `${name}-uid`, resourceVersion: '7', creationTimestamp: NOW },
+  ...metadata,
+});
+
+function aVm(
+  name: string,
+  { status, metadata, disk }: { status?: VmStatus; metadata?: ObjectMeta; disk?: string } = {},
+) {
+  const volumes = disk === undefined ? [] : [{ name: 'root', persistentVolumeClaim: { claimName: disk } }];
+  const vm: Stored<VirtualMachine> = {
+    ...{ apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', metadata: identity(name, metadata) },
+    spec: { template: { spec: { domain: {}, volumes } } },
+    ...(status && { status }),
+  };
+  return vm;
+}
+
+function aVmi(
+  vm: Stored<VirtualMachine> | string,
+  status: VmiStatus = { phase: 'Running' },
+): Stored<VirtualMachineInstance> {
+  const isAlone = typeof vm === 'string';
+  const name = isAlone ? vm : vm.metadata.name;
+  const metadata = identity(name, { uid: `${name}-vmi`, ...(isAlone ? {} : { ownerReferences: [ownedByVm(vm)] }) });
+  return { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', metadata, spec: { domain: {} }, status };
+}
+
+const ref = (kind: string, name: string, more: Partial<OwnerReference> = {}): OwnerReference[] => [
+  { apiVersion: 'v1', kind, name, uid: `${name}-uid`, controller: true, ...more },
+];
+const BACKUP = { ownerReferences: ref('ConfigMap', 'backup') };
+const MARKED = { labels: { 'persistent-state-for': 'db' }, annotations: { [LEGACY]: 'true', note: 'theirs' } };
+
+function aClaim(name: string, metadata: ObjectMeta): Stored<PersistentVolumeClaim> {
+  return { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: identity(name, metadata), spec: {} };
+}
+
+function aPod(claimName: string, metadata: ObjectMeta = {}, phase: 'Running' | 'Succeeded' = 'Running'): Stored<Pod> {
+  const volumes = [{ name: 'vm-state', persistentVolumeClaim: { claimName } }];
+  return {
+    ...{ apiVersion: 'v1', kind: 'Pod', metadata: identity('user', metadata) },
+    spec: { containers: [], volumes },
+    status: { phase },
+  };
+}
+
+const DB = aVm('db');
+const WEB = aVm('web');
+const TAKEN = aClaim('taken', { ...MARKED, ...BACKUP });
+
+interface Scene extends Partial<StateWorld> {
+  readonly vm?: Stored<VirtualMachine>;
+  readonly vmi?: Stored<VirtualMachineInstance>;
+  readonly claim?: Stored<PersistentVolumeClaim>;
+  /** In place of the uid of the claim. */
+  readonly uid?: string;
+}
+
+function worldOf({ vm = DB, vmi, claim = TAKEN, uid, ...more }: Scene): CanWorld {
+  const state = { claims: [claim], pods: [], vms: [vm], vmis: vmi ? [vmi] : [], ...more };
+  const stateClaim = { name: claim.metadata.name, uid: uid ?? claim.metadata.uid };
+  return { name: 'db', vm, ...(vmi && { vmi }), state, options: { stateClaim } };
+}
+
+/** The claim as the verb leaves it, or why it is refused. */
+function outcome(answer: Answer, claim: Stored<PersistentVolumeClaim>): Stored<PersistentVolumeClaim> | string {
+  if ('denied' in answer) return `${answer.denied.code} ${answer.denied.message}`;
+  const [step, ...more] = answer.allowed;
+  assert.deepEqual(more, []);
+  if (step === undefined) return claim;
+  assert.ok(step.do === 'patchClaim' && step.name === claim.metadata.name && step.uid === claim.metadata.uid);
+  return applyJsonPatch(claim, step.patch) as Stored<PersistentVolumeClaim>;
+}
+
+interface Case extends Scene {
+  /** Why it is refused; absent where the claim is the VM's afterwards, or none of its. */
+  readonly adopt?: RegExp;
+  readonly release?: RegExp;
+}
+
+const noWay = (why: RegExp) => ({ adopt: why, release: why });
+
+const cases: Record<string, Case> = {
+  'any object owns it': {},
+  'an object owns it that does not control it': {
+    claim: aClaim('taken', { ...MARKED, ownerReferences: ref('ConfigMap', 'x', { controller: false }) }),
+  },
+  'an earlier VM of the name owns it': {
+    claim: aClaim('taken', { ...MARKED, ownerReferences: [ownedByVm(aVm('db', { metadata: { uid: 'old' } }))] }),
+  },
+  'a VM owns it that is gone': { claim: aClaim('taken', { ...MARKED, ownerReferences: [ownedByVm(WEB)] }) },
+  'a VM that is gone owns it and has left its mark': {
+    claim: aClaim('taken', {
+      ...{ ownerReferences: [ownedByVm(WEB)], labels: { 'persistent-state-for': 'web' } },
+      annotations: { [LEGACY]: 'true', 'persistent-state-for-web': 'true' },
+    }),
+  },
+  'a VM owns it and does not use it': {
+    claim: aClaim('taken', { ...MARKED, ownerReferences: [ownedByVm(WEB)] }),
+    vms: [DB, WEB],
+  },
+  'a VM owns it and it is its state, too': {
+    claim: aClaim('taken', {
+      ...{ ownerReferences: [ownedByVm(WEB)], labels: { 'persistent-state-for': 'web' } },
+      annotations: { [LEGACY]: 'true' },
+    }),
+    vms: [DB, WEB],
+    adopt: /^409 cannot hand over .*"taken": it holds the persistent state of VirtualMachine "web"$/,
+  },
+  'an object owns it, and it is marked for another VM': {
+    claim: aClaim('taken', { ...MARKED, ...BACKUP, labels: { 'persistent-state-for': 'web' } }),
+    vms: [DB, WEB],
+    adopt: /it is marked for VirtualMachine "web", too; release it there first$/,
+  },
+  'a VM owns it and it is a disk of it': {
+    claim: aClaim('taken', { ...MARKED, ownerReferences: [ownedByVm(WEB)] }),
+    vms: [DB, aVm('web', { disk: 'taken' })],
+    adopt: /it is a disk of VirtualMachine "web"$/,
+  },
+  'an instance without a VM has it as its state': {
+    claim: aClaim('taken', { ...MARKED, ownerReferences: ref('VirtualMachineInstance', 'lone', { uid: 'lone-vmi' }) }),
+    vmis: [
+      aVmi('lone', {
+        phase: 'Running',
+        volumeStatus: [
+          { name: 'persistent-state-for-this-vm', target: '', persistentVolumeClaimInfo: { claimName: 'taken' } },
+        ],
+      }),
+    ],
+    adopt: /it holds the persistent state of VirtualMachineInstance "lone"$/,
+  },
+  'a pod uses it': { pods: [aPod('taken')], adopt: /Pod "user" uses it$/ },
+  'a pod that has ended used it': { pods: [aPod('taken', {}, 'Succeeded')] },
+  'a pod uses another claim': { pods: [aPod('root')] },
+  'the guest of the VM uses it, which got another owner since': {
+    vmi: aVmi(DB),
+    pods: [aPod('taken', { ownerReferences: ref('VirtualMachineInstance', 'db', { uid: 'db-vmi' }) })],
+  },
+  'nobody owns it, and it is marked for a VM that is gone': {
+    claim: aClaim('taken', { ...MARKED, labels: { 'persistent-state-for': 'web' } }),
+  },
+  'nobody owns it, and it is marked for another VM': {
+    claim: aClaim('taken', { ...MARKED, labels: { 'persistent-state-for': 'web' } }),
+    vms: [DB, WEB],
+    adopt: /it is marked for VirtualMachine "web", too; release it there first$/,
+  },
+  'somebody owns a claim of the legacy name': { claim: aClaim(LEGACY, BACKUP) },
+  'a migration fills it': {
+    claim: aClaim('taken', { ...BACKUP, labels: { ...MARKED.labels, 'kubevirt.io/migrationName': 'm1' } }),
+    adopt: /the migration "m1" is filling it$/,
+  },
+  'a restore has it': {
+    claim: aClaim('taken', {
+      ...MARKED,
+      ownerReferences: ref('VirtualMachineRestore', 'r1', { apiVersion: 'snapshot.kubevirt.io/v1beta1' }),
+    }),
+    ...noWay(/VirtualMachineRestore "r1" has it; wait until the restore is finished$/),
+  },
+  'a restore holds the VM': {
+    vm: aVm('db', { status: { restoreInProgress: 'r1' } }),
+    ...noWay(/^409 Cannot update VM template until restore "r1" completes$/),
+  },
+  'a snapshot holds the VM': {
+    vm: aVm('db', { status: { snapshotInProgress: 's1' } }),
+    ...noWay(/^409 Cannot update vm disks or volumes until snapshot "s1" completes$/),
+  },
+  'the VM has other state': {
+    claims: [TAKEN, aClaim('own', { ...MARKED, ownerReferences: [ownedByVm(DB)] })],
+    adopt: /the VM has its state in PersistentVolumeClaim "own"$/,
+  },
+  'the VM owns it': {
+    claim: aClaim('taken', { ...MARKED, ownerReferences: [ownedByVm(DB)] }),
+    release: /^409 cannot release PersistentVolumeClaim "taken": it belongs to this VM$/,
+  },
+  'nobody owns it, and it is marked for this VM alone': {
+    claim: aClaim('taken', MARKED),
+    adopt: /the VM has its state in PersistentVolumeClaim "taken"$/,
+    release: /nobody else has it, so that the VM can use it$/,
+  },
+  'it has no mark': { claim: aClaim('root', BACKUP), ...noWay(/it is not marked as the state of this VM$/) },
+  'it has the name of another VM’s state': {
+    claim: aClaim(LEGACY, { ...BACKUP, labels: { 'persistent-state-for': 'web' } }),
+    ...noWay(/it is the state of another VM$/),
+  },
+  'another claim has taken its place': {
+    claims: [
+      TAKEN,
+      aClaim('next', { ...BACKUP, annotations: { [LEGACY]: 'true', 'selfsame.io/supersedes': 'taken-uid' } }),
+    ],
+    ...noWay(/another claim has taken its place$/),
+  },
+  'it is another VM’s, whose new name looks like the legacy name': {
+    vm: aVm('db-x4b2z'),
+    claim: aClaim('persistent-state-for-db-x4b2z', { ownerReferences: [ownedByVm(DB)] }),
+    vms: [DB, aVm('db-x4b2z')],
+    ...noWay(/it is the state of another VM$/),
+  },
+  'it is being deleted': {
+    claim: aClaim('taken', { ...MARKED, ...BACKUP, deletionTimestamp: NOW }),
+    ...noWay(/it is being deleted$/),
+  },
+  'the VM is being deleted': {
+    vm: aVm('db', { metadata: { deletionTimestamp: NOW } }),
+    adopt: /VM is being deleted$/,
+  },
+  'another claim of the name was meant': {
+    uid: 'another',
+    ...noWay(/^409 PersistentVolumeClaim "taken" has the uid taken-uid, not another$/),
+  },
+};
+
+for (const verb of ['adopt', 'release'] as const) {
+  describe(verb === 'adopt' ? 'a claim is handed over where' : 'a mark is taken off where', () => {
+    for (const [sentence, scene] of Object.entries(cases)) {
+      const refusal = scene[verb];
+      test(`${sentence}${refusal ? ': refused' : ''}`, () => {
+        const { claim = TAKEN, vm = DB } = scene;
+        const left = outcome(can(`${verb}state`, worldOf(scene)), claim);
+        if (refusal !== undefined) return assert.match(typeof left === 'string' ? left : 'allowed', refusal);
+        assert.ok(typeof left !== 'string', JSON.stringify(left));
+        const owner = stateOwnerOf(vm);
+        assert.deepEqual(listConflictingClaims([left], owner), []);
+        const found = findState([left], owner);
+        if (verb === 'adopt') {
+          assert.equal(found?.metadata.uid, left.metadata.uid);
+          assert.deepEqual(left.metadata.ownerReferences, [ownedByVm(vm)]);
+        } else {
+          assert.equal(found, undefined);
+          assert.deepEqual(left.metadata.ownerReferences, claim.metadata.ownerReferences);
+        }
+        assert.equal(left.metadata.annotations?.['note'], claim.metadata.annotations?.['note']);
+      });
+    }
+  });
+}
+
+test('a claim that is handed over is marked for nobody else', () => {
+  const claim = aClaim('taken', {
+    ...{ ownerReferences: [ownedByVm(WEB)], labels: { 'persistent-state-for': 'web', app: 'x' } },
+    annotations: { [LEGACY]: 'true', 'persistent-state-for-web': 'true' },
+  });
+  const left = outcome(can('adoptstate', worldOf({ claim })), claim);
+  assert.ok(typeof left !== 'string');
+  assert.deepEqual(left.metadata.labels, { 'persistent-state-for': 'db', app: 'x' });
+  assert.deepEqual(left.metadata.annotations, { [LEGACY]: 'true' });
+});
+
+test('the marks of others stay where one is taken off', () => {
+  const claim = aClaim('taken', {
+    labels: { 'persistent-state-for': 'web' },
+    annotations: { [LEGACY]: 'true', 'persistent-state-for-web': 'true' },
+  });
+  const left = outcome(can('releasestate', worldOf({ claim, vms: [DB, WEB] })), claim);
+  assert.ok(typeof left !== 'string');
+  assert.deepEqual(left.metadata.labels, { 'persistent-state-for': 'web' });
+  assert.deepEqual(left.metadata.annotations, { 'persistent-state-for-web': 'true' });
+  assert.equal(findState([left], stateOwnerOf(WEB))?.metadata.name, 'taken');
+});
+
+test('a change of the claim meanwhile is noticed', () => {
+  const answer = can('adoptstate', worldOf({}));
+  assert.ok('allowed' in answer);
+  const [step] = answer.allowed;
+  assert.ok(step?.do === 'patchClaim');
+  assert.throws(() => applyJsonPatch({ ...TAKEN, metadata: { ...TAKEN.metadata, resourceVersion: '8' } }, step.patch));
+});
+
+test('there is nothing to do for a VM or a claim that does not exist', () => {
+  for (const verb of ['adoptstate', 'releasestate'] as const) {
+    const { vm: _, ...none } = worldOf({});
+    assert.equal(outcome(can(verb, none), TAKEN), '404 not found');
+    const world = worldOf({ claims: [] });
+    assert.equal(outcome(can(verb, world), TAKEN), '409 PersistentVolumeClaim "taken" does not exist');
+  }
+});

@@ -1,0 +1,222 @@
+/**
+ * adoptstate and releasestate: the two ways out where a claim is marked as the persistent state of a VM and belongs to
+ * somebody else (state-conflict.ts). Part of the table in can.ts; docs/persistent-state.md has it in words. Pure.
+ *
+ * Adopting takes the claim from whoever owns it, but never from a VM, an instance or a pod that uses it. Releasing takes
+ * off the marks of this VM and nothing else.
+ */
+import type { Answer, CanWorld, Denied, JsonPatchOperation } from '#api/can.ts';
+import { claimNamesOf } from '#api/claim-names.ts';
+import { MIGRATION_NAME_LABEL } from '#api/names.ts';
+import {
+  findState,
+  hasLegacyNameOf,
+  hasNoOwner,
+  isMarkedFor,
+  RELEASED,
+  STATE_LABEL,
+  STATE_VOLUME,
+  stateAnnotationOf,
+  stateKeyOf,
+  stateKeysOfClaim,
+  stateOwnerOf,
+  type StateOwner,
+} from '#api/persistent-state.ts';
+import { listConflictingClaims, isRestoring, listOtherMarks } from '#api/state-conflict.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import { ownedByVm } from '#api/virtual-machine/owner.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import type { PersistentVolumeClaim, Pod } from '#kube/core-kinds.ts';
+import { controllerOf, controllerUid, isDeleting, type Stored } from '#kube/meta.ts';
+import { hasEnded } from '#kube/pod-phase.ts';
+
+type Claim = Stored<PersistentVolumeClaim>;
+type Vm = Stored<VirtualMachine>;
+type Vmi = Stored<VirtualMachineInstance>;
+
+/** The claim that a verb is about: both must fit, so that nobody changes another claim than the one he looked at. */
+export interface NamedClaim {
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** Everything in the namespace of the VM that may use its claims. */
+export interface StateWorld {
+  readonly claims: readonly Claim[];
+  readonly pods: readonly Stored<Pod>[];
+  readonly vms: readonly Vm[];
+  readonly vmis: readonly Vmi[];
+}
+
+interface Asked {
+  readonly vm: Vm;
+  readonly owner: StateOwner;
+  readonly claim: Claim;
+  readonly state: StateWorld;
+  readonly vmi: Vmi | undefined;
+}
+
+/** A repeated call changes nothing. */
+export function adoptState(world: CanWorld): Answer {
+  const asked = findAsked(world);
+  if ('denied' in asked) return asked;
+  const { vm, owner, claim, state } = asked;
+  const cannot = (why: string) =>
+    denied(world, `cannot hand over PersistentVolumeClaim "${claim.metadata.name}": ${why}`);
+  if (isDeleting(vm)) return cannot('VM is being deleted');
+  const own = findState(state.claims, owner);
+  if (own?.metadata.uid === claim.metadata.uid && controllerUid(own) === owner.ownerUid)
+    return { code: 200, allowed: [] };
+  if (own !== undefined) return cannot(`the VM has its state in PersistentVolumeClaim "${own.metadata.name}"`);
+  const why = explainNoConflict(asked) ?? findUser(asked);
+  return why === undefined ? patchClaim(claim, buildAdoption(asked)) : cannot(why);
+}
+
+export function releaseState(world: CanWorld): Answer {
+  const asked = findAsked(world);
+  if ('denied' in asked) return asked;
+  const { claim } = asked;
+  const why = explainNoConflict(asked);
+  if (why === undefined) return patchClaim(claim, buildRelease(asked));
+  return denied(world, `cannot release PersistentVolumeClaim "${claim.metadata.name}": ${why}`);
+}
+
+function findAsked(world: CanWorld): Asked | Denied {
+  const { name, vm, vmi, state, options } = world;
+  if (vm === undefined) return { denied: { code: 404, message: 'not found', on: 'virtualmachine', name } };
+  const named = options?.stateClaim ?? { name: '', uid: '' };
+  const claim = state?.claims.find(({ metadata }) => metadata.name === named.name);
+  if (state === undefined || claim === undefined) {
+    return denied(world, `PersistentVolumeClaim "${named.name}" does not exist`);
+  }
+  if (claim.metadata.uid !== named.uid) {
+    return denied(world, `PersistentVolumeClaim "${named.name}" has the uid ${claim.metadata.uid}, not ${named.uid}`);
+  }
+  return { vm, owner: stateOwnerOf(vm), claim, state, vmi };
+}
+
+/** Returns why the VM is not kept from starting by this claim, or undefined if it is. */
+function explainNoConflict({ owner, claim, state }: Asked): string | undefined {
+  const { vmName, ownerUid } = owner;
+  const { uid } = claim.metadata;
+  if (!isMarkedFor(claim, vmName) && !hasLegacyNameOf(claim, vmName)) return 'it is not marked as the state of this VM';
+  if (isDeleting(claim)) return 'it is being deleted';
+  if (controllerUid(claim) === ownerUid) return 'it belongs to this VM';
+  if (isRestoring(claim)) {
+    return `VirtualMachineRestore "${controllerOf(claim)?.name ?? ''}" has it; wait until the restore is finished`;
+  }
+  if (listConflictingClaims(state.claims, owner).some(({ metadata }) => metadata.uid === uid)) return undefined;
+  const isMarkedForOthers = listOtherMarks(claim, vmName).length > 0;
+  if (hasNoOwner(claim) && !isMarkedForOthers) return 'nobody else has it, so that the VM can use it';
+  return isMarkedForOthers || !isMarkedFor(claim, vmName)
+    ? 'it is the state of another VM'
+    : 'another claim has taken its place';
+}
+
+/** Returns who would lose the claim, or undefined if nobody uses it. Owning it is no use. */
+function findUser(asked: Asked): string | undefined {
+  return (
+    findMigration(asked) ??
+    findStateUser(asked) ??
+    findMarkedMachine(asked) ??
+    findDiskUser(asked) ??
+    findPodUser(asked)
+  );
+}
+
+function findMigration({ claim }: Asked): string | undefined {
+  const migration = claim.metadata.labels?.[MIGRATION_NAME_LABEL];
+  return migration === undefined ? undefined : `the migration "${migration}" is filling it`;
+}
+
+/** Marks of VMs that are gone do not count. */
+function findMarkedMachine({ owner, claim, state }: Asked): string | undefined {
+  const keys = listOtherMarks(claim, owner.vmName);
+  const other = [...state.vms, ...state.vmis].find(({ metadata }) => keys.includes(stateKeyOf(metadata.name)));
+  return other && `it is marked for ${other.kind} "${other.metadata.name}", too; release it there first`;
+}
+
+/** A VM whose persistence is switched off keeps its state. */
+function findStateUser({ vm, claim, state }: Asked): string | undefined {
+  const { uid, name } = claim.metadata;
+  const keys = stateKeysOfClaim(claim);
+  const others = [...state.vms, ...state.vmis].filter((one) => stateOwnerOf(one).ownerUid !== vm.metadata.uid);
+  const user = others.find((one) => {
+    const owner = stateOwnerOf(one);
+    const mayHave = keys.includes(stateKeyOf(owner.vmName));
+    return stateClaimOf(one) === name || (mayHave && findState(state.claims, owner)?.metadata.uid === uid);
+  });
+  return user && `it holds the persistent state of ${user.kind} "${user.metadata.name}"`;
+}
+
+function stateClaimOf({ status }: Vm | Vmi): string | undefined {
+  const volumes = status !== undefined && 'volumeStatus' in status ? status.volumeStatus : undefined;
+  return volumes?.find(({ name }) => name === STATE_VOLUME)?.persistentVolumeClaimInfo?.claimName;
+}
+
+function findDiskUser({ claim, state }: Asked): string | undefined {
+  const { name } = claim.metadata;
+  const vm = state.vms.find(({ spec }) => claimNamesOf(spec.template.spec ?? {}).includes(name));
+  const user =
+    vm ?? state.vmis.find(({ spec, status }) => !isFinal(status?.phase) && claimNamesOf(spec).includes(name));
+  return user && `it is a disk of ${user.kind} "${user.metadata.name}"`;
+}
+
+function isFinal(phase: string | undefined): boolean {
+  return phase === 'Succeeded' || phase === 'Failed';
+}
+
+/** The guest of this VM may have it: somebody has put it under another owner since. */
+function findPodUser({ vm, vmi, claim, state }: Asked): string | undefined {
+  const own = vmi !== undefined && controllerUid(vmi) === vm.metadata.uid ? vmi.metadata.uid : undefined;
+  const pod = state.pods.find(
+    (one) => !hasEnded(one) && (own === undefined || controllerUid(one) !== own) && mounts(one, claim.metadata.name),
+  );
+  return pod && `Pod "${pod.metadata.name}" uses it`;
+}
+
+function mounts({ spec }: Pod, claimName: string): boolean {
+  return spec.volumes?.some(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName === claimName) === true;
+}
+
+type Metadata = Pick<PersistentVolumeClaim['metadata'], 'labels' | 'annotations' | 'ownerReferences'>;
+
+/** The marks of VMs that are gone go: the claim is this VM's alone. */
+function buildAdoption({ vm, owner, claim }: Asked): Metadata {
+  const gone = listOtherMarks(claim, owner.vmName).map((key) => `${STATE_LABEL}-${key}`);
+  const { labels = {}, annotations = {} } = claim.metadata;
+  return {
+    labels: { ...labels, [STATE_LABEL]: stateKeyOf(owner.vmName) },
+    annotations: { ...without(annotations, gone), [stateAnnotationOf(owner.vmName)]: 'true' },
+    ownerReferences: [ownedByVm(vm)],
+  };
+}
+
+function buildRelease({ owner, claim }: Asked): Metadata {
+  const { vmName } = owner;
+  const { labels = {}, annotations = {} } = claim.metadata;
+  const annotation = stateAnnotationOf(vmName);
+  const note = hasLegacyNameOf(claim, vmName) ? { [annotation]: RELEASED } : {};
+  return {
+    labels: labels[STATE_LABEL] === stateKeyOf(vmName) ? without(labels, [STATE_LABEL]) : labels,
+    annotations: { ...without(annotations, [annotation]), ...note },
+  };
+}
+
+function without(notes: Readonly<Record<string, string>>, keys: readonly string[]): Record<string, string> {
+  return Object.fromEntries(Object.entries(notes).filter(([key]) => !keys.includes(key)));
+}
+
+/** Whole fields are written, on the very revision that was decided on. */
+function patchClaim({ metadata }: Claim, changed: Metadata): Answer {
+  const { name, uid, resourceVersion } = metadata;
+  const patch: JsonPatchOperation[] = [
+    { op: 'test', path: '/metadata/resourceVersion', value: resourceVersion },
+    ...Object.entries(changed).map(([field, value]) => ({ op: 'add' as const, path: `/metadata/${field}`, value })),
+  ];
+  return { code: 200, allowed: [{ do: 'patchClaim', name, uid, patch }] };
+}
+
+function denied({ name }: CanWorld, message: string): Denied {
+  return { denied: { code: 409, message, on: 'virtualmachine', name } };
+}

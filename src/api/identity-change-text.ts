@@ -1,0 +1,189 @@
+/** Changes of an identity record as text: sentences for its history, and rows for a table of it. Pure. */
+import { chipsetOf } from '#api/chipset.ts';
+import { addressText } from '#api/device-address.ts';
+import { devicePartOf } from '#api/identity-changes.ts';
+import { isRootPort, type DeviceAddress, type LearnedDevice } from '#api/learned-device.ts';
+import type { HistoryEntry, IdentityChange } from '#api/virtual-machine-identity/kind.ts';
+
+const NO_ADDRESS = 'no address';
+const NONE = '<none>';
+/** Values of any length stand in the changes; a table shows the beginning. */
+const MAX_VALUE = 80;
+/** A table shows more devices of one entry as a number. */
+const MAX_DEVICE_ROWS = 12;
+
+const NAMES: Readonly<Record<string, string>> = {
+  'firmware.uuid': 'firmware uuid',
+  'firmware.serial': 'serial',
+  'machine.type': 'machine type',
+  stateClaim: 'state claim',
+};
+const MAC = /^interfaces\.(.+)\.macAddress$/;
+const SMBIOS = 'smbios.';
+
+/** Returns one sentence for each subject that changed. Empty root ports and minor properties of devices get none. */
+export function changeTexts(changes: readonly IdentityChange[]): string[] {
+  const bySubject = Map.groupBy(changes, subjectOf);
+  return [...bySubject.values()].flatMap((group) => {
+    const [first] = group;
+    if (first === undefined) return [];
+    const device = devicePartOf(first);
+    return device === undefined ? group.flatMap(plainTexts) : deviceTexts(device.id, group);
+  });
+}
+
+/** Returns the number of devices of which changeTexts says nothing. */
+export function silentDevices(changes: readonly IdentityChange[]): number {
+  const groups = Map.groupBy(changes, (change) => devicePartOf(change)?.id);
+  return [...groups].filter(([id, group]) => id !== undefined && deviceTexts(id, group).length === 0).length;
+}
+
+function subjectOf(change: IdentityChange): string {
+  const device = devicePartOf(change);
+  return device === undefined ? change.field : `device ${device.id}`;
+}
+
+function plainTexts({ field, from, to }: IdentityChange): string[] {
+  const name = nameOf(field);
+  if (to === undefined) return [`${name} ${valueText(from)} is gone`];
+  if (from === undefined) return [`${name} is ${valueText(to)}`];
+  const text = `${name} changed from ${valueText(from)} to ${valueText(to)}`;
+  const [before, after] = field === 'machine.type' ? [chipsetOf(valueText(from)), chipsetOf(valueText(to))] : [];
+  if (before === undefined || after === undefined || before === after) return [text];
+  return [text, `chipset changed from ${before} to ${after}: no device keeps its address`];
+}
+
+function nameOf(field: string): string {
+  const [, nic] = MAC.exec(field) ?? [];
+  if (nic !== undefined) return `MAC of ${nic}`;
+  if (field.startsWith(SMBIOS)) return `SMBIOS ${field.slice(SMBIOS.length)}`;
+  return Object.hasOwn(NAMES, field) ? (NAMES[field] ?? field) : field;
+}
+
+function deviceTexts(id: string, changes: readonly IdentityChange[]): string[] {
+  const whole = changes.find((change) => devicePartOf(change)?.name === undefined);
+  if (whole !== undefined) return rowTexts(id, whole);
+  const parts = partsOf(changes);
+  const [address, plugged, order] = [parts.get('address'), parts.get('plugged'), parts.get('bootOrder')];
+  const special = parts.get('specialManaged');
+  return [
+    ...(plugged === undefined ? moveTexts(id, address) : [plugText(id, plugged, address)]),
+    ...(special === undefined ? [] : [specialText(id, special)]),
+    ...(order === undefined
+      ? []
+      : [`boot order of ${id} changed from ${valueText(order.from ?? 'none')} to ${valueText(order.to ?? 'none')}`]),
+  ];
+}
+
+function rowTexts(id: string, { from, to }: IdentityChange): string[] {
+  const row = (to ?? from) as LearnedDevice;
+  if (isRootPort(row)) return [];
+  const place = placeOf(row);
+  if (to === undefined) return [`${id} is gone from ${place}`];
+  return [`${id} is new at ${place}${row.plugged === false ? ', unplugged' : ''}`];
+}
+
+function moveTexts(id: string, address: IdentityChange | undefined): string[] {
+  if (address === undefined) return [];
+  return [`${id} moved from ${addressOf(address.from)} to ${addressOf(address.to)}`];
+}
+
+function plugText(id: string, { to }: IdentityChange, address: IdentityChange | undefined): string {
+  if (to === false) {
+    return address === undefined
+      ? `${id} is unplugged and keeps its address`
+      : `${id} is unplugged; ${addressOf(address.from)} is released`;
+  }
+  return address === undefined ? `${id} is plugged in` : `${id} is plugged in at ${addressOf(address.to)}`;
+}
+
+function specialText(id: string, { to }: IdentityChange): string {
+  return to === true
+    ? `${id} is managed now: specialManagedDevices lists it`
+    : `${id} is no longer managed: specialManagedDevices does not list it`;
+}
+
+function partsOf(changes: readonly IdentityChange[]): Map<string, IdentityChange> {
+  return new Map(changes.map((change) => [devicePartOf(change)?.name ?? '', change]));
+}
+
+const addressOf = (value: unknown) => placeOf({ address: value as DeviceAddress | undefined });
+const placeOf = (device: Pick<LearnedDevice, 'address' | 'specParams'>) => addressText(device) || NO_ADDRESS;
+
+export interface ChangeRow {
+  readonly what: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Returns what a table shows of an entry. Entries of older versions have no changes, only their text. */
+export function changeRows({ what = '', changes = [] }: HistoryEntry): ChangeRow[] {
+  if (changes.length === 0) return [{ what, from: '', to: '' }];
+  const smbios = changes.filter(({ field }) => field.startsWith(SMBIOS));
+  const plain = changes.filter((change) => devicePartOf(change) === undefined && !smbios.includes(change));
+  const devices = Map.groupBy(
+    changes.filter((change) => devicePartOf(change) !== undefined),
+    (change) => devicePartOf(change)?.id ?? '',
+  );
+  return [
+    ...plain.map(({ field, from, to }) => ({ what: nameOf(field), from: shown(from), to: shown(to) })),
+    ...(smbios.length === 0 ? [] : [smbiosRow(smbios)]),
+    ...deviceRows(devices),
+  ];
+}
+
+function smbiosRow(changes: readonly IdentityChange[]): ChangeRow {
+  const strings = (side: 'from' | 'to') =>
+    shown(changes.flatMap((change) => (change[side] === undefined ? [] : [valueText(change[side])])).join(', '));
+  return { what: 'SMBIOS strings', from: strings('from'), to: strings('to') };
+}
+
+function deviceRows(devices: ReadonlyMap<string, readonly IdentityChange[]>): ChangeRow[] {
+  const all = [...devices];
+  const told = all.filter(([id, changes]) => deviceTexts(id, changes).length > 0);
+  const silent = all.filter((device) => !told.includes(device)).map(([, changes]) => changes);
+  const isCame = told.every(([, changes]) => changes.every(({ from }) => from === undefined));
+  const rows =
+    told.length > MAX_DEVICE_ROWS
+      ? [countRow(`${told.length} devices`, isCame)]
+      : told.flatMap(([id, changes]) => changes.flatMap((change) => deviceRow(id, change)));
+  const whole = silent.flat().filter((change) => devicePartOf(change)?.name === undefined);
+  const minor = silent.filter((changes) => !changes.some((change) => whole.includes(change))).length;
+  return [
+    ...rows,
+    ...portsRow(whole.filter(({ from }) => from === undefined).length, NONE, 'new'),
+    ...portsRow(whole.filter(({ to }) => to === undefined).length, 'there', NONE),
+    ...(minor === 0 ? [] : [{ what: counted(minor, 'device'), from: '', to: 'minor properties' }]),
+  ];
+}
+
+/** Whole devices without a sentence of their own are root ports: places for what comes later. */
+const portsRow = (count: number, from: string, to: string): ChangeRow[] =>
+  count === 0 ? [] : [{ what: counted(count, 'root port'), from, to }];
+
+const counted = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
+const countRow = (what: string, isCame: boolean): ChangeRow => ({ what, from: isCame ? NONE : '', to: '' });
+
+function deviceRow(id: string, change: IdentityChange): ChangeRow[] {
+  const { from, to } = change;
+  const { name } = devicePartOf(change) ?? { id };
+  if (name === undefined) return [{ what: id, from: rowPlace(from), to: rowPlace(to) }];
+  if (name === 'address') return [{ what: `${id} address`, from: addressOf(from), to: addressOf(to) }];
+  if (name === 'plugged') return [{ what: `${id} plugged`, from: pluggedText(from), to: pluggedText(to) }];
+  const what = name === 'bootOrder' ? `${id} boot order` : `${id} ${name}`;
+  return [{ what, from: shown(from), to: shown(to) }];
+}
+
+const rowPlace = (row: unknown) => (row === undefined ? NONE : placeOf(row as LearnedDevice));
+const pluggedText = (value: unknown) => (value === false ? 'no' : 'yes');
+
+function shown(value: unknown): string {
+  const text = valueText(value);
+  if (text === '') return NONE;
+  return text.length <= MAX_VALUE ? text : `${text.slice(0, MAX_VALUE - 1)}…`;
+}
+
+function valueText(value: unknown): string {
+  if (value === undefined) return '';
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}

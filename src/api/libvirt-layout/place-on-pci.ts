@@ -1,0 +1,175 @@
+/**
+ * PCI addresses for devices that have none, as libvirt gives them out: what the chipset fixes first, then class by class,
+ * each in the next free slot. Addresses that are known stay. Pure.
+ */
+import type { Chipset } from '#api/chipset.ts';
+import type { LearnedDevice } from '#api/learned-device.ts';
+import {
+  controllerIndex,
+  controllerType,
+  modelOf,
+  pciHardwareOf,
+  rankOf,
+  usb2FunctionOf,
+  type PciHardware,
+} from '#api/libvirt-layout/hardware.ts';
+import { PciBuses, type BusModel, type Slot } from '#api/libvirt-layout/pci-buses.ts';
+import { pciAddressFromMap, type PciAddress } from '#api/pci-address.ts';
+
+/** A row that takes part. */
+export interface PciItem {
+  readonly row: LearnedDevice;
+  /** Of a disk: the index of its target. */
+  readonly index?: number | undefined;
+  /** The slot that it needs, where that does not follow from the row. */
+  readonly slot?: Slot | undefined;
+  /** Whether libvirt adds it by itself: it then comes after all others of its class. */
+  readonly isImplied?: boolean;
+}
+
+export interface PciPlacement {
+  /** By id: of the devices that had no address. Those that found no slot are missing. */
+  readonly addresses: ReadonlyMap<string, PciAddress>;
+  /** Of the buses besides the root bus. */
+  readonly models: readonly BusModel[];
+}
+
+export function placeOnPci(items: readonly PciItem[], chipset: Chipset): PciPlacement {
+  const rows = items.map(({ row }) => row);
+  const known = rows.flatMap(({ address }) => (address && pciAddressFromMap(address)) ?? []);
+  const open = inOrder(items, chipset).filter(({ row }) => row.address === undefined);
+  // Which buses there are is known only when all devices have been placed once.
+  const trial = new PciBuses(chipset, knownBuses(rows));
+  place(open, known, trial, chipset);
+  const models = trial.models.map((model) => (model === 'port-of-bridge' ? 'root-port' : model));
+  const buses = new PciBuses(chipset, models);
+  const hasNewBridge = models.includes('bridge') && !knownBuses(rows).includes('bridge');
+  const addresses = place(open, known, buses, chipset, hasNewBridge);
+  return { addresses, models: buses.models };
+}
+
+interface OpenDevice extends PciHardware {
+  readonly row: LearnedDevice;
+}
+
+function place(
+  devices: readonly OpenDevice[],
+  known: readonly PciAddress[],
+  buses: PciBuses,
+  chipset: Chipset,
+  placesBridge = false,
+): ReadonlyMap<string, PciAddress> {
+  const addresses = new Map<string, PciAddress>();
+  for (const address of known) buses.take(address);
+  for (const [id, address] of chipsetPlaces(devices, buses, chipset)) addresses.set(id, address);
+  if (placesBridge) buses.takePortForBridge();
+  for (const { row, slot } of devices) {
+    if (addresses.has(row.id)) continue;
+    const address = companionPlace(row, devices, addresses, buses) ?? buses.takeNext(slot, usb2FunctionOf(row));
+    if (address !== undefined) addresses.set(row.id, address);
+  }
+  return addresses;
+}
+
+/** Returns the place beside the other functions of a USB 2 controller. */
+function companionPlace(
+  row: LearnedDevice,
+  devices: readonly OpenDevice[],
+  addresses: ReadonlyMap<string, PciAddress>,
+  buses: PciBuses,
+): PciAddress | undefined {
+  const fn = usb2FunctionOf(row);
+  if (fn === undefined) return undefined;
+  const sibling = devices.find(
+    (other) =>
+      usb2FunctionOf(other.row) !== undefined &&
+      controllerIndex(other.row) === controllerIndex(row) &&
+      addresses.has(other.row.id),
+  );
+  const place = sibling && addresses.get(sibling.row.id);
+  if (place === undefined) return undefined;
+  const address = { ...place, function: fn };
+  buses.take(address);
+  return address;
+}
+
+const at = (slot: number, fn = 0): PciAddress => ({ domain: 0, bus: 0, slot, function: fn });
+
+/** Takes and returns the places that the chipset fixes. */
+function chipsetPlaces(devices: readonly OpenDevice[], buses: PciBuses, chipset: Chipset): [string, PciAddress][] {
+  const isQ35 = chipset === 'q35';
+  for (const place of isQ35 ? [at(0x1f), at(0x1f, 2), at(0x1f, 3)] : [at(1), at(1, 1), at(1, 2), at(1, 3)]) {
+    buses.take(place);
+  }
+  const found: [string, PciAddress][] = [];
+  const give = (row: LearnedDevice | undefined, ...places: readonly PciAddress[]) => {
+    const place = places.find((candidate) => !buses.isTaken(candidate));
+    if (row === undefined || place === undefined) return;
+    buses.take(place);
+    found.push([row.id, place]);
+  };
+  const first = (is: (row: LearnedDevice) => boolean) => devices.find(({ row }) => is(row))?.row;
+  const uhci1 = devices.filter(({ row }) => usb2FunctionOf(row) === 0).map(({ row }) => row);
+  if (isQ35) for (const row of uhci1) give(row, at(0x1d), at(0x1a));
+  give(
+    first(({ type }) => type === 'video'),
+    at(isQ35 ? 1 : 2),
+  );
+  if (isQ35) {
+    give(
+      first(({ type, device }) => type === 'sound' && device === 'ich9'),
+      at(0x1b),
+    );
+  }
+  return found;
+}
+
+/** The devices that need an address of their own, in the order in which they get it. */
+function inOrder(items: readonly PciItem[], chipset: Chipset): readonly OpenDevice[] {
+  const controllers = items.filter(({ row }) => row.type === 'controller').map(({ row }) => controllerType(row));
+  const types = [...new Set(controllers)];
+  const orderOf = ({ row, index = 0, isImplied = false }: PciItem): readonly number[] => {
+    if (isImplied) return [types.length];
+    return row.type === 'controller' ? [types.indexOf(controllerType(row)), controllerIndex(row)] : [index];
+  };
+  return items
+    .flatMap((item) => {
+      const hardware = isChipsets(item.row, chipset) ? undefined : pciHardwareOf(item.row, chipset);
+      if (hardware === undefined) return [];
+      const slot = item.slot ?? hardware.slot;
+      return [{ ...hardware, slot, row: item.row, order: [rankOf(hardware), ...orderOf(item)] }];
+    })
+    .toSorted((a, b) => compare(a.order, b.order));
+}
+
+function compare(a: readonly number[], b: readonly number[]): number {
+  for (const [i, value] of a.entries()) {
+    const difference = value - (b[i] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/** Reports whether the device is a part of the chipset, with a place of its own. */
+export function isChipsets(row: LearnedDevice, chipset: Chipset): boolean {
+  if (row.type !== 'controller' || controllerIndex(row) !== 0) return false;
+  if (row.device === 'sata') return chipset === 'q35';
+  return row.device === 'usb' && chipset === 'i440fx' && [undefined, 'piix3-uhci'].includes(modelOf(row));
+}
+
+/** The buses that the rows tell of, by index from 1 on. */
+function knownBuses(rows: readonly LearnedDevice[]): readonly BusModel[] {
+  const models: BusModel[] = [];
+  for (const row of rows) {
+    if (row.type !== 'controller' || controllerType(row) !== 'pci') continue;
+    const index = controllerIndex(row) || portNumber(row);
+    if (index > 0 && index < 256) models[index - 1] = modelOf(row) === 'pcie-to-pci-bridge' ? 'bridge' : 'root-port';
+  }
+  return Array.from(models, (model) => model ?? 'root-port');
+}
+
+/** Root ports of ours are rp0, rp1 ... */
+function portNumber({ id }: LearnedDevice): number {
+  const number = /^rp(\d{1,2})$/.exec(id)?.[1];
+  return number === undefined ? 0 : Number(number) + 1;
+}

@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { describeConflicts, findStateConflicts, describeHolder } from '#api/state-conflict.ts';
+import { findState, stateKeyOf, stateKeysOfClaim } from '#api/persistent-state.ts';
+import type { PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import type { ObjectMeta, OwnerReference, Stored } from '#kube/meta.ts';
+
+type Claim = Stored<PersistentVolumeClaim>;
+
+const NOW = '2026-01-01T00:00:00Z';
+const OLDER = '2025-01-01T00:00:00Z';
+const LEGACY = 'persistent-state-for-db';
+const OWNER = { vmName: 'db', ownerUid: 'db-uid' };
+
+const ownedBy = (
+  kind: string,
+  name: string,
+  more: Partial<OwnerReference> = {},
+): Pick<ObjectMeta, 'ownerReferences'> => {
+  const apiVersion = kind.startsWith('VirtualMachine') ? 'kubevirt.io/v1' : 'v1';
+  return { ownerReferences: [{ apiVersion, kind, name, uid: `${name}-uid`, controller: true, ...more }] };
+};
+const OURS = ownedBy('VirtualMachine', 'db');
+const BACKUP = ownedBy('ConfigMap', 'backup');
+const annotated = (vmName = 'db') => ({ annotations: { [`persistent-state-for-${vmName}`]: 'true' } });
+const labelled = (vmName = 'db') => ({ labels: { 'persistent-state-for': vmName } });
+const superseding = (uid: string) => ({ annotations: { ...annotated().annotations, 'selfsame.io/supersedes': uid } });
+
+function aClaim(name: string, metadata: ObjectMeta = {}): Claim {
+  const identity = { namespace: 'ns', name, uid: `${name}-uid`, resourceVersion: '1', creationTimestamp: NOW };
+  return { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { ...identity, ...metadata }, spec: {} };
+}
+
+interface Case {
+  readonly claims: readonly Claim[];
+  readonly vmName?: string;
+  readonly want?: readonly string[];
+}
+
+const cases: Record<string, Case> = {
+  'nothing among none': { claims: [] },
+  'a claim that an annotation marks and somebody else owns': {
+    claims: [aClaim('a', { ...annotated(), ...BACKUP })],
+    want: ['a'],
+  },
+  'a claim that a label marks and somebody else owns': {
+    claims: [aClaim('a', { ...labelled(), ...BACKUP })],
+    want: ['a'],
+  },
+  'a claim of the legacy name that somebody else owns': { claims: [aClaim(LEGACY, BACKUP)], want: [LEGACY] },
+  'a claim that somebody else owns without controlling it': {
+    claims: [aClaim('a', { ...annotated(), ...ownedBy('ConfigMap', 'backup', { controller: false }) })],
+    want: ['a'],
+  },
+  'a claim that the VM owns without controlling it': {
+    claims: [aClaim('a', { ...annotated(), ...ownedBy('VirtualMachine', 'db', { controller: false }) })],
+    want: ['a'],
+  },
+  'a claim of an earlier VM of the name': {
+    claims: [aClaim('a', { ...annotated(), ...ownedBy('VirtualMachine', 'db', { uid: 'old-uid' }) })],
+    want: ['a'],
+  },
+  'a claim without an owner that is marked for another VM, too': {
+    claims: [aClaim('a', { ...annotated(), ...labelled('web') })],
+    want: ['a'],
+  },
+  'no claim that the VM may take': { claims: [aClaim('a', annotated())] },
+  'no claim of others beside one of its own': {
+    claims: [
+      aClaim('own', { ...OURS, ...annotated(), creationTimestamp: OLDER }),
+      aClaim('a', { ...annotated(), ...BACKUP }),
+    ],
+  },
+  'no claim of others beside one without an owner': {
+    claims: [aClaim('free', annotated()), aClaim('a', { ...annotated(), ...BACKUP })],
+  },
+  'no claim of others without a mark': {
+    claims: [aClaim('a', BACKUP), aClaim('b', { ...annotated('web'), ...BACKUP })],
+  },
+  'no claim whose mark says no': {
+    claims: [
+      aClaim('a', { ...BACKUP, annotations: { [LEGACY]: 'false' } }),
+      aClaim(LEGACY, { ...BACKUP, annotations: { [LEGACY]: 'false' } }),
+    ],
+  },
+  'no claim of a restore, which hands it over or deletes it': {
+    claims: [
+      aClaim('a', {
+        ...annotated(),
+        ...ownedBy('VirtualMachineRestore', 'r', { apiVersion: 'snapshot.kubevirt.io/v1beta1' }),
+      }),
+    ],
+  },
+  'a claim of another kind of that name': {
+    claims: [
+      aClaim('a', { ...annotated(), ...ownedBy('VirtualMachineRestore', 'r', { apiVersion: 'example.com/v1' }) }),
+    ],
+    want: ['a'],
+  },
+  'no claim that is being deleted': { claims: [aClaim('a', { ...annotated(), ...BACKUP, deletionTimestamp: NOW })] },
+  'no claim that another one supersedes': {
+    claims: [
+      aClaim('a', { ...annotated(), ...BACKUP }),
+      aClaim('b', { ...OURS, ...superseding('a-uid'), deletionTimestamp: NOW }),
+    ],
+  },
+  'all of them, the newest first': {
+    claims: [
+      aClaim('b', { ...annotated(), ...BACKUP }),
+      aClaim('old', { ...labelled(), ...BACKUP, creationTimestamp: OLDER }),
+      aClaim('a', { ...annotated(), ...BACKUP }),
+    ],
+    want: ['a', 'b', 'old'],
+  },
+  'no claim of another VM, whose new name looks like a legacy name': {
+    vmName: 'db-x4b2z',
+    claims: [aClaim('persistent-state-for-db-x4b2z', { ...annotated('db'), ...OURS })],
+  },
+  'no target of a migration of another VM, which has no mark': {
+    vmName: 'db-x4b2z',
+    claims: [aClaim('persistent-state-for-db-x4b2z', OURS)],
+  },
+};
+
+describe('the VM does not start because of', () => {
+  for (const [sentence, { claims, vmName = 'db', want = [] }] of Object.entries(cases)) {
+    test(sentence, () => {
+      const owner = { vmName, ownerUid: `${vmName}-uid` };
+      const names = (all: readonly Claim[]) => findStateConflicts(all, owner).map(({ metadata }) => metadata.name);
+      assert.deepEqual(names(claims), want);
+      assert.deepEqual(names(claims.toReversed()), want);
+      assert.deepEqual(names(claims.filter((claim) => stateKeysOfClaim(claim).includes(stateKeyOf(vmName)))), want);
+    });
+  }
+});
+
+describe('of several claims that the VM may take it takes', () => {
+  const several: Record<string, { claims: readonly Claim[]; want?: string }> = {
+    'its own before a newer one without an owner': {
+      claims: [aClaim('own', { ...OURS, ...annotated(), creationTimestamp: OLDER }), aClaim('free', annotated())],
+      want: 'own',
+    },
+    'its own of the legacy name before a marked one without an owner': {
+      claims: [aClaim(LEGACY, OURS), aClaim('free', annotated())],
+      want: LEGACY,
+    },
+    'its own, whatever one without an owner says to supersede': {
+      claims: [aClaim('own', { ...OURS, ...annotated() }), aClaim('free', superseding('own-uid'))],
+      want: 'own',
+    },
+    'one without an owner where its own is being deleted': {
+      claims: [aClaim('own', { ...OURS, ...annotated(), deletionTimestamp: NOW }), aClaim('free', annotated())],
+      want: 'free',
+    },
+    'none that its own has superseded': {
+      claims: [
+        aClaim('own', { ...OURS, ...superseding('free-uid'), deletionTimestamp: NOW }),
+        aClaim('free', annotated()),
+      ],
+    },
+    'the newest without an owner': {
+      claims: [aClaim('a', { ...annotated(), creationTimestamp: OLDER }), aClaim('b', labelled())],
+      want: 'b',
+    },
+  };
+  for (const [sentence, { claims, want }] of Object.entries(several)) {
+    test(sentence, () => {
+      assert.equal(findState(claims, OWNER)?.metadata.name, want);
+      assert.equal(findState(claims.toReversed(), OWNER)?.metadata.name, want);
+    });
+  }
+});
+
+describe('the holder', () => {
+  const holders: Record<string, { metadata: ObjectMeta; want: string }> = {
+    'is the owner': { metadata: BACKUP, want: 'belongs to ConfigMap "backup"' },
+    'is the owner that controls it': {
+      metadata: {
+        ownerReferences: [
+          { apiVersion: 'v1', kind: 'Secret', name: 's', uid: 's' },
+          { apiVersion: 'v1', kind: 'ConfigMap', name: 'c', uid: 'c', controller: true },
+        ],
+      },
+      want: 'belongs to ConfigMap "c"',
+    },
+    'is an earlier VM': {
+      metadata: ownedBy('VirtualMachine', 'db', { uid: 'old-uid' }),
+      want: 'belongs to VirtualMachine "db" of another uid (old-uid)',
+    },
+    'is the VM itself, which does not control it': {
+      metadata: ownedBy('VirtualMachine', 'db', { controller: false }),
+      want: 'belongs to VirtualMachine "db" without being controlled by it',
+    },
+    'is another VM by its mark': {
+      metadata: { ...annotated(), ...labelled('web') },
+      want: 'is also marked for VirtualMachine "web"',
+    },
+  };
+  for (const [sentence, { metadata, want }] of Object.entries(holders)) {
+    test(sentence, () => assert.equal(describeHolder(aClaim('a', metadata), OWNER), want));
+  }
+});
+
+test('the message names the claim, its owner and both ways out, and further claims', () => {
+  const claims = ['a', 'b', 'c', 'd', 'e'].map((name) => aClaim(name, { ...annotated(), ...BACKUP }));
+  const subject = { ...OWNER, namespace: 'prod' };
+  const one =
+    'Cannot start VirtualMachine "db": PersistentVolumeClaim "a" is marked as its persistent state, but belongs to ' +
+    'ConfigMap "backup"; hand it over to this VM with "virtctl state adopt db --claim a -n prod", or remove the mark ' +
+    'with "virtctl state release db --claim a -n prod"';
+  assert.equal(describeConflicts(claims.slice(0, 1), subject), one);
+  assert.equal(describeConflicts(claims, subject), `${one}; the same holds for "b", "c", "d" and others`);
+  assert.match(
+    describeConflicts(claims.slice(0, 1), { ...subject, isAlone: true }),
+    /^Cannot start VirtualMachineInstance "db": .*; remove the ownerReferences of the claim/,
+  );
+});

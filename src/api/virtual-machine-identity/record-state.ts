@@ -1,0 +1,89 @@
+/**
+ * The state of a VM's identity record: held, lost, or rebuilt.
+ *
+ *   held   its finalizer keeps it until the VM is gone; a delete that was accepted changes nothing before that
+ *   lost   the VM has run, and no record holds its devices any more
+ *
+ * A lost record is rebuilt from the first of these that exists: the running guest, the newest snapshot of the VM, the
+ * devices of its import. Without any of them the VM starts only after somebody has accepted a new layout. Pure.
+ */
+import { importedDevicesOf } from '#api/imported-devices.ts';
+import { NEW_LAYOUT_ANNOTATION, RECORD_FINALIZER } from '#api/names.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import type {
+  SnapshotIdentity,
+  SnapshotVm,
+  VirtualMachineSnapshotContent,
+} from '#api/virtual-machine-snapshot-content/kind.ts';
+import { isDeleting, type KubeObject, type ObjectMeta, type Stored } from '#kube/meta.ts';
+
+/** Reports whether our finalizer is on the record. */
+export function isHeld({ metadata }: KubeObject): boolean {
+  return metadata.finalizers?.includes(RECORD_FINALIZER) === true;
+}
+
+/** Reports whether the record is being deleted and nothing of ours keeps it. */
+export function isVanishing(record: Stored<VirtualMachineIdentity>): boolean {
+  return isDeleting(record) && !isHeld(record);
+}
+
+/** Reports whether the VM has had its devices on record and has them no more. `record`: its own, if there is one. */
+export function isRecordLost(vm: Pick<VirtualMachine, 'status'>, record: VirtualMachineIdentity | undefined): boolean {
+  return vm.status?.identityRecordUID !== undefined && record?.status?.devices === undefined;
+}
+
+/** Reports whether somebody has allowed the VM to start with new addresses after the loss of this very record. */
+export function acceptsNewLayout({ metadata, status }: Pick<VirtualMachine, 'metadata' | 'status'>): boolean {
+  const lost = status?.identityRecordUID;
+  return lost !== undefined && metadata.annotations?.[NEW_LAYOUT_ANNOTATION] === lost;
+}
+
+/** The record of a VM as one of its snapshots holds it. */
+export interface RecordedInSnapshot {
+  /** The name of the VirtualMachineSnapshot. */
+  readonly name: string;
+  /** RFC 3339. */
+  readonly takenAt: string;
+  readonly identity: SnapshotIdentity;
+}
+
+/** Returns the newest of the contents that hold the devices of this very VM. */
+export function newestRecordIn(
+  vm: Stored<VirtualMachine>,
+  contents: readonly Stored<VirtualMachineSnapshotContent>[],
+): RecordedInSnapshot | undefined {
+  const found = contents.flatMap((content): RecordedInSnapshot[] => {
+    const { virtualMachineIdentity: identity } = content.spec.source;
+    const isOfVm = vmInContent(content).uid === vm.metadata.uid;
+    if (!isOfVm || !Array.isArray(identity?.status?.devices)) return [];
+    const name = content.spec.virtualMachineSnapshotName ?? content.metadata.name;
+    return [{ name, takenAt: content.metadata.creationTimestamp, identity }];
+  });
+  return found.toSorted(byAge).at(-1);
+}
+
+function byAge(a: RecordedInSnapshot, b: RecordedInSnapshot): number {
+  const [x, y] = [`${a.takenAt} ${a.name}`, `${b.takenAt} ${b.name}`];
+  return x < y ? -1 : x > y ? 1 : 0;
+}
+
+/** Returns name and uid of the VM that a content was taken of. People make contents, too: its schema promises neither. */
+export function vmInContent({ spec }: VirtualMachineSnapshotContent): Pick<ObjectMeta, 'name' | 'uid'> {
+  const { virtualMachine } = spec.source as { virtualMachine?: Partial<SnapshotVm> };
+  return virtualMachine?.metadata ?? {};
+}
+
+/** Returns what the record of a VM without a running guest is rebuilt from, in words; undefined where there is nothing. */
+export function sourceAtRest(vm: Stored<VirtualMachine>, snapshot: RecordedInSnapshot | undefined): string | undefined {
+  if (snapshot !== undefined) return fromSnapshot(snapshot);
+  const imported = importedDevicesOf(vm);
+  return imported === undefined || 'fault' in imported ? undefined : FROM_IMPORT;
+}
+
+export const FROM_GUEST = 'the running guest';
+export const FROM_IMPORT = 'the devices of its import';
+export const fromSnapshot = ({ name, takenAt }: RecordedInSnapshot) => `snapshot ${name} of ${takenAt}`;
+
+/** Returns the cause in the history entry of a record that was rebuilt. */
+export const rebuiltFrom = (source: string) => `rebuilt from ${source}`;

@@ -1,0 +1,32 @@
+/** virtctl identity renew */
+import { NEW_LAYOUT_ANNOTATION } from '#api/names.ts';
+import { isRecordLost } from '#api/virtual-machine-identity/record-state.ts';
+import { defineCommand } from '#cli/command.ts';
+import { dryRunFlag, dryRunQuery } from '#cli/dry-run.ts';
+import { CommandError } from '#cli/flags.ts';
+import { objectPath } from '#cli/verb-path.ts';
+import { findRecord, readVm } from '#cli/vm-objects.ts';
+
+export const identityRenew = defineCommand({
+  name: 'renew',
+  usage: 'VM',
+  summary: 'Let a virtual machine whose identity record is lost start with new device addresses.',
+  details:
+    'A virtual machine whose record is lost does not start where neither a running guest nor a snapshot has its device\n' +
+    'addresses. This accepts that all devices get new ones, for the record that is lost now and for no other.',
+  example: ["  # Accept new device addresses for the virtual machine 'db':", '  virtctl identity renew db'].join('\n'),
+  flags: { dryRun: dryRunFlag },
+  args: 1,
+  async run({ args: [name = ''], flags, connect, print }) {
+    const api = await connect();
+    const vm = await readVm(api, name);
+    if (!isRecordLost(vm, await findRecord(api, vm))) {
+      throw new CommandError(`Cannot renew the identity record of VM ${name}: it is not lost`);
+    }
+    const annotations = { [NEW_LAYOUT_ANNOTATION]: vm.status?.identityRecordUID };
+    const { uid } = vm.metadata;
+    const path = objectPath('virtualmachines', api.namespace, name) + dryRunQuery(flags.dryRun, print);
+    await api.patch(path, { metadata: { uid, annotations } });
+    print(`VM ${name} gets new device addresses at its next start`);
+  },
+});

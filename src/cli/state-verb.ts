@@ -1,0 +1,53 @@
+/** The flags and the request that virtctl state adopt and state release share. */
+import type { ApiConnection } from '#cli/api-connection.ts';
+import { dryRunFlag } from '#cli/dry-run.ts';
+import { CommandError, textFlag } from '#cli/flags.ts';
+import { messageOf } from '#cli/message-of.ts';
+import { verbPath } from '#cli/verb-path.ts';
+import { readObject } from '#cli/vm-objects.ts';
+import { PERSISTENT_VOLUME_CLAIMS } from '#kube/core-kinds.ts';
+
+export const stateFlags = {
+  claim: textFlag(
+    { name: 'claim', help: 'The PersistentVolumeClaim that is marked as the state of the VM.', completes: 'pvc' },
+    'string',
+  ),
+  uid: textFlag(
+    { name: 'uid', help: 'The uid of the claim; looked up where it is not given. Another claim is refused.' },
+    'string',
+  ),
+  dryRun: dryRunFlag,
+};
+
+export interface StateRequest {
+  readonly verb: 'adoptstate' | 'releasestate';
+  /** `Error <doing> PersistentVolumeClaim ...` */
+  readonly doing: 'adopting' | 'releasing';
+  readonly vm: string;
+  readonly claim: string;
+  readonly uid: string | undefined;
+  readonly options: object;
+}
+
+/** Throws CommandError, in cobra's words. */
+export function requiredClaim(claim: string | undefined): string {
+  if (claim === undefined || claim === '') throw new CommandError('required flag(s) "claim" not set');
+  return claim;
+}
+
+/** Throws CommandError where it is refused. */
+export async function askForState(api: ApiConnection, request: StateRequest): Promise<void> {
+  const { verb, doing, vm, claim, options } = request;
+  try {
+    const uid = request.uid ?? (await uidOf(api, claim));
+    const body = { claimName: claim, claimUID: uid, ...options };
+    await api.put(verbPath('virtualmachines', api.namespace, vm, verb), body);
+  } catch (cause) {
+    throw new CommandError(`Error ${doing} PersistentVolumeClaim ${claim}: ${messageOf(cause)}`, { cause });
+  }
+}
+
+async function uidOf(api: ApiConnection, name: string): Promise<string> {
+  const { metadata } = await readObject(api, PERSISTENT_VOLUME_CLAIMS, name);
+  return metadata.uid;
+}

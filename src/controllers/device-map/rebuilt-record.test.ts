@@ -1,0 +1,190 @@
+/** What a record without devices is filled with when the VM has had devices on record: the record was lost. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { LearnedDevice } from '#api/learned-device.ts';
+import { IMPORTED_DEVICES_ANNOTATION, NEW_LAYOUT_ANNOTATION } from '#api/names.ts';
+import type { VirtualMachine } from '#api/virtual-machine/kind.ts';
+import type { VmStatus } from '#api/virtual-machine/schema.ts';
+import { ownedByVm } from '#api/virtual-machine/owner.ts';
+import { identityState, replayChanges } from '#api/identity-changes.ts';
+import type { IdentityStatus, VirtualMachineIdentity } from '#api/virtual-machine-identity/kind.ts';
+import type { RecordedInSnapshot } from '#api/virtual-machine-identity/record-state.ts';
+import type { VirtualMachineInstance } from '#api/virtual-machine-instance/kind.ts';
+import { decideDeviceMap } from '#controllers/device-map/decide-device-map.ts';
+import { type DeviceMapWorld, readingDue } from '#controllers/device-map/device-map-world.ts';
+import type { Reading } from '#controllers/device-map/reading.ts';
+import type { Stored } from '#kube/meta.ts';
+
+const NOW = '2026-01-01T12:00:00Z';
+const stored = { name: 'db', namespace: 'ns', resourceVersion: '1', creationTimestamp: NOW };
+
+const at = (bus: string) => ({ type: 'pci', bus, slot: '0x00' });
+const disk = (name: string, bus: string): LearnedDevice => ({
+  id: `disk-${name}`,
+  type: 'disk',
+  device: 'disk',
+  name,
+  address: at(bus),
+  managed: true,
+});
+const nic = (bus: string): LearnedDevice => ({
+  id: 'nic-default',
+  type: 'interface',
+  device: 'virtio',
+  name: 'default',
+  address: at(bus),
+  managed: true,
+});
+
+const VM_METADATA = { ...stored, uid: 'vm-uid' };
+
+function aVm(annotations: Record<string, string> = {}, status: VmStatus = { identityRecordUID: 'lost-record' }) {
+  const interfaces = [{ name: 'default', masquerade: {}, state: 'absent' }];
+  const devices = { disks: [{ name: 'root' }], interfaces };
+  return {
+    metadata: { ...VM_METADATA, annotations },
+    spec: { runStrategy: 'Halted', template: { spec: { domain: { devices } } } },
+    status,
+  } as unknown as Stored<VirtualMachine>;
+}
+
+function aRecord(status?: IdentityStatus): Stored<VirtualMachineIdentity> {
+  const metadata = { ...stored, uid: 'new-record', ownerReferences: [ownedByVm({ metadata: VM_METADATA })] };
+  return {
+    apiVersion: 'identity.selfsame.io/v1',
+    kind: 'VirtualMachineIdentity',
+    metadata,
+    spec: {},
+    ...(status && { status }),
+  };
+}
+
+const vmi = {
+  metadata: { ...stored, uid: 'vmi-1', ownerReferences: [ownedByVm({ metadata: VM_METADATA })] },
+  spec: { domain: {} },
+  status: {
+    phase: 'Running',
+    nodeName: 'node-1',
+    machine: { type: 'pc-q35-7.2' },
+    deviceHash: 'h1',
+    deviceRevision: 10,
+  },
+} as unknown as Stored<VirtualMachineInstance>;
+
+const reading: Reading = {
+  vmId: 'vmi-1',
+  machine: 'pc-q35-7.2',
+  hash: 'h1',
+  revision: 10,
+  devices: [disk('root', '0x02')],
+  leftOut: 0,
+};
+
+const PAST = [{ at: '2026-01-01T09:00:00Z', what: 'first seen', cause: 'the start of instance vmi-0' }];
+const snapshot: RecordedInSnapshot = {
+  name: 'nightly',
+  takenAt: '2026-01-01T10:00:00Z',
+  identity: {
+    spec: {},
+    status: {
+      machine: { type: 'pc-q35-7.2' },
+      devices: [disk('root', '0x02'), nic('0x05')],
+      freed: [disk('old', '0x03')],
+      deviceHash: 'h0',
+      deviceRevision: 99,
+      instance: 'vmi-0',
+      learnedAt: '2026-01-01T09:00:00Z',
+      history: PAST,
+    },
+  },
+};
+
+function aWorld(world: Partial<DeviceMapWorld> = {}): DeviceMapWorld {
+  return { identity: aRecord(), vm: aVm(), special: [], now: NOW, ...world };
+}
+
+const statusOf = (world: Partial<DeviceMapWorld>) =>
+  decideDeviceMap(aWorld(world)).status as IdentityStatus | undefined;
+const causes = (status: IdentityStatus | undefined) => status?.history?.map(({ cause }) => cause);
+
+test('the snapshot gives machine type, rows, free places and history; the guest is to be read anew', () => {
+  assert.deepEqual(statusOf({ snapshot }), {
+    machine: { type: 'pc-q35-7.2' },
+    devices: [disk('root', '0x02'), nic('0x05')],
+    freed: [disk('old', '0x03')],
+    instance: 'vmi-0',
+    learnedAt: NOW,
+    history: [
+      ...PAST,
+      {
+        at: NOW,
+        what: 'record lost; 2 devices taken over',
+        cause: 'rebuilt from snapshot nightly of 2026-01-01T10:00:00Z',
+        changes: [],
+      },
+    ],
+    recorded: {},
+  });
+});
+
+test('replayed onto the state in the snapshot, the entries of a rebuilt record yield the record', () => {
+  const spec = { firmware: { uuid: 'new' } };
+  const identity = { ...aRecord(), spec };
+  const saved = { ...snapshot, identity: { ...snapshot.identity, spec: { firmware: { uuid: 'old', serial: 's' } } } };
+  const status = statusOf({ identity, snapshot: saved });
+  const entries = status?.history?.slice(PAST.length) ?? [];
+  const replayed = entries.reduce(
+    (state, { changes = [] }) => replayChanges(state, changes),
+    identityState(saved.identity.spec, saved.identity.status),
+  );
+  assert.deepEqual(replayed, identityState(spec, status));
+  assert.deepEqual(
+    entries.flatMap(({ changes = [] }) => changes.map(({ field }) => field)),
+    ['firmware.uuid', 'firmware.serial'],
+  );
+});
+
+test('the snapshot comes before the guest, whose devices then count; what is unplugged keeps its place', () => {
+  const world = { snapshot, vmi };
+  assert.equal(readingDue(aWorld(world)), undefined);
+  const seeded = aRecord(statusOf(world));
+  assert.deepEqual(readingDue(aWorld({ identity: seeded, vmi })), { node: 'node-1', vmId: 'vmi-1' });
+  const moved = { ...reading, devices: [disk('root', '0x04')] };
+  const read = statusOf({ identity: seeded, vmi, reading: moved });
+  assert.deepEqual(read?.devices, [disk('root', '0x04'), { ...nic('0x05'), plugged: false }]);
+  assert.deepEqual(read?.freed, [disk('old', '0x03')]);
+});
+
+test('without a snapshot the running guest is read, and the history says so', () => {
+  const status = statusOf({ vmi, reading });
+  assert.deepEqual(status?.devices, [disk('root', '0x02')]);
+  assert.deepEqual(causes(status), ['rebuilt from the running guest, instance vmi-1']);
+});
+
+test('a guest that started after somebody accepted a new layout is no rebuilt one', () => {
+  const vm = aVm({ [NEW_LAYOUT_ANNOTATION]: 'lost-record' });
+  assert.deepEqual(causes(statusOf({ vm, vmi, reading })), [
+    'a new layout was accepted after the loss of record lost-record',
+  ]);
+});
+
+test('the import is the last resort', () => {
+  const annotations = {
+    [IMPORTED_DEVICES_ANNOTATION]: JSON.stringify({ from: 'OVF', devices: [disk('root', '0x07')] }),
+  };
+  const status = statusOf({ vm: aVm(annotations) });
+  assert.deepEqual(status?.devices, [disk('root', '0x07')]);
+  assert.deepEqual(causes(status), ['rebuilt from the devices of its import']);
+  assert.deepEqual(statusOf({ vm: aVm(annotations), snapshot })?.devices?.[0], disk('root', '0x02'));
+  const broken = { [IMPORTED_DEVICES_ANNOTATION]: 'x' };
+  assert.deepEqual(statusOf({ vm: aVm(broken), snapshot })?.devices?.[0], disk('root', '0x02'), 'whatever it says');
+});
+
+test('a record that was never filled is not lost: its first start is a first start', () => {
+  const vm = aVm({}, {});
+  assert.deepEqual(causes(statusOf({ vm, vmi, reading })), ['the start of instance vmi-1']);
+});
+
+test('at rest and with nothing to rebuild it from, no devices are written', () => {
+  assert.deepEqual(decideDeviceMap(aWorld()), { changes: [], status: { recorded: {} } });
+});

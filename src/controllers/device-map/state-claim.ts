@@ -1,0 +1,21 @@
+/** The claim that holds the TPM and EFI state of a VM, as the instance that runs uses it. Pure. */
+import { needsState, STATE_VOLUME } from '#api/persistent-state.ts';
+import { type DeviceMapWorld, ownInstance } from '#controllers/device-map/device-map-world.ts';
+
+/** Returns the claim that is to be on record; undefined where the VM has no such state. */
+export function stateClaimOf(world: DeviceMapWorld): string | undefined {
+  const vmi = ownInstance(world);
+  const known = world.identity.status?.stateClaim;
+  if (vmi?.status?.phase !== 'Running' || vmi.status.volumeStatus === undefined) return known;
+  if (!needsState(vmi.spec)) return undefined;
+  const state = vmi.status.volumeStatus.find(({ name }) => name === STATE_VOLUME);
+  return state?.persistentVolumeClaimInfo?.claimName ?? known;
+}
+
+/** Returns the claim to which a migration has just handed the state over, where that is not on record yet. */
+export function handedOverClaim(world: DeviceMapWorld): string | undefined {
+  const claim = stateClaimOf(world);
+  if (claim === undefined || claim === world.identity.status?.stateClaim) return undefined;
+  const { targetPersistentStatePVCName: target } = ownInstance(world)?.status?.migrationState ?? {};
+  return claim === target ? claim : undefined;
+}

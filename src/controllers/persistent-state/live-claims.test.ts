@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Reader } from '#client/client.ts';
+import { liveClaims } from '#controllers/persistent-state/live-claims.ts';
+
+const signal = new AbortController().signal;
+
+/** Answers each list when told to, with a claim whose name counts the lists. */
+function aReader() {
+  const lists: { readonly namespace: string | undefined; readonly answer: (error?: Error) => void }[] = [];
+  const list: Pick<Reader, 'list'>['list'] = async (_, { namespace } = {}) => {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const name = `seen-by-${lists.length}`;
+    lists.push({ namespace, answer: (error) => (error === undefined ? resolve() : reject(error)) });
+    await promise;
+    const metadata = { name, uid: name, resourceVersion: '1', creationTimestamp: '' };
+    const claim = { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata };
+    return { apiVersion: 'v1', kind: 'List', metadata: { resourceVersion: '1' }, items: [claim as never] };
+  };
+  return { lists, claims: liveClaims({ list }) };
+}
+
+const names = async (listed: ReturnType<ReturnType<typeof liveClaims>>) =>
+  (await listed).map(({ metadata }) => metadata.name);
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+test('callers that come while a list runs share the next one, which begins after they called', async () => {
+  const { lists, claims } = aReader();
+  const first = names(claims('ns', { signal }));
+  const [second, third] = [names(claims('ns', { signal })), names(claims('ns', { signal }))];
+  await turn();
+  assert.equal(lists.length, 1);
+  lists[0]?.answer();
+  assert.deepEqual(await first, ['seen-by-0']);
+  await turn();
+  assert.equal(lists.length, 2);
+  const fourth = names(claims('ns', { signal }));
+  lists[1]?.answer();
+  assert.deepEqual([await second, await third], [['seen-by-1'], ['seen-by-1']]);
+  await turn();
+  lists[2]?.answer();
+  assert.deepEqual(await fourth, ['seen-by-2'], 'the second list had begun before that call');
+});
+
+test('namespaces do not wait for each other', async () => {
+  const { lists, claims } = aReader();
+  const both = [names(claims('a', { signal })), names(claims('b', { signal }))];
+  await turn();
+  assert.deepEqual(
+    lists.map(({ namespace }) => namespace),
+    ['a', 'b'],
+  );
+  for (const { answer } of lists) answer();
+  await Promise.all(both);
+});
+
+test('a list that fails fails for its callers only', async () => {
+  const { lists, claims } = aReader();
+  const failing = names(claims('ns', { signal }));
+  const next = names(claims('ns', { signal }));
+  lists[0]?.answer(new Error('no answer'));
+  await assert.rejects(failing, /no answer/);
+  await turn();
+  lists[1]?.answer();
+  assert.deepEqual(await next, ['seen-by-1']);
+});
+
+test('a caller that gives up waits no longer', async () => {
+  const { claims } = aReader();
+  const given = new AbortController();
+  const listed = names(claims('ns', { signal: given.signal }));
+  given.abort(new Error('stopped'));
+  await assert.rejects(listed, /stopped/);
+});

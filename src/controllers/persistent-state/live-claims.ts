@@ -1,0 +1,46 @@
+/**
+ * Lists all claims of a namespace as the server has them now. Instances that start together share a list: one that begins
+ * after a call serves everybody who called before it, so that a fleet does not list its namespace once for each VM.
+ */
+import type { Reader } from '#client/client.ts';
+import { listAll } from '#client/paged-list.ts';
+import { PERSISTENT_VOLUME_CLAIMS, type PersistentVolumeClaim } from '#kube/core-kinds.ts';
+import type { Stored } from '#kube/meta.ts';
+import { raced } from '#lib/raced.ts';
+
+type Claims = readonly Stored<PersistentVolumeClaim>[];
+
+/** Resolves with claims that were listed after the call. */
+export type ListClaims = (namespace: string, options: { signal: AbortSignal }) => Promise<Claims>;
+
+export function liveClaims(reader: Pick<Reader, 'list'>): ListClaims {
+  const running = new Map<string, Promise<Claims>>();
+  const waiting = new Map<string, Promise<Claims>>();
+
+  async function list(namespace: string): Promise<Claims> {
+    return (await listAll(reader, PERSISTENT_VOLUME_CLAIMS, { namespace })).items;
+  }
+
+  function begin(namespace: string): Promise<Claims> {
+    const begun = list(namespace).finally(() => running.delete(namespace));
+    running.set(namespace, begun);
+    return begun;
+  }
+
+  /** The list that runs may have begun before something that the caller must see. */
+  async function beginAfter(earlier: Promise<Claims>, namespace: string): Promise<Claims> {
+    await earlier.catch(() => undefined);
+    waiting.delete(namespace);
+    return await begin(namespace);
+  }
+
+  function share(namespace: string): Promise<Claims> {
+    const earlier = running.get(namespace);
+    if (earlier === undefined) return begin(namespace);
+    const next = waiting.get(namespace) ?? beginAfter(earlier, namespace);
+    waiting.set(namespace, next);
+    return next;
+  }
+
+  return async (namespace, { signal }) => await raced(share(namespace), signal);
+}

@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { derivedMac } from '#api/derived-mac.ts';
+import { IMPORTED_DEVICES_ANNOTATION, NEW_LAYOUT_ANNOTATION } from '#api/names.ts';
+import { smbiosAnnotation } from '#api/smbios-annotation.ts';
+import type { IdentitySpec } from '#api/virtual-machine-identity/kind.ts';
+import type { RecordedInSnapshot } from '#api/virtual-machine-identity/record-state.ts';
+import type { RunStrategy, VmStatus } from '#api/virtual-machine/schema.ts';
+import { decideVm } from '#controllers/vm/decide-vm.ts';
+import { knownIdentity, recordIdentity } from '#controllers/vm/identity.ts';
+import type { VmWorld } from '#controllers/vm/vm-world.ts';
+import { aRecord, aVm, aVmi, aWorld, CONFIGURATION, DELETED, RAN, UUID } from '#controllers/vm/vm-world.fixture.ts';
+
+const DEVICES = [{ id: 'nic-default', type: 'interface', device: 'virtio' }];
+const MAC = '02:00:00:00:00:07';
+const SAVED = { firmware: { uuid: UUID }, interfaces: [{ name: 'default', macAddress: MAC }] };
+const snapshot: RecordedInSnapshot = {
+  name: 'nightly',
+  takenAt: '2026-01-01T10:00:00Z',
+  identity: { spec: SAVED, status: { devices: DEVICES } },
+};
+const IMPORTED = JSON.stringify({ from: 'OVF', devices: DEVICES });
+const REMEMBERED: VmStatus = { identityRecordUID: 'record-uid' };
+
+function lostVm(runStrategy: RunStrategy, annotations: Record<string, string> = {}, status: VmStatus = {}) {
+  return aVm({ runStrategy, metadata: { annotations }, status: { ...REMEMBERED, ...status } });
+}
+
+const did = ({ changes }: ReturnType<typeof decideVm>) => changes.map((change) => `${change.do} ${change.type.kind}`);
+const conditionOf = (status: VmStatus | undefined, type: string) =>
+  status?.conditions?.find((condition) => condition.type === type);
+
+interface Case {
+  readonly world: Partial<VmWorld>;
+  /** What the VM does once it has reported the loss. */
+  readonly does: readonly string[];
+  /** The reason of its condition. */
+  readonly says: string;
+}
+
+const accepted = { [NEW_LAYOUT_ANNOTATION]: 'record-uid' };
+const nothing = { identity: undefined, lost: {} };
+const inSnapshot = { identity: undefined, lost: { snapshot } };
+/** Made again, but still without devices. */
+const empty = { identity: aRecord(lostVm('Always'), { uid: 'new-record' }) };
+
+const cases: Record<string, Case> = {
+  'a running guest: the record is made again': {
+    world: { vm: lostVm('Always'), vmi: aVmi('Running'), ...nothing },
+    does: ['create VirtualMachineIdentity'],
+    says: 'Rebuilding',
+  },
+  'also while the guest stops': {
+    world: { vm: lostVm('Always'), vmi: aVmi('Running', { metadata: { ...DELETED, finalizers: [] } }), ...nothing },
+    does: ['create VirtualMachineIdentity'],
+    says: 'Rebuilding',
+  },
+  'a snapshot, and a wish to start: the record is made, nothing is started': {
+    world: { vm: lostVm('Always'), ...inSnapshot },
+    does: ['create VirtualMachineIdentity'],
+    says: 'Rebuilding',
+  },
+  'then the start waits for the devices': {
+    world: { vm: lostVm('Always'), ...inSnapshot, ...empty },
+    does: [],
+    says: 'Rebuilding',
+  },
+  'a snapshot, and no wish to start: the record is made, too': {
+    world: { vm: lostVm('Halted'), ...inSnapshot },
+    does: ['create VirtualMachineIdentity'],
+    says: 'Rebuilding',
+  },
+  'a restore that holds the VM writes the record itself': {
+    world: { vm: lostVm('Halted'), ...inSnapshot, lock: { kind: 'restore', name: 'r' } },
+    does: [],
+    says: 'Rebuilding',
+  },
+  'an import counts like a snapshot': {
+    world: { vm: lostVm('Always', { [IMPORTED_DEVICES_ANNOTATION]: IMPORTED }), ...nothing },
+    does: ['create VirtualMachineIdentity'],
+    says: 'Rebuilding',
+  },
+  'nothing to rebuild from: nothing starts': {
+    world: { vm: lostVm('Always'), ...nothing },
+    does: [],
+    says: 'DecisionRequired',
+  },
+  'an instance that has ended knows no addresses': {
+    world: { vm: lostVm('Manual'), vmi: aVmi('Succeeded', { status: RAN }), ...nothing, ...empty },
+    does: [],
+    says: 'DecisionRequired',
+  },
+  'a decision about another record is none': {
+    world: { vm: lostVm('Always', { [NEW_LAYOUT_ANNOTATION]: 'earlier-record' }), ...nothing },
+    does: [],
+    says: 'DecisionRequired',
+  },
+  'the decision about this record lets it start': {
+    world: { vm: lostVm('Always', accepted), ...nothing },
+    does: ['create VirtualMachineIdentity'],
+    says: 'NewLayoutAccepted',
+  },
+  'and then its instance is made': {
+    world: { vm: lostVm('Always', accepted), ...nothing, ...empty },
+    does: ['create VirtualMachineInstance'],
+    says: 'NewLayoutAccepted',
+  },
+};
+
+for (const [sentence, { world, does, says }] of Object.entries(cases)) {
+  test(sentence, () => {
+    const first = decideVm(aWorld(world));
+    assert.deepEqual(first.changes, [], 'the loss is reported before anything is done about it');
+    const [event, ...more] = first.events ?? [];
+    assert.deepEqual([event?.type, event?.reason, more.length], ['Warning', 'IdentityRecordLost', 0]);
+    const condition = conditionOf(first.status, 'IdentityRecordLost');
+    assert.deepEqual([condition?.status, condition?.reason], ['True', says]);
+    assert.equal(condition?.message, event?.message);
+
+    const vm = { ...world.vm!, status: first.status as VmStatus };
+    const second = decideVm(aWorld({ ...world, vm }));
+    assert.deepEqual(did(second), does);
+    assert.deepEqual(second.events ?? [], [], 'once');
+  });
+}
+
+test('a start that waits for a decision says in its failure what to do', () => {
+  const { status } = decideVm(aWorld({ vm: lostVm('Always'), ...nothing }));
+  const failure = conditionOf(status, 'Failure');
+  assert.equal(failure?.reason, 'IdentityRecordLost');
+  assert.equal(
+    failure?.message,
+    'Cannot start the VM: its identity record record-uid is lost, and neither a running guest nor a snapshot has its device addresses; a start would give all devices new addresses. Restore the record, or accept that with "virtctl identity renew db" (annotation identity.selfsame.io/accept-new-layout: record-uid)',
+  );
+  const halted = decideVm(aWorld({ vm: lostVm('Halted'), ...nothing }));
+  assert.equal(conditionOf(halted.status, 'Failure'), undefined, 'nobody has asked for a start');
+});
+
+test('that the record is there again is reported before the next start', () => {
+  const before = decideVm(aWorld({ vm: lostVm('Always'), ...inSnapshot }));
+  const vm = { ...lostVm('Always'), status: before.status as VmStatus };
+  const history = [{ at: '2026-01-01T12:00:00Z', what: 'x', cause: 'rebuilt from snapshot nightly' }];
+  const identity = { ...aRecord(vm, { uid: 'new-record' }), status: { devices: DEVICES, history } };
+  const plan = decideVm(aWorld({ vm, identity }));
+  assert.deepEqual(plan.changes, []);
+  assert.deepEqual(
+    plan.events?.map(({ reason }) => reason),
+    ['IdentityRecordRebuilt'],
+  );
+  assert.ok(plan.events?.[0]?.message.includes('(rebuilt from snapshot nightly)'));
+  assert.equal(conditionOf(plan.status, 'IdentityRecordLost'), undefined);
+  assert.equal(plan.status?.['identityRecordUID'], 'new-record');
+  const next = decideVm(aWorld({ vm: { ...vm, status: plan.status }, identity }));
+  assert.deepEqual(did(next), ['create VirtualMachineInstance']);
+});
+
+test('the record is remembered once it holds devices, and not before', () => {
+  const vm = aVm({ runStrategy: 'Halted' });
+  const uidOf = (identity: VmWorld['identity'], known: VmStatus = {}) =>
+    decideVm(aWorld({ vm: { ...vm, status: known }, identity })).status?.['identityRecordUID'];
+  const filled = { ...aRecord(vm), status: { devices: [] } };
+  assert.equal(uidOf(aRecord(vm)), undefined);
+  assert.equal(uidOf(filled), 'record-uid');
+  assert.equal(uidOf(undefined, REMEMBERED), 'record-uid', 'it stays when the record is lost');
+  assert.equal(uidOf({ ...filled, metadata: { ...filled.metadata, ownerReferences: [] } }), undefined);
+});
+
+test('a lost record is made again as the snapshot has it, MAC addresses included', () => {
+  const world = aWorld({ vm: lostVm('Halted'), ...inSnapshot });
+  const [change] = recordIdentity(world);
+  assert.ok(change?.do === 'create');
+  assert.deepEqual((change.object as { spec?: unknown }).spec, {
+    firmware: { uuid: UUID, serial: 's1' },
+    interfaces: [{ name: 'default', macAddress: MAC }],
+  });
+});
+
+test('what the running guest has counts more than the snapshot, which knows what is unplugged', () => {
+  const vm = lostVm('Always');
+  const saved = { interfaces: [...SAVED.interfaces, { name: 'away', macAddress: '02:00:00:00:00:09' }] };
+  const annotations = smbiosAnnotation({ manufacturer: 'Old' });
+  const world = aWorld({
+    vm,
+    vmi: aVmi('Running', { vm, metadata: { annotations } }),
+    identity: undefined,
+    lost: { snapshot: { ...snapshot, identity: { spec: saved } } },
+    configuration: { ...CONFIGURATION, smbios: { manufacturer: 'Acme' } },
+  });
+  assert.deepEqual(knownIdentity(world)?.interfaces, [
+    { name: 'default', macAddress: derivedMac('vm-uid', 'default') },
+    { name: 'away', macAddress: '02:00:00:00:00:09' },
+  ]);
+  const [change] = recordIdentity(world);
+  const { smbios } = (change?.do === 'create' ? change.object['spec'] : {}) as IdentitySpec;
+  assert.deepEqual(smbios, { manufacturer: 'Old' }, 'it says of its maker what it has said');
+});
+
+test('a VM that is being deleted has lost nothing that it needs', () => {
+  const vm = aVm({ metadata: DELETED, status: REMEMBERED });
+  const plan = decideVm(aWorld({ vm, ...nothing }));
+  assert.deepEqual([did(plan), plan.events ?? []], [['patch VirtualMachine'], []]);
+});

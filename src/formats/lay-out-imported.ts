@@ -1,0 +1,43 @@
+/**
+ * Addresses for imported devices that have none: those that libvirt gave them, where the machine ran on libvirt. They go
+ * into the identity record with the import, so that the guest has them at its first start. Pure.
+ */
+import type { Chipset } from '#api/chipset.ts';
+import { layOutAsLibvirt, type LayoutOptions } from '#api/libvirt-layout/lay-out.ts';
+import type { Findings } from '#formats/faults.ts';
+import type { MachineDescription } from '#formats/machine.ts';
+
+type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows'>;
+
+export interface ImportedLayout extends Omit<LayoutOptions, 'chipset'> {
+  readonly chipset: Chipset | undefined;
+  /** By id of interface: the model that it was, where it becomes another one here. */
+  readonly models?: ReadonlyMap<string, string>;
+}
+
+/** Returns the devices as they are where the chipset is not known: addresses would mean nothing. */
+export function layOutImported<T extends Devices>(devices: T, layout: ImportedLayout, findings: Findings): T {
+  const { chipset, models, ...options } = layout;
+  if (chipset === undefined) return devices;
+  const buses = new Map<string, string>(devices.disks.map(({ id, bus }) => [id, bus]));
+  const described = devices.rows.map((row) => {
+    const [bus, model] = [buses.get(row.id), models?.get(row.id)];
+    return {
+      ...row,
+      ...(model !== undefined && { device: model }),
+      ...(bus !== undefined && { specParams: { ...row.specParams, bus } }),
+    };
+  });
+  const laidOut = layOutAsLibvirt(described, { ...options, chipset });
+  for (const note of laidOut.notes) findings.note(note);
+  const rows = laidOut.rows.map((row, i) => {
+    const before = devices.rows[i];
+    if (before === undefined || row.address === undefined) return before ?? row;
+    return { ...before, address: row.address };
+  });
+  return { ...devices, rows };
+}
+
+export function knowsAddresses({ rows }: Devices): boolean {
+  return rows.some(({ address }) => address !== undefined);
+}

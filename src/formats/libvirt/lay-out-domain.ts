@@ -1,0 +1,40 @@
+/**
+ * Addresses for a domain that says none, or not all: those that libvirt would give. A domain without any was never defined:
+ * it also gets the devices that libvirt adds by itself. Pure.
+ */
+import type { Chipset } from '#api/chipset.ts';
+import { targetIndex } from '#api/libvirt-layout/drive-units.ts';
+import type { Findings } from '#formats/faults.ts';
+import { knowsAddresses, layOutImported } from '#formats/lay-out-imported.ts';
+import type { DomainDisk } from '#formats/libvirt/read-disk.ts';
+import type { DomainNic } from '#formats/libvirt/read-devices.ts';
+import type { MachineDescription } from '#formats/machine.ts';
+import { attributeOf, childNamed, type XmlElement } from '#lib/xml.ts';
+
+type Devices = Pick<MachineDescription, 'disks' | 'nics' | 'rows'>;
+
+export interface DomainParts {
+  readonly elements: readonly XmlElement[];
+  readonly disks: readonly DomainDisk[];
+  readonly nics: readonly DomainNic[];
+  readonly chipset: Chipset | undefined;
+}
+
+export function layOutDomain(
+  devices: Devices,
+  { elements, disks, nics, chipset }: DomainParts,
+  findings: Findings,
+): Devices {
+  const targets = new Map(
+    disks.flatMap(({ disk, element }) => {
+      const index = targetIndex(attributeOf(childNamed(element, 'target'), 'dev') ?? '');
+      return index === undefined ? [] : [[disk.id, index] as const];
+    }),
+  );
+  const models = new Map(nics.map(({ nic, model }) => [nic.id, model]));
+  const says = (name: string, type?: string) =>
+    elements.some((element) => element.name === name && (type === undefined || attributeOf(element, 'type') === type));
+  const defaults = { balloon: !says('memballoon'), usb: !says('controller', 'usb') };
+  const isNew = !knowsAddresses(devices);
+  return layOutImported(devices, { chipset, targets, models, ...(isNew && { defaults }) }, findings);
+}

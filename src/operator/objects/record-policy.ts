@@ -1,0 +1,57 @@
+/**
+ * Policies that keep the identity record of a VM: it is deleted with the VM only, and its content is written by our
+ * controllers only, whatever rights somebody has. A record that no VM owns, as after `kubectl delete --cascade=orphan`,
+ * is nobody's layout: whoever may delete or change records may delete or change that one.
+ */
+import { IDENTITY_GROUP } from '#api/names.ts';
+import { RECORD_DELETERS, RECORD_WRITERS } from '#api/own-accounts.ts';
+import type { Desired } from '#operator/desired.ts';
+import { policy, whenDeleted, whenUpdated } from '#operator/objects/policy.ts';
+
+const RECORDS = 'virtualmachineidentities';
+const user = 'request.userInfo.username';
+const list = (values: readonly string[]) => `[${values.map((value) => `'${value}'`).join(', ')}]`;
+
+const isOwnedByVm = {
+  name: 'is-owned-by-a-vm',
+  expression:
+    "has(oldObject.metadata.ownerReferences) && oldObject.metadata.ownerReferences.exists(o, o.kind == 'VirtualMachine' && has(o.controller) && o.controller)",
+};
+const isNotBy = (users: readonly string[]) => ({
+  name: 'is-not-exempt',
+  expression: `!(${user} in ${list(users)})`,
+});
+
+/** CEL: the field at the path is the same before and after, or absent both times. */
+function unchanged(path: string): string {
+  const [is, was] = [`object.${path}`, `oldObject.${path}`];
+  return `has(${is}) == has(${was}) && (!has(${is}) || ${is} == ${was})`;
+}
+
+const KEPT = ['spec', 'status', 'metadata.finalizers', 'metadata.ownerReferences'];
+const named = `'VirtualMachineIdentity "' + oldObject.metadata.name + '" `;
+
+export const recordPolicies: readonly Desired[] = [
+  ...policy('selfsame-identity-record-deletes', {
+    resourceRules: [whenDeleted(IDENTITY_GROUP, RECORDS)],
+    matchConditions: [isNotBy(RECORD_DELETERS), isOwnedByVm],
+    validations: [
+      {
+        expression: 'false',
+        messageExpression: `${named}cannot be deleted: it holds the device addresses of VirtualMachine ' + oldObject.metadata.name + '; delete the VirtualMachine, and its record goes with it'`,
+        reason: 'Forbidden',
+      },
+    ],
+  }),
+  ...policy('selfsame-identity-record-writes', {
+    resourceRules: [whenUpdated(IDENTITY_GROUP, RECORDS, `${RECORDS}/status`)],
+    matchConditions: [isNotBy(RECORD_WRITERS), isOwnedByVm],
+    validations: [
+      {
+        expression: KEPT.map((path) => `(${unchanged(path)})`).join(' && '),
+        messageExpression: `${named}cannot be changed: its spec, status, finalizers and ownerReferences are written by Selfsame only; change VirtualMachine ' + oldObject.metadata.name + ' instead'`,
+        reason: 'Forbidden',
+      },
+    ],
+  }),
+];

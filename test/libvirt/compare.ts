@@ -1,0 +1,78 @@
+/** Compares the layout of a domain with libvirt's own: what was read without addresses, and what libvirt made of it. */
+import assert from 'node:assert/strict';
+import { addressText } from '#api/device-address.ts';
+import { chipsetOf } from '#api/chipset.ts';
+import type { LearnedDevice } from '#api/learned-device.ts';
+import { textIn } from '#api/libvirt-layout/hardware.ts';
+import { printPciAddress } from '#api/pci-address.ts';
+import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
+import { rootPortAddress } from '#node/definition/addresses/layout-q35.ts';
+
+/** Fails where a device that can stand where libvirt has it stands elsewhere, or a device of libvirt's is missing. */
+export function assertLaidOutAsLibvirt(domain: string, defined: string): void {
+  const libvirts = readLibvirt(defined).rows;
+  const places = placesOf(readLibvirt(domain).rows, libvirts);
+  const want = placesOf(libvirts, libvirts);
+  const named = new Set(Object.keys(places));
+  const missing = Object.entries(want).filter(([key, place]) => !named.has(key) && place !== '');
+  assert.deepEqual(places, { ...onlyOf(want, named), ...Object.fromEntries(missing) });
+  assertPorts(defined);
+}
+
+/** By key; empty for addresses that no machine of ours can have. */
+export function placesOf(rows: readonly LearnedDevice[], libvirts: readonly LearnedDevice[]): Record<string, string> {
+  const bridges = new Set(libvirts.filter(isBridge).map((row) => Number(textIn(row, 'index'))));
+  return Object.fromEntries(
+    rows.filter(isOfLayout).map((row) => [keyOf(row), isPossible(row, bridges) ? addressText(row) : '']),
+  );
+}
+
+function onlyOf(places: Readonly<Record<string, string>>, keys: ReadonlySet<string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(places).filter(([key]) => keys.has(key)));
+}
+
+/** The root ports of q35 stand where ours do (ADR 10), wherever a video card has the slot before them. */
+function assertPorts(defined: string): void {
+  const { rows, machineType } = readLibvirt(defined);
+  if (chipsetOf(machineType) !== 'q35' || !rows.some(({ type }) => type === 'video')) return;
+  const ports = rows.filter(({ device }) => device === 'pcie-root-port');
+  // Behind a bridge, buses have numbers that are not those of ports.
+  if (rows.some(isBridge) || ports.length > 32) return;
+  assert.deepEqual(
+    ports.map((row) => addressText(row)),
+    ports.map((_, i) => printPciAddress(rootPortAddress(i))),
+    'root ports',
+  );
+}
+
+/** Buses, and controllers that come with the chipset. */
+const WITH_THE_MACHINE = new Set(['pci', 'pcie-root-port', 'ide', 'sata', 'fdc', 'ccid']);
+
+/** Ports of USB are left out: the controller of ours is another one. */
+function isOfLayout(row: LearnedDevice): boolean {
+  const { type, device, address } = row;
+  if (type === 'controller') return !WITH_THE_MACHINE.has(device) && textIn(row, 'model') !== 'piix3-uhci';
+  return address?.['type'] !== 'usb' && type !== 'redir' && textIn(row, 'bus') !== 'usb';
+}
+
+function isBridge(row: LearnedDevice): boolean {
+  return row.device === 'pci' && textIn(row, 'model')?.endsWith('-bridge') === true;
+}
+
+/** Machines of ours have no bridges, no devices of several functions, and no further controllers of disks. */
+function isPossible(row: LearnedDevice, bridges: ReadonlySet<number>): boolean {
+  if (keyOf(row).startsWith('scsi ') && keyOf(row) !== 'scsi 0') return false;
+  const { type, bus, function: fn, controller } = row.address ?? {};
+  if (type === 'pci') return Number(fn) === 0 && !bridges.has(Number(bus));
+  return type !== 'drive' || controller === '0';
+}
+
+/** Our SCSI controller is another model, in the place of the first one of libvirt. */
+function keyOf(row: LearnedDevice): string {
+  const { id, type, device } = row;
+  if (type !== 'controller') return id;
+  const index = textIn(row, 'index') ?? '0';
+  return device === 'scsi' || device === 'virtio-scsi'
+    ? `scsi ${index}`
+    : `${device} ${index} ${textIn(row, 'model') ?? ''}`;
+}

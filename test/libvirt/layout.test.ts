@@ -1,0 +1,73 @@
+/**
+ * Devices without addresses stand where libvirt places them, proved against libvirt itself: each domain is read once as it
+ * was written, without an address, and once as libvirt defines it.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { readLibvirt } from '#formats/libvirt/read-libvirt.ts';
+import { assertLaidOutAsLibvirt, placesOf } from '#test/libvirt/compare.ts';
+import { balloon, domainOf, MIXES, nic, vd, video, type Mix } from '#test/libvirt/mixes.ts';
+import { randomMix } from '#test/libvirt/random-mix.ts';
+import { FULL_RUN } from '#test/support/full-run.ts';
+import { openLibvirt, whyNoLibvirt, type Libvirt } from '#test/support/libvirt.ts';
+import { seededRandom, type SeededRandom } from '#test/support/seeded-random.ts';
+
+const skip = whyNoLibvirt();
+const RANDOM_MIXES = FULL_RUN ? 600 : 150;
+
+test('libvirt has the same layout', { skip }, async (t) => {
+  const libvirt = openLibvirt(t);
+  const random = seededRandom(t, { everyRun: 23 });
+  await t.test('of every mix of hardware', () => everyMix(libvirt));
+  await t.test('of random hardware in a random order', () => randomMixes(libvirt, random));
+  await t.test('of a bus of i440fx that is full, but for a bridge that hosts of oVirt 3.0 did not have', () =>
+    fullBus(libvirt),
+  );
+});
+
+/** Once without an address, and once with a few more devices after libvirt has laid it out. */
+async function everyMix(libvirt: Libvirt): Promise<void> {
+  const domains = [...MIXES.values()].map(domainOf);
+  const defined = await libvirt.define(domains);
+  const grown = defined.map(withMoreDevices);
+  const grownDefined = await libvirt.define(grown);
+  assert.ok(MIXES.size >= 60);
+  for (const [i, name] of [...MIXES.keys()].entries()) {
+    compare(name, domains[i] ?? '', defined[i] ?? '');
+    const later = grownDefined[i] ?? '';
+    // A full bus: see below.
+    if (!later.includes("model='pci-bridge'")) compare(`${name}, and more later`, grown[i] ?? '', later);
+  }
+}
+
+async function randomMixes(libvirt: Libvirt, random: SeededRandom): Promise<void> {
+  const mixes = Array.from({ length: RANDOM_MIXES }, (_, i) => randomMix(random, i % 2 === 0 ? 'i440fx' : 'q35'));
+  const domains = mixes.map(domainOf);
+  const defined = await libvirt.define(domains);
+  for (const [i, domain] of domains.entries()) compare(`mix ${i}`, domain, defined[i] ?? '');
+}
+
+function compare(name: string, domain: string, defined: string): void {
+  try {
+    assertLaidOutAsLibvirt(domain, defined);
+  } catch (cause) {
+    throw new Error(`${name} is not laid out as libvirt has it:\n${domain}`, { cause });
+  }
+}
+
+/** The domain with its addresses, and two devices without. */
+function withMoreDevices(defined: string): string {
+  return defined.replace('</devices>', `${vd(60)}${nic(0xf0)}</devices>`);
+}
+
+async function fullBus(libvirt: Libvirt): Promise<void> {
+  const full: Mix = {
+    chipset: 'i440fx',
+    devices: [video('vga'), balloon('none'), ...Array.from({ length: 29 }, (_, i) => vd(i))],
+  };
+  const [defined = ''] = await libvirt.define([domainOf(full)]);
+  assert.match(defined, /model='pci-bridge'/);
+  const places = placesOf(readLibvirt(domainOf(full)).rows, []);
+  assert.equal(places['disk-vda'], '0000:00:03.0');
+  assert.equal(places['disk-vdac'], '0000:00:1f.0');
+}

@@ -1,0 +1,144 @@
+/**
+ * The mark machineTypeRestartRequired goes when the instance that it is about is gone, whatever has become of the Job that
+ * set it.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Loose } from '#test/support/test-api.ts';
+import { TransitionScene } from '#test/support/transition-scene.ts';
+import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
+
+const OLD = 'pc-q35-rhel8.2.0';
+const VMS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';
+
+const old = (name: string, type = OLD) => aVm(name, { runStrategy: 'Always' }, { domain: { machine: { type } } });
+
+async function markOf(plane: VmPlane, name: string): Promise<Loose> {
+  const { machineTypeRestartRequired: mark, machineTypeRestartInstanceUID: instance } = (
+    await plane.get('VirtualMachine', name)
+  ).status;
+  return instance === undefined ? mark : `${mark} for ${instance}`;
+}
+
+const uidOf = async (plane: VmPlane, name: string) => (await plane.get('VirtualMachineInstance', name)).metadata.uid;
+
+/** As an older version left it, or somebody with a tool of their own: without the instance that it is about. */
+async function markByHand(plane: VmPlane, name: string): Promise<void> {
+  const status = { machineTypeRestartRequired: true };
+  await plane.server.api.ok('PATCH', `${VMS}/${name}/status`, { body: { status } });
+}
+
+/** A Job that has marked its VM and is then deleted with kubectl, as the proposal tells. */
+async function markAndDeleteJob(plane: VmPlane, name: string): Promise<void> {
+  const scene = await TransitionScene.make(plane, { glob: '*rhel-8.*', name });
+  const running = scene.start();
+  await scene.pass(4);
+  assert.equal(await markOf(plane, name), `true for ${await uidOf(plane, name)}`);
+  await running.kill();
+  const { namespace, name: job } = scene.job;
+  await plane.server.api.ok(
+    'DELETE',
+    `/apis/batch/v1/namespaces/${namespace}/jobs/${job}?propagationPolicy=Background`,
+  );
+  await plane.settle();
+}
+
+test('a mark whose Job is gone', async (t) => {
+  const plane = await startVmPlane(t);
+
+  await t.test('stays while the guest runs on, through a restart of the server and a migration', async () => {
+    await plane.apply(old('restarted'));
+    await markAndDeleteJob(plane, 'restarted');
+    await plane.restartServer();
+    const kind = 'VirtualMachineInstanceMigration';
+    await plane.apply({ apiVersion: 'kubevirt.io/v1', kind, metadata: { name: 'm' }, spec: { vmiName: 'restarted' } });
+    assert.equal((await plane.get(kind, 'm')).status.phase, 'Succeeded');
+    assert.equal(await markOf(plane, 'restarted'), `true for ${await uidOf(plane, 'restarted')}`);
+  });
+
+  await t.test('goes when the VM is restarted', async () => {
+    await plane.ask('restart', 'restarted');
+    assert.equal(await markOf(plane, 'restarted'), false);
+  });
+
+  await t.test('goes when the VM is stopped, and does not come back', async () => {
+    await plane.apply(old('stopped'));
+    await markAndDeleteJob(plane, 'stopped');
+    await plane.ask('stop', 'stopped');
+    assert.equal(await markOf(plane, 'stopped'), false);
+    await plane.ask('start', 'stopped');
+    assert.equal(await markOf(plane, 'stopped'), false);
+  });
+
+  await t.test('goes when the guest has shut itself down', async () => {
+    const vm = old('ended');
+    vm.spec.runStrategy = 'Once';
+    await plane.apply(vm);
+    await markAndDeleteJob(plane, 'ended');
+    plane.guest('ended').shutDown();
+    await plane.settle();
+    assert.equal(await markOf(plane, 'ended'), false);
+  });
+
+  await t.test('goes when the restart happened while no controller was alive', async () => {
+    await plane.apply(old('unseen'));
+    await markAndDeleteJob(plane, 'unseen');
+    const { status } = await plane.get('VirtualMachine', 'unseen');
+    await plane.ask('restart', 'unseen');
+    // As it was stored before the restart.
+    const body = { status: { ...status, machineTypeRestartRequired: true } };
+    await plane.server.api.ok('PATCH', `${VMS}/unseen/status`, { body });
+    await plane.settle();
+    assert.equal(await markOf(plane, 'unseen'), false);
+  });
+});
+
+test('a mark that names no instance', async (t) => {
+  const plane = await startVmPlane(t);
+
+  await t.test('is kept for a guest that runs on a type that its spec does not have, until that is gone', async () => {
+    await plane.apply(old('kept'));
+    const template = { spec: { domain: { machine: { type: null } } } };
+    await plane.apply({ kind: 'VirtualMachine', metadata: { name: 'kept' }, spec: { template } });
+    await markByHand(plane, 'kept');
+    await plane.settle();
+    assert.equal(await markOf(plane, 'kept'), `true for ${await uidOf(plane, 'kept')}`);
+    await plane.ask('restart', 'kept');
+    assert.equal(await markOf(plane, 'kept'), false);
+  });
+
+  await t.test('goes where the guest runs on the type that its spec asks for', async () => {
+    await plane.apply(old('new', 'pc-q35-rhel9.0.0'));
+    await markByHand(plane, 'new');
+    await plane.settle();
+    assert.equal(await markOf(plane, 'new'), false);
+  });
+
+  await t.test('goes where the VM does not run', async () => {
+    await plane.apply(aVm('off', { runStrategy: 'Halted' }));
+    await markByHand(plane, 'off');
+    await plane.settle();
+    assert.equal(await markOf(plane, 'off'), false);
+  });
+
+  await t.test('of an alias is judged by the next Job, which knows what the alias means', async () => {
+    await plane.apply(aVm('alias', { runStrategy: 'Always' }, { domain: { machine: { type: 'q35' } } }));
+    await markByHand(plane, 'alias');
+    await plane.settle();
+    assert.equal(await markOf(plane, 'alias'), `true for ${await uidOf(plane, 'alias')}`);
+  });
+});
+
+test('a Job first checks every VM that carries the mark, whoever set it and wherever it is', async (t) => {
+  const plane = await startVmPlane(t);
+  await plane.apply(aVm('alias', { runStrategy: 'Always' }, { domain: { machine: { type: 'q35' } } }));
+  await plane.apply(old('kept'));
+  const template = { spec: { domain: { machine: { type: null } } } };
+  await plane.apply({ kind: 'VirtualMachine', metadata: { name: 'kept' }, spec: { template } });
+  for (const name of ['alias', 'kept']) await markByHand(plane, name);
+  const scene = await TransitionScene.make(plane, { glob: 'nothing', namespace: 'kube-system' });
+  assert.equal(await scene.run(), 'done');
+  await plane.settle();
+  assert.equal(await markOf(plane, 'alias'), false);
+  assert.equal(await markOf(plane, 'kept'), `true for ${await uidOf(plane, 'kept')}`);
+});

@@ -1,0 +1,274 @@
+/**
+ * Identity records on the whole plane: each goes with its VM and not before, whichever way the VM goes, and one that is
+ * lost all the same is rebuilt, or the VM does not start before somebody decides.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { IMPORTED_DEVICES_ANNOTATION, NEW_LAYOUT_ANNOTATION, RECORD_FINALIZER } from '#api/names.ts';
+import { editRecord, loseRecord } from '#test/support/lost-records.ts';
+import { aSnapshot } from '#test/support/snapshots.ts';
+import type { CallOptions, Loose } from '#test/support/test-api.ts';
+import { aVm, startVmPlane, type VmPlane } from '#test/support/vm-plane.ts';
+
+const ALWAYS = { runStrategy: 'Always' };
+const RECORDS = '/apis/identity.selfsame.io/v1/namespaces/default/virtualmachineidentities';
+const VMS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines';
+const COLLECTOR: CallOptions = {
+  user: { name: 'system:serviceaccount:kube-system:generic-garbage-collector', groups: ['system:masters'] },
+};
+
+/** A machine with two interfaces and two disks, so that one can go before another. */
+function aMachine(name: string, spec: Loose = ALWAYS): Loose {
+  const nics = ['default', 'second'];
+  const disks = ['root', 'data'];
+  return aVm(name, spec, {
+    domain: {
+      devices: {
+        interfaces: nics.map((nic) => ({ name: nic, bridge: {} })),
+        disks: disks.map((disk) => ({ name: disk, disk: { bus: 'virtio' } })),
+      },
+    },
+    networks: nics.map((nic) => ({ name: nic, multus: { networkName: nic } })),
+    volumes: disks.map((disk) => ({ name: disk, emptyDisk: { capacity: '1Mi' } })),
+  });
+}
+
+const find = (plane: VmPlane, name: string): Promise<Loose> => plane.find('VirtualMachineIdentity', name);
+/** What the guest has: every device with its address, and MACs. */
+const hardwareOf = (plane: VmPlane, vm: string): Loose => plane.startsOf(vm).at(-1)!.machine;
+/** Without what says when and from which reading it was learned. */
+function contentOf({ spec, status }: Loose): Loose {
+  const { machine, devices, freed } = status;
+  return { spec, machine, freed, devices: devices.toSorted((a: Loose, b: Loose) => (a.id < b.id ? -1 : 1)) };
+}
+const lossOf = ({ status }: Loose): Loose => status.conditions.find(({ type }: Loose) => type === 'IdentityRecordLost');
+const eventsOf = async (plane: VmPlane, vm: string): Promise<string[]> =>
+  (await plane.events(vm)).filter((event) => /^IdentityRecord(Lost|Rebuilt) /.test(event));
+
+test('a record is held until its VM is gone', async (t) => {
+  const plane = await startVmPlane(t);
+
+  const ends: Record<string, Loose> = {
+    'in the background': { propagationPolicy: 'Background' },
+    'in the foreground': { propagationPolicy: 'Foreground' },
+  };
+  for (const [how, options] of Object.entries(ends)) {
+    await t.test(`the VM is deleted ${how}: the record goes with it`, async () => {
+      await plane.apply(aMachine('db'));
+      assert.deepEqual((await find(plane, 'db')).metadata.finalizers, [RECORD_FINALIZER]);
+      await plane.delete('VirtualMachine', 'db', options);
+      assert.equal(await plane.find('VirtualMachine', 'db'), undefined);
+      assert.equal(await find(plane, 'db'), undefined);
+    });
+  }
+
+  await t.test('the VM is orphaned: the record stays, is adopted by the next VM, or can be deleted', async () => {
+    await plane.apply(aMachine('db'));
+    const { uid } = (await find(plane, 'db')).metadata;
+    await plane.delete('VirtualMachine', 'db', { propagationPolicy: 'Orphan' });
+    assert.equal((await find(plane, 'db')).metadata.ownerReferences, undefined);
+    await plane.apply(aMachine('db'));
+    const adopted = (await find(plane, 'db')).metadata;
+    assert.deepEqual([adopted.uid, adopted.ownerReferences.length], [uid, 1]);
+    assert.equal((await plane.call('DELETE', `${RECORDS}/db`)).status, 403, 'it is held again');
+    await plane.delete('VirtualMachine', 'db', { propagationPolicy: 'Orphan' });
+    await plane.delete('VirtualMachineInstance', 'db');
+    await plane.delete('VirtualMachineIdentity', 'db');
+    assert.equal(await find(plane, 'db'), undefined);
+  });
+
+  await t.test('its namespace is deleted: nothing stays behind', async () => {
+    const namespace = '/api/v1/namespaces/team';
+    const body = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team' } };
+    await plane.server.api.ok('POST', '/api/v1/namespaces', { body });
+    const machine = aMachine('db');
+    await plane.server.api.ok('POST', VMS.replace('default', 'team'), { body: machine });
+    await plane.settle();
+    assert.equal((await plane.call('GET', `${RECORDS.replace('default', 'team')}/db`)).status, 200);
+    await plane.server.api.ok('DELETE', namespace);
+    await plane.advance(60_000);
+    assert.equal((await plane.call('GET', namespace)).status, 404);
+  });
+
+  await t.test('a record of an older version gets the finalizer', async () => {
+    await plane.apply(aMachine('old'));
+    await editRecord(plane, 'old', ({ metadata }) => delete metadata.finalizers);
+    await plane.settle();
+    assert.deepEqual((await find(plane, 'old')).metadata.finalizers, [RECORD_FINALIZER]);
+  });
+
+  await t.test('a delete that was accepted takes nothing from the VM, and ends with it', async () => {
+    const before = await find(plane, 'old');
+    const hardware = hardwareOf(plane, 'old');
+    assert.equal((await plane.call('DELETE', `${RECORDS}/old`, COLLECTOR)).status, 200);
+    await plane.ask('restart', 'old');
+    assert.equal((await find(plane, 'old')).metadata.uid, before.metadata.uid);
+    assert.deepEqual(hardwareOf(plane, 'old'), hardware, 'the guest finds everything where it was');
+    await plane.delete('VirtualMachine', 'old');
+    assert.equal(await find(plane, 'old'), undefined);
+  });
+
+  await t.test('a record whose VM was replaced by another of its name does not hold that one up', async () => {
+    await plane.apply(aMachine('db', { runStrategy: 'Halted' }));
+    await plane.ask('start', 'db');
+    const first = (await find(plane, 'db')).metadata.uid;
+    await plane.drop('VirtualMachine', 'db');
+    await plane.advance(1000);
+    await plane.apply(aMachine('db'));
+    assert.match(await plane.shown('db'), /^Running/);
+    assert.notEqual((await find(plane, 'db')).metadata.uid, first);
+  });
+});
+
+test('a record that is lost', async (t) => {
+  const plane = await startVmPlane(t);
+
+  await t.test('a record that is lost while the guest runs is rebuilt from it', async () => {
+    await plane.apply(aMachine('runs'));
+    const before = await find(plane, 'runs');
+    const hardware = hardwareOf(plane, 'runs');
+    await loseRecord(plane, 'runs');
+    await plane.settle();
+    const after = await find(plane, 'runs');
+    assert.notEqual(after.metadata.uid, before.metadata.uid);
+    assert.deepEqual(contentOf(after), contentOf(before), 'firmware, MACs and every address');
+    assert.match(after.status.history.at(-1).cause, /^rebuilt from the running guest, instance [0-9a-f-]{36}$/);
+    const vm = await plane.get('VirtualMachine', 'runs');
+    assert.equal(lossOf(vm), undefined);
+    assert.equal(vm.status.identityRecordUID, after.metadata.uid);
+    const [lost, rebuilt, ...more] = await eventsOf(plane, 'runs');
+    assert.match(lost!, /^IdentityRecordLost The identity record is lost; it is being rebuilt from the running guest$/);
+    assert.match(rebuilt!, /^IdentityRecordRebuilt The identity record was lost and is there again \(rebuilt from the/);
+    assert.deepEqual(more, []);
+    await plane.ask('restart', 'runs');
+    assert.deepEqual(hardwareOf(plane, 'runs'), hardware);
+  });
+
+  await t.test('the record of a stopped VM is rebuilt from its newest snapshot', async () => {
+    await plane.apply(aMachine('saved'));
+    await plane.apply(aSnapshot('older', 'saved'));
+    // The first disk goes: its place is free, but to be given to others last.
+    const { spec } = aMachine('saved');
+    const { devices } = spec.template.spec.domain;
+    devices.disks = devices.disks.slice(1);
+    spec.template.spec.volumes = spec.template.spec.volumes.slice(1);
+    await plane.apply({ kind: 'VirtualMachine', metadata: { name: 'saved' }, spec: { template: spec.template } });
+    await plane.ask('restart', 'saved');
+    const saved = await find(plane, 'saved');
+    assert.deepEqual(
+      saved.status.freed.map(({ id }: Loose) => id),
+      ['disk-root'],
+    );
+    await plane.apply(aSnapshot('newest', 'saved'));
+    await plane.ask('stop', 'saved');
+    const hardware = hardwareOf(plane, 'saved');
+
+    await loseRecord(plane, 'saved');
+    await plane.settle();
+    const rebuilt = await find(plane, 'saved');
+    assert.deepEqual(contentOf(rebuilt), contentOf(saved), 'before any start, with the places that are free');
+    const history = rebuilt.status.history.map(({ cause }: Loose) => cause);
+    assert.match(history.at(-1), /^rebuilt from snapshot newest of 20/);
+    assert.equal(history.length, saved.status.history.length + 1, 'what happened before stays');
+    assert.equal((await eventsOf(plane, 'saved')).length, 2);
+    await plane.ask('start', 'saved');
+    assert.deepEqual(hardwareOf(plane, 'saved'), hardware);
+  });
+
+  await t.test('the record of an imported VM that has no snapshot begins again with the import', async () => {
+    const address = { type: 'pci', domain: '0x0000', bus: '0x07', slot: '0x00', function: '0x0' };
+    const nic = { id: 'nic-default', type: 'interface', device: 'virtio', name: 'default', address, managed: true };
+    const imported = JSON.stringify({ from: 'OVF', machine: 'pc-q35-7.2', devices: [nic] });
+    const vm = aMachine('imported', { runStrategy: 'Manual' });
+    await plane.apply({
+      ...vm,
+      metadata: { name: 'imported', annotations: { [IMPORTED_DEVICES_ANNOTATION]: imported } },
+    });
+    await plane.ask('start', 'imported');
+    await plane.ask('stop', 'imported');
+    await loseRecord(plane, 'imported');
+    await plane.settle();
+    const { status } = await find(plane, 'imported');
+    assert.equal(status.history.at(-1).cause, 'rebuilt from the devices of its import');
+    await plane.ask('start', 'imported');
+    const row = (await find(plane, 'imported')).status.devices.find(({ id }: Loose) => id === 'nic-default');
+    assert.deepEqual(row.address, address);
+  });
+
+  await t.test('a VM whose layout is lost for good does not start before somebody accepts a new one', async (s) => {
+    await plane.apply(aMachine('decided'));
+    // With a hole before the other disk a fresh layout differs from the recorded one.
+    const { spec } = aMachine('decided');
+    const { devices } = spec.template.spec.domain;
+    devices.disks = devices.disks.slice(1);
+    spec.template.spec.volumes = spec.template.spec.volumes.slice(1);
+    await plane.apply({ kind: 'VirtualMachine', metadata: { name: 'decided' }, spec: { template: spec.template } });
+    await plane.ask('stop', 'decided');
+    const lostUid = (await find(plane, 'decided')).metadata.uid;
+    const starts = plane.startsOf('decided').length;
+    await loseRecord(plane, 'decided');
+    await plane.settle();
+
+    const halted = await plane.get('VirtualMachine', 'decided');
+    assert.equal(lossOf(halted).reason, 'DecisionRequired');
+    const [told, ...more] = await eventsOf(plane, 'decided');
+    assert.deepEqual(more, []);
+    assert.ok(told!.includes(`its identity record ${lostUid} is lost`), told);
+    assert.ok(told!.includes('virtctl identity renew decided'), told);
+
+    await plane.ask('start', 'decided');
+    await plane.advance(120_000);
+    await plane.restartServer();
+    assert.equal(plane.startsOf('decided').length, starts, 'it waits, also over a restart of the server');
+    const waiting = await plane.get('VirtualMachine', 'decided');
+    const failure = waiting.status.conditions.find(({ type }: Loose) => type === 'Failure');
+    assert.equal(failure.reason, 'IdentityRecordLost');
+    assert.equal(await find(plane, 'decided'), undefined);
+
+    const annotate = (uid: string) =>
+      plane.apply({
+        kind: 'VirtualMachine',
+        metadata: { name: 'decided', annotations: { [NEW_LAYOUT_ANNOTATION]: uid } },
+      });
+    await annotate('another-record');
+    assert.equal(plane.startsOf('decided').length, starts, 'the decision names the record that is lost');
+    await annotate(lostUid);
+    assert.equal(plane.startsOf('decided').length, starts + 1);
+    const record = await find(plane, 'decided');
+    assert.equal(record.status.history.at(-1).cause, `a new layout was accepted after the loss of record ${lostUid}`);
+    assert.equal(lossOf(await plane.get('VirtualMachine', 'decided')), undefined);
+
+    await s.test('the next loss needs its own decision', async () => {
+      await plane.ask('stop', 'decided');
+      await loseRecord(plane, 'decided');
+      await plane.ask('start', 'decided');
+      assert.equal(plane.startsOf('decided').length, starts + 1);
+      assert.equal(lossOf(await plane.get('VirtualMachine', 'decided')).reason, 'DecisionRequired');
+    });
+  });
+
+  await t.test('a record whose devices are gone counts as lost, too', async () => {
+    await plane.apply(aMachine('emptied'));
+    const hardware = hardwareOf(plane, 'emptied');
+    await editRecord(plane, 'emptied', (record) => delete record.status);
+    await plane.settle();
+    assert.match((await find(plane, 'emptied')).status.history.at(-1).cause, /^rebuilt from the running guest/);
+    await plane.ask('stop', 'emptied');
+    await editRecord(plane, 'emptied', (record) => delete record.status);
+    await plane.ask('start', 'emptied');
+    assert.equal(lossOf(await plane.get('VirtualMachine', 'emptied')).reason, 'DecisionRequired');
+    assert.deepEqual(hardwareOf(plane, 'emptied'), hardware);
+    assert.equal(plane.guests('emptied').length, 0);
+  });
+
+  await t.test('a VM that never ran, or arrives as a manifest, has lost nothing', async () => {
+    await plane.apply(aMachine('moved'));
+    await plane.ask('stop', 'moved');
+    const { apiVersion, kind, spec, status } = await plane.get('VirtualMachine', 'moved');
+    await plane.delete('VirtualMachine', 'moved');
+    await plane.apply({ apiVersion, kind, metadata: { name: 'moved' }, spec, status });
+    await plane.ask('start', 'moved');
+    assert.match(await plane.shown('moved'), /^Running/);
+    assert.deepEqual(await eventsOf(plane, 'moved'), []);
+  });
+});

@@ -1,0 +1,204 @@
+/** The KubeVirt object, validated by its schema and a policy alone: no process of ours answers here. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { matchesAny, parseGlob } from '#api/validation/glob.ts';
+import { isMachineTypeName } from '#api/validation/machine.ts';
+import { definitions } from '#operator/objects/definitions.ts';
+import { settingsPolicy } from '#operator/objects/settings-policy.ts';
+import { seededRandom } from '#test/support/seeded-random.ts';
+import { startTestApi, type Answer, type Loose, type TestApi } from '#test/support/test-api.ts';
+
+const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
+const SYSTEM = '/apis/kubevirt.io/v1/namespaces/selfsame-system/kubevirts';
+const DENIED = "ValidatingAdmissionPolicy 'selfsame-settings' with binding 'selfsame-settings' denied request: ";
+
+let api: TestApi;
+before(async () => {
+  api = await startTestApi();
+  for (const name of ['selfsame-system', 'golden']) {
+    await api.ok('POST', '/api/v1/namespaces', { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name } } });
+  }
+  const [policy, binding] = settingsPolicy.map(({ object }) => object);
+  await api.ok('POST', `${ADMISSION}/validatingadmissionpolicies`, { body: policy });
+  await api.ok('POST', `${ADMISSION}/validatingadmissionpolicybindings`, { body: binding });
+  const kubevirts = definitions.find(({ object }) => object.metadata.name === 'kubevirts.kubevirt.io');
+  await api.ok('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', { body: kubevirts?.object });
+  await api.settle();
+});
+after(() => api.stop());
+
+const aKubeVirt = (spec: unknown, name = 'kubevirt'): Loose => ({
+  apiVersion: 'kubevirt.io/v1',
+  kind: 'KubeVirt',
+  metadata: { name },
+  spec,
+});
+const configured = (configuration: Loose): Loose => ({ configuration });
+const dryCreate = (spec: unknown, path = SYSTEM, name = 'kubevirt'): Promise<Answer> =>
+  api.call('POST', `${path}?dryRun=All`, { body: aKubeVirt(spec, name) });
+
+function assertRefused({ status, body, text }: Answer, want: string): void {
+  assert.equal(status, 422, text);
+  assert.ok(body.message.includes(DENIED), body.message);
+  assert.equal(body.message.slice(body.message.indexOf(DENIED) + DENIED.length), want);
+}
+
+const AMD64 = 'spec.configuration.architectureConfiguration.amd64';
+const MIGRATIONS = 'spec.configuration.migrations';
+const GRAMMAR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+const unsupported = (field: string, type: string, allowed: string) =>
+  `${field}: Invalid value: "${type}": ${field} is not supported: ${type} (allowed values: [${allowed}])`;
+
+const cases: Record<string, { spec: unknown; want?: string }> = {
+  nothing: { spec: undefined },
+  'an empty configuration': { spec: configured({}) },
+  'globs that cannot be read': {
+    spec: configured({
+      emulatedMachines: ['q35*', '[--'],
+      architectureConfiguration: { amd64: { emulatedMachines: ['['] } },
+      directLuns: ['3600*', '[^]'],
+    }),
+    want: [
+      'spec.configuration.emulatedMachines[1]: Invalid value: "[--": syntax error in pattern',
+      `${AMD64}.emulatedMachines[0]: Invalid value: "[": syntax error in pattern`,
+      'spec.configuration.directLuns[1]: Invalid value: "[^]": syntax error in pattern',
+    ].join(', '),
+  },
+  'a default machine type that VMs may not have': {
+    spec: configured({ architectureConfiguration: { amd64: { machineType: 'pc' } } }),
+    want: unsupported(`${AMD64}.machineType`, 'pc', 'q35* pc-q35*'),
+  },
+  'a default machine type with a name that is none': {
+    spec: configured({ machineType: 'q35 x', emulatedMachines: ['*'] }),
+    want: unsupported('spec.configuration.machineType', 'q35 x', '*'),
+  },
+  'machine types without the default that nobody named': { spec: configured({ emulatedMachines: ['pc-q35-*'] }) },
+  'no machine types, and a default that nobody named': { spec: configured({ emulatedMachines: [] }) },
+  'machine types without the default that was named': {
+    spec: configured({ machineType: 'q35', emulatedMachines: ['pc-q35-*'] }),
+    want: unsupported('spec.configuration.machineType', 'q35', 'pc-q35-*'),
+  },
+  'a deprecated default that wins over the other': {
+    spec: configured({ machineType: 'q35', architectureConfiguration: { amd64: { machineType: 'pc' } } }),
+  },
+  'machine types with a default of their own': {
+    spec: configured({ machineType: 'pc-q35-8.2', emulatedMachines: ['pc-q35-*'] }),
+  },
+  'machine types by a class of characters': {
+    spec: configured({ machineType: 'pc-q35-8.2', emulatedMachines: ['pc-q35-[^0-7].[0-9]'] }),
+  },
+  'a setting that we do not have': {
+    spec: configured({ network: {} }),
+    want: 'spec.configuration.network: Forbidden: is not supported yet',
+  },
+  'a setting that nobody has': { spec: { hurry: 1 }, want: 'spec.hurry: Forbidden: unknown field' },
+  'a setting that nobody has, and that is not set': { spec: { hurry: null } },
+  'an unknown field of an item': {
+    spec: configured({
+      specialManagedDevices: [
+        { type: 'a', device: 'b' },
+        { type: 'a', device: 'c', bus: 'd' },
+      ],
+    }),
+    want: 'spec.configuration.specialManagedDevices[1].bus: Forbidden: unknown field',
+  },
+  'known fields of items': { spec: configured({ specialManagedDevices: [{ type: 'a', device: 'b' }] }) },
+  'an unknown field of what guests say of their maker': {
+    spec: configured({ smbios: { product: 'x', colour: 'red' } }),
+    want: 'spec.configuration.smbios.colour: Forbidden: unknown field',
+  },
+  'migrations with limits': {
+    spec: configured({
+      evictionStrategy: 'LiveMigrate',
+      migrations: { parallelMigrationsPerCluster: 7, bandwidthPerMigration: '64Mi', allowAutoConverge: true },
+    }),
+  },
+  'migrations without a limit of bandwidth': { spec: configured({ migrations: { bandwidthPerMigration: 0 } }) },
+  'migrations with a negative bandwidth': {
+    spec: configured({ migrations: { bandwidthPerMigration: '-1Mi' } }),
+    want: `${MIGRATIONS}.bandwidthPerMigration: Invalid value: "-1Mi": must be greater than or equal to 0`,
+  },
+  'migrations with a negative number as bandwidth': {
+    spec: configured({ migrations: { bandwidthPerMigration: -1 } }),
+    want: `${MIGRATIONS}.bandwidthPerMigration: Invalid value: -1: must be greater than or equal to 0`,
+  },
+  'migrations with a bandwidth that is none': {
+    spec: configured({ migrations: { bandwidthPerMigration: 'fast' } }),
+    want: `${MIGRATIONS}.bandwidthPerMigration: Invalid value: "fast": ${GRAMMAR}`,
+  },
+  'migrations in ways that we do not have': {
+    spec: configured({ migrations: { allowPostCopy: true, network: 'fast', hurry: 1 } }),
+    want: [
+      `${MIGRATIONS}.allowPostCopy: Forbidden: is not supported yet`,
+      `${MIGRATIONS}.network: Forbidden: is not supported yet`,
+      `${MIGRATIONS}.hurry: Forbidden: unknown field`,
+    ].join(', '),
+  },
+};
+
+for (const [name, { spec, want }] of Object.entries(cases)) {
+  test(`${want === undefined ? 'allows' : 'refuses'} ${name}`, async () => {
+    const answer = await dryCreate(spec);
+    if (want === undefined) assert.equal(answer.status, 201, answer.text);
+    else assertRefused(answer, want);
+  });
+}
+
+test('refuses a second object, whatever its name and namespace', async () => {
+  const want = 'metadata.name: Forbidden: there is a KubeVirt object already: selfsame-system/kubevirt';
+  assertRefused(await dryCreate({}, SYSTEM, 'another'), want);
+  assertRefused(await dryCreate({}, SYSTEM.replace('selfsame-system', 'golden')), want);
+});
+
+test('what was wrong before does not keep anybody from changing something else', async () => {
+  const binding = `${ADMISSION}/validatingadmissionpolicybindings/selfsame-settings`;
+  const actions = (action: string) => ({ body: { spec: { validationActions: [action] } } });
+  await api.ok('PATCH', binding, actions('Warn'));
+  const wrong = {
+    machineType: 'pc',
+    emulatedMachines: ['q35', '['],
+    hurry: 1,
+    specialManagedDevices: [{ type: 'a', device: 'b', bus: 'c' }],
+    migrations: { bandwidthPerMigration: '-1' },
+  };
+  await api.ok('POST', SYSTEM, { body: aKubeVirt(configured(wrong)) });
+  await api.ok('PATCH', binding, actions('Deny'));
+  const edit = (configuration: Loose) =>
+    api.call('PATCH', `${SYSTEM}/kubevirt`, { body: { spec: configured(configuration) } });
+  assert.equal((await edit({ evictionStrategy: 'LiveMigrate' })).status, 200);
+  assertRefused(await edit({ hurry: 1, slow: 2 }), 'spec.configuration.slow: Forbidden: unknown field');
+  assertRefused(await edit({ machineType: 'pc-2' }), unsupported('spec.configuration.machineType', 'pc-2', 'q35 ['));
+  assertRefused(
+    await edit({ migrations: { bandwidthPerMigration: '-2' } }),
+    `${MIGRATIONS}.bandwidthPerMigration: Invalid value: "-2": must be greater than or equal to 0`,
+  );
+  await api.ok('DELETE', `${SYSTEM}/kubevirt`);
+});
+
+test('the policy reads globs and machine types as admission of VMs does', async (t) => {
+  const random = seededRandom(t);
+  const word = (letters: string, most: number) =>
+    Array.from({ length: random.between(1, most) }, () => random.pick([...letters])).join('');
+  for (let round = 0; round < 40; round++) {
+    const globs = [...new Set(Array.from({ length: 25 }, () => word('aq5.*?[]^-\\', 8)))];
+    const malformed = globs.filter((glob) => parseGlob(glob) === undefined);
+    const want = malformed.map((glob) => {
+      const at = `spec.configuration.emulatedMachines[${globs.indexOf(glob)}]`;
+      return `${at}: Invalid value: "${glob}": syntax error in pattern`;
+    });
+    const answer = await dryCreate(configured({ emulatedMachines: globs }));
+    if (want.length === 0) assert.equal(answer.status, 201, answer.text);
+    else assertRefused(answer, want.join(', '));
+  }
+  for (let round = 0; round < 150; round++) {
+    const [type, globs] = [word('aq5._-', 4), [word('aq5.*?', 4), `${word('aq5*', 2)}[^${word('aq5.', 2)}]*`]];
+    const isAllowed = isMachineTypeName(type) && matchesAny(globs, type);
+    const answer = await dryCreate(configured({ machineType: type, emulatedMachines: globs }));
+    assert.equal(answer.status, isAllowed ? 201 : 422, `${type} ${globs.join(' ')}: ${answer.text}`);
+  }
+});
+
+test('the policy has no type errors', async () => {
+  const { status } = await api.ok('GET', `${ADMISSION}/validatingadmissionpolicies/selfsame-settings`);
+  assert.deepEqual(status.typeChecking, {});
+});

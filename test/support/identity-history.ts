@@ -1,0 +1,42 @@
+/** Checks the history of an identity record against the record itself, and shows it in short. */
+import assert from 'node:assert/strict';
+import { identityState, replayChanges, type IdentityState } from '#api/identity-changes.ts';
+import { identitySummary } from '#api/identity-table.ts';
+import { MAX_HISTORY } from '#api/virtual-machine-identity/kind.ts';
+import type { Loose } from '#test/support/test-api.ts';
+import type { VmPlane } from '#test/support/vm-plane.ts';
+
+/**
+ * Asserts that the history accounts for the whole record: replayed from nothing it yields the record, every entry says
+ * when and why, and "unchanged since" is the time of the last one.
+ */
+export function judgeHistory(vm: Loose, record: Loose): void {
+  const { history = [], recorded } = record.status ?? {};
+  assert.ok(history.length > 0 && history.length < MAX_HISTORY, `${history.length} entries`);
+  assert.deepEqual(recorded, record.spec, 'the history accounts for the spec');
+  let state: IdentityState = new Map();
+  for (const { at, what, cause, changes } of history) {
+    assert.ok(at && what && cause, JSON.stringify({ at, what, cause }));
+    for (const change of changes) {
+      const before = state;
+      state = replayChanges(state, [change]);
+      assert.notDeepEqual(plain(state), plain(before), `${change.field} changes something`);
+    }
+  }
+  assert.deepEqual(plain(state), plain(identityState(record.spec, record.status)), 'the replay yields the record');
+  const { unchangedSince, lastChange } = identitySummary(vm, record);
+  assert.deepEqual([unchangedSince, lastChange], [history.at(-1).at, history.at(-1).what]);
+}
+
+const plain = (state: IdentityState): unknown => JSON.parse(JSON.stringify(Object.fromEntries(state)));
+
+/** Returns the history of a VM after judging it: `field: cause, by` for each change. */
+export async function historyOf(plane: VmPlane, name: string): Promise<string[]> {
+  const record = await plane.get('VirtualMachineIdentity', name);
+  judgeHistory(await plane.get('VirtualMachine', name), record);
+  return record.status.history.flatMap(({ cause, by, changes }: Loose) => {
+    const shown = changes.filter(({ field }: Loose) => !/^devices\.rp\d/.test(field));
+    const author = [cause.replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/, 'UID'), ...(by ? [by] : [])].join(', ');
+    return shown.length === 0 ? [`nothing: ${author}`] : shown.map(({ field }: Loose) => `${field}: ${author}`);
+  });
+}
