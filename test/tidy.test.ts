@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { test } from 'node:test';
+import { checkFolderTable } from '#test/tidy/folder-table.ts';
 import { layers } from '#test/tidy/layers.ts';
 import { rules, unjustified } from '#test/tidy/rules.ts';
 import type { Rule, SourceFile } from '#test/tidy/rules.ts';
@@ -55,5 +56,11 @@ test('every runtime dependency has its justification in docs/adr', () => {
 test('docs/seeds.md names tests that exist', () => {
   const { requirements, problems } = checkSeedsPage(fileNamed('docs/seeds.md'), files);
   assert.ok(requirements > 50, `the page has ${requirements} requirements`);
+  assert.deepEqual(problems, []);
+});
+
+test('the folder table of ARCHITECTURE.md matches the folders and their import rules', () => {
+  const { rows, problems } = checkFolderTable(fileNamed('ARCHITECTURE.md'), files);
+  assert.ok(rows > 40, `the table has ${rows} rows`);
   assert.deepEqual(problems, []);
 });

@@ -1,4 +1,4 @@
-/** docs/virtctl.md names every command that there is, and no other. */
+/** Checks that docs/virtctl.md lists exactly the existing commands. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -7,7 +7,7 @@ import { NOT_HERE } from '#cli/not-here.ts';
 import { commands } from '#cli/run.ts';
 
 const page = readFileSync(new URL('../../docs/virtctl.md', import.meta.url), 'utf8');
-/** Rows of the table below a title, by their first cell. */
+/** Returns the rows of the table below a title, by their first cell. */
 function rowsBelow(title: string): Map<string, string[]> {
   const section = page.split(`\n## ${title}\n`)[1]?.split('\n## ')[0] ?? '';
   const cells = [...section.matchAll(/^\| `([^`]+)` \|(.*)\|$/gm)];
@@ -22,7 +22,7 @@ function summaries(entries: readonly CommandEntry[], above: string): [name: stri
   });
 }
 
-test('every command has its row, with its summary and where it comes from', () => {
+test('every command has a row with its summary and origin', () => {
   const known = summaries(commands, '');
   assert.ok(known.length > 25);
   const rows = rowsBelow('Commands');
@@ -30,7 +30,7 @@ test('every command has its row, with its summary and where it comes from', () =
   for (const [name, [from = '']] of rows) assert.match(from, /^(?:KubeVirt|ours)$/, name);
 });
 
-test('what KubeVirt has besides is what the program says about it', () => {
-  const rows = [...rowsBelow('What KubeVirt has besides')].map(([name, [why]]) => [name, why]);
+test('the table of unsupported KubeVirt commands matches the messages of the program', () => {
+  const rows = [...rowsBelow('KubeVirt commands that are not supported')].map(([name, [why]]) => [name, why]);
   assert.deepEqual(Object.fromEntries(rows), Object.fromEntries(NOT_HERE));
 });
