@@ -1,12 +1,12 @@
 /**
- * Expressions that try to hold the process, and the objects that they do it with: for the tests of the evaluator, and
- * for the one that watches the event loop while such policies judge requests. Every one of them would go on for
- * minutes or for ever if it were not stopped.
+ * Expressions that try to block the process, and the objects that they read. Used by the tests of the evaluator and by
+ * the test that watches the event loop while such policies validate requests. Each expression would run for minutes or
+ * forever if it were not stopped.
  */
 
 const range = (length: number): number[] => Array.from({ length }, (_, i) => i);
 
-/** What `object.spec` is. Within what one request may hold. */
+/** The values of `object.spec`. Each fits into one request. */
 export const hostileSpecs = {
   numbers: () => ({ n: range(60_000), few: range(2000) }),
   doubles: () => ({ n: range(40_000).map((i) => i + 0.5), few: range(2000) }),
@@ -22,7 +22,7 @@ export const hostileSpecs = {
 
 export interface HostileExpression {
   readonly on: keyof typeof hostileSpecs;
-  /** Gives a bool. */
+  /** Evaluates to a bool. */
   readonly expression: string;
 }
 
@@ -30,11 +30,11 @@ const N = 'object.spec.n';
 const FEW = 'object.spec.few';
 const T = 'object.spec.t';
 
-/** Four million times; `a` and `b` are numbers. */
+/** Runs an operation four million times; `a` and `b` are numbers. */
 const again = (operation: string): string => `${FEW}.all(a, ${FEW}.all(b, dyn(${operation}) != null || true))`;
 const doubled = (start: string, times: number): string =>
   start + Array.from({ length: times }, (_, i) => `.map(x${i}, x${i} + x${i})`).join('');
-/** Dyn, because their type would double too, and the checker refuses that. */
+/** Uses dyn, because the type would double too and the checker rejects that. */
 const shared = `[dyn(1)]${Array.from({ length: 60 }, (_, i) => `.map(x${i}, dyn([x${i}, x${i}]))`).join('')}`;
 const LONG_QUANTITY = `quantity('${'9'.repeat(200)}e40')`;
 
@@ -111,7 +111,7 @@ const repeated = (part: (i: number) => string, join: string, length: number): st
   return parts.join(join);
 };
 
-/** Sources that take long to compile for their length, or to say why they do not. */
+/** Sources that take long to compile for their length, or to report their problems. */
 export const hostileSources: Readonly<Record<string, (length: number) => string>> = {
   'folds in a row': (length) => repeated(() => '[].exists_one(a,true)', '||', length),
   'optional values in a row': (length) => repeated(() => 'optional.none().optMap(a,a).hasValue()', '||', length),

@@ -1,7 +1,7 @@
 /**
- * Expressions that try to hold the process are stopped by their budget. How long a unit takes was measured with these
- * and some eight hundred others: a million of them stay below 50 ms of CPU. That it is so is watched by
- * engine/admission/policies/event-loop.test.ts.
+ * Tests that the budget stops expressions that try to block the process. The time per unit was measured with these and
+ * about eight hundred other expressions: a million units take less than 50 ms of CPU time.
+ * engine/admission/policies/event-loop.test.ts enforces the limit.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,11 +1,11 @@
 /**
- * What the check of an expression may take. Types can double with each step of an expression, and literals are tried
- * out (a regular expression is compiled): so the work is bounded, not the size. One allowance serves one expression, or
- * all expressions that are compiled at one go.
+ * The budget for checking expressions. Types can double in size with each step of an expression, and the checker
+ * evaluates literals (it compiles regular expressions, for example). Therefore the work is bounded, not the size of the
+ * source. One budget covers one expression, or all expressions that are compiled together.
  */
 import { Budget } from '#cel/budget.ts';
 
-/** Measured: about 10 ms. */
+/** Takes about 10 ms (measured). */
 const STEPS = 40_000;
 const TRIAL_UNITS = 200_000;
 
@@ -14,11 +14,11 @@ export class TypeTooComplexError extends Error {
 }
 
 export class CheckAllowance {
-  /** For trying literals out. What is too dear to try is left to the evaluation. */
+  /** The cost budget for evaluating literals. Once it is spent, invalid literals are found during evaluation only. */
   readonly trials: Budget;
   #steps: number;
 
-  /** `times` what one expression may take. */
+  /** Creates a budget for this many expressions. */
   constructor(times = 1) {
     this.trials = new Budget(TRIAL_UNITS * times);
     this.#steps = STEPS * times;
@@ -28,7 +28,7 @@ export class CheckAllowance {
     return this.#steps <= 0;
   }
 
-  /** Throws TypeTooComplexError. */
+  /** Throws TypeTooComplexError if the budget is exceeded. */
   step(): void {
     this.#steps -= 1;
     if (this.#steps < 0) throw new TypeTooComplexError();

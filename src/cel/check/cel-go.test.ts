@@ -1,6 +1,6 @@
 /**
- * The cases of cel-go's own checker tests, as far as they need no protobuf messages beyond one whose fields are plain.
- * Left out are: containers, literals of messages, wrappers, enums, types with several parameters of their own.
+ * Runs the cases of cel-go's own checker tests that need no protobuf messages beyond one with plain fields. Excluded
+ * are containers, message literals, wrappers, enums, and types with several parameters.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -70,7 +70,7 @@ const ALL_TYPES: ObjectType = {
   field: (name) => FIELDS[name],
 };
 
-/** Thrown for what our types cannot say: protobuf messages, wrappers, types of several parameters. */
+/** Thrown for types that Selfsame does not support: protobuf messages, wrappers, types with several parameters. */
 class NotOurs extends Error {}
 
 function messageType(name: string): CelType | undefined {
@@ -119,7 +119,7 @@ function readOverload(json: Json): Overload {
   };
 }
 
-/** cel-go's tests have these, and compare numbers of one type only. */
+/** Returns the environment of cel-go's tests, which compare only numbers of the same type. */
 function baseEnvironment(): Environment {
   const environment = createEnvironment([standardLibrary, optionalLibrary], {
     is: types.STRING,
@@ -158,10 +158,10 @@ function environmentOf({ original }: Case): Environment {
   return { ...base, functions, variables };
 }
 
-/** undefined = it needs what we do not have. */
+/** Returns undefined if the case needs an unsupported feature. */
 function selected(one: Case): Environment | undefined {
   const { expr, container } = one.original;
-  // The expectations of these were made by a parser without optional syntax.
+  // The expectations of these cases come from a parser without optional syntax.
   if (one.error?.includes('unsupported syntax')) return undefined;
   if (container !== undefined || expr.includes('google.') || expr.includes('_wrapper')) return undefined;
   try {

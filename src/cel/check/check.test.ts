@@ -162,7 +162,7 @@ for (const [sentence, { source, want, options }] of Object.entries(types)) {
   });
 }
 
-/** Each want is `offset: message`. */
+/** Each expectation is `offset: message`. */
 const problems: Record<string, { source: string; want: string[] }> = {
   'a name that is not declared': {
     source: 'n + foo',

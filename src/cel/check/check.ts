@@ -1,8 +1,8 @@
 /**
- * The type checker. It finds out what an expression gives and tells everything that can never work, in the words of
- * cel-go. What it cannot know (dyn) is left to the evaluation.
+ * The type checker. It determines the type of an expression and reports everything that can never succeed, with the
+ * messages of cel-go. Nodes of type dyn are checked during evaluation.
  *
- * Objects typed by a schema are checked by their fields here; at run time they are maps.
+ * Objects with a schema are checked by their fields here; at run time they are maps.
  */
 import type { CallExpr, ConstExpr, Expr, FoldExpr, ListExpr, MapExpr, MessageExpr, SelectExpr } from '#cel/ast.ts';
 import { CheckAllowance, TypeTooComplexError } from '#cel/check/allowance.ts';
@@ -25,21 +25,21 @@ import { BOOL, BYTES, DOUBLE, DYN, INT, NULL, STRING, UINT, listOf, mapOf, optio
 import { CelUint } from '#cel/value.ts';
 
 export interface CheckOptions {
-  /** May the elements of one list or map literal be of different types? Kubernetes says no; CEL as such says yes. */
+  /** Allows elements of different types in one list or map literal. CEL allows them; Kubernetes does not. */
   readonly mixedLiterals?: boolean;
-  /** Shared with other expressions. */
+  /** The budget, if several expressions share one. */
   readonly allowance?: CheckAllowance;
-  /** Whether somebody will look at the types inside. */
+  /** Keeps the types of all nodes in `Checked.checked`. */
   readonly annotate?: boolean;
 }
 
 export interface Checked {
-  /** What it gives; dyn if there are problems. */
+  /** The type of the result; dyn if there are problems. */
   readonly type: CelType;
   readonly problems: readonly CelProblem[];
-  /** How many problems were found beyond those. */
+  /** The number of further problems, which are not in `problems`. */
   readonly more: number;
-  /** Where it was asked for and there are no problems. */
+  /** Set if `annotate` was set and there are no problems. */
   readonly checked?: CheckedTree | undefined;
 }
 
@@ -55,7 +55,10 @@ class Checker {
   readonly #problems: CelProblem[] = [];
   #more = 0;
   #scope: Scope | undefined;
-  /** For the checks that come last: `duration('x')` and the like, and the elements of literals. */
+  /**
+   * Nodes for the checks at the end: calls with a literal argument such as `duration('x')`, and the elements of
+   * literals.
+   */
   readonly #literalCalls: CallExpr[] = [];
   readonly #literals: (readonly Element[])[] = [];
   #inFormat = 0;
@@ -123,7 +126,7 @@ class Checker {
     return name === undefined ? undefined : findName(this.#environment, undefined, name);
   }
 
-  /** A variable of a fold hides longer names that begin with its own. */
+  /** Returns undefined if a fold variable shadows the first part of the name. */
   #globalName(expr: Expr): string | undefined {
     const name = qualifiedName(expr);
     return name === undefined || findLocal(this.#scope, rootName(name)) ? undefined : name;
@@ -187,7 +190,7 @@ class Checker {
   }
 
   #resolve(expr: CallExpr, name: string, args: readonly CelType[], member: boolean): CelType {
-    // These two say which side is wrong.
+    // For these two operators the message names the operand that is wrong.
     if (name === '_&&_' || name === '_||_') {
       const wrong = args.filter((type, i) => !this.#expect(expr.args[i]!.at, BOOL, type));
       this.#notes?.noteCall(expr, { name, member, overloads: this.#environment.functions.get(name) ?? [] });
@@ -248,7 +251,7 @@ class Checker {
     return this.#options.mixedLiterals ? DYN : this.#mismatch(at, before, type);
   }
 
-  /** There are no messages here, whatever the name stands for. */
+  /** Reports why the name is not a message type. No environment has message types. */
   #refuseMessage({ at, name }: MessageExpr): CelType {
     const type = findName(this.#environment, this.#scope, name);
     if (!type) return this.#undeclared(at, name);
@@ -314,7 +317,7 @@ class Checker {
     return this.#problem(at, `undeclared reference to '${name}' (in container '')`);
   }
 
-  /** A message that takes work to write is written only if it is told. */
+  /** Takes a function if the message is expensive to build; it is called only if the problem is kept. */
   #problem(at: number, message: string | (() => string)): CelType {
     if (this.#problems.length >= MAX_PROBLEMS) this.#more += 1;
     else this.#problems.push({ at, message: typeof message === 'string' ? message : message() });

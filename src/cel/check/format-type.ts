@@ -1,7 +1,7 @@
-/** Names of types for people: as cel-go's checker writes them in messages, and as its types print themselves. */
+/** Formats types as text: with the names of cel-go's checker messages, or with the names of the types themselves. */
 import type { CelType } from '#cel/type.ts';
 
-/** So many parts of one type are written; a hostile expression can make types that grow without end. */
+/** The number of parts of a type that are written. A hostile expression can build types of unlimited size. */
 const MAX_PARTS = 200;
 
 interface Words {
@@ -15,17 +15,17 @@ const SHORT_NAMES = {
   'google.protobuf.Duration': 'duration',
 };
 
-/** As in `found no matching overload for '_+_' applied to '(int, null)'`. */
+/** Formats a type as in `found no matching overload for '_+_' applied to '(int, null)'`. */
 export function formatType(type: CelType): string {
   return write(type, { primitives: SHORT_NAMES, left: MAX_PARTS });
 }
 
-/** As in `must evaluate to bool but got null_type`. */
+/** Formats a type as in `must evaluate to bool but got null_type`. */
 export function typeString(type: CelType): string {
   return write(type, { primitives: {}, left: MAX_PARTS });
 }
 
-/** `(int, string)`, or `string.(int)` for a call on a receiver. */
+/** Returns `(int, string)`, or `string.(int)` for a call on a receiver. */
 export function formatSignature(args: readonly CelType[], member: boolean): string {
   const names = args.map(formatType);
   return member ? `${names[0]}.(${names.slice(1).join(', ')})` : `(${names.join(', ')})`;

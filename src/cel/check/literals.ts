@@ -1,6 +1,6 @@
 /**
- * What Kubernetes checks in an expression that is well typed: literals that can only fail (`duration('x')`, a broken
- * regular expression), and lists and maps whose elements differ in their types once all types are known.
+ * Additional checks of Kubernetes for a well-typed expression: literals that always fail (`duration('x')`, an invalid
+ * regular expression), and list and map literals with elements of different types.
  */
 import type { CallExpr } from '#cel/ast.ts';
 import { CostLimitError } from '#cel/budget.ts';
@@ -69,7 +69,7 @@ function fails(
   return overload !== undefined && overload.call(args, allowance.trials) instanceof CelFault;
 }
 
-/** The first element that is not of the first one's type. */
+/** Returns the first element whose type differs from the type of the first element. */
 export function mixedElements(
   elements: readonly Element[],
   unifier: Unifier,

@@ -5,7 +5,7 @@ import { formatType } from '#cel/check/format-type.ts';
 import { kindType, resourceRootType, schemaType } from '#cel/check/schema-type.ts';
 import type { CelType } from '#cel/type.ts';
 
-/** The type at a path of fields, or `undefined field`. */
+/** Returns the type at a path of fields, or `undefined field`. */
 function at(type: CelType, path: string): string {
   let here: CelType | undefined = type;
   for (const field of path === '' ? [] : path.split(' ')) {

@@ -1,9 +1,9 @@
 /**
- * Type parameters and what they turn out to be. One unifier serves one check: what an early part of an expression
- * binds holds for the later parts.
+ * Binds type parameters. One unifier serves one check: bindings from an early part of an expression apply to the later
+ * parts.
  *
- * The rules are those of cel-go: dyn fits everything, null fits what is nullable, and a parameter takes the first type
- * that it meets and becomes more general (towards dyn) where it must.
+ * The rules are those of cel-go: dyn is assignable to every type, null to every nullable type, and a parameter is bound
+ * to the first type that it meets and becomes more general (towards dyn) when necessary.
  */
 import type { CelType, ParamType } from '#cel/type.ts';
 import { DYN, param } from '#cel/type.ts';
@@ -12,7 +12,7 @@ import { isDyn, isDynOrError, isNullable, partsOf, sameHead, withParts } from '#
 
 export class Unifier {
   readonly #bound = new Map<string, CelType>();
-  /** What to put back when an attempt fails. */
+  /** The bindings to restore if an attempt fails. */
   #trail: { readonly name: string; readonly before: CelType | undefined }[] = [];
   readonly #allowance: CheckAllowance;
   #fresh = 0;
@@ -21,12 +21,12 @@ export class Unifier {
     this.#allowance = allowance;
   }
 
-  /** A type that is not known yet. */
+  /** Returns a new type parameter, for a type that is not known yet. */
   unknown(): ParamType {
     return param(`_var${this.#fresh++}`);
   }
 
-  /** Binds parameters on success, and changes nothing otherwise. */
+  /** Binds parameters if it returns true, and changes nothing otherwise. */
   fits(from: CelType, to: CelType): boolean {
     return this.#attempt(() => this.#assignable(from, to));
   }
@@ -35,7 +35,7 @@ export class Unifier {
     return from.length === to.length && this.#attempt(() => from.every((type, i) => this.#assignable(type, to[i]!)));
   }
 
-  /** Puts in what parameters are bound to. The others stay, or become dyn. */
+  /** Replaces bound parameters by their types. Unbound parameters stay or become dyn. */
   resolve(type: CelType, open: 'keep' | 'dyn' = 'keep'): CelType {
     this.#step();
     if (type.kind === 'param') {
@@ -46,7 +46,7 @@ export class Unifier {
     return withParts(type, (part) => this.resolve(part, open));
   }
 
-  /** Replaces the parameters of an overload by fresh ones. */
+  /** Replaces the parameters of an overload by new ones. */
   instantiate(type: CelType, fresh: Map<string, CelType>): CelType {
     this.#step();
     if (type.kind !== 'param') return withParts(type, (part) => this.instantiate(part, fresh));
@@ -55,7 +55,7 @@ export class Unifier {
     return known;
   }
 
-  /** Of two types that fit each other. */
+  /** Returns the more general of two types that are assignable to each other. */
   moreGeneral(a: CelType, b: CelType): CelType {
     return this.#atLeastAsGeneral(a, b) ? a : b;
   }
@@ -94,13 +94,15 @@ export class Unifier {
     if (isNull(from)) return isNullable(to);
     if (isNull(to)) return isNullable(from);
     if (!sameHead(from, to)) return false;
-    // All types are of one type here: type(x) == int compares names at run time.
+    // All types have the same type here: type(x) == int compares names at run time.
     if (from.kind === 'type') return true;
     const parts = partsOf(to);
     return partsOf(from).every((part, i) => this.#assignable(part, parts[i]!));
   }
 
-  /** May this parameter be that type? `occurs`: it is unbound, and a part of that very type. */
+  /**
+   * Reports whether the parameter can be bound to the type. Returns `occurs` if it is unbound and part of that type.
+   */
   #substitutes(type: CelType, parameter: ParamType): boolean | 'occurs' {
     if (this.same(type, parameter)) return true;
     const bound = this.#bound.get(parameter.name);

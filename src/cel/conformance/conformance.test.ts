@@ -1,8 +1,8 @@
 /**
- * The conformance tests of the CEL specification (npm @bufbuild/cel-spec), for the sections that Kubernetes uses.
+ * Runs the conformance tests of the CEL specification (npm @bufbuild/cel-spec) for the sections that Kubernetes uses.
  *
- * Kubernetes has no protobuf messages, no enums and no container, so a case that needs one is left out: by what it
- * contains, not by its name (spec-case.ts). The counts are printed per section.
+ * Kubernetes has no protobuf messages, enums or containers. Cases that need one are excluded by their content, not by
+ * their name (spec-case.ts). The counts are printed per section.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -31,7 +31,7 @@ import { CelFault } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
 const core: readonly Library[] = [standardLibrary, optionalLibrary];
-/** Which libraries a section is about, beside the core. */
+/** The libraries that a section tests, in addition to the core. */
 const sections: Readonly<Record<string, readonly Library[]>> = {
   basic: [],
   bindings_ext: [bindLibrary],
@@ -49,12 +49,12 @@ const sections: Readonly<Record<string, readonly Library[]>> = {
   parse: [],
   plumbing: [],
   string: [],
-  // The specification has the newer `format`; the first one that fits is called.
+  // The specification has the newer `format`; the first matching overload is called.
   string_ext: [plainFormatLibrary, stringsLibrary, stringsReverseLibrary],
   timestamps: [],
 };
 
-/** Where we differ on purpose, with the reason. cel-go's own run leaves the same ones out. */
+/** Intended deviations with their reasons. cel-go's own run excludes the same cases. */
 const deviations: Readonly<Record<string, string>> = {
   'string_ext/indexof_out_of_range': 'cel-go gives -1 there, so Kubernetes does',
   'string_ext/lastindexof_out_of_range': 'cel-go gives -1 there, so Kubernetes does',
@@ -72,7 +72,7 @@ function evaluate(spec: SpecCase, libraries: readonly Library[]): CelValue | Cel
   const bindings = new Map(Object.entries(spec.bindings ?? {}).map(([name, { value }]) => [name, specValue(value)]));
   const budget = new Budget(1_000_000);
   const activation: Activation = (name) => bindings.get(name);
-  // Where a fault is expected, it must come from the evaluation: the checker refuses some of these earlier.
+  // An expected fault must come from the evaluation, but the checker rejects some of these expressions earlier.
   if (spec.disableCheck !== true && spec.disableMacros !== true && spec.evalError === undefined) {
     const program = compile(spec.expr, environment, { mixedLiterals: true });
     return 'failure' in program ? new CelFault(program.failure) : program.evaluate(activation, budget);
@@ -86,7 +86,7 @@ function evaluate(spec: SpecCase, libraries: readonly Library[]): CelValue | Cel
   }
 }
 
-/** What is wrong; undefined = nothing. */
+/** Returns the problem, or undefined if the case passes. */
 function problemOf(spec: SpecCase, libraries: readonly Library[]): string | undefined {
   const got = evaluate(spec, libraries);
   if (spec.evalError !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * One case of the CEL specification's conformance tests as we read it: the values that protobuf's JSON wraps, and
- * whether it needs something that Kubernetes does not have.
+ * A case of the CEL specification's conformance tests: reads values from protobuf's JSON, and decides whether the case
+ * needs a feature that Kubernetes does not have.
  */
 import { ArrayList } from '#cel/evaluate/array-list.ts';
 import { EntryMap } from '#cel/evaluate/entry-map.ts';
@@ -10,7 +10,7 @@ import { DYN } from '#cel/type.ts';
 import { CelFault, CelTypeValue, CelUint } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
-/** A value in protobuf's JSON: one of these. */
+/** A value in protobuf's JSON. Exactly one field is set. */
 export interface SpecValue {
   readonly nullValue?: null;
   readonly boolValue?: boolean;
@@ -40,13 +40,13 @@ export interface SpecCase {
 }
 
 const TIMES = new Set(['google.protobuf.Timestamp', 'google.protobuf.Duration']);
-/** What the JSON of a case says where it needs protobuf: messages, enums, wrappers and any. */
+/** Matches the JSON of a case that needs protobuf: messages, enums, wrappers and any. */
 const PROTOBUF =
   /"(?:@type|messageType)":"(?:type\.googleapis\.com\/)?([^"]+)"|"(enumValue|wrapper|wellKnown)":"(\w+)"/g;
-/** Messages that an expression names. */
+/** Matches the names of messages in an expression. */
 const PROTOBUF_NAME = /\bTestAllTypes\b|\bgoogle\.protobuf\.(?!Timestamp\b|Duration\b)\w+|\bcel\.expr\b|\bproto[23]\b/;
 
-/** Why a case is left out; undefined = it is ours. */
+/** Returns why a case is excluded, or undefined if it is run. */
 export function notForKubernetes(spec: SpecCase): string | undefined {
   if (spec.container !== undefined && spec.container !== '') return 'container';
   if (spec.checkOnly === true) return 'check only';

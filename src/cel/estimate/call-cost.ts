@@ -1,11 +1,13 @@
-/** What one call may cost, and how large its result may be: cel-go's figures, and those of Kubernetes' libraries. */
+/**
+ * Estimates the cost of one call and the size of its result, with the figures of cel-go and of Kubernetes' libraries.
+ */
 import type { Expr } from '#cel/ast.ts';
 import { exactly, MOST, NONE, ONE, plus, type Range, scaled, spanning, times, UNKNOWN } from '#cel/estimate/range.ts';
 import type { CelType } from '#cel/type.ts';
 
-/** Looking at text, per byte. */
+/** Cost of reading text, per byte. */
 const TEXT = 0.1;
-/** A regular expression, per byte: an instruction has about four. */
+/** Cost of a regular expression, per byte: an instruction has about four bytes. */
 const PATTERN = 0.25;
 const NAMED_FORMAT_PATTERN = 128;
 const NAMED_FORMAT = 64;
@@ -15,7 +17,7 @@ const AUTHORIZATION = exactly(350_000);
 export interface CostNode {
   readonly expr?: Expr;
   readonly type: CelType;
-  /** From the variable to it. */
+  /** The path of fields from a variable to the value. */
   readonly path: readonly string[] | undefined;
   readonly known: Range | undefined;
 }
@@ -30,7 +32,7 @@ export interface GivenCall {
 
 export interface CallCost {
   readonly cost: Range;
-  /** Of the result; undefined = nobody knows. */
+  /** The size of the result; undefined if unknown. */
   readonly size?: Range | undefined;
 }
 
@@ -47,11 +49,14 @@ export function callCost(overload: string, call: GivenCall): CallCost {
 const SETS: ReadonlyMap<string, number> = new Map([
   ['sets.contains', 1],
   ['sets.intersects', 1],
-  // Each way once.
+  // Checks both directions.
   ['sets.equivalent', 2],
 ]);
 
-/** These do not count scalars as one element, and so do those of the libraries. */
+/**
+ * Returns the size as the set and library functions count it. Unlike the standard functions, they do not count a scalar
+ * as one element.
+ */
 function librarySize(call: GivenCall, node: CostNode | undefined): Range {
   if (node === undefined) return UNKNOWN;
   return node.known ?? (node.path === undefined ? UNKNOWN : call.size(node));
@@ -132,7 +137,7 @@ function libraryCost(overload: string, call: GivenCall): CallCost | undefined {
   }
 }
 
-/** Each element is compared; text takes as long as it is. */
+/** Each element is compared; the cost of a text grows with its length. */
 function searchCost(call: GivenCall, size: Range): Range {
   const element = elementOf(call.target);
   if (element === undefined) return scaled(size, TEXT);
@@ -145,7 +150,10 @@ function elementOf(list: CostNode | undefined): CostNode | undefined {
   return { type: list.type.element, path: list.path && [...list.path, '@items'], known: undefined };
 }
 
-/** The longest: the shortest text is replaced by the longest, as often as it can be. The shortest: the other way. */
+/**
+ * The maximum assumes that the shortest text is replaced by the longest, as often as possible; the minimum assumes the
+ * opposite.
+ */
 function replacedSize(call: GivenCall): Range {
   const { target, args } = call;
   const text = librarySize(call, target);

@@ -24,7 +24,7 @@ const either: Schema = { 'x-kubernetes-int-or-string': true };
 const text = (format: string): Schema => ({ type: 'string', format });
 const named: Schema = { type: 'object', required: ['required'], properties: { required: string, optional: string } };
 
-/** A schema with and without a bound. */
+/** Returns a schema with or without a bound. */
 type Bounded = (most: number | undefined) => Schema;
 const bound = (key: 'maxItems' | 'maxProperties' | 'maxLength', most: number | undefined) =>
   most === undefined ? {} : { [key]: most };
@@ -51,7 +51,7 @@ const replacing: Bounded = (most) => ({
 interface Case {
   readonly schema: Bounded;
   readonly rule: string;
-  /** What Kubernetes 1.32 expects of its own estimate, without a bound and with one. */
+  /** The estimate of Kubernetes 1.32, without and with a bound. */
   readonly unbounded?: number;
   readonly most: number;
   readonly bounded: number;

@@ -1,6 +1,6 @@
 /**
- * What an expression costs at most, before it ever runs, as cel-go estimates it: nodes, and for calls and folds what the
- * sizes of their arguments may come to. Sizes are known from literals, or by the path of fields to a value.
+ * Estimates the maximum cost of an expression before it runs, as cel-go does: nodes, and for calls and folds the sizes
+ * of their arguments. Sizes are known from literals, or from the schema at the path of fields to a value.
  */
 import type { CallExpr, Expr, FoldExpr, SelectExpr } from '#cel/ast.ts';
 import type { CheckedTree } from '#cel/check/annotations.ts';
@@ -13,7 +13,7 @@ import type { CelType } from '#cel/type.ts';
 const LIST_COST = exactly(10);
 const MAP_COST = exactly(30);
 
-/** `sizes` are those of `self`. */
+/** `sizes` are the sizes of `self`. */
 export function estimateCost(checked: CheckedTree, sizes: Sized): number {
   return new Estimate(checked, sizes).cost(checked.tree).max;
 }
@@ -23,7 +23,7 @@ class Estimate {
   readonly #sizes: Sized;
   readonly #paths = new Map<Expr, readonly string[]>();
   readonly #known = new Map<Expr, Range>();
-  /** What each variable of a fold goes through; the innermost last. */
+  /** The ranges of each fold variable, the innermost last. */
   readonly #ranges = new Map<string, Expr[]>();
 
   constructor(checked: CheckedTree, sizes: Sized) {

@@ -1,4 +1,4 @@
-/** Between how little and how much something costs or holds. Sums and products end at what 64 bits can count. */
+/** A range between a minimum and a maximum cost or size. Sums and products saturate at 64 bits. */
 
 export interface Range {
   readonly min: number;
@@ -29,7 +29,7 @@ export function times(a: Range, b: Range): Range {
   return { min: capped(a.min * b.min), max: capped(a.max * b.max) };
 }
 
-/** Rounded up, as costs are whole. */
+/** Rounds up, because costs are integers. */
 export function scaled({ min, max }: Range, factor: number): Range {
   return { min: capped(Math.ceil(min * factor)), max: capped(Math.ceil(max * factor)) };
 }

@@ -1,6 +1,7 @@
 /**
- * How large the values of a schema can be: what Kubernetes takes from maxItems, maxLength and the like, or else from
- * what fits into one request. The figures decide which rules a CustomResourceDefinition may have, so they are its own.
+ * Estimates the maximum size of values of a schema: from maxItems, maxLength and similar fields, or else from the
+ * maximum size of a request. The figures decide which rules a CustomResourceDefinition can have, so they are those of
+ * Kubernetes.
  */
 import { escapeFieldName } from '#cel/check/field-names.ts';
 import { withObjectNames } from '#cel/check/object-meta.ts';
@@ -11,7 +12,7 @@ const QUOTES = 2;
 const MAX_BYTES_PER_CHARACTER = 4;
 const MAX_DEPTH = 64;
 
-/** Of strings with a format, as JSON: the shortest and the longest. */
+/** The minimum and maximum JSON length of strings with a format. */
 const FORMATS: ReadonlyMap<string, { readonly shortest: number; readonly longest: number }> = new Map([
   ['duration', { shortest: 3, longest: 32 }],
   ['date', { shortest: 12, longest: 12 }],
@@ -19,11 +20,11 @@ const FORMATS: ReadonlyMap<string, { readonly shortest: number; readonly longest
 ]);
 
 export interface Sized {
-  /** Items, entries or bytes. */
+  /** Maximum number of items, entries or bytes. */
   readonly maxElements: number;
-  /** Of the JSON of one value. */
+  /** Minimum JSON length of one value. */
   readonly minBytes: number;
-  /** By the names that expressions use. */
+  /** Keys are the escaped names that expressions use. */
   readonly fields?: ReadonlyMap<string, Sized>;
   readonly element?: Sized;
   readonly key?: Sized;
@@ -32,10 +33,13 @@ export interface Sized {
 const scalar = (minBytes: number): Sized => ({ maxElements: 0, minBytes });
 const KEY: Sized = { maxElements: 0, minBytes: QUOTES };
 
-/** What was found of schemas inside, for whoever asks about many of one tree. */
+/** Sizes of nested schemas, to share between calls for the same tree. */
 export type KnownSizes = Map<Schema, Sized | undefined>;
 
-/** undefined = expressions cannot see it. `root`: of a whole object, which has its names besides. */
+/**
+ * Returns undefined if expressions cannot see a value of this schema. `root` is true for the schema of a whole object,
+ * which also has its names.
+ */
 export function sizesOf(schema: Schema, root: boolean, known: KnownSizes = new Map()): Sized | undefined {
   return find(schema, root, known, 0);
 }
@@ -80,7 +84,7 @@ function objectSizes(schema: Schema, known: KnownSizes, depth: number): Sized | 
   if (typeof values === 'object') {
     const element = inner(values, known, depth);
     if (element === undefined) return undefined;
-    // Each has a key of two letters at least, quotes, a colon and a comma.
+    // Each entry has a key of at least two letters, quotes, a colon and a comma.
     const most = Math.floor((MAX_REQUEST_BYTES - QUOTES) / (element.minBytes + 6));
     const maxElements = maxProperties === undefined ? most : Math.max(0, maxProperties);
     return { maxElements, minBytes: QUOTES, element, key: KEY };
@@ -112,7 +116,9 @@ function stringSizes({ format, maxLength, enum: values = [] }: Schema): Sized {
   return { maxElements: Math.max(...lengths), minBytes: QUOTES };
 }
 
-/** Along a path of fields, `@items`, `@values` and `@keys`; its first step is the variable, whichever that is. */
+/**
+ * Follows a path of fields, `@items`, `@values` and `@keys`. The first step is the name of the variable and is ignored.
+ */
 export function sizedAt(root: Sized, path: readonly string[]): Sized | undefined {
   let here: Sized | undefined = root;
   for (const step of path.slice(1)) {

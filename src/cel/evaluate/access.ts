@@ -1,4 +1,4 @@
-/** Looking into values: `a.b`, `has(a.b)`, `a[b]`, `a.?b`, `a[?b]`, `a in b`. */
+/** Access to fields and elements: `a.b`, `has(a.b)`, `a[b]`, `a.?b`, `a[?b]`, `a in b`. */
 import { LOOKUP_COST } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
 import { unescapeFieldName } from '#cel/check/field-names.ts';
@@ -17,8 +17,8 @@ export function select(operand: CelValue, field: string): CelValue | CelFault {
 }
 
 /**
- * `look` at the field that a name stands for. Names are escaped where CEL could not write them (`__namespace__`,
- * `x__dash__y`); but a field that is named just so comes first.
+ * Returns a function that applies `look` to the field with this name. The name can be escaped (`__namespace__`,
+ * `x__dash__y`), but a field with exactly the written name takes precedence.
  */
 export function lookingAt<T>(look: (operand: CelValue, field: string) => T, written: string): (operand: CelValue) => T {
   const meant = unescapeFieldName(written);
@@ -56,7 +56,7 @@ function listIndex(key: CelValue): number | CelFault {
   return Number.isInteger(key) ? key : new CelFault(`unsupported index value ${key} in list`);
 }
 
-/** A missing field is none; so is any field of none. */
+/** Returns none for a missing field, and for any field of none. */
 export function optionalSelect(operand: CelValue, field: string): CelValue | CelFault {
   const value = operand instanceof CelOptional ? operand.value : operand;
   if (value === undefined) return NONE;
@@ -92,7 +92,7 @@ export function contains(element: CelValue, container: CelValue, budget: Budget)
     budget.charge(1);
     const other = container.at(at);
     if (other === element && typeof other !== 'number') return true;
-    // Most lists hold one type, and what is not the same is unequal then.
+    // Two ints that are not identical are not equal.
     if (typeof other === 'bigint' && typeof element === 'bigint') continue;
     if (equal(element, other, budget)) return true;
   }

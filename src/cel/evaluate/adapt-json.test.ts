@@ -24,7 +24,7 @@ const schema: Schema = {
   additionalProperties: { type: 'number' },
 };
 
-/** The type and the value as JSON of one field; or the fault. */
+/** Returns the type and the JSON value of one field, or the fault. */
 function field(name: string, value: unknown, as?: Schema): string {
   const map = adaptJson({ [name]: value }, as);
   assert.ok(map instanceof CelMap);

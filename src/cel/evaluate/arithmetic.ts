@@ -1,4 +1,6 @@
-/** `+ - * / %` and the sign, with 64-bit overflow as a fault. undefined = not for values of these types. */
+/**
+ * `+ - * / %` and negation. Overflow of 64 bits is a fault. An operator returns undefined for operands of other types.
+ */
 import { LIST_COST, bytesCost } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
 import { ArrayList, itemsOf, PairedList } from '#cel/evaluate/array-list.ts';
@@ -70,7 +72,10 @@ function joinLists(a: CelList, b: CelList, budget: Budget): CelList {
   return (a instanceof ArrayList ? a : new ArrayList(itemsOf(a))).plus(b);
 }
 
-/** What both have stands where it stood, as the second has it; the rest of the second comes behind. */
+/**
+ * Elements in both lists keep the position from the first and take the value from the second; the other elements of the
+ * second list follow.
+ */
 function joinPaired(a: CelList, b: CelList, pairing: Pairing, budget: Budget): CelList {
   budget.charge(LIST_COST + 2 * (a.size + b.size));
   const first = new Partners(a, pairing, budget);
@@ -80,7 +85,7 @@ function joinPaired(a: CelList, b: CelList, pairing: Pairing, budget: Budget): C
   return new PairedList([...kept, ...added], pairing);
 }
 
-/** `list + [value]` without making the second list; undefined = not a list. */
+/** Computes `list + [value]` without creating the second list. Returns undefined if `list` is not a list. */
 export function append(list: CelValue, value: CelValue, budget: Budget): CelList | undefined {
   if (!(list instanceof CelList)) return undefined;
   if (!(list instanceof ArrayList)) return joinLists(list, new ArrayList([value]), budget);
@@ -118,7 +123,7 @@ export const modulo: BinaryOperator = (a, b) => {
   if (typeof a === 'bigint') {
     if (typeof b !== 'bigint') return undefined;
     if (b === 0n) return MODULUS_BY_ZERO;
-    // The quotient does not fit, so cel-go refuses the remainder too.
+    // cel-go rejects the remainder too, because the quotient overflows.
     return a === MIN_INT && b === -1n ? INT_OVERFLOW : a % b;
   }
   if (!(a instanceof CelUint) || !(b instanceof CelUint)) return undefined;

@@ -1,4 +1,4 @@
-/** What work costs where it grows with what it is done with. */
+/** Tests the cost of work that grows with its input. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Budget } from '#cel/budget.ts';

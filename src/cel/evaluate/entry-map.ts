@@ -1,4 +1,4 @@
-/** Maps whose entries are all there. */
+/** Maps whose entries are in memory. */
 import { REPEATED_KEY } from '#cel/evaluate/fault.ts';
 import { canonical } from '#cel/evaluate/map-key.ts';
 import type { Canonical } from '#cel/evaluate/map-key.ts';
@@ -18,7 +18,7 @@ export class EntryMap extends CelMap {
     this.#entries = entries;
   }
 
-  /** Refuses keys that are no string, bool, int or uint, and the same key twice. */
+  /** Returns a fault for duplicate keys, and for keys that are not string, bool, int or uint. */
   static of(entries: Iterable<readonly [CelValue, CelValue]>): EntryMap | CelFault {
     const known = new Map<Canonical, Entry>();
     for (const [key, value] of entries) {

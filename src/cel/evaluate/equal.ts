@@ -1,6 +1,6 @@
 /**
- * Equality: numbers by their value whatever their type, lists and maps by their elements, values of different types
- * are unequal. Charges for what it walks over.
+ * Equality: numbers are compared by value across their types, lists and maps by their elements; values of different
+ * types are unequal. Charges for the elements and bytes that it reads.
  */
 import { CostLimitError, bytesCost, keysCost } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
@@ -9,11 +9,11 @@ import { CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';
 import { Partners } from '#cel/evaluate/partners.ts';
 import type { CelValue } from '#cel/value.ts';
 
-/** No value that an expression makes is deeper; recursion must end before the stack does. */
+/** Bounds the recursion. No value that an expression builds is deeper. */
 const MAX_DEPTH = 500;
-/** A list or map may have to be made first, from JSON. */
+/** Covers the creation of the view if the list or map comes from JSON. */
 const CONTAINER_UNITS = 6;
-/** The value of a key, twice. */
+/** Covers two lookups. */
 const ENTRY_UNITS = 8;
 
 export function equal(a: CelValue, b: CelValue, budget: Budget, depth = 0): boolean {
@@ -40,7 +40,7 @@ function equalNumbers(a: bigint | number | CelUint, b: CelValue): boolean {
   const left = a instanceof CelUint ? a.value : a;
   const right = b instanceof CelUint ? b.value : b;
   if (typeof left === typeof right) return left === right;
-  // An int beside a double is taken as a double, as in cel-go.
+  // As in cel-go, an int is converted to double to compare it with a double.
   return (typeof right === 'bigint' || typeof right === 'number') && Number(left) === Number(right);
 }
 

@@ -14,7 +14,7 @@ import { CelFault } from '#cel/value.ts';
 
 const environment = createEnvironment([standardLibrary, optionalLibrary]);
 
-/** Sources that parse but need not make sense: any function on any values. */
+/** Generates sources that parse but need not be meaningful: any function with any values. */
 const { source } = fc.letrec<{ source: string }>((tie) => {
   const inner = tie('source');
   const names = [...environment.functions.keys()].filter((name) => /^[a-z.A-Z]+$/.test(name));
@@ -68,7 +68,7 @@ const { source } = fc.letrec<{ source: string }>((tie) => {
   };
 });
 
-/** A macro may refuse what stands in it; that is no evaluation. */
+/** Returns undefined if a macro rejects its arguments; then there is nothing to evaluate. */
 function tryParse(text: string): Expr | undefined {
   try {
     return parse(text, environment.macros);
@@ -99,7 +99,7 @@ test('JSON that is viewed is equal to itself viewed again, and comes back as it 
   const property = fc.property(fc.jsonValue(), (value) => {
     const plain: unknown = JSON.parse(JSON.stringify(value));
     assert.ok(equal(adaptJson(plain), adaptJson(plain), new Budget(1_000_000)));
-    // An int has no negative zero; beyond 53 bits it is written as a string.
+    // Ints have no negative zero, and ints beyond 53 bits become strings.
     const safe = JSON.stringify(plain, (_key, part: unknown) => (Number.isSafeInteger(part) ? Number(part) + 0 : part));
     const back = JSON.stringify(toJson(adaptJson(plain)), (_key, part: unknown) =>
       typeof part === 'string' && /^-?\d{16,19}$/.test(part) ? Number(part) : part,

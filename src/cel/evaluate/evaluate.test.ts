@@ -19,7 +19,7 @@ const variables: Record<string, unknown> = {
   'a.b.c': 'dotted',
 };
 
-/** The value as JSON, or `fault: ...`. */
+/** Returns the value as JSON, or `fault: ...`. */
 function evaluate(source: string): unknown {
   const views = new Map(Object.entries(variables).map(([name, value]) => [name, adaptJson(value)]));
   const outcome = plan(parse(source, environment.macros), environment)((name) => views.get(name), new Budget(100_000));

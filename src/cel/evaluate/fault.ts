@@ -1,4 +1,4 @@
-/** The faults of cel-go by their texts. */
+/** The faults of cel-go, with its messages. */
 import { CelFault, CelUint } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
@@ -21,7 +21,7 @@ export function conversionFault(from: string, to: string): CelFault {
   return new CelFault(`type conversion error from '${from}' to '${to}'`);
 }
 
-/** A key or index in a message: short, whatever it is. */
+/** Formats a key or index for a message, with a bounded length. */
 export function shown(value: CelValue): string {
   if (typeof value === 'string') return value.length > 200 ? `${value.slice(0, 200)}...` : value;
   if (value instanceof CelUint) return String(value.value);

@@ -1,11 +1,11 @@
-/** Whether a value is of the type that an overload takes, at run time. */
+/** Run-time type tests for the arguments of overloads. */
 import type { Budget } from '#cel/budget.ts';
 import type { CelType, PrimitiveName } from '#cel/type.ts';
 import { CelDuration, CelFault, CelList, CelMap, CelOpaque, CelOptional } from '#cel/value.ts';
 import { CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
-/** undefined = any value fits. */
+/** Undefined if every value matches. */
 export type Fit = ((value: CelValue, budget: Budget) => boolean) | undefined;
 
 const PRIMITIVES: Readonly<Record<PrimitiveName, Fit>> = {
@@ -21,7 +21,7 @@ const PRIMITIVES: Readonly<Record<PrimitiveName, Fit>> = {
   'google.protobuf.Duration': (value) => value instanceof CelDuration,
 };
 
-/** Compiled once per overload. Elements are looked at only where the type says what they are. */
+/** Builds the test of a type, once per overload. The test reads elements only if the type specifies their type. */
 export function fitOf(type: CelType): Fit {
   switch (type.kind) {
     case 'primitive':

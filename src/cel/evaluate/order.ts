@@ -1,11 +1,11 @@
-/** Which of two values comes first: numbers across their types, strings by code point, as in cel-go. */
+/** The order of two values, as in cel-go: numbers are compared across their types, strings by code point. */
 import { bytesCost } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
 import { NAN_ORDER, NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
 import { CelDuration, CelTimestamp, CelUint } from '#cel/value.ts';
 import type { CelFault, CelValue } from '#cel/value.ts';
 
-/** Below 0, 0, or above 0. */
+/** Returns a number below, equal to or above 0. */
 export function order(a: CelValue, b: CelValue, budget: Budget): number | CelFault {
   if (typeof a === 'bigint' && typeof b === 'bigint') return a < b ? -1 : a > b ? 1 : 0;
   if (typeof a === 'string') return typeof b === 'string' ? orderStrings(a, b, budget) : NO_SUCH_OVERLOAD;
@@ -26,7 +26,7 @@ function numberOf(value: CelValue): bigint | number | undefined {
   return value instanceof CelUint ? value.value : undefined;
 }
 
-/** An int beside a double is taken as a double, as in cel-go, though that may round it. */
+/** As in cel-go, an int is converted to double to compare it with a double, which can round it. */
 function orderNumbers(a: bigint | number, b: bigint | number): number | CelFault {
   if (Number.isNaN(a) || Number.isNaN(b)) return NAN_ORDER;
   const left = typeof b === 'number' ? Number(a) : a;
@@ -45,7 +45,7 @@ export function orderStrings(a: string, b: string, budget: Budget): number {
   return a.length - b.length;
 }
 
-/** Surrogates stand for code points above all of 16 bits, though their numbers are below U+E000. */
+/** Surrogates encode code points above U+FFFF, although their own values are below U+E000. */
 function rank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit;
 }

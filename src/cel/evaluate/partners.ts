@@ -1,9 +1,12 @@
-/** Finds the elements of a list that is one of Kubernetes' sets or maps (Pairing), whatever their place. */
+/**
+ * Finds elements of an associative list (a Kubernetes list of type set or map) by their identity, independent of their
+ * position.
+ */
 import { bytesCost, type Budget, CostLimitError } from '#cel/budget.ts';
 import { CelDuration, CelFault, CelList, CelMap, CelOptional, type CelValue, type Pairing } from '#cel/value.ts';
 import { CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';
 
-/** For the key of an element, twice: to be made, and to be found. */
+/** Units for computing the key of an element and looking it up. */
 const KEY_UNITS = 8;
 const MAX_DEPTH = 500;
 
@@ -19,7 +22,7 @@ export class Partners {
     }
   }
 
-  /** undefined = there is none. */
+  /** Returns the element with the same identity, or undefined. */
   of(element: CelValue, budget: Budget): CelValue | undefined {
     return this.#elements.get(this.#keyOf(element, budget));
   }
@@ -39,7 +42,7 @@ function fieldOf(element: CelValue, key: CelValue): CelValue | undefined {
   return value instanceof CelFault ? undefined : value;
 }
 
-/** Equal values are equal texts, in whatever order the fields of an object come. */
+/** Returns the same text for equal values, independent of the order of fields. */
 function textOf(value: CelValue, budget: Budget, depth: number): string {
   if (depth > MAX_DEPTH) throw new CostLimitError();
   budget.charge(1);

@@ -1,6 +1,6 @@
 /**
- * Calls into closures. The operators of the language go straight to their work; whatever they do not know, and every
- * other function, is looked up among the overloads by the types of the arguments at run time.
+ * Plans calls as closures. Operators of the language run directly. All other functions, and operators with operands
+ * that they do not handle, select an overload by the types of the arguments at run time.
  */
 import type { CallExpr, Expr } from '#cel/ast.ts';
 import { CALL_COST, LIST_COST } from '#cel/budget.ts';
@@ -28,7 +28,7 @@ function compared(holds: (sign: number) => boolean): BinaryOperator {
   };
 }
 
-/** undefined = ask the overloads. */
+/** Returns undefined if the overloads must decide. */
 function unlessUnknown(outcome: Outcome): Outcome | undefined {
   return outcome === NO_SUCH_OVERLOAD ? undefined : outcome;
 }
@@ -53,7 +53,7 @@ export function planCall(expr: CallExpr, planner: Planner, scope: Scope | undefi
   const lazy = planLazy(expr, planner, scope);
   if (lazy !== undefined) return lazy;
   const { name, member, args } = resolve(expr, planner, scope);
-  // First, because nothing may be planned twice: nested maps would double the work at every level.
+  // Comes first so that nothing is planned twice: nested maps would double the work at each level.
   const appending = name === '_+_' ? planAppend(args, planner, scope) : undefined;
   if (appending !== undefined) return appending;
   const steps = args.map((arg) => planner.plan(arg, scope));
@@ -70,7 +70,7 @@ export function planCall(expr: CallExpr, planner: Planner, scope: Scope | undefi
   return callStep(steps, dispatch);
 }
 
-/** `list + [value]`, which is what map and filter do at every turn. */
+/** Plans `list + [value]`, which map and filter evaluate in each iteration. */
 function planAppend([list, added]: readonly Expr[], planner: Planner, scope: Scope | undefined): Step | undefined {
   const element = added?.kind === 'list' && added.elements.length === 1 ? added.elements[0] : undefined;
   if (list === undefined || element === undefined || element.optional) return undefined;
@@ -90,11 +90,11 @@ function planAppend([list, added]: readonly Expr[], planner: Planner, scope: Sco
 interface Call {
   readonly name: string;
   readonly member: boolean;
-  /** The receiver first. */
+  /** Starts with the receiver. */
   readonly args: readonly Expr[];
 }
 
-/** `optional.of(x)` is the function of that name, `x.of(y)` a member of x. */
+/** Distinguishes the function `optional.of(x)` from the method call `x.of(y)`. */
 function resolve({ name, target, args }: CallExpr, { environment }: Planner, scope: Scope | undefined): Call {
   if (target === undefined) return { name: name.replace(/^\./, ''), member: false, args };
   const prefix = qualifiedName(target);

@@ -1,4 +1,7 @@
-/** Folds into closures: over the elements of a list, the keys of a map, or both sides of either. */
+/**
+ * Plans folds as closures: over the elements of a list, the keys of a map, or with two variables over both index and
+ * element or key and value.
+ */
 import type { FoldExpr } from '#cel/ast.ts';
 import { CALL_COST, LOOKUP_COST, keysCost } from '#cel/budget.ts';
 import { Scope } from '#cel/evaluate/step.ts';
@@ -11,10 +14,10 @@ interface Fold {
   readonly condition: Step;
   readonly step: Step;
   readonly result: Step;
-  /** Where the variables are. */
+  /** The slots of the variables. */
   readonly accumulator: number;
   readonly variable: number;
-  /** -1 = there is no second variable. */
+  /** -1 if there is no second variable. */
   readonly second: number;
 }
 
@@ -39,7 +42,7 @@ function run(fold: Fold, frame: Frame): Outcome {
   frame.budget.charge(CALL_COST);
   const range = fold.range(frame);
   if (range instanceof CelFault) return range;
-  // Evaluated before the slot is set: it may be the slot of a fold around, or inside it.
+  // Evaluated before the slot is set, because an inner fold may use the same slot.
   const start = fold.start(frame);
   frame.slots[fold.accumulator] = start;
   if (range instanceof CelList) overList(fold, range, frame);
@@ -75,7 +78,10 @@ function overMap(fold: Fold, map: CelMap, frame: Frame): void {
   }
 }
 
-/** false = the condition ended it. One that is no bool does not, as in cel-go: the accumulator has the fault. */
+/**
+ * Returns false if the condition ended the fold. As in cel-go, a condition that is not a bool does not end it: the
+ * accumulator holds the fault.
+ */
 function turn(fold: Fold, frame: Frame): boolean {
   frame.budget.charge(1);
   if (fold.condition(frame) === false) return false;

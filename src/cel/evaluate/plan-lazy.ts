@@ -1,4 +1,7 @@
-/** The calls that do not need all of their arguments: logic, conditions, and what is asked of optional values. */
+/**
+ * Plans the calls that do not evaluate all of their arguments: logical operators, conditionals, and access to optional
+ * values.
+ */
 import type { CallExpr } from '#cel/ast.ts';
 import { CALL_COST } from '#cel/budget.ts';
 import { lookingAt, optionalSelect } from '#cel/evaluate/access.ts';
@@ -6,7 +9,7 @@ import { NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
 import type { Outcome, Planner, Scope, Step } from '#cel/evaluate/step.ts';
 import { CelFault, CelOptional } from '#cel/value.ts';
 
-/** undefined = an ordinary call. */
+/** Returns undefined for other calls. */
 export function planLazy(expr: CallExpr, planner: Planner, scope: Scope | undefined): Step | undefined {
   const { name, target, args } = expr;
   const plan = (at: number): Step | undefined => {
@@ -49,7 +52,7 @@ function both(a: Step | undefined, b: Step | undefined, of: (a: Step, b: Step) =
   return a && b && of(a, b);
 }
 
-/** One false makes it false, whatever the other one is: a fault too. */
+/** Returns false if one operand is false, even if the other is a fault. */
 function andStep(left: Step, right: Step): Step {
   return (frame) => {
     frame.budget.charge(1);

@@ -1,6 +1,6 @@
 /**
- * A tree into closures, once; they are run for every evaluation. Each charges its own unit, and its parts charge theirs.
- * Only CostLimitError is thrown: every other failure is a fault, which is a value.
+ * Plans a tree as closures, once per program; each evaluation runs them. Each closure charges one unit for its own
+ * node. Only CostLimitError is thrown: every other failure is a fault, which is a value.
  */
 import type { Expr, IdentExpr, ListExpr, MapExpr, SelectExpr } from '#cel/ast.ts';
 import { CostLimitError, LIST_COST, MAP_COST } from '#cel/budget.ts';
@@ -26,7 +26,7 @@ export function plan(tree: Expr, environment: Environment): (activation: Activat
     try {
       return step(new Frame(activation, budget));
     } catch (error) {
-      // Variables of variables may nest deeper than the stack, though each by itself is bounded.
+      // Variables that refer to variables can nest deeper than the stack, although each expression is bounded.
       throw error instanceof RangeError ? new CostLimitError() : error;
     }
   };
@@ -81,7 +81,7 @@ function planGlobal(name: string, environment: Environment): Step {
 
 function planSelect(expr: SelectExpr, planner: Planner, scope: Scope | undefined): Step {
   const name = qualifiedName(expr);
-  // Names with dots are few; a chain of selections is the rule.
+  // A declared name with dots is rare; most selections are fields.
   if (name !== undefined && Scope.slotOf(rootName(name), scope) === undefined) {
     const { variables, types } = planner.environment;
     if (variables.has(name) || types.has(name)) return planGlobal(name, planner.environment);
@@ -118,7 +118,7 @@ function planList(expr: ListExpr, planner: Planner, scope: Scope | undefined): S
   };
 }
 
-/** `x in ['a', 'b']` makes its list once. */
+/** Returns a list that is created once if all elements are constants: `x in ['a', 'b']`. */
 function constantList({ elements }: ListExpr): ArrayList | undefined {
   const items: CelValue[] = [];
   for (const { value, optional } of elements) {

@@ -1,13 +1,13 @@
 /**
- * What it costs to search with a regular expression, and the search. RE2 has several ways; each has its price:
+ * A compiled regular expression and the cost of its searches. RE2 has several algorithms with different costs:
  *
- *   words      `^(true|True)$` is one of a few words: they are looked up, nothing is searched
- *   one pass   the next character always says where to go on: little per character
- *   DFA        to tell whether there is a match. States and the ways between them are made when a text first needs
- *              them, each as dear as the program is long, and then kept: later texts cost little
- *   others     to tell where a match is: the whole program at each character, at worst
+ *   words      `^(true|True)$` matches a few words: a set lookup without a search
+ *   one pass   the next character always determines the next state: cheap per character
+ *   DFA        decides whether there is a match. States and transitions are created when a text first needs them, at a
+ *              cost proportional to the program size, and then cached: later texts are cheap
+ *   others     locate a match: in the worst case the whole program runs at each character
  *
- * The prices are measured (hostile.test.ts says with what).
+ * The costs are measured (see hostile.test.ts).
  */
 import type { RE2JS } from 're2js';
 import type { Budget } from '#cel/budget.ts';
@@ -15,18 +15,21 @@ import type { Budget } from '#cel/budget.ts';
 const TEST_BASE_UNITS = 20;
 const FIND_BASE_UNITS = 60;
 const ONE_PASS_UNITS = 3;
-/** For one instruction of the program, at one character. */
+/** Units per instruction of the program and character. */
 const STEP_UNITS = 2.5;
 const FIND_UNITS = 1.5;
-/** RE2's own figures, in bytes: what a state takes, and each of its entries. */
+/** RE2's estimate in bytes for a state and for each of its entries. */
 const STATE_BYTES = 200;
 const ENTRY_BYTES = 8;
-/** What a regular expression may keep of its states between searches; there may be thousands of them. */
+/** The DFA states that a regular expression keeps between searches. There may be thousands of regular expressions. */
 const MAX_KEPT_BYTES = 65_536;
 
 const WORDS = /^\^(?:\(([\w|/-]+)\)|([\w/-]+))\$$/;
 
-/** What alone it matches, where it is a choice between words. Without flags, `^` and `$` are the ends of the text. */
+/**
+ * Returns the words that the pattern matches if it is a choice between words. Without flags, `^` and `$` match only the
+ * ends of the text.
+ */
 function wordsOf(compiled: RE2JS): ReadonlySet<string> | undefined {
   const found = compiled.flags() === 0 ? WORDS.exec(compiled.pattern()) : null;
   if (found === null) return undefined;
@@ -38,7 +41,7 @@ export class Regex {
   readonly #words: ReadonlySet<string> | undefined;
   readonly #size: number;
   readonly #isOnePass: boolean;
-  /** Ways between states that were paid for. */
+  /** The transitions that were charged. */
   #paid = 0;
 
   constructor(compiled: RE2JS) {
@@ -46,11 +49,11 @@ export class Regex {
     this.#words = wordsOf(compiled);
     this.#size = compiled.programSize();
     this.#isOnePass = compiled.re2().onepass !== null;
-    // Its tables belong to what compiling costs, not to the first search.
+    // Builds the tables now, so that they count as compilation and not as part of the first search.
     if (!this.#isOnePass) void compiled.re2().dfa;
   }
 
-  /** Whether it is found anywhere in the text. */
+  /** Reports whether the pattern matches anywhere in the text. */
   isFoundIn(text: string, budget: Budget): boolean {
     const { length } = text;
     if (this.#words !== undefined) {
@@ -69,7 +72,7 @@ export class Regex {
       this.#forgetMuch();
       return found;
     }
-    // Nothing is begun that could turn out too dear.
+    // Refuses to start a search that could exceed the budget.
     if (price(most) > budget.left) budget.charge(price(most));
     const found = this.#compiled.test(text);
     const steps = Math.max(0, Math.min(length + 1, this.#knownSteps() - this.#paid));
@@ -79,18 +82,18 @@ export class Regex {
     return found;
   }
 
-  /** What a match costs at most, with its place, in a text of that length. */
+  /** Returns the maximum cost of locating a match in a text of this length. */
   findCost(length: number): number {
     const perCharacter = this.#isOnePass ? ONE_PASS_UNITS : 1 + this.#size * FIND_UNITS;
     return Math.ceil(FIND_BASE_UNITS + length * perCharacter);
   }
 
-  /** For findCost paid before each `find`. */
+  /** The caller must charge findCost before each `find`. */
   matcher(text: string): ReturnType<RE2JS['matcher']> {
     return this.#compiled.matcher(text);
   }
 
-  /** A character makes at most one new way; and a small program has few sets of places to be in. */
+  /** Each character creates at most one transition, and a small program has few states. */
   #mostSteps(length: number): number {
     const states = 2 ** Math.min(this.#size - 2, 40);
     return Math.min(length + 1, states * this.#ways);
@@ -111,7 +114,10 @@ export class Regex {
     this.#paid = 0;
   }
 
-  /** Whether RE2 keeps all states that the text may make; otherwise it forgets them and makes them again. */
+  /**
+   * Reports whether RE2's cache can hold all states that the text can create. Otherwise RE2 discards and recreates
+   * them.
+   */
   #hasRoomFor(length: number): boolean {
     const { memBudget, failed } = this.#compiled.re2().dfa;
     const perState = STATE_BYTES + ENTRY_BYTES * (this.#size + this.#ways);

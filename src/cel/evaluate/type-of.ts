@@ -1,4 +1,4 @@
-/** Which type a value has, and the types that an expression may name. */
+/** The types of values, and the types that every expression can name. */
 import { BOOL, BYTES, DOUBLE, DURATION, DYN, INT, NULL, STRING, TIMESTAMP, UINT } from '#cel/type.ts';
 import { listOf, mapOf, optionalOf, typeOf as metaOf } from '#cel/type.ts';
 import type { CelType } from '#cel/type.ts';
@@ -23,7 +23,7 @@ const types = {
   optional: named('optional_type', optionalOf(DYN)),
 } as const;
 
-/** The identifiers that are types everywhere: `int`, `list`, `google.protobuf.Duration`. Libraries add theirs. */
+/** The types that every environment declares: `int`, `list`, `google.protobuf.Duration`. Libraries add more. */
 export const typeNames: ReadonlyMap<string, CelTypeValue> = new Map(
   Object.values(types).map((type) => [type.name, type]),
 );

@@ -1,4 +1,4 @@
-/** Calls functions of a library with plain values, as the evaluator would, and shows results as plain values. */
+/** Calls library functions with plain values, as the evaluator does, and converts the results to plain values. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Budget } from '#cel/budget.ts';
@@ -28,7 +28,7 @@ export function call(library: Library, name: string, args: readonly CelValue[], 
   return overload.call(args, budget);
 }
 
-/** For receivers and arguments that a function makes: `made(ipLibrary, 'ip', ['::1'])`. */
+/** Returns a receiver or argument that a function creates: `callForValue(ipLibrary, 'ip', ['::1'])`. */
 export function made(library: Library, name: string, args: readonly CelValue[]): CelValue {
   const result = call(library, name, args);
   assert.ok(!(result instanceof CelFault), result instanceof CelFault ? result.message : '');
@@ -54,7 +54,7 @@ export function plain(value: CelValue | CelFault | undefined): unknown {
   return value;
 }
 
-/** The function, its arguments, what it gives. */
+/** The function, its arguments, and the expected result. */
 export type CallCase = readonly [name: string, args: readonly CelValue[], want: unknown];
 
 export function testCalls(library: Library, cases: Record<string, CallCase>): void {
@@ -63,7 +63,7 @@ export function testCalls(library: Library, cases: Record<string, CallCase>): vo
   }
 }
 
-/** How many units one call takes. */
+/** Returns the units that one call takes. */
 export function costOf(library: Library, name: string, args: readonly CelValue[]): number {
   const budget = new Budget(1e9);
   call(library, name, args, budget);

@@ -1,4 +1,4 @@
-/** How `format` writes values by the specification (and cel-go from version 4 of its strings on): without quotes. */
+/** The style of `format` in the specification (and in cel-go from version 4 of its strings library): no quotes. */
 import { CostLimitError } from '#cel/budget.ts';
 import { digitsCost, fixedText, plainText, scientificParts } from '#cel/extensions/decimal-text.ts';
 import type { FormatStyle, FormatText } from '#cel/extensions/format.ts';

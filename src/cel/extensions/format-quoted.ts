@@ -1,6 +1,6 @@
 /**
- * How `format` of Kubernetes 1.32 writes values (version 2 of cel-go's strings): inside lists and maps as literals,
- * and numbers for American readers: `1,234.500000`, `1.052033 × 10⁰³`.
+ * The style of `format` in Kubernetes 1.32 (version 2 of cel-go's strings library): elements of lists and maps are
+ * literals, and numbers are formatted for US English: `1,234.500000`, `1.052033 × 10⁰³`.
  */
 import { CostLimitError } from '#cel/budget.ts';
 import { formatDouble } from '#cel/evaluate/number-text.ts';
@@ -36,7 +36,7 @@ export const quotedStyle: FormatStyle = {
     text.add(special(number) ?? grouped(fixedText(number, precision)));
   },
 
-  /** cel-go takes the precision for a width here. */
+  /** cel-go uses the precision as a width here. */
   scientific(value, text, width = 0) {
     const number = numberOf(value);
     if (number === undefined) throw new FormatError(`scientific clause can only be used on doubles, ${given(value)}`);

@@ -1,4 +1,4 @@
-/** Values that look the same in every style of format: as `string(value)` shows them. */
+/** Formats the values that are the same in every style, as `string(value)` does. */
 import { isUtf8 } from 'node:buffer';
 import { keysCost } from '#cel/budget.ts';
 import { orderStrings } from '#cel/evaluate/order.ts';
@@ -10,12 +10,12 @@ import type { CelMap, CelValue } from '#cel/value.ts';
 
 const utf8 = new TextDecoder();
 
-/** Units for one entry of a map, which is sorted among the others. */
+/** Units for one entry of a map, including sorting. */
 const ENTRY_COST = 12;
 /** Units for a timestamp or duration. */
 const TIME_COST = 60;
 
-/** undefined = not a scalar, or a double, which each style writes in its own way. */
+/** Returns undefined for values that are not scalars, and for doubles, which depend on the style. */
 export function scalarText(value: CelValue, text: FormatText): string | undefined {
   if (typeof value === 'string') return value;
   if (typeof value === 'boolean' || typeof value === 'bigint' || value === null) return String(value);
@@ -41,12 +41,12 @@ export function notText(value: CelValue): FormatError {
 }
 
 export interface TextEntry {
-  /** As it will be shown. */
+  /** The formatted key. */
   readonly key: string;
   readonly value: CelValue;
 }
 
-/** The entries of a map in the order in which they are shown. */
+/** Returns the entries of a map in the order of their formatted keys. */
 export function sortedEntries(map: CelMap, text: FormatText, keyText: (key: CelValue) => string): TextEntry[] {
   text.budget.charge(keysCost(map.size));
   const entries: TextEntry[] = [];
@@ -60,5 +60,5 @@ export function sortedEntries(map: CelMap, text: FormatText, keyText: (key: CelV
   return entries.sort((a, b) => orderStrings(a.key, b.key, text.budget));
 }
 
-/** How deep lists and maps may lie in each other; recursion must end before the stack does. */
+/** Maximum nesting of lists and maps. Bounds the recursion. */
 export const MAX_DEPTH = 500;

@@ -1,6 +1,6 @@
 /**
- * `template.format(args)`: what a template is and the clauses that read the same everywhere. How other values look
- * is a style: as in Kubernetes (format-quoted.ts) or as in the specification (format-plain.ts).
+ * The function `template.format(args)`: parses templates and implements the clauses that are the same in every style.
+ * The styles are those of Kubernetes (format-quoted.ts) and of the specification (format-plain.ts).
  */
 import type { Budget } from '#cel/budget.ts';
 import { bytesCost } from '#cel/budget.ts';
@@ -23,12 +23,12 @@ export interface FormatStyle {
   readonly scientific: Clause;
 }
 
-/** What cannot be formatted, in cel-go's words. */
+/** A value that cannot be formatted, with the message of cel-go. */
 export class FormatError extends Error {
   override name = 'FormatError';
 }
 
-/** The text so far. Each piece is charged before it is added. */
+/** The text so far. Charges for each piece before it is added. */
 export class FormatText {
   readonly budget: Budget;
   #text = '';
@@ -42,7 +42,7 @@ export class FormatText {
     this.#text += piece;
   }
 
-  /** Before a piece that is as long as that is made. */
+  /** Charges for a piece of this length before it is built. */
   charge(length: number): void {
     this.budget.charge(bytesCost(length));
   }
@@ -65,7 +65,7 @@ export function formatOverload(style: FormatStyle): Overload {
       fill(template, args, clauses, text);
     } catch (error) {
       if (!(error instanceof FormatError)) throw error;
-      budget.charge(3 * THROW_COST); // Most are thrown again on the way.
+      budget.charge(3 * THROW_COST); // Most errors are caught and thrown again by several callers.
       return new CelFault(error.message);
     }
     return text.toString();
@@ -107,7 +107,7 @@ function unreadable(problem: string): FormatError {
   return new FormatError(`could not parse formatting clause: ${problem}`);
 }
 
-/** What follows a percent sign. */
+/** Parses the clause after a percent sign. */
 function readClause(template: string, at: number): { precision: number | undefined; letter: string; end: number } {
   let end = at;
   let precision: number | undefined;
@@ -146,7 +146,7 @@ function clausesOf(style: FormatStyle): ReadonlyMap<string, Clause> {
   ]);
 }
 
-/** undefined = neither int nor uint. */
+/** Returns undefined if the value is neither int nor uint. */
 export function integerOf(value: CelValue): bigint | undefined {
   return typeof value === 'bigint' ? value : value instanceof CelUint ? value.value : undefined;
 }

@@ -1,6 +1,6 @@
-/** A string as Go's %q shows it, for messages that Kubernetes writes that way. */
+/** Quotes strings like Go's %q, for the messages of Kubernetes that use it. */
 
-/** The escapes with a letter, and those of what ends or begins one. */
+/** Escapes that have a name, and the escapes of the quote and the backslash. */
 export const NAMED_ESCAPES: ReadonlyMap<string, string> = new Map([
   ['\x07', '\\a'],
   ['\b', '\\b'],
@@ -13,29 +13,31 @@ export const NAMED_ESCAPES: ReadonlyMap<string, string> = new Map([
   ['"', '\\"'],
 ]);
 
-/** Quotes, backslashes and whatever cannot be seen: controls, spaces but the plain one, unassigned, private. */
+/**
+ * Matches quotes, backslashes and invisible characters: controls, spaces other than U+0020, unassigned, private use.
+ */
 const HIDDEN = /["\\]|(?! )[\p{C}\p{Z}]/gu;
 
-/** What most texts are made of; found out much faster. */
+/** Matches most texts, much faster than HIDDEN. */
 const PLAIN = /^[ !#-[\]-~]*$/;
 
 export function goQuote(text: string): string {
   return `"${text.replaceAll(HIDDEN, escaped)}"`;
 }
 
-/** Whether goQuote has something to escape. */
+/** Reports whether goQuote would escape a character. */
 export function hasHidden(text: string): boolean {
   return !PLAIN.test(text) && text.search(HIDDEN) >= 0;
 }
 
 const MAX_IN_MESSAGE = 256;
 
-/** For messages: long texts are cut. */
+/** Quotes a text for a message. Truncates long texts. */
 export function quotedForMessage(text: string): string {
   return goQuote(text.length > MAX_IN_MESSAGE ? `${text.slice(0, MAX_IN_MESSAGE)}...` : text);
 }
 
-/** Units for quotedForMessage, which messages do twice: each character may become an escape. */
+/** Returns the units for quoting a text twice in a message. Each character may become an escape. */
 export function quoteCost(text: string): number {
   return 4 * Math.min(text.length, MAX_IN_MESSAGE);
 }

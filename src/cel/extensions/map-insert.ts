@@ -1,6 +1,7 @@
 /**
- * `cel.@mapInsert`, which only macros call: a map with one entry more, or with all of another map. A fold that builds
- * a map this way takes the time of its entries: the maps of its steps share one table, each sees its first entries.
+ * The function `cel.@mapInsert`, which only macros call: adds one entry, or all entries of another map, to a map. A
+ * fold that builds a map costs only its entries: the maps of its steps share one table, and each sees its first
+ * entries.
  */
 import { keysCost } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
@@ -28,7 +29,7 @@ export const insertOverloads: readonly Overload[] = [
 interface Entry {
   readonly key: CelValue;
   readonly value: CelValue;
-  /** Which maps of the table see it: those with more entries than this. */
+  /** Only maps with more entries than this see the entry. */
   readonly index: number;
 }
 
@@ -42,12 +43,12 @@ class GrownMap extends CelMap {
     this.size = table.size;
   }
 
-  /** Whether it may grow its table: nobody has done so before. */
+  /** Reports whether the map can grow its table in place, because no other map has. */
   get isNewest(): boolean {
     return this.#table.size === this.size;
   }
 
-  /** Only for the newest, with a key that is not there. */
+  /** Must be called only on the newest map of a table, with a new key. */
   with(id: Canonical, key: CelValue, value: CelValue): GrownMap {
     this.#table.set(id, { key, value, index: this.size });
     return new GrownMap(this.#table);

@@ -1,4 +1,4 @@
-/** cel-go's sets extension: lists taken as sets. Every element is compared with every other, and charged so. */
+/** cel-go's sets extension: lists as sets. Compares and charges each pair of elements. */
 import type { Budget } from '#cel/budget.ts';
 import { equal } from '#cel/evaluate/equal.ts';
 import { func } from '#cel/extensions/overload.ts';

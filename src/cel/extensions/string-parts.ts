@@ -1,4 +1,4 @@
-/** Strings apart and together: split, join, replace. Each charges for what it makes before it makes it. */
+/** The functions split, join and replace. Each charges for its result before it builds it. */
 import type { Budget } from '#cel/budget.ts';
 import { bytesCost } from '#cel/budget.ts';
 import { ArrayList } from '#cel/evaluate/array-list.ts';
@@ -8,7 +8,10 @@ import { searchCost } from '#cel/evaluate/search-cost.ts';
 import type { CelList } from '#cel/value.ts';
 import { CelFault } from '#cel/value.ts';
 
-/** At most `limit` parts, the last with all that is left; below zero: no limit. An empty separator cuts everywhere. */
+/**
+ * Returns at most `limit` parts, the last with the rest of the text; no limit if negative. An empty separator splits
+ * between all code points.
+ */
 export function split(budget: Budget, text: string, separator: string, limit: bigint): CelList {
   if (limit === 0n) return new ArrayList([]);
   budget.charge(searchCost(text, separator));
@@ -26,7 +29,10 @@ export function split(budget: Budget, text: string, separator: string, limit: bi
   return new ArrayList(parts);
 }
 
-/** Where the next separator is, or with an empty one: where the code point ends, except for the last. */
+/**
+ * Returns the position of the next separator. For an empty separator, returns the end of the code point, or -1 at the
+ * last.
+ */
 function cutAfter(text: string, separator: string, start: number): number {
   if (separator !== '') return text.indexOf(separator, start);
   const end = nextUnit(text, start);
@@ -45,7 +51,7 @@ export function join(budget: Budget, list: CelList, separator: string): string |
   return parts.join(separator);
 }
 
-/** At most `limit` times; below zero: no limit. Where `from` is empty, around each code point. */
+/** Replaces at most `limit` times; no limit if negative. An empty `from` matches around each code point. */
 export function replace(budget: Budget, text: string, from: string, to: string, limit: bigint): string {
   const times = limit < 0n ? Infinity : Number(limit);
   budget.charge(searchCost(text, from));

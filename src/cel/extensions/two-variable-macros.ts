@@ -1,6 +1,6 @@
 /**
- * cel-go's comprehensions with two variables: index and element of a list, key and value of a map.
- * `list.all(i, v, ...)`, `map.transformMap(k, v, filter, value)`.
+ * cel-go's comprehensions with two variables, for index and element of a list or key and value of a map: `list.all(i,
+ * v, ...)`, `map.transformMap(k, v, filter, value)`.
  */
 import type { Expr, FoldExpr } from '#cel/ast.ts';
 import { insertOverloads } from '#cel/extensions/map-insert.ts';
@@ -13,7 +13,7 @@ import { CelSyntaxError } from '#cel/syntax-error.ts';
 
 const INSERT = 'cel.@mapInsert';
 
-/** What one macro does with what follows the two names. */
+/** The arguments of a macro after the two variable names. */
 interface Body {
   readonly at: number;
   readonly key: Expr;

@@ -7,7 +7,7 @@ import { authorizerLibrary, authorizerValue, resourceCheckValue } from '#cel/kub
 import { CelFault } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
-/** Remembers what it was asked, and says what it was told to say. */
+/** A fake authorizer that records the attributes and returns a fixed decision. */
 function anAuthorizer(decision: AccessDecision = { allowed: true }, user = 'ann') {
   const asked: unknown[] = [];
   const checkFor = (user: string): AccessCheck => ({
@@ -20,7 +20,7 @@ function anAuthorizer(decision: AccessDecision = { allowed: true }, user = 'ann'
   return { asked, check: checkFor(user) };
 }
 
-/** `chain(value, ['group', ''], ['resource', 'pods'])`; the first fault ends it. */
+/** Chains calls: `chain(value, ['group', ''], ['resource', 'pods'])`. The first fault ends the chain. */
 function chain(value: CelValue, ...links: string[][]): CelValue | CelFault {
   let result: CelValue | CelFault = value;
   for (const [name = '', ...args] of links) {

@@ -1,6 +1,6 @@
 /**
- * Kubernetes' `authorizer`: may somebody do something? Only the question is put together here; who answers it is
- * the engine's business (AccessCheck).
+ * Kubernetes' `authorizer` library. It builds the attributes of an access check; the engine makes the decision
+ * (AccessCheck).
  *
  *   authorizer.path(p) ─► check(verb) ─► allowed, reason, errored, error
  *   authorizer.group(g).resource(r)[.subresource|namespace|name|fieldSelector|labelSelector]* ─► check(verb) ─► ...
@@ -22,14 +22,14 @@ export interface PathAttributes {
 
 export interface ResourceAttributes {
   readonly group: string;
-  /** `*`: expressions name no version. */
+  /** Always `*`: expressions do not name a version. */
   readonly version: string;
   readonly resource: string;
   readonly subresource: string;
   readonly namespace: string;
   readonly name: string;
   readonly verb: string;
-  /** As written; whoever reads them ignores those that do not parse. undefined = none. */
+  /** The selector as written, or undefined. The authorizer ignores a selector that does not parse. */
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
 }
@@ -40,7 +40,7 @@ export interface AccessDecision {
   readonly error?: string;
 }
 
-/** Answers for one user. */
+/** Authorizes the requests of one user. */
 export interface AccessCheck {
   authorize(attributes: PathAttributes | ResourceAttributes): AccessDecision;
   serviceAccount(namespace: string, name: string): AccessCheck;
@@ -52,7 +52,7 @@ const GROUP_CHECK = opaque('kubernetes.authorization.GroupCheck');
 export const RESOURCE_CHECK = opaque('kubernetes.authorization.ResourceCheck');
 const DECISION = opaque('kubernetes.authorization.Decision');
 
-/** All of these are equal to nothing but themselves. */
+/** A value of this library. It is equal only to itself. */
 class AccessValue<T> extends CelOpaque {
   override readonly type: OpaqueType;
   readonly of: T;
@@ -79,12 +79,12 @@ type GroupCheck = AccessValue<Asking<{ group: string }>>;
 type ResourceCheck = AccessValue<Asking<Omit<ResourceAttributes, 'verb'>>>;
 type Decision = AccessValue<AccessDecision>;
 
-/** The value of the variable `authorizer`. */
+/** Returns the value of the variable `authorizer`. */
 export function authorizerValue(check: AccessCheck): CelOpaque {
   return new AccessValue(AUTHORIZER, check);
 }
 
-/** The value of `authorizer.requestResource`: a check of what the request is about. */
+/** Returns the value of `authorizer.requestResource`: a check of the resource of the request. */
 export function resourceCheckValue(
   check: AccessCheck,
   request: Pick<ResourceAttributes, 'group' | 'resource' | 'subresource' | 'namespace' | 'name'>,
@@ -96,7 +96,7 @@ export function resourceCheckValue(
   });
 }
 
-/** Two in one expression, not more. */
+/** Allows two checks in one expression. */
 const CHECK_COST = 350_000;
 
 export const authorizerLibrary: Library = {
@@ -174,7 +174,7 @@ function narrow(id: string, field: Narrowing, cost: (text: string) => number = (
   });
 }
 
-/** Each two characters may be a requirement: a list and an object of Kubernetes' 50 units together. */
+/** Every two characters can be a requirement, which needs a list and an object: together 50 units in Kubernetes. */
 function selectorCost(text: string): number {
   return 10 + bytesCost(text.length) + Math.ceil(text.length / 2) * 50;
 }

@@ -1,4 +1,4 @@
-/** Kubernetes' `cidr()`: networks, and what lies in them. */
+/** Kubernetes' `cidr()` library: networks and their addresses. */
 import type { Budget } from '#cel/budget.ts';
 import { bytesCost } from '#cel/budget.ts';
 import { func, method } from '#cel/extensions/overload.ts';
@@ -20,10 +20,10 @@ import { CelFault, CelOpaque } from '#cel/value.ts';
 
 export const CIDR = opaque('net.CIDR');
 
-/** Units for shifting an address to and fro. */
+/** Units for masking an address. */
 const MASK_COST = 10;
 
-/** The address as written, not masked. */
+/** A network. The address is as written, not masked. */
 export class CelCidr extends CelOpaque {
   override readonly type = CIDR;
   readonly address: IpAddress;
@@ -99,7 +99,7 @@ function containsCidr(outer: CelCidr, inner: CelCidr): boolean {
 
 const CONVERSION = 'network address parse error during conversion from string: ';
 
-/** Kubernetes says twice what it was doing, for all but one of the faults. */
+/** Kubernetes repeats the prefix of the message in all faults but one. */
 function readCidr(budget: Budget, text: string): CelCidr | CelFault {
   budget.charge(PARSE_COST + bytesCost(text.length));
   const cidr = parsePrefix(text);
@@ -113,7 +113,7 @@ function readCidr(budget: Budget, text: string): CelCidr | CelFault {
   return cidr;
 }
 
-/** A string says what is wrong. */
+/** Returns the error message as a string if the text is invalid. */
 function parsePrefix(text: string): CelCidr | string {
   const slash = text.lastIndexOf('/');
   if (slash < 0) return "no '/'";

@@ -1,4 +1,4 @@
-/** Whole expressions: what parser, checker and evaluator make of the libraries together. */
+/** Tests whole expressions: parser, checker and evaluator together with the libraries. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Budget } from '#cel/budget.ts';

@@ -1,4 +1,7 @@
-/** IP addresses as numbers: read and written as Go's netip does, faults included. Zones never get past the readers. */
+/**
+ * IP addresses as numbers. Parses and formats them as Go's netip does, with its error messages. The callers reject
+ * zones.
+ */
 import { quotedForMessage } from '#cel/extensions/go-quote.ts';
 
 export interface IpAddress {
@@ -6,19 +9,19 @@ export interface IpAddress {
   readonly value: bigint;
 }
 
-/** Says why a text is no address, in Go's words. */
+/** An invalid address, with the message of Go. */
 export class IpAddressError extends Error {
   override name = 'IpAddressError';
 }
 
-/** Units for reading one, beside its length. */
+/** Units for parsing an address, in addition to its length. */
 export const PARSE_COST = 50;
-/** Units for writing one. */
+/** Units for formatting an address. */
 export const FORMAT_COST = 50;
 
 export const bitsOf = (family: 4 | 6): number => (family === 4 ? 32 : 128);
 
-/** Throws IpAddressError. `zone` is what follows a percent sign. */
+/** Throws IpAddressError. `zone` is the text after a percent sign. */
 export function parseIpAddress(text: string): IpAddress & { zone: string } {
   const kind = /[.:%]/.exec(text)?.[0];
   if (kind === '.') return { family: 4, value: parseFour(text, text), zone: '' };
@@ -31,7 +34,7 @@ function fault(text: string, problem: string, at?: string): IpAddressError {
   return new IpAddressError(`ParseAddr(${quotedForMessage(text)}): ${problem}${place}`);
 }
 
-/** Four octets; `whole` is what the message shows. */
+/** Parses four octets. `whole` is the text for the error message. */
 function parseFour(whole: string, text: string): bigint {
   let value = 0n;
   let octet = '';
@@ -69,7 +72,7 @@ function parseSix(whole: string): IpAddress & { zone: string } {
   return { family: 6, value: groups.reduce((value, group) => (value << 16n) | BigInt(group), 0n), zone };
 }
 
-/** `gap` is where the double colon stands; -1 = there is none. */
+/** `gap` is the position of the double colon, or -1. */
 function readGroups(whole: string, text: string): { groups: number[]; gap: number } {
   const groups: number[] = [];
   let gap = -1;
@@ -113,12 +116,12 @@ function readTrailingFour(whole: string, rest: string, groups: number[], gap: nu
   groups.push(four >>> 16, four & 0xffff);
 }
 
-/** Canonical, as RFC 5952 has it. */
+/** Formats the canonical form of RFC 5952. */
 export function formatIpAddress({ family, value }: IpAddress): string {
   if (family === 4) return [24n, 16n, 8n, 0n].map((shift) => (value >> shift) & 0xffn).join('.');
   const groups = Array.from({ length: 8 }, (_, i) => Number((value >> BigInt(112 - 16 * i)) & 0xffffn));
   let start = -1;
-  let length = 1; // A single zero is written out.
+  let length = 1; // A single zero group is not compressed.
   for (let i = 0; i < 8; i++) {
     let end = i;
     while (end < 8 && groups[end] === 0) end++;

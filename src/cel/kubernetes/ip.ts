@@ -1,4 +1,4 @@
-/** Kubernetes' `ip()` and what can be asked of an address. */
+/** Kubernetes' `ip()` library: addresses and their properties. */
 import type { Budget } from '#cel/budget.ts';
 import { bytesCost } from '#cel/budget.ts';
 import { func, method } from '#cel/extensions/overload.ts';
@@ -62,7 +62,7 @@ function ask(id: string, question: (address: IpAddress) => boolean): Overload {
   return method<[CelIp]>(id, [IP], BOOL, (_budget, ip) => question(ip.address));
 }
 
-/** Charges for the text. */
+/** Charges for parsing the text. */
 export function readIp(budget: Budget, text: string): CelIp | CelFault {
   budget.charge(PARSE_COST + bytesCost(text.length));
   try {

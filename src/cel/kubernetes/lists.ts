@@ -1,6 +1,6 @@
 /**
- * Kubernetes' functions over lists. Its overloads differ in the type of the elements, but a list of dyn fits them all:
- * so the work looks at the elements themselves.
+ * Kubernetes' functions for lists. Their overloads differ in the element type, but a list of dyn matches all of them,
+ * so the implementations test the elements.
  */
 import type { Budget } from '#cel/budget.ts';
 import { add } from '#cel/evaluate/arithmetic.ts';
@@ -76,7 +76,7 @@ function isSorted(budget: Budget, list: CelList): boolean | CelFault {
   return true;
 }
 
-/** The first of those that no other beats in direction `sign`. */
+/** Declares min or max: the first of the elements that are extreme in the direction of `sign`. */
 function extreme(name: 'min' | 'max', sign: 1 | -1, typeName: string, type: CelType): Overload {
   const work = (budget: Budget, list: CelList): CelValue | CelFault => {
     if (list.size === 0) return new CelFault(`${name} called on empty list`);
@@ -92,7 +92,7 @@ function extreme(name: 'min' | 'max', sign: 1 | -1, typeName: string, type: CelT
   return method<[CelList]>(`list_${typeName}_${name}_${typeName}`, [listOf(type)], type, work);
 }
 
-/** Only numbers and durations, though strings and lists could be added too. */
+/** Adds only numbers and durations, although strings and lists have an addition too. */
 function sum(budget: Budget, list: CelList, zero: CelValue): CelValue | CelFault {
   if (list.size === 0) return zero;
   let total = list.at(0);

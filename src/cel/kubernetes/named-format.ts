@@ -1,4 +1,4 @@
-/** Kubernetes' named formats: `format.dns1123Label().validate(text)` gives what is wrong, or none. */
+/** Kubernetes' named formats: `format.dns1123Label().validate(text)` returns the violations, or none. */
 import { ArrayList } from '#cel/evaluate/array-list.ts';
 import { func, method } from '#cel/extensions/overload.ts';
 import { urlFault } from '#cel/kubernetes/parse-url.ts';
@@ -12,7 +12,7 @@ export const NAMED_FORMAT = opaque('kubernetes.NamedFormat');
 export class CelNamedFormat extends CelOpaque {
   override readonly type = NAMED_FORMAT;
   readonly name: string;
-  /** The length of a pattern that would do the same, which is what Kubernetes charges. */
+  /** The length of an equivalent pattern, for which Kubernetes charges. */
   readonly patternLength: number;
   readonly validate: (text: string) => readonly string[];
 
@@ -91,13 +91,13 @@ function isDate(text: string): boolean {
   return Number(day) >= 1 && Number(day) <= days;
 }
 
-/** Zero for what is no month. */
+/** Returns 0 if the month does not exist. */
 function daysIn(year: number, month: number): number {
   const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
   return [0, 31, isLeap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month] ?? 0;
 }
 
-/** As strfmt reads it: in any case of letters, and nothing after a second `t` counts. */
+/** Follows strfmt: ignores case and everything after a second `t`. */
 function isDateTime(text: string): boolean {
   const [date = '', time] = text.toLowerCase().split('t', 2);
   if (time === undefined || !isDate(date)) return false;

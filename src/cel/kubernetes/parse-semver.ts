@@ -1,11 +1,11 @@
-/** Semantic versions as github.com/blang/semver reads and orders them, faults in its words. */
+/** Parses and compares semantic versions like github.com/blang/semver, with its error messages. */
 import { quotedForMessage } from '#cel/extensions/go-quote.ts';
 
 export interface Version {
   readonly major: bigint;
   readonly minor: bigint;
   readonly patch: bigint;
-  /** A number orders before a word. */
+  /** Numbers sort before words. */
   readonly prerelease: readonly (bigint | string)[];
 }
 

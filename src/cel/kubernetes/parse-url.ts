@@ -1,23 +1,23 @@
-/** URLs as Go's net/url reads them: an absolute URI or an absolute path. Different from what browsers take. */
+/** Parses URLs as Go's net/url does, which differs from browsers: an absolute URI or an absolute path. */
 import { quotedForMessage } from '#cel/extensions/go-quote.ts';
 import { UrlError, checkEscapes, escapedPath, unescapeUrl } from '#cel/kubernetes/url-escape.ts';
 
 export interface ParsedUrl {
   readonly scheme: string;
-  /** As in `mailto:somebody`; then host and path are empty. */
+  /** The part after the scheme in `mailto:somebody`; host and path are then empty. */
   readonly opaque: string;
-  /** As written; undefined = none. */
+  /** As written; undefined if absent. */
   readonly user: string | undefined;
-  /** With the port; unescaped. */
+  /** Unescaped, with the port. */
   readonly host: string;
   readonly escapedPath: string;
-  /** undefined = there is no question mark. */
+  /** Undefined if there is no question mark. */
   readonly query: string | undefined;
-  /** undefined = there is no number sign. */
+  /** Undefined if there is no number sign. */
   readonly fragment: string | undefined;
 }
 
-/** Why Go's ParseRequestURI refuses the text; undefined = it does not. */
+/** Returns why Go's ParseRequestURI rejects the text, or undefined if it accepts it. */
 export function urlFault(text: string): string | undefined {
   try {
     parse(text, true);
@@ -28,7 +28,7 @@ export function urlFault(text: string): string | undefined {
   }
 }
 
-/** A string says what is wrong. Fragments are known only here: a request has none. */
+/** Returns the error message as a string if the text is invalid. Unlike a request URI, the text can have a fragment. */
 export function parseUrl(text: string): ParsedUrl | string {
   const fault = urlFault(text);
   if (fault !== undefined) return fault;

@@ -1,9 +1,9 @@
-/** Percent-encoding as Go's net/url has it: what may stand bare depends on the part of the URL. */
+/** Percent-encoding as in Go's net/url. The allowed characters depend on the part of the URL. */
 import { quotedForMessage } from '#cel/extensions/go-quote.ts';
 
 export type UrlPart = 'path' | 'host' | 'zone' | 'user' | 'query';
 
-/** Says why a text is no URL, in Go's words. */
+/** An invalid URL, with the message of Go. */
 export class UrlError extends Error {
   override name = 'UrlError';
 }
@@ -27,7 +27,7 @@ function mayBeBare(code: number, part: UrlPart): boolean {
   return tables[part][code] === 1;
 }
 
-/** Throws UrlError where the text has bad escapes, or what a host may not have. */
+/** Throws UrlError if the text has invalid escapes, or characters that a host cannot have. */
 export function checkEscapes(text: string, part: UrlPart): void {
   const isHost = part === 'host' || part === 'zone';
   if (!isHost && !text.includes('%')) return;
@@ -45,14 +45,14 @@ export function checkEscapes(text: string, part: UrlPart): void {
   }
 }
 
-/** NaN for what is no hexadecimal digit. */
+/** Returns NaN if the character is not a hexadecimal digit. */
 function hexValue(code: number): number {
   if (code >= 0x30 && code <= 0x39) return code - 0x30;
   const letter = code | 0x20;
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : NaN;
 }
 
-/** In hosts only what is not ASCII is escaped, but for the percent sign of a zone. */
+/** In hosts, only non-ASCII characters can be escaped, except for the percent sign of a zone. */
 function isEscapeAllowed(code: number, part: UrlPart): boolean {
   if (Number.isNaN(code)) return false;
   if (code === 0x25) return true;
@@ -64,7 +64,7 @@ function isEscapeAllowed(code: number, part: UrlPart): boolean {
 const utf8 = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** Call checkEscapes first. In queries a plus is a space. */
+/** The caller must call checkEscapes first. In queries, a plus is a space. */
 export function unescapeUrl(text: string, part: UrlPart): string {
   const plain = part === 'query' ? text.replaceAll('+', ' ') : text;
   return plain.includes('%') ? decoder.decode(unescapeBytes(plain)) : plain;
@@ -86,7 +86,7 @@ function unescapeBytes(text: string): Uint8Array {
 
 const HEX = '0123456789ABCDEF';
 
-/** The path with every byte escaped that has to be; as it was where it was well written. */
+/** Escapes all bytes of the path that need it. Returns a well-formed path unchanged. */
 export function escapedPath(path: string): string {
   if (/^[A-Za-z0-9\-_.~!$&'()*+,;=:@[\]%/]*$/.test(path)) return path;
   const bytes = unescapeBytes(path);

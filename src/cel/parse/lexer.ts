@@ -1,6 +1,6 @@
 /**
- * Source into tokens. What is no token is reported and passed over, as in cel-go, so that one run tells all of it.
- * Leaves the meaning of literals to literal.ts.
+ * The lexer. As in cel-go, it reports and skips unrecognized text, so that one run finds all of it. literal.ts
+ * interprets the literals.
  */
 import { endOfString } from '#cel/parse/string-token.ts';
 import { TOKEN_ORDER, quoteSource } from '#cel/parse/token.ts';
@@ -11,7 +11,7 @@ const SPACE = /[\t \r\n\f]+|\/\/[^\n]*/y;
 const NUMBER = /(?:[0-9]+\.[0-9]+|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|0x[0-9a-fA-F]+[uU]?|[0-9]+[uU]?/y;
 const IDENTIFIER = /[A-Za-z_][A-Za-z0-9_]*/y;
 const ESCAPED_IDENTIFIER = /`[A-Za-z0-9_.\-/ ]+`/y;
-/** The two-character ones first. */
+/** Operators of two characters come first. */
 const OPERATOR = /==|!=|<=|>=|&&|\|\||[<>[\]{}().,\-!?:+*/%]/y;
 const STRING_START = /[bB]?[rR]?["']/y;
 const [QUOTE, APOSTROPHE, DOT, SLASH, UNDERSCORE, LETTER_B, LETTER_R] = [0x22, 0x27, 0x2e, 0x2f, 0x5f, 0x62, 0x72];
@@ -57,7 +57,7 @@ export function lex(source: string): Lexed {
   return { tokens, problems };
 }
 
-/** The first character tells which patterns are worth a try. */
+/** Reports whether the first character can start a space or comment, to avoid trying all patterns. */
 function mayBeSpace(code: number): boolean {
   return code <= 0x20 || code === SLASH;
 }
@@ -98,7 +98,7 @@ function numberKind(text: string): TokenKind {
   return /^0x|^[0-9]+$/.test(text) ? 'NUM_INT' : 'NUM_FLOAT';
 }
 
-/** Up to and with the first character that no token goes on with. */
+/** Returns the end of the unrecognized text, which includes the first character that no token can continue with. */
 function endOfNonsense(source: string, at: number): number {
   const first = source[at] ?? '';
   let end = at;

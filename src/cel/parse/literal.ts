@@ -1,4 +1,4 @@
-/** What the text of a literal token means. undefined = it cannot be. */
+/** Interprets the text of literal tokens. Returns undefined for literals that are out of range. */
 import { CelUint } from '#cel/value.ts';
 
 const MAX_INT = 2n ** 63n - 1n;
@@ -6,7 +6,7 @@ const MIN_INT = -(2n ** 63n);
 const MAX_UINT = 2n ** 64n - 1n;
 
 export function intLiteral(text: string, negative: boolean): bigint | undefined {
-  // BigInt takes time in the square of the length; a number of 64 bits has at most 20 digits.
+  // BigInt takes quadratic time, and a 64-bit number has at most 20 digits.
   const digits = text.replace(/^(0x)?0+(?=[0-9a-fA-F])/, '$1');
   if (digits.length > 22) return undefined;
   const value = negative ? -BigInt(digits) : BigInt(digits);
@@ -37,7 +37,7 @@ const SIMPLE: Readonly<Record<string, string>> = {
   v: '\v',
 };
 
-/** The text between the quotes. */
+/** Returns the text between the quotes. */
 function content(token: string): { readonly text: string; readonly raw: boolean } {
   const prefix = /^[bBrR]*/.exec(token)?.[0] ?? '';
   const quoted = token.slice(prefix.length).replaceAll(/\r\n?/g, '\n');
@@ -45,7 +45,7 @@ function content(token: string): { readonly text: string; readonly raw: boolean 
   return { text: quoted.slice(quotes, -quotes), raw: /r/i.test(prefix) };
 }
 
-/** What is wrong with it, as cel-go says, or the string. */
+/** Returns the string, or the problem with the message of cel-go. */
 export function stringLiteral(token: string): { readonly value: string } | { readonly problem: string } {
   const { text, raw } = content(token);
   if (raw || !text.includes('\\')) return { value: text };

@@ -10,7 +10,7 @@ import { CelSyntaxError } from '#cel/syntax-error.ts';
 
 const macros = [...standardMacros, ...optionalMacros];
 
-/** `offset: message`, one per problem. */
+/** Returns `offset: message` for each problem. */
 function problems(source: string): string[] {
   try {
     parse(source, macros);
@@ -21,7 +21,7 @@ function problems(source: string): string[] {
   }
 }
 
-/** The tree as calls in prefix form. */
+/** Formats the tree as calls in prefix form. */
 function written(expr: Expr): string {
   switch (expr.kind) {
     case 'const':
@@ -142,7 +142,7 @@ test('positions are those of cel-go: the operator, the dot, the bracket', () => 
   for (const [source, at] of Object.entries(places)) assert.equal(parse(source, macros).at, at, source);
 });
 
-/** cel-go parses these with other options: no optional syntax, no quoted fields, less depth. */
+/** cel-go parses these cases with other options: no optional syntax, no quoted fields, less depth. */
 const OTHER_OPTIONS = /unsupported syntax|recursion|limit exceeded|existsOne/;
 
 test("the first problem is the one that cel-go's parser tells first", () => {

@@ -1,4 +1,4 @@
-/** Source into a tree with its macros expanded, or all that is wrong with it. */
+/** Parses source into a tree with expanded macros, or reports all problems. */
 import type { Expr } from '#cel/ast.ts';
 import type { Macro } from '#cel/library.ts';
 import { lex } from '#cel/parse/lexer.ts';
@@ -9,8 +9,8 @@ import { CelSyntaxError } from '#cel/syntax-error.ts';
 import type { CelProblem } from '#cel/syntax-error.ts';
 
 /**
- * Throws CelSyntaxError, and nothing else; its problems stand in the order of the source. A problem of the whole
- * (too long, too deep) has no place: `at` is -1.
+ * Throws only CelSyntaxError, with problems in the order of the source. A problem of the whole source (too long, too
+ * deep) has the offset -1.
  */
 export function parse(source: string, macros: readonly Macro[]): Expr {
   if (source.length > MAX_SOURCE_LENGTH) {

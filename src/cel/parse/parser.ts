@@ -1,10 +1,10 @@
 /**
- * Tokens into a tree, by recursive descent. Operators bind as in the grammar of cel-go:
+ * The recursive-descent parser. Operator precedence is that of cel-go's grammar:
  *
  *   ?:  <  ||  <  &&  <  relations  <  + -  <  * / %  <  ! -  <  . [] ()
  *
- * Macros are expanded as soon as their call is complete. Chains and nesting are counted, so that whoever walks the
- * tree may recurse.
+ * A macro is expanded as soon as its call is complete. Chains and nesting are limited, so that code that walks the tree
+ * can recurse.
  */
 import type { CallExpr, Expr, Literal } from '#cel/ast.ts';
 import type { Macro } from '#cel/library.ts';
@@ -21,7 +21,7 @@ const RESERVED: ReadonlySet<string> = new Set(
 const RELATIONS: readonly TokenKind[] = ['<', '<=', '>=', '>', '==', '!=', 'in'];
 const SUMS: readonly TokenKind[] = ['+', '-'];
 const PRODUCTS: readonly TokenKind[] = ['*', '/', '%'];
-/** What may come behind an expression that is complete, whatever stands around it. */
+/** The tokens that can follow a complete expression in every context. */
 const BEHIND: readonly TokenKind[] = ['.', '[', '?', '||', '&&', ...RELATIONS, ...SUMS, ...PRODUCTS];
 
 type Entry = { readonly value: Expr; readonly optional: boolean };
@@ -29,16 +29,16 @@ type Entry = { readonly value: Expr; readonly optional: boolean };
 export class Parser {
   readonly #reader: TokenReader;
   readonly #macros: ReadonlyMap<string, Macro>;
-  /** Which brackets are open, as the tokens that may follow a complete expression inside them. */
+  /** For each open bracket, the additional tokens that can follow a complete expression inside it. */
   readonly #closers: (readonly TokenKind[])[] = [['<EOF>']];
 
   constructor(reader: TokenReader, macros: readonly Macro[]) {
     this.#reader = reader;
-    // The last one of a name wins, as in cel-go.
+    // As in cel-go, the last macro with a name takes precedence.
     this.#macros = new Map(macros.map((macro) => [macroKey(macro.name, macro.member, macro.arity), macro]));
   }
 
-  /** Throws ParseStop. */
+  /** Throws ParseAbortError. */
   parseWhole(): Expr {
     const tree = this.#expression();
     this.#reader.expect('<EOF>');
@@ -73,7 +73,7 @@ export class Parser {
     return call(question.at, '_?_:_', [condition, yes, no]);
   }
 
-  /** Balanced, so that a thousand terms are ten levels deep. */
+  /** Builds a balanced tree, so that a thousand terms are ten levels deep. */
   #logic(kind: '||' | '&&', term: () => Expr): Expr {
     const terms = [term()];
     const operators: Token[] = [];
@@ -105,7 +105,7 @@ export class Parser {
     const { kind } = reader.token;
     if (kind !== '!' && kind !== '-') return this.#member();
     const operators: Token[] = [];
-    // `-1` is a literal, `-(1)` and `--1` are not: the smallest number has no positive one.
+    // `-1` is a literal, because the smallest int has no positive counterpart; `-(1)` and `--1` are not.
     while (reader.is(kind) && (operators.length > 0 || !isSign(reader.token, reader.ahead(1)))) {
       operators.push(reader.take());
     }
@@ -138,7 +138,7 @@ export class Parser {
     const dot = reader.take();
     const optional = reader.takeIf('?') !== undefined;
     if (!reader.is('IDENTIFIER') && !reader.is('ESC_IDENTIFIER')) {
-      // Here cel-go's parser may still be on its way to a message name.
+      // At this point cel-go's parser may still expect a message name.
       if (operand.kind === 'ident' || optional) reader.mismatched(['IDENTIFIER']);
       reader.noViableAlternative(dot);
     }
@@ -194,7 +194,7 @@ export class Parser {
         return this.#name();
       case '-':
       case '!':
-        // A sign of a number, or an operator that this place does not take.
+        // The sign of a number, or an operator that is invalid here.
         if (!isSign(reader.token, reader.ahead(1))) reader.mismatched(EXPRESSION_START.filter((kind) => kind !== '!'));
         return this.#literal();
       default:
@@ -218,7 +218,7 @@ export class Parser {
     return reader.is('(') ? this.#call(name, undefined) : { kind: 'ident', at, name };
   }
 
-  /** `a.b.C` with `{` behind it; takes it. */
+  /** Takes and returns a name such as `a.b.C` if `{` follows it. */
   #messageName(): string | undefined {
     const reader = this.#reader;
     let count = 1;
@@ -265,7 +265,7 @@ export class Parser {
     return { kind: 'map', at, entries };
   }
 
-  /** With a comma behind the last one or without; a comma alone is an empty list too, by the grammar. */
+  /** Accepts a trailing comma. By the grammar, a comma alone is an empty list. */
   #elements<T>(close: ']' | '}', element: () => T): T[] {
     const reader = this.#reader;
     const elements: T[] = [];
@@ -315,7 +315,7 @@ function call(at: number, name: string, args: readonly Expr[]): CallExpr {
   return { kind: 'call', at, name, target: undefined, args };
 }
 
-/** Stands where a problem was told already. */
+/** Returns a placeholder for a part whose problem was already reported. */
 function broken(at: number): Expr {
   return { kind: 'const', at, value: null };
 }

@@ -1,18 +1,18 @@
 /**
- * Walks over the tokens and says what is wrong with them in the words of cel-go's generated parser: one surplus token
- * is passed over ("extraneous input"), one missing token is imagined ("missing ')' at"), anything else ends the parse
- * ("mismatched input"). cel-go would try to go on behind that; what it then says is noise and left out.
+ * Reads tokens and reports syntax errors with the messages of cel-go's generated parser: one surplus token is skipped
+ * ("extraneous input"), one missing token is inserted ("missing ')' at"), and anything else ends the parse ("mismatched
+ * input"). cel-go tries to continue after that; its further messages are noise and are omitted.
  */
 import { describeExpected, quoteSource } from '#cel/parse/token.ts';
 import type { Token, TokenKind } from '#cel/parse/token.ts';
 import type { CelProblem } from '#cel/syntax-error.ts';
 
-/** Ends the parse; the problems are with the reader. */
+/** Ends the parse. The reader holds the problems. */
 export class ParseStop extends Error {
   override name = 'ParseStop';
 }
 
-/** cel-go gives up after as many. */
+/** cel-go stops after the same number. */
 const MAX_PROBLEMS = 100;
 
 export class TokenReader {
@@ -55,12 +55,12 @@ export class TokenReader {
     return token;
   }
 
-  /** undefined = the next token is another one and stays. */
+  /** Returns undefined, and does not advance, if the next token is of another kind. */
   takeIf(kind: TokenKind): Token | undefined {
     return this.is(kind) ? this.take() : undefined;
   }
 
-  /** The next token must be this one. `follow` are the tokens that may come behind it. */
+  /** Requires the next token to be of this kind. `follow` are the tokens that can follow it. */
   expect(kind: TokenKind, follow: readonly TokenKind[] = []): void {
     if (this.takeIf(kind) !== undefined) return;
     if (this.ahead(1).kind === kind) {
@@ -73,7 +73,7 @@ export class TokenReader {
     }
   }
 
-  /** The next token must be one of these, else there is one too many. */
+  /** Requires the next token to be one of these; otherwise it reports the token as surplus. */
   expectOneOf(kinds: readonly TokenKind[]): void {
     if (this.isOneOf(kinds)) return;
     if (!kinds.includes(this.ahead(1).kind)) this.mismatched(kinds);
@@ -89,7 +89,7 @@ export class TokenReader {
     this.stop(this.token.at, message);
   }
 
-  /** `from` is where the alternatives part. */
+  /** `from` is the token at which the alternatives diverge. */
   noViableAlternative(from: Token): never {
     const text = this.#source.slice(from.at, this.token.at + this.token.text.length);
     this.stop(this.token.at, `Syntax error: no viable alternative at input ${quoteSource(text.trimEnd())}`);

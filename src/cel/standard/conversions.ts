@@ -16,11 +16,14 @@ import type { CelDuration, CelTimestamp, CelUint, CelValue } from '#cel/value.ts
 
 const A = param('A');
 const SECOND = 1_000_000_000n;
-/** What it takes to read or write a number or a time, in units. */
+/** Units for parsing or formatting a number or a time. */
 const TEXT_UNITS = 10;
 const TIME_TEXT_UNITS = 60;
 
-/** Takes only what `from` says: the evaluator calls it with nothing else. A method, so that the type may say so. */
+/**
+ * The implementation of a conversion. The evaluator calls it only with values of its `from` type; a method type, so
+ * that implementations can declare the narrower type.
+ */
 type Work = { work(value: CelValue, budget: Budget): CelValue | CelFault }['work'];
 type Write = { write(value: CelValue): string }['write'];
 
@@ -30,7 +33,7 @@ function convert(id: string, from: CelType, result: CelType, work: Work): Overlo
 
 const same = (id: string, type: CelType) => convert(id, type, type, (value) => value);
 
-/** Reading a text as something else; `target` names the type in the fault. */
+/** Declares a conversion that parses text; `target` names the type in the fault. */
 function parsing(
   id: string,
   result: CelType,
@@ -53,7 +56,7 @@ function writing(id: string, from: CelType, write: Write, units = TEXT_UNITS): O
 }
 
 function doubleToInt(value: number): bigint | CelFault {
-  // Both ends are out, as in cel-go: they may stand for a number that does not fit.
+  // As in cel-go, both limits are out of range: a double at the limit may be a rounded number that does not fit.
   return value > -(2 ** 63) && value < 2 ** 63 ? BigInt(Math.trunc(value)) : INT_OVERFLOW;
 }
 

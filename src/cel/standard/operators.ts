@@ -1,4 +1,4 @@
-/** The operators with their types. The planner knows their work too and goes there directly (evaluate/plan-call.ts). */
+/** The operators and their types. The planner calls their implementations directly (evaluate/plan-call.ts). */
 import { add, divide, modulo, multiply, negate, subtract } from '#cel/evaluate/arithmetic.ts';
 import type { BinaryOperator } from '#cel/evaluate/arithmetic.ts';
 import { equal } from '#cel/evaluate/equal.ts';
@@ -17,7 +17,7 @@ function overload(id: string, args: readonly CelType[], result: CelType, call: O
   return { id, member: false, args, result, call };
 }
 
-/** Two arguments and the result, by the name of the overload. */
+/** Two argument types and the result type, by overload name. */
 type Signatures = Readonly<Record<string, readonly [CelType, CelType, CelType]>>;
 
 function arithmetic(operator: BinaryOperator, signatures: Signatures): readonly Overload[] {
@@ -57,7 +57,7 @@ function comparison(name: string, holds: (sign: number) => boolean): readonly Ov
   );
 }
 
-/** These do not take their arguments as values: the planner evaluates what is needed. */
+/** A placeholder: the planner evaluates the arguments of these operators on demand. */
 const lazy: Overload['call'] = () => NO_SUCH_OVERLOAD;
 
 export const operators: Readonly<Record<string, readonly Overload[]>> = {

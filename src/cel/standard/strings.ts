@@ -1,4 +1,4 @@
-/** size, contains, startsWith, endsWith and matches. */
+/** The functions size, contains, startsWith, endsWith and matches. */
 import { bytesCost, keysCost } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
 import { codePointCount } from '#cel/evaluate/code-points.ts';
@@ -17,7 +17,7 @@ const sizeOfString: Overload['call'] = ([text], budget) => {
 };
 const sizeOfBytes: Overload['call'] = ([bytes]) => BigInt((bytes as Uint8Array).length);
 const sizeOfList: Overload['call'] = ([list]) => BigInt((list as CelList).size);
-/** The keys of a map from JSON are gathered when they are first asked for. */
+/** Charges for the keys: a map from JSON collects them on first use. */
 const sizeOfMap: Overload['call'] = ([map], budget) => {
   const { size } = map as CelMap;
   budget.charge(keysCost(size));

@@ -7,7 +7,7 @@ import { DURATION, INT, STRING, TIMESTAMP } from '#cel/type.ts';
 import { CelFault } from '#cel/value.ts';
 import type { CelDuration, CelTimestamp } from '#cel/value.ts';
 
-/** A date is made for it. */
+/** Covers the creation of a Date. */
 const PART_UNITS = 5;
 
 type Part = (date: Date) => number;
@@ -42,7 +42,7 @@ function ofDuration(id: string, nanosPerUnit: bigint): Overload {
   return { id, member: true, args: [DURATION], result: INT, call };
 }
 
-/** From 0. */
+/** Returns the day of the year, starting at 0. */
 function dayOfYear(date: Date): number {
   const start = new Date(date);
   start.setUTCMonth(0, 1);
