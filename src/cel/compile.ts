@@ -16,7 +16,7 @@
  */
 import type { Expr } from '#cel/ast.ts';
 import type { Budget } from '#cel/budget.ts';
-import type { CheckAllowance } from '#cel/check/allowance.ts';
+import type { CheckBudget } from '#cel/check/check-budget.ts';
 import type { CheckedTree } from '#cel/check/annotations.ts';
 import { check } from '#cel/check/check.ts';
 import { typeString } from '#cel/check/format-type.ts';
@@ -62,7 +62,7 @@ export interface CompileOptions {
   /** Allows elements of different types in one list or map literal. Kubernetes does not allow them. */
   readonly mixedLiterals?: boolean;
   /** Shared by expressions that are compiled together, to bound their total time. */
-  readonly allowance?: CheckAllowance;
+  readonly checkBudget?: CheckBudget;
   /** Keeps the tree and its types for a cost estimate (estimate/estimate-cost.ts). */
   readonly annotate?: boolean;
 }
@@ -78,7 +78,7 @@ export function compile(
   const { type, problems, more, checked } = check(tree, environment, options);
   if (problems.length > 0) return { failure: describeProblems(source, problems, more), about: 'source' };
 
-  const failure = resultFailure(type, options.expect);
+  const failure = checkResultType(type, options.expect);
   if (failure !== undefined) return { failure, about: 'result' };
 
   const evaluate = plan(tree, environment);
@@ -94,7 +94,7 @@ function parseOrFail(source: string, environment: Environment): Expr | CompileFa
   }
 }
 
-function resultFailure(type: CelType, expect: readonly CelType[] | undefined): string | undefined {
+function checkResultType(type: CelType, expect: readonly CelType[] | undefined): string | undefined {
   const wanted = expect?.map(typeString);
   const found = typeString(type);
   if (!wanted || wanted.includes(found) || wanted.includes('dyn')) return undefined;

@@ -32,17 +32,17 @@ const MAX_SNIPPET_BYTES = 16_384;
  * not kept.
  */
 export function describeProblems(source: string, problems: readonly CelProblem[], more = 0): string {
-  const told: string[] = [];
+  const lines: string[] = [];
   let length = 0;
   for (const problem of problems.slice(0, MAX_PROBLEMS).toSorted((a, b) => a.at - b.at)) {
     if (length > MAX_TEXT) break;
     const text = describeProblem(source, problem);
     length += text.length;
-    told.push(text);
+    lines.push(text);
   }
-  const untold = problems.length - told.length + more;
-  if (untold > 0) told.push(`${untold} more errors were truncated`);
-  return told.join('\n');
+  const omitted = problems.length - lines.length + more;
+  if (omitted > 0) lines.push(`${omitted} more errors were truncated`);
+  return lines.join('\n');
 }
 
 function describeProblem(source: string, { at, message }: CelProblem): string {

@@ -57,7 +57,7 @@ export abstract class CelList {
   /** The index must be between 0 and size - 1. */
   abstract at(index: number): CelValue;
   /** Undefined if elements are identified by their position. */
-  get pairing(): Pairing | undefined {
+  get identity(): ElementIdentity | undefined {
     return undefined;
   }
 }
@@ -66,7 +66,7 @@ export abstract class CelList {
  * The identity of elements in an associative list (a Kubernetes list of type set or map), whose order does not matter:
  * the values of these keys, or the element itself.
  */
-export interface Pairing {
+export interface ElementIdentity {
   /** Empty if an element is its own key. */
   readonly keys: readonly string[];
 }

@@ -29,11 +29,11 @@ export class Annotations implements CheckedTree {
     this.#resolve = resolve;
   }
 
-  noteType(expr: Expr, type: CelType): void {
+  setType(expr: Expr, type: CelType): void {
     this.#types.set(expr, type);
   }
 
-  noteCall(expr: Expr, call: ResolvedCall): void {
+  setCall(expr: Expr, call: ResolvedCall): void {
     this.#calls.set(expr, call);
   }
 

@@ -71,7 +71,7 @@ const ALL_TYPES: ObjectType = {
 };
 
 /** Thrown for types that Selfsame does not support: protobuf messages, wrappers, types with several parameters. */
-class NotOurs extends Error {}
+class UnsupportedTypeError extends Error {}
 
 function messageType(name: string): CelType | undefined {
   return name === ALL_TYPES.name ? ALL_TYPES : JSON_MESSAGES[name];
@@ -83,7 +83,7 @@ function readType(json: Json): CelType {
   switch (kind) {
     case 'primitive':
     case 'wellKnown':
-      return PRIMITIVES[value as string] ?? refuse(json);
+      return PRIMITIVES[value as string] ?? rejectType(json);
     case 'dyn':
       return types.DYN;
     case 'null':
@@ -95,18 +95,18 @@ function readType(json: Json): CelType {
     case 'mapType':
       return types.mapOf(readType(inner['keyType'] as Json), readType(inner['valueType'] as Json));
     case 'messageType':
-      return messageType(value as string) ?? refuse(json);
+      return messageType(value as string) ?? rejectType(json);
     case 'abstractType':
       return inner['name'] === 'optional_type'
         ? types.optionalOf(readType((inner['parameterTypes'] as Json[])[0]!))
-        : refuse(json);
+        : rejectType(json);
     default:
-      return refuse(json);
+      return rejectType(json);
   }
 }
 
-function refuse(json: Json): never {
-  throw new NotOurs(JSON.stringify(json));
+function rejectType(json: Json): never {
+  throw new UnsupportedTypeError(JSON.stringify(json));
 }
 
 function readOverload(json: Json): Overload {
@@ -152,14 +152,15 @@ function environmentOf({ original }: Case): Environment {
     const name = declaration['name'] as string;
     const ident = declaration['ident'] as Json | undefined;
     if (ident) variables.set(name, readType(ident['type'] as Json));
-    const made = declaration['function'] as Json | undefined;
-    if (made) functions.set(name, [...(functions.get(name) ?? []), ...(made['overloads'] as Json[]).map(readOverload)]);
+    const declared = declaration['function'] as Json | undefined;
+    if (declared)
+      functions.set(name, [...(functions.get(name) ?? []), ...(declared['overloads'] as Json[]).map(readOverload)]);
   }
   return { ...base, functions, variables };
 }
 
 /** Returns undefined if the case needs an unsupported feature. */
-function selected(one: Case): Environment | undefined {
+function findEnvironment(one: Case): Environment | undefined {
   const { expr, container } = one.original;
   // The expectations of these cases come from a parser without optional syntax.
   if (one.error?.includes('unsupported syntax')) return undefined;
@@ -167,7 +168,7 @@ function selected(one: Case): Environment | undefined {
   try {
     return environmentOf(one);
   } catch (error) {
-    if (error instanceof NotOurs) return undefined;
+    if (error instanceof UnsupportedTypeError) return undefined;
     throw error;
   }
 }
@@ -181,7 +182,7 @@ test('the cases of cel-go that need no protobuf messages', (t) => {
   let passed = 0;
   const failed: string[] = [];
   for (const one of all) {
-    const environment = selected(one);
+    const environment = findEnvironment(one);
     const { expr } = one.original;
     if (!environment) continue;
     const { type, problems } = check(parse(expr, environment.macros), environment, { mixedLiterals: true });

@@ -52,17 +52,17 @@ export function ruleType(schema: Schema, name: string, root: boolean): CelType |
 }
 
 /** Returns undefined if expressions cannot see a value of this schema. */
-function typeOfSchema(schema: Schema, name: string, depth: number, described = false): CelType | undefined {
+function typeOfSchema(schema: Schema, name: string, depth: number, declaredOnly = false): CelType | undefined {
   if (depth > MAX_DEPTH) return DYN;
   if (schema['x-kubernetes-int-or-string'] || schema.format === 'int-or-string') return DYN;
-  if (schema['x-kubernetes-embedded-resource']) return objectType(withObjectNames(schema), name, described);
+  if (schema['x-kubernetes-embedded-resource']) return objectType(withObjectNames(schema), name, declaredOnly);
   switch (schema.type) {
     case 'array': {
-      const element = schema.items && typeOfSchema(schema.items, `${name}.@idx`, depth + 1, described);
+      const element = schema.items && typeOfSchema(schema.items, `${name}.@idx`, depth + 1, declaredOnly);
       return element && listOf(element);
     }
     case 'object':
-      return typeOfObject(schema, name, depth, described);
+      return typeOfObject(schema, name, depth, declaredOnly);
     case 'string':
       return STRING_FORMATS.get(schema.format ?? '') ?? STRING;
     case 'boolean':
@@ -72,46 +72,47 @@ function typeOfSchema(schema: Schema, name: string, depth: number, described = f
     case 'integer':
       return INT;
     case undefined:
-      return preserves(schema) && !described ? DYN : undefined;
+      return preservesUnknownFields(schema) && !declaredOnly ? DYN : undefined;
   }
 }
 
-function typeOfObject(schema: Schema, name: string, depth: number, described: boolean): CelType | undefined {
+function typeOfObject(schema: Schema, name: string, depth: number, declaredOnly: boolean): CelType | undefined {
   const values = schema.additionalProperties;
   if (typeof values === 'object') {
-    const value = typeOfSchema(values, `${name}.@elem`, depth + 1, described);
+    const value = typeOfSchema(values, `${name}.@elem`, depth + 1, declaredOnly);
     return value && mapOf(STRING, value);
   }
-  const open = preserves(schema) && !described;
-  return schema.properties === undefined && open ? DYN : objectType(schema, name, described);
+  const open = preservesUnknownFields(schema) && !declaredOnly;
+  return schema.properties === undefined && open ? DYN : objectType(schema, name, declaredOnly);
 }
 
-function objectType(schema: Schema, name: string, described: boolean): ObjectType {
+function objectType(schema: Schema, name: string, declaredOnly: boolean): ObjectType {
   const known = new Map<string, CelType | undefined>();
   return {
     kind: 'object',
     name,
     field(field) {
-      const property = propertyOf(schema, field);
-      if (property === undefined) return preserves(schema) && !described ? DYN : undefined;
+      const property = findProperty(schema, field);
+      if (property === undefined) return preservesUnknownFields(schema) && !declaredOnly ? DYN : undefined;
       // Only names of properties are added, so the schema bounds the map.
-      if (!known.has(field)) known.set(field, typeOfSchema(property, `${name}.${escaped(field)}`, 0, described));
+      if (!known.has(field))
+        known.set(field, typeOfSchema(property, `${name}.${escapeReserved(field)}`, 0, declaredOnly));
       return known.get(field);
     },
   };
 }
 
 /** Accepts `x.namespace` for `x.__namespace__`. */
-function propertyOf(schema: Schema, field: string): Schema | undefined {
+function findProperty(schema: Schema, field: string): Schema | undefined {
   const property = isReservedWord(field) ? field : unescapeFieldName(field);
-  if (property === undefined || escapeFieldName(property) !== escaped(field)) return undefined;
+  if (property === undefined || escapeFieldName(property) !== escapeReserved(field)) return undefined;
   return Object.hasOwn(schema.properties ?? {}, property) ? schema.properties?.[property] : undefined;
 }
 
-function escaped(field: string): string {
+function escapeReserved(field: string): string {
   return isReservedWord(field) ? `__${field}__` : field;
 }
 
-function preserves(schema: Schema): boolean {
+function preservesUnknownFields(schema: Schema): boolean {
   return schema['x-kubernetes-preserve-unknown-fields'] === true;
 }

@@ -57,6 +57,6 @@ export function withParts(type: CelType, map: (part: CelType) => CelType): CelTy
 }
 
 /** Compares kind and name, not the parts. */
-export function sameHead(a: CelType, b: CelType): boolean {
+export function haveSameHead(a: CelType, b: CelType): boolean {
   return a.kind === b.kind && ('name' in a ? a.name : '') === ('name' in b ? b.name : '');
 }

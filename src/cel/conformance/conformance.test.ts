@@ -11,7 +11,7 @@ import type { SerializedIncrementalTestSuite } from '@bufbuild/cel-spec/testdata
 import { Budget } from '#cel/budget.ts';
 import { compile } from '#cel/compile.ts';
 import type { Activation } from '#cel/compile.ts';
-import { notForKubernetes, specValue } from '#cel/conformance/spec-case.ts';
+import { findExclusionReason, readSpecValue } from '#cel/conformance/spec-case.ts';
 import type { SpecCase } from '#cel/conformance/spec-case.ts';
 import { createEnvironment } from '#cel/environment.ts';
 import { equal } from '#cel/evaluate/equal.ts';
@@ -69,7 +69,9 @@ function casesOf(section: SerializedIncrementalTestSuite): SpecCase[] {
 function evaluate(spec: SpecCase, libraries: readonly Library[]): CelValue | CelFault {
   const variables = (spec.typeEnv ?? []).map(({ name }): [string, typeof DYN] => [name, DYN]);
   const environment = createEnvironment([...core, ...libraries], Object.fromEntries(variables));
-  const bindings = new Map(Object.entries(spec.bindings ?? {}).map(([name, { value }]) => [name, specValue(value)]));
+  const bindings = new Map(
+    Object.entries(spec.bindings ?? {}).map(([name, { value }]) => [name, readSpecValue(value)]),
+  );
   const budget = new Budget(1_000_000);
   const activation: Activation = (name) => bindings.get(name);
   // An expected fault must come from the evaluation, but the checker rejects some of these expressions earlier.
@@ -87,13 +89,13 @@ function evaluate(spec: SpecCase, libraries: readonly Library[]): CelValue | Cel
 }
 
 /** Returns the problem, or undefined if the case passes. */
-function problemOf(spec: SpecCase, libraries: readonly Library[]): string | undefined {
+function findProblem(spec: SpecCase, libraries: readonly Library[]): string | undefined {
   const got = evaluate(spec, libraries);
   if (spec.evalError !== undefined) {
     return got instanceof CelFault ? undefined : `gives ${shown(got)}, expected a fault`;
   }
   if (got instanceof CelFault) return `fault: ${got.message}`;
-  const want = specValue(spec.value ?? spec.typedResult?.result ?? { boolValue: true });
+  const want = readSpecValue(spec.value ?? spec.typedResult?.result ?? { boolValue: true });
   const same = typeOfValue(got).name === typeOfValue(want).name && equal(got, want, new Budget(1_000_000));
   return same || (Number.isNaN(got) && Number.isNaN(want)) ? undefined : `gives ${shown(got)}, expected ${shown(want)}`;
 }
@@ -111,14 +113,14 @@ for (const [name, libraries] of Object.entries(sections)) {
     const section = suite.suites?.find((known) => known.name === name);
     assert.ok(section !== undefined, 'the package has this section');
     const all = casesOf(section);
-    const ours = all.filter((spec) => notForKubernetes(spec) === undefined);
+    const ours = all.filter((spec) => findExclusionReason(spec) === undefined);
     const [deviating, expected] = partition(ours, (spec) => deviations[`${name}/${spec.name}`] !== undefined);
     const failed = expected.flatMap((spec) => {
-      const problem = problemOf(spec, libraries);
+      const problem = findProblem(spec, libraries);
       return problem === undefined ? [] : [`${spec.name}: ${spec.expr}: ${problem}`];
     });
     for (const spec of deviating) {
-      assert.notEqual(problemOf(spec, libraries), undefined, `${spec.name} holds: no deviation any more`);
+      assert.notEqual(findProblem(spec, libraries), undefined, `${spec.name} holds: no deviation any more`);
     }
     const passed = expected.length - failed.length;
     const aside = `${all.length - ours.length} need what Kubernetes has not, ${deviating.length} differ on purpose`;

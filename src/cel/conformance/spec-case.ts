@@ -47,7 +47,7 @@ const PROTOBUF =
 const PROTOBUF_NAME = /\bTestAllTypes\b|\bgoogle\.protobuf\.(?!Timestamp\b|Duration\b)\w+|\bcel\.expr\b|\bproto[23]\b/;
 
 /** Returns why a case is excluded, or undefined if it is run. */
-export function notForKubernetes(spec: SpecCase): string | undefined {
+export function findExclusionReason(spec: SpecCase): string | undefined {
   if (spec.container !== undefined && spec.container !== '') return 'container';
   if (spec.checkOnly === true) return 'check only';
   if (PROTOBUF_NAME.test(spec.expr)) return 'protobuf';
@@ -58,7 +58,7 @@ export function notForKubernetes(spec: SpecCase): string | undefined {
   return undefined;
 }
 
-export function specValue(value: SpecValue): CelValue {
+export function readSpecValue(value: SpecValue): CelValue {
   if (value.boolValue !== undefined) return value.boolValue;
   if (value.int64Value !== undefined) return BigInt(value.int64Value);
   if (value.uint64Value !== undefined) return new CelUint(BigInt(value.uint64Value));
@@ -66,17 +66,17 @@ export function specValue(value: SpecValue): CelValue {
   if (value.stringValue !== undefined) return value.stringValue;
   if (value.bytesValue !== undefined) return new Uint8Array(Buffer.from(value.bytesValue, 'base64'));
   if (value.typeValue !== undefined) return typeNames.get(value.typeValue) ?? new CelTypeValue(value.typeValue, DYN);
-  if (value.listValue !== undefined) return new ArrayList((value.listValue.values ?? []).map(specValue));
+  if (value.listValue !== undefined) return new ArrayList((value.listValue.values ?? []).map(readSpecValue));
   if (value.mapValue !== undefined) {
     const entries = value.mapValue.entries ?? [];
-    return made(EntryMap.of(entries.map((entry) => [specValue(entry.key), specValue(entry.value)])));
+    return requireValue(EntryMap.of(entries.map((entry) => [readSpecValue(entry.key), readSpecValue(entry.value)])));
   }
   if (value.objectValue === undefined) return null;
   const { '@type': type, value: text = '' } = value.objectValue;
-  return made(type.endsWith('Timestamp') ? parseTimestamp(text) : parseDuration(text));
+  return requireValue(type.endsWith('Timestamp') ? parseTimestamp(text) : parseDuration(text));
 }
 
-function made(value: CelValue | CelFault | undefined): CelValue {
+function requireValue(value: CelValue | CelFault | undefined): CelValue {
   if (value === undefined || value instanceof CelFault) throw new Error(`not a value: ${value?.message}`);
   return value;
 }

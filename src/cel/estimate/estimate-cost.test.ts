@@ -4,7 +4,7 @@ import { ruleType } from '#cel/check/schema-type.ts';
 import { compile } from '#cel/compile.ts';
 import { withVariables } from '#cel/environment.ts';
 import { estimateCost } from '#cel/estimate/estimate-cost.ts';
-import { sizesOf } from '#cel/estimate/schema-sizes.ts';
+import { estimateSizes } from '#cel/estimate/schema-sizes.ts';
 import { kubernetesEnvironment } from '#cel/kubernetes-environment.ts';
 import { BOOL } from '#cel/type.ts';
 import type { Schema } from '#kube/schema.ts';
@@ -14,7 +14,7 @@ function estimate(schema: Schema, rule: string): number {
   const environment = withVariables(kubernetesEnvironment, { self, oldSelf: self });
   const program = compile(rule, environment, { expect: [BOOL], annotate: true });
   assert.ok(!('failure' in program), 'failure' in program ? program.failure : '');
-  return estimateCost(program.checked!, sizesOf(schema, false)!);
+  return estimateCost(program.checked!, estimateSizes(schema, false)!);
 }
 
 const number: Schema = { type: 'number' };

@@ -2,10 +2,10 @@
  * Views of parsed JSON as CEL values. Nothing is copied or converted before an expression reads it, and each part is
  * converted once per view. A schema adds what JSON lacks: which numbers are ints, and which strings are times or bytes.
  */
-import { formattedString } from '#cel/evaluate/string-format.ts';
+import { parseFormattedString } from '#cel/evaluate/string-format.ts';
 import type { Schema } from '#kube/schema.ts';
 import { CelFault, CelList, CelMap } from '#cel/value.ts';
-import type { CelValue, Pairing } from '#cel/value.ts';
+import type { CelValue, ElementIdentity } from '#cel/value.ts';
 
 export { toJson } from '#cel/evaluate/to-json.ts';
 
@@ -20,7 +20,7 @@ export function adaptJson(value: unknown, schema?: Schema): CelValue {
 function adapt(value: unknown, schema: Schema | undefined): CelValue | CelFault {
   switch (typeof value) {
     case 'string':
-      return schema?.format === undefined ? value : formattedString(value, schema);
+      return schema?.format === undefined ? value : parseFormattedString(value, schema);
     case 'number':
       return adaptNumber(value, schema);
     case 'boolean':
@@ -50,7 +50,7 @@ function isCheap(value: unknown, schema: Schema | undefined): boolean {
 const CHUNK_BITS = 8;
 const CHUNK_MASK = (1 << CHUNK_BITS) - 1;
 
-const AS_SET: Pairing = { keys: [] };
+const AS_SET: ElementIdentity = { keys: [] };
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -68,7 +68,7 @@ class JsonList extends CelList {
     this.#items = schema?.items;
   }
 
-  override get pairing(): Pairing | undefined {
+  override get identity(): ElementIdentity | undefined {
     switch (this.#schema?.['x-kubernetes-list-type']) {
       case 'set':
         return AS_SET;
@@ -138,8 +138,8 @@ class JsonMap extends CelMap {
   #ownKeys(): readonly string[] {
     if (this.#keys !== undefined) return this.#keys;
     const keys = Object.keys(this.#source);
-    const isWhole = keys.every((key) => this.#source[key] !== undefined);
-    return (this.#keys = isWhole ? keys : keys.filter((key) => this.#source[key] !== undefined));
+    const isComplete = keys.every((key) => this.#source[key] !== undefined);
+    return (this.#keys = isComplete ? keys : keys.filter((key) => this.#source[key] !== undefined));
   }
 
   #schemaOf(key: string): Schema | undefined {

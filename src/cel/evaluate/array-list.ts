@@ -1,6 +1,6 @@
 /** Lists whose elements are in memory. */
 import { CelList } from '#cel/value.ts';
-import type { CelValue, Pairing } from '#cel/value.ts';
+import type { CelValue, ElementIdentity } from '#cel/value.ts';
 
 /**
  * A list of values. Several lists can share one array; each sees its first `size` elements. The longest list of an
@@ -28,39 +28,39 @@ export class ArrayList extends CelList {
   }
 
   /** Reports whether the list can be extended without a copy. */
-  get growsInPlace(): boolean {
+  get canGrowInPlace(): boolean {
     return !this.#fixed && this.#items.length === this.size;
   }
 
-  with(value: CelValue): ArrayList {
-    const items = this.#growing();
+  append(value: CelValue): ArrayList {
+    const items = this.#growableItems();
     items.push(value);
     return new ArrayList(items);
   }
 
-  plus(more: CelList): ArrayList {
-    const items = this.#growing();
+  concat(more: CelList): ArrayList {
+    const items = this.#growableItems();
     const { size } = more;
     for (let index = 0; index < size; index += 1) items.push(more.at(index));
     return new ArrayList(items);
   }
 
-  #growing(): CelValue[] {
-    return this.growsInPlace ? this.#items : this.#items.slice(0, this.size);
+  #growableItems(): CelValue[] {
+    return this.canGrowInPlace ? this.#items : this.#items.slice(0, this.size);
   }
 }
 
 /** The result of an operation on an associative list, which is associative too. */
-export class PairedList extends ArrayList {
-  readonly #pairing: Pairing;
+export class AssociativeList extends ArrayList {
+  readonly #identity: ElementIdentity;
 
-  constructor(items: CelValue[], pairing: Pairing) {
+  constructor(items: CelValue[], identity: ElementIdentity) {
     super(items, true);
-    this.#pairing = pairing;
+    this.#identity = identity;
   }
 
-  override get pairing(): Pairing {
-    return this.#pairing;
+  override get identity(): ElementIdentity {
+    return this.#identity;
   }
 }
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Budget } from '#cel/budget.ts';
 import { createEnvironment } from '#cel/environment.ts';
-import { estimateSize } from '#cel/evaluate/regex-size.ts';
+import { estimateRegexSize } from '#cel/evaluate/regex-size.ts';
 import { plan } from '#cel/evaluate/plan.ts';
 import { parse } from '#cel/parse/parse.ts';
 import { optionalLibrary } from '#cel/standard/optional.ts';
@@ -45,7 +45,7 @@ test('the size of a regex is known before it is compiled', () => {
   ];
   for (const pattern of patterns) {
     const size = RE2JS.compile(pattern).programSize();
-    const { program: estimate } = estimateSize(pattern);
+    const { program: estimate } = estimateRegexSize(pattern);
     assert.ok(estimate * 3 >= size && estimate <= size * 12 + 20, `${pattern}: ${estimate} for ${size}`);
   }
 });

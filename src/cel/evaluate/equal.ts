@@ -6,7 +6,7 @@ import { CostLimitError, bytesCost, keysCost } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
 import { CelDuration, CelFault, CelList, CelMap, CelOpaque, CelOptional } from '#cel/value.ts';
 import { CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';
-import { Partners } from '#cel/evaluate/partners.ts';
+import { ElementIndex } from '#cel/evaluate/element-index.ts';
 import type { CelValue } from '#cel/value.ts';
 
 /** Bounds the recursion. No value that an expression builds is deeper. */
@@ -62,14 +62,14 @@ function equalInside(a: CelValue, b: CelValue, budget: Budget, depth: number): b
 }
 
 function equalLists(a: CelList, b: CelList, budget: Budget, depth: number): boolean {
-  const { size, pairing } = a;
+  const { size, identity } = a;
   if (size !== b.size) return false;
   budget.charge(CONTAINER_UNITS);
-  if (pairing !== undefined) {
-    const partners = new Partners(a, pairing, budget);
+  if (identity !== undefined) {
+    const index = new ElementIndex(a, identity, budget);
     return everyElement(b, (element) => {
-      const partner = partners.of(element, budget);
-      return partner !== undefined && equalInside(partner, element, budget, depth);
+      const match = index.find(element, budget);
+      return match !== undefined && equalInside(match, element, budget, depth);
     });
   }
   for (let index = 0; index < size; index += 1) {

@@ -14,7 +14,7 @@ export const REPEATED_KEY = new CelFault('Failed with repeated key');
 export const NONE_DEREFERENCE = new CelFault('optional.none() dereference');
 
 export function noSuchKey(key: CelValue): CelFault {
-  return new CelFault(`no such key: ${shown(key)}`);
+  return new CelFault(`no such key: ${describeKey(key)}`);
 }
 
 export function conversionFault(from: string, to: string): CelFault {
@@ -22,7 +22,7 @@ export function conversionFault(from: string, to: string): CelFault {
 }
 
 /** Formats a key or index for a message, with a bounded length. */
-export function shown(value: CelValue): string {
+export function describeKey(value: CelValue): string {
   if (typeof value === 'string') return value.length > 200 ? `${value.slice(0, 200)}...` : value;
   if (value instanceof CelUint) return String(value.value);
   if (value === null || typeof value !== 'object') return String(value);

@@ -2,13 +2,13 @@
 import { CelUint } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
-export type Canonical = string | boolean | bigint;
+export type CanonicalKey = string | boolean | bigint;
 
 /**
  * Returns the same canonical key for equal keys: 1, 1u and 1.0 find the same entry. Returns undefined for values that
  * cannot be keys.
  */
-export function canonical(key: CelValue): Canonical | undefined {
+export function canonicalKey(key: CelValue): CanonicalKey | undefined {
   if (typeof key === 'string' || typeof key === 'boolean' || typeof key === 'bigint') return key;
   if (key instanceof CelUint) return key.value;
   return typeof key === 'number' && Number.isInteger(key) ? BigInt(key) : undefined;

@@ -1,5 +1,5 @@
 /** Parses and formats numbers as Go does. The parsers return undefined for text that is not a number of the type. */
-import { int, uint } from '#cel/evaluate/arithmetic.ts';
+import { checkedInt, checkedUint } from '#cel/evaluate/arithmetic.ts';
 import { CelFault } from '#cel/value.ts';
 import type { CelUint } from '#cel/value.ts';
 
@@ -8,13 +8,13 @@ const MAX_NUMBER_TEXT = 400;
 
 export function parseInteger(text: string): bigint | undefined {
   if (text.length > MAX_NUMBER_TEXT || !/^[+-]?\d+$/.test(text)) return undefined;
-  const value = int(BigInt(text.replace(/^\+/, '')));
+  const value = checkedInt(BigInt(text.replace(/^\+/, '')));
   return value instanceof CelFault ? undefined : value;
 }
 
 export function parseUnsigned(text: string): CelUint | undefined {
   if (text.length > MAX_NUMBER_TEXT || !/^\d+$/.test(text)) return undefined;
-  const value = uint(BigInt(text));
+  const value = checkedUint(BigInt(text));
   return value instanceof CelFault ? undefined : value;
 }
 

@@ -9,9 +9,9 @@ import { add, append, divide, modulo, multiply, subtract } from '#cel/evaluate/a
 import type { BinaryOperator } from '#cel/evaluate/arithmetic.ts';
 import { equal } from '#cel/evaluate/equal.ts';
 import { NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
-import { fitOf } from '#cel/evaluate/fits.ts';
-import type { Fit } from '#cel/evaluate/fits.ts';
-import { order } from '#cel/evaluate/order.ts';
+import { buildTypeTest } from '#cel/evaluate/type-test.ts';
+import type { TypeTest } from '#cel/evaluate/type-test.ts';
+import { compareValues } from '#cel/evaluate/compare-values.ts';
 import { planLazy } from '#cel/evaluate/plan-lazy.ts';
 import { Scope } from '#cel/evaluate/step.ts';
 import type { Frame, Outcome, Planner, Step } from '#cel/evaluate/step.ts';
@@ -20,33 +20,33 @@ import { qualifiedName, rootName } from '#cel/parse/qualified-name.ts';
 import { CelFault } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
-function compared(holds: (sign: number) => boolean): BinaryOperator {
+function comparison(holds: (sign: number) => boolean): BinaryOperator {
   return (a, b, budget) => {
-    const sign = order(a, b, budget);
+    const sign = compareValues(a, b, budget);
     if (typeof sign === 'number') return holds(sign);
     return sign === NO_SUCH_OVERLOAD ? undefined : sign;
   };
 }
 
 /** Returns undefined if the overloads must decide. */
-function unlessUnknown(outcome: Outcome): Outcome | undefined {
+function deferToOverloads(outcome: Outcome): Outcome | undefined {
   return outcome === NO_SUCH_OVERLOAD ? undefined : outcome;
 }
 
 const BINARY: ReadonlyMap<string, BinaryOperator> = new Map<string, BinaryOperator>([
   ['_==_', (a, b, budget) => equal(a, b, budget)],
   ['_!=_', (a, b, budget) => !equal(a, b, budget)],
-  ['_<_', compared((sign) => sign < 0)],
-  ['_<=_', compared((sign) => sign <= 0)],
-  ['_>_', compared((sign) => sign > 0)],
-  ['_>=_', compared((sign) => sign >= 0)],
+  ['_<_', comparison((sign) => sign < 0)],
+  ['_<=_', comparison((sign) => sign <= 0)],
+  ['_>_', comparison((sign) => sign > 0)],
+  ['_>=_', comparison((sign) => sign >= 0)],
   ['_+_', add],
   ['_-_', subtract],
   ['_*_', multiply],
   ['_/_', divide],
   ['_%_', modulo],
-  ['_[_]', (a, b, budget) => unlessUnknown(index(a, b, budget))],
-  ['@in', (a, b, budget) => unlessUnknown(contains(a, b, budget))],
+  ['_[_]', (a, b, budget) => deferToOverloads(index(a, b, budget))],
+  ['@in', (a, b, budget) => deferToOverloads(contains(a, b, budget))],
 ]);
 
 export function planCall(expr: CallExpr, planner: Planner, scope: Scope | undefined): Step {
@@ -54,8 +54,8 @@ export function planCall(expr: CallExpr, planner: Planner, scope: Scope | undefi
   if (lazy !== undefined) return lazy;
   const { name, member, args } = resolve(expr, planner, scope);
   // Comes first so that nothing is planned twice: nested maps would double the work at each level.
-  const appending = name === '_+_' ? planAppend(args, planner, scope) : undefined;
-  if (appending !== undefined) return appending;
+  const appendStep = name === '_+_' ? planAppend(args, planner, scope) : undefined;
+  if (appendStep !== undefined) return appendStep;
   const steps = args.map((arg) => planner.plan(arg, scope));
   const overloads = (planner.environment.functions.get(name) ?? []).filter(
     (overload) => overload.member === member && overload.args.length === args.length,
@@ -111,21 +111,21 @@ type Dispatch = (args: readonly CelValue[], frame: Frame) => Outcome;
 function planDispatch(overloads: readonly Overload[], args: readonly Expr[]): Dispatch {
   const constants = args.map((arg) => (arg.kind === 'const' ? arg.value : undefined));
   const candidates = overloads.map((overload) => ({
-    fits: overload.args.map(fitOf),
+    tests: overload.args.map(buildTypeTest),
     call: overload.prepare?.(constants) ?? overload.call.bind(overload),
   }));
   return (values, { budget }) => {
-    for (const { fits, call } of candidates) {
-      if (allFit(fits, values, budget)) return call(values, budget);
+    for (const { tests, call } of candidates) {
+      if (allMatch(tests, values, budget)) return call(values, budget);
     }
     return NO_SUCH_OVERLOAD;
   };
 }
 
-function allFit(fits: readonly Fit[], values: readonly CelValue[], budget: Frame['budget']): boolean {
-  for (let at = 0; at < fits.length; at += 1) {
-    const fit = fits[at];
-    if (fit !== undefined && !fit(values[at] as CelValue, budget)) return false;
+function allMatch(tests: readonly TypeTest[], values: readonly CelValue[], budget: Frame['budget']): boolean {
+  for (let at = 0; at < tests.length; at += 1) {
+    const test = tests[at];
+    if (test !== undefined && !test(values[at] as CelValue, budget)) return false;
   }
   return true;
 }

@@ -22,36 +22,36 @@ interface Fold {
 }
 
 export function planFold(expr: FoldExpr, planner: Planner, scope: Scope | undefined): Step {
-  const accumulating = new Scope(expr.accumulator, scope);
-  const first = new Scope(expr.variable, accumulating);
+  const accumulatorScope = new Scope(expr.accumulator, scope);
+  const first = new Scope(expr.variable, accumulatorScope);
   const inner = expr.second === undefined ? first : new Scope(expr.second, first);
   const fold: Fold = {
     range: planner.plan(expr.range, scope),
     start: planner.plan(expr.start, scope),
     condition: planner.plan(expr.condition, inner),
     step: planner.plan(expr.step, inner),
-    result: planner.plan(expr.result, accumulating),
-    accumulator: accumulating.slot,
+    result: planner.plan(expr.result, accumulatorScope),
+    accumulator: accumulatorScope.slot,
     variable: first.slot,
     second: expr.second === undefined ? -1 : inner.slot,
   };
-  return (frame) => run(fold, frame);
+  return (frame) => runFold(fold, frame);
 }
 
-function run(fold: Fold, frame: Frame): Outcome {
+function runFold(fold: Fold, frame: Frame): Outcome {
   frame.budget.charge(CALL_COST);
   const range = fold.range(frame);
   if (range instanceof CelFault) return range;
   // Evaluated before the slot is set, because an inner fold may use the same slot.
   const start = fold.start(frame);
   frame.slots[fold.accumulator] = start;
-  if (range instanceof CelList) overList(fold, range, frame);
-  else if (range instanceof CelMap) overMap(fold, range, frame);
+  if (range instanceof CelList) foldList(fold, range, frame);
+  else if (range instanceof CelMap) foldMap(fold, range, frame);
   else return new CelFault('unsupported comprehension range type');
   return fold.result(frame);
 }
 
-function overList(fold: Fold, list: CelList, frame: Frame): void {
+function foldList(fold: Fold, list: CelList, frame: Frame): void {
   const { slots } = frame;
   const { size } = list;
   for (let at = 0; at < size; at += 1) {
@@ -61,11 +61,11 @@ function overList(fold: Fold, list: CelList, frame: Frame): void {
       slots[fold.variable] = BigInt(at);
       slots[fold.second] = list.at(at);
     }
-    if (!turn(fold, frame)) return;
+    if (!runIteration(fold, frame)) return;
   }
 }
 
-function overMap(fold: Fold, map: CelMap, frame: Frame): void {
+function foldMap(fold: Fold, map: CelMap, frame: Frame): void {
   const { slots } = frame;
   frame.budget.charge(keysCost(map.size));
   for (const key of map.keys()) {
@@ -74,7 +74,7 @@ function overMap(fold: Fold, map: CelMap, frame: Frame): void {
       frame.budget.charge(LOOKUP_COST);
       slots[fold.second] = map.get(key) ?? null;
     }
-    if (!turn(fold, frame)) return;
+    if (!runIteration(fold, frame)) return;
   }
 }
 
@@ -82,7 +82,7 @@ function overMap(fold: Fold, map: CelMap, frame: Frame): void {
  * Returns false if the condition ended the fold. As in cel-go, a condition that is not a bool does not end it: the
  * accumulator holds the fault.
  */
-function turn(fold: Fold, frame: Frame): boolean {
+function runIteration(fold: Fold, frame: Frame): boolean {
   frame.budget.charge(1);
   if (fold.condition(frame) === false) return false;
   frame.slots[fold.accumulator] = fold.step(frame);

@@ -7,10 +7,10 @@ import { CostLimitError, LIST_COST, MAP_COST } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
 import type { Activation } from '#cel/compile.ts';
 import type { Environment } from '#cel/environment.ts';
-import { hasField, lookingAt, select } from '#cel/evaluate/access.ts';
+import { hasField, fieldAccessor, select } from '#cel/evaluate/access.ts';
 import { ArrayList, EMPTY_LIST } from '#cel/evaluate/array-list.ts';
 import { EntryMap } from '#cel/evaluate/entry-map.ts';
-import { shown } from '#cel/evaluate/fault.ts';
+import { describeKey } from '#cel/evaluate/fault.ts';
 import { planCall } from '#cel/evaluate/plan-call.ts';
 import { planFold } from '#cel/evaluate/plan-fold.ts';
 import { Frame, Scope } from '#cel/evaluate/step.ts';
@@ -87,7 +87,7 @@ function planSelect(expr: SelectExpr, planner: Planner, scope: Scope | undefined
     if (variables.has(name) || types.has(name)) return planGlobal(name, planner.environment);
   }
   const operand = planner.plan(expr.operand, scope);
-  const look = lookingAt<Outcome>(expr.test ? hasField : select, expr.field);
+  const look = fieldAccessor<Outcome>(expr.test ? hasField : select, expr.field);
   return (frame) => {
     frame.budget.charge(1);
     const value = operand(frame);
@@ -109,7 +109,7 @@ function planList(expr: ListExpr, planner: Planner, scope: Scope | undefined): S
       if (!optional) {
         items.push(value);
       } else if (!(value instanceof CelOptional)) {
-        return new CelFault(`cannot initialize optional list element from non-optional value ${shown(value)}`);
+        return new CelFault(`cannot initialize optional list element from non-optional value ${describeKey(value)}`);
       } else if (value.value !== undefined) {
         items.push(value.value);
       }
@@ -145,7 +145,9 @@ function planMap(expr: MapExpr, planner: Planner, scope: Scope | undefined): Ste
       if (!entry.optional) {
         known.push([key, value]);
       } else if (!(value instanceof CelOptional)) {
-        return new CelFault(`cannot initialize optional entry '${shown(key)}' from non-optional value ${shown(value)}`);
+        return new CelFault(
+          `cannot initialize optional entry '${describeKey(key)}' from non-optional value ${describeKey(value)}`,
+        );
       } else if (value.value !== undefined) {
         known.push([key, value.value]);
       }

@@ -42,7 +42,7 @@ export class Regex {
   readonly #size: number;
   readonly #isOnePass: boolean;
   /** The transitions that were charged. */
-  #paid = 0;
+  #chargedTransitions = 0;
 
   constructor(compiled: RE2JS) {
     this.#compiled = compiled;
@@ -64,21 +64,21 @@ export class Regex {
       budget.charge(TEST_BASE_UNITS + length * ONE_PASS_UNITS);
       return this.#compiled.test(text);
     }
-    const price = (steps: number) => TEST_BASE_UNITS + length + Math.ceil(steps * this.#size * STEP_UNITS);
-    const most = this.#mostSteps(length);
-    if (!this.#hasRoomFor(length)) {
-      budget.charge(price(length + 1));
+    const cost = (steps: number) => TEST_BASE_UNITS + length + Math.ceil(steps * this.#size * STEP_UNITS);
+    const maxSteps = this.#maxTransitions(length);
+    if (!this.#canCacheStates(length)) {
+      budget.charge(cost(length + 1));
       const found = this.#compiled.test(text);
-      this.#forgetMuch();
+      this.#trimCache();
       return found;
     }
     // Refuses to start a search that could exceed the budget.
-    if (price(most) > budget.left) budget.charge(price(most));
+    if (cost(maxSteps) > budget.left) budget.charge(cost(maxSteps));
     const found = this.#compiled.test(text);
-    const steps = Math.max(0, Math.min(length + 1, this.#knownSteps() - this.#paid));
-    this.#paid += steps;
-    this.#forgetMuch();
-    budget.charge(price(steps));
+    const steps = Math.max(0, Math.min(length + 1, this.#cachedTransitions() - this.#chargedTransitions));
+    this.#chargedTransitions += steps;
+    this.#trimCache();
+    budget.charge(cost(steps));
     return found;
   }
 
@@ -94,33 +94,33 @@ export class Regex {
   }
 
   /** Each character creates at most one transition, and a small program has few states. */
-  #mostSteps(length: number): number {
+  #maxTransitions(length: number): number {
     const states = 2 ** Math.min(this.#size - 2, 40);
-    return Math.min(length + 1, states * this.#ways);
+    return Math.min(length + 1, states * this.#transitionsPerState);
   }
 
-  get #ways(): number {
+  get #transitionsPerState(): number {
     return this.#compiled.re2().dfa.numClasses + 1;
   }
 
-  #knownSteps(): number {
-    return this.#compiled.re2().dfa.stateCount * this.#ways;
+  #cachedTransitions(): number {
+    return this.#compiled.re2().dfa.stateCount * this.#transitionsPerState;
   }
 
-  #forgetMuch(): void {
+  #trimCache(): void {
     const { dfa } = this.#compiled.re2();
     if (dfa.stateBudget - dfa.memBudget <= MAX_KEPT_BYTES) return;
     dfa.clearCache();
-    this.#paid = 0;
+    this.#chargedTransitions = 0;
   }
 
   /**
    * Reports whether RE2's cache can hold all states that the text can create. Otherwise RE2 discards and recreates
    * them.
    */
-  #hasRoomFor(length: number): boolean {
+  #canCacheStates(length: number): boolean {
     const { memBudget, failed } = this.#compiled.re2().dfa;
-    const perState = STATE_BYTES + ENTRY_BYTES * (this.#size + this.#ways);
-    return !failed && Math.min(length + 2, this.#mostSteps(length)) * perState < memBudget;
+    const perState = STATE_BYTES + ENTRY_BYTES * (this.#size + this.#transitionsPerState);
+    return !failed && Math.min(length + 2, this.#maxTransitions(length)) * perState < memBudget;
   }
 }

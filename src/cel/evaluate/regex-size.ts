@@ -29,10 +29,10 @@ interface Group {
   last: number;
 }
 
-export function estimateSize(pattern: string): RegexSize {
+export function estimateRegexSize(pattern: string): RegexSize {
   const outer: Group = { total: 1, last: 0 };
   const stack: Group[] = [outer];
-  const folds = /\(\?[a-zA-Z]*i/.test(pattern);
+  const isCaseInsensitive = /\(\?[a-zA-Z]*i/.test(pattern);
   let tables = 0;
   for (const [piece, least, comma, most] of pattern.matchAll(PIECE)) {
     const group = stack.at(-1) ?? outer;
@@ -49,7 +49,7 @@ export function estimateSize(pattern: string): RegexSize {
       group.last *= times;
     } else {
       addPiece(group, pieceSize(piece));
-      tables += tableSize(piece, folds);
+      tables += tableSize(piece, isCaseInsensitive);
     }
   }
   return { program: stack.reduce((sum, { total }) => sum + total, 0), tables };
@@ -65,10 +65,10 @@ function pieceSize(piece: string): number {
   return /\\[pP]/.test(piece) ? UNICODE_INSTRUCTION : 1;
 }
 
-function tableSize(piece: string, folds: boolean): number {
+function tableSize(piece: string, isCaseInsensitive: boolean): number {
   if (!/^[[\\]/.test(piece)) return 0;
   const unicode = UNICODE_CLASS * (piece.match(/\\[pP]/g)?.length ?? 0);
-  return unicode + (folds ? foldedSize(piece) : 0) + Math.ceil(piece.length / 2);
+  return unicode + (isCaseInsensitive ? foldedSize(piece) : 0) + Math.ceil(piece.length / 2);
 }
 
 function foldedSize(piece: string): number {

@@ -5,7 +5,7 @@
 import { RE2JS } from 're2js';
 import type { Budget } from '#cel/budget.ts';
 import { Regex } from '#cel/evaluate/regex-search.ts';
-import { estimateSize } from '#cel/evaluate/regex-size.ts';
+import { estimateRegexSize } from '#cel/evaluate/regex-size.ts';
 import { CelFault } from '#cel/value.ts';
 import { BoundedCache } from '#lib/bounded-cache.ts';
 
@@ -22,10 +22,10 @@ const cache = new BoundedCache<string, Regex | CelFault>({ maxEntries: MAX_CACHE
  * Returns the compiled pattern, or a fault if it is invalid. Charges for compilation even if the pattern is cached, so
  * that the cost does not depend on other expressions.
  */
-export function regexOf(pattern: string, budget: Budget): Regex | CelFault {
+export function compileRegex(pattern: string, budget: Budget): Regex | CelFault {
   if (pattern.length > MAX_PATTERN) return new CelFault(`regular expression is longer than ${MAX_PATTERN} characters`);
   budget.charge(COMPILE_BASE_UNITS + pattern.length);
-  const { program, tables } = estimateSize(pattern);
+  const { program, tables } = estimateRegexSize(pattern);
   if (program > MAX_PROGRAM) return new CelFault('regular expression is too large');
   budget.charge((program + tables) * COMPILE_UNITS);
   const known = cache.get(pattern);
@@ -36,9 +36,9 @@ export function regexOf(pattern: string, budget: Budget): Regex | CelFault {
 }
 
 /** Prepares a constant pattern. The first use compiles and charges. */
-export function constantRegex(pattern: string): (budget: Budget) => Regex | CelFault {
+export function prepareRegex(pattern: string): (budget: Budget) => Regex | CelFault {
   let known: Regex | CelFault | undefined;
-  return (budget) => (known ??= regexOf(pattern, budget));
+  return (budget) => (known ??= compileRegex(pattern, budget));
 }
 
 function compile(pattern: string): Regex | CelFault {

@@ -7,7 +7,7 @@ import type { CelValue } from '#cel/value.ts';
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 /** Returns the string unchanged if CEL has no type for the format. */
-export function formattedString(text: string, schema: Schema): CelValue | CelFault {
+export function parseFormattedString(text: string, schema: Schema): CelValue | CelFault {
   if (schema['x-kubernetes-int-or-string'] === true) return text;
   switch (schema.format) {
     case 'date-time':

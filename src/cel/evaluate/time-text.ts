@@ -2,7 +2,7 @@
  * Parses and formats timestamps (RFC 3339) and durations (the syntax of Go's time.ParseDuration). The parsers return
  * undefined for other text.
  */
-import { duration, timestamp } from '#cel/evaluate/arithmetic.ts';
+import { checkedDuration, checkedTimestamp } from '#cel/evaluate/arithmetic.ts';
 import type { CelDuration, CelFault, CelTimestamp } from '#cel/value.ts';
 
 const NANOS = 1_000_000_000n;
@@ -27,7 +27,7 @@ export function parseTimestamp(text: string): CelTimestamp | CelFault | undefine
   const offsetMinutes = Number(parts[9] ?? 0) * 60 + Number(parts[10] ?? 0);
   if (Number(parts[9] ?? 0) > 24 || Number(parts[10] ?? 0) > 59) return undefined;
   const utc = millis - (parts[8] === '-' ? -offsetMinutes : offsetMinutes) * 60_000;
-  return timestamp(BigInt(utc) * 1_000_000n + BigInt((parts[7] ?? '').slice(0, 9).padEnd(9, '0')));
+  return checkedTimestamp(BigInt(utc) * 1_000_000n + BigInt((parts[7] ?? '').slice(0, 9).padEnd(9, '0')));
 }
 
 /** Returns undefined if the date does not exist. */
@@ -81,7 +81,7 @@ export function parseDuration(text: string): CelDuration | CelFault | undefined 
     const size = UNITS.get(unit) ?? 0n;
     nanos += BigInt(whole) * size + (BigInt(fraction) * size) / 10n ** BigInt(fraction.length);
   }
-  return duration(parts[1] === '-' ? -nanos : nanos);
+  return checkedDuration(parts[1] === '-' ? -nanos : nanos);
 }
 
 /** Formats in seconds: `3600s`, `0.5s`. */

@@ -2,8 +2,8 @@
 import { CostLimitError } from '#cel/budget.ts';
 import { digitsCost, fixedText, plainText, scientificParts } from '#cel/extensions/decimal-text.ts';
 import type { FormatStyle, FormatText } from '#cel/extensions/format.ts';
-import { FormatError, given, integerOf } from '#cel/extensions/format.ts';
-import { MAX_DEPTH, notText, scalarText, sortedEntries } from '#cel/extensions/format-scalar.ts';
+import { FormatError, describeGiven, integerOf } from '#cel/extensions/format.ts';
+import { MAX_DEPTH, stringClauseError, scalarText, sortedEntries } from '#cel/extensions/format-scalar.ts';
 import { CelList, CelMap } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
@@ -14,20 +14,23 @@ export const plainStyle: FormatStyle = {
 
   decimal(value, text) {
     const number = numberOf(value);
-    if (number === undefined) throw new FormatError(`decimal clause can only be used on integers, ${given(value)}`);
+    if (number === undefined)
+      throw new FormatError(`decimal clause can only be used on integers, ${describeGiven(value)}`);
     text.add(typeof value === 'number' ? doubleText(value) : String(integerOf(value)));
   },
 
   fixed(value, text, precision = DIGITS) {
     const number = numberOf(value);
-    if (number === undefined) throw new FormatError(`fixed-point clause can only be used on doubles, ${given(value)}`);
+    if (number === undefined)
+      throw new FormatError(`fixed-point clause can only be used on doubles, ${describeGiven(value)}`);
     text.budget.charge(digitsCost(number));
     text.add(Number.isFinite(number) ? fixedText(number, precision) : String(number));
   },
 
   scientific(value, text, precision = DIGITS) {
     const number = numberOf(value);
-    if (number === undefined) throw new FormatError(`scientific clause can only be used on doubles, ${given(value)}`);
+    if (number === undefined)
+      throw new FormatError(`scientific clause can only be used on doubles, ${describeGiven(value)}`);
     text.budget.charge(digitsCost(number));
     if (!Number.isFinite(number)) return text.add(String(number));
     const { mantissa, exponent } = scientificParts(number, precision);
@@ -53,7 +56,7 @@ function addText(value: CelValue, text: FormatText, depth: number): void {
 
 function shownScalar(value: CelValue, text: FormatText): string {
   const shown = typeof value === 'number' ? doubleText(value) : scalarText(value, text);
-  if (shown === undefined) throw notText(value);
+  if (shown === undefined) throw stringClauseError(value);
   return shown;
 }
 

@@ -7,9 +7,9 @@ import { formatDouble } from '#cel/evaluate/number-text.ts';
 import { typeOfValue } from '#cel/evaluate/type-of.ts';
 import { digitsCost, fixedText, scientificParts } from '#cel/extensions/decimal-text.ts';
 import type { FormatStyle, FormatText } from '#cel/extensions/format.ts';
-import { FormatError, given, integerOf } from '#cel/extensions/format.ts';
-import { MAX_DEPTH, notText, scalarText, sortedEntries } from '#cel/extensions/format-scalar.ts';
-import { goQuote, hasHidden } from '#cel/extensions/go-quote.ts';
+import { FormatError, describeGiven, integerOf } from '#cel/extensions/format.ts';
+import { MAX_DEPTH, stringClauseError, scalarText, sortedEntries } from '#cel/extensions/format-scalar.ts';
+import { goQuote, needsEscape } from '#cel/extensions/go-quote.ts';
 import { CelDuration, CelList, CelMap, CelTimestamp } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
@@ -19,19 +19,21 @@ export const quotedStyle: FormatStyle = {
   string(value, text) {
     if (value instanceof CelList || value instanceof CelMap) return addLiteral(value, text, 0);
     const shown = typeof value === 'number' ? formatDouble(value) : scalarText(value, text);
-    if (shown === undefined) throw notText(value);
+    if (shown === undefined) throw stringClauseError(value);
     text.add(shown);
   },
 
   decimal(value, text) {
     const integer = integerOf(value);
-    if (integer === undefined) throw new FormatError(`decimal clause can only be used on integers, ${given(value)}`);
+    if (integer === undefined)
+      throw new FormatError(`decimal clause can only be used on integers, ${describeGiven(value)}`);
     text.add(String(integer));
   },
 
   fixed(value, text, precision = DIGITS) {
     const number = numberOf(value);
-    if (number === undefined) throw new FormatError(`fixed-point clause can only be used on doubles, ${given(value)}`);
+    if (number === undefined)
+      throw new FormatError(`fixed-point clause can only be used on doubles, ${describeGiven(value)}`);
     text.budget.charge(digitsCost(number));
     text.add(special(number) ?? grouped(fixedText(number, precision)));
   },
@@ -39,7 +41,8 @@ export const quotedStyle: FormatStyle = {
   /** cel-go uses the precision as a width here. */
   scientific(value, text, width = 0) {
     const number = numberOf(value);
-    if (number === undefined) throw new FormatError(`scientific clause can only be used on doubles, ${given(value)}`);
+    if (number === undefined)
+      throw new FormatError(`scientific clause can only be used on doubles, ${describeGiven(value)}`);
     text.budget.charge(digitsCost(number));
     text.add((special(number) ?? superscript(number)).padStart(width));
   },
@@ -87,7 +90,7 @@ function scalarLiteral(value: CelValue, text: FormatText): string {
   if (value instanceof CelDuration) return `duration(${goQuote(shown)})`;
   if (typeof value !== 'string' && !(value instanceof Uint8Array)) return shown;
   text.charge(shown.length * 6);
-  const hidden = hasHidden(shown);
+  const hidden = needsEscape(shown);
   if (hidden) text.budget.charge(2 * shown.length);
   const quoted = hidden ? goQuote(shown) : `"${shown}"`;
   return typeof value === 'string' ? quoted : `b${quoted}`;

@@ -1,10 +1,10 @@
 /** Formats the values that are the same in every style, as `string(value)` does. */
 import { isUtf8 } from 'node:buffer';
 import { keysCost } from '#cel/budget.ts';
-import { orderStrings } from '#cel/evaluate/order.ts';
+import { compareStrings } from '#cel/evaluate/compare-values.ts';
 import { formatDuration, formatTimestamp } from '#cel/evaluate/time-text.ts';
 import type { FormatText } from '#cel/extensions/format.ts';
-import { FormatError, given } from '#cel/extensions/format.ts';
+import { FormatError, describeGiven } from '#cel/extensions/format.ts';
 import { CelDuration, CelFault, CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';
 import type { CelMap, CelValue } from '#cel/value.ts';
 
@@ -35,9 +35,9 @@ function bytesText(bytes: Uint8Array, text: FormatText): string {
   throw new FormatError('could not convert argument "invalid UTF-8 in bytes, cannot convert to string" to string');
 }
 
-export function notText(value: CelValue): FormatError {
-  const able = 'strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps';
-  return new FormatError(`string clause can only be used on ${able}, ${given(value)}`);
+export function stringClauseError(value: CelValue): FormatError {
+  const supported = 'strings, bools, bytes, ints, doubles, maps, lists, types, durations, and timestamps';
+  return new FormatError(`string clause can only be used on ${supported}, ${describeGiven(value)}`);
 }
 
 export interface TextEntry {
@@ -57,7 +57,7 @@ export function sortedEntries(map: CelMap, text: FormatText, keyText: (key: CelV
     if (value instanceof CelFault) throw new FormatError(value.message);
     entries.push({ key: keyText(key), value });
   }
-  return entries.sort((a, b) => orderStrings(a.key, b.key, text.budget));
+  return entries.sort((a, b) => compareStrings(a.key, b.key, text.budget));
 }
 
 /** Maximum nesting of lists and maps. Bounds the recursion. */

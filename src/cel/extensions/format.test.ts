@@ -17,7 +17,7 @@ const bytes = new TextEncoder().encode('xyz');
 const timestamp = new CelTimestamp(1_675_467_080_000_000_000n);
 const duration = new CelDuration(7_200_000_000_000n);
 const during = (problem: string) => fault(`error during formatting: ${problem}`);
-const unreadable = (problem: string) => fault(`could not parse formatting clause: ${problem}`);
+const clauseError = (problem: string) => fault(`could not parse formatting clause: ${problem}`);
 
 const everywhere: Record<string, CallCase> = {
   'text without clauses stays': format('no substitution', [], 'no substitution'),
@@ -44,26 +44,26 @@ const everywhere: Record<string, CallCase> = {
   'text of a duration': format('%s', [duration], '7200s'),
   'text of a double': format('%s', [56.8], '56.8'),
 
-  'an unknown clause is a fault': format('%a', [1n], unreadable('unrecognized formatting clause "a"')),
-  'scientific has no capitals': format('%E', [0.5], unreadable('unrecognized formatting clause "E"')),
+  'an unknown clause is a fault': format('%a', [1n], clauseError('unrecognized formatting clause "a"')),
+  'scientific has no capitals': format('%E', [0.5], clauseError('unrecognized formatting clause "E"')),
   'too few arguments are a fault': format('%d %d', [0n], fault('index 1 out of range')),
   'a lone percent sign at the end is a fault': format('a%', [1n], fault('unexpected end of string')),
   'a precision must end': format(
     '%.3',
     [1],
-    unreadable('error while parsing precision: could not find end of precision specifier'),
+    clauseError('error while parsing precision: could not find end of precision specifier'),
   ),
   'a precision must have digits': format(
     '%.f',
     [1],
-    unreadable(
+    clauseError(
       'error while parsing precision: error while converting precision to integer: strconv.Atoi: parsing "": invalid syntax',
     ),
   ),
   'a precision is bounded': format(
     '%.9999999f',
     [1],
-    unreadable('error while parsing precision: precision 9999999 exceeds maximum allowed precision 100'),
+    clauseError('error while parsing precision: precision 9999999 exceeds maximum allowed precision 100'),
   ),
   'binary refuses text': format(
     '%b',

@@ -62,7 +62,7 @@ export function formatOverload(style: FormatStyle): Overload {
     budget.charge(FORMAT_COST);
     const text = new FormatText(budget);
     try {
-      fill(template, args, clauses, text);
+      formatTemplate(template, args, clauses, text);
     } catch (error) {
       if (!(error instanceof FormatError)) throw error;
       budget.charge(3 * THROW_COST); // Most errors are caught and thrown again by several callers.
@@ -72,7 +72,7 @@ export function formatOverload(style: FormatStyle): Overload {
   });
 }
 
-function fill(template: string, args: CelList, clauses: ReadonlyMap<string, Clause>, text: FormatText): void {
+function formatTemplate(template: string, args: CelList, clauses: ReadonlyMap<string, Clause>, text: FormatText): void {
   let next = 0;
   let start = 0;
   for (let at = template.indexOf('%'); at >= 0; at = template.indexOf('%', start)) {
@@ -87,7 +87,7 @@ function fill(template: string, args: CelList, clauses: ReadonlyMap<string, Clau
     text.budget.charge(FORMAT_COST);
     const { precision, letter, end } = readClause(template, at + 1);
     const clause = clauses.get(letter);
-    if (clause === undefined) throw unreadable(`unrecognized formatting clause "${letter}"`);
+    if (clause === undefined) throw clauseError(`unrecognized formatting clause "${letter}"`);
     writeClause(clause, args.at(next), text, precision);
     next++;
     start = end;
@@ -103,7 +103,7 @@ function writeClause(clause: Clause, value: CelValue, text: FormatText, precisio
   }
 }
 
-function unreadable(problem: string): FormatError {
+function clauseError(problem: string): FormatError {
   return new FormatError(`could not parse formatting clause: ${problem}`);
 }
 
@@ -121,7 +121,7 @@ function readClause(template: string, at: number): { precision: number | undefin
 }
 
 function readPrecision(digits: string, atEnd: boolean): number {
-  const problem = (what: string) => unreadable(`error while parsing precision: ${what}`);
+  const problem = (what: string) => clauseError(`error while parsing precision: ${what}`);
   if (atEnd) throw problem('could not find end of precision specifier');
   if (digits === '') {
     throw problem(`error while converting precision to integer: strconv.Atoi: parsing ${goQuote('')}: invalid syntax`);
@@ -151,21 +151,22 @@ export function integerOf(value: CelValue): bigint | undefined {
   return typeof value === 'bigint' ? value : value instanceof CelUint ? value.value : undefined;
 }
 
-export function given(value: CelValue): string {
+export function describeGiven(value: CelValue): string {
   return `was given ${typeOfValue(value).name}`;
 }
 
 function binary(value: CelValue, text: FormatText): void {
   const integer = typeof value === 'boolean' ? BigInt(value) : integerOf(value);
   if (integer === undefined) {
-    throw new FormatError(`only integers and bools can be formatted as binary, ${given(value)}`);
+    throw new FormatError(`only integers and bools can be formatted as binary, ${describeGiven(value)}`);
   }
   text.add(integer.toString(2));
 }
 
 function octal(value: CelValue, text: FormatText): void {
   const integer = integerOf(value);
-  if (integer === undefined) throw new FormatError(`octal clause can only be used on integers, ${given(value)}`);
+  if (integer === undefined)
+    throw new FormatError(`octal clause can only be used on integers, ${describeGiven(value)}`);
   text.add(integer.toString(8));
 }
 
@@ -173,7 +174,7 @@ function hex(value: CelValue, text: FormatText, cased: (digits: string) => strin
   const integer = integerOf(value);
   if (integer !== undefined) return text.add(cased(integer.toString(16)));
   if (typeof value !== 'string' && !(value instanceof Uint8Array)) {
-    throw new FormatError(`only integers, byte buffers, and strings can be formatted as hex, ${given(value)}`);
+    throw new FormatError(`only integers, byte buffers, and strings can be formatted as hex, ${describeGiven(value)}`);
   }
   text.charge(value.length * 2);
   text.add(cased(Buffer.from(value as string).toString('hex')));

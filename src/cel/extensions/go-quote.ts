@@ -26,14 +26,14 @@ export function goQuote(text: string): string {
 }
 
 /** Reports whether goQuote would escape a character. */
-export function hasHidden(text: string): boolean {
+export function needsEscape(text: string): boolean {
   return !PLAIN.test(text) && text.search(HIDDEN) >= 0;
 }
 
 const MAX_IN_MESSAGE = 256;
 
 /** Quotes a text for a message. Truncates long texts. */
-export function quotedForMessage(text: string): string {
+export function quoteForMessage(text: string): string {
   return goQuote(text.length > MAX_IN_MESSAGE ? `${text.slice(0, MAX_IN_MESSAGE)}...` : text);
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fault, made, map, plain, testCalls, uint } from '#cel/extensions/call.fixture.ts';
+import { fault, callForValue, map, plain, testCalls, uint } from '#cel/extensions/call.fixture.ts';
 import { insertOverloads } from '#cel/extensions/map-insert.ts';
 import type { Library } from '#cel/library.ts';
 
@@ -35,9 +35,9 @@ testCalls(library, {
 });
 
 test('a map does not see what grew out of it', () => {
-  const first = made(library, 'insert', [map(), 'a', 1n]);
-  const second = made(library, 'insert', [first, 'b', 2n]);
-  const other = made(library, 'insert', [first, 'b', 3n]);
+  const first = callForValue(library, 'insert', [map(), 'a', 1n]);
+  const second = callForValue(library, 'insert', [first, 'b', 2n]);
+  const other = callForValue(library, 'insert', [first, 'b', 3n]);
   assert.deepEqual(plain(first), new Map([['a', 1n]]));
   assert.deepEqual(
     [...(plain(second) as Map<string, bigint>)],

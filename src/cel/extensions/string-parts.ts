@@ -2,7 +2,7 @@
 import type { Budget } from '#cel/budget.ts';
 import { bytesCost } from '#cel/budget.ts';
 import { ArrayList } from '#cel/evaluate/array-list.ts';
-import { shown } from '#cel/evaluate/fault.ts';
+import { describeKey } from '#cel/evaluate/fault.ts';
 import { codePointCount, nextUnit } from '#cel/evaluate/code-points.ts';
 import { searchCost } from '#cel/evaluate/search-cost.ts';
 import type { CelList } from '#cel/value.ts';
@@ -18,12 +18,12 @@ export function split(budget: Budget, text: string, separator: string, limit: bi
   const cuts = limit < 0n ? Infinity : Number(limit) - 1;
   const parts: string[] = [];
   let start = 0;
-  let end = cutAfter(text, separator, start);
+  let end = findCut(text, separator, start);
   while (parts.length < cuts && end >= 0) {
     budget.charge(1);
     parts.push(text.slice(start, end));
     start = end + separator.length;
-    end = cutAfter(text, separator, start);
+    end = findCut(text, separator, start);
   }
   if (separator !== '' || text !== '') parts.push(text.slice(start));
   return new ArrayList(parts);
@@ -33,7 +33,7 @@ export function split(budget: Budget, text: string, separator: string, limit: bi
  * Returns the position of the next separator. For an empty separator, returns the end of the code point, or -1 at the
  * last.
  */
-function cutAfter(text: string, separator: string, start: number): number {
+function findCut(text: string, separator: string, start: number): number {
   if (separator !== '') return text.indexOf(separator, start);
   const end = nextUnit(text, start);
   return end < text.length ? end : -1;
@@ -44,7 +44,7 @@ export function join(budget: Budget, list: CelList, separator: string): string |
   const parts: string[] = [];
   for (let i = 0; i < list.size; i++) {
     const part = list.at(i);
-    if (typeof part !== 'string') return new CelFault(`join: invalid input: ${shown(part)}`);
+    if (typeof part !== 'string') return new CelFault(`join: invalid input: ${describeKey(part)}`);
     budget.charge(bytesCost(part.length + separator.length));
     parts.push(part);
   }

@@ -156,13 +156,13 @@ function trim(budget: Budget, text: string): string {
   budget.charge(bytesCost(text.length));
   let start = 0;
   let end = text.length;
-  while (start < end && isWhite(text.charCodeAt(start))) start++;
-  while (end > start && isWhite(text.charCodeAt(end - 1))) end--;
+  while (start < end && isWhitespace(text.charCodeAt(start))) start++;
+  while (end > start && isWhitespace(text.charCodeAt(end - 1))) end--;
   return text.slice(start, end);
 }
 
 /** Reports whether the character is white space for Go: includes U+0085, excludes the byte order mark. */
-function isWhite(unit: number): boolean {
+function isWhitespace(unit: number): boolean {
   if (unit < 0x80) return unit === 0x20 || (unit >= 0x09 && unit <= 0x0d);
   return /[\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/.test(String.fromCharCode(unit));
 }

@@ -8,7 +8,7 @@ import type { Library, Macro, MacroCall } from '#cel/library.ts';
 import { ACCUMULATOR, accumulator, all, collect, collectList } from '#cel/parse/fold-parts.ts';
 import { exists, existsOne, global } from '#cel/parse/fold-parts.ts';
 import type { FoldBody } from '#cel/parse/fold-parts.ts';
-import { variableName } from '#cel/parse/macros.ts';
+import { readVariableName } from '#cel/parse/macros.ts';
 import { CelSyntaxError } from '#cel/syntax-error.ts';
 
 const INSERT = 'cel.@mapInsert';
@@ -26,8 +26,8 @@ function macro(name: string, arity: 3 | 4, fold: (body: Body) => FoldBody): Macr
     const [first, other] = args;
     const last = args.at(-1);
     if (target === undefined || first === undefined || last === undefined) return undefined;
-    const variable = variableName(first, 'argument must be a simple name');
-    const second = variableName(other, 'argument must be a simple name');
+    const variable = readVariableName(first, 'argument must be a simple name');
+    const second = readVariableName(other, 'argument must be a simple name');
     if (variable === second) {
       throw new CelSyntaxError([{ at: other?.at ?? at, message: `duplicate variable name: ${variable}` }]);
     }

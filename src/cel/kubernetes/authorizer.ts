@@ -68,15 +68,15 @@ class AccessValue<T> extends CelOpaque {
   }
 }
 
-interface Asking<A> {
+interface PendingCheck<A> {
   readonly check: AccessCheck;
   readonly attributes: A;
 }
 
 type Authorizer = AccessValue<AccessCheck>;
-type PathCheck = AccessValue<Asking<{ path: string }>>;
-type GroupCheck = AccessValue<Asking<{ group: string }>>;
-type ResourceCheck = AccessValue<Asking<Omit<ResourceAttributes, 'verb'>>>;
+type PathCheck = AccessValue<PendingCheck<{ path: string }>>;
+type GroupCheck = AccessValue<PendingCheck<{ group: string }>>;
+type ResourceCheck = AccessValue<PendingCheck<Omit<ResourceAttributes, 'verb'>>>;
 type Decision = AccessValue<AccessDecision>;
 
 /** Returns the value of the variable `authorizer`. */
@@ -101,29 +101,29 @@ const CHECK_COST = 350_000;
 
 export const authorizerLibrary: Library = {
   functions: {
-    allowed: [answer('decision_allowed', BOOL, ({ allowed }) => allowed)],
+    allowed: [decisionOverload('decision_allowed', BOOL, ({ allowed }) => allowed)],
     check: [
       method<[PathCheck, string]>('pathcheck_check', [PATH_CHECK, STRING], DECISION, decide),
       method<[ResourceCheck, string]>('resourcecheck_check', [RESOURCE_CHECK, STRING], DECISION, decide),
     ],
-    error: [answer('decision_error', STRING, ({ error }) => error ?? '')],
-    errored: [answer('decision_errored', BOOL, ({ error }) => error !== undefined)],
-    fieldSelector: [narrow('authorizer_fieldselector', 'fieldSelector', selectorCost)],
+    error: [decisionOverload('decision_error', STRING, ({ error }) => error ?? '')],
+    errored: [decisionOverload('decision_errored', BOOL, ({ error }) => error !== undefined)],
+    fieldSelector: [attributeOverload('authorizer_fieldselector', 'fieldSelector', selectorCost)],
     group: [
       method<[Authorizer, string]>('authorizer_group', [AUTHORIZER, STRING], GROUP_CHECK, (_budget, { of }, group) => {
         return new AccessValue(GROUP_CHECK, { check: of, attributes: { group } });
       }),
     ],
-    labelSelector: [narrow('authorizer_labelselector', 'labelSelector', selectorCost)],
-    name: [narrow('resourcecheck_name', 'name')],
-    namespace: [narrow('resourcecheck_namespace', 'namespace')],
+    labelSelector: [attributeOverload('authorizer_labelselector', 'labelSelector', selectorCost)],
+    name: [attributeOverload('resourcecheck_name', 'name')],
+    namespace: [attributeOverload('resourcecheck_namespace', 'namespace')],
     path: [
       method<[Authorizer, string]>('authorizer_path', [AUTHORIZER, STRING], PATH_CHECK, (_budget, { of }, path) => {
         if (isBlank(path)) return new CelFault('path must not be empty');
         return new AccessValue(PATH_CHECK, { check: of, attributes: { path } });
       }),
     ],
-    reason: [answer('decision_reason', STRING, ({ reason }) => reason ?? '')],
+    reason: [decisionOverload('decision_reason', STRING, ({ reason }) => reason ?? '')],
     resource: [
       method<[GroupCheck, string]>(
         'groupcheck_resource',
@@ -148,7 +148,7 @@ export const authorizerLibrary: Library = {
         },
       ),
     ],
-    subresource: [narrow('resourcecheck_subresource', 'subresource')],
+    subresource: [attributeOverload('resourcecheck_subresource', 'subresource')],
   },
 };
 
@@ -161,13 +161,13 @@ function decide(budget: Budget, { of }: PathCheck | ResourceCheck, verb: string)
   return new AccessValue(DECISION, of.check.authorize({ ...of.attributes, verb }));
 }
 
-function answer(id: string, result: CelType, read: (decision: AccessDecision) => CelValue): Overload {
+function decisionOverload(id: string, result: CelType, read: (decision: AccessDecision) => CelValue): Overload {
   return method<[Decision]>(id, [DECISION], result, (_budget, { of }) => read(of));
 }
 
-type Narrowing = 'subresource' | 'namespace' | 'name' | 'fieldSelector' | 'labelSelector';
+type OptionalAttribute = 'subresource' | 'namespace' | 'name' | 'fieldSelector' | 'labelSelector';
 
-function narrow(id: string, field: Narrowing, cost: (text: string) => number = () => 0): Overload {
+function attributeOverload(id: string, field: OptionalAttribute, cost: (text: string) => number = () => 0): Overload {
   return method<[ResourceCheck, string]>(id, [RESOURCE_CHECK, STRING], RESOURCE_CHECK, (budget, { of }, text) => {
     budget.charge(cost(text));
     return new AccessValue(RESOURCE_CHECK, { check: of.check, attributes: { ...of.attributes, [field]: text } });

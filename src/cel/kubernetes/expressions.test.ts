@@ -7,7 +7,7 @@ import { createEnvironment } from '#cel/environment.ts';
 import { fault, plain } from '#cel/extensions/call.fixture.ts';
 import { AUTHORIZER, authorizerValue } from '#cel/kubernetes/authorizer.ts';
 import type { AccessCheck } from '#cel/kubernetes/authorizer.ts';
-import { kubernetesLibraries, laterLibraries } from '#cel/kubernetes/libraries.ts';
+import { kubernetesLibraries, newerLibraries } from '#cel/kubernetes/libraries.ts';
 import { optionalLibrary } from '#cel/standard/optional.ts';
 import { standardLibrary } from '#cel/standard/standard.ts';
 import { DYN } from '#cel/type.ts';
@@ -22,7 +22,7 @@ const check: AccessCheck = {
 const variables = { authorizer: AUTHORIZER, any: DYN };
 const base = [standardLibrary, optionalLibrary, ...kubernetesLibraries];
 const environment = createEnvironment(base, variables);
-const later = createEnvironment([...base, ...laterLibraries], variables);
+const later = createEnvironment([...base, ...newerLibraries], variables);
 
 function run(source: string, where = environment): unknown {
   const program = compile(source, where);

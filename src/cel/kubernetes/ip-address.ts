@@ -2,7 +2,7 @@
  * IP addresses as numbers. Parses and formats them as Go's netip does, with its error messages. The callers reject
  * zones.
  */
-import { quotedForMessage } from '#cel/extensions/go-quote.ts';
+import { quoteForMessage } from '#cel/extensions/go-quote.ts';
 
 export interface IpAddress {
   readonly family: 4 | 6;
@@ -24,18 +24,18 @@ export const bitsOf = (family: 4 | 6): number => (family === 4 ? 32 : 128);
 /** Throws IpAddressError. `zone` is the text after a percent sign. */
 export function parseIpAddress(text: string): IpAddress & { zone: string } {
   const kind = /[.:%]/.exec(text)?.[0];
-  if (kind === '.') return { family: 4, value: parseFour(text, text), zone: '' };
-  if (kind === ':') return parseSix(text);
+  if (kind === '.') return { family: 4, value: parseIPv4(text, text), zone: '' };
+  if (kind === ':') return parseIPv6(text);
   throw fault(text, kind === '%' ? 'missing IPv6 address' : 'unable to parse IP');
 }
 
 function fault(text: string, problem: string, at?: string): IpAddressError {
-  const place = at === undefined || at === '' ? '' : ` (at ${quotedForMessage(at)})`;
-  return new IpAddressError(`ParseAddr(${quotedForMessage(text)}): ${problem}${place}`);
+  const place = at === undefined || at === '' ? '' : ` (at ${quoteForMessage(at)})`;
+  return new IpAddressError(`ParseAddr(${quoteForMessage(text)}): ${problem}${place}`);
 }
 
 /** Parses four octets. `whole` is the text for the error message. */
-function parseFour(whole: string, text: string): bigint {
+function parseIPv4(whole: string, text: string): bigint {
   let value = 0n;
   let octet = '';
   let dots = 0;
@@ -61,11 +61,11 @@ function parseFour(whole: string, text: string): bigint {
   return (value << 8n) | BigInt(octet);
 }
 
-function parseSix(whole: string): IpAddress & { zone: string } {
+function parseIPv6(whole: string): IpAddress & { zone: string } {
   const percent = whole.indexOf('%');
   const zone = percent < 0 ? '' : whole.slice(percent + 1);
   if (percent >= 0 && zone === '') throw fault(whole, 'zone must be a non-empty string');
-  const { groups, gap } = readGroups(whole, percent < 0 ? whole : whole.slice(0, percent));
+  const { groups, gap } = parseGroups(whole, percent < 0 ? whole : whole.slice(0, percent));
   if (groups.length < 8 && gap < 0) throw fault(whole, 'address string too short');
   if (groups.length === 8 && gap >= 0) throw fault(whole, 'the :: must expand to at least one field of zeros');
   if (gap >= 0) groups.splice(gap, 0, ...Array.from<number>({ length: 8 - groups.length }).fill(0));
@@ -73,7 +73,7 @@ function parseSix(whole: string): IpAddress & { zone: string } {
 }
 
 /** `gap` is the position of the double colon, or -1. */
-function readGroups(whole: string, text: string): { groups: number[]; gap: number } {
+function parseGroups(whole: string, text: string): { groups: number[]; gap: number } {
   const groups: number[] = [];
   let gap = -1;
   let rest = text;
@@ -86,7 +86,7 @@ function readGroups(whole: string, text: string): { groups: number[]; gap: numbe
     if (digits.length > 4) throw fault(whole, 'each group must have 4 or fewer digits', rest);
     if (digits === '') throw fault(whole, 'each colon-separated field must have at least one digit', rest);
     if (rest.charAt(digits.length) === '.') {
-      readTrailingFour(whole, rest, groups, gap);
+      parseTrailingIPv4(whole, rest, groups, gap);
       return { groups, gap };
     }
     groups.push(Number.parseInt(digits, 16));
@@ -105,14 +105,14 @@ function readGroups(whole: string, text: string): { groups: number[]; gap: numbe
   return { groups, gap };
 }
 
-function readTrailingFour(whole: string, rest: string, groups: number[], gap: number): void {
+function parseTrailingIPv4(whole: string, rest: string, groups: number[], gap: number): void {
   if (gap < 0 && groups.length !== 6) {
     throw fault(whole, 'embedded IPv4 address must replace the final 2 fields of the address', rest);
   }
   if (groups.length > 6) {
     throw fault(whole, 'too many hex fields to fit an embedded IPv4 at the end of the address', rest);
   }
-  const four = Number(parseFour(whole, rest));
+  const four = Number(parseIPv4(whole, rest));
   groups.push(four >>> 16, four & 0xffff);
 }
 

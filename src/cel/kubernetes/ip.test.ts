@@ -1,5 +1,5 @@
 import { Budget } from '#cel/budget.ts';
-import { fault, made, plain, testCalls } from '#cel/extensions/call.fixture.ts';
+import { fault, callForValue, plain, testCalls } from '#cel/extensions/call.fixture.ts';
 import { cidrLibrary } from '#cel/kubernetes/cidr.ts';
 import { ipLibrary } from '#cel/kubernetes/ip.ts';
 import assert from 'node:assert/strict';
@@ -8,8 +8,8 @@ import { CelOpaque } from '#cel/value.ts';
 
 const budget = () => new Budget(1000);
 
-const ip = (text: string) => made(ipLibrary, 'ip', [text]);
-const cidr = (text: string) => made(cidrLibrary, 'cidr', [text]);
+const ip = (text: string) => callForValue(ipLibrary, 'ip', [text]);
+const cidr = (text: string) => callForValue(cidrLibrary, 'cidr', [text]);
 
 const notAnAddress: Record<string, string> = {
   '': 'unable to parse IP',
@@ -144,12 +144,12 @@ testCalls(cidrLibrary, {
 
 test('a network and its address can be compared', () => {
   const network = cidr('192.168.0.1/24');
-  const masked = made(cidrLibrary, 'masked', [network]);
+  const masked = callForValue(cidrLibrary, 'masked', [network]);
   assert.ok(network instanceof CelOpaque && masked instanceof CelOpaque);
-  assert.equal(plain(made(cidrLibrary, 'string', [masked])), '192.168.0.0/24');
+  assert.equal(plain(callForValue(cidrLibrary, 'string', [masked])), '192.168.0.0/24');
   assert.equal(network.equals(masked, budget()), false);
   assert.equal(masked.equals(cidr('192.168.0.0/24') as CelOpaque, budget()), true);
-  const address = made(cidrLibrary, 'ip', [network]);
+  const address = callForValue(cidrLibrary, 'ip', [network]);
   assert.ok(address instanceof CelOpaque);
   assert.equal(address.equals(ip('192.168.0.1') as CelOpaque, budget()), true);
   assert.equal(address.equals(ip('::c0a8:1') as CelOpaque, budget()), false);

@@ -30,4 +30,4 @@ export const kubernetesLibraries: readonly Library[] = [
 ];
 
 /** Libraries that policies of Kubernetes 1.32 cannot use. */
-export const laterLibraries: readonly Library[] = [semverLibrary, stringsReverseLibrary, bindLibrary];
+export const newerLibraries: readonly Library[] = [semverLibrary, stringsReverseLibrary, bindLibrary];

@@ -1,5 +1,5 @@
 /** Parses URLs as Go's net/url does, which differs from browsers: an absolute URI or an absolute path. */
-import { quotedForMessage } from '#cel/extensions/go-quote.ts';
+import { quoteForMessage } from '#cel/extensions/go-quote.ts';
 import { UrlError, checkEscapes, escapedPath, unescapeUrl } from '#cel/kubernetes/url-escape.ts';
 
 export interface ParsedUrl {
@@ -18,26 +18,26 @@ export interface ParsedUrl {
 }
 
 /** Returns why Go's ParseRequestURI rejects the text, or undefined if it accepts it. */
-export function urlFault(text: string): string | undefined {
+export function findUrlError(text: string): string | undefined {
   try {
     parse(text, true);
     return undefined;
   } catch (error) {
-    if (error instanceof UrlError) return `parse ${quotedForMessage(text)}: ${error.message}`;
+    if (error instanceof UrlError) return `parse ${quoteForMessage(text)}: ${error.message}`;
     throw error;
   }
 }
 
 /** Returns the error message as a string if the text is invalid. Unlike a request URI, the text can have a fragment. */
 export function parseUrl(text: string): ParsedUrl | string {
-  const fault = urlFault(text);
+  const fault = findUrlError(text);
   if (fault !== undefined) return fault;
   const hash = text.indexOf('#');
   const before = hash < 0 ? text : text.slice(0, hash);
   try {
     return { ...parse(before, false), fragment: hash < 0 ? undefined : text.slice(hash + 1) };
   } catch (error) {
-    if (error instanceof UrlError) return `parse ${quotedForMessage(before)}: ${error.message}`;
+    if (error instanceof UrlError) return `parse ${quoteForMessage(before)}: ${error.message}`;
     throw error;
   }
 }
@@ -111,5 +111,5 @@ function unescapedHost(text: string, part: 'host' | 'zone'): string {
 }
 
 function checkPort(text: string): void {
-  if (!/^(?::[0-9]*)?$/.test(text)) throw new UrlError(`invalid port ${quotedForMessage(text)} after host`);
+  if (!/^(?::[0-9]*)?$/.test(text)) throw new UrlError(`invalid port ${quoteForMessage(text)} after host`);
 }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { call, fault, made, plain, testCalls } from '#cel/extensions/call.fixture.ts';
+import { call, fault, callForValue, plain, testCalls } from '#cel/extensions/call.fixture.ts';
 import { CelQuantity, quantityLibrary } from '#cel/kubernetes/quantity.ts';
 
 function quantity(text: string): CelQuantity {
-  const value = made(quantityLibrary, 'quantity', [text]);
+  const value = callForValue(quantityLibrary, 'quantity', [text]);
   assert.ok(value instanceof CelQuantity);
   return value;
 }
@@ -62,7 +62,7 @@ test('arithmetic is exact', () => {
 });
 
 test('a sum is an integer where Go says so', () => {
-  const sum = (a: string, b: CelQuantity | bigint) => made(quantityLibrary, 'add', [quantity(a), b]);
+  const sum = (a: string, b: CelQuantity | bigint) => callForValue(quantityLibrary, 'add', [quantity(a), b]);
   const asInteger = (value: ReturnType<typeof sum>) => plain(call(quantityLibrary, 'asInteger', [value]));
   assert.equal(asInteger(sum('50k', 20n)), 50_020n);
   assert.equal(asInteger(sum('0', quantity('5Gi'))), 5_368_709_120n);

@@ -2,7 +2,7 @@
 import type { Budget } from '#cel/budget.ts';
 import { bytesCost } from '#cel/budget.ts';
 import { ArrayList } from '#cel/evaluate/array-list.ts';
-import { constantRegex, regexOf } from '#cel/evaluate/regex.ts';
+import { prepareRegex, compileRegex } from '#cel/evaluate/regex.ts';
 import type { Regex } from '#cel/evaluate/regex-search.ts';
 import type { Library, Overload } from '#cel/library.ts';
 import type { CelType } from '#cel/type.ts';
@@ -41,10 +41,10 @@ function searchOverload(id: string, args: readonly CelType[], result: CelType, s
     member: true,
     args,
     result,
-    call: (values, budget) => run(regexOf(values[1] as string, budget), budget, values),
+    call: (values, budget) => run(compileRegex(values[1] as string, budget), budget, values),
     prepare: ([, pattern]) => {
       if (typeof pattern !== 'string') return undefined;
-      const regex = constantRegex(pattern);
+      const regex = prepareRegex(pattern);
       return (values, budget) => run(regex(budget), budget, values);
     },
   };

@@ -1,5 +1,5 @@
 /** Percent-encoding as in Go's net/url. The allowed characters depend on the part of the URL. */
-import { quotedForMessage } from '#cel/extensions/go-quote.ts';
+import { quoteForMessage } from '#cel/extensions/go-quote.ts';
 
 export type UrlPart = 'path' | 'host' | 'zone' | 'user' | 'query';
 
@@ -8,7 +8,7 @@ export class UrlError extends Error {
   override name = 'UrlError';
 }
 
-const BARE: Record<UrlPart, string> = {
+const ALLOWED_UNESCAPED: Record<UrlPart, string> = {
   path: '$&+,/:;=@',
   host: '!$&\'()*+,;=:[]<>"',
   zone: '!$&\'()*+,;=:[]<>"',
@@ -17,13 +17,13 @@ const BARE: Record<UrlPart, string> = {
 };
 
 const tables = Object.fromEntries(
-  Object.entries(BARE).map(([part, signs]) => {
+  Object.entries(ALLOWED_UNESCAPED).map(([part, signs]) => {
     const bare = `ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~${signs}`;
     return [part, Uint8Array.from({ length: 256 }, (_, code) => (bare.includes(String.fromCharCode(code)) ? 1 : 0))];
   }),
 ) as Record<UrlPart, Uint8Array>;
 
-function mayBeBare(code: number, part: UrlPart): boolean {
+function isAllowedUnescaped(code: number, part: UrlPart): boolean {
   return tables[part][code] === 1;
 }
 
@@ -36,11 +36,11 @@ export function checkEscapes(text: string, part: UrlPart): void {
     if (code === 0x25) {
       const escaped = hexValue(text.charCodeAt(i + 1)) * 16 + hexValue(text.charCodeAt(i + 2));
       if (!isEscapeAllowed(escaped, part)) {
-        throw new UrlError(`invalid URL escape ${quotedForMessage(text.slice(i, i + 3))}`);
+        throw new UrlError(`invalid URL escape ${quoteForMessage(text.slice(i, i + 3))}`);
       }
       i += 2;
-    } else if (isHost && code < 0x80 && !mayBeBare(code, part)) {
-      throw new UrlError(`invalid character ${quotedForMessage(text.charAt(i))} in host name`);
+    } else if (isHost && code < 0x80 && !isAllowedUnescaped(code, part)) {
+      throw new UrlError(`invalid character ${quoteForMessage(text.charAt(i))} in host name`);
     }
   }
 }
@@ -57,7 +57,7 @@ function isEscapeAllowed(code: number, part: UrlPart): boolean {
   if (Number.isNaN(code)) return false;
   if (code === 0x25) return true;
   if (part === 'host') return code >= 0x80;
-  if (part === 'zone') return code === 0x20 || mayBeBare(code, 'host');
+  if (part === 'zone') return code === 0x20 || isAllowedUnescaped(code, 'host');
   return true;
 }
 
@@ -93,7 +93,7 @@ export function escapedPath(path: string): string {
   const escaped = Buffer.alloc(bytes.length * 3);
   let length = 0;
   for (const byte of bytes) {
-    if (mayBeBare(byte, 'path')) {
+    if (isAllowedUnescaped(byte, 'path')) {
       escaped[length++] = byte;
     } else {
       escaped[length++] = 0x25;

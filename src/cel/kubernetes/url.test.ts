@@ -1,13 +1,13 @@
 import { Budget } from '#cel/budget.ts';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fault, made, plain, testCalls } from '#cel/extensions/call.fixture.ts';
+import { fault, callForValue, plain, testCalls } from '#cel/extensions/call.fixture.ts';
 import { CelUrl, urlLibrary } from '#cel/kubernetes/url.ts';
 
 const budget = () => new Budget(1000);
 
 function url(text: string): CelUrl {
-  const value = made(urlLibrary, 'url', [text]);
+  const value = callForValue(urlLibrary, 'url', [text]);
   assert.ok(value instanceof CelUrl);
   return value;
 }

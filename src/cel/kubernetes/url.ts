@@ -7,7 +7,7 @@ import { func, method } from '#cel/extensions/overload.ts';
 import { quoteCost } from '#cel/extensions/go-quote.ts';
 import { THROW_COST } from '#cel/extensions/throw-cost.ts';
 import type { ParsedUrl } from '#cel/kubernetes/parse-url.ts';
-import { parseUrl, urlFault } from '#cel/kubernetes/parse-url.ts';
+import { parseUrl, findUrlError } from '#cel/kubernetes/parse-url.ts';
 import { UrlError, checkEscapes, unescapeUrl } from '#cel/kubernetes/url-escape.ts';
 import type { Library, Overload } from '#cel/library.ts';
 import { BOOL, STRING, listOf, mapOf, opaque } from '#cel/type.ts';
@@ -58,7 +58,7 @@ export const urlLibrary: Library = {
     isURL: [
       func<[string]>('is_url_string', [STRING], BOOL, (budget, text) => {
         budget.charge(PARSE_COST + bytesCost(text.length * CHARACTER_BYTES));
-        const isUrl = urlFault(text) === undefined;
+        const isUrl = findUrlError(text) === undefined;
         if (!isUrl) budget.charge(THROW_COST + quoteCost(text));
         return isUrl;
       }),

@@ -2,7 +2,7 @@
  * The lexer. As in cel-go, it reports and skips unrecognized text, so that one run finds all of it. literal.ts
  * interprets the literals.
  */
-import { endOfString } from '#cel/parse/string-token.ts';
+import { findStringEnd } from '#cel/parse/string-token.ts';
 import { TOKEN_ORDER, quoteSource } from '#cel/parse/token.ts';
 import type { Token, TokenKind } from '#cel/parse/token.ts';
 import type { CelProblem } from '#cel/syntax-error.ts';
@@ -27,13 +27,13 @@ function match(pattern: RegExp, source: string, at: number): string | undefined 
   return pattern.exec(source)?.[0];
 }
 
-export interface Lexed {
+export interface LexResult {
   /** Ends with `<EOF>`. */
   readonly tokens: readonly Token[];
   readonly problems: readonly CelProblem[];
 }
 
-export function lex(source: string): Lexed {
+export function lex(source: string): LexResult {
   const tokens: Token[] = [];
   const problems: CelProblem[] = [];
   let at = 0;
@@ -49,7 +49,7 @@ export function lex(source: string): Lexed {
       at += token.text.length;
       continue;
     }
-    const end = endOfNonsense(source, at);
+    const end = endOfUnrecognized(source, at);
     problems.push({ at, message: `Syntax error: token recognition error at: ${quoteSource(source.slice(at, end))}` });
     at = end;
   }
@@ -80,7 +80,7 @@ function tokenAt(source: string, at: number): Token | undefined {
   const code = source.charCodeAt(at);
   const string = mayBeString(code) ? match(STRING_START, source, at) : undefined;
   if (string !== undefined) {
-    const { end, closed } = endOfString(source, at, string);
+    const { end, closed } = findStringEnd(source, at, string);
     if (closed) return { kind: /^b/i.test(string) ? 'BYTES' : 'STRING', at, text: source.slice(at, end) };
   }
   const number = isDigit(code) || code === DOT ? match(NUMBER, source, at) : undefined;
@@ -99,10 +99,10 @@ function numberKind(text: string): TokenKind {
 }
 
 /** Returns the end of the unrecognized text, which includes the first character that no token can continue with. */
-function endOfNonsense(source: string, at: number): number {
+function endOfUnrecognized(source: string, at: number): number {
   const first = source[at] ?? '';
   let end = at;
-  if (first === '"' || first === "'") end = endOfString(source, at, first).end;
+  if (first === '"' || first === "'") end = findStringEnd(source, at, first).end;
   else if (first === '`') end = at + 1 + (/^[A-Za-z0-9_.\-/ ]*/.exec(source.slice(at + 1))?.[0].length ?? 0);
   else if (first === '=' || first === '&' || first === '|') end = at + 1;
   const failing = source.codePointAt(end);

@@ -14,7 +14,7 @@ const MAX_TREE_DEPTH = 600;
 const MAX_TREE_NODES = 50_000;
 
 /** Returns the problem if the tree is too large, or undefined. */
-export function sizeProblem(tree: Expr): string | undefined {
+export function findSizeProblem(tree: Expr): string | undefined {
   /** Uses its own stack, because the depth is not known yet. Counts shared parts each time. */
   const stack: { readonly expr: Expr; readonly depth: number }[] = [{ expr: tree, depth: 1 }];
   let nodes = 0;

@@ -9,7 +9,7 @@ import { CelSyntaxError } from '#cel/syntax-error.ts';
 const OLD_ACCUMULATOR = '__result__';
 
 /** Returns the variable name that an argument of a macro declares. */
-export function variableName(arg: Expr | undefined, problem: string): string {
+export function readVariableName(arg: Expr | undefined, problem: string): string {
   if (arg?.kind !== 'ident') throw new CelSyntaxError([{ at: arg?.at ?? 0, message: problem }]);
   if (arg.name === ACCUMULATOR || arg.name === OLD_ACCUMULATOR) {
     throw new CelSyntaxError([{ at: arg.at, message: 'iteration variable overwrites accumulator variable' }]);
@@ -25,7 +25,7 @@ function foldMacro(
 ): Macro {
   const expand = ({ at, target, args }: MacroCall): FoldExpr | undefined => {
     if (target === undefined) return undefined;
-    const variable = variableName(args[0], problem);
+    const variable = readVariableName(args[0], problem);
     return {
       kind: 'fold',
       at,

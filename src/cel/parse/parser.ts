@@ -8,7 +8,13 @@
  */
 import type { CallExpr, Expr, Literal } from '#cel/ast.ts';
 import type { Macro } from '#cel/library.ts';
-import { bytesLiteral, doubleLiteral, intLiteral, stringLiteral, uintLiteral } from '#cel/parse/literal.ts';
+import {
+  parseBytesLiteral,
+  parseDoubleLiteral,
+  parseIntLiteral,
+  parseStringLiteral,
+  parseUintLiteral,
+} from '#cel/parse/literal.ts';
 import { MAX_NESTING } from '#cel/parse/limits.ts';
 import type { TokenReader } from '#cel/parse/token-reader.ts';
 import { EXPRESSION_START } from '#cel/parse/token.ts';
@@ -22,7 +28,7 @@ const RELATIONS: readonly TokenKind[] = ['<', '<=', '>=', '>', '==', '!=', 'in']
 const SUMS: readonly TokenKind[] = ['+', '-'];
 const PRODUCTS: readonly TokenKind[] = ['*', '/', '%'];
 /** The tokens that can follow a complete expression in every context. */
-const BEHIND: readonly TokenKind[] = ['.', '[', '?', '||', '&&', ...RELATIONS, ...SUMS, ...PRODUCTS];
+const FOLLOW: readonly TokenKind[] = ['.', '[', '?', '||', '&&', ...RELATIONS, ...SUMS, ...PRODUCTS];
 
 type Entry = { readonly value: Expr; readonly optional: boolean };
 
@@ -39,15 +45,15 @@ export class Parser {
   }
 
   /** Throws ParseAbortError. */
-  parseWhole(): Expr {
+  parseAll(): Expr {
     const tree = this.#expression();
     this.#reader.expect('<EOF>');
     return tree;
   }
 
-  #inside<T>(closers: readonly TokenKind[], parse: () => T): T {
+  #parseInside<T>(closers: readonly TokenKind[], parse: () => T): T {
     if (this.#closers.length > MAX_NESTING) {
-      this.#reader.stop(-1, `expression recursion limit exceeded: ${MAX_NESTING}`);
+      this.#reader.abort(-1, `expression recursion limit exceeded: ${MAX_NESTING}`);
     }
     this.#closers.push(closers);
     const parsed = parse();
@@ -56,20 +62,20 @@ export class Parser {
   }
 
   #close(kind: TokenKind): void {
-    this.#reader.expect(kind, [...BEHIND, ...(this.#closers.at(-1) ?? [])]);
+    this.#reader.expect(kind, [...FOLLOW, ...(this.#closers.at(-1) ?? [])]);
   }
 
   #countLink(links: number): void {
-    if (this.#closers.length + links > MAX_NESTING) this.#reader.stop(-1, 'max recursion depth exceeded');
+    if (this.#closers.length + links > MAX_NESTING) this.#reader.abort(-1, 'max recursion depth exceeded');
   }
 
   #expression(): Expr {
     const condition = this.#logic('||', () => this.#logic('&&', () => this.#relation()));
     const question = this.#reader.takeIf('?');
     if (question === undefined) return condition;
-    const yes = this.#inside([':'], () => this.#logic('||', () => this.#logic('&&', () => this.#relation())));
+    const yes = this.#parseInside([':'], () => this.#logic('||', () => this.#logic('&&', () => this.#relation())));
     this.#reader.expect(':', EXPRESSION_START);
-    const no = this.#inside(this.#closers.at(-1) ?? [], () => this.#expression());
+    const no = this.#parseInside(this.#closers.at(-1) ?? [], () => this.#expression());
     return call(question.at, '_?_:_', [condition, yes, no]);
   }
 
@@ -128,7 +134,7 @@ export class Parser {
   #index(operand: Expr): Expr {
     const { at } = this.#reader.take();
     const optional = this.#reader.takeIf('?') !== undefined;
-    const index = this.#inside([']'], () => this.#expression());
+    const index = this.#parseInside([']'], () => this.#expression());
     this.#close(']');
     return call(at, optional ? '_[?_]' : '_[_]', [operand, index]);
   }
@@ -154,7 +160,7 @@ export class Parser {
   #call(name: string, target: Expr | undefined): Expr {
     const { at } = this.#reader.take();
     const args: Expr[] = [];
-    this.#inside([')', ','], () => {
+    this.#parseInside([')', ','], () => {
       this.#reader.expectOneOf([...EXPRESSION_START, ')']);
       if (this.#reader.is(')')) return;
       do args.push(this.#expression());
@@ -170,8 +176,8 @@ export class Parser {
       return macro?.expand({ at, target, args });
     } catch (error) {
       if (!(error instanceof CelSyntaxError)) throw error;
-      for (const problem of error.problems) this.#reader.problem(problem.at, problem.message);
-      return broken(at);
+      for (const problem of error.problems) this.#reader.report(problem.at, problem.message);
+      return placeholder(at);
     }
   }
 
@@ -181,7 +187,7 @@ export class Parser {
     switch (reader.token.kind) {
       case '(': {
         reader.take();
-        const inner = this.#inside([')'], () => this.#expression());
+        const inner = this.#parseInside([')'], () => this.#expression());
         this.#close(')');
         return inner;
       }
@@ -210,9 +216,9 @@ export class Parser {
     if (message !== undefined) return this.#message((dot === undefined ? '' : '.') + message);
     const { at, text } = reader.take();
     if (RESERVED.has(text)) {
-      reader.problem(dot?.at ?? at, `reserved identifier: ${text}`);
+      reader.report(dot?.at ?? at, `reserved identifier: ${text}`);
       if (reader.is('(')) this.#call(text, undefined);
-      return broken(at);
+      return placeholder(at);
     }
     const name = dot === undefined ? text : `.${text}`;
     return reader.is('(') ? this.#call(name, undefined) : { kind: 'ident', at, name };
@@ -233,7 +239,7 @@ export class Parser {
     const reader = this.#reader;
     const { at } = reader.take();
     const entries: { readonly field: string; readonly value: Expr; readonly optional: boolean }[] = [];
-    this.#inside(['}', ','], () => {
+    this.#parseInside(['}', ','], () => {
       reader.expectOneOf(['}', ',', '?', 'IDENTIFIER', 'ESC_IDENTIFIER']);
       while (!reader.is('}') && !reader.is(',')) {
         const optional = reader.takeIf('?') !== undefined;
@@ -269,7 +275,7 @@ export class Parser {
   #elements<T>(close: ']' | '}', element: () => T): T[] {
     const reader = this.#reader;
     const elements: T[] = [];
-    this.#inside([close, ','], () => {
+    this.#parseInside([close, ','], () => {
       reader.expectOneOf([...EXPRESSION_START, close, ',', '?']);
       while (reader.is('?') || reader.isOneOf(EXPRESSION_START)) {
         elements.push(element());
@@ -293,14 +299,14 @@ export class Parser {
     const { kind, text } = reader.take();
     const of = (value: Literal | undefined, problem: string): Expr => {
       if (value !== undefined) return { kind: 'const', at, value };
-      reader.problem(at, problem);
-      return broken(at);
+      reader.report(at, problem);
+      return placeholder(at);
     };
-    if (kind === 'NUM_INT') return of(intLiteral(text, negative), 'invalid int literal');
-    if (kind === 'NUM_UINT') return of(uintLiteral(text), 'invalid uint literal');
-    if (kind === 'NUM_FLOAT') return of(doubleLiteral(text, negative), 'invalid double literal');
+    if (kind === 'NUM_INT') return of(parseIntLiteral(text, negative), 'invalid int literal');
+    if (kind === 'NUM_UINT') return of(parseUintLiteral(text), 'invalid uint literal');
+    if (kind === 'NUM_FLOAT') return of(parseDoubleLiteral(text, negative), 'invalid double literal');
     if (kind === 'STRING' || kind === 'BYTES') {
-      const read = kind === 'STRING' ? stringLiteral(text) : bytesLiteral(text);
+      const read = kind === 'STRING' ? parseStringLiteral(text) : parseBytesLiteral(text);
       return 'problem' in read ? of(undefined, read.problem) : of(read.value, '');
     }
     return of(kind === 'null' ? null : kind === 'true', '');
@@ -316,7 +322,7 @@ function call(at: number, name: string, args: readonly Expr[]): CallExpr {
 }
 
 /** Returns a placeholder for a part whose problem was already reported. */
-function broken(at: number): Expr {
+function placeholder(at: number): Expr {
   return { kind: 'const', at, value: null };
 }
 

@@ -14,7 +14,7 @@ export interface StringEnd {
 }
 
 /** `start` is the start of the string: optional b, optional r, and one quote. */
-export function endOfString(source: string, at: number, start: string): StringEnd {
+export function findStringEnd(source: string, at: number, start: string): StringEnd {
   const quote = start.at(-1) ?? '"';
   const raw = /r/i.test(start);
   const body = at + start.length;

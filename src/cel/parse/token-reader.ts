@@ -8,8 +8,8 @@ import type { Token, TokenKind } from '#cel/parse/token.ts';
 import type { CelProblem } from '#cel/syntax-error.ts';
 
 /** Ends the parse. The reader holds the problems. */
-export class ParseStop extends Error {
-  override name = 'ParseStop';
+export class ParseAbortError extends Error {
+  override name = 'ParseAbortError';
 }
 
 /** cel-go stops after the same number. */
@@ -67,7 +67,7 @@ export class TokenReader {
       this.#extraneous([kind]);
       this.take();
     } else if (follow.includes(this.token.kind)) {
-      this.problem(this.token.at, `Syntax error: missing ${describeExpected([kind])} at ${this.#shown()}`);
+      this.report(this.token.at, `Syntax error: missing ${describeExpected([kind])} at ${this.#quoteToken()}`);
     } else {
       this.mismatched([kind]);
     }
@@ -80,33 +80,33 @@ export class TokenReader {
     this.#extraneous(kinds);
   }
 
-  problem(at: number, message: string): void {
+  report(at: number, message: string): void {
     if (this.#problems.length < MAX_PROBLEMS) this.#problems.push({ at, message });
   }
 
   mismatched(expected: readonly TokenKind[]): never {
-    const message = `Syntax error: mismatched input ${this.#shown()} expecting ${describeExpected(expected)}`;
-    this.stop(this.token.at, message);
+    const message = `Syntax error: mismatched input ${this.#quoteToken()} expecting ${describeExpected(expected)}`;
+    this.abort(this.token.at, message);
   }
 
   /** `from` is the token at which the alternatives diverge. */
   noViableAlternative(from: Token): never {
     const text = this.#source.slice(from.at, this.token.at + this.token.text.length);
-    this.stop(this.token.at, `Syntax error: no viable alternative at input ${quoteSource(text.trimEnd())}`);
+    this.abort(this.token.at, `Syntax error: no viable alternative at input ${quoteSource(text.trimEnd())}`);
   }
 
-  stop(at: number, message: string): never {
-    this.problem(at, message);
-    throw new ParseStop(message);
+  abort(at: number, message: string): never {
+    this.report(at, message);
+    throw new ParseAbortError(message);
   }
 
   #extraneous(expected: readonly TokenKind[]): void {
-    const message = `Syntax error: extraneous input ${this.#shown()} expecting ${describeExpected(expected)}`;
-    this.problem(this.token.at, message);
+    const message = `Syntax error: extraneous input ${this.#quoteToken()} expecting ${describeExpected(expected)}`;
+    this.report(this.token.at, message);
     this.take();
   }
 
-  #shown(): string {
+  #quoteToken(): string {
     return this.is('<EOF>') ? "'<EOF>'" : quoteSource(this.token.text);
   }
 }

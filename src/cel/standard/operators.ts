@@ -4,7 +4,7 @@ import type { BinaryOperator } from '#cel/evaluate/arithmetic.ts';
 import { equal } from '#cel/evaluate/equal.ts';
 import { NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
 import { contains, index } from '#cel/evaluate/access.ts';
-import { order } from '#cel/evaluate/order.ts';
+import { compareValues } from '#cel/evaluate/compare-values.ts';
 import type { Overload } from '#cel/library.ts';
 import { BOOL, BYTES, DOUBLE, DURATION, INT, STRING, TIMESTAMP, UINT, listOf, mapOf, param } from '#cel/type.ts';
 import type { CelType } from '#cel/type.ts';
@@ -51,7 +51,7 @@ const ORDERED: Readonly<Record<string, readonly [CelType, CelType]>> = {
 function comparison(name: string, holds: (sign: number) => boolean): readonly Overload[] {
   return Object.entries(ORDERED).map(([types, args]) =>
     overload(`${name}_${types}`, args, BOOL, ([a, b], budget) => {
-      const sign = order(a as CelValue, b as CelValue, budget);
+      const sign = compareValues(a as CelValue, b as CelValue, budget);
       return typeof sign === 'number' ? holds(sign) : sign;
     }),
   );

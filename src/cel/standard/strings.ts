@@ -2,7 +2,7 @@
 import { bytesCost, keysCost } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
 import { codePointCount } from '#cel/evaluate/code-points.ts';
-import { constantRegex, regexOf } from '#cel/evaluate/regex.ts';
+import { prepareRegex, compileRegex } from '#cel/evaluate/regex.ts';
 import type { Regex } from '#cel/evaluate/regex-search.ts';
 import { searchCost } from '#cel/evaluate/search-cost.ts';
 import type { Overload } from '#cel/library.ts';
@@ -61,10 +61,10 @@ function matches(id: string, member: boolean): Overload {
     member,
     args: [STRING, STRING],
     result: BOOL,
-    call: ([text, pattern], budget) => searched(regexOf(pattern as string, budget), text as string, budget),
+    call: ([text, pattern], budget) => searched(compileRegex(pattern as string, budget), text as string, budget),
     prepare: ([, pattern]) => {
       if (typeof pattern !== 'string') return undefined;
-      const regex = constantRegex(pattern);
+      const regex = prepareRegex(pattern);
       return ([text], budget) => searched(regex(budget), text as string, budget);
     },
   };

@@ -6,9 +6,9 @@ import { CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
 /** Undefined if every value matches. */
-export type Fit = ((value: CelValue, budget: Budget) => boolean) | undefined;
+export type TypeTest = ((value: CelValue, budget: Budget) => boolean) | undefined;
 
-const PRIMITIVES: Readonly<Record<PrimitiveName, Fit>> = {
+const PRIMITIVES: Readonly<Record<PrimitiveName, TypeTest>> = {
   dyn: undefined,
   bool: (value) => typeof value === 'boolean',
   int: (value) => typeof value === 'bigint',
@@ -22,20 +22,20 @@ const PRIMITIVES: Readonly<Record<PrimitiveName, Fit>> = {
 };
 
 /** Builds the test of a type, once per overload. The test reads elements only if the type specifies their type. */
-export function fitOf(type: CelType): Fit {
+export function buildTypeTest(type: CelType): TypeTest {
   switch (type.kind) {
     case 'primitive':
       return PRIMITIVES[type.name];
     case 'param':
       return undefined;
     case 'list':
-      return listFit(fitOf(type.element));
+      return listTest(buildTypeTest(type.element));
     case 'map':
-      return mapFit(fitOf(type.key), fitOf(type.value));
+      return mapTest(buildTypeTest(type.key), buildTypeTest(type.value));
     case 'object':
       return (value) => value instanceof CelMap;
     case 'optional':
-      return optionalFit(fitOf(type.of));
+      return optionalTest(buildTypeTest(type.of));
     case 'type':
       return (value) => value instanceof CelTypeValue;
     case 'opaque': {
@@ -45,7 +45,7 @@ export function fitOf(type: CelType): Fit {
   }
 }
 
-function listFit(element: Fit): Fit {
+function listTest(element: TypeTest): TypeTest {
   if (element === undefined) return (value) => value instanceof CelList;
   return (value, budget) => {
     if (!(value instanceof CelList)) return false;
@@ -58,7 +58,7 @@ function listFit(element: Fit): Fit {
   };
 }
 
-function mapFit(key: Fit, element: Fit): Fit {
+function mapTest(key: TypeTest, element: TypeTest): TypeTest {
   if (key === undefined && element === undefined) return (value) => value instanceof CelMap;
   return (map, budget) => {
     if (!(map instanceof CelMap)) return false;
@@ -73,7 +73,7 @@ function mapFit(key: Fit, element: Fit): Fit {
   };
 }
 
-function optionalFit(inner: Fit): Fit {
+function optionalTest(inner: TypeTest): TypeTest {
   if (inner === undefined) return (value) => value instanceof CelOptional;
   return (value, budget) => value instanceof CelOptional && (value.value === undefined || inner(value.value, budget));
 }

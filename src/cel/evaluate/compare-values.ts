@@ -6,19 +6,19 @@ import { CelDuration, CelTimestamp, CelUint } from '#cel/value.ts';
 import type { CelFault, CelValue } from '#cel/value.ts';
 
 /** Returns a number below, equal to or above 0. */
-export function order(a: CelValue, b: CelValue, budget: Budget): number | CelFault {
+export function compareValues(a: CelValue, b: CelValue, budget: Budget): number | CelFault {
   if (typeof a === 'bigint' && typeof b === 'bigint') return a < b ? -1 : a > b ? 1 : 0;
-  if (typeof a === 'string') return typeof b === 'string' ? orderStrings(a, b, budget) : NO_SUCH_OVERLOAD;
+  if (typeof a === 'string') return typeof b === 'string' ? compareStrings(a, b, budget) : NO_SUCH_OVERLOAD;
   if (typeof a === 'boolean') return typeof b === 'boolean' ? Number(a) - Number(b) : NO_SUCH_OVERLOAD;
-  if (a instanceof CelTimestamp && b instanceof CelTimestamp) return orderNumbers(a.nanos, b.nanos);
-  if (a instanceof CelDuration && b instanceof CelDuration) return orderNumbers(a.nanos, b.nanos);
+  if (a instanceof CelTimestamp && b instanceof CelTimestamp) return compareNumbers(a.nanos, b.nanos);
+  if (a instanceof CelDuration && b instanceof CelDuration) return compareNumbers(a.nanos, b.nanos);
   if (a instanceof Uint8Array && b instanceof Uint8Array) {
     budget.charge(bytesCost(Math.min(a.length, b.length)));
     return Buffer.compare(a, b);
   }
   const left = numberOf(a);
   const right = numberOf(b);
-  return left === undefined || right === undefined ? NO_SUCH_OVERLOAD : orderNumbers(left, right);
+  return left === undefined || right === undefined ? NO_SUCH_OVERLOAD : compareNumbers(left, right);
 }
 
 function numberOf(value: CelValue): bigint | number | undefined {
@@ -27,14 +27,14 @@ function numberOf(value: CelValue): bigint | number | undefined {
 }
 
 /** As in cel-go, an int is converted to double to compare it with a double, which can round it. */
-function orderNumbers(a: bigint | number, b: bigint | number): number | CelFault {
+function compareNumbers(a: bigint | number, b: bigint | number): number | CelFault {
   if (Number.isNaN(a) || Number.isNaN(b)) return NAN_ORDER;
   const left = typeof b === 'number' ? Number(a) : a;
   const right = typeof a === 'number' ? Number(b) : b;
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-export function orderStrings(a: string, b: string, budget: Budget): number {
+export function compareStrings(a: string, b: string, budget: Budget): number {
   const length = Math.min(a.length, b.length);
   budget.charge(bytesCost(length));
   for (let index = 0; index < length; index += 1) {

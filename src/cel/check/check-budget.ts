@@ -7,20 +7,20 @@ import { Budget } from '#cel/budget.ts';
 
 /** Takes about 10 ms (measured). */
 const STEPS = 40_000;
-const TRIAL_UNITS = 200_000;
+const LITERAL_UNITS = 200_000;
 
 export class TypeTooComplexError extends Error {
   override name = 'TypeTooComplexError';
 }
 
-export class CheckAllowance {
+export class CheckBudget {
   /** The cost budget for evaluating literals. Once it is spent, invalid literals are found during evaluation only. */
-  readonly trials: Budget;
+  readonly literals: Budget;
   #steps: number;
 
   /** Creates a budget for this many expressions. */
   constructor(times = 1) {
-    this.trials = new Budget(TRIAL_UNITS * times);
+    this.literals = new Budget(LITERAL_UNITS * times);
     this.#steps = STEPS * times;
   }
 

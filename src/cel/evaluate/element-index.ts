@@ -3,19 +3,27 @@
  * position.
  */
 import { bytesCost, type Budget, CostLimitError } from '#cel/budget.ts';
-import { CelDuration, CelFault, CelList, CelMap, CelOptional, type CelValue, type Pairing } from '#cel/value.ts';
+import {
+  CelDuration,
+  CelFault,
+  CelList,
+  CelMap,
+  CelOptional,
+  type CelValue,
+  type ElementIdentity,
+} from '#cel/value.ts';
 import { CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';
 
 /** Units for computing the key of an element and looking it up. */
 const KEY_UNITS = 8;
 const MAX_DEPTH = 500;
 
-export class Partners {
-  readonly #pairing: Pairing;
+export class ElementIndex {
+  readonly #identity: ElementIdentity;
   readonly #elements = new Map<string, CelValue>();
 
-  constructor(list: CelList, pairing: Pairing, budget: Budget) {
-    this.#pairing = pairing;
+  constructor(list: CelList, identity: ElementIdentity, budget: Budget) {
+    this.#identity = identity;
     for (let index = 0; index < list.size; index += 1) {
       const element = list.at(index);
       this.#elements.set(this.#keyOf(element, budget), element);
@@ -23,12 +31,12 @@ export class Partners {
   }
 
   /** Returns the element with the same identity, or undefined. */
-  of(element: CelValue, budget: Budget): CelValue | undefined {
+  find(element: CelValue, budget: Budget): CelValue | undefined {
     return this.#elements.get(this.#keyOf(element, budget));
   }
 
   #keyOf(element: CelValue, budget: Budget): string {
-    const { keys } = this.#pairing;
+    const { keys } = this.#identity;
     budget.charge(KEY_UNITS);
     const values = keys.length === 0 ? [element] : keys.map((key) => fieldOf(element, key) ?? null);
     const text = values.map((value) => textOf(value, budget, 0)).join(' ');
