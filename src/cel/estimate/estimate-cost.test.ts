@@ -100,7 +100,7 @@ const cases: Record<string, Case> = {
     most: 10,
     bounded: 32,
   },
-  'presence costs nothing, only the variable does': {
+  'has() costs only its variable': {
     schema: map(number),
     rule: 'has(self.x)',
     unbounded: 1,
@@ -114,15 +114,21 @@ const cases: Record<string, Case> = {
     most: 100,
     bounded: 302,
   },
-  'a part of a string': {
+  'contains() on a string': {
     schema: limited(string),
     rule: "self.contains('test')",
     unbounded: 314574,
     most: 10,
     bounded: 5,
   },
-  'a beginning': { schema: limited(string), rule: "self.startsWith('test')", unbounded: 2, most: 15, bounded: 2 },
-  'strings in a row': {
+  'startsWith() on a string': {
+    schema: limited(string),
+    rule: "self.startsWith('test')",
+    unbounded: 2,
+    most: 15,
+    bounded: 2,
+  },
+  'adding strings': {
     schema: limited(string),
     rule: 'size(self + "hello") > size("hello")',
     unbounded: 314578,
@@ -143,8 +149,13 @@ const cases: Record<string, Case> = {
     most: 8,
     bounded: 314577,
   },
-  'a loop in a loop': { schema: list(number), rule: 'self.all(x, self.all(y, true))', most: 10, bounded: 352 },
-  'three loops': { schema: list(number), rule: 'self.all(x, self.all(y, self.all(z, true)))', most: 10, bounded: 3552 },
+  'a nested loop': { schema: list(number), rule: 'self.all(x, self.all(y, true))', most: 10, bounded: 352 },
+  'three nested loops': {
+    schema: list(number),
+    rule: 'self.all(x, self.all(y, self.all(z, true)))',
+    most: 10,
+    bounded: 3552,
+  },
   'a regular expression': {
     schema: limited(string),
     rule: 'self.matches("x")',
@@ -166,16 +177,16 @@ const cases: Record<string, Case> = {
     most: 100,
     bounded: 1,
   },
-  'keys with values': {
+  'looking up the values of keys': {
     schema: mapOfLimited,
     rule: 'self.all(x, x.contains(self[x]))',
     unbounded: 2752507,
     most: 10,
     bounded: 72,
   },
-  'a string of no length': { schema: limited(string), rule: 'self == "x"', unbounded: 2, most: 0, bounded: 1 },
-  'bytes of no length': { schema: limited(text('byte')), rule: 'self == b"x"', unbounded: 2, most: 0, bounded: 1 },
-  'a bound beyond what fits': {
+  'a string with maxLength 0': { schema: limited(string), rule: 'self == "x"', unbounded: 2, most: 0, bounded: 1 },
+  'bytes with maxLength 0': { schema: limited(text('byte')), rule: 'self == b"x"', unbounded: 2, most: 0, bounded: 1 },
+  'a bound beyond the request limit': {
     schema: list(number),
     rule: 'self.all(x, x == 0.0)',
     unbounded: 6291454,
@@ -190,7 +201,7 @@ const cases: Record<string, Case> = {
     bounded: 32,
   },
   'an int-or-string': { schema: list(either), rule: 'self[0] == 5', unbounded: 3, most: 10, bounded: 3 },
-  'an item of an item': {
+  'an item of a nested list': {
     schema: list({ type: 'array', items: number }),
     rule: 'self[0][0] == -1.0',
     unbounded: 3,
@@ -258,7 +269,7 @@ const cases: Record<string, Case> = {
   },
 };
 
-test('estimates cost what Kubernetes estimates', async (t) => {
+test('cost estimates equal those of Kubernetes', async (t) => {
   for (const [name, { schema, rule, unbounded, most, bounded }] of Object.entries(cases)) {
     await t.test(name, () => {
       if (unbounded !== undefined) assert.equal(estimate(schema(undefined), rule), unbounded);

@@ -21,19 +21,19 @@ class Numbers extends CelList {
   }
 }
 
-test('a list that grows by one in a fold costs what it grows by', () => {
+test('appending in a fold costs one element per iteration', () => {
   const budget = new Budget(1_000_000);
   plan(parse('n.map(a, a)', environment.macros), environment)(() => new Numbers(), budget);
   assert.ok(1_000_000 - budget.left < 20_000, `took ${1_000_000 - budget.left}`);
 });
 
-test('but appending to one list again and again costs its length each time', () => {
+test('appending repeatedly to the same list costs its length each time', () => {
   const budget = new Budget(10_000_000);
   plan(parse('[n.map(a, a)].map(l, n.map(a, l + [a]))', environment.macros), environment)(() => new Numbers(), budget);
   assert.ok(10_000_000 - budget.left > 900_000, `took ${10_000_000 - budget.left}`);
 });
 
-test('the size of a regex is known before it is compiled', () => {
+test('the program size of a regex is estimated before it is compiled', () => {
   const patterns = [
     'a',
     '[a-z]{1000}',

@@ -77,7 +77,7 @@ function tryParse(text: string): Expr | undefined {
   }
 }
 
-test('an evaluation gives a value or a fault, or its budget is spent; nothing else is thrown', () => {
+test('an evaluation returns a value or a fault and throws only CostLimitError', () => {
   const property = fc.property(source, fc.jsonValue(), fc.jsonValue(), (text, x, y) => {
     const tree = tryParse(text);
     if (tree === undefined) return;
@@ -95,7 +95,7 @@ test('an evaluation gives a value or a fault, or its budget is spent; nothing el
   fc.assert(property, { numRuns: 3000 });
 });
 
-test('JSON that is viewed is equal to itself viewed again, and comes back as it was', () => {
+test('two views of the same JSON are equal and convert back to it', () => {
   const property = fc.property(fc.jsonValue(), (value) => {
     const plain: unknown = JSON.parse(JSON.stringify(value));
     assert.ok(equal(adaptJson(plain), adaptJson(plain), new Budget(1_000_000)));

@@ -61,7 +61,7 @@ for (const [name, texts] of Object.entries(bad)) {
 
 testCalls(namedFormatLibrary, { 'there is no other format': ['format.named', ['unknown'], none] });
 
-test('formats differ by their names', () => {
+test('formats are equal only if their names are', () => {
   const [a, b] = ['uuid', 'byte'].map(
     (name) => callForValue(namedFormatLibrary, `format.${name}`, []) as CelNamedFormat,
   );

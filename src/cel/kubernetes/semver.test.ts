@@ -34,13 +34,13 @@ for (const [text, why] of Object.entries(refused)) {
 }
 
 testCalls(semverLibrary, {
-  'isSemver knows all parts': ['isSemver', ['1.2.3-beta.1+build.5'], true],
+  'isSemver accepts all parts': ['isSemver', ['1.2.3-beta.1+build.5'], true],
   major: ['major', [semver('1.2.3')], 1n],
   minor: ['minor', [semver('1.2.3-x')], 2n],
   patch: ['patch', [semver('1.2.3+y')], 3n],
 });
 
-test('versions have an order', () => {
+test('versions are ordered', () => {
   const rising = [
     '0.9.0',
     '1.0.0-1',
