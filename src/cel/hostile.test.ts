@@ -1,7 +1,7 @@
 /**
  * Tests that the budget stops expressions that try to block the process. The time per unit was measured with these and
  * about eight hundred other expressions: a million units take less than 50 ms of CPU time.
- * engine/admission/policies/event-loop.test.ts enforces the limit.
+ * test/load/hostile-expressions.test.ts enforces the limit.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -55,7 +55,7 @@ test('problems are listed in the order of the source', () => {
 
 test('lists a hundred problems and counts the others', () => {
   const problems = Array.from({ length: 103 }, () => ({ at: 0, message: 'm' }));
-  const told = describeProblems('a', problems, 2).split('\n');
-  assert.equal(told.length, 301);
-  assert.equal(told.at(-1), '5 more errors were truncated');
+  const lines = describeProblems('a', problems, 2).split('\n');
+  assert.equal(lines.length, 301);
+  assert.equal(lines.at(-1), '5 more errors were truncated');
 });

@@ -77,6 +77,7 @@ export function readSpecValue(value: SpecValue): CelValue {
 }
 
 function requireValue(value: CelValue | CelFault | undefined): CelValue {
-  if (value === undefined || value instanceof CelFault) throw new Error(`not a value: ${value?.message}`);
+  if (value === undefined || value instanceof CelFault)
+    throw new Error(`Cannot read value: ${value?.message ?? 'invalid time'}`);
   return value;
 }

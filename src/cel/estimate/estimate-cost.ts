@@ -36,12 +36,12 @@ class Estimate {
       case 'const':
         return ZERO;
       case 'ident':
-        this.#paths.set(expr, this.#pathOf(expr.name));
+        this.#paths.set(expr, this.#findPath(expr.name));
         return ONE;
       case 'select':
-        return this.#select(expr);
+        return this.#estimateSelect(expr);
       case 'call':
-        return this.#call(expr);
+        return this.#estimateCall(expr);
       case 'list':
         return add(LIST_COST, ...expr.elements.map(({ value }) => this.cost(value)));
       case 'map':
@@ -49,11 +49,11 @@ class Estimate {
       case 'message':
         return ZERO;
       case 'fold':
-        return this.#fold(expr);
+        return this.#estimateFold(expr);
     }
   }
 
-  #pathOf(name: string): readonly string[] {
+  #findPath(name: string): readonly string[] {
     const range = this.#ranges.get(name)?.at(-1);
     if (range === undefined) return [name];
     const path = this.#paths.get(range) ?? [];
@@ -67,7 +67,7 @@ class Estimate {
     }
   }
 
-  #select(expr: SelectExpr): Range {
+  #estimateSelect(expr: SelectExpr): Range {
     const operand = this.cost(expr.operand);
     if (expr.test) return operand;
     this.#paths.set(expr, [...(this.#paths.get(expr.operand) ?? []), expr.field]);
@@ -75,19 +75,19 @@ class Estimate {
     return kind === 'map' || kind === 'object' || kind === 'param' ? add(operand, ONE) : operand;
   }
 
-  #call(expr: CallExpr): Range {
+  #estimateCall(expr: CallExpr): Range {
     const argCosts = expr.args.map((arg) => this.cost(arg));
-    const args = expr.args.map((arg) => this.#node(arg));
+    const args = expr.args.map((arg) => this.#toCostNode(arg));
     const call = this.#checked.callOf(expr);
     if (call === undefined) return add(ONE, ...argCosts);
     const isMember = call.member && expr.target !== undefined;
     const target = isMember ? this.cost(expr.target) : ZERO;
     const given = {
       name: call.name,
-      target: isMember ? this.#node(expr.target) : undefined,
+      target: isMember ? this.#toCostNode(expr.target) : undefined,
       args,
       argCosts,
-      size: (node: CostNode) => this.#size(node),
+      size: (node: CostNode) => this.#estimateSize(node),
     };
     let found: CallCost | undefined;
     for (const { id } of call.overloads) {
@@ -101,19 +101,19 @@ class Estimate {
     return add(target, found.cost);
   }
 
-  #fold(expr: FoldExpr): Range {
+  #estimateFold(expr: FoldExpr): Range {
     const before = add(this.cost(expr.range), this.cost(expr.start));
     const scopes = this.#ranges.get(expr.variable) ?? [];
     this.#ranges.set(expr.variable, [...scopes, expr.range]);
     const round = add(this.cost(expr.condition), this.cost(expr.step));
     this.#ranges.set(expr.variable, scopes);
     const result = this.cost(expr.result);
-    const rounds = this.#size(this.#node(expr.range));
+    const rounds = this.#estimateSize(this.#toCostNode(expr.range));
     this.#known.set(expr, rounds);
     return add(before, result, multiply(rounds, round));
   }
 
-  #node(expr: Expr): CostNode {
+  #toCostNode(expr: Expr): CostNode {
     const path = this.#paths.get(expr);
     return {
       expr,
@@ -123,7 +123,7 @@ class Estimate {
     };
   }
 
-  #size({ known, path, type }: CostNode): Range {
+  #estimateSize({ known, path, type }: CostNode): Range {
     if (known !== undefined) return known;
     const sized = path && findSizeEstimate(this.#sizes, path);
     if (sized !== undefined) return { min: 0, max: Math.min(sized.maxElements, MAX_COUNT) };

@@ -2,7 +2,7 @@
 import { LOOKUP_COST } from '#cel/budget.ts';
 import type { Budget } from '#cel/budget.ts';
 import { unescapeFieldName } from '#cel/check/field-names.ts';
-import { equal } from '#cel/evaluate/equal.ts';
+import { areEqual } from '#cel/evaluate/equal.ts';
 import { NO_SUCH_OVERLOAD, noSuchKey, describeKey } from '#cel/evaluate/fault.ts';
 import { typeOfValue } from '#cel/evaluate/type-of.ts';
 import { CelFault, CelList, CelMap, CelOptional, CelUint } from '#cel/value.ts';
@@ -97,7 +97,7 @@ export function contains(element: CelValue, container: CelValue, budget: Budget)
     if (other === element && typeof other !== 'number') return true;
     // Two ints that are not identical are not equal.
     if (typeof other === 'bigint' && typeof element === 'bigint') continue;
-    if (equal(element, other, budget)) return true;
+    if (areEqual(element, other, budget)) return true;
   }
   return false;
 }

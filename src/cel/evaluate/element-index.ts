@@ -39,7 +39,7 @@ export class ElementIndex {
     const { keys } = this.#identity;
     budget.charge(KEY_UNITS);
     const values = keys.length === 0 ? [element] : keys.map((key) => fieldOf(element, key) ?? null);
-    const text = values.map((value) => textOf(value, budget, 0)).join(' ');
+    const text = values.map((value) => canonicalText(value, budget, 0)).join(' ');
     budget.charge(bytesCost(text.length));
     return text;
   }
@@ -51,10 +51,10 @@ function fieldOf(element: CelValue, key: CelValue): CelValue | undefined {
 }
 
 /** Returns the same text for equal values, independent of the order of fields. */
-function textOf(value: CelValue, budget: Budget, depth: number): string {
+function canonicalText(value: CelValue, budget: Budget, depth: number): string {
   if (depth > MAX_DEPTH) throw new CostLimitError();
   budget.charge(1);
-  const inner = (part: CelValue) => textOf(part, budget, depth + 1);
+  const inner = (part: CelValue) => canonicalText(part, budget, depth + 1);
   if (typeof value === 'string') return JSON.stringify(value);
   if (value === null || typeof value !== 'object') return String(value);
   if (value instanceof CelList) return `[${Array.from({ length: value.size }, (_, at) => inner(value.at(at))).join()}]`;

@@ -5,7 +5,7 @@ import type { Expr } from '#cel/ast.ts';
 import { Budget, CostLimitError } from '#cel/budget.ts';
 import { createEnvironment } from '#cel/environment.ts';
 import { adaptJson, toJson } from '#cel/evaluate/adapt-json.ts';
-import { equal } from '#cel/evaluate/equal.ts';
+import { areEqual } from '#cel/evaluate/equal.ts';
 import { plan } from '#cel/evaluate/plan.ts';
 import { parse } from '#cel/parse/parse.ts';
 import { optionalLibrary } from '#cel/standard/optional.ts';
@@ -98,7 +98,7 @@ test('an evaluation returns a value or a fault and throws only CostLimitError', 
 test('two views of the same JSON are equal and convert back to it', () => {
   const property = fc.property(fc.jsonValue(), (value) => {
     const plain: unknown = JSON.parse(JSON.stringify(value));
-    assert.ok(equal(adaptJson(plain), adaptJson(plain), new Budget(1_000_000)));
+    assert.ok(areEqual(adaptJson(plain), adaptJson(plain), new Budget(1_000_000)));
     // Ints have no negative zero, and ints beyond 53 bits become strings.
     const safe = JSON.stringify(plain, (_key, part: unknown) => (Number.isSafeInteger(part) ? Number(part) + 0 : part));
     const back = JSON.stringify(toJson(adaptJson(plain)), (_key, part: unknown) =>

@@ -7,7 +7,7 @@ import { CALL_COST, LIST_COST } from '#cel/budget.ts';
 import { contains, index } from '#cel/evaluate/access.ts';
 import { add, append, divide, modulo, multiply, subtract } from '#cel/evaluate/arithmetic.ts';
 import type { BinaryOperator } from '#cel/evaluate/arithmetic.ts';
-import { equal } from '#cel/evaluate/equal.ts';
+import { areEqual } from '#cel/evaluate/equal.ts';
 import { NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
 import { buildTypeTest } from '#cel/evaluate/type-test.ts';
 import type { TypeTest } from '#cel/evaluate/type-test.ts';
@@ -34,8 +34,8 @@ function deferToOverloads(outcome: Outcome): Outcome | undefined {
 }
 
 const BINARY: ReadonlyMap<string, BinaryOperator> = new Map<string, BinaryOperator>([
-  ['_==_', (a, b, budget) => equal(a, b, budget)],
-  ['_!=_', (a, b, budget) => !equal(a, b, budget)],
+  ['_==_', (a, b, budget) => areEqual(a, b, budget)],
+  ['_!=_', (a, b, budget) => !areEqual(a, b, budget)],
   ['_<_', comparison((sign) => sign < 0)],
   ['_<=_', comparison((sign) => sign <= 0)],
   ['_>_', comparison((sign) => sign > 0)],

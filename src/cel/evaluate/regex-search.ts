@@ -30,7 +30,7 @@ const WORDS = /^\^(?:\(([\w|/-]+)\)|([\w/-]+))\$$/;
  * Returns the words that the pattern matches if it is a choice between words. Without flags, `^` and `$` match only the
  * ends of the text.
  */
-function wordsOf(compiled: RE2JS): ReadonlySet<string> | undefined {
+function findWords(compiled: RE2JS): ReadonlySet<string> | undefined {
   const found = compiled.flags() === 0 ? WORDS.exec(compiled.pattern()) : null;
   if (found === null) return undefined;
   return new Set((found[1] ?? found[2] ?? '').split('|'));
@@ -46,7 +46,7 @@ export class Regex {
 
   constructor(compiled: RE2JS) {
     this.#compiled = compiled;
-    this.#words = wordsOf(compiled);
+    this.#words = findWords(compiled);
     this.#size = compiled.programSize();
     this.#isOnePass = compiled.re2().onepass !== null;
     // Builds the tables now, so that they count as compilation and not as part of the first search.

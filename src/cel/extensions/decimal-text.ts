@@ -40,7 +40,7 @@ function scaled(value: number, scale: number): bigint {
 const signOf = (value: number): string => (value < 0 || Object.is(value, -0) ? '-' : '');
 
 /** Formats a finite value as `%.<precision>f`. */
-export function fixedText(value: number, precision: number): string {
+export function formatFixed(value: number, precision: number): string {
   const digits = String(scaled(value, precision)).padStart(precision + 1, '0');
   const whole = digits.slice(0, digits.length - precision);
   return `${signOf(value)}${whole}${precision > 0 ? `.${digits.slice(-precision)}` : ''}`;
@@ -59,7 +59,7 @@ export function scientificParts(value: number, precision: number): { mantissa: s
 }
 
 /** Returns the shortest text without exponent that parses to the same value. */
-export function plainText(value: number): string {
+export function formatPlain(value: number): string {
   const [mantissa = '0', power = '0'] = Math.abs(value).toExponential().split('e');
   const digits = mantissa.replace('.', '');
   const point = Number(power) + 1;

@@ -5,10 +5,10 @@
 import { CostLimitError } from '#cel/budget.ts';
 import { formatDouble } from '#cel/evaluate/number-text.ts';
 import { typeOfValue } from '#cel/evaluate/type-of.ts';
-import { digitsCost, fixedText, scientificParts } from '#cel/extensions/decimal-text.ts';
+import { digitsCost, formatFixed, scientificParts } from '#cel/extensions/decimal-text.ts';
 import type { FormatStyle, FormatText } from '#cel/extensions/format.ts';
 import { FormatError, describeGiven, integerOf } from '#cel/extensions/format.ts';
-import { MAX_DEPTH, stringClauseError, scalarText, sortedEntries } from '#cel/extensions/format-scalar.ts';
+import { MAX_DEPTH, stringClauseError, formatScalarText, sortEntries } from '#cel/extensions/format-scalar.ts';
 import { goQuote, needsEscape } from '#cel/extensions/go-quote.ts';
 import { CelDuration, CelList, CelMap, CelTimestamp } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
@@ -18,7 +18,7 @@ const DIGITS = 6;
 export const quotedStyle: FormatStyle = {
   string(value, text) {
     if (value instanceof CelList || value instanceof CelMap) return addLiteral(value, text, 0);
-    const shown = typeof value === 'number' ? formatDouble(value) : scalarText(value, text);
+    const shown = typeof value === 'number' ? formatDouble(value) : formatScalarText(value, text);
     if (shown === undefined) throw stringClauseError(value);
     text.add(shown);
   },
@@ -35,7 +35,7 @@ export const quotedStyle: FormatStyle = {
     if (number === undefined)
       throw new FormatError(`fixed-point clause can only be used on doubles, ${describeGiven(value)}`);
     text.budget.charge(digitsCost(number));
-    text.add(special(number) ?? grouped(fixedText(number, precision)));
+    text.add(special(number) ?? groupThousands(formatFixed(number, precision)));
   },
 
   /** cel-go uses the precision as a width here. */
@@ -44,7 +44,7 @@ export const quotedStyle: FormatStyle = {
     if (number === undefined)
       throw new FormatError(`scientific clause can only be used on doubles, ${describeGiven(value)}`);
     text.budget.charge(digitsCost(number));
-    text.add((special(number) ?? superscript(number)).padStart(width));
+    text.add((special(number) ?? toSuperscript(number)).padStart(width));
   },
 };
 
@@ -58,14 +58,14 @@ function special(number: number): string | undefined {
   return Number.isFinite(number) ? undefined : number > 0 ? '∞' : '-∞';
 }
 
-function grouped(text: string): string {
+function groupThousands(text: string): string {
   const [sign = '', whole = ''] = /^(-?)(\d+)/.exec(text)?.slice(1) ?? [];
   const groups: string[] = [];
   for (let end = whole.length; end > 0; end -= 3) groups.push(whole.slice(Math.max(0, end - 3), end));
   return `${sign}${groups.toReversed().join(',')}${text.slice(sign.length + whole.length)}`;
 }
 
-function superscript(number: number): string {
+function toSuperscript(number: number): string {
   const { mantissa, exponent } = scientificParts(number, DIGITS);
   const digits = String(Math.abs(exponent)).padStart(2, '0');
   const raised = digits.replaceAll(/\d/g, (digit) => '⁰¹²³⁴⁵⁶⁷⁸⁹'.charAt(Number(digit)));
@@ -82,9 +82,9 @@ function addLiteral(value: CelValue, text: FormatText, depth: number): void {
 function scalarLiteral(value: CelValue, text: FormatText): string {
   if (typeof value === 'number') {
     text.budget.charge(digitsCost(value));
-    return Number.isFinite(value) ? fixedText(value, DIGITS) : goQuote(formatDouble(value));
+    return Number.isFinite(value) ? formatFixed(value, DIGITS) : goQuote(formatDouble(value));
   }
-  const shown = scalarText(value, text);
+  const shown = formatScalarText(value, text);
   if (shown === undefined) throw new FormatError(`no formatting function for ${typeOfValue(value).name}`);
   if (value instanceof CelTimestamp) return `timestamp(${goQuote(shown)})`;
   if (value instanceof CelDuration) return `duration(${goQuote(shown)})`;
@@ -107,7 +107,7 @@ function addList(list: CelList, text: FormatText, depth: number): void {
 
 function addMap(map: CelMap, text: FormatText, depth: number): void {
   text.add('{');
-  for (const [i, { key, value }] of sortedEntries(map, text, (key) => keyLiteral(key, text)).entries()) {
+  for (const [i, { key, value }] of sortEntries(map, text, (key) => keyLiteral(key, text)).entries()) {
     text.add(i > 0 ? `, ${key}:` : `${key}:`);
     addLiteral(value, text, depth + 1);
   }

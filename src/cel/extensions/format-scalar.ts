@@ -16,11 +16,11 @@ const ENTRY_COST = 12;
 const TIME_COST = 60;
 
 /** Returns undefined for values that are not scalars, and for doubles, which depend on the style. */
-export function scalarText(value: CelValue, text: FormatText): string | undefined {
+export function formatScalarText(value: CelValue, text: FormatText): string | undefined {
   if (typeof value === 'string') return value;
   if (typeof value === 'boolean' || typeof value === 'bigint' || value === null) return String(value);
   if (value instanceof CelUint) return String(value.value);
-  if (value instanceof Uint8Array) return bytesText(value, text);
+  if (value instanceof Uint8Array) return formatBytes(value, text);
   if (value instanceof CelTimestamp || value instanceof CelDuration) {
     text.budget.charge(TIME_COST);
     return value instanceof CelTimestamp ? formatTimestamp(value) : formatDuration(value);
@@ -29,7 +29,7 @@ export function scalarText(value: CelValue, text: FormatText): string | undefine
   return undefined;
 }
 
-function bytesText(bytes: Uint8Array, text: FormatText): string {
+function formatBytes(bytes: Uint8Array, text: FormatText): string {
   text.charge(bytes.length * 2);
   if (isUtf8(bytes)) return utf8.decode(bytes);
   throw new FormatError('could not convert argument "invalid UTF-8 in bytes, cannot convert to string" to string');
@@ -47,7 +47,7 @@ export interface TextEntry {
 }
 
 /** Returns the entries of a map in the order of their formatted keys. */
-export function sortedEntries(map: CelMap, text: FormatText, keyText: (key: CelValue) => string): TextEntry[] {
+export function sortEntries(map: CelMap, text: FormatText, keyText: (key: CelValue) => string): TextEntry[] {
   text.budget.charge(keysCost(map.size));
   const entries: TextEntry[] = [];
   for (const key of map.keys()) {

@@ -139,10 +139,10 @@ function clausesOf(style: FormatStyle): ReadonlyMap<string, Clause> {
     ['d', style.decimal],
     ['f', style.fixed],
     ['e', style.scientific],
-    ['b', binary],
-    ['o', octal],
-    ['x', (value, text) => hex(value, text, (digits) => digits)],
-    ['X', (value, text) => hex(value, text, (digits) => digits.toUpperCase())],
+    ['b', writeBinary],
+    ['o', writeOctal],
+    ['x', (value, text) => writeHex(value, text, (digits) => digits)],
+    ['X', (value, text) => writeHex(value, text, (digits) => digits.toUpperCase())],
   ]);
 }
 
@@ -155,7 +155,7 @@ export function describeGiven(value: CelValue): string {
   return `was given ${typeOfValue(value).name}`;
 }
 
-function binary(value: CelValue, text: FormatText): void {
+function writeBinary(value: CelValue, text: FormatText): void {
   const integer = typeof value === 'boolean' ? BigInt(value) : integerOf(value);
   if (integer === undefined) {
     throw new FormatError(`only integers and bools can be formatted as binary, ${describeGiven(value)}`);
@@ -163,14 +163,14 @@ function binary(value: CelValue, text: FormatText): void {
   text.add(integer.toString(2));
 }
 
-function octal(value: CelValue, text: FormatText): void {
+function writeOctal(value: CelValue, text: FormatText): void {
   const integer = integerOf(value);
   if (integer === undefined)
     throw new FormatError(`octal clause can only be used on integers, ${describeGiven(value)}`);
   text.add(integer.toString(8));
 }
 
-function hex(value: CelValue, text: FormatText, cased: (digits: string) => string): void {
+function writeHex(value: CelValue, text: FormatText, cased: (digits: string) => string): void {
   const integer = integerOf(value);
   if (integer !== undefined) return text.add(cased(integer.toString(16)));
   if (typeof value !== 'string' && !(value instanceof Uint8Array)) {

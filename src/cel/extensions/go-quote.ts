@@ -22,7 +22,7 @@ const HIDDEN = /["\\]|(?! )[\p{C}\p{Z}]/gu;
 const PLAIN = /^[ !#-[\]-~]*$/;
 
 export function goQuote(text: string): string {
-  return `"${text.replaceAll(HIDDEN, escaped)}"`;
+  return `"${text.replaceAll(HIDDEN, escapeCharacter)}"`;
 }
 
 /** Reports whether goQuote would escape a character. */
@@ -42,7 +42,7 @@ export function quoteCost(text: string): number {
   return 4 * Math.min(text.length, MAX_IN_MESSAGE);
 }
 
-function escaped(sign: string): string {
+function escapeCharacter(sign: string): string {
   const code = sign.codePointAt(0) ?? 0;
   if (code >= 0xd800 && code <= 0xdfff) return '\ufffd';
   const hex = code.toString(16);

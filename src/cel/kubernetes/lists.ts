@@ -4,7 +4,7 @@
  */
 import type { Budget } from '#cel/budget.ts';
 import { add } from '#cel/evaluate/arithmetic.ts';
-import { equal } from '#cel/evaluate/equal.ts';
+import { areEqual } from '#cel/evaluate/equal.ts';
 import { NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
 import { compareValues } from '#cel/evaluate/compare-values.ts';
 import { method } from '#cel/extensions/overload.ts';
@@ -63,7 +63,7 @@ export const listsLibrary: Library = {
 
 function isAt(budget: Budget, list: CelList, index: number, item: CelValue): boolean {
   budget.charge(2);
-  return equal(list.at(index), item, budget);
+  return areEqual(list.at(index), item, budget);
 }
 
 function isSorted(budget: Budget, list: CelList): boolean | CelFault {

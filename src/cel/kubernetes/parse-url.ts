@@ -47,7 +47,7 @@ type WithoutFragment = Omit<ParsedUrl, 'fragment'>;
 function parse(text: string, isRequest: boolean): WithoutFragment {
   if (/[\x00-\x1f\x7f]/.test(text)) throw new UrlError('net/url: invalid control character in URL');
   if (text === '' && isRequest) throw new UrlError('empty url');
-  const { scheme, rest: afterScheme } = cutScheme(text);
+  const { scheme, rest: afterScheme } = splitScheme(text);
   const question = afterScheme.indexOf('?');
   const rest = question < 0 ? afterScheme : afterScheme.slice(0, question);
   const query = question < 0 ? undefined : afterScheme.slice(question + 1);
@@ -59,29 +59,29 @@ function parse(text: string, isRequest: boolean): WithoutFragment {
     if (isRequest) throw new UrlError('invalid URI for request');
   }
   const hasAuthority = rest.startsWith('//') && (scheme !== '' || (!isRequest && !rest.startsWith('///')));
-  if (!hasAuthority) return { ...nothing, escapedPath: checkedPath(rest) };
+  if (!hasAuthority) return { ...nothing, escapedPath: checkPath(rest) };
 
   const slash = rest.indexOf('/', 2);
   const authority = slash < 0 ? rest.slice(2) : rest.slice(2, slash);
   const at = authority.lastIndexOf('@');
   const host = parseHost(authority.slice(at + 1));
-  const user = at < 0 ? undefined : checkedUser(authority.slice(0, at));
-  return { ...nothing, user, host, escapedPath: checkedPath(slash < 0 ? '' : rest.slice(slash)) };
+  const user = at < 0 ? undefined : checkUser(authority.slice(0, at));
+  return { ...nothing, user, host, escapedPath: checkPath(slash < 0 ? '' : rest.slice(slash)) };
 }
 
-function cutScheme(text: string): { scheme: string; rest: string } {
+function splitScheme(text: string): { scheme: string; rest: string } {
   const colon = /^[A-Za-z][A-Za-z0-9+\-.]*:/.exec(text)?.[0];
   if (colon !== undefined) return { scheme: colon.slice(0, -1).toLowerCase(), rest: text.slice(colon.length) };
   if (text.startsWith(':')) throw new UrlError('missing protocol scheme');
   return { scheme: '', rest: text };
 }
 
-function checkedPath(path: string): string {
+function checkPath(path: string): string {
   checkEscapes(path, 'path');
   return escapedPath(path);
 }
 
-function checkedUser(user: string): string {
+function checkUser(user: string): string {
   if (!/^[A-Za-z0-9\-._:~!$&'()*+,;=%@]*$/.test(user)) throw new UrlError('net/url: invalid userinfo');
   checkEscapes(user, 'user');
   return user;
@@ -91,21 +91,21 @@ function parseHost(host: string): string {
   if (!host.startsWith('[')) {
     const colon = host.lastIndexOf(':');
     if (colon >= 0) checkPort(host.slice(colon));
-    return unescapedHost(host, 'host');
+    return unescapeHost(host, 'host');
   }
   const bracket = host.lastIndexOf(']');
   if (bracket < 0) throw new UrlError("missing ']' in host");
   checkPort(host.slice(bracket + 1));
   const zone = host.slice(0, bracket).indexOf('%25');
-  if (zone < 0) return unescapedHost(host, 'host');
+  if (zone < 0) return unescapeHost(host, 'host');
   return (
-    unescapedHost(host.slice(0, zone), 'host') +
-    unescapedHost(host.slice(zone, bracket), 'zone') +
-    unescapedHost(host.slice(bracket), 'host')
+    unescapeHost(host.slice(0, zone), 'host') +
+    unescapeHost(host.slice(zone, bracket), 'zone') +
+    unescapeHost(host.slice(bracket), 'host')
   );
 }
 
-function unescapedHost(text: string, part: 'host' | 'zone'): string {
+function unescapeHost(text: string, part: 'host' | 'zone'): string {
   checkEscapes(text, part);
   return unescapeUrl(text, part);
 }

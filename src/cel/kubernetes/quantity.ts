@@ -53,13 +53,13 @@ export const quantityLibrary: Library = {
         add(budget, a, b, 1n),
       ),
       method<[CelQuantity, bigint]>('quantity_add_int', [QUANTITY, INT], QUANTITY, (budget, a, b) =>
-        add(budget, a, whole(b), 1n),
+        add(budget, a, fromInteger(b), 1n),
       ),
     ],
     asApproximateFloat: [
       method<[CelQuantity]>('quantity_get_float', [QUANTITY], DOUBLE, (budget, q) => {
         budget.charge(q.amount === undefined ? LONG_FLOAT_COST : FLOAT_COST);
-        return asDouble(q);
+        return toDouble(q);
       }),
     ],
     asInteger: [
@@ -106,7 +106,7 @@ export const quantityLibrary: Library = {
         add(budget, a, b, -1n),
       ),
       method<[CelQuantity, bigint]>('quantity_sub_int', [QUANTITY, INT], QUANTITY, (budget, a, b) =>
-        add(budget, a, whole(b), -1n),
+        add(budget, a, fromInteger(b), -1n),
       ),
     ],
   },
@@ -128,7 +128,7 @@ function readQuantity(budget: Budget, text: string): CelQuantity | CelFault {
   }
 }
 
-function whole(value: bigint): CelQuantity {
+function fromInteger(value: bigint): CelQuantity {
   return new CelQuantity(value * NANOS, { value, scale: 0 });
 }
 
@@ -142,7 +142,7 @@ function signOf(value: bigint): bigint {
 }
 
 /** Rounds twice like Go, so that the last digit is the same. */
-function asDouble({ nanos, amount }: CelQuantity): number {
+function toDouble({ nanos, amount }: CelQuantity): number {
   if (amount === undefined) return Number(`${nanos}e-9`);
   return Number(amount.value) * Number(`1e${amount.scale}`);
 }

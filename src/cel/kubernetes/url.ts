@@ -109,8 +109,8 @@ function getQuery(budget: Budget, url: CelUrl): CelMap | CelFault {
     budget.charge(pair.includes('%') ? UNESCAPE_COST : PAIR_COST);
     if (pair === '' || pair.includes(';')) continue;
     const equals = pair.indexOf('=');
-    const key = unescaped(equals < 0 ? pair : pair.slice(0, equals));
-    const value = unescaped(equals < 0 ? '' : pair.slice(equals + 1));
+    const key = tryUnescape(equals < 0 ? pair : pair.slice(0, equals));
+    const value = tryUnescape(equals < 0 ? '' : pair.slice(equals + 1));
     if (key === undefined || value === undefined) continue;
     const known = values.get(key);
     if (known === undefined) values.set(key, [value]);
@@ -119,7 +119,7 @@ function getQuery(budget: Budget, url: CelUrl): CelMap | CelFault {
   return EntryMap.of([...values].map(([key, texts]) => [key, new ArrayList(texts)] as const));
 }
 
-function unescaped(text: string): string | undefined {
+function tryUnescape(text: string): string | undefined {
   try {
     checkEscapes(text, 'query');
     return unescapeUrl(text, 'query');

@@ -38,12 +38,12 @@ export function lex(source: string): LexResult {
   const problems: CelProblem[] = [];
   let at = 0;
   while (at < source.length) {
-    const space = mayBeSpace(source.charCodeAt(at)) ? match(SPACE, source, at) : undefined;
+    const space = canStartSpace(source.charCodeAt(at)) ? match(SPACE, source, at) : undefined;
     if (space !== undefined) {
       at += space.length;
       continue;
     }
-    const token = tokenAt(source, at);
+    const token = readToken(source, at);
     if (token !== undefined) {
       tokens.push(token);
       at += token.text.length;
@@ -58,7 +58,7 @@ export function lex(source: string): LexResult {
 }
 
 /** Reports whether the first character can start a space or comment, to avoid trying all patterns. */
-function mayBeSpace(code: number): boolean {
+function canStartSpace(code: number): boolean {
   return code <= 0x20 || code === SLASH;
 }
 
@@ -71,14 +71,14 @@ function isLetter(code: number): boolean {
   return (lower >= 0x61 && lower <= 0x7a) || code === UNDERSCORE;
 }
 
-function mayBeString(code: number): boolean {
+function canStartString(code: number): boolean {
   const lower = code | 0x20;
   return code === QUOTE || code === APOSTROPHE || lower === LETTER_B || lower === LETTER_R;
 }
 
-function tokenAt(source: string, at: number): Token | undefined {
+function readToken(source: string, at: number): Token | undefined {
   const code = source.charCodeAt(at);
-  const string = mayBeString(code) ? match(STRING_START, source, at) : undefined;
+  const string = canStartString(code) ? match(STRING_START, source, at) : undefined;
   if (string !== undefined) {
     const { end, closed } = findStringEnd(source, at, string);
     if (closed) return { kind: /^b/i.test(string) ? 'BYTES' : 'STRING', at, text: source.slice(at, end) };

@@ -37,7 +37,7 @@ export class TokenReader {
     return this.#tokens[this.#next] ?? this.#end;
   }
 
-  ahead(count: number): Token {
+  peek(count: number): Token {
     return this.#tokens[this.#next + count] ?? this.#end;
   }
 
@@ -63,34 +63,34 @@ export class TokenReader {
   /** Requires the next token to be of this kind. `follow` are the tokens that can follow it. */
   expect(kind: TokenKind, follow: readonly TokenKind[] = []): void {
     if (this.takeIf(kind) !== undefined) return;
-    if (this.ahead(1).kind === kind) {
-      this.#extraneous([kind]);
+    if (this.peek(1).kind === kind) {
+      this.#reportExtraneous([kind]);
       this.take();
     } else if (follow.includes(this.token.kind)) {
       this.report(this.token.at, `Syntax error: missing ${describeExpected([kind])} at ${this.#quoteToken()}`);
     } else {
-      this.mismatched([kind]);
+      this.abortMismatched([kind]);
     }
   }
 
   /** Requires the next token to be one of these; otherwise it reports the token as surplus. */
   expectOneOf(kinds: readonly TokenKind[]): void {
     if (this.isOneOf(kinds)) return;
-    if (!kinds.includes(this.ahead(1).kind)) this.mismatched(kinds);
-    this.#extraneous(kinds);
+    if (!kinds.includes(this.peek(1).kind)) this.abortMismatched(kinds);
+    this.#reportExtraneous(kinds);
   }
 
   report(at: number, message: string): void {
     if (this.#problems.length < MAX_PROBLEMS) this.#problems.push({ at, message });
   }
 
-  mismatched(expected: readonly TokenKind[]): never {
+  abortMismatched(expected: readonly TokenKind[]): never {
     const message = `Syntax error: mismatched input ${this.#quoteToken()} expecting ${describeExpected(expected)}`;
     this.abort(this.token.at, message);
   }
 
   /** `from` is the token at which the alternatives diverge. */
-  noViableAlternative(from: Token): never {
+  abortNoViableAlternative(from: Token): never {
     const text = this.#source.slice(from.at, this.token.at + this.token.text.length);
     this.abort(this.token.at, `Syntax error: no viable alternative at input ${quoteSource(text.trimEnd())}`);
   }
@@ -100,7 +100,7 @@ export class TokenReader {
     throw new ParseAbortError(message);
   }
 
-  #extraneous(expected: readonly TokenKind[]): void {
+  #reportExtraneous(expected: readonly TokenKind[]): void {
     const message = `Syntax error: extraneous input ${this.#quoteToken()} expecting ${describeExpected(expected)}`;
     this.report(this.token.at, message);
     this.take();

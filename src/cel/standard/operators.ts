@@ -1,7 +1,7 @@
 /** The operators and their types. The planner calls their implementations directly (evaluate/plan-call.ts). */
 import { add, divide, modulo, multiply, negate, subtract } from '#cel/evaluate/arithmetic.ts';
 import type { BinaryOperator } from '#cel/evaluate/arithmetic.ts';
-import { equal } from '#cel/evaluate/equal.ts';
+import { areEqual } from '#cel/evaluate/equal.ts';
 import { NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
 import { contains, index } from '#cel/evaluate/access.ts';
 import { compareValues } from '#cel/evaluate/compare-values.ts';
@@ -66,8 +66,8 @@ export const operators: Readonly<Record<string, readonly Overload[]>> = {
   '_||_': [overload('logical_or', [BOOL, BOOL], BOOL, lazy)],
   '@not_strictly_false': [overload('not_strictly_false', [BOOL], BOOL, lazy)],
   '!_': [overload('logical_not', [BOOL], BOOL, ([value]) => value !== true)],
-  '_==_': [overload('equals', [A, A], BOOL, ([a, b], budget) => equal(a as CelValue, b as CelValue, budget))],
-  '_!=_': [overload('not_equals', [A, A], BOOL, ([a, b], budget) => !equal(a as CelValue, b as CelValue, budget))],
+  '_==_': [overload('equals', [A, A], BOOL, ([a, b], budget) => areEqual(a as CelValue, b as CelValue, budget))],
+  '_!=_': [overload('not_equals', [A, A], BOOL, ([a, b], budget) => !areEqual(a as CelValue, b as CelValue, budget))],
   '_<_': comparison('less', (sign) => sign < 0),
   '_<=_': comparison('less_equals', (sign) => sign <= 0),
   '_>_': comparison('greater', (sign) => sign > 0),

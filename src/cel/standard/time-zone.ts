@@ -45,9 +45,9 @@ function formatterOf(zone: string, budget: Budget): Intl.DateTimeFormat | CelFau
   const known = formatters.get(zone);
   if (known !== undefined) return known;
   budget.charge(ZONE_UNITS);
-  const made = makeFormatter(zone);
-  formatters.set(zone, made, 1);
-  return made;
+  const formatter = makeFormatter(zone);
+  formatters.set(zone, formatter, 1);
+  return formatter;
 }
 
 function makeFormatter(zone: string): Intl.DateTimeFormat | CelFault {
