@@ -9,8 +9,8 @@ import { add, append, divide, modulo, multiply, subtract } from '#cel/evaluate/a
 import type { BinaryOperator } from '#cel/evaluate/arithmetic.ts';
 import { areEqual } from '#cel/evaluate/equal.ts';
 import { NO_SUCH_OVERLOAD } from '#cel/evaluate/fault.ts';
-import { buildTypeTest } from '#cel/evaluate/type-test.ts';
-import type { TypeTest } from '#cel/evaluate/type-test.ts';
+import { buildTypeMatcher } from '#cel/evaluate/type-matcher.ts';
+import type { TypeMatcher } from '#cel/evaluate/type-matcher.ts';
 import { compareValues } from '#cel/evaluate/compare-values.ts';
 import { planLazy } from '#cel/evaluate/plan-lazy.ts';
 import { Scope } from '#cel/evaluate/step.ts';
@@ -111,21 +111,21 @@ type Dispatch = (args: readonly CelValue[], frame: Frame) => Outcome;
 function planDispatch(overloads: readonly Overload[], args: readonly Expr[]): Dispatch {
   const constants = args.map((arg) => (arg.kind === 'const' ? arg.value : undefined));
   const candidates = overloads.map((overload) => ({
-    tests: overload.args.map(buildTypeTest),
+    matchers: overload.args.map(buildTypeMatcher),
     call: overload.prepare?.(constants) ?? overload.call.bind(overload),
   }));
   return (values, { budget }) => {
-    for (const { tests, call } of candidates) {
-      if (allMatch(tests, values, budget)) return call(values, budget);
+    for (const { matchers, call } of candidates) {
+      if (allMatch(matchers, values, budget)) return call(values, budget);
     }
     return NO_SUCH_OVERLOAD;
   };
 }
 
-function allMatch(tests: readonly TypeTest[], values: readonly CelValue[], budget: Frame['budget']): boolean {
-  for (let at = 0; at < tests.length; at += 1) {
-    const test = tests[at];
-    if (test !== undefined && !test(values[at] as CelValue, budget)) return false;
+function allMatch(matchers: readonly TypeMatcher[], values: readonly CelValue[], budget: Frame['budget']): boolean {
+  for (let at = 0; at < matchers.length; at += 1) {
+    const matches = matchers[at];
+    if (matches !== undefined && !matches(values[at] as CelValue, budget)) return false;
   }
   return true;
 }

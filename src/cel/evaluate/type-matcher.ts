@@ -1,4 +1,4 @@
-/** Run-time type tests for the arguments of overloads. */
+/** Run-time type matchers for the arguments of overloads. */
 import type { Budget } from '#cel/budget.ts';
 import type { CelType, PrimitiveName } from '#cel/type.ts';
 import { CelDuration, CelFault, CelList, CelMap, CelOpaque, CelOptional } from '#cel/value.ts';
@@ -6,9 +6,9 @@ import { CelTimestamp, CelTypeValue, CelUint } from '#cel/value.ts';
 import type { CelValue } from '#cel/value.ts';
 
 /** Undefined if every value matches. */
-export type TypeTest = ((value: CelValue, budget: Budget) => boolean) | undefined;
+export type TypeMatcher = ((value: CelValue, budget: Budget) => boolean) | undefined;
 
-const PRIMITIVES: Readonly<Record<PrimitiveName, TypeTest>> = {
+const PRIMITIVES: Readonly<Record<PrimitiveName, TypeMatcher>> = {
   dyn: undefined,
   bool: (value) => typeof value === 'boolean',
   int: (value) => typeof value === 'bigint',
@@ -21,21 +21,21 @@ const PRIMITIVES: Readonly<Record<PrimitiveName, TypeTest>> = {
   'google.protobuf.Duration': (value) => value instanceof CelDuration,
 };
 
-/** Builds the test of a type, once per overload. The test reads elements only if the type specifies their type. */
-export function buildTypeTest(type: CelType): TypeTest {
+/** Builds the matcher of a type, once per overload. The matcher reads elements only if the type specifies their type. */
+export function buildTypeMatcher(type: CelType): TypeMatcher {
   switch (type.kind) {
     case 'primitive':
       return PRIMITIVES[type.name];
     case 'param':
       return undefined;
     case 'list':
-      return listTest(buildTypeTest(type.element));
+      return listMatcher(buildTypeMatcher(type.element));
     case 'map':
-      return mapTest(buildTypeTest(type.key), buildTypeTest(type.value));
+      return mapMatcher(buildTypeMatcher(type.key), buildTypeMatcher(type.value));
     case 'object':
       return (value) => value instanceof CelMap;
     case 'optional':
-      return optionalTest(buildTypeTest(type.of));
+      return optionalMatcher(buildTypeMatcher(type.of));
     case 'type':
       return (value) => value instanceof CelTypeValue;
     case 'opaque': {
@@ -45,7 +45,7 @@ export function buildTypeTest(type: CelType): TypeTest {
   }
 }
 
-function listTest(element: TypeTest): TypeTest {
+function listMatcher(element: TypeMatcher): TypeMatcher {
   if (element === undefined) return (value) => value instanceof CelList;
   return (value, budget) => {
     if (!(value instanceof CelList)) return false;
@@ -58,7 +58,7 @@ function listTest(element: TypeTest): TypeTest {
   };
 }
 
-function mapTest(key: TypeTest, element: TypeTest): TypeTest {
+function mapMatcher(key: TypeMatcher, element: TypeMatcher): TypeMatcher {
   if (key === undefined && element === undefined) return (value) => value instanceof CelMap;
   return (map, budget) => {
     if (!(map instanceof CelMap)) return false;
@@ -73,7 +73,7 @@ function mapTest(key: TypeTest, element: TypeTest): TypeTest {
   };
 }
 
-function optionalTest(inner: TypeTest): TypeTest {
+function optionalMatcher(inner: TypeMatcher): TypeMatcher {
   if (inner === undefined) return (value) => value instanceof CelOptional;
   return (value, budget) => value instanceof CelOptional && (value.value === undefined || inner(value.value, budget));
 }
